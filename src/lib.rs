@@ -1,0 +1,6 @@
+#![doc = include_str!("README.md")]
+
+pub mod logic;
+pub mod ports;
+pub mod scripting;
+pub mod settings;

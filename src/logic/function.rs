@@ -1,0 +1,65 @@
+//! A reference to a function that lives in a script.
+//!
+//! The inner side passes it around, compares it and gives it back to the scripts' side; it never looks inside.
+
+use std::{any::Any, cmp::Ordering, fmt, sync::Arc};
+
+/// One loaded script: unique in the life of the process, also across reloads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ScriptId(pub u32);
+
+/// A function of a script. Two references are equal if they mean the same function of the same loaded script.
+#[derive(Clone)]
+pub struct Function {
+    /// The script that defined it.
+    pub script: ScriptId,
+    /// Its place in that script's table of functions.
+    pub slot: u32,
+    /// The name it was defined with; empty for anonymous functions.
+    pub name: Arc<str>,
+    /// Keeps the slot in use; the engine frees the slot when the last reference goes.
+    keep: Option<Arc<dyn Any + Send + Sync>>,
+}
+
+impl Function {
+    /// A function whose slot is never freed before its script is.
+    pub fn new(script: ScriptId, slot: u32, name: impl Into<Arc<str>>) -> Self {
+        Function { script, slot, name: name.into(), keep: None }
+    }
+
+    /// Ties the life of something (a slot in a VM) to this reference and its clones.
+    #[must_use]
+    pub fn keeping(self, guard: Arc<dyn Any + Send + Sync>) -> Self {
+        Function { keep: Some(guard), ..self }
+    }
+
+    fn identity(&self) -> (ScriptId, u32) {
+        (self.script, self.slot)
+    }
+}
+
+impl PartialEq for Function {
+    fn eq(&self, other: &Self) -> bool {
+        self.identity() == other.identity()
+    }
+}
+
+impl Eq for Function {}
+
+impl PartialOrd for Function {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Function {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.identity().cmp(&other.identity())
+    }
+}
+
+impl fmt::Debug for Function {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}#{}:{}", self.name, self.script.0, self.slot)
+    }
+}

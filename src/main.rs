@@ -1,0 +1,3 @@
+//! The `kopf` command.
+
+fn main() {}

@@ -1,0 +1,44 @@
+//! Wall time, in production and in tests.
+
+use jiff::{SignedDuration, Timestamp};
+use tokio::time::Instant;
+
+/// Where stored timestamps come from. Waiting always goes through `tokio::time`.
+#[derive(Clone, Copy, Debug)]
+pub struct Clock(Source);
+
+#[derive(Clone, Copy, Debug)]
+enum Source {
+    System,
+    /// A base plus tokio's time: stored stamps follow a paused clock.
+    Virtual {
+        base: Timestamp,
+        origin: Instant,
+    },
+}
+
+impl Clock {
+    /// The clock of the machine.
+    pub fn system() -> Self {
+        Clock(Source::System)
+    }
+
+    /// A clock that shows `base` now and goes with tokio's time, also when that is paused.
+    pub fn starting_at(base: Timestamp) -> Self {
+        Clock(Source::Virtual { base, origin: Instant::now() })
+    }
+
+    /// The present moment, to the microsecond: stored stamps have no more digits.
+    #[expect(clippy::disallowed_methods, reason = "the one place that reads the wall clock")]
+    pub fn now(&self) -> Timestamp {
+        let exact = match self.0 {
+            Source::System => Timestamp::now(),
+            Source::Virtual { base, origin } => {
+                let passed =
+                    SignedDuration::try_from(origin.elapsed()).unwrap_or(SignedDuration::MAX);
+                base.saturating_add(passed).unwrap_or(base)
+            }
+        };
+        Timestamp::from_microsecond(exact.as_microsecond()).unwrap_or(exact)
+    }
+}

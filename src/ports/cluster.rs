@@ -1,0 +1,159 @@
+//! The Kubernetes API as the inner side sees it.
+
+use std::{collections::BTreeSet, fmt, sync::Arc};
+
+use bytes::Bytes;
+use futures::stream::BoxStream;
+
+use super::BoxFuture;
+use crate::{
+    logic::{object::Object, reason::EventType, resource::Resource},
+    settings::Settings,
+};
+
+/// A cluster. Requests are retried inside, as `settings.networking` says; what comes out as an error is final for the caller.
+pub trait Cluster: Send + Sync + 'static {
+    /// All resources of these API groups, in no particular order.
+    fn discover<'a>(
+        &'a self,
+        groups: &'a GroupFilter,
+    ) -> BoxFuture<'a, Result<Vec<Resource>, ApiError>>;
+
+    /// The objects of one resource, and then their changes, without end.
+    ///
+    /// Reconnects and re-lists by itself. An `Err` is an attempt that failed for good; the stream pauses and goes on trying,
+    /// so that it recovers when the reason is gone. Dropping it closes the connection.
+    fn stream(&self, target: StreamTarget) -> BoxStream<'static, Result<StreamEvent, ApiError>>;
+
+    /// One PATCH. Gives the object as it is afterwards.
+    fn patch<'a>(&'a self, request: PatchRequest<'a>) -> BoxFuture<'a, Result<Object, ApiError>>;
+
+    /// One POST into a collection. Gives the created object.
+    fn create<'a>(&'a self, request: NewObject<'a>) -> BoxFuture<'a, Result<Object, ApiError>>;
+
+    /// All objects of a resource at once; for small collections such as namespaces.
+    fn list<'a>(
+        &'a self,
+        resource: &'a Resource,
+        namespace: Option<&'a str>,
+    ) -> BoxFuture<'a, Result<Vec<Object>, ApiError>>;
+
+    /// The namespace of the credentials, for events of cluster-scoped objects.
+    fn default_namespace(&self) -> &str;
+}
+
+/// Which API groups to look into.
+#[derive(Clone, Debug, PartialEq)]
+pub enum GroupFilter {
+    /// Every group of the cluster: some selector names no group.
+    All,
+    /// Only these.
+    Only(BTreeSet<String>),
+}
+
+/// What one stream serves.
+#[derive(Clone, Debug)]
+pub struct StreamTarget {
+    /// The resource.
+    pub resource: Arc<Resource>,
+    /// `None`: the whole cluster, or a cluster-scoped resource.
+    pub namespace: Option<Arc<str>>,
+    /// The settings as they are when the stream starts.
+    pub settings: Arc<Settings>,
+}
+
+/// An item of a stream.
+#[derive(Debug)]
+pub enum StreamEvent {
+    /// An object; no event type if it comes from a listing.
+    Object(Option<EventType>, Arc<Object>),
+    /// A listing is complete.
+    Listed,
+}
+
+/// One PATCH request.
+#[derive(Clone, Debug)]
+pub struct PatchRequest<'a> {
+    /// The resource of the object.
+    pub resource: &'a Resource,
+    /// The namespace of the object.
+    pub namespace: Option<&'a str>,
+    /// Its name.
+    pub name: &'a str,
+    /// `status`, or the object itself.
+    pub subresource: Option<&'a str>,
+    /// How `payload` is meant.
+    pub kind: PatchKind,
+    /// JSON.
+    pub payload: Bytes,
+}
+
+/// The content type of a patch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PatchKind {
+    /// RFC 7386
+    Merge,
+    /// RFC 6902
+    Json,
+}
+
+impl PatchKind {
+    /// As in the request's header.
+    pub fn content_type(self) -> &'static str {
+        match self {
+            PatchKind::Merge => "application/merge-patch+json",
+            PatchKind::Json => "application/json-patch+json",
+        }
+    }
+}
+
+/// One POST request.
+#[derive(Clone, Debug)]
+pub struct NewObject<'a> {
+    /// The resource.
+    pub resource: &'a Resource,
+    /// The namespace to create it in.
+    pub namespace: Option<&'a str>,
+    /// JSON.
+    pub payload: Bytes,
+}
+
+/// Why a request failed, retries included.
+#[derive(Clone, Debug)]
+pub struct ApiError {
+    /// What the caller can do about it.
+    pub class: ErrorClass,
+    /// The HTTP status, if there was an answer.
+    pub status: Option<u16>,
+    /// What was attempted, on what, and why it failed; one line.
+    pub message: String,
+    /// What the user could do next, if we know.
+    pub hint: Option<String>,
+}
+
+/// What a failed request means for its caller. Nobody outside of `cluster/` looks at status codes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ErrorClass {
+    /// 5xx, 429, no connection, a time-out: may work later.
+    Retry,
+    /// 409: somebody was faster.
+    Conflict,
+    /// 422: the request is not acceptable in the present state.
+    Invalid,
+    /// 404: not there, or not any more.
+    Missing,
+    /// 401 and 403.
+    Denied,
+    /// 410: the version asked for is too old.
+    Expired,
+    /// Anything else: repeating it is pointless.
+    Fatal,
+}
+
+impl fmt::Display for ApiError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for ApiError {}

@@ -1,0 +1,116 @@
+//! Log lines about objects and activities.
+//!
+//! Lines go to `tracing` with the fields `message`, `object` (JSON of [`ObjectRef`]), `extra` (JSON object of structured
+//! fields) and `trace` (several lines of text); `cli/logging` formats them.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+
+use crate::logic::{
+    object::ObjectRef,
+    outcome::{LogLevel, LogLine},
+};
+
+/// The tracing target of lines about objects.
+pub const TARGET_OBJECTS: &str = "kopf.objects";
+/// The tracing target of lines about activities.
+pub const TARGET_ACTIVITIES: &str = "kopf.activities";
+
+/// Which lines of a logger are also posted as Kubernetes events, and which are shown at all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LoggerKind {
+    /// Change handlers, daemons, timers: posted if posting is on.
+    Full,
+    /// Event handlers and the operator's own lines: never posted.
+    Local,
+    /// Indexers: warnings and errors only, unless verbose.
+    Terse,
+    /// Activities: about no object.
+    Activity,
+}
+
+/// Writes lines about one object, or about one activity. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Logger {
+    kind: LoggerKind,
+    object: Option<Arc<ObjectRef>>,
+}
+
+impl Logger {
+    /// A logger for an object.
+    pub fn of_object(kind: LoggerKind, object: Arc<ObjectRef>) -> Self {
+        Logger { kind, object: Some(object) }
+    }
+
+    /// A logger for activities.
+    pub fn of_activity() -> Self {
+        Logger { kind: LoggerKind::Activity, object: None }
+    }
+
+    /// The same object, another kind.
+    #[must_use]
+    pub fn with_kind(&self, kind: LoggerKind) -> Self {
+        Logger { kind, ..self.clone() }
+    }
+
+    /// The object it is about.
+    pub fn object(&self) -> Option<&Arc<ObjectRef>> {
+        self.object.as_ref()
+    }
+
+    /// A plain line.
+    pub fn log(&self, level: LogLevel, text: &str) {
+        self.write(level, text, None, None);
+    }
+
+    /// A line decided by `logic`, with the script's trace where it asks for it.
+    pub fn line(&self, line: &LogLine, trace: Option<&str>) {
+        self.write(line.level, &line.text, if line.with_trace { trace } else { None }, None);
+    }
+
+    /// A line of a script with structured fields.
+    pub fn with_fields(&self, level: LogLevel, text: &str, fields: &Map<String, Value>) {
+        self.write(level, text, None, Some(fields));
+    }
+
+    /// Whether a line of this level would be seen; ask before building a long text.
+    pub fn is_enabled(&self, level: LogLevel) -> bool {
+        match level {
+            LogLevel::Debug => tracing::enabled!(target: TARGET_OBJECTS, tracing::Level::DEBUG),
+            LogLevel::Info => tracing::enabled!(target: TARGET_OBJECTS, tracing::Level::INFO),
+            LogLevel::Warning | LogLevel::Error => true,
+        }
+    }
+
+    fn write(
+        &self,
+        level: LogLevel,
+        text: &str,
+        trace: Option<&str>,
+        extra: Option<&Map<String, Value>>,
+    ) {
+        if !self.is_enabled(level) {
+            return;
+        }
+        let object = self.object.as_deref().and_then(|it| serde_json::to_string(it).ok());
+        let object = object.as_deref();
+        let extra = extra.and_then(|it| serde_json::to_string(it).ok());
+        let extra = extra.as_deref();
+        macro_rules! emit {
+            ($target:expr, $level:ident) => {
+                tracing::event!(target: $target, tracing::Level::$level, object, extra, trace, message = text)
+            };
+        }
+        match (self.kind == LoggerKind::Activity, level) {
+            (true, LogLevel::Debug) => emit!(TARGET_ACTIVITIES, DEBUG),
+            (true, LogLevel::Info) => emit!(TARGET_ACTIVITIES, INFO),
+            (true, LogLevel::Warning) => emit!(TARGET_ACTIVITIES, WARN),
+            (true, LogLevel::Error) => emit!(TARGET_ACTIVITIES, ERROR),
+            (false, LogLevel::Debug) => emit!(TARGET_OBJECTS, DEBUG),
+            (false, LogLevel::Info) => emit!(TARGET_OBJECTS, INFO),
+            (false, LogLevel::Warning) => emit!(TARGET_OBJECTS, WARN),
+            (false, LogLevel::Error) => emit!(TARGET_OBJECTS, ERROR),
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! The scripts as the inner side sees them: functions that can be called with a cause.
+
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use jiff::Timestamp;
+use serde_json::Value;
+
+use super::{BoxFuture, Logger, Memo};
+use crate::{
+    logic::{
+        diff::Diff,
+        function::Function,
+        handler::Handler,
+        object::Object,
+        outcome::{Ended, Raised},
+        patch::Patch,
+        reason::{EventType, Reason},
+        resource::Resource,
+    },
+    settings::Settings,
+};
+
+/// Calls script functions. Waiting inside a call suspends only that call.
+///
+/// A call never panics and never hangs for a reason of the host: what goes wrong in a script comes back as [`Raised`].
+/// Dropping the future cancels the call at its next waiting point.
+pub trait Scripts: Send + Sync + 'static {
+    /// Calls a handler.
+    fn call(&self, invocation: Arc<Invocation>) -> BoxFuture<'static, Ended>;
+
+    /// Asks a filter callback about an object; `invocation.handler` is the handler whose filter it is.
+    fn ask(
+        &self,
+        question: Question,
+        invocation: Arc<Invocation>,
+    ) -> BoxFuture<'static, Result<bool, Raised>>;
+
+    /// Lets a function change a copy of a raw body; gives the changed copy.
+    fn transform(
+        &self,
+        function: Function,
+        body: Value,
+    ) -> BoxFuture<'static, Result<Value, Raised>>;
+}
+
+/// What a filter callback is asked.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Question {
+    /// The callback.
+    pub function: Function,
+    /// `None`: about the whole object (`when`). `Some`: about one value; its inner `None` is an absent one.
+    pub about: Option<Option<Value>>,
+}
+
+/// The patch of a cycle, shared with the scripts that run in it.
+pub type SharedPatch = Arc<Mutex<Patch>>;
+
+/// Everything a script function may look at in one call: the source of `ctx`.
+#[derive(Debug)]
+pub struct Invocation {
+    /// The handler, or the handler whose filter is asked.
+    pub handler: Arc<Handler>,
+    /// `None` in filters.
+    pub attempt: Option<Attempt>,
+    /// What it is about.
+    pub cause: Cause,
+    /// The object's memo, or the operator's in activities.
+    pub memo: Memo,
+    /// `ctx.logger`
+    pub logger: Logger,
+}
+
+/// The kwargs `retry`, `started`, `runtime`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Attempt {
+    /// Attempts made before this one.
+    pub retry: u64,
+    /// When the first attempt was due.
+    pub started: Timestamp,
+    /// How long ago that is.
+    pub runtime: Duration,
+}
+
+/// What a call is about.
+#[derive(Debug)]
+pub enum Cause {
+    /// The operator itself.
+    Activity(ActivityCause),
+    /// An object.
+    Object(ObjectCause),
+}
+
+/// The operator itself.
+#[derive(Clone, Debug)]
+pub struct ActivityCause {
+    /// The kwarg `activity`: `startup`, `cleanup`, `authentication`, `probe`.
+    pub activity: &'static str,
+    /// The kwarg `settings`: changes hold from now on.
+    pub settings: Arc<Mutex<Settings>>,
+}
+
+/// An object and what happened to it.
+#[derive(Clone, Debug)]
+pub struct ObjectCause {
+    /// The kwarg `resource`.
+    pub resource: Arc<Resource>,
+    /// The source of `body`, `spec`, `meta`, `status`, `labels`, `annotations`, `uid`, `name`, `namespace`.
+    pub object: Arc<Object>,
+    /// The kwarg `patch`.
+    pub patch: SharedPatch,
+    /// What depends on the kind of the handler.
+    pub detail: ObjectDetail,
+}
+
+/// The kwargs that depend on the kind of the handler.
+#[derive(Clone, Debug)]
+pub enum ObjectDetail {
+    /// `on_event`: the kwargs `type` and `event`; no type if the object comes from a listing.
+    Watch(Option<EventType>),
+    /// Change handlers.
+    Change(ChangeCause),
+}
+
+/// The kwargs of change handlers.
+#[derive(Clone, Debug)]
+pub struct ChangeCause {
+    /// The kwarg `reason`.
+    pub reason: Reason,
+    /// The kwarg `old`, reduced to the handler's field; `None` when absent.
+    pub old: Option<Arc<Value>>,
+    /// The kwarg `new`, likewise.
+    pub new: Option<Arc<Value>>,
+    /// The kwarg `diff`, likewise.
+    pub diff: Arc<Diff>,
+}

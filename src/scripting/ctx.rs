@@ -1,0 +1,143 @@
+//! What `ctx` has: the kwargs of one call, by name, for both languages.
+//!
+//! Engines ask [`kwarg`] on the first use of a field and turn the answer into a native value; an unused part costs nothing.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::{
+    logic::{diff::Diff, resource::Resource},
+    ports::{
+        ActivityCause, Cause, Document, Invocation, Logger, ObjectCause, ObjectDetail, SharedPatch,
+    },
+};
+
+/// A field of `ctx`, before it becomes a value of a language.
+#[derive(Debug)]
+pub(crate) enum Kwarg {
+    /// The handler has no such kwarg, or it is null: nil / `()`.
+    Absent,
+    /// A small value of its own.
+    Value(Value),
+    /// A read-only part of a shared tree, under these keys; an empty map if it is not there or not a map.
+    Part(Arc<Value>, &'static [&'static str]),
+    /// A read-only shared tree of any type.
+    Tree(Arc<Value>),
+    /// `diff`: a read-only list of `{op, field, old, new}`.
+    Diff(Arc<Diff>),
+    /// `patch`
+    Patch(SharedPatch),
+    /// `memo`
+    Memo(Document),
+    /// `logger`
+    Logger(Logger),
+    /// `resource`: a read-only record.
+    Resource(Arc<Resource>),
+    /// `settings`
+    Settings(ActivityCause),
+}
+
+/// All names `ctx` can have in handlers that exist today; for messages and completion.
+pub(crate) const NAMES: &[&str] = &[
+    "activity",
+    "annotations",
+    "body",
+    "diff",
+    "event",
+    "labels",
+    "logger",
+    "memo",
+    "meta",
+    "name",
+    "namespace",
+    "new",
+    "new_value",
+    "old",
+    "old_value",
+    "param",
+    "patch",
+    "reason",
+    "resource",
+    "retry",
+    "runtime",
+    "settings",
+    "spec",
+    "started",
+    "status",
+    "type",
+    "uid",
+];
+
+/// The kwarg of this name for this call.
+pub(crate) fn kwarg(invocation: &Invocation, name: &str) -> Kwarg {
+    match name {
+        "logger" => return Kwarg::Logger(invocation.logger.clone()),
+        "memo" => return Kwarg::Memo(invocation.memo.clone()),
+        "param" if invocation.attempt.is_some() => return of(invocation.handler.param.clone()),
+        _ => {}
+    }
+    if let Some(attempt) = &invocation.attempt {
+        match name {
+            "retry" => return Kwarg::Value(attempt.retry.into()),
+            "started" => return Kwarg::Value(attempt.started.to_string().into()),
+            "runtime" => return Kwarg::Value(attempt.runtime.as_secs_f64().into()),
+            _ => {}
+        }
+    }
+    match &invocation.cause {
+        Cause::Activity(cause) => of_activity(cause, name),
+        Cause::Object(cause) => of_object(cause, name),
+    }
+}
+
+fn of_activity(cause: &ActivityCause, name: &str) -> Kwarg {
+    match name {
+        "activity" => Kwarg::Value(cause.activity.into()),
+        "settings" => Kwarg::Settings(cause.clone()),
+        _ => Kwarg::Absent,
+    }
+}
+
+fn of_object(cause: &ObjectCause, name: &str) -> Kwarg {
+    let header = cause.object.header();
+    let part = |keys| Kwarg::Part(Arc::clone(cause.object.body()), keys);
+    match name {
+        "resource" => Kwarg::Resource(Arc::clone(&cause.resource)),
+        "patch" => Kwarg::Patch(Arc::clone(&cause.patch)),
+        "body" => part(&[]),
+        "spec" => part(&["spec"]),
+        "status" => part(&["status"]),
+        "meta" => part(&["metadata"]),
+        "labels" => part(&["metadata", "labels"]),
+        "annotations" => part(&["metadata", "annotations"]),
+        "uid" => of(header.uid.clone().map(Value::from)),
+        "name" => of(header.name.clone().map(Value::from)),
+        "namespace" => of(header.namespace.clone().map(Value::from)),
+        _ => of_detail(cause, name),
+    }
+}
+
+fn of_detail(cause: &ObjectCause, name: &str) -> Kwarg {
+    match (&cause.detail, name) {
+        (ObjectDetail::Watch(kind), "type") => of(kind.map(|it| it.as_str().into())),
+        (ObjectDetail::Watch(kind), "event") => {
+            let kind = kind.map_or(Value::Null, |it| it.as_str().into());
+            let body = Value::clone(cause.object.body());
+            Kwarg::Tree(Arc::new(serde_json::json!({ "type": kind, "object": body })))
+        }
+        (ObjectDetail::Change(change), "reason") => Kwarg::Value(change.reason.as_str().into()),
+        (ObjectDetail::Change(change), "old" | "old_value") => {
+            change.old.clone().map_or(Kwarg::Absent, Kwarg::Tree)
+        }
+        (ObjectDetail::Change(change), "new" | "new_value") => {
+            change.new.clone().map_or(Kwarg::Absent, Kwarg::Tree)
+        }
+        (ObjectDetail::Change(change), "diff") => Kwarg::Diff(Arc::clone(&change.diff)),
+        (ObjectDetail::Watch(_) | ObjectDetail::Change(_), _) => Kwarg::Absent,
+    }
+}
+
+fn of(value: Option<Value>) -> Kwarg {
+    value.filter(|it| !it.is_null()).map_or(Kwarg::Absent, Kwarg::Value)
+}

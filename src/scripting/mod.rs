@@ -1,0 +1,85 @@
+//! Adapter: Lua and Rhai. One script file is one sandboxed VM and one failure domain.
+//!
+//! [`ScriptHost`] is the `ports::Scripts` of the operator: it finds the script of a function and hands the call to its
+//! engine. Engines differ only in how values and calls look inside; what a script sees is decided in `ctx.rs`, what a
+//! declaration means in `logic/declare.rs`.
+
+pub(crate) mod ctx;
+
+use std::{path::PathBuf, sync::Arc};
+
+use serde_json::Value;
+
+use crate::{
+    logic::{
+        function::{Function, ScriptId},
+        handler::Handler,
+        outcome::{Ended, Raised},
+    },
+    ports::{BoxFuture, Invocation, Question},
+};
+
+/// Where the VMs of scripts run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Placement {
+    /// Each script on threads of its own, so that a busy one delays nobody.
+    Threads,
+    /// On the runtime of the caller, whose clock may be paused: for tests.
+    CurrentRuntime,
+}
+
+/// The text of one script file.
+#[derive(Clone, Debug)]
+pub struct Source {
+    /// As shown in messages: the path as the user gave it.
+    pub name: String,
+    /// The file, for finding modules beside it; `None` for texts that are in no file.
+    pub path: Option<PathBuf>,
+    /// Its content.
+    pub text: String,
+}
+
+/// A script whose top level has run.
+pub(crate) struct Loaded {
+    /// Calls its functions.
+    pub(crate) engine: Arc<dyn Engine>,
+    /// What it declared, in order.
+    pub(crate) handlers: Vec<Handler>,
+}
+
+/// One script with its VM: calls functions of that script. Same promises as `ports::Scripts`.
+pub(crate) trait Engine: Send + Sync {
+    /// Calls the function of a handler.
+    fn call(&self, invocation: Arc<Invocation>) -> BoxFuture<'static, Ended>;
+    /// Asks a filter callback.
+    fn ask(
+        &self,
+        question: Question,
+        invocation: Arc<Invocation>,
+    ) -> BoxFuture<'static, Result<bool, Raised>>;
+    /// Lets a function change a copy of a raw body.
+    fn transform(
+        &self,
+        function: Function,
+        body: Value,
+    ) -> BoxFuture<'static, Result<Value, Raised>>;
+}
+
+/// A script that cannot be used, told as a compiler tells it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LoadError {
+    /// The file, as the user gave it.
+    pub file: String,
+    /// The line in it, from 1.
+    pub line: Option<u32>,
+    /// The text of that line.
+    pub source_line: Option<String>,
+    /// What is wrong.
+    pub message: String,
+    /// What to do next, if we know.
+    pub hint: Option<String>,
+}
+
+/// Loads one script: compiles it, runs its top level, collects its declarations.
+pub(crate) type Load =
+    fn(ScriptId, &Source, Placement) -> BoxFuture<'static, Result<Loaded, LoadError>>;

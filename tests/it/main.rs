@@ -1,0 +1,9 @@
+//! The integration tests, in one binary: fast to link, one place to look.
+#![expect(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test may stop at the first surprise"
+)]
+
+mod vectors;

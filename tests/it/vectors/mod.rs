@@ -1,0 +1,143 @@
+//! The golden vectors: input and expected output of the reference implementation, one test per suite.
+//!
+//! Reads `tests/vectors/` and each directory named in `KOPF_VECTORS` (colon-separated), where the same suites may stand with
+//! other cases. Prints how many passed and failed, past the capturing of the test runner. A knowing deviation is listed with
+//! its reason in `tests/vectors/DEVIATIONS.json`.
+
+use std::{collections::BTreeMap, fs, io::Write as _, path::PathBuf};
+
+use serde_json::Value;
+
+/// One golden pair.
+pub struct Vector {
+    /// Unique within the suite.
+    pub id: String,
+    /// What goes in.
+    pub input: Value,
+    /// What must come out.
+    pub expected: Value,
+}
+
+impl Vector {
+    /// Whether the reference raises an error here. Only that *an* error happens matters.
+    pub fn expects_error(&self) -> bool {
+        self.expected.get("error").is_some_and(Value::is_string)
+    }
+}
+
+/// Suites that have a test. The rest is reported as not built yet.
+const BUILT: &[&str] = &[];
+
+/// Runs `check` over every vector of a suite, in all directories; panics with the failures.
+pub fn run(suite: &str, check: impl Fn(&Vector) -> Result<(), String>) {
+    assert!(BUILT.contains(&suite), "add {suite} to the list of built suites");
+    let deviations = deviations(suite);
+    let (mut passed, mut deviating, mut failures) = (0, 0, Vec::new());
+    for vector in directories().iter().flat_map(|it| load(it, suite)) {
+        let known = deviations.iter().any(|(id, _)| matches(id, &vector.id));
+        match (check(&vector), known) {
+            (Ok(()), _) => passed += 1,
+            (Err(_), true) => deviating += 1,
+            (Err(problem), false) => failures.push(format!("{}: {problem}", vector.id)),
+        }
+    }
+    say(&format!(
+        "vectors {suite}: {passed} passed, {} failed, {deviating} knowingly different",
+        failures.len()
+    ));
+    let shown = failures.iter().take(20).cloned().collect::<Vec<_>>().join("\n");
+    assert!(
+        failures.is_empty(),
+        "{} vectors of {suite} failed, the first are:\n{shown}",
+        failures.len()
+    );
+    assert!(passed > 0, "no vectors of {suite} were found");
+}
+
+/// Compares two results; the text names both.
+pub fn same(what: &str, actual: &Value, expected: &Value) -> Result<(), String> {
+    if kopf_equal(actual, expected) {
+        Ok(())
+    } else {
+        Err(format!("{what}: got {actual}, expected {expected}"))
+    }
+}
+
+/// Strict equality, except that numbers compare by value and the order of keys does not matter.
+fn kopf_equal(a: &Value, b: &Value) -> bool {
+    match (a, b) {
+        (Value::Number(a), Value::Number(b)) => a == b || a.as_f64() == b.as_f64(),
+        (Value::Array(a), Value::Array(b)) => {
+            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| kopf_equal(a, b))
+        }
+        (Value::Object(a), Value::Object(b)) => {
+            a.len() == b.len()
+                && a.iter().all(|(key, a)| b.get(key).is_some_and(|b| kopf_equal(a, b)))
+        }
+        _ => a == b,
+    }
+}
+
+#[test]
+fn suites_that_are_not_built_yet_are_named() {
+    let mut missing = Vec::new();
+    for entry in directories().iter().filter_map(|it| fs::read_dir(it).ok()).flatten().flatten() {
+        let path = entry.path();
+        let suite = path.file_stem().and_then(|it| it.to_str()).unwrap_or_default().to_owned();
+        let is_suite = path.extension().is_some_and(|it| it == "json") && suite != "DEVIATIONS";
+        if is_suite && !BUILT.contains(&suite.as_str()) {
+            missing.push(suite);
+        }
+    }
+    missing.sort();
+    missing.dedup();
+    say(&format!(
+        "vectors not built yet: {}",
+        if missing.is_empty() { "none".into() } else { missing.join(", ") }
+    ));
+}
+
+/// Prints past the test runner, which shows the output of failed tests only.
+pub fn say(line: &str) {
+    let _ = writeln!(std::io::stdout(), "{line}");
+}
+
+fn own_directory() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/vectors")
+}
+
+#[expect(clippy::disallowed_methods, reason = "the tests are the outermost layer")]
+fn directories() -> Vec<PathBuf> {
+    let more = std::env::var("KOPF_VECTORS").unwrap_or_default();
+    let more = more.split(':').filter(|it| !it.is_empty()).map(PathBuf::from);
+    std::iter::once(own_directory()).chain(more).collect()
+}
+
+fn load(directory: &std::path::Path, suite: &str) -> Vec<Vector> {
+    let Ok(text) = fs::read_to_string(directory.join(format!("{suite}.json"))) else {
+        return Vec::new();
+    };
+    let file: Value = serde_json::from_str(&text).expect("a suite is JSON");
+    let vectors = file["vectors"].as_array().cloned().unwrap_or_default();
+    vectors
+        .into_iter()
+        .map(|it| Vector {
+            id: it["id"].as_str().unwrap_or_default().to_owned(),
+            input: it["input"].clone(),
+            expected: it["expected"].clone(),
+        })
+        .collect()
+}
+
+/// `{"suite": {"id or prefix*": "reason"}}`
+fn deviations(suite: &str) -> BTreeMap<String, String> {
+    let text = fs::read_to_string(own_directory().join("DEVIATIONS.json"))
+        .expect("the list of deviations");
+    let mut all: BTreeMap<String, BTreeMap<String, String>> =
+        serde_json::from_str(&text).expect("deviations are JSON");
+    all.remove(suite).unwrap_or_default()
+}
+
+fn matches(pattern: &str, id: &str) -> bool {
+    pattern.strip_suffix('*').map_or(pattern == id, |prefix| id.starts_with(prefix))
+}
