@@ -3,13 +3,22 @@
 //! Nothing here touches the outside world and thus nothing here can fail for its reasons; `now` is an argument.
 //! The contract is `tests/vectors/`: a suite and the file that satisfies it share a name.
 
+pub mod annotations;
+pub mod cause;
+pub mod corrupt;
 pub mod declare;
 pub mod diff;
+pub mod diffbase;
+pub mod essence;
+pub mod fields;
 pub mod function;
 pub mod handler;
+pub mod json;
 pub mod object;
 pub mod outcome;
 pub mod patch;
+pub mod progress;
 pub mod reason;
 pub mod resource;
 pub mod selector;
+pub mod state;
