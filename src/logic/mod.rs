@@ -3,9 +3,13 @@
 //! Nothing here touches the outside world and thus nothing here can fail for its reasons; `now` is an argument.
 //! The contract is `tests/vectors/`: a suite and the file that satisfies it share a name.
 
+pub mod annotations;
 pub mod cause;
+pub mod corrupt;
 pub mod declare;
 pub mod diff;
+pub mod diffbase;
+pub mod essence;
 pub mod fields;
 pub mod filters;
 pub mod function;
@@ -15,9 +19,14 @@ pub mod lifecycle;
 pub mod object;
 pub mod outcome;
 pub mod patch;
+pub mod plan;
+pub mod progress;
 pub mod python_text;
 pub mod reason;
 pub mod registry;
 pub mod resource;
 pub mod selection;
 pub mod selector;
+pub mod served;
+pub mod settle;
+pub mod state;
