@@ -6,6 +6,8 @@
 
 mod catalogue;
 mod handlers;
+mod objects;
+mod times;
 
 use std::{collections::BTreeMap, fs, io::Write as _, path::PathBuf};
 
@@ -36,8 +38,15 @@ const BUILT: &[&str] = &[
     "filters-matching",
     "handler-ids",
     "handler-selection",
+    "hierarchies",
+    "k8s-events",
     "lifecycles",
+    "namespaces",
+    "object-references",
+    "resource-urls",
     "selectors",
+    "throttling",
+    "timers",
 ];
 
 /// Runs `check` over every vector of a suite, in all directories; panics with the failures.
