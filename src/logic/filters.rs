@@ -127,7 +127,7 @@ fn passes_change(handler: &Handler, subject: &Subject<'_>, answers: &Answers) ->
 }
 
 fn passes_when(filters: &Filters, answers: &Answers) -> Verdict {
-    filters.when.as_ref().map_or(Ok(true), |it| ask(it, None, answers))
+    filters.when.as_ref().map_or(Ok(true), |it| ask(it, About::Object, answers))
 }
 
 fn before<'a>(change: &'a Change, field: &[String]) -> Option<&'a Value> {
@@ -143,16 +143,26 @@ fn passes(criterion: &Criterion, value: Option<&Value>, answers: &Answers) -> Ve
         Criterion::Equals(wanted) => Ok(value.is_some_and(|it| json::equal(it, wanted))),
         Criterion::Present => Ok(value.is_some()),
         Criterion::Absent => Ok(value.is_none()),
-        Criterion::Callback(callback) => ask(callback, Some(value), answers),
+        Criterion::Callback(callback) => ask(callback, About::Value(value), answers),
     }
 }
 
-fn ask(callback: &Callback, about: Option<Option<&Value>>, answers: &Answers) -> Verdict {
+/// What a question is about.
+#[derive(Clone, Copy)]
+enum About<'a> {
+    Object,
+    Value(Option<&'a Value>),
+}
+
+fn ask(callback: &Callback, about: About<'_>, answers: &Answers) -> Verdict {
     match callback {
-        Callback::Function(function) => answers.of(Question {
-            function: function.clone(),
-            about: about.map(Option::<&Value>::cloned),
-        }),
+        Callback::Function(function) => {
+            let about = match about {
+                About::Object => None,
+                About::Value(value) => Some(value.cloned()),
+            };
+            answers.of(Question { function: function.clone(), about })
+        }
         Callback::Not(inner) => Ok(!ask(inner, about, answers)?),
         Callback::All(inner) => Ok(!some(inner, false, about, answers)?),
         Callback::Any(inner) => some(inner, true, about, answers),
@@ -161,12 +171,7 @@ fn ask(callback: &Callback, about: Option<Option<&Value>>, answers: &Answers) ->
 }
 
 /// Whether one of the callbacks gives this answer; the ones after it are not asked.
-fn some(
-    callbacks: &[Callback],
-    wanted: bool,
-    about: Option<Option<&Value>>,
-    answers: &Answers,
-) -> Verdict {
+fn some(callbacks: &[Callback], wanted: bool, about: About<'_>, answers: &Answers) -> Verdict {
     for callback in callbacks {
         if ask(callback, about, answers)? == wanted {
             return Ok(true);

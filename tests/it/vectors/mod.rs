@@ -6,7 +6,9 @@
 
 mod catalogue;
 mod handlers;
+mod objects;
 mod state;
+mod times;
 
 use std::{collections::BTreeMap, fs, io::Write as _, path::PathBuf};
 
@@ -45,10 +47,17 @@ const BUILT: &[&str] = &[
     "filters-matching",
     "handler-ids",
     "handler-selection",
+    "hierarchies",
     "json-patches",
+    "k8s-events",
     "lifecycles",
+    "namespaces",
+    "object-references",
     "progress-records",
+    "resource-urls",
     "selectors",
+    "throttling",
+    "timers",
 ];
 
 /// Runs `check` over every vector of a suite, in all directories; panics with the failures.
