@@ -58,7 +58,10 @@ struct Progress {
 ///
 /// # Errors
 /// When handlers failed for good, after all others have ended.
-pub async fn run(runner: Runner<'_>, activity: &Activity) -> Result<BTreeMap<Arc<str>, Value>, ActivityError> {
+pub async fn run(
+    runner: Runner<'_>,
+    activity: &Activity,
+) -> Result<BTreeMap<Arc<str>, Value>, ActivityError> {
     let now = runner.clock.now();
     let fresh = |handler: &Arc<Handler>| {
         let handler = Arc::clone(handler);
@@ -76,7 +79,8 @@ pub async fn run(runner: Runner<'_>, activity: &Activity) -> Result<BTreeMap<Arc
 }
 
 async fn attempt(runner: Runner<'_>, activity: &Activity, progress: &mut Progress) {
-    let cause = ActivityCause { activity: name(activity.kind), settings: Arc::clone(&activity.settings) };
+    let cause =
+        ActivityCause { activity: name(activity.kind), settings: Arc::clone(&activity.settings) };
     let attempt = Try {
         handler: Arc::clone(&progress.handler),
         retries: progress.retries,
@@ -95,9 +99,14 @@ async fn attempt(runner: Runner<'_>, activity: &Activity, progress: &mut Progres
     }
 }
 
-fn conclude(activity: &'static str, all: Vec<Progress>) -> Result<BTreeMap<Arc<str>, Value>, ActivityError> {
+fn conclude(
+    activity: &'static str,
+    all: Vec<Progress>,
+) -> Result<BTreeMap<Arc<str>, Value>, ActivityError> {
     let (mut results, mut failures) = (BTreeMap::new(), BTreeMap::new());
-    for (id, outcome) in all.into_iter().filter_map(|it| Some((Arc::clone(&it.handler.id), it.finished?))) {
+    for (id, outcome) in
+        all.into_iter().filter_map(|it| Some((Arc::clone(&it.handler.id), it.finished?)))
+    {
         if let Some(error) = outcome.error {
             failures.insert(id, error.message);
         } else if let Some(result) = outcome.result {
@@ -113,8 +122,16 @@ fn name(kind: Kind) -> &'static str {
         Kind::Cleanup => "cleanup",
         Kind::Login => "authentication",
         Kind::Probe => "probe",
-        Kind::Startup | Kind::Create | Kind::Update | Kind::Delete | Kind::Resume | Kind::Field | Kind::Sub => "startup",
-        Kind::Event | Kind::Index | Kind::Daemon | Kind::Timer | Kind::Validate | Kind::Mutate => "startup",
+        Kind::Startup
+        | Kind::Create
+        | Kind::Update
+        | Kind::Delete
+        | Kind::Resume
+        | Kind::Field
+        | Kind::Sub => "startup",
+        Kind::Event | Kind::Index | Kind::Daemon | Kind::Timer | Kind::Validate | Kind::Mutate => {
+            "startup"
+        }
     }
 }
 

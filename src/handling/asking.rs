@@ -6,12 +6,7 @@
 use std::sync::Arc;
 
 use crate::{
-    logic::{
-        filters::Answers,
-        handler::Handler,
-        outcome::Raised,
-        selection::Ask,
-    },
+    logic::{filters::Answers, handler::Handler, outcome::Raised, selection::Ask},
     ports::{Cause, Invocation, Logger, Memo, ObjectCause, Scripts},
 };
 
@@ -48,9 +43,11 @@ impl Asker<'_> {
             match decision(answers) {
                 Ok(decided) => return Ok(decided),
                 Err(Ask { handler, question }) => {
-                    let answer = self.scripts.ask(question.clone(), self.invocation(&handler)).await;
-                    let answer = answer.map_err(|raised| FilterError { handler: handler.to_string(), raised })?;
-                    answers.push(question, answer);
+                    let answer =
+                        self.scripts.ask(question.clone(), self.invocation(&handler)).await;
+                    let answer = answer
+                        .map_err(|raised| FilterError { handler: handler.to_string(), raised })?;
+                    answers.note(question, answer);
                 }
             }
         }

@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use json_patch::PatchOperation;
 use serde_json::{Map, Value, json};
 
 use crate::{
@@ -60,7 +61,10 @@ impl Patcher<'_> {
         match self.send(object, &patch).await {
             Ok(patched) => Ok(patched),
             Err(PatchError::Api(error)) if error.class == ErrorClass::Missing => {
-                self.logger.log(LogLevel::Debug, "Patching was skipped: the object does not exist anymore.");
+                self.logger.log(
+                    LogLevel::Debug,
+                    "Patching was skipped: the object does not exist anymore.",
+                );
                 Ok(Patched::default())
             }
             Err(error) => Err(error),
@@ -80,7 +84,11 @@ impl Patcher<'_> {
     }
 
     /// The first two requests. Gives the answer to the last one that was needed.
-    async fn merge(&self, object: &Object, merge: &Map<String, Value>) -> Result<Option<Arc<Object>>, PatchError> {
+    async fn merge(
+        &self,
+        object: &Object,
+        merge: &Map<String, Value>,
+    ) -> Result<Option<Arc<Object>>, PatchError> {
         let (main, status) = self.split(merge);
         let mut answer = None;
         if !main.is_empty() {
@@ -108,13 +116,17 @@ impl Patcher<'_> {
             body = self.transformed(body, transformation).await?;
         }
         let operations = patch::operations(freshest.body(), &body);
-        let (main, status) = patch::split_operations(operations, self.has_status());
-        for (subresource, what, operations) in [(None, "resource", main), (Some("status"), "status", status)] {
+        let (main, status) = self.split_operations(operations);
+        for (subresource, what, operations) in
+            [(None, "resource", main), (Some("status"), "status", status)]
+        {
             if operations.is_empty() {
                 continue;
             }
             let version = answer.as_ref().unwrap_or(freshest).header().resource_version.clone();
-            let test = json!({ "op": "test", "path": "/metadata/resourceVersion", "value": version });
+            let test =
+                json!({ "op": "test", "path": "/metadata/resourceVersion", "value": version });
+            let operations = operations.iter().map(|it| json!(it));
             let payload = Value::Array(std::iter::once(test).chain(operations).collect());
             self.announce(|| format!("JSON-patching the {what} with: {payload}"));
             match self.request(freshest, subresource, PatchKind::Json, &payload).await {
@@ -128,10 +140,18 @@ impl Patcher<'_> {
         Ok(Patched { object: answer, leftovers: Vec::new() })
     }
 
-    async fn transformed(&self, mut body: Value, transformation: &Transformation) -> Result<Value, PatchError> {
+    async fn transformed(
+        &self,
+        mut body: Value,
+        transformation: &Transformation,
+    ) -> Result<Value, PatchError> {
         match transformation {
-            Transformation::BlockDeletion(finalizer) => patch::block_deletion(&mut body, finalizer),
-            Transformation::AllowDeletion(finalizer) => patch::allow_deletion(&mut body, finalizer),
+            Transformation::BlockDeletion(finalizer) => {
+                body.as_object_mut().map(|it| patch::block_deletion(it, finalizer));
+            }
+            Transformation::AllowDeletion(finalizer) => {
+                body.as_object_mut().map(|it| patch::allow_deletion(it, finalizer));
+            }
             Transformation::Scripted(function) => {
                 let changed = self.scripts.transform(function.clone(), body).await;
                 return changed.map_err(PatchError::Transformation);
@@ -154,7 +174,7 @@ impl Patcher<'_> {
         if merge.is_empty() {
             return;
         }
-        let differences = patch::inconsistencies(merge, answer);
+        let differences = patch::inconsistencies(merge, answer.body());
         if !differences.is_empty() {
             let differences = crate::logic::diff::to_text(&differences);
             let text = format!("Merge-patching finished with inconsistencies: {differences}");
@@ -166,6 +186,13 @@ impl Patcher<'_> {
         let mut main = merge.clone();
         let status = if self.has_status() { main.shift_remove("status") } else { None };
         (main, status.filter(|it| !it.is_null()))
+    }
+
+    fn split_operations(
+        &self,
+        all: Vec<PatchOperation>,
+    ) -> (Vec<PatchOperation>, Vec<PatchOperation>) {
+        if self.has_status() { patch::split_status(all) } else { (all, Vec::new()) }
     }
 
     fn has_status(&self) -> bool {

@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use crate::{
     logic::{
         handler::Handler,
-        outcome::{self, Ended, LogLevel, Outcome},
+        outcome::{self, Effort, Ended, Outcome},
     },
     ports::{Attempt, Cause, Clock, Invocation, Logger, Memo, Scripts},
     settings::Execution,
@@ -46,21 +46,32 @@ impl Runner<'_> {
     /// Makes the attempt, if the handler's limits allow, and logs how it went.
     pub async fn run(&self, attempt: Try) -> Outcome {
         let Try { handler, retries, started, cause, memo, logger } = attempt;
-        logger.log(LogLevel::Debug, &format!("{handler} is invoked."));
+        logger.line(&outcome::invoked(&handler), None);
         let runtime = since(started, self.clock.now());
-        if let Some((outcome, line)) = outcome::before(&handler, retries, runtime) {
+        if let Some((outcome, line)) = outcome::before(&handler, Effort { retries, runtime }) {
             logger.line(&line, None);
             return outcome;
         }
         let attempt = Some(Attempt { retry: retries, started, runtime });
-        let invocation = Invocation { handler: Arc::clone(&handler), attempt, cause, memo, logger: logger.clone() };
+        let invocation = Invocation {
+            handler: Arc::clone(&handler),
+            attempt,
+            cause,
+            memo,
+            logger: logger.clone(),
+        };
         let ended = self.scripts.call(Arc::new(invocation)).await;
         let trace = match &ended {
             Ended::Raised(raised) => raised.trace.clone(),
             Ended::Returned(_) => None,
         };
         let runtime = since(started, self.clock.now());
-        let (outcome, line) = outcome::after(&handler, self.settings.default_backoff, retries, (runtime, ended));
+        let (outcome, line) = outcome::after(
+            &handler,
+            ended,
+            Effort { retries, runtime },
+            self.settings.default_backoff,
+        );
         logger.line(&line, trace.as_deref());
         outcome
     }

@@ -133,3 +133,11 @@ impl Walk {
         self.found.push(DiffItem { operation, field: self.path.clone(), old, new });
     }
 }
+/// As log lines show it: one `(operation, field, old, new)` after the other.
+pub fn to_text(diff: &Diff) -> String {
+    let item = |it: &DiffItem| {
+        let (operation, field) = (it.operation.as_str(), it.field.join("."));
+        format!("({operation} {field:?}: {} -> {})", it.old, it.new)
+    };
+    diff.iter().map(item).collect::<Vec<_>>().join(", ")
+}

@@ -43,7 +43,9 @@ pub fn unhandled(reason: Reason) -> Option<&'static str> {
     match reason {
         Reason::Gone => Some("Deleted, really deleted, and we are notified."),
         Reason::Free => Some("Deletion, but we are done with it, and we do not care."),
-        Reason::Noop => Some("Something has changed, but we are not interested (the essence is the same)."),
+        Reason::Noop => {
+            Some("Something has changed, but we are not interested (the essence is the same).")
+        }
         Reason::Create | Reason::Update | Reason::Delete | Reason::Resume => None,
     }
 }
@@ -58,9 +60,13 @@ pub struct Superseded {
 }
 
 /// Makes the progress of the selected handlers that of this cause, and says which causes it supersedes.
-pub fn begin(state: &mut State, reason: Reason, selected: &[Arc<Handler>], now: Timestamp) -> Superseded {
-    let ids = selected.iter().map(|it| &*it.id).collect::<Vec<_>>();
-    state.begin(reason, &ids, now);
+pub fn begin(
+    state: &mut State,
+    reason: Reason,
+    selected: &[Arc<Handler>],
+    now: Timestamp,
+) -> Superseded {
+    state.begin(reason, selected.iter().map(|it| &it.id), now);
     let current = reason.title().unwrap_or_default().to_lowercase();
     let lines = state.superseded().into_iter().map(|(purpose, counts)| {
         let Counts { succeeded, failed, left } = counts;
@@ -71,13 +77,13 @@ pub fn begin(state: &mut State, reason: Reason, selected: &[Arc<Handler>], now: 
         LogLine { level: LogLevel::Info, text, with_trace: false }
     });
     let lines = lines.collect();
-    state.repurpose(&ids);
+    state.repurpose();
     Superseded { lines, left_over: !state.superseded().is_empty() }
 }
 
 /// The selected handlers that are neither finished nor asleep.
 pub fn due(state: &State, selected: &[Arc<Handler>], now: Timestamp) -> Vec<Arc<Handler>> {
-    selected.iter().filter(|it| state.is_awakened(&it.id, now)).cloned().collect()
+    selected.iter().filter(|it| state.awakened(&it.id, now)).cloned().collect()
 }
 
 fn title(purpose: &str) -> String {

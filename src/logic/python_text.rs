@@ -17,6 +17,11 @@ pub fn seconds(duration: Duration) -> String {
     }
 }
 
+/// Seconds as a number that always has a fraction: `10.0`, `9.87`.
+pub fn float(duration: Duration) -> String {
+    format!("{:?}", duration.as_secs_f64())
+}
+
 /// An interval as a clock shows it: `0:01:41`, `1 day, 0:00:00.500000`. Digits below microseconds are cut.
 pub fn interval(duration: Duration) -> String {
     let (days, rest) = (duration.as_secs() / SECONDS_PER_DAY, duration.as_secs() % SECONDS_PER_DAY);

@@ -4,10 +4,13 @@ use std::collections::BTreeSet;
 
 use super::{
     handler::{Category, Handler},
+    registry::Registry,
     resource::Resource,
-    selection::Registry,
-    selector::Selector,
+    selector::{Picks, Selector},
 };
+
+/// Functions that choose resources are not asked yet: nothing is served on their behalf.
+pub const NO_FUNCTIONS: Picks<'static> = &|_, _| false;
 
 /// The choice, with warnings for the user.
 #[derive(Debug, Default)]
@@ -34,7 +37,7 @@ pub fn choose(registry: &Registry, known: &[Resource]) -> Served {
     }
     let mut served = Served::default();
     for selector in &selectors {
-        served.resources.extend(selector.select(known).into_iter().cloned());
+        served.resources.extend(selector.select(known, NO_FUNCTIONS).into_iter().cloned());
     }
     served.drop_ambiguous(&selectors, known);
     served.name_unresolved(&selectors);
@@ -45,7 +48,7 @@ pub fn choose(registry: &Registry, known: &[Resource]) -> Served {
 impl Served {
     fn drop_ambiguous(&mut self, selectors: &[&Selector], known: &[Resource]) {
         for selector in selectors.iter().filter(|it| it.is_specific()) {
-            let matching = selector.select(known);
+            let matching = selector.select(known, NO_FUNCTIONS);
             if matching.len() > 1 {
                 let names = names(matching.iter().copied());
                 self.warnings.push(format!(
@@ -57,11 +60,16 @@ impl Served {
     }
 
     fn name_unresolved(&mut self, selectors: &[&Selector]) {
-        let is_unresolved = |it: &&&Selector| !self.resources.iter().any(|resource| it.check(resource));
-        let unresolved = selectors.iter().filter(is_unresolved).map(ToString::to_string).collect::<Vec<_>>();
+        let is_unresolved = |it: &&&Selector| {
+            !self.resources.iter().any(|resource| it.check(resource, NO_FUNCTIONS))
+        };
+        let unresolved =
+            selectors.iter().filter(is_unresolved).map(ToString::to_string).collect::<Vec<_>>();
         if !unresolved.is_empty() {
             let list = unresolved.join(", ");
-            self.warnings.push(format!("Unresolved resources cannot be served (try creating their CRDs): {list}"));
+            self.warnings.push(format!(
+                "Unresolved resources cannot be served (try creating their CRDs): {list}"
+            ));
         }
     }
 
@@ -69,15 +77,23 @@ impl Served {
         let lacks = |it: &Resource, verb: &str| !it.verbs.contains(verb);
         let unwatchable = |it: &Resource| lacks(it, "watch") || lacks(it, "list");
         self.drop_if("Non-watchable", unwatchable);
-        let patching = |it: &&&Handler| matches!(it.kind.category(), Category::Changing | Category::Spawning);
-        let patching = wishes.iter().filter(patching).filter_map(|it| it.selector.as_ref()).collect::<Vec<_>>();
-        self.drop_if("Non-patchable", |it| lacks(it, "patch") && patching.iter().any(|selector| selector.check(it)));
+        let patching =
+            |it: &&&Handler| matches!(it.kind.category(), Category::Changing | Category::Spawning);
+        let patching = wishes
+            .iter()
+            .filter(patching)
+            .filter_map(|it| it.selector.as_ref())
+            .collect::<Vec<_>>();
+        self.drop_if("Non-patchable", |it| {
+            lacks(it, "patch") && patching.iter().any(|selector| selector.check(it, NO_FUNCTIONS))
+        });
     }
 
     fn drop_if(&mut self, what: &str, is_bad: impl Fn(&Resource) -> bool) {
         let bad = self.resources.iter().filter(|it| is_bad(it)).collect::<Vec<_>>();
         if !bad.is_empty() {
-            self.warnings.push(format!("{what} resources will not be served: {}", names(bad.into_iter())));
+            self.warnings
+                .push(format!("{what} resources will not be served: {}", names(bad.into_iter())));
             self.resources.retain(|it| !is_bad(it));
         }
     }

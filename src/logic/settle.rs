@@ -31,7 +31,7 @@ pub fn change(state: &State, change: &Change, skipped: bool, now: Timestamp) -> 
     if skipped {
         return Settlement { done: true, ..Settlement::default() };
     }
-    if !state.is_done() {
+    if !state.done() {
         return Settlement { delays: state.delays(now), ..Settlement::default() };
     }
     let Counts { succeeded, failed, .. } = state.counts();
@@ -42,7 +42,12 @@ pub fn change(state: &State, change: &Change, skipped: bool, now: Timestamp) -> 
 }
 
 /// Stores the essence as handled, unless the same is stored already.
-pub fn remember(persistence: &Persistence, body: &Value, change: &Change, patch: &mut Map<String, Value>) {
+pub fn remember(
+    persistence: &Persistence,
+    body: &Value,
+    change: &Change,
+    patch: &mut Map<String, Value>,
+) {
     if change.old.is_none() || !change.diff.is_empty() {
         diffbase::store(&persistence.diffbase_storage, body, &change.new, patch);
     }

@@ -17,11 +17,8 @@ use crate::{
         handler::Handler,
         object::Object,
         outcome::{LogLevel, Outcome},
-        plan,
-        reason::Reason,
-        selection,
-        settle,
-        state::State,
+        plan, selection, settle,
+        state::{self, State},
     },
     ports::{Cause, ChangeCause, Logger, Memo, ObjectCause, ObjectDetail, SharedPatch},
     settings::FieldPath,
@@ -39,7 +36,11 @@ pub(super) struct Changing<'a> {
 
 impl Changing<'_> {
     /// Runs the handlers that are due; gives the pauses until the others are.
-    pub(super) async fn run(self, change: &Change, answers: &mut Answers) -> Result<Vec<Duration>, CycleError> {
+    pub(super) async fn run(
+        self,
+        change: &Change,
+        answers: &mut Answers,
+    ) -> Result<Vec<Duration>, CycleError> {
         if let Some(line) = plan::unhandled(change.reason) {
             self.logger.log(LogLevel::Debug, line);
             return Ok(Vec::new());
@@ -50,17 +51,23 @@ impl Changing<'_> {
         let body = self.object.body();
         let owned = &serving.handlers.changing;
         let now = serving.clock.now();
-        let mut state = State::load(&persistence.progress_storage, body, owned, now)?;
+        let mut state = State::load(&persistence.progress_storage, body, ids(owned), now)?;
         let superseded = plan::begin(&mut state, change.reason, &selected, now);
         superseded.lines.iter().for_each(|line| self.logger.line(line, None));
         if superseded.left_over {
-            state.purge(&persistence.progress_storage, body, owned, &mut lock(self.patch).merge);
+            state.purge(
+                &persistence.progress_storage,
+                body,
+                &mut lock(self.patch).merge,
+                ids(owned),
+            );
         }
         self.announce(change);
         if !selected.is_empty() {
             let due = plan::due(&state, &selected, now);
-            let random = &mut random;
-            let picked = serving.lifecycle.pick(&due, |id| state.retries(id), random);
+            let retries = |id: &str| state.record(id).map_or(0, |it| it.retries);
+            let picked =
+                serving.lifecycle.pick(&due, retries, &mut |below| fastrand::usize(..below));
             for handler in picked {
                 let outcome = self.call(&handler, change, &state).await;
                 state.apply(&handler.id, &outcome, serving.clock.now());
@@ -74,7 +81,7 @@ impl Changing<'_> {
         if settlement.done {
             let mut patch = lock(self.patch);
             if !selected.is_empty() {
-                state.purge(&persistence.progress_storage, body, owned, &mut patch.merge);
+                state.purge(&persistence.progress_storage, body, &mut patch.merge, ids(owned));
             }
             settle::remember(persistence, body, change, &mut patch.merge);
             self.memory.handled_once = true;
@@ -82,9 +89,18 @@ impl Changing<'_> {
         Ok(settlement.delays)
     }
 
-    async fn select(&self, change: &Change, answers: &mut Answers) -> Result<Vec<Arc<Handler>>, CycleError> {
+    async fn select(
+        &self,
+        change: &Change,
+        answers: &mut Answers,
+    ) -> Result<Vec<Arc<Handler>>, CycleError> {
         let cause = self.cause(kwargs(change, None));
-        let asker = Asker { scripts: &*self.serving.scripts, cause: &cause, memo: self.memo, logger: self.logger };
+        let asker = Asker {
+            scripts: &*self.serving.scripts,
+            cause: &cause,
+            memo: self.memo,
+            logger: self.logger,
+        };
         let subject = Subject { object: self.object, change: Some(change) };
         let handlers = &self.serving.handlers.changing;
         Ok(asker.decide(answers, |known| selection::changing(handlers, &subject, known)).await?)
@@ -105,7 +121,7 @@ impl Changing<'_> {
 
     fn deliver(&self, handler: &Handler, outcome: Outcome) -> Result<(), CycleError> {
         match outcome.result {
-            Some(result) => Ok(crate::logic::state::deliver(&mut lock(self.patch).merge, &handler.id, result)?),
+            Some(result) => Ok(state::deliver(&mut lock(self.patch).merge, &handler.id, &result)?),
             None => Ok(()),
         }
     }
@@ -125,7 +141,8 @@ impl Changing<'_> {
         if !self.logger.is_enabled(LogLevel::Debug) {
             return;
         }
-        self.logger.log(LogLevel::Debug, &format!("{title} is in progress: {}", self.object.body()));
+        self.logger
+            .log(LogLevel::Debug, &format!("{title} is in progress: {}", self.object.body()));
         if change.old.is_some() && !change.diff.is_empty() {
             let diff = crate::logic::diff::to_text(&change.diff);
             self.logger.log(LogLevel::Debug, &format!("{title} diff: {diff}"));
@@ -137,4 +154,8 @@ impl Changing<'_> {
 pub(super) fn kwargs(change: &Change, field: Option<&FieldPath>) -> ChangeCause {
     let narrowed = change.narrowed(field);
     ChangeCause { reason: change.reason, old: narrowed.old, new: narrowed.new, diff: narrowed.diff }
+}
+
+fn ids(handlers: &[Arc<Handler>]) -> impl Iterator<Item = &Arc<str>> {
+    handlers.iter().map(|it| &it.id)
 }

@@ -20,16 +20,16 @@ use crate::{
         run::{Runner, Try},
     },
     logic::{
-        cause::{self, Change, CorruptState},
+        cause::{self, Change},
+        corrupt::CorruptState,
         filters::{Answers, Subject},
         object::Object,
         outcome::LogLevel,
         patch::{Patch, Transformation},
         plan::{self, Hold},
-        progress,
+        progress, python_text,
         reason::{EventType, Reason},
-        selection,
-        state,
+        selection, state,
     },
     ports::{Cause, Logger, LoggerKind, Memo, ObjectCause, ObjectDetail, SharedPatch},
 };
@@ -64,10 +64,22 @@ pub(super) enum CycleError {
     Patch(#[from] PatchError),
     /// Results cannot be put into the status.
     #[error(transparent)]
-    Result(#[from] state::ResultClash),
+    Result(#[from] state::Undeliverable),
     /// An invariant is broken.
     #[error("a bug in the operator itself: {0}; please report it")]
     Bug(String),
+}
+
+impl CycleError {
+    /// Where in the script it happened, if it did.
+    pub(super) fn trace(&self) -> Option<&str> {
+        match self {
+            CycleError::Filter(error) => error.raised.trace.as_deref(),
+            CycleError::Patch(PatchError::Transformation(raised)) => raised.trace.as_deref(),
+            CycleError::Patch(PatchError::Api(_)) => None,
+            CycleError::Corrupt(_) | CycleError::Result(_) | CycleError::Bug(_) => None,
+        }
+    }
 }
 
 /// What the handlers of changes left to do.
@@ -84,7 +96,8 @@ impl Cycle<'_> {
     pub(super) async fn run(mut self, patched: &mut Option<Arc<Object>>) -> Result<(), CycleError> {
         let leftovers = std::mem::take(&mut self.memory.leftovers);
         let is_resuming_conflict = !leftovers.is_empty();
-        let patch: SharedPatch = Arc::new(Mutex::new(Patch { transformations: leftovers, ..Patch::default() }));
+        let patch: SharedPatch =
+            Arc::new(Mutex::new(Patch { transformations: leftovers, ..Patch::default() }));
         let memo = self.memory.memo(&self.serving.memo);
         self.watch(&patch, &memo).await?;
         let left = self.change(&patch, &memo, is_resuming_conflict).await?;
@@ -100,11 +113,14 @@ impl Cycle<'_> {
             return Ok(());
         }
         let cause = self.cause(patch, ObjectDetail::Watch(self.event.event_type));
-        let asker = Asker { scripts: &*self.serving.scripts, cause: &cause, memo, logger: self.logger };
+        let asker =
+            Asker { scripts: &*self.serving.scripts, cause: &cause, memo, logger: self.logger };
         let subject = Subject { object: &self.event.object, change: None };
         let handlers = &self.serving.handlers.watching;
         let mut answers = Answers::default();
-        let selected = asker.decide(&mut answers, |known| selection::watching(handlers, &subject, known)).await?;
+        let selected = asker
+            .decide(&mut answers, |known| selection::watching(handlers, &subject, known))
+            .await?;
         for handler in selected {
             let attempt = Try {
                 handler: Arc::clone(&handler),
@@ -116,7 +132,7 @@ impl Cycle<'_> {
             };
             let outcome = self.runner().run(attempt).await;
             if let Some(result) = outcome.result {
-                state::deliver(&mut lock(patch).merge, &handler.id, result)?;
+                state::deliver(&mut lock(patch).merge, &handler.id, &result)?;
             }
         }
         Ok(())
@@ -139,7 +155,9 @@ impl Cycle<'_> {
         let change = change.filter(|_| hold == Hold::Keep);
         self.hold(hold, patch);
         let is_consistent = match &change {
-            Some(change) if change.reason != Reason::Gone => self.consistent(patch, is_resuming_conflict).await,
+            Some(change) if change.reason != Reason::Gone => {
+                self.consistent(patch, is_resuming_conflict).await
+            }
             Some(_) | None => true,
         };
         if !is_consistent {
@@ -161,8 +179,11 @@ impl Cycle<'_> {
         };
         let is_gone = self.event.event_type == Some(EventType::Deleted);
         if !is_gone && ongoing && blocked && delays.is_empty() {
-            self.logger.log(LogLevel::Debug, "Removing the finalizer, thus allowing the actual deletion.");
-            lock(patch).transformations.push(Transformation::AllowDeletion(persistence.finalizer.as_str().into()));
+            self.logger
+                .log(LogLevel::Debug, "Removing the finalizer, thus allowing the actual deletion.");
+            lock(patch)
+                .transformations
+                .push(Transformation::AllowDeletion(persistence.finalizer.as_str().into()));
         }
         Ok(Left { delays, looked_at: true })
     }
@@ -181,14 +202,24 @@ impl Cycle<'_> {
         }
         let persistence = &self.serving.settings.persistence;
         let initial = self.memory.is_initial();
-        let change = cause::examine(persistence, object, (self.event.event_type, initial), &handlers.extra_fields)?;
+        let change = cause::examine(
+            persistence,
+            object,
+            self.event.event_type,
+            initial,
+            &handlers.extra_fields,
+        )?;
         let cause = self.cause(patch, ObjectDetail::Change(super::change::kwargs(&change, None)));
-        let asker = Asker { scripts: &*self.serving.scripts, cause: &cause, memo, logger: self.logger };
+        let asker =
+            Asker { scripts: &*self.serving.scripts, cause: &cause, memo, logger: self.logger };
         let subject = Subject { object, change: Some(&change) };
         let (is_in_scope, required) = asker
             .decide(&mut answers, |known| {
                 let in_scope = selection::prematched(&handlers.changing, &subject, known)?;
-                Ok((in_scope, in_scope && selection::requires_finalizer(&handlers.changing, &subject, known)?))
+                Ok((
+                    in_scope,
+                    in_scope && selection::requires_finalizer(&handlers.changing, &subject, known)?,
+                ))
             })
             .await?;
         Ok((is_in_scope.then_some(change), required, answers))
@@ -249,7 +280,8 @@ impl Cycle<'_> {
                 }
             }
             None if !is_sent && left.looked_at => {
-                self.logger.log(LogLevel::Debug, "Handling cycle is finished, waiting for new changes.");
+                self.logger
+                    .log(LogLevel::Debug, "Handling cycle is finished, waiting for new changes.");
             }
             None => {}
         }
@@ -262,7 +294,11 @@ impl Cycle<'_> {
         patched.is_none_or(|it| it.header().resource_version != *before)
     }
 
-    async fn send(&mut self, patch: Patch, patched: &mut Option<Arc<Object>>) -> Result<(), CycleError> {
+    async fn send(
+        &mut self,
+        patch: Patch,
+        patched: &mut Option<Arc<Object>>,
+    ) -> Result<(), CycleError> {
         let patcher = Patcher {
             cluster: &*self.serving.cluster,
             scripts: &*self.serving.scripts,
@@ -279,7 +315,7 @@ impl Cycle<'_> {
 
     fn skip_sleep(&self, delay: std::time::Duration) {
         if !delay.is_zero() {
-            let left = crate::logic::python::float(delay.as_secs_f64());
+            let left = python_text::float(delay);
             let text = format!("Sleeping was skipped because of the patch, {left} seconds left.");
             self.logger.log(LogLevel::Debug, &text);
         }
@@ -291,8 +327,12 @@ impl Cycle<'_> {
             return true;
         }
         let limited = delay.min(plan::SLEEP_MAX);
-        let seconds = crate::logic::python::float(delay.as_secs_f64());
-        let cap = if limited < delay { format!(" (capped {})", plan::SLEEP_MAX.as_secs()) } else { String::new() };
+        let seconds = python_text::float(delay);
+        let cap = if limited < delay {
+            format!(" (capped {})", plan::SLEEP_MAX.as_secs())
+        } else {
+            String::new()
+        };
         let text = format!("Sleeping for {seconds}{cap} seconds for the delayed handlers.");
         self.logger.log(LogLevel::Debug, &text);
         let until = time::Instant::now() + limited;
@@ -302,8 +342,8 @@ impl Cycle<'_> {
             () = self.queue.pressure() => false,
         };
         if !slept {
-            let left = until.saturating_duration_since(time::Instant::now()).as_secs_f64();
-            let left = crate::logic::python::float(left);
+            let left = until.saturating_duration_since(time::Instant::now());
+            let left = python_text::float(left);
             let text = format!("Sleeping was interrupted by new changes, {left} seconds left.");
             self.logger.log(LogLevel::Debug, &text);
         }

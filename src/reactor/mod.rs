@@ -11,7 +11,7 @@ mod worker;
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use tokio::task::JoinSet;
+use tokio::{task::JoinSet, time::Instant};
 use tokio_util::sync::CancellationToken;
 
 use self::{memory::Memories, serving::Serving, streams::Streaming, targets::Target};
@@ -20,7 +20,7 @@ use crate::{
         activities::{self, Activity, ActivityError},
         run::Runner,
     },
-    logic::{handler::Kind, lifecycle::Lifecycle, selection::Registry},
+    logic::{handler::Kind, lifecycle::Lifecycle, registry::Registry, served},
     ports::{ApiError, BoxFuture, Clock, Cluster, Memo, Scripts},
     settings::Settings,
 };
@@ -74,7 +74,9 @@ impl Failure {
     /// What the user could do next, if we know.
     pub fn hint(&self) -> Option<String> {
         match self {
-            Failure::Activity(_) => Some("see the errors of the handlers above; nothing else was started".into()),
+            Failure::Activity(_) => {
+                Some("see the errors of the handlers above; nothing else was started".into())
+            }
             Failure::Cluster(error) => error.hint.clone(),
             Failure::Stuck => None,
         }
@@ -97,17 +99,24 @@ pub async fn run(operator: Operator, stop: CancellationToken) -> Result<(), Fail
     tracing::debug!(target: "kopf.running", "Starting kopf {}.", env!("CARGO_PKG_VERSION"));
     let execution = snapshot(&settings).execution;
     let runner = Runner { scripts: &*scripts, clock, settings: &execution };
+    let startup = activity(Kind::Startup);
     tokio::select! {
         biased; // a stop during the start is obeyed at once
         () = stop.cancelled() => {
             tracing::warn!(target: "kopf.running", "Startup activity is only partially executed due to cancellation.");
             return Ok(());
         }
-        started = activities::run(runner, &activity(Kind::Startup)) => started?,
+        started = activities::run(runner, &startup) => started?,
     };
 
     let current = Arc::new(snapshot(&settings));
-    let serving = Serve { scripts: Arc::clone(&scripts), settings: Arc::clone(&current), clock, lifecycle, memo: memo.clone() };
+    let serving = Serve {
+        scripts: Arc::clone(&scripts),
+        settings: Arc::clone(&current),
+        clock,
+        lifecycle,
+        memo: memo.clone(),
+    };
     let served = tokio::select! {
         biased; // as above
         () = stop.cancelled() => Ok(()),
@@ -142,11 +151,12 @@ impl Serve {
         let cluster = connect(Settings::clone(&self.settings)).await?;
         tracing::info!(target: "kopf.running", "Initial authentication has finished.");
         let targets = targets::find(&*cluster, registry, scope).await?;
+        let start = Instant::now();
         let memories = Arc::new(Memories::default());
         let mut streams = JoinSet::new();
         for Target { resource, namespaces } in targets {
             let serving = Arc::new(Serving {
-                handlers: registry.for_resource(&resource),
+                handlers: registry.for_resource(&resource, &served::NO_FUNCTIONS),
                 resource: Arc::new(resource),
                 cluster: Arc::clone(&cluster),
                 scripts: Arc::clone(&self.scripts),
@@ -154,6 +164,7 @@ impl Serve {
                 clock: self.clock,
                 lifecycle: self.lifecycle,
                 memo: self.memo.clone(),
+                start,
                 memories: Arc::clone(&memories),
             });
             for namespace in namespaces {
@@ -167,7 +178,9 @@ impl Serve {
     async fn finish(&self, mut streams: JoinSet<()>) -> Result<(), Failure> {
         let all_ended = async { while streams.join_next().await.is_some() {} };
         match self.settings.process.ultimate_exiting_timeout {
-            Some(timeout) => tokio::time::timeout(timeout, all_ended).await.map_err(|_elapsed| Failure::Stuck),
+            Some(timeout) => {
+                tokio::time::timeout(timeout, all_ended).await.map_err(|_elapsed| Failure::Stuck)
+            }
             None => {
                 all_ended.await;
                 Ok(())

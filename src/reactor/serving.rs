@@ -2,14 +2,16 @@
 
 use std::sync::Arc;
 
+use tokio::time::Instant;
+
 use super::memory::Memories;
 use crate::{
     handling::run::Runner,
     logic::{
         lifecycle::Lifecycle,
         object::{Header, ObjectRef},
+        registry::ResourceHandlers,
         resource::Resource,
-        selection::ResourceHandlers,
     },
     ports::{Clock, Cluster, Memo, Scripts},
     settings::Settings,
@@ -33,6 +35,8 @@ pub(super) struct Serving {
     pub(super) lifecycle: Lifecycle,
     /// The operator's memo, copied into each object's.
     pub(super) memo: Memo,
+    /// When the operator began; throttles measure from here.
+    pub(super) start: Instant,
     /// The memories of all objects.
     pub(super) memories: Arc<Memories>,
 }

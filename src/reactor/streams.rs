@@ -113,7 +113,10 @@ impl Streaming {
 
     /// The stream goes on trying; the user should know why nothing comes.
     fn report(&self, error: &ApiError) {
-        let place = self.namespace.as_deref().map_or_else(|| "cluster-wide".into(), |it| format!("in '{it}'"));
+        let place = self
+            .namespace
+            .as_deref()
+            .map_or_else(|| "cluster-wide".into(), |it| format!("in '{it}'"));
         let hint = error.hint.as_deref().map(|it| format!(" hint: {it}")).unwrap_or_default();
         tracing::error!(
             target: "kopf.watching",

@@ -4,12 +4,7 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use super::Scope;
 use crate::{
-    logic::{
-        namespaces::{self, Pattern},
-        resource::Resource,
-        selection::Registry,
-        served,
-    },
+    logic::{namespaces::NamespacePattern, registry::Registry, resource::Resource, served},
     ports::{ApiError, Cluster, GroupFilter},
 };
 
@@ -35,9 +30,11 @@ pub(super) async fn find(
         tracing::warn!(target: "kopf.observation", "{warning}");
     }
     let namespaces = namespaces_of(cluster, scope, &known).await?;
-    let namespaces = namespaces.map(|it| it.into_iter().map(|name| Some(name.into())).collect::<Vec<_>>());
+    let namespaces =
+        namespaces.map(|it| it.into_iter().map(|name| Some(name.into())).collect::<Vec<_>>());
     let target = |resource: Resource| {
-        let namespaces = namespaces.clone().filter(|_| resource.namespaced).unwrap_or_else(|| vec![None]);
+        let namespaces =
+            namespaces.clone().filter(|_| resource.namespaced).unwrap_or_else(|| vec![None]);
         Target { resource, namespaces }
     };
     Ok(chosen.resources.into_iter().map(target).collect())
@@ -58,9 +55,13 @@ async fn namespaces_of(
     known: &[Resource],
 ) -> Result<Option<BTreeSet<String>>, ApiError> {
     let Scope::Namespaces(patterns) = scope else { return Ok(None) };
-    let exact = namespaces::exact(patterns);
-    let patterns = patterns.iter().map(|it| Pattern::parse(it)).collect::<Vec<_>>();
-    if exact.len() == patterns.len() {
+    let patterns = patterns.iter().map(NamespacePattern::new).collect::<Vec<_>>();
+    let exact = patterns
+        .iter()
+        .filter_map(NamespacePattern::exact)
+        .map(str::to_owned)
+        .collect::<BTreeSet<_>>();
+    if patterns.iter().all(|it| it.exact().is_some()) {
         return Ok(Some(exact));
     }
     let is_namespaces = |it: &&Resource| it.group.is_empty() && it.plural == "namespaces";

@@ -2,7 +2,7 @@
 //!
 //! Hop 3 of the walk. Before: `streams.rs`. After: `cycle.rs`, which joins all decisions.
 
-use std::{any::Any, panic::AssertUnwindSafe, sync::Arc};
+use std::{any::Any, panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
 use futures::FutureExt as _;
 use tokio::time::{self, Instant};
@@ -14,12 +14,7 @@ use super::{
     serving::Serving,
 };
 use crate::{
-    logic::{
-        object::Object,
-        outcome::LogLevel,
-        reason::EventType,
-        throttle::Throttle,
-    },
+    logic::{object::Object, outcome::LogLevel, reason::EventType, throttle::Throttle},
     ports::{Logger, LoggerKind},
 };
 
@@ -50,7 +45,10 @@ impl Worker {
         let mut expected: Option<Expectation> = None;
         while let Some(event) = self.next(expected.as_ref()).await {
             let version = event.object.header().resource_version.as_deref();
-            if expected.as_ref().is_some_and(|it| it.version.is_some() && it.version.as_deref() == version) {
+            if expected
+                .as_ref()
+                .is_some_and(|it| it.version.is_some() && it.version.as_deref() == version)
+            {
                 expected = None;
             }
             let mut memory = self.serving.memories.recall(&self.key, event.event_type.is_none());
@@ -114,40 +112,44 @@ impl Worker {
     /// Waits out what is left of a pause; tells whether to go on with the event.
     async fn pass_throttle(&self, memory: &mut Memory, logger: &Logger) -> bool {
         let Some(throttle) = &mut memory.throttle else { return true };
-        let Some(until) = throttle.active_until() else { return true };
-        let slept = self.pause(until).await;
-        if slept {
-            throttle.release();
-            logger.log(LogLevel::Info, "Throttling is over. Switching back to normal operations.");
+        if throttle.remaining(self.uptime()).is_none() {
+            return true;
         }
-        slept
+        self.rest(throttle, logger).await
     }
 
+    /// After an error: a pause, in which newer events wait, but do not get lost.
     async fn throttle(&self, memory: &mut Memory, logger: &Logger, error: &CycleError) {
-        let throttle = memory.throttle.get_or_insert_with(Box::<Throttle>::default);
-        let Some(delay) = throttle.strike(&self.serving.settings.queueing.error_delays) else {
-            logger.log(LogLevel::Error, &format!("An unexpected error: {error}"));
-            return;
-        };
-        let text = format!(
-            "Throttling for {} seconds due to an unexpected error: {error}",
-            crate::logic::python::number(delay)
-        );
-        logger.log(LogLevel::Error, &text);
-        let until = Instant::now() + delay;
-        throttle.activate(until);
-        if self.pause(until).await {
-            throttle.release();
-            logger.log(LogLevel::Info, "Throttling is over. Switching back to normal operations.");
+        let throttle = memory.throttle.get_or_insert_default();
+        let delays = &self.serving.settings.queueing.error_delays;
+        match throttle.failed(delays, self.uptime(), &error.to_string()) {
+            Some(line) => logger.line(&line, error.trace()),
+            // Without delays there is no pause, but nobody wants an error to go unseen.
+            None => logger.log(LogLevel::Error, &format!("An unexpected error: {error}")),
         }
+        self.rest(throttle, logger).await;
     }
 
-    /// Sleeps; tells whether the whole time, i.e. without pressure.
-    async fn pause(&self, until: Instant) -> bool {
+    /// Sleeps through the pause; tells whether it is over.
+    async fn rest(&self, throttle: &mut Throttle, logger: &Logger) -> bool {
+        let Some(remaining) = throttle.remaining(self.uptime()) else { return true };
+        self.pause(Instant::now() + remaining).await;
+        let line = throttle.rested(self.uptime());
+        line.iter().for_each(|it| logger.line(it, None));
+        line.is_some()
+    }
+
+    /// The clock of throttles.
+    fn uptime(&self) -> Duration {
+        self.serving.start.elapsed()
+    }
+
+    /// Sleeps until then, or until newer events come.
+    async fn pause(&self, until: Instant) {
         tokio::select! {
             biased; // when both are true at once, the pause was complete
-            () = time::sleep_until(until) => true,
-            () = self.queue.pressure() => false,
+            () = time::sleep_until(until) => {}
+            () = self.queue.pressure() => {}
         }
     }
 
@@ -163,5 +165,6 @@ impl Worker {
 
 fn panic_text(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<String>().cloned();
-    text.or_else(|| panic.downcast_ref::<&str>().map(|it| (*it).to_owned())).unwrap_or_else(|| "a panic".into())
+    text.or_else(|| panic.downcast_ref::<&str>().map(|it| (*it).to_owned()))
+        .unwrap_or_else(|| "a panic".into())
 }

@@ -41,13 +41,20 @@ impl NativeScripts {
     pub fn filter(
         &self,
         name: &str,
-        filter: impl Fn(&Invocation, Option<Option<Value>>) -> Result<bool, Raised> + Send + Sync + 'static,
+        filter: impl Fn(&Invocation, Option<Option<Value>>) -> Result<bool, Raised>
+        + Send
+        + Sync
+        + 'static,
     ) -> Function {
         self.add(name, Native::Filter(Arc::new(filter)))
     }
 
     /// Adds a transformation of a raw body.
-    pub fn transformation(&self, name: &str, transform: impl Fn(Value) -> Value + Send + Sync + 'static) -> Function {
+    pub fn transformation(
+        &self,
+        name: &str,
+        transform: impl Fn(Value) -> Value + Send + Sync + 'static,
+    ) -> Function {
         self.add(name, Native::Transform(Arc::new(transform)))
     }
 
@@ -73,7 +80,11 @@ impl Scripts for NativeScripts {
         }
     }
 
-    fn ask(&self, question: Question, invocation: Arc<Invocation>) -> BoxFuture<'static, Result<bool, Raised>> {
+    fn ask(
+        &self,
+        question: Question,
+        invocation: Arc<Invocation>,
+    ) -> BoxFuture<'static, Result<bool, Raised>> {
         let answer = match self.find(&question.function) {
             Some(Native::Filter(filter)) => filter(&invocation, question.about),
             Some(Native::Call(_) | Native::Transform(_)) | None => Err(unknown("filter")),
@@ -81,7 +92,11 @@ impl Scripts for NativeScripts {
         Box::pin(async { answer })
     }
 
-    fn transform(&self, function: Function, body: Value) -> BoxFuture<'static, Result<Value, Raised>> {
+    fn transform(
+        &self,
+        function: Function,
+        body: Value,
+    ) -> BoxFuture<'static, Result<Value, Raised>> {
         let changed = match self.find(&function) {
             Some(Native::Transform(transform)) => Ok(transform(body)),
             Some(Native::Call(_) | Native::Filter(_)) | None => Err(unknown("transformation")),

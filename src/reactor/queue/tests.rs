@@ -60,7 +60,8 @@ fn an_ended_queue_still_gives_what_waits() {
 #[tokio::test(start_paused = true)]
 async fn pressure_comes_with_a_new_event_and_goes_with_the_last() {
     let queue = Queue::default();
-    let pressed = async |queue: &Queue| time::timeout(Duration::from_secs(1), queue.pressure()).await.is_ok();
+    let pressed =
+        async |queue: &Queue| time::timeout(Duration::from_secs(1), queue.pressure()).await.is_ok();
     assert!(!pressed(&queue).await);
     queue.push(event(1)).unwrap();
     assert!(pressed(&queue).await);
