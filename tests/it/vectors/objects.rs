@@ -134,14 +134,14 @@ fn change(objects: &mut Value, input: &Value) -> Result<(), HierarchyError> {
 
 /// One dotted path, or a list of paths.
 fn nested(options: &Value) -> Vec<FieldPath> {
-    let path = |it: &Value| match it {
-        Value::String(path) => path.split('.').map(str::to_owned).collect(),
-        keys => keys.as_array().into_iter().flatten().map(text).collect(),
+    let path = |it: &Value| match it.as_str() {
+        Some(path) => path.split('.').map(str::to_owned).collect(),
+        None => it.as_array().into_iter().flatten().map(text).collect(),
     };
-    match &options["nested"] {
-        Value::Null => Vec::new(),
-        Value::Array(paths) => paths.iter().map(path).collect(),
-        one => vec![path(one)],
+    match (options.get("nested"), options["nested"].as_array()) {
+        (None, _) => Vec::new(),
+        (Some(_), Some(paths)) => paths.iter().map(path).collect(),
+        (Some(one), None) => vec![path(one)],
     }
 }
 
@@ -170,7 +170,9 @@ fn settings(changes: &Value) -> Posting {
     Posting {
         enabled: changes["enabled"] != false,
         loggers: changes["loggers"] == true,
-        level: changes["level"].as_u64().map_or(default.level, |it| it.try_into().unwrap()),
+        level: changes["level"]
+            .as_u64()
+            .map_or(default.level, |it| it.try_into().expect("a level")),
         reporting_component: string("reporting_component", default.reporting_component),
         reporting_instance: string("reporting_instance", default.reporting_instance),
         event_name_prefix: string("event_name_prefix", default.event_name_prefix),

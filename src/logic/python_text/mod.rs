@@ -2,7 +2,10 @@
 //!
 //! Operators are compared by their logs and by messages kept on objects, so the spelling is part of the contract.
 
-use std::{fmt::Write as _, time::Duration};
+#[cfg(test)]
+mod tests;
+
+use std::time::Duration;
 
 use jiff::Timestamp;
 
@@ -25,18 +28,16 @@ pub fn float(duration: Duration) -> String {
 /// An interval as a clock shows it: `0:01:41`, `1 day, 0:00:00.500000`. Digits below microseconds are cut.
 pub fn interval(duration: Duration) -> String {
     let (days, rest) = (duration.as_secs() / SECONDS_PER_DAY, duration.as_secs() % SECONDS_PER_DAY);
-    let mut text = match days {
+    let days = match days {
         0 => String::new(),
         1 => "1 day, ".to_owned(),
         _ => format!("{days} days, "),
     };
-    let written = write!(text, "{}:{:02}:{:02}", rest / 3600, rest / 60 % 60, rest % 60);
-    let written = match duration.subsec_micros() {
-        0 => written,
-        micros => written.and_then(|()| write!(text, ".{micros:06}")),
+    let fraction = match duration.subsec_micros() {
+        0 => String::new(),
+        micros => format!(".{micros:06}"),
     };
-    debug_assert!(written.is_ok(), "writing to a string does not fail");
-    text
+    format!("{days}{}:{:02}:{:02}{fraction}", rest / 3600, rest / 60 % 60, rest % 60)
 }
 
 /// A moment in UTC, with microseconds only if there are any: `2026-01-01T00:00:00+00:00`.

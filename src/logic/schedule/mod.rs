@@ -5,6 +5,9 @@
 //!
 //! The contract is `tests/vectors/timers.json`.
 
+#[cfg(test)]
+mod tests;
+
 use std::time::Duration;
 
 use super::{
@@ -111,10 +114,11 @@ impl Schedule {
             return Step::Exit { forever: false };
         }
         match self.state {
-            State::Delayed(until) | State::Resting(until) if now < until => {
-                Step::Sleep(until - now)
+            State::Delayed(until) | State::Resting(until) | State::Watching { until, .. }
+                if now < until =>
+            {
+                Step::Sleep(until.saturating_sub(now))
             }
-            State::Watching { until, .. } if now < until => Step::Sleep(until - now),
             State::Watching { called, .. } if changed <= called => self.watch(called, now),
             State::Delayed(_) | State::Resting(_) | State::Watching { .. } | State::Ready => {
                 self.begin(now, changed)
@@ -130,10 +134,10 @@ impl Schedule {
         self.state = State::Ready;
         let quiet = changed.saturating_add(self.idle.unwrap_or_default());
         if self.idle.is_some() && now < quiet {
-            return Step::Sleep(quiet - now);
+            return Step::Sleep(quiet.saturating_sub(now));
         }
         self.state = State::Calling(now);
-        Step::Call(Effort { retries: series.retries, runtime: now - series.started })
+        Step::Call(Effort { retries: series.retries, runtime: now.saturating_sub(series.started) })
     }
 
     fn watch(&mut self, called: Duration, now: Duration) -> Step {

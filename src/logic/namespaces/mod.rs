@@ -2,6 +2,9 @@
 //!
 //! The contract is `tests/vectors/namespaces.json`.
 
+#[cfg(test)]
+mod tests;
+
 /// Globs joined by commas; `!` negates one. Whole names, case-sensitive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NamespacePattern(String);

@@ -2,6 +2,9 @@
 //!
 //! The contract is `tests/vectors/selectors.json`.
 
+#[cfg(test)]
+mod tests;
+
 use std::fmt;
 
 use super::{

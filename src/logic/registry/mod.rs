@@ -2,6 +2,9 @@
 //!
 //! The contract is `tests/vectors/handler-selection.json`.
 
+#[cfg(test)]
+mod tests;
+
 use std::{collections::BTreeSet, fmt, sync::Arc};
 
 use super::{

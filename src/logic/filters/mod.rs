@@ -6,6 +6,9 @@
 //!
 //! The contract is `tests/vectors/filters-matching.json`.
 
+#[cfg(test)]
+mod tests;
+
 use serde_json::Value;
 
 use super::{
