@@ -54,7 +54,7 @@ pub fn store(
             annotations::put_marker(patch, &own.prefix, body);
         }
         DiffBaseStorage::Status(own) => {
-            fields::put(patch, &own.field, json::encode(essence).into())
+            fields::put(patch, &own.field, json::encode(essence).into());
         }
         DiffBaseStorage::Multi(storages) => {
             for it in storages {

@@ -158,6 +158,7 @@ impl Change {
 
 impl Narrowed {
     /// The same change from one more field down.
+    #[must_use]
     pub fn narrowed(&self, field: Option<&FieldPath>) -> Narrowed {
         let Some(field) = field.filter(|it| !it.is_empty()) else { return self.clone() };
         let part = |whole: &Arc<Value>| fields::get(whole, field).cloned().map(Arc::new);

@@ -25,7 +25,7 @@ fn a_deleted_event_is_gone_even_with_our_finalizer() {
 #[test]
 fn what_is_stored_as_last_handled_is_not_a_change() {
     let mut body =
-        json!({"spec": {"pi": 3.14, "big": 1e22, "n": null}, "metadata": {"labels": {}}});
+        json!({"spec": {"ratio": 0.1, "big": 1e22, "n": null}, "metadata": {"labels": {}}});
     let first = examined(body.clone(), &[]);
     assert_eq!(first.reason, Reason::Create);
     let mut patch = serde_json::Map::new();
