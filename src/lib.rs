@@ -1,6 +1,8 @@
 #![doc = include_str!("README.md")]
 
+pub mod apiserver;
 pub mod logic;
 pub mod ports;
 pub mod scripting;
 pub mod settings;
+pub mod testing;
