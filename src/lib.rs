@@ -1,5 +1,6 @@
 #![doc = include_str!("README.md")]
 
+pub mod apiserver;
 pub mod handling;
 pub mod logic;
 pub mod ports;
