@@ -2,21 +2,15 @@
 //!
 //! `kube` reads the files and runs the exec plugins; here we choose between the two sources and say in one line what is wrong.
 
-use std::{
-    error::Error as _,
-    io::ErrorKind,
-    path::{Path, PathBuf},
-    sync::Arc,
-    time::Duration,
-};
+use std::{error::Error as _, io::ErrorKind, path::PathBuf, sync::Arc, time::Duration};
 
 use kube::{
     Client, Config,
     client::ClientBuilder,
-    config::{KubeConfigOptions, Kubeconfig, KubeconfigError},
+    config::{InClusterError, KubeConfigOptions, Kubeconfig, KubeconfigError},
 };
 
-use super::failure::{Failure, one_line, reason};
+use super::failure::{Failure, one_line};
 use crate::{
     ports::{ApiError, ErrorClass},
     settings::Settings,
@@ -90,45 +84,43 @@ async fn configuration() -> Result<Config, ApiError> {
 
 fn in_cluster(absent: &KubeconfigError) -> Result<Config, ApiError> {
     Config::incluster().map_err(|error| {
-        let path = match absent {
-            KubeconfigError::ReadConfig(_, path) => format!(" at {}", path.display()),
-            _ => String::new(),
-        };
-        let mut message = format!("no kubeconfig{path}, and not in a cluster");
+        let file = path_of(absent).map(|it| format!(" at {}", it.display())).unwrap_or_default();
         // Without these variables we are surely outside; anything else is a broken pod, and its reason matters.
-        if !matches!(error, kube::config::InClusterError::ReadEnvironmentVariable(_)) {
-            message = format!(
-                "no kubeconfig{path}, and the service account cannot be used: {}",
-                reason(&error)
-            );
-        }
+        let outside = matches!(error, InClusterError::ReadEnvironmentVariable(_));
+        let message = if outside {
+            format!("no kubeconfig{file}, and not in a cluster")
+        } else {
+            let reason = one_line(&error.to_string(), REASON_CHARS);
+            format!("no kubeconfig{file}, and the service account cannot be used: {reason}")
+        };
         refuse(message, Some("set KUBECONFIG to a file, or run in a pod with a service account"))
     })
 }
 
 /// Whether the file is simply not there.
 fn is_absent(error: &KubeconfigError) -> bool {
-    match error {
-        KubeconfigError::FindPath => true,
-        KubeconfigError::ReadConfig(error, _) => error.kind() == ErrorKind::NotFound,
-        _ => false,
+    if let KubeconfigError::ReadConfig(error, _) = error {
+        return error.kind() == ErrorKind::NotFound;
     }
+    matches!(error, KubeconfigError::FindPath)
 }
 
 /// A file that cannot be read or parsed.
 fn broken(error: &KubeconfigError) -> ApiError {
-    let path = match error {
-        KubeconfigError::ReadConfig(_, path) => Some(path.clone()),
-        _ => named_files().into_iter().find(|it| Kubeconfig::read_from(it).is_err()),
-    };
-    let file = path.as_deref().map(Path::display).map(|it| format!(" {it}")).unwrap_or_default();
-    let reason = match error {
-        KubeconfigError::ReadConfig(error, _) => error.to_string(),
-        KubeconfigError::Parse(error) => error.to_string(),
-        _ => error.to_string(),
+    let unreadable = |it: &PathBuf| Kubeconfig::read_from(it).is_err();
+    let path = path_of(error).or_else(|| named_files().into_iter().find(unreadable));
+    let file = path.map(|it| format!(" {}", it.display())).unwrap_or_default();
+    let reason = if let KubeconfigError::ReadConfig(error, _) = error {
+        error.to_string()
+    } else {
+        chain(error)
     };
     let message = format!("cannot read the kubeconfig{file}: {}", one_line(&reason, REASON_CHARS));
     refuse(message, Some("`kubectl config view` must be able to read it too"))
+}
+
+fn path_of(error: &KubeconfigError) -> Option<PathBuf> {
+    if let KubeconfigError::ReadConfig(_, path) = error { Some(path.clone()) } else { None }
 }
 
 /// The files of `KUBECONFIG`, which `kube` has read already: its errors do not say in which one the mistake is.
@@ -140,48 +132,42 @@ fn named_files() -> Vec<PathBuf> {
 /// A kubeconfig that does not lead to a cluster.
 fn incomplete(error: &KubeconfigError, contexts: &[String]) -> ApiError {
     let known = if contexts.is_empty() { "none".into() } else { contexts.join(", ") };
-    match error {
-        KubeconfigError::CurrentContextNotSet => refuse(
-            format!("the kubeconfig has no current context; contexts in it: {known}"),
-            Some("choose one with `kubectl config use-context NAME`"),
-        ),
-        KubeconfigError::LoadContext(name) => refuse(
-            format!("the kubeconfig has no context '{name}'; contexts in it: {known}"),
-            Some("choose one with `kubectl config use-context NAME`"),
-        ),
-        KubeconfigError::LoadClusterOfContext(name) => refuse(
-            format!("the kubeconfig has no cluster '{name}', which its current context names"),
-            Some("repair the context with `kubectl config set-context --current --cluster=NAME`"),
-        ),
-        _ => refuse(
-            format!(
-                "the kubeconfig cannot be used: {}",
-                one_line(&error_chain(error), REASON_CHARS)
-            ),
-            Some("`kubectl version` must work with it too"),
-        ),
+    let choose = Some("choose one with `kubectl config use-context NAME`");
+    if let KubeconfigError::CurrentContextNotSet = error {
+        let message = format!("the kubeconfig has no current context; contexts in it: {known}");
+        return refuse(message, choose);
     }
+    if let KubeconfigError::LoadContext(name) = error {
+        let message = format!("the kubeconfig has no context '{name}'; contexts in it: {known}");
+        return refuse(message, choose);
+    }
+    if let KubeconfigError::LoadClusterOfContext(name) = error {
+        let message = format!("the kubeconfig has no cluster '{name}', which its context names");
+        let repair = "repair it with `kubectl config set-context --current --cluster=NAME`";
+        return refuse(message, Some(repair));
+    }
+    let reason = one_line(&chain(error), REASON_CHARS);
+    let message = format!("the kubeconfig cannot be used: {reason}");
+    refuse(message, Some("`kubectl version` must work with it too"))
 }
 
 /// A configuration that no client can be made of.
 fn unusable(error: &kube::Error) -> ApiError {
     let failure = Failure::of_client(error);
-    let class = match failure {
-        Failure::Credentials(_) => ErrorClass::Denied,
-        _ => ErrorClass::Fatal,
+    let denied = matches!(failure, Failure::Credentials(_));
+    let (class, what, hint) = if denied {
+        let hint = "run the exec plugin of the current context by hand, or check its token file";
+        (ErrorClass::Denied, "cannot log in", hint)
+    } else {
+        let hint = "check the certificates, the key and the proxy of the current context";
+        (ErrorClass::Fatal, "cannot use the kubeconfig", hint)
     };
-    let message = match failure {
-        Failure::Credentials(reason) => {
-            format!("cannot log in: {}", one_line(&reason, REASON_CHARS))
-        }
-        other => format!("cannot make a client of the kubeconfig: {other}"),
-    };
-    let hint = "run the exec plugin of the current context by hand, or check its certificates and token file";
+    let message = format!("{what}: {}", one_line(&failure.to_string(), REASON_CHARS));
     ApiError { class, status: None, message, hint: Some(hint.into()) }
 }
 
 /// The texts of `kube` repeat their sources already, except for a few.
-fn error_chain(error: &KubeconfigError) -> String {
+fn chain(error: &KubeconfigError) -> String {
     let text = error.to_string();
     match error.source() {
         Some(source) if !text.contains(&source.to_string()) => format!("{text}: {source}"),

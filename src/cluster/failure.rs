@@ -312,6 +312,3 @@ pub(super) fn one_line(text: &str, chars_max: usize) -> String {
     short.push_str("...");
     short
 }
-
-#[cfg(test)]
-mod tests;

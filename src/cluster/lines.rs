@@ -55,7 +55,7 @@ impl Lines {
 
 /// Cuts frames into lines: a line within one frame is a slice of it, only one that spans frames is put together.
 #[derive(Debug, Default)]
-struct Splitter {
+pub(super) struct Splitter {
     /// The beginning of a line whose end did not arrive yet.
     begun: BytesMut,
     /// What was not looked at yet.
@@ -64,13 +64,13 @@ struct Splitter {
 
 impl Splitter {
     /// Takes the next frame; the one before must be used up.
-    fn feed(&mut self, frame: Bytes) {
+    pub(super) fn feed(&mut self, frame: Bytes) {
         debug_assert!(self.frame.is_empty(), "a frame was not used up");
         self.frame = frame;
     }
 
     /// The next line that is not empty; `None` when another frame is needed.
-    fn split(&mut self) -> Result<Option<Bytes>, Broken> {
+    pub(super) fn split(&mut self) -> Result<Option<Bytes>, Broken> {
         while let Some(end) = self.frame.iter().position(|it| *it == b'\n') {
             let mut line = self.frame.split_to(end);
             // The line feed itself.
@@ -91,6 +91,3 @@ impl Splitter {
         Ok(None)
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -23,6 +23,8 @@ mod discovery;
 mod failure;
 mod lines;
 mod retry;
+#[cfg(test)]
+mod tests;
 mod transport;
 mod url;
 mod watch;

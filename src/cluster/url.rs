@@ -65,6 +65,3 @@ fn push_encoded(text: &mut String, part: &str) {
         }
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -227,10 +227,7 @@ impl Watcher {
                 if let Some(version) = &object.header().resource_version {
                     watch.version = Some(version.clone());
                 }
-                (
-                    Some(Ok(StreamEvent::Object(Some(kind), Arc::new(object)))),
-                    State::Watching(watch),
-                )
+                (Some(Ok(StreamEvent::Object(Some(kind), object))), State::Watching(watch))
             }
             Line::Bookmark(version) => {
                 watch.version = version.or(watch.version);

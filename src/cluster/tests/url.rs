@@ -1,4 +1,9 @@
-use super::*;
+//! Paths.
+
+use crate::{
+    cluster::url::{collection, object, with_query},
+    logic::resource::Resource,
+};
 
 fn pods() -> Resource {
     Resource { version: "v1".into(), plural: "pods".into(), ..Resource::default() }
