@@ -6,4 +6,6 @@
     reason = "a test may stop at the first surprise"
 )]
 
+mod cli;
+mod tidy;
 mod vectors;
