@@ -7,5 +7,6 @@
 )]
 
 mod cli;
+mod e2e;
 mod tidy;
 mod vectors;

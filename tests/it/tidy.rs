@@ -137,8 +137,7 @@ impl File {
 fn used(line: &str) -> Vec<&str> {
     let mut found = Vec::new();
     for rest in line.split("crate::").skip(1) {
-        let end = rest.find(|it: char| !it.is_alphanumeric() && it != '_').unwrap_or(rest.len());
-        found.push(&rest[..end]);
+        found.extend(rest.split(|it: char| !it.is_alphanumeric() && it != '_').next());
     }
     found
 }
