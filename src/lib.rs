@@ -1,6 +1,7 @@
 #![doc = include_str!("README.md")]
 
 pub mod apiserver;
+pub mod cli;
 pub mod cluster;
 pub mod handling;
 pub mod logic;

@@ -10,14 +10,12 @@ use std::{path::PathBuf, sync::Arc};
 
 use serde_json::Value;
 
-use crate::{
-    logic::{
-        function::{Function, ScriptId},
-        handler::Handler,
-        outcome::{Ended, Raised},
-    },
-    ports::{BoxFuture, Invocation, Question},
+use crate::logic::{
+    function::{Function, ScriptId},
+    handler::Handler,
+    outcome::{Ended, Raised},
 };
+use crate::ports::{BoxFuture, Invocation, Question};
 
 /// Where the VMs of scripts run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,4 +6,7 @@
     reason = "a test may stop at the first surprise"
 )]
 
+mod cli;
+mod e2e;
+mod tidy;
 mod vectors;
