@@ -13,29 +13,48 @@ const THINGS: &str = "/apis/differential.dev/v1/namespaces/differential/things";
 /// Method, path below the things, content type, body.
 type Ask = (&'static str, &'static str, &'static str, Value);
 
-fn script() -> Vec<Ask> {
-    let thing = |metadata: Value| {
-        json!({
-            "apiVersion": "differential.dev/v1",
-            "kind": "Thing",
-            "metadata": metadata,
-            "spec": { "a": 1 },
-            "status": { "ignored": true },
-        })
-    };
-    let merge = |path, body| ("PATCH", path, MERGE, body);
-    let json_patch = |path, body| ("PATCH", path, JSON, body);
-    let post = |body| ("POST", "", "application/json", body);
-    let put = |body| ("PUT", "/n1", "application/json", body);
-    let get = |path| ("GET", path, "application/json", Value::Null);
-    let delete = |path| ("DELETE", path, "application/json", json!({}));
-    let finalizers = |names: Value| json!({ "metadata": { "finalizers": names } });
+fn merge(path: &'static str, body: Value) -> Ask {
+    ("PATCH", path, MERGE, body)
+}
+
+fn json_patch(path: &'static str, body: Value) -> Ask {
+    ("PATCH", path, JSON, body)
+}
+
+fn post(body: Value) -> Ask {
+    ("POST", "", "application/json", body)
+}
+
+fn put(body: Value) -> Ask {
+    ("PUT", "/n1", "application/json", body)
+}
+
+fn get(path: &'static str) -> Ask {
+    ("GET", path, "application/json", Value::Null)
+}
+
+fn delete(path: &'static str) -> Ask {
+    ("DELETE", path, "application/json", json!({}))
+}
+
+fn thing(metadata: &Value) -> Value {
+    json!({
+        "apiVersion": "differential.dev/v1",
+        "kind": "Thing",
+        "metadata": metadata,
+        "spec": { "a": 1 },
+        "status": { "ignored": true },
+    })
+}
+
+/// The life of an object.
+fn writes() -> Vec<Ask> {
     vec![
         get("/n1"),
-        post(thing(json!({ "name": "n1", "labels": {}, "uid": "mine" }))),
-        post(thing(json!({ "name": "n1" }))),
-        post(thing(json!({}))),
-        post(thing(json!({ "name": "n2", "namespace": "other" }))),
+        post(thing(&json!({ "name": "n1", "labels": {}, "uid": "mine" }))),
+        post(thing(&json!({ "name": "n1" }))),
+        post(thing(&json!({}))),
+        post(thing(&json!({ "name": "n2", "namespace": "other" }))),
         get("/n1"),
         get("/n1/status"),
         merge("/n1", json!({ "spec": { "a": 1, "b": null } })),
@@ -68,9 +87,16 @@ fn script() -> Vec<Ask> {
         json_patch("/n1", json!([{ "op": "remove", "path": "/nope" }])),
         json_patch("/n1", json!([{ "op": "add", "path": "/spec/list", "value": [1, 2] }])),
         json_patch("/n1", json!([{ "op": "remove", "path": "/spec/list/0" }])),
-        put(thing(json!({ "name": "n1" }))),
-        put(thing(json!({ "name": "n1", "resourceVersion": "1" }))),
-        put(thing(json!({ "name": "n2" , "resourceVersion": "1" }))),
+        put(thing(&json!({ "name": "n1" }))),
+        put(thing(&json!({ "name": "n1", "resourceVersion": "1" }))),
+        put(thing(&json!({ "name": "n2" , "resourceVersion": "1" }))),
+    ]
+}
+
+/// Its end, and another one.
+fn deletions() -> Vec<Ask> {
+    let finalizers = |names: Value| json!({ "metadata": { "finalizers": names } });
+    vec![
         merge("/n1", finalizers(json!(["a.dev/b", "c.dev/d"]))),
         delete("/n1"),
         delete("/n1"),
@@ -79,7 +105,7 @@ fn script() -> Vec<Ask> {
         merge("/n1", finalizers(json!([]))),
         get("/n1"),
         delete("/n1"),
-        post(thing(json!({ "name": "n3" }))),
+        post(thing(&json!({ "name": "n3" }))),
         get("?fieldSelector=metadata.name%3Dn3"),
         get("?fieldSelector=spec.x%3D1"),
         delete("/n3"),
@@ -104,7 +130,7 @@ impl Normal {
                 for (field, value) in fields.iter_mut() {
                     match (field.as_str(), &*value) {
                         ("uid" | "creationTimestamp" | "deletionTimestamp", _) => {
-                            *value = json!("*")
+                            *value = json!("*");
                         }
                         ("resourceVersion", Value::String(version)) => {
                             *value = self.ordinal(version.clone()).into();
@@ -116,7 +142,9 @@ impl Normal {
             Value::Array(items) => {
                 // Some problems are reported twice by the real server.
                 items.dedup();
-                items.iter_mut().for_each(|it| self.of(it));
+                for item in items {
+                    self.of(item);
+                }
             }
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
         }
@@ -130,12 +158,12 @@ impl Normal {
     }
 }
 
-/// Everything the server says to the script, and then in a watch of it.
+/// Everything the server says to the requests, and then in a watch of it.
 async fn transcript(client: &kube::Client) -> Vec<(u16, Value)> {
     let (_, list) = send(client, "GET", THINGS, ("", String::new())).await;
     let mut normal = Normal::default();
     let mut answers = Vec::new();
-    for (method, path, kind, body) in script() {
+    for (method, path, kind, body) in writes().into_iter().chain(deletions()) {
         let (status, mut answer) =
             send(client, method, &format!("{THINGS}{path}"), (kind, body.to_string())).await;
         // Lists show the version of the whole server, where others write too.
@@ -201,7 +229,7 @@ async fn a_real_server_answers_alike() {
     prepare(&real).await;
     prepare(&embedded).await;
     let (real, embedded) = (transcript(&real).await, transcript(&embedded).await);
-    let questions = script().into_iter().map(|it| format!("{it:?}"));
+    let questions = writes().into_iter().chain(deletions()).map(|it| format!("{it:?}"));
     let questions = questions.chain(std::iter::repeat("watch".to_owned()));
     let mut differences = Vec::new();
     for ((real, embedded), question) in real.iter().zip(&embedded).zip(questions) {

@@ -83,7 +83,12 @@ async fn a_created_definition_serves_its_resource_until_it_is_deleted() {
     let (_, seen) = cluster.get("/apis/x.dev/v1/things/t").await;
     assert_eq!(seen["apiVersion"], "x.dev/v1");
 
+    let request = Request::get("/apis/x.dev/v1/things?watch=true").body(Body::empty());
+    let watch = cluster.client.send(request.expect("a valid request")).await.expect("an answer");
     assert_eq!(cluster.delete(&format!("{crds}/things.x.dev")).await.0, 200);
+    let mut watch = Lines { body: watch.into_body(), start: cluster.start };
+    assert_eq!(watch.next().await, "0 ADDED t 2");
+    assert_eq!(watch.next().await, "0 END");
     assert_eq!(cluster.get("/apis/x.dev/v1/things").await.0, 404);
     assert_eq!(cluster.get("/apis/x.dev").await.0, 404);
 }

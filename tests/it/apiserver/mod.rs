@@ -1,5 +1,6 @@
 //! The embedded API server, asked over HTTP on virtual time.
 
+mod cycles;
 mod deletions;
 mod differential;
 mod discovery;
