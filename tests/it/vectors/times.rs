@@ -99,7 +99,7 @@ impl<'a> Simulation<'a> {
         }
         let lasts = catalogue::seconds(&run["duration"]).unwrap_or_default();
         self.now = self.now.saturating_add(lasts);
-        let end = (self.now < self.until).then(|| self.now.as_secs_f64());
+        let end = (self.now < self.until).then_some(self.now.as_secs_f64());
         self.calls.push(json!([
             start.as_secs_f64(),
             end,
@@ -174,7 +174,7 @@ impl Worker {
             .collect();
         json!({
             "should_run": should_run,
-            "slept": (self.now - began).as_secs_f64(),
+            "slept": self.now.saturating_sub(began).as_secs_f64(),
             "time": self.now.as_secs_f64(),
             "active": self.throttle.pause().map(|it| it.as_secs_f64()),
             "logs": logs,
