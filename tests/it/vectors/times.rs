@@ -8,7 +8,7 @@ use kopf::logic::{
     schedule::{Moment, Schedule, Step},
     throttle::Throttle,
 };
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::{catalogue, run, same};
 
@@ -106,14 +106,25 @@ impl<'a> Simulation<'a> {
             effort.retries,
             effort.runtime.as_secs_f64()
         ]));
-        if let Some(patch) = run.get("patch") {
-            self.patches.push(json!([self.now.as_secs_f64(), patch]));
-        }
         let lasted = self.now.saturating_sub(start);
         let effort = Effort { runtime: effort.runtime.saturating_add(lasted), ..effort };
         let ended = catalogue::ended(run);
         let (outcome, _) = outcome::after(self.handler, ended, effort, catalogue::DEFAULT_BACKOFF);
+        if self.now < self.until {
+            self.deliver(catalogue::map(&run["patch"]), outcome.result.as_ref());
+        }
         schedule.ended(&outcome, self.now);
+    }
+
+    /// What the function wrote, and its result in the status.
+    fn deliver(&mut self, mut patch: Map<String, Value>, result: Option<&Value>) {
+        if let Some(result) = result {
+            let status = patch.entry("status").or_insert_with(|| json!({}));
+            status[&*self.handler.id] = result.clone();
+        }
+        if !patch.is_empty() {
+            self.patches.push(json!([self.now.as_secs_f64(), patch]));
+        }
     }
 
     fn told(&self) -> Value {
