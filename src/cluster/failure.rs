@@ -4,13 +4,20 @@ use std::{error::Error, fmt, time::Duration};
 
 use serde::Deserialize;
 
-use crate::{
-    logic::resource::Resource,
-    ports::{ApiError, ErrorClass},
-};
+use crate::logic::resource::Resource;
+use crate::ports::{ApiError, ErrorClass};
 
 /// Texts that are not Kubernetes' own are cut at this length; Kopf cuts there too.
 const FOREIGN_TEXT_CHARS: usize = 256;
+
+/// How the texts of wrappers begin that only say where in the client an error came up.
+const WRAPPERS: &[&str] = &[
+    "ServiceError: ",
+    "HyperError: ",
+    "client error (",
+    "error writing a body",
+    "error reading a body",
+];
 
 /// The longest reason in a message: one log line, not a page.
 const REASON_CHARS: usize = 1024;
@@ -259,24 +266,19 @@ impl fmt::Display for Action<'_> {
     }
 }
 
-/// The causes below an error, outermost first, without the wrappers that say nothing.
+/// An error with its causes, outermost first, without the wrappers that say nothing to users.
 pub(super) fn reason(error: &(dyn Error + 'static)) -> String {
     let mut parts: Vec<String> = Vec::new();
     let mut next = Some(error);
     while let Some(current) = next {
-        let text = one_line(&current.to_string(), REASON_CHARS);
-        // Wrappers such as `client error (Connect)` are not for users; others repeat their cause.
-        if parts.last().is_some_and(|it| it.ends_with(&text)) {
-            next = current.source();
-            continue;
-        }
-        if let Some(last) = parts.last_mut()
-            && (last.starts_with("ServiceError") || last.starts_with("client error"))
-        {
-            parts.pop();
-        }
-        parts.push(text);
         next = current.source();
+        let text = one_line(&current.to_string(), REASON_CHARS);
+        let wrapper = WRAPPERS.iter().any(|it| text.starts_with(it)) && next.is_some();
+        // Some texts contain their cause already.
+        let told = parts.last().is_some_and(|it| it.ends_with(&text));
+        if !wrapper && !told {
+            parts.push(text);
+        }
     }
     parts.join(": ")
 }
