@@ -6,12 +6,12 @@ mod requests;
 mod scripted;
 mod streams;
 
-pub use scripted::{Chunk, Log, Reply, record_logs, scripted};
+pub(crate) use scripted::{Chunk, Log, Reply, record_logs, scripted};
 
 use kopf::logic::resource::Resource;
 
 /// The resource of these tests.
-pub fn kopfexamples() -> Resource {
+pub(crate) fn kopfexamples() -> Resource {
     Resource {
         group: "kopf.dev".into(),
         version: "v1".into(),

@@ -18,7 +18,7 @@ use tracing::{Event, Level, Subscriber, field::Visit, subscriber::DefaultGuard};
 use tracing_subscriber::{Layer, layer::Context, layer::SubscriberExt as _};
 
 /// One scripted answer.
-pub enum Reply {
+pub(crate) enum Reply {
     /// No answer: the connection fails with this text.
     Refuse(&'static str),
     /// A status, headers and a whole body.
@@ -28,7 +28,7 @@ pub enum Reply {
 }
 
 /// A piece of a body.
-pub enum Chunk {
+pub(crate) enum Chunk {
     /// Some bytes.
     Data(String),
     /// The connection breaks.
@@ -39,12 +39,12 @@ pub enum Chunk {
 
 impl Reply {
     /// A success with this body.
-    pub fn ok(body: Value) -> Self {
+    pub(crate) fn ok(body: Value) -> Self {
         Reply::Whole(200, Vec::new(), body)
     }
 
     /// A refusal as Kubernetes writes it.
-    pub fn status(code: u16) -> Self {
+    pub(crate) fn status(code: u16) -> Self {
         Reply::Whole(code, Vec::new(), serde_json::json!({"kind": "Status", "code": code}))
     }
 }
@@ -52,7 +52,9 @@ impl Reply {
 type Answer = Response<UnsyncBoxBody<Bytes, io::Error>>;
 
 /// A client whose requests are answered by this script.
-pub fn scripted(script: impl FnMut(&Request<Body>) -> Reply + Send + 'static) -> kube::Client {
+pub(crate) fn scripted(
+    script: impl FnMut(&Request<Body>) -> Reply + Send + 'static,
+) -> kube::Client {
     let script = Arc::new(Mutex::new(script));
     let service = tower::service_fn(move |request: Request<Body>| {
         let script = Arc::clone(&script);
@@ -88,7 +90,7 @@ fn answer(reply: Reply) -> Result<Answer, io::Error> {
 
 /// Log lines: seconds since the start, level, text.
 #[derive(Clone)]
-pub struct Log {
+pub(crate) struct Log {
     target: &'static str,
     start: Instant,
     lines: Arc<Mutex<Vec<(f64, String, String)>>>,
@@ -96,13 +98,13 @@ pub struct Log {
 
 impl Log {
     /// What was logged so far.
-    pub fn lines(&self) -> Vec<(f64, String, String)> {
+    pub(crate) fn lines(&self) -> Vec<(f64, String, String)> {
         self.lines.lock().expect("a log does not panic").clone()
     }
 }
 
 /// Remembers what this thread logs for a target at debug level and above, while the guard lives.
-pub fn record_logs(target: &'static str) -> (Log, DefaultGuard) {
+pub(crate) fn record_logs(target: &'static str) -> (Log, DefaultGuard) {
     let log = Log { target, start: Instant::now(), lines: Arc::default() };
     let guard = tracing::subscriber::set_default(tracing_subscriber::registry().with(log.clone()));
     (log, guard)
