@@ -104,7 +104,7 @@ fn is_absent(error: &KubeconfigError) -> bool {
 }
 
 /// A file that cannot be read or parsed.
-fn broken(error: &KubeconfigError) -> ApiError {
+pub(super) fn broken(error: &KubeconfigError) -> ApiError {
     let unreadable = |it: &PathBuf| Kubeconfig::read_from(it).is_err();
     let path = path_of(error).or_else(|| named_files().into_iter().find(unreadable));
     let file = path.map(|it| format!(" {}", it.display())).unwrap_or_default();
@@ -128,7 +128,7 @@ fn named_files() -> Vec<PathBuf> {
 }
 
 /// A kubeconfig that does not lead to a cluster.
-fn incomplete(error: &KubeconfigError, contexts: &[String]) -> ApiError {
+pub(super) fn incomplete(error: &KubeconfigError, contexts: &[String]) -> ApiError {
     let known = if contexts.is_empty() { "none".into() } else { contexts.join(", ") };
     let choose = Some("choose one with `kubectl config use-context NAME`");
     if let KubeconfigError::CurrentContextNotSet = error {
@@ -166,11 +166,14 @@ fn unusable(error: &kube::Error) -> ApiError {
 
 /// The texts of `kube` repeat their sources already, except for a few.
 fn chain(error: &KubeconfigError) -> String {
-    let text = error.to_string();
-    match error.source() {
-        Some(source) if !text.contains(&source.to_string()) => format!("{text}: {source}"),
-        Some(_) | None => text,
+    let mut text = error.to_string();
+    if let Some(source) = error.source().map(ToString::to_string)
+        && !text.contains(&source)
+    {
+        text = format!("{text}: {source}");
     }
+    // A YAML error draws the place below its first line, and paths come in two kinds of quotes.
+    text.lines().next().unwrap_or_default().replace("'\"", "'").replace("\"'", "'")
 }
 
 fn refuse(message: String, hint: Option<&str>) -> ApiError {

@@ -2,6 +2,7 @@
 
 use std::{error::Error, fmt, time::Duration};
 
+use kube::client::AuthError;
 use serde::Deserialize;
 
 use crate::logic::resource::Resource;
@@ -9,6 +10,15 @@ use crate::ports::{ApiError, ErrorClass};
 
 /// Texts that are not Kubernetes' own are cut at this length; Kopf cuts there too.
 const FOREIGN_TEXT_CHARS: usize = 256;
+
+/// How the texts of wrappers begin that only say where in the client an error came up.
+const WRAPPERS: &[&str] = &[
+    "ServiceError: ",
+    "HyperError: ",
+    "client error (",
+    "error writing a body",
+    "error reading a body",
+];
 
 /// The longest reason in a message: one log line, not a page.
 const REASON_CHARS: usize = 1024;
@@ -114,19 +124,24 @@ impl Status {
 impl Failure {
     /// Names what the client reports.
     pub(super) fn of_client(error: &kube::Error) -> Self {
+        let auth = match error {
+            kube::Error::Auth(auth) => Some(auth),
+            kube::Error::Service(inner) => inner.downcast_ref(),
+            #[expect(
+                clippy::wildcard_enum_match_arm,
+                reason = "kube's enum grows; others hold no credentials"
+            )]
+            _ => None,
+        };
+        if let Some(auth) = auth {
+            return Failure::Credentials(reason_of_auth(auth));
+        }
         let reason = reason(error);
-        if let kube::Error::Auth(_) = error {
-            return Failure::Credentials(reason);
-        }
-        if let kube::Error::Service(inner) = error
-            && let Some(kube::client::AuthError::AuthExec(_)) = inner.downcast_ref()
-        {
-            return Failure::Credentials(reason);
-        }
         if is_about_certificates(error) {
-            return Failure::Untrusted(reason);
+            Failure::Untrusted(reason)
+        } else {
+            Failure::Unreachable(reason)
         }
-        Failure::Unreachable(reason)
     }
 
     /// The final error for the caller. `server` is the address, or empty if unknown.
@@ -175,7 +190,7 @@ impl Failure {
     fn hint(&self, action: &Action<'_>) -> Option<String> {
         let hint = match self {
             Failure::Answer(Answer { status: 401, .. }) => {
-                "the credentials are expired or wrong: log in again, or check the user of the current context (`kubectl auth can-i --list`)"
+                "the credentials are expired or wrong: log in again, or check the user of the current context"
             }
             Failure::Answer(Answer { status: 403, .. }) => return action.rule(),
             Failure::Unreachable(_) => {
@@ -257,37 +272,43 @@ impl fmt::Display for Action<'_> {
     }
 }
 
-/// The causes below an error, outermost first, without the wrappers that say nothing.
+/// An error with its causes, outermost first, without the wrappers that say nothing to users.
 pub(super) fn reason(error: &(dyn Error + 'static)) -> String {
     let mut parts: Vec<String> = Vec::new();
     let mut next = Some(error);
     while let Some(current) = next {
-        let text = one_line(&current.to_string(), REASON_CHARS);
-        // Wrappers such as `client error (Connect)` are not for users; others repeat their cause.
-        if parts.last().is_some_and(|it| it.ends_with(&text)) {
-            next = current.source();
-            continue;
-        }
-        if let Some(last) = parts.last_mut()
-            && (last.starts_with("ServiceError") || last.starts_with("client error"))
-        {
-            parts.pop();
-        }
-        parts.push(text);
         next = current.source();
+        let text = one_line(&current.to_string(), REASON_CHARS);
+        let wrapper = WRAPPERS.iter().any(|it| text.starts_with(it)) && next.is_some();
+        // Some texts contain their cause already.
+        let told = parts.last().is_some_and(|it| it.ends_with(&text));
+        if !wrapper && !told {
+            parts.push(text);
+        }
     }
     parts.join(": ")
+}
+
+/// What failed on the way to credentials; `kube` prints some of it as Rust sees it.
+fn reason_of_auth(error: &AuthError) -> String {
+    if let AuthError::AuthExecStart(error) = error {
+        return format!("the exec plugin does not start: {error}");
+    }
+    if let AuthError::AuthExecRun { out, .. } = error {
+        let said = one_line(&String::from_utf8_lossy(&out.stderr), FOREIGN_TEXT_CHARS);
+        let said = if said.is_empty() { String::new() } else { format!(": {said}") };
+        return format!("the exec plugin failed ({}){said}", out.status);
+    }
+    if let AuthError::ReadTokenFile(error, path) = error {
+        return format!("the token file {} cannot be read: {error}", path.display());
+    }
+    reason(error)
 }
 
 fn is_about_certificates(error: &(dyn Error + 'static)) -> bool {
     let mut next = Some(error);
     while let Some(current) = next {
-        // An `io::Error` hides the error it was made from: its `source` is the one after.
-        let inner = current.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);
-        let found = inner
-            .and_then(|it| it.downcast_ref::<rustls::Error>())
-            .or_else(|| current.downcast_ref());
-        if let Some(found) = found {
+        if let Some(found) = current.downcast_ref::<rustls::Error>() {
             return matches!(
                 found,
                 rustls::Error::InvalidCertificate(_)
@@ -295,7 +316,12 @@ fn is_about_certificates(error: &(dyn Error + 'static)) -> bool {
                     | rustls::Error::UnsupportedNameType
             );
         }
-        next = current.source();
+        // An `io::Error` hides the error it was made from: its `source` is the one after.
+        let inner = current.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);
+        next = match inner {
+            Some(inner) => Some(inner),
+            None => current.source(),
+        };
     }
     false
 }

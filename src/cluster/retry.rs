@@ -9,7 +9,7 @@ use super::failure::{Answer, Failure};
 use crate::settings::Networking;
 
 /// The longest pause a server may ask for; ours are tens of seconds.
-const RETRY_AFTER_MAX: Duration = Duration::from_secs(3600);
+const RETRY_AFTER_MAX: Duration = Duration::from_hours(1);
 
 /// What follows from a failed attempt.
 #[derive(Debug, PartialEq)]
@@ -53,9 +53,10 @@ pub(super) fn judge(
             status => status == 429 || (500..600).contains(&status),
         },
         Failure::Unreachable(_) | Failure::Timeout(_) | Failure::Credentials(_) => true,
-        // The request was accepted: its effect may be there already.
-        Failure::Payload(_) => false,
-        Failure::Untrusted(_) | Failure::Malformed(_) | Failure::Unsendable(_) => false,
+        // Accepted: its effect is there already.
+        Failure::Payload(_) | Failure::Malformed(_)
+        // A matter of configuration.
+        | Failure::Untrusted(_) | Failure::Unsendable(_) => false,
     };
     match (worth, networking.error_backoffs.get(attempt)) {
         (false, _) => Verdict::Final,

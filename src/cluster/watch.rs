@@ -9,7 +9,7 @@ use std::{fmt, sync::Arc, time::Duration};
 use bytes::Bytes;
 use futures::{StreamExt as _, stream, stream::BoxStream};
 use tokio::time::{Instant, sleep, timeout_at};
-use tracing::{debug, warn};
+use tracing::{debug, trace, warn};
 
 use super::{
     decode::{Line, Page},
@@ -199,7 +199,7 @@ impl Watcher {
             Heard::Silence => self.after_silence(deadline == watch.silent_at, watch.version),
             Heard::End => self.after_end(watch),
             Heard::Broken(Broken::Payload(reason)) => {
-                debug!(target: TARGET, "The watch-stream for {self} broke off: {reason}");
+                trace!(target: TARGET, "The watch-stream for {self} broke off: {reason}");
                 self.after_end(watch)
             }
             Heard::Broken(Broken::TooLong) => {
@@ -214,7 +214,7 @@ impl Watcher {
             Ok(parsed) => parsed,
             Err(error) => {
                 // Half a line is what a broken connection leaves: the next watch brings all of it.
-                debug!(target: TARGET, "The watch-stream for {self} broke off: {error}");
+                trace!(target: TARGET, "The watch-stream for {self} broke off: {error}");
                 return self.after_end(watch);
             }
         };
@@ -350,6 +350,6 @@ fn is_quiet(error: &ApiError) -> bool {
 /// A moment in the future, however far away.
 fn later(now: Instant, pause: Duration) -> Instant {
     // Thirty years stand for never, as in tokio.
-    const NEVER: Duration = Duration::from_secs(86_400 * 365 * 30);
+    const NEVER: Duration = Duration::from_hours(24 * 365 * 30);
     now.checked_add(pause).unwrap_or(now + NEVER)
 }

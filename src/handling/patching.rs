@@ -144,12 +144,8 @@ impl Patcher<'_> {
         transformation: &Transformation,
     ) -> Result<Value, PatchError> {
         match transformation {
-            Transformation::BlockDeletion(finalizer) => {
-                body.as_object_mut().map(|it| patch::block_deletion(it, finalizer));
-            }
-            Transformation::AllowDeletion(finalizer) => {
-                body.as_object_mut().map(|it| patch::allow_deletion(it, finalizer));
-            }
+            Transformation::BlockDeletion(finalizer) => patch::block_deletion(&mut body, finalizer),
+            Transformation::AllowDeletion(finalizer) => patch::allow_deletion(&mut body, finalizer),
             Transformation::Scripted(function) => {
                 let changed = self.scripts.transform(function.clone(), body).await;
                 return changed.map_err(PatchError::Transformation);

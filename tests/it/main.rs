@@ -8,6 +8,7 @@
 
 mod apiserver;
 mod cli;
+mod cluster;
 mod cycles;
 mod e2e;
 mod tidy;

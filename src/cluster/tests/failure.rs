@@ -43,9 +43,9 @@ fn an_unreachable_server_is_named() {
     check(
         failure,
         None,
-        &expect![[r#"
+        &expect![[r"
         cannot patch kopfexamples.v1.kopf.dev/status 'one' at https://there:6443: Connection refused (os error 111)
-        hint: is the cluster running, and is the `server` of the current context right? try `kubectl version`"#]],
+        hint: is the cluster running, and is the `server` of the current context right? try `kubectl version`"]],
     );
 }
 

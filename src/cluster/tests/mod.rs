@@ -1,5 +1,6 @@
 //! The pure parts. The rest is tested through the API, in `tests/it/cluster`.
 
+mod connect;
 mod decode;
 mod failure;
 mod lines;

@@ -51,7 +51,11 @@ impl Scenario {
             until: seconds(&input["until"]),
             lifecycle: input["lifecycle"].as_str().unwrap_or("asap").to_owned(),
             latency: seconds(&input["latency"]),
-            inject: list("inject").iter().filter_map(Value::as_u64).filter_map(|it| u16::try_from(it).ok()).collect(),
+            inject: list("inject")
+                .iter()
+                .filter_map(Value::as_u64)
+                .filter_map(|it| u16::try_from(it).ok())
+                .collect(),
             settings: input["settings"].as_object().cloned().unwrap_or_default(),
             status_subresource: input["status_subresource"].as_bool().unwrap_or(false),
         }
@@ -62,7 +66,9 @@ impl Scenario {
         let kinds = ["create", "update", "delete", "resume", "field", "event"];
         let kind = |it: &Value| it["on"].as_str().unwrap_or_default().to_owned();
         let unknown = self.handlers.iter().map(kind).find(|it| !kinds.contains(&it.as_str()));
-        let has_sub = |it: &Value| it["do"].as_array().is_some_and(|all| all.iter().any(|it| it.get("sub").is_some()));
+        let has_sub = |it: &Value| {
+            it["do"].as_array().is_some_and(|all| all.iter().any(|it| it.get("sub").is_some()))
+        };
         unknown.or_else(|| self.handlers.iter().any(has_sub).then(|| "sub-handlers".to_owned()))
     }
 }

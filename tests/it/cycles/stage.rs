@@ -3,24 +3,20 @@
 use std::{
     collections::BTreeMap,
     sync::{Arc, Mutex},
-    time::Duration,
 };
 
 use kopf::{
     cluster::KubeCluster,
     logic::{
-        function::Function,
-        lifecycle::Lifecycle,
-        outcome::{Ended, Raised, RaisedKind},
-        patch::Transformation,
-        selection::Registry,
+        declare::declare, function::Function, lifecycle::Lifecycle, outcome::Ended,
+        patch::Transformation, registry::Registry,
     },
     ports::{Cause, Clock, Invocation, ObjectDetail},
     reactor::{self, Operator, Scope},
-    settings::Settings,
+    settings::{DiffBaseStorage, ProgressStorage, Settings},
     testing::NativeScripts,
 };
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use tokio::{
     task::JoinSet,
     time::{self, Instant},
@@ -31,15 +27,21 @@ use super::{
     scenario::{Action, Scenario, seconds},
     transcript::{Transcript, diff},
 };
-use crate::vectors::catalogue;
+use crate::vectors::{
+    catalogue,
+    state::{self, patches},
+};
 
 /// The wall clock at virtual time zero.
 const BASE: &str = "2026-01-01T00:00:00Z";
+/// The prefix of the custom storages.
+const MYOP: &str = "my-op.example.com";
 
 /// Plays it to the end.
 pub fn play(scenario: &Scenario) -> Transcript {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build();
-    runtime.expect("a runtime").block_on(Stage::new(scenario).play(scenario))
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build();
+    runtime.expect("a runtime").block_on(async { Stage::new(scenario).play(scenario).await })
 }
 
 struct Stage {
@@ -65,12 +67,20 @@ impl Stage {
         let calls = Arc::new(Mutex::new(Vec::new()));
         let handlers = scenario.handlers.iter().map(|declaration| {
             let actor = Actor::new(declaration, &scripts, &calls, start);
-            let name = catalogue::function_name(declaration);
-            let function = scripts.handler(&name, move |invocation| actor.clone().act(invocation));
-            catalogue::declare(declaration, function, &scripts).expect("a declaration")
+            let mut declared = catalogue::declaration(&named(declaration));
+            let name = Arc::clone(&declared.function.name);
+            declared.function = scripts.handler(&name, move |it| actor.clone().act(it));
+            declare(declared).expect("a declaration")
         });
         let registry = Registry::new(handlers.collect()).expect("ids are unique");
-        Stage { server: super::server::Server::new(scenario), clock, start, scripts, registry, calls }
+        Stage {
+            server: super::server::Server::new(scenario),
+            clock,
+            start,
+            scripts,
+            registry,
+            calls,
+        }
     }
 
     async fn play(self, scenario: &Scenario) -> Transcript {
@@ -107,7 +117,9 @@ impl Stage {
             scope: Scope::Cluster,
             lifecycle: lifecycle(&scenario.lifecycle),
             connect: Box::new(move |settings| {
-                Box::pin(async move { Ok(Arc::new(KubeCluster::over(client, &settings)) as Arc<_>) })
+                Box::pin(async move {
+                    Ok(Arc::new(KubeCluster::over(client, Arc::new(settings))) as Arc<_>)
+                })
             }),
         };
         let mut task = JoinSet::new();
@@ -131,8 +143,12 @@ fn settings(scenario: &Scenario) -> Settings {
     for (name, value) in &scenario.settings {
         let short = value.as_str().unwrap_or_default();
         match name.as_str() {
-            "persistence.progress_storage" => settings.persistence.progress_storage = catalogue::progress_storage(short),
-            "persistence.diffbase_storage" => settings.persistence.diffbase_storage = catalogue::diffbase_storage(short),
+            "persistence.progress_storage" => {
+                settings.persistence.progress_storage = progress_storage(short)
+            }
+            "persistence.diffbase_storage" => {
+                settings.persistence.diffbase_storage = diffbase_storage(short)
+            }
             other => panic!("unknown setting {other}"),
         }
     }
@@ -159,7 +175,12 @@ struct Actor {
 }
 
 impl Actor {
-    fn new(declaration: &Value, scripts: &NativeScripts, calls: &Arc<Mutex<Vec<Value>>>, start: Instant) -> Self {
+    fn new(
+        declaration: &Value,
+        scripts: &NativeScripts,
+        calls: &Arc<Mutex<Vec<Value>>>,
+        start: Instant,
+    ) -> Self {
         let behaviours = declaration["do"].as_array().cloned().unwrap_or_default();
         Actor {
             behaviours: Arc::new(behaviours),
@@ -178,10 +199,7 @@ impl Actor {
                 time::sleep(seconds(&behaviour["sleep"])).await;
             }
             self.change(&invocation, &behaviour);
-            match behaviour.get("raises") {
-                Some(error) => Ended::Raised(raised(error)),
-                None => Ended::Returned(behaviour.get("result").filter(|it| !it.is_null()).cloned()),
-            }
+            catalogue::ended(&behaviour)
         })
     }
 
@@ -197,13 +215,11 @@ impl Actor {
         let Cause::Object(cause) = &invocation.cause else { return };
         let mut patch = cause.patch.lock().expect("no panic while held");
         if let Some(merge) = behaviour.get("patch") {
-            let mut merged = Value::Object(std::mem::take(&mut patch.merge));
-            catalogue::update(&mut merged, merge);
-            patch.merge = merged.as_object().cloned().unwrap_or_default();
+            merge_into(&mut patch.merge, merge);
         }
         for declared in behaviour["fns"].as_array().into_iter().flatten().cloned() {
             let function: Function = self.scripts.transformation("fn", move |mut body| {
-                catalogue::transform(&mut body, &declared);
+                patches::call(&mut body, &declared);
                 body
             });
             patch.transformations.push(Transformation::Scripted(function));
@@ -226,7 +242,9 @@ impl Actor {
         if let Cause::Object(cause) = &invocation.cause {
             call["body"] = Value::clone(cause.object.body());
             match &cause.detail {
-                ObjectDetail::Watch(kind) => call["type"] = kind.map(kopf::logic::reason::EventType::as_str).into(),
+                ObjectDetail::Watch(kind) => {
+                    call["type"] = kind.map(kopf::logic::reason::EventType::as_str).into()
+                }
                 ObjectDetail::Change(change) => {
                     call["reason"] = change.reason.as_str().into();
                     call["old"] = change.old.as_deref().cloned().unwrap_or_default();
@@ -239,19 +257,49 @@ impl Actor {
     }
 }
 
-/// `["TemporaryError", "text", {"delay": 10}]`
-fn raised(error: &Value) -> Raised {
-    let class = error[0].as_str().unwrap_or_default();
-    let message = error[1].as_str().unwrap_or_default().to_owned();
-    let options = error.as_array().and_then(|it| it.last()).filter(|it| it.is_object()).cloned().unwrap_or_default();
-    let delay = match options.get("delay") {
-        None => Some(Duration::from_mins(1)),
-        Some(delay) => delay.as_f64().map(Duration::from_secs_f64),
-    };
-    let kind = match class {
-        "TemporaryError" => RaisedKind::Temporary(delay),
-        "PermanentError" => RaisedKind::Permanent,
-        other => RaisedKind::Arbitrary(other.to_owned()),
-    };
-    Raised { kind, message, trace: None }
+/// A declaration without a function name is of `create_fn`, `update_fn`, ….
+fn named(declaration: &Value) -> Value {
+    let mut named = declaration.clone();
+    if named.get("fn").is_none() {
+        let kind = named["on"].as_str().unwrap_or_default();
+        named["fn"] = format!("{kind}_fn").into();
+    }
+    named
+}
+
+fn merge_into(target: &mut Map<String, Value>, source: &Value) {
+    for (key, value) in source.as_object().into_iter().flatten() {
+        match (target.get_mut(key), value) {
+            (Some(Value::Object(present)), Value::Object(_)) => merge_into(present, value),
+            _ => {
+                target.insert(key.clone(), value.clone());
+            }
+        }
+    }
+}
+
+/// The storages of the vectors by their short names.
+fn progress_storage(short: &str) -> ProgressStorage {
+    state::progress_storage(&match short {
+        "myop" => json!({ "class": "AnnotationsProgressStorage", "prefix": MYOP }),
+        "status" => json!({ "class": "StatusProgressStorage" }),
+        "multi" => json!({ "class": "MultiProgressStorage", "storages": [
+            { "class": "AnnotationsProgressStorage", "prefix": MYOP },
+            { "class": "StatusProgressStorage" },
+        ] }),
+        "verbose" => json!({ "class": "AnnotationsProgressStorage", "verbose": true }),
+        other => panic!("unknown storage {other}"),
+    })
+}
+
+fn diffbase_storage(short: &str) -> DiffBaseStorage {
+    state::diffbase_storage(&match short {
+        "myop" => json!({ "class": "AnnotationsDiffBaseStorage", "prefix": MYOP }),
+        "status" => json!({ "class": "StatusDiffBaseStorage" }),
+        "multi" => json!({ "class": "MultiDiffBaseStorage", "storages": [
+            { "class": "AnnotationsDiffBaseStorage", "prefix": MYOP },
+            { "class": "StatusDiffBaseStorage" },
+        ] }),
+        other => panic!("unknown storage {other}"),
+    })
 }

@@ -16,7 +16,9 @@ impl Transcript {
     /// Compares with the `expected` of a vector.
     pub fn compare(&self, expected: &Value) -> Result<(), String> {
         let trace = expected["trace"].as_array().cloned().unwrap_or_default();
-        let of_kind = |key: &str| trace.iter().filter(|it| it.get(key).is_some()).cloned().collect::<Vec<_>>();
+        let of_kind = |key: &str| {
+            trace.iter().filter(|it| it.get(key).is_some()).cloned().collect::<Vec<_>>()
+        };
         let calls = of_kind("call").into_iter().map(without_later).collect::<Vec<_>>();
         let own = self.calls.iter().zip(calls.iter().map(Some).chain(std::iter::repeat(None)));
         let own = own.map(|(own, expected)| only_asked(own, expected)).collect::<Vec<_>>();
@@ -26,7 +28,11 @@ impl Transcript {
             patch["t"] = it["t"].clone();
             patch
         };
-        sequence("patch", &self.patches, &of_kind("patch").into_iter().map(flat).collect::<Vec<_>>())?;
+        sequence(
+            "patch",
+            &self.patches,
+            &of_kind("patch").into_iter().map(flat).collect::<Vec<_>>(),
+        )?;
         let objects = expected["objects"].as_array().cloned().unwrap_or_default();
         sequence("object", &self.objects, &objects)
     }
@@ -42,7 +48,8 @@ fn sequence(what: &str, own: &[Value], expected: &[Value]) -> Result<(), String>
     if own.len() == expected.len() {
         return Ok(());
     }
-    let (more, verb) = if own.len() > expected.len() { (own, "too many") } else { (expected, "missing") };
+    let (more, verb) =
+        if own.len() > expected.len() { (own, "too many") } else { (expected, "missing") };
     let at = own.len().min(expected.len());
     Err(format!("{verb} {what}s: {} instead of {}, first {}", own.len(), expected.len(), more[at]))
 }
@@ -53,7 +60,9 @@ fn same(a: &Value, b: &Value) -> bool {
         (Value::Number(a), Value::Number(b)) => {
             (a.as_f64().unwrap_or(0.0) - b.as_f64().unwrap_or(1.0)).abs() < 0.000_5
         }
-        (Value::Array(a), Value::Array(b)) => a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same(a, b)),
+        (Value::Array(a), Value::Array(b)) => {
+            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same(a, b))
+        }
         (Value::Object(a), Value::Object(b)) => {
             a.len() == b.len() && a.iter().all(|(key, a)| b.get(key).is_some_and(|b| same(a, b)))
         }
@@ -64,10 +73,13 @@ fn same(a: &Value, b: &Value) -> bool {
 /// JSON texts inside of strings are parsed, diffs are sorted.
 fn normal(value: &Value) -> Value {
     match value {
-        Value::String(text) if text.starts_with('{') => serde_json::from_str(text).unwrap_or_else(|_| value.clone()),
+        Value::String(text) if text.starts_with('{') => {
+            serde_json::from_str(text).unwrap_or_else(|_| value.clone())
+        }
         Value::Array(list) => Value::Array(list.iter().map(normal).collect()),
         Value::Object(map) => {
-            let mut normal = map.iter().map(|(key, it)| (key.clone(), normal(it))).collect::<Map<_, _>>();
+            let mut normal =
+                map.iter().map(|(key, it)| (key.clone(), normal(it))).collect::<Map<_, _>>();
             if let Some(Value::Array(diff)) = normal.get_mut("diff") {
                 diff.sort_by_key(|it| (it[1].to_string(), it[0].to_string()));
             }

@@ -122,6 +122,7 @@ fn change(spec: &Value) -> Change {
         new: new.clone(),
     };
     Change {
+        deleted: false,
         reason: reason.unwrap_or(Reason::Update),
         initial: spec["initial"] == true,
         diff: Arc::new(if diff.old == diff.new { Vec::new() } else { vec![diff] }),

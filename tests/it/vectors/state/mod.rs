@@ -1,7 +1,7 @@
 //! The suites of what is stored on objects and compared to it.
 
 mod changes;
-mod patches;
+pub(crate) mod patches;
 mod progress;
 mod storages;
 
@@ -59,7 +59,8 @@ fn flag(value: &Value) -> bool {
     value == true
 }
 
-fn progress_storage(input: &Value) -> ProgressStorage {
+/// A progress storage by the class and options of the reference.
+pub(crate) fn progress_storage(input: &Value) -> ProgressStorage {
     let mut annotations = AnnotationsProgress::default();
     set(&mut annotations.prefix, &input["prefix"], owned_text);
     set(&mut annotations.touch_key, &input["touch_key"], owned_text);
@@ -80,7 +81,8 @@ fn progress_storage(input: &Value) -> ProgressStorage {
     }
 }
 
-fn diffbase_storage(input: &Value) -> DiffBaseStorage {
+/// A diff-base storage by the class and options of the reference.
+pub(crate) fn diffbase_storage(input: &Value) -> DiffBaseStorage {
     let ignored = |it: &Value| it.as_array().into_iter().flatten().map(field).collect();
     let mut annotations = AnnotationsDiffBase::default();
     set(&mut annotations.prefix, &input["prefix"], owned_text);

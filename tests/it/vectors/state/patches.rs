@@ -43,7 +43,7 @@ fn json_patches() {
 }
 
 /// The functions of the catalogue of the vectors.
-fn call(body: &mut Value, function: &Value) {
+pub(crate) fn call(body: &mut Value, function: &Value) {
     let value = &function["value"];
     match text(&function["fn"]) {
         "noop" => {}
