@@ -5,29 +5,29 @@ use std::time::Duration;
 use serde_json::{Map, Value};
 
 /// One scenario of the suite `cycles`.
-pub struct Scenario {
+pub(super) struct Scenario {
     /// Declarations with behaviours, as in the vectors.
-    pub handlers: Vec<Value>,
+    pub(super) handlers: Vec<Value>,
     /// What is on the cluster before the operator starts.
-    pub objects: Vec<Value>,
+    pub(super) objects: Vec<Value>,
     /// What users do, and when.
-    pub actions: Vec<(Duration, Action)>,
+    pub(super) actions: Vec<(Duration, Action)>,
     /// The end.
-    pub until: Duration,
+    pub(super) until: Duration,
     /// `asap` if not said.
-    pub lifecycle: String,
+    pub(super) lifecycle: String,
     /// The delay of watch events.
-    pub latency: Duration,
+    pub(super) latency: Duration,
     /// Statuses of the first PATCH requests.
-    pub inject: Vec<u16>,
+    pub(super) inject: Vec<u16>,
     /// `group.name` → value.
-    pub settings: Map<String, Value>,
+    pub(super) settings: Map<String, Value>,
     /// Whether the resource has a status subresource.
-    pub status_subresource: bool,
+    pub(super) status_subresource: bool,
 }
 
 /// Something a user does.
-pub enum Action {
+pub(super) enum Action {
     /// Create this object.
     Create(Value),
     /// Merge this into the object.
@@ -42,7 +42,7 @@ pub enum Action {
 
 impl Scenario {
     /// Reads the `input` of a vector.
-    pub fn parse(input: &Value) -> Self {
+    pub(super) fn parse(input: &Value) -> Self {
         let list = |key: &str| input[key].as_array().cloned().unwrap_or_default();
         Scenario {
             handlers: list("handlers"),
@@ -62,7 +62,7 @@ impl Scenario {
     }
 
     /// Why the present reactor cannot play it; `None` if it can.
-    pub fn is_beyond(&self) -> Option<String> {
+    pub(super) fn is_beyond(&self) -> Option<String> {
         let kinds = ["create", "update", "delete", "resume", "field", "event"];
         let kind = |it: &Value| it["on"].as_str().unwrap_or_default().to_owned();
         let unknown = self.handlers.iter().map(kind).find(|it| !kinds.contains(&it.as_str()));
@@ -74,7 +74,7 @@ impl Scenario {
 }
 
 /// A number of seconds; zero if there is none.
-pub fn seconds(value: &Value) -> Duration {
+pub(super) fn seconds(value: &Value) -> Duration {
     Duration::from_secs_f64(value.as_f64().unwrap_or_default())
 }
 

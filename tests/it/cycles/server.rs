@@ -1,6 +1,9 @@
 //! The cluster of a scenario: the embedded API server with the one resource of the vectors.
 
-use kopf::apiserver::{ApiServer, ResourceDef};
+use kopf::{
+    apiserver::{ApiServer, ResourceDef},
+    ports::Clock,
+};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
@@ -12,43 +15,45 @@ const EXAMPLES: &str = "kopfexamples.kopf.dev";
 const NAMESPACE: &str = "ns1";
 
 /// The server and what users do to it.
-pub struct Server(ApiServer);
+pub(super) struct Server(ApiServer);
 
 impl Server {
     /// As the scenario wants it.
-    pub fn new(scenario: &Scenario) -> Self {
+    pub(super) fn new(scenario: &Scenario, clock: Clock) -> Self {
         let mut resource = ResourceDef::new("kopf.dev", "v1", "kopfexamples", "KopfExample");
         resource.short_names = vec!["kex".into(), "kexes".into()];
         resource.categories = vec!["all".into()];
         resource.status_subresource = scenario.status_subresource;
-        let server = ApiServer::builder().stamps(false).bookmarks(None).resource(resource).build();
+        let server = ApiServer::builder().stamps(false).bookmarks(None).resource(resource);
+        let to_the_second = |now: jiff::Timestamp| now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
+        let server = server.clock(move || to_the_second(clock.now())).build();
         server.set_latency(scenario.latency);
         server.inject(scenario.inject.iter().copied());
         Server(server)
     }
 
     /// A client for an operator.
-    pub fn client(&self) -> kube::Client {
+    pub(super) fn client(&self) -> kube::Client {
         kopf::testing::client(&self.0)
     }
 
     /// A user creates an object.
-    pub fn create(&self, body: &Value) {
+    pub(super) fn create(&self, body: &Value) {
         self.0.create(EXAMPLES, body.clone()).expect("the object is new");
     }
 
     /// A user edits an object, if it is there.
-    pub fn edit(&self, name: &str, merge: &Value) {
+    pub(super) fn edit(&self, name: &str, merge: &Value) {
         drop(self.0.merge(EXAMPLES, NAMESPACE, name, merge.clone()));
     }
 
     /// A user deletes an object, if it is there.
-    pub fn delete(&self, name: &str) {
+    pub(super) fn delete(&self, name: &str) {
         drop(self.0.delete(EXAMPLES, NAMESPACE, name));
     }
 
     /// The PATCH requests so far, as the vectors write them.
-    pub fn patches(&self, start: Instant) -> Vec<Value> {
+    pub(super) fn patches(&self, start: Instant) -> Vec<Value> {
         let requests = self.0.requests();
         let patches = requests.iter().filter(|it| it.method == "PATCH").map(|it| {
             let is_status = it.path.ends_with("/status");
@@ -68,7 +73,7 @@ impl Server {
     }
 
     /// What is on the cluster now.
-    pub fn objects(&self) -> Vec<Value> {
+    pub(super) fn objects(&self) -> Vec<Value> {
         self.0.list(EXAMPLES)
     }
 }

@@ -38,7 +38,7 @@ const BASE: &str = "2026-01-01T00:00:00Z";
 const MYOP: &str = "my-op.example.com";
 
 /// Plays it to the end.
-pub fn play(scenario: &Scenario) -> Transcript {
+pub(super) fn play(scenario: &Scenario) -> Transcript {
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build();
     runtime.expect("a runtime").block_on(async { Stage::new(scenario).play(scenario).await })
@@ -74,7 +74,7 @@ impl Stage {
         });
         let registry = Registry::new(handlers.collect()).expect("ids are unique");
         Stage {
-            server: super::server::Server::new(scenario),
+            server: super::server::Server::new(scenario, clock),
             clock,
             start,
             scripts,
@@ -297,8 +297,8 @@ fn diffbase_storage(short: &str) -> DiffBaseStorage {
         "myop" => json!({ "class": "AnnotationsDiffBaseStorage", "prefix": MYOP }),
         "status" => json!({ "class": "StatusDiffBaseStorage" }),
         "multi" => json!({ "class": "MultiDiffBaseStorage", "storages": [
-            { "class": "AnnotationsDiffBaseStorage", "prefix": MYOP },
-            { "class": "StatusDiffBaseStorage" },
+            { "class": "AnnotationsDiffBaseStorage" },
+            { "class": "StatusDiffBaseStorage", "field": "status.diff-base" },
         ] }),
         other => panic!("unknown storage {other}"),
     })

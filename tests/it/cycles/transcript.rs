@@ -3,18 +3,18 @@
 use serde_json::{Map, Value, json};
 
 /// What a played scenario left behind.
-pub struct Transcript {
+pub(super) struct Transcript {
     /// Handler calls in order, each with `t` and kwargs.
-    pub calls: Vec<Value>,
+    pub(super) calls: Vec<Value>,
     /// PATCH requests in order, each with `t`.
-    pub patches: Vec<Value>,
+    pub(super) patches: Vec<Value>,
     /// The final objects.
-    pub objects: Vec<Value>,
+    pub(super) objects: Vec<Value>,
 }
 
 impl Transcript {
     /// Compares with the `expected` of a vector.
-    pub fn compare(&self, expected: &Value) -> Result<(), String> {
+    pub(super) fn compare(&self, expected: &Value) -> Result<(), String> {
         let trace = expected["trace"].as_array().cloned().unwrap_or_default();
         let of_kind = |key: &str| {
             trace.iter().filter(|it| it.get(key).is_some()).cloned().collect::<Vec<_>>()
@@ -107,6 +107,6 @@ fn only_asked(own: &Value, expected: Option<&Value>) -> Value {
 }
 
 /// A diff as the vectors write it.
-pub fn diff(diff: &kopf::logic::diff::Diff) -> Value {
+pub(super) fn diff(diff: &kopf::logic::diff::Diff) -> Value {
     diff.iter().map(|it| json!([it.operation.as_str(), it.field, it.old, it.new])).collect()
 }
