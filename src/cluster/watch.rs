@@ -13,8 +13,9 @@ use tracing::{debug, trace, warn};
 
 use super::{
     decode::{Line, Page},
-    failure::{Action, Answer, Failure, one_line},
+    failure::{Action, Answer, Failure},
     lines::{Broken, LINE_BYTES_MAX, Lines},
+    reason::one_line,
     transport::{Request, Transport},
     url,
 };
@@ -22,6 +23,9 @@ use crate::ports::{ApiError, ErrorClass, StreamEvent, StreamTarget};
 
 /// The log target of streams.
 const TARGET: &str = "kopf.watching";
+
+/// The first pause after an error that was handed over: sooner, it would only be told again.
+const PAUSE_AFTER_ERROR: Duration = Duration::from_secs(1);
 
 /// The longest pause between attempts that fail again and again.
 const PAUSE_MAX: Duration = Duration::from_secs(30);
@@ -180,7 +184,8 @@ impl Watcher {
             }
             Err(_) => self.after_silence(deadline == silent_at, version),
             Ok(Err(error)) if is_quiet(&error) && error.status.is_none() => {
-                (None, State::Pausing { pause: self.next_pause(), next: Next::Connect { version } })
+                let pause = self.next_pause(watching.reconnect_backoff);
+                (None, State::Pausing { pause, next: Next::Connect { version } })
             }
             Ok(Err(error)) => self.after_failure(error),
         }
@@ -214,8 +219,10 @@ impl Watcher {
             Ok(parsed) => parsed,
             Err(error) => {
                 // Half a line is what a broken connection leaves: the next watch brings all of it.
-                trace!(target: TARGET, "The watch-stream for {self} broke off: {error}");
-                return self.after_end(watch);
+                if watch.lines.has_ended() {
+                    return self.after_end(watch);
+                }
+                return self.after_failure(self.malformed("watch", &error));
             }
         };
         watch.heard = true;
@@ -265,14 +272,18 @@ impl Watcher {
         if error.class == ErrorClass::Expired {
             debug!(target: TARGET, "Restarting the watch-stream for {self}.");
         }
-        let quiet = is_quiet(&error) || error.class == ErrorClass::Expired;
-        let next = State::Pausing { pause: self.next_pause(), next: Next::List };
-        (if quiet { None } else { Some(Err(error)) }, next)
+        let backoff = self.target.settings.watching.reconnect_backoff;
+        if is_quiet(&error) || error.class == ErrorClass::Expired {
+            let pause = self.next_pause(backoff);
+            return (None, State::Pausing { pause, next: Next::List });
+        }
+        let pause = self.next_pause(backoff.max(PAUSE_AFTER_ERROR));
+        (Some(Err(error)), State::Pausing { pause, next: Next::List })
     }
 
     /// The pause after a failure: doubled with each one in a row.
-    fn next_pause(&mut self) -> Duration {
-        let first = self.target.settings.watching.reconnect_backoff.max(PAUSE_MIN);
+    fn next_pause(&mut self, first: Duration) -> Duration {
+        let first = first.max(PAUSE_MIN);
         let factor = 2_u32.saturating_pow(self.failures);
         self.failures = self.failures.saturating_add(1);
         first.saturating_mul(factor).min(PAUSE_MAX.max(first))
