@@ -41,7 +41,8 @@ struct Watcher {
     transport: Arc<Transport>,
     target: StreamTarget,
     path: String,
-    /// Failures in a row; the pauses grow with them.
+    /// Failures in a row; the pauses grow with them. A list ends no row: what may be listed, but not watched, would be
+    /// listed again and again.
     failures: u32,
 }
 
@@ -153,10 +154,7 @@ impl Watcher {
                 (None, State::Handing(page))
             }
             None if page.token.is_some() => (None, State::Listing { token: page.token }),
-            None => {
-                self.failures = 0;
-                (Some(Ok(StreamEvent::Listed)), State::Connecting { version: page.version })
-            }
+            None => (Some(Ok(StreamEvent::Listed)), State::Connecting { version: page.version }),
         }
     }
 
@@ -201,15 +199,19 @@ impl Watcher {
         };
         match heard {
             Heard::Line(line) => self.take(watch, &line),
-            Heard::Silence => self.after_silence(deadline == watch.silent_at, watch.version),
+            Heard::Silence => {
+                self.failures = 0;
+                self.after_silence(deadline == watch.silent_at, watch.version)
+            }
             Heard::End => self.after_end(watch),
             Heard::Broken(Broken::Payload(reason)) => {
                 trace!(target: TARGET, "The watch-stream for {self} broke off: {reason}");
                 self.after_end(watch)
             }
             Heard::Broken(Broken::TooLong) => {
-                let text = format!("a line is longer than {LINE_BYTES_MAX} bytes");
-                self.after_failure(self.refused(0, text))
+                let reason = format!("a line is longer than {LINE_BYTES_MAX} bytes");
+                let failure = Failure::Malformed(reason);
+                self.after_failure(self.transport.fail(failure, &self.action("watch")))
             }
         }
     }
@@ -226,7 +228,9 @@ impl Watcher {
             }
         };
         watch.heard = true;
-        self.failures = 0;
+        if !matches!(parsed, Line::Refusal(..)) {
+            self.failures = 0;
+        }
         let silence = self.target.settings.watching.inactivity_timeout.max(PAUSE_MIN);
         watch.silent_at = later(Instant::now(), silence);
         match parsed {
@@ -251,7 +255,8 @@ impl Watcher {
 
     /// The end of a watch is normal. Only one that brought nothing is not followed by the next at once: a server that
     /// closes all watches must not be asked in a tight loop.
-    fn after_end(&self, watch: Watch) -> Step {
+    fn after_end(&mut self, watch: Watch) -> Step {
+        self.failures = 0;
         let version = watch.version;
         if watch.heard {
             return (None, State::Connecting { version });
@@ -269,11 +274,14 @@ impl Watcher {
 
     /// Lists again after a pause. What passes by itself is not handed over: the attempts were logged already.
     fn after_failure(&mut self, error: ApiError) -> Step {
-        if error.class == ErrorClass::Expired {
-            debug!(target: TARGET, "Restarting the watch-stream for {self}.");
-        }
         let backoff = self.target.settings.watching.reconnect_backoff;
-        if is_quiet(&error) || error.class == ErrorClass::Expired {
+        if error.class == ErrorClass::Expired {
+            // No failure, but the price of having been away.
+            debug!(target: TARGET, "Restarting the watch-stream for {self}.");
+            let pause = backoff.max(PAUSE_MIN);
+            return (None, State::Pausing { pause, next: Next::List });
+        }
+        if is_quiet(&error) {
             let pause = self.next_pause(backoff);
             return (None, State::Pausing { pause, next: Next::List });
         }

@@ -91,6 +91,23 @@ async fn an_error_inside_a_watch_is_reported_and_the_objects_are_listed_again() 
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_may_be_listed_but_not_watched_is_listed_ever_more_rarely() {
+    let lists = (0..4).map(|_| list(&[])).collect();
+    let watches = (0..4).map(|_| Reply::status(403)).collect();
+    let told = transcript(lists, watches, 7).await;
+    let expected = [
+        "0.0 listed",
+        "0.0 Denied",
+        "1.0 listed",
+        "1.0 Denied",
+        "3.0 listed",
+        "3.0 Denied",
+        "7.0 listed",
+    ];
+    assert_eq!(told, expected);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_version_that_is_too_old_for_the_request_or_in_the_watch_means_a_new_list() {
     let watches = vec![Reply::status(410), lines(&[error(410)])];
     let told = transcript(vec![list(&[]), list(&[]), list(&["a"])], watches, 4).await;
