@@ -10,7 +10,7 @@ use kube::{
     config::{InClusterError, KubeConfigOptions, Kubeconfig, KubeconfigError},
 };
 
-use super::failure::{Failure, one_line};
+use super::{failure::Failure, reason::one_line};
 use crate::ports::{ApiError, ErrorClass};
 use crate::settings::Settings;
 

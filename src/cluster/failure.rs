@@ -1,24 +1,15 @@
 //! Why one attempt failed, and what to tell the user: pure, no requests are made here.
 
-use std::{error::Error, fmt, time::Duration};
+use std::{fmt, time::Duration};
 
-use kube::client::AuthError;
 use serde::Deserialize;
 
+use super::reason::{is_about_certificates, one_line, reason, reason_of_auth};
 use crate::logic::resource::Resource;
 use crate::ports::{ApiError, ErrorClass};
 
 /// Texts that are not Kubernetes' own are cut at this length; Kopf cuts there too.
 const FOREIGN_TEXT_CHARS: usize = 256;
-
-/// How the texts of wrappers begin that only say where in the client an error came up.
-const WRAPPERS: &[&str] = &[
-    "ServiceError: ",
-    "HyperError: ",
-    "client error (",
-    "error writing a body",
-    "error reading a body",
-];
 
 /// The longest reason in a message: one log line, not a page.
 const REASON_CHARS: usize = 1024;
@@ -124,14 +115,12 @@ impl Status {
 impl Failure {
     /// Names what the client reports.
     pub(super) fn of_client(error: &kube::Error) -> Self {
-        let auth = match error {
-            kube::Error::Auth(auth) => Some(auth),
-            kube::Error::Service(inner) => inner.downcast_ref(),
-            #[expect(
-                clippy::wildcard_enum_match_arm,
-                reason = "kube's enum grows; others hold no credentials"
-            )]
-            _ => None,
+        let auth = if let kube::Error::Service(inner) = error {
+            inner.downcast_ref()
+        } else if let kube::Error::Auth(auth) = error {
+            Some(auth)
+        } else {
+            None
         };
         if let Some(auth) = auth {
             return Failure::Credentials(reason_of_auth(auth));
@@ -270,69 +259,4 @@ impl fmt::Display for Action<'_> {
             (None, None) => f.write_str(" cluster-wide"),
         }
     }
-}
-
-/// An error with its causes, outermost first, without the wrappers that say nothing to users.
-pub(super) fn reason(error: &(dyn Error + 'static)) -> String {
-    let mut parts: Vec<String> = Vec::new();
-    let mut next = Some(error);
-    while let Some(current) = next {
-        next = current.source();
-        let text = one_line(&current.to_string(), REASON_CHARS);
-        let wrapper = WRAPPERS.iter().any(|it| text.starts_with(it)) && next.is_some();
-        // Some texts contain their cause already.
-        let told = parts.last().is_some_and(|it| it.ends_with(&text));
-        if !wrapper && !told {
-            parts.push(text);
-        }
-    }
-    parts.join(": ")
-}
-
-/// What failed on the way to credentials; `kube` prints some of it as Rust sees it.
-fn reason_of_auth(error: &AuthError) -> String {
-    if let AuthError::AuthExecStart(error) = error {
-        return format!("the exec plugin does not start: {error}");
-    }
-    if let AuthError::AuthExecRun { out, .. } = error {
-        let said = one_line(&String::from_utf8_lossy(&out.stderr), FOREIGN_TEXT_CHARS);
-        let said = if said.is_empty() { String::new() } else { format!(": {said}") };
-        return format!("the exec plugin failed ({}){said}", out.status);
-    }
-    if let AuthError::ReadTokenFile(error, path) = error {
-        return format!("the token file {} cannot be read: {error}", path.display());
-    }
-    reason(error)
-}
-
-fn is_about_certificates(error: &(dyn Error + 'static)) -> bool {
-    let mut next = Some(error);
-    while let Some(current) = next {
-        if let Some(found) = current.downcast_ref::<rustls::Error>() {
-            return matches!(
-                found,
-                rustls::Error::InvalidCertificate(_)
-                    | rustls::Error::NoCertificatesPresented
-                    | rustls::Error::UnsupportedNameType
-            );
-        }
-        // An `io::Error` hides the error it was made from: its `source` is the one after.
-        let inner = current.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);
-        next = match inner {
-            Some(inner) => Some(inner),
-            None => current.source(),
-        };
-    }
-    false
-}
-
-/// The text with all white space as single spaces, at most this long.
-pub(super) fn one_line(text: &str, chars_max: usize) -> String {
-    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    if line.chars().count() <= chars_max {
-        return line;
-    }
-    let mut short: String = line.chars().take(chars_max.saturating_sub(3)).collect();
-    short.push_str("...");
-    short
 }

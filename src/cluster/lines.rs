@@ -5,7 +5,7 @@ use futures::StreamExt as _;
 use http_body_util::BodyDataStream;
 use kube::client::Body;
 
-use super::failure::reason;
+use super::reason::reason;
 
 /// The longest line. Objects are limited to some megabytes by the API server; this is for what is no API server.
 pub(super) const LINE_BYTES_MAX: usize = 64 << 20;
@@ -30,6 +30,11 @@ impl Lines {
     /// The lines of this body.
     pub(super) fn new(body: Body) -> Self {
         Lines { body: BodyDataStream::new(body), splitter: Splitter::default(), ended: false }
+    }
+
+    /// Whether the body is at its end; a line that came last may be a part of one.
+    pub(super) fn has_ended(&self) -> bool {
+        self.ended
     }
 
     /// The next line without its end; the last one may lack it.

@@ -19,6 +19,7 @@ mod decode;
 mod discovery;
 mod failure;
 mod lines;
+mod reason;
 mod retry;
 #[cfg(test)]
 mod tests;

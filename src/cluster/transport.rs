@@ -14,7 +14,8 @@ use tracing::{debug, error, info};
 
 use super::{
     connect::Source,
-    failure::{Action, Answer, Failure, reason},
+    failure::{Action, Answer, Failure},
+    reason::reason,
     retry::{Verdict, judge},
 };
 use crate::ports::ApiError;

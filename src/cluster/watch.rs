@@ -13,8 +13,9 @@ use tracing::{debug, trace, warn};
 
 use super::{
     decode::{Line, Page},
-    failure::{Action, Answer, Failure, one_line},
+    failure::{Action, Answer, Failure},
     lines::{Broken, LINE_BYTES_MAX, Lines},
+    reason::one_line,
     transport::{Request, Transport},
     url,
 };
@@ -22,6 +23,9 @@ use crate::ports::{ApiError, ErrorClass, StreamEvent, StreamTarget};
 
 /// The log target of streams.
 const TARGET: &str = "kopf.watching";
+
+/// The first pause after an error that was handed over: sooner, it would only be told again.
+const PAUSE_AFTER_ERROR: Duration = Duration::from_secs(1);
 
 /// The longest pause between attempts that fail again and again.
 const PAUSE_MAX: Duration = Duration::from_secs(30);
@@ -37,7 +41,8 @@ struct Watcher {
     transport: Arc<Transport>,
     target: StreamTarget,
     path: String,
-    /// Failures in a row; the pauses grow with them.
+    /// Failures in a row; the pauses grow with them. A list ends no row: what may be listed, but not watched, would be
+    /// listed again and again.
     failures: u32,
 }
 
@@ -149,10 +154,7 @@ impl Watcher {
                 (None, State::Handing(page))
             }
             None if page.token.is_some() => (None, State::Listing { token: page.token }),
-            None => {
-                self.failures = 0;
-                (Some(Ok(StreamEvent::Listed)), State::Connecting { version: page.version })
-            }
+            None => (Some(Ok(StreamEvent::Listed)), State::Connecting { version: page.version }),
         }
     }
 
@@ -180,7 +182,8 @@ impl Watcher {
             }
             Err(_) => self.after_silence(deadline == silent_at, version),
             Ok(Err(error)) if is_quiet(&error) && error.status.is_none() => {
-                (None, State::Pausing { pause: self.next_pause(), next: Next::Connect { version } })
+                let pause = self.next_pause(watching.reconnect_backoff);
+                (None, State::Pausing { pause, next: Next::Connect { version } })
             }
             Ok(Err(error)) => self.after_failure(error),
         }
@@ -196,15 +199,19 @@ impl Watcher {
         };
         match heard {
             Heard::Line(line) => self.take(watch, &line),
-            Heard::Silence => self.after_silence(deadline == watch.silent_at, watch.version),
+            Heard::Silence => {
+                self.failures = 0;
+                self.after_silence(deadline == watch.silent_at, watch.version)
+            }
             Heard::End => self.after_end(watch),
             Heard::Broken(Broken::Payload(reason)) => {
                 trace!(target: TARGET, "The watch-stream for {self} broke off: {reason}");
                 self.after_end(watch)
             }
             Heard::Broken(Broken::TooLong) => {
-                let text = format!("a line is longer than {LINE_BYTES_MAX} bytes");
-                self.after_failure(self.refused(0, text))
+                let reason = format!("a line is longer than {LINE_BYTES_MAX} bytes");
+                let failure = Failure::Malformed(reason);
+                self.after_failure(self.transport.fail(failure, &self.action("watch")))
             }
         }
     }
@@ -214,12 +221,16 @@ impl Watcher {
             Ok(parsed) => parsed,
             Err(error) => {
                 // Half a line is what a broken connection leaves: the next watch brings all of it.
-                trace!(target: TARGET, "The watch-stream for {self} broke off: {error}");
-                return self.after_end(watch);
+                if watch.lines.has_ended() {
+                    return self.after_end(watch);
+                }
+                return self.after_failure(self.malformed("watch", &error));
             }
         };
         watch.heard = true;
-        self.failures = 0;
+        if !matches!(parsed, Line::Refusal(..)) {
+            self.failures = 0;
+        }
         let silence = self.target.settings.watching.inactivity_timeout.max(PAUSE_MIN);
         watch.silent_at = later(Instant::now(), silence);
         match parsed {
@@ -244,7 +255,8 @@ impl Watcher {
 
     /// The end of a watch is normal. Only one that brought nothing is not followed by the next at once: a server that
     /// closes all watches must not be asked in a tight loop.
-    fn after_end(&self, watch: Watch) -> Step {
+    fn after_end(&mut self, watch: Watch) -> Step {
+        self.failures = 0;
         let version = watch.version;
         if watch.heard {
             return (None, State::Connecting { version });
@@ -262,17 +274,24 @@ impl Watcher {
 
     /// Lists again after a pause. What passes by itself is not handed over: the attempts were logged already.
     fn after_failure(&mut self, error: ApiError) -> Step {
+        let backoff = self.target.settings.watching.reconnect_backoff;
         if error.class == ErrorClass::Expired {
+            // No failure, but the price of having been away.
             debug!(target: TARGET, "Restarting the watch-stream for {self}.");
+            let pause = backoff.max(PAUSE_MIN);
+            return (None, State::Pausing { pause, next: Next::List });
         }
-        let quiet = is_quiet(&error) || error.class == ErrorClass::Expired;
-        let next = State::Pausing { pause: self.next_pause(), next: Next::List };
-        (if quiet { None } else { Some(Err(error)) }, next)
+        if is_quiet(&error) {
+            let pause = self.next_pause(backoff);
+            return (None, State::Pausing { pause, next: Next::List });
+        }
+        let pause = self.next_pause(backoff.max(PAUSE_AFTER_ERROR));
+        (Some(Err(error)), State::Pausing { pause, next: Next::List })
     }
 
     /// The pause after a failure: doubled with each one in a row.
-    fn next_pause(&mut self) -> Duration {
-        let first = self.target.settings.watching.reconnect_backoff.max(PAUSE_MIN);
+    fn next_pause(&mut self, first: Duration) -> Duration {
+        let first = first.max(PAUSE_MIN);
         let factor = 2_u32.saturating_pow(self.failures);
         self.failures = self.failures.saturating_add(1);
         first.saturating_mul(factor).min(PAUSE_MAX.max(first))

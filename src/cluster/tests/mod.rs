@@ -4,5 +4,6 @@ mod connect;
 mod decode;
 mod failure;
 mod lines;
+mod reason;
 mod retry;
 mod url;

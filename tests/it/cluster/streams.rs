@@ -68,23 +68,18 @@ fn error(code: u16) -> Value {
 
 #[tokio::test(start_paused = true)]
 async fn a_denied_list_is_reported_and_tried_again_with_growing_pauses() {
-    let lists = (0..12).map(|_| Reply::status(403)).chain([list(&["a"])]).collect();
-    let told = transcript(lists, vec![], 14).await;
+    let lists = (0..7).map(|_| Reply::status(403)).chain([list(&["a"])]).collect();
+    let told = transcript(lists, vec![], 9).await;
     let expected = [
         "0.0 Denied",
-        "0.1 Denied",
-        "0.3 Denied",
-        "0.7 Denied",
-        "1.5 Denied",
-        "3.1 Denied",
-        "6.3 Denied",
-        "12.7 Denied",
-        "25.5 Denied",
-        "51.1 Denied",
-        "81.1 Denied",
-        "111.1 Denied",
-        "141.1 - a",
-        "141.1 listed",
+        "1.0 Denied",
+        "3.0 Denied",
+        "7.0 Denied",
+        "15.0 Denied",
+        "31.0 Denied",
+        "61.0 Denied",
+        "91.0 - a",
+        "91.0 listed",
     ];
     assert_eq!(told, expected);
 }
@@ -92,7 +87,24 @@ async fn a_denied_list_is_reported_and_tried_again_with_growing_pauses() {
 #[tokio::test(start_paused = true)]
 async fn an_error_inside_a_watch_is_reported_and_the_objects_are_listed_again() {
     let told = transcript(vec![list(&[]), list(&["a"])], vec![lines(&[error(500)])], 4).await;
-    assert_eq!(told, ["0.0 listed", "1.0 Retry", "1.1 - a", "1.1 listed"]);
+    assert_eq!(told, ["0.0 listed", "1.0 Retry", "2.0 - a", "2.0 listed"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_may_be_listed_but_not_watched_is_listed_ever_more_rarely() {
+    let lists = (0..4).map(|_| list(&[])).collect();
+    let watches = (0..4).map(|_| Reply::status(403)).collect();
+    let told = transcript(lists, watches, 7).await;
+    let expected = [
+        "0.0 listed",
+        "0.0 Denied",
+        "1.0 listed",
+        "1.0 Denied",
+        "3.0 listed",
+        "3.0 Denied",
+        "7.0 listed",
+    ];
+    assert_eq!(told, expected);
 }
 
 #[tokio::test(start_paused = true)]
@@ -118,6 +130,12 @@ async fn half_a_line_is_not_an_event_and_the_watch_is_repeated() {
     let whole = lines(&[serde_json::from_str(&event).expect("JSON")]);
     let told = transcript(vec![list(&[])], vec![broken, whole], 2).await;
     assert_eq!(told, ["0.0 listed", "1.1 ADDED a"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_line_that_is_not_understood_is_reported_and_the_objects_are_listed_again() {
+    let told = transcript(vec![list(&[]), list(&[])], vec![lines(&[json!("what?")])], 3).await;
+    assert_eq!(told, ["0.0 listed", "1.0 Fatal", "2.0 listed"]);
 }
 
 #[tokio::test(start_paused = true)]
