@@ -1,0 +1,58 @@
+//! Numbers, intervals and strings as the log lines and stored messages of Kopf spell them.
+//!
+//! Operators are compared by their logs and by messages kept on objects, so the spelling is part of the contract.
+
+use std::{fmt::Write as _, time::Duration};
+
+const SECONDS_PER_DAY: u64 = 86_400;
+
+/// Seconds as a number: `60`, `1.5`.
+pub fn seconds(duration: Duration) -> String {
+    if duration.subsec_nanos() == 0 {
+        duration.as_secs().to_string()
+    } else {
+        duration.as_secs_f64().to_string()
+    }
+}
+
+/// An interval as a clock shows it: `0:01:41`, `1 day, 0:00:00.500000`. Digits below microseconds are cut.
+pub fn interval(duration: Duration) -> String {
+    let (days, rest) = (duration.as_secs() / SECONDS_PER_DAY, duration.as_secs() % SECONDS_PER_DAY);
+    let mut text = match days {
+        0 => String::new(),
+        1 => "1 day, ".to_owned(),
+        _ => format!("{days} days, "),
+    };
+    let written = write!(text, "{}:{:02}:{:02}", rest / 3600, rest / 60 % 60, rest % 60);
+    let written = match duration.subsec_micros() {
+        0 => written,
+        micros => written.and_then(|()| write!(text, ".{micros:06}")),
+    };
+    debug_assert!(written.is_ok(), "writing to a string does not fail");
+    text
+}
+
+/// A string in quotes: single ones unless the text has them and no double ones.
+pub fn quoted(text: &str) -> String {
+    let quote = if text.contains('\'') && !text.contains('"') { '"' } else { '\'' };
+    let mut result = String::with_capacity(text.len() + 2);
+    result.push(quote);
+    for symbol in text.chars() {
+        match symbol {
+            '\\' => result.push_str("\\\\"),
+            '\n' => result.push_str("\\n"),
+            '\r' => result.push_str("\\r"),
+            '\t' => result.push_str("\\t"),
+            _ if symbol == quote => result.extend(['\\', quote]),
+            _ => result.push(symbol),
+        }
+    }
+    result.push(quote);
+    result
+}
+
+/// A list of strings: `['a', 'b']`.
+pub fn list<'a>(items: impl IntoIterator<Item = &'a str>) -> String {
+    let items: Vec<_> = items.into_iter().map(quoted).collect();
+    format!("[{}]", items.join(", "))
+}
