@@ -115,9 +115,7 @@ fn declare_one(lua: &Lua, kind: Kind, arguments: MultiValue) -> mlua::Result<()>
         }));
     }
     let declaration = read_declaration(lua, &world, kind, arguments)?;
-    let handler = declare::declare(declaration).map_err(|error| {
-        mlua::Error::external(DeclareError { message: format!("kopf.{name}: {error}"), ..error })
-    })?;
+    let handler = declare::declare(declaration).map_err(mlua::Error::external)?;
     if let Some(declared) = &mut *world.declared.borrow_mut() {
         declared.push(handler);
     }
@@ -170,7 +168,16 @@ fn argument(lua: &Lua, world: &World, name: &str, value: &LuaValue) -> mlua::Res
             Ok(data) => Ok(Argument::Value(data)),
             Err(_) => entries(lua, world, name, table),
         },
-        data => world.read_as(name, data).map(Argument::Value),
+        LuaValue::Boolean(_)
+        | LuaValue::LightUserData(_)
+        | LuaValue::Integer(_)
+        | LuaValue::Number(_)
+        | LuaValue::Vector(_)
+        | LuaValue::String(_)
+        | LuaValue::Thread(_)
+        | LuaValue::Buffer(_)
+        | LuaValue::Error(_)
+        | LuaValue::Other(_) => world.read_as(name, value).map(Argument::Value),
     }
 }
 
@@ -178,10 +185,10 @@ fn of_object(name: &str, object: &AnyUserData) -> mlua::Result<Argument> {
     if let Ok(marker) = object.borrow::<MarkerValue>() {
         return Ok(Argument::Marker(marker.0));
     }
-    let combined = object.borrow::<CallbackValue>();
-    let combined = combined
-        .map_err(|_| mlua::Error::runtime(format!("{name}: an object of the host is no option")))?;
-    Ok(Argument::Callback(combined.0.clone()))
+    match object.borrow::<CallbackValue>() {
+        Ok(combined) => Ok(Argument::Callback(combined.0.clone())),
+        Err(_) => Err(mlua::Error::runtime(format!("{name}: an object of the host is no option"))),
+    }
 }
 
 /// A table with functions or markers inside.
@@ -213,19 +220,17 @@ fn callbacks(lua: &Lua, name: &str, arguments: MultiValue) -> mlua::Result<Vec<C
 }
 
 fn callback(lua: &Lua, name: &str, value: &LuaValue) -> mlua::Result<Callback> {
-    let expected = || mlua::Error::runtime(format!("{name}: expected functions"));
-    match value {
-        LuaValue::Function(function) => {
-            let world = World::of(lua)?;
-            let name = name_of(lua, function);
-            Ok(Callback::Function(world.functions.keep(world.script, function, &name)))
-        }
-        LuaValue::UserData(object) => {
-            let combined = object.borrow::<CallbackValue>();
-            combined.map(|it| it.0.clone()).map_err(|_| expected())
-        }
-        _ => Err(expected()),
+    if let LuaValue::Function(function) = value {
+        let world = World::of(lua)?;
+        let name = name_of(lua, function);
+        return Ok(Callback::Function(world.functions.keep(world.script, function, &name)));
     }
+    if let LuaValue::UserData(object) = value
+        && let Ok(combined) = object.borrow::<CallbackValue>()
+    {
+        return Ok(combined.0.clone());
+    }
+    Err(mlua::Error::runtime(format!("{name}: expected functions")))
 }
 
 /// The name a function was defined with, else the global it is in, else nothing.
@@ -250,7 +255,7 @@ fn name_of(lua: &Lua, function: &LuaFunction) -> String {
 /// `file:line` of the script's line that called the host.
 fn caller(lua: &Lua) -> String {
     let place = lua.inspect_stack(1, |frame| {
-        let file = frame.source().short_src.map(|it| it.into_owned()).unwrap_or_default();
+        let file = frame.source().short_src.map(std::borrow::Cow::into_owned).unwrap_or_default();
         format!("{file}:{}", frame.current_line().unwrap_or_default())
     });
     place.unwrap_or_default()

@@ -16,7 +16,7 @@ use super::{
 use crate::{logic::outcome::RaisedKind, scripting::print};
 
 /// Longer sleeps end here; more than a century is a mistake, and not worth an overflow.
-const SLEEP_MAX: Duration = Duration::from_secs(100 * 366 * 86_400);
+const SLEEP_MAX: Duration = Duration::from_hours(100 * 366 * 24);
 /// Built-ins that have no place in a sandbox.
 const REMOVED: [&str; 6] =
     ["loadstring", "getfenv", "setfenv", "newproxy", "gcinfo", "collectgarbage"];
@@ -62,6 +62,8 @@ pub(super) fn install(
     let host = host_functions(lua, watchdog, modules)?;
     let prelude = lua.load(include_str!("prelude.lua")).set_name("=kopf");
     let run = prelude.call(host)?;
+    // Set once per VM: whether it was set before does not matter.
+    drop(World::of(lua)?.format.set(globals.get::<Table>("string")?.get("format")?));
     name_nearest(lua, &kopf)?;
     kopf.set_readonly(true);
     lua.sandbox(true)?;
@@ -70,9 +72,10 @@ pub(super) fn install(
 
 fn add_errors(lua: &Lua, kopf: &Table) -> mlua::Result<()> {
     let temporary = lua.create_function(|lua, (message, delay): (LuaValue, LuaValue)| {
-        let delay = match delay {
-            LuaValue::Nil => Some(DELAY_DEFAULT),
-            given => seconds(&World::of(lua)?.read_as("the delay", &given)?)?,
+        let delay = if delay.is_nil() {
+            Some(DELAY_DEFAULT)
+        } else {
+            seconds(&World::of(lua)?.read_as("the delay", &delay)?)?
         };
         Ok(HandlerError { kind: RaisedKind::Temporary(delay), message: text(&message)? })
     })?;

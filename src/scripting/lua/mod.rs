@@ -52,7 +52,8 @@ pub(crate) fn load(
         let (requests, queue) = mpsc::channel(QUEUE_MAX);
         let home = Home::of(script, source.clone(), placement, (loading, queue));
         let home = home.map_err(|it| failed(format!("the script gets no thread: {it}")))?;
-        let handlers = loaded.await.map_err(|_| failed("the script's thread ended".into()))??;
+        let ended = || Err(failed("the script's thread has ended".into()));
+        let handlers = loaded.await.unwrap_or_else(|_| ended())?;
         Ok(Loaded { engine: Arc::new(LuaEngine { requests, _home: home }), handlers })
     })
 }

@@ -3,17 +3,21 @@
 local host = ...
 local kopf = kopf
 
-local error, ipairs, pairs, next, pcall, select, tostring, type, xpcall =
-    error, ipairs, pairs, next, pcall, select, tostring, type, xpcall
-local concat, insert, remove = table.concat, table.insert, table.remove
-local create, resume, running, status, yield =
-    coroutine.create, coroutine.resume, coroutine.running, coroutine.status, coroutine.yield
-local gsub, split, tonumber = string.gsub, string.split, tonumber
+local error, ipairs, pairs, pcall, select, tostring, type, xpcall =
+    error, ipairs, pairs, pcall, select, tostring, type, xpcall
+local concat, insert, pack, remove, unpack = table.concat, table.insert, table.pack, table.remove, table.unpack
+local create, resume, status, yield =
+    coroutine.create, coroutine.resume, coroutine.status, coroutine.yield
+local format, gsub, split, tonumber = string.format, string.gsub, string.split, tonumber
 local traceback = debug.traceback
+
+local function is_view(t)
+    return type(t) == "userdata" and t ~= kopf.null
+end
 
 -- Views are objects of the host, which the built-in iterators refuse: these iterate a copy of the keys.
 function _G.pairs(t)
-    if type(t) == "userdata" then
+    if is_view(t) then
         return host.iterate(t)
     end
     return pairs(t)
@@ -27,14 +31,14 @@ local function next_item(t, i)
 end
 
 function _G.ipairs(t)
-    if type(t) == "userdata" then
+    if is_view(t) then
         return next_item, t, 0
     end
     return ipairs(t)
 end
 
 function table.insert(t, ...)
-    if type(t) ~= "userdata" then
+    if not is_view(t) then
         return insert(t, ...)
     end
     local place, value = ...
@@ -48,7 +52,7 @@ function table.insert(t, ...)
 end
 
 function table.remove(t, place)
-    if type(t) ~= "userdata" then
+    if not is_view(t) then
         return remove(t, place)
     end
     place = place or #t
@@ -60,11 +64,33 @@ function table.remove(t, place)
 end
 
 function _G.print(...)
-    local texts = table.pack(...)
+    local texts = pack(...)
     for i = 1, texts.n do
         texts[i] = tostring(texts[i])
     end
     host.print(concat(texts, "\t"))
+end
+
+-- `%s` takes everything, as in newer versions of Lua: parts of objects are shown as JSON.
+local function shown(...)
+    local texts = pack(...)
+    for i = 1, texts.n do
+        local kind = type(texts[i])
+        if kind ~= "string" and kind ~= "number" then
+            texts[i] = tostring(texts[i])
+        end
+    end
+    return unpack(texts, 1, texts.n)
+end
+
+function string.format(template, ...)
+    for i = 1, select("#", ...) do
+        local kind = type((select(i, ...)))
+        if kind ~= "string" and kind ~= "number" then
+            return format(template, shown(...))
+        end
+    end
+    return format(template, ...)
 end
 
 -- A coroutine of the script that waits for the host must pass the wait on to the coroutine of the handler.
@@ -125,7 +151,7 @@ function kopf.get(value, path, default)
         keys = split((gsub(path, "%[(%d+)%]", ".%1")), ".")
     end
     for _, key in ipairs(keys) do
-        if type(value) == "userdata" then
+        if is_view(value) then
             value = host.plain(value)
         end
         if type(value) ~= "table" then
@@ -138,7 +164,7 @@ function kopf.get(value, path, default)
             value = value[key]
         end
     end
-    if type(value) == "userdata" then
+    if is_view(value) then
         value = host.plain(value)
     end
     if value == nil or value == kopf.null then

@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// The delay of a temporary error that names none, as in Kopf.
-pub(super) const DELAY_DEFAULT: Duration = Duration::from_secs(60);
+pub(super) const DELAY_DEFAULT: Duration = Duration::from_mins(1);
 /// The class of errors that have none of their own.
 const CLASS: &str = "Error";
 /// What separates a message from the stack in the texts of mlua.
@@ -124,16 +124,18 @@ impl ScriptError {
 
     fn of_host_error(world: &World, error: &mlua::Error, stack: &str) -> Self {
         let inner = innermost(error);
-        let text = match inner {
-            mlua::Error::RuntimeError(text) | mlua::Error::MemoryError(text) => text.clone(),
-            mlua::Error::SyntaxError { message, .. } => message.clone(),
-            other => other.to_string(),
+        // These texts are the VM's own; mlua puts a word in front of them.
+        let text = if let mlua::Error::RuntimeError(text)
+        | mlua::Error::MemoryError(text)
+        | mlua::Error::SyntaxError { message: text, .. } = inner
+        {
+            text.clone()
+        } else {
+            inner.to_string()
         };
         let (text, own_stack) = text.split_once(STACK_TITLE).unwrap_or((&text, ""));
-        let outer_stack = match error {
-            mlua::Error::CallbackError { traceback, .. } => traceback,
-            _ => "",
-        };
+        let outer_stack =
+            if let mlua::Error::CallbackError { traceback, .. } = error { traceback } else { "" };
         let stack = [stack, own_stack, outer_stack].into_iter().find(|it| !it.is_empty());
         let told = Self::of_text(world, text.trim_end(), stack.unwrap_or_default());
         let hint = inner.downcast_ref::<DeclareError>().and_then(|it| it.hint.clone());
@@ -218,6 +220,12 @@ fn syntax_hint(message: &str, line: Option<&str>) -> Option<String> {
 
 /// Splits `handlers.lua:12: text` if it begins with the name of a text of this VM.
 fn split_position<'a>(world: &World, text: &'a str) -> (Option<Position>, &'a str) {
+    // The host's own Lua is no place for users: the stack says which line of theirs called it.
+    if let Some((line, message)) = text.strip_prefix("kopf:").and_then(|it| it.split_once(": "))
+        && line.bytes().all(|it| it.is_ascii_digit())
+    {
+        return (None, message);
+    }
     let found = world.texts.borrow().keys().find_map(|name| {
         let rest = text.strip_prefix(name.as_str())?.strip_prefix(':')?;
         let end = rest.find(|it: char| !it.is_ascii_digit()).unwrap_or(rest.len());
@@ -243,15 +251,15 @@ fn script_frames(world: &World, stack: &str) -> Vec<String> {
     stack.lines().map(str::trim).filter(of_script).map(str::to_owned).collect()
 }
 
-/// The first cause of nested errors.
+/// The first cause of nested errors. What was wrong with an argument says more than that one was wrong.
 fn innermost(error: &mlua::Error) -> &mlua::Error {
-    match error {
-        mlua::Error::CallbackError { cause, .. } => innermost(cause),
-        mlua::Error::BadArgument { cause, .. }
-            if matches!(**cause, mlua::Error::RuntimeError(_)) =>
-        {
-            innermost(cause)
-        }
-        other => other,
+    if let mlua::Error::CallbackError { cause, .. } = error {
+        return innermost(cause);
     }
+    if let mlua::Error::BadArgument { cause, .. } = error
+        && matches!(**cause, mlua::Error::RuntimeError(_))
+    {
+        return cause;
+    }
+    error
 }

@@ -139,17 +139,15 @@ fn entries(table: &Table) -> Result<Entries, Refused> {
     let (mut items, mut fields) = (BTreeMap::new(), BTreeMap::new());
     let mut problem = None;
     let walked = table.for_each(|key: LuaValue, value: LuaValue| {
-        match key {
-            LuaValue::Integer(place) => {
-                items.insert(place, value);
-            }
-            LuaValue::String(key) => match key.to_str() {
-                Ok(key) => {
-                    fields.insert(key.to_owned(), value);
-                }
+        if let LuaValue::Integer(place) = key {
+            items.insert(place, value);
+        } else if let LuaValue::String(key) = key {
+            match key.to_str() {
+                Ok(key) => drop(fields.insert(key.to_owned(), value)),
                 Err(_) => problem = Some("a key that is not UTF-8".to_owned()),
-            },
-            other => problem = Some(format!("a key that is a {}", other.type_name())),
+            }
+        } else {
+            problem = Some(format!("a key that is a {}", key.type_name()));
         }
         Ok(())
     });

@@ -1,9 +1,14 @@
 //! One Lua VM with one script in it.
 
-use std::{cell::RefCell, collections::BTreeMap, rc::Rc, sync::Arc};
+use std::{
+    cell::{OnceCell, RefCell},
+    collections::BTreeMap,
+    rc::Rc,
+    sync::Arc,
+};
 
 use mlua::{
-    Function as LuaFunction, IntoLuaMulti, Lua, LuaOptions, StdLib, Table, Value as LuaValue,
+    Function as LuaFunction, IntoLuaMulti, Lua, LuaOptions, StdLib, Value as LuaValue,
     chunk::ChunkMode,
     state::{GcIncParams, GcMode},
 };
@@ -84,7 +89,7 @@ impl Vm {
         let world = Rc::new(World {
             script,
             shapes: host_table::shapes(&lua)?,
-            format: lua.globals().get::<Table>("string")?.get("format")?,
+            format: OnceCell::new(),
             functions: super::world::Functions::default(),
             declared: RefCell::new(Some(Vec::new())),
             side_table: super::side_table::SideTable::default(),

@@ -162,7 +162,7 @@ impl Shared {
         let (mut seen, mut since, mut idle) = (0, Instant::now(), 0);
         while self.lock().is_some() {
             let slice = self.slice.load(Ordering::SeqCst);
-            if slice % 2 == 0 {
+            if slice.is_multiple_of(2) {
                 idle += 1;
             } else if slice != seen {
                 (seen, since, idle) = (slice, Instant::now(), 0);

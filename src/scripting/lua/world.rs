@@ -1,7 +1,7 @@
 //! What belongs to one VM and is reachable from every host function in it.
 
 use std::{
-    cell::RefCell,
+    cell::{OnceCell, RefCell},
     collections::BTreeMap,
     rc::Rc,
     sync::{Arc, Mutex, PoisonError},
@@ -27,7 +27,7 @@ pub(super) struct World {
     /// The marks of tables that came from JSON.
     pub(super) shapes: Shapes,
     /// `string.format`, as it was before the script ran.
-    pub(super) format: LuaFunction,
+    pub(super) format: OnceCell<LuaFunction>,
     /// Functions that somebody outside refers to.
     pub(super) functions: Functions,
     /// What was declared; `None` when the top level has finished.

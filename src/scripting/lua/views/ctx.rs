@@ -70,9 +70,12 @@ impl CtxView {
 
 impl UserData for CtxView {
     fn add_methods<M: UserDataMethods<Self>>(methods: &mut M) {
-        methods.add_meta_method(MetaMethod::Index, |lua, ctx, name: LuaValue| match name {
-            LuaValue::String(name) => ctx.field(lua, &name.to_str()?),
-            _ => Ok(LuaValue::Nil),
+        methods.add_meta_method(MetaMethod::Index, |lua, ctx, name: LuaValue| {
+            if let LuaValue::String(name) = name {
+                ctx.field(lua, &name.to_str()?)
+            } else {
+                Ok(LuaValue::Nil)
+            }
         });
         methods.add_meta_method(
             MetaMethod::NewIndex,

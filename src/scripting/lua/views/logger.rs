@@ -69,8 +69,9 @@ fn line(
         // Nothing to fill in: a percent sign is a percent sign.
         return Ok((template, fields));
     }
+    let Some(format) = world.format.get() else { return Ok((template, fields)) };
     arguments.push_front(LuaValue::String(lua.create_string(&template)?));
-    world.format.call(arguments).map(|text| (text, fields))
+    format.call(arguments).map(|text| (text, fields))
 }
 
 /// How many arguments a template takes.

@@ -25,20 +25,21 @@ pub(super) fn iterate(lua: &Lua, object: &AnyUserData) -> mlua::Result<(LuaFunct
     if let Ok(view) = object.borrow::<PatchView>() {
         return view.iterate(lua);
     }
-    let view = object.borrow::<MemoView>();
-    view.map_err(|_| mlua::Error::runtime("this value has no items to iterate"))?.iterate(lua)
+    match object.borrow::<MemoView>() {
+        Ok(view) => view.iterate(lua),
+        Err(_) => Err(mlua::Error::runtime("this value has no items to iterate")),
+    }
 }
 
 /// A key of a view as a step of a path.
 fn step(key: &LuaValue) -> mlua::Result<String> {
-    match key {
-        LuaValue::String(it) => Ok(it.to_str()?.to_owned()),
-        LuaValue::Integer(it) => Ok(it.to_string()),
-        other => Err(mlua::Error::runtime(format!(
-            "a key must be a string, not a {}",
-            other.type_name()
-        ))),
+    if let LuaValue::String(it) = key {
+        return Ok(it.to_str()?.to_owned());
     }
+    if let LuaValue::Integer(it) = key {
+        return Ok(it.to_string());
+    }
+    Err(mlua::Error::runtime(format!("a key must be a string, not a {}", key.type_name())))
 }
 
 /// `a.b.c` for messages.

@@ -71,10 +71,10 @@ impl PatchView {
 
     /// Over a copy of what is there now.
     pub(super) fn iterate(&self, lua: &Lua) -> mlua::Result<(LuaFunction, LuaValue)> {
-        let content = match self.json() {
-            Value::Null => Value::Object(Map::new()),
-            content => content,
-        };
+        let mut content = self.json();
+        if content.is_null() {
+            content = Value::Object(Map::new());
+        }
         let content = World::of(lua)?.push(lua, &content, Style::Mutable)?;
         Ok((lua.globals().get("next")?, content))
     }
