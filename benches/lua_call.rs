@@ -15,7 +15,7 @@ use kopf::{
         Attempt, Cause, ChangeCause, Invocation, Logger, LoggerKind, Memo, ObjectCause,
         ObjectDetail, Scripts as _, SharedPatch,
     },
-    scripting::{Placement, ScriptHost, Source},
+    scripting::{LoadError, Placement, ScriptHost, Source},
 };
 use serde_json::{Value, json};
 use tokio::task::LocalSet;
@@ -42,22 +42,20 @@ fn calls(criterion: &mut Criterion) {
         {
             let source = Source { name: "it.lua".into(), path: None, text: text.clone() };
             let loaded = local.block_on(&runtime, ScriptHost::load(vec![source], placement));
-            let (host, handlers) = loaded.unwrap_or_else(|errors| {
-                std::panic::panic_any(errors.iter().map(ToString::to_string).collect::<String>())
-            });
+            let told =
+                |errors: Vec<LoadError>| errors.iter().map(ToString::to_string).collect::<String>();
+            let (host, handlers) = loaded.map_err(told).expect("the script loads");
             let invocation = invocation(handlers.into_iter().next().expect("one handler"));
             criterion.bench_function(&format!("lua call: {name}, {place}"), |bencher| {
-                bencher.iter(|| black_box(local.block_on(&runtime, host.call(fresh(&invocation)))));
+                bencher.iter(|| {
+                    black_box(local.block_on(&runtime, host.call(Arc::clone(&invocation))))
+                });
             });
         }
     }
 }
 
-/// Each call gets its own `ctx`; the object and its parsed body are shared, as between handlers of one cycle.
-fn fresh(invocation: &Arc<Invocation>) -> Arc<Invocation> {
-    Arc::clone(invocation)
-}
-
+/// The object and its parsed body are shared by all calls, as between the handlers of one cycle; `ctx` is not.
 fn invocation(handler: kopf::logic::handler::Handler) -> Arc<Invocation> {
     let object = Object::parse(Bytes::from(body().to_string())).expect("a JSON object");
     let change = ChangeCause {

@@ -1,5 +1,4 @@
 //! Errors that leave a handler.
-#![expect(clippy::needless_raw_string_hashes, reason = "expect_test writes its snapshots so")]
 
 use std::time::Duration;
 
