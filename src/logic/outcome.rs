@@ -278,3 +278,15 @@ fn shown(failure: &Failure) -> String {
 fn line(level: LogLevel, text: String) -> LogLine {
     LogLine { level, text, with_trace: false }
 }
+
+impl LogLevel {
+    /// As thresholds of settings are written: 10 is debug, 40 is error.
+    pub fn number(self) -> u32 {
+        match self {
+            LogLevel::Debug => 10,
+            LogLevel::Info => 20,
+            LogLevel::Warning => 30,
+            LogLevel::Error => 40,
+        }
+    }
+}

@@ -9,8 +9,6 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::{BoxFuture, Logger, Memo};
-use crate::{
-    logic::{
         diff::Diff,
         filters::Question,
         function::Function,
@@ -20,9 +18,21 @@ use crate::{
         patch::Patch,
         reason::{EventType, Reason},
         resource::Resource,
-    },
+    diff::Diff,
+    function::Function,
+    handler::Handler,
+    logic::{
+    object::Object,
+    outcome::{Ended, Raised},
+    patch::Patch,
+    reason::{EventType, Reason},
+    resource::Resource,
     settings::Settings,
+    },
+use crate::logic::{
+use crate::{
 };
+use crate::settings::Settings;
 
 /// Calls script functions. Waiting inside a call suspends only that call.
 ///

@@ -6,5 +6,8 @@
     reason = "a test may stop at the first surprise"
 )]
 
+mod cli;
+mod e2e;
 mod lua;
+mod tidy;
 mod vectors;
