@@ -11,5 +11,6 @@ mod cli;
 mod cluster;
 mod cycles;
 mod e2e;
+mod lua;
 mod tidy;
 mod vectors;
