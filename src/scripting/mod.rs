@@ -6,6 +6,7 @@
 
 pub(crate) mod ctx;
 mod print;
+mod rhai;
 mod settings_access;
 
 use std::{path::PathBuf, sync::Arc};

@@ -23,6 +23,9 @@ use crate::{
 /// The pause after a call that used up its budget: as of a temporary error that does not say.
 const AFTER_ABORT: Duration = Duration::from_secs(60);
 
+/// The class of errors that have none of their own.
+const CLASS: &str = "Error";
+
 /// The error values of the host, made for `throw`.
 #[derive(Clone, Debug)]
 pub(super) struct Thrown {
@@ -94,7 +97,8 @@ struct Trail {
 impl Trail {
     fn of(error: EvalAltResult, file: &str) -> Self {
         let mut frames = Vec::new();
-        let mut here = Frame { file: file.to_owned(), position: Position::NONE, function: String::new() };
+        let mut here =
+            Frame { file: file.to_owned(), position: Position::NONE, function: String::new() };
         let mut error = error;
         loop {
             let (inner, position, function, file) = match error {
@@ -151,6 +155,17 @@ impl Trail {
         message
     }
 
+    /// Class and message of the cause; a thrown map may have both.
+    fn described(&self) -> (Option<String>, String) {
+        if let EvalAltResult::ErrorRuntime(value, _) = &self.cause
+            && let Ok(fields) = value.as_map_ref()
+            && let Some(message) = fields.get("message")
+        {
+            return (fields.get("class").map(text), text(message));
+        }
+        (None, self.message())
+    }
+
     /// A value of the host that was thrown.
     fn thrown<T: Clone + 'static>(&self) -> Option<T> {
         match &self.cause {
@@ -182,7 +197,14 @@ pub(super) fn raised(error: EvalAltResult, file: &str, sources: &Sources) -> Rai
     if let Some(abort) = trail.thrown::<Abort>() {
         return aborted(abort, trace);
     }
-    Raised { kind: RaisedKind::Arbitrary("RuntimeError".into()), message: trail.message(), trace }
+    let (class, message) = trail.described();
+    Raised { kind: RaisedKind::Arbitrary(class.unwrap_or_else(|| CLASS.into())), message, trace }
+}
+
+/// An error of the host, not of the script.
+pub(super) fn of_host(message: impl Into<String>) -> Raised {
+    let kind = RaisedKind::Arbitrary("HostError".into());
+    Raised { kind, message: message.into(), trace: None }
 }
 
 /// What an abort means for its handler: no fault of its logic, so it is tried again later.
@@ -211,7 +233,7 @@ pub(super) fn load_error(error: EvalAltResult, file: &str, sources: &Sources) ->
         None => match (trail.thrown::<Thrown>(), trail.thrown::<Abort>()) {
             (Some(thrown), _) => (thrown.message, None),
             (None, Some(abort)) => (describe(abort), None),
-            (None, None) => (trail.message(), None),
+            (None, None) => (trail.described().1, None),
         },
     };
     let place = trail.place();

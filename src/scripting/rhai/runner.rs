@@ -82,13 +82,15 @@ impl Runner {
         let cancelled = CancelOnDrop::default();
         // One wait at a time: a job asks for the next one only after the last.
         let (ask, mut waits) = mpsc::channel(1);
-        let control = Control::new(self.budget, Arc::clone(&cancelled.0), ask);
+        let control = Control::new(self.budget, Arc::clone(&cancelled.0), ask.clone());
         let (finish, finished) = oneshot::channel();
         let work = move || {
             let result = panic::catch_unwind(AssertUnwindSafe(|| control.scope(job)));
             drop(permit);
             // Nobody may be waiting any more.
             drop(finish.send(result));
+            // Only now the waits end, and with them the hold on the clock: the result is there already.
+            drop(ask);
         };
         self.pool.submit(Box::new(work)).map_err(|error| RunError::NoThread(error.to_string()))?;
         while let (Some(wait), rest) = self.next_wait(waits).await {

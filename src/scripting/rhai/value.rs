@@ -4,7 +4,7 @@
 
 use std::{fmt::Write as _, sync::Arc};
 
-use rhai::{Array, Dynamic, Map};
+use rhai::{Array, Dynamic, Engine, Map};
 use serde_json::Value;
 
 use super::{live::Live, view::View};
@@ -43,10 +43,9 @@ pub(super) fn frozen(root: &Arc<Value>, view: &View, value: &Value) -> Dynamic {
 
 fn number(number: &serde_json::Number) -> Dynamic {
     // Above the range of `i64` a float is the nearest there is.
-    number.as_i64().map_or_else(
-        || Dynamic::from_float(number.as_f64().unwrap_or(f64::NAN)),
-        Dynamic::from_int,
-    )
+    number
+        .as_i64()
+        .map_or_else(|| Dynamic::from_float(number.as_f64().unwrap_or(f64::NAN)), Dynamic::from_int)
 }
 
 /// The JSON of a value; the error names the path of what JSON cannot hold, starting with `name`.
@@ -156,4 +155,15 @@ pub(super) fn same(a: &Dynamic, b: &Dynamic) -> bool {
         (None, None) => a.type_id() == b.type_id(),
         (Some(_), None) | (None, Some(_)) => false,
     }
+}
+
+/// Makes lists and maps print as compact JSON, as views do.
+pub(super) fn register(engine: &mut Engine) {
+    let of_array = |it: Array| text(&Dynamic::from_array(it));
+    let of_map = |it: Map| text(&Dynamic::from_map(it));
+    engine
+        .register_fn("to_string", of_array)
+        .register_fn("print", of_array)
+        .register_fn("to_string", of_map)
+        .register_fn("print", of_map);
 }

@@ -10,6 +10,7 @@ mod tests;
 use serde_json::Value;
 
 use self::value::Setting;
+pub(crate) use self::value::duration;
 use crate::settings::Settings;
 
 /// One setting.

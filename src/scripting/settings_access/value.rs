@@ -133,7 +133,7 @@ fn whole<T: TryFrom<u64>>(value: &Value) -> Option<T> {
 }
 
 /// Seconds, or a number with a unit.
-fn duration(value: &Value) -> Option<Duration> {
+pub(crate) fn duration(value: &Value) -> Option<Duration> {
     /// The longer unit goes first where one ends with the other.
     const UNITS: [(&str, f64); 5] =
         [("ms", 0.001), ("s", 1.0), ("m", 60.0), ("h", 3_600.0), ("d", 86_400.0)];
