@@ -197,6 +197,9 @@ pub(super) fn raised(error: EvalAltResult, file: &str, sources: &Sources) -> Rai
     if let Some(abort) = trail.thrown::<Abort>() {
         return aborted(abort, trace);
     }
+    if let Some(Refused { message, .. }) = trail.thrown() {
+        return Raised { kind: RaisedKind::Arbitrary(CLASS.into()), message, trace };
+    }
     let (class, message) = trail.described();
     Raised { kind: RaisedKind::Arbitrary(class.unwrap_or_else(|| CLASS.into())), message, trace }
 }

@@ -93,7 +93,7 @@ fn convert(path: &mut Vec<String>, value: &Dynamic) -> Result<Value, String> {
     if let Some(live) = value.read_lock::<Live>() {
         return Ok(live.json());
     }
-    let what = if value.is_fnptr() { "a function" } else { value.type_name() };
+    let what = if value.is_fnptr() { "a function" } else { "a value that is no data" };
     Err(refused(path, what))
 }
 

@@ -60,7 +60,13 @@ impl HostFn {
                     return Err(problem("called without a context"));
                 };
                 let arguments = arguments.iter_mut().skip(skipped).map(|it| it.take().flatten());
-                body(&context, arguments.collect())
+                body(&context, arguments.collect()).map_err(|mut error| {
+                    // Rhai fills it in for methods, but not for functions of static modules.
+                    if error.position().is_none() {
+                        error.set_position(context.call_position());
+                    }
+                    error
+                })
             };
             let function = RhaiFunc::Pure {
                 func: Arc::new(call),
