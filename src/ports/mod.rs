@@ -16,7 +16,7 @@ pub use cluster::{
     StreamTarget,
 };
 pub use logger::{Logger, LoggerKind, TARGET_ACTIVITIES, TARGET_OBJECTS};
-pub use memo::{Document, Memo};
+pub use memo::{Document, Memo, WeakDocument};
 pub use scripts::{
     ActivityCause, Attempt, Cause, ChangeCause, Invocation, ObjectCause, ObjectDetail, Scripts,
     SharedPatch,

@@ -6,4 +6,5 @@
     reason = "a test may stop at the first surprise"
 )]
 
+mod lua;
 mod vectors;

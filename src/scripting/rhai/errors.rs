@@ -73,11 +73,11 @@ impl Sources {
         all.insert(name.to_owned(), text.into());
     }
 
-    /// The text of a line, without the spaces around it.
+    /// The text of a line.
     pub(super) fn line(&self, name: &str, number: usize) -> Option<String> {
         let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let line = all.get(name)?.lines().nth(number.checked_sub(1)?)?;
-        Some(line.trim().to_owned())
+        Some(line.to_owned())
     }
 }
 
@@ -138,7 +138,7 @@ impl Trail {
             let within =
                 if function.is_empty() { String::new() } else { format!(" in {function}") };
             lines.push(format!("{file}:{line}:{column}{within}"));
-            lines.extend(sources.line(file, line).map(|text| format!("    {text}")));
+            lines.extend(sources.line(file, line).map(|text| format!("    {}", text.trim())));
         }
         (!lines.is_empty()).then(|| lines.join("\n"))
     }

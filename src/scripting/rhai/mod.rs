@@ -31,10 +31,11 @@ use self::{
 use super::{Engine, LoadError, Loaded, Placement, Source};
 use crate::{
     logic::{
+        filters::Question,
         function::{Function, ScriptId},
         outcome::{Ended, Raised},
     },
-    ports::{BoxFuture, Invocation, Question},
+    ports::{BoxFuture, Invocation},
 };
 
 /// A loaded script and the threads it runs on.

@@ -10,7 +10,7 @@ mod tests;
 use serde_json::Value;
 
 use self::value::Setting;
-pub(crate) use self::value::duration;
+pub(crate) use self::value::duration as duration_of;
 use crate::settings::Settings;
 
 /// One setting.

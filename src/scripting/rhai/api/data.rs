@@ -46,7 +46,7 @@ pub(super) fn register(engine: &mut Engine) {
 
 fn sleep(duration: &Dynamic) -> Outcome {
     let value = to_json("sleep", duration).map_err(problem)?;
-    let duration = settings_access::duration(&value).ok_or_else(|| {
+    let duration = settings_access::duration_of(&value).ok_or_else(|| {
         problem(format!("sleep: expected seconds or a duration such as \"10m\", got {value}"))
     })?;
     control::wait(duration).map(|()| Dynamic::UNIT)

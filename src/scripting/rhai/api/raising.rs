@@ -62,7 +62,7 @@ fn temporary(arguments: &[Dynamic]) -> Made {
         Some(delay) if delay.is_unit() => None,
         Some(delay) => {
             let value = to_json("delay", delay).map_err(problem)?;
-            let duration = settings_access::duration(&value);
+            let duration = settings_access::duration_of(&value);
             Some(duration.ok_or_else(|| problem(format!("the delay {value} is no duration")))?)
         }
     };

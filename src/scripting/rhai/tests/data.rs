@@ -119,7 +119,10 @@ async fn what_json_cannot_hold_is_refused_with_its_path() {
     for (code, expected) in [
         ("#{ a: [1, || 2] }", "result.a[1]: a function cannot be kept as JSON"),
         ("#{ a: 0.0 / 0.0 }", "result.a: the number NaN cannot be kept as JSON"),
-        ("ctx.patch.status.x = [ctx.logger];", "patch.status.x[0]: a value that is no data cannot be kept as JSON"),
+        (
+            "ctx.patch.status.x = [ctx.logger];",
+            "patch.status.x[0]: a value that is no data cannot be kept as JSON",
+        ),
         ("ctx.memo.x = || 1;", "memo.x: a function cannot be kept as JSON"),
     ] {
         let message = problem(code, object()).await;

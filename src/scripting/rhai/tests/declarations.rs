@@ -1,9 +1,9 @@
 use serde_json::json;
 
 use super::{Fixture, refusal, try_load};
-use crate::{
-    logic::handler::{Callback, Criterion, Handler, Kind},
-    ports::Question,
+use crate::logic::{
+    filters::Question,
+    handler::{Callback, Criterion, Handler, Kind},
 };
 
 async fn declared(text: &str) -> Vec<Handler> {

@@ -51,8 +51,7 @@ async fn a_trace_names_file_line_source_and_function() {
 
 #[tokio::test]
 async fn an_error_can_be_caught_and_looked_at() {
-    let code =
-        "try { kopf.retry(\"m\", 10); } catch (error) { return [error.message, error.delay, `${error}`]; }";
+    let code = "try { kopf.retry(\"m\", 10); } catch (error) { return [error.message, error.delay, `${error}`]; }";
     assert_eq!(run(code, json!({})).await, json!(["m", 10.0, "m"]));
 }
 
