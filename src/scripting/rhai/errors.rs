@@ -21,7 +21,7 @@ use crate::{
 };
 
 /// The pause after a call that used up its budget: as of a temporary error that does not say.
-const AFTER_ABORT: Duration = Duration::from_secs(60);
+const AFTER_ABORT: Duration = Duration::from_mins(1);
 
 /// The class of errors that have none of their own.
 const CLASS: &str = "Error";
@@ -101,21 +101,17 @@ impl Trail {
             Frame { file: file.to_owned(), position: Position::NONE, function: String::new() };
         let mut error = error;
         loop {
-            let (inner, position, function, file) = match error {
-                EvalAltResult::ErrorInFunctionCall(function, source, inner, position) => {
-                    (inner, position, function, source)
-                }
-                EvalAltResult::ErrorInModule(module, inner, position) => {
-                    (inner, position, String::new(), module)
-                }
-                mut cause => {
-                    here.position = cause.take_position();
+            here.position = error.take_position();
+            let (inner, function, file) =
+                if let EvalAltResult::ErrorInFunctionCall(function, source, inner, _) = error {
+                    (inner, function, source)
+                } else if let EvalAltResult::ErrorInModule(module, inner, _) = error {
+                    (inner, String::new(), module)
+                } else {
                     frames.push(here);
                     frames.reverse();
-                    return Trail { cause, frames };
-                }
-            };
-            here.position = position;
+                    return Trail { cause: error, frames };
+                };
             let file = if file.is_empty() { here.file.clone() } else { file };
             let next = Frame { file, position: Position::NONE, function: readable(&function) };
             frames.push(std::mem::replace(&mut here, next));
@@ -168,11 +164,12 @@ impl Trail {
 
     /// A value of the host that was thrown.
     fn thrown<T: Clone + 'static>(&self) -> Option<T> {
-        match &self.cause {
-            EvalAltResult::ErrorRuntime(value, _) | EvalAltResult::ErrorTerminated(value, _) => {
-                value.clone().try_cast::<T>()
-            }
-            _ => None,
+        if let EvalAltResult::ErrorRuntime(value, _) | EvalAltResult::ErrorTerminated(value, _) =
+            &self.cause
+        {
+            value.clone().try_cast::<T>()
+        } else {
+            None
         }
     }
 }

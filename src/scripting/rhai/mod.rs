@@ -1,4 +1,5 @@
 //! Rhai: one engine per script, calls on a bounded set of threads, all waiting on the runtime's clock.
+#![expect(clippy::unnecessary_box_returns, reason = "Rhai takes and gives its errors boxed")]
 
 mod api;
 mod context;
@@ -12,6 +13,7 @@ mod runner;
 mod script;
 #[cfg(test)]
 mod tests;
+mod turn;
 mod value;
 mod view;
 

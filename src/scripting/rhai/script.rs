@@ -215,11 +215,11 @@ impl Script {
             let trace = result.err().and_then(|error| self.raised(*error).trace);
             return Err(errors::aborted(abort, trace));
         }
-        result.or_else(|error| match *error {
+        match result.map_err(|error| *error) {
             // `exit` leaves with a value.
-            EvalAltResult::Exit(value, _) => Ok(value),
-            error => Err(self.raised(error)),
-        })
+            Ok(value) | Err(EvalAltResult::Exit(value, _)) => Ok(value),
+            Err(error) => Err(self.raised(error)),
+        }
     }
 
     fn invoke(

@@ -2,7 +2,7 @@
 //!
 //! What JSON cannot hold is refused with its path. Integers stay `i64`, floats stay floats, `()` is null.
 
-use std::{fmt::Write as _, sync::Arc};
+use std::fmt::Write as _;
 
 use rhai::{Array, Dynamic, Engine, Map};
 use serde_json::Value;
@@ -27,15 +27,11 @@ pub(super) fn plain(value: &Value) -> Dynamic {
 }
 
 /// A read-only value: maps are views, which copy nothing; lists are lists of such values.
-pub(super) fn frozen(root: &Arc<Value>, view: &View, value: &Value) -> Dynamic {
+pub(super) fn frozen(view: &View, value: &Value) -> Dynamic {
     match value {
         Value::Object(_) => Dynamic::from(view.clone()),
         Value::Array(items) => Dynamic::from_array(
-            items
-                .iter()
-                .enumerate()
-                .map(|(index, item)| frozen(root, &view.item(index), item))
-                .collect(),
+            items.iter().enumerate().map(|(index, item)| frozen(&view.item(index), item)).collect(),
         ),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => plain(value),
     }

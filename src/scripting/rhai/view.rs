@@ -33,8 +33,8 @@ impl View {
 
     /// A whole tree, as a value of the language.
     pub(super) fn tree(root: Arc<Value>) -> Dynamic {
-        let view = View::part(Arc::clone(&root), &[]);
-        frozen(&root, &view, &root)
+        let view = View { root, path: Arc::new([]) };
+        frozen(&view, &view.root)
     }
 
     /// A copy of the data.
@@ -72,7 +72,7 @@ impl View {
         self.fields().and_then(|fields| fields.get(key)).map_or(Dynamic::UNIT, |value| {
             let below = || self.below(Step::Key(key.into()));
             match value {
-                Value::Object(_) | Value::Array(_) => frozen(&self.root, &below(), value),
+                Value::Object(_) | Value::Array(_) => frozen(&below(), value),
                 Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => plain(value),
             }
         })

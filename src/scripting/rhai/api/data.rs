@@ -57,9 +57,9 @@ fn steps(path: &Dynamic) -> Result<Vec<Dynamic>, Box<rhai::EvalAltResult>> {
     if let Ok(list) = path.as_array_ref() {
         return Ok(list.clone());
     }
-    let text = path.as_immutable_string_ref();
-    let text =
-        text.map_err(|_| problem("get: the path is a text such as \"a.b[0]\", or a list"))?;
+    let Ok(text) = path.as_immutable_string_ref() else {
+        return Err(problem("get: the path is a text such as \"a.b[0]\", or a list"));
+    };
     let mut steps = Vec::new();
     for part in text.split('.').filter(|it| !it.is_empty()) {
         let mut pieces = part.split('[');

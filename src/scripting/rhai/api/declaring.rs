@@ -119,7 +119,7 @@ fn register_handler(
 ) -> Outcome {
     let refuse =
         |message: String, hint: &str| Refused { message, hint: Some(hint.into()) }.into_error();
-    let function = arguments.pop().and_then(|it| it.try_cast::<FnPtr>()).ok_or_else(|| {
+    let function = arguments.pop().and_then(Dynamic::try_cast::<FnPtr>).ok_or_else(|| {
         let name = kind.declared_by();
         refuse(
             format!("the last argument of kopf.{name} is the handler function"),
@@ -128,7 +128,7 @@ fn register_handler(
     })?;
     let mut options = Vec::new();
     if arguments.last().is_some_and(Dynamic::is_map) {
-        let map = arguments.pop().and_then(|it| it.try_cast::<rhai::Map>()).unwrap_or_default();
+        let map = arguments.pop().and_then(Dynamic::try_cast::<rhai::Map>).unwrap_or_default();
         for (name, value) in &map {
             options.push((name.to_string(), argument(shared, name, value)?));
         }

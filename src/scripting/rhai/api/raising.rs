@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// The delay of a temporary error that names none, as in Kopf.
-const DELAY_DEFAULT: Duration = Duration::from_secs(60);
+const DELAY_DEFAULT: Duration = Duration::from_mins(1);
 
 type Made = Result<Thrown, Box<rhai::EvalAltResult>>;
 

@@ -70,9 +70,11 @@ async fn filters_are_asked_with_a_value_or_without() {
     let body = json!({ "metadata": { "name": "n" }, "spec": { "x": 1 } });
     let fixture = Fixture::new(text, body).await;
     let handler = fixture.nth(0);
-    let callback = |criterion: &Criterion| match criterion {
-        Criterion::Callback(Callback::Function(function)) => function.clone(),
-        other => panic!("{other:?}"),
+    let callback = |criterion: &Criterion| {
+        let Criterion::Callback(Callback::Function(function)) = criterion else {
+            panic!("{criterion:?}");
+        };
+        function.clone()
     };
     let a = callback(&handler.filters.labels[0].1);
     let b = callback(&handler.filters.labels[1].1);

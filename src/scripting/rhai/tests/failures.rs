@@ -62,7 +62,7 @@ async fn a_runaway_call_is_aborted_and_cannot_catch_it() {
     let fixture = Fixture::of(loaded, json!({}));
     for _ in 0..2 {
         let raised = fixture.raised().await;
-        assert_eq!(raised.kind, RaisedKind::Temporary(Some(Duration::from_secs(60))));
+        assert_eq!(raised.kind, RaisedKind::Temporary(Some(Duration::from_mins(1))));
         assert!(raised.message.contains("10000 operations"), "{}", raised.message);
     }
 }

@@ -52,7 +52,7 @@ async fn a_dropped_call_ends_at_its_wait() {
     let code = "ctx.memo.at = 1; kopf.sleep(10); ctx.memo.at = 2;";
     let fixture = Fixture::handler(code, json!({})).await;
     timeout(Duration::from_secs(5), fixture.call_nth(0)).await.unwrap_err();
-    tokio::time::sleep(Duration::from_secs(60)).await;
+    tokio::time::sleep(Duration::from_mins(1)).await;
     assert_eq!(fixture.memo.lock()["at"], json!(1));
 }
 
@@ -90,4 +90,16 @@ async fn a_panic_of_the_host_ends_only_its_call() {
     let panicked = runner.run(|| -> u8 { panic!("oh no") }).await;
     assert_eq!(panicked, Err(RunError::Panicked("oh no".into())));
     assert_eq!(runner.run(|| 1).await, Ok(1));
+}
+
+#[tokio::test]
+async fn variables_of_the_script_need_no_locks() {
+    let text = "let n = 0; kopf::on_create(\"things\", |ctx| { \
+                for i in 0..100 { n += 1; } n });";
+    let loaded = load(ScriptId(1), &source(text), Placement::Threads).await;
+    let fixture = Fixture::of(loaded.unwrap_or_else(|error| panic!("{error:?}")), json!({}));
+    let all = join_all((0..50).map(|_| fixture.call_nth(0))).await;
+    assert!(all.iter().all(|it| matches!(it, Ended::Returned(_))), "{all:?}");
+    // The call that counts last sees all of them.
+    assert!(all.contains(&Ended::Returned(Some(json!(5000)))), "{all:?}");
 }
