@@ -6,6 +6,11 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use super::{
+    handler::{ErrorsMode, Handler},
+    python_text,
+};
+
 /// How the call itself ended, as the script's side reports it.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Ended {
@@ -85,4 +90,203 @@ pub enum LogLevel {
     Warning,
     /// Something failed.
     Error,
+}
+
+/// How far a handler has come, for one attempt.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Effort {
+    /// Attempts made before this one.
+    pub retries: u64,
+    /// How long ago the first attempt was due.
+    pub runtime: Duration,
+}
+
+/// The errors of exhausted limits.
+const TIMEOUT_ERROR: &str = "HandlerTimeoutError";
+const RETRIES_ERROR: &str = "HandlerRetriesError";
+const ADMISSION_ERROR: &str = "AdmissionError";
+
+/// The line that begins every attempt, also one that [`before`] then refuses.
+pub fn invoked(handler: &Handler) -> LogLine {
+    line(LogLevel::Debug, format!("{handler} is invoked."))
+}
+
+/// Refuses a call whose limits are exhausted already.
+pub fn before(handler: &Handler, effort: Effort) -> Option<(Outcome, LogLine)> {
+    let limits = &handler.limits;
+    if limits.timeout.is_some_and(|timeout| effort.runtime >= timeout) {
+        let runtime = python_text::interval(effort.runtime);
+        return Some(exhausted(
+            TIMEOUT_ERROR,
+            format!("{handler} has timed out after {runtime}."),
+            false,
+        ));
+    }
+    if limits.retries.is_some_and(|retries| effort.retries >= retries) {
+        let text = format!("{handler} has exceeded {} retries.", effort.retries);
+        return Some(exhausted(RETRIES_ERROR, text, false));
+    }
+    None
+}
+
+/// Says what the end of a call means. The runtime is the one after the call, since calls take time.
+///
+/// A failure that could only be retried beyond the limits is final at once.
+pub fn after(
+    handler: &Handler,
+    ended: Ended,
+    effort: Effort,
+    default_backoff: Duration,
+) -> (Outcome, LogLine) {
+    let raised = match ended {
+        Ended::Returned(result) => {
+            let outcome = Outcome { last: true, result, ..Outcome::default() };
+            return (outcome, line(LogLevel::Info, format!("{handler} succeeded.")));
+        }
+        Ended::Raised(raised) => raised,
+    };
+    match &raised.kind {
+        RaisedKind::Unfinished(delay) => {
+            // The stored message is a part of the state format.
+            let failure = Failure { class: "HandlerChildrenRetry".into(), message: "None".into() };
+            let text = format!("{handler} has unfinished sub-handlers. Will retry soon.");
+            (retry(failure, *delay), line(LogLevel::Debug, text))
+        }
+        RaisedKind::Temporary(delay) => {
+            let text = format!("{handler} failed temporarily");
+            let failure = failure("TemporaryError", &raised);
+            match limit(handler, effort, delay.unwrap_or_default()) {
+                Some(Limit::Timeout(timeout)) => {
+                    let text = format!(
+                        "{text} but will time out after {timeout} seconds: {}",
+                        shown(&failure)
+                    );
+                    exhausted(TIMEOUT_ERROR, text, false)
+                }
+                Some(Limit::Retries(retries)) => {
+                    let text =
+                        format!("{text} but will exceed {retries} retries: {}", shown(&failure));
+                    exhausted(RETRIES_ERROR, text, false)
+                }
+                None => {
+                    let text = format!("{text}: {}", shown(&failure));
+                    (retry(failure, *delay), line(LogLevel::Error, text))
+                }
+            }
+        }
+        RaisedKind::Permanent => fail(handler, failure("PermanentError", &raised)),
+        RaisedKind::Arbitrary(class) if class == ADMISSION_ERROR => {
+            fail(handler, failure(class, &raised))
+        }
+        // A script may raise the errors of limits itself; they are their own log lines.
+        RaisedKind::Arbitrary(class)
+            if [TIMEOUT_ERROR, RETRIES_ERROR].contains(&class.as_str()) =>
+        {
+            exhausted(class, raised.message, false)
+        }
+        RaisedKind::Arbitrary(class) => {
+            arbitrary(handler, failure(class, &raised), effort, default_backoff)
+        }
+    }
+}
+
+fn arbitrary(
+    handler: &Handler,
+    failure: Failure,
+    effort: Effort,
+    default_backoff: Duration,
+) -> (Outcome, LogLine) {
+    let text = format!("{handler} failed with an exception and will");
+    let with_trace = |text| LogLine { level: LogLevel::Error, text, with_trace: true };
+    let message = shown(&failure);
+    let backoff = handler.limits.backoff.unwrap_or(default_backoff);
+    match (handler.errors(), limit(handler, effort, backoff)) {
+        (ErrorsMode::Ignored, _) => {
+            let outcome = Outcome { last: true, ..Outcome::default() };
+            (outcome, with_trace(format!("{text} ignore it: {message}")))
+        }
+        (ErrorsMode::Permanent, _) => {
+            let line = with_trace(format!("{text} stop now: {message}"));
+            (Outcome { last: true, error: Some(failure), ..Outcome::default() }, line)
+        }
+        (ErrorsMode::Temporary, Some(Limit::Timeout(timeout))) => {
+            let why = format!("it would time out in {timeout} seconds on the next attempt");
+            exhausted(TIMEOUT_ERROR, format!("{text} stop now ({why}): {message}"), true)
+        }
+        (ErrorsMode::Temporary, Some(Limit::Retries(retries))) => {
+            let why = format!("it would exceed {retries} retries on the next attempt");
+            exhausted(RETRIES_ERROR, format!("{text} stop now ({why}): {message}"), true)
+        }
+        (ErrorsMode::Temporary, None) => {
+            let pause = python_text::seconds(backoff);
+            let line = with_trace(format!("{text} try again in {pause} seconds: {message}"));
+            (retry(failure, Some(backoff)), line)
+        }
+    }
+}
+
+/// The limit that the next attempt would exceed.
+enum Limit {
+    /// As it is shown.
+    Timeout(String),
+    Retries(u64),
+}
+
+fn limit(handler: &Handler, effort: Effort, delay: Duration) -> Option<Limit> {
+    let next = effort.runtime.saturating_add(delay);
+    if let Some(timeout) = handler.limits.timeout
+        && next >= timeout
+    {
+        return Some(Limit::Timeout(python_text::seconds(timeout)));
+    }
+    let retries = handler.limits.retries?;
+    (effort.retries.saturating_add(1) >= retries).then_some(Limit::Retries(retries))
+}
+
+fn fail(handler: &Handler, failure: Failure) -> (Outcome, LogLine) {
+    let text = format!("{handler} failed permanently: {}", shown(&failure));
+    let outcome = Outcome { last: true, error: Some(failure), ..Outcome::default() };
+    (outcome, line(LogLevel::Error, text))
+}
+
+/// A final failure whose log line is also the stored message.
+fn exhausted(class: &str, text: String, with_trace: bool) -> (Outcome, LogLine) {
+    let error = Some(Failure { class: class.to_owned(), message: text.clone() });
+    (
+        Outcome { last: true, error, ..Outcome::default() },
+        LogLine { level: LogLevel::Error, text, with_trace },
+    )
+}
+
+fn retry(failure: Failure, delay: Option<Duration>) -> Outcome {
+    Outcome { last: false, delay, error: Some(failure), ..Outcome::default() }
+}
+
+fn failure(class: &str, raised: &Raised) -> Failure {
+    Failure { class: class.to_owned(), message: raised.message.clone() }
+}
+
+/// An error without a text is shown by its class.
+fn shown(failure: &Failure) -> String {
+    if failure.message.is_empty() {
+        format!("{}()", failure.class)
+    } else {
+        failure.message.clone()
+    }
+}
+
+fn line(level: LogLevel, text: String) -> LogLine {
+    LogLine { level, text, with_trace: false }
+}
+
+impl LogLevel {
+    /// As thresholds of settings are written: 10 is debug, 40 is error.
+    pub fn number(self) -> u32 {
+        match self {
+            LogLevel::Debug => 10,
+            LogLevel::Info => 20,
+            LogLevel::Warning => 30,
+            LogLevel::Error => 40,
+        }
+    }
 }

@@ -5,6 +5,8 @@
 //! declaration means in `logic/declare.rs`.
 
 pub(crate) mod ctx;
+mod print;
+mod settings_access;
 
 use std::{path::PathBuf, sync::Arc};
 

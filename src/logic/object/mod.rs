@@ -1,4 +1,8 @@
 //! An object as it came from the API: bytes until somebody looks.
+//!
+//! Every object of a watch stream passes here, most of them only for the header, so that is all that is parsed at once.
+
+mod read;
 
 use std::sync::{Arc, OnceLock};
 
@@ -62,15 +66,15 @@ impl Object {
     /// # Errors
     /// When the bytes are not a JSON object. Odd content inside (null maps, wrong types) is not an error: it reads as absent.
     pub fn parse(raw: Bytes) -> Result<Self, serde_json::Error> {
-        let body: Value = serde_json::from_slice(&raw)?;
-        let object = Object { header: Header::of(&body), raw, body: OnceLock::new() };
-        Ok(object)
+        let header = read::header(&raw)?;
+        Ok(Object { header, raw, body: OnceLock::new() })
     }
 
     /// An object from a tree, for tests and for bodies that were computed.
-    pub fn from_value(body: Value) -> Self {
+    pub fn from_value(mut body: Value) -> Self {
+        read::drop_managed_fields(&mut body);
         Object {
-            header: Header::of(&body),
+            header: read::header_of(&body),
             raw: Bytes::new(),
             body: OnceLock::from(Arc::new(body)),
         }
@@ -82,34 +86,14 @@ impl Object {
     }
 
     /// The tree, parsed on first use. `metadata.managedFields` never reaches it.
+    ///
+    /// Null if the bytes outside of the header are damaged: the API server does not send such.
     pub fn body(&self) -> &Arc<Value> {
-        self.body.get_or_init(|| Arc::new(serde_json::from_slice(&self.raw).unwrap_or_default()))
+        self.body.get_or_init(|| Arc::new(read::body(&self.raw).unwrap_or_default()))
     }
 }
 
 impl Header {
-    fn of(body: &Value) -> Self {
-        let meta = body.get("metadata").cloned().unwrap_or_default();
-        let text = |key: &str| meta.get(key).and_then(Value::as_str).map(str::to_owned);
-        let map = |key: &str| meta.get(key).and_then(Value::as_object).cloned().unwrap_or_default();
-        let finalizers =
-            meta.get("finalizers").and_then(Value::as_array).cloned().unwrap_or_default();
-        let top = |key: &str| body.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
-        Header {
-            api_version: top("apiVersion"),
-            kind: top("kind"),
-            name: text("name"),
-            namespace: text("namespace"),
-            uid: text("uid"),
-            resource_version: text("resourceVersion"),
-            creation_timestamp: text("creationTimestamp"),
-            deletion_timestamp: text("deletionTimestamp"),
-            finalizers: finalizers.iter().filter_map(Value::as_str).map(str::to_owned).collect(),
-            labels: map("labels"),
-            annotations: map("annotations"),
-        }
-    }
-
     /// The identity for logs.
     pub fn reference(&self) -> ObjectRef {
         ObjectRef {
@@ -121,3 +105,6 @@ impl Header {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
