@@ -21,6 +21,8 @@ mod route;
 mod selector;
 mod service;
 mod store;
+#[cfg(test)]
+mod tests;
 mod watch;
 mod write;
 

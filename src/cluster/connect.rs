@@ -11,10 +11,8 @@ use kube::{
 };
 
 use super::failure::{Failure, one_line};
-use crate::{
-    ports::{ApiError, ErrorClass},
-    settings::Settings,
-};
+use crate::ports::{ApiError, ErrorClass};
+use crate::settings::Settings;
 
 /// The longest time to make a connection, unless settings say otherwise: more than a distant server needs.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);

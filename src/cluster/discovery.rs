@@ -13,11 +13,9 @@ use super::{
     failure::{Action, Failure},
     transport::{Request, Transport},
 };
-use crate::{
-    logic::resource::Resource,
-    ports::{ApiError, ErrorClass, GroupFilter},
-    settings::Networking,
-};
+use crate::logic::resource::Resource;
+use crate::ports::{ApiError, ErrorClass, GroupFilter};
+use crate::settings::Networking;
 
 /// The log target of discovery.
 const TARGET: &str = "kopf.scanning";

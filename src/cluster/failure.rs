@@ -4,10 +4,8 @@ use std::{error::Error, fmt, time::Duration};
 
 use serde::Deserialize;
 
-use crate::{
-    logic::resource::Resource,
-    ports::{ApiError, ErrorClass},
-};
+use crate::logic::resource::Resource;
+use crate::ports::{ApiError, ErrorClass};
 
 /// Texts that are not Kubernetes' own are cut at this length; Kopf cuts there too.
 const FOREIGN_TEXT_CHARS: usize = 256;

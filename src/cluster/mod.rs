@@ -8,14 +8,11 @@ use std::{fmt, sync::Arc};
 use futures::stream::BoxStream;
 use http::Method;
 
-use crate::{
-    logic::{object::Object, resource::Resource},
-    ports::{
-        ApiError, BoxFuture, Cluster, GroupFilter, NewObject, PatchRequest, StreamEvent,
-        StreamTarget,
-    },
-    settings::Settings,
+use crate::logic::{object::Object, resource::Resource};
+use crate::ports::{
+    ApiError, BoxFuture, Cluster, GroupFilter, NewObject, PatchRequest, StreamEvent, StreamTarget,
 };
+use crate::settings::Settings;
 
 mod connect;
 mod decode;

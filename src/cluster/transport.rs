@@ -17,10 +17,8 @@ use super::{
     failure::{Action, Answer, Failure, reason},
     retry::{Verdict, judge},
 };
-use crate::{
-    ports::ApiError,
-    settings::{Networking, Settings},
-};
+use crate::ports::ApiError;
+use crate::settings::{Networking, Settings};
 
 /// The longest body read at once. The largest collections are some hundreds of megabytes.
 const BODY_BYTES_MAX: usize = 2 << 30;

@@ -13,14 +13,12 @@ use serde_json::Value;
 use tokio::time;
 
 use super::run::{Runner, Try, since};
-use crate::{
-    logic::{
-        handler::{Handler, Kind},
-        outcome::Outcome,
-    },
-    ports::{ActivityCause, Cause, Logger, Memo},
-    settings::Settings,
+use crate::logic::{
+    handler::{Handler, Kind},
+    outcome::Outcome,
 };
+use crate::ports::{ActivityCause, Cause, Logger, Memo};
+use crate::settings::Settings;
 
 /// An activity and what its handlers see.
 pub struct Activity {

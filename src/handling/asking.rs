@@ -5,10 +5,8 @@
 
 use std::sync::Arc;
 
-use crate::{
-    logic::{filters::Answers, handler::Handler, outcome::Raised, selection::Ask},
-    ports::{Cause, Invocation, Logger, Memo, ObjectCause, Scripts},
-};
+use crate::logic::{filters::Answers, handler::Handler, outcome::Raised, selection::Ask};
+use crate::ports::{Cause, Invocation, Logger, Memo, ObjectCause, Scripts};
 
 /// Who answers, and what about.
 pub struct Asker<'a> {

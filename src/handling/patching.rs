@@ -9,15 +9,13 @@ use bytes::Bytes;
 use json_patch::PatchOperation;
 use serde_json::{Map, Value, json};
 
-use crate::{
-    logic::{
-        object::Object,
-        outcome::{LogLevel, Raised},
-        patch::{self, Patch, Transformation},
-        resource::Resource,
-    },
-    ports::{ApiError, Cluster, ErrorClass, Logger, PatchKind, PatchRequest, Scripts},
+use crate::logic::{
+    object::Object,
+    outcome::{LogLevel, Raised},
+    patch::{self, Patch, Transformation},
+    resource::Resource,
 };
+use crate::ports::{ApiError, Cluster, ErrorClass, Logger, PatchKind, PatchRequest, Scripts};
 
 /// Sends patches of objects of one resource.
 #[derive(Clone, Copy)]

@@ -6,14 +6,12 @@ use std::{sync::Arc, time::Duration};
 
 use jiff::Timestamp;
 
-use crate::{
-    logic::{
-        handler::Handler,
-        outcome::{self, Effort, Ended, Outcome},
-    },
-    ports::{Attempt, Cause, Clock, Invocation, Logger, Memo, Scripts},
-    settings::Execution,
+use crate::logic::{
+    handler::Handler,
+    outcome::{self, Effort, Ended, Outcome},
 };
+use crate::ports::{Attempt, Cause, Clock, Invocation, Logger, Memo, Scripts};
+use crate::settings::Execution;
 
 /// What attempts of all handlers have in common.
 #[derive(Clone, Copy)]

@@ -65,7 +65,7 @@ pub fn diff(old: &Value, new: &Value) -> Diff {
 ///
 /// On every level additions come first, then removals, then changes below common keys, each in the order of its map.
 pub fn scoped(old: &Value, new: &Value, scope: Scope) -> Diff {
-    let mut walk = Walk { scope, path: FieldPath::new(), found: Diff::new() };
+    let mut walk = Walk { scope, path: Vec::new(), found: Diff::new() };
     walk.compare(old, new);
     walk.found
 }
@@ -85,14 +85,15 @@ pub fn reduce(changes: &Diff, field: &[String]) -> Diff {
 }
 
 /// A comparison under way.
-struct Walk {
+struct Walk<'a> {
     scope: Scope,
-    path: FieldPath,
+    /// Borrowed: most of what is compared is equal, and its path is of no interest.
+    path: Vec<&'a str>,
     found: Diff,
 }
 
-impl Walk {
-    fn compare(&mut self, old: &Value, new: &Value) {
+impl<'a> Walk<'a> {
+    fn compare(&mut self, old: &'a Value, new: &'a Value) {
         match (old, new) {
             (Value::Null, Value::Null) => {}
             (Value::Null, _) => self.report(Operation::Add, old, new),
@@ -104,7 +105,7 @@ impl Walk {
         }
     }
 
-    fn compare_maps(&mut self, old: &Map<String, Value>, new: &Map<String, Value>) {
+    fn compare_maps(&mut self, old: &'a Map<String, Value>, new: &'a Map<String, Value>) {
         if self.scope != Scope::Left {
             for (key, value) in new.iter().filter(|(key, _)| !old.contains_key(*key)) {
                 self.compare_at(key, &Value::Null, value);
@@ -122,15 +123,15 @@ impl Walk {
         }
     }
 
-    fn compare_at(&mut self, key: &str, old: &Value, new: &Value) {
-        self.path.push(key.to_owned());
+    fn compare_at(&mut self, key: &'a str, old: &'a Value, new: &'a Value) {
+        self.path.push(key);
         self.compare(old, new);
         self.path.pop();
     }
 
     fn report(&mut self, operation: Operation, old: &Value, new: &Value) {
-        let (old, new) = (old.clone(), new.clone());
-        self.found.push(DiffItem { operation, field: self.path.clone(), old, new });
+        let field = self.path.iter().map(|it| (*it).to_owned()).collect();
+        self.found.push(DiffItem { operation, field, old: old.clone(), new: new.clone() });
     }
 }
 /// As log lines show it: one `(operation, field, old, new)` after the other.

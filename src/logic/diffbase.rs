@@ -37,6 +37,21 @@ pub fn fetch(storage: &DiffBaseStorage, body: &Value) -> Result<Option<Value>, C
     }
 }
 
+/// Whether exactly this essence is stored, to the letter: the quick answer to the usual question. False says nothing.
+pub fn is_stored(storage: &DiffBaseStorage, body: &Value, essence: &Value) -> bool {
+    let text = match storage {
+        DiffBaseStorage::Annotations(own) => {
+            let names = annotations::names(&own.prefix, &own.key, own.v1, body);
+            names.iter().find_map(|it| annotations::text(body, it))
+        }
+        DiffBaseStorage::Status(own) => fields::get(body, &own.field).and_then(Value::as_str),
+        DiffBaseStorage::Multi(storages) => {
+            return storages.first().is_some_and(|it| is_stored(it, body, essence));
+        }
+    };
+    text.is_some_and(|it| it.trim_end() == json::encode(essence))
+}
+
 /// Adds the essence to a patch of the object.
 pub fn store(
     storage: &DiffBaseStorage,

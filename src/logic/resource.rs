@@ -113,7 +113,7 @@ fn form_encoded(text: &str) -> String {
                 encoded.push(char::from(byte));
             }
             _ => {
-                encoded.push_str(&format!("%{byte:02X}"));
+                encoded.extend(format!("%{byte:02X}").chars());
             }
         }
     }

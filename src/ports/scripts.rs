@@ -9,28 +9,16 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::{BoxFuture, Logger, Memo};
-        diff::Diff,
-        filters::Question,
-        function::Function,
-        handler::Handler,
-        object::Object,
-        outcome::{Ended, Raised},
-        patch::Patch,
-        reason::{EventType, Reason},
-        resource::Resource,
+use crate::logic::{
     diff::Diff,
+    filters::Question,
     function::Function,
     handler::Handler,
-    logic::{
     object::Object,
     outcome::{Ended, Raised},
     patch::Patch,
     reason::{EventType, Reason},
     resource::Resource,
-    settings::Settings,
-    },
-use crate::logic::{
-use crate::{
 };
 use crate::settings::Settings;
 

@@ -9,20 +9,18 @@ use super::{
     memory::Memory,
     serving::Serving,
 };
-use crate::{
-    handling::{asking::Asker, run::Try},
-    logic::{
-        cause::Change,
-        filters::{Answers, Subject},
-        handler::Handler,
-        object::Object,
-        outcome::{LogLevel, Outcome},
-        plan, selection, settle,
-        state::{self, State},
-    },
-    ports::{Cause, ChangeCause, Logger, Memo, ObjectCause, ObjectDetail, SharedPatch},
-    settings::FieldPath,
+use crate::handling::{asking::Asker, run::Try};
+use crate::logic::{
+    cause::Change,
+    filters::{Answers, Subject},
+    handler::Handler,
+    object::Object,
+    outcome::{LogLevel, Outcome},
+    plan, selection, settle,
+    state::{self, State},
 };
+use crate::ports::{Cause, ChangeCause, Logger, Memo, ObjectCause, ObjectDetail, SharedPatch};
+use crate::settings::FieldPath;
 
 /// The handling of one change.
 pub(super) struct Changing<'a> {

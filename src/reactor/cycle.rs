@@ -13,26 +13,24 @@ use super::{
     serving::Serving,
     worker::Expectation,
 };
-use crate::{
-    handling::{
-        asking::{Asker, FilterError},
-        patching::{PatchError, Patcher},
-        run::{Runner, Try},
-    },
-    logic::{
-        cause::{self, Change},
-        corrupt::CorruptState,
-        filters::{Answers, Subject},
-        object::Object,
-        outcome::LogLevel,
-        patch::{Patch, Transformation},
-        plan::{self, Hold},
-        progress, python_text,
-        reason::{EventType, Reason},
-        selection, state,
-    },
-    ports::{Cause, Logger, LoggerKind, Memo, ObjectCause, ObjectDetail, SharedPatch},
+use crate::handling::{
+    asking::{Asker, FilterError},
+    patching::{PatchError, Patcher},
+    run::{Runner, Try},
 };
+use crate::logic::{
+    cause::{self, Change},
+    corrupt::CorruptState,
+    filters::{Answers, Subject},
+    object::Object,
+    outcome::LogLevel,
+    patch::{Patch, Transformation},
+    plan::{self, Hold},
+    progress, python_text,
+    reason::{EventType, Reason},
+    selection, state,
+};
+use crate::ports::{Cause, Logger, LoggerKind, Memo, ObjectCause, ObjectDetail, SharedPatch};
 
 /// One pass over one event.
 pub(super) struct Cycle<'a> {

@@ -5,10 +5,8 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use crate::{
-    logic::{object::Header, patch::Transformation, throttle::Throttle},
-    ports::Memo,
-};
+use crate::logic::{object::Header, patch::Transformation, throttle::Throttle};
+use crate::ports::Memo;
 
 /// Finds an object in memory: its uid, or what else identifies it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

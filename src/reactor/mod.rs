@@ -15,15 +15,13 @@ use tokio::{task::JoinSet, time::Instant};
 use tokio_util::sync::CancellationToken;
 
 use self::{memory::Memories, serving::Serving, streams::Streaming, targets::Target};
-use crate::{
-    handling::{
-        activities::{self, Activity, ActivityError},
-        run::Runner,
-    },
-    logic::{handler::Kind, lifecycle::Lifecycle, registry::Registry, served},
-    ports::{ApiError, BoxFuture, Clock, Cluster, Memo, Scripts},
-    settings::Settings,
+use crate::handling::{
+    activities::{self, Activity, ActivityError},
+    run::Runner,
 };
+use crate::logic::{handler::Kind, lifecycle::Lifecycle, registry::Registry, served};
+use crate::ports::{ApiError, BoxFuture, Clock, Cluster, Memo, Scripts};
+use crate::settings::Settings;
 
 /// Everything an operator is made of.
 pub struct Operator {

@@ -5,17 +5,15 @@ use std::sync::Arc;
 use tokio::time::Instant;
 
 use super::memory::Memories;
-use crate::{
-    handling::run::Runner,
-    logic::{
-        lifecycle::Lifecycle,
-        object::{Header, ObjectRef},
-        registry::ResourceHandlers,
-        resource::Resource,
-    },
-    ports::{Clock, Cluster, Memo, Scripts},
-    settings::Settings,
+use crate::handling::run::Runner;
+use crate::logic::{
+    lifecycle::Lifecycle,
+    object::{Header, ObjectRef},
+    registry::ResourceHandlers,
+    resource::Resource,
 };
+use crate::ports::{Clock, Cluster, Memo, Scripts};
+use crate::settings::Settings;
 
 /// One resource and everything needed to handle its objects.
 pub(super) struct Serving {

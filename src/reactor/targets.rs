@@ -3,10 +3,8 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use super::Scope;
-use crate::{
-    logic::{namespaces::NamespacePattern, registry::Registry, resource::Resource, served},
-    ports::{ApiError, Cluster, GroupFilter},
-};
+use crate::logic::{namespaces::NamespacePattern, registry::Registry, resource::Resource, served};
+use crate::ports::{ApiError, Cluster, GroupFilter};
 
 /// A resource and the namespaces to watch it in; `None` is the whole cluster.
 #[derive(Debug)]

@@ -13,10 +13,8 @@ use super::{
     queue::{Event, Queue},
     serving::Serving,
 };
-use crate::{
-    logic::{object::Object, outcome::LogLevel, reason::EventType, throttle::Throttle},
-    ports::{Logger, LoggerKind},
-};
+use crate::logic::{object::Object, outcome::LogLevel, reason::EventType, throttle::Throttle};
+use crate::ports::{Logger, LoggerKind};
 
 /// Handles the events of one object until none comes for a while, or until the stream has ended.
 pub(super) struct Worker {

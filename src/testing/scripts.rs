@@ -4,13 +4,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::Value;
 
-use crate::{
-    logic::{
-        function::{Function, ScriptId},
-        outcome::{Ended, Raised, RaisedKind},
-    },
-    ports::{BoxFuture, Invocation, Question, Scripts},
+use crate::logic::{
+    function::{Function, ScriptId},
+    outcome::{Ended, Raised, RaisedKind},
 };
+use crate::ports::{BoxFuture, Invocation, Question, Scripts};
 
 type Call = Arc<dyn Fn(Arc<Invocation>) -> BoxFuture<'static, Ended> + Send + Sync>;
 type Filter = Arc<dyn Fn(&Invocation, Option<Option<Value>>) -> Result<bool, Raised> + Send + Sync>;

@@ -6,7 +6,9 @@
     reason = "a test may stop at the first surprise"
 )]
 
+mod apiserver;
 mod cli;
+mod cycles;
 mod e2e;
 mod tidy;
 mod vectors;

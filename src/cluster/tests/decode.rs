@@ -3,10 +3,8 @@
 use bytes::Bytes;
 use serde_json::{Value, json};
 
-use crate::{
-    cluster::decode::{Line, Page},
-    logic::reason::EventType,
-};
+use crate::cluster::decode::{Line, Page};
+use crate::logic::reason::EventType;
 
 fn bodies(list: &Value) -> Vec<Value> {
     let page = Page::parse(&Bytes::from(list.to_string())).unwrap();

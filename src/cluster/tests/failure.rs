@@ -3,10 +3,8 @@
 use expect_test::{Expect, expect};
 use serde_json::json;
 
-use crate::{
-    cluster::failure::{Action, Answer, Failure},
-    logic::resource::Resource,
-};
+use crate::cluster::failure::{Action, Answer, Failure};
+use crate::logic::resource::Resource;
 
 fn check(failure: Failure, namespace: Option<&str>, expected: &Expect) {
     let resource = Resource {
@@ -30,17 +28,25 @@ fn check(failure: Failure, namespace: Option<&str>, expected: &Expect) {
 fn a_denial_names_the_rule_that_is_missing() {
     let body = json!({"kind": "Status", "message": "no\n  way"}).to_string();
     let denial = Failure::Answer(Answer::read(403, None, body.as_bytes()));
-    check(denial, Some("ns1"), &expect![[r#"
+    check(
+        denial,
+        Some("ns1"),
+        &expect![[r#"
         cannot patch kopfexamples.v1.kopf.dev/status 'one' in 'ns1': 403 Forbidden: no way
-        hint: grant it to the operator in a ClusterRole, or in a Role in the namespace 'ns1': {apiGroups: ["kopf.dev"], resources: ["kopfexamples/status"], verbs: ["patch"]}"#]]);
+        hint: grant it to the operator in a ClusterRole, or in a Role in the namespace 'ns1': {apiGroups: ["kopf.dev"], resources: ["kopfexamples/status"], verbs: ["patch"]}"#]],
+    );
 }
 
 #[test]
 fn an_unreachable_server_is_named() {
     let failure = Failure::Unreachable("Connection refused (os error 111)".into());
-    check(failure, None, &expect![[r#"
+    check(
+        failure,
+        None,
+        &expect![[r#"
         cannot patch kopfexamples.v1.kopf.dev/status 'one' at https://there:6443: Connection refused (os error 111)
-        hint: is the cluster running, and is the `server` of the current context right? try `kubectl version`"#]]);
+        hint: is the cluster running, and is the `server` of the current context right? try `kubectl version`"#]],
+    );
 }
 
 #[test]

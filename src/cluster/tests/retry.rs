@@ -2,13 +2,11 @@
 
 use std::time::Duration;
 
-use crate::{
-    cluster::{
-        failure::{Answer, Failure},
-        retry::{Verdict, judge},
-    },
-    settings::Networking,
+use crate::cluster::{
+    failure::{Answer, Failure},
+    retry::{Verdict, judge},
 };
+use crate::settings::Networking;
 
 fn answer(status: u16, retry_after: &str) -> Failure {
     let retry_after = Some(retry_after.to_owned());

@@ -1,9 +1,7 @@
 //! Paths.
 
-use crate::{
-    cluster::url::{collection, object, with_query},
-    logic::resource::Resource,
-};
+use crate::cluster::url::{collection, object, with_query};
+use crate::logic::resource::Resource;
 
 fn pods() -> Resource {
     Resource { version: "v1".into(), plural: "pods".into(), ..Resource::default() }

@@ -104,9 +104,14 @@ pub fn examine(
     extra: &BTreeSet<FieldPath>,
 ) -> Result<Change, CorruptState> {
     let body = object.body();
-    let stored = diffbase::fetch(&persistence.diffbase_storage, body)?;
-    let old = stored.map(|it| essence::clear(&persistence.progress_storage, it));
-    let new = essence::of(persistence, body, extra);
+    let new = Arc::new(essence::of(persistence, body, extra));
+    let storage = &persistence.diffbase_storage;
+    let old = if diffbase::is_stored(storage, body, &new) {
+        Some(Arc::clone(&new))
+    } else {
+        let stored = diffbase::fetch(storage, body)?;
+        stored.map(|it| Arc::new(essence::clear(&persistence.progress_storage, it)))
+    };
     Ok(compare(persistence, object, event_type, initial, (old, new)))
 }
 
@@ -116,9 +121,13 @@ pub fn compare(
     object: &Object,
     event_type: Option<EventType>,
     initial: bool,
-    (old, new): (Option<Value>, Value),
+    (old, new): (Option<Arc<Value>>, Arc<Value>),
 ) -> Change {
-    let diff = diff::diff(old.as_ref().unwrap_or(&Value::Null), &new);
+    let diff = match &old {
+        Some(old) if Arc::ptr_eq(old, &new) => Diff::new(),
+        Some(old) => diff::diff(old, &new),
+        None => diff::diff(&Value::Null, &new),
+    };
     let header = object.header();
     let facts = Facts {
         removed: event_type == Some(EventType::Deleted),
@@ -136,8 +145,8 @@ pub fn compare(
         reason,
         initial: initial && reason != Reason::Create,
         deleted: facts.deleting,
-        old: old.map(Arc::new),
-        new: Arc::new(new),
+        old,
+        new,
         diff: Arc::new(diff),
     }
 }

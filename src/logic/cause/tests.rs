@@ -58,3 +58,13 @@ fn damaged_state_names_the_annotation_to_repair() {
         examine(&Persistence::default(), &object, None, true, &BTreeSet::new()).unwrap_err();
     assert!(error.to_string().contains(name), "{error}");
 }
+
+#[test]
+fn the_form_of_the_stored_text_does_not_matter() {
+    let name = "kopf.zalando.org/last-handled-configuration";
+    let stored = r#" { "spec" : {"b": 1e0, "a": "\u0061", "c": null} } "#;
+    let body = json!({"metadata": {"annotations": {name: stored}}, "spec": {"a": "a", "b": 1}});
+    let change = examined(body, &[]);
+    assert_eq!(change.reason, Reason::Noop);
+    assert_ne!(change.old.as_ref(), Some(&change.new));
+}

@@ -40,7 +40,7 @@ impl NamespacePattern {
 
     /// The name, if it names exactly one namespace: it can be served without reading the list of namespaces.
     pub fn exact(&self) -> Option<&str> {
-        let is_plain = !self.0.is_empty() && !self.0.contains(['!', '*', '?', ',']);
+        let is_plain = !self.0.contains(['!', '*', '?', ',']);
         is_plain.then_some(&*self.0)
     }
 }

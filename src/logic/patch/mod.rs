@@ -47,8 +47,9 @@ impl Patch {
 }
 
 /// Adds a finalizer if it is not there. What is not a list of finalizers is replaced by one.
-pub fn block_deletion(body: &mut Map<String, Value>, finalizer: &str) {
+pub fn block_deletion(body: &mut Value, finalizer: &str) {
     let path = ["metadata", "finalizers"];
+    let Some(body) = body.as_object_mut() else { return };
     let present = fields::get_in(body, &path).and_then(Value::as_array);
     if present.is_some_and(|it| it.iter().any(|it| it == finalizer)) {
         return;
@@ -58,8 +59,9 @@ pub fn block_deletion(body: &mut Map<String, Value>, finalizer: &str) {
 }
 
 /// Removes a finalizer, also if it is there several times, and with it what becomes empty.
-pub fn allow_deletion(body: &mut Map<String, Value>, finalizer: &str) {
+pub fn allow_deletion(body: &mut Value, finalizer: &str) {
     let path = ["metadata", "finalizers"];
+    let Some(body) = body.as_object_mut() else { return };
     let Some(present) = fields::get_in(body, &path).and_then(Value::as_array) else { return };
     let left: Vec<Value> = present.iter().filter(|it| *it != finalizer).cloned().collect();
     if left.is_empty() {
@@ -73,9 +75,10 @@ pub fn allow_deletion(body: &mut Map<String, Value>, finalizer: &str) {
 /// Applies a merge-patch for a conversion to operations.
 ///
 /// Unlike in RFC 7386, a null also removes the maps above it that become empty, and an empty map makes nothing.
-pub fn apply_merge(body: &mut Map<String, Value>, merge: &Map<String, Value>) {
-    let mut path = Vec::new();
-    apply_merge_at(body, merge, &mut path);
+pub fn apply_merge(body: &mut Value, merge: &Map<String, Value>) {
+    if let Some(body) = body.as_object_mut() {
+        apply_merge_at(body, merge, &mut Vec::new());
+    }
 }
 
 fn apply_merge_at<'a>(

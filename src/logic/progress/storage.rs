@@ -3,10 +3,8 @@
 use serde_json::{Map, Value};
 
 use super::Record;
-use crate::{
-    logic::{annotations, corrupt::CorruptState, fields},
-    settings::{AnnotationsProgress, FieldPath, ProgressStorage, StatusProgress},
-};
+use crate::logic::{annotations, corrupt::CorruptState, fields};
+use crate::settings::{AnnotationsProgress, FieldPath, ProgressStorage, StatusProgress};
 
 /// The stored record of a handler, as it is stored: [`Record::parse`] reads it. `None` if there is none.
 pub fn fetch(

@@ -160,7 +160,8 @@ impl Schedule {
         self.state = match (self.interval, self.idle) {
             (Some(interval), _) if self.sharp => State::Resting(next_tick(called, interval, now)),
             (Some(interval), _) => State::Resting(now.saturating_add(interval)),
-            (None, Some(idle)) => State::Watching { called, until: now.saturating_add(idle) },
+            // The first look is at once: the object may have changed during the call.
+            (None, Some(_)) => State::Watching { called, until: now },
             (None, None) => State::Done,
         };
     }

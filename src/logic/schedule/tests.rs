@@ -47,6 +47,15 @@ fn an_idle_timer_waits_for_a_change_after_its_call() {
 }
 
 #[test]
+fn an_idle_timer_sees_a_change_during_its_call() {
+    let mut schedule = schedule(Kind::Timer, &[("idle", 10.0)]);
+    assert!(is_call(schedule.next(at(10))));
+    schedule.ended(&DONE, Duration::from_secs(15));
+    let changed = Moment { changed: Duration::from_secs(12), ..at(15) };
+    assert_eq!(schedule.next(changed), Step::Sleep(Duration::from_secs(7)));
+}
+
+#[test]
 fn an_idle_timer_that_waits_for_a_change_stops_when_asked() {
     let mut schedule = schedule(Kind::Timer, &[("idle", 10.0)]);
     assert!(is_call(schedule.next(at(10))));

@@ -5,7 +5,7 @@ use serde_json::json;
 use super::*;
 use crate::settings::Persistence;
 
-fn now() -> Timestamp {
+fn moment() -> Timestamp {
     "2026-01-01T00:00:00Z".parse().unwrap()
 }
 
@@ -18,10 +18,10 @@ fn a_handler_that_succeeds_at_once_leaves_no_trace() {
     let storage = Persistence::default().progress_storage;
     let (body, mut patch) = (json!({}), Map::new());
     let handlers = ids(&["a"]);
-    let mut state = State::load(&storage, &body, &handlers, now()).unwrap();
-    state.begin(Reason::Create, &handlers, now());
-    assert!(state.awakened("a", now()));
-    state.apply("a", &Outcome { last: true, ..Outcome::default() }, now());
+    let mut state = State::load(&storage, &body, &handlers, moment()).unwrap();
+    state.begin(Reason::Create, &handlers, moment());
+    assert!(state.awakened("a", moment()));
+    state.apply("a", &Outcome { last: true, ..Outcome::default() }, moment());
     state.store(&storage, &body, &mut patch);
     assert!(!patch.is_empty());
     assert!(state.done());
@@ -32,7 +32,7 @@ fn a_handler_that_succeeds_at_once_leaves_no_trace() {
 #[test]
 fn an_outcome_of_an_unknown_handler_changes_nothing() {
     let mut state = State::default();
-    state.apply("nobody", &Outcome::default(), now());
+    state.apply("nobody", &Outcome::default(), moment());
     assert!(state.record("nobody").is_none());
     assert!(state.done());
 }
@@ -42,7 +42,7 @@ fn a_damaged_record_fails_the_load_and_names_its_annotation() {
     let name = "kopf.zalando.org/a";
     let body = json!({"metadata": {"annotations": {name: "not json"}}});
     let storage = Persistence::default().progress_storage;
-    let error = State::load(&storage, &body, &ids(&["a"]), now()).unwrap_err();
+    let error = State::load(&storage, &body, &ids(&["a"]), moment()).unwrap_err();
     assert!(error.to_string().contains(name), "{error}");
 }
 

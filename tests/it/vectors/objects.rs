@@ -252,6 +252,7 @@ fn called(input: &Value, settings: &Posting) -> Value {
 fn flatten<'a>(objects: &'a Value, found: &mut Vec<&'a Value>) {
     match objects.as_array() {
         Some(items) => items.iter().for_each(|it| flatten(it, found)),
+        None if objects.is_null() => {}
         None => found.push(objects),
     }
 }

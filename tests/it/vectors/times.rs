@@ -8,7 +8,7 @@ use kopf::logic::{
     schedule::{Moment, Schedule, Step},
     throttle::Throttle,
 };
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::{catalogue, run, same};
 
@@ -99,21 +99,32 @@ impl<'a> Simulation<'a> {
         }
         let lasts = catalogue::seconds(&run["duration"]).unwrap_or_default();
         self.now = self.now.saturating_add(lasts);
-        let end = (self.now < self.until).then(|| self.now.as_secs_f64());
+        let end = (self.now < self.until).then_some(self.now.as_secs_f64());
         self.calls.push(json!([
             start.as_secs_f64(),
             end,
             effort.retries,
             effort.runtime.as_secs_f64()
         ]));
-        if let Some(patch) = run.get("patch") {
-            self.patches.push(json!([self.now.as_secs_f64(), patch]));
-        }
         let lasted = self.now.saturating_sub(start);
         let effort = Effort { runtime: effort.runtime.saturating_add(lasted), ..effort };
         let ended = catalogue::ended(run);
         let (outcome, _) = outcome::after(self.handler, ended, effort, catalogue::DEFAULT_BACKOFF);
+        if self.now < self.until {
+            self.deliver(catalogue::map(&run["patch"]), outcome.result.as_ref());
+        }
         schedule.ended(&outcome, self.now);
+    }
+
+    /// What the function wrote, and its result in the status.
+    fn deliver(&mut self, mut patch: Map<String, Value>, result: Option<&Value>) {
+        if let Some(result) = result {
+            let status = patch.entry("status").or_insert_with(|| json!({}));
+            status[&*self.handler.id] = result.clone();
+        }
+        if !patch.is_empty() {
+            self.patches.push(json!([self.now.as_secs_f64(), patch]));
+        }
     }
 
     fn told(&self) -> Value {
@@ -174,7 +185,7 @@ impl Worker {
             .collect();
         json!({
             "should_run": should_run,
-            "slept": (self.now - began).as_secs_f64(),
+            "slept": self.now.saturating_sub(began).as_secs_f64(),
             "time": self.now.as_secs_f64(),
             "active": self.throttle.pause().map(|it| it.as_secs_f64()),
             "logs": logs,

@@ -1,5 +1,7 @@
 //! Diffs and causes.
 
+use std::sync::Arc;
+
 use kopf::{
     logic::{
         cause,
@@ -59,8 +61,7 @@ fn item(item: &Value) -> DiffItem {
 fn cause_adjustment() {
     run("cause-adjustment", |vector| {
         let input = &vector.input;
-        let old = Some(input["old"].clone()).filter(|it| !it.is_null());
-        let essences = (old, input["new"].clone());
+        let essences = essences(input);
         let object = Object::from_value(json!({}));
         let change = cause::compare(&Persistence::default(), &object, None, false, essences);
         let path = Some(field(&input["field"])).filter(|_| !input["field"].is_null());
@@ -116,9 +117,12 @@ fn detected(input: &Value) -> Result<cause::Change, String> {
         return cause::examine(&persistence, &object, event_type, initial, &extra)
             .map_err(|it| it.to_string());
     }
+    Ok(cause::compare(&persistence, &object, event_type, initial, essences(input)))
+}
+
+fn essences(input: &Value) -> (Option<Arc<Value>>, Arc<Value>) {
     let old = Some(input["old"].clone()).filter(|it| !it.is_null());
-    let essences = (old, input["new"].clone());
-    Ok(cause::compare(&persistence, &object, event_type, initial, essences))
+    (old.map(Arc::new), Arc::new(input["new"].clone()))
 }
 
 #[test]
@@ -137,7 +141,8 @@ fn computed(input: &Value) -> Result<Value, fields::FieldError> {
     let paths = |list: &Value| -> Result<Vec<_>, _> {
         list.as_array().into_iter().flatten().map(fields::parse).collect()
     };
-    let mut map = super::map(if input["op"] == "cherrypick" { &input["dst"] } else { &input["d"] });
+    let target = if input["op"] == "cherrypick" { &input["dst"] } else { &input["d"] };
+    let mut map = super::map(target);
     match text(&input["op"]) {
         "parse" => return Ok(json!(fields::parse(&input["field"])?)),
         "resolve" => {

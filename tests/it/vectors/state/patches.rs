@@ -1,7 +1,7 @@
 //! Conversion of patches to operations.
 
 use kopf::logic::patch;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::{map, text};
 use crate::vectors::{run, same};
@@ -10,12 +10,11 @@ use crate::vectors::{run, same};
 fn json_patches() {
     run("json-patches", |vector| {
         let before = &vector.input["body"];
-        let mut body = map(before);
-        patch::apply_merge(&mut body, &map(&vector.input["merge"]));
+        let mut after = before.clone();
+        patch::apply_merge(&mut after, &map(&vector.input["merge"]));
         for function in vector.input["fns"].as_array().into_iter().flatten() {
-            call(&mut body, function);
+            call(&mut after, function);
         }
-        let after = Value::Object(body);
         same("body", &after, &vector.expected["body"])?;
 
         let operations = patch::operations(before, &after);
@@ -44,7 +43,7 @@ fn json_patches() {
 }
 
 /// The functions of the catalogue of the vectors.
-fn call(body: &mut Map<String, Value>, function: &Value) {
+fn call(body: &mut Value, function: &Value) {
     let value = &function["value"];
     match text(&function["fn"]) {
         "noop" => {}
@@ -71,15 +70,14 @@ fn call(body: &mut Map<String, Value>, function: &Value) {
         "delete" => {
             let path = super::field(&function["path"]);
             let (last, parents) = path.split_last().expect("a path");
-            let parent =
-                parents.iter().try_fold(body, |map, key| map.get_mut(key)?.as_object_mut());
-            parent.map(|it| it.shift_remove(last));
+            let parent = parents.iter().try_fold(body, |value, key| value.get_mut(key));
+            parent.and_then(Value::as_object_mut).map(|it| it.shift_remove(last));
         }
         other => panic!("unknown function {other}"),
     }
 }
 
-fn items<'a>(body: &'a mut Map<String, Value>, path: &Value) -> &'a mut Vec<Value> {
+fn items<'a>(body: &'a mut Value, path: &Value) -> &'a mut Vec<Value> {
     let place = place(body, path);
     if place.is_null() {
         *place = json!([]);
@@ -87,9 +85,6 @@ fn items<'a>(body: &'a mut Map<String, Value>, path: &Value) -> &'a mut Vec<Valu
     place.as_array_mut().expect("a list")
 }
 
-fn place<'a>(body: &'a mut Map<String, Value>, path: &Value) -> &'a mut Value {
-    let path = super::field(path);
-    let (first, rest) = path.split_first().expect("a path");
-    let first = body.entry(first).or_insert(Value::Null);
-    rest.iter().fold(first, |value, key| &mut value[key])
+fn place<'a>(body: &'a mut Value, path: &Value) -> &'a mut Value {
+    super::field(path).iter().fold(body, |value, key| &mut value[key])
 }
