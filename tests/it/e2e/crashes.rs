@@ -104,6 +104,8 @@ async fn a_crash_during_the_deletion_leaves_no_object_behind() {
             Err(told) => Err(told),
         })
         .await;
+        // Earlier, a signal may find a process that does not listen yet.
+        operator.until_says("Starting the watch-stream for kopfexamples").await;
         operator.stop().await.assert_code(0);
         if last {
             return;

@@ -3,7 +3,10 @@
 use std::{
     path::{Path, PathBuf},
     process::{ExitStatus, Stdio},
-    sync::{Arc, Mutex, PoisonError},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
 };
 
 use tokio::{
@@ -28,6 +31,8 @@ pub(super) struct Operator {
 #[derive(Default)]
 struct Heard {
     lines: Mutex<Vec<String>>,
+    /// How many streams have come to their end.
+    closed: AtomicUsize,
     more: Notify,
 }
 
@@ -103,11 +108,12 @@ impl Operator {
 
     async fn until_heard(&self, what: &str, seen: impl Fn() -> bool) {
         let wait = async {
-            while !seen() {
+            // An operator that has ended says no more.
+            while !seen() && self.heard.closed.load(Ordering::Acquire) < 2 {
                 self.heard.more.notified().await;
             }
         };
-        let came = timeout(DEADLINE, wait).await.is_ok();
+        let came = timeout(DEADLINE, wait).await.is_ok() && seen();
         assert!(came, "waited in vain for: {what}\n{}", self.output());
     }
 
@@ -149,6 +155,8 @@ async fn listen(stream: impl AsyncRead + Unpin, heard: Arc<Heard>) {
         heard.lines().push(line);
         heard.more.notify_one();
     }
+    heard.closed.fetch_add(1, Ordering::Release);
+    heard.more.notify_one();
 }
 
 impl Ended {
