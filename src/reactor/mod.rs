@@ -63,9 +63,6 @@ pub enum Failure {
     /// The cluster cannot be used.
     #[error("{0}")]
     Cluster(#[from] ApiError),
-    /// The graceful end took longer than `settings.process.ultimate_exiting_timeout`.
-    #[error("the operator did not stop in time; what was still running is abandoned")]
-    Stuck,
 }
 
 impl Failure {
@@ -76,7 +73,6 @@ impl Failure {
                 Some("see the errors of the handlers above; nothing else was started".into())
             }
             Failure::Cluster(error) => error.hint.clone(),
-            Failure::Stuck => None,
         }
     }
 }
@@ -94,14 +90,14 @@ pub async fn run(operator: Operator, stop: CancellationToken) -> Result<(), Fail
         settings: Arc::clone(&settings),
         memo: memo.clone(),
     };
-    tracing::debug!(target: "kopf.running", "Starting kopf {}.", env!("CARGO_PKG_VERSION"));
+    tracing::debug!(target: "kopf.reactor.running", "Starting kopf {}.", env!("CARGO_PKG_VERSION"));
     let execution = snapshot(&settings).execution;
     let runner = Runner { scripts: &*scripts, clock, settings: &execution };
     let startup = activity(Kind::Startup);
     tokio::select! {
         biased; // a stop during the start is obeyed at once
         () = stop.cancelled() => {
-            tracing::warn!(target: "kopf.running", "Startup activity is only partially executed due to cancellation.");
+            tracing::warn!(target: "kopf.reactor.running", "Startup activity is only partially executed due to cancellation.");
             return Ok(());
         }
         started = activities::run(runner, &startup) => started?,
@@ -145,9 +141,9 @@ impl Serve {
         connect: Connect,
         stop: &CancellationToken,
     ) -> Result<(), Failure> {
-        tracing::info!(target: "kopf.running", "Initial authentication has been initiated.");
+        tracing::info!(target: "kopf.reactor.running", "Initial authentication has been initiated.");
         let cluster = connect(Settings::clone(&self.settings)).await?;
-        tracing::info!(target: "kopf.running", "Initial authentication has finished.");
+        tracing::info!(target: "kopf.reactor.running", "Initial authentication has finished.");
         let targets = targets::find(&*cluster, registry, scope).await?;
         let start = Instant::now();
         let memories = Arc::new(Memories::default());
@@ -170,20 +166,8 @@ impl Serve {
             }
         }
         stop.cancelled().await;
-        self.finish(streams).await
-    }
-
-    async fn finish(&self, mut streams: JoinSet<()>) -> Result<(), Failure> {
-        let all_ended = async { while streams.join_next().await.is_some() {} };
-        match self.settings.process.ultimate_exiting_timeout {
-            Some(timeout) => {
-                tokio::time::timeout(timeout, all_ended).await.map_err(|_elapsed| Failure::Stuck)
-            }
-            None => {
-                all_ended.await;
-                Ok(())
-            }
-        }
+        while streams.join_next().await.is_some() {}
+        Ok(())
     }
 }
 

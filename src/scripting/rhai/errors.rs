@@ -13,9 +13,9 @@ use super::{
     value::text,
 };
 use crate::logic::{
-        declare::DeclareError,
-        outcome::{Raised, RaisedKind},
-    };
+    declare::DeclareError,
+    outcome::{Raised, RaisedKind},
+};
 use crate::scripting::LoadError;
 
 /// The pause after a call that used up its budget: as of a temporary error that does not say.
