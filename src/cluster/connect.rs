@@ -43,12 +43,7 @@ impl Source {
         Source { connect_timeout: networking.connect_timeout.unwrap_or(CONNECT_TIMEOUT) }
     }
 
-    /// A client with the present credentials, for renewals.
-    pub(super) async fn client(&self) -> Result<Client, ApiError> {
-        Ok(self.connect().await?.0)
-    }
-
-    /// A client and the address of its server.
+    /// A client with the present credentials, and the address of its server.
     pub(super) async fn connect(&self) -> Result<(Client, String), ApiError> {
         let mut config = configuration().await?;
         // The one policy of repeating is ours.

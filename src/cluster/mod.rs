@@ -32,7 +32,7 @@ pub use connect::ConnectOptions;
 use connect::Source;
 use decode::Page;
 use failure::{Action, Failure};
-use transport::{Request, Transport};
+use transport::{Renew, Request, Transport};
 
 /// A Kubernetes cluster. Clones share the connection.
 #[derive(Clone)]
@@ -50,7 +50,11 @@ impl KubeCluster {
     pub async fn connect(options: ConnectOptions) -> Result<Self, ApiError> {
         let source = Source::new(&options);
         let (client, server) = source.connect().await?;
-        let transport = Transport::new(client, Some(source), server, options.settings);
+        let renew: Renew = Box::new(move || {
+            let source = source.clone();
+            Box::pin(async move { Ok(source.connect().await?.0) })
+        });
+        let transport = Transport::new(client, Some(renew), server, options.settings);
         Ok(KubeCluster { transport: Arc::new(transport) })
     }
 

@@ -6,4 +6,5 @@ mod failure;
 mod lines;
 mod reason;
 mod retry;
+mod transport;
 mod url;
