@@ -19,6 +19,7 @@ mod decode;
 mod discovery;
 mod failure;
 mod lines;
+mod login;
 mod reason;
 mod retry;
 #[cfg(test)]
@@ -27,7 +28,8 @@ mod transport;
 mod url;
 mod watch;
 
-pub use connect::ConnectOptions;
+pub use connect::{ConnectOptions, Login};
+pub use login::ConnectionInfo;
 
 use connect::Source;
 use decode::Page;
@@ -41,7 +43,7 @@ pub struct KubeCluster {
 }
 
 impl KubeCluster {
-    /// Connects as the kubeconfig says (`KUBECONFIG` or `~/.kube/config`), or as the pod we run in.
+    /// Connects as the login says, or as the kubeconfig (`KUBECONFIG` or `~/.kube/config`), or as the pod we run in.
     ///
     /// Nothing is requested yet: an unreachable server shows up with the first request.
     ///
