@@ -4,7 +4,7 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use serde_json::Value;
 
-use super::{function::Function, reason::Reason, selector::Selector};
+use super::{function::Function, python_text, reason::Reason, selector::Selector};
 use crate::settings::FieldPath;
 
 /// The declaration a handler was made with.
@@ -151,6 +151,21 @@ pub struct Background {
     pub cancellation_polling: Option<Duration>,
 }
 
+/// The options of admission handlers.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Admission {
+    /// Only these requests; empty is all of them.
+    pub operations: Vec<String>,
+    /// Only this subresource; `*` is any, `None` is the object itself.
+    pub subresource: Option<String>,
+    /// Stays configured after the operator exits.
+    pub persistent: bool,
+    /// Changes something outside, except in dry runs.
+    pub side_effects: bool,
+    /// Objects are admitted when the webhook cannot be reached.
+    pub ignore_failures: bool,
+}
+
 /// A fixed delay, or one computed from the object.
 #[derive(Clone, Debug, PartialEq)]
 pub enum InitialDelay {
@@ -185,11 +200,41 @@ pub struct Handler {
     pub parent_needs_change: bool,
     /// Daemons and timers.
     pub background: Background,
+    /// Admission handlers.
+    pub admission: Admission,
     /// Where it was declared, `file:line`; for messages only.
     pub location: Arc<str>,
 }
 
 impl Kind {
+    /// The word of the declaration: the name of anonymous functions.
+    pub fn name(self) -> &'static str {
+        let function = self.declared_by();
+        function.strip_prefix("on_").unwrap_or(function)
+    }
+
+    /// The function of `kopf` that declares it.
+    pub fn declared_by(self) -> &'static str {
+        match self {
+            Kind::Create => "on_create",
+            Kind::Update => "on_update",
+            Kind::Delete => "on_delete",
+            Kind::Resume => "on_resume",
+            Kind::Field => "on_field",
+            Kind::Sub => "subhandler",
+            Kind::Event => "on_event",
+            Kind::Index => "index",
+            Kind::Daemon => "daemon",
+            Kind::Timer => "timer",
+            Kind::Startup => "on_startup",
+            Kind::Cleanup => "on_cleanup",
+            Kind::Login => "on_login",
+            Kind::Probe => "on_probe",
+            Kind::Validate => "on_validate",
+            Kind::Mutate => "on_mutate",
+        }
+    }
+
     /// The category it belongs to.
     pub fn category(self) -> Category {
         match self {
@@ -217,6 +262,11 @@ impl Category {
 }
 
 impl Handler {
+    /// What an arbitrary error means for it.
+    pub fn errors(&self) -> ErrorsMode {
+        self.limits.errors.unwrap_or(self.kind.category().default_errors())
+    }
+
     /// The reason it is limited to, if any.
     pub fn reason(&self) -> Option<Reason> {
         let limited = [
@@ -256,6 +306,6 @@ impl fmt::Display for Handler {
             Category::Spawning => "Daemon",
             Category::Watching | Category::Changing => "Handler",
         };
-        write!(f, "{noun} '{}'", self.id)
+        write!(f, "{noun} {}", python_text::quoted(&self.id))
     }
 }

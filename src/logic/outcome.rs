@@ -2,9 +2,20 @@
 //!
 //! The contract is `tests/vectors/execution-outcomes.json`. Before: `handling/run.rs`. After: `progress.rs`.
 
-use std::time::Duration;
+use std::{fmt, time::Duration};
 
 use serde_json::Value;
+
+use super::{
+    handler::{ErrorsMode, Handler},
+    python_text,
+};
+
+/// The errors of exhausted limits; their names are those of Kopf.
+const TIMEOUT_ERROR: &str = "HandlerTimeoutError";
+const RETRIES_ERROR: &str = "HandlerRetriesError";
+/// Denies an admission request, and is thus never retried.
+const ADMISSION_ERROR: &str = "AdmissionError";
 
 /// How the call itself ended, as the script's side reports it.
 #[derive(Clone, Debug, PartialEq)]
@@ -85,4 +96,197 @@ pub enum LogLevel {
     Warning,
     /// Something failed.
     Error,
+}
+
+/// How far a handler has come, for one attempt.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Effort {
+    /// Attempts made before this one.
+    pub retries: u64,
+    /// How long ago the first attempt was due.
+    pub runtime: Duration,
+}
+
+/// The line that begins every attempt, also one that [`before`] then refuses.
+pub fn invoked(handler: &Handler) -> LogLine {
+    line(LogLevel::Debug, format!("{handler} is invoked."))
+}
+
+/// Refuses a call whose limits are exhausted already.
+pub fn before(handler: &Handler, effort: Effort) -> Option<(Outcome, LogLine)> {
+    let limits = &handler.limits;
+    if limits.timeout.is_some_and(|timeout| effort.runtime >= timeout) {
+        let runtime = python_text::interval(effort.runtime);
+        let text = format!("{handler} has timed out after {runtime}.");
+        return Some(exhausted(TIMEOUT_ERROR, text));
+    }
+    if limits.retries.is_some_and(|retries| effort.retries >= retries) {
+        let text = format!("{handler} has exceeded {} retries.", effort.retries);
+        return Some(exhausted(RETRIES_ERROR, text));
+    }
+    None
+}
+
+/// Says what the end of a call means. The runtime is the one after the call, since calls take time.
+///
+/// A failure that could only be retried beyond the limits is final at once.
+pub fn after(
+    handler: &Handler,
+    ended: Ended,
+    effort: Effort,
+    default_backoff: Duration,
+) -> (Outcome, LogLine) {
+    let Raised { kind, message, .. } = match ended {
+        Ended::Returned(result) => {
+            let outcome = Outcome { last: true, result, ..Outcome::default() };
+            return (outcome, line(LogLevel::Info, format!("{handler} succeeded.")));
+        }
+        Ended::Raised(raised) => raised,
+    };
+    match kind {
+        RaisedKind::Unfinished(delay) => unfinished(handler, delay),
+        RaisedKind::Temporary(delay) => {
+            temporary(handler, Failure::new("TemporaryError", message), delay, effort)
+        }
+        RaisedKind::Permanent => permanent(handler, Failure::new("PermanentError", message)),
+        RaisedKind::Arbitrary(class) => match class.as_str() {
+            ADMISSION_ERROR => permanent(handler, Failure::new(class, message)),
+            // A script may raise the errors of limits itself; their texts are their log lines.
+            TIMEOUT_ERROR | RETRIES_ERROR => exhausted(&class, message),
+            _ => arbitrary(handler, Failure::new(class, message), effort, default_backoff),
+        },
+    }
+}
+
+/// Limits do not look ahead here: a parent comes back as often as its sub-handlers need.
+fn unfinished(handler: &Handler, delay: Option<Duration>) -> (Outcome, LogLine) {
+    // The message is a part of the state format.
+    let failure = Failure::new("HandlerChildrenRetry", "None");
+    let text = format!("{handler} has unfinished sub-handlers. Will retry soon.");
+    (retry(failure, delay), line(LogLevel::Debug, text))
+}
+
+fn temporary(
+    handler: &Handler,
+    failure: Failure,
+    delay: Option<Duration>,
+    effort: Effort,
+) -> (Outcome, LogLine) {
+    let text = format!("{handler} failed temporarily");
+    match limit(handler, effort, delay.unwrap_or_default()) {
+        Some(Limit::Timeout(timeout)) => exhausted(
+            TIMEOUT_ERROR,
+            format!("{text} but will time out after {timeout} seconds: {failure}"),
+        ),
+        Some(Limit::Retries(retries)) => {
+            exhausted(RETRIES_ERROR, format!("{text} but will exceed {retries} retries: {failure}"))
+        }
+        None => {
+            let line = line(LogLevel::Error, format!("{text}: {failure}"));
+            (retry(failure, delay), line)
+        }
+    }
+}
+
+fn permanent(handler: &Handler, failure: Failure) -> (Outcome, LogLine) {
+    let text = format!("{handler} failed permanently: {failure}");
+    (fail(failure), line(LogLevel::Error, text))
+}
+
+fn arbitrary(
+    handler: &Handler,
+    failure: Failure,
+    effort: Effort,
+    default_backoff: Duration,
+) -> (Outcome, LogLine) {
+    let text = format!("{handler} failed with an exception and will");
+    let backoff = handler.limits.backoff.unwrap_or(default_backoff);
+    let (outcome, line) = match (handler.errors(), limit(handler, effort, backoff)) {
+        (ErrorsMode::Ignored, _) => {
+            let line = line(LogLevel::Error, format!("{text} ignore it: {failure}"));
+            (Outcome { last: true, ..Outcome::default() }, line)
+        }
+        (ErrorsMode::Permanent, _) => {
+            let line = line(LogLevel::Error, format!("{text} stop now: {failure}"));
+            (fail(failure), line)
+        }
+        (ErrorsMode::Temporary, Some(Limit::Timeout(timeout))) => {
+            let why = format!("it would time out in {timeout} seconds on the next attempt");
+            exhausted(TIMEOUT_ERROR, format!("{text} stop now ({why}): {failure}"))
+        }
+        (ErrorsMode::Temporary, Some(Limit::Retries(retries))) => {
+            let why = format!("it would exceed {retries} retries on the next attempt");
+            exhausted(RETRIES_ERROR, format!("{text} stop now ({why}): {failure}"))
+        }
+        (ErrorsMode::Temporary, None) => {
+            let pause = python_text::seconds(backoff);
+            let text = format!("{text} try again in {pause} seconds: {failure}");
+            (retry(failure, Some(backoff)), line(LogLevel::Error, text))
+        }
+    };
+    (outcome, LogLine { with_trace: true, ..line })
+}
+
+/// The limit that the next attempt would exceed.
+enum Limit {
+    /// As it is shown.
+    Timeout(String),
+    Retries(u64),
+}
+
+fn limit(handler: &Handler, effort: Effort, delay: Duration) -> Option<Limit> {
+    let next = effort.runtime.saturating_add(delay);
+    if let Some(timeout) = handler.limits.timeout
+        && next >= timeout
+    {
+        return Some(Limit::Timeout(python_text::seconds(timeout)));
+    }
+    let retries = handler.limits.retries?;
+    (effort.retries.saturating_add(1) >= retries).then_some(Limit::Retries(retries))
+}
+
+/// A final failure whose log line is also the stored message.
+fn exhausted(class: &str, text: String) -> (Outcome, LogLine) {
+    (fail(Failure::new(class, text.as_str())), line(LogLevel::Error, text))
+}
+
+fn fail(failure: Failure) -> Outcome {
+    Outcome { last: true, error: Some(failure), ..Outcome::default() }
+}
+
+fn retry(failure: Failure, delay: Option<Duration>) -> Outcome {
+    Outcome { last: false, delay, error: Some(failure), ..Outcome::default() }
+}
+
+fn line(level: LogLevel, text: String) -> LogLine {
+    LogLine { level, text, with_trace: false }
+}
+
+impl Failure {
+    fn new(class: impl Into<String>, message: impl Into<String>) -> Self {
+        Failure { class: class.into(), message: message.into() }
+    }
+}
+
+impl fmt::Display for Failure {
+    /// As log lines show it: without a text, by its class.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.message.is_empty() {
+            write!(f, "{}()", self.class)
+        } else {
+            f.write_str(&self.message)
+        }
+    }
+}
+
+impl LogLevel {
+    /// As thresholds of settings are written: 10 is debug, 40 is error.
+    pub fn number(self) -> u32 {
+        match self {
+            LogLevel::Debug => 10,
+            LogLevel::Info => 20,
+            LogLevel::Warning => 30,
+            LogLevel::Error => 40,
+        }
+    }
 }

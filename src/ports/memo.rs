@@ -1,12 +1,16 @@
 //! Data that scripts share and change in place.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use serde_json::{Map, Value};
 
 /// A JSON object behind a lock: views in scripts read and write it by path. Clones share it.
 #[derive(Clone, Debug, Default)]
 pub struct Document(Arc<Mutex<Map<String, Value>>>);
+
+/// A note of a [`Document`] that does not keep it. While the note exists, no other document gets its address.
+#[derive(Clone, Debug)]
+pub struct WeakDocument(Weak<Mutex<Map<String, Value>>>);
 
 /// What the process remembers about an object for its scripts; also the operator's own.
 pub type Memo = Document;
@@ -37,5 +41,17 @@ impl Document {
     /// Identifies the document while it lives, for engines that keep more than data beside it.
     pub fn address(&self) -> usize {
         Arc::as_ptr(&self.0).addr()
+    }
+
+    /// A note of this document.
+    pub fn downgrade(&self) -> WeakDocument {
+        WeakDocument(Arc::downgrade(&self.0))
+    }
+}
+
+impl WeakDocument {
+    /// Whether somebody still has the document.
+    pub fn is_alive(&self) -> bool {
+        self.0.strong_count() > 0
     }
 }

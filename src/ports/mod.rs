@@ -9,16 +9,17 @@ mod logger;
 mod memo;
 mod scripts;
 
+pub use crate::logic::filters::Question;
 pub use clock::Clock;
 pub use cluster::{
     ApiError, Cluster, ErrorClass, GroupFilter, NewObject, PatchKind, PatchRequest, StreamEvent,
     StreamTarget,
 };
 pub use logger::{Logger, LoggerKind, TARGET_ACTIVITIES, TARGET_OBJECTS};
-pub use memo::{Document, Memo};
+pub use memo::{Document, Memo, WeakDocument};
 pub use scripts::{
-    ActivityCause, Attempt, Cause, ChangeCause, Invocation, ObjectCause, ObjectDetail, Question,
-    Scripts, SharedPatch,
+    ActivityCause, Attempt, Cause, ChangeCause, Invocation, ObjectCause, ObjectDetail, Scripts,
+    SharedPatch,
 };
 
 /// A future of a border; boxed so that borders stay object-safe and builds short.

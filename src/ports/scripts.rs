@@ -9,19 +9,18 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::{BoxFuture, Logger, Memo};
-use crate::{
-    logic::{
-        diff::Diff,
-        function::Function,
-        handler::Handler,
-        object::Object,
-        outcome::{Ended, Raised},
-        patch::Patch,
-        reason::{EventType, Reason},
-        resource::Resource,
-    },
-    settings::Settings,
+use crate::logic::{
+    diff::Diff,
+    filters::Question,
+    function::Function,
+    handler::Handler,
+    object::Object,
+    outcome::{Ended, Raised},
+    patch::Patch,
+    reason::{EventType, Reason},
+    resource::Resource,
 };
+use crate::settings::Settings;
 
 /// Calls script functions. Waiting inside a call suspends only that call.
 ///
@@ -44,15 +43,6 @@ pub trait Scripts: Send + Sync + 'static {
         function: Function,
         body: Value,
     ) -> BoxFuture<'static, Result<Value, Raised>>;
-}
-
-/// What a filter callback is asked.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Question {
-    /// The callback.
-    pub function: Function,
-    /// `None`: about the whole object (`when`). `Some`: about one value; its inner `None` is an absent one.
-    pub about: Option<Option<Value>>,
 }
 
 /// The patch of a cycle, shared with the scripts that run in it.

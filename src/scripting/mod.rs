@@ -5,19 +5,24 @@
 //! declaration means in `logic/declare.rs`.
 
 pub(crate) mod ctx;
+mod diagnostics;
+mod host;
+mod lua;
+mod print;
+mod rhai;
+mod settings_access;
 
 use std::{path::PathBuf, sync::Arc};
 
 use serde_json::Value;
 
-use crate::{
-    logic::{
-        function::{Function, ScriptId},
-        handler::Handler,
-        outcome::{Ended, Raised},
-    },
-    ports::{BoxFuture, Invocation, Question},
+pub use self::{diagnostics::LoadError, host::ScriptHost};
+use crate::logic::{
+    function::{Function, ScriptId},
+    handler::Handler,
+    outcome::{Ended, Raised},
 };
+use crate::ports::{BoxFuture, Invocation, Question};
 
 /// Where the VMs of scripts run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,21 +68,6 @@ pub(crate) trait Engine: Send + Sync {
         function: Function,
         body: Value,
     ) -> BoxFuture<'static, Result<Value, Raised>>;
-}
-
-/// A script that cannot be used, told as a compiler tells it.
-#[derive(Clone, Debug, PartialEq)]
-pub struct LoadError {
-    /// The file, as the user gave it.
-    pub file: String,
-    /// The line in it, from 1.
-    pub line: Option<u32>,
-    /// The text of that line.
-    pub source_line: Option<String>,
-    /// What is wrong.
-    pub message: String,
-    /// What to do next, if we know.
-    pub hint: Option<String>,
 }
 
 /// Loads one script: compiles it, runs its top level, collects its declarations.

@@ -6,5 +6,11 @@
     reason = "a test may stop at the first surprise"
 )]
 
+mod apiserver;
+mod cli;
 mod cluster;
+mod cycles;
+mod e2e;
+mod lua;
+mod tidy;
 mod vectors;

@@ -1,0 +1,244 @@
+//! From what a script wrote to a [`Handler`]: options, ids, and the errors of declarations.
+//!
+//! Both languages turn their values into [`Argument`]s; everything after that is the same for both.
+//! The contract is `tests/vectors/handler-ids.json`, and `selectors.json` for the positional arguments.
+
+mod options;
+#[cfg(test)]
+mod tests;
+mod values;
+
+use std::{fmt, sync::Arc};
+
+use serde_json::Value;
+
+pub use self::options::{OptionSpec, options_of};
+use self::values::Options;
+use super::{
+    function::Function,
+    handler::{Admission, Background, Callback, Category, Filters, Handler, Kind, Limits},
+    selector::Selector,
+};
+
+/// A value as a script passed it to a declaration.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Argument {
+    /// nil / `()`: the same as not given.
+    Absent,
+    /// Data without functions or markers inside: a scalar, a list, a map.
+    Value(Value),
+    /// A function, or a combination of functions (`kopf.all_` and the like).
+    Callback(Callback),
+    /// `kopf.PRESENT` and the like.
+    Marker(Marker),
+    /// A list with functions or markers inside.
+    List(Vec<Argument>),
+    /// A map with functions or markers inside, in the order of the script if the language has one, else sorted.
+    Map(Vec<(String, Argument)>),
+}
+
+/// The constants of declarations.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Marker {
+    /// `kopf.PRESENT`
+    Present,
+    /// `kopf.ABSENT`
+    Absent,
+    /// `kopf.EVERYTHING`
+    Everything,
+}
+
+/// One declaration: `kopf.on_create(SELECTOR..., [OPTIONS], FUNCTION)`.
+#[derive(Clone, Debug)]
+pub struct Declaration {
+    /// Which function of `kopf` was called.
+    pub kind: Kind,
+    /// The positional arguments before the options.
+    pub selectors: Vec<Argument>,
+    /// The options, by name.
+    pub options: Vec<(String, Argument)>,
+    /// The handler function.
+    pub function: Function,
+    /// `file:line` of the declaration.
+    pub location: String,
+}
+
+/// Why a declaration is refused. The engines add where it stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeclareError {
+    /// What is wrong.
+    pub message: String,
+    /// What to do about it, if we know.
+    pub hint: Option<String>,
+}
+
+impl DeclareError {
+    pub(crate) fn new(message: impl Into<String>, hint: impl Into<String>) -> Self {
+        DeclareError { message: message.into(), hint: Some(hint.into()) }
+    }
+}
+
+impl<T: Into<String>> From<T> for DeclareError {
+    fn from(message: T) -> Self {
+        DeclareError { message: message.into(), hint: None }
+    }
+}
+
+impl fmt::Display for DeclareError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for DeclareError {}
+
+/// Makes a handler of a declaration at the top level of a script.
+pub fn declare(declaration: Declaration) -> Result<Handler, DeclareError> {
+    let Declaration { kind, selectors, options, function, location } = declaration;
+    if kind == Kind::Sub {
+        return Err(DeclareError::new(
+            "sub-handlers can only be declared while a handler runs",
+            "call kopf.subhandler or kopf.register inside a change handler",
+        ));
+    }
+    let options = Options::of(kind, &options)?;
+    if kind == Kind::Field && !options.has("field") {
+        return Err(DeclareError::new("on_field needs a field", "add `field = \"spec.…\"`"));
+    }
+    let selector = match kind.category() {
+        Category::Activity if selectors.is_empty() => None,
+        Category::Activity => {
+            return Err(format!(
+                "{} takes no resource: it is not about objects",
+                kind.declared_by()
+            )
+            .into());
+        }
+        Category::Indexing
+        | Category::Watching
+        | Category::Spawning
+        | Category::Changing
+        | Category::Admission => Some(selector(&selectors, &options)?),
+    };
+    let base = base_id(kind, &function, &options)?;
+    let mut handler = assemble(kind, function, location, &options, selector)?;
+    handler.id = match &handler.filters.field {
+        Some(field) if kind != Kind::Index => with_suffix(&base, &field.join(".")).into(),
+        Some(_) | None => base.into(),
+    };
+    Ok(handler)
+}
+
+/// Makes a sub-handler of a declaration inside a running change handler, or inside another sub-handler.
+pub fn declare_sub(declaration: Declaration, parent: &Handler) -> Result<Handler, DeclareError> {
+    let Declaration { kind, selectors, options, function, location } = declaration;
+    if parent.kind.category() != Category::Changing || kind != Kind::Sub {
+        return Err("sub-handlers are only supported for resource-changing handlers".into());
+    }
+    if !selectors.is_empty() {
+        return Err("a sub-handler takes no resource: it is about the object of its parent".into());
+    }
+    let options = Options::of(kind, &options)?;
+    let base = base_id(kind, &function, &options)?;
+    let mut handler = assemble(kind, function, location, &options, None)?;
+    let compares = handler.filters.old.is_some() || handler.filters.new.is_some();
+    if compares && !matches!(parent.kind, Kind::Update | Kind::Field | Kind::Sub) {
+        return Err("filters old=/new= can only be used in update handlers".into());
+    }
+    handler.parent_needs_change = parent.needs_change();
+    handler.id =
+        if parent.id.is_empty() { base.into() } else { format!("{}/{base}", parent.id).into() };
+    Ok(handler)
+}
+
+/// `id`, else the name of the function, else the word of the declaration.
+fn base_id(kind: Kind, function: &Function, options: &Options<'_>) -> Result<String, DeclareError> {
+    let name = if function.name.is_empty() { kind.name() } else { &function.name };
+    Ok(options.text("id")?.unwrap_or_else(|| name.to_owned()))
+}
+
+/// The field becomes a part of the id, so that one function can watch several fields with separate progress.
+fn with_suffix(base: &str, suffix: &str) -> String {
+    if suffix.is_empty() { base.to_owned() } else { format!("{base}/{suffix}") }
+}
+
+fn selector(positional: &[Argument], options: &Options<'_>) -> Result<Selector, DeclareError> {
+    let keywords = Selector {
+        group: options.text("group")?,
+        version: options.text("version")?,
+        kind: options.text("kind")?,
+        plural: options.text("plural")?,
+        singular: options.text("singular")?,
+        shortcut: options.text("shortcut")?,
+        category: options.text("category")?,
+        any_name: None,
+        function: None,
+    };
+    Selector::parse(positional, keywords)
+}
+
+fn assemble(
+    kind: Kind,
+    function: Function,
+    location: String,
+    options: &Options<'_>,
+    selector: Option<Selector>,
+) -> Result<Handler, DeclareError> {
+    Ok(Handler {
+        id: Arc::default(),
+        function,
+        kind,
+        selector,
+        filters: filters(options)?,
+        limits: Limits {
+            errors: options.errors()?,
+            timeout: options.duration("timeout")?,
+            retries: options.count("retries")?,
+            backoff: options.duration("backoff")?,
+        },
+        param: options.data("param")?,
+        deleted: options.flag("deleted")?,
+        optional: options.flag("optional")?,
+        parent_needs_change: false,
+        background: Background {
+            initial_delay: options.initial_delay()?,
+            interval: options.duration("interval")?,
+            sharp: options.flag("sharp")?,
+            idle: options.duration("idle")?,
+            cancellation_backoff: options.duration("cancellation_backoff")?,
+            cancellation_timeout: options.duration("cancellation_timeout")?,
+            cancellation_polling: options.duration("cancellation_polling")?,
+        },
+        admission: Admission {
+            operations: options.operations()?,
+            subresource: options.text("subresource")?,
+            persistent: options.flag("persistent")?,
+            side_effects: options.flag("side_effects")?,
+            ignore_failures: options.flag("ignore_failures")?,
+        },
+        location: location.into(),
+    })
+}
+
+fn filters(options: &Options<'_>) -> Result<Filters, DeclareError> {
+    let filters = Filters {
+        labels: options.criteria("labels")?,
+        annotations: options.criteria("annotations")?,
+        field: options.field("field")?,
+        value: options.criterion("value")?,
+        old: options.criterion("old")?,
+        new: options.criterion("new")?,
+        when: options.callback("when")?,
+    };
+    let compares = filters.old.is_some() || filters.new.is_some();
+    if filters.field.is_none() && (filters.value.is_some() || compares) {
+        return Err(DeclareError::new(
+            "value/old/new filters are specified without a mandatory field",
+            "say which field they are about: `field = \"spec.…\"`",
+        ));
+    }
+    if filters.value.is_some() && compares {
+        return Err("either value= or old=/new= can be defined, not both".into());
+    }
+    Ok(filters)
+}

@@ -1,0 +1,124 @@
+//! All scripts of one generation, behind the one interface that the inner side calls.
+
+use std::{
+    collections::BTreeMap,
+    path::Path,
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    },
+};
+
+use serde_json::Value;
+
+use super::{Engine, Load, LoadError, Loaded, Placement, Source, lua, rhai};
+use crate::{
+    logic::{
+        filters::Question,
+        function::{Function, ScriptId},
+        handler::Handler,
+        outcome::{Ended, Raised, RaisedKind},
+    },
+    ports::{BoxFuture, Invocation, Scripts},
+};
+
+/// The languages, by the extension of their files.
+const LANGUAGES: &[(&str, Load)] = &[("lua", lua::load), ("rhai", rhai::load)];
+
+/// A generation of scripts: loaded together, replaced together, never changed.
+pub struct ScriptHost {
+    engines: BTreeMap<ScriptId, Arc<dyn Engine>>,
+}
+
+impl ScriptHost {
+    /// Loads scripts in this order, and gives what they declare in the same order; or all errors, if any.
+    ///
+    /// With [`Placement::CurrentRuntime`], call it inside a `tokio::task::LocalSet`.
+    pub async fn load(
+        sources: Vec<Source>,
+        placement: Placement,
+    ) -> Result<(ScriptHost, Vec<Handler>), Vec<LoadError>> {
+        let (mut engines, mut handlers, mut errors) = (BTreeMap::new(), Vec::new(), Vec::new());
+        for source in &sources {
+            let script = next_id();
+            match load_one(script, source, placement).await {
+                Ok(loaded) => {
+                    engines.insert(script, loaded.engine);
+                    handlers.extend(loaded.handlers);
+                }
+                Err(error) => errors.push(error),
+            }
+        }
+        if errors.is_empty() { Ok((ScriptHost { engines }, handlers)) } else { Err(errors) }
+    }
+
+    fn engine(&self, function: &Function) -> Option<Arc<dyn Engine>> {
+        self.engines.get(&function.script).map(Arc::clone)
+    }
+}
+
+impl Scripts for ScriptHost {
+    fn call(&self, invocation: Arc<Invocation>) -> BoxFuture<'static, Ended> {
+        match self.engine(&invocation.handler.function) {
+            Some(engine) => engine.call(invocation),
+            None => Box::pin(async { Ended::Raised(unknown_script()) }),
+        }
+    }
+
+    fn ask(
+        &self,
+        question: Question,
+        invocation: Arc<Invocation>,
+    ) -> BoxFuture<'static, Result<bool, Raised>> {
+        match self.engine(&question.function) {
+            Some(engine) => engine.ask(question, invocation),
+            None => Box::pin(async { Err(unknown_script()) }),
+        }
+    }
+
+    fn transform(
+        &self,
+        function: Function,
+        body: Value,
+    ) -> BoxFuture<'static, Result<Value, Raised>> {
+        match self.engine(&function) {
+            Some(engine) => engine.transform(function, body),
+            None => Box::pin(async { Err(unknown_script()) }),
+        }
+    }
+}
+
+async fn load_one(
+    script: ScriptId,
+    source: &Source,
+    placement: Placement,
+) -> Result<Loaded, LoadError> {
+    let extension = Path::new(&source.name).extension().unwrap_or_default();
+    let language = LANGUAGES.iter().find(|(it, _)| extension == *it);
+    let Some((_, load)) = language else {
+        return Err(LoadError {
+            file: source.name.clone(),
+            line: None,
+            source_line: None,
+            message: "not a script".into(),
+            hint: Some("scripts are .lua and .rhai files".into()),
+        });
+    };
+    load(script, source, placement).await
+}
+
+/// Ids are unique in the process, so that functions of replaced generations are never taken for new ones. This is the one
+/// counter that no caller could pass in: generations do not know each other.
+fn next_id() -> ScriptId {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    ScriptId(NEXT.fetch_add(1, Ordering::Relaxed))
+}
+
+/// A function of another generation: its handlers should not be called here.
+fn unknown_script() -> Raised {
+    Raised {
+        kind: RaisedKind::Arbitrary("HostError".into()),
+        message: "the script of this function is not loaded".into(),
+        trace: None,
+    }
+}

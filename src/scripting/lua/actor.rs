@@ -1,0 +1,117 @@
+//! The life of one script: a VM, and the calls that run in it side by side.
+//!
+//! The VM belongs to one thread, so it is an actor: requests go in through a bounded queue, answers come back through
+//! channels of their own. Calls are coroutines; while one waits, the others go on. The same async function runs on a thread
+//! of its own in production, and on the caller's runtime where the clock may be paused.
+
+use std::{future::Future, panic::AssertUnwindSafe, rc::Rc, sync::Arc};
+
+use futures::{FutureExt as _, StreamExt as _, stream::FuturesUnordered};
+use serde_json::Value;
+use tokio::sync::{mpsc, oneshot};
+
+use super::{raised, vm::Vm};
+use crate::{
+    logic::{
+        filters::Question,
+        function::{Function, ScriptId},
+        handler::Handler,
+        outcome::{Ended, Raised},
+    },
+    ports::Invocation,
+    scripting::{LoadError, Source},
+};
+
+/// Requests on the way to the VM. At the bound, callers wait: a VM that is this far behind gets no faster by more.
+pub(super) const QUEUE_MAX: usize = 1024;
+/// Calls in the VM at once, most of them waiting. At the bound, requests wait in the queue.
+const CALLS_MAX: usize = 100_000;
+
+/// What is asked of a script.
+pub(super) enum Request {
+    /// Call a handler.
+    Call(Arc<Invocation>, oneshot::Sender<Ended>),
+    /// Ask a filter.
+    Ask(Question, Arc<Invocation>, oneshot::Sender<Result<bool, Raised>>),
+    /// Transform a body.
+    Transform(Function, Value, oneshot::Sender<Result<Value, Raised>>),
+}
+
+/// The result of loading.
+pub(super) type Loading = oneshot::Sender<Result<Vec<Handler>, LoadError>>;
+
+/// Loads a script and serves its calls until nobody can send any.
+pub(super) async fn live(
+    script: ScriptId,
+    source: Source,
+    loading: Loading,
+    requests: mpsc::Receiver<Request>,
+) {
+    let loaded = AssertUnwindSafe(Vm::load(script, &source)).catch_unwind().await;
+    let loaded = loaded.unwrap_or_else(|_| {
+        Err(LoadError {
+            file: source.name.clone(),
+            line: None,
+            source_line: None,
+            message: "the host failed while it loaded the script".into(),
+            hint: None,
+        })
+    });
+    match loaded {
+        Ok((vm, handlers)) => {
+            if loading.send(Ok(handlers)).is_ok() {
+                serve(Rc::new(vm), requests).await;
+            }
+        }
+        // Nobody waits for the script any more.
+        Err(error) => drop(loading.send(Err(error))),
+    }
+}
+
+async fn serve(vm: Rc<Vm>, mut requests: mpsc::Receiver<Request>) {
+    let mut calls = FuturesUnordered::new();
+    loop {
+        tokio::select! {
+            // Calls that can go on do so before new ones start.
+            biased;
+            Some(()) = calls.next(), if !calls.is_empty() => {}
+            request = requests.recv(), if calls.len() < CALLS_MAX => match request {
+                Some(request) => calls.push(answer(Rc::clone(&vm), request)),
+                // Whoever waits for an answer holds the other end, so no call is left that anybody waits for.
+                None => return,
+            },
+        }
+    }
+}
+
+async fn answer(vm: Rc<Vm>, request: Request) {
+    match request {
+        Request::Call(invocation, to) => {
+            let broken = |raised| Ended::Raised(raised);
+            reply(to, vm.call(invocation), broken).await;
+        }
+        Request::Ask(question, invocation, to) => {
+            reply(to, vm.ask(question, invocation), Err).await;
+        }
+        Request::Transform(function, body, to) => {
+            reply(to, vm.transform(function, body), Err).await;
+        }
+    }
+}
+
+/// Runs a call until it ends or nobody waits for it any more. A panic of the host ends this call only.
+async fn reply<T>(
+    mut to: oneshot::Sender<T>,
+    call: impl Future<Output = T>,
+    broken: impl FnOnce(Raised) -> T,
+) {
+    let result = tokio::select! {
+        // First: a cancelled call must not take another step.
+        biased;
+        () = to.closed() => return,
+        result = AssertUnwindSafe(call).catch_unwind() => result,
+    };
+    let result = result.unwrap_or_else(|_| broken(raised::of_host("the host failed in this call")));
+    // The caller may have gone in the meantime.
+    drop(to.send(result));
+}

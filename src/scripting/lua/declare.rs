@@ -1,0 +1,262 @@
+//! `kopf.on_create(SELECTOR..., [OPTIONS], FUNCTION)` and its siblings: from Lua values to declarations.
+
+use std::rc::Rc;
+
+use mlua::{
+    AnyUserData, Function as LuaFunction, Lua, MultiValue, Table, UserData, UserDataMethods,
+    Value as LuaValue,
+};
+
+use super::world::World;
+use crate::logic::{
+    declare::{self, Argument, Declaration, DeclareError, Marker},
+    handler::{Callback, Kind},
+};
+
+/// What this version runs.
+const BUILT: [Kind; 8] = [
+    Kind::Create,
+    Kind::Update,
+    Kind::Delete,
+    Kind::Resume,
+    Kind::Field,
+    Kind::Event,
+    Kind::Startup,
+    Kind::Cleanup,
+];
+
+/// What is declared in the same way, and does not run yet.
+const NOT_BUILT: [&str; 10] = [
+    "daemon",
+    "timer",
+    "index",
+    "on_login",
+    "on_probe",
+    "on_validate",
+    "on_mutate",
+    "subhandler",
+    "register",
+    "execute",
+];
+
+/// `kopf.PRESENT` and the like.
+struct MarkerValue(Marker);
+
+impl UserData for MarkerValue {
+    fn add_methods<M: UserDataMethods<Self>>(methods: &mut M) {
+        methods.add_meta_method("__tostring", |_, marker, ()| {
+            Ok(match marker.0 {
+                Marker::Present => "kopf.PRESENT",
+                Marker::Absent => "kopf.ABSENT",
+                Marker::Everything => "kopf.EVERYTHING",
+            })
+        });
+    }
+}
+
+/// `kopf.all_ { … }` and the like.
+struct CallbackValue(Callback);
+
+impl UserData for CallbackValue {}
+
+/// Adds everything about declarations to the `kopf` table.
+pub(super) fn install(lua: &Lua, kopf: &Table) -> mlua::Result<()> {
+    let on = lua.create_table()?;
+    for kind in BUILT {
+        let declare =
+            lua.create_function(move |lua, arguments| declare_one(lua, kind, arguments))?;
+        add(kopf, &on, kind.declared_by(), declare)?;
+    }
+    for name in NOT_BUILT {
+        let refuse = lua.create_function(move |_, _: MultiValue| -> mlua::Result<()> {
+            let message = format!("kopf.{name} is not supported yet by this version");
+            Err(mlua::Error::runtime(message))
+        })?;
+        add(kopf, &on, name, refuse)?;
+    }
+    on.set_readonly(true);
+    kopf.set("on", on)?;
+    let markers = [
+        ("PRESENT", Marker::Present),
+        ("ABSENT", Marker::Absent),
+        ("EVERYTHING", Marker::Everything),
+    ];
+    for (name, marker) in markers {
+        kopf.set(name, lua.create_userdata(MarkerValue(marker))?)?;
+    }
+    let lists =
+        [("all_", Callback::All as fn(_) -> _), ("any_", Callback::Any), ("none_", Callback::None)];
+    for (name, combine) in lists {
+        let combine = move |lua: &Lua, arguments: MultiValue| {
+            callbacks(lua, name, arguments).map(|it| CallbackValue(combine(it)))
+        };
+        kopf.set(name, lua.create_function(combine)?)?;
+    }
+    let not = lua.create_function(|lua, function: LuaValue| {
+        Ok(CallbackValue(Callback::Not(Box::new(callback(lua, "not_", &function)?))))
+    })?;
+    kopf.set("not_", not)
+}
+
+fn add(kopf: &Table, on: &Table, name: &str, function: LuaFunction) -> mlua::Result<()> {
+    if let Some(short) = name.strip_prefix("on_") {
+        on.set(short, &function)?;
+    }
+    kopf.set(name, function)
+}
+
+fn declare_one(lua: &Lua, kind: Kind, arguments: MultiValue) -> mlua::Result<()> {
+    let world = World::of(lua)?;
+    let name = kind.declared_by();
+    if world.declared.borrow().is_none() {
+        return Err(mlua::Error::external(DeclareError {
+            message: format!("kopf.{name} was called after the script was loaded"),
+            hint: Some("declare handlers at the top level of the file".into()),
+        }));
+    }
+    let declaration = read_declaration(lua, &world, kind, arguments)?;
+    let handler = declare::declare(declaration).map_err(mlua::Error::external)?;
+    if let Some(declared) = &mut *world.declared.borrow_mut() {
+        declared.push(handler);
+    }
+    Ok(())
+}
+
+fn read_declaration(
+    lua: &Lua,
+    world: &Rc<World>,
+    kind: Kind,
+    mut arguments: MultiValue,
+) -> mlua::Result<Declaration> {
+    let name = kind.declared_by();
+    let Some(LuaValue::Function(function)) = arguments.pop_back() else {
+        return Err(mlua::Error::external(DeclareError {
+            message: format!("kopf.{name}: the last argument must be the handler function"),
+            hint: Some(format!("kopf.{name}(SELECTOR, {{options}}, function(ctx) … end)")),
+        }));
+    };
+    let mut options = Vec::new();
+    if let Some(LuaValue::Table(table)) = arguments.back() {
+        table.for_each(|key: LuaValue, value: LuaValue| {
+            let LuaValue::String(key) = key else {
+                return Err(mlua::Error::runtime(format!(
+                    "kopf.{name}: options are named, not listed"
+                )));
+            };
+            let key = key.to_str()?.to_owned();
+            let value = argument(lua, world, &key, &value)?;
+            options.push((key, value));
+            Ok(())
+        })?;
+        arguments.pop_back();
+    }
+    // Tables have no order of their own.
+    options.sort_by(|(a, _), (b, _)| a.cmp(b));
+    let selectors = arguments.iter().map(|it| argument(lua, world, "the selector", it));
+    let selectors = selectors.collect::<mlua::Result<_>>()?;
+    let function = world.functions.keep(world.script, &function, &name_of(lua, &function));
+    Ok(Declaration { kind, selectors, options, function, location: caller(lua) })
+}
+
+/// A value of a declaration; `name` is for messages.
+fn argument(lua: &Lua, world: &World, name: &str, value: &LuaValue) -> mlua::Result<Argument> {
+    match value {
+        LuaValue::Nil => Ok(Argument::Absent),
+        LuaValue::Function(_) => callback(lua, name, value).map(Argument::Callback),
+        LuaValue::UserData(object) => of_object(name, object),
+        LuaValue::Table(table) => match world.read(value, None) {
+            Ok(data) => Ok(Argument::Value(data)),
+            Err(_) => entries(lua, world, name, table),
+        },
+        LuaValue::Boolean(_)
+        | LuaValue::LightUserData(_)
+        | LuaValue::Integer(_)
+        | LuaValue::Number(_)
+        | LuaValue::Vector(_)
+        | LuaValue::String(_)
+        | LuaValue::Thread(_)
+        | LuaValue::Buffer(_)
+        | LuaValue::Error(_)
+        | LuaValue::Other(_) => world.read_as(name, value).map(Argument::Value),
+    }
+}
+
+fn of_object(name: &str, object: &AnyUserData) -> mlua::Result<Argument> {
+    if let Ok(marker) = object.borrow::<MarkerValue>() {
+        return Ok(Argument::Marker(marker.0));
+    }
+    match object.borrow::<CallbackValue>() {
+        Ok(combined) => Ok(Argument::Callback(combined.0.clone())),
+        Err(_) => Err(mlua::Error::runtime(format!("{name}: an object of the host is no option"))),
+    }
+}
+
+/// A table with functions or markers inside.
+fn entries(lua: &Lua, world: &World, name: &str, table: &Table) -> mlua::Result<Argument> {
+    if table.raw_len() > 0 {
+        let items = table.sequence_values::<LuaValue>();
+        let items = items.map(|it| argument(lua, world, name, &it?));
+        return items.collect::<mlua::Result<_>>().map(Argument::List);
+    }
+    let mut map = Vec::new();
+    table.for_each(|key: String, value: LuaValue| {
+        let value = argument(lua, world, &format!("{name}.{key}"), &value)?;
+        map.push((key, value));
+        Ok(())
+    })?;
+    map.sort_by(|(a, _), (b, _)| a.cmp(b));
+    Ok(Argument::Map(map))
+}
+
+fn callbacks(lua: &Lua, name: &str, arguments: MultiValue) -> mlua::Result<Vec<Callback>> {
+    // Both `kopf.all_(f, g)` and, as in Kopf, a list of functions.
+    let listed = match arguments.front() {
+        Some(LuaValue::Table(list)) if arguments.len() == 1 => {
+            list.sequence_values().collect::<mlua::Result<Vec<LuaValue>>>()?
+        }
+        Some(_) | None => arguments.into_iter().collect(),
+    };
+    listed.iter().map(|it| callback(lua, name, it)).collect()
+}
+
+fn callback(lua: &Lua, name: &str, value: &LuaValue) -> mlua::Result<Callback> {
+    if let LuaValue::Function(function) = value {
+        let world = World::of(lua)?;
+        let name = name_of(lua, function);
+        return Ok(Callback::Function(world.functions.keep(world.script, function, &name)));
+    }
+    if let LuaValue::UserData(object) = value
+        && let Ok(combined) = object.borrow::<CallbackValue>()
+    {
+        return Ok(combined.0.clone());
+    }
+    Err(mlua::Error::runtime(format!("{name}: expected functions")))
+}
+
+/// The name a function was defined with, else the global it is in, else nothing.
+fn name_of(lua: &Lua, function: &LuaFunction) -> String {
+    let own = function.info().name.filter(|it| !it.is_empty());
+    own.or_else(|| {
+        // Only the script's own globals: those of the host are one level further.
+        let mut names = Vec::new();
+        let walked = lua.globals().for_each(|name: LuaValue, value: LuaValue| {
+            if let (LuaValue::String(name), LuaValue::Function(value)) = (name, value)
+                && value == *function
+            {
+                names.push(name.to_string_lossy());
+            }
+            Ok(())
+        });
+        walked.ok().and_then(|()| names.into_iter().min())
+    })
+    .unwrap_or_default()
+}
+
+/// `file:line` of the script's line that called the host.
+fn caller(lua: &Lua) -> String {
+    let place = lua.inspect_stack(1, |frame| {
+        let file = frame.source().short_src.map(std::borrow::Cow::into_owned).unwrap_or_default();
+        format!("{file}:{}", frame.current_line().unwrap_or_default())
+    });
+    place.unwrap_or_default()
+}

@@ -1,0 +1,191 @@
+//! The `kopf` table, and what else the host gives to scripts.
+
+use std::{rc::Rc, time::Duration};
+
+use mlua::{AnyUserData, Function as LuaFunction, LightUserData, Lua, Table, Value as LuaValue};
+
+use super::{
+    declare,
+    modules::Modules,
+    push::{Shapes, Style},
+    raised::{DELAY_DEFAULT, HandlerError},
+    views,
+    watchdog::Watchdog,
+    world::World,
+};
+use crate::{logic::outcome::RaisedKind, scripting::print};
+
+/// Longer sleeps end here; more than a century is a mistake, and not worth an overflow.
+const SLEEP_MAX: Duration = Duration::from_hours(100 * 366 * 24);
+/// Built-ins that have no place in a sandbox.
+const REMOVED: [&str; 6] =
+    ["loadstring", "getfenv", "setfenv", "newproxy", "gcinfo", "collectgarbage"];
+
+/// The marks of tables made from JSON, for a new VM.
+pub(super) fn shapes(lua: &Lua) -> mlua::Result<Shapes> {
+    let shape = |name: &str| -> mlua::Result<Table> {
+        let meta = lua.create_table()?;
+        meta.set("__metatable", name)?;
+        meta.set("__tostring", lua.create_function(|lua, it: LuaValue| compact(lua, &it))?)?;
+        Ok(meta)
+    };
+    let shapes = Shapes { array: shape("array")?, object: shape("object")? };
+    shapes.array.set_readonly(true);
+    shapes.object.set_readonly(true);
+    let null = lua.create_table()?;
+    null.set("__metatable", "null")?;
+    null.set("__tostring", lua.create_function(|_, _: LuaValue| Ok("null"))?)?;
+    null.set_readonly(true);
+    lua.set_type_metatable::<LightUserData>(Some(null));
+    Ok(shapes)
+}
+
+fn compact(lua: &Lua, value: &LuaValue) -> mlua::Result<String> {
+    World::of(lua)?.read_as("tostring", value).map(|it| it.to_string())
+}
+
+/// Gives the VM its globals, closes the sandbox, and returns the function that runs calls.
+pub(super) fn install(
+    lua: &Lua,
+    watchdog: &Rc<Watchdog>,
+    modules: Modules,
+) -> mlua::Result<LuaFunction> {
+    let globals = lua.globals();
+    for name in REMOVED {
+        globals.raw_set(name, LuaValue::Nil)?;
+    }
+    let kopf = lua.create_table()?;
+    globals.set("kopf", &kopf)?;
+    declare::install(lua, &kopf)?;
+    add_errors(lua, &kopf)?;
+    add_values(lua, &kopf)?;
+    let host = host_functions(lua, watchdog, modules)?;
+    let prelude = lua.load(include_str!("prelude.lua")).set_name("=kopf");
+    let run = prelude.call(host)?;
+    // Set once per VM: whether it was set before does not matter.
+    drop(World::of(lua)?.format.set(globals.get::<Table>("string")?.get("format")?));
+    name_nearest(lua, &kopf)?;
+    kopf.set_readonly(true);
+    lua.sandbox(true)?;
+    Ok(run)
+}
+
+fn add_errors(lua: &Lua, kopf: &Table) -> mlua::Result<()> {
+    let temporary = lua.create_function(|lua, (message, delay): (LuaValue, LuaValue)| {
+        let delay = if delay.is_nil() {
+            Some(DELAY_DEFAULT)
+        } else {
+            seconds(&World::of(lua)?.read_as("the delay", &delay)?)?
+        };
+        Ok(HandlerError { kind: RaisedKind::Temporary(delay), message: text(&message)? })
+    })?;
+    kopf.set("TemporaryError", temporary)?;
+    let permanent = |_: &Lua, message: LuaValue| {
+        Ok(HandlerError { kind: RaisedKind::Permanent, message: text(&message)? })
+    };
+    kopf.set("PermanentError", lua.create_function(permanent)?)?;
+    // Outside of admission, a refusal is final.
+    let admission = |_: &Lua, (message, _code): (LuaValue, LuaValue)| {
+        Ok(HandlerError { kind: RaisedKind::Permanent, message: text(&message)? })
+    };
+    kopf.set("AdmissionError", lua.create_function(admission)?)?;
+    let modes = lua.create_table()?;
+    for (name, mode) in
+        [("TEMPORARY", "temporary"), ("PERMANENT", "permanent"), ("IGNORED", "ignored")]
+    {
+        modes.set(name, mode)?;
+    }
+    modes.set_readonly(true);
+    kopf.set("ErrorsMode", modes)
+}
+
+fn add_values(lua: &Lua, kopf: &Table) -> mlua::Result<()> {
+    kopf.set("null", LuaValue::NULL)?;
+    let array = |lua: &Lua, items: Option<Table>| {
+        let items = items.map_or_else(|| lua.create_table(), Ok)?;
+        items.set_metatable(Some(World::of(lua)?.shapes.array.clone()))?;
+        Ok(items)
+    };
+    kopf.set("array", lua.create_function(array)?)?;
+    let copy = |lua: &Lua, value: LuaValue| {
+        let world = World::of(lua)?;
+        world.push(lua, &world.read_as("kopf.copy", &value)?, Style::Mutable)
+    };
+    kopf.set("copy", lua.create_function(copy)?)?;
+    let sleep = |lua: Lua, duration: LuaValue| async move {
+        let duration = World::of(&lua)?.read_as("kopf.sleep", &duration)?;
+        let duration = seconds(&duration)?.unwrap_or_default();
+        tokio::time::sleep(duration.min(SLEEP_MAX)).await;
+        Ok(())
+    };
+    kopf.set("sleep", lua.create_async_function(sleep)?)
+}
+
+/// What the prelude needs and scripts do not see.
+fn host_functions(lua: &Lua, watchdog: &Rc<Watchdog>, modules: Modules) -> mlua::Result<Table> {
+    let host = lua.create_table()?;
+    let print = |_: &Lua, text: mlua::LuaString| {
+        print::print_line(&text.to_string_lossy());
+        Ok(())
+    };
+    host.set("print", lua.create_function(print)?)?;
+    let watchdog = Rc::downgrade(watchdog);
+    let enter = move |lua: &Lua, ()| {
+        if let Some(watchdog) = watchdog.upgrade() {
+            watchdog.enter(lua);
+        }
+        Ok(())
+    };
+    host.set("enter", lua.create_function(enter)?)?;
+    let module =
+        move |lua: &Lua, (name, loaded): (String, Table)| modules.find(lua, &name, &loaded);
+    host.set("module", lua.create_function(module)?)?;
+    let plain = |lua: &Lua, object: AnyUserData| {
+        let content = views::json_of(&object).unwrap_or_default();
+        World::of(lua)?.push(lua, &content, Style::Frozen)
+    };
+    host.set("plain", lua.create_function(plain)?)?;
+    let iterate = |lua: &Lua, object: AnyUserData| views::iterate(lua, &object);
+    host.set("iterate", lua.create_function(iterate)?)?;
+    host.set("pending", Lua::poll_pending())?;
+    Ok(host)
+}
+
+/// A misspelled name is an error that names the right one, instead of a nil that is called.
+fn name_nearest(lua: &Lua, kopf: &Table) -> mlua::Result<()> {
+    /// Less alike than this is no typing error.
+    const ALIKE: f64 = 0.7;
+    let mut names = Vec::new();
+    kopf.for_each(|name: String, _: LuaValue| {
+        names.push(name);
+        Ok(())
+    })?;
+    names.sort();
+    let meta = lua.create_table()?;
+    let missing = move |_: &Lua, (_, name): (Table, LuaValue)| -> mlua::Result<LuaValue> {
+        let name = text(&name)?;
+        let likeness = |known: &String| strsim::jaro_winkler(known, &name);
+        let nearest = names.iter().max_by(|a, b| likeness(a).total_cmp(&likeness(b)));
+        let hint = nearest.filter(|it| likeness(it) >= ALIKE);
+        let hint = hint.map_or_else(String::new, |it| format!("; did you mean kopf.{it}?"));
+        Err(mlua::Error::runtime(format!("there is no kopf.{name}{hint}")))
+    };
+    meta.set("__index", lua.create_function(missing)?)?;
+    meta.set("__metatable", "kopf")?;
+    kopf.set_metatable(Some(meta))
+}
+
+fn text(value: &LuaValue) -> mlua::Result<String> {
+    if value.is_nil() { Ok(String::new()) } else { value.to_string() }
+}
+
+/// A duration as scripts write it; null is none.
+fn seconds(value: &serde_json::Value) -> mlua::Result<Option<Duration>> {
+    let read = crate::scripting::settings_access::duration_of(value);
+    if value.is_null() {
+        return Ok(None);
+    }
+    read.map(Some).ok_or_else(|| {
+        mlua::Error::runtime(format!("expected seconds or a duration such as \"10m\", got {value}"))
+    })
+}

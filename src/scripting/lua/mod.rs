@@ -1,0 +1,135 @@
+//! The Lua engine: Luau in a sandboxed VM per script.
+//!
+//! [`load`] starts the script's actor (`actor.rs`) and waits until its top level has run. `vm.rs` makes calls, `views/` and
+//! `push.rs` make what a script sees of them, `read.rs` and `raised.rs` what comes out.
+
+mod actor;
+mod declare;
+mod host_table;
+mod modules;
+mod push;
+mod raised;
+mod read;
+mod side_table;
+mod tree;
+mod views;
+mod vm;
+mod watchdog;
+mod world;
+
+use std::{sync::Arc, thread};
+
+use serde_json::Value;
+use tokio::sync::{mpsc, oneshot};
+
+use self::actor::{Loading, QUEUE_MAX, Request};
+use super::{Engine, LoadError, Loaded, Placement, Source};
+use crate::{
+    logic::{
+        filters::Question,
+        function::{Function, ScriptId},
+        outcome::{Ended, Raised},
+    },
+    ports::{BoxFuture, Invocation},
+};
+
+/// Loads a Lua script. With [`Placement::CurrentRuntime`], call it inside a `tokio::task::LocalSet`.
+pub(crate) fn load(
+    script: ScriptId,
+    source: &Source,
+    placement: Placement,
+) -> BoxFuture<'static, Result<Loaded, LoadError>> {
+    let source = source.clone();
+    Box::pin(async move {
+        let failed = |message: String| LoadError {
+            file: source.name.clone(),
+            line: None,
+            source_line: None,
+            message,
+            hint: None,
+        };
+        let (loading, loaded) = oneshot::channel();
+        let (requests, queue) = mpsc::channel(QUEUE_MAX);
+        let home = Home::of(script, source.clone(), placement, (loading, queue));
+        let home = home.map_err(|it| failed(format!("the script gets no thread: {it}")))?;
+        let ended = || Err(failed("the script's thread has ended".into()));
+        let handlers = loaded.await.unwrap_or_else(|_| ended())?;
+        Ok(Loaded { engine: Arc::new(LuaEngine { requests, _home: home }), handlers })
+    })
+}
+
+/// Sends calls to the actor of one script. The actor ends when this and all its calls are gone.
+struct LuaEngine {
+    requests: mpsc::Sender<Request>,
+    _home: Home,
+}
+
+/// Where the actor runs; kept so that it has an owner, never joined: the actor ends by itself.
+enum Home {
+    Thread(#[expect(dead_code, reason = "owned only")] thread::JoinHandle<()>),
+    Task(#[expect(dead_code, reason = "owned only")] tokio::task::JoinHandle<()>),
+}
+
+impl Home {
+    fn of(
+        script: ScriptId,
+        source: Source,
+        placement: Placement,
+        (loading, queue): (Loading, mpsc::Receiver<Request>),
+    ) -> std::io::Result<Self> {
+        match placement {
+            Placement::CurrentRuntime => {
+                let life = actor::live(script, source, loading, queue);
+                Ok(Home::Task(tokio::task::spawn_local(life)))
+            }
+            Placement::Threads => {
+                let runtime =
+                    tokio::runtime::Builder::new_current_thread().enable_time().build()?;
+                let life = move || runtime.block_on(actor::live(script, source, loading, queue));
+                let name = format!("lua-{}", script.0);
+                thread::Builder::new().name(name).spawn(life).map(Home::Thread)
+            }
+        }
+    }
+}
+
+impl LuaEngine {
+    /// Sends a request and waits for its answer; dropping the future cancels the call.
+    fn request<T: Send + 'static>(
+        &self,
+        request: impl FnOnce(oneshot::Sender<T>) -> Request + Send + 'static,
+        gone: fn(Raised) -> T,
+    ) -> BoxFuture<'static, T> {
+        // Held until the answer: a generation that was replaced finishes its calls.
+        let requests = self.requests.clone();
+        Box::pin(async move {
+            let (to, answer) = oneshot::channel();
+            // A queue without a reader drops the request, which closes the answer.
+            drop(requests.send(request(to)).await);
+            let lost = || gone(raised::of_host("the VM of the script has ended"));
+            answer.await.unwrap_or_else(|_| lost())
+        })
+    }
+}
+
+impl Engine for LuaEngine {
+    fn call(&self, invocation: Arc<Invocation>) -> BoxFuture<'static, Ended> {
+        self.request(|to| Request::Call(invocation, to), Ended::Raised)
+    }
+
+    fn ask(
+        &self,
+        question: Question,
+        invocation: Arc<Invocation>,
+    ) -> BoxFuture<'static, Result<bool, Raised>> {
+        self.request(|to| Request::Ask(question, invocation, to), Err)
+    }
+
+    fn transform(
+        &self,
+        function: Function,
+        body: Value,
+    ) -> BoxFuture<'static, Result<Value, Raised>> {
+        self.request(|to| Request::Transform(function, body, to), Err)
+    }
+}

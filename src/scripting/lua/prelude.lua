@@ -1,0 +1,192 @@
+-- The part of the host that is easier in Lua. Runs once per VM, before the sandbox is closed; gets the host's functions and
+-- gives back the function that runs calls.
+local host = ...
+local kopf = kopf
+
+local error, ipairs, pairs, pcall, select, tostring, type, xpcall =
+    error, ipairs, pairs, pcall, select, tostring, type, xpcall
+local concat, insert, pack, remove, unpack = table.concat, table.insert, table.pack, table.remove, table.unpack
+local create, resume, status, yield =
+    coroutine.create, coroutine.resume, coroutine.status, coroutine.yield
+local format, gsub, split, tonumber = string.format, string.gsub, string.split, tonumber
+local traceback = debug.traceback
+
+local function is_view(t)
+    return type(t) == "userdata" and t ~= kopf.null
+end
+
+-- Views are objects of the host, which the built-in iterators refuse: these iterate a copy of the keys.
+function _G.pairs(t)
+    if is_view(t) then
+        return host.iterate(t)
+    end
+    return pairs(t)
+end
+
+local function next_item(t, i)
+    local value = t[i + 1]
+    if value ~= nil then
+        return i + 1, value
+    end
+end
+
+function _G.ipairs(t)
+    if is_view(t) then
+        return next_item, t, 0
+    end
+    return ipairs(t)
+end
+
+function table.insert(t, ...)
+    if not is_view(t) then
+        return insert(t, ...)
+    end
+    local place, value = ...
+    if select("#", ...) == 1 then
+        place, value = #t + 1, place
+    end
+    for i = #t, place, -1 do
+        t[i + 1] = t[i]
+    end
+    t[place] = value
+end
+
+function table.remove(t, place)
+    if not is_view(t) then
+        return remove(t, place)
+    end
+    place = place or #t
+    local value = t[place]
+    for i = place, #t do
+        t[i] = t[i + 1]
+    end
+    return value
+end
+
+function _G.print(...)
+    local texts = pack(...)
+    for i = 1, texts.n do
+        texts[i] = tostring(texts[i])
+    end
+    host.print(concat(texts, "\t"))
+end
+
+-- `%s` takes everything, as in newer versions of Lua: parts of objects are shown as JSON.
+local function shown(...)
+    local texts = pack(...)
+    for i = 1, texts.n do
+        local kind = type(texts[i])
+        if kind ~= "string" and kind ~= "number" then
+            texts[i] = tostring(texts[i])
+        end
+    end
+    return unpack(texts, 1, texts.n)
+end
+
+function string.format(template, ...)
+    for i = 1, select("#", ...) do
+        local kind = type((select(i, ...)))
+        if kind ~= "string" and kind ~= "number" then
+            return format(template, shown(...))
+        end
+    end
+    return format(template, ...)
+end
+
+-- A coroutine of the script that waits for the host must pass the wait on to the coroutine of the handler.
+local pending = host.pending
+local function pass_on(co, ok, first, ...)
+    if ok and first == pending and status(co) == "suspended" then
+        return pass_on(co, resume(co, yield(pending)))
+    end
+    return ok, first, ...
+end
+
+function coroutine.resume(co, ...)
+    return pass_on(co, resume(co, ...))
+end
+
+local function raise_or_return(ok, ...)
+    if ok then
+        return ...
+    end
+    error((...), 0)
+end
+
+function coroutine.wrap(f)
+    local co = create(f)
+    return function(...)
+        return raise_or_return(pass_on(co, resume(co, ...)))
+    end
+end
+
+-- Modules run once; in Lua, so that their top level may wait.
+local modules, loading = {}, {}
+function _G.require(name)
+    local key, chunk = host.module(name, modules)
+    local module = modules[key]
+    if module ~= nil then
+        return module
+    end
+    if loading[key] then
+        error("module '" .. name .. "' requires itself", 2)
+    end
+    loading[key] = true
+    local ok, result = pcall(chunk, name)
+    loading[key] = nil
+    if not ok then
+        error(result, 0)
+    end
+    if result == nil then
+        result = true
+    end
+    modules[key] = result
+    return result
+end
+
+-- `a.b[0].c`: places in lists count from 0, as everywhere in Kubernetes. A list of keys is taken as it is.
+function kopf.get(value, path, default)
+    local keys = path
+    if type(path) == "string" then
+        keys = split((gsub(path, "%[(%d+)%]", ".%1")), ".")
+    end
+    for _, key in ipairs(keys) do
+        if is_view(value) then
+            value = host.plain(value)
+        end
+        if type(value) ~= "table" then
+            return default
+        end
+        local place = tonumber(key)
+        if place and #value > 0 then
+            value = value[place + 1]
+        else
+            value = value[key]
+        end
+    end
+    if is_view(value) then
+        value = host.plain(value)
+    end
+    if value == nil or value == kopf.null then
+        return default
+    end
+    return value
+end
+
+function kopf.retry(message, delay)
+    error(kopf.TemporaryError(message, delay), 2)
+end
+
+function kopf.fail(message)
+    error(kopf.PermanentError(message), 2)
+end
+
+-- The error with the stack of the place where it was raised.
+local function caught(raised)
+    return { raised = raised, trace = traceback(nil, 2) }
+end
+
+return function(f, ...)
+    host.enter()
+    return xpcall(f, caught, ...)
+end

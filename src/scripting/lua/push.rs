@@ -1,0 +1,147 @@
+//! JSON into native Lua tables, frozen or not.
+//!
+//! Tables are native so that everything of the language works on them, and made with the raw API because that is five times
+//! faster than the safe one. Arrays are marked by their metatable: an empty one stays an array on the way back.
+#![expect(unsafe_code, reason = "the raw API of Lua")]
+
+use std::ffi::c_int;
+
+use mlua::{Lua, Table, Value as LuaValue, ffi, lua_State};
+use serde_json::Value;
+
+/// The largest integer that a Lua number holds with all its neighbours.
+const EXACT_MAX: u64 = 1 << 53;
+/// Stack slots of one level: the table, a key, a value, and one to spare.
+const SLOTS_PER_LEVEL: c_int = 4;
+
+/// The metatables that say what a table was in JSON.
+#[derive(Clone)]
+pub(super) struct Shapes {
+    /// Of arrays.
+    pub(super) array: Table,
+    /// Of objects that came from the host.
+    pub(super) object: Table,
+}
+
+/// How tables are made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Style {
+    /// Read-only; nulls in maps read as absent.
+    Frozen,
+    /// For the script to change, and to be read back without loss: nulls stay. Maps are plain tables.
+    Mutable,
+}
+
+/// The value in Lua. Null is nil at the top and `kopf.null` in lists.
+pub(super) fn push(
+    lua: &Lua,
+    shapes: &Shapes,
+    value: &Value,
+    style: Style,
+) -> mlua::Result<LuaValue> {
+    // SAFETY: the closure balances its stack, and holds nothing that needs dropping when Lua raises an error through it.
+    unsafe {
+        lua.exec_raw((&shapes.array, &shapes.object), |state| {
+            if value.is_null() {
+                ffi::lua_pushnil(state);
+            } else {
+                push_value(state, value, style);
+            }
+            ffi::lua_replace(state, ARRAY_META);
+            ffi::lua_settop(state, ARRAY_META);
+        })
+    }
+}
+
+/// Where the arguments of [`push`] are on the stack.
+const ARRAY_META: c_int = 1;
+const OBJECT_META: c_int = 2;
+
+/// Pushes one value.
+///
+/// # Safety
+/// To be called in protected mode, with the metatables at their places.
+unsafe fn push_value(state: *mut lua_State, value: &Value, style: Style) {
+    // SAFETY: each arm leaves one value; the slots are reserved by `push_table`.
+    unsafe {
+        match value {
+            Value::Null => ffi::lua_pushlightuserdata(state, std::ptr::null_mut()),
+            Value::Bool(it) => ffi::lua_pushboolean(state, c_int::from(*it)),
+            Value::Number(it) => push_number(state, it),
+            Value::String(it) => push_str(state, it),
+            Value::Array(items) => push_array(state, items, style),
+            Value::Object(fields) => push_object(state, fields, style),
+        }
+    }
+}
+
+unsafe fn push_array(state: *mut lua_State, items: &[Value], style: Style) {
+    // SAFETY: as `push_value`.
+    unsafe {
+        ffi::luaL_checkstack(state, SLOTS_PER_LEVEL, std::ptr::null());
+        ffi::lua_createtable(state, capacity(items.len()), 0);
+        for (place, item) in (1..).zip(items) {
+            push_value(state, item, style);
+            ffi::lua_rawseti_(state, -2, place);
+        }
+        finish(state, ARRAY_META, style);
+    }
+}
+
+unsafe fn push_object(
+    state: *mut lua_State,
+    fields: &serde_json::Map<String, Value>,
+    style: Style,
+) {
+    // SAFETY: as `push_value`.
+    unsafe {
+        ffi::luaL_checkstack(state, SLOTS_PER_LEVEL, std::ptr::null());
+        ffi::lua_createtable(state, 0, capacity(fields.len()));
+        for (key, field) in fields {
+            if field.is_null() && style == Style::Frozen {
+                continue;
+            }
+            push_str(state, key);
+            push_value(state, field, style);
+            ffi::lua_rawset(state, -3);
+        }
+        if style == Style::Frozen {
+            finish(state, OBJECT_META, style);
+        }
+    }
+}
+
+/// Marks the table on top.
+unsafe fn finish(state: *mut lua_State, meta: c_int, style: Style) {
+    // SAFETY: as `push_value`.
+    unsafe {
+        ffi::lua_pushvalue(state, meta);
+        ffi::lua_setmetatable(state, -2);
+        if style == Style::Frozen {
+            ffi::lua_setreadonly(state, -1, 1);
+        }
+    }
+}
+
+unsafe fn push_str(state: *mut lua_State, text: &str) {
+    // SAFETY: the pointer and the length are of one string; Lua copies it.
+    unsafe { ffi::lua_pushlstring_(state, text.as_ptr().cast(), text.len()) }
+}
+
+unsafe fn push_number(state: *mut lua_State, number: &serde_json::Number) {
+    // SAFETY: as `push_value`.
+    unsafe {
+        match number.as_i64() {
+            Some(integer) if integer.unsigned_abs() > EXACT_MAX => {
+                ffi::lua_pushinteger64(state, integer);
+            }
+            // Above the largest signed integer there is no exact type: the nearest number.
+            Some(_) | None => ffi::lua_pushnumber(state, number.as_f64().unwrap_or(f64::NAN)),
+        }
+    }
+}
+
+/// A hint only: a wrong one costs time.
+fn capacity(len: usize) -> c_int {
+    c_int::try_from(len).unwrap_or(0)
+}

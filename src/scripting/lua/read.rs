@@ -1,0 +1,191 @@
+//! Lua values into JSON, refusing what JSON cannot hold instead of losing it.
+
+use std::{collections::BTreeMap, ffi::c_void, fmt};
+
+use mlua::{LightUserData, Table, Value as LuaValue};
+use serde_json::{Map, Number, Value};
+
+use super::{push::Shapes, views};
+
+/// Deeper structures are refused: readers of JSON stop here too.
+const DEPTH_MAX: usize = 128;
+
+/// Why a value cannot become JSON.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Refused {
+    /// From the inside out.
+    path: Vec<String>,
+    problem: String,
+}
+
+/// Converts values of one VM.
+pub(super) struct Reader<'a> {
+    shapes: &'a Shapes,
+    /// The tables around the present one, to notice cycles.
+    around: Vec<*const c_void>,
+}
+
+impl<'a> Reader<'a> {
+    /// A reader for the VM with these metatables.
+    pub(super) fn new(shapes: &'a Shapes) -> Self {
+        Reader { shapes, around: Vec::new() }
+    }
+
+    /// The value as JSON. Nil is null.
+    ///
+    /// `like` is what is at the same place now, if anything: an empty table becomes what that is, and an equal number keeps
+    /// its spelling.
+    pub(super) fn read(
+        &mut self,
+        value: &LuaValue,
+        like: Option<&Value>,
+    ) -> Result<Value, Refused> {
+        let refused = |problem: &str| Err(Refused::because(problem));
+        match value {
+            LuaValue::Nil => Ok(Value::Null),
+            LuaValue::LightUserData(LightUserData(it)) if it.is_null() => Ok(Value::Null),
+            LuaValue::Boolean(it) => Ok(Value::Bool(*it)),
+            LuaValue::Integer(it) => Ok(number(Number::from(*it), like)),
+            LuaValue::Number(it) => {
+                let finite = Number::from_f64(*it);
+                finite
+                    .map(|it| number(it, like))
+                    .ok_or_else(|| Refused::because("NaN and infinity are no JSON numbers"))
+            }
+            LuaValue::String(it) => match it.to_str() {
+                Ok(text) => Ok(Value::String(text.to_owned())),
+                Err(_) => refused("a string that is not UTF-8"),
+            },
+            LuaValue::Table(it) => self.read_table(it, like),
+            LuaValue::UserData(it) => {
+                views::json_of(it).ok_or_else(|| Refused::because("an object of the host"))
+            }
+            LuaValue::Function(_) => refused("a function"),
+            LuaValue::Thread(_) => refused("a coroutine"),
+            LuaValue::Error(_) => refused("an error"),
+            LuaValue::Buffer(_) => refused("a buffer"),
+            LuaValue::Vector(_) => refused("a vector"),
+            LuaValue::LightUserData(_) | LuaValue::Other(_) => refused("an object of the host"),
+        }
+    }
+
+    fn read_table(&mut self, table: &Table, like: Option<&Value>) -> Result<Value, Refused> {
+        let pointer = table.to_pointer();
+        if self.around.contains(&pointer) {
+            return Err(Refused::because("a table that contains itself"));
+        }
+        if self.around.len() >= DEPTH_MAX {
+            return Err(Refused::because(&format!("nested deeper than {DEPTH_MAX} levels")));
+        }
+        self.around.push(pointer);
+        let result = self.read_entries(table, like);
+        self.around.pop();
+        result
+    }
+
+    fn read_entries(&mut self, table: &Table, like: Option<&Value>) -> Result<Value, Refused> {
+        let (items, fields) = entries(table)?;
+        if !items.is_empty() && !fields.is_empty() {
+            return Err(Refused::because("a table with both list items and keys"));
+        }
+        if !fields.is_empty() {
+            return self.read_fields(fields, like);
+        }
+        if items.is_empty() {
+            return Ok(self.empty(table, like));
+        }
+        let mut list = Vec::with_capacity(items.len());
+        for (place, (index, item)) in (1..).zip(items) {
+            if index != place {
+                return Err(Refused::because("a list with holes (use kopf.null for a null item)"));
+            }
+            let like = like.and_then(|it| it.get(list.len()));
+            let item = self.read(&item, like).map_err(|it| it.under(format!("[{place}]")))?;
+            list.push(item);
+        }
+        Ok(Value::Array(list))
+    }
+
+    fn read_fields(
+        &mut self,
+        fields: BTreeMap<String, LuaValue>,
+        like: Option<&Value>,
+    ) -> Result<Value, Refused> {
+        let mut map = Map::new();
+        for (key, field) in fields {
+            let like = like.and_then(|it| it.get(&key));
+            let field = self.read(&field, like).map_err(|it| it.under(format!(".{key}")))?;
+            map.insert(key, field);
+        }
+        Ok(Value::Object(map))
+    }
+
+    /// A table from the cluster remembers what it was; a new one becomes what it replaces.
+    fn empty(&self, table: &Table, like: Option<&Value>) -> Value {
+        let shape = table.metatable();
+        let is_array = match &shape {
+            Some(it) if *it == self.shapes.array => true,
+            Some(it) if *it == self.shapes.object => false,
+            Some(_) | None => like.is_some_and(Value::is_array),
+        };
+        if is_array { Value::Array(Vec::new()) } else { Value::Object(Map::new()) }
+    }
+}
+
+type Entries = (BTreeMap<i64, LuaValue>, BTreeMap<String, LuaValue>);
+
+/// List items by place and fields by key, both sorted: tables have no order of their own.
+fn entries(table: &Table) -> Result<Entries, Refused> {
+    let (mut items, mut fields) = (BTreeMap::new(), BTreeMap::new());
+    let mut problem = None;
+    let walked = table.for_each(|key: LuaValue, value: LuaValue| {
+        if let LuaValue::Integer(place) = key {
+            items.insert(place, value);
+        } else if let LuaValue::String(key) = key {
+            match key.to_str() {
+                Ok(key) => drop(fields.insert(key.to_owned(), value)),
+                Err(_) => problem = Some("a key that is not UTF-8".to_owned()),
+            }
+        } else {
+            problem = Some(format!("a key that is a {}", key.type_name()));
+        }
+        Ok(())
+    });
+    if let Err(error) = walked {
+        problem = Some(error.to_string());
+    }
+    problem.map_or(Ok((items, fields)), |it| Err(Refused::because(&it)))
+}
+
+/// Lua has no `1.0` beside `1`: a number that was not changed stays as it was written.
+fn number(read: Number, like: Option<&Value>) -> Value {
+    match like {
+        Some(Value::Number(old)) if old.is_f64() && old.as_f64() == read.as_f64() => {
+            Value::Number(old.clone())
+        }
+        Some(_) | None => Value::Number(read),
+    }
+}
+
+impl Refused {
+    fn because(problem: &str) -> Self {
+        Refused { path: Vec::new(), problem: problem.to_owned() }
+    }
+
+    fn under(mut self, segment: String) -> Self {
+        self.path.push(segment);
+        self
+    }
+
+    /// The message, with the path below this place.
+    pub(super) fn at(&self, place: &str) -> String {
+        let path: String = self.path.iter().rev().map(String::as_str).collect();
+        format!("{place}{path}: {}", self.problem)
+    }
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.at("the value"))
+    }
+}

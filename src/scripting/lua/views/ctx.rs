@@ -1,0 +1,127 @@
+//! `ctx`: the kwargs of one call, made on first use.
+
+use std::{cell::RefCell, collections::BTreeMap, sync::Arc};
+
+use mlua::{
+    Function as LuaFunction, Lua, MetaMethod, UserData, UserDataMethods, Value as LuaValue,
+};
+use serde_json::{Map, Value, json};
+
+use super::{logger::LoggerView, memo::MemoView, patch::PatchView, settings::SettingsView};
+use crate::{
+    logic::{diff::Diff, resource::Resource},
+    ports::{Cause, Invocation},
+    scripting::{
+        ctx::{self, Kwarg},
+        lua::{push::Style, world::World},
+    },
+};
+
+/// The argument of handlers.
+pub(in crate::scripting::lua) struct CtxView {
+    invocation: Arc<Invocation>,
+    /// A part is the same table each time it is read.
+    made: RefCell<BTreeMap<String, LuaValue>>,
+}
+
+impl CtxView {
+    /// The argument for one call.
+    pub(in crate::scripting::lua) fn new(invocation: Arc<Invocation>) -> Self {
+        CtxView { invocation, made: RefCell::default() }
+    }
+
+    fn field(&self, lua: &Lua, name: &str) -> mlua::Result<LuaValue> {
+        if let Some(made) = self.made.borrow().get(name) {
+            return Ok(made.clone());
+        }
+        let value = self.make(lua, name)?;
+        if !value.is_nil() {
+            self.made.borrow_mut().insert(name.to_owned(), value.clone());
+        }
+        Ok(value)
+    }
+
+    fn make(&self, lua: &Lua, name: &str) -> mlua::Result<LuaValue> {
+        let world = World::of(lua)?;
+        let frozen = |value: &Value| world.push(lua, value, Style::Frozen);
+        match ctx::kwarg(&self.invocation, name) {
+            Kwarg::Absent => Ok(LuaValue::Nil),
+            Kwarg::Value(it) => frozen(&it),
+            Kwarg::Part(tree, keys) => {
+                let part = keys.iter().try_fold(&*tree, |part, key| part.get(key));
+                let empty = Value::Object(Map::new());
+                frozen(part.filter(|it| it.is_object()).unwrap_or(&empty))
+            }
+            Kwarg::Tree(tree) => frozen(&tree),
+            Kwarg::Diff(diff) => frozen(&diff_list(&diff)),
+            Kwarg::Resource(it) => frozen(&resource_record(&it)),
+            Kwarg::Patch(patch) => view(lua, PatchView::root(patch, self.body())),
+            Kwarg::Memo(memo) => view(lua, MemoView::root(memo)),
+            Kwarg::Logger(logger) => view(lua, LoggerView(logger)),
+            Kwarg::Settings(cause) => view(lua, SettingsView::root(cause.settings)),
+        }
+    }
+
+    /// What there is in this call, for `pairs`.
+    pub(super) fn iterate(&self, lua: &Lua) -> mlua::Result<(LuaFunction, LuaValue)> {
+        let fields = lua.create_table()?;
+        for name in ctx::NAMES {
+            fields.raw_set(*name, self.field(lua, name)?)?;
+        }
+        Ok((lua.globals().get("next")?, LuaValue::Table(fields)))
+    }
+
+    fn body(&self) -> Arc<Value> {
+        match &self.invocation.cause {
+            Cause::Object(cause) => Arc::clone(cause.object.body()),
+            Cause::Activity(_) => Arc::default(),
+        }
+    }
+}
+
+impl UserData for CtxView {
+    fn add_methods<M: UserDataMethods<Self>>(methods: &mut M) {
+        methods.add_meta_method(MetaMethod::Index, |lua, ctx, name: LuaValue| {
+            if let LuaValue::String(name) = name {
+                ctx.field(lua, &name.to_str()?)
+            } else {
+                Ok(LuaValue::Nil)
+            }
+        });
+        methods.add_meta_method(MetaMethod::Iter, |lua, ctx, ()| ctx.iterate(lua));
+        methods.add_meta_method(
+            MetaMethod::NewIndex,
+            |_, _, (name, _): (LuaValue, LuaValue)| -> mlua::Result<()> {
+                let name = name.to_string()?;
+                Err(mlua::Error::runtime(format!(
+                    "ctx.{name} cannot be assigned: change the object through ctx.patch, keep own data in ctx.memo"
+                )))
+            },
+        );
+    }
+}
+
+fn view(lua: &Lua, view: impl UserData + 'static) -> mlua::Result<LuaValue> {
+    lua.create_userdata(view).map(LuaValue::UserData)
+}
+
+fn diff_list(diff: &Diff) -> Value {
+    let item = |it: &crate::logic::diff::DiffItem| json!({ "op": it.operation.as_str(), "field": it.field, "old": it.old, "new": it.new });
+    diff.iter().map(item).collect()
+}
+
+fn resource_record(resource: &Resource) -> Value {
+    json!({
+        "group": resource.group,
+        "version": resource.version,
+        "plural": resource.plural,
+        "kind": resource.kind,
+        "singular": resource.singular,
+        "shortcuts": resource.shortcuts,
+        "categories": resource.categories,
+        "subresources": resource.subresources,
+        "namespaced": resource.namespaced,
+        "preferred": resource.preferred,
+        "verbs": resource.verbs,
+    })
+}

@@ -1,0 +1,85 @@
+//! `ctx.logger`: lines about the handled object.
+
+use mlua::{Lua, MultiValue, UserData, UserDataMethods, Value as LuaValue};
+use serde_json::{Map, Value};
+
+use crate::{
+    logic::outcome::{LogLevel, LogLine},
+    ports::Logger,
+    scripting::lua::world::World,
+};
+
+/// The logger of one call.
+pub(super) struct LoggerView(pub(super) Logger);
+
+impl LoggerView {
+    fn log(&self, lua: &Lua, level: LogLevel, arguments: MultiValue) -> mlua::Result<()> {
+        if !self.0.is_enabled(level) {
+            return Ok(());
+        }
+        let (text, fields) = line(lua, arguments)?;
+        match fields {
+            Some(fields) => self.0.with_fields(level, &text, &fields),
+            None => self.0.log(level, &text),
+        }
+        Ok(())
+    }
+}
+
+impl UserData for LoggerView {
+    fn add_methods<M: UserDataMethods<Self>>(methods: &mut M) {
+        let levels = [
+            ("debug", LogLevel::Debug),
+            // The twin in the other language, where `debug` is reserved.
+            ("dbg", LogLevel::Debug),
+            ("info", LogLevel::Info),
+            ("warning", LogLevel::Warning),
+            ("error", LogLevel::Error),
+        ];
+        for (name, level) in levels {
+            methods.add_method(name, move |lua, view, arguments| view.log(lua, level, arguments));
+        }
+        methods.add_method("exception", |lua, view, arguments| {
+            let (text, _) = line(lua, arguments)?;
+            let trace = lua.traceback(None, 1)?.to_string_lossy();
+            let line = LogLine { level: LogLevel::Error, text, with_trace: true };
+            view.0.line(&line, Some(trace.trim_end()));
+            Ok(())
+        });
+    }
+}
+
+/// The text, and the structured fields if one argument more is given than the text has places for.
+fn line(
+    lua: &Lua,
+    mut arguments: MultiValue,
+) -> mlua::Result<(String, Option<Map<String, Value>>)> {
+    let world = World::of(lua)?;
+    let template = arguments.pop_front().unwrap_or(LuaValue::Nil).to_string()?;
+    let mut fields = None;
+    if arguments.len() > places(&template)
+        && let Some(last @ LuaValue::Table(_)) = arguments.back()
+    {
+        if let Value::Object(map) = world.read_as("the fields of the log line", last)? {
+            fields = Some(map);
+        }
+        arguments.pop_back();
+    }
+    if arguments.is_empty() {
+        // Nothing to fill in: a percent sign is a percent sign.
+        return Ok((template, fields));
+    }
+    let Some(format) = world.format.get() else { return Ok((template, fields)) };
+    arguments.push_front(LuaValue::String(lua.create_string(&template)?));
+    format.call(arguments).map(|text| (text, fields))
+}
+
+/// How many arguments a template takes. A percent sign that formats nothing takes none.
+fn places(template: &str) -> usize {
+    /// What may stand between the percent sign and the letter.
+    const MODIFIERS: &[char] =
+        &['-', '+', ' ', '#', '.', '0', '1', '2', '3', '4', '5', '6', '7', '8', '9'];
+    let text = template.replace("%%", "");
+    let after = text.split('%').skip(1).map(|it| it.trim_start_matches(MODIFIERS));
+    after.filter(|it| it.starts_with(|letter| "cdiouxXeEfgGaAqs*".contains(letter))).count()
+}

@@ -1,0 +1,151 @@
+//! `ctx.memo`: a live view of the data that scripts share.
+
+use mlua::{
+    Function as LuaFunction, IntoLua, Lua, MetaMethod, UserData, UserDataMethods, Value as LuaValue,
+};
+use serde_json::Value;
+
+use super::{dotted, step};
+use crate::{
+    ports::Document,
+    scripting::lua::{push::Style, tree, world::World},
+};
+
+/// A map or a list in a memo.
+pub(super) struct MemoView {
+    document: Document,
+    path: Vec<String>,
+}
+
+impl MemoView {
+    /// The whole memo.
+    pub(super) fn root(document: Document) -> Self {
+        MemoView { document, path: Vec::new() }
+    }
+
+    /// The data; null if there is none any more.
+    pub(super) fn json(&self) -> Value {
+        let content = self.document.lock();
+        if self.path.is_empty() {
+            return Value::Object(content.clone());
+        }
+        tree::lookup(&content, &self.path).cloned().unwrap_or_default()
+    }
+
+    fn below(&self, key: String) -> Vec<String> {
+        self.path.iter().cloned().chain([key]).collect()
+    }
+
+    fn get(&self, lua: &Lua, key: &LuaValue) -> mlua::Result<LuaValue> {
+        let path = self.below(step(key)?);
+        let world = World::of(lua)?;
+        if let Some(value) = world.side_table.get(&self.document, &path) {
+            return Ok(value);
+        }
+        // Maps and lists are viewed, not copied: a memo may be large.
+        let present = match tree::lookup(&self.document.lock(), &path) {
+            None => return Ok(LuaValue::Nil),
+            Some(Value::Object(_) | Value::Array(_)) => None,
+            Some(value) => Some(value.clone()),
+        };
+        match present {
+            Some(Value::Null) => Ok(LuaValue::NULL),
+            Some(value) => world.push(lua, &value, Style::Frozen),
+            None => {
+                let view = MemoView { document: self.document.clone(), path };
+                lua.create_userdata(view).map(LuaValue::UserData)
+            }
+        }
+    }
+
+    fn set(&self, lua: &Lua, key: &LuaValue, value: LuaValue) -> mlua::Result<()> {
+        let path = self.below(step(key)?);
+        let world = World::of(lua)?;
+        let fail = |it: &str| mlua::Error::runtime(format!("{}: {it}", dotted("memo", &path)));
+        world.side_table.remove(&self.document, &path);
+        if value.is_nil() {
+            return tree::remove(&mut self.document.lock(), &path).map_err(fail);
+        }
+        if is_foreign(&value) {
+            tree::remove(&mut self.document.lock(), &path).map_err(fail)?;
+            world.side_table.set(&self.document, path, value);
+            return Ok(());
+        }
+        let read = world.read(&value, None);
+        let read = read.map_err(|it| mlua::Error::runtime(it.at(&dotted("memo", &path))))?;
+        let mut content = self.document.lock();
+        if matches!(key, LuaValue::Integer(1)) {
+            tree::make_list(&mut content, &self.path);
+        }
+        tree::assign(&mut content, &path, read).map_err(fail)
+    }
+
+    fn len(&self) -> usize {
+        match &self.json() {
+            Value::Array(items) => items.len(),
+            Value::Null
+            | Value::Bool(_)
+            | Value::Number(_)
+            | Value::String(_)
+            | Value::Object(_) => 0,
+        }
+    }
+
+    /// Keys and values as they are now: changes on the way do not disturb the loop.
+    pub(super) fn iterate(&self, lua: &Lua) -> mlua::Result<(LuaFunction, LuaValue)> {
+        let keys: Vec<LuaValue> = match self.json() {
+            Value::Array(items) => {
+                (1..=items.len()).map(|it| it.into_lua(lua)).collect::<Result<_, _>>()?
+            }
+            Value::Object(map) => {
+                let beside = World::of(lua)?.side_table.keys(&self.document, &self.path);
+                map.keys()
+                    .cloned()
+                    .chain(beside)
+                    .map(|it| it.into_lua(lua))
+                    .collect::<Result<_, _>>()?
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => Vec::new(),
+        };
+        let view = MemoView { document: self.document.clone(), path: self.path.clone() };
+        let keys = std::cell::RefCell::new(keys.into_iter());
+        let next = lua.create_function(move |lua, _: mlua::MultiValue| {
+            let key = keys.borrow_mut().next().unwrap_or(LuaValue::Nil);
+            let value = if key.is_nil() { LuaValue::Nil } else { view.get(lua, &key)? };
+            Ok((key, value))
+        })?;
+        Ok((next, LuaValue::Nil))
+    }
+}
+
+impl UserData for MemoView {
+    fn add_methods<M: UserDataMethods<Self>>(methods: &mut M) {
+        methods.add_meta_method(MetaMethod::Index, |lua, view, key: LuaValue| view.get(lua, &key));
+        methods.add_meta_method(
+            MetaMethod::NewIndex,
+            |lua, view, (key, value): (LuaValue, LuaValue)| view.set(lua, &key, value),
+        );
+        methods.add_meta_method(MetaMethod::Len, |_, view, ()| Ok(view.len()));
+        methods.add_meta_method(MetaMethod::Iter, |lua, view, ()| view.iterate(lua));
+        methods.add_meta_method(MetaMethod::ToString, |_, view, ()| Ok(view.json().to_string()));
+    }
+}
+
+/// Whether a value can only stay in its own VM.
+fn is_foreign(value: &LuaValue) -> bool {
+    match value {
+        LuaValue::Function(_) | LuaValue::Thread(_) | LuaValue::Buffer(_) | LuaValue::Error(_) => {
+            true
+        }
+        LuaValue::UserData(it) => super::json_of(it).is_none(),
+        LuaValue::Nil
+        | LuaValue::Boolean(_)
+        | LuaValue::LightUserData(_)
+        | LuaValue::Integer(_)
+        | LuaValue::Number(_)
+        | LuaValue::Vector(_)
+        | LuaValue::String(_)
+        | LuaValue::Table(_)
+        | LuaValue::Other(_) => false,
+    }
+}

@@ -1,0 +1,51 @@
+//! Objects of the host in scripts: `ctx` and the parts of it that are alive.
+
+mod ctx;
+mod logger;
+mod memo;
+mod patch;
+mod settings;
+
+use mlua::{AnyUserData, Function as LuaFunction, Lua, Value as LuaValue};
+use serde_json::Value;
+
+pub(super) use self::ctx::CtxView;
+use self::{memo::MemoView, patch::PatchView};
+
+/// The content of a view as plain JSON; `None` if the object has none.
+pub(super) fn json_of(object: &AnyUserData) -> Option<Value> {
+    if let Ok(view) = object.borrow::<PatchView>() {
+        return Some(view.json());
+    }
+    object.borrow::<MemoView>().ok().map(|view| view.json())
+}
+
+/// What `pairs` of a view gives.
+pub(super) fn iterate(lua: &Lua, object: &AnyUserData) -> mlua::Result<(LuaFunction, LuaValue)> {
+    if let Ok(view) = object.borrow::<PatchView>() {
+        return view.iterate(lua);
+    }
+    if let Ok(ctx) = object.borrow::<CtxView>() {
+        return ctx.iterate(lua);
+    }
+    match object.borrow::<MemoView>() {
+        Ok(view) => view.iterate(lua),
+        Err(_) => Err(mlua::Error::runtime("this value has no items to iterate")),
+    }
+}
+
+/// A key of a view as a step of a path.
+fn step(key: &LuaValue) -> mlua::Result<String> {
+    if let LuaValue::String(it) = key {
+        return Ok(it.to_str()?.to_owned());
+    }
+    if let LuaValue::Integer(it) = key {
+        return Ok(it.to_string());
+    }
+    Err(mlua::Error::runtime(format!("a key must be a string, not a {}", key.type_name())))
+}
+
+/// `a.b.c` for messages.
+fn dotted(root: &str, path: &[String]) -> String {
+    std::iter::once(root).chain(path.iter().map(String::as_str)).collect::<Vec<_>>().join(".")
+}

@@ -1,0 +1,138 @@
+//! `ctx.patch`: a live view of the merge-patch under construction.
+//!
+//! Reading a level that is not there gives a view of it, so that an assignment below creates the levels on the way; hence
+//! `ctx.patch.status.phase == nil` is never true, and `kopf.get(ctx.patch, "status.phase")` is the way to ask.
+
+use std::sync::{Arc, MutexGuard, PoisonError};
+
+use mlua::{
+    Function as LuaFunction, Lua, MetaMethod, UserData, UserDataMethods, Value as LuaValue,
+};
+use serde_json::{Map, Value};
+
+use super::{dotted, step};
+use crate::{
+    logic::patch::{Patch, Transformation},
+    ports::SharedPatch,
+    scripting::lua::{push::Style, tree, world::World},
+};
+
+/// A level of the patch.
+pub(super) struct PatchView {
+    patch: SharedPatch,
+    /// The object being patched: says whether an empty table is a list.
+    body: Arc<Value>,
+    path: Vec<String>,
+}
+
+impl PatchView {
+    /// The whole patch.
+    pub(super) fn root(patch: SharedPatch, body: Arc<Value>) -> Self {
+        PatchView { patch, body, path: Vec::new() }
+    }
+
+    /// What is there now; null if nothing is.
+    pub(super) fn json(&self) -> Value {
+        let patch = lock(&self.patch);
+        if self.path.is_empty() {
+            return Value::Object(patch.merge.clone());
+        }
+        tree::lookup(&patch.merge, &self.path).cloned().unwrap_or_default()
+    }
+
+    fn below(&self, key: String) -> Vec<String> {
+        // As everywhere in handlers' arguments, `meta` is a shorter name of the metadata.
+        let key = if self.path.is_empty() && key == "meta" { "metadata".into() } else { key };
+        self.path.iter().cloned().chain([key]).collect()
+    }
+
+    fn get(&self, lua: &Lua, key: &LuaValue) -> mlua::Result<LuaValue> {
+        let key = step(key)?;
+        if self.path.is_empty() && key == "fns" {
+            return lua
+                .create_userdata(FunctionsView(Arc::clone(&self.patch)))
+                .map(LuaValue::UserData);
+        }
+        let path = self.below(key);
+        let present = tree::lookup(&lock(&self.patch).merge, &path).cloned();
+        match present {
+            None | Some(Value::Object(_)) => {
+                let view = PatchView {
+                    patch: Arc::clone(&self.patch),
+                    body: Arc::clone(&self.body),
+                    path,
+                };
+                lua.create_userdata(view).map(LuaValue::UserData)
+            }
+            Some(Value::Null) => Ok(LuaValue::NULL),
+            Some(value) => World::of(lua)?.push(lua, &value, Style::Frozen),
+        }
+    }
+
+    /// Over a copy of what is there now.
+    pub(super) fn iterate(&self, lua: &Lua) -> mlua::Result<(LuaFunction, LuaValue)> {
+        let mut content = self.json();
+        if content.is_null() {
+            content = Value::Object(Map::new());
+        }
+        let content = World::of(lua)?.push(lua, &content, Style::Mutable)?;
+        Ok((lua.globals().get("next")?, content))
+    }
+
+    fn set(&self, lua: &Lua, key: &LuaValue, value: &LuaValue) -> mlua::Result<()> {
+        let key_is_place = matches!(key, LuaValue::Integer(_));
+        let key = step(key)?;
+        if self.path.is_empty() && key == "fns" {
+            return Err(mlua::Error::runtime("use ctx.patch.fns:append(function(body) … end)"));
+        }
+        let path = self.below(key);
+        if key_is_place {
+            let text = format!("{}: a patch replaces a list as a whole", dotted("patch", &path));
+            return Err(mlua::Error::runtime(text));
+        }
+        if value.is_nil() {
+            tree::prune(&mut lock(&self.patch).merge, &path);
+            return Ok(());
+        }
+        let like = path.iter().try_fold(&*self.body, |it, key| it.get(key));
+        let read = World::of(lua)?.read(value, like);
+        let read = read.map_err(|it| mlua::Error::runtime(it.at(&dotted("patch", &path))))?;
+        let assigned = tree::assign(&mut lock(&self.patch).merge, &path, read);
+        assigned.map_err(|it| mlua::Error::runtime(format!("{}: {it}", dotted("patch", &path))))
+    }
+}
+
+impl UserData for PatchView {
+    fn add_methods<M: UserDataMethods<Self>>(methods: &mut M) {
+        methods.add_meta_method(MetaMethod::Index, |lua, view, key: LuaValue| view.get(lua, &key));
+        methods.add_meta_method(
+            MetaMethod::NewIndex,
+            |lua, view, (key, value): (LuaValue, LuaValue)| view.set(lua, &key, &value),
+        );
+        methods.add_meta_method(MetaMethod::ToString, |_, view, ()| Ok(view.json().to_string()));
+        methods.add_meta_method(MetaMethod::Iter, |lua, view, ()| view.iterate(lua));
+    }
+}
+
+/// `ctx.patch.fns`
+struct FunctionsView(SharedPatch);
+
+impl UserData for FunctionsView {
+    fn add_methods<M: UserDataMethods<Self>>(methods: &mut M) {
+        methods.add_method("append", |lua, view, function: LuaFunction| {
+            let world = World::of(lua)?;
+            let name = function.info().name.unwrap_or_default();
+            let function = world.functions.lend(world.script, &function, &name);
+            lock(&view.0).transformations.push(Transformation::Scripted(function));
+            Ok(())
+        });
+        methods.add_meta_method(MetaMethod::Len, |_, view, ()| {
+            Ok(lock(&view.0).transformations.len())
+        });
+    }
+}
+
+fn lock(patch: &SharedPatch) -> MutexGuard<'_, Patch> {
+    // A panic while the lock was held cannot leave JSON half-written.
+    patch.lock().unwrap_or_else(PoisonError::into_inner)
+}

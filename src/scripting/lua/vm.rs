@@ -1,0 +1,195 @@
+//! One Lua VM with one script in it.
+
+use std::{
+    cell::{OnceCell, RefCell},
+    collections::BTreeMap,
+    rc::Rc,
+    sync::Arc,
+};
+
+use mlua::{
+    Function as LuaFunction, IntoLuaMulti, Lua, LuaOptions, StdLib, Value as LuaValue,
+    chunk::ChunkMode,
+    state::{GcIncParams, GcMode},
+};
+use serde_json::Value;
+
+use super::{
+    host_table,
+    modules::Modules,
+    push::Style,
+    raised::{self, ScriptError},
+    views::CtxView,
+    watchdog::Watchdog,
+    world::World,
+};
+use crate::{
+    logic::{
+        filters::Question,
+        function::{Function, ScriptId},
+        handler::Handler,
+        outcome::{Ended, Raised},
+    },
+    ports::Invocation,
+    scripting::{LoadError, Source},
+};
+
+/// The memory of one VM. A script that needs more is told so.
+const MEMORY_MAX: usize = 64 * 1024 * 1024;
+/// Collect early: Luau has no collection at the limit, so garbage would count as full memory.
+const GC_GOAL: i32 = 120;
+/// Work per allocation that keeps up with [`GC_GOAL`].
+const GC_STEP_MULTIPLIER: i32 = 400;
+
+/// A VM whose script is loaded.
+pub(super) struct Vm {
+    /// First: it must go before the VM.
+    watchdog: Rc<Watchdog>,
+    /// Runs a function with an error handler that records the stack.
+    run: LuaFunction,
+    world: Rc<World>,
+    lua: Lua,
+}
+
+impl Vm {
+    /// Makes a VM and runs the top level of the script in it.
+    pub(super) async fn load(
+        script: ScriptId,
+        source: &Source,
+    ) -> Result<(Vm, Vec<Handler>), LoadError> {
+        let vm = Vm::new(script, source).map_err(|error| LoadError {
+            file: source.name.clone(),
+            line: None,
+            source_line: None,
+            message: format!("the Lua VM cannot be made: {error}"),
+            hint: None,
+        })?;
+        let told = |error: ScriptError| error.into_load_error(&vm.world, &source.name);
+        let chunk = vm.lua.load(source.text.as_str()).set_name(format!("@{}", source.name));
+        let chunk = chunk.set_mode(ChunkMode::Text).into_function();
+        let chunk = chunk.map_err(|it| told(ScriptError::of_error(&vm.world, &it)))?;
+        match vm.run_to_end(&chunk, ()).await {
+            Err(Failure::Script(error)) => return Err(told(error)),
+            Err(Failure::OutOfTime) => {
+                let error = mlua::Error::runtime(raised::out_of_time().message);
+                return Err(told(ScriptError::of_error(&vm.world, &error)));
+            }
+            Ok(_) => {}
+        }
+        let handlers = vm.world.declared.borrow_mut().take().unwrap_or_default();
+        Ok((vm, handlers))
+    }
+
+    fn new(script: ScriptId, source: &Source) -> mlua::Result<Vm> {
+        let lua = Lua::new_with(StdLib::ALL_SAFE, LuaOptions::new())?;
+        lua.set_memory_limit(MEMORY_MAX)?;
+        let gc = GcIncParams::default().goal(GC_GOAL).step_multiplier(GC_STEP_MULTIPLIER);
+        lua.gc_set_mode(GcMode::Incremental(gc));
+        let text = Arc::from(source.text.as_str());
+        let world = Rc::new(World {
+            script,
+            shapes: host_table::shapes(&lua)?,
+            format: OnceCell::new(),
+            functions: super::world::Functions::default(),
+            declared: RefCell::new(Some(Vec::new())),
+            side_table: super::side_table::SideTable::default(),
+            texts: RefCell::new(BTreeMap::from([(source.name.clone(), text)])),
+        });
+        lua.set_app_data(Rc::clone(&world));
+        let watchdog = Rc::new(Watchdog::of(&lua).map_err(mlua::Error::external)?);
+        let modules = Modules::beside(source.path.as_deref(), &source.name);
+        let run = host_table::install(&lua, &watchdog, modules)?;
+        Ok(Vm { watchdog, run, world, lua })
+    }
+
+    /// Calls the function of a handler.
+    pub(super) async fn call(&self, invocation: Arc<Invocation>) -> Ended {
+        let function = invocation.handler.function.clone();
+        let ctx = CtxView::new(invocation);
+        match self.run_function(&function, ctx).await.and_then(|it| self.result(&it)) {
+            Ok(result) => Ended::Returned(result),
+            Err(raised) => Ended::Raised(raised),
+        }
+    }
+
+    /// Asks a filter callback.
+    pub(super) async fn ask(
+        &self,
+        question: Question,
+        invocation: Arc<Invocation>,
+    ) -> Result<bool, Raised> {
+        let ctx = CtxView::new(invocation);
+        let answer = match &question.about {
+            None => self.run_function(&question.function, ctx).await,
+            Some(value) => {
+                let value = value.clone().unwrap_or_default();
+                let value = self.world.push(&self.lua, &value, Style::Frozen);
+                let value = value.map_err(|it| self.raised(&it))?;
+                self.run_function(&question.function, (value, ctx)).await
+            }
+        }?;
+        // The truth of the language: everything but nil and false.
+        Ok(!matches!(answer, LuaValue::Nil | LuaValue::Boolean(false)))
+    }
+
+    /// Lets a function change a copy of a body.
+    pub(super) async fn transform(&self, function: Function, body: Value) -> Result<Value, Raised> {
+        let copy = self.world.push(&self.lua, &body, Style::Mutable);
+        let copy = copy.map_err(|it| self.raised(&it))?;
+        self.run_function(&function, copy.clone()).await?;
+        let changed = self.world.read(&copy, Some(&body));
+        changed.map_err(|it| self.raised(&mlua::Error::runtime(it.at("body"))))
+    }
+
+    fn result(&self, value: &LuaValue) -> Result<Option<Value>, Raised> {
+        if value.is_nil() {
+            return Ok(None);
+        }
+        let read = self.world.read(value, None);
+        let read = read.map_err(|it| self.raised(&mlua::Error::runtime(it.at("the result"))))?;
+        Ok((!read.is_null()).then_some(read))
+    }
+
+    fn raised(&self, error: &mlua::Error) -> Raised {
+        ScriptError::of_error(&self.world, error).into_raised(&self.world)
+    }
+
+    async fn run_function(
+        &self,
+        function: &Function,
+        arguments: impl IntoLuaMulti,
+    ) -> Result<LuaValue, Raised> {
+        let Some(function) = self.world.functions.get(function.slot) else {
+            return Err(raised::of_host("the function is gone"));
+        };
+        self.run_to_end(&function, arguments).await.map_err(|failure| match failure {
+            Failure::Script(error) => error.into_raised(&self.world),
+            Failure::OutOfTime => raised::out_of_time(),
+        })
+    }
+
+    async fn run_to_end(
+        &self,
+        function: &LuaFunction,
+        arguments: impl IntoLuaMulti,
+    ) -> Result<LuaValue, Failure> {
+        let of_error = |error| Failure::Script(ScriptError::of_error(&self.world, &error));
+        let mut arguments = arguments.into_lua_multi(&self.lua).map_err(of_error)?;
+        arguments.push_front(LuaValue::Function(function.clone()));
+        let call = self.run.call_async::<(bool, LuaValue)>(arguments);
+        match self.watchdog.guard(call).await {
+            None => Err(Failure::OutOfTime),
+            Some(Err(error)) => Err(of_error(error)),
+            Some(Ok((true, result))) => Ok(result),
+            Some(Ok((false, record))) => {
+                Err(Failure::Script(ScriptError::of_record(&self.world, &record)))
+            }
+        }
+    }
+}
+
+/// Why a call has no result.
+enum Failure {
+    Script(ScriptError),
+    OutOfTime,
+}

@@ -1,0 +1,247 @@
+//! Errors of a script: what its handler meant, and where it happened.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use rhai::{Dynamic, EvalAltResult, Position};
+
+use super::{
+    control::{Abort, Budget},
+    value::text,
+};
+use crate::logic::{
+        declare::DeclareError,
+        outcome::{Raised, RaisedKind},
+    };
+use crate::scripting::LoadError;
+
+/// The pause after a call that used up its budget: as of a temporary error that does not say.
+const AFTER_ABORT: Duration = Duration::from_mins(1);
+
+/// The class of errors that have none of their own.
+const CLASS: &str = "Error";
+
+/// The error values of the host, made for `throw`.
+#[derive(Clone, Debug)]
+pub(super) struct Thrown {
+    pub(super) kind: RaisedKind,
+    pub(super) message: String,
+}
+
+/// A declaration that cannot be accepted, on its way to the loader.
+#[derive(Clone, Debug)]
+pub(super) struct Refused {
+    pub(super) message: String,
+    pub(super) hint: Option<String>,
+}
+
+impl Thrown {
+    pub(super) fn into_error(self) -> Box<EvalAltResult> {
+        EvalAltResult::ErrorRuntime(Dynamic::from(self), Position::NONE).into()
+    }
+}
+
+impl Refused {
+    pub(super) fn into_error(self) -> Box<EvalAltResult> {
+        EvalAltResult::ErrorRuntime(Dynamic::from(self), Position::NONE).into()
+    }
+}
+
+impl From<DeclareError> for Refused {
+    fn from(error: DeclareError) -> Self {
+        Refused { message: error.message, hint: error.hint }
+    }
+}
+
+/// An arbitrary error with this message.
+pub(super) fn problem(message: impl Into<String>) -> Box<EvalAltResult> {
+    EvalAltResult::ErrorRuntime(message.into().into(), Position::NONE).into()
+}
+
+/// The texts of the script and of its modules, by the names used in positions.
+#[derive(Debug, Default)]
+pub(super) struct Sources(Mutex<BTreeMap<String, Arc<str>>>);
+
+impl Sources {
+    pub(super) fn insert(&self, name: &str, text: &str) {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all.insert(name.to_owned(), text.into());
+    }
+
+    /// The text of a line.
+    pub(super) fn line(&self, name: &str, number: usize) -> Option<String> {
+        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let line = all.get(name)?.lines().nth(number.checked_sub(1)?)?;
+        Some(line.to_owned())
+    }
+}
+
+/// A place in the call stack of an error.
+struct Frame {
+    file: String,
+    position: Position,
+    function: String,
+}
+
+/// An error taken apart: the innermost cause, and the frames, innermost first.
+struct Trail {
+    cause: EvalAltResult,
+    frames: Vec<Frame>,
+}
+
+impl Trail {
+    fn of(error: EvalAltResult, file: &str) -> Self {
+        let mut frames = Vec::new();
+        let mut here =
+            Frame { file: file.to_owned(), position: Position::NONE, function: String::new() };
+        let mut error = error;
+        loop {
+            here.position = error.take_position();
+            let (inner, function, file) =
+                if let EvalAltResult::ErrorInFunctionCall(function, source, inner, _) = error {
+                    (inner, function, source)
+                } else if let EvalAltResult::ErrorInModule(module, inner, _) = error {
+                    (inner, String::new(), module)
+                } else {
+                    frames.push(here);
+                    frames.reverse();
+                    return Trail { cause: error, frames };
+                };
+            let file = if file.is_empty() { here.file.clone() } else { file };
+            let next = Frame { file, position: Position::NONE, function: readable(&function) };
+            frames.push(std::mem::replace(&mut here, next));
+            error = *inner;
+        }
+    }
+
+    /// The innermost place that is known.
+    fn place(&self) -> Option<&Frame> {
+        self.frames.iter().find(|frame| !frame.position.is_none())
+    }
+
+    /// File, line, source line and function, innermost first.
+    fn trace(&self, sources: &Sources) -> Option<String> {
+        let mut lines = Vec::new();
+        for frame in self.frames.iter().filter(|it| !it.position.is_none()) {
+            let Frame { file, position, function } = frame;
+            let line = position.line().unwrap_or_default();
+            let column = position.position().unwrap_or_default();
+            let within =
+                if function.is_empty() { String::new() } else { format!(" in {function}") };
+            lines.push(format!("{file}:{line}:{column}{within}"));
+            lines.extend(sources.line(file, line).map(|text| format!("    {}", text.trim())));
+        }
+        (!lines.is_empty()).then(|| lines.join("\n"))
+    }
+
+    /// The text of the cause.
+    fn message(&self) -> String {
+        if let EvalAltResult::ErrorRuntime(value, _) = &self.cause {
+            return text(value);
+        }
+        let message = self.cause.to_string();
+        if message.contains("for type '()'") {
+            return format!("{message}; `?.` reads on where a field may be missing");
+        }
+        message
+    }
+
+    /// Class and message of the cause; a thrown map may have both.
+    fn described(&self) -> (Option<String>, String) {
+        if let EvalAltResult::ErrorRuntime(value, _) = &self.cause
+            && let Ok(fields) = value.as_map_ref()
+            && let Some(message) = fields.get("message")
+        {
+            return (fields.get("class").map(text), text(message));
+        }
+        (None, self.message())
+    }
+
+    /// A value of the host that was thrown.
+    fn thrown<T: Clone + 'static>(&self) -> Option<T> {
+        if let EvalAltResult::ErrorRuntime(value, _) | EvalAltResult::ErrorTerminated(value, _) =
+            &self.cause
+        {
+            value.clone().try_cast::<T>()
+        } else {
+            None
+        }
+    }
+}
+
+/// Functions without a name have one that nobody wrote.
+fn readable(function: &str) -> String {
+    if is_anonymous(function) { "a closure".into() } else { function.into() }
+}
+
+/// Whether a function was written without a name.
+pub(super) fn is_anonymous(function: &str) -> bool {
+    function.starts_with("anon$")
+}
+
+/// What an error that left a function means for its handler.
+pub(super) fn raised(error: EvalAltResult, file: &str, sources: &Sources) -> Raised {
+    let trail = Trail::of(error, file);
+    let trace = trail.trace(sources);
+    if let Some(Thrown { kind, message }) = trail.thrown() {
+        return Raised { kind, message, trace };
+    }
+    if let Some(abort) = trail.thrown::<Abort>() {
+        return aborted(abort, trace);
+    }
+    if let Some(Refused { message, .. }) = trail.thrown() {
+        return Raised { kind: RaisedKind::Arbitrary(CLASS.into()), message, trace };
+    }
+    let (class, message) = trail.described();
+    Raised { kind: RaisedKind::Arbitrary(class.unwrap_or_else(|| CLASS.into())), message, trace }
+}
+
+/// An error of the host, not of the script.
+pub(super) fn of_host(message: impl Into<String>) -> Raised {
+    let kind = RaisedKind::Arbitrary("HostError".into());
+    Raised { kind, message: message.into(), trace: None }
+}
+
+/// What an abort means for its handler: no fault of its logic, so it is tried again later.
+pub(super) fn aborted(abort: Abort, trace: Option<String>) -> Raised {
+    let kind = RaisedKind::Temporary(Some(AFTER_ABORT));
+    Raised { kind, message: describe(abort), trace }
+}
+
+fn describe(abort: Abort) -> String {
+    match abort {
+        Abort::Cancelled => "the call was cancelled".into(),
+        Abort::Exhausted(Budget::Time(limit)) => {
+            format!("the handler computed for longer than {} s, its limit", limit.as_secs_f64())
+        }
+        Abort::Exhausted(Budget::Operations(limit)) => {
+            format!("the handler computed for more than {limit} operations, its limit")
+        }
+    }
+}
+
+/// Why a script cannot be used, as a compiler tells it.
+pub(super) fn load_error(error: EvalAltResult, file: &str, sources: &Sources) -> LoadError {
+    let trail = Trail::of(error, file);
+    let (message, hint) = match trail.thrown::<Refused>() {
+        Some(Refused { message, hint }) => (message, hint),
+        None => match (trail.thrown::<Thrown>(), trail.thrown::<Abort>()) {
+            (Some(thrown), _) => (thrown.message, None),
+            (None, Some(abort)) => (describe(abort), None),
+            (None, None) => (trail.described().1, None),
+        },
+    };
+    let place = trail.place();
+    let line = place.and_then(|it| it.position.line());
+    let file = place.map_or(file, |it| it.file.as_str());
+    LoadError {
+        file: file.to_owned(),
+        line: line.and_then(|it| u32::try_from(it).ok()),
+        source_line: line.and_then(|it| sources.line(file, it)),
+        message,
+        hint,
+    }
+}

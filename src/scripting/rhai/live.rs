@@ -1,0 +1,244 @@
+//! `ctx.patch` and `ctx.memo`: documents that scripts read and change in place, by path.
+//!
+//! A getter that returned a map would lose what is written into it, so every level is a path into the shared document. Lists
+//! are plain lists: Rhai assigns them back after a change.
+
+use std::sync::{Arc, PoisonError};
+
+use rhai::{Array, Dynamic, Engine, EvalAltResult, ImmutableString, Map, Position};
+use serde_json::Value;
+
+use super::value::{plain, same, to_json};
+use crate::ports::{Document, SharedPatch};
+
+type Fields = serde_json::Map<String, Value>;
+
+/// A level of a document.
+#[derive(Clone, Debug)]
+pub(super) struct Live {
+    store: Store,
+    path: Arc<[String]>,
+}
+
+/// Which document.
+#[derive(Clone, Debug)]
+enum Store {
+    /// Levels come into being when they are written to; null deletes on the cluster.
+    Patch(SharedPatch),
+    /// Null is the same as absent.
+    Memo(Document),
+}
+
+impl Store {
+    fn name(&self) -> &'static str {
+        match self {
+            Store::Patch(_) => "patch",
+            Store::Memo(_) => "memo",
+        }
+    }
+
+    fn is(&self, other: &Store) -> bool {
+        match (self, other) {
+            (Store::Patch(a), Store::Patch(b)) => Arc::ptr_eq(a, b),
+            (Store::Memo(a), Store::Memo(b)) => a.is(b),
+            (Store::Patch(_), Store::Memo(_)) | (Store::Memo(_), Store::Patch(_)) => false,
+        }
+    }
+
+    /// Looks at the document; the lock is held meanwhile.
+    fn with<T>(&self, look: impl FnOnce(&mut Fields) -> T) -> T {
+        match self {
+            Store::Patch(patch) => {
+                look(&mut patch.lock().unwrap_or_else(PoisonError::into_inner).merge)
+            }
+            Store::Memo(document) => look(&mut document.lock()),
+        }
+    }
+}
+
+impl Live {
+    /// The patch of a cycle.
+    pub(super) fn patch(patch: SharedPatch) -> Self {
+        Live { store: Store::Patch(patch), path: Arc::new([]) }
+    }
+
+    /// The memo of an object.
+    pub(super) fn memo(document: Document) -> Self {
+        Live { store: Store::Memo(document), path: Arc::new([]) }
+    }
+
+    /// Whether both are the same place of the same document.
+    pub(super) fn is(&self, other: &Live) -> bool {
+        self.store.is(&other.store) && self.path == other.path
+    }
+
+    /// The patch, if this is its top level.
+    pub(super) fn top_of_patch(&self) -> Option<&SharedPatch> {
+        match &self.store {
+            Store::Patch(patch) if self.path.is_empty() => Some(patch),
+            Store::Patch(_) | Store::Memo(_) => None,
+        }
+    }
+
+    /// A copy of the data; an empty map if there is none yet.
+    pub(super) fn json(&self) -> Value {
+        self.look(|fields| Value::Object(fields.cloned().unwrap_or_default()))
+    }
+
+    fn look<T>(&self, look: impl FnOnce(Option<&Fields>) -> T) -> T {
+        self.store.with(|document| {
+            let level = self
+                .path
+                .iter()
+                .try_fold(&*document, |fields, key| fields.get(key).and_then(Value::as_object));
+            look(level)
+        })
+    }
+
+    fn below(&self, key: &str) -> Live {
+        let path = self.path.iter().cloned().chain([key.to_owned()]).collect();
+        Live { store: self.store.clone(), path }
+    }
+
+    /// The name of a field as the cluster knows it.
+    fn spelled<'a>(&self, key: &'a str) -> &'a str {
+        if key == "meta" && self.top_of_patch().is_some() { "metadata" } else { key }
+    }
+
+    /// A field: a level below, a plain value, or `()`.
+    pub(super) fn get(&self, key: &str) -> Dynamic {
+        let key = self.spelled(key);
+        let found = self.look(|fields| match fields.and_then(|it| it.get(key)) {
+            Some(Value::Object(_)) => None,
+            Some(Value::Null) | None => match self.store {
+                Store::Patch(_) => None,
+                Store::Memo(_) => Some(Dynamic::UNIT),
+            },
+            Some(value) => Some(plain(value)),
+        });
+        found.unwrap_or_else(|| Dynamic::from(self.below(key)))
+    }
+
+    /// Writes a field.
+    pub(super) fn set(&self, key: &str, value: &Dynamic) -> Result<(), Box<EvalAltResult>> {
+        let key = self.spelled(key);
+        let below = self.below(key);
+        if value.read_lock::<Live>().is_some_and(|it| it.is(&below)) {
+            // Rhai assigns a level back after something below it was assigned.
+            return Ok(());
+        }
+        let value = to_json(&below.place(), value).map_err(refused)?;
+        let remove = value.is_null() && matches!(self.store, Store::Memo(_));
+        self.store.with(|document| {
+            let fields = self.level(document).map_err(refused)?;
+            if remove {
+                fields.shift_remove(key);
+            } else {
+                fields.insert(key.to_owned(), value);
+            }
+            Ok(())
+        })
+    }
+
+    /// The level to write to, made on the way where nothing is.
+    fn level<'a>(&self, document: &'a mut Fields) -> Result<&'a mut Fields, String> {
+        let mut fields = document;
+        for (depth, key) in self.path.iter().enumerate() {
+            let next = fields.entry(key.as_str()).or_insert(Value::Null);
+            if next.is_null() {
+                *next = Value::Object(Fields::new());
+            }
+            fields = next.as_object_mut().ok_or_else(|| {
+                let place = self.path.get(..=depth).unwrap_or_default().join(".");
+                format!("{}.{place} is not a map", self.store.name())
+            })?;
+        }
+        Ok(fields)
+    }
+
+    /// Takes a field out: of a patch, so that the cluster keeps what it has.
+    fn remove(&self, key: &str) -> Dynamic {
+        let key = self.spelled(key);
+        self.store.with(|document| {
+            let level = self.path.iter().try_fold(document, |fields, key| {
+                fields.get_mut(key).and_then(Value::as_object_mut)
+            });
+            level.and_then(|it| it.shift_remove(key)).map_or(Dynamic::UNIT, |it| plain(&it))
+        })
+    }
+
+    fn place(&self) -> String {
+        let path = self.path.join(".");
+        format!("{}.{path}", self.store.name())
+    }
+
+    fn keys(&self) -> Array {
+        self.look(|fields| {
+            fields.into_iter().flat_map(Fields::keys).map(|it| it.as_str().into()).collect()
+        })
+    }
+}
+
+impl IntoIterator for Live {
+    type Item = Dynamic;
+    type IntoIter = std::vec::IntoIter<Dynamic>;
+
+    /// Over the keys, as they are now.
+    fn into_iter(self) -> Self::IntoIter {
+        self.keys().into_iter()
+    }
+}
+
+fn refused(message: String) -> Box<EvalAltResult> {
+    EvalAltResult::ErrorRuntime(message.into(), Position::NONE).into()
+}
+
+/// Teaches an engine what can be done with a live document. Methods take it by value: Rhai assigns the receiver back otherwise.
+pub(super) fn register(engine: &mut Engine) {
+    engine
+        .register_type_with_name::<Live>("document")
+        .register_fn("len", |live: Live| {
+            i64::try_from(live.look(|fields| fields.map_or(0, Fields::len))).unwrap_or(i64::MAX)
+        })
+        .register_fn("is_empty", |live: Live| live.look(|it| it.is_none_or(Fields::is_empty)))
+        .register_fn("keys", |live: Live| live.keys())
+        .register_fn("values", |live: Live| -> Array {
+            live.keys().iter().map(|key| live.get(&key.to_string())).collect()
+        })
+        .register_fn("contains", |live: Live, key: ImmutableString| {
+            live.look(|fields| fields.is_some_and(|it| it.contains_key(live.spelled(&key))))
+        })
+        .register_fn("get", |live: Live, key: ImmutableString| live.get_or(&key, Dynamic::UNIT))
+        .register_fn("get", |live: Live, key: ImmutableString, default: Dynamic| {
+            live.get_or(&key, default)
+        })
+        .register_fn("set", |live: Live, key: ImmutableString, value: Dynamic| {
+            live.set(&key, &value)
+        })
+        .register_fn("remove", |live: Live, key: ImmutableString| live.remove(&key))
+        .register_fn("to_string", |live: Live| live.json().to_string())
+        .register_fn("to_debug", |live: Live| live.json().to_string())
+        .register_fn("to_json", |live: Live| live.json().to_string())
+        .register_fn("==", |live: Live, (): ()| live.is_absent())
+        .register_fn("!=", |live: Live, (): ()| !live.is_absent())
+        .register_fn("==", |a: Live, b: Live| a.json() == b.json())
+        .register_fn("!=", |a: Live, b: Live| a.json() != b.json())
+        .register_fn("==", |a: Live, b: Map| same(&Dynamic::from(a), &Dynamic::from_map(b)))
+        .register_fn("!=", |a: Live, b: Map| !same(&Dynamic::from(a), &Dynamic::from_map(b)))
+        .register_iterator::<Live>();
+}
+
+impl Live {
+    /// Whether nothing is at this place yet.
+    fn is_absent(&self) -> bool {
+        self.look(|fields| fields.is_none())
+    }
+
+    /// A field, or the default if it is not there.
+    pub(super) fn get_or(&self, key: &str, default: Dynamic) -> Dynamic {
+        let present = self.look(|fields| {
+            fields.is_some_and(|it| it.get(self.spelled(key)).is_some_and(|value| !value.is_null()))
+        });
+        if present { self.get(key) } else { default }
+    }
+}

@@ -1,0 +1,90 @@
+//! Threads for the calls of one script: with stacks deep enough for its recursion, grown on demand, ended when idle.
+//!
+//! Never tokio's blocking pool, which name resolution and files need. The number of jobs at once is bounded by whoever
+//! submits them (`runner.rs`), so there are never more threads than that.
+
+use std::{
+    collections::VecDeque,
+    io,
+    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
+    thread,
+    time::Duration,
+};
+
+/// Call depth 64 overflows 512 KiB, which would end the process.
+const STACK_BYTES: usize = 2 * 1024 * 1024;
+/// A thread without work for this long ends: long enough for the bursts of one object, short enough to give memory back.
+const IDLE: Duration = Duration::from_secs(10);
+
+type Job = Box<dyn FnOnce() + Send>;
+
+/// The threads of one script. They end when the pool is dropped and their jobs are done.
+pub(super) struct Pool {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    state: Mutex<State>,
+    wake: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    jobs: VecDeque<Job>,
+    idle: usize,
+    closed: bool,
+}
+
+impl Pool {
+    pub(super) fn new() -> Self {
+        Pool { shared: Arc::new(Shared { state: Mutex::default(), wake: Condvar::new() }) }
+    }
+
+    /// Runs a job on a thread of its own. The error is of the system: no more threads.
+    pub(super) fn submit(&self, job: Job) -> io::Result<()> {
+        let mut state = self.shared.lock();
+        if state.idle <= state.jobs.len() {
+            let shared = Arc::clone(&self.shared);
+            // The thread ends by itself: when it is idle, or when the pool is gone.
+            thread::Builder::new()
+                .name("rhai".into())
+                .stack_size(STACK_BYTES)
+                .spawn(move || shared.work())?;
+        }
+        state.jobs.push_back(job);
+        self.shared.wake.notify_one();
+        Ok(())
+    }
+}
+
+impl Drop for Pool {
+    fn drop(&mut self) {
+        self.shared.lock().closed = true;
+        self.shared.wake.notify_all();
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // Jobs run without the lock, so a panic cannot leave the state half-changed.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The life of one thread.
+    fn work(&self) {
+        while let Some(job) = self.next() {
+            job();
+        }
+    }
+
+    fn next(&self) -> Option<Job> {
+        let mut state = self.lock();
+        state.idle += 1;
+        let (mut state, _) = self
+            .wake
+            .wait_timeout_while(state, IDLE, |it| it.jobs.is_empty() && !it.closed)
+            .unwrap_or_else(PoisonError::into_inner);
+        state.idle -= 1;
+        state.jobs.pop_front()
+    }
+}

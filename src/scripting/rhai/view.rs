@@ -1,0 +1,143 @@
+//! Read-only parts of an object, as the scripts see them: a path into a shared tree, so that nothing is copied.
+//!
+//! A view behaves like an object map: properties, `["key"]`, `len`, `keys`, `values`, `in`, `for`, `==`, printing. Reading a
+//! field that is not there gives `()`. Scalars and lists are plain values of the language.
+
+use std::sync::Arc;
+
+use rhai::{Array, Dynamic, Engine, EvalAltResult, ImmutableString, Map, Position};
+use serde_json::Value;
+
+use super::value::{frozen, plain, same};
+
+/// A map somewhere in a shared tree; empty if there is none at the path.
+#[derive(Clone, Debug)]
+pub(super) struct View {
+    root: Arc<Value>,
+    path: Arc<[Step]>,
+}
+
+/// One step down the tree.
+#[derive(Clone, Debug, PartialEq)]
+enum Step {
+    Key(ImmutableString),
+    Index(usize),
+}
+
+impl View {
+    /// The part under these keys.
+    pub(super) fn part(root: Arc<Value>, keys: &[&str]) -> Self {
+        let path = keys.iter().map(|key| Step::Key((*key).into())).collect();
+        View { root, path }
+    }
+
+    /// A whole tree, as a value of the language.
+    pub(super) fn tree(root: Arc<Value>) -> Dynamic {
+        let view = View { root, path: Arc::new([]) };
+        frozen(&view, &view.root)
+    }
+
+    /// A copy of the data.
+    pub(super) fn json(&self) -> Value {
+        self.target().cloned().unwrap_or_else(|| Value::Object(serde_json::Map::new()))
+    }
+
+    /// The item of a list below this place.
+    pub(super) fn item(&self, index: usize) -> View {
+        self.below(Step::Index(index))
+    }
+
+    fn below(&self, step: Step) -> View {
+        let path = self.path.iter().cloned().chain([step]).collect();
+        View { root: Arc::clone(&self.root), path }
+    }
+
+    /// What is at the path, if it is a map.
+    fn target(&self) -> Option<&Value> {
+        self.path
+            .iter()
+            .try_fold(&*self.root, |value, step| match step {
+                Step::Key(key) => value.get(key.as_str()),
+                Step::Index(index) => value.get(*index),
+            })
+            .filter(|value| value.is_object())
+    }
+
+    fn fields(&self) -> Option<&serde_json::Map<String, Value>> {
+        self.target().and_then(Value::as_object)
+    }
+
+    /// A field, or `()`.
+    pub(super) fn get(&self, key: &str) -> Dynamic {
+        self.fields().and_then(|fields| fields.get(key)).map_or(Dynamic::UNIT, |value| {
+            let below = || self.below(Step::Key(key.into()));
+            match value {
+                Value::Object(_) | Value::Array(_) => frozen(&below(), value),
+                Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => plain(value),
+            }
+        })
+    }
+
+    /// Refuses every change. Rhai assigns a list back after each method call on it; nothing has changed then.
+    fn set(&self, key: &str, value: &Dynamic) -> Result<(), Box<EvalAltResult>> {
+        if same(&self.get(key), value) { Ok(()) } else { Err(read_only(key)) }
+    }
+
+    fn keys(&self) -> Array {
+        self.fields().into_iter().flat_map(|it| it.keys()).map(|it| it.as_str().into()).collect()
+    }
+
+    fn values(&self) -> Array {
+        self.fields().into_iter().flat_map(|it| it.keys()).map(|key| self.get(key)).collect()
+    }
+}
+
+impl IntoIterator for View {
+    type Item = Dynamic;
+    type IntoIter = std::vec::IntoIter<Dynamic>;
+
+    /// Over the keys, in the order of the object.
+    fn into_iter(self) -> Self::IntoIter {
+        self.keys().into_iter()
+    }
+}
+
+fn read_only(key: &str) -> Box<EvalAltResult> {
+    let message =
+        format!("cannot change `{key}`: the object is read-only; use ctx.patch to change it");
+    EvalAltResult::ErrorRuntime(message.into(), Position::NONE).into()
+}
+
+/// Teaches an engine what can be done with a view. Methods take views by value: Rhai assigns the receiver back otherwise.
+pub(super) fn register(engine: &mut Engine) {
+    engine
+        .register_type_with_name::<View>("object")
+        .register_indexer_get(|view: &mut View, key: ImmutableString| view.get(&key))
+        .register_indexer_set(|view: &mut View, key: ImmutableString, value: Dynamic| {
+            view.set(&key, &value)
+        })
+        .register_fn("len", |view: View| {
+            i64::try_from(view.fields().map_or(0, serde_json::Map::len)).unwrap_or(i64::MAX)
+        })
+        .register_fn("is_empty", |view: View| view.fields().is_none_or(serde_json::Map::is_empty))
+        .register_fn("keys", |view: View| view.keys())
+        .register_fn("values", |view: View| view.values())
+        .register_fn("contains", |view: View, key: ImmutableString| {
+            view.fields().is_some_and(|fields| fields.contains_key(key.as_str()))
+        })
+        .register_fn("get", |view: View, key: ImmutableString| view.get(&key))
+        .register_fn("get", |view: View, key: ImmutableString, default: Dynamic| {
+            let value = view.get(&key);
+            if value.is_unit() { default } else { value }
+        })
+        .register_fn("to_string", |view: View| view.json().to_string())
+        .register_fn("to_debug", |view: View| view.json().to_string())
+        .register_fn("to_json", |view: View| view.json().to_string())
+        .register_fn("==", |a: View, b: View| a.json() == b.json())
+        .register_fn("!=", |a: View, b: View| a.json() != b.json())
+        .register_fn("==", |a: View, b: Map| same(&Dynamic::from(a), &Dynamic::from_map(b)))
+        .register_fn("!=", |a: View, b: Map| !same(&Dynamic::from(a), &Dynamic::from_map(b)))
+        .register_fn("==", |a: Map, b: View| same(&Dynamic::from_map(a), &Dynamic::from(b)))
+        .register_fn("!=", |a: Map, b: View| !same(&Dynamic::from_map(a), &Dynamic::from(b)))
+        .register_iterator::<View>();
+}

@@ -1,0 +1,153 @@
+//! Declarations: handlers and their ids, and errors that say where and what.
+#![expect(clippy::needless_raw_string_hashes, reason = "expect_test writes its snapshots so")]
+
+use expect_test::{Expect, expect};
+use kopf::logic::handler::{Criterion, Kind};
+
+use super::{load, load_error, on_paused_clock};
+
+#[test]
+fn ids_are_the_names_of_functions() {
+    on_paused_clock(async {
+        let script = load(
+            r#"
+            function create_fn(ctx) end
+            local function update_fn(ctx) end
+            local M = {}
+            function M.delete_fn(ctx) end
+            global_fn = function(ctx) end
+            kopf.on_create("kopfexamples", create_fn)
+            kopf.on.update("kopf.dev/v1", "kopfexamples", update_fn)
+            kopf.on_delete("kopfexamples", M.delete_fn)
+            kopf.on_resume("kopfexamples", global_fn)
+            kopf.on_create("kopfexamples", function(ctx) end)
+            kopf.on_field("kopfexamples", {field = "spec.x"}, create_fn)
+            kopf.on_event("pods", {id = "named"}, create_fn)
+            kopf.on_startup(function(ctx) end)
+            "#,
+        )
+        .await;
+        let ids: Vec<_> = script.handlers.iter().map(|it| (it.kind, &*it.id)).collect();
+        let expected = [
+            (Kind::Create, "create_fn"),
+            (Kind::Update, "update_fn"),
+            (Kind::Delete, "delete_fn"),
+            (Kind::Resume, "global_fn"),
+            (Kind::Create, "create"),
+            (Kind::Field, "create_fn/spec.x"),
+            (Kind::Event, "named"),
+            (Kind::Startup, "startup"),
+        ];
+        assert_eq!(ids, expected);
+        assert_eq!(&*script.handlers[0].location, "handlers.lua:7");
+    });
+}
+
+#[test]
+fn options_take_values_markers_and_functions() {
+    on_paused_clock(async {
+        let script = load(
+            r#"
+            local function yes() return true end
+            kopf.on_create("kopfexamples", {
+                retries = 3,
+                backoff = "10s",
+                errors = kopf.ErrorsMode.PERMANENT,
+                labels = {app = "demo", tier = kopf.PRESENT, old = kopf.ABSENT, some = yes},
+                when = kopf.all_(yes, kopf.not_(yes)),
+            }, function(ctx) end)
+            "#,
+        )
+        .await;
+        let handler = &script.handlers[0];
+        assert_eq!(handler.limits.retries, Some(3));
+        assert_eq!(handler.filters.labels.len(), 4);
+        assert!(handler.filters.labels.contains(&("tier".into(), Criterion::Present)));
+        assert!(handler.filters.when.is_some());
+    });
+}
+
+#[test]
+fn errors_are_told_as_a_compiler_tells_them() {
+    check(
+        "-- one\nkopf.on_create('kopfexamples', {retry = 3}, function(ctx) end)",
+        &expect![[r#"
+            error: handlers.lua:2: on_create has no option `retry`
+              |
+            2 | kopf.on_create('kopfexamples', {retry = 3}, function(ctx) end)
+              | ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+            hint: did you mean `retries`?"#]],
+    );
+    check(
+        "local x = \nfor do",
+        &expect![[r"
+        error: handlers.lua:2: Expected identifier when parsing expression, got 'for'
+          |
+        2 | for do
+          | ^^^^^^"]],
+    );
+    check(
+        "local ok <const> = 1",
+        &expect![[r"
+        error: handlers.lua:1: Expected identifier when parsing expression, got '<'
+          |
+        1 | local ok <const> = 1
+          | ^^^^^^^^^^^^^^^^^^^^
+        hint: there is no <const> in Luau; leave it out"]],
+    );
+    check(
+        "local function f()\n    error('no luck')\nend\n\tf()",
+        &expect![[r"
+        error: handlers.lua:2: no luck
+          |
+        2 |     error('no luck')
+          |     ^^^^^^^^^^^^^^^^"]],
+    );
+    check(
+        "kopf.on_create('kopfexamples', {}, nil)",
+        &expect![[r"
+        error: handlers.lua:1: kopf.on_create: the last argument must be the handler function
+          |
+        1 | kopf.on_create('kopfexamples', {}, nil)
+          | ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+        hint: kopf.on_create(SELECTOR, {options}, function(ctx) … end)"]],
+    );
+}
+
+#[test]
+fn what_is_not_built_says_so() {
+    check(
+        "kopf.daemon('kopfexamples', function(ctx) end)",
+        &expect![[r"
+        error: handlers.lua:1: kopf.daemon is not supported yet by this version
+          |
+        1 | kopf.daemon('kopfexamples', function(ctx) end)
+          | ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^"]],
+    );
+    check(
+        "kopf.on.validate('kopfexamples', function(ctx) end)",
+        &expect![[r"
+        error: handlers.lua:1: kopf.on_validate is not supported yet by this version
+          |
+        1 | kopf.on.validate('kopfexamples', function(ctx) end)
+          | ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^"]],
+    );
+    check(
+        "kopf.on_craete('kopfexamples', function(ctx) end)",
+        &expect![[r"
+        error: handlers.lua:1: there is no kopf.on_craete; did you mean kopf.on_create?
+          |
+        1 | kopf.on_craete('kopfexamples', function(ctx) end)
+          | ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^"]],
+    );
+}
+
+#[test]
+fn registration_ends_with_the_top_level() {
+    let raised = super::run("kopf.on_create('kopfexamples', function() end)").raised();
+    assert_eq!(raised.message, "kopf.on_create was called after the script was loaded");
+}
+
+fn check(text: &str, expected: &Expect) {
+    expected.assert_eq(&load_error(text).to_string());
+}

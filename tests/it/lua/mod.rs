@@ -1,0 +1,235 @@
+//! The Lua engine through its public face: scripts are loaded, called with invocations made by hand, and their answers compared.
+
+mod declarations;
+mod errors;
+mod sandbox;
+mod values;
+mod views;
+mod waiting;
+
+use std::{
+    future::Future,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use bytes::Bytes;
+use kopf::{
+    logic::{
+        diff::{DiffItem, Operation},
+        function::{Function, ScriptId},
+        handler::Handler,
+        object::{Object, ObjectRef},
+        outcome::{Ended, Raised},
+        patch::Patch,
+        reason::Reason,
+        resource::Resource,
+    },
+    ports::{
+        ActivityCause, Attempt, Cause, ChangeCause, Invocation, Logger, LoggerKind, Memo,
+        ObjectCause, ObjectDetail, Scripts as _, SharedPatch,
+    },
+    scripting::{LoadError, Placement, ScriptHost, Source},
+    settings::Settings,
+};
+use serde_json::{Value, json};
+use tokio::task::LocalSet;
+
+/// A loaded script and what its calls leave behind.
+pub(crate) struct Script {
+    pub(crate) host: ScriptHost,
+    pub(crate) handlers: Vec<Arc<Handler>>,
+    pub(crate) memo: Memo,
+    pub(crate) settings: Arc<Mutex<Settings>>,
+}
+
+/// How one call ended, and the patch it made.
+pub(crate) struct Call {
+    pub(crate) ended: Ended,
+    pub(crate) patch: Patch,
+}
+
+/// Runs a test on one runtime with a paused clock, VM included.
+pub(crate) fn on_paused_clock<T>(test: impl Future<Output = T>) -> T {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .build()
+        .expect("a runtime");
+    LocalSet::new().block_on(&runtime, test)
+}
+
+/// A source that is in no file.
+pub(crate) fn source(text: &str) -> Source {
+    Source { name: "handlers.lua".into(), path: None, text: text.into() }
+}
+
+/// Loads a text as `handlers.lua`.
+pub(crate) async fn load(text: &str) -> Script {
+    match try_load(source(text), Placement::CurrentRuntime).await {
+        Ok(script) => script,
+        Err(error) => panic!("{error}"),
+    }
+}
+
+/// The error of loading a text that cannot be loaded.
+pub(crate) fn load_error(text: &str) -> LoadError {
+    let loaded = on_paused_clock(try_load(source(text), Placement::CurrentRuntime));
+    loaded.err().expect("the script is refused")
+}
+
+/// Loads one source.
+pub(crate) async fn try_load(source: Source, placement: Placement) -> Result<Script, LoadError> {
+    let (host, handlers) =
+        ScriptHost::load(vec![source], placement).await.map_err(|mut it| it.remove(0))?;
+    Ok(Script {
+        host,
+        handlers: handlers.into_iter().map(Arc::new).collect(),
+        memo: Memo::default(),
+        settings: Arc::default(),
+    })
+}
+
+impl Script {
+    /// The handler of this id.
+    pub(crate) fn handler(&self, id: &str) -> Arc<Handler> {
+        let found = self.handlers.iter().find(|it| *it.id == *id);
+        Arc::clone(found.expect("a handler of this id"))
+    }
+
+    /// Calls a handler about this object, as on a change of `spec.size`.
+    pub(crate) async fn call_about(&self, id: &str, body: &Value) -> Call {
+        let patch = SharedPatch::default();
+        let invocation = self.change(id, body, &patch);
+        let ended = self.host.call(invocation).await;
+        let patch = patch.lock().expect("no panic").clone();
+        Call { ended, patch }
+    }
+
+    /// Calls a handler about the sample object.
+    pub(crate) async fn call(&self, id: &str) -> Call {
+        self.call_about(id, &sample()).await
+    }
+
+    /// The invocation of a change handler.
+    pub(crate) fn change(&self, id: &str, body: &Value, patch: &SharedPatch) -> Arc<Invocation> {
+        let object = Object::parse(Bytes::from(body.to_string())).expect("a JSON object");
+        let field = vec!["spec".to_owned(), "size".to_owned()];
+        let diff =
+            vec![DiffItem { operation: Operation::Change, field, old: json!(1), new: json!(2) }];
+        let change = ChangeCause {
+            reason: Reason::Update,
+            old: Some(Arc::new(json!({"spec": {"size": 1}}))),
+            new: Some(Arc::new(json!({"spec": {"size": 2}}))),
+            diff: Arc::new(diff),
+        };
+        let cause = ObjectCause {
+            resource: Arc::new(resource()),
+            object: Arc::new(object),
+            patch: Arc::clone(patch),
+            detail: ObjectDetail::Change(change),
+        };
+        self.invocation(id, Cause::Object(cause))
+    }
+
+    /// The invocation of an activity.
+    pub(crate) fn startup(&self, id: &str) -> Arc<Invocation> {
+        let settings = Arc::clone(&self.settings);
+        self.invocation(id, Cause::Activity(ActivityCause { activity: "startup", settings }))
+    }
+
+    fn invocation(&self, id: &str, cause: Cause) -> Arc<Invocation> {
+        Arc::new(Invocation {
+            handler: self.handler(id),
+            attempt: Some(Attempt {
+                retry: 3,
+                started: "2026-01-02T03:04:05Z".parse().expect("a time"),
+                runtime: Duration::from_millis(1500),
+            }),
+            cause,
+            memo: self.memo.clone(),
+            logger: Logger::of_object(LoggerKind::Full, Arc::new(ObjectRef::default())),
+        })
+    }
+}
+
+impl Call {
+    /// The result of a call that returned one.
+    pub(crate) fn result(self) -> Value {
+        match self.ended {
+            Ended::Returned(result) => result.unwrap_or_default(),
+            Ended::Raised(raised) => panic!("{}: {:?}", raised.message, raised.trace),
+        }
+    }
+
+    /// The error of a call that raised one.
+    pub(crate) fn raised(self) -> Raised {
+        match self.ended {
+            Ended::Raised(raised) => raised,
+            Ended::Returned(result) => panic!("returned {result:?}"),
+        }
+    }
+}
+
+/// Runs a handler body about the sample object; gives its result.
+pub(crate) fn eval(body: &str) -> Value {
+    run(body).result()
+}
+
+/// Runs a handler body about the sample object.
+pub(crate) fn run(body: &str) -> Call {
+    run_about(body, &sample())
+}
+
+/// Runs a handler body about an object.
+pub(crate) fn run_about(body: &str, object: &Value) -> Call {
+    on_paused_clock(async {
+        let text = format!("kopf.on_update('kopfexamples', function(ctx) {body} end)");
+        load(&text).await.call_about("update", object).await
+    })
+}
+
+/// An object with a bit of everything.
+pub(crate) fn sample() -> Value {
+    json!({
+        "apiVersion": "kopf.dev/v1",
+        "kind": "KopfExample",
+        "metadata": {
+            "name": "example",
+            "namespace": "default",
+            "uid": "1234",
+            "labels": {"app": "demo"},
+        },
+        "spec": {
+            "size": 2,
+            "items": ["a", null, {"b": [1.5, true]}],
+            "emptyList": [],
+            "emptyMap": {},
+            "big": 9_007_199_254_740_993_i64,
+            "text": "ünïcode",
+        },
+        "status": {"phase": "Old"},
+    })
+}
+
+fn resource() -> Resource {
+    Resource {
+        group: "kopf.dev".into(),
+        version: "v1".into(),
+        plural: "kopfexamples".into(),
+        kind: "KopfExample".into(),
+        singular: "kopfexample".into(),
+        namespaced: true,
+        ..Resource::default()
+    }
+}
+
+#[test]
+fn a_function_of_an_unknown_script_is_an_error_of_the_call() {
+    on_paused_clock(async {
+        let script = load("kopf.on_create('x', function() end)").await;
+        let stranger = Function::new(ScriptId(u32::MAX), 0, "f");
+        let answer = script.host.transform(stranger, json!({})).await;
+        assert!(answer.expect_err("unknown").message.contains("not loaded"));
+    });
+}

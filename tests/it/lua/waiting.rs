@@ -1,0 +1,106 @@
+//! Calls that wait, side by side.
+
+use std::time::Duration;
+
+use kopf::ports::{Scripts as _, SharedPatch};
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use super::{eval, load, on_paused_clock, run, sample};
+use kopf::logic::{filters::Question, outcome::Ended};
+
+#[test]
+fn handlers_sleep_side_by_side() {
+    on_paused_clock(async {
+        let script = load(
+            "kopf.on_update('x', function(ctx) kopf.sleep(10); ctx.memo.n = (ctx.memo.n or 0) + 1; kopf.sleep('20s'); return ctx.memo.n end)",
+        )
+        .await;
+        let began = Instant::now();
+        let patch = SharedPatch::default();
+        let call = || script.host.call(script.change("update", &sample(), &patch));
+        let both = tokio::join!(call(), call());
+        assert_eq!(began.elapsed().as_secs(), 30);
+        assert_eq!(both, (Ended::Returned(Some(json!(2))), Ended::Returned(Some(json!(2)))));
+    });
+}
+
+#[test]
+fn waiting_works_in_coroutines_of_the_script() {
+    let result = eval(
+        r#"
+        local co = coroutine.wrap(function() kopf.sleep(1); coroutine.yield("one"); kopf.sleep(1); return "two" end)
+        local first, second = co(), co()
+        local created = coroutine.create(function() kopf.sleep(1); return "three" end)
+        local ok, third = coroutine.resume(created)
+        return {first, second, ok, third}
+        "#,
+    );
+    assert_eq!(result, json!(["one", "two", true, "three"]));
+}
+
+#[test]
+fn waiting_inside_a_native_callback_is_told_in_our_words() {
+    let raised = run("table.sort({2, 1}, function(a, b) kopf.sleep(1) return a < b end)").raised();
+    assert_eq!(
+        raised.message,
+        "waiting is not possible inside a metamethod, table.sort or string.gsub"
+    );
+}
+
+#[test]
+fn a_thousand_sleepers_share_one_vm() {
+    on_paused_clock(async {
+        let script =
+            load("kopf.on_update('x', function(ctx) kopf.sleep(60) return true end)").await;
+        let patch = SharedPatch::default();
+        let calls = (0..1000).map(|_| script.host.call(script.change("update", &sample(), &patch)));
+        let began = Instant::now();
+        let all = futures::future::join_all(calls).await;
+        assert!(all.iter().all(|it| *it == Ended::Returned(Some(Value::Bool(true)))));
+        assert_eq!(began.elapsed().as_secs(), 60);
+    });
+}
+
+#[test]
+fn filters_are_asked_about_a_value_or_the_object() {
+    on_paused_clock(async {
+        let script = load(
+            r#"
+            kopf.on_update("x", {
+                labels = {app = function(value, ctx) return value == "demo" and ctx.name == "example" end},
+                when = function(ctx) return ctx.retry end,
+            }, function(ctx) end)
+            "#,
+        )
+        .await;
+        let handler = script.handler("update");
+        let kopf::logic::handler::Criterion::Callback(kopf::logic::handler::Callback::Function(
+            function,
+        )) = &handler.filters.labels[0].1
+        else {
+            panic!("a function")
+        };
+        let patch = SharedPatch::default();
+        let ask = |value: Option<Value>| {
+            let question = Question { function: function.clone(), about: Some(value) };
+            script.host.ask(question, script.change("update", &sample(), &patch))
+        };
+        assert_eq!(ask(Some(json!("demo"))).await, Ok(true));
+        assert_eq!(ask(Some(json!("other"))).await, Ok(false));
+        assert_eq!(ask(None).await, Ok(false));
+    });
+}
+
+#[test]
+fn a_replaced_generation_finishes_its_calls() {
+    on_paused_clock(async {
+        let script =
+            load("kopf.on_update('x', function(ctx) kopf.sleep(60) return true end)").await;
+        let patch = SharedPatch::default();
+        let call = script.host.call(script.change("update", &sample(), &patch));
+        drop(script);
+        let ended = tokio::time::timeout(Duration::from_secs(100), call).await;
+        assert_eq!(ended, Ok(Ended::Returned(Some(Value::Bool(true)))));
+    });
+}
