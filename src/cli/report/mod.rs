@@ -1,6 +1,6 @@
 //! What goes wrong before or after the operator runs, as the user reads it: `error: …`, `hint: …`, and the exit code.
 
-use std::{fmt, fmt::Write as _, io::Write as _, process::ExitCode};
+use std::{fmt, io::Write as _, process::ExitCode};
 
 use crate::scripting::LoadError;
 
@@ -50,16 +50,10 @@ impl Report {
 
     /// Scripts that cannot be used, all of them in one report.
     pub fn of_scripts(errors: &[LoadError]) -> Self {
-        let mut message = String::new();
-        for (index, error) in errors.iter().enumerate() {
-            // Nothing here can fail: the sink is a string.
-            let _always_fits = if index == 0 {
-                write!(message, "{}", Excerpt(error))
-            } else {
-                write!(message, "\nerror: {}", Excerpt(error))
-            };
-        }
-        Report::failure(message)
+        let told: Vec<_> = errors.iter().map(ToString::to_string).collect();
+        let text = told.join("\n");
+        // Each tells itself as an error; the first `error: ` is that of the report.
+        Report::failure(text.strip_prefix("error: ").unwrap_or(&text))
     }
 
     /// Writes it to stderr. A closed stderr is nothing to stumble over.
@@ -72,28 +66,6 @@ impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "error: {}", self.message)?;
         match &self.hint {
-            Some(hint) => write!(f, "\nhint: {hint}"),
-            None => Ok(()),
-        }
-    }
-}
-
-/// An error in a script, told as a compiler tells it.
-struct Excerpt<'a>(&'a LoadError);
-
-impl fmt::Display for Excerpt<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let LoadError { file, line, source_line, message, hint } = self.0;
-        match line {
-            Some(line) => write!(f, "{file}:{line}: {message}")?,
-            None => write!(f, "{file}: {message}")?,
-        }
-        if let (Some(line), Some(text)) = (line, source_line) {
-            let number = line.to_string();
-            let margin = " ".repeat(number.len());
-            write!(f, "\n {margin} |\n {number} | {}\n {margin} |", text.trim_end())?;
-        }
-        match hint {
             Some(hint) => write!(f, "\nhint: {hint}"),
             None => Ok(()),
         }

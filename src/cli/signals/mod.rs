@@ -70,7 +70,7 @@ pub async fn watch(
     let mut signals = std::pin::pin!(signals);
     let Some(first) = signals.next().await else { return std::future::pending().await };
     tracing::info!(
-        target: "kopf.reactor.running",
+        target: "kopf.running",
         "Signal {} is received. Operator is stopping.", first.name()
     );
     stop.cancel();
@@ -89,14 +89,14 @@ pub async fn watch(
         biased;
         Some(second) = signals.next() => {
             tracing::warn!(
-                target: "kopf.reactor.running",
+                target: "kopf.running",
                 "Signal {} is received again. The process ends at once; cleanup may be incomplete.", second.name()
             );
             Exit::Killed(second.number())
         }
         () = overdue => {
             tracing::error!(
-                target: "kopf.reactor.running",
+                target: "kopf.running",
                 "The graceful exit takes too long (settings.process.ultimate_exiting_timeout). The process ends at once."
             );
             Exit::Killed(SIGKILL)

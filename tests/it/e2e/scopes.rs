@@ -12,7 +12,7 @@ async fn without_a_scope_the_whole_cluster_is_served_with_a_warning() {
     let script = file("tests/e2e/wide.lua");
     let operator =
         Operator::start(kopf(&namespace.kubeconfig(), &["--standalone", "--verbose"]).arg(script));
-    operator.until_says("Absence of either namespaces or cluster-wide flag").await;
+    operator.until_says("serving the whole cluster").await;
     namespace
         .create(&json!({
             "apiVersion": "kopf.dev/v1", "kind": "KopfWide", "metadata": {"name": "wide"}
