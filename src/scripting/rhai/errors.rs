@@ -12,13 +12,11 @@ use super::{
     control::{Abort, Budget},
     value::text,
 };
-use crate::{
-    logic::{
-        declare::DeclareError,
-        outcome::{Raised, RaisedKind},
-    },
-    scripting::LoadError,
+use crate::logic::{
+    declare::DeclareError,
+    outcome::{Raised, RaisedKind},
 };
+use crate::scripting::LoadError;
 
 /// The pause after a call that used up its budget: as of a temporary error that does not say.
 const AFTER_ABORT: Duration = Duration::from_mins(1);

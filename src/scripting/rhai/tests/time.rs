@@ -8,14 +8,12 @@ use tokio::{
 };
 
 use super::{Fixture, load, source};
-use crate::{
-    logic::{function::ScriptId, outcome::Ended},
-    scripting::{
-        Placement,
-        rhai::{
-            control::{Abort, progress},
-            runner::{RunError, Runner},
-        },
+use crate::logic::{function::ScriptId, outcome::Ended};
+use crate::scripting::{
+    Placement,
+    rhai::{
+        control::{Abort, progress},
+        runner::{RunError, Runner},
     },
 };
 
