@@ -7,4 +7,5 @@
 )]
 
 mod lua;
+mod rhai;
 mod vectors;

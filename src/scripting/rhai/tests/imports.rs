@@ -1,3 +1,5 @@
+//! Modules beside the script.
+
 use std::{fs, os::unix::fs::symlink, path::Path};
 
 use serde_json::json;

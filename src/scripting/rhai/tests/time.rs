@@ -1,3 +1,5 @@
+//! Waiting, cancelling, threads.
+
 use std::time::Duration;
 
 use futures::future::join_all;
