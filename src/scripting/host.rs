@@ -11,7 +11,7 @@ use std::{
 
 use serde_json::Value;
 
-use super::{Engine, Load, LoadError, Loaded, Placement, Source, lua};
+use super::{Engine, Load, LoadError, Loaded, Placement, Source, lua, rhai};
 use crate::logic::{
     filters::Question,
     function::{Function, ScriptId},
@@ -21,7 +21,7 @@ use crate::logic::{
 use crate::ports::{BoxFuture, Invocation, Scripts};
 
 /// The languages, by the extension of their files.
-const LANGUAGES: &[(&str, Load)] = &[("lua", lua::load)];
+const LANGUAGES: &[(&str, Load)] = &[("lua", lua::load), ("rhai", rhai::load)];
 
 /// A generation of scripts: loaded together, replaced together, never changed.
 pub struct ScriptHost {

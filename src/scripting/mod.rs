@@ -9,6 +9,7 @@ mod diagnostics;
 mod host;
 mod lua;
 mod print;
+mod rhai;
 mod settings_access;
 
 use std::{path::PathBuf, sync::Arc};

@@ -11,5 +11,6 @@ mod cli;
 mod cycles;
 mod e2e;
 mod lua;
+mod rhai;
 mod tidy;
 mod vectors;

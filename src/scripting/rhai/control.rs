@@ -14,8 +14,13 @@ use std::{
 use rhai::{Dynamic, EvalAltResult, Position};
 use tokio::sync::{mpsc, oneshot};
 
+use super::turn::Turns;
+
 /// How often the limits are looked at, in operations: some microseconds of running time.
 const CHECK_EVERY: u64 = 256;
+
+/// How long a call may compute while others of its script want to.
+const SLICE: Duration = Duration::from_millis(5);
 
 /// How long a call may compute. Waiting does not count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,7 +55,10 @@ pub(super) struct Control {
     budget: Budget,
     cancelled: Arc<AtomicBool>,
     waits: mpsc::Sender<Wait>,
+    turns: Arc<Turns>,
     watch: Cell<Stopwatch>,
+    /// The running time at the begin of the present turn.
+    turn_began: Cell<Duration>,
     operations: Cell<u64>,
 }
 
@@ -63,28 +71,56 @@ impl Control {
         budget: Budget,
         cancelled: Arc<AtomicBool>,
         waits: mpsc::Sender<Wait>,
+        turns: Arc<Turns>,
     ) -> Self {
         Control {
             budget,
             cancelled,
             waits,
-            watch: Cell::new(Stopwatch::start()),
+            turns,
+            watch: Cell::default(),
+            turn_began: Cell::default(),
             operations: Cell::new(0),
         }
     }
 
-    /// Runs something under this control.
+    /// Runs something under this control, when it is its turn.
     pub(super) fn scope<T>(self, work: impl FnOnce() -> T) -> T {
-        /// Takes the control away also after a panic.
+        /// Ends the turn and takes the control away, also after a panic.
         struct Leave;
         impl Drop for Leave {
             fn drop(&mut self) {
-                CURRENT.set(None);
+                if let Some(control) = CURRENT.take() {
+                    control.pause();
+                }
             }
         }
+        self.resume();
         CURRENT.set(Some(self));
         let _leave = Leave;
         work()
+    }
+
+    /// Lets others of the script compute.
+    fn pause(&self) {
+        self.watch.set(self.watch.get().pause());
+        self.turns.pass();
+    }
+
+    /// Computes again, when it is its turn.
+    fn resume(&self) {
+        self.turns.take();
+        self.watch.set(self.watch.get().resume());
+        self.turn_began.set(self.watch.get().before);
+    }
+
+    /// Ends the turn if it lasts long and others wait for theirs. Only where time matters: counted calls are not interrupted.
+    fn share(&self) {
+        let lasts = || self.watch.get().elapsed().saturating_sub(self.turn_began.get()) >= SLICE;
+        if matches!(self.budget, Budget::Time(_)) && self.turns.is_wanted() && lasts() {
+            self.pause();
+            self.resume();
+        }
     }
 
     fn check(&self) -> Option<Abort> {
@@ -105,7 +141,11 @@ pub(super) fn progress() -> Option<Abort> {
         let control = current.as_ref()?;
         let operations = control.operations.get() + 1;
         control.operations.set(operations);
-        if operations.is_multiple_of(CHECK_EVERY) { control.check() } else { None }
+        if !operations.is_multiple_of(CHECK_EVERY) {
+            return None;
+        }
+        control.share();
+        control.check()
     })
 }
 
@@ -119,14 +159,14 @@ pub(super) fn wait(duration: Duration) -> Result<(), Box<EvalAltResult>> {
     let (resume, resumed) = oneshot::channel();
     let asked = CURRENT.with_borrow(|current| {
         let control = current.as_ref()?;
-        control.watch.set(control.watch.get().pause());
+        control.pause();
         control.waits.blocking_send(Wait { duration, resume }).ok()
     });
     // A call that was given up has dropped the other end.
     let passed = asked.is_some() && resumed.blocking_recv().is_ok();
     CURRENT.with_borrow(|current| {
         if let Some(control) = current {
-            control.watch.set(control.watch.get().resume());
+            control.resume();
         }
     });
     if passed { Ok(()) } else { Err(Abort::Cancelled.into_error()) }
@@ -140,19 +180,16 @@ impl Abort {
 }
 
 /// Running time without the pauses. On the real clock, because a paused one stands still while a script computes.
-#[derive(Clone, Copy, Debug)]
-#[expect(clippy::disallowed_types, reason = "measures computing, which no paused clock sees")]
+#[derive(Clone, Copy, Debug, Default)]
 struct Stopwatch {
     before: Duration,
-    since: Option<std::time::Instant>,
+    since: Option<RealInstant>,
 }
 
 #[expect(clippy::disallowed_types, reason = "measures computing, which no paused clock sees")]
-impl Stopwatch {
-    fn start() -> Self {
-        Stopwatch { before: Duration::ZERO, since: Some(std::time::Instant::now()) }
-    }
+type RealInstant = std::time::Instant;
 
+impl Stopwatch {
     fn elapsed(self) -> Duration {
         self.before + self.since.map_or(Duration::ZERO, |it| it.elapsed())
     }
@@ -162,6 +199,6 @@ impl Stopwatch {
     }
 
     fn resume(self) -> Self {
-        Stopwatch { since: Some(std::time::Instant::now()), ..self }
+        Stopwatch { since: Some(RealInstant::now()), ..self }
     }
 }

@@ -13,13 +13,16 @@ use super::{
     value::text,
 };
 use crate::logic::{
-        declare::DeclareError,
-        outcome::{Raised, RaisedKind},
-    };
+    declare::DeclareError,
+    outcome::{Raised, RaisedKind},
+};
 use crate::scripting::LoadError;
 
 /// The pause after a call that used up its budget: as of a temporary error that does not say.
-const AFTER_ABORT: Duration = Duration::from_secs(60);
+const AFTER_ABORT: Duration = Duration::from_mins(1);
+
+/// The class of errors that have none of their own.
+const CLASS: &str = "Error";
 
 /// The error values of the host, made for `throw`.
 #[derive(Clone, Debug)]
@@ -68,11 +71,11 @@ impl Sources {
         all.insert(name.to_owned(), text.into());
     }
 
-    /// The text of a line, without the spaces around it.
+    /// The text of a line.
     pub(super) fn line(&self, name: &str, number: usize) -> Option<String> {
         let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let line = all.get(name)?.lines().nth(number.checked_sub(1)?)?;
-        Some(line.trim().to_owned())
+        Some(line.to_owned())
     }
 }
 
@@ -92,24 +95,21 @@ struct Trail {
 impl Trail {
     fn of(error: EvalAltResult, file: &str) -> Self {
         let mut frames = Vec::new();
-        let mut here = Frame { file: file.to_owned(), position: Position::NONE, function: String::new() };
+        let mut here =
+            Frame { file: file.to_owned(), position: Position::NONE, function: String::new() };
         let mut error = error;
         loop {
-            let (inner, position, function, file) = match error {
-                EvalAltResult::ErrorInFunctionCall(function, source, inner, position) => {
-                    (inner, position, function, source)
-                }
-                EvalAltResult::ErrorInModule(module, inner, position) => {
-                    (inner, position, String::new(), module)
-                }
-                mut cause => {
-                    here.position = cause.take_position();
+            here.position = error.take_position();
+            let (inner, function, file) =
+                if let EvalAltResult::ErrorInFunctionCall(function, source, inner, _) = error {
+                    (inner, function, source)
+                } else if let EvalAltResult::ErrorInModule(module, inner, _) = error {
+                    (inner, String::new(), module)
+                } else {
                     frames.push(here);
                     frames.reverse();
-                    return Trail { cause, frames };
-                }
-            };
-            here.position = position;
+                    return Trail { cause: error, frames };
+                };
             let file = if file.is_empty() { here.file.clone() } else { file };
             let next = Frame { file, position: Position::NONE, function: readable(&function) };
             frames.push(std::mem::replace(&mut here, next));
@@ -132,7 +132,7 @@ impl Trail {
             let within =
                 if function.is_empty() { String::new() } else { format!(" in {function}") };
             lines.push(format!("{file}:{line}:{column}{within}"));
-            lines.extend(sources.line(file, line).map(|text| format!("    {text}")));
+            lines.extend(sources.line(file, line).map(|text| format!("    {}", text.trim())));
         }
         (!lines.is_empty()).then(|| lines.join("\n"))
     }
@@ -149,13 +149,25 @@ impl Trail {
         message
     }
 
+    /// Class and message of the cause; a thrown map may have both.
+    fn described(&self) -> (Option<String>, String) {
+        if let EvalAltResult::ErrorRuntime(value, _) = &self.cause
+            && let Ok(fields) = value.as_map_ref()
+            && let Some(message) = fields.get("message")
+        {
+            return (fields.get("class").map(text), text(message));
+        }
+        (None, self.message())
+    }
+
     /// A value of the host that was thrown.
     fn thrown<T: Clone + 'static>(&self) -> Option<T> {
-        match &self.cause {
-            EvalAltResult::ErrorRuntime(value, _) | EvalAltResult::ErrorTerminated(value, _) => {
-                value.clone().try_cast::<T>()
-            }
-            _ => None,
+        if let EvalAltResult::ErrorRuntime(value, _) | EvalAltResult::ErrorTerminated(value, _) =
+            &self.cause
+        {
+            value.clone().try_cast::<T>()
+        } else {
+            None
         }
     }
 }
@@ -180,7 +192,17 @@ pub(super) fn raised(error: EvalAltResult, file: &str, sources: &Sources) -> Rai
     if let Some(abort) = trail.thrown::<Abort>() {
         return aborted(abort, trace);
     }
-    Raised { kind: RaisedKind::Arbitrary("RuntimeError".into()), message: trail.message(), trace }
+    if let Some(Refused { message, .. }) = trail.thrown() {
+        return Raised { kind: RaisedKind::Arbitrary(CLASS.into()), message, trace };
+    }
+    let (class, message) = trail.described();
+    Raised { kind: RaisedKind::Arbitrary(class.unwrap_or_else(|| CLASS.into())), message, trace }
+}
+
+/// An error of the host, not of the script.
+pub(super) fn of_host(message: impl Into<String>) -> Raised {
+    let kind = RaisedKind::Arbitrary("HostError".into());
+    Raised { kind, message: message.into(), trace: None }
 }
 
 /// What an abort means for its handler: no fault of its logic, so it is tried again later.
@@ -209,7 +231,7 @@ pub(super) fn load_error(error: EvalAltResult, file: &str, sources: &Sources) ->
         None => match (trail.thrown::<Thrown>(), trail.thrown::<Abort>()) {
             (Some(thrown), _) => (thrown.message, None),
             (None, Some(abort)) => (describe(abort), None),
-            (None, None) => (trail.message(), None),
+            (None, None) => (trail.described().1, None),
         },
     };
     let place = trail.place();

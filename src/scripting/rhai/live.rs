@@ -87,9 +87,10 @@ impl Live {
 
     fn look<T>(&self, look: impl FnOnce(Option<&Fields>) -> T) -> T {
         self.store.with(|document| {
-            let level = self.path.iter().try_fold(&*document, |fields, key| {
-                fields.get(key).and_then(Value::as_object)
-            });
+            let level = self
+                .path
+                .iter()
+                .try_fold(&*document, |fields, key| fields.get(key).and_then(Value::as_object));
             look(level)
         })
     }
@@ -172,7 +173,9 @@ impl Live {
     }
 
     fn keys(&self) -> Array {
-        self.look(|fields| fields.into_iter().flat_map(Fields::keys).map(Dynamic::from).collect())
+        self.look(|fields| {
+            fields.into_iter().flat_map(Fields::keys).map(|it| it.as_str().into()).collect()
+        })
     }
 }
 
@@ -232,9 +235,10 @@ impl Live {
     }
 
     /// A field, or the default if it is not there.
-    fn get_or(&self, key: &str, default: Dynamic) -> Dynamic {
-        let present =
-            self.look(|fields| fields.is_some_and(|it| it.get(self.spelled(key)).is_some_and(|value| !value.is_null())));
+    pub(super) fn get_or(&self, key: &str, default: Dynamic) -> Dynamic {
+        let present = self.look(|fields| {
+            fields.is_some_and(|it| it.get(self.spelled(key)).is_some_and(|value| !value.is_null()))
+        });
         if present { self.get(key) } else { default }
     }
 }

@@ -8,6 +8,7 @@ use std::{
     fs,
     path::{Component, Path, PathBuf},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
+    thread::{self, ThreadId},
 };
 
 use rhai::{
@@ -30,8 +31,8 @@ pub(super) struct Modules {
 }
 
 enum Progress {
-    /// Its top level runs: importing it again is a circle.
-    Loading,
+    /// Its top level runs on this thread: importing it there again is a circle.
+    Loading(ThreadId),
     Loaded(SharedModule<Module>),
 }
 
@@ -110,13 +111,17 @@ impl ModuleResolver for Modules {
             let message = format!("cannot import \"{name}\": {reason}");
             Box::new(EvalAltResult::ErrorRuntime(message.into(), position))
         };
+        let this_thread = thread::current().id();
         let file = self.find(name).map_err(|reason| refuse(&reason))?;
         match self.loaded().get(&file) {
             Some(Progress::Loaded(module)) => return Ok(SharedModule::clone(module)),
-            Some(Progress::Loading) => return Err(refuse("it imports itself")),
-            None => {}
+            Some(Progress::Loading(thread)) if *thread == this_thread => {
+                return Err(refuse("it imports itself"));
+            }
+            // Another call may be loading it too; both results are the same.
+            Some(Progress::Loading(_)) | None => {}
         }
-        self.loaded().insert(file.clone(), Progress::Loading);
+        self.loaded().insert(file.clone(), Progress::Loading(this_thread));
         let result = self.load(engine, name, &file);
         match &result {
             Ok(module) => {

@@ -21,6 +21,7 @@ use tokio::{
 use super::{
     control::{Budget, Control, Wait},
     pool::Pool,
+    turn::Turns,
 };
 use crate::scripting::Placement;
 
@@ -38,6 +39,7 @@ pub(super) struct Runner {
     pool: Pool,
     placement: Placement,
     budget: Budget,
+    turns: Arc<Turns>,
     permits: Arc<Semaphore>,
     waiting: AtomicUsize,
 }
@@ -68,6 +70,7 @@ impl Runner {
             pool: Pool::new(),
             placement,
             budget,
+            turns: Arc::default(),
             permits: Arc::new(Semaphore::new(RUNNING_MAX)),
             waiting: AtomicUsize::new(0),
         }
@@ -82,19 +85,26 @@ impl Runner {
         let cancelled = CancelOnDrop::default();
         // One wait at a time: a job asks for the next one only after the last.
         let (ask, mut waits) = mpsc::channel(1);
-        let control = Control::new(self.budget, Arc::clone(&cancelled.0), ask);
+        let control = Control::new(
+            self.budget,
+            Arc::clone(&cancelled.0),
+            ask.clone(),
+            Arc::clone(&self.turns),
+        );
         let (finish, finished) = oneshot::channel();
         let work = move || {
             let result = panic::catch_unwind(AssertUnwindSafe(|| control.scope(job)));
             drop(permit);
             // Nobody may be waiting any more.
             drop(finish.send(result));
+            // Only now the waits end, and with them the hold on the clock: the result is there already.
+            drop(ask);
         };
         self.pool.submit(Box::new(work)).map_err(|error| RunError::NoThread(error.to_string()))?;
         while let (Some(wait), rest) = self.next_wait(waits).await {
             tokio::time::sleep(wait.duration).await;
-            // The job may have been given up by its own side only by ending.
-            drop(wait.resume.send(()));
+            // It waits for this; should it be gone, the next wait says so.
+            wait.resume.send(()).ok();
             waits = rest;
         }
         match finished.await {
@@ -110,7 +120,7 @@ impl Runner {
         }
         let _place = Place::take(&self.waiting).ok_or(RunError::Busy)?;
         // The semaphore is never closed.
-        Arc::clone(&self.permits).acquire_owned().await.map_err(|_| RunError::Busy)
+        Arc::clone(&self.permits).acquire_owned().await.or(Err(RunError::Busy))
     }
 
     /// What the job asks for next; `None` when it has ended. Time stands still meanwhile if that is the placement.

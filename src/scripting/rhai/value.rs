@@ -2,9 +2,9 @@
 //!
 //! What JSON cannot hold is refused with its path. Integers stay `i64`, floats stay floats, `()` is null.
 
-use std::{fmt::Write as _, sync::Arc};
+use std::fmt::Write as _;
 
-use rhai::{Array, Dynamic, Map};
+use rhai::{Array, Dynamic, Engine, Map};
 use serde_json::Value;
 
 use super::{live::Live, view::View};
@@ -27,15 +27,11 @@ pub(super) fn plain(value: &Value) -> Dynamic {
 }
 
 /// A read-only value: maps are views, which copy nothing; lists are lists of such values.
-pub(super) fn frozen(root: &Arc<Value>, view: &View, value: &Value) -> Dynamic {
+pub(super) fn frozen(view: &View, value: &Value) -> Dynamic {
     match value {
         Value::Object(_) => Dynamic::from(view.clone()),
         Value::Array(items) => Dynamic::from_array(
-            items
-                .iter()
-                .enumerate()
-                .map(|(index, item)| frozen(root, &view.item(index), item))
-                .collect(),
+            items.iter().enumerate().map(|(index, item)| frozen(&view.item(index), item)).collect(),
         ),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => plain(value),
     }
@@ -43,10 +39,9 @@ pub(super) fn frozen(root: &Arc<Value>, view: &View, value: &Value) -> Dynamic {
 
 fn number(number: &serde_json::Number) -> Dynamic {
     // Above the range of `i64` a float is the nearest there is.
-    number.as_i64().map_or_else(
-        || Dynamic::from_float(number.as_f64().unwrap_or(f64::NAN)),
-        Dynamic::from_int,
-    )
+    number
+        .as_i64()
+        .map_or_else(|| Dynamic::from_float(number.as_f64().unwrap_or(f64::NAN)), Dynamic::from_int)
 }
 
 /// The JSON of a value; the error names the path of what JSON cannot hold, starting with `name`.
@@ -94,7 +89,7 @@ fn convert(path: &mut Vec<String>, value: &Dynamic) -> Result<Value, String> {
     if let Some(live) = value.read_lock::<Live>() {
         return Ok(live.json());
     }
-    let what = if value.is_fnptr() { "a function" } else { value.type_name() };
+    let what = if value.is_fnptr() { "a function" } else { "a value that is no data" };
     Err(refused(path, what))
 }
 
@@ -156,4 +151,15 @@ pub(super) fn same(a: &Dynamic, b: &Dynamic) -> bool {
         (None, None) => a.type_id() == b.type_id(),
         (Some(_), None) | (None, Some(_)) => false,
     }
+}
+
+/// Makes lists and maps print as compact JSON, as views do.
+pub(super) fn register(engine: &mut Engine) {
+    let of_array = |it: Array| text(&Dynamic::from_array(it));
+    let of_map = |it: Map| text(&Dynamic::from_map(it));
+    engine
+        .register_fn("to_string", of_array)
+        .register_fn("print", of_array)
+        .register_fn("to_string", of_map)
+        .register_fn("print", of_map);
 }

@@ -33,8 +33,8 @@ impl View {
 
     /// A whole tree, as a value of the language.
     pub(super) fn tree(root: Arc<Value>) -> Dynamic {
-        let view = View::part(Arc::clone(&root), &[]);
-        frozen(&root, &view, &root)
+        let view = View { root, path: Arc::new([]) };
+        frozen(&view, &view.root)
     }
 
     /// A copy of the data.
@@ -67,11 +67,12 @@ impl View {
         self.target().and_then(Value::as_object)
     }
 
-    fn get(&self, key: &str) -> Dynamic {
+    /// A field, or `()`.
+    pub(super) fn get(&self, key: &str) -> Dynamic {
         self.fields().and_then(|fields| fields.get(key)).map_or(Dynamic::UNIT, |value| {
             let below = || self.below(Step::Key(key.into()));
             match value {
-                Value::Object(_) | Value::Array(_) => frozen(&self.root, &below(), value),
+                Value::Object(_) | Value::Array(_) => frozen(&below(), value),
                 Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => plain(value),
             }
         })
@@ -83,7 +84,7 @@ impl View {
     }
 
     fn keys(&self) -> Array {
-        self.fields().into_iter().flat_map(|it| it.keys()).map(Dynamic::from).collect()
+        self.fields().into_iter().flat_map(|it| it.keys()).map(|it| it.as_str().into()).collect()
     }
 
     fn values(&self) -> Array {
@@ -102,7 +103,8 @@ impl IntoIterator for View {
 }
 
 fn read_only(key: &str) -> Box<EvalAltResult> {
-    let message = format!("cannot change `{key}`: the object is read-only; use ctx.patch to change it");
+    let message =
+        format!("cannot change `{key}`: the object is read-only; use ctx.patch to change it");
     EvalAltResult::ErrorRuntime(message.into(), Position::NONE).into()
 }
 

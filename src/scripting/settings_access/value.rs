@@ -74,9 +74,10 @@ impl Setting for Vec<Duration> {
 
     /// One duration is a list of one.
     fn from_json(value: Value) -> Result<Self, String> {
-        match value {
-            Value::Array(items) => items.into_iter().map(Setting::from_json).collect(),
-            single => Ok(vec![Setting::from_json(single)?]),
+        if let Value::Array(items) = value {
+            items.into_iter().map(Setting::from_json).collect()
+        } else {
+            Ok(vec![Setting::from_json(value)?])
         }
     }
 }

@@ -1,0 +1,153 @@
+//! The names of `kopf`: what scripts declare, raise and call.
+//!
+//! Each name exists twice, as `kopf::name` and as `kopf.name`: the first is a static module, the second a method of the value
+//! that the variable `kopf` resolves to.
+
+mod data;
+mod declaring;
+mod raising;
+
+use std::{any::TypeId, sync::Arc};
+
+use rhai::{
+    Array, Dynamic, Engine, EvalAltResult, FnNamespace, FuncRegistration, ImmutableString, Map,
+    Module, NativeCallContext, plugin::RhaiFunc,
+};
+
+use super::{errors::problem, script::Shared};
+use crate::logic::declare::Marker;
+
+/// The value of the variable `kopf`.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Kopf;
+
+/// The value of `kopf.on`.
+#[derive(Clone, Copy, Debug)]
+struct On;
+
+type Outcome = Result<Dynamic, Box<EvalAltResult>>;
+type Body = dyn Fn(&NativeCallContext<'_>, Vec<Dynamic>) -> Outcome + Send + Sync;
+
+/// The most arguments of a function of the host: three selectors, options, the function, and some to be refused in our words.
+const ARGUMENTS_MAX: usize = 8;
+
+/// A function of the host.
+struct HostFn {
+    name: &'static str,
+    arguments: std::ops::RangeInclusive<usize>,
+    body: Arc<Body>,
+}
+
+impl HostFn {
+    fn new(
+        name: &'static str,
+        arguments: std::ops::RangeInclusive<usize>,
+        body: impl Fn(&NativeCallContext<'_>, Vec<Dynamic>) -> Outcome + Send + Sync + 'static,
+    ) -> Self {
+        HostFn { name, arguments, body: Arc::new(body) }
+    }
+
+    /// Adds it to a module, with a receiver of this type if it is a method.
+    fn add(&self, module: &mut Module, receiver: Option<TypeId>) {
+        for count in self.arguments.clone() {
+            let mut types: Vec<TypeId> = receiver.into_iter().collect();
+            let skipped = types.len();
+            types.resize(skipped + count, TypeId::of::<Dynamic>());
+            let body = Arc::clone(&self.body);
+            let call = move |context: Option<NativeCallContext<'_>>,
+                             arguments: &mut [&mut Dynamic]| {
+                let Some(context) = context else {
+                    return Err(problem("called without a context"));
+                };
+                let arguments = arguments.iter_mut().skip(skipped).map(|it| it.take().flatten());
+                body(&context, arguments.collect()).map_err(|mut error| {
+                    // Rhai fills it in for methods, but not for functions of static modules.
+                    if error.position().is_none() {
+                        error.set_position(context.call_position());
+                    }
+                    error
+                })
+            };
+            let function = RhaiFunc::Pure {
+                func: Arc::new(call),
+                has_context: true,
+                is_pure: true,
+                is_volatile: true,
+            };
+            let namespace =
+                if receiver.is_some() { FnNamespace::Global } else { FnNamespace::Internal };
+            FuncRegistration::new(self.name)
+                .with_namespace(namespace)
+                .set_into_module_raw(module, types, function);
+        }
+    }
+}
+
+/// Teaches an engine everything below `kopf`.
+pub(super) fn register(engine: &mut Engine, shared: &Arc<Shared>) {
+    let mut functions = data::functions();
+    functions.extend(raising::functions());
+    let (all, short) = declaring::functions(shared);
+    functions.extend(all);
+    let mut methods = Module::new();
+    let mut names = Module::new();
+    for function in &functions {
+        function.add(&mut names, None);
+        function.add(&mut methods, Some(TypeId::of::<Kopf>()));
+    }
+    let mut on = Module::new();
+    for function in &short {
+        function.add(&mut on, None);
+        function.add(&mut methods, Some(TypeId::of::<On>()));
+    }
+    names.set_sub_module("on", on);
+    let mut modes = Module::new();
+    for (name, mode) in ERROR_MODES {
+        modes.set_var(*name, *mode);
+    }
+    names.set_sub_module("ErrorsMode", modes);
+    for name in CONSTANTS {
+        if let Ok(value) = constant(name) {
+            names.set_var(*name, value);
+        }
+    }
+    engine
+        .register_global_module(methods.into())
+        .register_static_module("kopf", names.into())
+        .register_type_with_name::<Kopf>("kopf")
+        .register_type_with_name::<On>("kopf.on")
+        .register_indexer_get(|_: &mut Kopf, name: ImmutableString| constant(&name));
+    data::register(engine);
+    raising::register(engine);
+    declaring::register(engine);
+}
+
+const CONSTANTS: &[&str] = &["PRESENT", "ABSENT", "EVERYTHING", "ErrorsMode"];
+
+const ERROR_MODES: &[(&str, &str)] =
+    &[("IGNORED", "ignored"), ("TEMPORARY", "temporary"), ("PERMANENT", "permanent")];
+
+/// What `kopf.NAME` is, if it is no function.
+fn constant(name: &str) -> Outcome {
+    match name {
+        "on" => Ok(Dynamic::from(On)),
+        "PRESENT" => Ok(Dynamic::from(declaring::Constant(Marker::Present))),
+        "ABSENT" => Ok(Dynamic::from(declaring::Constant(Marker::Absent))),
+        "EVERYTHING" => Ok(Dynamic::from(declaring::Constant(Marker::Everything))),
+        "ErrorsMode" => {
+            let modes = ERROR_MODES.iter().map(|(name, mode)| ((*name).into(), (*mode).into()));
+            Ok(Dynamic::from_map(modes.collect::<Map>()))
+        }
+        _ => Err(problem(format!("there is no kopf.{name}"))),
+    }
+}
+
+/// The items of a list argument, or the arguments themselves.
+fn spread(mut arguments: Vec<Dynamic>) -> Array {
+    match arguments.pop() {
+        Some(only) if arguments.is_empty() && only.is_array() => {
+            only.into_array().unwrap_or_default()
+        }
+        last => arguments.into_iter().chain(last).collect(),
+    }
+}

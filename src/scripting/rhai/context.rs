@@ -1,0 +1,240 @@
+//! `ctx`, the one argument of handlers, with `ctx.logger`, `ctx.patch.fns` and `ctx.settings`.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use rhai::{Dynamic, Engine, EvalAltResult, FnPtr, ImmutableString, Map};
+use serde_json::{Value, json};
+
+use super::{
+    errors::problem,
+    live::Live,
+    script::Shared,
+    value::{plain, same, text, to_json},
+    view::View,
+};
+use crate::logic::{diff::Diff, outcome::LogLevel, patch::Transformation, resource::Resource};
+use crate::ports::{ActivityCause, Invocation, Logger, SharedPatch};
+use crate::scripting::{
+    ctx::{Kwarg, kwarg},
+    settings_access,
+};
+
+/// The argument of a call.
+#[derive(Clone, Debug)]
+pub(super) struct Ctx {
+    invocation: Arc<Invocation>,
+    /// Trees that are made for this call, so that they are made once.
+    made: Arc<Mutex<BTreeMap<String, Dynamic>>>,
+}
+
+/// `ctx.logger`
+#[derive(Clone, Debug)]
+struct ScriptLogger(Logger);
+
+/// `ctx.patch.fns`
+#[derive(Clone, Debug)]
+struct Transformations(SharedPatch);
+
+/// `ctx.settings`, or one of its groups.
+#[derive(Clone, Debug)]
+struct SettingsView {
+    cause: ActivityCause,
+    group: Option<&'static str>,
+}
+
+impl Ctx {
+    /// The argument of this call.
+    pub(super) fn new(invocation: Arc<Invocation>) -> Self {
+        Ctx { invocation, made: Arc::default() }
+    }
+
+    fn get(&self, name: &str) -> Dynamic {
+        match kwarg(&self.invocation, name) {
+            Kwarg::Absent => Dynamic::UNIT,
+            Kwarg::Value(value) => View::tree(Arc::new(value)),
+            Kwarg::Part(root, keys) => Dynamic::from(View::part(root, keys)),
+            Kwarg::Tree(tree) => self.once(name, || View::tree(tree)),
+            Kwarg::Diff(diff) => self.once(name, || readable(&diff)),
+            Kwarg::Patch(patch) => Dynamic::from(Live::patch(patch)),
+            Kwarg::Memo(document) => Dynamic::from(Live::memo(document)),
+            Kwarg::Logger(logger) => Dynamic::from(ScriptLogger(logger)),
+            Kwarg::Resource(resource) => self.once(name, || record(&resource)),
+            Kwarg::Settings(cause) => Dynamic::from(SettingsView { cause, group: None }),
+        }
+    }
+
+    fn once(&self, name: &str, make: impl FnOnce() -> Dynamic) -> Dynamic {
+        let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
+        made.entry(name.to_owned()).or_insert_with(make).clone()
+    }
+
+    /// Refuses every change. Rhai assigns parts back after something in them was assigned; that is none.
+    fn set(&self, name: &str, value: &Dynamic) -> Result<(), Box<EvalAltResult>> {
+        let present = self.get(name);
+        let unchanged = match (present.read_lock::<Live>(), value.read_lock::<Live>()) {
+            (Some(present), Some(value)) => present.is(&value),
+            (Some(_), None) | (None, Some(_)) => false,
+            (None, None) => same(&present, value),
+        };
+        if unchanged {
+            return Ok(());
+        }
+        Err(problem(format!(
+            "cannot change `{name}`: ctx is read-only; use ctx.patch to change the object"
+        )))
+    }
+}
+
+/// `ctx.diff`: a list of `{op, field, old, new}`.
+fn readable(diff: &Diff) -> Dynamic {
+    let items = diff.iter().map(|item| {
+        plain(&json!({
+            "op": item.operation.as_str(), "field": item.field, "old": item.old, "new": item.new,
+        }))
+    });
+    Dynamic::from_array(items.collect())
+}
+
+/// `ctx.resource`: a read-only record.
+pub(super) fn record(resource: &Resource) -> Dynamic {
+    View::tree(Arc::new(json!({
+        "group": resource.group,
+        "version": resource.version,
+        "plural": resource.plural,
+        "kind": resource.kind,
+        "singular": resource.singular,
+        "shortcuts": resource.shortcuts,
+        "categories": resource.categories,
+        "subresources": resource.subresources,
+        "namespaced": resource.namespaced,
+        "preferred": resource.preferred,
+        "verbs": resource.verbs,
+    })))
+}
+
+impl ScriptLogger {
+    fn log(&self, level: LogLevel, message: &Dynamic, fields: Option<&Map>) {
+        if !self.0.is_enabled(level) {
+            return;
+        }
+        let Some(fields) = fields else {
+            self.0.log(level, &text(message));
+            return;
+        };
+        // A line is worth more than its fields: what JSON cannot hold is shown as text.
+        let json = |value: &Dynamic| to_json("", value).unwrap_or_else(|_| text(value).into());
+        let fields = fields.iter().map(|(key, value)| (key.to_string(), json(value))).collect();
+        self.0.with_fields(level, &text(message), &fields);
+    }
+}
+
+impl SettingsView {
+    fn get(&self, name: &str) -> Result<Dynamic, Box<EvalAltResult>> {
+        let Some(group) = self.group else {
+            let group = settings_access::groups().find(|it| *it == name);
+            let group = group.ok_or_else(|| problem(settings_access::unknown(name, "")))?;
+            return Ok(Dynamic::from(SettingsView { group: Some(group), ..self.clone() }));
+        };
+        let settings = self.cause.settings.lock().unwrap_or_else(PoisonError::into_inner);
+        settings_access::get(&settings, group, name)
+            .map(|value| plain(&value))
+            .ok_or_else(|| problem(settings_access::unknown(group, name)))
+    }
+
+    fn set(&self, name: &str, value: &Dynamic) -> Result<(), Box<EvalAltResult>> {
+        if value.is::<SettingsView>() {
+            // Rhai assigns a group back after something in it was assigned.
+            return Ok(());
+        }
+        let Some(group) = self.group else {
+            return Err(problem("a group of settings cannot be replaced: assign to its settings"));
+        };
+        let value = to_json(&format!("settings.{group}.{name}"), value).map_err(problem)?;
+        let mut settings = self.cause.settings.lock().unwrap_or_else(PoisonError::into_inner);
+        settings_access::set(&mut settings, group, name, value).map_err(problem)
+    }
+}
+
+/// Teaches an engine `ctx` and its parts that are no data.
+pub(super) fn register(engine: &mut Engine, shared: &Arc<Shared>) {
+    engine
+        .register_type_with_name::<Ctx>("ctx")
+        .register_indexer_get(|ctx: &mut Ctx, name: ImmutableString| ctx.get(&name))
+        .register_indexer_set(|ctx: &mut Ctx, name: ImmutableString, value: Dynamic| {
+            ctx.set(&name, &value)
+        })
+        .register_type_with_name::<SettingsView>("settings")
+        .register_indexer_get(|settings: &mut SettingsView, name: ImmutableString| {
+            settings.get(&name)
+        })
+        .register_indexer_set(
+            |settings: &mut SettingsView, name: ImmutableString, value: Dynamic| {
+                settings.set(&name, &value)
+            },
+        );
+    register_logger(engine);
+    register_patch(engine, shared);
+}
+
+fn register_logger(engine: &mut Engine) {
+    engine.register_type_with_name::<ScriptLogger>("logger");
+    let levels = [
+        ("dbg", LogLevel::Debug),
+        ("info", LogLevel::Info),
+        ("warning", LogLevel::Warning),
+        ("warn", LogLevel::Warning),
+        ("error", LogLevel::Error),
+        ("exception", LogLevel::Error),
+    ];
+    for (name, level) in levels {
+        engine
+            .register_fn(name, move |logger: ScriptLogger, message: Dynamic| {
+                logger.log(level, &message, None);
+            })
+            .register_fn(name, move |logger: ScriptLogger, message: Dynamic, fields: Map| {
+                logger.log(level, &message, Some(&fields));
+            });
+    }
+}
+
+/// The indexers of live documents are here because `patch.fns` needs the functions of the script.
+fn register_patch(engine: &mut Engine, shared: &Arc<Shared>) {
+    let append = {
+        let shared = Arc::clone(shared);
+        move |fns: &Transformations, function: &FnPtr| {
+            let function = shared.functions.refer(function);
+            let mut patch = fns.0.lock().unwrap_or_else(PoisonError::into_inner);
+            patch.transformations.push(Transformation::Scripted(function));
+        }
+    };
+    let (push, plus, add) = (append.clone(), append.clone(), append.clone());
+    engine
+        .register_indexer_get(|live: &mut Live, key: ImmutableString| match live.top_of_patch() {
+            Some(patch) if key == "fns" => Dynamic::from(Transformations(Arc::clone(patch))),
+            Some(_) | None => live.get(&key),
+        })
+        .register_indexer_set(|live: &mut Live, key: ImmutableString, value: Dynamic| {
+            if value.is::<Transformations>() { Ok(()) } else { live.set(&key, &value) }
+        })
+        .register_type_with_name::<Transformations>("patch.fns")
+        .register_fn("append", move |fns: Transformations, function: FnPtr| append(&fns, &function))
+        .register_fn("push", move |fns: Transformations, function: FnPtr| push(&fns, &function))
+        .register_fn("+", move |fns: Transformations, function: FnPtr| {
+            plus(&fns, &function);
+            fns
+        })
+        .register_fn("+=", move |fns: &mut Transformations, function: FnPtr| add(fns, &function))
+        .register_fn("len", |fns: Transformations| {
+            let patch = fns.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let scripted = |it: &&Transformation| matches!(it, Transformation::Scripted(_));
+            i64::try_from(patch.transformations.iter().filter(scripted).count()).unwrap_or(i64::MAX)
+        });
+}
+
+/// A value that a filter is asked about.
+pub(super) fn about(value: Option<Value>) -> Dynamic {
+    value.map_or(Dynamic::UNIT, |it| View::tree(Arc::new(it)))
+}

@@ -1,0 +1,126 @@
+//! Rhai: one engine per script, calls on a bounded set of threads, all waiting on the runtime's clock.
+#![expect(clippy::unnecessary_box_returns, reason = "Rhai takes and gives its errors boxed")]
+
+mod api;
+mod context;
+mod control;
+mod errors;
+mod functions;
+mod live;
+mod modules;
+mod pool;
+mod runner;
+mod script;
+#[cfg(test)]
+mod tests;
+mod turn;
+mod value;
+mod view;
+
+use std::sync::Arc;
+
+use futures::FutureExt as _;
+use rhai::Dynamic;
+use serde_json::Value;
+
+use self::{
+    context::Ctx,
+    errors::of_host,
+    runner::Runner,
+    script::Script,
+    value::{plain, to_json},
+};
+use super::{Engine, LoadError, Loaded, Placement, Source};
+use crate::logic::{
+    filters::Question,
+    function::{Function, ScriptId},
+    outcome::{Ended, Raised},
+};
+use crate::ports::{BoxFuture, Invocation};
+
+/// A loaded script and the threads it runs on.
+struct RhaiEngine {
+    script: Arc<Script>,
+    runner: Arc<Runner>,
+}
+
+/// Loads a script: compiles it, runs its top level, collects its declarations.
+pub(crate) fn load(
+    id: ScriptId,
+    source: &Source,
+    placement: Placement,
+) -> BoxFuture<'static, Result<Loaded, LoadError>> {
+    load_on(Runner::new(placement), id, source.clone())
+}
+
+fn load_on(
+    runner: Runner,
+    id: ScriptId,
+    source: Source,
+) -> BoxFuture<'static, Result<Loaded, LoadError>> {
+    async move {
+        let file = source.name.clone();
+        let loaded = runner.run(move || script::load(id, &source)).await;
+        let (script, handlers) = loaded.unwrap_or_else(|error| {
+            let message = error.to_string();
+            Err(LoadError { file, line: None, source_line: None, message, hint: None })
+        })?;
+        let engine = RhaiEngine { script: Arc::new(script), runner: Arc::new(runner) };
+        Ok(Loaded { engine: Arc::new(engine), handlers })
+    }
+    .boxed()
+}
+
+impl RhaiEngine {
+    /// Runs something with the script on one of its threads.
+    fn run<T: Send + 'static>(
+        &self,
+        job: impl FnOnce(&Script) -> Result<T, Raised> + Send + 'static,
+    ) -> BoxFuture<'static, Result<T, Raised>> {
+        let (script, runner) = (Arc::clone(&self.script), Arc::clone(&self.runner));
+        async move {
+            let result = runner.run(move || job(&script)).await;
+            result.unwrap_or_else(|error| Err(of_host(error.to_string())))
+        }
+        .boxed()
+    }
+}
+
+impl Engine for RhaiEngine {
+    fn call(&self, invocation: Arc<Invocation>) -> BoxFuture<'static, Ended> {
+        let ended = self.run(move |script| {
+            let function = invocation.handler.function.clone();
+            let ctx = Ctx::new(invocation);
+            let result = script.call(&function, vec![Dynamic::from(ctx)])?;
+            let result = to_json("result", &result).map_err(of_host)?;
+            Ok((!result.is_null()).then_some(result))
+        });
+        ended.map(|it| it.map_or_else(Ended::Raised, Ended::Returned)).boxed()
+    }
+
+    fn ask(
+        &self,
+        question: Question,
+        invocation: Arc<Invocation>,
+    ) -> BoxFuture<'static, Result<bool, Raised>> {
+        self.run(move |script| {
+            let mut arguments: Vec<_> = question.about.map(context::about).into_iter().collect();
+            arguments.push(Dynamic::from(Ctx::new(invocation)));
+            let answer = script.call(&question.function, arguments)?;
+            Ok(!answer.is_unit() && answer.as_bool().unwrap_or(true))
+        })
+    }
+
+    fn transform(
+        &self,
+        function: Function,
+        body: Value,
+    ) -> BoxFuture<'static, Result<Value, Raised>> {
+        self.run(move |script| {
+            // Shared, so that the function changes this very value; what it returns does not matter.
+            let body = plain(&body).into_shared();
+            drop(script.call(&function, vec![body.clone()])?);
+            to_json("body", &body.flatten()).map_err(of_host)
+        })
+    }
+}

@@ -1,0 +1,256 @@
+//! One script: its engine, its code, its top level, and calls of its functions.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use rhai::{
+    AST, Caches, Dynamic, Engine, EvalAltResult, EvalContext, FnPtr, GlobalRuntimeState,
+    ImmutableString, NativeCallContext, Position, Scope, Stmt,
+};
+
+use super::{
+    api::{self, Kopf},
+    context, control, errors,
+    errors::{Sources, problem},
+    functions::Functions,
+    live,
+    modules::Modules,
+    value, view,
+};
+use crate::logic::{
+    function::{Function, ScriptId},
+    handler::Handler,
+    outcome::Raised,
+};
+use crate::scripting::{LoadError, Source, print::print_line};
+
+/// The deepest recursion: what the stacks of the threads hold.
+const CALL_LEVELS_MAX: usize = 64;
+/// The deepest nesting of an expression, at the top level and in functions.
+const EXPRESSION_DEPTHS_MAX: (usize, usize) = (64, 32);
+/// The longest string: the size of the largest object a cluster stores, several times.
+const STRING_BYTES_MAX: usize = 8 * 1024 * 1024;
+/// The most items of a list or a map.
+const ITEMS_MAX: usize = 100_000;
+/// The most modules of one script.
+const MODULES_MAX: usize = 64;
+
+/// What the functions of the host share with the script.
+pub(super) struct Shared {
+    /// As shown in messages; also how the engine calls the main file.
+    pub(super) name: ImmutableString,
+    pub(super) functions: Functions,
+    pub(super) sources: Arc<Sources>,
+    /// What the top level declares; `None` when it has returned.
+    pub(super) declared: Mutex<Option<Vec<Handler>>>,
+    /// The variables of the top level: Rhai hides them from named functions.
+    globals: Mutex<BTreeMap<String, Dynamic>>,
+}
+
+/// A script whose top level has run.
+pub(super) struct Script {
+    engine: Engine,
+    shared: Arc<Shared>,
+    /// With the imports of the top level, which every call starts from.
+    global: GlobalRuntimeState,
+    /// How many parameters each function has; several for overloads.
+    arities: BTreeMap<String, Vec<usize>>,
+}
+
+impl Shared {
+    fn globals(&self) -> MutexGuard<'_, BTreeMap<String, Dynamic>> {
+        self.globals.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Shares the variables of the top level with its functions.
+    fn publish(&self, scope: &mut Scope<'_>) {
+        let names: Vec<String> = scope.iter_raw().map(|(name, ..)| name.to_owned()).collect();
+        let mut globals = self.globals();
+        for name in names {
+            let value = match scope.get_mut(&name) {
+                Some(variable) => {
+                    if !variable.is_shared() {
+                        *variable = variable.take().into_shared();
+                    }
+                    variable.clone()
+                }
+                // A constant.
+                None => scope.get(&name).cloned().unwrap_or_default(),
+            };
+            globals.insert(name, value);
+        }
+    }
+
+    /// A name that is no local variable: `kopf`, or a variable of the top level.
+    fn resolve(
+        &self,
+        name: &str,
+        index: usize,
+        context: &EvalContext<'_, '_, '_, '_, '_, '_>,
+    ) -> Option<Dynamic> {
+        if index > 0 || context.scope().contains(name) {
+            return None;
+        }
+        if name == "kopf" {
+            return Some(Dynamic::from(Kopf));
+        }
+        // A module has its own variables.
+        let main = context.source() == Some(self.name.as_str());
+        if main { self.globals().get(name).cloned() } else { None }
+    }
+}
+
+/// Compiles a script and runs its top level. Needs a deep stack.
+pub(super) fn load(id: ScriptId, source: &Source) -> Result<(Script, Vec<Handler>), LoadError> {
+    let shared = Arc::new(Shared {
+        name: source.name.as_str().into(),
+        functions: Functions::new(id),
+        sources: Arc::default(),
+        declared: Mutex::new(Some(Vec::new())),
+        globals: Mutex::default(),
+    });
+    shared.sources.insert(&source.name, &source.text);
+    let engine = engine(&shared, source);
+    let failed =
+        |error: Box<EvalAltResult>| errors::load_error(*error, &source.name, &shared.sources);
+    let mut ast = engine.compile(&source.text).map_err(|error| failed(error.into()))?;
+    ast.set_source(source.name.as_str());
+    let global = run_top_level(&engine, &ast, &shared).map_err(failed)?;
+    let mut arities = BTreeMap::<String, Vec<usize>>::new();
+    for function in ast.iter_functions() {
+        arities.entry(function.name.to_owned()).or_default().push(function.params.len());
+    }
+    let declared = shared.declared.lock().unwrap_or_else(PoisonError::into_inner).take();
+    Ok((Script { engine, shared, global, arities }, declared.unwrap_or_default()))
+}
+
+fn engine(shared: &Arc<Shared>, source: &Source) -> Engine {
+    let mut engine = Engine::new();
+    let (top, inside) = EXPRESSION_DEPTHS_MAX;
+    engine
+        .set_max_call_levels(CALL_LEVELS_MAX)
+        .set_max_expr_depths(top, inside)
+        .set_max_string_size(STRING_BYTES_MAX)
+        .set_max_array_size(ITEMS_MAX)
+        .set_max_map_size(ITEMS_MAX)
+        .set_max_modules(MODULES_MAX)
+        .disable_symbol("eval")
+        .set_module_resolver(Modules::new(
+            &source.name,
+            source.path.as_deref(),
+            Arc::clone(&shared.sources),
+        ))
+        .on_progress(|_| control::progress().map(Dynamic::from))
+        .on_print(print_line)
+        .on_debug(|text, source, position| {
+            print_line(&format!("{}:{position:?} | {text}", source.unwrap_or_default()));
+        });
+    let names = Arc::clone(shared);
+    #[expect(deprecated, reason = "marked so only because its signature may change")]
+    engine.on_var(move |name, index, context| Ok(names.resolve(name, index, &context)));
+    value::register(&mut engine);
+    view::register(&mut engine);
+    live::register(&mut engine);
+    context::register(&mut engine, shared);
+    api::register(&mut engine, shared);
+    engine
+}
+
+/// Runs the top level, and keeps what its functions need afterwards.
+///
+/// Statement by statement, because a function that is called by the top level sees the variables made before.
+fn run_top_level(
+    engine: &Engine,
+    ast: &AST,
+    shared: &Shared,
+) -> Result<GlobalRuntimeState, Box<EvalAltResult>> {
+    let mut global = engine.new_global_runtime_state();
+    global.source = Some(shared.name.clone());
+    global.lib.push(ast.shared_lib().clone());
+    let mut scope = Scope::new();
+    let mut caches = Caches::new();
+    // A `return` ends the top level, which a single statement cannot tell.
+    let step = if returns(ast) { ast.statements().len().max(1) } else { 1 };
+    for statements in ast.statements().chunks(step) {
+        #[expect(deprecated, reason = "the only way to keep the imports of the top level")]
+        let result = engine.eval_statements_raw(&mut global, &mut caches, &mut scope, statements);
+        if let Some(abort) = control::overdue() {
+            return Err(abort.into_error());
+        }
+        drop(result?);
+        shared.publish(&mut scope);
+    }
+    Ok(global)
+}
+
+fn returns(ast: &AST) -> bool {
+    ast.statements().iter().any(|statement| {
+        let mut found = false;
+        statement.walk(&mut Vec::new(), &mut |path| {
+            let node = path.last();
+            found |= matches!(node, Some(rhai::ASTNode::Stmt(Stmt::Return(..))));
+            !found
+        });
+        found
+    })
+}
+
+impl Script {
+    /// Calls a function with as many of these arguments as it has parameters.
+    pub(super) fn call(
+        &self,
+        function: &Function,
+        arguments: Vec<Dynamic>,
+    ) -> Result<Dynamic, Raised> {
+        let pointer = self.shared.functions.find(function).ok_or_else(|| {
+            errors::of_host(format!("the function {} is no longer loaded", function.name))
+        })?;
+        let result = self.invoke(&pointer, arguments);
+        // Some native functions swallow the abort of a function that they call.
+        if let Some(abort) = control::overdue() {
+            let trace = result.err().and_then(|error| self.raised(*error).trace);
+            return Err(errors::aborted(abort, trace));
+        }
+        match result.map_err(|error| *error) {
+            // `exit` leaves with a value.
+            Ok(value) | Err(EvalAltResult::Exit(value, _)) => Ok(value),
+            Err(error) => Err(self.raised(error)),
+        }
+    }
+
+    fn invoke(
+        &self,
+        pointer: &FnPtr,
+        mut arguments: Vec<Dynamic>,
+    ) -> Result<Dynamic, Box<EvalAltResult>> {
+        let taken = self.parameters(pointer, arguments.len())?;
+        arguments.truncate(taken);
+        let context = NativeCallContext::new_with_all_fields(
+            &self.engine,
+            pointer.fn_name(),
+            None,
+            &self.global,
+            Position::NONE,
+        );
+        pointer.call_raw(&context, None, arguments)
+    }
+
+    /// How many of the offered arguments a function takes: handlers need not name an argument that they do not use.
+    fn parameters(&self, pointer: &FnPtr, offered: usize) -> Result<usize, Box<EvalAltResult>> {
+        let captured = pointer.curry().len();
+        let Some(arities) = self.arities.get(pointer.fn_name()) else {
+            // A function of the host.
+            return Ok(offered);
+        };
+        let fitting = arities.iter().filter_map(|it| it.checked_sub(captured));
+        fitting.filter(|it| *it <= offered).max().ok_or_else(|| {
+            problem(format!("`{}` has too many parameters: it gets {offered}", pointer.fn_name()))
+        })
+    }
+
+    fn raised(&self, error: EvalAltResult) -> Raised {
+        errors::raised(error, &self.shared.name, &self.shared.sources)
+    }
+}

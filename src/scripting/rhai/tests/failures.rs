@@ -1,0 +1,101 @@
+//! Errors that leave a handler, and limits that end it.
+
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::{Fixture, run, run_with_budget};
+use crate::logic::outcome::RaisedKind;
+
+async fn kind(code: &str) -> (RaisedKind, String) {
+    let raised = Fixture::handler(code, json!({})).await.raised().await;
+    (raised.kind, raised.message)
+}
+
+#[tokio::test]
+async fn errors_of_kopf_keep_their_meaning() {
+    let secs = |it| RaisedKind::Temporary(Some(Duration::from_secs(it)));
+    for (code, expected) in [
+        ("throw kopf.TemporaryError(\"m\", 10);", secs(10)),
+        ("throw kopf::TemporaryError(\"m\", \"10m\");", secs(600)),
+        ("throw kopf.TemporaryError(\"m\");", secs(60)),
+        ("throw kopf.TemporaryError(\"m\", ());", RaisedKind::Temporary(None)),
+        ("throw kopf.PermanentError(\"m\");", RaisedKind::Permanent),
+        ("kopf.retry(\"m\", 10);", secs(10)),
+        ("kopf::fail(\"m\");", RaisedKind::Permanent),
+        ("[1].map(|x| kopf.retry(\"m\", 1));", secs(1)),
+    ] {
+        assert_eq!(kind(code).await, (expected, "m".into()), "{code}");
+    }
+}
+
+#[tokio::test]
+async fn other_errors_are_arbitrary() {
+    let error = || RaisedKind::Arbitrary("Error".into());
+    assert_eq!(kind("throw \"text\";").await, (error(), "text".into()));
+    assert_eq!(kind("throw #{ a: 1 };").await, (error(), "{\"a\":1}".into()));
+    let code = "throw #{ message: \"m\", class: \"Mine\" };";
+    assert_eq!(kind(code).await, (RaisedKind::Arbitrary("Mine".into()), "m".into()));
+    assert_eq!(kind("let x = 1 / 0;").await.0, error());
+}
+
+#[tokio::test]
+async fn a_trace_names_file_line_source_and_function() {
+    let text = "fn deep() {\n  throw \"no\";\n}\nfn handler(ctx) {\n  deep();\n}\nkopf::on_create(\"things\", handler);";
+    let raised = Fixture::new(text, json!({})).await.raised().await;
+    assert_eq!(
+        raised.trace.as_deref(),
+        Some(
+            "handlers.rhai:2:3 in deep\n    throw \"no\";\nhandlers.rhai:5:3 in handler\n    deep();"
+        )
+    );
+}
+
+#[tokio::test]
+async fn an_error_can_be_caught_and_looked_at() {
+    let code = "try { kopf.retry(\"m\", 10); } catch (error) { return [error.message, error.delay, `${error}`]; }";
+    assert_eq!(run(code, json!({})).await, json!(["m", 10.0, "m"]));
+}
+
+#[tokio::test]
+async fn a_runaway_call_is_aborted_and_cannot_catch_it() {
+    let text = "fn handler(ctx) { loop { try { loop {} } catch { } } }\nkopf::on_create(\"things\", handler);";
+    let loaded = run_with_budget(text, 10_000).await.unwrap_or_else(|error| panic!("{error:?}"));
+    let fixture = Fixture::of(loaded, json!({}));
+    for _ in 0..2 {
+        let raised = fixture.raised().await;
+        assert_eq!(raised.kind, RaisedKind::Temporary(Some(Duration::from_mins(1))));
+        assert!(raised.message.contains("10000 operations"), "{}", raised.message);
+    }
+}
+
+#[tokio::test]
+async fn an_abort_inside_a_comparison_is_not_swallowed() {
+    let text =
+        "kopf::on_create(\"things\", |ctx| { let x = [2, 1, 3]; x.sort(|a, b| { loop {} }); 1 });";
+    let loaded = run_with_budget(text, 10_000).await.unwrap_or_else(|error| panic!("{error:?}"));
+    let raised = Fixture::of(loaded, json!({})).raised().await;
+    assert!(matches!(raised.kind, RaisedKind::Temporary(_)), "{raised:?}");
+}
+
+#[tokio::test]
+async fn a_runaway_top_level_is_refused() {
+    let error = run_with_budget("loop {}", 10_000).await.err().unwrap();
+    assert!(error.message.contains("operations"), "{error:?}");
+}
+
+#[tokio::test]
+async fn endless_recursion_and_growth_are_errors() {
+    let text = "fn f(x) { f(x) } kopf::on_create(\"things\", |ctx| f(1));";
+    let raised = Fixture::new(text, json!({})).await.raised().await;
+    assert_eq!(raised.message, "Stack overflow");
+    let (_, message) = kind("let s = \"x\"; loop { s += s; }").await;
+    assert!(message.contains("too large"), "{message}");
+}
+
+#[tokio::test]
+async fn a_value_inside_itself_is_refused() {
+    let code = "let x = #{}; for i in 0..200 { x = #{ x: x }; } x";
+    let (_, message) = kind(code).await;
+    assert!(message.contains("128 levels"), "{message}");
+}

@@ -1,0 +1,181 @@
+//! Scripts, from their text to what comes out of their calls.
+
+mod data;
+mod declarations;
+mod failures;
+mod imports;
+mod patches;
+mod time;
+
+use std::{
+    fs,
+    path::PathBuf,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use serde_json::{Value, json};
+
+use super::{control::Budget, load, load_on, runner::Runner};
+use crate::logic::{
+    diff::{DiffItem, Operation},
+    function::ScriptId,
+    handler::Handler,
+    object::Object,
+    outcome::{Ended, Raised},
+    patch::Patch,
+    reason::Reason,
+    resource::Resource,
+};
+use crate::ports::{
+    ActivityCause, Attempt, Cause, ChangeCause, Document, Invocation, Logger, LoggerKind,
+    ObjectCause, ObjectDetail, SharedPatch,
+};
+use crate::scripting::{LoadError, Loaded, Placement, Source};
+use crate::settings::Settings;
+
+/// A loaded script, and what its calls are about.
+struct Fixture {
+    loaded: Loaded,
+    body: Value,
+    patch: SharedPatch,
+    memo: Document,
+    settings: Arc<Mutex<Settings>>,
+}
+
+fn source(text: &str) -> Source {
+    Source { name: "handlers.rhai".into(), path: None, text: text.into() }
+}
+
+async fn try_load(text: &str) -> Result<Loaded, LoadError> {
+    load(ScriptId(1), &source(text), Placement::CurrentRuntime).await
+}
+
+/// Why a script cannot be used.
+async fn refusal(text: &str) -> LoadError {
+    try_load(text).await.err().expect("the script is wrong")
+}
+
+impl Fixture {
+    fn of(loaded: Loaded, body: Value) -> Self {
+        Fixture {
+            loaded,
+            body,
+            patch: SharedPatch::default(),
+            memo: Document::default(),
+            settings: Arc::default(),
+        }
+    }
+
+    async fn new(text: &str, body: Value) -> Self {
+        match try_load(text).await {
+            Ok(loaded) => Fixture::of(loaded, body),
+            Err(error) => panic!("{error:?}"),
+        }
+    }
+
+    /// A script with one handler on creation with this body.
+    async fn handler(code: &str, body: Value) -> Self {
+        let text = format!("fn handler(ctx) {{ {code} }}\nkopf::on_create(\"things\", handler);\n");
+        Fixture::new(&text, body).await
+    }
+
+    fn nth(&self, index: usize) -> Arc<Handler> {
+        Arc::new(self.loaded.handlers[index].clone())
+    }
+
+    fn invocation(&self, handler: Arc<Handler>) -> Arc<Invocation> {
+        let object = Arc::new(Object::from_value(self.body.clone()));
+        let reference = Arc::new(object.header().reference());
+        let diff = vec![DiffItem {
+            operation: Operation::Change,
+            field: vec!["spec".into(), "x".into()],
+            old: json!(1),
+            new: json!(2),
+        }];
+        let cause = ObjectCause {
+            resource: Arc::new(Resource {
+                plural: "things".into(),
+                kind: "Thing".into(),
+                ..Resource::default()
+            }),
+            object,
+            patch: Arc::clone(&self.patch),
+            detail: ObjectDetail::Change(ChangeCause {
+                reason: Reason::Create,
+                old: None,
+                new: Some(Arc::new(self.body.clone())),
+                diff: Arc::new(diff),
+            }),
+        };
+        Arc::new(Invocation {
+            handler,
+            attempt: Some(attempt()),
+            cause: Cause::Object(cause),
+            memo: self.memo.clone(),
+            logger: Logger::of_object(LoggerKind::Full, reference),
+        })
+    }
+
+    fn activity(&self, handler: Arc<Handler>) -> Arc<Invocation> {
+        let settings = Arc::clone(&self.settings);
+        Arc::new(Invocation {
+            handler,
+            attempt: Some(attempt()),
+            cause: Cause::Activity(ActivityCause { activity: "startup", settings }),
+            memo: self.memo.clone(),
+            logger: Logger::of_activity(),
+        })
+    }
+
+    async fn call_nth(&self, index: usize) -> Ended {
+        self.loaded.engine.call(self.invocation(self.nth(index))).await
+    }
+
+    /// What the first handler returns.
+    async fn returned(&self) -> Value {
+        match self.call_nth(0).await {
+            Ended::Returned(value) => value.unwrap_or_default(),
+            Ended::Raised(raised) => panic!("{raised:?}"),
+        }
+    }
+
+    /// What the first handler raises.
+    async fn raised(&self) -> Raised {
+        match self.call_nth(0).await {
+            Ended::Returned(value) => panic!("returned {value:?}"),
+            Ended::Raised(raised) => raised,
+        }
+    }
+
+    fn patch(&self) -> Patch {
+        self.patch.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+fn attempt() -> Attempt {
+    let started = jiff::Timestamp::UNIX_EPOCH;
+    Attempt { retry: 0, started, runtime: std::time::Duration::ZERO }
+}
+
+/// What a handler with this code returns for an object.
+async fn run(code: &str, body: Value) -> Value {
+    Fixture::handler(code, body).await.returned().await
+}
+
+/// The text of what it raises.
+async fn problem(code: &str, body: Value) -> String {
+    Fixture::handler(code, body).await.raised().await.message
+}
+
+/// A directory of its own for a test, without what an earlier run has left.
+fn directory(name: &str) -> PathBuf {
+    let path = std::env::temp_dir().join(format!("kopf-rhai-{}-{name}", std::process::id()));
+    fs::remove_dir_all(&path).ok();
+    fs::create_dir_all(&path).unwrap();
+    path
+}
+
+async fn run_with_budget(text: &str, operations: u64) -> Result<Loaded, LoadError> {
+    let runner = Runner::with_budget(Placement::CurrentRuntime, Budget::Operations(operations));
+    load_on(runner, ScriptId(1), source(text)).await
+}
