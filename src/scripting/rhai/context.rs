@@ -15,13 +15,11 @@ use super::{
     value::{plain, same, text, to_json},
     view::View,
 };
-use crate::{
-    logic::{diff::Diff, outcome::LogLevel, patch::Transformation, resource::Resource},
-    ports::{ActivityCause, Invocation, Logger, SharedPatch},
-    scripting::{
-        ctx::{Kwarg, kwarg},
-        settings_access,
-    },
+use crate::logic::{diff::Diff, outcome::LogLevel, patch::Transformation, resource::Resource};
+use crate::ports::{ActivityCause, Invocation, Logger, SharedPatch};
+use crate::scripting::{
+    ctx::{Kwarg, kwarg},
+    settings_access,
 };
 
 /// The argument of a call.

@@ -19,14 +19,12 @@ use super::{
     modules::Modules,
     value, view,
 };
-use crate::{
-    logic::{
-        function::{Function, ScriptId},
-        handler::Handler,
-        outcome::Raised,
-    },
-    scripting::{LoadError, Source, print::print_line},
+use crate::logic::{
+    function::{Function, ScriptId},
+    handler::Handler,
+    outcome::Raised,
 };
+use crate::scripting::{LoadError, Source, print::print_line};
 
 /// The deepest recursion: what the stacks of the threads hold.
 const CALL_LEVELS_MAX: usize = 64;

@@ -1,3 +1,5 @@
+//! Reading: kwargs, views of the object, values out of a script.
+
 use serde_json::json;
 
 use super::{Fixture, problem, run};

@@ -1,3 +1,5 @@
+//! Errors that leave a handler, and limits that end it.
+
 use std::time::Duration;
 
 use serde_json::json;
