@@ -132,9 +132,9 @@ impl Worker {
     async fn rest(&self, throttle: &mut Throttle, logger: &Logger) -> bool {
         let Some(remaining) = throttle.remaining(self.uptime()) else { return true };
         self.pause(Instant::now() + remaining).await;
-        let line = throttle.rested(self.uptime());
-        line.iter().for_each(|it| logger.line(it, None));
-        line.is_some()
+        let Some(line) = throttle.rested(self.uptime()) else { return false };
+        logger.line(&line, None);
+        true
     }
 
     /// The clock of throttles.
