@@ -243,6 +243,10 @@ impl Script {
         let pointer = self.shared.functions.find(function).ok_or_else(|| {
             errors::of_host(format!("the function {} is no longer loaded", function.name))
         })?;
+        // Given up while it waited for its turn: nothing of it happens.
+        if let Some(abort) = control::overdue() {
+            return Err(errors::aborted(abort, None));
+        }
         let result = self.invoke(&pointer, arguments);
         // Some native functions swallow the abort of a function that they call.
         if let Some(abort) = control::overdue() {
