@@ -1,6 +1,12 @@
 #![doc = include_str!("README.md")]
 
+pub mod apiserver;
+pub mod cli;
+pub mod cluster;
+pub mod handling;
 pub mod logic;
 pub mod ports;
+pub mod reactor;
 pub mod scripting;
 pub mod settings;
+pub mod testing;

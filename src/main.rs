@@ -1,3 +1,7 @@
-//! The `kopf` command.
+//! The `kopf` command; everything it does is in `cli/`.
 
-fn main() {}
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    kopf::cli::main()
+}

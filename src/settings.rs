@@ -42,6 +42,14 @@ pub struct Process {
 pub struct Posting {
     /// Whether events are posted at all.
     pub enabled: bool,
+    /// Whether lines of object loggers are posted too.
+    pub loggers: bool,
+    /// The least level that is posted, as a number: 10 is debug, 20 info, 30 warning, 40 error.
+    pub level: u32,
+    /// Pauses between the attempts to post an event that a script asked for.
+    pub default_backoffs: Vec<Duration>,
+    /// Pauses between the attempts to post a line of a logger.
+    pub logging_backoffs: Vec<Duration>,
     /// The component named in posted events.
     pub reporting_component: String,
     /// The instance named in posted events.
@@ -205,6 +213,10 @@ impl Default for Posting {
     fn default() -> Self {
         Posting {
             enabled: true,
+            loggers: false,
+            level: 20,
+            default_backoffs: [1, 1, 2, 3, 5, 8, 13, 21].map(secs).to_vec(),
+            logging_backoffs: [1, 1, 2, 3, 5].map(secs).to_vec(),
             reporting_component: "kopf".into(),
             reporting_instance: "dev".into(),
             event_name_prefix: "kopf-event-".into(),

@@ -2,8 +2,9 @@
 //!
 //! The contract is `tests/vectors/diff.json` and `diff-reduce.json`.
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
+use super::{fields, json};
 use crate::settings::FieldPath;
 
 /// Operations that turn the old structure into the new one; empty if nothing changed.
@@ -42,4 +43,102 @@ impl Operation {
             Operation::Remove => "remove",
         }
     }
+}
+
+/// Which side decides what is compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// Both.
+    Full,
+    /// Keys that only the new structure has are ignored.
+    Left,
+    /// Keys that only the old structure has are ignored.
+    Right,
+}
+
+/// Compares two structures. Null is the same as absent; lists are compared as a whole.
+pub fn diff(old: &Value, new: &Value) -> Diff {
+    scoped(old, new, Scope::Full)
+}
+
+/// Compares what is in the scope.
+///
+/// On every level additions come first, then removals, then changes below common keys, each in the order of its map.
+pub fn scoped(old: &Value, new: &Value, scope: Scope) -> Diff {
+    let mut walk = Walk { scope, path: Vec::new(), found: Diff::new() };
+    walk.compare(old, new);
+    walk.found
+}
+
+/// The same changes as seen from a field: those below it, and its part of those above it.
+pub fn reduce(changes: &Diff, field: &[String]) -> Diff {
+    let mut reduced = Diff::new();
+    for item in changes {
+        if let Some(below) = item.field.strip_prefix(field) {
+            reduced.push(DiffItem { field: below.to_vec(), ..item.clone() });
+        } else if let Some(tail) = field.strip_prefix(item.field.as_slice()) {
+            let part = |whole| fields::get(whole, tail).unwrap_or(&Value::Null);
+            reduced.extend(diff(part(&item.old), part(&item.new)));
+        }
+    }
+    reduced
+}
+
+/// A comparison under way.
+struct Walk<'a> {
+    scope: Scope,
+    /// Borrowed: most of what is compared is equal, and its path is of no interest.
+    path: Vec<&'a str>,
+    found: Diff,
+}
+
+impl<'a> Walk<'a> {
+    fn compare(&mut self, old: &'a Value, new: &'a Value) {
+        match (old, new) {
+            (Value::Null, Value::Null) => {}
+            (Value::Null, _) => self.report(Operation::Add, old, new),
+            (_, Value::Null) => self.report(Operation::Remove, old, new),
+            // Two equal maps have nothing to report below either, so their equality needs no look of its own.
+            (Value::Object(old), Value::Object(new)) => self.compare_maps(old, new),
+            _ if json::equal(old, new) => {}
+            _ => self.report(Operation::Change, old, new),
+        }
+    }
+
+    fn compare_maps(&mut self, old: &'a Map<String, Value>, new: &'a Map<String, Value>) {
+        if self.scope != Scope::Left {
+            for (key, value) in new.iter().filter(|(key, _)| !old.contains_key(*key)) {
+                self.compare_at(key, &Value::Null, value);
+            }
+        }
+        if self.scope != Scope::Right {
+            for (key, value) in old.iter().filter(|(key, _)| !new.contains_key(*key)) {
+                self.compare_at(key, value, &Value::Null);
+            }
+        }
+        for (key, value) in old {
+            if let Some(other) = new.get(key) {
+                self.compare_at(key, value, other);
+            }
+        }
+    }
+
+    fn compare_at(&mut self, key: &'a str, old: &'a Value, new: &'a Value) {
+        self.path.push(key);
+        self.compare(old, new);
+        self.path.pop();
+    }
+
+    fn report(&mut self, operation: Operation, old: &Value, new: &Value) {
+        let field = self.path.iter().map(|it| (*it).to_owned()).collect();
+        self.found.push(DiffItem { operation, field, old: old.clone(), new: new.clone() });
+    }
+}
+/// As log lines show it: one `(operation, field, old, new)` after the other.
+pub fn to_text(diff: &Diff) -> String {
+    let item = |it: &DiffItem| {
+        let (operation, field) = (it.operation.as_str(), it.field.join("."));
+        format!("({operation} {field:?}: {} -> {})", it.old, it.new)
+    };
+    diff.iter().map(item).collect::<Vec<_>>().join(", ")
 }

@@ -18,6 +18,7 @@ pub struct Function {
     /// The name it was defined with; empty for anonymous functions.
     pub name: Arc<str>,
     /// Keeps the slot in use; the engine frees the slot when the last reference goes.
+    #[expect(dead_code, reason = "it is there to be dropped")]
     keep: Option<Arc<dyn Any + Send + Sync>>,
 }
 

@@ -4,7 +4,7 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use serde_json::Value;
 
-use super::{function::Function, reason::Reason, selector::Selector};
+use super::{function::Function, python_text, reason::Reason, selector::Selector};
 use crate::settings::FieldPath;
 
 /// The declaration a handler was made with.
@@ -306,6 +306,6 @@ impl fmt::Display for Handler {
             Category::Spawning => "Daemon",
             Category::Watching | Category::Changing => "Handler",
         };
-        write!(f, "{noun} '{}'", self.id)
+        write!(f, "{noun} {}", python_text::quoted(&self.id))
     }
 }

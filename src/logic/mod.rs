@@ -3,21 +3,36 @@
 //! Nothing here touches the outside world and thus nothing here can fail for its reasons; `now` is an argument.
 //! The contract is `tests/vectors/`: a suite and the file that satisfies it share a name.
 
+pub mod annotations;
 pub mod cause;
+pub mod corrupt;
 pub mod declare;
 pub mod diff;
+pub mod diffbase;
+pub mod essence;
 pub mod fields;
 pub mod filters;
 pub mod function;
 pub mod handler;
+pub mod hierarchy;
 pub mod json;
 pub mod lifecycle;
+pub mod namespaces;
 pub mod object;
 pub mod outcome;
 pub mod patch;
+pub mod plan;
+pub mod posting;
+pub mod progress;
 pub mod python_text;
 pub mod reason;
+pub mod reference;
 pub mod registry;
 pub mod resource;
+pub mod schedule;
 pub mod selection;
 pub mod selector;
+pub mod served;
+pub mod settle;
+pub mod state;
+pub mod throttle;

@@ -2,7 +2,7 @@
 //!
 //! The contract is `tests/vectors/execution-outcomes.json`. Before: `handling/run.rs`. After: `progress.rs`.
 
-use std::time::Duration;
+use std::{fmt, time::Duration};
 
 use serde_json::Value;
 
@@ -10,6 +10,12 @@ use super::{
     handler::{ErrorsMode, Handler},
     python_text,
 };
+
+/// The errors of exhausted limits; their names are those of Kopf.
+const TIMEOUT_ERROR: &str = "HandlerTimeoutError";
+const RETRIES_ERROR: &str = "HandlerRetriesError";
+/// Denies an admission request, and is thus never retried.
+const ADMISSION_ERROR: &str = "AdmissionError";
 
 /// How the call itself ended, as the script's side reports it.
 #[derive(Clone, Debug, PartialEq)]
@@ -101,11 +107,6 @@ pub struct Effort {
     pub runtime: Duration,
 }
 
-/// The errors of exhausted limits.
-const TIMEOUT_ERROR: &str = "HandlerTimeoutError";
-const RETRIES_ERROR: &str = "HandlerRetriesError";
-const ADMISSION_ERROR: &str = "AdmissionError";
-
 /// The line that begins every attempt, also one that [`before`] then refuses.
 pub fn invoked(handler: &Handler) -> LogLine {
     line(LogLevel::Debug, format!("{handler} is invoked."))
@@ -116,15 +117,12 @@ pub fn before(handler: &Handler, effort: Effort) -> Option<(Outcome, LogLine)> {
     let limits = &handler.limits;
     if limits.timeout.is_some_and(|timeout| effort.runtime >= timeout) {
         let runtime = python_text::interval(effort.runtime);
-        return Some(exhausted(
-            TIMEOUT_ERROR,
-            format!("{handler} has timed out after {runtime}."),
-            false,
-        ));
+        let text = format!("{handler} has timed out after {runtime}.");
+        return Some(exhausted(TIMEOUT_ERROR, text));
     }
     if limits.retries.is_some_and(|retries| effort.retries >= retries) {
         let text = format!("{handler} has exceeded {} retries.", effort.retries);
-        return Some(exhausted(RETRIES_ERROR, text, false));
+        return Some(exhausted(RETRIES_ERROR, text));
     }
     None
 }
@@ -138,56 +136,61 @@ pub fn after(
     effort: Effort,
     default_backoff: Duration,
 ) -> (Outcome, LogLine) {
-    let raised = match ended {
+    let Raised { kind, message, .. } = match ended {
         Ended::Returned(result) => {
             let outcome = Outcome { last: true, result, ..Outcome::default() };
             return (outcome, line(LogLevel::Info, format!("{handler} succeeded.")));
         }
         Ended::Raised(raised) => raised,
     };
-    match &raised.kind {
-        RaisedKind::Unfinished(delay) => {
-            // The stored message is a part of the state format.
-            let failure = Failure { class: "HandlerChildrenRetry".into(), message: "None".into() };
-            let text = format!("{handler} has unfinished sub-handlers. Will retry soon.");
-            (retry(failure, *delay), line(LogLevel::Debug, text))
-        }
+    match kind {
+        RaisedKind::Unfinished(delay) => unfinished(handler, delay),
         RaisedKind::Temporary(delay) => {
-            let text = format!("{handler} failed temporarily");
-            let failure = failure("TemporaryError", &raised);
-            match limit(handler, effort, delay.unwrap_or_default()) {
-                Some(Limit::Timeout(timeout)) => {
-                    let text = format!(
-                        "{text} but will time out after {timeout} seconds: {}",
-                        shown(&failure)
-                    );
-                    exhausted(TIMEOUT_ERROR, text, false)
-                }
-                Some(Limit::Retries(retries)) => {
-                    let text =
-                        format!("{text} but will exceed {retries} retries: {}", shown(&failure));
-                    exhausted(RETRIES_ERROR, text, false)
-                }
-                None => {
-                    let text = format!("{text}: {}", shown(&failure));
-                    (retry(failure, *delay), line(LogLevel::Error, text))
-                }
-            }
+            temporary(handler, Failure::new("TemporaryError", message), delay, effort)
         }
-        RaisedKind::Permanent => fail(handler, failure("PermanentError", &raised)),
-        RaisedKind::Arbitrary(class) if class == ADMISSION_ERROR => {
-            fail(handler, failure(class, &raised))
+        RaisedKind::Permanent => permanent(handler, Failure::new("PermanentError", message)),
+        RaisedKind::Arbitrary(class) => match class.as_str() {
+            ADMISSION_ERROR => permanent(handler, Failure::new(class, message)),
+            // A script may raise the errors of limits itself; their texts are their log lines.
+            TIMEOUT_ERROR | RETRIES_ERROR => exhausted(&class, message),
+            _ => arbitrary(handler, Failure::new(class, message), effort, default_backoff),
+        },
+    }
+}
+
+/// Limits do not look ahead here: a parent comes back as often as its sub-handlers need.
+fn unfinished(handler: &Handler, delay: Option<Duration>) -> (Outcome, LogLine) {
+    // The message is a part of the state format.
+    let failure = Failure::new("HandlerChildrenRetry", "None");
+    let text = format!("{handler} has unfinished sub-handlers. Will retry soon.");
+    (retry(failure, delay), line(LogLevel::Debug, text))
+}
+
+fn temporary(
+    handler: &Handler,
+    failure: Failure,
+    delay: Option<Duration>,
+    effort: Effort,
+) -> (Outcome, LogLine) {
+    let text = format!("{handler} failed temporarily");
+    match limit(handler, effort, delay.unwrap_or_default()) {
+        Some(Limit::Timeout(timeout)) => exhausted(
+            TIMEOUT_ERROR,
+            format!("{text} but will time out after {timeout} seconds: {failure}"),
+        ),
+        Some(Limit::Retries(retries)) => {
+            exhausted(RETRIES_ERROR, format!("{text} but will exceed {retries} retries: {failure}"))
         }
-        // A script may raise the errors of limits itself; they are their own log lines.
-        RaisedKind::Arbitrary(class)
-            if [TIMEOUT_ERROR, RETRIES_ERROR].contains(&class.as_str()) =>
-        {
-            exhausted(class, raised.message, false)
-        }
-        RaisedKind::Arbitrary(class) => {
-            arbitrary(handler, failure(class, &raised), effort, default_backoff)
+        None => {
+            let line = line(LogLevel::Error, format!("{text}: {failure}"));
+            (retry(failure, delay), line)
         }
     }
+}
+
+fn permanent(handler: &Handler, failure: Failure) -> (Outcome, LogLine) {
+    let text = format!("{handler} failed permanently: {failure}");
+    (fail(failure), line(LogLevel::Error, text))
 }
 
 fn arbitrary(
@@ -197,32 +200,31 @@ fn arbitrary(
     default_backoff: Duration,
 ) -> (Outcome, LogLine) {
     let text = format!("{handler} failed with an exception and will");
-    let with_trace = |text| LogLine { level: LogLevel::Error, text, with_trace: true };
-    let message = shown(&failure);
     let backoff = handler.limits.backoff.unwrap_or(default_backoff);
-    match (handler.errors(), limit(handler, effort, backoff)) {
+    let (outcome, line) = match (handler.errors(), limit(handler, effort, backoff)) {
         (ErrorsMode::Ignored, _) => {
-            let outcome = Outcome { last: true, ..Outcome::default() };
-            (outcome, with_trace(format!("{text} ignore it: {message}")))
+            let line = line(LogLevel::Error, format!("{text} ignore it: {failure}"));
+            (Outcome { last: true, ..Outcome::default() }, line)
         }
         (ErrorsMode::Permanent, _) => {
-            let line = with_trace(format!("{text} stop now: {message}"));
-            (Outcome { last: true, error: Some(failure), ..Outcome::default() }, line)
+            let line = line(LogLevel::Error, format!("{text} stop now: {failure}"));
+            (fail(failure), line)
         }
         (ErrorsMode::Temporary, Some(Limit::Timeout(timeout))) => {
             let why = format!("it would time out in {timeout} seconds on the next attempt");
-            exhausted(TIMEOUT_ERROR, format!("{text} stop now ({why}): {message}"), true)
+            exhausted(TIMEOUT_ERROR, format!("{text} stop now ({why}): {failure}"))
         }
         (ErrorsMode::Temporary, Some(Limit::Retries(retries))) => {
             let why = format!("it would exceed {retries} retries on the next attempt");
-            exhausted(RETRIES_ERROR, format!("{text} stop now ({why}): {message}"), true)
+            exhausted(RETRIES_ERROR, format!("{text} stop now ({why}): {failure}"))
         }
         (ErrorsMode::Temporary, None) => {
             let pause = python_text::seconds(backoff);
-            let line = with_trace(format!("{text} try again in {pause} seconds: {message}"));
-            (retry(failure, Some(backoff)), line)
+            let text = format!("{text} try again in {pause} seconds: {failure}");
+            (retry(failure, Some(backoff)), line(LogLevel::Error, text))
         }
-    }
+    };
+    (outcome, LogLine { with_trace: true, ..line })
 }
 
 /// The limit that the next attempt would exceed.
@@ -243,38 +245,48 @@ fn limit(handler: &Handler, effort: Effort, delay: Duration) -> Option<Limit> {
     (effort.retries.saturating_add(1) >= retries).then_some(Limit::Retries(retries))
 }
 
-fn fail(handler: &Handler, failure: Failure) -> (Outcome, LogLine) {
-    let text = format!("{handler} failed permanently: {}", shown(&failure));
-    let outcome = Outcome { last: true, error: Some(failure), ..Outcome::default() };
-    (outcome, line(LogLevel::Error, text))
+/// A final failure whose log line is also the stored message.
+fn exhausted(class: &str, text: String) -> (Outcome, LogLine) {
+    (fail(Failure::new(class, text.as_str())), line(LogLevel::Error, text))
 }
 
-/// A final failure whose log line is also the stored message.
-fn exhausted(class: &str, text: String, with_trace: bool) -> (Outcome, LogLine) {
-    let error = Some(Failure { class: class.to_owned(), message: text.clone() });
-    (
-        Outcome { last: true, error, ..Outcome::default() },
-        LogLine { level: LogLevel::Error, text, with_trace },
-    )
+fn fail(failure: Failure) -> Outcome {
+    Outcome { last: true, error: Some(failure), ..Outcome::default() }
 }
 
 fn retry(failure: Failure, delay: Option<Duration>) -> Outcome {
     Outcome { last: false, delay, error: Some(failure), ..Outcome::default() }
 }
 
-fn failure(class: &str, raised: &Raised) -> Failure {
-    Failure { class: class.to_owned(), message: raised.message.clone() }
+fn line(level: LogLevel, text: String) -> LogLine {
+    LogLine { level, text, with_trace: false }
 }
 
-/// An error without a text is shown by its class.
-fn shown(failure: &Failure) -> String {
-    if failure.message.is_empty() {
-        format!("{}()", failure.class)
-    } else {
-        failure.message.clone()
+impl Failure {
+    fn new(class: impl Into<String>, message: impl Into<String>) -> Self {
+        Failure { class: class.into(), message: message.into() }
     }
 }
 
-fn line(level: LogLevel, text: String) -> LogLine {
-    LogLine { level, text, with_trace: false }
+impl fmt::Display for Failure {
+    /// As log lines show it: without a text, by its class.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.message.is_empty() {
+            write!(f, "{}()", self.class)
+        } else {
+            f.write_str(&self.message)
+        }
+    }
+}
+
+impl LogLevel {
+    /// As thresholds of settings are written: 10 is debug, 40 is error.
+    pub fn number(self) -> u32 {
+        match self {
+            LogLevel::Debug => 10,
+            LogLevel::Info => 20,
+            LogLevel::Warning => 30,
+            LogLevel::Error => 40,
+        }
+    }
 }

@@ -6,10 +6,8 @@ use bytes::Bytes;
 use futures::stream::BoxStream;
 
 use super::BoxFuture;
-use crate::{
-    logic::{object::Object, reason::EventType, resource::Resource},
-    settings::Settings,
-};
+use crate::logic::{object::Object, reason::EventType, resource::Resource};
+use crate::settings::Settings;
 
 /// A cluster. Requests are retried inside, as `settings.networking` says; what comes out as an error is final for the caller.
 pub trait Cluster: Send + Sync + 'static {

@@ -9,20 +9,18 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::{BoxFuture, Logger, Memo};
-use crate::{
-    logic::{
-        diff::Diff,
-        filters::Question,
-        function::Function,
-        handler::Handler,
-        object::Object,
-        outcome::{Ended, Raised},
-        patch::Patch,
-        reason::{EventType, Reason},
-        resource::Resource,
-    },
-    settings::Settings,
+use crate::logic::{
+    diff::Diff,
+    filters::Question,
+    function::Function,
+    handler::Handler,
+    object::Object,
+    outcome::{Ended, Raised},
+    patch::Patch,
+    reason::{EventType, Reason},
+    resource::Resource,
 };
+use crate::settings::Settings;
 
 /// Calls script functions. Waiting inside a call suspends only that call.
 ///

@@ -6,11 +6,9 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::{
-    logic::{diff::Diff, resource::Resource},
-    ports::{
-        ActivityCause, Cause, Document, Invocation, Logger, ObjectCause, ObjectDetail, SharedPatch,
-    },
+use crate::logic::{diff::Diff, resource::Resource};
+use crate::ports::{
+    ActivityCause, Cause, Document, Invocation, Logger, ObjectCause, ObjectDetail, SharedPatch,
 };
 
 /// A field of `ctx`, before it becomes a value of a language.

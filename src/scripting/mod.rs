@@ -17,15 +17,12 @@ use std::{path::PathBuf, sync::Arc};
 use serde_json::Value;
 
 pub use self::{diagnostics::LoadError, host::ScriptHost};
-use crate::{
-    logic::{
-        filters::Question,
-        function::{Function, ScriptId},
-        handler::Handler,
-        outcome::{Ended, Raised},
-    },
-    ports::{BoxFuture, Invocation},
+use crate::logic::{
+    function::{Function, ScriptId},
+    handler::Handler,
+    outcome::{Ended, Raised},
 };
+use crate::ports::{BoxFuture, Invocation, Question};
 
 /// Where the VMs of scripts run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,6 +6,12 @@
     reason = "a test may stop at the first surprise"
 )]
 
+mod apiserver;
+mod cli;
+mod cluster;
+mod cycles;
+mod e2e;
 mod lua;
 mod rhai;
+mod tidy;
 mod vectors;

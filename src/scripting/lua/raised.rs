@@ -199,6 +199,9 @@ fn in_our_words(message: &str) -> String {
     if message.contains("attempt to yield across metamethod/C-call boundary") {
         return "waiting is not possible inside a metamethod, table.sort or string.gsub".into();
     }
+    if message == "not enough memory" {
+        return "the script needs more than 64 MiB of memory".into();
+    }
     message.to_owned()
 }
 

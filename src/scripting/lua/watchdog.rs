@@ -113,18 +113,24 @@ impl Watchdog {
         (!budget.aborted.get()).then_some(result)
     }
 
-    fn begin(&self, budget: &Rc<Budget>) {
+    fn begin(&self, budget: &Rc<Budget>) -> Slice<'_> {
         *self.present.budget.borrow_mut() = Some(Rc::clone(budget));
         self.shared.slice.fetch_add(1, Ordering::SeqCst);
         // After the count: the thread looks at the count once more after it has said that it sleeps.
         if self.shared.asleep.load(Ordering::SeqCst) {
             self.thread.unpark();
         }
+        Slice(self)
     }
+}
 
-    fn end(&self) {
-        self.shared.slice.fetch_add(1, Ordering::SeqCst);
-        *self.present.budget.borrow_mut() = None;
+/// A slice that runs. It ends also when the host panics in it.
+struct Slice<'a>(&'a Watchdog);
+
+impl Drop for Slice<'_> {
+    fn drop(&mut self) {
+        self.0.shared.slice.fetch_add(1, Ordering::SeqCst);
+        *self.0.present.budget.borrow_mut() = None;
     }
 }
 
@@ -145,10 +151,9 @@ impl<T> Future for Sliced<'_, T> {
     type Output = T;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<T> {
-        self.watchdog.begin(&self.budget);
-        let result = self.call.as_mut().poll(cx);
-        self.watchdog.end();
-        result
+        let watchdog = self.watchdog;
+        let _slice = watchdog.begin(&self.budget);
+        self.call.as_mut().poll(cx)
     }
 }
 

@@ -153,6 +153,16 @@ fn kwargs_are_fields() {
 }
 
 #[test]
+fn what_ctx_has_can_be_listed() {
+    let result = eval(
+        "local names = {}; for name in pairs(ctx) do table.insert(names, name) end; table.sort(names); return table.concat(names, ' ')",
+    );
+    let expected = "annotations body diff labels logger memo meta name namespace new new_value old old_value patch \
+        reason resource retry runtime spec started status uid";
+    assert_eq!(result, json!(expected));
+}
+
+#[test]
 fn a_transformation_changes_only_what_it_touches() {
     let body = json!({"metadata": {"creationTimestamp": null}, "spec": {"ratio": 1.0, "list": [], "map": {}}});
     let changed = on_paused_clock(async {

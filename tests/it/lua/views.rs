@@ -55,6 +55,8 @@ fn a_bad_value_names_its_place_in_the_patch() {
     assert_eq!(raised.message, "patch.status.x.y[1]: a function");
     let raised = run("ctx.patch.spec.l = {1}; ctx.patch.spec.l[2] = 2").raised();
     assert!(raised.message.starts_with("this value is read-only"), "{}", raised.message);
+    let raised = run("ctx.patch.spec.list[1] = 'x'").raised();
+    assert_eq!(raised.message, "patch.spec.list.1: a patch replaces a list as a whole");
 }
 
 #[test]
@@ -109,6 +111,7 @@ fn the_logger_formats_and_takes_fields() {
         r#"
         local logger = ctx.logger
         logger:info("100%")
+        logger:info("100%", {key = "value"})
         logger:info("took %d s, %s", 5, ctx.status)
         logger:warning("with fields", {key = "value", list = {1}})
         logger:error("took %d s", 5, {key = "value"})

@@ -7,10 +7,12 @@ use kopf::logic::{
     filters::Question,
     function::{Function, ScriptId},
     handler::{Callback, Handler, Kind},
-    outcome::{Raised, RaisedKind},
+    outcome::{Ended, Raised, RaisedKind},
     resource::Resource,
 };
 use serde_json::{Map, Value};
+
+use super::Vector;
 
 /// What whole-object callbacks look at.
 pub(crate) struct Context<'a> {
@@ -42,9 +44,9 @@ pub(crate) fn declaration(spec: &Value) -> Declaration {
         None => vec![Argument::Value("kopfexamples".into())],
     };
     let is_option = |key: &str| !["on", "fn", "resource", "do"].contains(&key);
-    let options = spec.iter().filter(|(key, _)| is_option(key)).map(|(key, value)| match value {
-        Value::String(name) if key == "when" => (key.clone(), callback(name)),
-        _ => (key.clone(), argument(value)),
+    let options = spec.iter().filter(|(key, _)| is_option(key)).map(|(key, value)| {
+        let when = value.as_str().filter(|_| key == "when");
+        (key.clone(), when.map_or_else(|| argument(value), callback))
     });
     Declaration {
         kind,
@@ -112,7 +114,9 @@ pub(crate) fn argument(value: &Value) -> Argument {
                 Argument::Map(map)
             }
         }
-        _ => Argument::Value(value.clone()),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {
+            Argument::Value(value.clone())
+        }
     }
 }
 
@@ -151,6 +155,18 @@ fn of_value(name: &str, value: &Value) -> bool {
     }
 }
 
+/// The pause of handlers that do not say, as in the settings.
+pub(crate) const DEFAULT_BACKOFF: Duration = Duration::from_mins(1);
+
+/// How a call ends that `raises`, or else has a `result`.
+pub(crate) fn ended(behaviour: &Value) -> Ended {
+    let given = |key: &str| behaviour.get(key).filter(|it| !it.is_null());
+    match given("raises") {
+        Some(error) => Ended::Raised(raised(error)),
+        None => Ended::Returned(given("result").cloned()),
+    }
+}
+
 /// `["ClassName", args..., {kwargs}]`
 pub(crate) fn raised(error: &Value) -> Raised {
     let items = error.as_array().expect("an error is a list");
@@ -160,7 +176,7 @@ pub(crate) fn raised(error: &Value) -> Raised {
     let delay = options.and_then(|it| it.get("delay"));
     let (kind, message) = match class {
         "TemporaryError" => {
-            let delay = delay.map_or(Some(Duration::from_secs(60)), seconds);
+            let delay = delay.map_or(Some(Duration::from_mins(1)), seconds);
             (RaisedKind::Temporary(delay), message.unwrap_or("None").to_owned())
         }
         "PermanentError" => (RaisedKind::Permanent, message.unwrap_or_default().to_owned()),
@@ -214,4 +230,19 @@ pub(crate) fn resource(spec: &Value) -> Resource {
 /// A part of a vector that is a map.
 pub(crate) fn map(value: &Value) -> Map<String, Value> {
     value.as_object().cloned().unwrap_or_default()
+}
+
+pub(crate) type Check = Result<(), String>;
+
+/// For vectors where only that an error happens matters; `None` if it did and had to.
+pub(crate) fn refused<T>(
+    vector: &Vector,
+    result: Result<T, impl std::fmt::Display>,
+) -> Result<Option<T>, String> {
+    match (result, vector.expects_error()) {
+        (Ok(value), false) => Ok(Some(value)),
+        (Err(_), true) => Ok(None),
+        (Ok(_), true) => Err("accepted, must be refused".to_owned()),
+        (Err(error), false) => Err(format!("refused: {error}")),
+    }
 }

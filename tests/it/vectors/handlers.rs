@@ -11,7 +11,7 @@ use kopf::logic::{
     handler::{Handler, Kind},
     lifecycle::Lifecycle,
     object::Object,
-    outcome::{self, Effort, Ended, LogLevel, LogLine, Outcome},
+    outcome::{self, Effort, LogLevel, LogLine, Outcome},
     reason::Reason,
     registry::ResourceHandlers,
     resource::Resource,
@@ -20,22 +20,10 @@ use kopf::logic::{
 };
 use serde_json::{Value, json};
 
-use super::{Vector, catalogue, run, same};
-
-type Check = Result<(), String>;
-
-/// For vectors where only that an error happens matters.
-fn refused<T>(
-    vector: &Vector,
-    result: Result<T, impl std::fmt::Display>,
-) -> Result<Option<T>, String> {
-    match (result, vector.expects_error()) {
-        (Ok(value), false) => Ok(Some(value)),
-        (Err(_), true) => Ok(None),
-        (Ok(_), true) => Err("accepted, must be refused".to_owned()),
-        (Err(error), false) => Err(format!("refused: {error}")),
-    }
-}
+use super::{
+    catalogue::{self, Check, refused},
+    run, same,
+};
 
 #[test]
 fn handler_ids() {
@@ -134,6 +122,7 @@ fn change(spec: &Value) -> Change {
         new: new.clone(),
     };
     Change {
+        deleted: false,
         reason: reason.unwrap_or(Reason::Update),
         initial: spec["initial"] == true,
         diff: Arc::new(if diff.old == diff.new { Vec::new() } else { vec![diff] }),
@@ -342,13 +331,8 @@ fn execution_outcomes() {
         let refused = outcome::before(&handler, effort);
         let invoked = refused.is_none();
         let (outcome, line) = refused.unwrap_or_else(|| {
-            let ended = match &input["raises"] {
-                Value::Null => {
-                    Ended::Returned(Some(input["result"].clone()).filter(|it| !it.is_null()))
-                }
-                error => Ended::Raised(catalogue::raised(error)),
-            };
-            outcome::after(&handler, ended, effort, std::time::Duration::from_secs(60))
+            let ended = catalogue::ended(input);
+            outcome::after(&handler, ended, effort, catalogue::DEFAULT_BACKOFF)
         });
         let lines = [outcome::invoked(&handler), line];
         let actual = json!({

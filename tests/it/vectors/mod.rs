@@ -4,44 +4,73 @@
 //! other cases. Prints how many passed and failed, past the capturing of the test runner. A knowing deviation is listed with
 //! its reason in `tests/vectors/DEVIATIONS.json`.
 
-mod catalogue;
+pub(crate) mod catalogue;
+mod cluster;
 mod handlers;
+mod objects;
+pub(crate) mod state;
+mod times;
 
 use std::{collections::BTreeMap, fs, io::Write as _, path::PathBuf};
 
 use serde_json::Value;
 
 /// One golden pair.
-pub struct Vector {
+pub(crate) struct Vector {
     /// Unique within the suite.
-    pub id: String,
+    pub(crate) id: String,
     /// What goes in.
-    pub input: Value,
+    pub(crate) input: Value,
     /// What must come out.
-    pub expected: Value,
+    pub(crate) expected: Value,
     /// Marks what the reference does against its own documentation.
     quirk: Option<String>,
 }
 
 impl Vector {
     /// Whether the reference raises an error here. Only that *an* error happens matters.
-    pub fn expects_error(&self) -> bool {
+    pub(crate) fn expects_error(&self) -> bool {
         self.expected.get("error").is_some_and(Value::is_string)
     }
 }
 
 /// Suites that have a test. The rest is reported as not built yet.
 const BUILT: &[&str] = &[
+    "annotation-keys",
+    "cause-adjustment",
+    "cause-detection",
+    "dicts-utils",
+    "diff",
+    "diff-reduce",
+    "diffbase-storage",
+    "essence",
     "execution-outcomes",
     "filters-matching",
     "handler-ids",
     "handler-selection",
+    "hierarchies",
+    "json-patches",
+    "k8s-events",
     "lifecycles",
+    "namespaces",
+    "object-references",
+    "progress-records",
+    "resource-urls",
     "selectors",
+    "throttling",
+    "timers",
+    "api-retries",
+    "watch-streams",
+    "cycles",
 ];
 
 /// Runs `check` over every vector of a suite, in all directories; panics with the failures.
-pub fn run(suite: &str, check: impl Fn(&Vector) -> Result<(), String>) {
+pub(crate) fn run(suite: &str, check: impl Fn(&Vector) -> Result<(), String>) {
+    run_some(suite, |vector| Some(check(vector)));
+}
+
+/// The same where `check` says `None` of vectors that are out of reach yet; the caller counts them.
+pub(crate) fn run_some(suite: &str, mut check: impl FnMut(&Vector) -> Option<Result<(), String>>) {
     assert!(BUILT.contains(&suite), "add {suite} to the list of built suites");
     let deviations = deviations(suite);
     let (mut passed, mut deviating, mut failures) = (0, 0, Vec::new());
@@ -49,7 +78,8 @@ pub fn run(suite: &str, check: impl Fn(&Vector) -> Result<(), String>) {
         let quirk = vector.quirk.as_ref().map(|it| format!("quirk:{it}"));
         let known =
             deviations.keys().any(|it| matches(it, &vector.id) || quirk.as_ref() == Some(it));
-        match (check(&vector), known) {
+        let Some(checked) = check(&vector) else { continue };
+        match (checked, known) {
             (Ok(()), _) => passed += 1,
             (Err(_), true) => deviating += 1,
             (Err(problem), false) => failures.push(format!("{}: {problem}", vector.id)),
@@ -69,7 +99,7 @@ pub fn run(suite: &str, check: impl Fn(&Vector) -> Result<(), String>) {
 }
 
 /// Compares two results; the text names both.
-pub fn same(what: &str, actual: &Value, expected: &Value) -> Result<(), String> {
+pub(crate) fn same(what: &str, actual: &Value, expected: &Value) -> Result<(), String> {
     if kopf_equal(actual, expected) {
         Ok(())
     } else {
@@ -112,8 +142,8 @@ fn suites_that_are_not_built_yet_are_named() {
 }
 
 /// Prints past the test runner, which shows the output of failed tests only.
-pub fn say(line: &str) {
-    let _ = writeln!(std::io::stdout(), "{line}");
+pub(crate) fn say(line: &str) {
+    writeln!(std::io::stdout(), "{line}").expect("an open standard output");
 }
 
 fn own_directory() -> PathBuf {

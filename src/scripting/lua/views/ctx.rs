@@ -2,7 +2,9 @@
 
 use std::{cell::RefCell, collections::BTreeMap, sync::Arc};
 
-use mlua::{Lua, MetaMethod, UserData, UserDataMethods, Value as LuaValue};
+use mlua::{
+    Function as LuaFunction, Lua, MetaMethod, UserData, UserDataMethods, Value as LuaValue,
+};
 use serde_json::{Map, Value, json};
 
 use super::{logger::LoggerView, memo::MemoView, patch::PatchView, settings::SettingsView};
@@ -60,6 +62,15 @@ impl CtxView {
         }
     }
 
+    /// What there is in this call, for `pairs`.
+    pub(super) fn iterate(&self, lua: &Lua) -> mlua::Result<(LuaFunction, LuaValue)> {
+        let fields = lua.create_table()?;
+        for name in ctx::NAMES {
+            fields.raw_set(*name, self.field(lua, name)?)?;
+        }
+        Ok((lua.globals().get("next")?, LuaValue::Table(fields)))
+    }
+
     fn body(&self) -> Arc<Value> {
         match &self.invocation.cause {
             Cause::Object(cause) => Arc::clone(cause.object.body()),
@@ -77,6 +88,7 @@ impl UserData for CtxView {
                 Ok(LuaValue::Nil)
             }
         });
+        methods.add_meta_method(MetaMethod::Iter, |lua, ctx, ()| ctx.iterate(lua));
         methods.add_meta_method(
             MetaMethod::NewIndex,
             |_, _, (name, _): (LuaValue, LuaValue)| -> mlua::Result<()> {

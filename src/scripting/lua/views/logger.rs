@@ -74,7 +74,12 @@ fn line(
     format.call(arguments).map(|text| (text, fields))
 }
 
-/// How many arguments a template takes.
+/// How many arguments a template takes. A percent sign that formats nothing takes none.
 fn places(template: &str) -> usize {
-    template.replace("%%", "").matches('%').count()
+    /// What may stand between the percent sign and the letter.
+    const MODIFIERS: &[char] =
+        &['-', '+', ' ', '#', '.', '0', '1', '2', '3', '4', '5', '6', '7', '8', '9'];
+    let text = template.replace("%%", "");
+    let after = text.split('%').skip(1).map(|it| it.trim_start_matches(MODIFIERS));
+    after.filter(|it| it.starts_with(|letter| "cdiouxXeEfgGaAqs*".contains(letter))).count()
 }

@@ -25,6 +25,9 @@ pub(super) fn iterate(lua: &Lua, object: &AnyUserData) -> mlua::Result<(LuaFunct
     if let Ok(view) = object.borrow::<PatchView>() {
         return view.iterate(lua);
     }
+    if let Ok(ctx) = object.borrow::<CtxView>() {
+        return ctx.iterate(lua);
+    }
     match object.borrow::<MemoView>() {
         Ok(view) => view.iterate(lua),
         Err(_) => Err(mlua::Error::runtime("this value has no items to iterate")),

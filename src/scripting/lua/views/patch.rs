@@ -80,12 +80,13 @@ impl PatchView {
     }
 
     fn set(&self, lua: &Lua, key: &LuaValue, value: &LuaValue) -> mlua::Result<()> {
+        let key_is_place = matches!(key, LuaValue::Integer(_));
         let key = step(key)?;
         if self.path.is_empty() && key == "fns" {
             return Err(mlua::Error::runtime("use ctx.patch.fns:append(function(body) … end)"));
         }
         let path = self.below(key);
-        if self.json().is_array() {
+        if key_is_place {
             let text = format!("{}: a patch replaces a list as a whole", dotted("patch", &path));
             return Err(mlua::Error::runtime(text));
         }

@@ -1,0 +1,160 @@
+//! A Kubernetes API server in memory: what tests of the reactor, and of operators, run against.
+//!
+//! It is a [`tower::Service`], called in process: no sockets, no threads, and it lives on tokio's clock, so that it works on a
+//! paused one. It stands in for Kubernetes, therefore it uses nothing else of this crate: it must not share our mistakes.
+//!
+//! It serves lists, watches, single objects, creations, replacements, merge and JSON patches and deletions with finalizers for
+//! any registered resource; a created CRD registers its own. Not promised: validation by schemas, existence of namespaces,
+//! strategic merges and server-side apply, authorization, garbage collection, and the pages of a list as a snapshot.
+
+mod answer;
+mod controls;
+mod discovery;
+mod history;
+mod object;
+mod patch;
+mod query;
+mod refusal;
+mod requests;
+mod resource;
+mod route;
+mod selector;
+mod service;
+mod store;
+#[cfg(test)]
+mod tests;
+mod watch;
+mod write;
+
+use std::{
+    collections::VecDeque,
+    fmt,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use tokio::sync::watch::Sender;
+
+pub use self::{
+    refusal::Refusal, requests::LoggedRequest, resource::ResourceDef, service::ResponseBody,
+};
+use self::{
+    requests::RequestLog,
+    store::{Clock, Store},
+};
+
+/// How often an idle watch is told the latest version; the real server does it about once a minute.
+const BOOKMARKS: Duration = Duration::from_mins(1);
+
+/// A handle of the server. Its clones are the same server.
+#[derive(Clone)]
+pub struct ApiServer(Arc<Shared>);
+
+struct Shared {
+    /// Locked for single operations, never across an `await`.
+    store: Mutex<Store>,
+    requests: Mutex<RequestLog>,
+    /// Statuses for the next PATCH requests.
+    injected: Mutex<VecDeque<u16>>,
+    signal: Sender<Signal>,
+    bookmarks: Option<Duration>,
+}
+
+/// Wakes watchers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Signal {
+    /// The version of the latest change.
+    revision: u64,
+    /// Counts the times when all watches were closed.
+    epoch: u64,
+}
+
+impl ApiServer {
+    /// A server that is not made yet.
+    pub fn builder() -> Builder {
+        Builder {
+            defs: resource::built_in(),
+            stamps: true,
+            clock: Arc::new(|| "2026-01-01T00:00:00Z".into()),
+            bookmarks: Some(BOOKMARKS),
+        }
+    }
+}
+
+impl fmt::Debug for ApiServer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let revision = self.0.store().revision;
+        f.debug_struct("ApiServer").field("revision", &revision).finish_non_exhaustive()
+    }
+}
+
+/// Makes a server.
+#[must_use]
+pub struct Builder {
+    defs: Vec<ResourceDef>,
+    stamps: bool,
+    clock: Clock,
+    bookmarks: Option<Duration>,
+}
+
+impl Builder {
+    /// Serves one more resource from the start.
+    pub fn resource(mut self, def: ResourceDef) -> Self {
+        self.defs.push(def);
+        self
+    }
+
+    /// Whether new objects get a uid, a creation time and a generation; they do unless said otherwise. Without stamps, what
+    /// clients send of these is kept.
+    pub fn stamps(self, stamps: bool) -> Self {
+        Self { stamps, ..self }
+    }
+
+    /// Where the times of objects come from: RFC 3339, to the second. Without it, time stands still.
+    pub fn clock(self, clock: impl Fn() -> String + Send + Sync + 'static) -> Self {
+        Self { clock: Arc::new(clock), ..self }
+    }
+
+    /// How often idle watches get a bookmark if they want them; `None`: never.
+    pub fn bookmarks(self, bookmarks: Option<Duration>) -> Self {
+        Self { bookmarks, ..self }
+    }
+
+    /// The server, empty.
+    pub fn build(self) -> ApiServer {
+        ApiServer(Arc::new(Shared {
+            store: Mutex::new(Store::new(self.defs, self.stamps, self.clock)),
+            requests: Mutex::default(),
+            injected: Mutex::default(),
+            signal: Sender::default(),
+            bookmarks: self.bookmarks,
+        }))
+    }
+}
+
+impl fmt::Debug for Builder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Builder").field("resources", &self.defs.len()).finish_non_exhaustive()
+    }
+}
+
+impl Shared {
+    fn store(&self) -> MutexGuard<'_, Store> {
+        lock(&self.store)
+    }
+
+    /// Lets watchers look for news.
+    fn announce(&self) {
+        let revision = self.store().revision;
+        self.signal.send_if_modified(|it| {
+            let news = it.revision != revision;
+            it.revision = revision;
+            news
+        });
+    }
+}
+
+/// A poisoned lock is taken as it is: each operation leaves whole values, and the panic shows elsewhere.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,136 @@
+//! The kinds the server knows.
+
+use serde_json::{Value, json};
+
+use super::{object, refusal::join};
+
+/// What clients may do with objects of a resource unless said otherwise.
+const VERBS: [&str; 7] = ["create", "delete", "get", "list", "patch", "update", "watch"];
+
+/// The resource whose objects define other resources.
+pub(super) const CRDS: &str = "customresourcedefinitions.apiextensions.k8s.io";
+
+/// One served resource.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ResourceDef {
+    /// Empty for the core group.
+    pub group: String,
+    /// All served versions; objects are stored in the first one.
+    pub versions: Vec<String>,
+    /// The name in URLs.
+    pub plural: String,
+    /// The name in objects.
+    pub kind: String,
+    /// The lower-cased kind, normally.
+    pub singular: String,
+    /// As `kubectl` accepts them.
+    pub short_names: Vec<String>,
+    /// Such as `all`.
+    pub categories: Vec<String>,
+    /// Whether its objects live in namespaces.
+    pub namespaced: bool,
+    /// Whether the status is written through an endpoint of its own, and only there.
+    pub status_subresource: bool,
+    /// Compiled into Kubernetes rather than defined by a CRD: no generations, and the items of lists do not repeat their kind.
+    pub native: bool,
+    /// Advertised in the discovery; other requests are refused.
+    pub verbs: Vec<String>,
+}
+
+impl ResourceDef {
+    /// A namespaced custom resource of one version, without a status subresource.
+    pub fn new(group: &str, version: &str, plural: &str, kind: &str) -> Self {
+        Self {
+            group: group.into(),
+            versions: vec![version.into()],
+            plural: plural.into(),
+            kind: kind.into(),
+            singular: kind.to_lowercase(),
+            short_names: Vec::new(),
+            categories: Vec::new(),
+            namespaced: true,
+            status_subresource: false,
+            native: false,
+            verbs: VERBS.map(String::from).into(),
+        }
+    }
+
+    /// `plural.group`, or the plural alone in the core group: unique among resources.
+    pub fn qualified(&self) -> String {
+        join(&self.plural, &self.group)
+    }
+
+    /// The `apiVersion` of its objects as seen through one of its versions.
+    pub(super) fn api_version(&self, version: &str) -> String {
+        if self.group.is_empty() { version.into() } else { format!("{}/{version}", self.group) }
+    }
+
+    /// What a `CustomResourceDefinition` defines; nothing if it is not complete.
+    pub(super) fn from_crd(crd: &Value) -> Option<Self> {
+        let text = |path: &str| crd.pointer(path).and_then(Value::as_str);
+        let served = crd.pointer("/spec/versions")?.as_array()?.iter();
+        let served: Vec<&Value> = served.filter(|it| object::flag(it, "/served")).collect();
+        let mut versions: Vec<&Value> = served.clone();
+        // A stable sort: the stored version comes first, the others keep their order.
+        versions.sort_by_key(|it| !object::flag(it, "/storage"));
+        let names = versions.iter().filter_map(|it| it.get("name")?.as_str());
+        let kind = text("/spec/names/kind")?;
+        let plural = text("/spec/names/plural")?;
+        let basic = Self::new(text("/spec/group")?, "", plural, kind);
+        Some(Self {
+            versions: names.map(String::from).collect(),
+            singular: text("/spec/names/singular").map_or(basic.singular.clone(), String::from),
+            short_names: object::strings(crd, "/spec/names/shortNames"),
+            categories: object::strings(crd, "/spec/names/categories"),
+            namespaced: text("/spec/scope") == Some("Namespaced"),
+            status_subresource: served
+                .iter()
+                .any(|it| it.pointer("/subresources/status").is_some()),
+            ..basic
+        })
+    }
+}
+
+/// The status of a definition that is served at once.
+pub(super) fn established(crd: &Value) -> Value {
+    let condition = |kind: &str| json!({ "type": kind, "status": "True" });
+    let names = crd.pointer("/spec/names").cloned().unwrap_or_default();
+    json!({
+        "acceptedNames": names,
+        "conditions": [condition("NamesAccepted"), condition("Established")],
+    })
+}
+
+/// What every server knows.
+pub(super) fn built_in() -> Vec<ResourceDef> {
+    let native = |plural, kind, short: &[&str]| ResourceDef {
+        native: true,
+        short_names: short.iter().copied().map(String::from).collect(),
+        ..ResourceDef::new("", "v1", plural, kind)
+    };
+    let namespaces = ResourceDef {
+        namespaced: false,
+        status_subresource: true,
+        ..native("namespaces", "Namespace", &["ns"])
+    };
+    let pods = ResourceDef {
+        status_subresource: true,
+        categories: vec!["all".into()],
+        ..native("pods", "Pod", &["po"])
+    };
+    let definitions = ResourceDef {
+        group: "apiextensions.k8s.io".into(),
+        namespaced: false,
+        status_subresource: true,
+        categories: vec!["api-extensions".into()],
+        ..native("customresourcedefinitions", "CustomResourceDefinition", &["crd", "crds"])
+    };
+    vec![
+        namespaces,
+        native("events", "Event", &["ev"]),
+        pods,
+        native("configmaps", "ConfigMap", &["cm"]),
+        native("secrets", "Secret", &[]),
+        definitions,
+    ]
+}

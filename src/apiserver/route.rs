@@ -1,0 +1,80 @@
+//! What a path means.
+
+use super::query::percent_decode;
+
+/// Everything that can be asked for.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Route {
+    /// `/version`
+    ServerVersion,
+    /// `/api`
+    CoreVersions,
+    /// `/apis`
+    Groups,
+    /// `/apis/GROUP`
+    Group(String),
+    /// `/apis/GROUP/VERSION`, and `/api/v1` with an empty group
+    Resources(String, String),
+    /// The objects of a resource, or one of them.
+    Objects(Target),
+}
+
+/// Which objects a path points at.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Target {
+    pub(super) group: String,
+    pub(super) version: String,
+    pub(super) plural: String,
+    pub(super) namespace: Option<String>,
+    pub(super) name: Option<String>,
+    pub(super) subresource: Option<String>,
+}
+
+/// `None`: nothing of Kubernetes has such a path.
+pub(super) fn parse(path: &str) -> Option<Route> {
+    let segments: Vec<String> = path.trim_matches('/').split('/').map(percent_decode).collect();
+    let segments: Vec<&str> = segments.iter().map(String::as_str).collect();
+    Some(match segments.as_slice() {
+        ["version"] => Route::ServerVersion,
+        ["api"] => Route::CoreVersions,
+        ["api", version] => Route::Resources(String::new(), (*version).into()),
+        ["api", version, rest @ ..] => Route::Objects(target("", version, rest)?),
+        ["apis"] => Route::Groups,
+        ["apis", group] => Route::Group((*group).into()),
+        ["apis", group, version] => Route::Resources((*group).into(), (*version).into()),
+        ["apis", group, version, rest @ ..] => Route::Objects(target(group, version, rest)?),
+        _ => return None,
+    })
+}
+
+fn target(group: &str, version: &str, rest: &[&str]) -> Option<Target> {
+    let (namespace, plural, rest) = match rest {
+        // A namespace is an object too: here the word after its name is not a plural.
+        ["namespaces", _, "status" | "finalize"] if group.is_empty() => split_plural(rest)?,
+        ["namespaces", namespace, rest @ ..] if !rest.is_empty() => {
+            let (_, plural, rest) = split_plural(rest)?;
+            (Some(*namespace), plural, rest)
+        }
+        rest => split_plural(rest)?,
+    };
+    let (name, subresource) = match rest {
+        [] => (None, None),
+        [name] => (Some(*name), None),
+        [name, subresource] => (Some(*name), Some(*subresource)),
+        _ => return None,
+    };
+    Some(Target {
+        group: group.into(),
+        version: version.into(),
+        plural: plural.into(),
+        namespace: namespace.map(String::from),
+        name: name.map(String::from),
+        subresource: subresource.map(String::from),
+    })
+}
+
+type Split<'a> = (Option<&'a str>, &'a str, &'a [&'a str]);
+
+fn split_plural<'a>(rest: &'a [&'a str]) -> Option<Split<'a>> {
+    rest.split_first().map(|(plural, rest)| (None, *plural, rest))
+}

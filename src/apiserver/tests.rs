@@ -1,0 +1,74 @@
+//! The pure corners that requests do not reach one by one.
+
+use super::{
+    query::{Query, percent_decode},
+    route::{self, Route, Target},
+};
+
+fn target(path: &str) -> Option<Target> {
+    match route::parse(path)? {
+        Route::Objects(target) => Some(target),
+        Route::ServerVersion
+        | Route::CoreVersions
+        | Route::Groups
+        | Route::Group(_)
+        | Route::Resources(..) => None,
+    }
+}
+
+/// Namespace, plural, name, subresource.
+fn brief(path: &str) -> String {
+    let Some(target) = target(path) else { return "-".into() };
+    let or_none = |part: Option<String>| part.unwrap_or_else(|| "-".into());
+    let parts = [
+        or_none(target.namespace),
+        target.plural,
+        or_none(target.name),
+        or_none(target.subresource),
+    ];
+    parts.join(" ")
+}
+
+#[test]
+fn what_is_no_encoding_stays_as_it_is() {
+    for (text, decoded) in [
+        ("a%2Fb", "a/b"),
+        ("%d1%8f", "я"),
+        ("100%", "100%"),
+        ("%2", "%2"),
+        ("%zz%41", "%zzA"),
+        ("%%41", "%A"),
+        ("%ff", "\u{fffd}"),
+    ] {
+        assert_eq!(percent_decode(text), decoded, "{text}");
+    }
+}
+
+#[test]
+fn a_parameter_counts_once_and_only_with_a_value() {
+    let query = Query::parse("a=1&a=2&b&c=&d=x+y%2B&&watch=1&e=true&f=no");
+    assert_eq!(query.number("a"), Some(1));
+    assert_eq!([query.text("b"), query.text("c"), query.text("z")], [None; 3]);
+    assert_eq!(query.text("d"), Some("x y+"));
+    assert_eq!(["watch", "e", "f"].map(|it| query.flag(it)), [true, true, false]);
+}
+
+#[test]
+fn a_namespace_is_a_place_and_an_object() {
+    assert_eq!(brief("/api/v1/namespaces"), "- namespaces - -");
+    assert_eq!(brief("/api/v1/namespaces/n"), "- namespaces n -");
+    assert_eq!(brief("/api/v1/namespaces/n/status"), "- namespaces n status");
+    assert_eq!(brief("/api/v1/namespaces/n/pods"), "n pods - -");
+    assert_eq!(brief("/api/v1/namespaces/n/pods/p/status"), "n pods p status");
+    // Only the core group has namespaces: elsewhere it can only be a place.
+    assert_eq!(brief("/apis/g/v1/namespaces/n/status"), "n status - -");
+}
+
+#[test]
+fn paths_that_are_too_long_mean_nothing() {
+    assert_eq!(route::parse("/"), None);
+    assert_eq!(route::parse("/healthz/x"), None);
+    assert_eq!(route::parse("/api/v1/namespaces/n/pods/p/status/x"), None);
+    assert_eq!(route::parse("/apis/g"), Some(Route::Group("g".into())));
+    assert_eq!(route::parse("/apis/g/v1/"), Some(Route::Resources("g".into(), "v1".into())));
+}

@@ -1,0 +1,267 @@
+//! Watches: streams of changes, one JSON line each.
+//!
+//! A watcher is a cursor into the history of its resource, nothing is queued for it. So nothing is lost between two turns, a
+//! slow reader costs no memory, and a reader that falls behind the bounded history gets an `ERROR` with 410.
+
+use std::{collections::VecDeque, convert::Infallible, sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use futures::Stream;
+use hyper::body::Frame;
+use serde_json::{Value, json};
+use tokio::{sync::watch::Receiver, time::Instant};
+
+use super::{
+    Shared, Signal,
+    history::{Change, ChangeKind},
+    object,
+    refusal::Refusal,
+    selector::Selector,
+    store::{self, Store},
+};
+
+/// What a list or a watch covers.
+#[derive(Clone, Debug)]
+pub(super) struct Scope {
+    /// `plural.group`
+    pub(super) resource: String,
+    /// The version that objects are shown in.
+    pub(super) version: String,
+    /// `None`: all of them.
+    pub(super) namespace: Option<String>,
+    pub(super) selector: Selector,
+}
+
+impl Scope {
+    pub(super) fn covers(&self, object: &Value) -> bool {
+        let namespace = self.namespace.as_deref();
+        namespace.is_none_or(|it| it == object::meta(object, "namespace"))
+            && self.selector.matches(object)
+    }
+}
+
+/// How a watch is asked for.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Options {
+    /// Changes after this version; without one, first everything that exists.
+    pub(super) after: Option<u64>,
+    pub(super) timeout: Option<Duration>,
+    /// How often to tell the latest version when nothing happens.
+    pub(super) bookmarks: Option<Duration>,
+    /// Marks the end of what exists.
+    pub(super) initial_end: bool,
+}
+
+/// One open watch.
+pub(super) struct Watch {
+    shared: Arc<Shared>,
+    signal: Receiver<Signal>,
+    /// Changes whenever the server closes all watches.
+    epoch: u64,
+    scope: Scope,
+    /// What exists at the start.
+    initial: VecDeque<Value>,
+    /// The version below which everything is delivered.
+    revision: u64,
+    options: Options,
+    deadline: Option<Instant>,
+    next_bookmark: Option<Instant>,
+    ended: bool,
+}
+
+/// What there is to do for a watcher.
+enum Step {
+    /// Deliver this line, not before its time.
+    Line(Instant, Bytes),
+    /// Deliver this line, then end.
+    Last(Bytes),
+    /// Wait for changes.
+    Idle,
+    /// The resource is not served any more.
+    Gone,
+}
+
+/// Why an idle watcher looks again.
+enum Wake {
+    News,
+    Bookmark,
+    End,
+}
+
+impl Watch {
+    pub(super) fn open(shared: Arc<Shared>, scope: Scope, options: Options) -> Self {
+        let signal = shared.signal.subscribe();
+        let epoch = signal.borrow().epoch;
+        let (initial, present) = {
+            let store = shared.store();
+            let listed = if options.after.is_none() { present(&store, &scope) } else { Vec::new() };
+            (listed, store.revision)
+        };
+        let now = Instant::now();
+        Self {
+            signal,
+            epoch,
+            shared,
+            scope,
+            initial: initial.into(),
+            revision: options.after.unwrap_or(present),
+            deadline: options.timeout.map(|it| now + it),
+            next_bookmark: options.bookmarks.map(|it| now + it),
+            options,
+            ended: false,
+        }
+    }
+
+    /// The lines, as frames of a response.
+    pub(super) fn frames(self) -> impl Stream<Item = Result<Frame<Bytes>, Infallible>> + Send {
+        futures::stream::unfold(self, |mut watch| async {
+            let line = watch.next().await?;
+            Some((Ok(Frame::data(line)), watch))
+        })
+    }
+
+    async fn next(&mut self) -> Option<Bytes> {
+        loop {
+            if self.ended || self.signal.borrow_and_update().epoch != self.epoch {
+                return None;
+            }
+            match self.step() {
+                Step::Line(due, line) => return self.hold(due).await.then_some(line),
+                Step::Last(line) => {
+                    self.ended = true;
+                    return Some(line);
+                }
+                Step::Gone => return None,
+                Step::Idle => {}
+            }
+            match self.wait().await {
+                Wake::News => {}
+                Wake::End => return None,
+                Wake::Bookmark => {
+                    self.next_bookmark = self.options.bookmarks.map(|it| Instant::now() + it);
+                    return Some(self.bookmark(false));
+                }
+            }
+        }
+    }
+
+    async fn wait(&mut self) -> Wake {
+        let (epoch, revision) = (self.epoch, self.revision);
+        tokio::select! {
+            // An end comes before news: a closed stream delivers nothing more.
+            biased;
+            () = until(self.deadline) => Wake::End,
+            () = signalled(&mut self.signal, |it| it.epoch != epoch || it.revision > revision) => {
+                Wake::News
+            }
+            () = until(self.next_bookmark) => Wake::Bookmark,
+        }
+    }
+
+    /// Takes the next change, and moves on.
+    fn step(&mut self) -> Step {
+        if let Some(object) = self.initial.pop_front() {
+            return Step::Line(Instant::now(), line("ADDED", &object));
+        }
+        if std::mem::take(&mut self.options.initial_end) {
+            return Step::Line(Instant::now(), self.bookmark(true));
+        }
+        let store = self.shared.store();
+        let Some(table) = store.tables.get(&self.scope.resource) else { return Step::Gone };
+        let forgotten = table.history.forgotten();
+        if self.revision < forgotten {
+            let status = Refusal::too_old(self.revision, forgotten).to_json();
+            return Step::Last(line("ERROR", &status));
+        }
+        for change in table.history.after(self.revision) {
+            if let Some((kind, object)) = shown(&self.scope, change) {
+                self.revision = change.revision;
+                let object = store::seen(&table.def, &self.scope.version, &object);
+                return Step::Line(change.due, line(kind.word(), &object));
+            }
+        }
+        self.revision = self.revision.max(store.revision);
+        Step::Idle
+    }
+
+    /// Whether the stream lives until then.
+    async fn hold(&mut self, due: Instant) -> bool {
+        // Timers have steps of a millisecond: what is due already must not wait for the next one.
+        if due <= Instant::now() {
+            return true;
+        }
+        let epoch = self.epoch;
+        tokio::select! {
+            biased;
+            () = until(self.deadline) => false,
+            () = signalled(&mut self.signal, |it| it.epoch != epoch) => false,
+            () = tokio::time::sleep_until(due) => true,
+        }
+    }
+
+    fn bookmark(&self, initial_end: bool) -> Bytes {
+        let store = self.shared.store();
+        let mut object = json!({ "metadata": { "resourceVersion": self.revision.to_string() } });
+        if let Ok(table) = store.table(&self.scope.resource) {
+            let version = table.def.api_version(&self.scope.version);
+            object::put(&mut object, "apiVersion", Some(version.into()));
+            object::put(&mut object, "kind", Some(table.def.kind.as_str().into()));
+        }
+        if initial_end {
+            let mark = json!({ "k8s.io/initial-events-end": "true" });
+            object::set_meta(&mut object, "annotations", mark);
+        }
+        line("BOOKMARK", &object)
+    }
+}
+
+/// What exists now, by namespace and name.
+pub(super) fn present(store: &Store, scope: &Scope) -> Vec<Value> {
+    let Some(table) = store.tables.get(&scope.resource) else { return Vec::new() };
+    let covered = table.objects.values().filter(|it| scope.covers(it));
+    covered.map(|it| store::seen(&table.def, &scope.version, it)).collect()
+}
+
+/// How a change looks through a selector: for a watcher, an object that ceases to match is deleted.
+fn shown(scope: &Scope, change: &Change) -> Option<(ChangeKind, Arc<Value>)> {
+    let object = Arc::clone(&change.object);
+    let matches = scope.covers(&object);
+    let Some(before) = change.before.as_ref().filter(|it| scope.covers(it)) else {
+        return (matches && change.kind != ChangeKind::Deleted)
+            .then_some((ChangeKind::Added, object));
+    };
+    match change.kind {
+        ChangeKind::Modified if !matches => {
+            let mut last = (**before).clone();
+            object::set_meta(&mut last, "resourceVersion", change.revision.to_string());
+            Some((ChangeKind::Deleted, Arc::new(last)))
+        }
+        kind @ (ChangeKind::Added | ChangeKind::Modified | ChangeKind::Deleted) => {
+            Some((kind, object))
+        }
+    }
+}
+
+/// An answer that consists of one error line.
+pub(super) fn error_line(refusal: &Refusal) -> Bytes {
+    line("ERROR", &refusal.to_json())
+}
+
+fn line(kind: &str, object: &Value) -> Bytes {
+    let mut line = json!({ "type": kind, "object": object }).to_string();
+    line.push('\n');
+    line.into()
+}
+
+/// Waits for a signal. The server outlives its watchers, so the other side is never gone.
+async fn signalled(signal: &mut Receiver<Signal>, wanted: impl FnMut(&Signal) -> bool) {
+    drop(signal.wait_for(wanted).await);
+}
+
+/// Without a moment, forever.
+async fn until(moment: Option<Instant>) {
+    match moment {
+        Some(moment) => tokio::time::sleep_until(moment).await,
+        None => std::future::pending().await,
+    }
+}

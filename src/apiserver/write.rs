@@ -1,0 +1,195 @@
+//! What becomes of a body that a client sends: which parts count, which fields are the server's own.
+//!
+//! Pure: from the stored object and the wanted one to the one that is going to be stored, before it gets its version.
+
+use serde_json::{Value, json};
+
+use super::{
+    object,
+    refusal::{FieldProblem, Refusal},
+    resource::ResourceDef,
+};
+
+/// Which part of an object a writer may change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Part {
+    /// All but the status, if that has an endpoint of its own.
+    Main,
+    /// The status only.
+    Status,
+    /// Everything: an edit past the API.
+    Everything,
+}
+
+/// Set by the server, never by clients.
+pub(super) const OWN_FIELDS: [&str; 8] = [
+    "name",
+    "namespace",
+    "uid",
+    "resourceVersion",
+    "generation",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+];
+
+/// Not stored when empty.
+const COLLECTIONS: [&str; 5] =
+    ["labels", "annotations", "finalizers", "ownerReferences", "managedFields"];
+
+/// The object as it is created by a POST into `namespace`; without the stamps of the server.
+pub(super) fn created(
+    def: &ResourceDef,
+    namespace: &str,
+    mut body: Value,
+) -> Result<Value, Refusal> {
+    check_shape(def, &body)?;
+    check_kind(def, &body)?;
+    let given = object::meta(&body, "namespace");
+    if !given.is_empty() && given != namespace {
+        let message =
+            "the namespace of the provided object does not match the namespace sent on the request";
+        return Err(Refusal::bad_request(message));
+    }
+    if ["name", "generateName"].iter().all(|it| object::meta(&body, it).is_empty()) {
+        let problem = FieldProblem::Required("name or generateName is required".into());
+        return Err(Refusal::invalid(def, "", "metadata.name", &problem));
+    }
+    if !namespace.is_empty() {
+        object::set_meta(&mut body, "namespace", namespace);
+    }
+    if def.status_subresource {
+        object::put(&mut body, "status", None);
+    }
+    Ok(body)
+}
+
+/// The object as it is after an update.
+pub(super) fn updated(
+    def: &ResourceDef,
+    part: Part,
+    old: &Value,
+    mut new: Value,
+) -> Result<Value, Refusal> {
+    check_shape(def, &new)?;
+    if part != Part::Everything {
+        check_identity(def, old, &new)?;
+    }
+    match part {
+        Part::Status => {
+            let status = new.get("status").cloned();
+            new = old.clone();
+            object::put(&mut new, "status", status);
+        }
+        Part::Main if def.status_subresource => {
+            object::put(&mut new, "status", old.get("status").cloned());
+        }
+        Part::Main | Part::Everything => {}
+    }
+    for field in ["apiVersion", "kind"] {
+        object::put(&mut new, field, old.get(field).cloned());
+    }
+    restore_own_fields(old, &mut new);
+    drop_empty(&mut new);
+    if part != Part::Everything {
+        check_finalizers(def, old, &new)?;
+    }
+    Ok(new)
+}
+
+/// Removes what Kubernetes does not store: empty maps and lists of the metadata.
+pub(super) fn drop_empty(body: &mut Value) {
+    let Some(meta) = object::meta_mut(body) else { return };
+    for field in COLLECTIONS {
+        let empty = meta.get(field).is_some_and(|it| {
+            it.is_null()
+                || it.as_object().is_some_and(serde_json::Map::is_empty)
+                || it.as_array().is_some_and(Vec::is_empty)
+        });
+        if empty {
+            meta.shift_remove(field);
+        }
+    }
+}
+
+/// Whether the change counts as a new generation: neither metadata nor a separate status do.
+pub(super) fn is_new_generation(def: &ResourceDef, old: &Value, new: &Value) -> bool {
+    let counted = |object: &Value| {
+        let mut counted = object.clone();
+        object::put(&mut counted, "metadata", None);
+        if def.status_subresource {
+            object::put(&mut counted, "status", None);
+        }
+        counted
+    };
+    !def.native && counted(old) != counted(new)
+}
+
+fn check_shape(def: &ResourceDef, body: &Value) -> Result<(), Refusal> {
+    let metadata = body.get("metadata").unwrap_or(&Value::Null);
+    if body.is_object() && (metadata.is_object() || metadata.is_null()) {
+        return Ok(());
+    }
+    let kind = &def.kind;
+    Err(Refusal::bad_request(format!(
+        "the object provided is unrecognized (must be of type {kind})"
+    )))
+}
+
+fn check_kind(def: &ResourceDef, body: &Value) -> Result<(), Refusal> {
+    let kind = body.get("kind").and_then(Value::as_str).unwrap_or_default();
+    if kind == def.kind {
+        return Ok(());
+    }
+    let problem = FieldProblem::Invalid(format!("{kind:?}: must be {}", def.kind));
+    let named = ResourceDef { kind: kind.into(), ..def.clone() };
+    Err(Refusal::invalid(&named, object::meta(body, "name"), "kind", &problem))
+}
+
+/// The wanted object must be the stored one, in the stored version.
+fn check_identity(def: &ResourceDef, old: &Value, new: &Value) -> Result<(), Refusal> {
+    let [name, given] = [old, new].map(|it| object::meta(it, "name"));
+    if given != name {
+        return Err(Refusal::bad_request(format!(
+            "the name of the object ({given}) does not match the name on the URL ({name})"
+        )));
+    }
+    check_kind(def, new)?;
+    let version = object::meta(new, "resourceVersion");
+    if !version.is_empty() && version != object::meta(old, "resourceVersion") {
+        return Err(Refusal::conflict(def, name));
+    }
+    let uid = object::meta(new, "uid");
+    if !uid.is_empty() && uid != object::meta(old, "uid") {
+        let problem = FieldProblem::Invalid(format!("{uid:?}: field is immutable"));
+        return Err(Refusal::invalid(def, name, "metadata.uid", &problem));
+    }
+    Ok(())
+}
+
+/// Nobody can start to hold an object that is going away.
+fn check_finalizers(def: &ResourceDef, old: &Value, new: &Value) -> Result<(), Refusal> {
+    let before = object::finalizers(old);
+    let mut added = object::finalizers(new);
+    added.retain(|it| !before.contains(it));
+    if !object::deleting(old) || added.is_empty() {
+        return Ok(());
+    }
+    let added: Vec<String> = added.iter().map(|it| format!("{it:?}")).collect();
+    let problem = FieldProblem::Forbidden(format!(
+        "no new finalizers can be added if the object is being deleted, found new finalizers []string{{{}}}",
+        added.join(", ")
+    ));
+    Err(Refusal::invalid(def, object::meta(old, "name"), "metadata.finalizers", &problem))
+}
+
+fn restore_own_fields(old: &Value, new: &mut Value) {
+    let kept = old.get("metadata").cloned().unwrap_or_else(|| json!({}));
+    let Some(meta) = object::meta_mut(new) else { return };
+    for field in OWN_FIELDS {
+        match kept.get(field) {
+            Some(value) => meta.insert(field.into(), value.clone()),
+            None => meta.shift_remove(field),
+        };
+    }
+}

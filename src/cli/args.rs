@@ -1,0 +1,89 @@
+//! The command line as it was typed. What it means is in `options.rs`.
+
+use std::path::PathBuf;
+
+use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
+
+/// Runs Kubernetes operators written as Lua or Rhai scripts.
+#[derive(Debug, Parser)]
+#[command(name = "kopf", version, about, arg_required_else_help = true)]
+pub struct LowArgs {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Load scripts and run them as an operator until a signal
+    #[command(after_help = RUN_AFTER_HELP)]
+    Run(RunArgs),
+}
+
+/// The environment variables are not clap's: a list in a variable is split at spaces, one on the command line is not.
+const RUN_AFTER_HELP: &str = "\
+Without PATHS: ./handlers.lua, ./handlers.rhai or ./handlers/, the first that exists.
+
+Environment variables, used where the command line says nothing:
+  KOPF_RUN_CLUSTERWIDE (-A), KOPF_RUN_NAMESPACES (-n; separated by spaces), KOPF_RUN_NAMESPACE (one more -n),
+  KOPF_RUN_STANDALONE, KOPF_RUN_VERBOSE, KOPF_RUN_DEBUG, KOPF_RUN_QUIET,
+  KOPF_RUN_LOG_FORMAT, KOPF_RUN_LOG_PREFIX, KOPF_RUN_LOG_REFKEY";
+
+/// `kopf run`
+#[derive(Debug, Default, Args)]
+pub struct RunArgs {
+    /// Script files (.lua, .rhai), or directories with such files
+    #[arg(value_name = "PATHS")]
+    pub paths: Vec<PathBuf>,
+    /// Serve all namespaces and the cluster-scoped resources
+    #[arg(short = 'A', long)]
+    pub all_namespaces: bool,
+    /// Serve the namespaces of this name or glob pattern, such as `myapp-*, !*-pr-*`; repeatable
+    #[arg(short, long = "namespace", value_name = "PATTERN", action = ArgAction::Append)]
+    pub namespaces: Vec<String>,
+    /// Do not look for other operators; accepted for Kopf's sake, since this version never looks for them
+    #[arg(long)]
+    pub standalone: bool,
+    /// How to log.
+    #[command(flatten)]
+    pub log: LogArgs,
+}
+
+/// The logging options.
+#[derive(Debug, Default, Args)]
+pub struct LogArgs {
+    /// Log what the operator decides and does
+    #[arg(short, long)]
+    pub verbose: bool,
+    /// As --verbose, and also what the HTTP and TLS libraries log
+    #[arg(short, long)]
+    pub debug: bool,
+    /// Log warnings and errors only
+    #[arg(short, long)]
+    pub quiet: bool,
+    /// The format of log lines; default: full
+    #[arg(long, value_enum, ignore_case = true, value_name = "FORMAT")]
+    pub log_format: Option<LogFormat>,
+    /// The key of the object in JSON logs; default: object
+    #[arg(long, value_name = "TEXT")]
+    pub log_refkey: Option<String>,
+    /// Put [namespace/name] before messages about an object; default: on, except for json
+    #[arg(long, overrides_with = "no_log_prefix")]
+    pub log_prefix: bool,
+    /// Do not put [namespace/name] before messages about an object
+    #[arg(long)]
+    pub no_log_prefix: bool,
+}
+
+/// How a log line looks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum LogFormat {
+    /// The message alone
+    Plain,
+    /// Time, logger, level, message
+    #[default]
+    Full,
+    /// One JSON object per line
+    Json,
+}

@@ -1,0 +1,142 @@
+//! Lines as they are written, from events as the program makes them.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use expect_test::{Expect, expect};
+use serde_json::json;
+
+use super::subscriber;
+use crate::cli::args::LogFormat;
+use crate::cli::options::{LogOptions, Verbosity};
+use crate::logic::object::ObjectRef;
+use crate::logic::outcome::{LogLevel, LogLine};
+use crate::ports::{Clock, Logger, LoggerKind};
+
+/// Checks what `act` logs. On the paused clock it is always the same time.
+fn check(options: LogOptions, act: impl FnOnce(), expected: &Expect) {
+    let lines = Arc::new(Mutex::new(String::new()));
+    let sink = {
+        let lines = Arc::clone(&lines);
+        move |line: &str| lines.lock().unwrap_or_else(PoisonError::into_inner).push_str(line)
+    };
+    let clock = Clock::starting_at("2026-11-21T04:10:37.849026Z".parse().expect("a timestamp"));
+    tracing::subscriber::with_default(subscriber(options, clock, Box::new(sink)), act);
+    expected.assert_eq(&lines.lock().unwrap_or_else(PoisonError::into_inner));
+}
+
+fn options(format: LogFormat) -> LogOptions {
+    let prefix = format != LogFormat::Json;
+    LogOptions { verbosity: Verbosity::Normal, format, prefix, refkey: "object".into() }
+}
+
+fn logger(namespace: Option<&str>) -> Logger {
+    let object = ObjectRef {
+        api_version: "kopf.dev/v1".into(),
+        kind: "KopfExample".into(),
+        name: "kopf-example-1".into(),
+        uid: "b995".into(),
+        namespace: namespace.map(str::to_owned),
+    };
+    Logger::of_object(LoggerKind::Full, Arc::new(object))
+}
+
+fn typical_lines() {
+    let logger = logger(Some("default"));
+    logger.log(LogLevel::Debug, "unseen");
+    logger.log(LogLevel::Info, "Handler 'create_fn' succeeded.");
+    let failure = LogLine { level: LogLevel::Error, text: "It failed.".into(), with_trace: true };
+    logger.line(&failure, Some("a.lua:1: oops\n  in create_fn\n"));
+    Logger::of_activity().log(LogLevel::Warning, "Activity");
+    tracing::info!(target: "kopf::reactor::streams::more", attempt = 3, reason = %"gone", "reconnecting");
+    tracing::info!(target: "hyper::client", "unseen");
+    tracing::warn!(target: "hyper::client", "odd");
+}
+
+#[tokio::test(start_paused = true)]
+async fn plain_lines_are_messages_with_the_object() {
+    check(
+        options(LogFormat::Plain),
+        typical_lines,
+        &expect![[r"
+            [default/kopf-example-1] Handler 'create_fn' succeeded.
+            [default/kopf-example-1] It failed.
+            a.lua:1: oops
+              in create_fn
+            Activity
+            reconnecting attempt=3 reason=gone
+            odd
+        "]],
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn json_lines_have_their_keys_in_order() {
+    check(
+        options(LogFormat::Json),
+        typical_lines,
+        &expect![[r#"
+            {"message": "Handler 'create_fn' succeeded.", "timestamp": "2026-11-21T04:10:37.849026+00:00", "object": {"apiVersion": "kopf.dev/v1", "kind": "KopfExample", "name": "kopf-example-1", "uid": "b995", "namespace": "default"}, "severity": "info"}
+            {"message": "It failed.", "exc_info": "a.lua:1: oops\n  in create_fn", "timestamp": "2026-11-21T04:10:37.849026+00:00", "object": {"apiVersion": "kopf.dev/v1", "kind": "KopfExample", "name": "kopf-example-1", "uid": "b995", "namespace": "default"}, "severity": "error"}
+            {"message": "Activity", "timestamp": "2026-11-21T04:10:37.849026+00:00", "severity": "warn"}
+            {"message": "reconnecting", "attempt": 3, "reason": "gone", "timestamp": "2026-11-21T04:10:37.849026+00:00", "severity": "info"}
+            {"message": "odd", "timestamp": "2026-11-21T04:10:37.849026+00:00", "severity": "warn"}
+        "#]],
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn fields_of_scripts_come_after_the_message_and_replace_nothing() {
+    let log = || {
+        let fields = json!({"severity": "mine", "took": [1, 2], "message": "mine"});
+        let fields = fields.as_object().expect("a map");
+        logger(None).with_fields(LogLevel::Info, "done", fields);
+    };
+    let json = LogOptions { refkey: "ref".into(), prefix: true, ..options(LogFormat::Json) };
+    check(
+        json,
+        log,
+        &expect![[r#"
+            {"message": "[kopf-example-1] done", "took": [1, 2], "timestamp": "2026-11-21T04:10:37.849026+00:00", "ref": {"apiVersion": "kopf.dev/v1", "kind": "KopfExample", "name": "kopf-example-1", "uid": "b995", "namespace": null}, "severity": "info"}
+        "#]],
+    );
+    let no_prefix = LogOptions { prefix: false, ..options(LogFormat::Plain) };
+    check(no_prefix, log, &expect![["done\n"]]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn full_lines_have_fixed_columns_before_the_message() {
+    let at = "2026-11-21T04:10:28.317999Z".parse().expect("a timestamp");
+    let mut record = super::Record::new("kopf::reactor::streams::more", tracing::Level::WARN);
+    record.message = "text".into();
+    let line = super::line::format(&record, &options(LogFormat::Full), at);
+    // The hour is local time, which depends on the machine.
+    let (date, rest) = line.split_at("[2026-11-2".len());
+    assert_eq!(date, "[2026-11-2");
+    let columns = rest.get("1 04:10:28".len()..).expect("a full line");
+    assert_eq!(columns, ",317] kopf.reactor.streams [WARNING ] text\n");
+    let record = super::Record::new("kopf.objects", tracing::Level::INFO);
+    let line = super::line::format(&record, &options(LogFormat::Full), at);
+    assert!(line.ends_with("] kopf.objects         [INFO    ] \n"), "{line}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn verbosity_chooses_levels_and_libraries() {
+    let log = || {
+        tracing::trace!(target: "kopf.objects", "own trace");
+        tracing::debug!(target: "kopf.objects", "own debug");
+        tracing::info!(target: "kopf.objects", "own info");
+        tracing::warn!(target: "kopf.objects", "own warning");
+        tracing::debug!(target: "kube_client", "library debug");
+        tracing::info!(target: "kube_client", "library info");
+        tracing::warn!(target: "kube_client", "library warning");
+    };
+    let with = |verbosity| LogOptions { verbosity, ..options(LogFormat::Plain) };
+    check(with(Verbosity::Quiet), log, &expect![["own warning\nlibrary warning\n"]]);
+    check(with(Verbosity::Normal), log, &expect![["own info\nown warning\nlibrary warning\n"]]);
+    let verbose = expect![["own debug\nown info\nown warning\nlibrary warning\n"]];
+    check(with(Verbosity::Verbose), log, &verbose);
+    let debug = expect![[
+        "own debug\nown info\nown warning\nlibrary debug\nlibrary info\nlibrary warning\n"
+    ]];
+    check(with(Verbosity::Debug), log, &debug);
+}

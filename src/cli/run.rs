@@ -1,0 +1,92 @@
+//! `kopf run`: load the scripts, connect, run the operator until it ends or a signal ends it.
+
+use std::{
+    path::Path,
+    sync::{Arc, Mutex},
+};
+
+use tokio_util::sync::CancellationToken;
+
+use crate::cli::{
+    logging,
+    options::{RunOptions, ScopeOption},
+    report::{Exit, Report},
+    signals, sources,
+};
+use crate::cluster::{ConnectOptions, KubeCluster};
+use crate::logic::{lifecycle::Lifecycle, registry::Registry};
+use crate::ports::{Clock, Cluster};
+use crate::reactor::{self, Connect, Failure, Operator, Scope};
+use crate::scripting::{Placement, ScriptHost, Source};
+use crate::settings::Settings;
+
+/// Runs an operator. Returns how the process should end, or why it could not run.
+pub(super) fn run(options: &RunOptions) -> Result<Exit, Report> {
+    let clock = Clock::system();
+    let sources = sources::read_all(&options.paths, Path::new(""))?;
+    logging::install(options.log.clone(), clock)
+        .map_err(|problem| Report::failure(format!("cannot start the log: {problem}")))?;
+    // One thread: scripts have threads of their own, and a pool would only add memory and switches.
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime =
+        runtime.map_err(|it| Report::failure(format!("cannot start the runtime: {it}")))?;
+    let exit = runtime.block_on(operate(sources, scope(&options.scope), clock));
+    // What still runs here is abandoned: the operator has ended.
+    runtime.shutdown_background();
+    exit
+}
+
+async fn operate(sources: Vec<Source>, scope: Scope, clock: Clock) -> Result<Exit, Report> {
+    let signals = signals::listen()
+        .map_err(|it| Report::failure(format!("cannot listen to signals: {it}")))?;
+    let loaded = ScriptHost::load(sources, Placement::Threads).await;
+    let (scripts, handlers) = loaded.map_err(|errors| Report::of_scripts(&errors))?;
+    let registry = Registry::new(handlers).map_err(|it| Report::failure(it.to_string()))?;
+    let settings = Arc::new(Mutex::new(Settings::default()));
+    let stop = CancellationToken::new();
+    let operator = Operator {
+        scripts: Arc::new(scripts),
+        registry,
+        settings: Arc::clone(&settings),
+        clock,
+        scope,
+        lifecycle: Lifecycle::default(),
+        connect: connect(),
+    };
+    tokio::select! {
+        biased; // the operator's own end is its answer to a signal
+        ended = reactor::run(operator, stop.clone()) => ended.map(|()| Exit::Success).map_err(report),
+        at_once = signals::watch(signals, stop, settings) => Ok(at_once),
+    }
+}
+
+fn connect() -> Connect {
+    Box::new(|settings| {
+        Box::pin(async move {
+            let cluster = KubeCluster::connect(ConnectOptions { settings: Arc::new(settings) });
+            cluster.await.map(|it| Arc::new(it) as Arc<dyn Cluster>)
+        })
+    })
+}
+
+fn scope(option: &ScopeOption) -> Scope {
+    match option {
+        ScopeOption::Cluster => Scope::Cluster,
+        ScopeOption::Unsaid => {
+            tracing::warn!(
+                target: "kopf.reactor.running",
+                "Neither -A/--all-namespaces nor -n/--namespace is given: serving the whole cluster, as with -A."
+            );
+            Scope::Cluster
+        }
+        ScopeOption::Namespaces(patterns) => Scope::Namespaces(patterns.clone()),
+    }
+}
+
+fn report(failure: Failure) -> Report {
+    let report = Report::failure(failure.to_string());
+    match failure.hint() {
+        Some(hint) => report.with_hint(hint),
+        None => report,
+    }
+}

@@ -1,0 +1,186 @@
+//! Finds and reads the script files that were named on the command line.
+//!
+//! What one loads is what one sees: a directory gives the scripts directly in it, in the order of their names, and
+//! everything that cannot be used is an error, never skipped in silence. Next: `scripting/`, which compiles the texts.
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+};
+
+use crate::cli::report::Report;
+use crate::scripting::Source;
+
+#[cfg(test)]
+mod tests;
+
+/// Where scripts are looked for when none is named, in this order.
+const USUAL_PLACES: [&str; 3] = ["handlers.lua", "handlers.rhai", "handlers"];
+
+/// Larger files are refused: nobody writes such a script, and naming a dump by mistake must not fill the memory.
+const SCRIPT_BYTES_MAX: u64 = 8 << 20;
+
+/// Why a path gives no scripts.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// No path was given, and the usual places are empty.
+    #[error(
+        "no script is given, and there is no ./handlers.lua, ./handlers.rhai or ./handlers/ here"
+    )]
+    NothingNamed,
+    /// It does not exist.
+    #[error("there is no file or directory '{}'", .0.display())]
+    Missing(PathBuf),
+    /// The name does not tell the language.
+    #[error("'{}' is no script: its name ends neither in .lua nor in .rhai", .0.display())]
+    UnknownLanguage(PathBuf),
+    /// The system does not let us read it.
+    #[error("cannot read '{}': {source}", path.display())]
+    Unreadable {
+        /// The file or directory.
+        path: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// A device, a socket, a pipe.
+    #[error("'{}' is neither a file nor a directory", .0.display())]
+    Special(PathBuf),
+    /// More than a script can have.
+    #[error("'{}' has more than {} MiB: too much for a script", .0.display(), SCRIPT_BYTES_MAX >> 20)]
+    TooLarge(PathBuf),
+    /// Not a text.
+    #[error("'{}' is not UTF-8: see line {line}", path.display())]
+    NotText {
+        /// The file.
+        path: PathBuf,
+        /// Where the first such byte is.
+        line: usize,
+    },
+    /// A directory without scripts.
+    #[error("there are no scripts in the directory '{}'", .0.display())]
+    Empty(PathBuf),
+}
+
+impl Error {
+    fn hint(&self) -> Option<&'static str> {
+        Some(match self {
+            Error::NothingNamed => {
+                "name a script or a directory of scripts: kopf run path/to/handlers.lua"
+            }
+            Error::Missing(_) => "check the spelling and the current directory",
+            Error::UnknownLanguage(path) if path.extension().is_some_and(|it| it == "py") => {
+                "handlers in Python run with Python's Kopf; here they are written in Lua or Rhai"
+            }
+            Error::UnknownLanguage(_) => "the extension chooses the language: .lua or .rhai",
+            Error::NotText { .. } => "save the file in the UTF-8 encoding",
+            Error::Empty(_) => {
+                "scripts are the files *.lua and *.rhai directly in it; names that start with '.' or '_' are skipped"
+            }
+            Error::Unreadable { .. } | Error::Special(_) | Error::TooLarge(_) => return None,
+        })
+    }
+}
+
+impl From<Error> for Report {
+    fn from(error: Error) -> Report {
+        let report = match error {
+            Error::NothingNamed => Report::usage(error.to_string()),
+            Error::Missing(_)
+            | Error::UnknownLanguage(_)
+            | Error::Unreadable { .. }
+            | Error::Special(_)
+            | Error::TooLarge(_)
+            | Error::NotText { .. }
+            | Error::Empty(_) => Report::failure(error.to_string()),
+        };
+        match error.hint() {
+            Some(hint) => report.with_hint(hint),
+            None => report,
+        }
+    }
+}
+
+/// Reads the scripts at these paths, in their order; without paths, at the usual places under `here`.
+pub fn read_all(paths: &[PathBuf], here: &Path) -> Result<Vec<Source>, Error> {
+    let usual;
+    let paths = if paths.is_empty() {
+        let found = USUAL_PLACES.iter().find(|it| here.join(it).exists());
+        usual = [PathBuf::from(found.ok_or(Error::NothingNamed)?)];
+        &usual
+    } else {
+        paths
+    };
+    let mut sources = Vec::new();
+    for path in paths {
+        for name in expand(path, here)? {
+            sources.push(read(name, here)?);
+        }
+    }
+    Ok(sources)
+}
+
+/// The script files at one path, named as the user would name them.
+fn expand(path: &Path, here: &Path) -> Result<Vec<PathBuf>, Error> {
+    let place = here.join(path);
+    let kind = fs::metadata(&place).map_err(|source| {
+        if source.kind() == io::ErrorKind::NotFound {
+            Error::Missing(path.into())
+        } else {
+            Error::Unreadable { path: path.into(), source }
+        }
+    })?;
+    if !kind.is_dir() {
+        return if !kind.is_file() {
+            Err(Error::Special(path.into()))
+        } else if is_script(path) {
+            Ok(vec![path.into()])
+        } else {
+            Err(Error::UnknownLanguage(path.into()))
+        };
+    }
+    let unreadable = |source| Error::Unreadable { path: path.into(), source };
+    let mut found = Vec::new();
+    for entry in fs::read_dir(&place).map_err(unreadable)? {
+        let name = PathBuf::from(entry.map_err(unreadable)?.file_name());
+        // Not the entry's own type: in a ConfigMap volume every file is a symlink.
+        if is_script(&name) && !is_hidden(&name) && !place.join(&name).is_dir() {
+            found.push(path.join(name));
+        }
+    }
+    if found.is_empty() {
+        return Err(Error::Empty(path.into()));
+    }
+    found.sort();
+    Ok(found)
+}
+
+fn is_script(path: &Path) -> bool {
+    path.extension().is_some_and(|it| it == "lua" || it == "rhai")
+}
+
+/// `_lib.lua` is a module for others, `..data` is the plumbing of a ConfigMap volume.
+fn is_hidden(name: &Path) -> bool {
+    let first = name.as_os_str().as_encoded_bytes().first();
+    first.is_some_and(|it| matches!(it, b'.' | b'_'))
+}
+
+fn read(path: PathBuf, here: &Path) -> Result<Source, Error> {
+    let place = here.join(&path);
+    let bytes = match fs::metadata(&place) {
+        Ok(kind) if kind.len() > SCRIPT_BYTES_MAX => return Err(Error::TooLarge(path)),
+        Ok(_) => fs::read(&place),
+        Err(source) => Err(source),
+    };
+    let bytes = match bytes {
+        Ok(bytes) => bytes,
+        Err(source) => return Err(Error::Unreadable { path, source }),
+    };
+    match String::from_utf8(bytes) {
+        Ok(text) => Ok(Source { name: path.display().to_string(), path: Some(place), text }),
+        Err(problem) => {
+            let good = problem.as_bytes().iter().take(problem.utf8_error().valid_up_to());
+            let line = 1 + good.filter(|it| **it == b'\n').count();
+            Err(Error::NotText { path, line })
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! Lists and watch lines, cut into objects without building trees: the items stay bytes.
+
+use std::{borrow::Cow, sync::Arc};
+
+use bytes::Bytes;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::failure::Status;
+use crate::logic::{object::Object, reason::EventType};
+
+/// The suffix of the kind of a list, as in `PodList`.
+const LIST_SUFFIX: &str = "List";
+
+/// One answer to a list request.
+#[derive(Debug, Default)]
+pub(super) struct Page {
+    /// The objects, each a slice of the answer.
+    items: std::vec::IntoIter<Bytes>,
+    /// `apiVersion` of the items, if they have none.
+    api_version: String,
+    /// `kind` of the items, if they have none.
+    kind: String,
+    /// The version to watch from.
+    pub(super) version: Option<String>,
+    /// What to ask the next page with.
+    pub(super) token: Option<String>,
+}
+
+/// What a watch line says.
+#[derive(Debug)]
+pub(super) enum Line {
+    /// A change of an object.
+    Event(EventType, Arc<Object>),
+    /// No change; only a newer version to continue from.
+    Bookmark(Option<String>),
+    /// The server ends the watch, and says why.
+    Refusal(u16, String),
+    /// Something newer than we are.
+    Unknown,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct RawPage<'a> {
+    #[serde(borrow, default)]
+    api_version: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    kind: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    metadata: Option<RawMeta<'a>>,
+    #[serde(borrow, default)]
+    items: Option<Vec<&'a RawValue>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct RawMeta<'a> {
+    #[serde(borrow)]
+    resource_version: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    r#continue: Option<Cow<'a, str>>,
+}
+
+#[derive(Deserialize)]
+struct RawLine<'a> {
+    #[serde(borrow)]
+    r#type: Cow<'a, str>,
+    #[serde(borrow)]
+    object: &'a RawValue,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct RawBookmark<'a> {
+    #[serde(borrow)]
+    metadata: RawMeta<'a>,
+}
+
+/// Tells which of the two an item has, whatever their values.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Typed<'a> {
+    #[serde(borrow)]
+    api_version: Option<&'a RawValue>,
+    #[serde(borrow)]
+    kind: Option<&'a RawValue>,
+}
+
+impl Page {
+    /// Reads an answer.
+    pub(super) fn parse(body: &Bytes) -> Result<Self, serde_json::Error> {
+        let raw: RawPage<'_> = serde_json::from_slice(body)?;
+        let meta = raw.metadata.unwrap_or_default();
+        let items = raw.items.unwrap_or_default();
+        let items = items.into_iter().map(|it| body.slice_ref(it.get().as_bytes()));
+        let kind = raw.kind.unwrap_or_default();
+        Ok(Page {
+            items: items.collect::<Vec<_>>().into_iter(),
+            api_version: raw.api_version.unwrap_or_default().into_owned(),
+            kind: kind.strip_suffix(LIST_SUFFIX).unwrap_or(&kind).to_owned(),
+            version: meta.resource_version.map(Cow::into_owned),
+            token: meta.r#continue.filter(|it| !it.is_empty()).map(Cow::into_owned),
+        })
+    }
+
+    /// How many objects are left in it.
+    pub(super) fn len(&self) -> usize {
+        self.items.len()
+    }
+
+    /// Gives an item the kind and version it lacks, in a buffer of its own: one object that lives on must not keep the
+    /// whole page.
+    fn own(&self, item: &Bytes) -> Result<Bytes, serde_json::Error> {
+        let typed: Typed<'_> = serde_json::from_slice(item)?;
+        let Some(rest) = item.trim_ascii_start().strip_prefix(b"{") else {
+            return Ok(Bytes::copy_from_slice(item));
+        };
+        let mut fields = Vec::new();
+        for (key, value, lacking) in [
+            ("apiVersion", &self.api_version, typed.api_version.is_none()),
+            ("kind", &self.kind, typed.kind.is_none()),
+        ] {
+            if lacking && !value.is_empty() {
+                fields.push(format!("\"{key}\":{}", serde_json::to_string(value)?));
+            }
+        }
+        let more = !rest.trim_ascii_start().starts_with(b"}");
+        let comma = if more && !fields.is_empty() { "," } else { "" };
+        let head = format!("{{{}{comma}", fields.join(","));
+        Ok(Bytes::from([head.as_bytes(), rest].concat()))
+    }
+}
+
+impl Iterator for Page {
+    type Item = Result<Object, serde_json::Error>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let item = self.items.next()?;
+        Some(self.own(&item).and_then(Object::parse))
+    }
+}
+
+impl Line {
+    /// Reads a line.
+    pub(super) fn parse(line: &Bytes) -> Result<Self, serde_json::Error> {
+        let RawLine { r#type: kind, object } = serde_json::from_slice(line)?;
+        let event = match kind.as_ref() {
+            "ADDED" => EventType::Added,
+            "MODIFIED" => EventType::Modified,
+            "DELETED" => EventType::Deleted,
+            "BOOKMARK" => {
+                let bookmark: RawBookmark<'_> = serde_json::from_str(object.get())?;
+                let version = bookmark.metadata.resource_version;
+                return Ok(Line::Bookmark(version.map(Cow::into_owned)));
+            }
+            "ERROR" => {
+                let status: Status = serde_json::from_str(object.get())?;
+                return Ok(Line::Refusal(status.code.unwrap_or_default(), status.text()));
+            }
+            _ => return Ok(Line::Unknown),
+        };
+        let object = Object::parse(line.slice_ref(object.get().as_bytes()))?;
+        Ok(Line::Event(event, Arc::new(object)))
+    }
+}

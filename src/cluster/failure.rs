@@ -1,0 +1,262 @@
+//! Why one attempt failed, and what to tell the user: pure, no requests are made here.
+
+use std::{fmt, time::Duration};
+
+use serde::Deserialize;
+
+use super::reason::{is_about_certificates, one_line, reason, reason_of_auth};
+use crate::logic::resource::Resource;
+use crate::ports::{ApiError, ErrorClass};
+
+/// Texts that are not Kubernetes' own are cut at this length; Kopf cuts there too.
+const FOREIGN_TEXT_CHARS: usize = 256;
+
+/// The longest reason in a message: one log line, not a page.
+const REASON_CHARS: usize = 1024;
+
+/// What a request is for, in the words of messages.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Action<'a> {
+    /// Reads a discovery document.
+    Discover(&'a str),
+    /// Uses a resource.
+    Use {
+        /// As in RBAC rules.
+        verb: &'static str,
+        /// Of what.
+        resource: &'a Resource,
+        /// Where; `None`: the whole cluster.
+        namespace: Option<&'a str>,
+        /// Which object; `None`: the collection.
+        name: Option<&'a str>,
+        /// Which part of it.
+        subresource: Option<&'a str>,
+    },
+}
+
+/// Why one attempt failed.
+#[derive(Debug)]
+pub(super) enum Failure {
+    /// The server answered, and it is not a success.
+    Answer(Answer),
+    /// There was no answer: no connection, or it broke.
+    Unreachable(String),
+    /// There was no answer in time.
+    Timeout(Duration),
+    /// The certificate of the server, or ours, is not accepted.
+    Untrusted(String),
+    /// No credentials could be made: an exec plugin or a token file failed.
+    Credentials(String),
+    /// The answer was accepted, but could not be read to its end.
+    Payload(String),
+    /// The answer is not what the API promises.
+    Malformed(String),
+    /// The request itself is impossible.
+    Unsendable(String),
+}
+
+/// An answer that is not a success.
+#[derive(Debug, Default)]
+pub(super) struct Answer {
+    /// The HTTP status.
+    pub(super) status: u16,
+    /// What the server says about it; empty if nothing.
+    pub(super) message: String,
+    /// The header `Retry-After`, as it came.
+    pub(super) retry_after: Option<String>,
+    /// `details.retryAfterSeconds` of the status object.
+    pub(super) retry_after_seconds: Option<f64>,
+}
+
+/// The part of a Kubernetes `Status` object that is looked at.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct Status {
+    kind: Option<String>,
+    message: Option<String>,
+    reason: Option<String>,
+    /// The HTTP status it stands for.
+    pub(super) code: Option<u16>,
+    details: Option<Details>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Details {
+    retry_after_seconds: Option<f64>,
+}
+
+impl Answer {
+    /// Reads the body of an answer. JSON that is not a `Status` says nothing; other texts are shown in short.
+    pub(super) fn read(status: u16, retry_after: Option<String>, body: &[u8]) -> Self {
+        let mut answer = Answer { status, retry_after, ..Answer::default() };
+        match serde_json::from_slice::<Status>(body) {
+            Ok(it) if it.kind.as_deref() == Some("Status") => {
+                answer.retry_after_seconds =
+                    it.details.as_ref().and_then(|it| it.retry_after_seconds);
+                answer.message = it.text();
+            }
+            Ok(_) => {}
+            Err(_) if serde_json::from_slice::<serde::de::IgnoredAny>(body).is_ok() => {}
+            Err(_) => answer.message = one_line(&String::from_utf8_lossy(body), FOREIGN_TEXT_CHARS),
+        }
+        answer
+    }
+}
+
+impl Status {
+    /// What it says, in one line; empty if nothing.
+    pub(super) fn text(self) -> String {
+        let text = self.message.filter(|it| !it.is_empty()).or(self.reason).unwrap_or_default();
+        one_line(&text, REASON_CHARS)
+    }
+}
+
+impl Failure {
+    /// Names what the client reports.
+    pub(super) fn of_client(error: &kube::Error) -> Self {
+        let auth = if let kube::Error::Service(inner) = error {
+            inner.downcast_ref()
+        } else if let kube::Error::Auth(auth) = error {
+            Some(auth)
+        } else {
+            None
+        };
+        if let Some(auth) = auth {
+            return Failure::Credentials(reason_of_auth(auth));
+        }
+        let reason = reason(error);
+        if is_about_certificates(error) {
+            Failure::Untrusted(reason)
+        } else {
+            Failure::Unreachable(reason)
+        }
+    }
+
+    /// The final error for the caller. `server` is the address, or empty if unknown.
+    pub(super) fn into_error(self, action: &Action<'_>, server: &str) -> ApiError {
+        let class = self.class();
+        let hint = self.hint(action);
+        let status = match &self {
+            Failure::Answer(answer) => Some(answer.status),
+            Failure::Unreachable(_)
+            | Failure::Timeout(_)
+            | Failure::Untrusted(_)
+            | Failure::Credentials(_)
+            | Failure::Payload(_)
+            | Failure::Malformed(_)
+            | Failure::Unsendable(_) => None,
+        };
+        let at = if status.is_some() || server.is_empty() {
+            String::new()
+        } else {
+            format!(" at {server}")
+        };
+        ApiError { class, status, message: format!("cannot {action}{at}: {self}"), hint }
+    }
+
+    fn class(&self) -> ErrorClass {
+        match self {
+            Failure::Answer(answer) => match answer.status {
+                401 | 403 => ErrorClass::Denied,
+                404 => ErrorClass::Missing,
+                409 => ErrorClass::Conflict,
+                410 => ErrorClass::Expired,
+                422 => ErrorClass::Invalid,
+                429 | 500..=599 => ErrorClass::Retry,
+                _ => ErrorClass::Fatal,
+            },
+            Failure::Unreachable(_) | Failure::Timeout(_) | Failure::Payload(_) => {
+                ErrorClass::Retry
+            }
+            Failure::Credentials(_) => ErrorClass::Denied,
+            Failure::Untrusted(_) | Failure::Malformed(_) | Failure::Unsendable(_) => {
+                ErrorClass::Fatal
+            }
+        }
+    }
+
+    fn hint(&self, action: &Action<'_>) -> Option<String> {
+        let hint = match self {
+            Failure::Answer(Answer { status: 401, .. }) => {
+                "the credentials are expired or wrong: log in again, or check the user of the current context"
+            }
+            Failure::Answer(Answer { status: 403, .. }) => return action.rule(),
+            Failure::Unreachable(_) => {
+                "is the cluster running, and is the `server` of the current context right? try `kubectl version`"
+            }
+            Failure::Timeout(_) => {
+                "the server is slow or a proxy holds the connection; `settings.networking.request_timeout` is the limit"
+            }
+            Failure::Untrusted(_) => {
+                "check `certificate-authority` (and the client certificate, if there is one) of the current context"
+            }
+            Failure::Credentials(_) => {
+                "run the exec plugin of the current context by hand, or check its token file"
+            }
+            Failure::Answer(_)
+            | Failure::Payload(_)
+            | Failure::Malformed(_)
+            | Failure::Unsendable(_) => return None,
+        };
+        Some(hint.to_owned())
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Failure::Answer(Answer { status, message, .. }) => {
+                let title = http::StatusCode::from_u16(*status).ok();
+                let title = title.and_then(|it| it.canonical_reason()).unwrap_or("unknown status");
+                write!(f, "{status} {title}")?;
+                if message.is_empty() { Ok(()) } else { write!(f, ": {message}") }
+            }
+            Failure::Timeout(limit) => write!(f, "no answer within {} s", limit.as_secs_f64()),
+            Failure::Payload(reason) => write!(f, "the answer broke off: {reason}"),
+            Failure::Malformed(reason) => write!(f, "the answer is not understood: {reason}"),
+            Failure::Untrusted(reason) => write!(f, "no trusted connection: {reason}"),
+            Failure::Credentials(reason) => write!(f, "no credentials: {reason}"),
+            Failure::Unreachable(reason) | Failure::Unsendable(reason) => f.write_str(reason),
+        }
+    }
+}
+
+impl Action<'_> {
+    /// The RBAC rule that would allow it.
+    fn rule(&self) -> Option<String> {
+        let Action::Use { verb, resource, namespace, subresource, .. } = self else {
+            return None;
+        };
+        let Resource { group, plural, .. } = resource;
+        let part = subresource.map(|it| format!("/{it}")).unwrap_or_default();
+        let role = namespace.map_or_else(
+            || "ClusterRole (or serve single namespaces)".into(),
+            |it| format!("ClusterRole, or in a Role in the namespace '{it}'"),
+        );
+        Some(format!(
+            "grant it to the operator in a {role}: {{apiGroups: [\"{group}\"], resources: [\"{plural}{part}\"], verbs: [\"{verb}\"]}}"
+        ))
+    }
+}
+
+impl fmt::Display for Action<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Action::Use { verb, resource, namespace, name, subresource } = self else {
+            let Action::Discover(path) = self else { return Ok(()) };
+            return write!(f, "discover resources ({path})");
+        };
+        write!(f, "{verb} {resource}")?;
+        if let Some(subresource) = subresource {
+            write!(f, "/{subresource}")?;
+        }
+        if let Some(name) = name {
+            write!(f, " '{name}'")?;
+        }
+        match (namespace, name) {
+            (Some(namespace), _) => write!(f, " in '{namespace}'"),
+            (None, Some(_)) => Ok(()),
+            (None, None) => f.write_str(" cluster-wide"),
+        }
+    }
+}

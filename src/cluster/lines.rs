@@ -1,0 +1,98 @@
+//! Lines of a response body, as slices of the frames they arrive in.
+
+use bytes::{Bytes, BytesMut};
+use futures::StreamExt as _;
+use http_body_util::BodyDataStream;
+use kube::client::Body;
+
+use super::reason::reason;
+
+/// The longest line. Objects are limited to some megabytes by the API server; this is for what is no API server.
+pub(super) const LINE_BYTES_MAX: usize = 64 << 20;
+
+/// Reads lines. Cancel-safe: what was read stays here.
+pub(super) struct Lines {
+    body: BodyDataStream<Body>,
+    splitter: Splitter,
+    ended: bool,
+}
+
+/// Why there are no more lines, other than the end of the body.
+#[derive(Debug, PartialEq)]
+pub(super) enum Broken {
+    /// The connection broke.
+    Payload(String),
+    /// A line is longer than [`LINE_BYTES_MAX`].
+    TooLong,
+}
+
+impl Lines {
+    /// The lines of this body.
+    pub(super) fn new(body: Body) -> Self {
+        Lines { body: BodyDataStream::new(body), splitter: Splitter::default(), ended: false }
+    }
+
+    /// Whether the body is at its end; a line that came last may be a part of one.
+    pub(super) fn has_ended(&self) -> bool {
+        self.ended
+    }
+
+    /// The next line without its end; the last one may lack it.
+    pub(super) async fn next(&mut self) -> Option<Result<Bytes, Broken>> {
+        loop {
+            match self.splitter.split() {
+                Ok(Some(line)) => return Some(Ok(line)),
+                Ok(None) if self.ended => return None,
+                Ok(None) => {}
+                Err(broken) => return Some(Err(broken)),
+            }
+            match self.body.next().await {
+                Some(Ok(frame)) => self.splitter.feed(frame),
+                Some(Err(error)) => return Some(Err(Broken::Payload(reason(&error)))),
+                None => {
+                    self.ended = true;
+                    self.splitter.feed(Bytes::from_static(b"\n"));
+                }
+            }
+        }
+    }
+}
+
+/// Cuts frames into lines: a line within one frame is a slice of it, only one that spans frames is put together.
+#[derive(Debug, Default)]
+pub(super) struct Splitter {
+    /// The beginning of a line whose end did not arrive yet.
+    begun: BytesMut,
+    /// What was not looked at yet.
+    frame: Bytes,
+}
+
+impl Splitter {
+    /// Takes the next frame; the one before must be used up.
+    pub(super) fn feed(&mut self, frame: Bytes) {
+        debug_assert!(self.frame.is_empty(), "a frame was not used up");
+        self.frame = frame;
+    }
+
+    /// The next line that is not empty; `None` when another frame is needed.
+    pub(super) fn split(&mut self) -> Result<Option<Bytes>, Broken> {
+        while let Some(end) = self.frame.iter().position(|it| *it == b'\n') {
+            let mut line = self.frame.split_to(end);
+            // The line feed itself.
+            self.frame = self.frame.split_off(1);
+            if !self.begun.is_empty() {
+                self.begun.extend_from_slice(&line);
+                line = self.begun.split().freeze();
+            }
+            if !line.trim_ascii().is_empty() {
+                return Ok(Some(line));
+            }
+        }
+        if self.begun.len().saturating_add(self.frame.len()) > LINE_BYTES_MAX {
+            return Err(Broken::TooLong);
+        }
+        self.begun.extend_from_slice(&self.frame);
+        self.frame = Bytes::new();
+        Ok(None)
+    }
+}

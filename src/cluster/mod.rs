@@ -1,0 +1,166 @@
+//! The Kubernetes API, over `kube::Client`: it brings configuration, TLS, authentication and connections.
+//!
+//! Bodies are read as bytes here, because most objects that arrive are never looked into: `decode.rs` cuts lists and watch
+//! lines into objects. Requests are repeated by one policy, `retry.rs`; `kube`'s own is off.
+
+use std::{fmt, sync::Arc};
+
+use futures::stream::BoxStream;
+use http::Method;
+
+use crate::logic::{object::Object, resource::Resource};
+use crate::ports::{
+    ApiError, BoxFuture, Cluster, GroupFilter, NewObject, PatchRequest, StreamEvent, StreamTarget,
+};
+use crate::settings::Settings;
+
+mod connect;
+mod decode;
+mod discovery;
+mod failure;
+mod lines;
+mod reason;
+mod retry;
+#[cfg(test)]
+mod tests;
+mod transport;
+mod url;
+mod watch;
+
+pub use connect::ConnectOptions;
+
+use connect::Source;
+use decode::Page;
+use failure::{Action, Failure};
+use transport::{Request, Transport};
+
+/// A Kubernetes cluster. Clones share the connection.
+#[derive(Clone)]
+pub struct KubeCluster {
+    transport: Arc<Transport>,
+}
+
+impl KubeCluster {
+    /// Connects as the kubeconfig says (`KUBECONFIG` or `~/.kube/config`), or as the pod we run in.
+    ///
+    /// Nothing is requested yet: an unreachable server shows up with the first request.
+    ///
+    /// # Errors
+    /// When there is no usable configuration, or an exec plugin fails.
+    pub async fn connect(options: ConnectOptions) -> Result<Self, ApiError> {
+        let source = Source::new(&options);
+        let (client, server) = source.connect().await?;
+        let transport = Transport::new(client, Some(source), server, options.settings);
+        Ok(KubeCluster { transport: Arc::new(transport) })
+    }
+
+    /// A cluster behind a ready-made client. Its credentials cannot be renewed: a 401 is final.
+    pub fn over(client: kube::Client, settings: Arc<Settings>) -> Self {
+        let transport = Transport::new(client, None, String::new(), settings);
+        KubeCluster { transport: Arc::new(transport) }
+    }
+
+    /// Uses these settings for the requests from now on. Streams have their own.
+    pub fn configure(&self, settings: Arc<Settings>) {
+        self.transport.configure(settings);
+    }
+
+    async fn send(&self, request: Request<'_>) -> Result<Object, ApiError> {
+        let settings = self.transport.settings();
+        let body = self.transport.fetch(&request, &settings.networking).await?;
+        Object::parse(body)
+            .map_err(|it| self.transport.fail(Failure::Malformed(it.to_string()), &request.action))
+    }
+
+    async fn list_all(
+        &self,
+        resource: &Resource,
+        namespace: Option<&str>,
+    ) -> Result<Vec<Object>, ApiError> {
+        let settings = self.transport.settings();
+        let path = url::collection(resource, namespace);
+        let action =
+            Action::Use { verb: "list", resource, namespace, name: None, subresource: None };
+        let malformed = |it: serde_json::Error| {
+            self.transport.fail(Failure::Malformed(it.to_string()), &action)
+        };
+        let (mut objects, mut token) = (Vec::new(), None);
+        loop {
+            let request = watch::list_request(&path, settings.watching.chunk_size, token, action);
+            let body = self.transport.fetch(&request, &settings.networking).await?;
+            let mut page = Page::parse(&body).map_err(malformed)?;
+            objects.reserve(page.len());
+            for object in page.by_ref() {
+                objects.push(object.map_err(malformed)?);
+            }
+            token = page.token;
+            if token.is_none() {
+                return Ok(objects);
+            }
+        }
+    }
+}
+
+impl Cluster for KubeCluster {
+    fn discover<'a>(
+        &'a self,
+        groups: &'a GroupFilter,
+    ) -> BoxFuture<'a, Result<Vec<Resource>, ApiError>> {
+        Box::pin(discovery::discover(&self.transport, groups))
+    }
+
+    fn stream(&self, target: StreamTarget) -> BoxStream<'static, Result<StreamEvent, ApiError>> {
+        watch::stream(Arc::clone(&self.transport), target)
+    }
+
+    fn patch<'a>(&'a self, request: PatchRequest<'a>) -> BoxFuture<'a, Result<Object, ApiError>> {
+        let PatchRequest { resource, namespace, name, subresource, kind, payload } = request;
+        let collection = url::collection(resource, namespace);
+        Box::pin(self.send(Request {
+            method: Method::PATCH,
+            url: url::object(collection, name, subresource),
+            content: Some((kind.content_type(), payload)),
+            action: Action::Use {
+                verb: "patch",
+                resource,
+                namespace,
+                name: Some(name),
+                subresource,
+            },
+        }))
+    }
+
+    fn create<'a>(&'a self, request: NewObject<'a>) -> BoxFuture<'a, Result<Object, ApiError>> {
+        let NewObject { resource, namespace, payload } = request;
+        Box::pin(self.send(Request {
+            method: Method::POST,
+            url: url::collection(resource, namespace),
+            content: Some(("application/json", payload)),
+            action: Action::Use {
+                verb: "create",
+                resource,
+                namespace,
+                name: None,
+                subresource: None,
+            },
+        }))
+    }
+
+    fn list<'a>(
+        &'a self,
+        resource: &'a Resource,
+        namespace: Option<&'a str>,
+    ) -> BoxFuture<'a, Result<Vec<Object>, ApiError>> {
+        Box::pin(self.list_all(resource, namespace))
+    }
+
+    fn default_namespace(&self) -> &str {
+        self.transport.default_namespace()
+    }
+}
+
+impl fmt::Debug for KubeCluster {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("KubeCluster").finish_non_exhaustive()
+    }
+}

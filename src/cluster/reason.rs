@@ -1,0 +1,86 @@
+//! Errors of libraries in words for users: one line, without wrappers and Rust's way of printing.
+
+use std::error::Error;
+
+use kube::client::AuthError;
+
+/// The longest text of one cause.
+const CAUSE_CHARS: usize = 1024;
+
+/// What a plugin says is cut at this length.
+const PLUGIN_CHARS: usize = 256;
+
+/// How the texts of wrappers begin that only say where in the client an error came up.
+const WRAPPERS: &[&str] = &[
+    "ServiceError: ",
+    "HyperError: ",
+    "client error (",
+    "error writing a body",
+    "error reading a body",
+];
+
+/// An error with its causes, outermost first, without the wrappers that say nothing to users.
+pub(super) fn reason(error: &(dyn Error + 'static)) -> String {
+    let mut parts: Vec<String> = Vec::new();
+    let mut next = Some(error);
+    while let Some(current) = next {
+        next = current.source();
+        let text = one_line(&current.to_string(), CAUSE_CHARS);
+        let wrapper = WRAPPERS.iter().any(|it| text.starts_with(it)) && next.is_some();
+        // Some texts contain their cause already.
+        let told = parts.last().is_some_and(|it| it.ends_with(&text));
+        if !wrapper && !told {
+            parts.push(text);
+        }
+    }
+    parts.join(": ")
+}
+
+/// What failed on the way to credentials; `kube` prints some of it as Rust sees it.
+pub(super) fn reason_of_auth(error: &AuthError) -> String {
+    if let AuthError::AuthExecStart(error) = error {
+        return format!("the exec plugin does not start: {error}");
+    }
+    if let AuthError::AuthExecRun { out, .. } = error {
+        let said = one_line(&String::from_utf8_lossy(&out.stderr), PLUGIN_CHARS);
+        let said = if said.is_empty() { String::new() } else { format!(": {said}") };
+        return format!("the exec plugin failed ({}){said}", out.status);
+    }
+    if let AuthError::ReadTokenFile(error, path) = error {
+        return format!("the token file {} cannot be read: {error}", path.display());
+    }
+    reason(error)
+}
+
+/// Whether a certificate is the reason.
+pub(super) fn is_about_certificates(error: &(dyn Error + 'static)) -> bool {
+    let mut next = Some(error);
+    while let Some(current) = next {
+        if let Some(found) = current.downcast_ref::<rustls::Error>() {
+            return matches!(
+                found,
+                rustls::Error::InvalidCertificate(_)
+                    | rustls::Error::NoCertificatesPresented
+                    | rustls::Error::UnsupportedNameType
+            );
+        }
+        // An `io::Error` hides the error it was made from: its `source` is the one after.
+        let inner = current.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);
+        next = match inner {
+            Some(inner) => Some(inner),
+            None => current.source(),
+        };
+    }
+    false
+}
+
+/// The text with all white space as single spaces, at most this long.
+pub(super) fn one_line(text: &str, chars_max: usize) -> String {
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    if line.chars().count() <= chars_max {
+        return line;
+    }
+    let mut short: String = line.chars().take(chars_max.saturating_sub(3)).collect();
+    short.push_str("...");
+    short
+}

@@ -1,0 +1,76 @@
+//! What users read about their kubeconfig.
+
+use expect_test::{Expect, expect};
+use kube::Config;
+use kube::config::{KubeConfigOptions, Kubeconfig};
+
+use crate::cluster::connect::{broken, incomplete};
+
+/// Two contexts: one is fine, the other leads nowhere.
+const KUBECONFIG: &str = r"
+apiVersion: v1
+kind: Config
+clusters:
+- name: c
+  cluster: {server: 'https://there:6443', certificate-authority: /no/such/file}
+contexts:
+- name: fine
+  context: {cluster: c, user: u}
+- name: lost
+  context: {cluster: x, user: u}
+users:
+- name: u
+  user: {token: t}
+";
+
+async fn check(current: &str, expected: &Expect) {
+    let text = format!("{KUBECONFIG}current-context: {current}");
+    let error = match Kubeconfig::from_yaml(&text) {
+        Err(error) => broken(&error),
+        Ok(kubeconfig) => {
+            let options = KubeConfigOptions::default();
+            let error = Config::from_custom_kubeconfig(kubeconfig, &options).await.unwrap_err();
+            incomplete(&error, &["fine".into(), "lost".into()])
+        }
+    };
+    expected.assert_eq(&format!("{error}\nhint: {}", error.hint.as_deref().unwrap_or_default()));
+}
+
+#[tokio::test]
+async fn a_missing_context_is_told_with_those_that_exist() {
+    check(
+        "nope",
+        &expect![[r"
+        the kubeconfig has no context 'nope'; contexts in it: fine, lost
+        hint: choose one with `kubectl config use-context NAME`"]],
+    )
+    .await;
+    check(
+        "null",
+        &expect![[r"
+        the kubeconfig has no current context; contexts in it: fine, lost
+        hint: choose one with `kubectl config use-context NAME`"]],
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn a_context_that_leads_nowhere_is_told() {
+    check(
+        "lost",
+        &expect![[r"
+        the kubeconfig has no cluster 'x', which its context names
+        hint: repair it with `kubectl config set-context --current --cluster=NAME`"]],
+    )
+    .await;
+    check("fine", &expect![[r"
+        the kubeconfig cannot be used: failed to load certificate authority: failed to read file '/no/such/file': No such file or directory (os error 2)
+        hint: `kubectl version` must work with it too"]]).await;
+}
+
+#[tokio::test]
+async fn a_malformed_file_is_told_in_one_line() {
+    check("[x", &expect![[r"
+        cannot read the kubeconfig: failed to parse kubeconfig YAML: error: line 15 column 18: expected string scalar
+        hint: `kubectl config view` must be able to read it too"]]).await;
+}

@@ -1,0 +1,60 @@
+//! What users read.
+
+use expect_test::{Expect, expect};
+use serde_json::json;
+
+use crate::cluster::failure::{Action, Answer, Failure};
+use crate::logic::resource::Resource;
+
+fn check(failure: Failure, namespace: Option<&str>, expected: &Expect) {
+    let resource = Resource {
+        group: "kopf.dev".into(),
+        version: "v1".into(),
+        plural: "kopfexamples".into(),
+        ..Resource::default()
+    };
+    let action = Action::Use {
+        verb: "patch",
+        resource: &resource,
+        namespace,
+        name: Some("one"),
+        subresource: Some("status"),
+    };
+    let error = failure.into_error(&action, "https://there:6443");
+    expected.assert_eq(&format!("{error}\nhint: {}", error.hint.as_deref().unwrap_or_default()));
+}
+
+#[test]
+fn a_denial_names_the_rule_that_is_missing() {
+    let body = json!({"kind": "Status", "message": "no\n  way"}).to_string();
+    let denial = Failure::Answer(Answer::read(403, None, body.as_bytes()));
+    check(
+        denial,
+        Some("ns1"),
+        &expect![[r#"
+        cannot patch kopfexamples.v1.kopf.dev/status 'one' in 'ns1': 403 Forbidden: no way
+        hint: grant it to the operator in a ClusterRole, or in a Role in the namespace 'ns1': {apiGroups: ["kopf.dev"], resources: ["kopfexamples/status"], verbs: ["patch"]}"#]],
+    );
+}
+
+#[test]
+fn an_unreachable_server_is_named() {
+    let failure = Failure::Unreachable("Connection refused (os error 111)".into());
+    check(
+        failure,
+        None,
+        &expect![[r"
+        cannot patch kopfexamples.v1.kopf.dev/status 'one' at https://there:6443: Connection refused (os error 111)
+        hint: is the cluster running, and is the `server` of the current context right? try `kubectl version`"]],
+    );
+}
+
+#[test]
+fn foreign_texts_are_cut_and_foreign_json_is_dropped() {
+    let message = |body: &str| Answer::read(500, None, body.as_bytes()).message;
+    assert_eq!(message(" gone\nwrong "), "gone wrong");
+    assert_eq!(message(&"x".repeat(300)).len(), 256);
+    assert_eq!(message(r#"{"kind": "Other", "message": "m"}"#), "");
+    assert_eq!(message(r#"["list"]"#), "");
+    assert_eq!(message(r#"{"kind": "Status", "reason": "Why"}"#), "Why");
+}

@@ -1,0 +1,41 @@
+//! Lines out of frames.
+
+use bytes::Bytes;
+
+use crate::cluster::lines::{Broken, LINE_BYTES_MAX, Splitter};
+
+fn split(frames: &[&'static str]) -> Vec<String> {
+    let mut splitter = Splitter::default();
+    let mut lines = Vec::new();
+    for frame in frames {
+        splitter.feed(Bytes::from_static(frame.as_bytes()));
+        while let Some(line) = splitter.split().unwrap() {
+            lines.push(String::from_utf8(line.to_vec()).unwrap());
+        }
+    }
+    lines
+}
+
+#[test]
+fn frames_and_lines_need_not_agree() {
+    assert_eq!(split(&["a\nb", "b", "b\n\r\n", "\nc\nd"]), ["a", "bbb", "c"]);
+}
+
+#[test]
+fn a_line_within_a_frame_is_not_copied() {
+    let frame = Bytes::from_static(b"one\ntwo\n");
+    let mut splitter = Splitter::default();
+    splitter.feed(frame.clone());
+    let line = splitter.split().unwrap().unwrap();
+    assert_eq!(line.as_ptr(), frame.as_ptr());
+}
+
+#[test]
+fn a_line_without_end_is_given_up() {
+    let frame = Bytes::from(vec![b'x'; LINE_BYTES_MAX / 2 + 1]);
+    let mut splitter = Splitter::default();
+    splitter.feed(frame.clone());
+    assert_eq!(splitter.split(), Ok(None));
+    splitter.feed(frame);
+    assert_eq!(splitter.split(), Err(Broken::TooLong));
+}

@@ -1,0 +1,9 @@
+//! The pure parts. The rest is tested through the API, in `tests/it/cluster`.
+
+mod connect;
+mod decode;
+mod failure;
+mod lines;
+mod reason;
+mod retry;
+mod url;

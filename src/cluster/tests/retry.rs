@@ -1,0 +1,53 @@
+//! The policy of repeating.
+
+use std::time::Duration;
+
+use crate::cluster::{
+    failure::{Answer, Failure},
+    retry::{Verdict, judge},
+};
+use crate::settings::Networking;
+
+fn answer(status: u16, retry_after: &str) -> Failure {
+    let retry_after = Some(retry_after.to_owned());
+    Failure::Answer(Answer { status, retry_after, ..Answer::default() })
+}
+
+fn pause(failure: &Failure) -> Option<Duration> {
+    match judge(failure, 0, &Networking::default(), false) {
+        Verdict::Again(pause) => Some(pause.duration()),
+        Verdict::Final | Verdict::Exhausted => None,
+    }
+}
+
+#[test]
+fn a_rejected_login_is_repeated_only_if_it_can_be_renewed() {
+    let judge = |renewable| judge(&answer(401, ""), 0, &Networking::default(), renewable);
+    assert_eq!(judge(false), Verdict::Final);
+    assert!(matches!(judge(true), Verdict::Again(_)));
+}
+
+#[test]
+fn a_missing_permission_is_final() {
+    assert_eq!(pause(&answer(403, "5")), None);
+}
+
+#[test]
+fn only_too_many_requests_can_ask_for_a_pause() {
+    assert_eq!(pause(&answer(429, "50")), Some(Duration::from_secs(50)));
+    assert_eq!(pause(&answer(503, "50")), Some(Duration::from_secs(1)));
+}
+
+#[test]
+fn a_senseless_pause_is_ignored_and_a_huge_one_is_cut() {
+    for odd in ["", "soon", "-5", "NaN", "inf", "Wed, 21 Oct 2026 07:28:00 GMT"] {
+        assert_eq!(pause(&answer(429, odd)), Some(Duration::from_secs(1)), "{odd}");
+    }
+    assert_eq!(pause(&answer(429, "1e9")), Some(Duration::from_hours(1)));
+}
+
+#[test]
+fn a_broken_answer_and_a_wrong_certificate_are_final() {
+    assert_eq!(pause(&Failure::Payload(String::new())), None);
+    assert_eq!(pause(&Failure::Untrusted(String::new())), None);
+}

@@ -1,0 +1,374 @@
+//! The first hop of an event: lists a resource, then reads its changes line by line, without end.
+//!
+//! A protocol of few states; [`Watcher::step`] consumes one and gives the next, perhaps with something to hand over. The
+//! contract is `tests/vectors/watch-streams.json`. Unlike the reference, an error is handed over and then overcome: the
+//! stream lists again after a pause that grows up to [`PAUSE_MAX`]. After: `reactor/streams.rs`.
+
+use std::{fmt, sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use futures::{StreamExt as _, stream, stream::BoxStream};
+use tokio::time::{Instant, sleep, timeout_at};
+use tracing::{debug, trace, warn};
+
+use super::{
+    decode::{Line, Page},
+    failure::{Action, Answer, Failure},
+    lines::{Broken, LINE_BYTES_MAX, Lines},
+    reason::one_line,
+    transport::{Request, Transport},
+    url,
+};
+use crate::ports::{ApiError, ErrorClass, StreamEvent, StreamTarget};
+
+/// The log target of streams.
+const TARGET: &str = "kopf.watching";
+
+/// The first pause after an error that was handed over: sooner, it would only be told again.
+const PAUSE_AFTER_ERROR: Duration = Duration::from_secs(1);
+
+/// The longest pause between attempts that fail again and again.
+const PAUSE_MAX: Duration = Duration::from_secs(30);
+
+/// No setting makes a loop tighter than this.
+const PAUSE_MIN: Duration = Duration::from_millis(10);
+
+/// An event that is not understood is shown up to this length.
+const UNKNOWN_CHARS: usize = 512;
+
+/// A stream in some state. Dropping it closes the connection.
+struct Watcher {
+    transport: Arc<Transport>,
+    target: StreamTarget,
+    path: String,
+    /// Failures in a row; the pauses grow with them. A list ends no row: what may be listed, but not watched, would be
+    /// listed again and again.
+    failures: u32,
+}
+
+/// What the stream does next.
+enum State {
+    /// Ask for the objects, or for their next page.
+    Listing { token: Option<String> },
+    /// Hand the objects of a page over.
+    Handing(Page),
+    /// Ask for the changes since this version.
+    Connecting { version: Option<String> },
+    /// Wait for the next change.
+    Watching(Watch),
+    /// Wait before listing, or before connecting again.
+    Pausing { pause: Duration, next: Next },
+}
+
+/// What comes after a pause.
+enum Next {
+    List,
+    Connect { version: Option<String> },
+}
+
+/// An open watch.
+struct Watch {
+    lines: Lines,
+    /// The last version seen; the next watch goes on from here.
+    version: Option<String>,
+    /// When silence has lasted too long.
+    silent_at: Instant,
+    /// When the watch has lasted too long.
+    ends_at: Option<Instant>,
+    /// Whether anything came at all.
+    heard: bool,
+}
+
+/// What ended the wait for a line.
+enum Heard {
+    Line(Bytes),
+    Silence,
+    End,
+    Broken(Broken),
+}
+
+/// What a step gives: something to hand over, perhaps, and the next state.
+type Step = (Option<Result<StreamEvent, ApiError>>, State);
+
+/// The objects of the target and then their changes.
+pub(super) fn stream(
+    transport: Arc<Transport>,
+    target: StreamTarget,
+) -> BoxStream<'static, Result<StreamEvent, ApiError>> {
+    let path = url::collection(&target.resource, target.namespace.as_deref());
+    let watcher = Watcher { transport, target, path, failures: 0 };
+    debug!(target: TARGET, "Starting the watch-stream for {watcher}.");
+    let start = (watcher, State::Listing { token: None });
+    stream::unfold(start, |(mut watcher, mut state)| async move {
+        loop {
+            let (event, next) = watcher.step(state).await;
+            state = next;
+            if let Some(event) = event {
+                return Some((event, (watcher, state)));
+            }
+        }
+    })
+    .boxed()
+}
+
+impl Watcher {
+    async fn step(&mut self, state: State) -> Step {
+        match state {
+            State::Listing { token } => self.list(token).await,
+            State::Handing(page) => self.hand_over(page),
+            State::Connecting { version } => self.connect(version).await,
+            State::Watching(watch) => self.watch(watch).await,
+            State::Pausing { pause, next } => {
+                sleep(pause).await;
+                let next = match next {
+                    Next::List => State::Listing { token: None },
+                    Next::Connect { version } => State::Connecting { version },
+                };
+                (None, next)
+            }
+        }
+    }
+
+    async fn list(&mut self, token: Option<String>) -> Step {
+        let settings = Arc::clone(&self.target.settings);
+        let request =
+            list_request(&self.path, settings.watching.chunk_size, token, self.action("list"));
+        let answer = self.transport.fetch(&request, &settings.networking).await;
+        let page = match answer {
+            Ok(body) => Page::parse(&body).map_err(|error| self.malformed("list", &error)),
+            Err(error) => Err(error),
+        };
+        match page {
+            Ok(page) => (None, State::Handing(page)),
+            Err(error) => self.after_failure(error),
+        }
+    }
+
+    fn hand_over(&mut self, mut page: Page) -> Step {
+        match page.next() {
+            Some(Ok(object)) => {
+                (Some(Ok(StreamEvent::Object(None, Arc::new(object)))), State::Handing(page))
+            }
+            Some(Err(error)) => {
+                warn!(target: TARGET, "Ignoring a malformed object in the list of {self}: {error}");
+                (None, State::Handing(page))
+            }
+            None if page.token.is_some() => (None, State::Listing { token: page.token }),
+            None => (Some(Ok(StreamEvent::Listed)), State::Connecting { version: page.version }),
+        }
+    }
+
+    async fn connect(&mut self, version: Option<String>) -> Step {
+        let settings = Arc::clone(&self.target.settings);
+        let watching = &settings.watching;
+        let now = Instant::now();
+        let silence = watching.inactivity_timeout.max(PAUSE_MIN);
+        let silent_at = later(now, silence);
+        let ends_at = watching.client_timeout.map(|it| later(now, it.max(PAUSE_MIN)));
+        let request = watch_request(
+            &self.path,
+            version.as_deref(),
+            watching.server_timeout,
+            self.action("watch"),
+        );
+        // Connecting and its attempts count as silence.
+        let deadline = ends_at.map_or(silent_at, |it| it.min(silent_at));
+        let opening = self.transport.open(&request, &settings.networking);
+        match timeout_at(deadline, opening).await {
+            Ok(Ok(response)) => {
+                let lines = Lines::new(response.into_body());
+                let watch = Watch { lines, version, silent_at, ends_at, heard: false };
+                (None, State::Watching(watch))
+            }
+            Err(_) => self.after_silence(deadline == silent_at, version),
+            Ok(Err(error)) if is_quiet(&error) && error.status.is_none() => {
+                let pause = self.next_pause(watching.reconnect_backoff);
+                (None, State::Pausing { pause, next: Next::Connect { version } })
+            }
+            Ok(Err(error)) => self.after_failure(error),
+        }
+    }
+
+    async fn watch(&mut self, mut watch: Watch) -> Step {
+        let deadline = watch.ends_at.map_or(watch.silent_at, |it| it.min(watch.silent_at));
+        let heard = match timeout_at(deadline, watch.lines.next()).await {
+            Err(_) => Heard::Silence,
+            Ok(None) => Heard::End,
+            Ok(Some(Ok(line))) => Heard::Line(line),
+            Ok(Some(Err(broken))) => Heard::Broken(broken),
+        };
+        match heard {
+            Heard::Line(line) => self.take(watch, &line),
+            Heard::Silence => {
+                self.failures = 0;
+                self.after_silence(deadline == watch.silent_at, watch.version)
+            }
+            Heard::End => self.after_end(watch),
+            Heard::Broken(Broken::Payload(reason)) => {
+                trace!(target: TARGET, "The watch-stream for {self} broke off: {reason}");
+                self.after_end(watch)
+            }
+            Heard::Broken(Broken::TooLong) => {
+                let reason = format!("a line is longer than {LINE_BYTES_MAX} bytes");
+                let failure = Failure::Malformed(reason);
+                self.after_failure(self.transport.fail(failure, &self.action("watch")))
+            }
+        }
+    }
+
+    fn take(&mut self, mut watch: Watch, line: &Bytes) -> Step {
+        let parsed = match Line::parse(line) {
+            Ok(parsed) => parsed,
+            Err(error) => {
+                // Half a line is what a broken connection leaves: the next watch brings all of it.
+                if watch.lines.has_ended() {
+                    return self.after_end(watch);
+                }
+                return self.after_failure(self.malformed("watch", &error));
+            }
+        };
+        watch.heard = true;
+        if !matches!(parsed, Line::Refusal(..)) {
+            self.failures = 0;
+        }
+        let silence = self.target.settings.watching.inactivity_timeout.max(PAUSE_MIN);
+        watch.silent_at = later(Instant::now(), silence);
+        match parsed {
+            Line::Event(kind, object) => {
+                if let Some(version) = &object.header().resource_version {
+                    watch.version = Some(version.clone());
+                }
+                (Some(Ok(StreamEvent::Object(Some(kind), object))), State::Watching(watch))
+            }
+            Line::Bookmark(version) => {
+                watch.version = version.or(watch.version);
+                (None, State::Watching(watch))
+            }
+            Line::Refusal(code, text) => self.after_failure(self.refused(code, text)),
+            Line::Unknown => {
+                let text = one_line(&String::from_utf8_lossy(line), UNKNOWN_CHARS);
+                warn!(target: TARGET, "Ignoring an unsupported event type: {text}");
+                (None, State::Watching(watch))
+            }
+        }
+    }
+
+    /// The end of a watch is normal. Only one that brought nothing is not followed by the next at once: a server that
+    /// closes all watches must not be asked in a tight loop.
+    fn after_end(&mut self, watch: Watch) -> Step {
+        self.failures = 0;
+        let version = watch.version;
+        if watch.heard {
+            return (None, State::Connecting { version });
+        }
+        let pause = self.target.settings.watching.reconnect_backoff.max(PAUSE_MIN);
+        (None, State::Pausing { pause, next: Next::Connect { version } })
+    }
+
+    fn after_silence(&self, inactive: bool, version: Option<String>) -> Step {
+        if inactive {
+            debug!(target: TARGET, "Watch-stream for {self} is inactive, reconnecting.");
+        }
+        (None, State::Connecting { version })
+    }
+
+    /// Lists again after a pause. What passes by itself is not handed over: the attempts were logged already.
+    fn after_failure(&mut self, error: ApiError) -> Step {
+        let backoff = self.target.settings.watching.reconnect_backoff;
+        if error.class == ErrorClass::Expired {
+            // No failure, but the price of having been away.
+            debug!(target: TARGET, "Restarting the watch-stream for {self}.");
+            let pause = backoff.max(PAUSE_MIN);
+            return (None, State::Pausing { pause, next: Next::List });
+        }
+        if is_quiet(&error) {
+            let pause = self.next_pause(backoff);
+            return (None, State::Pausing { pause, next: Next::List });
+        }
+        let pause = self.next_pause(backoff.max(PAUSE_AFTER_ERROR));
+        (Some(Err(error)), State::Pausing { pause, next: Next::List })
+    }
+
+    /// The pause after a failure: doubled with each one in a row.
+    fn next_pause(&mut self, first: Duration) -> Duration {
+        let first = first.max(PAUSE_MIN);
+        let factor = 2_u32.saturating_pow(self.failures);
+        self.failures = self.failures.saturating_add(1);
+        first.saturating_mul(factor).min(PAUSE_MAX.max(first))
+    }
+
+    fn action(&self, verb: &'static str) -> Action<'_> {
+        Action::Use {
+            verb,
+            resource: &self.target.resource,
+            namespace: self.target.namespace.as_deref(),
+            name: None,
+            subresource: None,
+        }
+    }
+
+    /// An error that came inside a watch.
+    fn refused(&self, status: u16, message: String) -> ApiError {
+        let answer = Answer { status, message, ..Answer::default() };
+        self.transport.fail(Failure::Answer(answer), &self.action("watch"))
+    }
+
+    fn malformed(&self, verb: &'static str, error: &serde_json::Error) -> ApiError {
+        self.transport.fail(Failure::Malformed(error.to_string()), &self.action(verb))
+    }
+}
+
+impl Drop for Watcher {
+    fn drop(&mut self) {
+        debug!(target: TARGET, "Stopping the watch-stream for {self}.");
+    }
+}
+
+impl fmt::Display for Watcher {
+    /// The resource and where it is watched.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let StreamTarget { resource, namespace, .. } = &self.target;
+        match namespace {
+            Some(namespace) => write!(f, "{resource} in '{namespace}'"),
+            None => write!(f, "{resource} cluster-wide"),
+        }
+    }
+}
+
+/// A request for a page of a list.
+pub(super) fn list_request<'a>(
+    path: &str,
+    chunk_size: Option<u32>,
+    token: Option<String>,
+    action: Action<'a>,
+) -> Request<'a> {
+    let limit = chunk_size.map(|it| ("limit", it.to_string()));
+    let token = token.map(|it| ("continue", it));
+    let parameters: Vec<_> = limit.into_iter().chain(token).collect();
+    Request::get(url::with_query(path, &parameters), action)
+}
+
+fn watch_request<'a>(
+    path: &str,
+    version: Option<&str>,
+    server_timeout: Option<Duration>,
+    action: Action<'a>,
+) -> Request<'a> {
+    let mut parameters = vec![("watch", "true".to_owned()), ("allowWatchBookmarks", "true".into())];
+    parameters.extend(version.map(|it| ("resourceVersion", it.to_owned())));
+    // Fractions are written as they are set, though Kubernetes takes whole seconds only.
+    parameters.extend(server_timeout.map(|it| ("timeoutSeconds", it.as_secs_f64().to_string())));
+    Request::get(url::with_query(path, &parameters), action)
+}
+
+/// Whether an error passes by itself: no answer, or too many requests.
+fn is_quiet(error: &ApiError) -> bool {
+    error.class == ErrorClass::Retry && matches!(error.status, None | Some(429))
+}
+
+/// A moment in the future, however far away.
+fn later(now: Instant, pause: Duration) -> Instant {
+    // Thirty years stand for never, as in tokio.
+    const NEVER: Duration = Duration::from_hours(24 * 365 * 30);
+    now.checked_add(pause).unwrap_or(now + NEVER)
+}

@@ -1,0 +1,138 @@
+//! Runs the operator's own handlers: start-up, clean-up.
+//!
+//! The contract is `tests/vectors/activities.json`. All handlers of an activity run one after another in rounds; those that
+//! failed temporarily come back in a later round. Nothing is stored.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex},
+};
+
+use jiff::Timestamp;
+use serde_json::Value;
+use tokio::time;
+
+use super::run::{Runner, Try, since};
+use crate::logic::{
+    handler::{Handler, Kind},
+    outcome::Outcome,
+};
+use crate::ports::{ActivityCause, Cause, Logger, Memo};
+use crate::settings::Settings;
+
+/// An activity and what its handlers see.
+pub struct Activity {
+    /// Startup, cleanup, login or probe.
+    pub kind: Kind,
+    /// Its handlers, in the order of declaration.
+    pub handlers: Vec<Arc<Handler>>,
+    /// The kwarg `settings`.
+    pub settings: Arc<Mutex<Settings>>,
+    /// The operator's memo.
+    pub memo: Memo,
+}
+
+/// One or more handlers failed for good; all others have ended.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[error("{activity} failed: {}", list(failures))]
+pub struct ActivityError {
+    /// The activity, as the kwarg `activity` names it.
+    pub activity: &'static str,
+    /// Handler id → message.
+    pub failures: BTreeMap<Arc<str>, String>,
+}
+
+/// The in-memory progress of one handler.
+struct Progress {
+    handler: Arc<Handler>,
+    started: Timestamp,
+    retries: u64,
+    /// Not before this moment.
+    due: Timestamp,
+    finished: Option<Outcome>,
+}
+
+/// Runs all handlers to their end. Gives the results by handler id.
+///
+/// # Errors
+/// When handlers failed for good, after all others have ended.
+pub async fn run(
+    runner: Runner<'_>,
+    activity: &Activity,
+) -> Result<BTreeMap<Arc<str>, Value>, ActivityError> {
+    let now = runner.clock.now();
+    let fresh = |handler: &Arc<Handler>| {
+        let handler = Arc::clone(handler);
+        Progress { handler, started: now, retries: 0, due: now, finished: None }
+    };
+    let mut all = activity.handlers.iter().map(fresh).collect::<Vec<_>>();
+    while let Some(next) = all.iter().filter(|it| it.finished.is_none()).map(|it| it.due).min() {
+        time::sleep(since(runner.clock.now(), next)).await;
+        let round_start = runner.clock.now();
+        for progress in all.iter_mut().filter(|it| it.finished.is_none() && it.due <= round_start) {
+            attempt(runner, activity, progress).await;
+        }
+    }
+    conclude(name(activity.kind), all)
+}
+
+async fn attempt(runner: Runner<'_>, activity: &Activity, progress: &mut Progress) {
+    let cause =
+        ActivityCause { activity: name(activity.kind), settings: Arc::clone(&activity.settings) };
+    let attempt = Try {
+        handler: Arc::clone(&progress.handler),
+        retries: progress.retries,
+        started: progress.started,
+        cause: Cause::Activity(cause),
+        memo: activity.memo.clone(),
+        logger: Logger::of_activity(),
+    };
+    let outcome = runner.run(attempt).await;
+    progress.retries += 1;
+    if outcome.last {
+        progress.finished = Some(outcome);
+    } else {
+        let now = runner.clock.now();
+        progress.due = now.saturating_add(outcome.delay.unwrap_or_default()).unwrap_or(now);
+    }
+}
+
+fn conclude(
+    activity: &'static str,
+    all: Vec<Progress>,
+) -> Result<BTreeMap<Arc<str>, Value>, ActivityError> {
+    let (mut results, mut failures) = (BTreeMap::new(), BTreeMap::new());
+    for (id, outcome) in
+        all.into_iter().filter_map(|it| Some((Arc::clone(&it.handler.id), it.finished?)))
+    {
+        if let Some(error) = outcome.error {
+            failures.insert(id, error.message);
+        } else if let Some(result) = outcome.result {
+            results.insert(id, result);
+        }
+    }
+    if failures.is_empty() { Ok(results) } else { Err(ActivityError { activity, failures }) }
+}
+
+/// The kwarg `activity`.
+fn name(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Cleanup => "cleanup",
+        Kind::Login => "authentication",
+        Kind::Probe => "probe",
+        Kind::Startup
+        | Kind::Create
+        | Kind::Update
+        | Kind::Delete
+        | Kind::Resume
+        | Kind::Field
+        | Kind::Sub => "startup",
+        Kind::Event | Kind::Index | Kind::Daemon | Kind::Timer | Kind::Validate | Kind::Mutate => {
+            "startup"
+        }
+    }
+}
+
+fn list(failures: &BTreeMap<Arc<str>, String>) -> String {
+    failures.iter().map(|(id, message)| format!("'{id}': {message}")).collect::<Vec<_>>().join("; ")
+}

@@ -1,0 +1,143 @@
+//! Names of annotations that hold our state, and whose annotations are whose.
+//!
+//! The contract is `tests/vectors/annotation-keys.json`. Two operators that share objects must agree on every character.
+
+use std::collections::BTreeSet;
+
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use blake2::{Blake2b, Digest as _, digest::consts::U4};
+use serde_json::{Map, Value};
+
+use super::fields;
+use crate::settings::PREFIX;
+
+/// The longest name of an annotation after its prefix, by the rules of Kubernetes.
+const NAME_MAX: usize = 63;
+
+/// Kubernetes copies annotations of deployments to their replica sets; the mark keeps the two states apart.
+const REPLICA_SET_MARK: &str = "-ofDRS";
+
+/// Tells other operators that annotations with this prefix are state, not content.
+const MARKER: &str = "kopf-managed";
+
+/// Set by `kubectl apply` at every change, with the content that is in the object anyway.
+const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
+
+/// Full names for a record key, in the order of reading; all of them are written.
+pub fn names(prefix: &str, key: &str, v1: bool, body: &Value) -> Vec<String> {
+    let key = mark(key, body);
+    let mut names = vec![name_v2(prefix, &key)];
+    if v1 {
+        let old = name_v1(prefix, &key);
+        if !names.contains(&old) {
+            names.push(old);
+        }
+    }
+    names
+}
+
+/// The record key, marked if the object is a replica set of a deployment.
+pub fn mark(key: &str, body: &Value) -> String {
+    let of_deployment = || {
+        let owners = fields::get(body, &["metadata", "ownerReferences"])?.as_array()?;
+        Some(owners.iter().any(|it| it.get("kind").is_some_and(|it| it == "Deployment")))
+    };
+    let marked = body.get("kind").is_some_and(|it| it == "ReplicaSet")
+        && of_deployment().unwrap_or_default();
+    if marked { format!("{key}{REPLICA_SET_MARK}") } else { key.to_owned() }
+}
+
+/// The record key without the characters of handler ids that annotations cannot have.
+pub fn safe(key: &str) -> String {
+    key.replace('/', ".").replace(['<', '>'], "_")
+}
+
+/// The end of a shortened name: a hash of the whole.
+pub fn suffix(text: &str) -> String {
+    let hash = STANDARD.encode(Blake2b::<U4>::digest(text.as_bytes()));
+    let hash = format!("-{}", hash.replace('+', "-").replace('/', "."));
+    hash.trim_end_matches(['=', '-', '.']).to_owned()
+}
+
+/// The present form: the limit counts the name without the prefix, the hash is of the key as it is.
+pub fn name_v2(prefix: &str, key: &str) -> String {
+    if key.chars().count() <= NAME_MAX {
+        return format!("{prefix}/{}", safe(key));
+    }
+    let suffix = suffix(key);
+    let head = head(&safe(key), length(NAME_MAX) - length(suffix.len()));
+    format!("{prefix}/{head}{suffix}")
+}
+
+/// The form of old operators: the limit includes the prefix, the hash is of the safe key.
+pub fn name_v1(prefix: &str, key: &str) -> String {
+    let safe = safe(key);
+    let limit = length(NAME_MAX) - length(prefix.chars().count()) - 1;
+    if length(safe.chars().count()) <= limit {
+        return format!("{prefix}/{safe}");
+    }
+    let suffix = suffix(&safe);
+    format!("{prefix}/{}{suffix}", head(&safe, limit - length(suffix.len())))
+}
+
+/// The annotations of an object or of a patch.
+pub fn of(body: &Value) -> Option<&Map<String, Value>> {
+    fields::get(body, &["metadata", "annotations"])?.as_object()
+}
+
+/// One annotation as text.
+pub fn text<'a>(body: &'a Value, name: &str) -> Option<&'a str> {
+    of(body)?.get(name)?.as_str()
+}
+
+/// Sets an annotation in a patch.
+pub fn put(patch: &mut Map<String, Value>, name: &str, value: Value) {
+    fields::put(patch, &["metadata", "annotations", name], value);
+}
+
+/// Adds the marker of the prefix to a patch, once. Prefixes of `kopf.` domains never get one: so does Kopf.
+pub fn put_marker(patch: &mut Map<String, Value>, prefix: &str, body: &Value) {
+    let name = format!("{prefix}/{MARKER}");
+    let path = ["metadata", "annotations", &name];
+    let known = fields::get(body, &path).is_some() || fields::get_in(patch, &path).is_some();
+    if !known && !prefix.starts_with("kopf.") {
+        fields::put(patch, &path, "yes".into());
+    }
+}
+
+/// The annotations that are content: without the state of any operator, and without noise.
+pub fn content(all: &Map<String, Value>) -> Map<String, Value> {
+    let marked: BTreeSet<&str> = all
+        .keys()
+        .filter_map(|it| it.split_once('/'))
+        .filter(|(_, name)| *name == MARKER)
+        .map(|(prefix, _)| prefix)
+        .collect();
+    let is_content = |name: &str| {
+        let prefix = name.split_once('/').map(|(prefix, _)| prefix);
+        name != LAST_APPLIED && !prefix.is_some_and(|it| is_ours(it) || marked.contains(it))
+    };
+    all.iter()
+        .filter(|(name, _)| is_content(name))
+        .map(|(name, value)| (name.clone(), value.clone()))
+        .collect()
+}
+
+/// Whether the prefix is the default one or below it.
+fn is_ours(prefix: &str) -> bool {
+    prefix.strip_suffix(PREFIX).is_some_and(|it| it.is_empty() || it.ends_with('.'))
+}
+
+/// The first characters; a negative count leaves out that many at the end. That is how slices of Python behave, and
+/// with long prefixes it decides about names.
+fn head(text: &str, count: isize) -> String {
+    let count = match usize::try_from(count) {
+        Ok(count) => count,
+        Err(_) => text.chars().count().saturating_sub(count.unsigned_abs()),
+    };
+    text.chars().take(count).collect()
+}
+
+fn length(count: usize) -> isize {
+    isize::try_from(count).unwrap_or(isize::MAX)
+}

@@ -1,0 +1,225 @@
+//! Helpers for objects that belong to another one: labels, names, namespaces, owner references.
+//!
+//! They change objects that a script is about to send; nothing is sent here. A function takes one object, or lists of
+//! objects nested to any depth, in which nulls are skipped. The contract is `tests/vectors/hierarchies.json`.
+
+use std::fmt;
+
+use serde_json::{Map, Value};
+
+use super::reference::{self, Ownership};
+use crate::settings::FieldPath;
+
+/// Why objects cannot be changed so.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum HierarchyError {
+    /// No owner was given, and no object is being handled.
+    NoOwner,
+    /// No name was given, and the owner has none.
+    NoName,
+    /// Labels that are not a map.
+    LabelsNotMap,
+    /// Something that is not an object, in place of one.
+    NotObject,
+    /// Something that is not a map on the way to this key.
+    NotMap(String),
+}
+
+/// How objects are adopted.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Adoption {
+    /// Overwrite what the objects say themselves.
+    pub forced: bool,
+    /// Use the name of the owner as it is, not as a prefix.
+    pub strict: bool,
+    /// Also label the structures in these fields, such as the template of pods.
+    pub nested: Vec<FieldPath>,
+}
+
+/// The object that is being handled, where the owner is left out.
+pub fn implicit_owner(handled: Option<&Value>) -> Result<&Value, HierarchyError> {
+    handled.ok_or(HierarchyError::NoOwner)
+}
+
+/// The labels that an owner passes on; possibly none.
+pub fn labels_of(owner: &Value) -> Value {
+    let labels = owner.pointer("/metadata/labels").filter(|it| !it.is_null());
+    labels.cloned().unwrap_or_else(|| Value::Object(Map::new()))
+}
+
+/// The name that an owner passes on.
+pub fn name_of(owner: &Value) -> Option<&str> {
+    owner.pointer("/metadata/name")?.as_str()
+}
+
+/// The namespace that an owner passes on; `None` for cluster-scoped owners.
+pub fn namespace_of(owner: &Value) -> Option<&str> {
+    owner.pointer("/metadata/namespace")?.as_str()
+}
+
+/// Takes over everything of an owner: the reference, a name, the namespace, the labels.
+pub fn adopt(objects: &mut Value, owner: &Value, how: &Adoption) -> Result<(), HierarchyError> {
+    append_owner_reference(objects, owner, Ownership::default())?;
+    harmonize_naming(objects, name_of(owner), how.forced, how.strict)?;
+    adjust_namespace(objects, namespace_of(owner), how.forced)?;
+    label(objects, &labels_of(owner), how.forced, &how.nested)
+}
+
+/// Adds labels; existing ones stay unless forced.
+pub fn label(
+    objects: &mut Value,
+    labels: &Value,
+    forced: bool,
+    nested: &[FieldPath],
+) -> Result<(), HierarchyError> {
+    let labels = labels.as_object().ok_or(HierarchyError::LabelsNotMap)?;
+    each(objects, nested, &mut |object| {
+        let present = stanza(metadata(object)?, "labels")?;
+        for (key, value) in labels {
+            if forced || !present.contains_key(key) {
+                present.insert(key.clone(), value.clone());
+            }
+        }
+        Ok(())
+    })
+}
+
+/// Names objects after a name: by a prefix, or strictly. Objects with a name or a prefix keep it unless forced.
+pub fn harmonize_naming(
+    objects: &mut Value,
+    name: Option<&str>,
+    forced: bool,
+    strict: bool,
+) -> Result<(), HierarchyError> {
+    let name = name.ok_or(HierarchyError::NoName)?;
+    let (key, other, value) = if strict {
+        ("name", "generateName", name.to_owned())
+    } else {
+        ("generateName", "name", format!("{name}-"))
+    };
+    each(objects, &[], &mut |object| {
+        let meta = metadata(object)?;
+        if forced || !(meta.contains_key("name") || meta.contains_key("generateName")) {
+            meta.shift_remove(other);
+            meta.insert(key.to_owned(), value.as_str().into());
+        }
+        Ok(())
+    })
+}
+
+/// Puts objects into a namespace, unless they have one and it is not forced. `None` writes a null.
+pub fn adjust_namespace(
+    objects: &mut Value,
+    namespace: Option<&str>,
+    forced: bool,
+) -> Result<(), HierarchyError> {
+    each(objects, &[], &mut |object| {
+        let meta = metadata(object)?;
+        if forced || meta.get("namespace").is_none_or(Value::is_null) {
+            meta.insert("namespace".to_owned(), namespace.into());
+        }
+        Ok(())
+    })
+}
+
+/// Adds a reference to the owner, unless there is one to the same uid: that one stays as it is.
+pub fn append_owner_reference(
+    objects: &mut Value,
+    owner: &Value,
+    ownership: Ownership,
+) -> Result<(), HierarchyError> {
+    let reference = reference::owner(owner, ownership);
+    each(objects, &[], &mut |object| {
+        let present = references(object)?;
+        if !present.iter().any(|it| it.get("uid") == reference.get("uid")) {
+            present.push(reference.clone().into());
+        }
+        Ok(())
+    })
+}
+
+/// Removes all references to the owner.
+pub fn remove_owner_reference(objects: &mut Value, owner: &Value) -> Result<(), HierarchyError> {
+    let uid = owner.pointer("/metadata/uid").cloned();
+    each(objects, &[], &mut |object| {
+        references(object)?.retain(|it| it.get("uid") != uid.as_ref());
+        Ok(())
+    })
+}
+
+type Act<'a> = &'a mut dyn FnMut(&mut Map<String, Value>) -> Result<(), HierarchyError>;
+
+/// Acts on every object, and on the structures in its nested fields as if they were objects.
+fn each(objects: &mut Value, nested: &[FieldPath], act: Act<'_>) -> Result<(), HierarchyError> {
+    match objects {
+        Value::Null => Ok(()),
+        Value::Array(items) => items.iter_mut().try_for_each(|it| each(it, nested, act)),
+        Value::Object(object) => {
+            act(object)?;
+            for field in nested {
+                if let Some(part) = part(object, field)? {
+                    act(part.as_object_mut().ok_or(HierarchyError::NotObject)?)?;
+                }
+            }
+            Ok(())
+        }
+        Value::Bool(_) | Value::Number(_) | Value::String(_) => Err(HierarchyError::NotObject),
+    }
+}
+
+/// The value in a field; `None` if a key on the way is missing.
+fn part<'a>(
+    object: &'a mut Map<String, Value>,
+    field: &[String],
+) -> Result<Option<&'a mut Value>, HierarchyError> {
+    let Some((first, rest)) = field.split_first() else { return Ok(None) };
+    let mut current = object.get_mut(first);
+    for key in rest {
+        let Some(value) = current else { return Ok(None) };
+        let map = value.as_object_mut().ok_or_else(|| HierarchyError::NotMap(key.clone()))?;
+        current = map.get_mut(key);
+    }
+    Ok(current)
+}
+
+fn metadata(object: &mut Map<String, Value>) -> Result<&mut Map<String, Value>, HierarchyError> {
+    stanza(object, "metadata")
+}
+
+fn stanza<'a>(
+    map: &'a mut Map<String, Value>,
+    key: &str,
+) -> Result<&'a mut Map<String, Value>, HierarchyError> {
+    map.entry(key)
+        .or_insert_with(|| Value::Object(Map::new()))
+        .as_object_mut()
+        .ok_or_else(|| HierarchyError::NotMap(key.to_owned()))
+}
+
+fn references(object: &mut Map<String, Value>) -> Result<&mut Vec<Value>, HierarchyError> {
+    metadata(object)?
+        .entry("ownerReferences")
+        .or_insert_with(|| Value::Array(Vec::new()))
+        .as_array_mut()
+        .ok_or_else(|| HierarchyError::NotMap("ownerReferences".to_owned()))
+}
+
+impl fmt::Display for HierarchyError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            HierarchyError::NoOwner => {
+                f.write_str("the owner must be set explicitly: no object is being handled")
+            }
+            HierarchyError::NoName => {
+                f.write_str("the name must be set explicitly: the owner has none")
+            }
+            HierarchyError::LabelsNotMap => f.write_str("labels must be a map"),
+            HierarchyError::NotObject => {
+                f.write_str("this is not an object, nor a list of objects")
+            }
+            HierarchyError::NotMap(key) => write!(f, "the structure is not a map at {key:?}"),
+        }
+    }
+}
+
+impl std::error::Error for HierarchyError {}

@@ -1,0 +1,153 @@
+//! JSON as the stored state knows it: compared by value, written as ASCII.
+//!
+//! Python wrote the first states that we meet, so its rules hold here: `1`, `1.0` and `true` are equal, and floats are
+//! written in their shortest form with at least one fractional digit. Integers beyond 64 bits become floats; the API of
+//! Kubernetes has none.
+
+use std::{cmp::Ordering, fmt::Write as _};
+
+use serde_json::{Number, Value};
+
+/// Deep equality in which numbers and booleans compare by value. The order of keys does not matter.
+pub fn equal(a: &Value, b: &Value) -> bool {
+    match (a, b) {
+        (Value::Array(a), Value::Array(b)) => {
+            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| equal(a, b))
+        }
+        (Value::Object(a), Value::Object(b)) => {
+            a.len() == b.len() && a.iter().all(|(key, a)| b.get(key).is_some_and(|b| equal(a, b)))
+        }
+        (Value::Number(_) | Value::Bool(_), Value::Number(_) | Value::Bool(_)) => {
+            compare(a, b) == Some(Ordering::Equal)
+        }
+        _ => a == b,
+    }
+}
+
+/// Whether a condition would hold: null, false, zero, and everything empty are not true.
+pub fn truthy(value: &Value) -> bool {
+    match value {
+        Value::Null => false,
+        Value::Bool(it) => *it,
+        Value::Number(it) => it.as_f64() != Some(0.0),
+        Value::String(it) => !it.is_empty(),
+        Value::Array(it) => !it.is_empty(),
+        Value::Object(it) => !it.is_empty(),
+    }
+}
+
+/// Compact text of printable ASCII, keys in their order.
+pub fn encode(value: &Value) -> String {
+    let mut text = String::new();
+    write_value(&mut text, value);
+    text
+}
+
+/// The order of two numbers; booleans are 0 and 1. Exact, also where an integer is too big for a float.
+fn compare(a: &Value, b: &Value) -> Option<Ordering> {
+    match (integer(a), integer(b)) {
+        (Some(a), Some(b)) => Some(a.cmp(&b)),
+        (Some(a), None) => compare_mixed(a, b.as_f64()?),
+        (None, Some(b)) => compare_mixed(b, a.as_f64()?).map(Ordering::reverse),
+        (None, None) => a.as_f64()?.partial_cmp(&b.as_f64()?),
+    }
+}
+
+fn integer(value: &Value) -> Option<i128> {
+    match value {
+        Value::Bool(it) => Some(i128::from(*it)),
+        Value::Number(it) => it.as_i128(),
+        Value::Null | Value::String(_) | Value::Array(_) | Value::Object(_) => None,
+    }
+}
+
+/// Integers of JSON have 64 bits here, so the conversion of a float saturates only far away from them.
+fn compare_mixed(integer: i128, float: f64) -> Option<Ordering> {
+    #[expect(clippy::cast_possible_truncation, reason = "the fraction is compared separately")]
+    let whole = float.trunc() as i128;
+    Some(integer.cmp(&whole).then(0.0.partial_cmp(&float.fract())?))
+}
+
+fn write_value(text: &mut String, value: &Value) {
+    match value {
+        Value::Null => text.push_str("null"),
+        Value::Bool(it) => text.push_str(if *it { "true" } else { "false" }),
+        Value::Number(it) => write_number(text, it),
+        Value::String(it) => write_string(text, it),
+        Value::Array(items) => {
+            text.push('[');
+            for (index, item) in items.iter().enumerate() {
+                if index > 0 {
+                    text.push(',');
+                }
+                write_value(text, item);
+            }
+            text.push(']');
+        }
+        Value::Object(entries) => {
+            text.push('{');
+            for (index, (key, value)) in entries.iter().enumerate() {
+                if index > 0 {
+                    text.push(',');
+                }
+                write_string(text, key);
+                text.push(':');
+                write_value(text, value);
+            }
+            text.push('}');
+        }
+    }
+}
+
+fn write_number(text: &mut String, number: &Number) {
+    match number.as_f64() {
+        Some(float) if number.is_f64() => write_float(text, float),
+        _ => text.push_str(&number.to_string()),
+    }
+}
+
+/// The shortest digits that read back as the same float; as a power of ten below 1e-4 and from 1e16 on.
+fn write_float(text: &mut String, float: f64) {
+    let scientific = format!("{float:e}");
+    let (digits, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
+    let exponent: i32 = exponent.parse().unwrap_or(0);
+    if (-4..16).contains(&exponent) {
+        let plain = float.to_string();
+        let suffix = if plain.contains('.') { "" } else { ".0" };
+        text.push_str(&plain);
+        text.push_str(suffix);
+    } else {
+        let sign = if exponent < 0 { '-' } else { '+' };
+        write_infallible(text, format_args!("{digits}e{sign}{:02}", exponent.unsigned_abs()));
+    }
+}
+
+fn write_string(text: &mut String, string: &str) {
+    text.push('"');
+    for symbol in string.chars() {
+        match symbol {
+            '"' => text.push_str("\\\""),
+            '\\' => text.push_str("\\\\"),
+            '\u{8}' => text.push_str("\\b"),
+            '\u{c}' => text.push_str("\\f"),
+            '\n' => text.push_str("\\n"),
+            '\r' => text.push_str("\\r"),
+            '\t' => text.push_str("\\t"),
+            ' '..='~' => text.push(symbol),
+            _ => {
+                for unit in symbol.encode_utf16(&mut [0; 2]) {
+                    write_infallible(text, format_args!("\\u{unit:04x}"));
+                }
+            }
+        }
+    }
+    text.push('"');
+}
+
+fn write_infallible(text: &mut String, arguments: std::fmt::Arguments<'_>) {
+    let written = text.write_fmt(arguments);
+    debug_assert!(written.is_ok(), "a string takes everything");
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,142 @@
+//! Which namespaces are served: patterns as in the command line.
+//!
+//! The contract is `tests/vectors/namespaces.json`.
+
+#[cfg(test)]
+mod tests;
+
+/// Globs joined by commas; `!` negates one. Whole names, case-sensitive.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NamespacePattern(String);
+
+impl NamespacePattern {
+    /// A pattern as the user wrote it.
+    pub fn new(text: impl Into<String>) -> Self {
+        NamespacePattern(text.into())
+    }
+
+    /// As the user wrote it.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Whether a namespace is served.
+    ///
+    /// The first part decides what can be served at all; of the others, the rightmost that matches wins.
+    pub fn matches(&self, name: &str) -> bool {
+        let mut parts = self.0.split(',').map(str::trim);
+        let mut first = parts.next().unwrap_or_default();
+        let everything_but = first.starts_with('!');
+        let rest = everything_but.then_some(first).into_iter().chain(parts);
+        if everything_but {
+            first = "*";
+        }
+        let in_scope = glob(first, name);
+        rest.fold(in_scope, |served, part| match part.strip_prefix('!') {
+            Some(negated) => served && !glob(negated.trim_start_matches('!'), name),
+            None => served || (in_scope && glob(part, name)),
+        })
+    }
+
+    /// The name, if it names exactly one namespace: it can be served without reading the list of namespaces.
+    pub fn exact(&self) -> Option<&str> {
+        let is_plain = !self.0.contains(['!', '*', '?', ',']);
+        is_plain.then_some(&*self.0)
+    }
+}
+
+/// A piece of a glob.
+enum Token {
+    /// `*`
+    Many,
+    /// `?`
+    One,
+    /// `[abc]`, `[a-z]`, `[!abc]`
+    Set { negated: bool, members: Vec<char> },
+    /// Anything else stands for itself.
+    Literal(char),
+}
+
+/// A shell glob over a whole text.
+///
+/// Only the last star is ever reconsidered, so the effort is bounded by the product of the lengths.
+fn glob(pattern: &str, text: &str) -> bool {
+    let (tokens, text) = (tokens(pattern), text.chars().collect::<Vec<_>>());
+    let (mut token, mut symbol) = (0, 0);
+    // Where to go on when the last star takes one symbol more.
+    let mut retry: Option<(usize, usize)> = None;
+    while symbol < text.len() || token < tokens.len() {
+        match (tokens.get(token), text.get(symbol)) {
+            (Some(Token::Many), _) => {
+                retry = Some((token + 1, symbol));
+                token += 1;
+                continue;
+            }
+            (Some(single), Some(it)) if single.takes(*it) => {
+                (token, symbol) = (token + 1, symbol + 1);
+                continue;
+            }
+            (Some(_) | None, _) => {}
+        }
+        match retry {
+            Some((after_star, start)) if start < text.len() => {
+                (token, symbol) = (after_star, start + 1);
+                retry = Some((after_star, start + 1));
+            }
+            Some(_) | None => return false,
+        }
+    }
+    true
+}
+
+fn tokens(pattern: &str) -> Vec<Token> {
+    let pattern: Vec<char> = pattern.chars().collect();
+    let mut tokens = Vec::new();
+    let mut rest = pattern.as_slice();
+    while let Some((symbol, after)) = rest.split_first() {
+        rest = after;
+        tokens.push(match symbol {
+            '*' => Token::Many,
+            '?' => Token::One,
+            '[' => match set(after) {
+                Some((set, behind)) => {
+                    rest = behind;
+                    set
+                }
+                // A bracket that is never closed stands for itself.
+                None => Token::Literal('['),
+            },
+            other => Token::Literal(*other),
+        });
+    }
+    tokens
+}
+
+/// The set that an opened bracket begins, and the pattern behind it.
+fn set(pattern: &[char]) -> Option<(Token, &[char])> {
+    let negated = pattern.first() == Some(&'!');
+    let start = usize::from(negated);
+    // A closing bracket right at the start belongs to the set.
+    let end = pattern.iter().skip(start + 1).position(|it| *it == ']')? + start + 1;
+    let members = pattern.get(start..end)?.to_vec();
+    Some((Token::Set { negated, members }, pattern.get(end + 1..)?))
+}
+
+impl Token {
+    fn takes(&self, symbol: char) -> bool {
+        match self {
+            Token::Many => false,
+            Token::One => true,
+            Token::Literal(it) => *it == symbol,
+            Token::Set { negated, members } => is_among(members, symbol) != *negated,
+        }
+    }
+}
+
+fn is_among(members: &[char], symbol: char) -> bool {
+    match members {
+        [] => false,
+        [low, '-', high, rest @ ..] => (*low..=*high).contains(&symbol) || is_among(rest, symbol),
+        [one, rest @ ..] => *one == symbol || is_among(rest, symbol),
+    }
+}

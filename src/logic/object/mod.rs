@@ -1,0 +1,110 @@
+//! An object as it came from the API: bytes until somebody looks.
+//!
+//! Every object of a watch stream passes here, most of them only for the header, so that is all that is parsed at once.
+
+mod read;
+
+use std::sync::{Arc, OnceLock};
+
+use bytes::Bytes;
+use serde_json::{Map, Value};
+
+/// One instance of a resource. The header is always parsed; the body only on first use, once.
+#[derive(Debug)]
+pub struct Object {
+    header: Header,
+    raw: Bytes,
+    body: OnceLock<Arc<Value>>,
+}
+
+/// What is needed of every object: enough to find its queue and to filter by metadata.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Header {
+    /// `apiVersion`; empty when absent.
+    pub api_version: String,
+    /// `kind`; empty when absent.
+    pub kind: String,
+    /// `metadata.name`
+    pub name: Option<String>,
+    /// `metadata.namespace`
+    pub namespace: Option<String>,
+    /// `metadata.uid`
+    pub uid: Option<String>,
+    /// `metadata.resourceVersion`
+    pub resource_version: Option<String>,
+    /// `metadata.creationTimestamp`
+    pub creation_timestamp: Option<String>,
+    /// `metadata.deletionTimestamp`; present and empty counts as present.
+    pub deletion_timestamp: Option<String>,
+    /// `metadata.finalizers`
+    pub finalizers: Vec<String>,
+    /// `metadata.labels`
+    pub labels: Map<String, Value>,
+    /// `metadata.annotations`
+    pub annotations: Map<String, Value>,
+}
+
+/// The identity of an object in logs and in posted events.
+#[derive(Clone, Debug, Default, PartialEq, serde::Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ObjectRef {
+    /// `apiVersion`
+    pub api_version: String,
+    /// `kind`
+    pub kind: String,
+    /// The name; empty when absent.
+    pub name: String,
+    /// The uid; empty when absent.
+    pub uid: String,
+    /// `None` for cluster-scoped objects.
+    pub namespace: Option<String>,
+}
+
+impl Object {
+    /// Reads the header; the body stays bytes.
+    ///
+    /// # Errors
+    /// When the bytes are not a JSON object. Odd content inside (null maps, wrong types) is not an error: it reads as absent.
+    pub fn parse(raw: Bytes) -> Result<Self, serde_json::Error> {
+        let header = read::header(&raw)?;
+        Ok(Object { header, raw, body: OnceLock::new() })
+    }
+
+    /// An object from a tree, for tests and for bodies that were computed.
+    pub fn from_value(mut body: Value) -> Self {
+        read::drop_managed_fields(&mut body);
+        Object {
+            header: read::header_of(&body),
+            raw: Bytes::new(),
+            body: OnceLock::from(Arc::new(body)),
+        }
+    }
+
+    /// The parsed part.
+    pub fn header(&self) -> &Header {
+        &self.header
+    }
+
+    /// The tree, parsed on first use. `metadata.managedFields` never reaches it.
+    ///
+    /// Null if the bytes outside of the header are damaged: the API server does not send such.
+    pub fn body(&self) -> &Arc<Value> {
+        self.body.get_or_init(|| Arc::new(read::body(&self.raw).unwrap_or_default()))
+    }
+}
+
+impl Header {
+    /// The identity for logs.
+    pub fn reference(&self) -> ObjectRef {
+        ObjectRef {
+            api_version: self.api_version.clone(),
+            kind: self.kind.clone(),
+            name: self.name.clone().unwrap_or_default(),
+            uid: self.uid.clone().unwrap_or_default(),
+            namespace: self.namespace.clone(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

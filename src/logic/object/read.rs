@@ -1,0 +1,304 @@
+//! Parsing of objects in one pass, without trees of what nobody looks at.
+//!
+//! Tolerant: a field of an unexpected type reads as absent, of a repeated key the last one counts.
+
+use std::{fmt, marker::PhantomData};
+
+use serde::{
+    Deserialize, Deserializer,
+    de::{DeserializeSeed, Error, IgnoredAny, MapAccess, SeqAccess, Visitor},
+};
+use serde_json::{Map, Value};
+
+use super::Header;
+
+/// Written at every change by every client, longer than the rest of many objects, and of no use to operators.
+const MANAGED_FIELDS: &str = "managedFields";
+
+/// The header; the rest is only checked to be JSON. Fails if the whole is not an object.
+pub(super) fn header(raw: &[u8]) -> Result<Header, serde_json::Error> {
+    let mut deserializer = serde_json::Deserializer::from_slice(raw);
+    let header = deserializer.deserialize_map(HeaderVisitor)?;
+    deserializer.end()?;
+    Ok(header)
+}
+
+/// The header of a tree; empty if it is not a map.
+pub(super) fn header_of(body: &Value) -> Header {
+    body.deserialize_map(HeaderVisitor).unwrap_or_default()
+}
+
+/// The tree without managed fields.
+pub(super) fn body(raw: &[u8]) -> Result<Value, serde_json::Error> {
+    let mut deserializer = serde_json::Deserializer::from_slice(raw);
+    let body = Tree::Object.deserialize(&mut deserializer)?;
+    deserializer.end()?;
+    Ok(body)
+}
+
+/// Removes the managed fields from a tree that has them.
+pub(super) fn drop_managed_fields(body: &mut Value) {
+    if let Some(metadata) = body.get_mut("metadata").and_then(Value::as_object_mut) {
+        metadata.shift_remove(MANAGED_FIELDS);
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(field_identifier, rename_all = "camelCase")]
+enum TopKey {
+    ApiVersion,
+    Kind,
+    Metadata,
+    #[serde(other)]
+    Other,
+}
+
+#[derive(Deserialize)]
+#[serde(field_identifier, rename_all = "camelCase")]
+enum MetadataKey {
+    Name,
+    Namespace,
+    Uid,
+    ResourceVersion,
+    CreationTimestamp,
+    DeletionTimestamp,
+    Finalizers,
+    Labels,
+    Annotations,
+    #[serde(other)]
+    Other,
+}
+
+struct HeaderVisitor;
+
+impl<'de> Visitor<'de> for HeaderVisitor {
+    type Value = Header;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object of Kubernetes")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Header, A::Error> {
+        let mut header = Header::default();
+        while let Some(key) = map.next_key()? {
+            match key {
+                TopKey::ApiVersion => header.api_version = text(&mut map)?.unwrap_or_default(),
+                TopKey::Kind => header.kind = text(&mut map)?.unwrap_or_default(),
+                TopKey::Metadata => {
+                    let Metadata(metadata) = part(&mut map)?;
+                    let (api_version, kind) = (header.api_version, header.kind);
+                    header = Header { api_version, kind, ..metadata };
+                }
+                TopKey::Other => drop(map.next_value::<IgnoredAny>()?),
+            }
+        }
+        Ok(header)
+    }
+}
+
+/// Something that is made of one type of JSON, and is empty when it finds another.
+trait Part: Default {
+    fn of_text(_: &str) -> Self {
+        Self::default()
+    }
+
+    fn of_list<'de, A: SeqAccess<'de>>(mut list: A) -> Result<Self, A::Error> {
+        while list.next_element::<IgnoredAny>()?.is_some() {}
+        Ok(Self::default())
+    }
+
+    fn of_map<'de, A: MapAccess<'de>>(mut map: A) -> Result<Self, A::Error> {
+        while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+        Ok(Self::default())
+    }
+}
+
+#[derive(Default)]
+struct Text(Option<String>);
+
+#[derive(Default)]
+struct Texts(Vec<String>);
+
+#[derive(Default)]
+struct Entries(Map<String, Value>);
+
+/// All of a header but the top-level fields.
+#[derive(Default)]
+struct Metadata(Header);
+
+impl Part for Text {
+    fn of_text(text: &str) -> Self {
+        Text(Some(text.to_owned()))
+    }
+}
+
+impl Part for Texts {
+    fn of_list<'de, A: SeqAccess<'de>>(mut list: A) -> Result<Self, A::Error> {
+        let mut texts = Vec::new();
+        while let Some(Lenient(Text(text))) = list.next_element()? {
+            texts.extend(text);
+        }
+        Ok(Texts(texts))
+    }
+}
+
+impl Part for Entries {
+    fn of_map<'de, A: MapAccess<'de>>(mut map: A) -> Result<Self, A::Error> {
+        let mut entries = Map::new();
+        while let Some((key, value)) = map.next_entry()? {
+            entries.insert(key, value);
+        }
+        Ok(Entries(entries))
+    }
+}
+
+impl Part for Metadata {
+    fn of_map<'de, A: MapAccess<'de>>(mut map: A) -> Result<Self, A::Error> {
+        let mut header = Header::default();
+        while let Some(key) = map.next_key()? {
+            match key {
+                MetadataKey::Name => header.name = text(&mut map)?,
+                MetadataKey::Namespace => header.namespace = text(&mut map)?,
+                MetadataKey::Uid => header.uid = text(&mut map)?,
+                MetadataKey::ResourceVersion => header.resource_version = text(&mut map)?,
+                MetadataKey::CreationTimestamp => header.creation_timestamp = text(&mut map)?,
+                MetadataKey::DeletionTimestamp => header.deletion_timestamp = text(&mut map)?,
+                MetadataKey::Finalizers => header.finalizers = part::<Texts, A>(&mut map)?.0,
+                MetadataKey::Labels => header.labels = part::<Entries, A>(&mut map)?.0,
+                MetadataKey::Annotations => header.annotations = part::<Entries, A>(&mut map)?.0,
+                MetadataKey::Other => drop(map.next_value::<IgnoredAny>()?),
+            }
+        }
+        Ok(Metadata(header))
+    }
+}
+
+fn text<'de, A: MapAccess<'de>>(map: &mut A) -> Result<Option<String>, A::Error> {
+    part::<Text, A>(map).map(|it| it.0)
+}
+
+fn part<'de, P: Part, A: MapAccess<'de>>(map: &mut A) -> Result<P, A::Error> {
+    map.next_value().map(|Lenient(it)| it)
+}
+
+/// Deserializes a part from any JSON.
+struct Lenient<P>(P);
+
+impl<'de, P: Part> Deserialize<'de> for Lenient<P> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(LenientVisitor(PhantomData)).map(Lenient)
+    }
+}
+
+struct LenientVisitor<P>(PhantomData<P>);
+
+impl<'de, P: Part> Visitor<'de> for LenientVisitor<P> {
+    type Value = P;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("any JSON")
+    }
+
+    fn visit_unit<E: Error>(self) -> Result<P, E> {
+        Ok(P::default())
+    }
+
+    fn visit_bool<E: Error>(self, _: bool) -> Result<P, E> {
+        Ok(P::default())
+    }
+
+    fn visit_i64<E: Error>(self, _: i64) -> Result<P, E> {
+        Ok(P::default())
+    }
+
+    fn visit_u64<E: Error>(self, _: u64) -> Result<P, E> {
+        Ok(P::default())
+    }
+
+    fn visit_f64<E: Error>(self, _: f64) -> Result<P, E> {
+        Ok(P::default())
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<P, E> {
+        Ok(P::of_text(text))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, list: A) -> Result<P, A::Error> {
+        P::of_list(list)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<P, A::Error> {
+        P::of_map(map)
+    }
+}
+
+/// Where in the tree we are while it is made.
+#[derive(Clone, Copy)]
+enum Tree {
+    Object,
+    Metadata,
+}
+
+impl<'de> DeserializeSeed<'de> for Tree {
+    type Value = Value;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Tree {
+    type Value = Value;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("any JSON")
+    }
+
+    fn visit_unit<E: Error>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_bool<E: Error>(self, it: bool) -> Result<Value, E> {
+        Ok(it.into())
+    }
+
+    fn visit_i64<E: Error>(self, it: i64) -> Result<Value, E> {
+        Ok(it.into())
+    }
+
+    fn visit_u64<E: Error>(self, it: u64) -> Result<Value, E> {
+        Ok(it.into())
+    }
+
+    fn visit_f64<E: Error>(self, it: f64) -> Result<Value, E> {
+        Ok(it.into())
+    }
+
+    fn visit_str<E: Error>(self, it: &str) -> Result<Value, E> {
+        Ok(it.into())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Value, A::Error> {
+        let mut items = Vec::new();
+        while let Some(item) = list.next_element()? {
+            items.push(item);
+        }
+        Ok(Value::Array(items))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Value, A::Error> {
+        let mut tree = Map::new();
+        while let Some(key) = map.next_key::<String>()? {
+            let value = match self {
+                Tree::Object if key == "metadata" => map.next_value_seed(Tree::Metadata)?,
+                Tree::Metadata if key == MANAGED_FIELDS => {
+                    map.next_value::<IgnoredAny>()?;
+                    continue;
+                }
+                Tree::Object | Tree::Metadata => map.next_value()?,
+            };
+            tree.insert(key, value);
+        }
+        Ok(Value::Object(tree))
+    }
+}

@@ -1,0 +1,80 @@
+//! Claims about reading.
+
+use serde_json::json;
+
+use super::*;
+
+fn parsed(body: &Value) -> Object {
+    Object::parse(body.to_string().into()).unwrap()
+}
+
+fn typical() -> Value {
+    json!({
+        "apiVersion": "kopf.dev/v1",
+        "metadata": {
+            "managedFields": [{"manager": "kubectl"}],
+            "name": "n1", "namespace": "ns1", "uid": "u1", "resourceVersion": "5",
+            "creationTimestamp": "2026-01-01T00:00:00Z", "deletionTimestamp": "",
+            "labels": {"l": "1"}, "annotations": {"a": "\u{e9}\n"}, "finalizers": ["f", "g"],
+        },
+        "spec": {"x": [1, 2.5, null, true, {"y": -3}]},
+        "kind": "KopfExample",
+    })
+}
+
+#[test]
+fn the_header_is_the_same_from_bytes_and_from_a_tree() {
+    let body = typical();
+    let header = parsed(&body).header().clone();
+    assert_eq!(&header, Object::from_value(body).header());
+    assert_eq!(header.kind, "KopfExample");
+    assert_eq!(header.uid.as_deref(), Some("u1"));
+    assert_eq!(header.deletion_timestamp.as_deref(), Some(""));
+    assert_eq!(header.annotations["a"], "\u{e9}\n");
+    assert_eq!(header.finalizers, ["f", "g"]);
+}
+
+#[test]
+fn managed_fields_never_reach_the_tree() {
+    let mut expected = typical();
+    expected["metadata"].as_object_mut().unwrap().shift_remove("managedFields");
+    assert_eq!(**parsed(&typical()).body(), expected);
+    assert_eq!(**Object::from_value(typical()).body(), expected);
+    let elsewhere = json!({"spec": {"managedFields": 1, "metadata": {"managedFields": 2}}});
+    assert_eq!(**parsed(&elsewhere).body(), elsewhere);
+}
+
+#[test]
+fn odd_content_reads_as_absent() {
+    let body = json!({
+        "apiVersion": 1, "kind": ["x"],
+        "metadata": {
+            "name": {"a": 1}, "uid": null, "labels": null, "annotations": [1], "finalizers": {"x": 1},
+            "deletionTimestamp": false,
+        },
+    });
+    assert_eq!(parsed(&body).header(), &Header::default());
+    let body = json!({"metadata": {"finalizers": [1, "f", null], "labels": {"n": null}}});
+    let header = parsed(&body).header().clone();
+    assert_eq!(header.finalizers, ["f"]);
+    assert_eq!(header.labels["n"], Value::Null);
+    for metadata in [json!(null), json!("x"), json!(1.5), json!([])] {
+        let body = json!({"metadata": metadata, "kind": "K"});
+        assert_eq!(parsed(&body).header().kind, "K");
+        assert_eq!(**parsed(&body).body(), body);
+    }
+}
+
+#[test]
+fn the_order_of_keys_is_kept() {
+    let text = r#"{"z":1,"metadata":{"name":"n","a":1},"a":{"c":1,"b":2}}"#;
+    let object = Object::parse(Bytes::from_static(text.as_bytes())).unwrap();
+    assert_eq!(object.body().to_string(), text);
+}
+
+#[test]
+fn what_is_not_an_object_is_an_error() {
+    for text in ["", "[]", "1", "{", "{} {}", r#"{"metadata":{"name":"n"}"#] {
+        assert!(Object::parse(Bytes::from_static(text.as_bytes())).is_err(), "{text}");
+    }
+}

@@ -1,0 +1,127 @@
+//! A patch under construction: what one cycle wants to change on its object.
+//!
+//! The contract is `tests/vectors/json-patches.json`. The merge-patch is sent as it is; transformations are applied to the
+//! freshest body that is known, and the difference is sent as operations. After: `cluster/patch.rs`.
+
+use std::sync::Arc;
+
+use json_patch::PatchOperation;
+use serde_json::{Map, Value};
+
+use super::{
+    diff::{self, Diff, Scope},
+    fields,
+    function::Function,
+    json,
+};
+
+/// Where servers keep what they drop when it is empty.
+const DROPPED_WHEN_EMPTY: [[&str; 2]; 3] =
+    [["metadata", "annotations"], ["metadata", "labels"], ["metadata", "finalizers"]];
+
+/// A merge-patch and functions over the raw body, sent when the cycle ends.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Patch {
+    /// RFC 7386: nulls delete.
+    pub merge: Map<String, Value>,
+    /// Applied in order to the freshest known body; the difference is sent as an RFC 6902 patch.
+    pub transformations: Vec<Transformation>,
+}
+
+/// One function over the raw body. Idempotent: after a conflict it is applied again.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Transformation {
+    /// Add this finalizer.
+    BlockDeletion(Arc<str>),
+    /// Remove this finalizer.
+    AllowDeletion(Arc<str>),
+    /// `ctx.patch.fns`
+    Scripted(Function),
+}
+
+impl Patch {
+    /// Whether there is nothing to send.
+    pub fn is_empty(&self) -> bool {
+        self.merge.is_empty() && self.transformations.is_empty()
+    }
+}
+
+/// Adds a finalizer if it is not there. What is not a list of finalizers is replaced by one.
+pub fn block_deletion(body: &mut Value, finalizer: &str) {
+    let path = ["metadata", "finalizers"];
+    let Some(body) = body.as_object_mut() else { return };
+    let present = fields::get_in(body, &path).and_then(Value::as_array);
+    if present.is_some_and(|it| it.iter().any(|it| it == finalizer)) {
+        return;
+    }
+    let finalizers = present.into_iter().flatten().cloned().chain([finalizer.into()]).collect();
+    fields::put(body, &path, Value::Array(finalizers));
+}
+
+/// Removes a finalizer, also if it is there several times, and with it what becomes empty.
+pub fn allow_deletion(body: &mut Value, finalizer: &str) {
+    let path = ["metadata", "finalizers"];
+    let Some(body) = body.as_object_mut() else { return };
+    let Some(present) = fields::get_in(body, &path).and_then(Value::as_array) else { return };
+    let left: Vec<Value> = present.iter().filter(|it| *it != finalizer).cloned().collect();
+    if left.is_empty() {
+        // The list is there, so all above it are maps.
+        fields::remove(body, &path).unwrap_or_default();
+    } else if left.len() != present.len() {
+        fields::put(body, &path, Value::Array(left));
+    }
+}
+
+/// Applies a merge-patch for a conversion to operations.
+///
+/// Unlike in RFC 7386, a null also removes the maps above it that become empty, and an empty map makes nothing.
+pub fn apply_merge(body: &mut Value, merge: &Map<String, Value>) {
+    if let Some(body) = body.as_object_mut() {
+        apply_merge_at(body, merge, &mut Vec::new());
+    }
+}
+
+fn apply_merge_at<'a>(
+    body: &mut Map<String, Value>,
+    merge: &'a Map<String, Value>,
+    path: &mut Vec<&'a str>,
+) {
+    for (key, value) in merge {
+        path.push(key);
+        match value {
+            // Below something that is not a map there is nothing to remove.
+            Value::Null => fields::remove(body, path).unwrap_or_default(),
+            Value::Object(below) => apply_merge_at(body, below, path),
+            Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
+                fields::put(body, path, value.clone());
+            }
+        }
+        path.pop();
+    }
+}
+
+/// RFC 6902 operations that turn one body into the other.
+pub fn operations(before: &Value, after: &Value) -> Vec<PatchOperation> {
+    json_patch::diff(before, after).0
+}
+
+/// Splits operations into those for the object and those for its status, for resources whose status is a subresource.
+pub fn split_status(operations: Vec<PatchOperation>) -> (Vec<PatchOperation>, Vec<PatchOperation>) {
+    operations.into_iter().partition(|it| {
+        let path = it.path().as_str();
+        path != "/status" && !path.starts_with("/status/")
+    })
+}
+
+/// What was sent and is not in the response: most often fields that the schema of the resource does not know.
+pub fn inconsistencies(merge: &Map<String, Value>, response: &Value) -> Diff {
+    let mut left = diff::scoped(&Value::Object(merge.clone()), response, Scope::Left);
+    left.retain(|it| {
+        let is_dropped = DROPPED_WHEN_EMPTY.iter().any(|path| it.field == path);
+        !is_dropped || json::truthy(&it.old) || json::truthy(&it.new)
+    });
+    left
+}
+
+#[cfg(test)]
+mod tests;

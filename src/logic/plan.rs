@@ -1,0 +1,93 @@
+//! What to do about a change: which handlers now, and whether the object is held.
+//!
+//! Hop 4 of the walk. Before: `cause.rs`. After: `handling/run.rs`.
+
+use std::{sync::Arc, time::Duration};
+
+use jiff::Timestamp;
+
+use super::{
+    handler::Handler,
+    outcome::{LogLevel, LogLine},
+    reason::Reason,
+    state::{Counts, State},
+};
+
+/// The longest pause of a worker. A longer delay is slept in parts, each ending with a stamp on the object, so that a
+/// dead worker is noticed.
+pub const SLEEP_MAX: Duration = Duration::from_mins(10);
+
+/// What to do with our finalizer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hold {
+    /// Nothing: handlers may run.
+    Keep,
+    /// Add it first; handlers run when it is there.
+    Block,
+    /// Remove it: nobody needs it any more.
+    Release,
+}
+
+/// Decides about our finalizer. `required`: some handler must see the deletion. `blocked`: the finalizer is there.
+/// `ongoing`: the object is marked for deletion, and no finalizer can be added.
+pub fn hold(required: bool, blocked: bool, ongoing: bool) -> Hold {
+    match (required, blocked) {
+        (true, false) if !ongoing => Hold::Block,
+        (false, true) => Hold::Release,
+        (true | false, _) => Hold::Keep,
+    }
+}
+
+/// The line for a reason that no handler can react to; `None` for those that have handlers.
+pub fn unhandled(reason: Reason) -> Option<&'static str> {
+    match reason {
+        Reason::Gone => Some("Deleted, really deleted, and we are notified."),
+        Reason::Free => Some("Deletion, but we are done with it, and we do not care."),
+        Reason::Noop => {
+            Some("Something has changed, but we are not interested (the essence is the same).")
+        }
+        Reason::Create | Reason::Update | Reason::Delete | Reason::Resume => None,
+    }
+}
+
+/// What a new cause found of older ones.
+#[derive(Debug, Default)]
+pub struct Superseded {
+    /// One line per older cause.
+    pub lines: Vec<LogLine>,
+    /// Progress of an older cause belongs to handlers that are not selected now: all progress is to be purged first.
+    pub left_over: bool,
+}
+
+/// Makes the progress of the selected handlers that of this cause, and says which causes it supersedes.
+pub fn begin(
+    state: &mut State,
+    reason: Reason,
+    selected: &[Arc<Handler>],
+    now: Timestamp,
+) -> Superseded {
+    state.begin(reason, selected.iter().map(|it| &it.id), now);
+    let current = reason.title().unwrap_or_default().to_lowercase();
+    let lines = state.superseded().into_iter().map(|(purpose, counts)| {
+        let Counts { succeeded, failed, left } = counts;
+        let old = title(&purpose);
+        let text = format!(
+            "{old} is superseded by {current}: {succeeded} succeeded; {failed} failed; {left} left to the moment."
+        );
+        LogLine { level: LogLevel::Info, text, with_trace: false }
+    });
+    let lines = lines.collect();
+    state.repurpose();
+    Superseded { lines, left_over: !state.superseded().is_empty() }
+}
+
+/// The selected handlers that are neither finished nor asleep.
+pub fn due(state: &State, selected: &[Arc<Handler>], now: Timestamp) -> Vec<Arc<Handler>> {
+    selected.iter().filter(|it| state.awakened(&it.id, now)).cloned().collect()
+}
+
+fn title(purpose: &str) -> String {
+    let reasons = [Reason::Create, Reason::Update, Reason::Delete, Reason::Resume];
+    let known = reasons.into_iter().find(|it| it.as_str() == purpose).and_then(Reason::title);
+    known.map_or_else(|| format!("'{purpose}'"), str::to_owned)
+}

@@ -1,0 +1,140 @@
+//! Kubernetes events that the operator writes about objects.
+//!
+//! The contract is `tests/vectors/k8s-events.json`.
+
+use std::borrow::Cow;
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use super::{object::ObjectRef, outcome::LogLevel, python_text, reference};
+use crate::settings::Posting;
+
+/// The API refuses longer messages.
+pub const MESSAGE_CHARS_MAX: usize = 1024;
+/// Stands for what was cut out of a message.
+const CUT: &str = "...";
+/// Where events of cluster-scoped objects go if nobody says.
+const DEFAULT_NAMESPACE: &str = "default";
+
+/// What an event says, whatever object it is about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Note {
+    /// The field `type`: `Normal`, `Warning`, and others that only Kopf writes.
+    pub kind: String,
+    /// A word for machines.
+    pub reason: String,
+    /// A text for people.
+    pub message: String,
+}
+
+/// A note about one object, as it is sent.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NewEvent {
+    /// The namespace to create it in.
+    pub namespace: String,
+    /// The body.
+    pub body: Value,
+}
+
+/// `kopf.event`: any type. The level does not matter.
+pub fn event(settings: &Posting, note: Note) -> Option<Note> {
+    settings.enabled.then_some(note)
+}
+
+/// `kopf.info`
+pub fn info(settings: &Posting, reason: &str, message: &str) -> Option<Note> {
+    let is_posted = settings.enabled && settings.level <= LogLevel::Info.number();
+    is_posted.then(|| Note::new("Normal", reason, message))
+}
+
+/// `kopf.warn`: like Kopf's, it is posted even if posting is off.
+pub fn warn(settings: &Posting, reason: &str, message: &str) -> Option<Note> {
+    let is_posted = settings.level <= LogLevel::Warning.number();
+    is_posted.then(|| Note::new("Warning", reason, message))
+}
+
+/// `kopf.exception`, with the class and text of an error if there is one.
+pub fn exception(
+    settings: &Posting,
+    reason: Option<&str>,
+    message: &str,
+    error: Option<(&str, &str)>,
+) -> Option<Note> {
+    let message = match error {
+        Some((_, text)) if message.is_empty() => text.to_owned(),
+        Some((_, text)) => format!("{message} {text}"),
+        None => message.to_owned(),
+    };
+    let reason = reason.unwrap_or(error.map_or("NoneType", |(class, _)| class));
+    let is_posted = settings.enabled && settings.level <= LogLevel::Error.number();
+    is_posted.then(|| Note::new("Error", reason, &message))
+}
+
+/// A line of an object's logger, by the number of its level.
+pub fn of_log(settings: &Posting, level: u32, message: &str) -> Option<Note> {
+    let kind = match level {
+        0..=10 => "Debug".to_owned(),
+        11..=20 => "Normal".to_owned(),
+        21..=30 => "Warning".to_owned(),
+        31..=40 => "Error".to_owned(),
+        41..=50 => "Fatal".to_owned(),
+        51.. => format!("Level {level}"),
+    };
+    let is_posted = settings.enabled && settings.loggers && level >= settings.level;
+    is_posted.then(|| Note::new(&kind, "Logging", message))
+}
+
+/// The event to create for a note; `None` for notes about events, which would never end.
+///
+/// `default_namespace` is the one of the credentials; events of cluster-scoped objects go there.
+pub fn compose(
+    note: &Note,
+    about: &ObjectRef,
+    settings: &Posting,
+    default_namespace: Option<&str>,
+    now: Timestamp,
+) -> Option<NewEvent> {
+    if about.api_version == "v1" && about.kind == "Event" {
+        return None;
+    }
+    let own = about.namespace.as_deref().filter(|it| !it.is_empty());
+    let namespace = own.or(default_namespace).unwrap_or(DEFAULT_NAMESPACE);
+    let about = ObjectRef { namespace: Some(namespace.to_owned()), ..about.clone() };
+    let now = python_text::timestamp(now);
+    let body = json!({
+        "metadata": { "namespace": namespace, "generateName": settings.event_name_prefix },
+        "action": "Action?",
+        "type": note.kind,
+        "reason": note.reason,
+        "message": cut(&note.message),
+        "reportingComponent": settings.reporting_component,
+        "reportingInstance": settings.reporting_instance,
+        "source": { "component": settings.reporting_component },
+        "involvedObject": reference::object(&about),
+        "firstTimestamp": now,
+        "lastTimestamp": now,
+        "eventTime": now,
+    });
+    Some(NewEvent { namespace: namespace.to_owned(), body })
+}
+
+/// Cuts the middle out of a message that is too long; its start and its end say the most.
+pub fn cut(message: &str) -> Cow<'_, str> {
+    let chars = message.chars().count();
+    if chars <= MESSAGE_CHARS_MAX {
+        return Cow::Borrowed(message);
+    }
+    let kept = MESSAGE_CHARS_MAX - CUT.len();
+    let (head, tail) = (kept.div_ceil(2), kept / 2);
+    let start: String = message.chars().take(head).collect();
+    let end: String = message.chars().skip(chars - tail).collect();
+    Cow::Owned(format!("{start}{CUT}{end}"))
+}
+
+impl Note {
+    /// A note of these parts.
+    pub fn new(kind: &str, reason: &str, message: &str) -> Self {
+        Note { kind: kind.to_owned(), reason: reason.to_owned(), message: message.to_owned() }
+    }
+}

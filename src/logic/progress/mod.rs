@@ -1,0 +1,176 @@
+//! What an object remembers about one of its handlers.
+//!
+//! The contract is `tests/vectors/progress-records.json`. The state of all handlers together is in `state.rs`.
+//! Before: [`Outcome`]s of calls. After: a patch of the object.
+
+mod stamp;
+mod storage;
+
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp, Unit};
+use serde_json::{Map, Value};
+
+pub use self::stamp::{format_stamp, parse_stamp, touch_stamp};
+pub use self::storage::{fetch, purge, store, touch};
+use super::{corrupt::CorruptState, json, outcome::Outcome};
+
+/// The progress of one handler. Kept while its cause is not finished.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Record {
+    /// When the handler was first selected; not when it was first called.
+    pub started: Timestamp,
+    /// When it was finished; set once.
+    pub stopped: Option<Timestamp>,
+    /// Not to be called before.
+    pub delayed: Option<Timestamp>,
+    /// The reason it is called for, as text: other versions may know other reasons. `None` matches any.
+    pub purpose: Option<String>,
+    /// How many attempts are behind us; the number of the next one.
+    pub retries: u64,
+    /// Finished well.
+    pub success: bool,
+    /// Finished with an error.
+    pub failure: bool,
+    /// The text of the last error.
+    pub message: Option<String>,
+    /// Ids of all sub-handlers ever seen, of all levels below; sorted.
+    pub subrefs: Vec<String>,
+}
+
+impl Record {
+    /// Of a handler that was never called.
+    pub fn new(now: Timestamp, purpose: Option<&str>) -> Self {
+        Record {
+            started: now,
+            stopped: None,
+            delayed: None,
+            purpose: purpose.map(str::to_owned),
+            retries: 0,
+            success: false,
+            failure: false,
+            message: None,
+            subrefs: Vec::new(),
+        }
+    }
+
+    /// Reads what [`fetch`] found for the handler `id`.
+    ///
+    /// Absent fields get their defaults; unknown ones are ignored. Only timestamps can be wrong.
+    pub fn parse(id: &str, stored: &Value, now: Timestamp) -> Result<Self, CorruptState> {
+        let Some(stored) = stored.as_object() else {
+            let place = format!("the progress of handler '{id}'");
+            return Err(CorruptState::Shape { place, expected: "map" });
+        };
+        let stamp = |field: &'static str| match stored.get(field) {
+            None | Some(Value::Null) => Ok(None),
+            Some(value) => value.as_str().and_then(parse_stamp).map(Some).ok_or_else(|| {
+                CorruptState::Timestamp { id: id.to_owned(), field, text: value.to_string() }
+            }),
+        };
+        let text = |field: &str| stored.get(field).and_then(Value::as_str).map(str::to_owned);
+        let flag = |field: &str| stored.get(field).is_some_and(json::truthy);
+        let subrefs = stored.get("subrefs").and_then(Value::as_array).into_iter().flatten();
+        Ok(Record {
+            started: stamp("started")?.unwrap_or(now),
+            stopped: stamp("stopped")?,
+            delayed: stamp("delayed")?,
+            purpose: text("purpose").filter(|it| !it.is_empty()),
+            retries: stored.get("retries").and_then(Value::as_u64).unwrap_or_default(),
+            success: flag("success"),
+            failure: flag("failure"),
+            message: text("message"),
+            subrefs: sorted(subrefs.filter_map(Value::as_str).map(str::to_owned)),
+        })
+    }
+
+    /// As it is stored. Absent fields are nulls when `verbose`, otherwise left out.
+    pub fn to_json(&self, verbose: bool) -> Value {
+        let stamp = |it: Timestamp| Value::from(format_stamp(it));
+        let subrefs = Some(&self.subrefs).filter(|it| !it.is_empty());
+        let fields = [
+            ("started", Some(stamp(self.started))),
+            ("stopped", self.stopped.map(stamp)),
+            ("delayed", self.delayed.map(stamp)),
+            ("purpose", self.purpose.clone().map(Value::from)),
+            ("retries", Some(self.retries.into())),
+            ("success", Some(self.success.into())),
+            ("failure", Some(self.failure.into())),
+            ("message", self.message.clone().map(Value::from)),
+            ("subrefs", subrefs.cloned().map(Value::from)),
+        ];
+        let kept = fields.into_iter().filter(|(_, value)| verbose || value.is_some());
+        Value::Object(
+            kept.map(|(key, value)| (key.to_owned(), value.unwrap_or_default()))
+                .collect::<Map<_, _>>(),
+        )
+    }
+
+    /// The text of an annotation.
+    pub fn format(&self, verbose: bool) -> String {
+        json::encode(&self.to_json(verbose))
+    }
+
+    /// The record after one more attempt, which ended `now`.
+    ///
+    /// Every attempt counts, sets or drops the delay and the message, and adds sub-handlers. The last one also finishes
+    /// the record: well or not, by whether there is an error.
+    #[must_use]
+    pub fn transition(&self, outcome: &Outcome, now: Timestamp) -> Self {
+        let subrefs = self.subrefs.iter().chain(&outcome.subrefs).cloned();
+        Record {
+            started: self.started,
+            stopped: self.stopped.or(outcome.last.then_some(now)),
+            delayed: outcome.delay.map(|it| later(now, it)),
+            purpose: self.purpose.clone(),
+            retries: self.retries.saturating_add(1),
+            success: outcome.last && outcome.error.is_none(),
+            failure: outcome.last && outcome.error.is_some(),
+            message: outcome.error.as_ref().map(|it| it.message.clone()),
+            subrefs: sorted(subrefs),
+        }
+    }
+
+    /// Not to be called any more.
+    pub fn finished(&self) -> bool {
+        self.success || self.failure
+    }
+
+    /// To be called, but later.
+    pub fn sleeping(&self, now: Timestamp) -> bool {
+        !self.finished() && self.delayed.is_some_and(|it| it > now)
+    }
+
+    /// To be called now.
+    pub fn awakened(&self, now: Timestamp) -> bool {
+        !self.finished() && !self.sleeping(now)
+    }
+
+    /// How long until it can be called; zero if it can be called now or is finished.
+    pub fn delay(&self, now: Timestamp) -> Duration {
+        let delay = self.delayed.map(|it| it.duration_since(now)).unwrap_or_default();
+        Duration::try_from(delay).unwrap_or_default()
+    }
+
+    /// How long ago it was started; zero if that is in the future of our clock.
+    pub fn runtime(&self, now: Timestamp) -> Duration {
+        Duration::try_from(now.duration_since(self.started)).unwrap_or_default()
+    }
+}
+
+/// To the microsecond, as stamps are. A delay beyond the calendar ends with the calendar.
+fn later(now: Timestamp, delay: Duration) -> Timestamp {
+    let delay = SignedDuration::try_from(delay).unwrap_or(SignedDuration::MAX);
+    let delay = delay.round(Unit::Microsecond).unwrap_or(delay);
+    now.saturating_add(delay).unwrap_or(Timestamp::MAX)
+}
+
+fn sorted(ids: impl Iterator<Item = String>) -> Vec<String> {
+    let mut ids: Vec<String> = ids.collect();
+    ids.sort();
+    ids.dedup();
+    ids
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,156 @@
+//! Where records are kept on an object: read from its body, written to its patch.
+
+use serde_json::{Map, Value};
+
+use super::Record;
+use crate::logic::{annotations, corrupt::CorruptState, fields};
+use crate::settings::{AnnotationsProgress, FieldPath, ProgressStorage, StatusProgress};
+
+/// The stored record of a handler, as it is stored: [`Record::parse`] reads it. `None` if there is none.
+pub fn fetch(
+    storage: &ProgressStorage,
+    body: &Value,
+    id: &str,
+) -> Result<Option<Value>, CorruptState> {
+    match storage {
+        ProgressStorage::Annotations(own) => fetch_annotation(own, body, id),
+        ProgressStorage::Status(own) => Ok(fetch_status(own, body, id)),
+        ProgressStorage::Multi(storages) => {
+            for it in storages {
+                if let Some(record) = fetch(it, body, id)? {
+                    return Ok(Some(record));
+                }
+            }
+            Ok(None)
+        }
+        ProgressStorage::Smart(annotations, status) => {
+            let found = fetch_annotation(annotations, body, id)?;
+            Ok(found.or_else(|| fetch_status(status, body, id)))
+        }
+    }
+}
+
+/// Adds a record to a patch.
+pub fn store(
+    storage: &ProgressStorage,
+    body: &Value,
+    id: &str,
+    record: &Record,
+    patch: &mut Map<String, Value>,
+) {
+    match storage {
+        ProgressStorage::Annotations(own) | ProgressStorage::Smart(own, _) => {
+            let text = record.format(own.verbose);
+            for name in annotations::names(&own.prefix, id, own.v1, body) {
+                annotations::put(patch, &name, text.clone().into());
+            }
+            annotations::put_marker(patch, &own.prefix, body);
+        }
+        // With nulls: a merge-patch removes what an earlier record had there.
+        ProgressStorage::Status(own) => {
+            fields::put(patch, &status_path(own, id), record.to_json(true));
+        }
+        ProgressStorage::Multi(storages) => {
+            for it in storages {
+                store(it, body, id, record, patch);
+            }
+        }
+    }
+}
+
+/// Removes a record: from the object if it is there, otherwise from the patch.
+pub fn purge(storage: &ProgressStorage, body: &Value, id: &str, patch: &mut Map<String, Value>) {
+    match storage {
+        ProgressStorage::Annotations(own) => purge_annotations(own, body, id, patch),
+        ProgressStorage::Status(own) => purge_field(&status_path(own, id), body, patch),
+        ProgressStorage::Multi(storages) => {
+            for it in storages {
+                purge(it, body, id, patch);
+            }
+        }
+        ProgressStorage::Smart(annotations, status) => {
+            purge_annotations(annotations, body, id, patch);
+            purge_field(&status_path(status, id), body, patch);
+        }
+    }
+}
+
+/// Sets or removes the field that only provokes a new event, unless the object has it so already.
+pub fn touch(
+    storage: &ProgressStorage,
+    body: &Value,
+    patch: &mut Map<String, Value>,
+    value: Option<&str>,
+) {
+    let value = value.map_or(Value::Null, Value::from);
+    let differs = |present: Option<&Value>| present.unwrap_or(&Value::Null) != &value;
+    match storage {
+        ProgressStorage::Annotations(own) | ProgressStorage::Smart(own, _) => {
+            for name in annotations::names(&own.prefix, &own.touch_key, own.v1, body) {
+                if differs(annotations::of(body).and_then(|it| it.get(&name))) {
+                    annotations::put(patch, &name, value.clone());
+                    annotations::put_marker(patch, &own.prefix, body);
+                }
+            }
+        }
+        ProgressStorage::Status(own) => {
+            if differs(fields::get(body, &own.touch_field)) {
+                fields::put(patch, &own.touch_field, value);
+            }
+        }
+        ProgressStorage::Multi(storages) => {
+            for it in storages {
+                touch(it, body, patch, value.as_str());
+            }
+        }
+    }
+}
+
+fn fetch_annotation(
+    own: &AnnotationsProgress,
+    body: &Value,
+    id: &str,
+) -> Result<Option<Value>, CorruptState> {
+    // Most objects have nothing of ours: skip the making of names.
+    if annotations::of(body).is_none_or(Map::is_empty) {
+        return Ok(None);
+    }
+    for name in annotations::names(&own.prefix, id, own.v1, body) {
+        let Some(text) = annotations::text(body, &name) else { continue };
+        let record: Value = serde_json::from_str(text)
+            .map_err(|source| CorruptState::Json { place: name, source })?;
+        if !record.is_null() {
+            return Ok(Some(record));
+        }
+    }
+    Ok(None)
+}
+
+fn fetch_status(own: &StatusProgress, body: &Value, id: &str) -> Option<Value> {
+    fields::get(body, &own.field)?.get(id).filter(|it| !it.is_null()).cloned()
+}
+
+/// The id is one key, with its slashes and dots.
+fn status_path(own: &StatusProgress, id: &str) -> FieldPath {
+    own.field.iter().cloned().chain([id.to_owned()]).collect()
+}
+
+fn purge_annotations(
+    own: &AnnotationsProgress,
+    body: &Value,
+    id: &str,
+    patch: &mut Map<String, Value>,
+) {
+    for name in annotations::names(&own.prefix, id, own.v1, body) {
+        purge_field(&["metadata", "annotations", &name], body, patch);
+    }
+}
+
+fn purge_field<K: AsRef<str>>(path: &[K], body: &Value, patch: &mut Map<String, Value>) {
+    if fields::get(body, path).is_some() {
+        fields::put(patch, path, Value::Null);
+    } else if fields::get_in(patch, path).is_some() {
+        // It is there, so all above it are maps.
+        fields::remove(patch, path).unwrap_or_default();
+    }
+}

@@ -1,0 +1,148 @@
+//! All handlers of one generation of scripts: never changed, only replaced.
+//!
+//! The contract is `tests/vectors/handler-selection.json`.
+
+#[cfg(test)]
+mod tests;
+
+use std::{collections::BTreeSet, fmt, sync::Arc};
+
+use super::{
+    handler::{Category, Handler, Kind},
+    resource::Resource,
+    selection::{Selected, without_repeats},
+    selector::{Picks, Selector},
+};
+use crate::settings::FieldPath;
+
+/// Handlers in the order of declaration.
+#[derive(Clone, Debug, Default)]
+pub struct Registry {
+    handlers: Vec<Arc<Handler>>,
+}
+
+/// The handlers of one resource, by category.
+#[derive(Clone, Debug, Default)]
+pub struct ResourceHandlers {
+    /// `on_event`
+    pub watching: Selected,
+    /// `on_create` and the like. One function under one id may stand here for several reasons.
+    pub changing: Selected,
+    /// `index`
+    pub indexing: Selected,
+    /// `daemon`, `timer`
+    pub spawning: Selected,
+    /// `on_validate`, `on_mutate`
+    pub admission: Selected,
+    /// Fields that handlers look at, which thus belong to the essence.
+    pub extra_fields: BTreeSet<FieldPath>,
+}
+
+/// Two functions would share one id, and thus the progress, of one resource and cause.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DuplicateId {
+    /// The id of both.
+    pub id: Arc<str>,
+    /// What declared them.
+    pub kind: Kind,
+    /// Where the first was declared.
+    pub first: Arc<str>,
+    /// Where the second was declared.
+    pub second: Arc<str>,
+}
+
+impl Registry {
+    /// Takes the handlers of all scripts, in order.
+    pub fn new(handlers: Vec<Handler>) -> Result<Self, DuplicateId> {
+        for (index, second) in handlers.iter().enumerate() {
+            let clash = |first: &&Handler| {
+                first.id == second.id
+                    && first.kind == second.kind
+                    && first.selector == second.selector
+                    && first.function != second.function
+            };
+            if let Some(first) = handlers.iter().take(index).find(clash) {
+                return Err(DuplicateId {
+                    id: Arc::clone(&second.id),
+                    kind: second.kind,
+                    first: Arc::clone(&first.location),
+                    second: Arc::clone(&second.location),
+                });
+            }
+        }
+        Ok(Registry { handlers: handlers.into_iter().map(Arc::new).collect() })
+    }
+
+    /// All handlers.
+    pub fn handlers(&self) -> &[Arc<Handler>] {
+        &self.handlers
+    }
+
+    /// The handlers of one activity.
+    pub fn activities(&self, kind: Kind) -> Selected {
+        without_repeats(self.handlers.iter().filter(|it| it.kind == kind).cloned())
+    }
+
+    /// The handlers of some categories that have a selector, with it.
+    pub fn selectors(&self, categories: &[Category]) -> Vec<(&Arc<Handler>, &Selector)> {
+        self.handlers
+            .iter()
+            .filter(|it| categories.contains(&it.kind.category()))
+            .filter_map(|it| Some((it, it.selector.as_ref()?)))
+            .collect()
+    }
+
+    /// The API groups that handlers name; `None` if some handler names no group, so that all must be read.
+    pub fn groups(&self) -> Option<BTreeSet<String>> {
+        let selectors = self.handlers.iter().filter_map(|it| it.selector.as_ref());
+        selectors.map(|it| it.group.clone()).collect()
+    }
+
+    /// The handlers whose selector matches a resource.
+    pub fn for_resource(&self, resource: &Resource, picks: Picks<'_>) -> ResourceHandlers {
+        ResourceHandlers::among(&self.handlers, resource, picks)
+    }
+}
+
+impl ResourceHandlers {
+    /// Those of the handlers whose selector matches a resource.
+    pub fn among(handlers: &[Arc<Handler>], resource: &Resource, picks: Picks<'_>) -> Self {
+        let is_of = |it: &&Arc<Handler>| {
+            it.selector.as_ref().is_some_and(|selector| selector.check(resource, picks))
+        };
+        let mut found = ResourceHandlers::default();
+        for handler in handlers.iter().filter(is_of).cloned() {
+            let (list, has_essence) = match handler.kind.category() {
+                Category::Watching => (&mut found.watching, true),
+                Category::Changing => (&mut found.changing, true),
+                Category::Spawning => (&mut found.spawning, true),
+                Category::Indexing => (&mut found.indexing, false),
+                Category::Admission => (&mut found.admission, false),
+                Category::Activity => continue,
+            };
+            if has_essence {
+                found.extra_fields.extend(handler.filters.field.clone());
+            }
+            list.push(handler);
+        }
+        found
+    }
+
+    /// The ids of change handlers, each function and id once.
+    pub fn owned(&self) -> Selected {
+        without_repeats(self.changing.iter().cloned())
+    }
+}
+
+impl fmt::Display for DuplicateId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let declared_by = self.kind.declared_by();
+        write!(
+            f,
+            "two functions of {declared_by} for one resource have the id {:?}, at {} and at {}: give one of them an `id`",
+            self.id, self.first, self.second
+        )
+    }
+}
+
+impl std::error::Error for DuplicateId {}

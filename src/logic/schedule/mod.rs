@@ -1,0 +1,176 @@
+//! When a daemon or a timer runs.
+//!
+//! The shell asks [`Schedule::next`] what to do, does it, and asks again: every sleep ends early when the stop flag is set,
+//! and after a call it reports the outcome. Times are durations since any fixed moment.
+//!
+//! The contract is `tests/vectors/timers.json`.
+
+#[cfg(test)]
+mod tests;
+
+use std::time::Duration;
+
+use super::{
+    handler::{Background, Handler, Kind},
+    outcome::{Effort, Outcome},
+};
+
+/// The shortest pause between two looks for a change: an idle time of zero must not spin.
+const WATCH_PERIOD_MIN: Duration = Duration::from_millis(100);
+
+/// What a daemon or a timer does next.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Step {
+    /// Sleep until then, or until it must stop.
+    Sleep(Duration),
+    /// Attempt a call, then report its [`Outcome`] to [`Schedule::ended`].
+    Call(Effort),
+    /// It is over.
+    Exit {
+        /// It was not asked to, so it must not start again for this object.
+        forever: bool,
+    },
+}
+
+/// What the schedule looks at.
+#[derive(Clone, Copy, Debug)]
+pub struct Moment {
+    /// Now.
+    pub now: Duration,
+    /// When the essence of the object changed last, or when the object was first seen.
+    pub changed: Duration,
+    /// Whether it must stop.
+    pub stopped: bool,
+}
+
+/// The timing of one daemon or timer of one object.
+#[derive(Clone, Debug)]
+pub struct Schedule {
+    state: State,
+    /// When the present series of attempts began, and how many were made.
+    series: Option<Series>,
+    /// Daemons have neither interval nor idle time.
+    interval: Option<Duration>,
+    sharp: bool,
+    idle: Option<Duration>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Series {
+    started: Duration,
+    retries: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum State {
+    /// Sleeps before anything else.
+    Delayed(Duration),
+    /// Wants to call as soon as the object is quiet.
+    Ready,
+    /// A call that began then is running.
+    Calling(Duration),
+    /// Sleeps until then before it is ready again.
+    Resting(Duration),
+    /// Sleeps until then, to look whether the object has changed since the call of `called`.
+    Watching { called: Duration, until: Duration },
+    /// Has nothing more to do.
+    Done,
+}
+
+impl Schedule {
+    /// A schedule that begins now.
+    pub fn new(handler: &Handler, initial_delay: Option<Duration>, now: Duration) -> Self {
+        let options = match handler.kind {
+            Kind::Timer => handler.background.clone(),
+            Kind::Create
+            | Kind::Update
+            | Kind::Delete
+            | Kind::Resume
+            | Kind::Field
+            | Kind::Sub
+            | Kind::Event
+            | Kind::Index
+            | Kind::Daemon
+            | Kind::Startup
+            | Kind::Cleanup
+            | Kind::Login
+            | Kind::Probe
+            | Kind::Validate
+            | Kind::Mutate => Background::default(),
+        };
+        Schedule {
+            state: State::Delayed(now.saturating_add(initial_delay.unwrap_or_default())),
+            series: None,
+            interval: options.interval,
+            sharp: options.sharp,
+            idle: options.idle,
+        }
+    }
+
+    /// What to do now.
+    pub fn next(&mut self, moment: Moment) -> Step {
+        let Moment { now, changed, stopped } = moment;
+        if stopped {
+            return Step::Exit { forever: false };
+        }
+        match self.state {
+            State::Delayed(until) | State::Resting(until) | State::Watching { until, .. }
+                if now < until =>
+            {
+                Step::Sleep(until.saturating_sub(now))
+            }
+            State::Watching { called, .. } if changed <= called => self.watch(called, now),
+            State::Delayed(_) | State::Resting(_) | State::Watching { .. } | State::Ready => {
+                self.begin(now, changed)
+            }
+            // The shell asked without reporting the call: it must not run twice at once.
+            State::Calling(_) | State::Done => Step::Exit { forever: true },
+        }
+    }
+
+    /// A series lasts from the first attempt to success or failure, including the wait for a quiet object.
+    fn begin(&mut self, now: Duration, changed: Duration) -> Step {
+        let series = *self.series.get_or_insert(Series { started: now, retries: 0 });
+        self.state = State::Ready;
+        let quiet = changed.saturating_add(self.idle.unwrap_or_default());
+        if self.idle.is_some() && now < quiet {
+            return Step::Sleep(quiet.saturating_sub(now));
+        }
+        self.state = State::Calling(now);
+        Step::Call(Effort { retries: series.retries, runtime: now.saturating_sub(series.started) })
+    }
+
+    fn watch(&mut self, called: Duration, now: Duration) -> Step {
+        let period = self.idle.unwrap_or_default().max(WATCH_PERIOD_MIN);
+        self.state = State::Watching { called, until: now.saturating_add(period) };
+        Step::Sleep(period)
+    }
+
+    /// A call ended. Final failures of timers are like successes: the next interval starts afresh.
+    pub fn ended(&mut self, outcome: &Outcome, now: Duration) {
+        let State::Calling(called) = self.state else { return };
+        if !outcome.last {
+            if let Some(series) = &mut self.series {
+                series.retries = series.retries.saturating_add(1);
+            }
+            self.state = State::Resting(now.saturating_add(outcome.delay.unwrap_or_default()));
+            return;
+        }
+        self.series = None;
+        self.state = match (self.interval, self.idle) {
+            (Some(interval), _) if self.sharp => State::Resting(next_tick(called, interval, now)),
+            (Some(interval), _) => State::Resting(now.saturating_add(interval)),
+            // The first look is at once: the object may have changed during the call.
+            (None, Some(_)) => State::Watching { called, until: now },
+            (None, None) => State::Done,
+        };
+    }
+}
+
+/// The next point of the grid that starts with the call. A call that ends on a point waits for the one after it.
+fn next_tick(called: Duration, interval: Duration, now: Duration) -> Duration {
+    let lasted = now.saturating_sub(called).as_nanos();
+    let over = lasted.checked_rem(interval.as_nanos()).unwrap_or_default();
+    let over = Duration::from_nanos(u64::try_from(over).unwrap_or_default());
+    now.saturating_add(interval.saturating_sub(over))
+}

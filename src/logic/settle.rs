@@ -1,0 +1,54 @@
+//! What follows from the outcomes of a cycle: done or not, the next wake-up, what is remembered on the object.
+//!
+//! Hop 7 of the walk. Before: `handling/run.rs`. After: `handling/patching.rs`.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use serde_json::{Map, Value};
+
+use super::{
+    cause::Change,
+    diffbase,
+    outcome::{LogLevel, LogLine},
+    state::{Counts, State},
+};
+use crate::settings::Persistence;
+
+/// The end of a cycle for its change.
+#[derive(Debug, Default)]
+pub struct Settlement {
+    /// For the object's log.
+    pub lines: Vec<LogLine>,
+    /// Pauses until unfinished handlers are due.
+    pub delays: Vec<Duration>,
+    /// Every handler has ended, or there was none: the change needs nothing more.
+    pub done: bool,
+}
+
+/// Settles a change. `skipped`: no handler was selected for it.
+pub fn change(state: &State, change: &Change, skipped: bool, now: Timestamp) -> Settlement {
+    if skipped {
+        return Settlement { done: true, ..Settlement::default() };
+    }
+    if !state.done() {
+        return Settlement { delays: state.delays(now), ..Settlement::default() };
+    }
+    let Counts { succeeded, failed, .. } = state.counts();
+    let title = change.reason.title().unwrap_or_default();
+    let text = format!("{title} is processed: {succeeded} succeeded; {failed} failed.");
+    let line = LogLine { level: LogLevel::Info, text, with_trace: false };
+    Settlement { lines: vec![line], delays: Vec::new(), done: true }
+}
+
+/// Stores the essence as handled, unless the same is stored already.
+pub fn remember(
+    persistence: &Persistence,
+    body: &Value,
+    change: &Change,
+    patch: &mut Map<String, Value>,
+) {
+    if change.old.is_none() || !change.diff.is_empty() {
+        diffbase::store(&persistence.diffbase_storage, body, &change.new, patch);
+    }
+}

@@ -1,0 +1,177 @@
+//! The main flow: streams → queues → workers; start and shutdown of an operator.
+
+mod change;
+mod cycle;
+mod memory;
+mod queue;
+mod serving;
+mod streams;
+mod targets;
+mod worker;
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tokio::{task::JoinSet, time::Instant};
+use tokio_util::sync::CancellationToken;
+
+use self::{memory::Memories, serving::Serving, streams::Streaming, targets::Target};
+use crate::handling::{
+    activities::{self, Activity, ActivityError},
+    run::Runner,
+};
+use crate::logic::{handler::Kind, lifecycle::Lifecycle, registry::Registry, served};
+use crate::ports::{ApiError, BoxFuture, Clock, Cluster, Memo, Scripts};
+use crate::settings::Settings;
+
+/// Everything an operator is made of.
+pub struct Operator {
+    /// The scripts, loaded.
+    pub scripts: Arc<dyn Scripts>,
+    /// Their handlers.
+    pub registry: Registry,
+    /// The settings; start-up handlers change them.
+    pub settings: Arc<Mutex<Settings>>,
+    /// The time.
+    pub clock: Clock,
+    /// Which namespaces are served.
+    pub scope: Scope,
+    /// The order in which the handlers of one object run.
+    pub lifecycle: Lifecycle,
+    /// Logs in; called once, after the start-up handlers.
+    pub connect: Connect,
+}
+
+/// Which namespaces are served.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Scope {
+    /// All of them, with streams of the whole cluster.
+    Cluster,
+    /// Those that match any of these patterns.
+    Namespaces(Vec<String>),
+}
+
+/// Makes the connection to the cluster, as the settings say.
+pub type Connect =
+    Box<dyn FnOnce(Settings) -> BoxFuture<'static, Result<Arc<dyn Cluster>, ApiError>> + Send>;
+
+/// Why an operator ended other than by being told to.
+#[derive(Debug, thiserror::Error)]
+pub enum Failure {
+    /// A start-up or clean-up handler failed for good.
+    #[error("{0}")]
+    Activity(#[from] ActivityError),
+    /// The cluster cannot be used.
+    #[error("{0}")]
+    Cluster(#[from] ApiError),
+}
+
+impl Failure {
+    /// What the user could do next, if we know.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Failure::Activity(_) => {
+                Some("see the errors of the handlers above; nothing else was started".into())
+            }
+            Failure::Cluster(error) => error.hint.clone(),
+        }
+    }
+}
+
+/// Runs an operator until `stop`, or until it cannot go on.
+///
+/// # Errors
+/// When start-up handlers fail (nothing else happens then), when the cluster cannot be used, when clean-up handlers fail.
+pub async fn run(operator: Operator, stop: CancellationToken) -> Result<(), Failure> {
+    let Operator { scripts, registry, settings, clock, scope, lifecycle, connect } = operator;
+    let memo = Memo::default();
+    let activity = |kind| Activity {
+        kind,
+        handlers: registry.activities(kind),
+        settings: Arc::clone(&settings),
+        memo: memo.clone(),
+    };
+    tracing::debug!(target: "kopf.reactor.running", "Starting kopf {}.", env!("CARGO_PKG_VERSION"));
+    let execution = snapshot(&settings).execution;
+    let runner = Runner { scripts: &*scripts, clock, settings: &execution };
+    let startup = activity(Kind::Startup);
+    tokio::select! {
+        biased; // a stop during the start is obeyed at once
+        () = stop.cancelled() => {
+            tracing::warn!(target: "kopf.reactor.running", "Startup activity is only partially executed due to cancellation.");
+            return Ok(());
+        }
+        started = activities::run(runner, &startup) => started?,
+    };
+
+    let current = Arc::new(snapshot(&settings));
+    let serving = Serve {
+        scripts: Arc::clone(&scripts),
+        settings: Arc::clone(&current),
+        clock,
+        lifecycle,
+        memo: memo.clone(),
+    };
+    let served = tokio::select! {
+        biased; // as above
+        () = stop.cancelled() => Ok(()),
+        served = serving.run(&registry, &scope, connect, &stop) => served,
+    };
+    let runner = Runner { scripts: &*scripts, clock, settings: &current.execution };
+    let cleaned = activities::run(runner, &activity(Kind::Cleanup)).await;
+    served?;
+    cleaned?;
+    Ok(())
+}
+
+/// What the streams of an operator need, before the cluster is known.
+struct Serve {
+    scripts: Arc<dyn Scripts>,
+    settings: Arc<Settings>,
+    clock: Clock,
+    lifecycle: Lifecycle,
+    memo: Memo,
+}
+
+impl Serve {
+    /// From the login to the end of the last stream.
+    async fn run(
+        self,
+        registry: &Registry,
+        scope: &Scope,
+        connect: Connect,
+        stop: &CancellationToken,
+    ) -> Result<(), Failure> {
+        tracing::info!(target: "kopf.reactor.running", "Initial authentication has been initiated.");
+        let cluster = connect(Settings::clone(&self.settings)).await?;
+        tracing::info!(target: "kopf.reactor.running", "Initial authentication has finished.");
+        let targets = targets::find(&*cluster, registry, scope).await?;
+        let start = Instant::now();
+        let memories = Arc::new(Memories::default());
+        let mut streams = JoinSet::new();
+        for Target { resource, namespaces } in targets {
+            let serving = Arc::new(Serving {
+                handlers: registry.for_resource(&resource, &served::NO_FUNCTIONS),
+                resource: Arc::new(resource),
+                cluster: Arc::clone(&cluster),
+                scripts: Arc::clone(&self.scripts),
+                settings: Arc::clone(&self.settings),
+                clock: self.clock,
+                lifecycle: self.lifecycle,
+                memo: self.memo.clone(),
+                start,
+                memories: Arc::clone(&memories),
+            });
+            for namespace in namespaces {
+                streams.spawn(Streaming::new(Arc::clone(&serving), namespace).run(stop.clone()));
+            }
+        }
+        stop.cancelled().await;
+        while streams.join_next().await.is_some() {}
+        Ok(())
+    }
+}
+
+/// The settings as they are now.
+fn snapshot(settings: &Mutex<Settings>) -> Settings {
+    settings.lock().unwrap_or_else(PoisonError::into_inner).clone()
+}

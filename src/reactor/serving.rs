@@ -1,0 +1,59 @@
+//! What the streams and workers of one resource share.
+
+use std::sync::Arc;
+
+use tokio::time::Instant;
+
+use super::memory::Memories;
+use crate::handling::run::Runner;
+use crate::logic::{
+    lifecycle::Lifecycle,
+    object::{Header, ObjectRef},
+    registry::ResourceHandlers,
+    resource::Resource,
+};
+use crate::ports::{Clock, Cluster, Memo, Scripts};
+use crate::settings::Settings;
+
+/// One resource and everything needed to handle its objects.
+pub(super) struct Serving {
+    /// The resource.
+    pub(super) resource: Arc<Resource>,
+    /// The handlers that want it.
+    pub(super) handlers: ResourceHandlers,
+    /// The cluster.
+    pub(super) cluster: Arc<dyn Cluster>,
+    /// The scripts.
+    pub(super) scripts: Arc<dyn Scripts>,
+    /// As they are after start-up.
+    pub(super) settings: Arc<Settings>,
+    /// The time.
+    pub(super) clock: Clock,
+    /// The order of handlers.
+    pub(super) lifecycle: Lifecycle,
+    /// The operator's memo, copied into each object's.
+    pub(super) memo: Memo,
+    /// When the operator began; throttles measure from here.
+    pub(super) start: Instant,
+    /// The memories of all objects.
+    pub(super) memories: Arc<Memories>,
+}
+
+impl Serving {
+    /// Runs handlers with the defaults of this operator.
+    pub(super) fn runner(&self) -> Runner<'_> {
+        Runner { scripts: &*self.scripts, clock: self.clock, settings: &self.settings.execution }
+    }
+
+    /// The identity of an object in logs. Items of lists may lack their kind.
+    pub(super) fn reference(&self, header: &Header) -> ObjectRef {
+        let mut reference = header.reference();
+        if reference.kind.is_empty() {
+            reference.kind.clone_from(&self.resource.kind);
+        }
+        if reference.api_version.is_empty() {
+            reference.api_version = self.resource.api_version();
+        }
+        reference
+    }
+}

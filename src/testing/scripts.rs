@@ -1,0 +1,108 @@
+//! Closures as scripts: for tests of the reactor that need no language.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use serde_json::Value;
+
+use crate::logic::{
+    function::{Function, ScriptId},
+    outcome::{Ended, Raised, RaisedKind},
+};
+use crate::ports::{BoxFuture, Invocation, Question, Scripts};
+
+type Call = Arc<dyn Fn(Arc<Invocation>) -> BoxFuture<'static, Ended> + Send + Sync>;
+type Filter = Arc<dyn Fn(&Invocation, Option<Option<Value>>) -> Result<bool, Raised> + Send + Sync>;
+type Transform = Arc<dyn Fn(Value) -> Value + Send + Sync>;
+
+#[derive(Clone)]
+enum Native {
+    Call(Call),
+    Filter(Filter),
+    Transform(Transform),
+}
+
+/// A table of closures that answers for one imaginary script.
+#[derive(Clone, Default)]
+pub struct NativeScripts(Arc<Mutex<Vec<Native>>>);
+
+impl NativeScripts {
+    /// Adds a handler function.
+    pub fn handler(
+        &self,
+        name: &str,
+        call: impl Fn(Arc<Invocation>) -> BoxFuture<'static, Ended> + Send + Sync + 'static,
+    ) -> Function {
+        self.add(name, Native::Call(Arc::new(call)))
+    }
+
+    /// Adds a filter callback.
+    pub fn filter(
+        &self,
+        name: &str,
+        filter: impl Fn(&Invocation, Option<Option<Value>>) -> Result<bool, Raised>
+        + Send
+        + Sync
+        + 'static,
+    ) -> Function {
+        self.add(name, Native::Filter(Arc::new(filter)))
+    }
+
+    /// Adds a transformation of a raw body.
+    pub fn transformation(
+        &self,
+        name: &str,
+        transform: impl Fn(Value) -> Value + Send + Sync + 'static,
+    ) -> Function {
+        self.add(name, Native::Transform(Arc::new(transform)))
+    }
+
+    fn add(&self, name: &str, native: Native) -> Function {
+        let mut table = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        table.push(native);
+        Function::new(ScriptId(0), u32::try_from(table.len() - 1).unwrap_or(u32::MAX), name)
+    }
+
+    fn find(&self, function: &Function) -> Option<Native> {
+        let table = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        table.get(usize::try_from(function.slot).ok()?).cloned()
+    }
+}
+
+impl Scripts for NativeScripts {
+    fn call(&self, invocation: Arc<Invocation>) -> BoxFuture<'static, Ended> {
+        match self.find(&invocation.handler.function) {
+            Some(Native::Call(call)) => call(invocation),
+            Some(Native::Filter(_) | Native::Transform(_)) | None => {
+                Box::pin(async { Ended::Raised(unknown("handler")) })
+            }
+        }
+    }
+
+    fn ask(
+        &self,
+        question: Question,
+        invocation: Arc<Invocation>,
+    ) -> BoxFuture<'static, Result<bool, Raised>> {
+        let answer = match self.find(&question.function) {
+            Some(Native::Filter(filter)) => filter(&invocation, question.about),
+            Some(Native::Call(_) | Native::Transform(_)) | None => Err(unknown("filter")),
+        };
+        Box::pin(async { answer })
+    }
+
+    fn transform(
+        &self,
+        function: Function,
+        body: Value,
+    ) -> BoxFuture<'static, Result<Value, Raised>> {
+        let changed = match self.find(&function) {
+            Some(Native::Transform(transform)) => Ok(transform(body)),
+            Some(Native::Call(_) | Native::Filter(_)) | None => Err(unknown("transformation")),
+        };
+        Box::pin(async { changed })
+    }
+}
+
+fn unknown(what: &str) -> Raised {
+    Raised { kind: RaisedKind::Permanent, message: format!("no such {what}"), trace: None }
+}

@@ -1,0 +1,146 @@
+//! The binary as a user meets it: help, version, usage errors, scripts that are not there. No cluster is needed.
+
+use std::process::{Command, Output};
+
+use expect_test::{Expect, expect};
+
+/// Runs the built binary in a directory without scripts, with a clean environment.
+fn kopf(args: &[&str], variables: &[(&str, &str)]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_kopf"))
+        .args(args)
+        .env_clear()
+        .envs(variables.iter().copied())
+        .current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/vectors"))
+        .output()
+        .expect("the binary runs")
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).expect("text")
+}
+
+fn check_error(args: &[&str], variables: &[(&str, &str)], code: i32, expected: &Expect) {
+    let output = kopf(args, variables);
+    assert_eq!(output.status.code(), Some(code), "{args:?}: {}", text(&output.stderr));
+    assert_eq!(text(&output.stdout), "", "errors go to stderr");
+    expected.assert_eq(&text(&output.stderr));
+}
+
+#[test]
+fn the_version_line_is_that_of_kopf() {
+    let output = kopf(&["--version"], &[]);
+    assert_eq!(output.status.code(), Some(0));
+    let version = env!("CARGO_PKG_VERSION");
+    assert_eq!(text(&output.stdout), format!("kopf, version {version}\n"));
+}
+
+#[test]
+fn help_succeeds_when_asked_for_and_fails_when_not() {
+    for args in [&["--help"][..], &["run", "--help"][..]] {
+        let output = kopf(args, &[]);
+        assert_eq!(output.status.code(), Some(0));
+        assert!(text(&output.stdout).contains("Usage: kopf"), "{args:?}");
+    }
+    let output = kopf(&[], &[]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("Usage: kopf"));
+}
+
+#[test]
+fn every_option_and_variable_is_in_the_help() {
+    let help = text(&kopf(&["run", "--help"], &[]).stdout);
+    let options = [
+        "-A, --all-namespaces",
+        "-n, --namespace <PATTERN>",
+        "--standalone",
+        "-v, --verbose",
+        "-d, --debug",
+        "-q, --quiet",
+        "--log-format <FORMAT>",
+        "--log-prefix",
+        "--no-log-prefix",
+        "--log-refkey <TEXT>",
+    ];
+    let variables = [
+        "KOPF_RUN_CLUSTERWIDE",
+        "KOPF_RUN_NAMESPACES",
+        "KOPF_RUN_NAMESPACE",
+        "KOPF_RUN_STANDALONE",
+        "KOPF_RUN_VERBOSE",
+        "KOPF_RUN_DEBUG",
+        "KOPF_RUN_QUIET",
+        "KOPF_RUN_LOG_FORMAT",
+        "KOPF_RUN_LOG_PREFIX",
+        "KOPF_RUN_LOG_REFKEY",
+    ];
+    for word in options.into_iter().chain(variables) {
+        assert!(help.contains(word), "{word} is not in the help:\n{help}");
+    }
+}
+
+#[test]
+fn usage_errors_exit_with_2() {
+    for args in [&["stroll"][..], &["run", "--unknown"][..], &["run", "--log-format=xml"][..]] {
+        let output = kopf(args, &[]);
+        assert_eq!(output.status.code(), Some(2), "{args:?}");
+        assert!(text(&output.stderr).starts_with("error: "), "{args:?}");
+    }
+    check_error(
+        &["run", "-A", "-n", "default", "x.lua"],
+        &[],
+        2,
+        &expect![[r"
+            error: Either --namespace or --all-namespaces can be used, not both.
+            hint: check KOPF_RUN_CLUSTERWIDE, KOPF_RUN_NAMESPACES and KOPF_RUN_NAMESPACE too
+        "]],
+    );
+    check_error(
+        &["run", "-A", "x.lua"],
+        &[("KOPF_RUN_NAMESPACE", "default")],
+        2,
+        &expect![[r"
+            error: Either --namespace or --all-namespaces can be used, not both.
+            hint: check KOPF_RUN_CLUSTERWIDE, KOPF_RUN_NAMESPACES and KOPF_RUN_NAMESPACE too
+        "]],
+    );
+    check_error(
+        &["run", "-A"],
+        &[],
+        2,
+        &expect![[r"
+            error: no script is given, and there is no ./handlers.lua, ./handlers.rhai or ./handlers/ here
+            hint: name a script or a directory of scripts: kopf run path/to/handlers.lua
+        "]],
+    );
+}
+
+#[test]
+fn scripts_that_are_not_there_exit_with_1_and_a_hint() {
+    check_error(
+        &["run", "-A", "nope.lua"],
+        &[],
+        1,
+        &expect![[r"
+            error: there is no file or directory 'nope.lua'
+            hint: check the spelling and the current directory
+        "]],
+    );
+    check_error(
+        &["run", "-A", "diff.json"],
+        &[],
+        1,
+        &expect![[r"
+            error: 'diff.json' is no script: its name ends neither in .lua nor in .rhai
+            hint: the extension chooses the language: .lua or .rhai
+        "]],
+    );
+    check_error(
+        &["run", "-A", "."],
+        &[],
+        1,
+        &expect![[r"
+            error: there are no scripts in the directory '.'
+            hint: scripts are the files *.lua and *.rhai directly in it; names that start with '.' or '_' are skipped
+        "]],
+    );
+}

@@ -1,0 +1,86 @@
+//! What the cluster serves.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use kopf::{
+    cluster::KubeCluster,
+    logic::resource::Resource,
+    ports::{Cluster as _, GroupFilter},
+    settings::Settings,
+};
+use serde_json::json;
+
+use super::{Reply, scripted};
+
+fn cluster() -> KubeCluster {
+    let client = scripted(|request| match request.uri().path() {
+        "/api" => Reply::ok(json!({"versions": ["v1"]})),
+        "/apis" => Reply::ok(json!({"groups": [
+            {"name": "kopf.dev", "versions": [{"version": "v1"}, {"version": "v2"}],
+                "preferredVersion": {"version": "v2"}},
+            {"name": "dead.dev", "versions": [{"version": "v1"}]},
+            {"name": "gone.dev", "versions": [{"version": "v1"}]},
+        ]})),
+        "/api/v1" => Reply::ok(json!({"resources": [
+            {"name": "pods", "kind": "Pod", "namespaced": true, "verbs": ["list"], "shortNames": ["po"],
+                "categories": ["all"], "singularName": ""},
+            {"name": "pods/status", "kind": "Pod", "verbs": ["get"]},
+            {"name": "pods/a/b", "kind": "Pod"},
+            {"name": "nodes", "kind": "Node", "singularName": "knot", "verbs": null},
+        ]})),
+        "/apis/kopf.dev/v1" | "/apis/kopf.dev/v2" => {
+            Reply::ok(json!({"resources": [{"name": "kopfexamples", "kind": "KopfExample"}]}))
+        }
+        "/apis/dead.dev/v1" => Reply::status(503),
+        _ => Reply::status(404),
+    });
+    KubeCluster::over(client, Arc::new(Settings::default()))
+}
+
+async fn discover(filter: GroupFilter) -> Vec<Resource> {
+    cluster().discover(&filter).await.expect("resources")
+}
+
+fn names(resources: &[Resource]) -> Vec<String> {
+    resources
+        .iter()
+        .map(|it| format!("{it}{}", if it.preferred { "" } else { " (other)" }))
+        .collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn groups_that_are_dead_or_gone_are_left_out() {
+    let found = discover(GroupFilter::All).await;
+    let expected =
+        ["pods.v1", "nodes.v1", "kopfexamples.v1.kopf.dev (other)", "kopfexamples.v2.kopf.dev"];
+    assert_eq!(names(&found), expected);
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_the_groups_asked_for_are_read() {
+    let only = |groups: &[&str]| GroupFilter::Only(groups.iter().map(|&it| it.into()).collect());
+    assert_eq!(names(&discover(only(&[""])).await), ["pods.v1", "nodes.v1"]);
+    assert_eq!(discover(only(&["kopf.dev"])).await.len(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_resource_is_described_with_its_parts() {
+    let found = discover(GroupFilter::All).await;
+    let set = |items: &[&str]| items.iter().map(|&it| it.to_owned()).collect::<BTreeSet<_>>();
+    let pods = &found[0];
+    assert_eq!((pods.kind.as_str(), pods.singular.as_str(), pods.namespaced), ("Pod", "pod", true));
+    assert_eq!((&pods.shortcuts, &pods.categories), (&set(&["po"]), &set(&["all"])));
+    assert_eq!((&pods.subresources, &pods.verbs), (&set(&["status", "a/b"]), &set(&["list"])));
+    assert_eq!(found[1].singular, "knot");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cluster_that_does_not_answer_is_an_error() {
+    let client = scripted(|request| match request.uri().path() {
+        "/api" => Reply::ok(json!({"versions": ["v1"]})),
+        "/apis" => Reply::ok(json!({"groups": []})),
+        _ => Reply::Refuse("no route"),
+    });
+    let cluster = KubeCluster::over(client, Arc::new(Settings::default()));
+    assert!(cluster.discover(&GroupFilter::All).await.is_err());
+}

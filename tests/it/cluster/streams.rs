@@ -1,0 +1,151 @@
+//! Streams go on, whatever happens to them.
+
+use std::{sync::Arc, time::Duration};
+
+use futures::StreamExt as _;
+use kopf::{
+    cluster::KubeCluster,
+    ports::{ApiError, Cluster as _, StreamEvent, StreamTarget},
+    settings::Settings,
+};
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use super::{Chunk, Reply, kopfexamples, scripted};
+
+/// Plays the lists and the watches, and writes down what comes until the script of watches has ended with a hang.
+async fn transcript(
+    mut lists: Vec<Reply>,
+    mut watches: Vec<Reply>,
+    items_max: usize,
+) -> Vec<String> {
+    let client = scripted(move |request| {
+        let query = request.uri().query().unwrap_or_default();
+        let script = if query.contains("watch=") { &mut watches } else { &mut lists };
+        if script.is_empty() { hang() } else { script.remove(0) }
+    });
+    let mut settings = Settings::default();
+    settings.networking.error_backoffs.clear();
+    let settings = Arc::new(settings);
+    let target = StreamTarget {
+        resource: Arc::new(kopfexamples()),
+        namespace: None,
+        settings: Arc::clone(&settings),
+    };
+    let start = Instant::now();
+    let stream = KubeCluster::over(client, settings).stream(target);
+    let told = |item: Result<StreamEvent, ApiError>| {
+        let text = match item {
+            Ok(StreamEvent::Listed) => "listed".to_owned(),
+            Ok(StreamEvent::Object(kind, object)) => {
+                let name = object.header().name.clone().unwrap_or_default();
+                format!("{} {name}", kind.map_or("-", kopf::logic::reason::EventType::as_str))
+            }
+            Err(error) => format!("{:?}", error.class),
+        };
+        format!("{:.1} {text}", start.elapsed().as_secs_f64())
+    };
+    stream.take(items_max).map(told).collect().await
+}
+
+fn hang() -> Reply {
+    Reply::Pieces(vec![(Duration::ZERO, Chunk::Hang)])
+}
+
+fn list(names: &[&str]) -> Reply {
+    let items: Vec<_> = names.iter().map(|it| json!({"metadata": {"name": it}})).collect();
+    Reply::ok(json!({"metadata": {"resourceVersion": "1"}, "items": items}))
+}
+
+fn lines(lines: &[Value]) -> Reply {
+    let line = |it: &Value| (Duration::from_secs(1), Chunk::Data(format!("{it}\n")));
+    Reply::Pieces(lines.iter().map(line).collect())
+}
+
+fn error(code: u16) -> Value {
+    json!({"type": "ERROR", "object": {"kind": "Status", "code": code, "message": "no"}})
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_denied_list_is_reported_and_tried_again_with_growing_pauses() {
+    let lists = (0..7).map(|_| Reply::status(403)).chain([list(&["a"])]).collect();
+    let told = transcript(lists, vec![], 9).await;
+    let expected = [
+        "0.0 Denied",
+        "1.0 Denied",
+        "3.0 Denied",
+        "7.0 Denied",
+        "15.0 Denied",
+        "31.0 Denied",
+        "61.0 Denied",
+        "91.0 - a",
+        "91.0 listed",
+    ];
+    assert_eq!(told, expected);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_error_inside_a_watch_is_reported_and_the_objects_are_listed_again() {
+    let told = transcript(vec![list(&[]), list(&["a"])], vec![lines(&[error(500)])], 4).await;
+    assert_eq!(told, ["0.0 listed", "1.0 Retry", "2.0 - a", "2.0 listed"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_may_be_listed_but_not_watched_is_listed_ever_more_rarely() {
+    let lists = (0..4).map(|_| list(&[])).collect();
+    let watches = (0..4).map(|_| Reply::status(403)).collect();
+    let told = transcript(lists, watches, 7).await;
+    let expected = [
+        "0.0 listed",
+        "0.0 Denied",
+        "1.0 listed",
+        "1.0 Denied",
+        "3.0 listed",
+        "3.0 Denied",
+        "7.0 listed",
+    ];
+    assert_eq!(told, expected);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_version_that_is_too_old_for_the_request_or_in_the_watch_means_a_new_list() {
+    let watches = vec![Reply::status(410), lines(&[error(410)])];
+    let told = transcript(vec![list(&[]), list(&[]), list(&["a"])], watches, 4).await;
+    assert_eq!(told, ["0.0 listed", "0.1 listed", "1.2 - a", "1.2 listed"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_continue_token_that_expired_means_a_new_list() {
+    let page =
+        Reply::ok(json!({"metadata": {"continue": "t"}, "items": [{"metadata": {"name": "a"}}]}));
+    let told = transcript(vec![page, Reply::status(410), list(&["b"])], vec![], 3).await;
+    assert_eq!(told, ["0.0 - a", "0.1 - b", "0.1 listed"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn half_a_line_is_not_an_event_and_the_watch_is_repeated() {
+    let event = json!({"type": "ADDED", "object": {"metadata": {"name": "a"}}}).to_string();
+    let (half, _) = event.split_at(20);
+    let broken = Reply::Pieces(vec![(Duration::ZERO, Chunk::Data(half.into()))]);
+    let whole = lines(&[serde_json::from_str(&event).expect("JSON")]);
+    let told = transcript(vec![list(&[])], vec![broken, whole], 2).await;
+    assert_eq!(told, ["0.0 listed", "1.1 ADDED a"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_line_that_is_not_understood_is_reported_and_the_objects_are_listed_again() {
+    let told = transcript(vec![list(&[]), list(&[])], vec![lines(&[json!("what?")])], 3).await;
+    assert_eq!(told, ["0.0 listed", "1.0 Fatal", "2.0 listed"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_object_that_is_none_is_left_out_of_a_list() {
+    let odd = Reply::ok(json!({"items": [7, null, {"metadata": {"name": "a"}}]}));
+    assert_eq!(transcript(vec![odd], vec![], 2).await, ["0.0 - a", "0.0 listed"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_unreachable_server_is_waited_for_without_noise() {
+    let lists = vec![Reply::Refuse("no route"), Reply::Refuse("no route"), list(&[])];
+    assert_eq!(transcript(lists, vec![], 1).await, ["0.3 listed"]);
+}

@@ -1,0 +1,92 @@
+//! What happens in a scenario: handlers with their behaviour, objects, and what users do to them, as the vectors tell it.
+
+use std::time::Duration;
+
+use serde_json::{Map, Value};
+
+/// One scenario of the suite `cycles`.
+pub(super) struct Scenario {
+    /// Declarations with behaviours, as in the vectors.
+    pub(super) handlers: Vec<Value>,
+    /// What is on the cluster before the operator starts.
+    pub(super) objects: Vec<Value>,
+    /// What users do, and when.
+    pub(super) actions: Vec<(Duration, Action)>,
+    /// The end.
+    pub(super) until: Duration,
+    /// `asap` if not said.
+    pub(super) lifecycle: String,
+    /// The delay of watch events.
+    pub(super) latency: Duration,
+    /// Statuses of the first PATCH requests.
+    pub(super) inject: Vec<u16>,
+    /// `group.name` → value.
+    pub(super) settings: Map<String, Value>,
+    /// Whether the resource has a status subresource.
+    pub(super) status_subresource: bool,
+}
+
+/// Something a user does.
+pub(super) enum Action {
+    /// Create this object.
+    Create(Value),
+    /// Merge this into the object.
+    Edit(String, Value),
+    /// Delete the object.
+    Delete(String),
+    /// End the operator gracefully.
+    Stop,
+    /// Start the operator from scratch.
+    Start,
+}
+
+impl Scenario {
+    /// Reads the `input` of a vector.
+    pub(super) fn parse(input: &Value) -> Self {
+        let list = |key: &str| input[key].as_array().cloned().unwrap_or_default();
+        Scenario {
+            handlers: list("handlers"),
+            objects: list("objects"),
+            actions: list("actions").iter().map(action).collect(),
+            until: seconds(&input["until"]),
+            lifecycle: input["lifecycle"].as_str().unwrap_or("asap").to_owned(),
+            latency: seconds(&input["latency"]),
+            inject: list("inject")
+                .iter()
+                .filter_map(Value::as_u64)
+                .filter_map(|it| u16::try_from(it).ok())
+                .collect(),
+            settings: input["settings"].as_object().cloned().unwrap_or_default(),
+            status_subresource: input["status_subresource"].as_bool().unwrap_or(false),
+        }
+    }
+
+    /// Why the present reactor cannot play it; `None` if it can.
+    pub(super) fn is_beyond(&self) -> Option<String> {
+        let kinds = ["create", "update", "delete", "resume", "field", "event"];
+        let kind = |it: &Value| it["on"].as_str().unwrap_or_default().to_owned();
+        let unknown = self.handlers.iter().map(kind).find(|it| !kinds.contains(&it.as_str()));
+        let has_sub = |it: &Value| {
+            it["do"].as_array().is_some_and(|all| all.iter().any(|it| it.get("sub").is_some()))
+        };
+        unknown.or_else(|| self.handlers.iter().any(has_sub).then(|| "sub-handlers".to_owned()))
+    }
+}
+
+/// A number of seconds; zero if there is none.
+pub(super) fn seconds(value: &Value) -> Duration {
+    Duration::from_secs_f64(value.as_f64().unwrap_or_default())
+}
+
+fn action(entry: &Value) -> (Duration, Action) {
+    let name = || entry[2].as_str().unwrap_or_default().to_owned();
+    let action = match entry[1].as_str().unwrap_or_default() {
+        "create" => Action::Create(entry[2].clone()),
+        "edit" => Action::Edit(name(), entry[3].clone()),
+        "delete" => Action::Delete(name()),
+        "stop" => Action::Stop,
+        "start" => Action::Start,
+        other => panic!("unknown action {other}"),
+    };
+    (seconds(&entry[0]), action)
+}

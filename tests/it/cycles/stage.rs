@@ -1,0 +1,305 @@
+//! Plays a scenario on a paused clock: an API server, an operator, and a user, in one process and no time.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex},
+};
+
+use kopf::{
+    cluster::KubeCluster,
+    logic::{
+        declare::declare, function::Function, lifecycle::Lifecycle, outcome::Ended,
+        patch::Transformation, registry::Registry,
+    },
+    ports::{Cause, Clock, Invocation, ObjectDetail},
+    reactor::{self, Operator, Scope},
+    settings::{DiffBaseStorage, ProgressStorage, Settings},
+    testing::NativeScripts,
+};
+use serde_json::{Map, Value, json};
+use tokio::{
+    task::JoinSet,
+    time::{self, Instant},
+};
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    scenario::{Action, Scenario, seconds},
+    transcript::{Transcript, diff},
+};
+use crate::vectors::{
+    catalogue,
+    state::{self, patches},
+};
+
+/// The wall clock at virtual time zero.
+const BASE: &str = "2026-01-01T00:00:00Z";
+/// The prefix of the custom storages.
+const MYOP: &str = "my-op.example.com";
+
+/// Plays it to the end.
+pub(super) fn play(scenario: &Scenario) -> Transcript {
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build();
+    runtime.expect("a runtime").block_on(async { Stage::new(scenario).play(scenario).await })
+}
+
+struct Stage {
+    server: super::server::Server,
+    clock: Clock,
+    start: Instant,
+    scripts: NativeScripts,
+    registry: Registry,
+    calls: Arc<Mutex<Vec<Value>>>,
+}
+
+/// One running operator.
+struct Running {
+    stop: CancellationToken,
+    task: JoinSet<()>,
+}
+
+impl Stage {
+    fn new(scenario: &Scenario) -> Self {
+        let clock = Clock::starting_at(BASE.parse().expect("a timestamp"));
+        let start = Instant::now();
+        let scripts = NativeScripts::default();
+        let calls = Arc::new(Mutex::new(Vec::new()));
+        let handlers = scenario.handlers.iter().map(|declaration| {
+            let actor = Actor::new(declaration, &scripts, &calls, start);
+            let mut declared = catalogue::declaration(&named(declaration));
+            let name = Arc::clone(&declared.function.name);
+            declared.function = scripts.handler(&name, move |it| actor.clone().act(it));
+            declare(declared).expect("a declaration")
+        });
+        let registry = Registry::new(handlers.collect()).expect("ids are unique");
+        Stage {
+            server: super::server::Server::new(scenario, clock),
+            clock,
+            start,
+            scripts,
+            registry,
+            calls,
+        }
+    }
+
+    async fn play(self, scenario: &Scenario) -> Transcript {
+        scenario.objects.iter().for_each(|it| self.server.create(it));
+        let mut running = Some(self.raise(scenario));
+        for (at, action) in &scenario.actions {
+            time::sleep_until(self.start + *at).await;
+            match action {
+                Action::Create(body) => self.server.create(body),
+                Action::Edit(name, merge) => self.server.edit(name, merge),
+                Action::Delete(name) => self.server.delete(name),
+                Action::Stop => lower(running.take()).await,
+                Action::Start => running = Some(self.raise(scenario)),
+            }
+        }
+        time::sleep_until(self.start + scenario.until).await;
+        let transcript = Transcript {
+            calls: self.calls.lock().expect("no panic while held").clone(),
+            patches: self.server.patches(self.start),
+            objects: self.server.objects(),
+        };
+        lower(running.take()).await;
+        transcript
+    }
+
+    fn raise(&self, scenario: &Scenario) -> Running {
+        let stop = CancellationToken::new();
+        let client = self.server.client();
+        let operator = Operator {
+            scripts: Arc::new(self.scripts.clone()),
+            registry: self.registry.clone(),
+            settings: Arc::new(Mutex::new(settings(scenario))),
+            clock: self.clock,
+            scope: Scope::Cluster,
+            lifecycle: lifecycle(&scenario.lifecycle),
+            connect: Box::new(move |settings| {
+                Box::pin(async move {
+                    Ok(Arc::new(KubeCluster::over(client, Arc::new(settings))) as Arc<_>)
+                })
+            }),
+        };
+        let mut task = JoinSet::new();
+        let token = stop.clone();
+        task.spawn(async move { reactor::run(operator, token).await.expect("the operator runs") });
+        Running { stop, task }
+    }
+}
+
+/// Ends an operator, and waits until it has ended.
+async fn lower(running: Option<Running>) {
+    if let Some(mut running) = running {
+        running.stop.cancel();
+        while running.task.join_next().await.is_some() {}
+    }
+}
+
+fn settings(scenario: &Scenario) -> Settings {
+    let mut settings = Settings::default();
+    settings.networking.error_backoffs = Vec::new();
+    for (name, value) in &scenario.settings {
+        let short = value.as_str().unwrap_or_default();
+        match name.as_str() {
+            "persistence.progress_storage" => {
+                settings.persistence.progress_storage = progress_storage(short)
+            }
+            "persistence.diffbase_storage" => {
+                settings.persistence.diffbase_storage = diffbase_storage(short)
+            }
+            other => panic!("unknown setting {other}"),
+        }
+    }
+    settings
+}
+
+fn lifecycle(name: &str) -> Lifecycle {
+    match name {
+        "asap" => Lifecycle::Asap,
+        "all_at_once" => Lifecycle::AllAtOnce,
+        "one_by_one" => Lifecycle::OneByOne,
+        other => panic!("unknown lifecycle {other}"),
+    }
+}
+
+/// A handler that does what its declaration says, another thing each time; the last is repeated.
+#[derive(Clone)]
+struct Actor {
+    behaviours: Arc<Vec<Value>>,
+    scripts: NativeScripts,
+    calls: Arc<Mutex<Vec<Value>>>,
+    counts: Arc<Mutex<BTreeMap<Arc<str>, usize>>>,
+    start: Instant,
+}
+
+impl Actor {
+    fn new(
+        declaration: &Value,
+        scripts: &NativeScripts,
+        calls: &Arc<Mutex<Vec<Value>>>,
+        start: Instant,
+    ) -> Self {
+        let behaviours = declaration["do"].as_array().cloned().unwrap_or_default();
+        Actor {
+            behaviours: Arc::new(behaviours),
+            scripts: scripts.clone(),
+            calls: Arc::clone(calls),
+            counts: Arc::default(),
+            start,
+        }
+    }
+
+    fn act(self, invocation: Arc<Invocation>) -> futures::future::BoxFuture<'static, Ended> {
+        Box::pin(async move {
+            self.record(&invocation);
+            let behaviour = self.next(&invocation.handler.id);
+            if behaviour.get("sleep").is_some() {
+                time::sleep(seconds(&behaviour["sleep"])).await;
+            }
+            self.change(&invocation, &behaviour);
+            catalogue::ended(&behaviour)
+        })
+    }
+
+    fn next(&self, id: &Arc<str>) -> Value {
+        let mut counts = self.counts.lock().expect("no panic while held");
+        let count = counts.entry(Arc::clone(id)).or_default();
+        *count += 1;
+        let index = (*count - 1).min(self.behaviours.len().saturating_sub(1));
+        self.behaviours.get(index).cloned().unwrap_or_default()
+    }
+
+    fn change(&self, invocation: &Invocation, behaviour: &Value) {
+        let Cause::Object(cause) = &invocation.cause else { return };
+        let mut patch = cause.patch.lock().expect("no panic while held");
+        if let Some(merge) = behaviour.get("patch") {
+            merge_into(&mut patch.merge, merge);
+        }
+        for declared in behaviour["fns"].as_array().into_iter().flatten().cloned() {
+            let function: Function = self.scripts.transformation("fn", move |mut body| {
+                patches::call(&mut body, &declared);
+                body
+            });
+            patch.transformations.push(Transformation::Scripted(function));
+        }
+        if let Some(memo) = behaviour["memo"].as_object() {
+            invocation.memo.lock().extend(memo.clone());
+        }
+    }
+
+    fn record(&self, invocation: &Invocation) {
+        let attempt = invocation.attempt.expect("handlers have attempts");
+        let mut call = json!({
+            "t": self.start.elapsed().as_secs_f64(),
+            "call": &*invocation.handler.id,
+            "retry": attempt.retry,
+            "runtime": attempt.runtime.as_secs_f64(),
+            "memo": *invocation.memo.lock(),
+            "param": invocation.handler.param,
+        });
+        if let Cause::Object(cause) = &invocation.cause {
+            call["body"] = Value::clone(cause.object.body());
+            match &cause.detail {
+                ObjectDetail::Watch(kind) => {
+                    call["type"] = kind.map(kopf::logic::reason::EventType::as_str).into()
+                }
+                ObjectDetail::Change(change) => {
+                    call["reason"] = change.reason.as_str().into();
+                    call["old"] = change.old.as_deref().cloned().unwrap_or_default();
+                    call["new"] = change.new.as_deref().cloned().unwrap_or_default();
+                    call["diff"] = diff(&change.diff);
+                }
+            }
+        }
+        self.calls.lock().expect("no panic while held").push(call);
+    }
+}
+
+/// A declaration without a function name is of `create_fn`, `update_fn`, ….
+fn named(declaration: &Value) -> Value {
+    let mut named = declaration.clone();
+    if named.get("fn").is_none() {
+        let kind = named["on"].as_str().unwrap_or_default();
+        named["fn"] = format!("{kind}_fn").into();
+    }
+    named
+}
+
+fn merge_into(target: &mut Map<String, Value>, source: &Value) {
+    for (key, value) in source.as_object().into_iter().flatten() {
+        match (target.get_mut(key), value) {
+            (Some(Value::Object(present)), Value::Object(_)) => merge_into(present, value),
+            _ => {
+                target.insert(key.clone(), value.clone());
+            }
+        }
+    }
+}
+
+/// The storages of the vectors by their short names.
+fn progress_storage(short: &str) -> ProgressStorage {
+    state::progress_storage(&match short {
+        "myop" => json!({ "class": "AnnotationsProgressStorage", "prefix": MYOP }),
+        "status" => json!({ "class": "StatusProgressStorage" }),
+        "multi" => json!({ "class": "MultiProgressStorage", "storages": [
+            { "class": "AnnotationsProgressStorage", "prefix": MYOP },
+            { "class": "StatusProgressStorage" },
+        ] }),
+        "verbose" => json!({ "class": "AnnotationsProgressStorage", "verbose": true }),
+        other => panic!("unknown storage {other}"),
+    })
+}
+
+fn diffbase_storage(short: &str) -> DiffBaseStorage {
+    state::diffbase_storage(&match short {
+        "myop" => json!({ "class": "AnnotationsDiffBaseStorage", "prefix": MYOP }),
+        "status" => json!({ "class": "StatusDiffBaseStorage" }),
+        "multi" => json!({ "class": "MultiDiffBaseStorage", "storages": [
+            { "class": "AnnotationsDiffBaseStorage" },
+            { "class": "StatusDiffBaseStorage", "field": "status.diff-base" },
+        ] }),
+        other => panic!("unknown storage {other}"),
+    })
+}

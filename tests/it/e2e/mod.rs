@@ -1,0 +1,43 @@
+//! The built binary against a real API server: the examples, the exchange of state with Python's Kopf, crashes, odd input.
+//!
+//! Needs `ENVTEST`: a script that starts a control plane and prints `export KUBECONFIG=…` and `export
+//! KUBEBUILDER_ASSETS=…`, with a script `down` beside it that stops it. `KUBEBUILDER_ASSETS` alone, a directory with etcd,
+//! kube-apiserver and kubectl, is served by our own such script. Without both, each test says that it is skipped.
+//! `KOPF_PYTHON`, a Python with Kopf, is needed for the exchange only. `scripts/e2e` sets all of it up.
+//!
+//! All tests share one server and have a namespace each. They wait for conditions, with a deadline, and never just wait.
+
+mod bad_input;
+mod crashes;
+mod examples;
+mod interchange;
+mod namespace;
+mod odd_objects;
+mod operator;
+mod scopes;
+mod server;
+
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep};
+
+/// The longest a condition may take to come true: far more than ever needed, as the machine may be busy.
+const DEADLINE: Duration = Duration::from_mins(1);
+
+/// How often a condition is looked at where nothing tells of changes.
+const POLL: Duration = Duration::from_millis(100);
+
+/// Waits until `ask` gives something; panics with `what` and the last answer at the deadline.
+async fn until<T, E: std::fmt::Display>(
+    what: &str,
+    mut ask: impl AsyncFnMut() -> Result<T, E>,
+) -> T {
+    let deadline = Instant::now() + DEADLINE;
+    loop {
+        match ask().await {
+            Ok(found) => return found,
+            Err(instead) if Instant::now() > deadline => panic!("{what}: {instead}"),
+            Err(_not_yet) => sleep(POLL).await,
+        }
+    }
+}

@@ -1,0 +1,178 @@
+//! An operator as a child process: ours, or Python's.
+
+use std::{
+    path::{Path, PathBuf},
+    process::{ExitStatus, Stdio},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
+
+use tokio::{
+    io::{AsyncBufReadExt as _, AsyncRead, BufReader},
+    process::{Child, Command},
+    sync::Notify,
+    task::JoinSet,
+    time::timeout,
+};
+
+use super::DEADLINE;
+use super::namespace::Namespace;
+
+/// A running operator and what it has said so far.
+pub(super) struct Operator {
+    child: Child,
+    heard: Arc<Heard>,
+    readers: JoinSet<()>,
+}
+
+/// The output, both streams in the order of arrival.
+#[derive(Default)]
+struct Heard {
+    lines: Mutex<Vec<String>>,
+    /// How many streams have come to their end.
+    closed: AtomicUsize,
+    more: Notify,
+}
+
+/// An operator that has ended.
+pub(super) struct Ended {
+    /// How.
+    pub(super) status: ExitStatus,
+    /// Everything it said.
+    pub(super) output: String,
+}
+
+/// A file of the project, as a path.
+pub(super) fn file(path: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
+}
+
+/// `kopf run` with these arguments and this configuration.
+pub(super) fn kopf(kubeconfig: &Path, args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_kopf"));
+    command.env_clear().env("KUBECONFIG", kubeconfig).arg("run").args(args);
+    command
+}
+
+/// Our binary, serving this namespace, with short delays and much to say.
+pub(super) fn ours(namespace: &Namespace, script: &Path) -> Operator {
+    let quick = file("tests/e2e/quick.lua");
+    let mut command = kopf(&namespace.kubeconfig(), &["--standalone", "--verbose", "-n"]);
+    Operator::start(command.arg(&namespace.name).arg(quick).arg(script))
+}
+
+impl Operator {
+    /// Starts a process and listens to it.
+    pub(super) fn start(command: &mut Command) -> Self {
+        let mut child = command
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()
+            .expect("the operator starts");
+        let heard = Arc::<Heard>::default();
+        let mut readers = JoinSet::new();
+        readers.spawn(listen(child.stdout.take().expect("a pipe"), Arc::clone(&heard)));
+        readers.spawn(listen(child.stderr.take().expect("a pipe"), Arc::clone(&heard)));
+        Operator { child, heard, readers }
+    }
+
+    /// Everything it has said.
+    pub(super) fn output(&self) -> String {
+        self.heard.lines().join("\n")
+    }
+
+    /// Waits until it has said this.
+    pub(super) async fn until_says(&self, text: &str) {
+        self.until_says_times(text, 1).await;
+    }
+
+    /// Waits until it has said this so many times.
+    pub(super) async fn until_says_times(&self, text: &str, times: usize) {
+        let seen = || self.heard.lines().iter().filter(|it| it.contains(text)).count() >= times;
+        self.until_heard(&format!("{times}× {text}"), seen).await;
+    }
+
+    /// Waits until so many of its lines have the prefix, or until one of them has `last`, after which nothing may come.
+    pub(super) async fn until_lines(&self, prefix: &str, times: usize, last: &str) {
+        let seen = || {
+            let lines = self.heard.lines();
+            let fitting = || lines.iter().filter(|it| it.contains(prefix));
+            fitting().count() >= times || fitting().any(|it| it.contains(last))
+        };
+        self.until_heard(&format!("{times} lines with {prefix}"), seen).await;
+    }
+
+    async fn until_heard(&self, what: &str, seen: impl Fn() -> bool) {
+        let wait = async {
+            // An operator that has ended says no more.
+            while !seen() && self.heard.closed.load(Ordering::Acquire) < 2 {
+                self.heard.more.notified().await;
+            }
+        };
+        let came = timeout(DEADLINE, wait).await.is_ok() && seen();
+        assert!(came, "waited in vain for: {what}\n{}", self.output());
+    }
+
+    /// Ends it in the middle of whatever it does, as a crash would.
+    pub(super) async fn crash(mut self) -> Ended {
+        self.child.start_kill().expect("a signal can be sent");
+        self.ended().await
+    }
+
+    /// Asks it to stop, and waits until it has.
+    pub(super) async fn stop(self) -> Ended {
+        // It may have ended by itself, which the caller sees in the exit code.
+        if let Some(pid) = self.child.id() {
+            let sent = Command::new("kill").args(["-TERM", &pid.to_string()]).status().await;
+            assert!(sent.expect("kill runs").success(), "the operator is not there any more");
+        }
+        self.ended().await
+    }
+
+    /// Waits until it ends by itself.
+    pub(super) async fn ended(mut self) -> Ended {
+        let Ok(status) = timeout(DEADLINE, self.child.wait()).await else {
+            panic!("the operator does not end:\n{}", self.output());
+        };
+        while self.readers.join_next().await.is_some() {}
+        Ended { status: status.expect("the operator can be waited for"), output: self.output() }
+    }
+}
+
+impl Heard {
+    fn lines(&self) -> std::sync::MutexGuard<'_, Vec<String>> {
+        self.lines.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+async fn listen(stream: impl AsyncRead + Unpin, heard: Arc<Heard>) {
+    let mut lines = BufReader::new(stream).lines();
+    while let Ok(Some(line)) = lines.next_line().await {
+        heard.lines().push(line);
+        heard.more.notify_one();
+    }
+    heard.closed.fetch_add(1, Ordering::Release);
+    heard.more.notify_one();
+}
+
+impl Ended {
+    /// How often a text occurs.
+    pub(super) fn count(&self, text: &str) -> usize {
+        self.output.matches(text).count()
+    }
+
+    /// Fails the test unless a text occurs so often.
+    pub(super) fn assert_count(&self, text: &str, times: usize) {
+        let count = self.count(text);
+        assert_eq!(count, times, "{text:?} occurs {count} times:\n{}", self.output);
+    }
+
+    /// Fails the test unless the process ended with this code.
+    pub(super) fn assert_code(&self, code: i32) {
+        assert_eq!(self.status.code(), Some(code), "{}", self.output);
+    }
+}

@@ -1,0 +1,104 @@
+//! One API server for all tests of this run.
+
+use std::{
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+    sync::OnceLock,
+};
+
+use crate::vectors::say;
+
+/// A running control plane.
+pub(super) struct Server {
+    /// With the rights of an administrator; other contexts may be in it.
+    pub(super) kubeconfig: PathBuf,
+    /// The client that belongs to it.
+    pub(super) kubectl: PathBuf,
+    /// Stops the server when this process is gone, however it ends; see [`stop_with_us`].
+    _reaper: Child,
+}
+
+/// The server, started at the first call; `None` if there is none to start.
+///
+/// The one static of the tests: a control plane takes seconds to start and half a gigabyte.
+pub(super) fn server() -> Option<&'static Server> {
+    static SERVER: OnceLock<Option<Server>> = OnceLock::new();
+    SERVER.get_or_init(start).as_ref()
+}
+
+#[expect(clippy::disallowed_methods, reason = "the tests are the outermost layer")]
+pub(super) fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|it| !it.is_empty())
+}
+
+fn start() -> Option<Server> {
+    let own = concat!(env!("CARGO_MANIFEST_DIR"), "/scripts/envtest/up");
+    let up = match (variable("ENVTEST"), variable("KUBEBUILDER_ASSETS")) {
+        (Some(script), _) => PathBuf::from(script),
+        (None, Some(_)) => PathBuf::from(own),
+        (None, None) => {
+            say("e2e: no API server: set ENVTEST or KUBEBUILDER_ASSETS, or use scripts/e2e");
+            return None;
+        }
+    };
+    let directory = std::env::temp_dir().join(format!("kopf-e2e-{}", std::process::id()));
+    let reaper = stop_with_us(&up, &directory);
+    let output = Command::new(&up).arg(&directory).output().expect("ENVTEST is a program");
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "the API server does not start:\n{told}");
+    let exports = String::from_utf8(output.stdout).expect("exports");
+    let server = Server {
+        kubeconfig: exported(&exports, "KUBECONFIG"),
+        kubectl: exported(&exports, "KUBEBUILDER_ASSETS").join("kubectl"),
+        _reaper: reaper,
+    };
+    server.create_resources();
+    Some(server)
+}
+
+/// A child that reads until our end of the pipe is closed, which happens whenever and however this process ends, and then
+/// stops the server. Test binaries have no other "at the end".
+fn stop_with_us(up: &Path, directory: &Path) -> Child {
+    let down = up.with_file_name("down");
+    Command::new("sh")
+        .args(["-c", "trap '' INT TERM HUP; cat >/dev/null; exec \"$0\" --rm \"$1\""])
+        .arg(down)
+        .arg(directory)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("a shell")
+}
+
+/// The value of a line `export NAME=VALUE`; the directories of tests need no unquoting.
+fn exported(exports: &str, name: &str) -> PathBuf {
+    let prefix = format!("export {name}=");
+    let value = exports.lines().find_map(|it| it.strip_prefix(&prefix));
+    value.unwrap_or_else(|| panic!("no {name} in:\n{exports}")).into()
+}
+
+impl Server {
+    fn create_resources(&self) {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+        for file in ["examples/crd.yaml", "tests/e2e/wide-crd.yaml"] {
+            let file = root.join(file);
+            let file = file.to_str().expect("a path of text");
+            self.kubectl(&["apply", "-f", file]);
+        }
+        let both = ["crd/kopfexamples.kopf.dev", "crd/kopfwides.kopf.dev"];
+        self.kubectl(
+            &[&["wait", "--for=condition=established", "--timeout=60s"], &both[..]].concat(),
+        );
+    }
+
+    fn kubectl(&self, args: &[&str]) {
+        let output = Command::new(&self.kubectl)
+            .arg("--kubeconfig")
+            .arg(&self.kubeconfig)
+            .args(args)
+            .output()
+            .expect("kubectl runs");
+        assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
+    }
+}
