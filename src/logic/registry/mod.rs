@@ -139,7 +139,7 @@ impl fmt::Display for DuplicateId {
         let declared_by = self.kind.declared_by();
         write!(
             f,
-            "two functions of {declared_by} for one resource have the id {:?}, at {} and at {}: give one of them an `id`",
+            "two functions of {declared_by} for one resource have the id '{}', at {} and at {}: give one of them an `id`",
             self.id, self.first, self.second
         )
     }

@@ -30,7 +30,7 @@ fn two_functions_with_one_id_are_refused_with_both_places() {
     let error = Registry::new(vec![on(Kind::Create, 1), on(Kind::Create, 2)]).expect_err("a clash");
     assert_eq!(
         error.to_string(),
-        "two functions of on_create for one resource have the id \"fn\", at handlers.lua:1 and at handlers.lua:2: \
+        "two functions of on_create for one resource have the id 'fn', at handlers.lua:1 and at handlers.lua:2: \
          give one of them an `id`"
     );
 }

@@ -144,10 +144,10 @@ fn settings(scenario: &Scenario) -> Settings {
         let short = value.as_str().unwrap_or_default();
         match name.as_str() {
             "persistence.progress_storage" => {
-                settings.persistence.progress_storage = progress_storage(short)
+                settings.persistence.progress_storage = progress_storage(short);
             }
             "persistence.diffbase_storage" => {
-                settings.persistence.diffbase_storage = diffbase_storage(short)
+                settings.persistence.diffbase_storage = diffbase_storage(short);
             }
             other => panic!("unknown setting {other}"),
         }
@@ -217,7 +217,8 @@ impl Actor {
         if let Some(merge) = behaviour.get("patch") {
             merge_into(&mut patch.merge, merge);
         }
-        for declared in behaviour["fns"].as_array().into_iter().flatten().cloned() {
+        for declared in behaviour["fns"].as_array().into_iter().flatten() {
+            let declared = declared.clone();
             let function: Function = self.scripts.transformation("fn", move |mut body| {
                 patches::call(&mut body, &declared);
                 body
@@ -243,7 +244,7 @@ impl Actor {
             call["body"] = Value::clone(cause.object.body());
             match &cause.detail {
                 ObjectDetail::Watch(kind) => {
-                    call["type"] = kind.map(kopf::logic::reason::EventType::as_str).into()
+                    call["type"] = kind.map(kopf::logic::reason::EventType::as_str).into();
                 }
                 ObjectDetail::Change(change) => {
                     call["reason"] = change.reason.as_str().into();

@@ -66,7 +66,7 @@ async fn two_handlers_with_one_id_ask_for_an_id() {
     let script = Scratch::new("twice.lua", text);
     let ended = run(Path::new("/nonexistent"), &script.0).await;
     ended.assert_code(1);
-    ended.assert_count("error: ", 1);
+    ended.assert_one_error();
     for word in ["'create'", "id"] {
         assert!(ended.output.contains(word), "no {word:?} in:\n{}", ended.output);
     }
@@ -77,12 +77,12 @@ async fn a_configuration_that_cannot_be_used_is_named() {
     let script = file("examples/01-minimal/handlers.lua");
     let ended = run(Path::new("/nonexistent/kubeconfig"), &script).await;
     ended.assert_code(1);
-    ended.assert_count("error: ", 1);
+    ended.assert_one_error();
     ended.assert_count("hint: ", 1);
     let broken = Scratch::new("kubeconfig", "clusters: [\n");
     let ended = run(&broken.0, &script).await;
     ended.assert_code(1);
-    ended.assert_count("error: ", 1);
+    ended.assert_one_error();
     assert!(ended.output.contains(&broken.name()), "{}", ended.output);
 }
 

@@ -165,6 +165,12 @@ impl Ended {
         self.output.matches(text).count()
     }
 
+    /// Fails the test unless it was told one error, at the start of a line.
+    pub(super) fn assert_one_error(&self) {
+        let count = self.output.lines().filter(|it| it.starts_with("error: ")).count();
+        assert_eq!(count, 1, "{count} errors:\n{}", self.output);
+    }
+
     /// Fails the test unless a text occurs so often.
     pub(super) fn assert_count(&self, text: &str, times: usize) {
         let count = self.count(text);
