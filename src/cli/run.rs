@@ -55,7 +55,7 @@ async fn operate(sources: Vec<Source>, scope: Scope, clock: Clock) -> Result<Exi
     };
     tokio::select! {
         biased; // the operator's own end is its answer to a signal
-        ended = reactor::run(operator, stop.clone()) => ended.map(|()| Exit::Success).map_err(report),
+        ended = reactor::run(operator, stop.clone()) => ended.map(|()| Exit::Success).map_err(|it| report(&it)),
         at_once = signals::watch(signals, stop, settings) => Ok(at_once),
     }
 }
@@ -63,7 +63,8 @@ async fn operate(sources: Vec<Source>, scope: Scope, clock: Clock) -> Result<Exi
 fn connect() -> Connect {
     Box::new(|settings| {
         Box::pin(async move {
-            let cluster = KubeCluster::connect(ConnectOptions { settings: Arc::new(settings) });
+            let cluster =
+                KubeCluster::connect(ConnectOptions { settings: Arc::new(settings), login: None });
             cluster.await.map(|it| Arc::new(it) as Arc<dyn Cluster>)
         })
     })
@@ -83,7 +84,7 @@ fn scope(option: &ScopeOption) -> Scope {
     }
 }
 
-fn report(failure: Failure) -> Report {
+fn report(failure: &Failure) -> Report {
     let report = Report::failure(failure.to_string());
     match failure.hint() {
         Some(hint) => report.with_hint(hint),

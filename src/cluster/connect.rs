@@ -10,8 +10,8 @@ use kube::{
     config::{InClusterError, KubeConfigOptions, Kubeconfig, KubeconfigError},
 };
 
-use super::{failure::Failure, reason::one_line};
-use crate::ports::{ApiError, ErrorClass};
+use super::{failure::Failure, login::ConnectionInfo, reason::one_line};
+use crate::ports::{ApiError, BoxFuture, ErrorClass};
 use crate::settings::Settings;
 
 /// The longest time to make a connection, unless settings say otherwise: more than a distant server needs.
@@ -21,15 +21,22 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 const REASON_CHARS: usize = 300;
 
 /// How to connect.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub struct ConnectOptions {
     /// The settings of requests; see [`super::KubeCluster::configure`] for later changes.
     pub settings: Arc<Settings>,
+    /// Asked instead of the kubeconfig and the service account.
+    pub login: Option<Login>,
 }
 
+/// Gives credentials: at the start, and whenever the server rejects those before.
+pub type Login =
+    Arc<dyn Fn() -> BoxFuture<'static, Result<ConnectionInfo, ApiError>> + Send + Sync>;
+
 /// Where clients come from: each has the credentials as they are when it is made.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(super) struct Source {
+    login: Option<Login>,
     connect_timeout: Duration,
 }
 
@@ -40,17 +47,18 @@ impl Source {
         let _already_installed =
             rustls::crypto::ring::default_provider().install_default().is_err();
         let networking = &options.settings.networking;
-        Source { connect_timeout: networking.connect_timeout.unwrap_or(CONNECT_TIMEOUT) }
+        Source {
+            login: options.login.clone(),
+            connect_timeout: networking.connect_timeout.unwrap_or(CONNECT_TIMEOUT),
+        }
     }
 
-    /// A client with the present credentials, for renewals.
-    pub(super) async fn client(&self) -> Result<Client, ApiError> {
-        Ok(self.connect().await?.0)
-    }
-
-    /// A client and the address of its server.
+    /// A client with the present credentials, and the address of its server.
     pub(super) async fn connect(&self) -> Result<(Client, String), ApiError> {
-        let mut config = configuration().await?;
+        let mut config = match &self.login {
+            Some(login) => login().await?.configuration().await?,
+            None => configuration().await?,
+        };
         // The one policy of repeating is ours.
         config.default_retry = false;
         config.connect_timeout = Some(self.connect_timeout);
@@ -165,7 +173,7 @@ fn unusable(error: &kube::Error) -> ApiError {
 }
 
 /// The texts of `kube` repeat their sources already, except for a few.
-fn chain(error: &KubeconfigError) -> String {
+pub(super) fn chain(error: &KubeconfigError) -> String {
     let mut text = error.to_string();
     if let Some(source) = error.source().map(ToString::to_string)
         && !text.contains(&source)
@@ -176,6 +184,7 @@ fn chain(error: &KubeconfigError) -> String {
     text.lines().next().unwrap_or_default().replace("'\"", "'").replace("\"'", "'")
 }
 
-fn refuse(message: String, hint: Option<&str>) -> ApiError {
+/// An error before any request.
+pub(super) fn refuse(message: String, hint: Option<&str>) -> ApiError {
     ApiError { class: ErrorClass::Fatal, status: None, message, hint: hint.map(str::to_owned) }
 }

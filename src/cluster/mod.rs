@@ -19,6 +19,7 @@ mod decode;
 mod discovery;
 mod failure;
 mod lines;
+mod login;
 mod reason;
 mod retry;
 #[cfg(test)]
@@ -27,12 +28,13 @@ mod transport;
 mod url;
 mod watch;
 
-pub use connect::ConnectOptions;
+pub use connect::{ConnectOptions, Login};
+pub use login::ConnectionInfo;
 
 use connect::Source;
 use decode::Page;
 use failure::{Action, Failure};
-use transport::{Request, Transport};
+use transport::{Renew, Request, Transport};
 
 /// A Kubernetes cluster. Clones share the connection.
 #[derive(Clone)]
@@ -41,7 +43,7 @@ pub struct KubeCluster {
 }
 
 impl KubeCluster {
-    /// Connects as the kubeconfig says (`KUBECONFIG` or `~/.kube/config`), or as the pod we run in.
+    /// Connects as the login says, or as the kubeconfig (`KUBECONFIG` or `~/.kube/config`), or as the pod we run in.
     ///
     /// Nothing is requested yet: an unreachable server shows up with the first request.
     ///
@@ -50,7 +52,11 @@ impl KubeCluster {
     pub async fn connect(options: ConnectOptions) -> Result<Self, ApiError> {
         let source = Source::new(&options);
         let (client, server) = source.connect().await?;
-        let transport = Transport::new(client, Some(source), server, options.settings);
+        let renew: Renew = Box::new(move || {
+            let source = source.clone();
+            Box::pin(async move { Ok(source.connect().await?.0) })
+        });
+        let transport = Transport::new(client, Some(renew), server, options.settings);
         Ok(KubeCluster { transport: Arc::new(transport) })
     }
 

@@ -13,12 +13,11 @@ use tokio::time::{sleep, timeout};
 use tracing::{debug, error, info};
 
 use super::{
-    connect::Source,
     failure::{Action, Answer, Failure},
     reason::reason,
     retry::{Verdict, judge},
 };
-use crate::ports::ApiError;
+use crate::ports::{ApiError, BoxFuture};
 use crate::settings::{Networking, Settings};
 
 /// The longest body read at once. The largest collections are some hundreds of megabytes.
@@ -46,13 +45,17 @@ pub(super) struct Request<'a> {
     pub(super) action: Action<'a>,
 }
 
+/// Makes a client with the credentials as they are now.
+pub(super) type Renew =
+    Box<dyn Fn() -> BoxFuture<'static, Result<kube::Client, ApiError>> + Send + Sync>;
+
 /// The connection to a cluster, and the one policy of its use.
 pub(super) struct Transport {
     link: Mutex<Link>,
     /// Only one renewal of the credentials at a time; the others wait for its result.
     renewal: tokio::sync::Mutex<()>,
-    /// Where new credentials come from; `None` for a client that was given to us.
-    source: Option<Source>,
+    /// `None` for a client that was given to us.
+    renew: Option<Renew>,
     settings: Mutex<Arc<Settings>>,
     /// The address, for messages; empty if unknown.
     server: String,
@@ -96,7 +99,7 @@ impl Transport {
     /// A connection through this client.
     pub(super) fn new(
         client: kube::Client,
-        source: Option<Source>,
+        renew: Option<Renew>,
         server: String,
         settings: Arc<Settings>,
     ) -> Self {
@@ -104,7 +107,7 @@ impl Transport {
             default_namespace: client.default_namespace().to_owned(),
             link: Mutex::new(Link { client, generation: 0 }),
             renewal: tokio::sync::Mutex::new(()),
-            source,
+            renew,
             settings: Mutex::new(settings),
             server,
         }
@@ -170,7 +173,7 @@ impl Transport {
                 }
                 Err(failure) => failure,
             };
-            let pause = match judge(&failure, attempt, networking, self.source.is_some()) {
+            let pause = match judge(&failure, attempt, networking, self.renew.is_some()) {
                 Verdict::Final => return Err(self.fail(failure, &request.action)),
                 Verdict::Exhausted => {
                     error!(target: TARGET, "Request attempt #{number}/{attempts} failed; escalating: {} -> {failure}", request.label());
@@ -193,13 +196,13 @@ impl Transport {
 
     /// Reads the credentials again, unless somebody did so since that generation.
     async fn renew(&self, generation: u64) {
-        let Some(source) = &self.source else { return };
+        let Some(renew) = &self.renew else { return };
         let _one_at_a_time = self.renewal.lock().await;
         if lock(&self.link).generation != generation {
             return;
         }
         info!(target: TARGET, "Re-authentication has been initiated.");
-        match source.client().await {
+        match renew().await {
             Ok(client) => {
                 *lock(&self.link) = Link { client, generation: generation.wrapping_add(1) };
                 info!(target: TARGET, "Re-authentication has finished.");

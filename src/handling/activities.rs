@@ -116,21 +116,9 @@ fn conclude(
 
 /// The kwarg `activity`.
 fn name(kind: Kind) -> &'static str {
-    match kind {
-        Kind::Cleanup => "cleanup",
-        Kind::Login => "authentication",
-        Kind::Probe => "probe",
-        Kind::Startup
-        | Kind::Create
-        | Kind::Update
-        | Kind::Delete
-        | Kind::Resume
-        | Kind::Field
-        | Kind::Sub => "startup",
-        Kind::Event | Kind::Index | Kind::Daemon | Kind::Timer | Kind::Validate | Kind::Mutate => {
-            "startup"
-        }
-    }
+    let names =
+        [(Kind::Cleanup, "cleanup"), (Kind::Login, "authentication"), (Kind::Probe, "probe")];
+    names.into_iter().find(|(it, _)| *it == kind).map_or("startup", |(_, name)| name)
 }
 
 fn list(failures: &BTreeMap<Arc<str>, String>) -> String {

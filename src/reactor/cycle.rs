@@ -74,8 +74,10 @@ impl CycleError {
         match self {
             CycleError::Filter(error) => error.raised.trace.as_deref(),
             CycleError::Patch(PatchError::Transformation(raised)) => raised.trace.as_deref(),
-            CycleError::Patch(PatchError::Api(_)) => None,
-            CycleError::Corrupt(_) | CycleError::Result(_) | CycleError::Bug(_) => None,
+            CycleError::Patch(PatchError::Api(_))
+            | CycleError::Corrupt(_)
+            | CycleError::Result(_)
+            | CycleError::Bug(_) => None,
         }
     }
 }
@@ -272,11 +274,7 @@ impl Cycle<'_> {
         let is_changed = is_sent && self.is_changed(patched.as_deref());
         match left.delays.iter().min() {
             Some(delay) if is_changed => self.skip_sleep(*delay),
-            Some(delay) => {
-                if self.sleep(*delay).await {
-                    self.touch(patched).await?;
-                }
-            }
+            Some(delay) => self.wait(*delay, patched).await?,
             None if !is_sent && left.looked_at => {
                 self.logger
                     .log(LogLevel::Debug, "Handling cycle is finished, waiting for new changes.");
@@ -317,6 +315,15 @@ impl Cycle<'_> {
             let text = format!("Sleeping was skipped because of the patch, {left} seconds left.");
             self.logger.log(LogLevel::Debug, &text);
         }
+    }
+
+    /// Sleeps until handlers are due, and provokes an event then.
+    async fn wait(
+        &mut self,
+        delay: std::time::Duration,
+        patched: &mut Option<Arc<Object>>,
+    ) -> Result<(), CycleError> {
+        if self.sleep(delay).await { self.touch(patched).await } else { Ok(()) }
     }
 
     /// Sleeps until handlers are due; tells whether the whole time.

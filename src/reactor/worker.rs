@@ -132,9 +132,9 @@ impl Worker {
     async fn rest(&self, throttle: &mut Throttle, logger: &Logger) -> bool {
         let Some(remaining) = throttle.remaining(self.uptime()) else { return true };
         self.pause(Instant::now() + remaining).await;
-        let line = throttle.rested(self.uptime());
-        line.iter().for_each(|it| logger.line(it, None));
-        line.is_some()
+        let Some(line) = throttle.rested(self.uptime()) else { return false };
+        logger.line(&line, None);
+        true
     }
 
     /// The clock of throttles.
@@ -153,9 +153,7 @@ impl Worker {
 
     fn expectation(&self, object: &Object) -> Option<Expectation> {
         let header = object.header();
-        // Removing the last finalizer of a deleted object does not make a version: only its end will arrive.
-        let ends = header.deletion_timestamp.is_some() && header.finalizers.is_empty();
-        let version = header.resource_version.clone().filter(|_| !ends);
+        let version = header.resource_version.clone().filter(|_| !header.is_released());
         let timeout = self.serving.settings.persistence.consistency_timeout;
         (!timeout.is_zero()).then(|| Expectation { version, deadline: Instant::now() + timeout })
     }

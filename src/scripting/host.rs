@@ -12,15 +12,13 @@ use std::{
 use serde_json::Value;
 
 use super::{Engine, Load, LoadError, Loaded, Placement, Source, lua, rhai};
-use crate::{
-    logic::{
-        filters::Question,
-        function::{Function, ScriptId},
-        handler::Handler,
-        outcome::{Ended, Raised, RaisedKind},
-    },
-    ports::{BoxFuture, Invocation, Scripts},
+use crate::logic::{
+    filters::Question,
+    function::{Function, ScriptId},
+    handler::Handler,
+    outcome::{Ended, Raised, RaisedKind},
 };
+use crate::ports::{BoxFuture, Invocation, Scripts};
 
 /// The languages, by the extension of their files.
 const LANGUAGES: &[(&str, Load)] = &[("lua", lua::load), ("rhai", rhai::load)];

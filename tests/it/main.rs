@@ -12,5 +12,6 @@ mod cluster;
 mod cycles;
 mod e2e;
 mod lua;
+mod rhai;
 mod tidy;
 mod vectors;

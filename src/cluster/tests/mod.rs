@@ -4,6 +4,8 @@ mod connect;
 mod decode;
 mod failure;
 mod lines;
+mod login;
 mod reason;
 mod retry;
+mod transport;
 mod url;

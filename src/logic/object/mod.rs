@@ -94,6 +94,11 @@ impl Object {
 }
 
 impl Header {
+    /// Whether nothing holds a deleted object any more. This makes no version of its own: only its end will be seen.
+    pub fn is_released(&self) -> bool {
+        self.deletion_timestamp.is_some() && self.finalizers.is_empty()
+    }
+
     /// The identity for logs.
     pub fn reference(&self) -> ObjectRef {
         ObjectRef {

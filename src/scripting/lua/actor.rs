@@ -11,16 +11,14 @@ use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 
 use super::{raised, vm::Vm};
-use crate::{
-    logic::{
-        filters::Question,
-        function::{Function, ScriptId},
-        handler::Handler,
-        outcome::{Ended, Raised},
-    },
-    ports::Invocation,
-    scripting::{LoadError, Source},
+use crate::logic::{
+    filters::Question,
+    function::{Function, ScriptId},
+    handler::Handler,
+    outcome::{Ended, Raised},
 };
+use crate::ports::Invocation;
+use crate::scripting::{LoadError, Source};
 
 /// Requests on the way to the VM. At the bound, callers wait: a VM that is this far behind gets no faster by more.
 pub(super) const QUEUE_MAX: usize = 1024;

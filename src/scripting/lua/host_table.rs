@@ -13,7 +13,8 @@ use super::{
     watchdog::Watchdog,
     world::World,
 };
-use crate::{logic::outcome::RaisedKind, scripting::print};
+use crate::logic::outcome::RaisedKind;
+use crate::scripting::print;
 
 /// Longer sleeps end here; more than a century is a mistake, and not worth an overflow.
 const SLEEP_MAX: Duration = Duration::from_hours(100 * 366 * 24);

@@ -24,14 +24,12 @@ use tokio::sync::{mpsc, oneshot};
 
 use self::actor::{Loading, QUEUE_MAX, Request};
 use super::{Engine, LoadError, Loaded, Placement, Source};
-use crate::{
-    logic::{
-        filters::Question,
-        function::{Function, ScriptId},
-        outcome::{Ended, Raised},
-    },
-    ports::{BoxFuture, Invocation},
+use crate::logic::{
+    filters::Question,
+    function::{Function, ScriptId},
+    outcome::{Ended, Raised},
 };
+use crate::ports::{BoxFuture, Invocation};
 
 /// Loads a Lua script. With [`Placement::CurrentRuntime`], call it inside a `tokio::task::LocalSet`.
 pub(crate) fn load(

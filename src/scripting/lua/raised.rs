@@ -5,13 +5,11 @@ use std::time::Duration;
 use mlua::{LuaString, UserData, UserDataFields, UserDataMethods, Value as LuaValue};
 
 use super::world::World;
-use crate::{
-    logic::{
-        declare::DeclareError,
-        outcome::{Raised, RaisedKind},
-    },
-    scripting::LoadError,
+use crate::logic::{
+    declare::DeclareError,
+    outcome::{Raised, RaisedKind},
 };
+use crate::scripting::LoadError;
 
 /// The delay of a temporary error that names none, as in Kopf.
 pub(super) const DELAY_DEFAULT: Duration = Duration::from_mins(1);

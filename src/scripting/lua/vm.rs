@@ -23,16 +23,14 @@ use super::{
     watchdog::Watchdog,
     world::World,
 };
-use crate::{
-    logic::{
-        filters::Question,
-        function::{Function, ScriptId},
-        handler::Handler,
-        outcome::{Ended, Raised},
-    },
-    ports::Invocation,
-    scripting::{LoadError, Source},
+use crate::logic::{
+    filters::Question,
+    function::{Function, ScriptId},
+    handler::Handler,
+    outcome::{Ended, Raised},
 };
+use crate::ports::Invocation;
+use crate::scripting::{LoadError, Source};
 
 /// The memory of one VM. A script that needs more is told so.
 const MEMORY_MAX: usize = 64 * 1024 * 1024;

@@ -13,15 +13,13 @@ use super::{
     live::Live,
     script::Shared,
     value::{plain, same, text, to_json},
-    view::View,
+    view::{View, register_setter},
 };
-use crate::{
-    logic::{diff::Diff, outcome::LogLevel, patch::Transformation, resource::Resource},
-    ports::{ActivityCause, Invocation, Logger, SharedPatch},
-    scripting::{
-        ctx::{Kwarg, kwarg},
-        settings_access,
-    },
+use crate::logic::{diff::Diff, outcome::LogLevel, patch::Transformation, resource::Resource};
+use crate::ports::{ActivityCause, Invocation, Logger, SharedPatch};
+use crate::scripting::{
+    ctx::{Kwarg, kwarg},
+    settings_access,
 };
 
 /// The argument of a call.
@@ -165,18 +163,12 @@ pub(super) fn register(engine: &mut Engine, shared: &Arc<Shared>) {
     engine
         .register_type_with_name::<Ctx>("ctx")
         .register_indexer_get(|ctx: &mut Ctx, name: ImmutableString| ctx.get(&name))
-        .register_indexer_set(|ctx: &mut Ctx, name: ImmutableString, value: Dynamic| {
-            ctx.set(&name, &value)
-        })
         .register_type_with_name::<SettingsView>("settings")
         .register_indexer_get(|settings: &mut SettingsView, name: ImmutableString| {
             settings.get(&name)
-        })
-        .register_indexer_set(
-            |settings: &mut SettingsView, name: ImmutableString, value: Dynamic| {
-                settings.set(&name, &value)
-            },
-        );
+        });
+    register_setter(engine, Ctx::set);
+    register_setter(engine, SettingsView::set);
     register_logger(engine);
     register_patch(engine, shared);
 }
@@ -212,14 +204,14 @@ fn register_patch(engine: &mut Engine, shared: &Arc<Shared>) {
             patch.transformations.push(Transformation::Scripted(function));
         }
     };
+    register_setter(engine, |live: &Live, key, value| {
+        if value.is::<Transformations>() { Ok(()) } else { live.set(key, value) }
+    });
     let (push, plus, add) = (append.clone(), append.clone(), append.clone());
     engine
         .register_indexer_get(|live: &mut Live, key: ImmutableString| match live.top_of_patch() {
             Some(patch) if key == "fns" => Dynamic::from(Transformations(Arc::clone(patch))),
             Some(_) | None => live.get(&key),
-        })
-        .register_indexer_set(|live: &mut Live, key: ImmutableString, value: Dynamic| {
-            if value.is::<Transformations>() { Ok(()) } else { live.set(&key, &value) }
         })
         .register_type_with_name::<Transformations>("patch.fns")
         .register_fn("append", move |fns: Transformations, function: FnPtr| append(&fns, &function))

@@ -146,6 +146,9 @@ impl Trail {
         if message.contains("for type '()'") {
             return format!("{message}; `?.` reads on where a field may be missing");
         }
+        if matches!(self.cause, EvalAltResult::ErrorDataRace(..)) {
+            return "a value cannot be used by a closure that works on it: copy it before".into();
+        }
         message
     }
 

@@ -31,14 +31,12 @@ use self::{
     value::{plain, to_json},
 };
 use super::{Engine, LoadError, Loaded, Placement, Source};
-use crate::{
-    logic::{
-        filters::Question,
-        function::{Function, ScriptId},
-        outcome::{Ended, Raised},
-    },
-    ports::{BoxFuture, Invocation},
+use crate::logic::{
+    filters::Question,
+    function::{Function, ScriptId},
+    outcome::{Ended, Raised},
 };
+use crate::ports::{BoxFuture, Invocation};
 
 /// A loaded script and the threads it runs on.
 struct RhaiEngine {

@@ -11,8 +11,8 @@ use std::{
     time::Duration,
 };
 
-/// Call depth 64 overflows 512 KiB, which would end the process.
-const STACK_BYTES: usize = 2 * 1024 * 1024;
+/// Twice what the deepest recursion that the limits allow takes: an overflow would end the process. Untouched pages cost nothing.
+const STACK_BYTES: usize = 4 * 1024 * 1024;
 /// A thread without work for this long ends: long enough for the bursts of one object, short enough to give memory back.
 const IDLE: Duration = Duration::from_secs(10);
 

@@ -1,32 +1,32 @@
 //! One script: its engine, its code, its top level, and calls of its functions.
 
 use std::{
-    collections::BTreeMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    collections::{BTreeMap, BTreeSet},
+    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
 };
 
 use rhai::{
-    AST, Caches, Dynamic, Engine, EvalAltResult, EvalContext, FnPtr, GlobalRuntimeState,
-    ImmutableString, NativeCallContext, Position, Scope, Stmt,
+    AST, ASTNode, Caches, Dynamic, Engine, EvalAltResult, EvalContext, Expr, FnPtr,
+    GlobalRuntimeState, ImmutableString, NativeCallContext, Position, Scope, Stmt,
 };
 
 use super::{
     api::{self, Kopf},
-    context, control, errors,
+    context::{self, Ctx},
+    control, errors,
     errors::{Sources, problem},
     functions::Functions,
-    live,
+    live::{self, Live},
     modules::Modules,
-    value, view,
+    value,
+    view::{self, View},
 };
-use crate::{
-    logic::{
-        function::{Function, ScriptId},
-        handler::Handler,
-        outcome::Raised,
-    },
-    scripting::{LoadError, Source, print::print_line},
+use crate::logic::{
+    function::{Function, ScriptId},
+    handler::Handler,
+    outcome::Raised,
 };
+use crate::scripting::{LoadError, Source, print::print_line};
 
 /// The deepest recursion: what the stacks of the threads hold.
 const CALL_LEVELS_MAX: usize = 64;
@@ -49,6 +49,8 @@ pub(super) struct Shared {
     pub(super) declared: Mutex<Option<Vec<Handler>>>,
     /// The variables of the top level: Rhai hides them from named functions.
     globals: Mutex<BTreeMap<String, Dynamic>>,
+    /// The names that are assigned to anywhere: what Rhai gets from the resolver, it does not assign to.
+    assigned: OnceLock<BTreeSet<String>>,
 }
 
 /// A script whose top level has run.
@@ -85,15 +87,20 @@ impl Shared {
         }
     }
 
-    /// A name that is no local variable: `kopf`, or a variable of the top level.
+    /// What the engine does not find by itself, or should not: `kopf`, variables of the top level, handles in local variables.
     fn resolve(
         &self,
         name: &str,
         index: usize,
         context: &EvalContext<'_, '_, '_, '_, '_, '_>,
     ) -> Option<Dynamic> {
-        if index > 0 || context.scope().contains(name) {
-            return None;
+        let scope = context.scope();
+        let local = match index.checked_sub(1) {
+            Some(from_the_end) => scope.iter_raw().nth(from_the_end).map(|(_, _, value)| value),
+            None => scope.get(name),
+        };
+        if let Some(value) = local {
+            return self.is_handle(name, value).then(|| value.clone());
         }
         if name == "kopf" {
             return Some(Dynamic::from(Kopf));
@@ -101,6 +108,17 @@ impl Shared {
         // A module has its own variables.
         let main = context.source() == Some(self.name.as_str());
         if main { self.globals().get(name).cloned() } else { None }
+    }
+
+    /// Whether a variable holds a handle of the host: its clones are the same thing.
+    ///
+    /// Rhai locks a variable that a closure captures, so `ctx.spec.items.filter(|it| it.name == ctx.name)` would meet its own
+    /// lock. A handle that is resolved here is captured as a clone instead.
+    fn is_handle(&self, name: &str, value: &Dynamic) -> bool {
+        let assigned = || self.assigned.get().is_some_and(|names| names.contains(name));
+        !value.is_shared()
+            && (value.is::<Ctx>() || value.is::<View>() || value.is::<Live>())
+            && !assigned()
     }
 }
 
@@ -112,6 +130,7 @@ pub(super) fn load(id: ScriptId, source: &Source) -> Result<(Script, Vec<Handler
         sources: Arc::default(),
         declared: Mutex::new(Some(Vec::new())),
         globals: Mutex::default(),
+        assigned: OnceLock::new(),
     });
     shared.sources.insert(&source.name, &source.text);
     let engine = engine(&shared, source);
@@ -119,6 +138,7 @@ pub(super) fn load(id: ScriptId, source: &Source) -> Result<(Script, Vec<Handler
         |error: Box<EvalAltResult>| errors::load_error(*error, &source.name, &shared.sources);
     let mut ast = engine.compile(&source.text).map_err(|error| failed(error.into()))?;
     ast.set_source(source.name.as_str());
+    shared.assigned.get_or_init(|| assigned(&ast));
     let global = run_top_level(&engine, &ast, &shared).map_err(failed)?;
     let mut arities = BTreeMap::<String, Vec<usize>>::new();
     for function in ast.iter_functions() {
@@ -192,11 +212,25 @@ fn returns(ast: &AST) -> bool {
         let mut found = false;
         statement.walk(&mut Vec::new(), &mut |path| {
             let node = path.last();
-            found |= matches!(node, Some(rhai::ASTNode::Stmt(Stmt::Return(..))));
+            found |= matches!(node, Some(ASTNode::Stmt(Stmt::Return(..))));
             !found
         });
         found
     })
+}
+
+/// The names on the left of assignments, in all functions.
+fn assigned(ast: &AST) -> BTreeSet<String> {
+    let mut names = BTreeSet::new();
+    ast.walk(&mut |path| {
+        if let Some(ASTNode::Stmt(Stmt::Assignment(assignment))) = path.last()
+            && let Expr::Variable(variable, ..) = &assignment.1.lhs
+        {
+            names.insert(variable.1.to_string());
+        }
+        true
+    });
+    names
 }
 
 impl Script {
@@ -209,6 +243,10 @@ impl Script {
         let pointer = self.shared.functions.find(function).ok_or_else(|| {
             errors::of_host(format!("the function {} is no longer loaded", function.name))
         })?;
+        // Given up while it waited for its turn: nothing of it happens.
+        if let Some(abort) = control::overdue() {
+            return Err(errors::aborted(abort, None));
+        }
         let result = self.invoke(&pointer, arguments);
         // Some native functions swallow the abort of a function that they call.
         if let Some(abort) = control::overdue() {

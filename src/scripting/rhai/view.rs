@@ -5,7 +5,9 @@
 
 use std::sync::Arc;
 
-use rhai::{Array, Dynamic, Engine, EvalAltResult, ImmutableString, Map, Position};
+use rhai::{
+    Array, Dynamic, Engine, EvalAltResult, FuncRegistration, ImmutableString, Map, Position,
+};
 use serde_json::Value;
 
 use super::value::{frozen, plain, same};
@@ -108,14 +110,23 @@ fn read_only(key: &str) -> Box<EvalAltResult> {
     EvalAltResult::ErrorRuntime(message.into(), Position::NONE).into()
 }
 
+/// Teaches an engine how a handle is assigned to. Pure for Rhai, because the handle itself never changes: so it may be a constant.
+pub(super) fn register_setter<T: Clone + Send + Sync + 'static>(
+    engine: &mut Engine,
+    set: fn(&T, &str, &Dynamic) -> Result<(), Box<EvalAltResult>>,
+) {
+    FuncRegistration::new_index_setter().with_purity(true).register_into_engine(
+        engine,
+        move |handle: &mut T, key: ImmutableString, value: Dynamic| set(handle, &key, &value),
+    );
+}
+
 /// Teaches an engine what can be done with a view. Methods take views by value: Rhai assigns the receiver back otherwise.
 pub(super) fn register(engine: &mut Engine) {
+    register_setter(engine, View::set);
     engine
         .register_type_with_name::<View>("object")
         .register_indexer_get(|view: &mut View, key: ImmutableString| view.get(&key))
-        .register_indexer_set(|view: &mut View, key: ImmutableString, value: Dynamic| {
-            view.set(&key, &value)
-        })
         .register_fn("len", |view: View| {
             i64::try_from(view.fields().map_or(0, serde_json::Map::len)).unwrap_or(i64::MAX)
         })

@@ -1,3 +1,5 @@
+//! Settings by name: what is taken, what is refused.
+
 use std::time::Duration;
 
 use serde_json::json;

@@ -103,6 +103,13 @@ impl Log {
     }
 }
 
+impl Log {
+    /// Whether a line has this text in it.
+    pub(crate) fn has(&self, text: &str) -> bool {
+        self.lines.lock().expect("a log does not panic").iter().any(|it| it.2.contains(text))
+    }
+}
+
 /// Remembers what this thread logs for a target at debug level and above, while the guard lives.
 pub(crate) fn record_logs(target: &'static str) -> (Log, DefaultGuard) {
     let log = Log { target, start: Instant::now(), lines: Arc::default() };

@@ -7,6 +7,7 @@
 pub(crate) mod catalogue;
 mod cluster;
 mod handlers;
+mod handling;
 mod objects;
 pub(crate) mod state;
 mod times;
@@ -36,6 +37,7 @@ impl Vector {
 
 /// Suites that have a test. The rest is reported as not built yet.
 const BUILT: &[&str] = &[
+    "activities",
     "annotation-keys",
     "cause-adjustment",
     "cause-detection",
@@ -54,6 +56,7 @@ const BUILT: &[&str] = &[
     "lifecycles",
     "namespaces",
     "object-references",
+    "patching-requests",
     "progress-records",
     "resource-urls",
     "selectors",

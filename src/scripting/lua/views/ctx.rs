@@ -8,13 +8,11 @@ use mlua::{
 use serde_json::{Map, Value, json};
 
 use super::{logger::LoggerView, memo::MemoView, patch::PatchView, settings::SettingsView};
-use crate::{
-    logic::{diff::Diff, resource::Resource},
-    ports::{Cause, Invocation},
-    scripting::{
-        ctx::{self, Kwarg},
-        lua::{push::Style, world::World},
-    },
+use crate::logic::{diff::Diff, resource::Resource};
+use crate::ports::{Cause, Invocation};
+use crate::scripting::{
+    ctx::{self, Kwarg},
+    lua::{push::Style, world::World},
 };
 
 /// The argument of handlers.

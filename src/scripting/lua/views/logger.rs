@@ -3,11 +3,9 @@
 use mlua::{Lua, MultiValue, UserData, UserDataMethods, Value as LuaValue};
 use serde_json::{Map, Value};
 
-use crate::{
-    logic::outcome::{LogLevel, LogLine},
-    ports::Logger,
-    scripting::lua::world::World,
-};
+use crate::logic::outcome::{LogLevel, LogLine};
+use crate::ports::Logger;
+use crate::scripting::lua::world::World;
 
 /// The logger of one call.
 pub(super) struct LoggerView(pub(super) Logger);

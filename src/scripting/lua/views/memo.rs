@@ -6,10 +6,8 @@ use mlua::{
 use serde_json::Value;
 
 use super::{dotted, step};
-use crate::{
-    ports::Document,
-    scripting::lua::{push::Style, tree, world::World},
-};
+use crate::ports::Document;
+use crate::scripting::lua::{push::Style, tree, world::World};
 
 /// A map or a list in a memo.
 pub(super) struct MemoView {

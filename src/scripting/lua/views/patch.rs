@@ -11,11 +11,9 @@ use mlua::{
 use serde_json::{Map, Value};
 
 use super::{dotted, step};
-use crate::{
-    logic::patch::{Patch, Transformation},
-    ports::SharedPatch,
-    scripting::lua::{push::Style, tree, world::World},
-};
+use crate::logic::patch::{Patch, Transformation};
+use crate::ports::SharedPatch;
+use crate::scripting::lua::{push::Style, tree, world::World};
 
 /// A level of the patch.
 pub(super) struct PatchView {

@@ -5,13 +5,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use mlua::{Lua, MetaMethod, UserData, UserDataMethods, Value as LuaValue};
 
 use super::step;
-use crate::{
-    scripting::{
-        lua::{push::Style, world::World},
-        settings_access,
-    },
-    settings::Settings,
+use crate::scripting::{
+    lua::{push::Style, world::World},
+    settings_access,
 };
+use crate::settings::Settings;
 
 /// All settings, or one group of them.
 pub(super) struct SettingsView {

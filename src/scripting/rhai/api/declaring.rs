@@ -5,16 +5,14 @@ use std::sync::{Arc, PoisonError};
 use rhai::{Dynamic, Engine, FnPtr, NativeCallContext};
 
 use super::{ARGUMENTS_MAX, HostFn, Outcome, spread};
-use crate::{
-    logic::{
-        declare::{Argument, Declaration, Marker, declare},
-        handler::{Callback, Kind},
-    },
-    scripting::rhai::{
-        errors::{Refused, problem},
-        script::Shared,
-        value::to_json,
-    },
+use crate::logic::{
+    declare::{Argument, Declaration, Marker, declare},
+    handler::{Callback, Kind},
+};
+use crate::scripting::rhai::{
+    errors::{Refused, problem},
+    script::Shared,
+    value::to_json,
 };
 
 /// `kopf.PRESENT` and the like.

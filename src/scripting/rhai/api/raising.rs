@@ -5,15 +5,13 @@ use std::time::Duration;
 use rhai::{Dynamic, Engine};
 
 use super::HostFn;
-use crate::{
-    logic::outcome::RaisedKind,
-    scripting::{
-        rhai::{
-            errors::{Thrown, problem},
-            value::{text, to_json},
-        },
-        settings_access,
+use crate::logic::outcome::RaisedKind;
+use crate::scripting::{
+    rhai::{
+        errors::{Thrown, problem},
+        value::{text, to_json},
     },
+    settings_access,
 };
 
 /// The delay of a temporary error that names none, as in Kopf.

@@ -1,3 +1,5 @@
+//! Reading: kwargs, views of the object, values out of a script.
+
 use serde_json::json;
 
 use super::{Fixture, problem, run};
@@ -131,4 +133,23 @@ async fn a_handler_that_returns_nothing_gives_no_result() {
 async fn the_resource_and_the_cause_are_readable() {
     let code = "[ctx.resource.plural, ctx.reason, ctx.old_value, ctx.new_value.kind, ctx.retry, ctx.diff[0].op]";
     assert_eq!(run(code, object()).await, json!(["things", "create", null, "Thing", 0, "change"]));
+}
+
+#[tokio::test]
+async fn closures_may_use_what_they_are_called_on() {
+    for code in [
+        "ctx.spec.items.filter(|it| it.name != ctx.spec.field).map(|it| it.name)",
+        "let spec = ctx.spec; spec.items.filter(|it| it.name != spec.field).map(|it| it.name)",
+        "let memo = ctx.memo; memo.list = []; ctx.spec.items.for_each(|| memo.list.push(this.name)); memo.list",
+        "let patch = ctx.patch; patch.a = ctx.spec.items; patch.a.map(|it| { patch.b = 1; it.name })",
+        "let part = ctx.spec; part = part.items; part.map(|it| it.name)",
+    ] {
+        assert_eq!(run(code, object()).await, json!(["first", "second"]), "{code}");
+    }
+}
+
+#[tokio::test]
+async fn a_value_that_meets_its_own_lock_is_told_in_our_words() {
+    let message = problem("let list = [1]; list.map(|it| list.len())", object()).await;
+    assert_eq!(message, "a value cannot be used by a closure that works on it: copy it before");
 }

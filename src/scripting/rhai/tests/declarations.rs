@@ -1,3 +1,5 @@
+//! Declarations, filters, errors of loading, variables of the script.
+
 use serde_json::json;
 
 use super::{Fixture, refusal, try_load};

@@ -1,8 +1,10 @@
+//! Errors that leave a handler, and limits that end it.
+
 use std::time::Duration;
 
 use serde_json::json;
 
-use super::{Fixture, run, run_with_budget};
+use super::{Fixture, run, run_with_budget, try_load};
 use crate::logic::outcome::RaisedKind;
 
 async fn kind(code: &str) -> (RaisedKind, String) {
@@ -96,4 +98,23 @@ async fn a_value_inside_itself_is_refused() {
     let code = "let x = #{}; for i in 0..200 { x = #{ x: x }; } x";
     let (_, message) = kind(code).await;
     assert!(message.contains("128 levels"), "{message}");
+}
+
+#[tokio::test]
+async fn the_deepest_recursion_fits_the_stack() {
+    for (open, close) in
+        [("[", "]"), ("if true { ", " }"), ("[1].map(|y| ", ")"), ("1 + (2 * (", "))")]
+    {
+        // As deep as the parser allows, at every level of calls.
+        for depth in (0..32).rev() {
+            let (open, close) = (open.repeat(depth), close.repeat(depth));
+            let text = format!("fn f(x) {{ {open}f(x){close} }} kopf::on_startup(|ctx| f(1));");
+            if let Ok(loaded) = try_load(&text).await {
+                let raised = Fixture::of(loaded, json!({})).raised().await;
+                assert_eq!(raised.message, "Stack overflow", "{text}");
+                break;
+            }
+            assert!(depth > 0, "{text}");
+        }
+    }
 }

@@ -1,12 +1,12 @@
+//! Modules beside the script.
+
 use std::{fs, os::unix::fs::symlink, path::Path};
 
 use serde_json::json;
 
 use super::{Fixture, directory};
-use crate::{
-    logic::function::ScriptId,
-    scripting::{LoadError, Loaded, Placement, Source},
-};
+use crate::logic::function::ScriptId;
+use crate::scripting::{LoadError, Loaded, Placement, Source};
 
 async fn load_in(directory: &Path, text: &str) -> Result<Loaded, LoadError> {
     let path = directory.join("handlers.rhai");

@@ -16,24 +16,22 @@ use std::{
 use serde_json::{Value, json};
 
 use super::{control::Budget, load, load_on, runner::Runner};
-use crate::{
-    logic::{
-        diff::{DiffItem, Operation},
-        function::ScriptId,
-        handler::Handler,
-        object::Object,
-        outcome::{Ended, Raised},
-        patch::Patch,
-        reason::Reason,
-        resource::Resource,
-    },
-    ports::{
-        ActivityCause, Attempt, Cause, ChangeCause, Document, Invocation, Logger, LoggerKind,
-        ObjectCause, ObjectDetail, SharedPatch,
-    },
-    scripting::{LoadError, Loaded, Placement, Source},
-    settings::Settings,
+use crate::logic::{
+    diff::{DiffItem, Operation},
+    function::ScriptId,
+    handler::Handler,
+    object::Object,
+    outcome::{Ended, Raised},
+    patch::Patch,
+    reason::Reason,
+    resource::Resource,
 };
+use crate::ports::{
+    ActivityCause, Attempt, Cause, ChangeCause, Document, Invocation, Logger, LoggerKind,
+    ObjectCause, ObjectDetail, SharedPatch,
+};
+use crate::scripting::{LoadError, Loaded, Placement, Source};
+use crate::settings::Settings;
 
 /// A loaded script, and what its calls are about.
 struct Fixture {

@@ -1,3 +1,5 @@
+//! Writing: patches, transformations, memos, settings.
+
 use std::time::Duration;
 
 use serde_json::json;

@@ -1,3 +1,5 @@
+//! Waiting, cancelling, threads.
+
 use std::time::Duration;
 
 use futures::future::join_all;
@@ -8,14 +10,12 @@ use tokio::{
 };
 
 use super::{Fixture, load, source};
-use crate::{
-    logic::{function::ScriptId, outcome::Ended},
-    scripting::{
-        Placement,
-        rhai::{
-            control::{Abort, progress},
-            runner::{RunError, Runner},
-        },
+use crate::logic::{function::ScriptId, outcome::Ended};
+use crate::scripting::{
+    Placement,
+    rhai::{
+        control::{Abort, progress},
+        runner::{RunError, Runner},
     },
 };
 

@@ -1,0 +1,94 @@
+//! One call of a Rhai handler about an object of 4 KiB, through the threads of its script.
+#![expect(clippy::expect_used, reason = "a benchmark may stop at the first surprise")]
+
+use std::{hint::black_box, sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use criterion::{Criterion, criterion_group, criterion_main};
+use kopf::{
+    logic::{
+        object::{Object, ObjectRef},
+        reason::Reason,
+        resource::Resource,
+    },
+    ports::{
+        Attempt, Cause, ChangeCause, Invocation, Logger, LoggerKind, Memo, ObjectCause,
+        ObjectDetail, Scripts as _, SharedPatch,
+    },
+    scripting::{LoadError, Placement, ScriptHost, Source},
+};
+use serde_json::{Value, json};
+use tokio::task::LocalSet;
+
+const HANDLERS: &[(&str, &str)] = &[
+    ("empty", "|ctx| {}"),
+    ("spec", "|ctx| ctx.spec.field1.name"),
+    ("body", "|ctx| ctx.body.spec.field1.name"),
+    ("patch", "|ctx| { ctx.patch.status.phase = ctx.spec.field1.name; #{ message: `done` } }"),
+    ("loop", "|ctx| { let n = 0; for i in 0..100000 { n += i % 7; } n }"),
+];
+
+fn calls(criterion: &mut Criterion) {
+    for (name, function) in HANDLERS {
+        let text = format!("kopf::on_create(`kopfexamples`, #{{ id: `it` }}, {function});");
+        let runtime =
+            tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
+        let local = LocalSet::new();
+        for (place, placement) in
+            [("held clock", Placement::CurrentRuntime), ("own threads", Placement::Threads)]
+        {
+            let source = Source { name: "it.rhai".into(), path: None, text: text.clone() };
+            let loaded = local.block_on(&runtime, ScriptHost::load(vec![source], placement));
+            let told =
+                |errors: Vec<LoadError>| errors.iter().map(ToString::to_string).collect::<String>();
+            let (host, handlers) = loaded.map_err(told).expect("the script loads");
+            let invocation = invocation(handlers.into_iter().next().expect("one handler"));
+            criterion.bench_function(&format!("rhai call: {name}, {place}"), |bencher| {
+                bencher.iter(|| {
+                    black_box(local.block_on(&runtime, host.call(Arc::clone(&invocation))))
+                });
+            });
+        }
+    }
+}
+
+/// The object and its parsed body are shared by all calls, as between the handlers of one cycle; `ctx` is not.
+fn invocation(handler: kopf::logic::handler::Handler) -> Arc<Invocation> {
+    let object = Object::parse(Bytes::from(body().to_string())).expect("a JSON object");
+    let change = ChangeCause {
+        reason: Reason::Create,
+        old: None,
+        new: Some(Arc::clone(object.body())),
+        diff: Arc::default(),
+    };
+    let cause = ObjectCause {
+        resource: Arc::new(Resource::default()),
+        object: Arc::new(object),
+        patch: SharedPatch::default(),
+        detail: ObjectDetail::Change(change),
+    };
+    let started = "2026-01-01T00:00:00Z".parse().expect("a time");
+    Arc::new(Invocation {
+        handler: Arc::new(handler),
+        attempt: Some(Attempt { retry: 0, started, runtime: Duration::ZERO }),
+        cause: Cause::Object(cause),
+        memo: Memo::default(),
+        logger: Logger::of_object(LoggerKind::Full, Arc::new(ObjectRef::default())),
+    })
+}
+
+/// About 4 KiB, of the usual mixture.
+fn body() -> Value {
+    let field = |n: usize| json!({ "name": format!("name-{n}"), "value": n, "list": ["a", "b", n], "flag": true });
+    let spec: serde_json::Map<String, Value> =
+        (0..55).map(|n| (format!("field{n}"), field(n))).collect();
+    json!({
+        "apiVersion": "kopf.dev/v1",
+        "kind": "KopfExample",
+        "metadata": { "name": "example", "namespace": "default", "uid": "1234" },
+        "spec": spec,
+    })
+}
+
+criterion_group!(benches, calls);
+criterion_main!(benches);

@@ -1,0 +1,71 @@
+//! Credentials of scripts.
+
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use kube::Config;
+use serde_json::{Value, json};
+
+use crate::cluster::ConnectionInfo;
+use crate::ports::ApiError;
+
+async fn configuration(mut info: Value) -> Result<Config, ApiError> {
+    info["server"] = json!("https://there:6443");
+    ConnectionInfo::parse(info)?.configuration().await
+}
+
+fn headers(config: &Config) -> Vec<&str> {
+    config.headers.iter().map(|it| it.1.to_str().unwrap()).collect()
+}
+
+#[tokio::test]
+async fn a_token_alone_is_a_bearer_token() {
+    let config = configuration(json!({"token": "t", "default_namespace": "ns1"})).await.unwrap();
+    assert!(config.auth_info.token.is_some());
+    assert!(headers(&config).is_empty());
+    assert_eq!(config.default_namespace, "ns1");
+    assert_eq!(config.cluster_url.to_string(), "https://there:6443/");
+}
+
+#[tokio::test]
+async fn another_scheme_is_sent_as_it_is() {
+    let config = configuration(json!({"scheme": "Digest", "token": "t"})).await.unwrap();
+    assert_eq!(headers(&config), ["Digest t"]);
+    assert!(config.auth_info.token.is_none());
+    let config = configuration(json!({"scheme": "Lonely"})).await.unwrap();
+    assert_eq!(headers(&config), ["Lonely"]);
+}
+
+#[tokio::test]
+async fn a_user_with_a_password_wins_over_a_token() {
+    let info = json!({"username": "u", "password": "p", "scheme": "S", "token": "t"});
+    let config = configuration(info).await.unwrap();
+    assert_eq!(config.auth_info.username.as_deref(), Some("u"));
+    assert!(config.auth_info.token.is_none());
+    assert!(headers(&config).is_empty());
+    let config =
+        configuration(json!({"username": "u", "password": "", "token": "t"})).await.unwrap();
+    assert!(config.auth_info.username.is_none());
+    assert!(config.auth_info.token.is_some());
+}
+
+#[tokio::test]
+async fn certificates_are_pem_or_base64_of_it() {
+    let pem = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
+    for data in [pem.to_owned(), STANDARD.encode(pem)] {
+        let config = configuration(json!({"ca_data": data, "insecure": true})).await.unwrap();
+        assert_eq!(config.root_cert, Some(vec![vec![0, 0, 0]]));
+        assert!(config.accept_invalid_certs);
+    }
+}
+
+#[tokio::test]
+async fn contradictions_and_mistakes_are_told() {
+    let told = async |info| configuration(info).await.unwrap_err().message;
+    let both = json!({"ca_path": "a", "ca_data": "b"});
+    assert_eq!(told(both).await, "Both CA path & data are set. Need only one.");
+    assert!(told(json!({"tokn": "t"})).await.contains("unknown field `tokn`"));
+    assert!(
+        told(json!({"scheme": "a", "token": "b\nc"})).await.starts_with("the token cannot be sent")
+    );
+    let nowhere = ConnectionInfo::parse(json!({})).err().unwrap();
+    assert!(nowhere.message.contains("missing field `server`"));
+}

@@ -1,0 +1,153 @@
+//! Rhai scripts through the public face of the host, beside Lua scripts. What happens inside is tested beside the engine.
+
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use kopf::logic::{
+    function::Function,
+    handler::Handler,
+    object::{Object, ObjectRef},
+    outcome::{Ended, RaisedKind},
+    patch::Transformation,
+    reason::Reason,
+    resource::Resource,
+};
+use kopf::ports::{
+    Attempt, Cause, ChangeCause, Invocation, Logger, LoggerKind, Memo, ObjectCause, ObjectDetail,
+    Scripts as _, SharedPatch,
+};
+use kopf::scripting::{Placement, ScriptHost, Source};
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use super::lua::on_paused_clock;
+
+/// Loaded scripts, one object, one memo.
+struct Operator {
+    host: ScriptHost,
+    handlers: Vec<Handler>,
+    memo: Memo,
+    patch: SharedPatch,
+}
+
+impl Operator {
+    async fn of(scripts: &[(&str, &str)], placement: Placement) -> Self {
+        let source = |(name, text): &(&str, &str)| Source {
+            name: (*name).into(),
+            path: None,
+            text: (*text).into(),
+        };
+        let sources = scripts.iter().map(source).collect();
+        let (host, handlers) = match ScriptHost::load(sources, placement).await {
+            Ok(loaded) => loaded,
+            Err(errors) => panic!("{errors:?}"),
+        };
+        Operator { host, handlers, memo: Memo::default(), patch: Arc::new(Mutex::default()) }
+    }
+
+    async fn call(&self, id: &str) -> Ended {
+        let handler = self.handlers.iter().find(|it| *it.id == *id).expect("a handler of this id");
+        let object =
+            Object::from_value(json!({ "metadata": { "name": "one" }, "spec": { "x": 1 } }));
+        let change = ChangeCause {
+            reason: Reason::Create,
+            old: None,
+            new: Some(Arc::clone(object.body())),
+            diff: Arc::default(),
+        };
+        let cause = ObjectCause {
+            resource: Arc::new(Resource::default()),
+            object: Arc::new(object),
+            patch: Arc::clone(&self.patch),
+            detail: ObjectDetail::Change(change),
+        };
+        let started = "2026-01-02T03:04:05Z".parse().expect("a time");
+        let invocation = Invocation {
+            handler: Arc::new(handler.clone()),
+            attempt: Some(Attempt { retry: 0, started, runtime: Duration::ZERO }),
+            cause: Cause::Object(cause),
+            memo: self.memo.clone(),
+            logger: Logger::of_object(LoggerKind::Full, Arc::new(ObjectRef::default())),
+        };
+        self.host.call(Arc::new(invocation)).await
+    }
+
+    fn merge(&self) -> Value {
+        Value::Object(self.patch.lock().expect("no panic").merge.clone())
+    }
+
+    fn transformation(&self) -> Function {
+        match &self.patch.lock().expect("no panic").transformations[0] {
+            Transformation::Scripted(function) => function.clone(),
+            other @ (Transformation::BlockDeletion(_) | Transformation::AllowDeletion(_)) => {
+                panic!("{other:?}")
+            }
+        }
+    }
+}
+
+fn returned(value: Value) -> Ended {
+    Ended::Returned(Some(value))
+}
+
+const MINIMAL: &str = r#"
+fn create_fn(ctx) {
+    print(`And here we are! Created ${ctx.name} with ${ctx.spec.x}`);
+    ctx.patch.status.phase = "Ready";
+    ctx.patch.fns.append(|body| { body.seen = true; });
+    #{ message: "hello world" }
+}
+kopf::on_create("kopfexamples", create_fn);
+kopf.on_update("kopfexamples", |ctx| throw kopf.PermanentError("never"));
+"#;
+
+#[test]
+fn a_handler_returns_patches_and_raises() {
+    on_paused_clock(async {
+        for placement in [Placement::CurrentRuntime, Placement::Threads] {
+            let operator = Operator::of(&[("handlers.rhai", MINIMAL)], placement).await;
+            assert_eq!(
+                operator.call("create_fn").await,
+                returned(json!({"message": "hello world"}))
+            );
+            assert_eq!(operator.merge(), json!({ "status": { "phase": "Ready" } }));
+            let changed = operator.host.transform(operator.transformation(), json!({})).await;
+            assert_eq!(changed, Ok(json!({ "seen": true })));
+            let Ended::Raised(raised) = operator.call("update").await else { panic!("it throws") };
+            assert_eq!((raised.kind, raised.message.as_str()), (RaisedKind::Permanent, "never"));
+        }
+    });
+}
+
+#[test]
+fn scripts_of_both_languages_share_memos_and_the_clock() {
+    let lua = "function lua_fn(ctx) ctx.memo.list = {1}; kopf.sleep(10) return ctx.memo.list end\n\
+               kopf.on_create('x', lua_fn)";
+    let rhai = "fn rhai_fn(ctx) { kopf.sleep(5); ctx.memo.list.push(2); kopf.sleep(5); ctx.memo.list }\n\
+                kopf::on_create(\"x\", rhai_fn);";
+    on_paused_clock(async {
+        let scripts = [("a.lua", lua), ("b.rhai", rhai)];
+        let operator = Operator::of(&scripts, Placement::CurrentRuntime).await;
+        let began = Instant::now();
+        let both = tokio::join!(operator.call("lua_fn"), operator.call("rhai_fn"));
+        assert_eq!(began.elapsed(), Duration::from_secs(10));
+        assert_eq!(both, (returned(json!([1, 2])), returned(json!([1, 2]))));
+    });
+}
+
+#[test]
+fn all_errors_of_loading_are_told() {
+    on_paused_clock(async {
+        let source =
+            |name: &str, text: &str| Source { name: name.into(), path: None, text: text.into() };
+        let sources = vec![source("a.rhai", "\n  let x = ;"), source("b.rhai", "kopf::timer(1);")];
+        let loaded = ScriptHost::load(sources, Placement::CurrentRuntime).await;
+        let told: Vec<_> = loaded.err().expect("wrong").iter().map(ToString::to_string).collect();
+        assert!(told[0].starts_with("error: a.rhai:2: "), "{}", told[0]);
+        assert!(told[0].ends_with("\n2 |   let x = ;\n  |   ^^^^^^^^^"), "{}", told[0]);
+        let expected = "error: b.rhai:1: kopf.timer is not supported yet by this version";
+        assert!(told[1].starts_with(expected), "{}", told[1]);
+    });
+}
