@@ -39,7 +39,7 @@ pub struct RunArgs {
     /// Serve all namespaces and the cluster-scoped resources
     #[arg(short = 'A', long)]
     pub all_namespaces: bool,
-    /// Serve the namespaces of this name or glob pattern, such as `myapp-*, !*-pr-*`; repeatable
+    /// Serve the namespaces of this name or glob pattern, such as 'myapp-*, !*-pr-*'; repeatable
     #[arg(short, long = "namespace", value_name = "PATTERN", action = ArgAction::Append)]
     pub namespaces: Vec<String>,
     /// Do not look for other operators; accepted for Kopf's sake, since this version never looks for them

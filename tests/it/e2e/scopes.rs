@@ -44,16 +44,20 @@ async fn objects_of_other_namespaces_are_left_alone() {
 }
 
 #[tokio::test]
-async fn a_namespace_that_appears_later_is_served_when_it_matches() {
-    let Some(first) = Namespace::for_test("scope-late-1").await else { return };
+async fn a_pattern_serves_every_namespace_that_matches() {
+    let Some(first) = Namespace::for_test("scope-many-1").await else { return };
+    let Some(second) = Namespace::for_test("scope-many-2").await else { return };
+    let Some(other) = Namespace::for_test("scope-many-not").await else { return };
     let script = file("examples/01-minimal/handlers.rhai");
-    let operator = Operator::start(
-        kopf(&first.kubeconfig(), &["--standalone", "-v", "-n", "scope-late-*"]).arg(script),
-    );
-    first.apply_object().await;
-    operator.until_says(&format!("[scope-late-1/{OBJECT}] Creation is processed")).await;
-    let Some(second) = Namespace::for_test("scope-late-2").await else { return };
-    second.apply_object().await;
-    operator.until_says(&format!("[scope-late-2/{OBJECT}] Creation is processed")).await;
-    operator.stop().await.assert_code(0);
+    let arguments = ["--standalone", "-v", "-n", "scope-many-*, !*-not"];
+    let operator = Operator::start(kopf(&first.kubeconfig(), &arguments).arg(script));
+    for namespace in [&other, &first, &second] {
+        namespace.apply_object().await;
+    }
+    for name in ["scope-many-1", "scope-many-2"] {
+        operator.until_says(&format!("[{name}/{OBJECT}] Creation is processed")).await;
+    }
+    let ended = operator.stop().await;
+    ended.assert_code(0);
+    ended.assert_count("[scope-many-not/", 0);
 }
