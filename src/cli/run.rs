@@ -75,7 +75,7 @@ fn scope(option: &ScopeOption) -> Scope {
         ScopeOption::Cluster => Scope::Cluster,
         ScopeOption::Unsaid => {
             tracing::warn!(
-                target: "kopf.reactor.running",
+                target: "kopf.running",
                 "Neither -A/--all-namespaces nor -n/--namespace is given: serving the whole cluster, as with -A."
             );
             Scope::Cluster

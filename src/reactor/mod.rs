@@ -90,14 +90,14 @@ pub async fn run(operator: Operator, stop: CancellationToken) -> Result<(), Fail
         settings: Arc::clone(&settings),
         memo: memo.clone(),
     };
-    tracing::debug!(target: "kopf.reactor.running", "Starting kopf {}.", env!("CARGO_PKG_VERSION"));
+    tracing::debug!(target: "kopf.running", "Starting kopf {}.", env!("CARGO_PKG_VERSION"));
     let execution = snapshot(&settings).execution;
     let runner = Runner { scripts: &*scripts, clock, settings: &execution };
     let startup = activity(Kind::Startup);
     tokio::select! {
         biased; // a stop during the start is obeyed at once
         () = stop.cancelled() => {
-            tracing::warn!(target: "kopf.reactor.running", "Startup activity is only partially executed due to cancellation.");
+            tracing::warn!(target: "kopf.running", "Startup activity is only partially executed due to cancellation.");
             return Ok(());
         }
         started = activities::run(runner, &startup) => started?,
@@ -141,9 +141,9 @@ impl Serve {
         connect: Connect,
         stop: &CancellationToken,
     ) -> Result<(), Failure> {
-        tracing::info!(target: "kopf.reactor.running", "Initial authentication has been initiated.");
+        tracing::info!(target: "kopf.running", "Initial authentication has been initiated.");
         let cluster = connect(Settings::clone(&self.settings)).await?;
-        tracing::info!(target: "kopf.reactor.running", "Initial authentication has finished.");
+        tracing::info!(target: "kopf.running", "Initial authentication has finished.");
         let targets = targets::find(&*cluster, registry, scope).await?;
         let start = Instant::now();
         let memories = Arc::new(Memories::default());

@@ -103,7 +103,7 @@ impl Streaming {
         if time::timeout(timeout, all_ended).await.is_err() {
             let left = self.workers.len();
             tracing::warn!(
-                target: "kopf.reactor.queueing",
+                target: "kopf.queueing",
                 "Unprocessed streams left for {left} objects of {}: their handlers are interrupted.",
                 self.serving.resource
             );

@@ -25,7 +25,7 @@ pub(super) async fn find(
     let known = cluster.discover(&groups(registry)).await?;
     let chosen = served::choose(registry, &known);
     for warning in &chosen.warnings {
-        tracing::warn!(target: "kopf.reactor.observation", "{warning}");
+        tracing::warn!(target: "kopf.observation", "{warning}");
     }
     let namespaces = namespaces_of(cluster, scope, &known).await?;
     let namespaces =
