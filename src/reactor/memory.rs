@@ -57,7 +57,10 @@ impl Memories {
     }
 
     /// Puts a memory back.
-    pub(super) fn keep(&self, key: Key, memory: Memory) {
+    ///
+    /// A memo that nobody wrote into is dropped: an idle object should cost little.
+    pub(super) fn keep(&self, key: Key, mut memory: Memory, of_operator: &Memo) {
+        memory.memo = memory.memo.filter(|it| !(it.is_spare() && of_operator.lock().is_empty()));
         self.lock().insert(key, memory);
     }
 

@@ -1,7 +1,10 @@
 //! The main flow: streams → queues → workers; start and shutdown of an operator.
 
 mod change;
+mod conclusion;
 mod cycle;
+mod error;
+mod expectation;
 mod memory;
 mod observer;
 mod queue;

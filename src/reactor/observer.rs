@@ -13,7 +13,7 @@ use crate::logic::{
     namespaces::NamespacePattern, object::Object, reason::EventType, registry::Registry,
     resource::Resource, served,
 };
-use crate::ports::{ApiError, Cluster, ErrorClass, GroupFilter, StreamEvent, StreamTarget};
+use crate::ports::{ApiError, Cluster, ErrorClass, Extent, GroupFilter, StreamEvent, StreamTarget};
 use crate::settings::Settings;
 
 /// A definition changes several times while it comes up; we look once it has been quiet for so long.
@@ -138,7 +138,12 @@ impl<'a> Observer<'a> {
         let is_it = |it: &&Resource| it.group == group && it.plural == plural && it.preferred;
         let resource = Arc::new(self.resources.iter().find(is_it)?.clone());
         let settings = Arc::clone(&self.settings);
-        Some(self.cluster.stream(StreamTarget { resource, namespace: None, settings }))
+        Some(self.cluster.stream(StreamTarget {
+            resource,
+            namespace: None,
+            extent: Extent::Metadata,
+            settings,
+        }))
     }
 }
 

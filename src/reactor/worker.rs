@@ -8,7 +8,9 @@ use futures::FutureExt as _;
 use tokio::time::{self, Instant};
 
 use super::{
-    cycle::{Cycle, CycleError},
+    cycle::Cycle,
+    error::CycleError,
+    expectation::Expectation,
     memory::{Key, Memory},
     queue::{Event, Queue},
     serving::Serving,
@@ -26,37 +28,21 @@ pub(super) struct Worker {
     pub(super) queue: Arc<Queue>,
 }
 
-/// The version of our own last patch, which has not come back yet.
-///
-/// Until it does, the object as we see it is older than what we did: change handlers wait, or they would act twice.
-#[derive(Clone, Debug)]
-pub(super) struct Expectation {
-    /// `None`: the version will never arrive, only the end of the object.
-    version: Option<String>,
-    /// Then we go on without.
-    pub(super) deadline: Instant,
-}
-
 impl Worker {
     /// Works until there is nothing to do. The memory of the object outlives the worker.
     pub(super) async fn run(self) {
         let mut expected: Option<Expectation> = None;
         while let Some(event) = self.next(expected.as_ref()).await {
-            let version = event.object.header().resource_version.as_deref();
-            if expected
-                .as_ref()
-                .is_some_and(|it| it.version.is_some() && it.version.as_deref() == version)
-            {
-                expected = None;
-            }
+            expected = expected.filter(|it| !it.is_met_by(&event.object));
             let mut memory = self.serving.memories.recall(&self.key, event.event_type.is_none());
             let is_gone = event.event_type == Some(EventType::Deleted);
             let patched = self.handle(event, &mut memory, expected.as_ref()).await;
             if let Some(object) = patched {
-                expected = self.expectation(&object);
+                let timeout = self.serving.settings.persistence.consistency_timeout;
+                expected = Expectation::of(&object, timeout);
             }
             if !is_gone {
-                self.serving.memories.keep(self.key.clone(), memory);
+                self.serving.memories.keep(self.key.clone(), memory, &self.serving.memo);
             }
         }
     }
@@ -149,13 +135,6 @@ impl Worker {
             () = time::sleep_until(until) => {}
             () = self.queue.pressure() => {}
         }
-    }
-
-    fn expectation(&self, object: &Object) -> Option<Expectation> {
-        let header = object.header();
-        let version = header.resource_version.clone().filter(|_| !header.is_released());
-        let timeout = self.serving.settings.persistence.consistency_timeout;
-        (!timeout.is_zero()).then(|| Expectation { version, deadline: Instant::now() + timeout })
     }
 }
 
