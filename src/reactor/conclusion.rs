@@ -20,6 +20,15 @@ pub(super) struct Left {
     pub(super) looked_at: bool,
 }
 
+/// What a cycle could not send.
+#[derive(Debug)]
+pub(super) struct Unsent {
+    /// All of it; repeating a part that was sent changes nothing.
+    pub(super) patch: Patch,
+    /// What comes after it.
+    pub(super) left: Left,
+}
+
 /// The end of a cycle of one object.
 pub(super) struct Conclusion<'a> {
     /// The resource and its settings.
@@ -38,11 +47,17 @@ pub(super) struct Conclusion<'a> {
 
 impl Conclusion<'_> {
     /// Sends the patch, or sleeps until the next handler is due and provokes an event then.
-    pub(super) async fn run(mut self, mut patch: Patch, left: &Left) -> Result<(), CycleError> {
+    ///
+    /// A patch that cannot be sent stays in the memory: what the handlers did is sent again after a pause, they are not
+    /// called again for it.
+    pub(super) async fn run(mut self, mut patch: Patch, left: Left) -> Result<(), CycleError> {
         let is_sent = !patch.is_empty();
         if is_sent {
             self.untouch(&mut patch);
-            self.send(patch).await?;
+            if let Err(error) = self.send(&patch).await {
+                self.memory.unsent = Some(Box::new(Unsent { patch, left }));
+                return Err(error);
+            }
         }
         let is_changed = is_sent && self.is_changed();
         match left.delays.iter().min() {
@@ -63,7 +78,7 @@ impl Conclusion<'_> {
         self.patched.as_deref().is_none_or(|it| it.header().resource_version != *before)
     }
 
-    async fn send(&mut self, patch: Patch) -> Result<(), CycleError> {
+    async fn send(&mut self, patch: &Patch) -> Result<(), CycleError> {
         let patcher = Patcher {
             cluster: &*self.serving.cluster,
             scripts: &*self.serving.scripts,
@@ -126,7 +141,7 @@ impl Conclusion<'_> {
         let stamp = progress::touch_stamp(self.serving.clock.now());
         let storage = &self.serving.settings.persistence.progress_storage;
         progress::touch(storage, self.object.body(), &mut patch.merge, Some(&stamp));
-        self.send(patch).await
+        self.send(&patch).await
     }
 
     fn untouch(&self, patch: &mut Patch) {

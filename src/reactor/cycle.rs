@@ -58,12 +58,25 @@ impl Cycle<'_> {
         let is_resuming_conflict = !leftovers.is_empty();
         let patch: SharedPatch =
             Arc::new(Mutex::new(Patch { transformations: leftovers, ..Patch::default() }));
+        if let Some(unsent) = self.memory.unsent.take() {
+            return self.conclude(unsent.patch, unsent.left, patched).await;
+        }
         let memo = self.memory.memo(&self.serving.memo);
         self.watch(&patch, &memo).await?;
         let left = self.change(&patch, &memo, is_resuming_conflict).await?;
         if self.event.event_type == Some(EventType::Deleted) {
             return Ok(());
         }
+        let patch = std::mem::take(&mut *lock(&patch));
+        self.conclude(patch, left, patched).await
+    }
+
+    async fn conclude(
+        self,
+        patch: Patch,
+        left: Left,
+        patched: &mut Option<Arc<Object>>,
+    ) -> Result<(), CycleError> {
         let conclusion = Conclusion {
             serving: self.serving,
             queue: self.queue,
@@ -72,8 +85,7 @@ impl Cycle<'_> {
             logger: self.logger,
             patched,
         };
-        let patch = std::mem::take(&mut *lock(&patch));
-        conclusion.run(patch, &left).await
+        conclusion.run(patch, left).await
     }
 
     /// Calls the handlers of raw events, once each.

@@ -64,6 +64,9 @@ impl Worker {
     }
 
     /// One cycle, behind the gate of the throttle. Gives the object as our last request left it.
+    ///
+    /// A cycle that fails is repeated after a pause, unless something newer has come: an object is not left alone because the
+    /// API had a bad minute.
     async fn handle(
         &self,
         event: Event,
@@ -75,22 +78,28 @@ impl Worker {
         if !self.pass_throttle(memory, &logger).await {
             return None;
         }
-        let cycle = Cycle {
-            serving: &self.serving,
-            queue: &self.queue,
-            memory,
-            event,
-            logger: &logger,
-            expected,
-        };
-        // A bug in one cycle must not take the operator down: it costs this object a pause.
         let mut patched = None;
-        let ended = AssertUnwindSafe(cycle.run(&mut patched)).catch_unwind().await;
-        match ended.unwrap_or_else(|panic| Err(CycleError::Bug(panic_text(panic.as_ref())))) {
-            Ok(()) => memory.throttle = None,
-            Err(error) => self.throttle(memory, &logger, &error).await,
+        loop {
+            let cycle = Cycle {
+                serving: &self.serving,
+                queue: &self.queue,
+                memory,
+                event: event.clone(),
+                logger: &logger,
+                expected,
+            };
+            // A bug in one cycle must not take the operator down: it costs this object a pause.
+            let ended = AssertUnwindSafe(cycle.run(&mut patched)).catch_unwind().await;
+            let ended = ended.unwrap_or_else(|it| Err(CycleError::Bug(panic_text(it.as_ref()))));
+            let Err(error) = ended else {
+                memory.throttle = None;
+                return patched;
+            };
+            if !self.throttle(memory, &logger, &error).await {
+                memory.unsent = None;
+                return patched;
+            }
         }
-        patched
     }
 
     /// Waits out what is left of a pause; tells whether to go on with the event.
@@ -102,16 +111,17 @@ impl Worker {
         self.rest(throttle, logger).await
     }
 
-    /// After an error: a pause, in which newer events wait, but do not get lost.
-    async fn throttle(&self, memory: &mut Memory, logger: &Logger, error: &CycleError) {
+    /// After an error: a pause, in which newer events wait, but do not get lost. Tells whether to try again.
+    async fn throttle(&self, memory: &mut Memory, logger: &Logger, error: &CycleError) -> bool {
         let throttle = memory.throttle.get_or_insert_default();
         let delays = &self.serving.settings.queueing.error_delays;
-        match throttle.failed(delays, self.uptime(), &error.to_string()) {
-            Some(line) => logger.line(&line, error.trace()),
-            // Without delays there is no pause, but nobody wants an error to go unseen.
-            None => logger.log(LogLevel::Error, &format!("An unexpected error: {error}")),
-        }
-        self.rest(throttle, logger).await;
+        let Some(line) = throttle.failed(delays, self.uptime(), &error.to_string()) else {
+            // Without delays there is no pause and no other try, but nobody wants an error to go unseen.
+            logger.log(LogLevel::Error, &format!("An unexpected error: {error}"));
+            return false;
+        };
+        logger.line(&line, error.trace());
+        self.rest(throttle, logger).await
     }
 
     /// Sleeps through the pause; tells whether it is over.
