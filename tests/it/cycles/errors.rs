@@ -1,8 +1,19 @@
 //! Requests that fail, and what becomes of the work of handlers.
 
-use serde_json::{Value, json};
+use std::time::Duration;
 
-use super::{scenario::Scenario, stage};
+use kopf::{
+    apiserver::{ApiServer, ResourceDef},
+    reactor::Scope,
+};
+use serde_json::{Value, json};
+use tokio::time;
+
+use super::{
+    scenario::Scenario,
+    stage,
+    watched::{EXAMPLES, Watched, object},
+};
 
 /// A creation at second 1, with these statuses for the first PATCH requests.
 fn creation(inject: &[u16], more: &Value) -> Scenario {
@@ -45,4 +56,20 @@ fn pauses_between_tries_grow() {
     let transcript = stage::play(&creation(&[500; 6], &json!([])));
     assert_eq!(times(&transcript.patches), [1.0, 2.0, 3.0, 5.0, 8.0, 13.0, 21.0]);
     assert_eq!(transcript.calls.len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_bug_in_one_cycle_costs_only_that_object_a_pause() {
+    let examples = ResourceDef::new("kopf.dev", "v1", "kopfexamples", "KopfExample");
+    let server = ApiServer::builder().resource(examples).build();
+    let act = |name: &str| assert_ne!(name, "cursed", "a bug");
+    let operator = Watched::start(&server, Scope::Cluster, act);
+    time::sleep(Duration::from_secs(1)).await;
+    for name in ["cursed", "well"] {
+        server.create(EXAMPLES, object("ns1", name)).expect("it is new");
+    }
+    time::sleep(Duration::from_millis(2500)).await;
+    let mut called = operator.end().await;
+    called.sort();
+    assert_eq!(called, ["cursed", "cursed", "cursed", "well"], "at once, after 1 s, after 2 s");
 }

@@ -9,6 +9,7 @@ mod scenario;
 mod server;
 mod stage;
 mod transcript;
+mod watched;
 
 use crate::vectors;
 
