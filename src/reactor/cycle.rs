@@ -48,6 +48,8 @@ pub(super) struct Cycle<'a> {
     pub(super) logger: &'a Logger,
     /// Our own patch that has not come back yet.
     pub(super) expected: Option<&'a Expectation>,
+    /// The event was here before, and something failed. Its handlers of raw events have had their call.
+    pub(super) is_repeat: bool,
 }
 
 impl Cycle<'_> {
@@ -90,7 +92,7 @@ impl Cycle<'_> {
 
     /// Calls the handlers of raw events, once each.
     async fn watch(&mut self, patch: &SharedPatch, memo: &Memo) -> Result<(), CycleError> {
-        if self.serving.handlers.watching.is_empty() {
+        if self.is_repeat || self.serving.handlers.watching.is_empty() {
             return Ok(());
         }
         let cause = self.cause(patch, ObjectDetail::Watch(self.event.event_type));

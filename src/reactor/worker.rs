@@ -79,6 +79,7 @@ impl Worker {
             return None;
         }
         let mut patched = None;
+        let mut is_repeat = false;
         loop {
             let cycle = Cycle {
                 serving: &self.serving,
@@ -87,6 +88,7 @@ impl Worker {
                 event: event.clone(),
                 logger: &logger,
                 expected,
+                is_repeat,
             };
             // A bug in one cycle must not take the operator down: it costs this object a pause.
             let ended = AssertUnwindSafe(cycle.run(&mut patched)).catch_unwind().await;
@@ -99,6 +101,7 @@ impl Worker {
                 memory.unsent = None;
                 return patched;
             }
+            is_repeat = true;
         }
     }
 

@@ -58,6 +58,19 @@ fn pauses_between_tries_grow() {
     assert_eq!(transcript.calls.len(), 1);
 }
 
+#[test]
+fn raw_events_are_seen_once_even_if_their_object_cannot_be_handled() {
+    let mut broken = object("ns1", "n1");
+    broken["metadata"]["annotations"] =
+        json!({ "kopf.zalando.org/last-handled-configuration": "{" });
+    let transcript = stage::play(&Scenario::parse(&json!({
+        "handlers": [{ "on": "event" }, { "on": "create" }],
+        "actions": [[1, "create", broken]], "until": 30,
+    })));
+    assert_eq!(times(&transcript.calls), [1.0]);
+    assert_eq!(transcript.calls[0]["call"], "event_fn");
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_bug_in_one_cycle_costs_only_that_object_a_pause() {
     let examples = ResourceDef::new("kopf.dev", "v1", "kopfexamples", "KopfExample");
