@@ -102,3 +102,6 @@ impl Served {
 fn names<'a>(resources: impl Iterator<Item = &'a Resource>) -> String {
     format!("{{{}}}", resources.map(ToString::to_string).collect::<Vec<_>>().join(", "))
 }
+
+#[cfg(test)]
+mod tests;
