@@ -11,6 +11,8 @@ mod lua;
 mod print;
 mod rhai;
 mod settings_access;
+mod text;
+mod withdraw;
 
 use std::{path::PathBuf, sync::Arc};
 

@@ -5,7 +5,10 @@ use std::{collections::BTreeMap, ffi::c_void, fmt};
 use mlua::{LightUserData, Table, Value as LuaValue};
 use serde_json::{Map, Number, Value};
 
-use super::{push::Shapes, views};
+use super::{
+    push::{NULLS, Shapes},
+    views,
+};
 
 /// Deeper structures are refused: readers of JSON stop here too.
 const DEPTH_MAX: usize = 128;
@@ -84,7 +87,8 @@ impl<'a> Reader<'a> {
     }
 
     fn read_entries(&mut self, table: &Table, like: Option<&Value>) -> Result<Value, Refused> {
-        let (items, fields) = entries(table)?;
+        let (items, mut fields) = entries(table)?;
+        fields.extend(nulls(table).into_iter().map(|key| (key, LuaValue::NULL)));
         if !items.is_empty() && !fields.is_empty() {
             return Err(Refused::because("a table with both list items and keys"));
         }
@@ -133,6 +137,13 @@ impl<'a> Reader<'a> {
 }
 
 type Entries = (BTreeMap<i64, LuaValue>, BTreeMap<String, LuaValue>);
+
+/// The keys of the null fields of an object from the cluster, which are not among its entries.
+fn nulls(table: &Table) -> Vec<String> {
+    let meta = table.metatable();
+    let keys = meta.and_then(|it| it.raw_get::<Vec<String>>(NULLS.to_string_lossy()).ok());
+    keys.unwrap_or_default()
+}
 
 /// List items by place and fields by key, both sorted: tables have no order of their own.
 fn entries(table: &Table) -> Result<Entries, Refused> {

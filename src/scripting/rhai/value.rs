@@ -8,6 +8,7 @@ use rhai::{Array, Dynamic, Engine, Map};
 use serde_json::Value;
 
 use super::{live::Live, view::View};
+use crate::scripting::text::shown;
 
 /// The deepest nesting of a value that leaves a script; a value that contains itself ends here.
 const DEPTH_MAX: usize = 128;
@@ -139,7 +140,7 @@ pub(super) fn text(value: &Dynamic) -> String {
         return it.to_string();
     }
     match json_of(value) {
-        Some(json @ (Value::Array(_) | Value::Object(_))) => json.to_string(),
+        Some(json @ (Value::Array(_) | Value::Object(_))) => shown(&json),
         Some(_) | None => value.to_string(),
     }
 }

@@ -29,7 +29,23 @@ macro_rules! scenarios {
 }
 
 scenarios! {
+    errors
+    filters
+    ids
     kwargs
+    limits
+    logging
+    memo
+    modules
+    odd_objects
+    patching
+    reading
+    readonly
+    results
+    selectors
+    shared
+    sleeping
+    startup
 }
 
 /// Where the scenarios are.

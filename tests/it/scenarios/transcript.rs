@@ -1,9 +1,10 @@
 //! What is seen of a scenario, in order: steps of the user, lines of the log, PATCH requests, and the objects at the end.
 //!
-//! Traces of errors name files and lines of a script, so only that there is one is written down. The stored essence is
+//! Keys of objects are sorted, since tables of Lua have no order. Traces of errors name files and lines of a script, so only that there is one is written down. The stored essence is
 //! shortened: no script has a part in it.
 
 use std::{
+    collections::BTreeMap,
     fmt::Write as _,
     sync::{Arc, Mutex, OnceLock, PoisonError},
 };
@@ -65,9 +66,7 @@ impl Transcript {
         self.catch_up(&mut lines);
         let mut text = std::mem::take(&mut lines.text);
         for object in objects {
-            let mut object = object.clone();
-            shorten(&mut object);
-            write!(text, "\n{}", pretty(&object)).expect("a string takes all");
+            write!(text, "\n{}", pretty(&arranged(object))).expect("a string takes all");
         }
         text
     }
@@ -95,8 +94,7 @@ impl Lines {
 }
 
 fn told(request: &LoggedRequest) -> String {
-    let mut payload = request.json();
-    shorten(&mut payload);
+    let payload = arranged(&request.json());
     let object = request.path.rsplit("kopfexamples/").next().unwrap_or_default();
     let kind = request.content_type.trim_start_matches("application/").trim_end_matches("+json");
     let status =
@@ -104,19 +102,19 @@ fn told(request: &LoggedRequest) -> String {
     format!("{object} {kind}{status} {payload}")
 }
 
-fn shorten(value: &mut Value) {
+/// The same data with sorted keys and the essence shortened.
+fn arranged(value: &Value) -> Value {
     match value {
         Value::Object(map) => {
-            for (key, value) in map {
-                if key == ESSENCE && value.is_string() {
-                    *value = "…".into();
-                } else {
-                    shorten(value);
-                }
-            }
+            let sorted: BTreeMap<_, _> = map.iter().collect();
+            let arranged = sorted.into_iter().map(|(key, value)| {
+                let value = if key == ESSENCE { "…".into() } else { arranged(value) };
+                (key.clone(), value)
+            });
+            Value::Object(arranged.collect())
         }
-        Value::Array(items) => items.iter_mut().for_each(shorten),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+        Value::Array(items) => items.iter().map(arranged).collect(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => value.clone(),
     }
 }
 
