@@ -9,6 +9,7 @@ mod diagnostics;
 mod host;
 mod lua;
 mod print;
+mod refused;
 mod rhai;
 mod settings_access;
 mod text;

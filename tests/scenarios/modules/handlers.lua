@@ -9,7 +9,7 @@ function create_fn(ctx)
 end
 
 function failing_fn(ctx)
-    sizes.fail(ctx.spec.size)
+    sizes.refuse(ctx.spec.size)
 end
 
 function plain_fn(ctx)

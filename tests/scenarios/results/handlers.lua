@@ -13,7 +13,7 @@ function null_fn(ctx) return kopf.null end
 function no_return(ctx) end
 function part(ctx) return ctx.spec end
 function big(ctx) return ctx.spec.big end
-function field_fn(ctx) return { old = ctx.old, new = ctx.new } end
+function field_fn(ctx) return { old = ctx.old or "absent", new = ctx.new } end
 function merged(ctx)
     ctx.patch.status.merged = { own = 1 }
     return { returned = 2 }
@@ -25,6 +25,6 @@ for _, fn in ipairs({ number, fraction, text, truth, map, list, empty_list, empt
     kopf.on_create("kopfexamples", fn)
 end
 kopf.on_create("kopfexamples", { id = "dotted.id/with-slash" }, text)
-kopf.on_field("kopfexamples", { field = "spec.big" }, field_fn)
+kopf.on_field("kopfexamples", { field = "spec.size" }, field_fn)
 kopf.on_create("kopfexamples", { retries = 1 }, impossible)
 kopf.on_event("kopfexamples", event_fn)

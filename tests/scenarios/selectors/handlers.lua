@@ -1,36 +1,34 @@
 -- Every way to name a resource.
 
-local function selects(id, ...)
-    local arguments = table.pack(...)
-    table.insert(arguments, function(ctx)
-        ctx.logger:info(id .. " " .. ctx.resource.plural)
-    end)
-    local options = { id = id }
-    for i, argument in ipairs(arguments) do
-        if type(argument) == "table" then
-            argument.id = id
-            options = nil
-        end
+local function tell(id)
+    return function(ctx)
+        ctx.logger:info("found by " .. id .. ": " .. ctx.resource.plural)
     end
-    if options then
-        table.insert(arguments, #arguments, options)
-    end
-    kopf.on_event(table.unpack(arguments))
 end
 
-selects("plural", "kopfexamples")
-selects("singular", "kopfexample")
-selects("kind", "KopfExample")
-selects("short", "kex")
-selects("with-group", "kopfexamples.kopf.dev")
-selects("with-version", "kopf.dev/v1", "kopfexamples")
-selects("three", "kopf.dev", "v1", "kopfexamples")
-selects("other-group", "other.dev", "kopfexamples")
-selects("keywords", { group = "kopf.dev", version = "v1", plural = "kopfexamples" })
-selects("keyword-kind", { kind = "KopfExample" })
-selects("keyword-shortcut", { shortcut = "kex" })
-selects("keyword-category", { category = "all", group = "kopf.dev" })
-selects("everything", "kopf.dev", kopf.EVERYTHING)
-selects("function", function(resource)
+local function serves_examples(resource)
     return resource.group == "kopf.dev" and resource.plural == "kopfexamples"
-end)
+end
+
+local function serves_nothing(resource)
+    return false
+end
+
+kopf.on_event("kopfexamples", { id = "plural" }, tell("plural"))
+kopf.on_event("kopfexample", { id = "singular" }, tell("singular"))
+kopf.on_event("KopfExample", { id = "kind" }, tell("kind"))
+kopf.on_event("kex", { id = "short" }, tell("short"))
+kopf.on_event("kopfexamples.kopf.dev", { id = "group" }, tell("group"))
+kopf.on_event("kopfexamples.v1.kopf.dev", { id = "version" }, tell("version"))
+kopf.on_event("kopf.dev", "kopfexamples", { id = "two" }, tell("two"))
+kopf.on_event("kopf.dev/v1", "kopfexamples", { id = "group-version" }, tell("group-version"))
+kopf.on_event("kopf.dev", "v1", "kopfexamples", { id = "three" }, tell("three"))
+kopf.on_event("kopf.dev", "v2", "kopfexamples", { id = "other-version" }, tell("other-version"))
+kopf.on_event("example.com", "kopfexamples", { id = "other-group" }, tell("other-group"))
+kopf.on_event({ id = "keywords", group = "kopf.dev", version = "v1", plural = "kopfexamples" }, tell("keywords"))
+kopf.on_event({ id = "kind-keyword", kind = "KopfExample" }, tell("kind-keyword"))
+kopf.on_event({ id = "short-keyword", shortcut = "kex" }, tell("short-keyword"))
+kopf.on_event({ id = "category", category = "all", group = "kopf.dev" }, tell("category"))
+kopf.on_event("kopf.dev", kopf.EVERYTHING, { id = "everything" }, tell("everything"))
+kopf.on_event(serves_examples, { id = "function" }, tell("function"))
+kopf.on_event(serves_nothing, { id = "no" }, tell("no"))

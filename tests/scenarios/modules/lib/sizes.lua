@@ -5,7 +5,7 @@ function M.double(size)
     return size * 2
 end
 
-function M.fail(size)
+function M.refuse(size)
     kopf.fail(names.greeting("size " .. size))
 end
 
