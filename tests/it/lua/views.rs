@@ -46,7 +46,7 @@ fn a_patch_reads_what_was_written() {
         table.sort(keys)
         return {ctx.patch.status.phase, ctx.patch.status.list[1], tostring(ctx.patch.status), table.concat(keys)}
         "#);
-    assert_eq!(call.result(), json!(["Ready", 1, r#"{"phase":"Ready","list":[1]}"#, "listphase"]));
+    assert_eq!(call.result(), json!(["Ready", 1, r#"{"list":[1],"phase":"Ready"}"#, "listphase"]));
 }
 
 #[test]

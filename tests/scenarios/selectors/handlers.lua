@@ -6,14 +6,6 @@ local function tell(id)
     end
 end
 
-local function serves_examples(resource)
-    return resource.group == "kopf.dev" and resource.plural == "kopfexamples"
-end
-
-local function serves_nothing(resource)
-    return false
-end
-
 kopf.on_event("kopfexamples", { id = "plural" }, tell("plural"))
 kopf.on_event("kopfexample", { id = "singular" }, tell("singular"))
 kopf.on_event("KopfExample", { id = "kind" }, tell("kind"))
@@ -30,5 +22,3 @@ kopf.on_event({ id = "kind-keyword", kind = "KopfExample" }, tell("kind-keyword"
 kopf.on_event({ id = "short-keyword", shortcut = "kex" }, tell("short-keyword"))
 kopf.on_event({ id = "category", category = "all", group = "kopf.dev" }, tell("category"))
 kopf.on_event("kopf.dev", kopf.EVERYTHING, { id = "everything" }, tell("everything"))
-kopf.on_event(serves_examples, { id = "function" }, tell("function"))
-kopf.on_event(serves_nothing, { id = "no" }, tell("no"))
