@@ -26,6 +26,7 @@ pub(super) fn run(options: &RunOptions) -> Result<Exit, Report> {
     let sources = sources::read_all(&options.paths, Path::new(""))?;
     logging::install(options.log.clone(), clock)
         .map_err(|problem| Report::failure(format!("cannot start the log: {problem}")))?;
+    std::panic::set_hook(Box::new(tell_bug));
     // One thread: scripts have threads of their own, and a pool would only add memory and switches.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime =
@@ -58,6 +59,15 @@ async fn operate(sources: Vec<Source>, scope: Scope, clock: Clock) -> Result<Exi
         ended = reactor::run(operator, stop.clone()) => ended.map(|()| Exit::Success).map_err(|it| report(&it)),
         at_once = signals::watch(signals, stop, settings) => Ok(at_once),
     }
+}
+
+/// A bug is one line of the log. It costs one object a pause, not the operator its life; a backtrace would help nobody here.
+fn tell_bug(panic: &std::panic::PanicHookInfo<'_>) {
+    let place = panic.location().map(ToString::to_string).unwrap_or_default();
+    let payload = panic.payload();
+    let text = payload.downcast_ref::<String>().map(String::as_str);
+    let text = text.or_else(|| payload.downcast_ref::<&str>().copied()).unwrap_or_default();
+    tracing::error!(target: "kopf.running", "A bug in the operator itself at {place}: {text}");
 }
 
 fn connect() -> Connect {

@@ -132,7 +132,8 @@ impl Watcher {
     async fn list(&mut self, token: Option<String>) -> Step {
         let settings = Arc::clone(&self.target.settings);
         let request =
-            list_request(&self.path, settings.watching.chunk_size, token, self.action("list"));
+            list_request(&self.path, settings.watching.chunk_size, token, self.action("list"))
+                .with_extent(self.target.extent);
         let answer = self.transport.fetch(&request, &settings.networking).await;
         let page = match answer {
             Ok(body) => Page::parse(&body).map_err(|error| self.malformed("list", &error)),
@@ -171,6 +172,7 @@ impl Watcher {
             watching.server_timeout,
             self.action("watch"),
         );
+        let request = request.with_extent(self.target.extent);
         // Connecting and its attempts count as silence.
         let deadline = ends_at.map_or(silent_at, |it| it.min(silent_at));
         let opening = self.transport.open(&request, &settings.networking);

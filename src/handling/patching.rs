@@ -55,8 +55,8 @@ impl Patcher<'_> {
     ///
     /// # Errors
     /// When a request fails for another reason than a conflict in the transformations; the rest is then not sent.
-    pub async fn apply(&self, object: &Arc<Object>, patch: Patch) -> Result<Patched, PatchError> {
-        match self.send(object, &patch).await {
+    pub async fn apply(&self, object: &Arc<Object>, patch: &Patch) -> Result<Patched, PatchError> {
+        match self.send(object, patch).await {
             Ok(patched) => Ok(patched),
             Err(PatchError::Api(error)) if error.class == ErrorClass::Missing => {
                 self.logger.log(

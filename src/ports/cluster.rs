@@ -56,8 +56,20 @@ pub struct StreamTarget {
     pub resource: Arc<Resource>,
     /// `None`: the whole cluster, or a cluster-scoped resource.
     pub namespace: Option<Arc<str>>,
+    /// How much of each object is wanted.
+    pub extent: Extent,
     /// The settings as they are when the stream starts.
     pub settings: Arc<Settings>,
+}
+
+/// How much of the objects of a stream is wanted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Extent {
+    /// All of it.
+    #[default]
+    Whole,
+    /// The metadata, where the server can leave out the rest: enough to see that something came, changed or went.
+    Metadata,
 }
 
 /// An item of a stream.

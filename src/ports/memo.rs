@@ -38,6 +38,11 @@ impl Document {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
+    /// Whether nothing is in it and nobody else has it: it can be made anew when it is needed.
+    pub fn is_spare(&self) -> bool {
+        Arc::strong_count(&self.0) == 1 && Arc::weak_count(&self.0) == 0 && self.lock().is_empty()
+    }
+
     /// Identifies the document while it lives, for engines that keep more than data beside it.
     pub fn address(&self) -> usize {
         Arc::as_ptr(&self.0).addr()

@@ -12,14 +12,14 @@ mod scripts;
 pub use crate::logic::filters::Question;
 pub use clock::Clock;
 pub use cluster::{
-    ApiError, Cluster, ErrorClass, GroupFilter, NewObject, PatchKind, PatchRequest, StreamEvent,
-    StreamTarget,
+    ApiError, Cluster, ErrorClass, Extent, GroupFilter, NewObject, PatchKind, PatchRequest,
+    StreamEvent, StreamTarget,
 };
 pub use logger::{Logger, LoggerKind, TARGET_ACTIVITIES, TARGET_OBJECTS};
 pub use memo::{Document, Memo, WeakDocument};
 pub use scripts::{
     ActivityCause, Attempt, Cause, ChangeCause, Invocation, ObjectCause, ObjectDetail, Scripts,
-    SharedPatch,
+    SharedPatch, lock_patch,
 };
 
 /// A future of a border; boxed so that borders stay object-safe and builds short.

@@ -1,7 +1,7 @@
 //! The scripts as the inner side sees them: functions that can be called with a cause.
 
 use std::{
-    sync::{Arc, Mutex},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
@@ -47,6 +47,11 @@ pub trait Scripts: Send + Sync + 'static {
 
 /// The patch of a cycle, shared with the scripts that run in it.
 pub type SharedPatch = Arc<Mutex<Patch>>;
+
+/// The patch, for a few lines; never across an await. A panic while it was held cannot leave it half-written.
+pub fn lock_patch(patch: &SharedPatch) -> MutexGuard<'_, Patch> {
+    patch.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// Everything a script function may look at in one call: the source of `ctx`.
 #[derive(Debug)]

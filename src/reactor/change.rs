@@ -4,11 +4,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use super::{
-    cycle::{CycleError, lock},
-    memory::Memory,
-    serving::Serving,
-};
+use super::{error::CycleError, memory::Memory, serving::Serving};
 use crate::handling::{asking::Asker, run::Try};
 use crate::logic::{
     cause::Change,
@@ -19,7 +15,9 @@ use crate::logic::{
     plan, selection, settle,
     state::{self, State},
 };
-use crate::ports::{Cause, ChangeCause, Logger, Memo, ObjectCause, ObjectDetail, SharedPatch};
+use crate::ports::{
+    Cause, ChangeCause, Logger, Memo, ObjectCause, ObjectDetail, SharedPatch, lock_patch as lock,
+};
 use crate::settings::FieldPath;
 
 /// The handling of one change.

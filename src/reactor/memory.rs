@@ -5,6 +5,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
+use super::conclusion::Unsent;
 use crate::logic::{object::Header, patch::Transformation, throttle::Throttle};
 use crate::ports::Memo;
 
@@ -23,6 +24,8 @@ pub(super) struct Memory {
     pub(super) memo: Option<Memo>,
     /// Pauses after unexpected errors; absent while all is well.
     pub(super) throttle: Option<Box<Throttle>>,
+    /// What the last cycle could not send; only for another try with the same event.
+    pub(super) unsent: Option<Box<Unsent>>,
     /// Transformations that met a conflict and wait for the next cycle.
     pub(super) leftovers: Vec<Transformation>,
 }
@@ -57,7 +60,10 @@ impl Memories {
     }
 
     /// Puts a memory back.
-    pub(super) fn keep(&self, key: Key, memory: Memory) {
+    ///
+    /// A memo that nobody wrote into is dropped: an idle object should cost little.
+    pub(super) fn keep(&self, key: Key, mut memory: Memory, of_operator: &Memo) {
+        memory.memo = memory.memo.filter(|it| !(it.is_spare() && of_operator.lock().is_empty()));
         self.lock().insert(key, memory);
     }
 

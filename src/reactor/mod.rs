@@ -1,20 +1,29 @@
 //! The main flow: streams → queues → workers; start and shutdown of an operator.
 
 mod change;
+mod conclusion;
 mod cycle;
+mod error;
+mod expectation;
 mod memory;
+mod observer;
 mod queue;
+mod roster;
 mod serving;
 mod streams;
-mod targets;
 mod worker;
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use tokio::{task::JoinSet, time::Instant};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use self::{memory::Memories, serving::Serving, streams::Streaming, targets::Target};
+use self::{
+    memory::Memories,
+    observer::{Observer, Target},
+    roster::Roster,
+    serving::Serving,
+};
 use crate::handling::{
     activities::{self, Activity, ActivityError},
     run::Runner,
@@ -144,31 +153,44 @@ impl Serve {
         tracing::info!(target: "kopf.running", "Initial authentication has been initiated.");
         let cluster = connect(Settings::clone(&self.settings)).await?;
         tracing::info!(target: "kopf.running", "Initial authentication has finished.");
-        let targets = targets::find(&*cluster, registry, scope).await?;
-        let start = Instant::now();
-        let memories = Arc::new(Memories::default());
-        let mut streams = JoinSet::new();
-        for Target { resource, namespaces } in targets {
-            let serving = Arc::new(Serving {
-                handlers: registry.for_resource(&resource, &served::NO_FUNCTIONS),
-                resource: Arc::new(resource),
-                cluster: Arc::clone(&cluster),
-                scripts: Arc::clone(&self.scripts),
-                settings: Arc::clone(&self.settings),
-                clock: self.clock,
-                lifecycle: self.lifecycle,
-                memo: self.memo.clone(),
-                start,
-                memories: Arc::clone(&memories),
-            });
-            for namespace in namespaces {
-                streams.spawn(Streaming::new(Arc::clone(&serving), namespace).run(stop.clone()));
+        let settings = Arc::clone(&self.settings);
+        let mut observer = Observer::start(&*cluster, registry, scope, settings).await?;
+        let shared = Shared { cluster: &cluster, start: Instant::now(), memories: Arc::default() };
+        let mut roster = Roster::new();
+        loop {
+            roster.adjust(observer.targets(), |target| self.serving(registry, target, &shared));
+            tokio::select! {
+                biased; // stop first: nothing new begins after it
+                () = stop.cancelled() => break,
+                () = observer.changed() => {}
+                () = roster.attend() => {}
             }
         }
-        stop.cancelled().await;
-        while streams.join_next().await.is_some() {}
+        roster.end().await;
         Ok(())
     }
+
+    fn serving(&self, registry: &Registry, (resource, _): &Target, shared: &Shared<'_>) -> Serving {
+        Serving {
+            handlers: registry.for_resource(resource, &served::NO_FUNCTIONS),
+            resource: Arc::new(resource.clone()),
+            cluster: Arc::clone(shared.cluster),
+            scripts: Arc::clone(&self.scripts),
+            settings: Arc::clone(&self.settings),
+            clock: self.clock,
+            lifecycle: self.lifecycle,
+            memo: self.memo.clone(),
+            start: shared.start,
+            memories: Arc::clone(&shared.memories),
+        }
+    }
+}
+
+/// What all streams share, once the cluster is known.
+struct Shared<'a> {
+    cluster: &'a Arc<dyn Cluster>,
+    start: Instant,
+    memories: Arc<Memories>,
 }
 
 /// The settings as they are now.

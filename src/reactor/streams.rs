@@ -15,7 +15,7 @@ use super::{
     serving::Serving,
     worker::Worker,
 };
-use crate::ports::{ApiError, StreamEvent, StreamTarget};
+use crate::ports::{ApiError, Extent, StreamEvent, StreamTarget};
 
 /// One stream and its workers.
 pub(super) struct Streaming {
@@ -39,6 +39,7 @@ impl Streaming {
         let target = StreamTarget {
             resource: Arc::clone(&self.serving.resource),
             namespace: self.namespace.clone(),
+            extent: Extent::Whole,
             settings: Arc::clone(&self.serving.settings),
         };
         let mut events = self.serving.cluster.stream(target);

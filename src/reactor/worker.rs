@@ -8,7 +8,9 @@ use futures::FutureExt as _;
 use tokio::time::{self, Instant};
 
 use super::{
-    cycle::{Cycle, CycleError},
+    cycle::Cycle,
+    error::CycleError,
+    expectation::Expectation,
     memory::{Key, Memory},
     queue::{Event, Queue},
     serving::Serving,
@@ -26,37 +28,21 @@ pub(super) struct Worker {
     pub(super) queue: Arc<Queue>,
 }
 
-/// The version of our own last patch, which has not come back yet.
-///
-/// Until it does, the object as we see it is older than what we did: change handlers wait, or they would act twice.
-#[derive(Clone, Debug)]
-pub(super) struct Expectation {
-    /// `None`: the version will never arrive, only the end of the object.
-    version: Option<String>,
-    /// Then we go on without.
-    pub(super) deadline: Instant,
-}
-
 impl Worker {
     /// Works until there is nothing to do. The memory of the object outlives the worker.
     pub(super) async fn run(self) {
         let mut expected: Option<Expectation> = None;
         while let Some(event) = self.next(expected.as_ref()).await {
-            let version = event.object.header().resource_version.as_deref();
-            if expected
-                .as_ref()
-                .is_some_and(|it| it.version.is_some() && it.version.as_deref() == version)
-            {
-                expected = None;
-            }
+            expected = expected.filter(|it| !it.is_met_by(&event.object));
             let mut memory = self.serving.memories.recall(&self.key, event.event_type.is_none());
             let is_gone = event.event_type == Some(EventType::Deleted);
             let patched = self.handle(event, &mut memory, expected.as_ref()).await;
             if let Some(object) = patched {
-                expected = self.expectation(&object);
+                let timeout = self.serving.settings.persistence.consistency_timeout;
+                expected = Expectation::of(&object, timeout);
             }
             if !is_gone {
-                self.serving.memories.keep(self.key.clone(), memory);
+                self.serving.memories.keep(self.key.clone(), memory, &self.serving.memo);
             }
         }
     }
@@ -78,6 +64,9 @@ impl Worker {
     }
 
     /// One cycle, behind the gate of the throttle. Gives the object as our last request left it.
+    ///
+    /// A cycle that fails is repeated after a pause, unless something newer has come: an object is not left alone because the
+    /// API had a bad minute.
     async fn handle(
         &self,
         event: Event,
@@ -89,22 +78,31 @@ impl Worker {
         if !self.pass_throttle(memory, &logger).await {
             return None;
         }
-        let cycle = Cycle {
-            serving: &self.serving,
-            queue: &self.queue,
-            memory,
-            event,
-            logger: &logger,
-            expected,
-        };
-        // A bug in one cycle must not take the operator down: it costs this object a pause.
         let mut patched = None;
-        let ended = AssertUnwindSafe(cycle.run(&mut patched)).catch_unwind().await;
-        match ended.unwrap_or_else(|panic| Err(CycleError::Bug(panic_text(panic.as_ref())))) {
-            Ok(()) => memory.throttle = None,
-            Err(error) => self.throttle(memory, &logger, &error).await,
+        let mut is_repeat = false;
+        loop {
+            let cycle = Cycle {
+                serving: &self.serving,
+                queue: &self.queue,
+                memory,
+                event: event.clone(),
+                logger: &logger,
+                expected,
+                is_repeat,
+            };
+            // A bug in one cycle must not take the operator down: it costs this object a pause.
+            let ended = AssertUnwindSafe(cycle.run(&mut patched)).catch_unwind().await;
+            let ended = ended.unwrap_or_else(|it| Err(CycleError::Bug(panic_text(it.as_ref()))));
+            let Err(error) = ended else {
+                memory.throttle = None;
+                return patched;
+            };
+            if !self.throttle(memory, &logger, &error).await {
+                memory.unsent = None;
+                return patched;
+            }
+            is_repeat = true;
         }
-        patched
     }
 
     /// Waits out what is left of a pause; tells whether to go on with the event.
@@ -116,16 +114,17 @@ impl Worker {
         self.rest(throttle, logger).await
     }
 
-    /// After an error: a pause, in which newer events wait, but do not get lost.
-    async fn throttle(&self, memory: &mut Memory, logger: &Logger, error: &CycleError) {
+    /// After an error: a pause, in which newer events wait, but do not get lost. Tells whether to try again.
+    async fn throttle(&self, memory: &mut Memory, logger: &Logger, error: &CycleError) -> bool {
         let throttle = memory.throttle.get_or_insert_default();
         let delays = &self.serving.settings.queueing.error_delays;
-        match throttle.failed(delays, self.uptime(), &error.to_string()) {
-            Some(line) => logger.line(&line, error.trace()),
-            // Without delays there is no pause, but nobody wants an error to go unseen.
-            None => logger.log(LogLevel::Error, &format!("An unexpected error: {error}")),
-        }
-        self.rest(throttle, logger).await;
+        let Some(line) = throttle.failed(delays, self.uptime(), &error.to_string()) else {
+            // Without delays there is no pause and no other try, but nobody wants an error to go unseen.
+            logger.log(LogLevel::Error, &format!("An unexpected error: {error}"));
+            return false;
+        };
+        logger.line(&line, error.trace());
+        self.rest(throttle, logger).await
     }
 
     /// Sleeps through the pause; tells whether it is over.
@@ -149,13 +148,6 @@ impl Worker {
             () = time::sleep_until(until) => {}
             () = self.queue.pressure() => {}
         }
-    }
-
-    fn expectation(&self, object: &Object) -> Option<Expectation> {
-        let header = object.header();
-        let version = header.resource_version.clone().filter(|_| !header.is_released());
-        let timeout = self.serving.settings.persistence.consistency_timeout;
-        (!timeout.is_zero()).then(|| Expectation { version, deadline: Instant::now() + timeout })
     }
 }
 

@@ -58,13 +58,17 @@ fn subscriber(options: LogOptions, clock: Clock, sink: Sink) -> impl Subscriber 
 
 /// Which events are seen. Targets of this program start with `kopf`; the rest are libraries.
 fn targets(verbosity: Verbosity) -> Targets {
-    let (own, libraries) = match verbosity {
-        Verbosity::Quiet => (LevelFilter::WARN, LevelFilter::WARN),
-        Verbosity::Normal => (LevelFilter::INFO, LevelFilter::WARN),
-        Verbosity::Verbose => (LevelFilter::DEBUG, LevelFilter::WARN),
-        Verbosity::Debug => (LevelFilter::DEBUG, LevelFilter::DEBUG),
+    // The client complains of every request that fails, which `cluster` tells better.
+    let (own, client, libraries) = match verbosity {
+        Verbosity::Quiet => (LevelFilter::WARN, LevelFilter::OFF, LevelFilter::WARN),
+        Verbosity::Normal => (LevelFilter::INFO, LevelFilter::OFF, LevelFilter::WARN),
+        Verbosity::Verbose => (LevelFilter::DEBUG, LevelFilter::OFF, LevelFilter::WARN),
+        Verbosity::Debug => (LevelFilter::DEBUG, LevelFilter::DEBUG, LevelFilter::DEBUG),
     };
-    Targets::new().with_default(libraries).with_target("kopf", own)
+    Targets::new()
+        .with_default(libraries)
+        .with_target("kopf", own)
+        .with_target("kube_client", client)
 }
 
 impl<S: Subscriber> Layer<S> for LineLayer {

@@ -126,9 +126,10 @@ async fn verbosity_chooses_levels_and_libraries() {
         tracing::debug!(target: "kopf.objects", "own debug");
         tracing::info!(target: "kopf.objects", "own info");
         tracing::warn!(target: "kopf.objects", "own warning");
-        tracing::debug!(target: "kube_client", "library debug");
-        tracing::info!(target: "kube_client", "library info");
-        tracing::warn!(target: "kube_client", "library warning");
+        tracing::debug!(target: "tower", "library debug");
+        tracing::info!(target: "tower", "library info");
+        tracing::warn!(target: "tower", "library warning");
+        tracing::error!(target: "kube_client::client", "client error");
     };
     let with = |verbosity| LogOptions { verbosity, ..options(LogFormat::Plain) };
     check(with(Verbosity::Quiet), log, &expect![["own warning\nlibrary warning\n"]]);
@@ -136,7 +137,7 @@ async fn verbosity_chooses_levels_and_libraries() {
     let verbose = expect![["own debug\nown info\nown warning\nlibrary warning\n"]];
     check(with(Verbosity::Verbose), log, &verbose);
     let debug = expect![[
-        "own debug\nown info\nown warning\nlibrary debug\nlibrary info\nlibrary warning\n"
+        "own debug\nown info\nown warning\nlibrary debug\nlibrary info\nlibrary warning\nclient error\n"
     ]];
     check(with(Verbosity::Debug), log, &debug);
 }

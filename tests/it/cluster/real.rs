@@ -51,6 +51,7 @@ async fn a_real_server_is_discovered_listed_watched_and_patched() {
 
     let settings = Arc::new(Settings::default());
     let target = StreamTarget {
+        extent: kopf::ports::Extent::Whole,
         resource: Arc::new(resource.clone()),
         namespace: Some("default".into()),
         settings,

@@ -28,6 +28,7 @@ async fn transcript(
     settings.networking.error_backoffs.clear();
     let settings = Arc::new(settings);
     let target = StreamTarget {
+        extent: kopf::ports::Extent::Whole,
         resource: Arc::new(kopfexamples()),
         namespace: None,
         settings: Arc::clone(&settings),

@@ -3,10 +3,13 @@
 //! `scenario.rs` reads what handlers and users do, `stage.rs` plays it, `transcript.rs` holds what was seen against what
 //! was expected.
 
+mod errors;
+mod observation;
 mod scenario;
 mod server;
 mod stage;
 mod transcript;
+mod watched;
 
 use crate::vectors;
 

@@ -72,7 +72,7 @@ async fn two_handlers_with_one_id_ask_for_an_id() {
     let ended = run(Path::new("/nonexistent"), &script.0).await;
     ended.assert_code(1);
     ended.assert_one_error();
-    for word in ["\"create\"", "twice.lua:1", "twice.lua:2", "`id`"] {
+    for word in ["'create'", "twice.lua:1", "twice.lua:2", "`id`"] {
         assert!(ended.output.contains(word), "no {word:?} in:\n{}", ended.output);
     }
 }

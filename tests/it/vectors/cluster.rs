@@ -130,6 +130,7 @@ async fn check_stream(vector: &Vector) -> Result<(), String> {
     let requests = Arc::new(Mutex::new(Vec::new()));
     let client = scripted(stream_script(input, Arc::clone(&requests)));
     let target = StreamTarget {
+        extent: kopf::ports::Extent::Whole,
         resource: Arc::new(kopfexamples()),
         namespace: input["namespace"].as_str().map(Into::into),
         settings: Arc::clone(&settings),

@@ -189,7 +189,7 @@ async fn send(
     let logger = Logger::of_object(kopf::ports::LoggerKind::Local, Arc::default());
     let patcher =
         Patcher { cluster: &cluster, scripts: &scripts, resource: &resource, logger: &logger };
-    let patched = patcher.apply(object, patch).await;
+    let patched = patcher.apply(object, &patch).await;
     drop(guard);
     (patched, log.has("Merge-patching finished with inconsistencies"))
 }

@@ -186,6 +186,9 @@ fn deviations(suite: &str) -> BTreeMap<String, String> {
     all.remove(suite).unwrap_or_default()
 }
 
+/// A pattern may have `*` for anything, so that it covers cases of the same kind in other directories.
 fn matches(pattern: &str, id: &str) -> bool {
-    pattern.strip_suffix('*').map_or(pattern == id, |prefix| id.starts_with(prefix))
+    let Some((start, rest)) = pattern.split_once('*') else { return pattern == id };
+    let Some(tail) = id.strip_prefix(start) else { return false };
+    (0..=tail.len()).any(|it| tail.get(it..).is_some_and(|tail| matches(rest, tail)))
 }

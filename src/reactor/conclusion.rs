@@ -1,0 +1,151 @@
+//! The end of a cycle: sends the patch, or sleeps until the next handler is due.
+//!
+//! Before: `cycle.rs`. After: `handling/patching.rs`; what comes back goes to `worker.rs`, which waits to see it.
+
+use std::{sync::Arc, time::Duration};
+
+use tokio::time;
+
+use super::{error::CycleError, memory::Memory, queue::Queue, serving::Serving};
+use crate::handling::patching::Patcher;
+use crate::logic::{object::Object, outcome::LogLevel, patch::Patch, plan, progress, python_text};
+use crate::ports::Logger;
+
+/// What the handlers of changes left to do.
+#[derive(Debug, Default)]
+pub(super) struct Left {
+    /// Pauses until handlers can go on.
+    pub(super) delays: Vec<Duration>,
+    /// Whether the object was looked at to the end, i.e. passed all gates.
+    pub(super) looked_at: bool,
+}
+
+/// What a cycle could not send.
+#[derive(Debug)]
+pub(super) struct Unsent {
+    /// All of it; repeating a part that was sent changes nothing.
+    pub(super) patch: Patch,
+    /// What comes after it.
+    pub(super) left: Left,
+}
+
+/// The end of a cycle of one object.
+pub(super) struct Conclusion<'a> {
+    /// The resource and its settings.
+    pub(super) serving: &'a Serving,
+    /// Where newer events wait.
+    pub(super) queue: &'a Queue,
+    /// The object's memory.
+    pub(super) memory: &'a mut Memory,
+    /// The object as the cycle saw it.
+    pub(super) object: &'a Arc<Object>,
+    /// For the operator's own lines.
+    pub(super) logger: &'a Logger,
+    /// The object as our last request left it; set also when a later request fails.
+    pub(super) patched: &'a mut Option<Arc<Object>>,
+}
+
+impl Conclusion<'_> {
+    /// Sends the patch, or sleeps until the next handler is due and provokes an event then.
+    ///
+    /// A patch that cannot be sent stays in the memory: what the handlers did is sent again after a pause, they are not
+    /// called again for it.
+    pub(super) async fn run(mut self, mut patch: Patch, left: Left) -> Result<(), CycleError> {
+        let is_sent = !patch.is_empty();
+        if is_sent {
+            self.untouch(&mut patch);
+            if let Err(error) = self.send(&patch).await {
+                self.memory.unsent = Some(Box::new(Unsent { patch, left }));
+                return Err(error);
+            }
+        }
+        let is_changed = is_sent && self.is_changed();
+        match left.delays.iter().min() {
+            Some(delay) if is_changed => self.skip_sleep(*delay),
+            Some(delay) => self.wait(*delay).await?,
+            None if !is_sent && left.looked_at => {
+                self.logger
+                    .log(LogLevel::Debug, "Handling cycle is finished, waiting for new changes.");
+            }
+            None => {}
+        }
+        Ok(())
+    }
+
+    /// Whether the patch made a new version, whose event will wake us. One that changed nothing wakes nobody.
+    fn is_changed(&self) -> bool {
+        let before = &self.object.header().resource_version;
+        self.patched.as_deref().is_none_or(|it| it.header().resource_version != *before)
+    }
+
+    async fn send(&mut self, patch: &Patch) -> Result<(), CycleError> {
+        let patcher = Patcher {
+            cluster: &*self.serving.cluster,
+            scripts: &*self.serving.scripts,
+            resource: &self.serving.resource,
+            logger: self.logger,
+        };
+        let sent = patcher.apply(self.object, patch).await?;
+        self.memory.leftovers = sent.leftovers;
+        if sent.object.is_some() {
+            *self.patched = sent.object;
+        }
+        Ok(())
+    }
+
+    fn skip_sleep(&self, delay: Duration) {
+        if !delay.is_zero() {
+            let left = python_text::float(delay);
+            let text = format!("Sleeping was skipped because of the patch, {left} seconds left.");
+            self.logger.log(LogLevel::Debug, &text);
+        }
+    }
+
+    /// Sleeps until handlers are due, and provokes an event then.
+    async fn wait(&mut self, delay: Duration) -> Result<(), CycleError> {
+        if self.sleep(delay).await { self.touch().await } else { Ok(()) }
+    }
+
+    /// Sleeps until handlers are due; tells whether the whole time.
+    async fn sleep(&self, delay: Duration) -> bool {
+        if delay.is_zero() {
+            return true;
+        }
+        let limited = delay.min(plan::SLEEP_MAX);
+        let seconds = python_text::float(delay);
+        let cap = if limited < delay {
+            format!(" (capped {})", plan::SLEEP_MAX.as_secs())
+        } else {
+            String::new()
+        };
+        let text = format!("Sleeping for {seconds}{cap} seconds for the delayed handlers.");
+        self.logger.log(LogLevel::Debug, &text);
+        let until = time::Instant::now() + limited;
+        let slept = tokio::select! {
+            biased; // a pause that is complete counts as complete
+            () = time::sleep_until(until) => true,
+            () = self.queue.pressure() => false,
+        };
+        if !slept {
+            let left = until.saturating_duration_since(time::Instant::now());
+            let left = python_text::float(left);
+            let text = format!("Sleeping was interrupted by new changes, {left} seconds left.");
+            self.logger.log(LogLevel::Debug, &text);
+        }
+        slept
+    }
+
+    /// Provokes an event, so that the next cycle finds the handlers due. The delay survives a restart this way.
+    async fn touch(&mut self) -> Result<(), CycleError> {
+        let mut patch = Patch::default();
+        let stamp = progress::touch_stamp(self.serving.clock.now());
+        let storage = &self.serving.settings.persistence.progress_storage;
+        progress::touch(storage, self.object.body(), &mut patch.merge, Some(&stamp));
+        self.send(&patch).await
+    }
+
+    fn untouch(&self, patch: &mut Patch) {
+        let storage = &self.serving.settings.persistence.progress_storage;
+        progress::touch(storage, self.object.body(), &mut patch.merge, None);
+    }
+}

@@ -1,0 +1,38 @@
+//! Why a cycle can end early.
+
+use crate::handling::{asking::FilterError, patching::PatchError};
+use crate::logic::{corrupt::CorruptState, state::Undeliverable};
+
+/// Why a cycle ended early. Handlers' errors are not among these: they are outcomes.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum CycleError {
+    /// The state on the object cannot be read.
+    #[error(transparent)]
+    Corrupt(#[from] CorruptState),
+    /// A filter callback raised.
+    #[error(transparent)]
+    Filter(#[from] FilterError),
+    /// The patch could not be sent.
+    #[error(transparent)]
+    Patch(#[from] PatchError),
+    /// Results cannot be put into the status.
+    #[error(transparent)]
+    Result(#[from] Undeliverable),
+    /// An invariant is broken.
+    #[error("a bug in the operator itself: {0}; please report it")]
+    Bug(String),
+}
+
+impl CycleError {
+    /// Where in the script it happened, if it did.
+    pub(super) fn trace(&self) -> Option<&str> {
+        match self {
+            CycleError::Filter(error) => error.raised.trace.as_deref(),
+            CycleError::Patch(PatchError::Transformation(raised)) => raised.trace.as_deref(),
+            CycleError::Patch(PatchError::Api(_))
+            | CycleError::Corrupt(_)
+            | CycleError::Result(_)
+            | CycleError::Bug(_) => None,
+        }
+    }
+}

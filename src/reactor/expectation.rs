@@ -1,0 +1,32 @@
+//! Our own patch that has not come back yet.
+//!
+//! Until it does, the object as we see it is older than what we did to it: change handlers wait, or they would act twice.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use crate::logic::object::Object;
+
+/// What the next events of an object should bring.
+#[derive(Clone, Debug)]
+pub(super) struct Expectation {
+    /// `None`: no version will arrive any more, only the end of the object.
+    version: Option<String>,
+    /// Then we go on without.
+    pub(super) deadline: Instant,
+}
+
+impl Expectation {
+    /// What follows from the answer to our last request; nothing if nobody wants to wait.
+    pub(super) fn of(answer: &Object, timeout: Duration) -> Option<Self> {
+        let header = answer.header();
+        let version = header.resource_version.clone().filter(|_| !header.is_released());
+        (!timeout.is_zero()).then(|| Expectation { version, deadline: Instant::now() + timeout })
+    }
+
+    /// Whether an event brings it. Versions are opaque: only the very same one does.
+    pub(super) fn is_met_by(&self, object: &Object) -> bool {
+        self.version.is_some() && self.version == object.header().resource_version
+    }
+}

@@ -1,0 +1,91 @@
+//! An operator with one creation handler, for tests of what surrounds handlers.
+
+use std::sync::{Arc, Mutex};
+
+use kopf::{
+    apiserver::ApiServer,
+    cluster::KubeCluster,
+    logic::{
+        declare::{Argument, Declaration, declare},
+        handler::Kind,
+        lifecycle::Lifecycle,
+        outcome::Ended,
+        registry::Registry,
+    },
+    ports::{Cause, Clock},
+    reactor::{self, Operator, Scope},
+    testing::{self, NativeScripts},
+};
+use serde_json::{Value, json};
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+/// The resource of the objects, as messages of the server name it.
+pub(super) const EXAMPLES: &str = "kopfexamples.kopf.dev";
+
+/// An operator with one creation handler, and the names of the objects it was called for.
+pub(super) struct Watched {
+    created: Arc<Mutex<Vec<String>>>,
+    stop: CancellationToken,
+    task: JoinSet<()>,
+}
+
+impl Watched {
+    /// Starts it; `act` is called in the handler with the name of the object.
+    pub(super) fn start(
+        server: &ApiServer,
+        scope: Scope,
+        act: impl Fn(&str) + Send + Sync + 'static,
+    ) -> Self {
+        let (scripts, created) = (NativeScripts::default(), Arc::new(Mutex::new(Vec::new())));
+        let seen = Arc::clone(&created);
+        let function = scripts.handler("create_fn", move |invocation| {
+            if let Cause::Object(cause) = &invocation.cause {
+                let name = cause.object.header().name.clone().unwrap_or_default();
+                seen.lock().expect("no panic while held").push(name.clone());
+                act(&name);
+            }
+            Box::pin(async { Ended::Returned(None) })
+        });
+        let declaration = Declaration {
+            kind: Kind::Create,
+            selectors: vec![Argument::Value("kopfexamples".into())],
+            options: Vec::new(),
+            function,
+            location: "test:1".into(),
+        };
+        let handler = declare(declaration).expect("a declaration");
+        let client = testing::client(server);
+        let operator = Operator {
+            scripts: Arc::new(scripts),
+            registry: Registry::new(vec![handler]).expect("one id"),
+            settings: Arc::default(),
+            clock: Clock::starting_at(jiff::Timestamp::UNIX_EPOCH),
+            scope,
+            lifecycle: Lifecycle::default(),
+            connect: Box::new(move |settings| {
+                let cluster = KubeCluster::over(client, Arc::new(settings));
+                Box::pin(async move { Ok(Arc::new(cluster) as Arc<_>) })
+            }),
+        };
+        let (stop, mut task) = (CancellationToken::new(), JoinSet::new());
+        let token = stop.clone();
+        task.spawn(async move { reactor::run(operator, token).await.expect("it runs") });
+        Watched { created, stop, task }
+    }
+
+    /// Stops it, and tells for which objects the handler was called, in order.
+    pub(super) async fn end(mut self) -> Vec<String> {
+        self.stop.cancel();
+        while self.task.join_next().await.is_some() {}
+        self.created.lock().expect("no panic while held").clone()
+    }
+}
+
+/// An object of the resource.
+pub(super) fn object(namespace: &str, name: &str) -> Value {
+    json!({
+        "apiVersion": "kopf.dev/v1", "kind": "KopfExample",
+        "metadata": { "namespace": namespace, "name": name, "uid": name }, "spec": {},
+    })
+}
