@@ -74,6 +74,11 @@ impl Logger {
         self.write(level, text, None, Some(fields));
     }
 
+    /// An error line of a script with the place where it was logged, and structured fields if there are any.
+    pub fn exception(&self, text: &str, trace: &str, fields: Option<&Map<String, Value>>) {
+        self.write(LogLevel::Error, text, Some(trace), fields);
+    }
+
     /// Whether a line of this level would be seen; ask before building a long text.
     pub fn is_enabled(&self, level: LogLevel) -> bool {
         match level {

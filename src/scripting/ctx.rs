@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::logic::{diff::Diff, resource::Resource};
 use crate::ports::{
@@ -22,16 +22,12 @@ pub(crate) enum Kwarg {
     Part(Arc<Value>, &'static [&'static str]),
     /// A read-only shared tree of any type.
     Tree(Arc<Value>),
-    /// `diff`: a read-only list of `{op, field, old, new}`.
-    Diff(Arc<Diff>),
     /// `patch`
     Patch(SharedPatch),
     /// `memo`
     Memo(Document),
     /// `logger`
     Logger(Logger),
-    /// `resource`: a read-only record.
-    Resource(Arc<Resource>),
     /// `settings`
     Settings(ActivityCause),
 }
@@ -101,7 +97,7 @@ fn of_object(cause: &ObjectCause, name: &str) -> Kwarg {
     let header = cause.object.header();
     let part = |keys| Kwarg::Part(Arc::clone(cause.object.body()), keys);
     match name {
-        "resource" => Kwarg::Resource(Arc::clone(&cause.resource)),
+        "resource" => Kwarg::Tree(Arc::new(record(&cause.resource))),
         "patch" => Kwarg::Patch(Arc::clone(&cause.patch)),
         "body" => part(&[]),
         "spec" => part(&["spec"]),
@@ -122,7 +118,7 @@ fn of_detail(cause: &ObjectCause, name: &str) -> Kwarg {
         (ObjectDetail::Watch(kind), "event") => {
             let kind = kind.map_or(Value::Null, |it| it.as_str().into());
             let body = Value::clone(cause.object.body());
-            Kwarg::Tree(Arc::new(serde_json::json!({ "type": kind, "object": body })))
+            Kwarg::Tree(Arc::new(json!({ "type": kind, "object": body })))
         }
         (ObjectDetail::Change(change), "reason") => Kwarg::Value(change.reason.as_str().into()),
         (ObjectDetail::Change(change), "old" | "old_value") => {
@@ -131,9 +127,34 @@ fn of_detail(cause: &ObjectCause, name: &str) -> Kwarg {
         (ObjectDetail::Change(change), "new" | "new_value") => {
             change.new.clone().map_or(Kwarg::Absent, Kwarg::Tree)
         }
-        (ObjectDetail::Change(change), "diff") => Kwarg::Diff(Arc::clone(&change.diff)),
+        (ObjectDetail::Change(change), "diff") => Kwarg::Tree(Arc::new(listed(&change.diff))),
         (ObjectDetail::Watch(_) | ObjectDetail::Change(_), _) => Kwarg::Absent,
     }
+}
+
+/// `ctx.diff`
+fn listed(diff: &Diff) -> Value {
+    let items = diff.iter().map(|it| {
+        json!({ "op": it.operation.as_str(), "field": it.field, "old": it.old, "new": it.new })
+    });
+    items.collect()
+}
+
+/// `ctx.resource`
+fn record(resource: &Resource) -> Value {
+    json!({
+        "group": resource.group,
+        "version": resource.version,
+        "plural": resource.plural,
+        "kind": resource.kind,
+        "singular": resource.singular,
+        "shortcuts": resource.shortcuts,
+        "categories": resource.categories,
+        "subresources": resource.subresources,
+        "namespaced": resource.namespaced,
+        "preferred": resource.preferred,
+        "verbs": resource.verbs,
+    })
 }
 
 fn of(value: Option<Value>) -> Kwarg {

@@ -9,8 +9,11 @@ mod diagnostics;
 mod host;
 mod lua;
 mod print;
+mod refused;
 mod rhai;
 mod settings_access;
+mod text;
+mod withdraw;
 
 use std::{path::PathBuf, sync::Arc};
 

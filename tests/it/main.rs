@@ -13,5 +13,6 @@ mod cycles;
 mod e2e;
 mod lua;
 mod rhai;
+mod scenarios;
 mod tidy;
 mod vectors;

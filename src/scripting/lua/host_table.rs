@@ -14,7 +14,7 @@ use super::{
     world::World,
 };
 use crate::logic::outcome::RaisedKind;
-use crate::scripting::print;
+use crate::scripting::{print, text};
 
 /// Longer sleeps end here; more than a century is a mistake, and not worth an overflow.
 const SLEEP_MAX: Duration = Duration::from_hours(100 * 366 * 24);
@@ -42,7 +42,7 @@ pub(super) fn shapes(lua: &Lua) -> mlua::Result<Shapes> {
 }
 
 fn compact(lua: &Lua, value: &LuaValue) -> mlua::Result<String> {
-    World::of(lua)?.read_as("tostring", value).map(|it| it.to_string())
+    World::of(lua)?.read_as("tostring", value).map(|it| text::shown(&it))
 }
 
 /// Gives the VM its globals, closes the sandbox, and returns the function that runs calls.

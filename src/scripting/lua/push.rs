@@ -4,14 +4,16 @@
 //! faster than the safe one. Arrays are marked by their metatable: an empty one stays an array on the way back.
 #![expect(unsafe_code, reason = "the raw API of Lua")]
 
-use std::ffi::c_int;
+use std::ffi::{CStr, c_int};
 
 use mlua::{Lua, Table, Value as LuaValue, ffi, lua_State};
 use serde_json::Value;
 
 /// The largest integer that a Lua number holds with all its neighbours.
 const EXACT_MAX: u64 = 1 << 53;
-/// Stack slots of one level: the table, a key, a value, and one to spare.
+/// Where the metatable of an object with null fields keeps their keys.
+pub(super) const NULLS: &CStr = c"__nulls";
+/// Stack slots of one level: the table, a key or the metatable, a value or the list of nulls, and an item of that.
 const SLOTS_PER_LEVEL: c_int = 4;
 
 /// The metatables that say what a table was in JSON.
@@ -84,7 +86,8 @@ unsafe fn push_array(state: *mut lua_State, items: &[Value], style: Style) {
             push_value(state, item, style);
             ffi::lua_rawseti_(state, -2, place);
         }
-        finish(state, ARRAY_META, style);
+        ffi::lua_pushvalue(state, ARRAY_META);
+        finish(state, style);
     }
 }
 
@@ -106,16 +109,40 @@ unsafe fn push_object(
             ffi::lua_rawset(state, -3);
         }
         if style == Style::Frozen {
-            finish(state, OBJECT_META, style);
+            if fields.values().any(Value::is_null) {
+                push_meta_with_nulls(state, fields);
+            } else {
+                ffi::lua_pushvalue(state, OBJECT_META);
+            }
+            finish(state, style);
         }
     }
 }
 
-/// Marks the table on top.
-unsafe fn finish(state: *mut lua_State, meta: c_int, style: Style) {
+/// Pushes a metatable for an object with null fields: these read as absent, but are there when the object is read back.
+unsafe fn push_meta_with_nulls(state: *mut lua_State, fields: &serde_json::Map<String, Value>) {
     // SAFETY: as `push_value`.
     unsafe {
-        ffi::lua_pushvalue(state, meta);
+        ffi::lua_createtable(state, 0, 3);
+        for name in [c"__metatable", c"__tostring"] {
+            ffi::lua_getfield(state, OBJECT_META, name.as_ptr());
+            ffi::lua_setfield(state, -2, name.as_ptr());
+        }
+        ffi::lua_createtable(state, 0, 0);
+        let nulls = fields.iter().filter(|(_, it)| it.is_null());
+        for (place, (key, _)) in (1..).zip(nulls) {
+            push_str(state, key);
+            ffi::lua_rawseti_(state, -2, place);
+        }
+        ffi::lua_setfield(state, -2, NULLS.as_ptr());
+        ffi::lua_setreadonly(state, -1, 1);
+    }
+}
+
+/// Marks the table below with the metatable on top.
+unsafe fn finish(state: *mut lua_State, style: Style) {
+    // SAFETY: as `push_value`.
+    unsafe {
         ffi::lua_setmetatable(state, -2);
         if style == Style::Frozen {
             ffi::lua_setreadonly(state, -1, 1);

@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use mlua::{LuaString, UserData, UserDataFields, UserDataMethods, Value as LuaValue};
+use mlua::{LuaString, MetaMethod, UserData, UserDataFields, UserDataMethods, Value as LuaValue};
 
 use super::world::World;
 use crate::logic::{
     declare::DeclareError,
     outcome::{Raised, RaisedKind},
 };
-use crate::scripting::LoadError;
+use crate::scripting::{LoadError, text};
 
 /// The delay of a temporary error that names none, as in Kopf.
 pub(super) const DELAY_DEFAULT: Duration = Duration::from_mins(1);
@@ -29,6 +29,7 @@ pub(super) struct HandlerError {
 
 impl UserData for HandlerError {
     fn add_fields<F: UserDataFields<Self>>(fields: &mut F) {
+        fields.add_meta_field(MetaMethod::Type, "error");
         fields.add_field_method_get("message", |_, error| Ok(error.message.clone()));
         fields.add_field_method_get("delay", |_, error| match error.kind {
             RaisedKind::Temporary(delay) => Ok(delay.map(|it| it.as_secs_f64())),
@@ -191,8 +192,7 @@ fn text_of(value: &LuaValue) -> String {
 /// Some errors of the VM are about the host's restrictions, which it cannot explain.
 fn in_our_words(message: &str) -> String {
     if message.contains("attempt to modify a readonly table") {
-        return "this value is read-only: change the object through ctx.patch, or change a kopf.copy of it"
-            .into();
+        return text::READ_ONLY.into();
     }
     if message.contains("attempt to yield across metamethod/C-call boundary") {
         return "waiting is not possible inside a metamethod, table.sort or string.gsub".into();

@@ -1,22 +1,15 @@
 //! Lua values into JSON, refusing what JSON cannot hold instead of losing it.
 
-use std::{collections::BTreeMap, ffi::c_void, fmt};
+use std::{collections::BTreeMap, ffi::c_void};
 
 use mlua::{LightUserData, Table, Value as LuaValue};
 use serde_json::{Map, Number, Value};
 
-use super::{push::Shapes, views};
-
-/// Deeper structures are refused: readers of JSON stop here too.
-const DEPTH_MAX: usize = 128;
-
-/// Why a value cannot become JSON.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct Refused {
-    /// From the inside out.
-    path: Vec<String>,
-    problem: String,
-}
+use super::{
+    push::{NULLS, Shapes},
+    views,
+};
+use crate::scripting::refused::{DEPTH_MAX, FUNCTION, HOST_OBJECT, NOT_FINITE, Refused};
 
 /// Converts values of one VM.
 pub(super) struct Reader<'a> {
@@ -48,9 +41,7 @@ impl<'a> Reader<'a> {
             LuaValue::Integer(it) => Ok(number(Number::from(*it), like)),
             LuaValue::Number(it) => {
                 let finite = Number::from_f64(*it);
-                finite
-                    .map(|it| number(it, like))
-                    .ok_or_else(|| Refused::because("NaN and infinity are no JSON numbers"))
+                finite.map(|it| number(it, like)).ok_or_else(|| Refused::because(NOT_FINITE))
             }
             LuaValue::String(it) => match it.to_str() {
                 Ok(text) => Ok(Value::String(text.to_owned())),
@@ -58,14 +49,14 @@ impl<'a> Reader<'a> {
             },
             LuaValue::Table(it) => self.read_table(it, like),
             LuaValue::UserData(it) => {
-                views::json_of(it).ok_or_else(|| Refused::because("an object of the host"))
+                views::json_of(it).ok_or_else(|| Refused::because(HOST_OBJECT))
             }
-            LuaValue::Function(_) => refused("a function"),
+            LuaValue::Function(_) => refused(FUNCTION),
             LuaValue::Thread(_) => refused("a coroutine"),
             LuaValue::Error(_) => refused("an error"),
             LuaValue::Buffer(_) => refused("a buffer"),
             LuaValue::Vector(_) => refused("a vector"),
-            LuaValue::LightUserData(_) | LuaValue::Other(_) => refused("an object of the host"),
+            LuaValue::LightUserData(_) | LuaValue::Other(_) => refused(HOST_OBJECT),
         }
     }
 
@@ -75,7 +66,7 @@ impl<'a> Reader<'a> {
             return Err(Refused::because("a table that contains itself"));
         }
         if self.around.len() >= DEPTH_MAX {
-            return Err(Refused::because(&format!("nested deeper than {DEPTH_MAX} levels")));
+            return Err(Refused::too_deep());
         }
         self.around.push(pointer);
         let result = self.read_entries(table, like);
@@ -84,7 +75,8 @@ impl<'a> Reader<'a> {
     }
 
     fn read_entries(&mut self, table: &Table, like: Option<&Value>) -> Result<Value, Refused> {
-        let (items, fields) = entries(table)?;
+        let (items, mut fields) = entries(table)?;
+        fields.extend(nulls(table).into_iter().map(|key| (key, LuaValue::NULL)));
         if !items.is_empty() && !fields.is_empty() {
             return Err(Refused::because("a table with both list items and keys"));
         }
@@ -134,6 +126,13 @@ impl<'a> Reader<'a> {
 
 type Entries = (BTreeMap<i64, LuaValue>, BTreeMap<String, LuaValue>);
 
+/// The keys of the null fields of an object from the cluster, which are not among its entries.
+fn nulls(table: &Table) -> Vec<String> {
+    let meta = table.metatable();
+    let keys = meta.and_then(|it| it.raw_get::<Vec<String>>(NULLS.to_string_lossy()).ok());
+    keys.unwrap_or_default()
+}
+
 /// List items by place and fields by key, both sorted: tables have no order of their own.
 fn entries(table: &Table) -> Result<Entries, Refused> {
     let (mut items, mut fields) = (BTreeMap::new(), BTreeMap::new());
@@ -154,7 +153,7 @@ fn entries(table: &Table) -> Result<Entries, Refused> {
     if let Err(error) = walked {
         problem = Some(error.to_string());
     }
-    problem.map_or(Ok((items, fields)), |it| Err(Refused::because(&it)))
+    problem.map_or(Ok((items, fields)), |it| Err(Refused::because(it)))
 }
 
 /// Lua has no `1.0` beside `1`: a number that was not changed stays as it was written.
@@ -164,28 +163,5 @@ fn number(read: Number, like: Option<&Value>) -> Value {
             Value::Number(old.clone())
         }
         Some(_) | None => Value::Number(read),
-    }
-}
-
-impl Refused {
-    fn because(problem: &str) -> Self {
-        Refused { path: Vec::new(), problem: problem.to_owned() }
-    }
-
-    fn under(mut self, segment: String) -> Self {
-        self.path.push(segment);
-        self
-    }
-
-    /// The message, with the path below this place.
-    pub(super) fn at(&self, place: &str) -> String {
-        let path: String = self.path.iter().rev().map(String::as_str).collect();
-        format!("{place}{path}: {}", self.problem)
-    }
-}
-
-impl fmt::Display for Refused {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.at("the value"))
     }
 }

@@ -89,19 +89,6 @@ pub(super) fn remove(root: &mut Map<String, Value>, path: &[String]) -> Result<(
     }
 }
 
-/// Removes what is at this path, and the levels above that become empty by it.
-pub(super) fn prune(root: &mut Map<String, Value>, path: &[String]) {
-    let Some((first, rest)) = path.split_first() else { return };
-    if rest.is_empty() {
-        root.shift_remove(first);
-    } else if let Some(Value::Object(map)) = root.get_mut(first) {
-        prune(map, rest);
-        if map.is_empty() {
-            root.shift_remove(first);
-        }
-    }
-}
-
 fn lookup_mut<'a>(root: &'a mut Map<String, Value>, path: &[String]) -> Option<&'a mut Value> {
     let (first, rest) = path.split_first()?;
     rest.iter().try_fold(root.get_mut(first)?, |value, key| match value {

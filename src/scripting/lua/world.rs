@@ -12,13 +12,14 @@ use serde_json::Value;
 
 use super::{
     push::{self, Shapes, Style},
-    read::{Reader, Refused},
+    read::Reader,
     side_table::SideTable,
 };
 use crate::logic::{
     function::{Function, ScriptId},
     handler::Handler,
 };
+use crate::scripting::refused::Refused;
 
 /// The host's part of one VM.
 pub(super) struct World {

@@ -5,8 +5,8 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use rhai::{Dynamic, Engine, EvalAltResult, FnPtr, ImmutableString, Map};
-use serde_json::{Value, json};
+use rhai::{Dynamic, Engine, EvalAltResult, FnPtr, ImmutableString, Map, NativeCallContext};
+use serde_json::Value;
 
 use super::{
     errors::problem,
@@ -15,11 +15,12 @@ use super::{
     value::{plain, same, text, to_json},
     view::{View, register_setter},
 };
-use crate::logic::{diff::Diff, outcome::LogLevel, patch::Transformation, resource::Resource};
+use crate::logic::{outcome::LogLevel, patch::Transformation};
 use crate::ports::{ActivityCause, Invocation, Logger, SharedPatch};
 use crate::scripting::{
     ctx::{Kwarg, kwarg},
     settings_access,
+    text::not_assignable,
 };
 
 /// The argument of a call.
@@ -57,11 +58,9 @@ impl Ctx {
             Kwarg::Value(value) => View::tree(Arc::new(value)),
             Kwarg::Part(root, keys) => Dynamic::from(View::part(root, keys)),
             Kwarg::Tree(tree) => self.once(name, || View::tree(tree)),
-            Kwarg::Diff(diff) => self.once(name, || readable(&diff)),
             Kwarg::Patch(patch) => Dynamic::from(Live::patch(patch)),
             Kwarg::Memo(document) => Dynamic::from(Live::memo(document)),
             Kwarg::Logger(logger) => Dynamic::from(ScriptLogger(logger)),
-            Kwarg::Resource(resource) => self.once(name, || record(&resource)),
             Kwarg::Settings(cause) => Dynamic::from(SettingsView { cause, group: None }),
         }
     }
@@ -82,37 +81,8 @@ impl Ctx {
         if unchanged {
             return Ok(());
         }
-        Err(problem(format!(
-            "cannot change `{name}`: ctx is read-only; use ctx.patch to change the object"
-        )))
+        Err(problem(not_assignable(name)))
     }
-}
-
-/// `ctx.diff`: a list of `{op, field, old, new}`.
-fn readable(diff: &Diff) -> Dynamic {
-    let items = diff.iter().map(|item| {
-        plain(&json!({
-            "op": item.operation.as_str(), "field": item.field, "old": item.old, "new": item.new,
-        }))
-    });
-    Dynamic::from_array(items.collect())
-}
-
-/// `ctx.resource`: a read-only record.
-pub(super) fn record(resource: &Resource) -> Dynamic {
-    View::tree(Arc::new(json!({
-        "group": resource.group,
-        "version": resource.version,
-        "plural": resource.plural,
-        "kind": resource.kind,
-        "singular": resource.singular,
-        "shortcuts": resource.shortcuts,
-        "categories": resource.categories,
-        "subresources": resource.subresources,
-        "namespaced": resource.namespaced,
-        "preferred": resource.preferred,
-        "verbs": resource.verbs,
-    })))
 }
 
 impl ScriptLogger {
@@ -124,11 +94,21 @@ impl ScriptLogger {
             self.0.log(level, &text(message));
             return;
         };
-        // A line is worth more than its fields: what JSON cannot hold is shown as text.
-        let json = |value: &Dynamic| to_json("", value).unwrap_or_else(|_| text(value).into());
-        let fields = fields.iter().map(|(key, value)| (key.to_string(), json(value))).collect();
-        self.0.with_fields(level, &text(message), &fields);
+        self.0.with_fields(level, &text(message), &structured(fields));
     }
+
+    fn exception(&self, context: &NativeCallContext<'_>, message: &Dynamic, fields: Option<&Map>) {
+        let source = context.call_source().unwrap_or_default();
+        let line = context.call_position().line().unwrap_or_default();
+        let fields = fields.map(structured);
+        self.0.exception(&text(message), &format!("{source}:{line}"), fields.as_ref());
+    }
+}
+
+/// The fields of a line. It is worth more than they: what JSON cannot hold is shown as text.
+fn structured(fields: &Map) -> serde_json::Map<String, Value> {
+    let json = |value: &Dynamic| to_json("", value).unwrap_or_else(|_| text(value).into());
+    fields.iter().map(|(key, value)| (key.to_string(), json(value))).collect()
 }
 
 impl SettingsView {
@@ -181,8 +161,23 @@ fn register_logger(engine: &mut Engine) {
         ("warning", LogLevel::Warning),
         ("warn", LogLevel::Warning),
         ("error", LogLevel::Error),
-        ("exception", LogLevel::Error),
     ];
+    engine
+        .register_fn(
+            "exception",
+            |context: NativeCallContext<'_>, logger: ScriptLogger, message: Dynamic| {
+                logger.exception(&context, &message, None);
+            },
+        )
+        .register_fn(
+            "exception",
+            |context: NativeCallContext<'_>,
+             logger: ScriptLogger,
+             message: Dynamic,
+             fields: Map| {
+                logger.exception(&context, &message, Some(&fields));
+            },
+        );
     for (name, level) in levels {
         engine
             .register_fn(name, move |logger: ScriptLogger, message: Dynamic| {

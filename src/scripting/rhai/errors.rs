@@ -208,6 +208,11 @@ pub(super) fn of_host(message: impl Into<String>) -> Raised {
     Raised { kind, message: message.into(), trace: None }
 }
 
+/// An error of a value that a script gave to the host.
+pub(super) fn of_value(message: String) -> Raised {
+    Raised { kind: RaisedKind::Arbitrary(CLASS.into()), message, trace: None }
+}
+
 /// What an abort means for its handler: no fault of its logic, so it is tried again later.
 pub(super) fn aborted(abort: Abort, trace: Option<String>) -> Raised {
     let kind = RaisedKind::Temporary(Some(AFTER_ABORT));

@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use super::value::{plain, same, to_json};
 use crate::ports::{Document, SharedPatch};
+use crate::scripting::{text, withdraw::withdraw};
 
 type Fields = serde_json::Map<String, Value>;
 
@@ -83,6 +84,13 @@ impl Live {
     /// A copy of the data; an empty map if there is none yet.
     pub(super) fn json(&self) -> Value {
         self.look(|fields| Value::Object(fields.cloned().unwrap_or_default()))
+    }
+
+    fn shown(&self) -> String {
+        match self.store {
+            Store::Patch(_) => text::of_patch(&self.json()),
+            Store::Memo(_) => text::shown(&self.json()),
+        }
     }
 
     fn look<T>(&self, look: impl FnOnce(Option<&Fields>) -> T) -> T {
@@ -159,12 +167,20 @@ impl Live {
     /// Takes a field out: of a patch, so that the cluster keeps what it has.
     fn remove(&self, key: &str) -> Dynamic {
         let key = self.spelled(key);
-        self.store.with(|document| {
-            let level = self.path.iter().try_fold(document, |fields, key| {
-                fields.get_mut(key).and_then(Value::as_object_mut)
-            });
-            level.and_then(|it| it.shift_remove(key)).map_or(Dynamic::UNIT, |it| plain(&it))
-        })
+        let removed = self.look(|fields| fields.and_then(|it| it.get(key)).map(plain));
+        self.store.with(|document| match self.store {
+            Store::Patch(_) => {
+                let path: Vec<_> = self.path.iter().cloned().chain([key.to_owned()]).collect();
+                withdraw(document, &path);
+            }
+            Store::Memo(_) => {
+                let level = self.path.iter().try_fold(document, |fields, key| {
+                    fields.get_mut(key).and_then(Value::as_object_mut)
+                });
+                drop(level.and_then(|it| it.shift_remove(key)));
+            }
+        });
+        removed.unwrap_or_default()
     }
 
     fn place(&self) -> String {
@@ -216,9 +232,9 @@ pub(super) fn register(engine: &mut Engine) {
             live.set(&key, &value)
         })
         .register_fn("remove", |live: Live, key: ImmutableString| live.remove(&key))
-        .register_fn("to_string", |live: Live| live.json().to_string())
-        .register_fn("to_debug", |live: Live| live.json().to_string())
-        .register_fn("to_json", |live: Live| live.json().to_string())
+        .register_fn("to_string", |live: Live| live.shown())
+        .register_fn("to_debug", |live: Live| live.shown())
+        .register_fn("to_json", |live: Live| live.shown())
         .register_fn("==", |live: Live, (): ()| live.is_absent())
         .register_fn("!=", |live: Live, (): ()| !live.is_absent())
         .register_fn("==", |a: Live, b: Live| a.json() == b.json())

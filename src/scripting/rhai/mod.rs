@@ -92,7 +92,7 @@ impl Engine for RhaiEngine {
             let function = invocation.handler.function.clone();
             let ctx = Ctx::new(invocation);
             let result = script.call(&function, vec![Dynamic::from(ctx)])?;
-            let result = to_json("result", &result).map_err(of_host)?;
+            let result = to_json("the result", &result).map_err(errors::of_value)?;
             Ok((!result.is_null()).then_some(result))
         });
         ended.map(|it| it.map_or_else(Ended::Raised, Ended::Returned)).boxed()
@@ -120,7 +120,7 @@ impl Engine for RhaiEngine {
             // Shared, so that the function changes this very value; what it returns does not matter.
             let body = plain(&body).into_shared();
             drop(script.call(&function, vec![body.clone()])?);
-            to_json("body", &body.flatten()).map_err(of_host)
+            to_json("body", &body.flatten()).map_err(errors::of_value)
         })
     }
 }

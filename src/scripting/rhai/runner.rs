@@ -17,6 +17,7 @@ use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot},
     task::spawn_blocking,
 };
+use tracing::Dispatch;
 
 use super::{
     control::{Budget, Control, Wait},
@@ -92,7 +93,9 @@ impl Runner {
             Arc::clone(&self.turns),
         );
         let (finish, finished) = oneshot::channel();
+        let log = self.log();
         let work = move || {
+            let _log = log.as_ref().map(tracing::dispatcher::set_default);
             let result = panic::catch_unwind(AssertUnwindSafe(|| control.scope(job)));
             drop(permit);
             // Nobody may be waiting any more.
@@ -110,6 +113,14 @@ impl Runner {
         match finished.await {
             Ok(result) => result.map_err(|panic| RunError::Panicked(panic_text(&*panic))),
             Err(_) => Err(RunError::Panicked("its thread is gone".into())),
+        }
+    }
+
+    /// Where the caller's runtime logs to, for the thread of a job; in production all threads log to the same place.
+    fn log(&self) -> Option<Dispatch> {
+        match self.placement {
+            Placement::Threads => None,
+            Placement::CurrentRuntime => Some(tracing::dispatcher::get_default(Dispatch::clone)),
         }
     }
 

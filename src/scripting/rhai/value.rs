@@ -2,15 +2,14 @@
 //!
 //! What JSON cannot hold is refused with its path. Integers stay `i64`, floats stay floats, `()` is null.
 
-use std::fmt::Write as _;
-
 use rhai::{Array, Dynamic, Engine, Map};
 use serde_json::Value;
 
 use super::{live::Live, view::View};
-
-/// The deepest nesting of a value that leaves a script; a value that contains itself ends here.
-const DEPTH_MAX: usize = 128;
+use crate::scripting::{
+    refused::{DEPTH_MAX, FUNCTION, HOST_OBJECT, NOT_FINITE, Refused},
+    text::shown,
+};
 
 /// A plain value of the language, all levels copied: for `kopf.copy` and for lists that a script may change.
 pub(super) fn plain(value: &Value) -> Dynamic {
@@ -46,17 +45,17 @@ fn number(number: &serde_json::Number) -> Dynamic {
 
 /// The JSON of a value; the error names the path of what JSON cannot hold, starting with `name`.
 pub(super) fn to_json(name: &str, value: &Dynamic) -> Result<Value, String> {
-    convert(&mut vec![name.to_owned()], value)
+    convert(value, 0).map_err(|it| it.at(name))
 }
 
 /// The JSON of a value, if there is one.
 pub(super) fn json_of(value: &Dynamic) -> Option<Value> {
-    to_json("", value).ok()
+    convert(value, 0).ok()
 }
 
-fn convert(path: &mut Vec<String>, value: &Dynamic) -> Result<Value, String> {
-    if path.len() > DEPTH_MAX {
-        return Err(refused(path, "a value nested deeper than 128 levels, or inside itself"));
+fn convert(value: &Dynamic, depth: usize) -> Result<Value, Refused> {
+    if depth > DEPTH_MAX {
+        return Err(Refused::too_deep());
     }
     if value.is_unit() {
         return Ok(Value::Null);
@@ -69,7 +68,7 @@ fn convert(path: &mut Vec<String>, value: &Dynamic) -> Result<Value, String> {
     }
     if let Ok(it) = value.as_float() {
         let number = serde_json::Number::from_f64(it);
-        return number.map(Value::Number).ok_or_else(|| refused(path, &format!("the number {it}")));
+        return number.map(Value::Number).ok_or_else(|| Refused::because(NOT_FINITE));
     }
     if let Ok(it) = value.as_immutable_string_ref() {
         return Ok(it.as_str().into());
@@ -78,10 +77,17 @@ fn convert(path: &mut Vec<String>, value: &Dynamic) -> Result<Value, String> {
         return Ok(it.to_string().into());
     }
     if let Ok(items) = value.as_array_ref() {
-        return list(path, &items);
+        let items = items.iter().enumerate();
+        let item =
+            |(index, item)| convert(item, depth + 1).map_err(|it| it.under(format!("[{index}]")));
+        return items.map(item).collect();
     }
     if let Ok(fields) = value.as_map_ref() {
-        return map(path, &fields);
+        let field = |(key, field): (&rhai::Identifier, &Dynamic)| match convert(field, depth + 1) {
+            Ok(value) => Ok((key.to_string(), value)),
+            Err(refused) => Err(refused.under(format!(".{key}"))),
+        };
+        return fields.iter().map(field).collect::<Result<_, _>>().map(Value::Object);
     }
     if let Some(view) = value.read_lock::<View>() {
         return Ok(view.json());
@@ -89,45 +95,7 @@ fn convert(path: &mut Vec<String>, value: &Dynamic) -> Result<Value, String> {
     if let Some(live) = value.read_lock::<Live>() {
         return Ok(live.json());
     }
-    let what = if value.is_fnptr() { "a function" } else { "a value that is no data" };
-    Err(refused(path, what))
-}
-
-fn list(path: &mut Vec<String>, items: &Array) -> Result<Value, String> {
-    let mut list = Vec::with_capacity(items.len());
-    for (index, item) in items.iter().enumerate() {
-        path.push(format!("[{index}]"));
-        list.push(convert(path, item)?);
-        path.pop();
-    }
-    Ok(Value::Array(list))
-}
-
-fn map(path: &mut Vec<String>, fields: &Map) -> Result<Value, String> {
-    let mut map = serde_json::Map::with_capacity(fields.len());
-    for (key, value) in fields {
-        path.push(key.to_string());
-        map.insert(key.to_string(), convert(path, value)?);
-        path.pop();
-    }
-    Ok(Value::Object(map))
-}
-
-fn refused(path: &[String], what: &str) -> String {
-    /// Enough to find the place; the path of an endless value is long.
-    const SHOWN: usize = 8;
-    let mut place = String::new();
-    for step in path.iter().take(SHOWN) {
-        if !place.is_empty() && !step.starts_with('[') {
-            place.push('.');
-        }
-        place.push_str(step);
-    }
-    if path.len() > SHOWN {
-        // Writing to a string cannot fail.
-        write!(place, "…").ok();
-    }
-    format!("{place}: {what} cannot be kept as JSON")
+    Err(Refused::because(if value.is_fnptr() { FUNCTION } else { HOST_OBJECT }))
 }
 
 /// The text of a value as `print` shows it: strings as they are, data as compact JSON.
@@ -139,7 +107,7 @@ pub(super) fn text(value: &Dynamic) -> String {
         return it.to_string();
     }
     match json_of(value) {
-        Some(json @ (Value::Array(_) | Value::Object(_))) => json.to_string(),
+        Some(json @ (Value::Array(_) | Value::Object(_))) => shown(&json),
         Some(_) | None => value.to_string(),
     }
 }

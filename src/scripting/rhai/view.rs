@@ -5,12 +5,14 @@
 
 use std::sync::Arc;
 
-use rhai::{
-    Array, Dynamic, Engine, EvalAltResult, FuncRegistration, ImmutableString, Map, Position,
-};
+use rhai::{Array, Dynamic, Engine, EvalAltResult, FuncRegistration, ImmutableString, Map};
 use serde_json::Value;
 
-use super::value::{frozen, plain, same};
+use super::{
+    errors::problem,
+    value::{frozen, plain, same},
+};
+use crate::scripting::text::{READ_ONLY, shown};
 
 /// A map somewhere in a shared tree; empty if there is none at the path.
 #[derive(Clone, Debug)]
@@ -82,15 +84,21 @@ impl View {
 
     /// Refuses every change. Rhai assigns a list back after each method call on it; nothing has changed then.
     fn set(&self, key: &str, value: &Dynamic) -> Result<(), Box<EvalAltResult>> {
-        if same(&self.get(key), value) { Ok(()) } else { Err(read_only(key)) }
+        if same(&self.get(key), value) { Ok(()) } else { Err(problem(READ_ONLY)) }
+    }
+
+    /// The keys of what is there: a null is not.
+    fn present(&self) -> impl Iterator<Item = &str> {
+        let fields = self.fields().into_iter().flatten();
+        fields.filter(|(_, it)| !it.is_null()).map(|(key, _)| key.as_str())
     }
 
     fn keys(&self) -> Array {
-        self.fields().into_iter().flat_map(|it| it.keys()).map(|it| it.as_str().into()).collect()
+        self.present().map(Into::into).collect()
     }
 
     fn values(&self) -> Array {
-        self.fields().into_iter().flat_map(|it| it.keys()).map(|key| self.get(key)).collect()
+        self.present().map(|key| self.get(key)).collect()
     }
 }
 
@@ -102,12 +110,6 @@ impl IntoIterator for View {
     fn into_iter(self) -> Self::IntoIter {
         self.keys().into_iter()
     }
-}
-
-fn read_only(key: &str) -> Box<EvalAltResult> {
-    let message =
-        format!("cannot change `{key}`: the object is read-only; use ctx.patch to change it");
-    EvalAltResult::ErrorRuntime(message.into(), Position::NONE).into()
 }
 
 /// Teaches an engine how a handle is assigned to. Pure for Rhai, because the handle itself never changes: so it may be a constant.
@@ -127,23 +129,19 @@ pub(super) fn register(engine: &mut Engine) {
     engine
         .register_type_with_name::<View>("object")
         .register_indexer_get(|view: &mut View, key: ImmutableString| view.get(&key))
-        .register_fn("len", |view: View| {
-            i64::try_from(view.fields().map_or(0, serde_json::Map::len)).unwrap_or(i64::MAX)
-        })
-        .register_fn("is_empty", |view: View| view.fields().is_none_or(serde_json::Map::is_empty))
+        .register_fn("len", |view: View| i64::try_from(view.present().count()).unwrap_or(i64::MAX))
+        .register_fn("is_empty", |view: View| view.present().next().is_none())
         .register_fn("keys", |view: View| view.keys())
         .register_fn("values", |view: View| view.values())
-        .register_fn("contains", |view: View, key: ImmutableString| {
-            view.fields().is_some_and(|fields| fields.contains_key(key.as_str()))
-        })
+        .register_fn("contains", |view: View, key: ImmutableString| !view.get(&key).is_unit())
         .register_fn("get", |view: View, key: ImmutableString| view.get(&key))
         .register_fn("get", |view: View, key: ImmutableString, default: Dynamic| {
             let value = view.get(&key);
             if value.is_unit() { default } else { value }
         })
-        .register_fn("to_string", |view: View| view.json().to_string())
-        .register_fn("to_debug", |view: View| view.json().to_string())
-        .register_fn("to_json", |view: View| view.json().to_string())
+        .register_fn("to_string", |view: View| shown(&view.json()))
+        .register_fn("to_debug", |view: View| shown(&view.json()))
+        .register_fn("to_json", |view: View| shown(&view.json()))
         .register_fn("==", |a: View, b: View| a.json() == b.json())
         .register_fn("!=", |a: View, b: View| a.json() != b.json())
         .register_fn("==", |a: View, b: Map| same(&Dynamic::from(a), &Dynamic::from_map(b)))

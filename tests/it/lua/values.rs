@@ -72,7 +72,7 @@ fn what_json_cannot_hold_is_refused_with_its_path() {
         ("{1, 2, x = 3}", "the result.x: a table with both list items and keys"),
         ("{[1] = 1, [3] = 3}", "the result.x: a list with holes (use kopf.null for a null item)"),
         ("0/0", "the result.x: NaN and infinity are no JSON numbers"),
-        ("{print}", "the result.x[1]: a function"),
+        ("{print}", "the result.x[1]: a function cannot be kept as JSON"),
         ("'\\255'", "the result.x: a string that is not UTF-8"),
         ("{[true] = 1}", "the result.x: a key that is a boolean"),
         ("coroutine.create(print)", "the result.x: a coroutine"),

@@ -3,16 +3,17 @@
 use std::{cell::RefCell, collections::BTreeMap, sync::Arc};
 
 use mlua::{
-    Function as LuaFunction, Lua, MetaMethod, UserData, UserDataMethods, Value as LuaValue,
+    Function as LuaFunction, Lua, MetaMethod, UserData, UserDataFields, UserDataMethods,
+    Value as LuaValue,
 };
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use super::{logger::LoggerView, memo::MemoView, patch::PatchView, settings::SettingsView};
-use crate::logic::{diff::Diff, resource::Resource};
 use crate::ports::{Cause, Invocation};
 use crate::scripting::{
     ctx::{self, Kwarg},
     lua::{push::Style, world::World},
+    text,
 };
 
 /// The argument of handlers.
@@ -51,8 +52,6 @@ impl CtxView {
                 frozen(part.filter(|it| it.is_object()).unwrap_or(&empty))
             }
             Kwarg::Tree(tree) => frozen(&tree),
-            Kwarg::Diff(diff) => frozen(&diff_list(&diff)),
-            Kwarg::Resource(it) => frozen(&resource_record(&it)),
             Kwarg::Patch(patch) => view(lua, PatchView::root(patch, self.body())),
             Kwarg::Memo(memo) => view(lua, MemoView::root(memo)),
             Kwarg::Logger(logger) => view(lua, LoggerView(logger)),
@@ -78,6 +77,10 @@ impl CtxView {
 }
 
 impl UserData for CtxView {
+    fn add_fields<F: UserDataFields<Self>>(fields: &mut F) {
+        fields.add_meta_field(MetaMethod::Type, "ctx");
+    }
+
     fn add_methods<M: UserDataMethods<Self>>(methods: &mut M) {
         methods.add_meta_method(MetaMethod::Index, |lua, ctx, name: LuaValue| {
             if let LuaValue::String(name) = name {
@@ -90,10 +93,7 @@ impl UserData for CtxView {
         methods.add_meta_method(
             MetaMethod::NewIndex,
             |_, _, (name, _): (LuaValue, LuaValue)| -> mlua::Result<()> {
-                let name = name.to_string()?;
-                Err(mlua::Error::runtime(format!(
-                    "ctx.{name} cannot be assigned: change the object through ctx.patch, keep own data in ctx.memo"
-                )))
+                Err(mlua::Error::runtime(text::not_assignable(&name.to_string()?)))
             },
         );
     }
@@ -101,25 +101,4 @@ impl UserData for CtxView {
 
 fn view(lua: &Lua, view: impl UserData + 'static) -> mlua::Result<LuaValue> {
     lua.create_userdata(view).map(LuaValue::UserData)
-}
-
-fn diff_list(diff: &Diff) -> Value {
-    let item = |it: &crate::logic::diff::DiffItem| json!({ "op": it.operation.as_str(), "field": it.field, "old": it.old, "new": it.new });
-    diff.iter().map(item).collect()
-}
-
-fn resource_record(resource: &Resource) -> Value {
-    json!({
-        "group": resource.group,
-        "version": resource.version,
-        "plural": resource.plural,
-        "kind": resource.kind,
-        "singular": resource.singular,
-        "shortcuts": resource.shortcuts,
-        "categories": resource.categories,
-        "subresources": resource.subresources,
-        "namespaced": resource.namespaced,
-        "preferred": resource.preferred,
-        "verbs": resource.verbs,
-    })
 }

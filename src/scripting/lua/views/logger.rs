@@ -1,9 +1,11 @@
 //! `ctx.logger`: lines about the handled object.
 
-use mlua::{Lua, MultiValue, UserData, UserDataMethods, Value as LuaValue};
+use mlua::{
+    Lua, MetaMethod, MultiValue, UserData, UserDataFields, UserDataMethods, Value as LuaValue,
+};
 use serde_json::{Map, Value};
 
-use crate::logic::outcome::{LogLevel, LogLine};
+use crate::logic::outcome::LogLevel;
 use crate::ports::Logger;
 use crate::scripting::lua::world::World;
 
@@ -25,6 +27,10 @@ impl LoggerView {
 }
 
 impl UserData for LoggerView {
+    fn add_fields<F: UserDataFields<Self>>(fields: &mut F) {
+        fields.add_meta_field(MetaMethod::Type, "logger");
+    }
+
     fn add_methods<M: UserDataMethods<Self>>(methods: &mut M) {
         let levels = [
             ("debug", LogLevel::Debug),
@@ -32,16 +38,16 @@ impl UserData for LoggerView {
             ("dbg", LogLevel::Debug),
             ("info", LogLevel::Info),
             ("warning", LogLevel::Warning),
+            ("warn", LogLevel::Warning),
             ("error", LogLevel::Error),
         ];
         for (name, level) in levels {
             methods.add_method(name, move |lua, view, arguments| view.log(lua, level, arguments));
         }
         methods.add_method("exception", |lua, view, arguments| {
-            let (text, _) = line(lua, arguments)?;
+            let (text, fields) = line(lua, arguments)?;
             let trace = lua.traceback(None, 1)?.to_string_lossy();
-            let line = LogLine { level: LogLevel::Error, text, with_trace: true };
-            view.0.line(&line, Some(trace.trim_end()));
+            view.0.exception(&text, trace.trim_end(), fields.as_ref());
             Ok(())
         });
     }

@@ -1,13 +1,17 @@
 //! `ctx.memo`: a live view of the data that scripts share.
 
 use mlua::{
-    Function as LuaFunction, IntoLua, Lua, MetaMethod, UserData, UserDataMethods, Value as LuaValue,
+    Function as LuaFunction, IntoLua, Lua, MetaMethod, UserData, UserDataFields, UserDataMethods,
+    Value as LuaValue,
 };
 use serde_json::Value;
 
 use super::{dotted, step};
 use crate::ports::Document;
-use crate::scripting::lua::{push::Style, tree, world::World};
+use crate::scripting::{
+    lua::{push::Style, tree, world::World},
+    text,
+};
 
 /// A map or a list in a memo.
 pub(super) struct MemoView {
@@ -117,6 +121,10 @@ impl MemoView {
 }
 
 impl UserData for MemoView {
+    fn add_fields<F: UserDataFields<Self>>(fields: &mut F) {
+        fields.add_meta_field(MetaMethod::Type, "memo");
+    }
+
     fn add_methods<M: UserDataMethods<Self>>(methods: &mut M) {
         methods.add_meta_method(MetaMethod::Index, |lua, view, key: LuaValue| view.get(lua, &key));
         methods.add_meta_method(
@@ -125,7 +133,7 @@ impl UserData for MemoView {
         );
         methods.add_meta_method(MetaMethod::Len, |_, view, ()| Ok(view.len()));
         methods.add_meta_method(MetaMethod::Iter, |lua, view, ()| view.iterate(lua));
-        methods.add_meta_method(MetaMethod::ToString, |_, view, ()| Ok(view.json().to_string()));
+        methods.add_meta_method(MetaMethod::ToString, |_, view, ()| Ok(text::shown(&view.json())));
     }
 }
 

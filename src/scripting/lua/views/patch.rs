@@ -6,14 +6,19 @@
 use std::sync::{Arc, MutexGuard, PoisonError};
 
 use mlua::{
-    Function as LuaFunction, Lua, MetaMethod, UserData, UserDataMethods, Value as LuaValue,
+    Function as LuaFunction, Lua, MetaMethod, UserData, UserDataFields, UserDataMethods,
+    Value as LuaValue,
 };
 use serde_json::{Map, Value};
 
 use super::{dotted, step};
 use crate::logic::patch::{Patch, Transformation};
 use crate::ports::SharedPatch;
-use crate::scripting::lua::{push::Style, tree, world::World};
+use crate::scripting::{
+    lua::{push::Style, tree, world::World},
+    text,
+    withdraw::withdraw,
+};
 
 /// A level of the patch.
 pub(super) struct PatchView {
@@ -89,7 +94,7 @@ impl PatchView {
             return Err(mlua::Error::runtime(text));
         }
         if value.is_nil() {
-            tree::prune(&mut lock(&self.patch).merge, &path);
+            withdraw(&mut lock(&self.patch).merge, &path);
             return Ok(());
         }
         let like = path.iter().try_fold(&*self.body, |it, key| it.get(key));
@@ -101,13 +106,18 @@ impl PatchView {
 }
 
 impl UserData for PatchView {
+    fn add_fields<F: UserDataFields<Self>>(fields: &mut F) {
+        fields.add_meta_field(MetaMethod::Type, "patch");
+    }
+
     fn add_methods<M: UserDataMethods<Self>>(methods: &mut M) {
         methods.add_meta_method(MetaMethod::Index, |lua, view, key: LuaValue| view.get(lua, &key));
         methods.add_meta_method(
             MetaMethod::NewIndex,
             |lua, view, (key, value): (LuaValue, LuaValue)| view.set(lua, &key, &value),
         );
-        methods.add_meta_method(MetaMethod::ToString, |_, view, ()| Ok(view.json().to_string()));
+        methods
+            .add_meta_method(MetaMethod::ToString, |_, view, ()| Ok(text::of_patch(&view.json())));
         methods.add_meta_method(MetaMethod::Iter, |lua, view, ()| view.iterate(lua));
     }
 }
@@ -116,6 +126,10 @@ impl UserData for PatchView {
 struct FunctionsView(SharedPatch);
 
 impl UserData for FunctionsView {
+    fn add_fields<F: UserDataFields<Self>>(fields: &mut F) {
+        fields.add_meta_field(MetaMethod::Type, "patch.fns");
+    }
+
     fn add_methods<M: UserDataMethods<Self>>(methods: &mut M) {
         methods.add_method("append", |lua, view, function: LuaFunction| {
             let world = World::of(lua)?;

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use mlua::{Lua, MetaMethod, UserData, UserDataMethods, Value as LuaValue};
+use mlua::{Lua, MetaMethod, UserData, UserDataFields, UserDataMethods, Value as LuaValue};
 
 use super::step;
 use crate::scripting::{
@@ -54,6 +54,10 @@ impl SettingsView {
 }
 
 impl UserData for SettingsView {
+    fn add_fields<F: UserDataFields<Self>>(fields: &mut F) {
+        fields.add_meta_field(MetaMethod::Type, "settings");
+    }
+
     fn add_methods<M: UserDataMethods<Self>>(methods: &mut M) {
         methods
             .add_meta_method(MetaMethod::Index, |lua, view, name: LuaValue| view.get(lua, &name));

@@ -110,11 +110,11 @@ async fn a_copy_can_be_changed() {
 #[tokio::test]
 async fn what_json_cannot_hold_is_refused_with_its_path() {
     for (code, expected) in [
-        ("#{ a: [1, || 2] }", "result.a[1]: a function cannot be kept as JSON"),
-        ("#{ a: 0.0 / 0.0 }", "result.a: the number NaN cannot be kept as JSON"),
+        ("#{ a: [1, || 2] }", "the result.a[1]: a function cannot be kept as JSON"),
+        ("#{ a: 0.0 / 0.0 }", "the result.a: NaN and infinity are no JSON numbers"),
         (
             "ctx.patch.status.x = [ctx.logger];",
-            "patch.status.x[0]: a value that is no data cannot be kept as JSON",
+            "patch.status.x[0]: an object of the host cannot be kept as JSON",
         ),
         ("ctx.memo.x = || 1;", "memo.x: a function cannot be kept as JSON"),
     ] {

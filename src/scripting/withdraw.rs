@@ -1,0 +1,17 @@
+//! Taking fields out of a patch under construction.
+
+use serde_json::{Map, Value};
+
+/// Removes what is at this path, and the levels above that become empty by it: they were made by an assignment, and would be
+/// sent.
+pub(crate) fn withdraw(root: &mut Map<String, Value>, path: &[String]) {
+    let Some((first, rest)) = path.split_first() else { return };
+    if rest.is_empty() {
+        root.shift_remove(first);
+    } else if let Some(Value::Object(map)) = root.get_mut(first) {
+        withdraw(map, rest);
+        if map.is_empty() {
+            root.shift_remove(first);
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! Parity of Lua and Rhai: each folder of `tests/scenarios` holds scripts of the same name in both languages, the steps of
+//! a user, and the one transcript that both must give.
+//!
+//! `steps.rs` reads a folder, `stage.rs` plays it on the embedded API server and virtual time, `transcript.rs` writes down
+//! what is seen. `UPDATE_EXPECT=1` rewrites the transcripts.
+
+mod stage;
+mod steps;
+mod transcript;
+
+use std::{collections::BTreeSet, fs, path::PathBuf};
+
+use expect_test::expect_file;
+
+use self::steps::Scenario;
+
+/// One test for each folder.
+macro_rules! scenarios {
+    ($($name:ident)+) => {
+        const NAMES: &[&str] = &[$(stringify!($name)),+];
+
+        $(
+            #[test]
+            fn $name() {
+                check(stringify!($name));
+            }
+        )+
+    };
+}
+
+scenarios! {
+    errors
+    filters
+    ids
+    kwargs
+    limits
+    logging
+    memo
+    modules
+    odd_objects
+    patching
+    reading
+    readonly
+    results
+    selectors
+    shared
+    sleeping
+    startup
+}
+
+/// Where the scenarios are.
+fn root() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/scenarios")
+}
+
+/// Plays a scenario in every combination of languages: all must give the expected transcript.
+fn check(name: &str) {
+    let scenario = Scenario::read(&root().join(name));
+    let mut first: Option<(String, String)> = None;
+    for cast in scenario.casts() {
+        let languages = cast.languages();
+        let transcript = stage::play(&scenario, &cast);
+        match &first {
+            None => first = Some((languages, transcript)),
+            Some((other, told)) => {
+                let told = format!(
+                    "{name} in {other} and in {languages}:\n{}",
+                    differences(told, &transcript)
+                );
+                assert!(told.lines().count() == 1, "{told}");
+            }
+        }
+    }
+    let (_, transcript) = first.expect("a scenario has scripts");
+    expect_file![root().join(name).join("expected.txt")].assert_eq(&transcript);
+}
+
+/// The lines that only one of two transcripts has at its place.
+fn differences(one: &str, other: &str) -> String {
+    /// Further lines only follow from the first ones.
+    const SHOWN: usize = 10;
+    let length = one.lines().count().max(other.lines().count());
+    let lines = |text: &str| text.lines().map(str::to_owned).collect::<Vec<_>>();
+    let (mut one, mut other) = (lines(one), lines(other));
+    one.resize(length, String::new());
+    other.resize(length, String::new());
+    let differing = one.iter().zip(&other).filter(|(one, other)| one != other).take(SHOWN);
+    differing.map(|(one, other)| format!("- {one}\n+ {other}\n")).collect()
+}
+
+#[test]
+fn every_folder_is_played() {
+    let folders = fs::read_dir(root()).expect("the folder of scenarios").flatten();
+    let folders = folders.filter(|it| it.path().is_dir()).map(|it| it.file_name().into_string());
+    let folders: BTreeSet<String> = folders.collect::<Result<_, _>>().expect("plain names");
+    let named: BTreeSet<String> = NAMES.iter().map(|it| (*it).to_owned()).collect();
+    assert_eq!(folders, named);
+}

@@ -1,0 +1,166 @@
+//! Plays a scenario: an API server, an operator of scripts, and a user, on one paused clock.
+
+use std::sync::{Arc, Mutex};
+
+use kopf::{
+    apiserver::{ApiServer, ResourceDef},
+    cluster::KubeCluster,
+    logic::{lifecycle::Lifecycle, registry::Registry},
+    ports::Clock,
+    reactor::{self, Operator, Scope},
+    scripting::{Placement, ScriptHost},
+    settings::Settings,
+};
+use tokio::{
+    task::{JoinSet, LocalSet},
+    time::{self, Instant},
+};
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    steps::{Action, Cast, NAMESPACE, Scenario, complete},
+    transcript::{self, Transcript},
+};
+
+/// The wall clock at virtual time zero.
+const BASE: &str = "2026-01-01T00:00:00Z";
+/// The resource of the scenarios, as messages of the server name it.
+const EXAMPLES: &str = "kopfexamples.kopf.dev";
+
+/// Plays it to the end; gives what was seen.
+pub(super) fn play(scenario: &Scenario, cast: &Cast) -> String {
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build();
+    let runtime = runtime.expect("a runtime");
+    LocalSet::new().block_on(&runtime, async {
+        let stage = Stage::new(scenario.plot.verbose);
+        let _capturing = transcript::capture(&stage.transcript);
+        stage.play(scenario, cast).await
+    })
+}
+
+struct Stage {
+    server: ApiServer,
+    clock: Clock,
+    start: Instant,
+    transcript: Transcript,
+}
+
+/// One running operator.
+struct Running {
+    stop: CancellationToken,
+    task: JoinSet<()>,
+}
+
+impl Stage {
+    fn new(verbose: bool) -> Self {
+        let clock = Clock::starting_at(BASE.parse().expect("a timestamp"));
+        let start = Instant::now();
+        let mut resource = ResourceDef::new("kopf.dev", "v1", "kopfexamples", "KopfExample");
+        resource.short_names = vec!["kex".into(), "kexes".into()];
+        resource.categories = vec!["all".into()];
+        let to_the_second = |now: jiff::Timestamp| now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
+        let server = ApiServer::builder().bookmarks(None).resource(resource);
+        let server = server.clock(move || to_the_second(clock.now())).build();
+        let transcript = Transcript::new(server.clone(), start, verbose);
+        Stage { server, clock, start, transcript }
+    }
+
+    async fn play(self, scenario: &Scenario, cast: &Cast) -> String {
+        let (before, after): (Vec<_>, Vec<_>) =
+            scenario.plot.steps.iter().partition(|it| it.at().is_zero());
+        let mut running = None;
+        for step in before {
+            self.act(&step.action, cast, &mut running).await;
+        }
+        if running.is_none() {
+            running = self.raise(cast).await;
+        }
+        for step in after {
+            time::sleep_until(self.start + step.at()).await;
+            self.act(&step.action, cast, &mut running).await;
+        }
+        time::sleep_until(self.start + scenario.plot.until()).await;
+        lower(running.take()).await;
+        self.transcript.finish(&self.server.list(EXAMPLES))
+    }
+
+    /// A refusal is a part of the transcript.
+    async fn act(&self, action: &Action, cast: &Cast, running: &mut Option<Running>) {
+        let refused = match action {
+            Action::Create(body) => {
+                let body = complete(body);
+                let name = body["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+                self.transcript.note("user", &format!("creates {name}"));
+                self.server.create(EXAMPLES, body).err()
+            }
+            Action::Edit(name, merge) => {
+                self.transcript.note("user", &format!("edits {name}: {merge}"));
+                self.server.merge(EXAMPLES, NAMESPACE, name, merge.clone()).err()
+            }
+            Action::Delete(name) => {
+                self.transcript.note("user", &format!("deletes {name}"));
+                self.server.delete(EXAMPLES, NAMESPACE, name).err()
+            }
+            Action::Stop(()) => {
+                self.transcript.note("user", "stops the operator");
+                lower(running.take()).await;
+                None
+            }
+            Action::Start(()) => {
+                self.transcript.note("user", "starts the operator");
+                *running = self.raise(cast).await;
+                None
+            }
+        };
+        if let Some(refusal) = refused {
+            self.transcript.note("server", &format!("refuses: {refusal:?}"));
+        }
+    }
+
+    async fn raise(&self, cast: &Cast) -> Option<Running> {
+        let (scripts, handlers) =
+            match ScriptHost::load(cast.sources(), Placement::CurrentRuntime).await {
+                Ok(loaded) => loaded,
+                Err(errors) => {
+                    for error in errors {
+                        panic!("{error}");
+                    }
+                    return None;
+                }
+            };
+        let stop = CancellationToken::new();
+        let client = kopf::testing::client(&self.server);
+        let mut settings = Settings::default();
+        settings.networking.error_backoffs = Vec::new();
+        let operator = Operator {
+            scripts: Arc::new(scripts),
+            registry: Registry::new(handlers).expect("ids are unique"),
+            settings: Arc::new(Mutex::new(settings)),
+            clock: self.clock,
+            scope: Scope::Cluster,
+            lifecycle: Lifecycle::default(),
+            connect: Box::new(move |settings| {
+                Box::pin(async move {
+                    Ok(Arc::new(KubeCluster::over(client, Arc::new(settings))) as Arc<_>)
+                })
+            }),
+        };
+        let mut task = JoinSet::new();
+        let (token, transcript) = (stop.clone(), self.transcript.clone());
+        task.spawn(async move {
+            if let Err(failure) = reactor::run(operator, token).await {
+                transcript.note("operator", &format!("ends: {failure}"));
+            }
+        });
+        Some(Running { stop, task })
+    }
+}
+
+/// Ends an operator, and waits until it has ended.
+async fn lower(running: Option<Running>) {
+    if let Some(mut running) = running {
+        running.stop.cancel();
+        while running.task.join_next().await.is_some() {}
+    }
+}

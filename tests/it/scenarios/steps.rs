@@ -1,0 +1,157 @@
+//! The folder of a scenario: its scripts, and what users do in `steps.json`.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use kopf::scripting::Source;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+/// The languages, by the extension of their files.
+const LANGUAGES: [&str; 2] = ["lua", "rhai"];
+/// The namespace of objects that name none.
+pub(super) const NAMESPACE: &str = "ns1";
+
+/// One folder.
+pub(super) struct Scenario {
+    pub(super) plot: Plot,
+    /// The scripts by name, then by language.
+    scripts: BTreeMap<String, BTreeMap<String, PathBuf>>,
+}
+
+/// `steps.json`
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Plot {
+    /// What the scenario is about, and why anything in it is done differently in the languages.
+    #[expect(dead_code, reason = "for readers")]
+    about: String,
+    /// Whether the lines of the log about single steps of the operator are of interest.
+    #[serde(default)]
+    pub(super) verbose: bool,
+    /// In the order of time. The operator starts at 0, after the steps of that time.
+    pub(super) steps: Vec<Step>,
+    /// The end, in seconds.
+    until: f64,
+}
+
+/// Something a user does.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Step {
+    /// In seconds.
+    at: f64,
+    #[serde(flatten)]
+    pub(super) action: Action,
+}
+
+/// What a user does.
+#[derive(Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Action {
+    /// Creates this object; its type and namespace need not be said.
+    Create(Value),
+    /// Merges the second into the object named first.
+    Edit(String, Value),
+    /// Deletes the object of this name.
+    Delete(String),
+    /// Ends the operator.
+    Stop(()),
+    /// Starts the operator from scratch.
+    Start(()),
+}
+
+/// Which language each script of a scenario is played in.
+pub(super) struct Cast(Vec<(String, PathBuf)>);
+
+impl Scenario {
+    pub(super) fn read(folder: &Path) -> Self {
+        let text = fs::read_to_string(folder.join("steps.json")).expect("steps.json");
+        let plot =
+            serde_json::from_str(&text).unwrap_or_else(|error| panic!("steps.json: {error}"));
+        let mut scripts = BTreeMap::<String, BTreeMap<String, PathBuf>>::new();
+        for entry in fs::read_dir(folder).expect("a folder").flatten() {
+            let path = entry.path();
+            let part = |it: Option<&std::ffi::OsStr>| {
+                it.and_then(|it| it.to_str()).unwrap_or_default().to_owned()
+            };
+            let (name, language) = (part(path.file_stem()), part(path.extension()));
+            // As for the command line: names with an underscore are modules.
+            if LANGUAGES.contains(&language.as_str()) && !name.starts_with('_') {
+                scripts.entry(name).or_default().insert(language, path);
+            }
+        }
+        Scenario { plot, scripts }
+    }
+
+    /// All in one language, all in the other, and the two mixed if there are several scripts.
+    pub(super) fn casts(&self) -> Vec<Cast> {
+        let cast = |first: usize, step: usize| {
+            let language = |index: usize| LANGUAGES[(first + index * step) % LANGUAGES.len()];
+            let scripts = self.scripts.values().enumerate();
+            let chosen = scripts.map(|(index, versions)| {
+                let language = language(index);
+                let path =
+                    versions.get(language).unwrap_or_else(|| panic!("no script in {language}"));
+                (language.to_owned(), path.clone())
+            });
+            Cast(chosen.collect())
+        };
+        let mut casts = vec![cast(0, 0), cast(1, 0)];
+        if self.scripts.len() > 1 {
+            casts.extend([cast(0, 1), cast(1, 1)]);
+        }
+        casts
+    }
+}
+
+impl Plot {
+    pub(super) fn until(&self) -> Duration {
+        Duration::from_secs_f64(self.until)
+    }
+}
+
+impl Step {
+    pub(super) fn at(&self) -> Duration {
+        Duration::from_secs_f64(self.at)
+    }
+}
+
+impl Cast {
+    /// For messages.
+    pub(super) fn languages(&self) -> String {
+        let languages: BTreeSet<_> = self.0.iter().map(|(language, _)| language.as_str()).collect();
+        languages.into_iter().collect::<Vec<_>>().join(" with ")
+    }
+
+    /// The scripts, as read from their files.
+    pub(super) fn sources(&self) -> Vec<Source> {
+        let source = |(_, path): &(String, PathBuf)| Source {
+            name: path.file_name().unwrap_or_default().display().to_string(),
+            path: Some(path.clone()),
+            text: fs::read_to_string(path).expect("a script"),
+        };
+        self.0.iter().map(source).collect()
+    }
+}
+
+/// An object with what the steps leave out.
+pub(super) fn complete(body: &Value) -> Value {
+    let mut complete = json!({
+        "apiVersion": "kopf.dev/v1", "kind": "KopfExample", "metadata": { "namespace": NAMESPACE },
+    });
+    for (key, value) in body.as_object().into_iter().flatten() {
+        if key == "metadata" {
+            for (key, value) in value.as_object().into_iter().flatten() {
+                complete["metadata"][key] = value.clone();
+            }
+        } else {
+            complete[key] = value.clone();
+        }
+    }
+    complete
+}

@@ -1,0 +1,195 @@
+//! What is seen of a scenario, in order: steps of the user, lines of the log, PATCH requests, and the objects at the end.
+//!
+//! Keys of objects are sorted, since tables of Lua have no order. Traces of errors name files and lines of a script, so only that there is one is written down. The stored essence is
+//! shortened: no script has a part in it.
+
+use std::{
+    collections::BTreeMap,
+    fmt::Write as _,
+    sync::{Arc, Mutex, OnceLock, PoisonError},
+};
+
+use kopf::apiserver::{ApiServer, LoggedRequest};
+use serde_json::Value;
+use tokio::{runtime::Handle, time::Instant};
+use tracing::{
+    Dispatch, Event, Level, Subscriber,
+    dispatcher::DefaultGuard,
+    field::{Field, Visit},
+};
+use tracing_subscriber::{
+    Layer,
+    layer::{Context, SubscriberExt as _},
+};
+
+/// The stored essence.
+const ESSENCE: &str = "kopf.zalando.org/last-handled-configuration";
+
+/// The lines so far. Clones are the same transcript.
+#[derive(Clone)]
+pub(super) struct Transcript(Arc<Inner>);
+
+struct Inner {
+    server: ApiServer,
+    start: Instant,
+    verbose: bool,
+    /// Scripts log from threads of their own: these get the virtual time through it.
+    runtime: Handle,
+    lines: Mutex<Lines>,
+}
+
+#[derive(Default)]
+struct Lines {
+    text: String,
+    /// How many of the server's requests are written down.
+    requests: usize,
+}
+
+impl Transcript {
+    pub(super) fn new(server: ApiServer, start: Instant, verbose: bool) -> Self {
+        let runtime = Handle::current();
+        Transcript(Arc::new(Inner { server, start, verbose, runtime, lines: Mutex::default() }))
+    }
+
+    /// Something happens now.
+    pub(super) fn note(&self, who: &str, what: &str) {
+        let _entered = self.0.runtime.enter();
+        let now = Instant::now();
+        let mut lines = self.0.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        self.catch_up(&mut lines);
+        lines.add(self.seconds(now), who, what);
+    }
+
+    /// The whole, with the objects as they are at the end.
+    pub(super) fn finish(&self, objects: &[Value]) -> String {
+        let mut lines = self.0.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        self.catch_up(&mut lines);
+        let mut text = std::mem::take(&mut lines.text);
+        for object in objects {
+            write!(text, "\n{}", pretty(&arranged(object))).expect("a string takes all");
+        }
+        text
+    }
+
+    /// Writes down the requests since the last line.
+    fn catch_up(&self, lines: &mut Lines) {
+        let requests = self.0.server.requests();
+        for request in requests.iter().skip(lines.requests) {
+            if request.method == "PATCH" {
+                lines.add(self.seconds(request.at), "patch", &told(request));
+            }
+        }
+        lines.requests = requests.len();
+    }
+
+    fn seconds(&self, at: Instant) -> f64 {
+        at.duration_since(self.0.start).as_secs_f64()
+    }
+}
+
+impl Lines {
+    fn add(&mut self, at: f64, who: &str, what: &str) {
+        writeln!(self.text, "{at:8.3} {who:8} {what}").expect("a string takes all");
+    }
+}
+
+fn told(request: &LoggedRequest) -> String {
+    let payload = arranged(&request.json());
+    let object = request.path.rsplit("kopfexamples/").next().unwrap_or_default();
+    let kind = request.content_type.trim_start_matches("application/").trim_end_matches("+json");
+    let status =
+        if request.status == 200 { String::new() } else { format!(" → {}", request.status) };
+    format!("{object} {kind}{status} {payload}")
+}
+
+/// The same data with sorted keys and the essence shortened.
+fn arranged(value: &Value) -> Value {
+    match value {
+        Value::Object(map) => {
+            let sorted: BTreeMap<_, _> = map.iter().collect();
+            let arranged = sorted.into_iter().map(|(key, value)| {
+                let value = if key == ESSENCE { "…".into() } else { arranged(value) };
+                (key.clone(), value)
+            });
+            Value::Object(arranged.collect())
+        }
+        Value::Array(items) => items.iter().map(arranged).collect(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => value.clone(),
+    }
+}
+
+/// One line for each top-level field.
+fn pretty(object: &Value) -> String {
+    let fields = object.as_object().into_iter().flatten();
+    fields.map(|(key, value)| format!("{key}: {value}\n")).collect()
+}
+
+/// Writes the log of this thread into the transcript, and of the threads of its scripts, while the guard lives.
+pub(super) fn capture(transcript: &Transcript) -> DefaultGuard {
+    /// With one subscriber only, tracing asks that of whoever logs first, which may be another test without any.
+    static SECOND: OnceLock<Dispatch> = OnceLock::new();
+    SECOND.get_or_init(|| Dispatch::new(tracing_subscriber::registry()));
+    let layer = Capture(transcript.clone());
+    tracing::dispatcher::set_default(&Dispatch::new(tracing_subscriber::registry().with(layer)))
+}
+
+struct Capture(Transcript);
+
+impl<S: Subscriber> Layer<S> for Capture {
+    fn on_event(&self, event: &Event<'_>, _context: Context<'_, S>) {
+        let metadata = event.metadata();
+        let wanted = *metadata.level() <= Level::INFO
+            || (self.0.0.verbose && *metadata.level() == Level::DEBUG);
+        if !metadata.target().starts_with("kopf") || !wanted {
+            return;
+        }
+        let mut line = Line::default();
+        event.record(&mut line);
+        self.0.note(&metadata.level().as_str().to_lowercase(), &line.told());
+    }
+}
+
+/// The fields of an event.
+#[derive(Default)]
+struct Line {
+    message: String,
+    /// The name of the object it is about.
+    object: Option<String>,
+    extra: String,
+    trace: bool,
+}
+
+impl Line {
+    fn told(&self) -> String {
+        let mut told = self.object.as_ref().map_or_else(String::new, |name| format!("[{name}] "));
+        told.push_str(&self.message);
+        told.push_str(&self.extra);
+        if self.trace {
+            told.push_str(" (trace)");
+        }
+        told
+    }
+
+    fn put(&mut self, name: &str, value: &str) {
+        match name {
+            "message" => value.clone_into(&mut self.message),
+            "object" => {
+                let object: Value = serde_json::from_str(value).unwrap_or_default();
+                self.object = object["name"].as_str().map(str::to_owned);
+            }
+            "extra" => self.extra.push_str(&format!(" {value}")),
+            "trace" => self.trace = true,
+            name => self.extra.push_str(&format!(" {name}={value}")),
+        }
+    }
+}
+
+impl Visit for Line {
+    fn record_str(&mut self, field: &Field, value: &str) {
+        self.put(field.name(), value);
+    }
+
+    fn record_debug(&mut self, field: &Field, value: &dyn std::fmt::Debug) {
+        self.put(field.name(), &format!("{value:?}"));
+    }
+}

@@ -1,0 +1,7 @@
+local M = {}
+
+function M.greeting(name)
+    return "hello, " .. name
+end
+
+return M
