@@ -13,6 +13,7 @@ use super::{
     watchdog::Watchdog,
     world::World,
 };
+use crate::logic::nearest::nearest;
 use crate::logic::outcome::RaisedKind;
 use crate::scripting::{print, text};
 
@@ -154,8 +155,6 @@ fn host_functions(lua: &Lua, watchdog: &Rc<Watchdog>, modules: Modules) -> mlua:
 
 /// A misspelled name is an error that names the right one, instead of a nil that is called.
 fn name_nearest(lua: &Lua, kopf: &Table) -> mlua::Result<()> {
-    /// Less alike than this is no typing error.
-    const ALIKE: f64 = 0.7;
     let mut names = Vec::new();
     kopf.for_each(|name: String, _: LuaValue| {
         names.push(name);
@@ -165,9 +164,7 @@ fn name_nearest(lua: &Lua, kopf: &Table) -> mlua::Result<()> {
     let meta = lua.create_table()?;
     let missing = move |_: &Lua, (_, name): (Table, LuaValue)| -> mlua::Result<LuaValue> {
         let name = text(&name)?;
-        let likeness = |known: &String| strsim::jaro_winkler(known, &name);
-        let nearest = names.iter().max_by(|a, b| likeness(a).total_cmp(&likeness(b)));
-        let hint = nearest.filter(|it| likeness(it) >= ALIKE);
+        let hint = nearest(&name, names.iter().map(String::as_str));
         let hint = hint.map_or_else(String::new, |it| format!("; did you mean kopf.{it}?"));
         Err(mlua::Error::runtime(format!("there is no kopf.{name}{hint}")))
     };

@@ -11,6 +11,7 @@ use serde_json::Value;
 
 use self::value::Setting;
 pub(crate) use self::value::duration as duration_of;
+use crate::logic::nearest::nearest;
 use crate::settings::Settings;
 
 /// One setting.
@@ -115,11 +116,5 @@ fn find(group: &str, name: &str) -> Option<&'static Knob> {
 }
 
 fn did_you_mean(name: &str, known: impl Iterator<Item = &'static str>) -> String {
-    /// Less alike than this is no typing error.
-    const ALIKE: f64 = 0.7;
-    known
-        .map(|it| (strsim::jaro_winkler(name, it), it))
-        .filter(|(likeness, _)| *likeness >= ALIKE)
-        .max_by(|(a, _), (b, _)| a.total_cmp(b))
-        .map_or_else(String::new, |(_, nearest)| format!("; did you mean `{nearest}`?"))
+    nearest(name, known).map_or_else(String::new, |it| format!("; did you mean `{it}`?"))
 }
