@@ -61,3 +61,18 @@ async fn a_pattern_serves_every_namespace_that_matches() {
     ended.assert_code(0);
     ended.assert_count("[scope-many-not/", 0);
 }
+
+#[tokio::test]
+async fn a_namespace_that_appears_later_is_served_when_it_matches() {
+    let Some(first) = Namespace::for_test("scope-late-1").await else { return };
+    let script = file("examples/01-minimal/handlers.rhai");
+    let operator = Operator::start(
+        kopf(&first.kubeconfig(), &["--standalone", "-v", "-n", "scope-late-*"]).arg(script),
+    );
+    first.apply_object().await;
+    operator.until_says(&format!("[scope-late-1/{OBJECT}] Creation is processed")).await;
+    let Some(second) = Namespace::for_test("scope-late-2").await else { return };
+    second.apply_object().await;
+    operator.until_says(&format!("[scope-late-2/{OBJECT}] Creation is processed")).await;
+    operator.stop().await.assert_code(0);
+}
