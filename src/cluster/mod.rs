@@ -10,8 +10,7 @@ use http::Method;
 
 use crate::logic::{object::Object, resource::Resource};
 use crate::ports::{
-    ApiError, BoxFuture, Cluster, Extent, GroupFilter, NewObject, PatchRequest, StreamEvent,
-    StreamTarget,
+    ApiError, BoxFuture, Cluster, GroupFilter, NewObject, PatchRequest, StreamEvent, StreamTarget,
 };
 use crate::settings::Settings;
 
@@ -124,7 +123,7 @@ impl Cluster for KubeCluster {
         let PatchRequest { resource, namespace, name, subresource, kind, payload } = request;
         let collection = url::collection(resource, namespace);
         Box::pin(self.send(Request {
-            extent: Extent::Whole,
+            accept: transport::JSON,
             method: Method::PATCH,
             url: url::object(collection, name, subresource),
             content: Some((kind.content_type(), payload)),
@@ -141,7 +140,7 @@ impl Cluster for KubeCluster {
     fn create<'a>(&'a self, request: NewObject<'a>) -> BoxFuture<'a, Result<Object, ApiError>> {
         let NewObject { resource, namespace, payload } = request;
         Box::pin(self.send(Request {
-            extent: Extent::Whole,
+            accept: transport::JSON,
             method: Method::POST,
             url: url::collection(resource, namespace),
             content: Some(("application/json", payload)),

@@ -17,7 +17,7 @@ use super::{
     reason::reason,
     retry::{Verdict, judge},
 };
-use crate::ports::{ApiError, BoxFuture, Extent};
+use crate::ports::{ApiError, BoxFuture};
 use crate::settings::{Networking, Settings};
 
 /// The longest body read at once. The largest collections are some hundreds of megabytes.
@@ -29,6 +29,9 @@ const REFUSAL_BYTES_MAX: usize = 1 << 20;
 /// The log target of requests.
 const TARGET: &str = "kopf.networking";
 
+/// The usual type of answers.
+pub(super) const JSON: &str = "application/json";
+
 /// How the operator calls itself.
 const USER_AGENT: &str = concat!("kopf/", env!("CARGO_PKG_VERSION"));
 
@@ -39,8 +42,8 @@ pub(super) struct Request<'a> {
     pub(super) method: Method,
     /// Path and query.
     pub(super) url: String,
-    /// How much of the objects is wanted.
-    pub(super) extent: Extent,
+    /// The media types of the answer.
+    pub(super) accept: &'static str,
     /// The body and its content type.
     pub(super) content: Option<(&'static str, Bytes)>,
     /// What it is for.
@@ -75,19 +78,19 @@ struct Link {
 impl<'a> Request<'a> {
     /// A GET.
     pub(super) fn get(url: String, action: Action<'a>) -> Self {
-        Request { method: Method::GET, url, extent: Extent::Whole, content: None, action }
+        Request { method: Method::GET, url, accept: JSON, content: None, action }
     }
 
-    /// The same for this much of the objects.
-    pub(super) fn with_extent(self, extent: Extent) -> Self {
-        Request { extent, ..self }
+    /// The same with an answer of another type.
+    pub(super) fn accepting(self, accept: &'static str) -> Self {
+        Request { accept, ..self }
     }
 
     fn build(&self) -> Result<http::Request<Body>, Failure> {
         let mut builder = http::Request::builder()
             .method(self.method.clone())
             .uri(&self.url)
-            .header(header::ACCEPT, accept(self.extent))
+            .header(header::ACCEPT, self.accept)
             .header(header::USER_AGENT, USER_AGENT);
         let mut body = Body::empty();
         if let Some((content_type, content)) = &self.content {
@@ -99,17 +102,6 @@ impl<'a> Request<'a> {
 
     fn label(&self) -> String {
         format!("{} {}", self.method, self.url)
-    }
-}
-
-/// Servers that cannot leave out parts send whole objects.
-fn accept(extent: Extent) -> &'static str {
-    match extent {
-        Extent::Whole => "application/json",
-        Extent::Metadata => {
-            "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,\
-             application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json"
-        }
     }
 }
 

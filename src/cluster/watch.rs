@@ -16,10 +16,10 @@ use super::{
     failure::{Action, Answer, Failure},
     lines::{Broken, LINE_BYTES_MAX, Lines},
     reason::one_line,
-    transport::{Request, Transport},
+    transport::{self, Request, Transport},
     url,
 };
-use crate::ports::{ApiError, ErrorClass, StreamEvent, StreamTarget};
+use crate::ports::{ApiError, ErrorClass, Extent, StreamEvent, StreamTarget};
 
 /// The log target of streams.
 const TARGET: &str = "kopf.watching";
@@ -35,6 +35,13 @@ const PAUSE_MIN: Duration = Duration::from_millis(10);
 
 /// An event that is not understood is shown up to this length.
 const UNKNOWN_CHARS: usize = 512;
+
+/// Asks for metadata alone. Servers refuse the type of a list for a watch and the other way round, so there are two; those
+/// that cannot leave out parts send whole objects.
+const METADATA_OF_LIST: &str =
+    "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json";
+const METADATA_OF_WATCH: &str =
+    "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json";
 
 /// A stream in some state. Dropping it closes the connection.
 struct Watcher {
@@ -133,7 +140,7 @@ impl Watcher {
         let settings = Arc::clone(&self.target.settings);
         let request =
             list_request(&self.path, settings.watching.chunk_size, token, self.action("list"))
-                .with_extent(self.target.extent);
+                .accepting(self.accept(METADATA_OF_LIST));
         let answer = self.transport.fetch(&request, &settings.networking).await;
         let page = match answer {
             Ok(body) => Page::parse(&body).map_err(|error| self.malformed("list", &error)),
@@ -172,7 +179,7 @@ impl Watcher {
             watching.server_timeout,
             self.action("watch"),
         );
-        let request = request.with_extent(self.target.extent);
+        let request = request.accepting(self.accept(METADATA_OF_WATCH));
         // Connecting and its attempts count as silence.
         let deadline = ends_at.map_or(silent_at, |it| it.min(silent_at));
         let opening = self.transport.open(&request, &settings.networking);
@@ -297,6 +304,14 @@ impl Watcher {
         let factor = 2_u32.saturating_pow(self.failures);
         self.failures = self.failures.saturating_add(1);
         first.saturating_mul(factor).min(PAUSE_MAX.max(first))
+    }
+
+    /// The media types to ask for; `metadata` is how metadata alone is asked for.
+    fn accept(&self, metadata: &'static str) -> &'static str {
+        match self.target.extent {
+            Extent::Whole => transport::JSON,
+            Extent::Metadata => metadata,
+        }
     }
 
     fn action(&self, verb: &'static str) -> Action<'_> {
