@@ -39,3 +39,18 @@ fn arranged(value: &Value, is_field: fn(&Value) -> bool) -> Value {
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => value.clone(),
     }
 }
+
+/// The end of a message about an unknown name: the nearest known one, if it is near.
+pub(crate) fn did_you_mean<'a>(
+    name: &str,
+    known: impl Iterator<Item = &'a str>,
+    prefix: &str,
+) -> String {
+    /// Less alike than this is no typing error.
+    const ALIKE: f64 = 0.7;
+    known
+        .map(|it| (strsim::jaro_winkler(name, it), it))
+        .filter(|(likeness, _)| *likeness >= ALIKE)
+        .max_by(|(a, _), (b, _)| a.total_cmp(b))
+        .map_or_else(String::new, |(_, nearest)| format!("; did you mean `{prefix}{nearest}`?"))
+}

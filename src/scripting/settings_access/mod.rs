@@ -11,6 +11,7 @@ use serde_json::Value;
 
 use self::value::Setting;
 pub(crate) use self::value::duration as duration_of;
+use crate::scripting::text::did_you_mean;
 use crate::settings::Settings;
 
 /// One setting.
@@ -103,23 +104,16 @@ pub(crate) fn set(
 /// The message about a setting that does not exist; names the nearest one.
 pub(crate) fn unknown(group: &str, name: &str) -> String {
     if is_group(group) {
-        let hint = did_you_mean(name, names(group));
+        let hint = did_you_mean(name, names(group), "");
         format!("there is no setting settings.{group}.{name}{hint}")
     } else {
-        format!("there is no group of settings settings.{group}{}", did_you_mean(group, groups()))
+        format!(
+            "there is no group of settings settings.{group}{}",
+            did_you_mean(group, groups(), "")
+        )
     }
 }
 
 fn find(group: &str, name: &str) -> Option<&'static Knob> {
     KNOBS.iter().find(|knob| knob.group == group && knob.name == name)
-}
-
-fn did_you_mean(name: &str, known: impl Iterator<Item = &'static str>) -> String {
-    /// Less alike than this is no typing error.
-    const ALIKE: f64 = 0.7;
-    known
-        .map(|it| (strsim::jaro_winkler(name, it), it))
-        .filter(|(likeness, _)| *likeness >= ALIKE)
-        .max_by(|(a, _), (b, _)| a.total_cmp(b))
-        .map_or_else(String::new, |(_, nearest)| format!("; did you mean `{nearest}`?"))
 }

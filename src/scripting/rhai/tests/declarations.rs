@@ -108,7 +108,7 @@ async fn a_wrong_option_is_told_with_its_line() {
 #[tokio::test]
 async fn a_missing_function_is_told() {
     let error = refusal("kopf::on_create(\"things\");").await;
-    assert_eq!(error.message, "the last argument of kopf.on_create is the handler function");
+    assert_eq!(error.message, "kopf.on_create: the last argument must be the handler function");
 }
 
 #[tokio::test]
@@ -136,7 +136,7 @@ async fn an_error_at_the_top_level_is_told_where_it_happens() {
 async fn declaring_while_a_handler_runs_is_refused() {
     let fixture = Fixture::handler("kopf::on_create(\"x\", |ctx| {});", json!({})).await;
     let raised = fixture.raised().await;
-    assert_eq!(raised.message, "kopf.on_create was called by a handler");
+    assert_eq!(raised.message, "kopf.on_create was called after the script was loaded");
 }
 
 #[tokio::test]
