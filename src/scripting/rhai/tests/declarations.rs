@@ -170,3 +170,18 @@ async fn the_top_level_may_return_early() {
     let text = "kopf::on_startup(|ctx| {}); if true { return; } kopf::on_cleanup(|ctx| {});";
     assert_eq!(declared(text).await.len(), 1);
 }
+
+#[tokio::test]
+async fn a_function_of_the_script_that_hides_one_of_kopf_is_refused() {
+    let error = refusal("fn fail(text) {\n    kopf.fail(text);\n}").await;
+    assert_eq!(error.message, "`kopf.fail(…)` would call the function `fail` of this script");
+    assert_eq!(error.hint.as_deref(), Some("write `kopf::fail(…)`, or rename the function"));
+    assert_eq!(error.line, Some(2));
+}
+
+#[tokio::test]
+async fn a_function_with_a_name_of_kopf_is_fine_where_the_calls_differ() {
+    let text = "fn fail(ctx) { kopf::fail(ctx.name); }\nfn get(ctx) { kopf.get(ctx.spec, \"x\") }\n\
+                kopf.on_create(\"x\", fail);";
+    assert!(try_load(text).await.is_ok());
+}
