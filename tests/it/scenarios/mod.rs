@@ -47,6 +47,7 @@ scenarios! {
     shared
     sleeping
     startup
+    surprises
 }
 
 /// Where the scenarios are.
