@@ -18,6 +18,7 @@ pub mod hierarchy;
 pub mod json;
 pub mod lifecycle;
 pub mod namespaces;
+pub mod nearest;
 pub mod object;
 pub mod outcome;
 pub mod patch;

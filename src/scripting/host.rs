@@ -11,7 +11,7 @@ use std::{
 
 use serde_json::Value;
 
-use super::{Engine, Load, LoadError, Loaded, Placement, Source, lua, rhai};
+use super::{Load, LoadError, Loaded, Placement, Source, lua, rhai};
 use crate::logic::{
     filters::Question,
     function::{Function, ScriptId},
@@ -25,7 +25,7 @@ const LANGUAGES: &[(&str, Load)] = &[("lua", lua::load), ("rhai", rhai::load)];
 
 /// A generation of scripts: loaded together, replaced together, never changed.
 pub struct ScriptHost {
-    engines: BTreeMap<ScriptId, Arc<dyn Engine>>,
+    engines: BTreeMap<ScriptId, Arc<dyn Scripts>>,
 }
 
 impl ScriptHost {
@@ -50,7 +50,7 @@ impl ScriptHost {
         if errors.is_empty() { Ok((ScriptHost { engines }, handlers)) } else { Err(errors) }
     }
 
-    fn engine(&self, function: &Function) -> Option<Arc<dyn Engine>> {
+    fn engine(&self, function: &Function) -> Option<Arc<dyn Scripts>> {
         self.engines.get(&function.script).map(Arc::clone)
     }
 }

@@ -18,15 +18,9 @@ mod withdraw;
 
 use std::{path::PathBuf, sync::Arc};
 
-use serde_json::Value;
-
 pub use self::{diagnostics::LoadError, host::ScriptHost};
-use crate::logic::{
-    function::{Function, ScriptId},
-    handler::Handler,
-    outcome::{Ended, Raised},
-};
-use crate::ports::{BoxFuture, Invocation, Question};
+use crate::logic::{function::ScriptId, handler::Handler};
+use crate::ports::{BoxFuture, Scripts};
 
 /// Where the VMs of scripts run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,28 +44,10 @@ pub struct Source {
 
 /// A script whose top level has run.
 pub(crate) struct Loaded {
-    /// Calls its functions.
-    pub(crate) engine: Arc<dyn Engine>,
+    /// Calls its functions; it knows no others.
+    pub(crate) engine: Arc<dyn Scripts>,
     /// What it declared, in order.
     pub(crate) handlers: Vec<Handler>,
-}
-
-/// One script with its VM: calls functions of that script. Same promises as `ports::Scripts`.
-pub(crate) trait Engine: Send + Sync {
-    /// Calls the function of a handler.
-    fn call(&self, invocation: Arc<Invocation>) -> BoxFuture<'static, Ended>;
-    /// Asks a filter callback.
-    fn ask(
-        &self,
-        question: Question,
-        invocation: Arc<Invocation>,
-    ) -> BoxFuture<'static, Result<bool, Raised>>;
-    /// Lets a function change a copy of a raw body.
-    fn transform(
-        &self,
-        function: Function,
-        body: Value,
-    ) -> BoxFuture<'static, Result<Value, Raised>>;
 }
 
 /// Loads one script: compiles it, runs its top level, collects its declarations.

@@ -6,6 +6,8 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
+use crate::logic::nearest::nearest;
+
 /// The error of assigning into a part of the object.
 pub(crate) const READ_ONLY: &str =
     "this value is read-only: change the object through ctx.patch, or change a kopf.copy of it";
@@ -46,11 +48,5 @@ pub(crate) fn did_you_mean<'a>(
     known: impl Iterator<Item = &'a str>,
     prefix: &str,
 ) -> String {
-    /// Less alike than this is no typing error.
-    const ALIKE: f64 = 0.7;
-    known
-        .map(|it| (strsim::jaro_winkler(name, it), it))
-        .filter(|(likeness, _)| *likeness >= ALIKE)
-        .max_by(|(a, _), (b, _)| a.total_cmp(b))
-        .map_or_else(String::new, |(_, nearest)| format!("; did you mean `{prefix}{nearest}`?"))
+    nearest(name, known).map_or_else(String::new, |it| format!("; did you mean `{prefix}{it}`?"))
 }

@@ -9,10 +9,8 @@ use super::{
     Argument, DeclareError, Marker,
     options::options_of,
 };
+use crate::logic::nearest::nearest;
 use crate::settings::FieldPath;
-
-/// Below this similarity a name is no typing error but another word.
-const SIMILAR: f64 = 0.7;
 
 /// The units of durations, longest first so that `ms` is not read as `s`.
 const UNITS: &[(&str, f64)] =
@@ -188,12 +186,8 @@ const DURATION: &str =
 
 fn unknown(kind: Kind, name: &str) -> DeclareError {
     let message = format!("{} has no option `{name}`", kind.declared_by());
-    let nearest = options_of(kind)
-        .map(|it| (strsim::jaro_winkler(it.name, name), it.name))
-        .max_by(|a, b| a.0.total_cmp(&b.0))
-        .filter(|(similarity, _)| *similarity >= SIMILAR);
-    match nearest {
-        Some((_, nearest)) => DeclareError::new(message, format!("did you mean `{nearest}`?")),
+    match nearest(name, options_of(kind).map(|it| it.name)) {
+        Some(nearest) => DeclareError::new(message, format!("did you mean `{nearest}`?")),
         None => message.into(),
     }
 }

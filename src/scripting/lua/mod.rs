@@ -23,13 +23,13 @@ use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 
 use self::actor::{Loading, QUEUE_MAX, Request};
-use super::{Engine, LoadError, Loaded, Placement, Source};
+use super::{LoadError, Loaded, Placement, Source};
 use crate::logic::{
     filters::Question,
     function::{Function, ScriptId},
     outcome::{Ended, Raised},
 };
-use crate::ports::{BoxFuture, Invocation};
+use crate::ports::{BoxFuture, Invocation, Scripts};
 
 /// Loads a Lua script. With [`Placement::CurrentRuntime`], call it inside a `tokio::task::LocalSet`.
 pub(crate) fn load(
@@ -110,7 +110,7 @@ impl LuaEngine {
     }
 }
 
-impl Engine for LuaEngine {
+impl Scripts for LuaEngine {
     fn call(&self, invocation: Arc<Invocation>) -> BoxFuture<'static, Ended> {
         self.request(|to| Request::Call(invocation, to), Ended::Raised)
     }

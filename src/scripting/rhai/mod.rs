@@ -31,13 +31,13 @@ use self::{
     script::Script,
     value::{plain, to_json},
 };
-use super::{Engine, LoadError, Loaded, Placement, Source};
+use super::{LoadError, Loaded, Placement, Source};
 use crate::logic::{
     filters::Question,
     function::{Function, ScriptId},
     outcome::{Ended, Raised},
 };
-use crate::ports::{BoxFuture, Invocation};
+use crate::ports::{BoxFuture, Invocation, Scripts};
 
 /// A loaded script and the threads it runs on.
 struct RhaiEngine {
@@ -87,7 +87,7 @@ impl RhaiEngine {
     }
 }
 
-impl Engine for RhaiEngine {
+impl Scripts for RhaiEngine {
     fn call(&self, invocation: Arc<Invocation>) -> BoxFuture<'static, Ended> {
         let ended = self.run(move |script| {
             let function = invocation.handler.function.clone();

@@ -37,6 +37,11 @@ impl Server {
         kopf::testing::client(&self.0)
     }
 
+    /// The service itself, to be wrapped.
+    pub(super) fn service(&self) -> ApiServer {
+        self.0.clone()
+    }
+
     /// A user creates an object.
     pub(super) fn create(&self, body: &Value) {
         self.0.create(EXAMPLES, body.clone()).expect("the object is new");

@@ -3,6 +3,7 @@
 use std::{
     collections::BTreeMap,
     sync::{Arc, Mutex},
+    time::Duration,
 };
 
 use kopf::{
@@ -44,7 +45,8 @@ pub(super) fn play(scenario: &Scenario) -> Transcript {
     runtime.expect("a runtime").block_on(async { Stage::new(scenario).play(scenario).await })
 }
 
-struct Stage {
+/// The cluster, the handlers and the clock of a scenario; operators come and go on it.
+pub(super) struct Stage {
     server: super::server::Server,
     clock: Clock,
     start: Instant,
@@ -54,13 +56,14 @@ struct Stage {
 }
 
 /// One running operator.
-struct Running {
+pub(super) struct Running {
     stop: CancellationToken,
     task: JoinSet<()>,
 }
 
 impl Stage {
-    fn new(scenario: &Scenario) -> Self {
+    /// Sets it up; no operator runs yet.
+    pub(super) fn new(scenario: &Scenario) -> Self {
         let clock = Clock::starting_at(BASE.parse().expect("a timestamp"));
         let start = Instant::now();
         let scripts = NativeScripts::default();
@@ -85,30 +88,54 @@ impl Stage {
 
     async fn play(self, scenario: &Scenario) -> Transcript {
         scenario.objects.iter().for_each(|it| self.server.create(it));
-        let mut running = Some(self.raise(scenario));
+        let raise = || self.raise(scenario, self.server.client());
+        let mut running = Some(raise());
         for (at, action) in &scenario.actions {
-            time::sleep_until(self.start + *at).await;
+            self.until(*at).await;
             match action {
-                Action::Create(body) => self.server.create(body),
-                Action::Edit(name, merge) => self.server.edit(name, merge),
-                Action::Delete(name) => self.server.delete(name),
                 Action::Stop => lower(running.take()).await,
-                Action::Start => running = Some(self.raise(scenario)),
+                Action::Start => running = Some(raise()),
+                Action::Create(_) | Action::Edit(..) | Action::Delete(_) => self.act(action),
             }
         }
-        time::sleep_until(self.start + scenario.until).await;
-        let transcript = Transcript {
-            calls: self.calls.lock().expect("no panic while held").clone(),
-            patches: self.server.patches(self.start),
-            objects: self.server.objects(),
-        };
+        self.until(scenario.until).await;
+        let transcript = self.transcript();
         lower(running.take()).await;
         transcript
     }
 
-    fn raise(&self, scenario: &Scenario) -> Running {
+    /// Waits for a moment of the scenario.
+    pub(super) async fn until(&self, at: Duration) {
+        time::sleep_until(self.start + at).await;
+    }
+
+    /// Lets a user do something to an object.
+    pub(super) fn act(&self, action: &Action) {
+        match action {
+            Action::Create(body) => self.server.create(body),
+            Action::Edit(name, merge) => self.server.edit(name, merge),
+            Action::Delete(name) => self.server.delete(name),
+            Action::Stop | Action::Start => panic!("operators are not of the cluster"),
+        }
+    }
+
+    /// What was seen so far.
+    pub(super) fn transcript(&self) -> Transcript {
+        Transcript {
+            calls: self.calls.lock().expect("no panic while held").clone(),
+            patches: self.server.patches(self.start),
+            objects: self.server.objects(),
+        }
+    }
+
+    /// The cluster itself.
+    pub(super) fn server(&self) -> &super::server::Server {
+        &self.server
+    }
+
+    /// Starts an operator. Dropping it is a `kill -9`.
+    pub(super) fn raise(&self, scenario: &Scenario, client: kube::Client) -> Running {
         let stop = CancellationToken::new();
-        let client = self.server.client();
         let operator = Operator {
             scripts: Arc::new(self.scripts.clone()),
             registry: self.registry.clone(),

@@ -4,9 +4,10 @@ use std::collections::BTreeSet;
 
 use super::{
     handler::{Category, Handler},
+    nearest::nearest,
     registry::Registry,
     resource::Resource,
-    selector::{Picks, Selector},
+    selector::{AnyName, Picks, Selector},
 };
 
 /// Functions that choose resources are not asked yet: nothing is served on their behalf.
@@ -40,7 +41,7 @@ pub fn choose(registry: &Registry, known: &[Resource]) -> Served {
         served.resources.extend(selector.select(known, NO_FUNCTIONS).into_iter().cloned());
     }
     served.drop_ambiguous(&selectors, known);
-    served.name_unresolved(&selectors);
+    served.name_unresolved(&selectors, known);
     served.drop_unusable(&wishes);
     served
 }
@@ -59,12 +60,15 @@ impl Served {
         }
     }
 
-    fn name_unresolved(&mut self, selectors: &[&Selector]) {
+    fn name_unresolved(&mut self, selectors: &[&Selector], known: &[Resource]) {
         let is_unresolved = |it: &&&Selector| {
             !self.resources.iter().any(|resource| it.check(resource, NO_FUNCTIONS))
         };
-        let unresolved =
-            selectors.iter().filter(is_unresolved).map(ToString::to_string).collect::<Vec<_>>();
+        let text = |it: &&Selector| match meant(it, known) {
+            Some(name) => format!("{it} (did you mean {name}?)"),
+            None => it.to_string(),
+        };
+        let unresolved = selectors.iter().filter(is_unresolved).map(text).collect::<Vec<_>>();
         if !unresolved.is_empty() {
             let list = unresolved.join(", ");
             self.warnings.push(format!(
@@ -99,6 +103,16 @@ impl Served {
     }
 }
 
+/// The resource that was probably meant by a name that is none.
+fn meant(selector: &Selector, known: &[Resource]) -> Option<String> {
+    let Some(AnyName::Named(name)) = &selector.any_name else { return None };
+    let plurals = known.iter().map(|it| it.plural.as_str());
+    nearest(name, plurals).filter(|it| it != name).map(|it| format!("'{it}'"))
+}
+
 fn names<'a>(resources: impl Iterator<Item = &'a Resource>) -> String {
     format!("{{{}}}", resources.map(ToString::to_string).collect::<Vec<_>>().join(", "))
 }
+
+#[cfg(test)]
+mod tests;
