@@ -8,6 +8,7 @@ pub(crate) mod ctx;
 mod diagnostics;
 mod host;
 mod lua;
+mod names;
 mod print;
 mod refused;
 mod rhai;

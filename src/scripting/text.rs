@@ -6,6 +6,8 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
+use crate::logic::nearest::nearest;
+
 /// The error of assigning into a part of the object.
 pub(crate) const READ_ONLY: &str =
     "this value is read-only: change the object through ctx.patch, or change a kopf.copy of it";
@@ -38,4 +40,13 @@ fn arranged(value: &Value, is_field: fn(&Value) -> bool) -> Value {
         Value::Array(items) => items.iter().map(|it| arranged(it, is_field)).collect(),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => value.clone(),
     }
+}
+
+/// The end of a message about an unknown name: the nearest known one, if it is near.
+pub(crate) fn did_you_mean<'a>(
+    name: &str,
+    known: impl Iterator<Item = &'a str>,
+    prefix: &str,
+) -> String {
+    nearest(name, known).map_or_else(String::new, |it| format!("; did you mean `{prefix}{it}`?"))
 }

@@ -9,35 +9,10 @@ use mlua::{
 
 use super::world::World;
 use crate::logic::{
-    declare::{self, Argument, Declaration, DeclareError, Marker},
+    declare::{self, Argument, Declaration, Marker},
     handler::{Callback, Kind},
 };
-
-/// What this version runs.
-const BUILT: [Kind; 8] = [
-    Kind::Create,
-    Kind::Update,
-    Kind::Delete,
-    Kind::Resume,
-    Kind::Field,
-    Kind::Event,
-    Kind::Startup,
-    Kind::Cleanup,
-];
-
-/// What is declared in the same way, and does not run yet.
-const NOT_BUILT: [&str; 10] = [
-    "daemon",
-    "timer",
-    "index",
-    "on_login",
-    "on_probe",
-    "on_validate",
-    "on_mutate",
-    "subhandler",
-    "register",
-    "execute",
-];
+use crate::scripting::names::{self, Declaring};
 
 /// `kopf.PRESENT` and the like.
 struct MarkerValue(Marker);
@@ -62,17 +37,15 @@ impl UserData for CallbackValue {}
 /// Adds everything about declarations to the `kopf` table.
 pub(super) fn install(lua: &Lua, kopf: &Table) -> mlua::Result<()> {
     let on = lua.create_table()?;
-    for kind in BUILT {
-        let declare =
-            lua.create_function(move |lua, arguments| declare_one(lua, kind, arguments))?;
-        add(kopf, &on, kind.declared_by(), declare)?;
-    }
-    for name in NOT_BUILT {
-        let refuse = lua.create_function(move |_, _: MultiValue| -> mlua::Result<()> {
-            let message = format!("kopf.{name} is not supported yet by this version");
-            Err(mlua::Error::runtime(message))
+    for Declaring { name, short, kind } in names::DECLARING {
+        let declare = lua.create_function(move |lua, arguments| match kind {
+            Some(kind) => declare_one(lua, *kind, arguments),
+            None => Err(mlua::Error::external(names::not_built(name))),
         })?;
-        add(kopf, &on, name, refuse)?;
+        if let Some(short) = short {
+            on.set(*short, &declare)?;
+        }
+        kopf.set(*name, declare)?;
     }
     on.set_readonly(true);
     kopf.set("on", on)?;
@@ -98,21 +71,10 @@ pub(super) fn install(lua: &Lua, kopf: &Table) -> mlua::Result<()> {
     kopf.set("not_", not)
 }
 
-fn add(kopf: &Table, on: &Table, name: &str, function: LuaFunction) -> mlua::Result<()> {
-    if let Some(short) = name.strip_prefix("on_") {
-        on.set(short, &function)?;
-    }
-    kopf.set(name, function)
-}
-
 fn declare_one(lua: &Lua, kind: Kind, arguments: MultiValue) -> mlua::Result<()> {
     let world = World::of(lua)?;
-    let name = kind.declared_by();
     if world.declared.borrow().is_none() {
-        return Err(mlua::Error::external(DeclareError {
-            message: format!("kopf.{name} was called after the script was loaded"),
-            hint: Some("declare handlers at the top level of the file".into()),
-        }));
+        return Err(mlua::Error::external(names::too_late(kind)));
     }
     let declaration = read_declaration(lua, &world, kind, arguments)?;
     let handler = declare::declare(declaration).map_err(mlua::Error::external)?;
@@ -130,10 +92,7 @@ fn read_declaration(
 ) -> mlua::Result<Declaration> {
     let name = kind.declared_by();
     let Some(LuaValue::Function(function)) = arguments.pop_back() else {
-        return Err(mlua::Error::external(DeclareError {
-            message: format!("kopf.{name}: the last argument must be the handler function"),
-            hint: Some(format!("kopf.{name}(SELECTOR, {{options}}, function(ctx) … end)")),
-        }));
+        return Err(mlua::Error::external(names::no_handler(kind)));
     };
     let mut options = Vec::new();
     if let Some(LuaValue::Table(table)) = arguments.back() {
@@ -230,7 +189,7 @@ fn callback(lua: &Lua, name: &str, value: &LuaValue) -> mlua::Result<Callback> {
     {
         return Ok(combined.0.clone());
     }
-    Err(mlua::Error::runtime(format!("{name}: expected functions")))
+    Err(mlua::Error::runtime(names::no_callbacks(name)))
 }
 
 /// The name a function was defined with, else the global it is in, else nothing.

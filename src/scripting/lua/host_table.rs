@@ -8,14 +8,13 @@ use super::{
     declare,
     modules::Modules,
     push::{Shapes, Style},
-    raised::{DELAY_DEFAULT, HandlerError},
+    raised::HandlerError,
     views,
     watchdog::Watchdog,
     world::World,
 };
-use crate::logic::nearest::nearest;
 use crate::logic::outcome::RaisedKind;
-use crate::scripting::{print, text};
+use crate::scripting::{names, print, text};
 
 /// Longer sleeps end here; more than a century is a mistake, and not worth an overflow.
 const SLEEP_MAX: Duration = Duration::from_hours(100 * 366 * 24);
@@ -75,9 +74,9 @@ pub(super) fn install(
 fn add_errors(lua: &Lua, kopf: &Table) -> mlua::Result<()> {
     let temporary = lua.create_function(|lua, (message, delay): (LuaValue, LuaValue)| {
         let delay = if delay.is_nil() {
-            Some(DELAY_DEFAULT)
+            Some(names::DELAY_DEFAULT)
         } else {
-            seconds(&World::of(lua)?.read_as("the delay", &delay)?)?
+            seconds(lua, "kopf.TemporaryError", &delay)?
         };
         Ok(HandlerError { kind: RaisedKind::Temporary(delay), message: text(&message)? })
     })?;
@@ -92,10 +91,8 @@ fn add_errors(lua: &Lua, kopf: &Table) -> mlua::Result<()> {
     };
     kopf.set("AdmissionError", lua.create_function(admission)?)?;
     let modes = lua.create_table()?;
-    for (name, mode) in
-        [("TEMPORARY", "temporary"), ("PERMANENT", "permanent"), ("IGNORED", "ignored")]
-    {
-        modes.set(name, mode)?;
+    for (name, mode) in names::ERROR_MODES {
+        modes.set(*name, *mode)?;
     }
     modes.set_readonly(true);
     kopf.set("ErrorsMode", modes)
@@ -115,8 +112,7 @@ fn add_values(lua: &Lua, kopf: &Table) -> mlua::Result<()> {
     };
     kopf.set("copy", lua.create_function(copy)?)?;
     let sleep = |lua: Lua, duration: LuaValue| async move {
-        let duration = World::of(&lua)?.read_as("kopf.sleep", &duration)?;
-        let duration = seconds(&duration)?.unwrap_or_default();
+        let duration = seconds(&lua, "kopf.sleep", &duration)?.unwrap_or_default();
         tokio::time::sleep(duration.min(SLEEP_MAX)).await;
         Ok(())
     };
@@ -155,18 +151,9 @@ fn host_functions(lua: &Lua, watchdog: &Rc<Watchdog>, modules: Modules) -> mlua:
 
 /// A misspelled name is an error that names the right one, instead of a nil that is called.
 fn name_nearest(lua: &Lua, kopf: &Table) -> mlua::Result<()> {
-    let mut names = Vec::new();
-    kopf.for_each(|name: String, _: LuaValue| {
-        names.push(name);
-        Ok(())
-    })?;
-    names.sort();
     let meta = lua.create_table()?;
-    let missing = move |_: &Lua, (_, name): (Table, LuaValue)| -> mlua::Result<LuaValue> {
-        let name = text(&name)?;
-        let hint = nearest(&name, names.iter().map(String::as_str));
-        let hint = hint.map_or_else(String::new, |it| format!("; did you mean kopf.{it}?"));
-        Err(mlua::Error::runtime(format!("there is no kopf.{name}{hint}")))
+    let missing = |_: &Lua, (_, name): (Table, LuaValue)| -> mlua::Result<LuaValue> {
+        Err(mlua::Error::runtime(names::unknown(&text(&name)?)))
     };
     meta.set("__index", lua.create_function(missing)?)?;
     meta.set("__metatable", "kopf")?;
@@ -177,13 +164,8 @@ fn text(value: &LuaValue) -> mlua::Result<String> {
     if value.is_nil() { Ok(String::new()) } else { value.to_string() }
 }
 
-/// A duration as scripts write it; null is none.
-fn seconds(value: &serde_json::Value) -> mlua::Result<Option<Duration>> {
-    let read = crate::scripting::settings_access::duration_of(value);
-    if value.is_null() {
-        return Ok(None);
-    }
-    read.map(Some).ok_or_else(|| {
-        mlua::Error::runtime(format!("expected seconds or a duration such as \"10m\", got {value}"))
-    })
+/// A duration that was passed to this function.
+fn seconds(lua: &Lua, function: &str, value: &LuaValue) -> mlua::Result<Option<Duration>> {
+    let value = World::of(lua)?.read_as(function, value)?;
+    names::duration(&value).map_err(|it| mlua::Error::runtime(format!("{function}: {it}")))
 }

@@ -1,7 +1,5 @@
 //! What left a script as an error, in the host's words.
 
-use std::time::Duration;
-
 use mlua::{LuaString, MetaMethod, UserData, UserDataFields, UserDataMethods, Value as LuaValue};
 
 use super::world::World;
@@ -9,10 +7,8 @@ use crate::logic::{
     declare::DeclareError,
     outcome::{Raised, RaisedKind},
 };
-use crate::scripting::{LoadError, text};
+use crate::scripting::{LoadError, names::DELAY_DEFAULT, text};
 
-/// The delay of a temporary error that names none, as in Kopf.
-pub(super) const DELAY_DEFAULT: Duration = Duration::from_mins(1);
 /// The class of errors that have none of their own.
 const CLASS: &str = "Error";
 /// What separates a message from the stack in the texts of mlua.

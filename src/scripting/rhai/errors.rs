@@ -3,7 +3,6 @@
 use std::{
     collections::BTreeMap,
     sync::{Arc, Mutex, PoisonError},
-    time::Duration,
 };
 
 use rhai::{Dynamic, EvalAltResult, Position};
@@ -16,10 +15,7 @@ use crate::logic::{
     declare::DeclareError,
     outcome::{Raised, RaisedKind},
 };
-use crate::scripting::LoadError;
-
-/// The pause after a call that used up its budget: as of a temporary error that does not say.
-const AFTER_ABORT: Duration = Duration::from_mins(1);
+use crate::scripting::{LoadError, names};
 
 /// The class of errors that have none of their own.
 const CLASS: &str = "Error";
@@ -142,6 +138,11 @@ impl Trail {
         if let EvalAltResult::ErrorRuntime(value, _) = &self.cause {
             return text(value);
         }
+        if let EvalAltResult::ErrorFunctionNotFound(signature, _) = &self.cause
+            && let Some(message) = misused(signature)
+        {
+            return message;
+        }
         let message = self.cause.to_string();
         if message.contains("for type '()'") {
             return format!("{message}; `?.` reads on where a field may be missing");
@@ -173,6 +174,18 @@ impl Trail {
             None
         }
     }
+}
+
+/// What is wrong with a call of a function of `kopf`, of which the signature tells: `name (kopf, …)` or `kopf::name (…)`.
+fn misused(signature: &str) -> Option<String> {
+    let (name, arguments) = signature.split_once(" (")?;
+    let is_method = arguments.split([',', ')']).next() == Some("kopf");
+    let name = name.strip_prefix("kopf::").or(is_method.then_some(name))?;
+    Some(if names::is_known(name) {
+        format!("kopf.{name}: wrong number of arguments")
+    } else {
+        names::unknown(name)
+    })
 }
 
 /// Functions without a name have one that nobody wrote.
@@ -215,7 +228,7 @@ pub(super) fn of_value(message: String) -> Raised {
 
 /// What an abort means for its handler: no fault of its logic, so it is tried again later.
 pub(super) fn aborted(abort: Abort, trace: Option<String>) -> Raised {
-    let kind = RaisedKind::Temporary(Some(AFTER_ABORT));
+    let kind = RaisedKind::Temporary(Some(names::DELAY_DEFAULT));
     Raised { kind, message: describe(abort), trace }
 }
 

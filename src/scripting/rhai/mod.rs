@@ -11,6 +11,7 @@ mod modules;
 mod pool;
 mod runner;
 mod script;
+mod shadowed;
 #[cfg(test)]
 mod tests;
 mod turn;

@@ -15,7 +15,10 @@ use rhai::{
     Engine, EvalAltResult, Module, ModuleResolver, Position, Scope, Shared as SharedModule,
 };
 
-use super::errors::{Sources, problem};
+use super::{
+    errors::{Sources, problem},
+    shadowed,
+};
 
 /// Larger than any module somebody writes; keeps a wrong file from filling the memory.
 const MODULE_BYTES_MAX: u64 = 1024 * 1024;
@@ -94,6 +97,11 @@ impl Modules {
             EvalAltResult::ErrorInModule(shown.clone(), error, Position::NONE).into()
         };
         let mut ast = engine.compile(&text).map_err(|error| within(error.into()))?;
+        if let Some((position, refused)) = shadowed::find(&ast) {
+            let mut error = refused.into_error();
+            error.set_position(position);
+            return Err(within(error));
+        }
         ast.set_source(shown.as_str());
         Module::eval_ast_as_new(Scope::new(), &ast, engine).map(SharedModule::new).map_err(within)
     }

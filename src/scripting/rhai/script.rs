@@ -18,7 +18,7 @@ use super::{
     functions::Functions,
     live::{self, Live},
     modules::Modules,
-    value,
+    shadowed, value,
     view::{self, View},
 };
 use crate::logic::{
@@ -138,6 +138,11 @@ pub(super) fn load(id: ScriptId, source: &Source) -> Result<(Script, Vec<Handler
         |error: Box<EvalAltResult>| errors::load_error(*error, &source.name, &shared.sources);
     let mut ast = engine.compile(&source.text).map_err(|error| failed(error.into()))?;
     ast.set_source(source.name.as_str());
+    if let Some((position, refused)) = shadowed::find(&ast) {
+        let mut error = refused.into_error();
+        error.set_position(position);
+        return Err(failed(error));
+    }
     shared.assigned.get_or_init(|| assigned(&ast));
     let global = run_top_level(&engine, &ast, &shared).map_err(failed)?;
     let mut arities = BTreeMap::<String, Vec<usize>>::new();

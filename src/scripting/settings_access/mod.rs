@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use self::value::Setting;
 pub(crate) use self::value::duration as duration_of;
-use crate::logic::nearest::nearest;
+use crate::scripting::text::did_you_mean;
 use crate::settings::Settings;
 
 /// One setting.
@@ -104,17 +104,16 @@ pub(crate) fn set(
 /// The message about a setting that does not exist; names the nearest one.
 pub(crate) fn unknown(group: &str, name: &str) -> String {
     if is_group(group) {
-        let hint = did_you_mean(name, names(group));
+        let hint = did_you_mean(name, names(group), "");
         format!("there is no setting settings.{group}.{name}{hint}")
     } else {
-        format!("there is no group of settings settings.{group}{}", did_you_mean(group, groups()))
+        format!(
+            "there is no group of settings settings.{group}{}",
+            did_you_mean(group, groups(), "")
+        )
     }
 }
 
 fn find(group: &str, name: &str) -> Option<&'static Knob> {
     KNOBS.iter().find(|knob| knob.group == group && knob.name == name)
-}
-
-fn did_you_mean(name: &str, known: impl Iterator<Item = &'static str>) -> String {
-    nearest(name, known).map_or_else(String::new, |it| format!("; did you mean `{it}`?"))
 }

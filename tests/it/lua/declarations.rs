@@ -105,12 +105,12 @@ fn errors_are_told_as_a_compiler_tells_them() {
     );
     check(
         "kopf.on_create('kopfexamples', {}, nil)",
-        &expect![[r"
-        error: handlers.lua:1: kopf.on_create: the last argument must be the handler function
-          |
-        1 | kopf.on_create('kopfexamples', {}, nil)
-          | ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
-        hint: kopf.on_create(SELECTOR, {options}, function(ctx) … end)"]],
+        &expect![[r#"
+            error: handlers.lua:1: kopf.on_create: the last argument must be the handler function
+              |
+            1 | kopf.on_create('kopfexamples', {}, nil)
+              | ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+            hint: kopf.on_create(SELECTOR, OPTIONS, FUNCTION), where the options may be left out"#]],
     );
 }
 
@@ -134,11 +134,11 @@ fn what_is_not_built_says_so() {
     );
     check(
         "kopf.on_craete('kopfexamples', function(ctx) end)",
-        &expect![[r"
-        error: handlers.lua:1: there is no kopf.on_craete; did you mean kopf.on_create?
-          |
-        1 | kopf.on_craete('kopfexamples', function(ctx) end)
-          | ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^"]],
+        &expect![[r#"
+            error: handlers.lua:1: there is no kopf.on_craete; did you mean `kopf.on_create`?
+              |
+            1 | kopf.on_craete('kopfexamples', function(ctx) end)
+              | ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^"#]],
     );
 }
 

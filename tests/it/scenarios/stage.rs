@@ -74,7 +74,7 @@ impl Stage {
             self.act(&step.action, cast, &mut running).await;
         }
         if running.is_none() {
-            running = self.raise(cast).await;
+            running = Some(self.raise(cast).await);
         }
         for step in after {
             time::sleep_until(self.start + step.at()).await;
@@ -109,7 +109,7 @@ impl Stage {
             }
             Action::Start(()) => {
                 self.transcript.note("user", "starts the operator");
-                *running = self.raise(cast).await;
+                *running = Some(self.raise(cast).await);
                 None
             }
         };
@@ -118,17 +118,9 @@ impl Stage {
         }
     }
 
-    async fn raise(&self, cast: &Cast) -> Option<Running> {
-        let (scripts, handlers) =
-            match ScriptHost::load(cast.sources(), Placement::CurrentRuntime).await {
-                Ok(loaded) => loaded,
-                Err(errors) => {
-                    for error in errors {
-                        panic!("{error}");
-                    }
-                    return None;
-                }
-            };
+    async fn raise(&self, cast: &Cast) -> Running {
+        let loaded = ScriptHost::load(cast.sources(), Placement::CurrentRuntime).await;
+        let (scripts, handlers) = loaded.unwrap_or_else(|errors| panic!("{}", errors[0]));
         let stop = CancellationToken::new();
         let client = kopf::testing::client(&self.server);
         let mut settings = Settings::default();
@@ -153,7 +145,7 @@ impl Stage {
                 transcript.note("operator", &format!("ends: {failure}"));
             }
         });
-        Some(Running { stop, task })
+        Running { stop, task }
     }
 }
 

@@ -121,7 +121,8 @@ fn arranged(value: &Value) -> Value {
 /// One line for each top-level field.
 fn pretty(object: &Value) -> String {
     let fields = object.as_object().into_iter().flatten();
-    fields.map(|(key, value)| format!("{key}: {value}\n")).collect()
+    let lines: Vec<_> = fields.map(|(key, value)| format!("{key}: {value}\n")).collect();
+    lines.concat()
 }
 
 /// Writes the log of this thread into the transcript, and of the threads of its scripts, while the guard lives.
@@ -177,9 +178,9 @@ impl Line {
                 let object: Value = serde_json::from_str(value).unwrap_or_default();
                 self.object = object["name"].as_str().map(str::to_owned);
             }
-            "extra" => self.extra.push_str(&format!(" {value}")),
+            "extra" => self.extra.extend([" ", value]),
             "trace" => self.trace = true,
-            name => self.extra.push_str(&format!(" {name}={value}")),
+            name => self.extra.extend([" ", name, "=", value]),
         }
     }
 }

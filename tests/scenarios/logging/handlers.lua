@@ -21,6 +21,8 @@ function create_fn(ctx)
     log:info(ctx.spec.list)
     log:info("unicode žluťoučký 🐴")
     log:info("")
+    log:exception("an exception")
+    log:exception("an exception with fields", { code = 7 })
 end
 
 kopf.on_startup(startup_fn)

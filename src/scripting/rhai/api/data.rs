@@ -1,9 +1,12 @@
 //! `kopf.get`, `kopf.copy`, `kopf.array`, `kopf.sleep`.
 
+use std::time::Duration;
+
 use rhai::{Dynamic, Engine, INT};
 
 use super::{HostFn, Outcome, spread};
 use crate::scripting::{
+    names,
     rhai::{
         control,
         errors::problem,
@@ -11,7 +14,6 @@ use crate::scripting::{
         value::{plain, to_json},
         view::View,
     },
-    settings_access,
 };
 
 /// The functions, for both spellings.
@@ -22,7 +24,7 @@ pub(super) fn functions() -> Vec<HostFn> {
         }),
         HostFn::new("copy", 1..=1, |_, arguments| {
             let value = arguments.into_iter().next().unwrap_or_default();
-            to_json("copy", &value).map(|it| plain(&it)).map_err(problem)
+            to_json("kopf.copy", &value).map(|it| plain(&it)).map_err(problem)
         }),
         HostFn::new("array", 0..=super::ARGUMENTS_MAX, |_, arguments| {
             Ok(Dynamic::from_array(spread(arguments)))
@@ -45,11 +47,17 @@ pub(super) fn register(engine: &mut Engine) {
 }
 
 fn sleep(duration: &Dynamic) -> Outcome {
-    let value = to_json("sleep", duration).map_err(problem)?;
-    let duration = settings_access::duration_of(&value).ok_or_else(|| {
-        problem(format!("sleep: expected seconds or a duration such as \"10m\", got {value}"))
-    })?;
+    let duration = seconds("kopf.sleep", duration)?.unwrap_or_default();
     control::wait(duration).map(|()| Dynamic::UNIT)
+}
+
+/// A duration that was passed to this function; `()` is none.
+pub(super) fn seconds(
+    function: &str,
+    value: &Dynamic,
+) -> Result<Option<Duration>, Box<rhai::EvalAltResult>> {
+    let value = to_json(function, value).map_err(problem)?;
+    names::duration(&value).map_err(|it| problem(format!("{function}: {it}")))
 }
 
 /// A path as a text such as `a.b[0].c`, or as a list of keys.

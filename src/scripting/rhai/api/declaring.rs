@@ -6,13 +6,16 @@ use rhai::{Dynamic, Engine, FnPtr, NativeCallContext};
 
 use super::{ARGUMENTS_MAX, HostFn, Outcome, spread};
 use crate::logic::{
-    declare::{Argument, Declaration, Marker, declare},
+    declare::{Argument, Declaration, DeclareError, Marker, declare},
     handler::{Callback, Kind},
 };
-use crate::scripting::rhai::{
-    errors::{Refused, problem},
-    script::Shared,
-    value::to_json,
+use crate::scripting::{
+    names::{self, Declaring},
+    rhai::{
+        errors::{Refused, problem},
+        script::Shared,
+        value::to_json,
+    },
 };
 
 /// `kopf.PRESENT` and the like.
@@ -23,47 +26,18 @@ pub(super) struct Constant(pub(super) Marker);
 #[derive(Clone, Debug)]
 struct Combined(Callback);
 
-/// Names of declarations: in full, below `kopf.on` if there, and what they mean if they are built.
-const DECLARATIONS: &[(&str, Option<&str>, Option<Kind>)] = &[
-    ("on_create", Some("create"), Some(Kind::Create)),
-    ("on_update", Some("update"), Some(Kind::Update)),
-    ("on_delete", Some("delete"), Some(Kind::Delete)),
-    ("on_resume", Some("resume"), Some(Kind::Resume)),
-    ("on_field", Some("field"), Some(Kind::Field)),
-    ("on_event", Some("event"), Some(Kind::Event)),
-    ("on_startup", Some("startup"), Some(Kind::Startup)),
-    ("on_cleanup", Some("cleanup"), Some(Kind::Cleanup)),
-    ("daemon", Some("daemon"), None),
-    ("timer", Some("timer"), None),
-    ("index", Some("index"), None),
-    ("on_login", Some("login"), None),
-    ("on_probe", Some("probe"), None),
-    ("on_validate", Some("validate"), None),
-    ("on_mutate", Some("mutate"), None),
-    ("subhandler", Some("subhandler"), None),
-    ("register", Some("register"), None),
-    ("execute", None, None),
-];
-
 /// The functions below `kopf`, and those below `kopf.on`.
 pub(super) fn functions(shared: &Arc<Shared>) -> (Vec<HostFn>, Vec<HostFn>) {
-    let function = |name: &'static str, full: &'static str, kind: Option<Kind>| {
+    let function = |name: &'static str, it: &'static Declaring| {
         let shared = Arc::clone(shared);
-        HostFn::new(name, 0..=ARGUMENTS_MAX, move |context, arguments| match kind {
+        HostFn::new(name, 0..=ARGUMENTS_MAX, move |context, arguments| match it.kind {
             Some(kind) => register_handler(&shared, context, kind, arguments),
-            None => Err(Refused {
-                message: format!("kopf.{full} is not supported yet by this version"),
-                hint: None,
-            }
-            .into_error()),
+            None => Err(Refused::from(names::not_built(it.name)).into_error()),
         })
     };
-    let mut all: Vec<_> =
-        DECLARATIONS.iter().map(|(full, _, kind)| function(full, full, *kind)).collect();
+    let mut all: Vec<_> = names::DECLARING.iter().map(|it| function(it.name, it)).collect();
     all.extend(combinators(shared));
-    let short = DECLARATIONS
-        .iter()
-        .filter_map(|(full, short, kind)| short.map(|short| function(short, full, *kind)));
+    let short = names::DECLARING.iter().filter_map(|it| it.short.map(|short| function(short, it)));
     (all, short.collect())
 }
 
@@ -81,8 +55,7 @@ fn combinators(shared: &Arc<Shared>) -> Vec<HostFn> {
         HostFn::new(name, 0..=ARGUMENTS_MAX, move |_, arguments| {
             let callbacks = spread(arguments).iter().map(|it| callback(&shared, it)).collect();
             let callbacks: Option<Vec<_>> = callbacks;
-            let callbacks =
-                callbacks.ok_or_else(|| problem(format!("kopf.{name} takes functions")))?;
+            let callbacks = callbacks.ok_or_else(|| problem(names::no_callbacks(name)))?;
             Ok(Dynamic::from(Combined(make(callbacks))))
         })
     };
@@ -90,7 +63,7 @@ fn combinators(shared: &Arc<Shared>) -> Vec<HostFn> {
         let shared = Arc::clone(shared);
         HostFn::new("not_", 1..=1, move |_, arguments| {
             let callback = arguments.first().and_then(|it| callback(&shared, it));
-            let callback = callback.ok_or_else(|| problem("kopf.not_ takes a function"))?;
+            let callback = callback.ok_or_else(|| problem(names::no_callbacks("not_")))?;
             Ok(Dynamic::from(Combined(Callback::Not(Box::new(callback)))))
         })
     };
@@ -115,15 +88,9 @@ fn register_handler(
     kind: Kind,
     mut arguments: Vec<Dynamic>,
 ) -> Outcome {
-    let refuse =
-        |message: String, hint: &str| Refused { message, hint: Some(hint.into()) }.into_error();
-    let function = arguments.pop().and_then(Dynamic::try_cast::<FnPtr>).ok_or_else(|| {
-        let name = kind.declared_by();
-        refuse(
-            format!("the last argument of kopf.{name} is the handler function"),
-            "write the name of a function, or a closure `|ctx| { … }`",
-        )
-    })?;
+    let refuse = |error: DeclareError| Refused::from(error).into_error();
+    let function = arguments.pop().and_then(Dynamic::try_cast::<FnPtr>);
+    let function = function.ok_or_else(|| refuse(names::no_handler(kind)))?;
     let mut options = Vec::new();
     if arguments.last().is_some_and(Dynamic::is_map) {
         let map = arguments.pop().and_then(Dynamic::try_cast::<rhai::Map>).unwrap_or_default();
@@ -140,13 +107,10 @@ fn register_handler(
         function: shared.functions.refer(&function),
         location: format!("{}:{line}", context.call_source().unwrap_or(&shared.name)),
     };
-    let handler = declare(declaration).map_err(|error| Refused::from(error).into_error())?;
+    let handler = declare(declaration).map_err(refuse)?;
     let mut declared = shared.declared.lock().unwrap_or_else(PoisonError::into_inner);
     let Some(declared) = declared.as_mut() else {
-        return Err(refuse(
-            format!("kopf.{} was called by a handler", kind.declared_by()),
-            "handlers are declared at the top level of a script",
-        ));
+        return Err(refuse(names::too_late(kind)));
     };
     declared.push(handler);
     Ok(Dynamic::UNIT)

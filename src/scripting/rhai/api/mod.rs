@@ -16,6 +16,7 @@ use rhai::{
 
 use super::{errors::problem, script::Shared};
 use crate::logic::declare::Marker;
+use crate::scripting::names::{self, ERROR_MODES};
 
 /// The value of the variable `kopf`.
 #[derive(Clone, Copy, Debug)]
@@ -124,9 +125,6 @@ pub(super) fn register(engine: &mut Engine, shared: &Arc<Shared>) {
 
 const CONSTANTS: &[&str] = &["PRESENT", "ABSENT", "EVERYTHING", "ErrorsMode"];
 
-const ERROR_MODES: &[(&str, &str)] =
-    &[("IGNORED", "ignored"), ("TEMPORARY", "temporary"), ("PERMANENT", "permanent")];
-
 /// What `kopf.NAME` is, if it is no function.
 fn constant(name: &str) -> Outcome {
     match name {
@@ -138,7 +136,7 @@ fn constant(name: &str) -> Outcome {
             let modes = ERROR_MODES.iter().map(|(name, mode)| ((*name).into(), (*mode).into()));
             Ok(Dynamic::from_map(modes.collect::<Map>()))
         }
-        _ => Err(problem(format!("there is no kopf.{name}"))),
+        _ => Err(problem(names::unknown(name))),
     }
 }
 

@@ -1,21 +1,13 @@
 //! The errors of the host: made for `throw`, or raised at once by `kopf.retry` and `kopf.fail`.
 
-use std::time::Duration;
-
 use rhai::{Dynamic, Engine};
 
-use super::HostFn;
+use super::{HostFn, data::seconds};
 use crate::logic::outcome::RaisedKind;
 use crate::scripting::{
-    rhai::{
-        errors::{Thrown, problem},
-        value::{text, to_json},
-    },
-    settings_access,
+    names::DELAY_DEFAULT,
+    rhai::{errors::Thrown, value::text},
 };
-
-/// The delay of a temporary error that names none, as in Kopf.
-const DELAY_DEFAULT: Duration = Duration::from_mins(1);
 
 type Made = Result<Thrown, Box<rhai::EvalAltResult>>;
 
@@ -57,12 +49,7 @@ pub(super) fn register(engine: &mut Engine) {
 fn temporary(arguments: &[Dynamic]) -> Made {
     let delay = match arguments.get(1) {
         None => Some(DELAY_DEFAULT),
-        Some(delay) if delay.is_unit() => None,
-        Some(delay) => {
-            let value = to_json("delay", delay).map_err(problem)?;
-            let duration = settings_access::duration_of(&value);
-            Some(duration.ok_or_else(|| problem(format!("the delay {value} is no duration")))?)
-        }
+        Some(delay) => seconds("kopf.TemporaryError", delay)?,
     };
     Ok(other(RaisedKind::Temporary(delay), arguments))
 }

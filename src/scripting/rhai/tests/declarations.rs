@@ -108,7 +108,7 @@ async fn a_wrong_option_is_told_with_its_line() {
 #[tokio::test]
 async fn a_missing_function_is_told() {
     let error = refusal("kopf::on_create(\"things\");").await;
-    assert_eq!(error.message, "the last argument of kopf.on_create is the handler function");
+    assert_eq!(error.message, "kopf.on_create: the last argument must be the handler function");
 }
 
 #[tokio::test]
@@ -136,7 +136,7 @@ async fn an_error_at_the_top_level_is_told_where_it_happens() {
 async fn declaring_while_a_handler_runs_is_refused() {
     let fixture = Fixture::handler("kopf::on_create(\"x\", |ctx| {});", json!({})).await;
     let raised = fixture.raised().await;
-    assert_eq!(raised.message, "kopf.on_create was called by a handler");
+    assert_eq!(raised.message, "kopf.on_create was called after the script was loaded");
 }
 
 #[tokio::test]
@@ -169,4 +169,19 @@ async fn a_constant_stays_constant_in_functions() {
 async fn the_top_level_may_return_early() {
     let text = "kopf::on_startup(|ctx| {}); if true { return; } kopf::on_cleanup(|ctx| {});";
     assert_eq!(declared(text).await.len(), 1);
+}
+
+#[tokio::test]
+async fn a_function_of_the_script_that_hides_one_of_kopf_is_refused() {
+    let error = refusal("fn fail(text) {\n    kopf.fail(text);\n}").await;
+    assert_eq!(error.message, "`kopf.fail(…)` would call the function `fail` of this script");
+    assert_eq!(error.hint.as_deref(), Some("write `kopf::fail(…)`, or rename the function"));
+    assert_eq!(error.line, Some(2));
+}
+
+#[tokio::test]
+async fn a_function_with_a_name_of_kopf_is_fine_where_the_calls_differ() {
+    let text = "fn fail(ctx) { kopf::fail(ctx.name); }\nfn get(ctx) { kopf.get(ctx.spec, \"x\") }\n\
+                kopf.on_create(\"x\", fail);";
+    assert!(try_load(text).await.is_ok());
 }

@@ -1,0 +1,129 @@
+//! The names below `kopf`, and what is said about wrong uses of them: the same in both languages.
+
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::{settings_access::duration_of, text::did_you_mean};
+use crate::logic::{
+    declare::DeclareError,
+    handler::{Category, Kind},
+};
+
+/// One declaring function.
+pub(crate) struct Declaring {
+    /// `kopf.NAME`
+    pub(crate) name: &'static str,
+    /// `kopf.on.NAME`, if it is there too.
+    pub(crate) short: Option<&'static str>,
+    /// What it declares; `None` if this version does not run it yet.
+    pub(crate) kind: Option<Kind>,
+}
+
+const fn declaring(name: &'static str, short: &'static str, kind: Option<Kind>) -> Declaring {
+    Declaring { name, short: Some(short), kind }
+}
+
+/// All declaring functions.
+pub(crate) const DECLARING: &[Declaring] = &[
+    declaring("on_create", "create", Some(Kind::Create)),
+    declaring("on_update", "update", Some(Kind::Update)),
+    declaring("on_delete", "delete", Some(Kind::Delete)),
+    declaring("on_resume", "resume", Some(Kind::Resume)),
+    declaring("on_field", "field", Some(Kind::Field)),
+    declaring("on_event", "event", Some(Kind::Event)),
+    declaring("on_startup", "startup", Some(Kind::Startup)),
+    declaring("on_cleanup", "cleanup", Some(Kind::Cleanup)),
+    declaring("daemon", "daemon", None),
+    declaring("timer", "timer", None),
+    declaring("index", "index", None),
+    declaring("on_login", "login", None),
+    declaring("on_probe", "probe", None),
+    declaring("on_validate", "validate", None),
+    declaring("on_mutate", "mutate", None),
+    declaring("subhandler", "subhandler", None),
+    declaring("register", "register", None),
+    Declaring { name: "execute", short: None, kind: None },
+];
+
+/// The names that declare nothing.
+const OTHERS: &[&str] = &[
+    "ABSENT",
+    "AdmissionError",
+    "ErrorsMode",
+    "EVERYTHING",
+    "PRESENT",
+    "PermanentError",
+    "TemporaryError",
+    "all_",
+    "any_",
+    "array",
+    "copy",
+    "fail",
+    "get",
+    "none_",
+    "not_",
+    "on",
+    "retry",
+    "sleep",
+];
+
+/// The delay of a temporary error that names none, as in Kopf.
+pub(crate) const DELAY_DEFAULT: Duration = Duration::from_mins(1);
+
+/// Error modes by their names in `kopf.ErrorsMode`.
+pub(crate) const ERROR_MODES: &[(&str, &str)] =
+    &[("IGNORED", "ignored"), ("TEMPORARY", "temporary"), ("PERMANENT", "permanent")];
+
+fn known() -> impl Iterator<Item = &'static str> {
+    DECLARING.iter().map(|it| it.name).chain(OTHERS.iter().copied())
+}
+
+/// Whether there is `kopf.NAME`.
+pub(crate) fn is_known(name: &str) -> bool {
+    known().any(|it| it == name)
+}
+
+/// There is no `kopf.NAME`; names the nearest one.
+pub(crate) fn unknown(name: &str) -> String {
+    format!("there is no kopf.{name}{}", did_you_mean(name, known(), "kopf."))
+}
+
+/// `kopf.NAME` is no part of this version.
+pub(crate) fn not_built(name: &str) -> DeclareError {
+    format!("kopf.{name} is not supported yet by this version").into()
+}
+
+/// A declaration without a function.
+pub(crate) fn no_handler(kind: Kind) -> DeclareError {
+    let name = kind.declared_by();
+    let selector = if kind.category() == Category::Activity { "" } else { "SELECTOR, " };
+    DeclareError {
+        message: format!("kopf.{name}: the last argument must be the handler function"),
+        hint: Some(format!(
+            "kopf.{name}({selector}OPTIONS, FUNCTION), where the options may be left out"
+        )),
+    }
+}
+
+/// A declaration by a handler.
+pub(crate) fn too_late(kind: Kind) -> DeclareError {
+    DeclareError {
+        message: format!("kopf.{} was called after the script was loaded", kind.declared_by()),
+        hint: Some("declare handlers at the top level of the file".into()),
+    }
+}
+
+/// A combination of something else than functions.
+pub(crate) fn no_callbacks(name: &str) -> String {
+    format!("kopf.{name}: expected functions")
+}
+
+/// A duration as scripts write it; null is none. The error says what is expected.
+pub(crate) fn duration(value: &Value) -> Result<Option<Duration>, String> {
+    if value.is_null() {
+        return Ok(None);
+    }
+    let expected = || format!("expected seconds or a duration such as \"10m\", got {value}");
+    duration_of(value).map(Some).ok_or_else(expected)
+}
