@@ -30,7 +30,7 @@ const EVENTS: u64 = 1_000_000;
 /// Lines in the table.
 const LINES: u64 = 20;
 /// How long one round may take.
-const ROUND_MAX: Duration = Duration::from_secs(60);
+const ROUND_MAX: Duration = Duration::from_mins(1);
 
 const SCRIPT: &str = "
     local seen = 0
@@ -119,9 +119,12 @@ async fn serve(listener: TcpListener, server: ApiServer) {
         let server = server.clone();
         let service = service_fn(move |request: http::Request<Incoming>| {
             let server = server.clone();
-            async move { Ok::<_, Infallible>(server.oneshot(request).await.unwrap_or_else(|it| match it {})) }
+            async move {
+                Ok::<_, Infallible>(server.oneshot(request).await.unwrap_or_else(|it| match it {}))
+            }
         });
-        connections.spawn_local(http1::Builder::new().serve_connection(TokioIo::new(stream), service));
+        connections
+            .spawn_local(http1::Builder::new().serve_connection(TokioIo::new(stream), service));
         while connections.try_join_next().is_some() {}
     }
 }

@@ -26,13 +26,16 @@ pub(super) struct Worker {
     pub(super) queue: Arc<Queue>,
 }
 
-/// The version of our own last patch, which has not come back yet.
+/// Our own last patch, which has not come back yet.
 ///
 /// Until it does, the object as we see it is older than what we did: change handlers wait, or they would act twice.
 #[derive(Clone, Debug)]
 pub(super) struct Expectation {
     /// `None`: the version will never arrive, only the end of the object.
     version: Option<String>,
+    /// The object as the answer to the patch showed it. It stands in for the same version in the stream: what was parsed of
+    /// it, need not be parsed again.
+    object: Arc<Object>,
     /// Then we go on without.
     pub(super) deadline: Instant,
 }
@@ -41,19 +44,18 @@ impl Worker {
     /// Works until there is nothing to do. The memory of the object outlives the worker.
     pub(super) async fn run(self) {
         let mut expected: Option<Expectation> = None;
-        while let Some(event) = self.next(expected.as_ref()).await {
+        while let Some(mut event) = self.next(expected.as_ref()).await {
             let version = event.object.header().resource_version.as_deref();
-            if expected
-                .as_ref()
-                .is_some_and(|it| it.version.is_some() && it.version.as_deref() == version)
-            {
-                expected = None;
+            let is_own =
+                |it: &mut Expectation| it.version.is_some() && it.version.as_deref() == version;
+            if let Some(own) = expected.take_if(is_own) {
+                event.object = own.object;
             }
             let mut memory = self.serving.memories.recall(&self.key, event.event_type.is_none());
             let is_gone = event.event_type == Some(EventType::Deleted);
             let patched = self.handle(event, &mut memory, expected.as_ref()).await;
             if let Some(object) = patched {
-                expected = self.expectation(&object);
+                expected = self.expectation(object);
             }
             if !is_gone {
                 self.serving.memories.keep(self.key.clone(), memory);
@@ -151,11 +153,15 @@ impl Worker {
         }
     }
 
-    fn expectation(&self, object: &Object) -> Option<Expectation> {
+    fn expectation(&self, object: Arc<Object>) -> Option<Expectation> {
         let header = object.header();
         let version = header.resource_version.clone().filter(|_| !header.is_released());
         let timeout = self.serving.settings.persistence.consistency_timeout;
-        (!timeout.is_zero()).then(|| Expectation { version, deadline: Instant::now() + timeout })
+        (!timeout.is_zero()).then(|| Expectation {
+            version,
+            object,
+            deadline: Instant::now() + timeout,
+        })
     }
 }
 
