@@ -144,6 +144,9 @@ impl Iterator for Page {
 impl Line {
     /// Reads a line.
     pub(super) fn parse(line: &Bytes) -> Result<Self, serde_json::Error> {
+        if let Some(event) = Self::usual(line) {
+            return Ok(event);
+        }
         let RawLine { r#type: kind, object } = serde_json::from_slice(line)?;
         let event = match kind.as_ref() {
             "ADDED" => EventType::Added,
@@ -162,5 +165,21 @@ impl Line {
         };
         let object = Object::parse(line.slice_ref(object.get().as_bytes()))?;
         Ok(Line::Event(event, Arc::new(object)))
+    }
+
+    /// Reads a change as all API servers write it, without a pass over the line just to find the object in it.
+    fn usual(line: &Bytes) -> Option<Self> {
+        let kinds = [
+            (EventType::Modified, br#"{"type":"MODIFIED","object":"#.as_slice()),
+            (EventType::Added, br#"{"type":"ADDED","object":"#),
+            (EventType::Deleted, br#"{"type":"DELETED","object":"#),
+        ];
+        let strip = |(kind, head)| Some((kind, line.strip_prefix(head)?));
+        let (kind, rest) = kinds.into_iter().find_map(strip)?;
+        let object = rest.trim_ascii_end().strip_suffix(b"}")?;
+        // What is skipped while the header is read must be text nevertheless.
+        std::str::from_utf8(object).ok()?;
+        let object = Object::parse(line.slice_ref(object)).ok()?;
+        Some(Line::Event(kind, Arc::new(object)))
     }
 }

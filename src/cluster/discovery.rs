@@ -21,7 +21,7 @@ use crate::settings::Networking;
 const TARGET: &str = "kopf.scanning";
 
 /// Documents read at once. A cluster has some dozens of them.
-const READS_MAX: usize = 8;
+const READS_MAX: usize = 4;
 
 /// The document of one group is asked for only so many times more: an aggregated API that is down stays down, and the
 /// operator waits for it at each start.

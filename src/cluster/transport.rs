@@ -9,7 +9,10 @@ use bytes::Bytes;
 use http::{Method, Response, header};
 use http_body_util::{BodyExt as _, Limited};
 use kube::client::Body;
-use tokio::time::{sleep, timeout};
+use tokio::{
+    sync::{Semaphore, SemaphorePermit},
+    time::{sleep, timeout},
+};
 use tracing::{debug, error, info};
 
 use super::{
@@ -25,6 +28,10 @@ const BODY_BYTES_MAX: usize = 2 << 30;
 
 /// The longest body read of an answer that is no success; only its message matters.
 const REFUSAL_BYTES_MAX: usize = 1 << 20;
+
+/// Requests on their way at once, without streams. Each takes a connection of its own, and one TLS handshake costs as much as
+/// several requests: a burst of objects must not become a burst of connections.
+pub(super) const REQUESTS_MAX: usize = 32;
 
 /// The log target of requests.
 const TARGET: &str = "kopf.networking";
@@ -62,6 +69,8 @@ pub(super) struct Transport {
     /// `None` for a client that was given to us.
     renew: Option<Renew>,
     settings: Mutex<Arc<Settings>>,
+    /// At most [`REQUESTS_MAX`] are taken.
+    places: Semaphore,
     /// The address, for messages; empty if unknown.
     server: String,
     default_namespace: String,
@@ -119,6 +128,7 @@ impl Transport {
             renewal: tokio::sync::Mutex::new(()),
             renew,
             settings: Mutex::new(settings),
+            places: Semaphore::new(REQUESTS_MAX),
             server,
         }
     }
@@ -149,7 +159,8 @@ impl Transport {
         request: &Request<'_>,
         networking: &Networking,
     ) -> Result<Bytes, ApiError> {
-        let response = self.open(request, networking).await?;
+        // The place is kept until the answer is read: so long the connection is in use.
+        let (response, _place) = self.attempt(request, networking, Some(&self.places)).await?;
         let limit = networking.request_timeout;
         let body = Limited::new(response.into_body(), BODY_BYTES_MAX);
         let failure = match timeout(limit, body.collect()).await {
@@ -166,6 +177,17 @@ impl Transport {
         request: &Request<'_>,
         networking: &Networking,
     ) -> Result<Response<Body>, ApiError> {
+        self.attempt(request, networking, None).await.map(|(response, _)| response)
+    }
+
+    /// The attempts of one request. A place is taken for each of them, not for the pauses between them: what one object has
+    /// to wait for must not hold up the others.
+    async fn attempt<'a>(
+        &self,
+        request: &Request<'_>,
+        networking: &Networking,
+        places: Option<&'a Semaphore>,
+    ) -> Result<(Response<Body>, Option<SemaphorePermit<'a>>), ApiError> {
         let attempts = networking.error_backoffs.len().saturating_add(1);
         let mut attempt = 0_usize;
         loop {
@@ -173,16 +195,21 @@ impl Transport {
             if attempt > 0 {
                 debug!(target: TARGET, "Request attempt #{number}/{attempts}: {}", request.label());
             }
+            let place = match places {
+                Some(places) => places.acquire().await.ok(),
+                None => None,
+            };
             let link = lock(&self.link).clone();
             let failure = match attempt_once(&link.client, request, networking).await {
                 Ok(response) => {
                     if attempt > 0 {
                         debug!(target: TARGET, "Request attempt #{number}/{attempts} succeeded: {}", request.label());
                     }
-                    return Ok(response);
+                    return Ok((response, place));
                 }
                 Err(failure) => failure,
             };
+            drop(place);
             let pause = match judge(&failure, attempt, networking, self.renew.is_some()) {
                 Verdict::Final => return Err(self.fail(failure, &request.action)),
                 Verdict::Exhausted => {

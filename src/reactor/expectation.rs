@@ -2,7 +2,7 @@
 //!
 //! Until it does, the object as we see it is older than what we did to it: change handlers wait, or they would act twice.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use tokio::time::Instant;
 
@@ -13,16 +13,23 @@ use crate::logic::object::Object;
 pub(super) struct Expectation {
     /// `None`: no version will arrive any more, only the end of the object.
     version: Option<String>,
+    /// The object as the answer to the patch showed it. It stands in for the same version in the stream: what was parsed of
+    /// it need not be parsed again.
+    pub(super) object: Arc<Object>,
     /// Then we go on without.
     pub(super) deadline: Instant,
 }
 
 impl Expectation {
     /// What follows from the answer to our last request; nothing if nobody wants to wait.
-    pub(super) fn of(answer: &Object, timeout: Duration) -> Option<Self> {
+    pub(super) fn of(answer: Arc<Object>, timeout: Duration) -> Option<Self> {
         let header = answer.header();
         let version = header.resource_version.clone().filter(|_| !header.is_released());
-        (!timeout.is_zero()).then(|| Expectation { version, deadline: Instant::now() + timeout })
+        (!timeout.is_zero()).then(|| Expectation {
+            version,
+            object: answer,
+            deadline: Instant::now() + timeout,
+        })
     }
 
     /// Whether an event brings it. Versions are opaque: only the very same one does.

@@ -32,14 +32,16 @@ impl Worker {
     /// Works until there is nothing to do. The memory of the object outlives the worker.
     pub(super) async fn run(self) {
         let mut expected: Option<Expectation> = None;
-        while let Some(event) = self.next(expected.as_ref()).await {
-            expected = expected.filter(|it| !it.is_met_by(&event.object));
+        while let Some(mut event) = self.next(expected.as_ref()).await {
+            if let Some(own) = expected.take_if(|it| it.is_met_by(&event.object)) {
+                event.object = own.object;
+            }
             let mut memory = self.serving.memories.recall(&self.key, event.event_type.is_none());
             let is_gone = event.event_type == Some(EventType::Deleted);
             let patched = self.handle(event, &mut memory, expected.as_ref()).await;
             if let Some(object) = patched {
                 let timeout = self.serving.settings.persistence.consistency_timeout;
-                expected = Expectation::of(&object, timeout);
+                expected = Expectation::of(object, timeout);
             }
             if !is_gone {
                 self.serving.memories.keep(self.key.clone(), memory, &self.serving.memo);

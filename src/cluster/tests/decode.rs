@@ -67,3 +67,29 @@ fn lines_are_told_apart() {
     assert!(matches!(parse(r#"{"type": "NEW", "object": {}}"#), Ok(Line::Unknown)));
     assert!(parse(r#"{"type": "ADDED", "object": {"#).is_err());
 }
+
+#[test]
+fn the_order_and_the_spaces_of_a_line_do_not_matter() {
+    let header = |line: String| match Line::parse(&Bytes::from(line)) {
+        Ok(Line::Event(kind, object)) => (kind, object.header().clone(), object.body().to_string()),
+        other => panic!("{other:?}"),
+    };
+    let object =
+        r#"{"kind":"A","metadata":{"name":"n","managedFields":[{}]},"spec":{"text":"}}"}}"#;
+    for (word, kind) in [
+        ("ADDED", EventType::Added),
+        ("MODIFIED", EventType::Modified),
+        ("DELETED", EventType::Deleted),
+    ] {
+        let usual = header(format!(r#"{{"type":"{word}","object":{object}}}"#));
+        assert_eq!(usual.0, kind);
+        assert_eq!(usual, header(format!(r#"{{ "object": {object}, "type": "{word}" }}"#)));
+        assert_eq!(usual, header(format!(r#"{{"type":"{word}","object":{object},"more":{{}}}}"#)));
+    }
+}
+
+#[test]
+fn a_line_that_is_not_text_is_malformed() {
+    let line = b"{\"type\":\"ADDED\",\"object\":{\"spec\":{\"text\":\"\xff\"}}}";
+    assert!(Line::parse(&Bytes::from_static(line)).is_err());
+}

@@ -1,7 +1,8 @@
-//! Credentials that expire.
+//! Credentials that expire, and bursts of requests.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::{Request as HttpRequest, Response};
@@ -9,7 +10,7 @@ use http_body_util::Full;
 use kube::client::Body;
 
 use crate::cluster::failure::Action;
-use crate::cluster::transport::{Renew, Request, Transport};
+use crate::cluster::transport::{REQUESTS_MAX, Renew, Request, Transport};
 use crate::ports::{ApiError, ErrorClass};
 use crate::settings::Settings;
 
@@ -51,4 +52,27 @@ async fn credentials_that_stay_wrong_are_given_up() {
     let (results, made) = send(1, 99).await;
     assert_eq!(results[0].as_ref().unwrap_err().class, ErrorClass::Denied);
     assert_eq!(made, 8);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_burst_of_requests_takes_a_bounded_number_of_connections() {
+    let (now, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let (inside, highest) = (Arc::clone(&now), Arc::clone(&most));
+    let service = tower::service_fn(move |_request: HttpRequest<Body>| {
+        let (now, most) = (Arc::clone(&inside), Arc::clone(&highest));
+        async move {
+            most.fetch_max(now.fetch_add(1, Ordering::Relaxed) + 1, Ordering::Relaxed);
+            tokio::time::sleep(Duration::from_millis(1)).await;
+            now.fetch_sub(1, Ordering::Relaxed);
+            Response::builder().body(Full::new(Bytes::from_static(b"{}")))
+        }
+    });
+    let client = kube::Client::new(service, "default");
+    let settings = Arc::new(Settings::default());
+    let transport = Transport::new(client, None, String::new(), settings);
+    let request = Request::get("/api".into(), Action::Discover("/api"));
+    let networking = transport.settings().networking.clone();
+    let sent = (0..10 * REQUESTS_MAX).map(|_| transport.fetch(&request, &networking));
+    assert!(futures::future::join_all(sent).await.iter().all(Result::is_ok));
+    assert_eq!(most.load(Ordering::Relaxed), REQUESTS_MAX);
 }

@@ -1,0 +1,166 @@
+//! Memory and CPU of an operator over many events: the binary as a process of its own, against an embedded API server.
+//!
+//! `cargo bench --bench soak [-- EVENTS]`. Objects are edited round after round, each edit is handled with two patches, and some
+//! objects are replaced by new ones, so that memory which is kept per object or per event shows. Linux only: reads `/proc`.
+#![expect(clippy::expect_used, reason = "a benchmark may stop at the first surprise")]
+#![expect(clippy::print_stdout, reason = "the table is the result")]
+
+use std::{convert::Infallible, env, fs, path::Path, time::Duration};
+
+use hyper::{body::Incoming, server::conn::http1, service::service_fn};
+use hyper_util::rt::TokioIo;
+use kopf::apiserver::{ApiServer, ResourceDef};
+use serde_json::{Value, json};
+use tokio::{
+    net::TcpListener,
+    process::{Child, Command},
+    task::{JoinSet, LocalSet},
+    time::{Instant, sleep},
+};
+use tower::ServiceExt as _;
+
+/// As messages of the server name the resource.
+const EXAMPLES: &str = "kopfexamples.kopf.dev";
+const NAMESPACE: &str = "default";
+const OBJECTS: usize = 500;
+/// Every so many objects one is replaced in each round.
+const REPLACED: usize = 10;
+/// Events, unless said otherwise.
+const EVENTS: u64 = 1_000_000;
+/// Lines in the table.
+const LINES: u64 = 20;
+/// How long one round may take.
+const ROUND_MAX: Duration = Duration::from_mins(1);
+
+const SCRIPT: &str = "
+    local seen = 0
+    kopf.on_event('kopfexamples', function(ctx) seen += 1 end)
+    kopf.on_create('kopfexamples', { id = 'done' }, function(ctx) return { round = ctx.spec.round } end)
+    kopf.on_update('kopfexamples', { id = 'done' }, function(ctx)
+        ctx.memo.round = ctx.spec.round
+        return { round = ctx.spec.round }
+    end)
+";
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() {
+    let events = env::args().find_map(|it| it.parse().ok()).unwrap_or(EVENTS);
+    LocalSet::new().run_until(soak(events)).await;
+}
+
+async fn soak(events: u64) {
+    let directory = env::temp_dir().join(format!("kopf-soak-{}", std::process::id()));
+    fs::create_dir_all(&directory).expect("a directory");
+    let mut resource = ResourceDef::new("kopf.dev", "v1", "kopfexamples", "KopfExample");
+    resource.status_subresource = true;
+    let server = ApiServer::builder().resource(resource).build();
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let port = listener.local_addr().expect("an address").port();
+    let connections = tokio::task::spawn_local(serve(listener, server.clone()));
+    let mut operator = start(&directory, port);
+    run(&server, &operator, events).await;
+    operator.kill().await.expect("the operator ends");
+    connections.abort();
+    fs::remove_dir_all(&directory).expect("the directory is ours");
+}
+
+/// The rounds, and the table.
+async fn run(server: &ApiServer, operator: &Child, events: u64) {
+    println!("{:>9} {:>8} {:>8} {:>10} {:>10}", "events", "s", "RSS KiB", "CPU s", "µs/event");
+    let (begun, step) = (Instant::now(), (events / LINES).max(1));
+    let mut next = 0;
+    for round in 0_u64.. {
+        for number in 0..OBJECTS {
+            let name = format!("object-{number}");
+            let spec = json!({ "round": round, "text": "x".repeat(1000) });
+            let is_replaced = number % REPLACED == usize::try_from(round).unwrap_or(0) % REPLACED;
+            if is_replaced && round > 0 {
+                server.delete(EXAMPLES, NAMESPACE, &name).expect("the object is there");
+            }
+            if is_replaced || round == 0 {
+                let metadata = json!({ "name": name, "namespace": NAMESPACE });
+                let body = json!({ "apiVersion": "kopf.dev/v1", "kind": "KopfExample", "metadata": metadata, "spec": spec });
+                server.create(EXAMPLES, body).expect("the object is new");
+            } else {
+                let merge = json!({ "spec": spec });
+                server.merge(EXAMPLES, NAMESPACE, &name, merge).expect("the object is there");
+            }
+        }
+        wait(server, round).await;
+        let seen = server.revision();
+        if seen >= next {
+            let (cpu, memory) = (cpu(operator), memory(operator));
+            let per_event = cpu * 1e6 / f64::from(u32::try_from(seen).unwrap_or(u32::MAX));
+            let elapsed = begun.elapsed().as_secs_f64();
+            println!("{seen:>9} {elapsed:>8.1} {memory:>8} {cpu:>10.2} {per_event:>10.1}");
+            next = seen + step;
+        }
+        if seen >= events {
+            return;
+        }
+    }
+}
+
+/// Until all objects are handled as they are in this round.
+async fn wait(server: &ApiServer, round: u64) {
+    let deadline = Instant::now() + ROUND_MAX;
+    let is_done = |it: &Value| it.pointer("/status/done/round") == Some(&json!(round));
+    while !server.list(EXAMPLES).iter().all(is_done) {
+        assert!(Instant::now() < deadline, "round {round} is not handled in {ROUND_MAX:?}");
+        sleep(Duration::from_millis(20)).await;
+    }
+}
+
+async fn serve(listener: TcpListener, server: ApiServer) {
+    let mut connections = JoinSet::new();
+    loop {
+        let (stream, _) = listener.accept().await.expect("a connection");
+        stream.set_nodelay(true).expect("a socket");
+        let server = server.clone();
+        let service = service_fn(move |request: http::Request<Incoming>| {
+            let server = server.clone();
+            async move {
+                Ok::<_, Infallible>(server.oneshot(request).await.unwrap_or_else(|it| match it {}))
+            }
+        });
+        connections
+            .spawn_local(http1::Builder::new().serve_connection(TokioIo::new(stream), service));
+        while connections.try_join_next().is_some() {}
+    }
+}
+
+fn start(directory: &Path, port: u16) -> Child {
+    let (script, kubeconfig) = (directory.join("soak.lua"), directory.join("kubeconfig"));
+    fs::write(&script, SCRIPT).expect("the script");
+    let config = json!({
+        "apiVersion": "v1", "kind": "Config", "current-context": "soak",
+        "clusters": [{ "name": "soak", "cluster": { "server": format!("http://127.0.0.1:{port}") } }],
+        "users": [{ "name": "soak", "user": {} }],
+        "contexts": [{ "name": "soak", "context": { "cluster": "soak", "user": "soak" } }],
+    });
+    fs::write(&kubeconfig, config.to_string()).expect("the kubeconfig");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_kopf"));
+    command.args(["run", "-A", "--standalone", "--quiet"]).arg(script);
+    command.env("KUBECONFIG", kubeconfig).kill_on_drop(true).spawn().expect("the operator")
+}
+
+/// Seconds of CPU, in all threads.
+fn cpu(operator: &Child) -> f64 {
+    /// Clock ticks per second in `/proc`, on all usual systems.
+    const TICKS: f64 = 100.0;
+    let stat = proc(operator, "stat");
+    let fields = stat.rsplit(')').next().unwrap_or_default().split_whitespace();
+    fields.skip(11).take(2).filter_map(|it| it.parse::<f64>().ok()).sum::<f64>() / TICKS
+}
+
+/// Resident memory in KiB.
+fn memory(operator: &Child) -> u64 {
+    let status = proc(operator, "status");
+    let rss = status.lines().find_map(|it| it.strip_prefix("VmRSS:"));
+    rss.and_then(|it| it.split_whitespace().next()?.parse().ok()).unwrap_or_default()
+}
+
+fn proc(operator: &Child, file: &str) -> String {
+    let id = operator.id().expect("the operator runs");
+    fs::read_to_string(format!("/proc/{id}/{file}")).expect("a file of Linux")
+}
