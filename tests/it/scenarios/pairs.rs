@@ -1,4 +1,4 @@
-//! Mistakes: the same one in both languages gets the same message and the same hint, those of `mistakes.txt`.
+//! Mistakes: the same one in both languages gets the same message and the same hint, those of `tests/scenarios/mistakes.txt`.
 
 use expect_test::expect_file;
 use kopf::scripting::{Placement, ScriptHost, Source};
@@ -87,5 +87,5 @@ fn the_same_mistake_is_told_in_the_same_words() {
             table.extend([(*lua).to_owned(), format!("    {in_lua}")]);
         }
     });
-    expect_file!["mistakes.txt"].assert_eq(&(table.join("\n") + "\n"));
+    expect_file![super::root().join("mistakes.txt")].assert_eq(&(table.join("\n") + "\n"));
 }
