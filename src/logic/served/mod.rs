@@ -10,7 +10,7 @@ use super::{
     selector::{AnyName, Picks, Selector},
 };
 
-/// Functions that choose resources are not asked yet: nothing is served on their behalf.
+/// Functions that choose resources are refused when scripts are loaded, so there is none to ask.
 pub const NO_FUNCTIONS: Picks<'static> = &|_, _| false;
 
 /// The choice, with warnings for the user.
