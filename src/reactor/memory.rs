@@ -9,9 +9,14 @@ use super::conclusion::Unsent;
 use crate::logic::{object::Header, patch::Transformation, throttle::Throttle};
 use crate::ports::Memo;
 
-/// Finds an object in memory: its uid, or what else identifies it.
+/// Finds an object in memory.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Key(Arc<str>);
+pub(super) enum Key {
+    /// The usual uid. As a number it needs no memory of its own, and there is one for every object.
+    Uuid(u128),
+    /// An unusual uid, or what else identifies the object.
+    Text(Arc<str>),
+}
 
 /// One object's memory. An idle object costs this and its key, nothing else.
 #[derive(Debug, Default)]
@@ -38,7 +43,7 @@ impl Key {
     /// The key of an object.
     pub(super) fn of(header: &Header) -> Self {
         if let Some(uid) = header.uid.as_deref().filter(|it| !it.is_empty()) {
-            return Key(uid.into());
+            return uuid(uid).map_or_else(|| Key::Text(uid.into()), Key::Uuid);
         }
         let part = |it: &Option<String>| it.clone().unwrap_or_else(|| "-".into());
         let parts = [
@@ -48,8 +53,20 @@ impl Key {
             part(&header.namespace),
             part(&header.creation_timestamp),
         ];
-        Key(parts.join("//").into())
+        Key::Text(parts.join("//").into())
     }
+}
+
+/// The number that a UUID spells; nothing if it could be spelled otherwise, so that two texts never are one key.
+fn uuid(text: &str) -> Option<u128> {
+    let is_dash = |index: usize| matches!(index, 8 | 13 | 18 | 23);
+    let is_digit = |it: char| it.is_ascii_digit() || ('a'..='f').contains(&it);
+    let is_uuid = text.len() == 36
+        && text
+            .chars()
+            .enumerate()
+            .all(|(index, it)| if is_dash(index) { it == '-' } else { is_digit(it) });
+    is_uuid.then(|| u128::from_str_radix(&text.replace('-', ""), 16).ok())?
 }
 
 impl Memories {
@@ -81,5 +98,31 @@ impl Memory {
     /// Whether handlers for resuming are due.
     pub(super) fn is_initial(&self) -> bool {
         self.noticed_by_listing && !self.handled_once
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Key;
+    use crate::logic::object::Header;
+
+    fn key(uid: &str) -> Key {
+        Key::of(&Header { uid: Some(uid.into()), ..Header::default() })
+    }
+
+    #[test]
+    fn uids_are_told_apart_however_they_are_spelled() {
+        let usual = "a70153bc-47c0-43b0-8acd-de145afbe6c4";
+        assert!(matches!(key(usual), Key::Uuid(_)));
+        assert_eq!(key(usual), key(usual));
+        assert_ne!(key(usual), key(&usual.to_uppercase()));
+        assert_ne!(key("uid-1"), key("uid-2"));
+    }
+
+    #[test]
+    fn objects_without_a_uid_are_told_apart_by_their_names() {
+        let named = |name: &str| Key::of(&Header { name: Some(name.into()), ..Header::default() });
+        assert_ne!(named("one"), named("two"));
+        assert_eq!(named("one"), named("one"));
     }
 }
