@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::{object::ObjectRef, outcome::LogLevel, python_text, reference};
+use super::{object::ObjectRef, outcome::LogLevel, progress::format_stamp, reference};
 use crate::settings::Posting;
 
 /// The API refuses longer messages.
@@ -101,7 +101,8 @@ pub fn compose(
     let own = about.namespace.as_deref().filter(|it| !it.is_empty());
     let namespace = own.or(default_namespace).unwrap_or(DEFAULT_NAMESPACE);
     let about = ObjectRef { namespace: Some(namespace.to_owned()), ..about.clone() };
-    let now = python_text::timestamp(now);
+    // Always with a fraction: without one, the API refuses `eventTime`.
+    let now = format_stamp(now);
     let body = json!({
         "metadata": { "namespace": namespace, "generateName": settings.event_name_prefix },
         "action": "Action?",

@@ -7,8 +7,6 @@ mod tests;
 
 use std::time::Duration;
 
-use jiff::Timestamp;
-
 const SECONDS_PER_DAY: u64 = 86_400;
 
 /// Seconds as a number: `60`, `1.5`.
@@ -38,15 +36,6 @@ pub fn interval(duration: Duration) -> String {
         micros => format!(".{micros:06}"),
     };
     format!("{days}{}:{:02}:{:02}{fraction}", rest / 3600, rest / 60 % 60, rest % 60)
-}
-
-/// A moment in UTC, with microseconds only if there are any: `2026-01-01T00:00:00+00:00`.
-pub fn timestamp(moment: Timestamp) -> String {
-    let format = match moment.subsec_microsecond() {
-        0 => "%Y-%m-%dT%H:%M:%S+00:00",
-        _ => "%Y-%m-%dT%H:%M:%S.%6f+00:00",
-    };
-    moment.strftime(format).to_string()
 }
 
 /// A string in quotes: single ones unless the text has them and no double ones.

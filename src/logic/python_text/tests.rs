@@ -16,13 +16,6 @@ fn intervals_have_days_and_microseconds_only_if_needed() {
 }
 
 #[test]
-fn moments_have_microseconds_only_if_needed() {
-    let moment = |text: &str| timestamp(text.parse().expect("a moment"));
-    assert_eq!(moment("2026-01-01T00:00:00Z"), "2026-01-01T00:00:00+00:00");
-    assert_eq!(moment("2026-01-01T00:00:00.25Z"), "2026-01-01T00:00:00.250000+00:00");
-}
-
-#[test]
 fn quotes_are_single_unless_the_text_has_them() {
     assert_eq!(quoted("a"), "'a'");
     assert_eq!(quoted("it's"), "\"it's\"");

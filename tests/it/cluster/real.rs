@@ -6,7 +6,12 @@ use bytes::Bytes;
 use futures::StreamExt as _;
 use kopf::{
     cluster::{ConnectOptions, KubeCluster},
-    logic::{reason::EventType, resource::Resource},
+    logic::{
+        object::ObjectRef,
+        posting::{self, Note},
+        reason::EventType,
+        resource::Resource,
+    },
     ports::{
         ApiError, Cluster as _, ErrorClass, GroupFilter, NewObject, PatchKind, PatchRequest,
         StreamEvent, StreamTarget,
@@ -36,6 +41,33 @@ fn configmaps() -> Resource {
         namespaced: true,
         ..Resource::default()
     }
+}
+
+#[tokio::test]
+async fn a_real_server_takes_the_events_that_are_composed() {
+    if kubeconfig().is_none() {
+        say("skipped: no test environment with a real API server in KUBECONFIG");
+        return;
+    }
+    let cluster = KubeCluster::connect(ConnectOptions::default()).await.expect("a cluster");
+    let about = ObjectRef {
+        api_version: "kopf.dev/v1".into(),
+        kind: "KopfExample".into(),
+        name: "kopf-example-1".into(),
+        uid: "a70153bc-47c0-43b0-8acd-de145afbe6c4".into(),
+        namespace: Some("default".into()),
+    };
+    let note = Note { kind: "Normal".into(), reason: "Tested".into(), message: "x".repeat(1500) };
+    let now = "2026-01-01T00:00:00Z".parse().expect("a time");
+    let namespace = Some(cluster.default_namespace());
+    let event = posting::compose(&note, &about, &Settings::default().posting, namespace, now);
+    let event = event.expect("posting is on");
+    let resource = Resource { plural: "events".into(), kind: "Event".into(), ..configmaps() };
+    let payload = Bytes::from(event.body.to_string());
+    let new = NewObject { resource: &resource, namespace: Some(&event.namespace), payload };
+    let created = cluster.create(new).await.expect("the event is accepted");
+    assert_eq!(created.body()["involvedObject"]["uid"], about.uid);
+    assert_eq!(created.body()["message"].as_str().map(|it| it.chars().count()), Some(1024));
 }
 
 #[tokio::test]
