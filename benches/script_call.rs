@@ -1,4 +1,4 @@
-//! One call of a Lua handler about an object of 4 KiB, through the actor of its script.
+//! One call of a handler about an object of 4 KiB, through the threads of its script, in both languages.
 #![expect(clippy::expect_used, reason = "a benchmark may stop at the first surprise")]
 
 use std::{hint::black_box, sync::Arc, time::Duration};
@@ -20,39 +20,54 @@ use kopf::{
 use serde_json::{Value, json};
 use tokio::task::LocalSet;
 
-const HANDLERS: &[(&str, &str)] = &[
-    ("empty", "function(ctx) end"),
-    ("spec", "function(ctx) return ctx.spec.field1.name end"),
-    ("body", "function(ctx) return ctx.body.spec.field1.name end"),
+/// What handlers do, in Lua and in Rhai.
+const HANDLERS: &[(&str, &str, &str)] = &[
+    ("empty", "function(ctx) end", "|ctx| {}"),
+    ("spec", "function(ctx) return ctx.spec.field1.name end", "|ctx| ctx.spec.field1.name"),
+    (
+        "body",
+        "function(ctx) return ctx.body.spec.field1.name end",
+        "|ctx| ctx.body.spec.field1.name",
+    ),
     (
         "patch",
         "function(ctx) ctx.patch.status.phase = ctx.spec.field1.name; return {message = 'done'} end",
+        "|ctx| { ctx.patch.status.phase = ctx.spec.field1.name; #{ message: `done` } }",
     ),
-    ("loop", "function(ctx) local n = 0; for i = 1, 100000 do n += i % 7 end; return n end"),
+    (
+        "loop",
+        "function(ctx) local n = 0; for i = 1, 100000 do n += i % 7 end; return n end",
+        "|ctx| { let n = 0; for i in 0..100000 { n += i % 7; } n }",
+    ),
 ];
 
 fn calls(criterion: &mut Criterion) {
-    for (name, function) in HANDLERS {
-        let text = format!("kopf.on_create('kopfexamples', {{id = 'it'}}, {function})");
-        let runtime =
-            tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
-        let local = LocalSet::new();
-        for (place, placement) in
-            [("same thread", Placement::CurrentRuntime), ("own thread", Placement::Threads)]
-        {
-            let source = Source { name: "it.lua".into(), path: None, text: text.clone() };
-            let loaded = local.block_on(&runtime, ScriptHost::load(vec![source], placement));
-            let told =
-                |errors: Vec<LoadError>| errors.iter().map(ToString::to_string).collect::<String>();
-            let (host, handlers) = loaded.map_err(told).expect("the script loads");
-            let invocation = invocation(handlers.into_iter().next().expect("one handler"));
-            criterion.bench_function(&format!("lua call: {name}, {place}"), |bencher| {
-                bencher.iter(|| {
-                    black_box(local.block_on(&runtime, host.call(Arc::clone(&invocation))))
-                });
-            });
+    for (name, lua, rhai) in HANDLERS {
+        let lua = format!("kopf.on_create('kopfexamples', {{id = 'it'}}, {lua})");
+        let rhai = format!("kopf::on_create(`kopfexamples`, #{{ id: `it` }}, {rhai});");
+        for (language, text) in [("lua", lua), ("rhai", rhai)] {
+            for (place, placement) in
+                [("own threads", Placement::Threads), ("held clock", Placement::CurrentRuntime)]
+            {
+                let source =
+                    Source { name: format!("it.{language}"), path: None, text: text.clone() };
+                call(criterion, &format!("{language} call: {name}, {place}"), source, placement);
+            }
         }
     }
+}
+
+fn call(criterion: &mut Criterion, title: &str, source: Source, placement: Placement) {
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
+    let local = LocalSet::new();
+    let loaded = local.block_on(&runtime, ScriptHost::load(vec![source], placement));
+    let told = |errors: Vec<LoadError>| errors.iter().map(ToString::to_string).collect::<String>();
+    let (host, handlers) = loaded.map_err(told).expect("the script loads");
+    let invocation = invocation(handlers.into_iter().next().expect("one handler"));
+    criterion.bench_function(title, |bencher| {
+        bencher.iter(|| black_box(local.block_on(&runtime, host.call(Arc::clone(&invocation)))));
+    });
 }
 
 /// The object and its parsed body are shared by all calls, as between the handlers of one cycle; `ctx` is not.
