@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::{
+use crate::apiserver::{
     ApiServer, LoggedRequest, Refusal, lock,
     patch::Patch,
     store::{Key, Store},
-    write::Part,
+    verbs::write::Part,
 };
 
 /// Resources are named as in messages of the server: `pods`, `kopfexamples.kopf.dev`. The namespace of a cluster-scoped object

@@ -7,24 +7,25 @@
 //! any registered resource; a created CRD registers its own. Not promised: validation by schemas, existence of namespaces,
 //! strategic merges and server-side apply, authorization, garbage collection, and the pages of a list as a snapshot.
 
-mod answer;
+mod controllers;
 mod controls;
 mod discovery;
-mod history;
+mod managed;
+mod native;
 mod object;
+mod openapi;
 mod patch;
-mod query;
 mod refusal;
-mod requests;
+mod request;
 mod resource;
-mod route;
+mod schema;
 mod selector;
 mod service;
 mod store;
+mod table;
 #[cfg(test)]
 mod tests;
-mod watch;
-mod write;
+mod verbs;
 
 use std::{
     collections::VecDeque,
@@ -36,10 +37,10 @@ use std::{
 use tokio::sync::watch::Sender;
 
 pub use self::{
-    refusal::Refusal, requests::LoggedRequest, resource::ResourceDef, service::ResponseBody,
+    refusal::Refusal, request::log::LoggedRequest, resource::ResourceDef, service::ResponseBody,
 };
 use self::{
-    requests::RequestLog,
+    request::log::RequestLog,
     store::{Clock, Store},
 };
 

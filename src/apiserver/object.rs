@@ -3,12 +3,12 @@
 use serde_json::{Map, Value};
 
 /// A text inside the metadata; empty if it is not there.
-pub(super) fn meta<'a>(object: &'a Value, field: &str) -> &'a str {
+pub(crate) fn meta<'a>(object: &'a Value, field: &str) -> &'a str {
     object.get("metadata").and_then(|it| it.get(field)).and_then(Value::as_str).unwrap_or_default()
 }
 
 /// The metadata for changing; made if missing. `None` if it is something else than an object.
-pub(super) fn meta_mut(object: &mut Value) -> Option<&mut Map<String, Value>> {
+pub(crate) fn meta_mut(object: &mut Value) -> Option<&mut Map<String, Value>> {
     object
         .as_object_mut()?
         .entry("metadata")
@@ -17,14 +17,14 @@ pub(super) fn meta_mut(object: &mut Value) -> Option<&mut Map<String, Value>> {
 }
 
 /// Sets a field of the metadata.
-pub(super) fn set_meta(object: &mut Value, field: &str, value: impl Into<Value>) {
+pub(crate) fn set_meta(object: &mut Value, field: &str, value: impl Into<Value>) {
     if let Some(meta) = meta_mut(object) {
         meta.insert(field.into(), value.into());
     }
 }
 
 /// Sets a top-level field, or removes it.
-pub(super) fn put(object: &mut Value, field: &str, value: Option<Value>) {
+pub(crate) fn put(object: &mut Value, field: &str, value: Option<Value>) {
     let Some(fields) = object.as_object_mut() else { return };
     match value {
         Some(value) => fields.insert(field.into(), value),
@@ -33,27 +33,27 @@ pub(super) fn put(object: &mut Value, field: &str, value: Option<Value>) {
 }
 
 /// Whether somebody still holds the object.
-pub(super) fn held(object: &Value) -> bool {
+pub(crate) fn held(object: &Value) -> bool {
     !finalizers(object).is_empty()
 }
 
 /// Whether the object is marked for deletion.
-pub(super) fn deleting(object: &Value) -> bool {
+pub(crate) fn deleting(object: &Value) -> bool {
     !meta(object, "deletionTimestamp").is_empty()
 }
 
 /// The names of those who hold the object.
-pub(super) fn finalizers(object: &Value) -> Vec<String> {
+pub(crate) fn finalizers(object: &Value) -> Vec<String> {
     strings(object, "/metadata/finalizers")
 }
 
 /// The texts of an array.
-pub(super) fn strings(object: &Value, pointer: &str) -> Vec<String> {
+pub(crate) fn strings(object: &Value, pointer: &str) -> Vec<String> {
     let items = object.pointer(pointer).and_then(Value::as_array);
     items.into_iter().flatten().filter_map(Value::as_str).map(String::from).collect()
 }
 
 /// A boolean; false if it is not there.
-pub(super) fn flag(object: &Value, pointer: &str) -> bool {
+pub(crate) fn flag(object: &Value, pointer: &str) -> bool {
     object.pointer(pointer).and_then(Value::as_bool).unwrap_or(false)
 }

@@ -2,11 +2,11 @@
 
 use serde_json::Value;
 
-use super::{object, query::Query, refusal::Refusal};
+use crate::apiserver::{object, refusal::Refusal, request::query::Query};
 
 /// What a list or a watch is narrowed to.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Selector {
+pub(crate) struct Selector {
     labels: Vec<LabelRule>,
     fields: Vec<FieldRule>,
 }
@@ -29,7 +29,7 @@ struct FieldRule {
 }
 
 impl Selector {
-    pub(super) fn parse(query: &Query) -> Result<Self, Refusal> {
+    pub(crate) fn parse(query: &Query) -> Result<Self, Refusal> {
         let labels = split_outside_parentheses(query.text("labelSelector").unwrap_or_default());
         let fields = query.text("fieldSelector").unwrap_or_default().split(',');
         Ok(Self {
@@ -38,7 +38,7 @@ impl Selector {
         })
     }
 
-    pub(super) fn matches(&self, object: &Value) -> bool {
+    pub(crate) fn matches(&self, object: &Value) -> bool {
         let label = |name: &str| object.get("metadata")?.get("labels")?.get(name)?.as_str();
         let labels = self.labels.iter().all(|rule| match rule {
             LabelRule::Exists(name) => label(name).is_some(),

@@ -14,10 +14,9 @@ use hyper::body::Body;
 use tokio::time::Instant;
 use tower::Service;
 
-use super::{
-    ApiServer, LoggedRequest, Refusal, Shared,
-    answer::{self, Answer, Ask},
-    lock,
+use crate::apiserver::{
+    ApiServer, LoggedRequest, Refusal, Shared, lock,
+    verbs::answer::{self, Answer, Ask},
 };
 
 /// What the real server accepts in one request.

@@ -1,8 +1,8 @@
 //! The pure corners that requests do not reach one by one.
 
-use super::{
-    query::{Query, percent_decode},
-    route::{self, Route, Target},
+use crate::apiserver::{
+    request::query::{Query, percent_decode},
+    request::route::{self, Route, Target},
 };
 
 fn target(path: &str) -> Option<Target> {

@@ -4,15 +4,15 @@
 
 use serde_json::{Value, json};
 
-use super::{
+use crate::apiserver::{
     object,
-    refusal::{FieldProblem, Refusal},
+    refusal::{Problem, Refusal},
     resource::ResourceDef,
 };
 
 /// Which part of an object a writer may change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Part {
+pub(crate) enum Part {
     /// All but the status, if that has an endpoint of its own.
     Main,
     /// The status only.
@@ -22,7 +22,7 @@ pub(super) enum Part {
 }
 
 /// Set by the server, never by clients.
-pub(super) const OWN_FIELDS: [&str; 8] = [
+pub(crate) const OWN_FIELDS: [&str; 8] = [
     "name",
     "namespace",
     "uid",
@@ -38,7 +38,7 @@ const COLLECTIONS: [&str; 5] =
     ["labels", "annotations", "finalizers", "ownerReferences", "managedFields"];
 
 /// The object as it is created by a POST into `namespace`; without the stamps of the server.
-pub(super) fn created(
+pub(crate) fn created(
     def: &ResourceDef,
     namespace: &str,
     mut body: Value,
@@ -52,8 +52,8 @@ pub(super) fn created(
         return Err(Refusal::bad_request(message));
     }
     if ["name", "generateName"].iter().all(|it| object::meta(&body, it).is_empty()) {
-        let problem = FieldProblem::Required("name or generateName is required".into());
-        return Err(Refusal::invalid(def, "", "metadata.name", &problem));
+        let problem = Problem::required("metadata.name", "name or generateName is required");
+        return Err(Refusal::invalid(&def.group, &def.kind, "", &[problem]));
     }
     if !namespace.is_empty() {
         object::set_meta(&mut body, "namespace", namespace);
@@ -65,7 +65,7 @@ pub(super) fn created(
 }
 
 /// The object as it is after an update.
-pub(super) fn updated(
+pub(crate) fn updated(
     def: &ResourceDef,
     part: Part,
     old: &Value,
@@ -98,7 +98,7 @@ pub(super) fn updated(
 }
 
 /// Removes what Kubernetes does not store: empty maps and lists of the metadata.
-pub(super) fn drop_empty(body: &mut Value) {
+pub(crate) fn drop_empty(body: &mut Value) {
     let Some(meta) = object::meta_mut(body) else { return };
     for field in COLLECTIONS {
         let empty = meta.get(field).is_some_and(|it| {
@@ -113,7 +113,7 @@ pub(super) fn drop_empty(body: &mut Value) {
 }
 
 /// Whether the change counts as a new generation: neither metadata nor a separate status do.
-pub(super) fn is_new_generation(def: &ResourceDef, old: &Value, new: &Value) -> bool {
+pub(crate) fn is_new_generation(def: &ResourceDef, old: &Value, new: &Value) -> bool {
     let counted = |object: &Value| {
         let mut counted = object.clone();
         object::put(&mut counted, "metadata", None);
@@ -141,9 +141,8 @@ fn check_kind(def: &ResourceDef, body: &Value) -> Result<(), Refusal> {
     if kind == def.kind {
         return Ok(());
     }
-    let problem = FieldProblem::Invalid(format!("{kind:?}: must be {}", def.kind));
-    let named = ResourceDef { kind: kind.into(), ..def.clone() };
-    Err(Refusal::invalid(&named, object::meta(body, "name"), "kind", &problem))
+    let problem = Problem::invalid("kind", kind, format!("must be {}", def.kind));
+    Err(Refusal::invalid(&def.group, kind, object::meta(body, "name"), &[problem]))
 }
 
 /// The wanted object must be the stored one, in the stored version.
@@ -161,8 +160,8 @@ fn check_identity(def: &ResourceDef, old: &Value, new: &Value) -> Result<(), Ref
     }
     let uid = object::meta(new, "uid");
     if !uid.is_empty() && uid != object::meta(old, "uid") {
-        let problem = FieldProblem::Invalid(format!("{uid:?}: field is immutable"));
-        return Err(Refusal::invalid(def, name, "metadata.uid", &problem));
+        let problem = Problem::invalid("metadata.uid", uid, "field is immutable");
+        return Err(Refusal::invalid(&def.group, &def.kind, name, &[problem]));
     }
     Ok(())
 }
@@ -176,11 +175,14 @@ fn check_finalizers(def: &ResourceDef, old: &Value, new: &Value) -> Result<(), R
         return Ok(());
     }
     let added: Vec<String> = added.iter().map(|it| format!("{it:?}")).collect();
-    let problem = FieldProblem::Forbidden(format!(
-        "no new finalizers can be added if the object is being deleted, found new finalizers []string{{{}}}",
-        added.join(", ")
-    ));
-    Err(Refusal::invalid(def, object::meta(old, "name"), "metadata.finalizers", &problem))
+    let problem = Problem::forbidden(
+        "metadata.finalizers",
+        format!(
+            "no new finalizers can be added if the object is being deleted, found new finalizers []string{{{}}}",
+            added.join(", ")
+        ),
+    );
+    Err(Refusal::invalid(&def.group, &def.kind, object::meta(old, "name"), &[problem]))
 }
 
 fn restore_own_fields(old: &Value, new: &mut Value) {

@@ -11,29 +11,28 @@ use hyper::body::Frame;
 use serde_json::{Value, json};
 use tokio::{sync::watch::Receiver, time::Instant};
 
-use super::{
-    Shared, Signal,
-    history::{Change, ChangeKind},
-    object,
+use crate::apiserver::{
+    Shared, Signal, object,
     refusal::Refusal,
     selector::Selector,
+    store::history::{Change, ChangeKind},
     store::{self, Store},
 };
 
 /// What a list or a watch covers.
 #[derive(Clone, Debug)]
-pub(super) struct Scope {
+pub(crate) struct Scope {
     /// `plural.group`
-    pub(super) resource: String,
+    pub(crate) resource: String,
     /// The version that objects are shown in.
-    pub(super) version: String,
+    pub(crate) version: String,
     /// `None`: all of them.
-    pub(super) namespace: Option<String>,
-    pub(super) selector: Selector,
+    pub(crate) namespace: Option<String>,
+    pub(crate) selector: Selector,
 }
 
 impl Scope {
-    pub(super) fn covers(&self, object: &Value) -> bool {
+    pub(crate) fn covers(&self, object: &Value) -> bool {
         let namespace = self.namespace.as_deref();
         namespace.is_none_or(|it| it == object::meta(object, "namespace"))
             && self.selector.matches(object)
@@ -42,18 +41,18 @@ impl Scope {
 
 /// How a watch is asked for.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Options {
+pub(crate) struct Options {
     /// Changes after this version; without one, first everything that exists.
-    pub(super) after: Option<u64>,
-    pub(super) timeout: Option<Duration>,
+    pub(crate) after: Option<u64>,
+    pub(crate) timeout: Option<Duration>,
     /// How often to tell the latest version when nothing happens.
-    pub(super) bookmarks: Option<Duration>,
+    pub(crate) bookmarks: Option<Duration>,
     /// Marks the end of what exists.
-    pub(super) initial_end: bool,
+    pub(crate) initial_end: bool,
 }
 
 /// One open watch.
-pub(super) struct Watch {
+pub(crate) struct Watch {
     shared: Arc<Shared>,
     signal: Receiver<Signal>,
     /// Changes whenever the server closes all watches.
@@ -89,7 +88,7 @@ enum Wake {
 }
 
 impl Watch {
-    pub(super) fn open(shared: Arc<Shared>, scope: Scope, options: Options) -> Self {
+    pub(crate) fn open(shared: Arc<Shared>, scope: Scope, options: Options) -> Self {
         let signal = shared.signal.subscribe();
         let epoch = signal.borrow().epoch;
         let (initial, present) = {
@@ -113,7 +112,7 @@ impl Watch {
     }
 
     /// The lines, as frames of a response.
-    pub(super) fn frames(self) -> impl Stream<Item = Result<Frame<Bytes>, Infallible>> + Send {
+    pub(crate) fn frames(self) -> impl Stream<Item = Result<Frame<Bytes>, Infallible>> + Send {
         futures::stream::unfold(self, |mut watch| async {
             let line = watch.next().await?;
             Some((Ok(Frame::data(line)), watch))
@@ -216,7 +215,7 @@ impl Watch {
 }
 
 /// What exists now, by namespace and name.
-pub(super) fn present(store: &Store, scope: &Scope) -> Vec<Value> {
+pub(crate) fn present(store: &Store, scope: &Scope) -> Vec<Value> {
     let Some(table) = store.tables.get(&scope.resource) else { return Vec::new() };
     let covered = table.objects.values().filter(|it| scope.covers(it));
     covered.map(|it| store::seen(&table.def, &scope.version, it)).collect()
@@ -243,7 +242,7 @@ fn shown(scope: &Scope, change: &Change) -> Option<(ChangeKind, Arc<Value>)> {
 }
 
 /// An answer that consists of one error line.
-pub(super) fn error_line(refusal: &Refusal) -> Bytes {
+pub(crate) fn error_line(refusal: &Refusal) -> Bytes {
     line("ERROR", &refusal.to_json())
 }
 

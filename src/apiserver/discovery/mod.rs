@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 
-use super::{resource::ResourceDef, store::Store};
+use crate::apiserver::{resource::ResourceDef, store::Store};
 
 /// `/version`: the release whose behaviour is imitated.
-pub(super) fn server_version() -> Value {
+pub(crate) fn server_version() -> Value {
     json!({
         "major": "1",
         "minor": "34",
@@ -20,12 +20,12 @@ pub(super) fn server_version() -> Value {
 }
 
 /// `/api`
-pub(super) fn core_versions() -> Value {
+pub(crate) fn core_versions() -> Value {
     json!({ "kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": [] })
 }
 
 /// `/apis`
-pub(super) fn groups(store: &Store) -> Value {
+pub(crate) fn groups(store: &Store) -> Value {
     let mut names: Vec<&str> = defs(store).map(|it| it.group.as_str()).collect();
     names.retain(|it| !it.is_empty());
     names.sort_unstable();
@@ -35,7 +35,7 @@ pub(super) fn groups(store: &Store) -> Value {
 }
 
 /// `/apis/GROUP`
-pub(super) fn group(store: &Store, name: &str) -> Option<Value> {
+pub(crate) fn group(store: &Store, name: &str) -> Option<Value> {
     let description = describe_group(store, name)?;
     let mut group = json!({ "kind": "APIGroup", "apiVersion": "v1" });
     if let (Some(group), Value::Object(description)) = (group.as_object_mut(), description) {
@@ -45,7 +45,7 @@ pub(super) fn group(store: &Store, name: &str) -> Option<Value> {
 }
 
 /// `/apis/GROUP/VERSION` and `/api/v1`
-pub(super) fn resources(store: &Store, group: &str, version: &str) -> Option<Value> {
+pub(crate) fn resources(store: &Store, group: &str, version: &str) -> Option<Value> {
     let served =
         |it: &&ResourceDef| it.group == group && it.versions.iter().any(|it| it == version);
     let served: Vec<&ResourceDef> = defs(store).filter(served).collect();

@@ -1,10 +1,13 @@
 //! Negative answers: Kubernetes `Status` objects, worded as the real server words them.
 
+mod problem;
+
 use std::fmt;
 
 use serde_json::{Value, json};
 
-use super::resource::ResourceDef;
+pub(crate) use self::problem::{Problem, ProblemKind};
+use crate::apiserver::resource::ResourceDef;
 
 /// Why a request is refused.
 #[derive(Clone, Debug, PartialEq)]
@@ -19,36 +22,19 @@ pub struct Refusal {
     pub details: Option<Value>,
 }
 
-/// What is wrong with a field; the text tells more.
-pub(super) enum FieldProblem {
-    Required(String),
-    Invalid(String),
-    Forbidden(String),
-}
-
-impl FieldProblem {
-    fn words(&self) -> (&'static str, String) {
-        match self {
-            Self::Required(text) => ("FieldValueRequired", format!("Required value: {text}")),
-            Self::Invalid(text) => ("FieldValueInvalid", format!("Invalid value: {text}")),
-            Self::Forbidden(text) => ("FieldValueForbidden", format!("Forbidden: {text}")),
-        }
-    }
-}
-
 impl Refusal {
-    pub(super) fn not_found(def: &ResourceDef, name: &str) -> Self {
+    pub(crate) fn not_found(def: &ResourceDef, name: &str) -> Self {
         let message = format!("{} {name:?} not found", def.qualified());
         Self::about(404, "NotFound", message, def, name)
     }
 
-    pub(super) fn already_exists(def: &ResourceDef, name: &str) -> Self {
+    pub(crate) fn already_exists(def: &ResourceDef, name: &str) -> Self {
         let message = format!("{} {name:?} already exists", def.qualified());
         Self::about(409, "AlreadyExists", message, def, name)
     }
 
     /// The writer has seen an older version than the stored one.
-    pub(super) fn conflict(def: &ResourceDef, name: &str) -> Self {
+    pub(crate) fn conflict(def: &ResourceDef, name: &str) -> Self {
         let message = format!(
             "Operation cannot be fulfilled on {} {name:?}: the object has been modified; \
              please apply your changes to the latest version and try again",
@@ -57,54 +43,53 @@ impl Refusal {
         Self::about(409, "Conflict", message, def, name)
     }
 
-    /// One field is not acceptable.
-    pub(super) fn invalid(
-        def: &ResourceDef,
-        name: &str,
-        field: &str,
-        problem: &FieldProblem,
-    ) -> Self {
-        let (reason, text) = problem.words();
-        let kind = join(&def.kind, &def.group);
-        let message = format!("{kind} {name:?} is invalid: {field}: {text}");
-        let mut refusal = Self::about(422, "Invalid", message, def, name);
-        let causes = json!([{ "reason": reason, "message": text, "field": field }]);
-        if let Some(details) = refusal.details.as_mut().and_then(Value::as_object_mut) {
-            details.insert("kind".into(), def.kind.as_str().into());
-            details.insert("causes".into(), causes);
+    /// A body is not acceptable, for these reasons. `kind` is the qualified kind, as in `Deployment.apps`.
+    pub(crate) fn invalid(group: &str, kind: &str, name: &str, problems: &[Problem]) -> Self {
+        let mut texts: Vec<String> = Vec::new();
+        for problem in problems {
+            let text = format!("{}: {}", problem.field, problem.text());
+            if !texts.contains(&text) {
+                texts.push(text);
+            }
         }
-        refusal
-    }
-
-    /// A replacement must say which version it replaces. Here the real server names the resource instead of the kind.
-    pub(super) fn version_missing(def: &ResourceDef, name: &str) -> Self {
-        let problem = FieldProblem::Invalid("0x0: must be specified for an update".into());
-        let named = ResourceDef { kind: def.plural.clone(), ..def.clone() };
-        Self::invalid(&named, name, "metadata.resourceVersion", &problem)
+        let text = match texts.as_slice() {
+            [one] => one.clone(),
+            several => format!("[{}]", several.join(", ")),
+        };
+        let message = format!("{} {name:?} is invalid: {text}", join(kind, group));
+        let causes = problems
+            .iter()
+            .map(|it| json!({ "reason": it.reason(), "message": it.text(), "field": it.field }));
+        let causes: Vec<Value> = causes.collect();
+        let mut details = json!({ "name": name, "group": group, "kind": kind, "causes": causes });
+        if let Some(fields) = details.as_object_mut() {
+            fields.retain(|_, value| value != "");
+        }
+        Self { details: Some(details), ..Self::general(422, "Invalid", message) }
     }
 
     /// A JSON patch that cannot be applied, a failed `test` included.
-    pub(super) fn unprocessable() -> Self {
+    pub(crate) fn unprocessable() -> Self {
         let message = "the server rejected our request due to an error in our request";
         Self { details: Some(json!({})), ..Self::general(422, "Invalid", message) }
     }
 
-    pub(super) fn bad_request(message: impl Into<String>) -> Self {
+    pub(crate) fn bad_request(message: impl Into<String>) -> Self {
         Self::general(400, "BadRequest", message)
     }
 
     /// No such resource in a group of the server itself.
-    pub(super) fn unknown_resource() -> Self {
+    pub(crate) fn unknown_resource() -> Self {
         let message = "the server could not find the requested resource";
         Self { details: Some(json!({})), ..Self::general(404, "NotFound", message) }
     }
 
-    pub(super) fn method_not_allowed() -> Self {
+    pub(crate) fn method_not_allowed() -> Self {
         let message = "the server does not allow this method on the requested resource";
         Self { details: Some(json!({})), ..Self::general(405, "MethodNotAllowed", message) }
     }
 
-    pub(super) fn unsupported_media_type(accepted: &[&str]) -> Self {
+    pub(crate) fn unsupported_media_type(accepted: &[&str]) -> Self {
         let message = format!(
             "the body of the request was in an unknown format - accepted media types include: {}",
             accepted.join(", ")
@@ -112,24 +97,24 @@ impl Refusal {
         Self::general(415, "UnsupportedMediaType", message)
     }
 
-    pub(super) fn too_large() -> Self {
+    pub(crate) fn too_large() -> Self {
         Self::general(413, "RequestEntityTooLarge", "limit is 3145728")
     }
 
     /// A watch asks for changes that are not remembered any more.
-    pub(super) fn too_old(asked: u64, oldest: u64) -> Self {
+    pub(crate) fn too_old(asked: u64, oldest: u64) -> Self {
         Self::general(410, "Expired", format!("too old resource version: {asked} ({oldest})"))
     }
 
     /// The next page of a list is asked for too late.
-    pub(super) fn continue_too_old() -> Self {
+    pub(crate) fn continue_too_old() -> Self {
         let message = "The provided continue parameter is too old to display a consistent list result. \
                        You must start a new list without the continue parameter.";
         Self::general(410, "Expired", message)
     }
 
     /// A failure that a test asks for, whatever the request is.
-    pub(super) fn injected(code: u16) -> Self {
+    pub(crate) fn injected(code: u16) -> Self {
         let reason = match code {
             400 => "BadRequest",
             401 => "Unauthorized",
@@ -194,6 +179,6 @@ impl fmt::Display for Refusal {
 impl std::error::Error for Refusal {}
 
 /// `name.group`, or only the name in the core group.
-pub(super) fn join(name: &str, group: &str) -> String {
+pub(crate) fn join(name: &str, group: &str) -> String {
     if group.is_empty() { name.to_owned() } else { format!("{name}.{group}") }
 }

@@ -31,17 +31,17 @@ pub struct LoggedRequest {
 
 /// A bounded log.
 #[derive(Debug, Default)]
-pub(super) struct RequestLog(VecDeque<LoggedRequest>);
+pub(crate) struct RequestLog(VecDeque<LoggedRequest>);
 
 impl RequestLog {
-    pub(super) fn push(&mut self, request: LoggedRequest) {
+    pub(crate) fn push(&mut self, request: LoggedRequest) {
         if self.0.len() == REQUESTS_MAX {
             self.0.pop_front();
         }
         self.0.push_back(request);
     }
 
-    pub(super) fn all(&self) -> Vec<LoggedRequest> {
+    pub(crate) fn all(&self) -> Vec<LoggedRequest> {
         self.0.iter().cloned().collect()
     }
 }

@@ -1,10 +1,10 @@
 //! What a path means.
 
-use super::query::percent_decode;
+use crate::apiserver::request::query::percent_decode;
 
 /// Everything that can be asked for.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Route {
+pub(crate) enum Route {
     /// `/version`
     ServerVersion,
     /// `/api`
@@ -21,17 +21,17 @@ pub(super) enum Route {
 
 /// Which objects a path points at.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Target {
-    pub(super) group: String,
-    pub(super) version: String,
-    pub(super) plural: String,
-    pub(super) namespace: Option<String>,
-    pub(super) name: Option<String>,
-    pub(super) subresource: Option<String>,
+pub(crate) struct Target {
+    pub(crate) group: String,
+    pub(crate) version: String,
+    pub(crate) plural: String,
+    pub(crate) namespace: Option<String>,
+    pub(crate) name: Option<String>,
+    pub(crate) subresource: Option<String>,
 }
 
 /// `None`: nothing of Kubernetes has such a path.
-pub(super) fn parse(path: &str) -> Option<Route> {
+pub(crate) fn parse(path: &str) -> Option<Route> {
     let segments: Vec<String> = path.trim_matches('/').split('/').map(percent_decode).collect();
     let segments: Vec<&str> = segments.iter().map(String::as_str).collect();
     Some(match segments.as_slice() {

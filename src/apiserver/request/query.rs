@@ -2,26 +2,26 @@
 
 /// The parameters of a request, in their order.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Query(Vec<(String, String)>);
+pub(crate) struct Query(Vec<(String, String)>);
 
 impl Query {
-    pub(super) fn parse(text: &str) -> Self {
+    pub(crate) fn parse(text: &str) -> Self {
         let pairs = text.split('&').filter(|it| !it.is_empty());
         let pairs = pairs.map(|pair| pair.split_once('=').unwrap_or((pair, "")));
         Self(pairs.map(|(name, value)| (form_decode(name), form_decode(value))).collect())
     }
 
     /// The first parameter of this name; an empty one counts as absent.
-    pub(super) fn text(&self, name: &str) -> Option<&str> {
+    pub(crate) fn text(&self, name: &str) -> Option<&str> {
         let found = self.0.iter().find(|(it, _)| it == name);
         found.map(|(_, value)| value.as_str()).filter(|it| !it.is_empty())
     }
 
-    pub(super) fn number(&self, name: &str) -> Option<u64> {
+    pub(crate) fn number(&self, name: &str) -> Option<u64> {
         self.text(name)?.parse().ok()
     }
 
-    pub(super) fn flag(&self, name: &str) -> bool {
+    pub(crate) fn flag(&self, name: &str) -> bool {
         matches!(self.text(name), Some("true" | "1"))
     }
 }
@@ -31,7 +31,7 @@ fn form_decode(text: &str) -> String {
 }
 
 /// Undoes the percent-encoding of a path segment. What is not an encoding stays as it is.
-pub(super) fn percent_decode(text: &str) -> String {
+pub(crate) fn percent_decode(text: &str) -> String {
     let mut bytes = text.bytes();
     let mut decoded = Vec::with_capacity(text.len());
     while let Some(byte) = bytes.next() {

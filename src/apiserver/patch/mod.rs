@@ -2,13 +2,13 @@
 
 use serde_json::Value;
 
-use super::refusal::Refusal;
+use crate::apiserver::refusal::Refusal;
 
 const MERGE: &str = "application/merge-patch+json";
 const JSON: &str = "application/json-patch+json";
 
 /// A patch as it came, not applied yet.
-pub(super) enum Patch {
+pub(crate) enum Patch {
     /// RFC 7386
     Merge(Value),
     /// RFC 6902
@@ -16,7 +16,7 @@ pub(super) enum Patch {
 }
 
 impl Patch {
-    pub(super) fn parse(content_type: &str, body: &[u8]) -> Result<Self, Refusal> {
+    pub(crate) fn parse(content_type: &str, body: &[u8]) -> Result<Self, Refusal> {
         let kind = content_type.split(';').next().unwrap_or_default().trim();
         let bad = |error: serde_json::Error| {
             Refusal::bad_request(format!("error decoding patch: {error}"))
@@ -30,7 +30,7 @@ impl Patch {
     }
 
     /// Either all of it or nothing.
-    pub(super) fn apply(&self, object: &Value) -> Result<Value, Refusal> {
+    pub(crate) fn apply(&self, object: &Value) -> Result<Value, Refusal> {
         let mut patched = object.clone();
         match self {
             Patch::Merge(patch) => json_patch::merge(&mut patched, patch),

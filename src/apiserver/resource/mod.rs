@@ -1,14 +1,16 @@
 //! The kinds the server knows.
 
+pub(crate) mod kind;
+
 use serde_json::{Value, json};
 
-use super::{object, refusal::join};
+use crate::apiserver::{object, refusal::join};
 
 /// What clients may do with objects of a resource unless said otherwise.
 const VERBS: [&str; 7] = ["create", "delete", "get", "list", "patch", "update", "watch"];
 
 /// The resource whose objects define other resources.
-pub(super) const CRDS: &str = "customresourcedefinitions.apiextensions.k8s.io";
+pub(crate) const CRDS: &str = "customresourcedefinitions.apiextensions.k8s.io";
 
 /// One served resource.
 #[derive(Clone, Debug, PartialEq)]
@@ -61,12 +63,12 @@ impl ResourceDef {
     }
 
     /// The `apiVersion` of its objects as seen through one of its versions.
-    pub(super) fn api_version(&self, version: &str) -> String {
+    pub(crate) fn api_version(&self, version: &str) -> String {
         if self.group.is_empty() { version.into() } else { format!("{}/{version}", self.group) }
     }
 
     /// What a `CustomResourceDefinition` defines; nothing if it is not complete.
-    pub(super) fn from_crd(crd: &Value) -> Option<Self> {
+    pub(crate) fn from_crd(crd: &Value) -> Option<Self> {
         let text = |path: &str| crd.pointer(path).and_then(Value::as_str);
         let served = crd.pointer("/spec/versions")?.as_array()?.iter();
         let served: Vec<&Value> = served.filter(|it| object::flag(it, "/served")).collect();
@@ -92,7 +94,7 @@ impl ResourceDef {
 }
 
 /// The status of a definition that is served at once.
-pub(super) fn established(crd: &Value) -> Value {
+pub(crate) fn established(crd: &Value) -> Value {
     let condition = |kind: &str| json!({ "type": kind, "status": "True" });
     let names = crd.pointer("/spec/names").cloned().unwrap_or_default();
     json!({
@@ -102,7 +104,7 @@ pub(super) fn established(crd: &Value) -> Value {
 }
 
 /// What every server knows.
-pub(super) fn built_in() -> Vec<ResourceDef> {
+pub(crate) fn built_in() -> Vec<ResourceDef> {
     let native = |plural, kind, short: &[&str]| ResourceDef {
         native: true,
         short_names: short.iter().copied().map(String::from).collect(),

@@ -1,48 +1,50 @@
 //! The memory of the server: objects, their versions, their history.
 
+pub(crate) mod history;
+
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::{
-    history::{Change, ChangeKind, History},
+use crate::apiserver::{
     object,
     refusal::Refusal,
     resource::{self, ResourceDef},
-    write::{self, Part},
+    store::history::{Change, ChangeKind, History},
+    verbs::write::{self, Part},
 };
 
 /// Gives the time for stamps, in RFC 3339 to the second.
-pub(super) type Clock = Arc<dyn Fn() -> String + Send + Sync>;
+pub(crate) type Clock = Arc<dyn Fn() -> String + Send + Sync>;
 
 /// Where an object is.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Key {
+pub(crate) struct Key {
     /// `plural.group`
-    pub(super) resource: String,
+    pub(crate) resource: String,
     /// Empty for cluster-scoped objects.
-    pub(super) namespace: String,
-    pub(super) name: String,
+    pub(crate) namespace: String,
+    pub(crate) name: String,
 }
 
 /// One resource with its objects.
-pub(super) struct Table {
-    pub(super) def: ResourceDef,
+pub(crate) struct Table {
+    pub(crate) def: ResourceDef,
     /// By namespace and name.
-    pub(super) objects: BTreeMap<(String, String), Arc<Value>>,
-    pub(super) history: History,
+    pub(crate) objects: BTreeMap<(String, String), Arc<Value>>,
+    pub(crate) history: History,
 }
 
 /// Everything the server knows.
-pub(super) struct Store {
-    pub(super) tables: BTreeMap<String, Table>,
+pub(crate) struct Store {
+    pub(crate) tables: BTreeMap<String, Table>,
     /// The version of the latest change of any object.
-    pub(super) revision: u64,
+    pub(crate) revision: u64,
     /// Older versions are compacted: they cannot be asked for.
-    pub(super) compacted: u64,
+    pub(crate) compacted: u64,
     /// How late watchers see changes.
-    pub(super) latency: Duration,
+    pub(crate) latency: Duration,
     /// Makes uids and generated names differ.
     serial: u64,
     /// Whether new objects get uids, times and generations.
@@ -51,7 +53,7 @@ pub(super) struct Store {
 }
 
 impl Store {
-    pub(super) fn new(defs: Vec<ResourceDef>, stamps: bool, clock: Clock) -> Self {
+    pub(crate) fn new(defs: Vec<ResourceDef>, stamps: bool, clock: Clock) -> Self {
         let mut store = Self {
             tables: BTreeMap::new(),
             revision: 0,
@@ -67,18 +69,18 @@ impl Store {
         store
     }
 
-    pub(super) fn table(&self, resource: &str) -> Result<&Table, Refusal> {
+    pub(crate) fn table(&self, resource: &str) -> Result<&Table, Refusal> {
         self.tables.get(resource).ok_or_else(Refusal::unknown_resource)
     }
 
-    pub(super) fn get(&self, key: &Key) -> Result<Arc<Value>, Refusal> {
+    pub(crate) fn get(&self, key: &Key) -> Result<Arc<Value>, Refusal> {
         let table = self.table(&key.resource)?;
         let found = table.objects.get(&(key.namespace.clone(), key.name.clone()));
         found.cloned().ok_or_else(|| Refusal::not_found(&table.def, &key.name))
     }
 
     /// Adds an object that a client sends. With stamps, the server's own fields are not taken from clients.
-    pub(super) fn create_sent(
+    pub(crate) fn create_sent(
         &mut self,
         resource: &str,
         namespace: &str,
@@ -97,7 +99,7 @@ impl Store {
     }
 
     /// Adds an object. Its place is in its metadata, its own fields stay as given.
-    pub(super) fn create(&mut self, resource: &str, mut body: Value) -> Result<Value, Refusal> {
+    pub(crate) fn create(&mut self, resource: &str, mut body: Value) -> Result<Value, Refusal> {
         self.name(&mut body);
         let def = self.table(resource)?.def.clone();
         let key = Key {
@@ -120,7 +122,7 @@ impl Store {
     }
 
     /// Changes an object. Without a difference there is no new version and no event.
-    pub(super) fn update(
+    pub(crate) fn update(
         &mut self,
         key: &Key,
         part: Part,
@@ -144,7 +146,7 @@ impl Store {
     }
 
     /// Marks a held object for deletion and gives it; removes a free one, for which there is nothing to show.
-    pub(super) fn delete(&mut self, key: &Key) -> Result<Option<Value>, Refusal> {
+    pub(crate) fn delete(&mut self, key: &Key) -> Result<Option<Value>, Refusal> {
         let old = self.get(key)?;
         if !object::held(&old) {
             self.remove(key, &old);
@@ -163,7 +165,7 @@ impl Store {
     }
 
     /// Starts to serve a resource, or serves it differently from now on.
-    pub(super) fn define(&mut self, def: ResourceDef) {
+    pub(crate) fn define(&mut self, def: ResourceDef) {
         let resource = def.qualified();
         if let Some(table) = self.tables.get_mut(&resource) {
             table.def = def;
@@ -241,7 +243,7 @@ fn raise_generation(object: &mut Value) {
 }
 
 /// An object as seen through one of the versions of its resource.
-pub(super) fn seen(def: &ResourceDef, version: &str, object: &Value) -> Value {
+pub(crate) fn seen(def: &ResourceDef, version: &str, object: &Value) -> Value {
     let mut seen = object.clone();
     object::put(&mut seen, "apiVersion", Some(json!(def.api_version(version))));
     seen

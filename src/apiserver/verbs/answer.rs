@@ -5,30 +5,30 @@ use std::{sync::Arc, time::Duration};
 use bytes::Bytes;
 use serde_json::{Value, json};
 
-use super::{
+use crate::apiserver::{
     Shared, discovery, object,
     patch::Patch,
-    query::Query,
-    refusal::Refusal,
+    refusal::{self, Refusal},
+    request::query::Query,
+    request::route::{self, Route, Target},
     resource::ResourceDef,
-    route::{self, Route, Target},
     selector::Selector,
     store::{self, Key, Store},
-    watch::{self, Options, Scope, Watch},
-    write::Part,
+    verbs::watch::{self, Options, Scope, Watch},
+    verbs::write::Part,
 };
 
 /// A whole request.
-pub(super) struct Ask {
-    pub(super) method: String,
-    pub(super) path: String,
-    pub(super) query: String,
-    pub(super) content_type: String,
-    pub(super) body: Bytes,
+pub(crate) struct Ask {
+    pub(crate) method: String,
+    pub(crate) path: String,
+    pub(crate) query: String,
+    pub(crate) content_type: String,
+    pub(crate) body: Bytes,
 }
 
 /// What is sent back.
-pub(super) enum Answer {
+pub(crate) enum Answer {
     /// An object, a list, a document or a status.
     Json(u16, Value),
     /// No part of the server feels responsible for the path; the real one says so in plain text.
@@ -45,7 +45,7 @@ impl From<Refusal> for Answer {
     }
 }
 
-pub(super) fn answer(shared: &Arc<Shared>, ask: &Ask) -> Answer {
+pub(crate) fn answer(shared: &Arc<Shared>, ask: &Ask) -> Answer {
     let known = |document: Option<Value>| match document {
         Some(document) => Answer::Json(200, document),
         None => Answer::UnknownPath,
@@ -99,7 +99,11 @@ fn objects(shared: &Arc<Shared>, ask: &Ask, target: &Target) -> Result<Answer, R
         "update" => {
             let body = parse(&def, &ask.body)?;
             if !def.native && object::meta(&body, "resourceVersion").is_empty() {
-                return Err(Refusal::version_missing(&def, name));
+                // Here the real server names the resource instead of the kind.
+                let field = "metadata.resourceVersion";
+                let problem =
+                    refusal::Problem::invalid(field, "0x0", "must be specified for an update");
+                return Err(Refusal::invalid(&def.group, &def.plural, name, &[problem]));
             }
             store.update(&key, part, |_object| Ok(body))?
         }
@@ -224,7 +228,7 @@ fn list(store: &Store, def: &ResourceDef, scope: &Scope, query: &Query) -> Resul
 }
 
 fn find(store: &Store, target: &Target) -> Option<ResourceDef> {
-    let resource = super::refusal::join(&target.plural, &target.group);
+    let resource = refusal::join(&target.plural, &target.group);
     let def = &store.tables.get(&resource)?.def;
     let version = def.versions.contains(&target.version);
     let place = match (def.namespaced, &target.namespace) {

@@ -11,19 +11,19 @@ const CHANGES_MAX: usize = 10_000;
 
 /// What happened to an object.
 #[derive(Clone, Debug)]
-pub(super) struct Change {
-    pub(super) revision: u64,
+pub(crate) struct Change {
+    pub(crate) revision: u64,
     /// When watchers may see it.
-    pub(super) due: Instant,
-    pub(super) kind: ChangeKind,
+    pub(crate) due: Instant,
+    pub(crate) kind: ChangeKind,
     /// The object with this change; for a removal, as it was before, with the new version.
-    pub(super) object: Arc<Value>,
+    pub(crate) object: Arc<Value>,
     /// The object without this change.
-    pub(super) before: Option<Arc<Value>>,
+    pub(crate) before: Option<Arc<Value>>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum ChangeKind {
+pub(crate) enum ChangeKind {
     Added,
     Modified,
     Deleted,
@@ -31,7 +31,7 @@ pub(super) enum ChangeKind {
 
 impl ChangeKind {
     /// As in the lines of a watch.
-    pub(super) fn word(self) -> &'static str {
+    pub(crate) fn word(self) -> &'static str {
         match self {
             Self::Added => "ADDED",
             Self::Modified => "MODIFIED",
@@ -42,14 +42,14 @@ impl ChangeKind {
 
 /// A bounded log, ordered by revision. Every watcher reads from it at its own pace.
 #[derive(Debug, Default)]
-pub(super) struct History {
+pub(crate) struct History {
     changes: VecDeque<Change>,
     /// The newest change that is forgotten already.
     forgotten: u64,
 }
 
 impl History {
-    pub(super) fn push(&mut self, change: Change) {
+    pub(crate) fn push(&mut self, change: Change) {
         if self.changes.len() == CHANGES_MAX
             && let Some(oldest) = self.changes.pop_front()
         {
@@ -59,12 +59,12 @@ impl History {
     }
 
     /// The newest change that is forgotten: who has not seen it cannot catch up.
-    pub(super) fn forgotten(&self) -> u64 {
+    pub(crate) fn forgotten(&self) -> u64 {
         self.forgotten
     }
 
     /// The changes after a revision, oldest first.
-    pub(super) fn after(&self, revision: u64) -> impl Iterator<Item = &Change> {
+    pub(crate) fn after(&self, revision: u64) -> impl Iterator<Item = &Change> {
         let start = self.changes.partition_point(|it| it.revision <= revision);
         self.changes.iter().skip(start)
     }

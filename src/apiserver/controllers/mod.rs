@@ -1,0 +1,1 @@
+//! What makes objects come alive: garbage collection, namespaces, workloads and Pods.

@@ -1,0 +1,1 @@
+//! Who manages which fields: `metadata.managedFields`, and server-side apply.

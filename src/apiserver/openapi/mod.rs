@@ -1,0 +1,1 @@
+//! The description of all served kinds as OpenAPI documents.

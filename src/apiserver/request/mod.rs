@@ -1,0 +1,5 @@
+//! What is asked: paths, parameters, and the log of requests.
+
+pub(crate) mod log;
+pub(crate) mod query;
+pub(crate) mod route;

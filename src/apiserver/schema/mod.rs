@@ -1,0 +1,186 @@
+//! What is known of the fields of a kind: types, defaults, and how lists and maps are merged.
+//!
+//! One form for the structural schemas of CRDs and for the native kinds. The tree is what patches, field management, pruning
+//! and defaulting walk along; checks of values by the JSON schema itself are in `validate.rs`.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use serde_json::Value;
+
+use crate::apiserver::native;
+
+/// One node.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Schema {
+    pub(crate) shape: Shape,
+    /// Whether `null` is a value of its own.
+    pub(crate) nullable: bool,
+    /// What a missing field becomes.
+    pub(crate) default: Option<Value>,
+    /// Keeps fields it does not describe.
+    pub(crate) preserves_unknown: bool,
+    /// A whole object with a kind and metadata.
+    pub(crate) embedded: bool,
+    /// How a strategic merge patch treats this field.
+    pub(crate) patch: PatchRule,
+}
+
+/// What values look like.
+#[derive(Clone, Debug, Default)]
+pub(crate) enum Shape {
+    /// Nothing is said.
+    #[default]
+    Any,
+    /// One value without parts.
+    Scalar(Scalar),
+    /// Named fields, and what all other fields look like, if there may be any.
+    Map { fields: BTreeMap<String, Link>, rest: Option<Link>, atomic: bool },
+    /// Items of one schema.
+    List { items: Option<Link>, order: ListType },
+}
+
+/// The types of values without parts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Scalar {
+    Text,
+    Integer,
+    Number,
+    Boolean,
+    /// A number or a text, as ports and percentages are.
+    IntOrText,
+}
+
+/// How a list is merged: `x-kubernetes-list-type`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) enum ListType {
+    /// As a whole.
+    #[default]
+    Atomic,
+    /// By its values.
+    Set,
+    /// By these fields of its items.
+    Map(Vec<String>),
+}
+
+/// How a strategic merge patch treats a field: `x-kubernetes-patch-strategy` and `-merge-key`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct PatchRule {
+    /// Merged rather than replaced.
+    pub(crate) merge: bool,
+    /// By this field of the items; without one, by their values.
+    pub(crate) key: Option<String>,
+    /// `retainKeys`: fields that a patch does not list are removed.
+    pub(crate) retain_keys: bool,
+}
+
+/// A child: written in place, or one of the shared definitions of the native kinds.
+#[derive(Clone, Debug)]
+pub(crate) enum Link {
+    Own(Arc<Schema>),
+    Named(String),
+}
+
+impl Link {
+    /// What it leads to. An unknown name leads to nothing.
+    pub(crate) fn schema(&self) -> Option<&Schema> {
+        match self {
+            Self::Own(schema) => Some(schema),
+            Self::Named(name) => native::definition(name),
+        }
+    }
+}
+
+impl Schema {
+    /// Reads a JSON schema with the `x-kubernetes-` extensions: `openAPIV3Schema` of a CRD, or a definition of OpenAPI v2.
+    pub(crate) fn parse(schema: &Value) -> Self {
+        let flag = |name: &str| schema.get(name).and_then(Value::as_bool).unwrap_or(false);
+        let text = |name: &str| schema.get(name).and_then(Value::as_str).unwrap_or_default();
+        let strategy = text("x-kubernetes-patch-strategy");
+        Self {
+            shape: shape(schema),
+            nullable: flag("nullable"),
+            default: schema.get("default").cloned(),
+            preserves_unknown: flag("x-kubernetes-preserve-unknown-fields"),
+            embedded: flag("x-kubernetes-embedded-resource"),
+            patch: PatchRule {
+                merge: strategy.split(',').any(|it| it == "merge"),
+                retain_keys: strategy.split(',').any(|it| it == "retainKeys"),
+                key: Some(text("x-kubernetes-patch-merge-key"))
+                    .filter(|it| !it.is_empty())
+                    .map(String::from),
+            },
+        }
+    }
+
+    /// The schema of a named field. `None` if nothing is known of it, which is not the same as forbidden.
+    pub(crate) fn field(&self, name: &str) -> Option<&Schema> {
+        let Shape::Map { fields, rest, .. } = &self.shape else { return None };
+        fields.get(name).or(rest.as_ref())?.schema()
+    }
+
+    /// The schema of the items of a list.
+    pub(crate) fn items(&self) -> Option<&Schema> {
+        let Shape::List { items, .. } = &self.shape else { return None };
+        items.as_ref()?.schema()
+    }
+
+    /// How a list is merged. What is not known to be a list is atomic.
+    pub(crate) fn list_type(&self) -> &ListType {
+        match &self.shape {
+            Shape::List { order, .. } => order,
+            Shape::Any | Shape::Scalar(_) | Shape::Map { .. } => &ListType::Atomic,
+        }
+    }
+
+    /// Whether a map is merged as a whole only.
+    pub(crate) fn is_atomic_map(&self) -> bool {
+        matches!(self.shape, Shape::Map { atomic: true, .. })
+    }
+}
+
+fn shape(schema: &Value) -> Shape {
+    let text = |name: &str| schema.get(name).and_then(Value::as_str).unwrap_or_default();
+    if schema.get("x-kubernetes-int-or-string") == Some(&Value::Bool(true))
+        || text("format") == "int-or-string"
+    {
+        return Shape::Scalar(Scalar::IntOrText);
+    }
+    match text("type") {
+        "string" => Shape::Scalar(Scalar::Text),
+        "integer" => Shape::Scalar(Scalar::Integer),
+        "number" => Shape::Scalar(Scalar::Number),
+        "boolean" => Shape::Scalar(Scalar::Boolean),
+        "array" => Shape::List { items: schema.get("items").map(link), order: list_type(schema) },
+        "object" => map(schema),
+        _ if schema.get("properties").is_some() => map(schema),
+        _ => Shape::Any,
+    }
+}
+
+fn map(schema: &Value) -> Shape {
+    let fields = schema.get("properties").and_then(Value::as_object);
+    Shape::Map {
+        fields: fields.into_iter().flatten().map(|(name, it)| (name.clone(), link(it))).collect(),
+        rest: schema.get("additionalProperties").filter(|it| **it != Value::Bool(false)).map(link),
+        atomic: schema.get("x-kubernetes-map-type").is_some_and(|it| it == "atomic"),
+    }
+}
+
+fn list_type(schema: &Value) -> ListType {
+    match schema.get("x-kubernetes-list-type").and_then(Value::as_str) {
+        Some("set") => ListType::Set,
+        Some("map") => {
+            let keys = schema.get("x-kubernetes-list-map-keys").and_then(Value::as_array);
+            let keys = keys.into_iter().flatten().filter_map(Value::as_str);
+            ListType::Map(keys.map(String::from).collect())
+        }
+        _ => ListType::Atomic,
+    }
+}
+
+fn link(schema: &Value) -> Link {
+    match schema.get("$ref").and_then(Value::as_str).and_then(|it| it.rsplit('/').next()) {
+        Some(name) => Link::Named(name.into()),
+        None => Link::Own(Arc::new(Schema::parse(schema))),
+    }
+}

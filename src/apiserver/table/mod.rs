@@ -1,0 +1,1 @@
+//! Objects as rows and columns, as `kubectl get` shows them.
