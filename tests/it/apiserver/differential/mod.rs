@@ -97,18 +97,20 @@ async fn the_real_server_answers_as_recorded() {
     let start = std::process::id();
     let runs = scripts.iter().enumerate().map(|(index, script)| {
         let (client, run) = (&client, format!("r{:08x}", start as usize * 100 + index));
-        async move { (script, transcript(client, script, &run).await) }
+        async move {
+            let answers = transcript(client, script, &run).await;
+            if update {
+                let text = serde_json::to_string_pretty(&answers).expect("JSON");
+                fs::write(recording(&script.name), text + "\n").expect("a writable file");
+            }
+            (script, answers)
+        }
     });
     let answers: Vec<_> = stream::iter(runs).buffered(AT_ONCE).collect().await;
     let mut report = String::new();
     let mut exchanges = 0;
     for (script, answers) in answers {
         exchanges += answers.len();
-        if update {
-            let text = serde_json::to_string_pretty(&answers).expect("JSON");
-            fs::write(recording(&script.name), text + "\n").expect("a writable file");
-            continue;
-        }
         for (exchange, found) in compare::differences(&script.name, &recorded(script), &answers) {
             let texts: Vec<String> = found.iter().map(compare::Difference::text).collect();
             let _infallible = writeln!(report, "{exchange}\n{}", texts.join("\n"));
