@@ -87,7 +87,8 @@ impl KnownDifferences {
     pub(super) fn summary(&self) -> String {
         let mut text = String::new();
         for (it, _, met) in &self.0 {
-            let _infallible = writeln!(text, "  {met:4} × {} at {}: {}", it.exchange, it.at, it.reason);
+            let _infallible =
+                writeln!(text, "  {met:4} × {} at {}: {}", it.exchange, it.at, it.reason);
         }
         text
     }
@@ -104,7 +105,12 @@ impl Difference {
                 text
             }
         };
-        format!("  {}\n    real:     {}\n    embedded: {}", self.at, short(&self.real), short(&self.embedded))
+        format!(
+            "  {}\n    real:     {}\n    embedded: {}",
+            self.at,
+            short(&self.real),
+            short(&self.embedded)
+        )
     }
 }
 
@@ -113,14 +119,22 @@ fn said(value: Option<&Value>) -> String {
 }
 
 /// All places where two transcripts of one script differ.
-pub(super) fn differences(script: &str, real: &[Value], embedded: &[Value]) -> Vec<(String, Vec<Difference>)> {
+pub(super) fn differences(
+    script: &str,
+    real: &[Value],
+    embedded: &[Value],
+) -> Vec<(String, Vec<Difference>)> {
     let mut found = Vec::new();
     for step in 0..real.len().max(embedded.len()) {
         let (real, embedded) = (real.get(step), embedded.get(step));
         let title = real.or(embedded).and_then(|it| it["request"].as_str()).unwrap_or_default();
         let exchange = format!("{script}#{step}: {title}");
         let mut here = Vec::new();
-        compare(real, embedded, &mut Place { exchange: &exchange, parts: Vec::new(), found: &mut here });
+        compare(
+            real,
+            embedded,
+            &mut Place { exchange: &exchange, parts: Vec::new(), found: &mut here },
+        );
         if !here.is_empty() {
             found.push((exchange, here));
         }

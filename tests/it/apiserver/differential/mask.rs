@@ -18,10 +18,13 @@ static AGE: LazyLock<Regex> =
 /// Versions inside of sentences.
 static VERSION: LazyLock<Regex> = LazyLock::new(|| {
     let before = "resource version: |ResourceVersion in precondition: \
-                  |ResourceVersion in object meta: |current: |version: <version> \\(\
+                  |ResourceVersion in object meta: |current: |ResourceVersion in record \\(\
+                  |version: <version> \\(\
                   |\\\\?\"resourceVersion\\\\?\":\\\\?\"";
     Regex::new(&format!("({before})(\\d+)")).expect("valid")
 });
+/// Addresses in the memory of the real server, which prints some structures as Go does.
+static POINTER: LazyLock<Regex> = LazyLock::new(|| Regex::new("0xc[0-9a-f]{7,}").expect("valid"));
 static ADDRESS: LazyLock<Regex> =
     LazyLock::new(|| Regex::new(r"^10\.\d+\.\d+\.\d+$").expect("valid"));
 
@@ -32,11 +35,19 @@ pub(super) struct Mask {
     uids: Vec<String>,
     /// Texts and what is written instead: the word of the run, generated names.
     aliases: Vec<(String, String)>,
+    /// Prefixes of names in requests: a refusal names an object that is nowhere else.
+    prefixes: Vec<(Regex, String)>,
 }
 
 impl Mask {
     pub(super) fn new(run: &str) -> Self {
         Self { aliases: vec![(run.into(), "$run".into())], ..Self::default() }
+    }
+
+    /// The server will make names of this prefix.
+    pub(super) fn generates(&mut self, prefix: &str) {
+        let pattern = format!("{}[bcdfghjklmnpqrstvwxz2456789]{{5}}\\b", regex::escape(prefix));
+        self.prefixes.push((Regex::new(&pattern).expect("valid"), prefix.into()));
     }
 
     /// Masks an answer.
@@ -150,10 +161,14 @@ impl Mask {
         for (from, to) in &self.aliases {
             text = text.replace(from, to);
         }
+        for (generated, prefix) in &self.prefixes {
+            text = generated.replace_all(&text, format!("{prefix}<?>")).into_owned();
+        }
         let uids = &mut self.uids;
         let uid = |it: &Captures<'_>| format!("<uid {}>", ordinal(uids, &it[0]));
         let text = UID.replace_all(&text, uid).into_owned();
         let text = TIME.replace_all(&text, "<time>").into_owned();
+        let text = POINTER.replace_all(&text, "<pointer>").into_owned();
         let text = VERSION.replace_all(&text, "$1<version>").into_owned();
         VERSION.replace_all(&text, "$1<version>").into_owned()
     }

@@ -2,7 +2,7 @@
 //!
 //! The requests are in `tests/apiserver/*.yaml`, and what the real server answered is recorded beside them, so that the
 //! embedded one is held to it on any machine. With `E2E=1` and a `KUBECONFIG`, the real server is asked again and must answer
-//! as recorded; with `UPDATE_EXPECT=1` too, its answers are recorded. `ONLY=word` narrows the suite to the scripts with this
+//! as recorded; with `UPDATE_EXPECT=1` too, its answers are recorded first. `ONLY=word` narrows the suite to the scripts with this
 //! word in their name.
 
 mod compare;
@@ -18,7 +18,7 @@ use serde_json::Value;
 
 use self::{
     compare::KnownDifferences,
-    run::transcript,
+    run::{Transcript, transcript},
     script::{Script, directory},
 };
 use crate::vectors::say;
@@ -46,7 +46,7 @@ fn recorded(script: &Script) -> Vec<Value> {
     serde_json::from_slice(&text).unwrap_or_else(|it| panic!("{}: {it}", path.display()))
 }
 
-async fn embedded(script: &Script) -> Vec<Value> {
+async fn embedded(script: &Script) -> Transcript {
     let server = ApiServer::builder().clock(time).build();
     transcript(&testing::client(&server), script, "r00000000").await
 }
@@ -64,6 +64,8 @@ async fn the_embedded_server_answers_as_the_real_one() {
     let (mut exchanges, mut unequal) = (0, 0);
     for script in &scripts {
         let answers = embedded(script).await;
+        report.extend(answers.unprepared.iter().map(|it| format!("{it}\n")));
+        let answers = answers.records;
         exchanges += script.steps.len();
         let differences = compare::differences(&script.name, &recorded(script), &answers);
         let mut failed = 0;
@@ -78,7 +80,10 @@ async fn the_embedded_server_answers_as_the_real_one() {
         unequal += failed;
         say(&format!("{}: {} exchanges, {failed} differ", script.name, script.steps.len()));
     }
-    say(&format!("{exchanges} exchanges, {unequal} differ; known differences:\n{}", known.summary()));
+    say(&format!(
+        "{exchanges} exchanges, {unequal} differ; known differences:\n{}",
+        known.summary()
+    ));
     assert!(report.is_empty(), "{unequal} of {exchanges} exchanges differ:\n{report}");
     if only.is_empty() {
         assert!(known.unneeded().is_empty(), "not needed: {:#?}", known.unneeded());
@@ -99,8 +104,8 @@ async fn the_real_server_answers_as_recorded() {
         let (client, run) = (&client, format!("r{:08x}", start as usize * 100 + index));
         async move {
             let answers = transcript(client, script, &run).await;
-            if update {
-                let text = serde_json::to_string_pretty(&answers).expect("JSON");
+            if update && answers.unprepared.is_empty() {
+                let text = serde_json::to_string_pretty(&answers.records).expect("JSON");
                 fs::write(recording(&script.name), text + "\n").expect("a writable file");
             }
             (script, answers)
@@ -110,7 +115,9 @@ async fn the_real_server_answers_as_recorded() {
     let mut report = String::new();
     let mut exchanges = 0;
     for (script, answers) in answers {
-        exchanges += answers.len();
+        exchanges += answers.records.len();
+        report.extend(answers.unprepared.iter().map(|it| format!("{it}\n")));
+        let answers = answers.records;
         for (exchange, found) in compare::differences(&script.name, &recorded(script), &answers) {
             let texts: Vec<String> = found.iter().map(compare::Difference::text).collect();
             let _infallible = writeln!(report, "{exchange}\n{}", texts.join("\n"));

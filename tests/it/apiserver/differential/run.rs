@@ -55,30 +55,34 @@ struct Answer {
     body: Value,
 }
 
-/// The transcript of a script: one value per step.
-pub(super) async fn transcript(client: &kube::Client, script: &Script, run: &str) -> Vec<Value> {
+/// What a script has led to.
+pub(super) struct Transcript {
+    /// One per step.
+    pub(super) records: Vec<Value>,
+    /// Steps of the setup that have failed, with the answers.
+    pub(super) unprepared: Vec<String>,
+}
+
+/// Runs a script. `run` is a word that nothing on the server contains.
+pub(super) async fn transcript(client: &kube::Client, script: &Script, run: &str) -> Transcript {
     let vars = Vars::from([("run".into(), run.into()), ("ns".into(), format!("ns-{run}"))]);
-    let mut vars = vars;
-    vars.extend(script.vars.clone());
-    let mut run = Run {
-        client,
-        vars,
-        mask: Mask::new(run),
-        watches: IndexMap::new(),
-        made: Vec::new(),
-    };
+    let vars = vars.into_iter().chain(script.vars.clone()).collect();
+    let mut run =
+        Run { client, vars, mask: Mask::new(run), watches: IndexMap::new(), made: Vec::new() };
+    let mut unprepared = Vec::new();
     for step in &script.setup {
         let answer = run.ask(step).await;
-        let name = &script.name;
-        let title = step.title();
-        assert!(answer.status < 300, "{name}: setup: {title}: {} {}", answer.status, answer.body);
+        if answer.status >= 300 {
+            let (name, title) = (&script.name, step.title());
+            unprepared.push(format!("{name}: setup: {title}: {} {}", answer.status, answer.body));
+        }
     }
-    let mut said = Vec::new();
+    let mut records = Vec::new();
     for step in &script.steps {
-        said.push(run.step(step).await);
+        records.push(run.step(step).await);
     }
     run.clean().await;
-    said
+    Transcript { records, unprepared }
 }
 
 impl Run<'_> {
@@ -129,12 +133,15 @@ impl Run<'_> {
         };
         for (name, pointer) in &step.save {
             let value = answer.body.pointer(pointer);
-            let text = value.and_then(|it| it.as_str().map_or(Some(it.to_string()), |it| Some(it.into())));
+            let text =
+                value.and_then(|it| it.as_str().map_or(Some(it.to_string()), |it| Some(it.into())));
             self.vars.insert(name.clone(), text.unwrap_or_else(|| "missing".into()));
         }
         for (pointer, names) in &step.pick {
             if let Some(Value::Array(items)) = answer.body.pointer_mut(pointer) {
-                items.retain(|it| it["name"].as_str().is_some_and(|it| names.iter().any(|name| name == it)));
+                items.retain(|it| {
+                    it["name"].as_str().is_some_and(|it| names.iter().any(|name| name == it))
+                });
             }
         }
         if let Some(pointer) = &step.only {
@@ -144,6 +151,10 @@ impl Run<'_> {
     }
 
     async fn send(&mut self, step: &Step) -> Answer {
+        let prefix = step.body.as_ref().and_then(|it| it.pointer("/metadata/generateName"));
+        if let Some(prefix) = prefix.and_then(Value::as_str) {
+            self.mask.generates(prefix);
+        }
         let request = self.request(step);
         let post = request.method() == "POST" && !request.uri().path().ends_with("/binding");
         let path = request.uri().path().to_owned();
@@ -232,7 +243,10 @@ impl Run<'_> {
         let run = self.vars["run"].clone();
         let made: Vec<String> = self.made.drain(..).rev().filter(|it| it.contains(&run)).collect();
         for path in made {
-            let step = Step { request: Some(format!("DELETE {path}?gracePeriodSeconds=0")), ..Step::default() };
+            let step = Step {
+                request: Some(format!("DELETE {path}?gracePeriodSeconds=0")),
+                ..Step::default()
+            };
             self.send(&step).await;
         }
         let namespace = format!("/api/v1/namespaces/ns-{run}");

@@ -105,7 +105,10 @@ pub(super) fn directory() -> PathBuf {
 pub(super) fn read<T: for<'a> Deserialize<'a>>(file: &str) -> T {
     let path = directory().join(file);
     let text = fs::read_to_string(&path).unwrap_or_else(|it| panic!("{}: {it}", path.display()));
-    serde_saphyr::from_str(&text).unwrap_or_else(|it| panic!("{}: {it}", path.display()))
+    // As in YAML 1.2: `n` and `on` are words.
+    let options = serde_saphyr::options! { strict_booleans: true };
+    serde_saphyr::from_str_with_options(&text, options)
+        .unwrap_or_else(|it| panic!("{}: {it}", path.display()))
 }
 
 /// All scripts, by name; `only` narrows them to those whose name contains it.
