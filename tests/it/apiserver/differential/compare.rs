@@ -95,22 +95,17 @@ impl KnownDifferences {
 }
 
 impl Difference {
-    /// For people.
+    /// For people; of long texts, the place where they part.
     pub(super) fn text(&self) -> String {
-        let short = |value: &Option<Value>| -> String {
-            let text = said(value.as_ref());
-            if text.chars().count() > 600 {
-                format!("{}…", text.chars().take(600).collect::<String>())
-            } else {
-                text
-            }
+        let (real, embedded) = (said(self.real.as_ref()), said(self.embedded.as_ref()));
+        let same = real.chars().zip(embedded.chars()).take_while(|(a, b)| a == b).count();
+        let short = |text: &str| -> String {
+            let from = if text.chars().count() > 300 { same.saturating_sub(60) } else { 0 };
+            let text: String = text.chars().skip(from).take(300).collect();
+            if from > 0 { format!("…{text}") } else { text }
         };
-        format!(
-            "  {}\n    real:     {}\n    embedded: {}",
-            self.at,
-            short(&self.real),
-            short(&self.embedded)
-        )
+        let (real, embedded) = (short(&real), short(&embedded));
+        format!("  {}\n    real:     {real}\n    embedded: {embedded}", self.at)
     }
 }
 

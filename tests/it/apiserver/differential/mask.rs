@@ -20,11 +20,17 @@ static VERSION: LazyLock<Regex> = LazyLock::new(|| {
     let before = "resource version: |ResourceVersion in precondition: \
                   |ResourceVersion in object meta: |current: |ResourceVersion in record \\(\
                   |version: <version> \\(\
-                  |\\\\?\"resourceVersion\\\\?\":\\\\?\"";
+                  |resourceVersion: \"|\\\\?\"resourceVersion\\\\?\":\\\\?\"";
     Regex::new(&format!("({before})(\\d+)")).expect("valid")
 });
 /// Addresses in the memory of the real server, which prints some structures as Go does.
 static POINTER: LazyLock<Regex> = LazyLock::new(|| Regex::new("0xc[0-9a-f]{7,}").expect("valid"));
+static GO_TIME: LazyLock<Regex> =
+    LazyLock::new(|| Regex::new(r"time\.Date\(20[^)]*\)").expect("valid"));
+/// A piece of the stored object around a mistake, cut by bytes: where it begins depends on the length of the version.
+static CONTEXT: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new(r"(?s)^(.*resourceVersion.*bigger context \.\.\.\|).*").expect("valid")
+});
 static ADDRESS: LazyLock<Regex> =
     LazyLock::new(|| Regex::new(r"^10\.\d+\.\d+\.\d+$").expect("valid"));
 
@@ -53,7 +59,9 @@ impl Mask {
     /// Masks an answer.
     pub(super) fn value(&mut self, value: &Value) -> Value {
         self.learn(value);
-        self.apply(value, "")
+        let mut masked = self.apply(value, "");
+        sort_causes(&mut masked);
+        masked
     }
 
     /// Generated names are known by the prefix beside them.
@@ -132,7 +140,9 @@ impl Mask {
         match key {
             "resourceVersion" if text.parse::<u64>().is_ok_and(|it| it > 0) => self.version(text),
             "continue" if !text.is_empty() => self.next_page(text),
-            "clusterIP" | "clusterIPs" if ADDRESS.is_match(text) => "<ip>".into(),
+            "clusterIP" | "clusterIPs" | "cells" if ADDRESS.is_match(text) => "<ip>".into(),
+            // Of the names, which contain the word of the run; an empty one is no hash.
+            "storageVersionHash" if !text.is_empty() => "<hash>".into(),
             "cells" if AGE.is_match(text) => "<age>".into(),
             _ => self.text(text),
         }
@@ -168,9 +178,33 @@ impl Mask {
         let uid = |it: &Captures<'_>| format!("<uid {}>", ordinal(uids, &it[0]));
         let text = UID.replace_all(&text, uid).into_owned();
         let text = TIME.replace_all(&text, "<time>").into_owned();
+        let text = GO_TIME.replace_all(&text, "<time>").into_owned();
+        let text = CONTEXT.replace(&text, "$1<cut>").into_owned();
         let text = POINTER.replace_all(&text, "<pointer>").into_owned();
         let text = VERSION.replace_all(&text, "$1<version>").into_owned();
         VERSION.replace_all(&text, "$1<version>").into_owned()
+    }
+}
+
+/// Causes come in the order of the maps of Go, which is none: in the list, and in the sentence that is made of it.
+fn sort_causes(status: &mut Value) {
+    let Some(Value::Array(causes)) = status.pointer_mut("/details/causes") else { return };
+    let text = |it: &Value, key: &str| it[key].as_str().unwrap_or_default().to_owned();
+    let sentence = |causes: &[Value]| {
+        let mut parts: Vec<String> = Vec::new();
+        for it in causes {
+            let part = format!("{}: {}", text(it, "field"), text(it, "message"));
+            if !parts.contains(&part) {
+                parts.push(part);
+            }
+        }
+        format!("[{}]", parts.join(", "))
+    };
+    let before = sentence(causes);
+    causes.sort_by_key(|it| (text(it, "field"), text(it, "message")));
+    let after = sentence(causes);
+    if let Some(Value::String(message)) = status.get_mut("message") {
+        *message = message.replace(&before, &after);
     }
 }
 

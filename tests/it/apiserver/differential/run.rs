@@ -159,6 +159,8 @@ impl Run<'_> {
         let post = request.method() == "POST" && !request.uri().path().ends_with("/binding");
         let path = request.uri().path().to_owned();
         let stream = request.uri().query().is_some_and(|it| it.contains("watch="));
+        // From the cache of the real server, in no order.
+        let cached = request.uri().query().is_some_and(|it| it.contains("resourceVersion="));
         let response = timeout(PATIENCE, self.client.send(request)).await;
         let response = match response {
             Ok(Ok(response)) => response,
@@ -174,6 +176,9 @@ impl Run<'_> {
         }
         let stream = stream && answer.status == 200;
         answer.body = whole(body, stream).await;
+        if cached && let Some(Value::Array(items)) = answer.body.get_mut("items") {
+            items.sort_by_key(|it| it.pointer("/metadata/name").map(Value::to_string));
+        }
         if post && answer.status == 201 {
             self.made.push(path.clone());
             if let Some(name) = answer.body["metadata"]["name"].as_str() {
@@ -292,7 +297,10 @@ async fn whole(body: Body, stream: bool) -> Value {
         loop {
             match timeout(PATIENCE, lines.next()).await {
                 Ok(Some(event)) => events.push(event),
-                Ok(None) => return events.into(),
+                Ok(None) => {
+                    sort_first(&mut events);
+                    return events.into();
+                }
                 Err(_) => {
                     events.push(json!("<silence>"));
                     return events.into();
@@ -304,6 +312,15 @@ async fn whole(body: Body, stream: bool) -> Value {
     match collected {
         Ok(Ok(body)) => json_or_text(&body.to_bytes()),
         Ok(Err(_)) | Err(_) => json!("<broken>"),
+    }
+}
+
+/// What is there when a watch begins comes in no order.
+fn sort_first(events: &mut [Value]) {
+    let count = events.iter().take_while(|it| it["type"] == "ADDED").count();
+    let name = |it: &Value| it.pointer("/object/metadata/name").map(Value::to_string);
+    if let Some(first) = events.get_mut(..count) {
+        first.sort_by_key(name);
     }
 }
 
