@@ -34,7 +34,7 @@ impl ApiServer {
     pub fn create(&self, resource: &str, mut body: Value) -> Result<Value, Refusal> {
         self.change(|store| {
             let view = view(store, resource)?;
-            rules::name(&mut body, store.random());
+            rules::name(&mut body, &mut store.identities);
             let key =
                 Key::new(resource, object::meta(&body, "namespace"), object::meta(&body, "name"));
             if store.get(&key).is_some() {
@@ -211,7 +211,7 @@ impl ApiServer {
             return;
         }
         if object::meta(body, "uid").is_empty() {
-            object::set_meta(body, "uid", store.uid());
+            object::set_meta(body, "uid", store.identities.uid());
         }
         object::set_meta(body, "creationTimestamp", store.now());
         if view.kind.counts_generations() {

@@ -83,7 +83,7 @@ impl ApiServer {
             kinds: resource::built_in(),
             stamps: true,
             cluster: false,
-            seed: 0,
+            seed: None,
             clock: Arc::new(|| "2026-01-01T00:00:00Z".into()),
             bookmarks: Some(BOOKMARKS),
         }
@@ -103,7 +103,7 @@ pub struct Builder {
     kinds: Vec<Kind>,
     stamps: bool,
     cluster: bool,
-    seed: u64,
+    seed: Option<u64>,
     clock: Clock,
     bookmarks: Option<Duration>,
 }
@@ -127,9 +127,9 @@ impl Builder {
         Self { cluster, ..self }
     }
 
-    /// Where random uids and names begin; servers of the same seed make the same ones.
+    /// Makes uids and generated names random; servers of the same seed make the same ones. Without it they are counted.
     pub fn seed(self, seed: u64) -> Self {
-        Self { seed, ..self }
+        Self { seed: Some(seed), ..self }
     }
 
     /// Where the times of objects come from: RFC 3339, to the second. Without it, time stands still.

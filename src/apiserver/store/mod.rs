@@ -1,16 +1,17 @@
 //! The memory of the server: objects, their versions, their history. It decides nothing: what may be written is settled before.
 
 pub(crate) mod history;
+pub(crate) mod identities;
 pub(crate) mod stored;
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use fastrand::Rng;
 use serde_json::Value;
 use tokio::time::Instant;
 
 use self::{
     history::{Change, ChangeKind, History},
+    identities::Identities,
     stored::Stored,
 };
 use crate::apiserver::{
@@ -64,19 +65,18 @@ pub(crate) struct Store {
     pub(crate) compacted: u64,
     /// How late watchers see changes.
     pub(crate) latency: Duration,
-    /// Of uids and generated names.
-    random: Rng,
+    pub(crate) identities: Identities,
     clock: Clock,
 }
 
 impl Store {
-    pub(crate) fn new(kinds: Vec<Kind>, seed: u64, clock: Clock) -> Self {
+    pub(crate) fn new(kinds: Vec<Kind>, seed: Option<u64>, clock: Clock) -> Self {
         let mut store = Self {
             tables: BTreeMap::new(),
             revision: 0,
             compacted: 0,
             latency: Duration::ZERO,
-            random: Rng::with_seed(seed),
+            identities: Identities::new(seed),
             clock,
         };
         for kind in kinds {
@@ -117,28 +117,6 @@ impl Store {
             let table = Table { objects: BTreeMap::new(), history: History::default(), kind };
             self.tables.insert(resource, table);
         }
-    }
-
-    /// A random uid.
-    pub(crate) fn uid(&mut self) -> String {
-        let bits = self.random.u128(..);
-        let hex = format!("{bits:032x}");
-        let part = |from: usize, to: usize| hex.get(from..to).unwrap_or_default();
-        // The marks of a random UUID, RFC 9562.
-        let variant = ["8", "9", "a", "b"].get(self.random.usize(..4)).copied().unwrap_or("8");
-        format!(
-            "{}-{}-4{}-{variant}{}-{}",
-            part(0, 8),
-            part(8, 12),
-            part(13, 16),
-            part(17, 20),
-            part(20, 32)
-        )
-    }
-
-    /// The source of generated names.
-    pub(crate) fn random(&mut self) -> &mut Rng {
-        &mut self.random
     }
 
     /// The one place where versions are made.

@@ -23,7 +23,7 @@ pub(crate) async fn write(call: &Call<'_>, body: Value) -> Result<Reply, Refusal
     let mut object = rules::placed(namespace, body)?;
     {
         let mut store = call.shared.store();
-        rules::name(&mut object, store.random());
+        rules::name(&mut object, &mut store.identities);
         if call.shared.stamps {
             stamp(&mut store, call, &mut object);
         }
@@ -66,7 +66,7 @@ fn stamp(store: &mut Store, call: &Call<'_>, object: &mut Value) {
         matches!(field.as_str(), "name" | "namespace")
             || !rules::OWN_FIELDS.contains(&field.as_str())
     });
-    meta.insert("uid".into(), store.uid().into());
+    meta.insert("uid".into(), store.identities.uid().into());
     meta.insert("creationTimestamp".into(), store.now().into());
     if call.view.kind.counts_generations() {
         meta.insert("generation".into(), 1.into());

@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::apiserver::{
     object,
     patch::Patch,
-    refusal::{Problem, Refusal},
+    refusal::{Problem, ProblemKind, Refusal},
     reply::Reply,
     store::{Key, Store, stored::Stored},
     verbs::{
@@ -25,7 +25,8 @@ pub(crate) async fn update(call: &Call<'_>, part: Part, name: &str) -> Result<Re
     if !def.native && object::meta(&body, "resourceVersion").is_empty() {
         // Here the real server names the resource instead of the kind.
         let field = "metadata.resourceVersion";
-        let problem = Problem::invalid(field, "0x0", "must be specified for an update");
+        let why = ProblemKind::InvalidGo("0x0".into(), "must be specified for an update".into());
+        let problem = Problem::new(field, why);
         return Err(Refusal::invalid(&def.group, &def.plural, name, &[problem]));
     }
     write(call, part, name, |_old| Ok(body.clone())).await

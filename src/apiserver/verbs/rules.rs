@@ -2,7 +2,6 @@
 //!
 //! Pure: from the stored object and the wanted one to the one that is going to be stored, before it gets its version.
 
-use fastrand::Rng;
 use serde_json::{Value, json};
 
 use crate::apiserver::{
@@ -12,6 +11,7 @@ use crate::apiserver::{
         self, CRDS, ResourceDef,
         kind::{Kind, View},
     },
+    store::identities::Identities,
 };
 
 /// Which part of an object a writer may change.
@@ -36,9 +36,6 @@ pub(crate) const OWN_FIELDS: [&str; 8] = [
     "deletionTimestamp",
     "deletionGracePeriodSeconds",
 ];
-
-/// The letters of generated names: no vowels, so that no words come out.
-const NAME_LETTERS: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
 
 /// Not stored when empty.
 const COLLECTIONS: [&str; 5] =
@@ -73,14 +70,14 @@ pub(crate) fn placed(namespace: &str, mut body: Value) -> Result<Value, Refusal>
 }
 
 /// Makes a name if one is asked for.
-pub(crate) fn name(body: &mut Value, random: &mut Rng) {
+pub(crate) fn name(body: &mut Value, identities: &mut Identities) {
     let prefix = object::meta(body, "generateName");
     if prefix.is_empty() || !object::meta(body, "name").is_empty() {
         return;
     }
     // Room for the suffix within the 63 characters of a label.
     let mut name: String = prefix.chars().take(58).collect();
-    name.extend((0..5).filter_map(|_| random.choice(NAME_LETTERS)).copied().map(char::from));
+    name.push_str(&identities.suffix());
     object::set_meta(body, "name", name);
 }
 
