@@ -10,6 +10,8 @@
 mod controllers;
 mod controls;
 mod discovery;
+mod faults;
+mod labels;
 mod managed;
 mod native;
 mod object;
@@ -27,9 +29,9 @@ mod table;
 #[cfg(test)]
 mod tests;
 mod verbs;
+mod webhooks;
 
 use std::{
-    collections::VecDeque,
     fmt,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
@@ -38,9 +40,16 @@ use std::{
 use tokio::sync::watch::Sender;
 
 pub use self::{
-    refusal::Refusal, request::log::LoggedRequest, resource::ResourceDef, service::ResponseBody,
+    controls::Changed,
+    faults::{Effect, Fault},
+    refusal::Refusal,
+    request::log::LoggedRequest,
+    resource::ResourceDef,
+    service::ResponseBody,
+    webhooks::{Post, Target},
 };
 use self::{
+    faults::Faults,
     request::log::RequestLog,
     resource::kind::Kind,
     store::{Clock, Store},
@@ -57,14 +66,15 @@ struct Shared {
     /// Locked for single operations, never across an `await`.
     store: Mutex<Store>,
     requests: Mutex<RequestLog>,
-    /// Statuses for the next PATCH requests.
-    injected: Mutex<VecDeque<u16>>,
+    faults: Mutex<Faults>,
     signal: Sender<Signal>,
     bookmarks: Option<Duration>,
     /// Whether new objects get uids, times and generations.
     stamps: bool,
     /// Whether namespaces must exist.
     cluster: bool,
+    /// How webhooks are reached.
+    post: Post,
 }
 
 /// Wakes watchers.
@@ -83,6 +93,7 @@ impl ApiServer {
             kinds: resource::built_in(),
             stamps: true,
             cluster: false,
+            post: webhooks::https(),
             seed: None,
             clock: Arc::new(|| "2026-01-01T00:00:00Z".into()),
             bookmarks: Some(BOOKMARKS),
@@ -103,6 +114,7 @@ pub struct Builder {
     kinds: Vec<Kind>,
     stamps: bool,
     cluster: bool,
+    post: Post,
     seed: Option<u64>,
     clock: Clock,
     bookmarks: Option<Duration>,
@@ -127,6 +139,11 @@ impl Builder {
         Self { cluster, ..self }
     }
 
+    /// How admission webhooks are called; over HTTPS unless said otherwise.
+    pub fn webhooks(self, post: Post) -> Self {
+        Self { post, ..self }
+    }
+
     /// Makes uids and generated names random; servers of the same seed make the same ones. Without it they are counted.
     pub fn seed(self, seed: u64) -> Self {
         Self { seed: Some(seed), ..self }
@@ -147,11 +164,12 @@ impl Builder {
         let server = ApiServer(Arc::new(Shared {
             store: Mutex::new(Store::new(self.kinds, self.seed, self.clock)),
             requests: Mutex::default(),
-            injected: Mutex::default(),
+            faults: Mutex::new(Faults::new(self.seed.unwrap_or(0))),
             signal: Sender::default(),
             bookmarks: self.bookmarks,
             stamps: self.stamps,
             cluster: self.cluster,
+            post: self.post,
         }));
         if self.cluster {
             server.furnish();

@@ -19,6 +19,15 @@ pub(crate) struct Ask {
 }
 
 impl Ask {
+    /// The path with the query.
+    pub(crate) fn target(&self) -> String {
+        if self.query.is_empty() {
+            self.path.clone()
+        } else {
+            format!("{}?{}", self.path, self.query)
+        }
+    }
+
     /// A header as text; empty if there is none.
     pub(crate) fn header(&self, name: impl AsHeaderName) -> &str {
         self.headers.get(name).and_then(|it| it.to_str().ok()).unwrap_or_default()

@@ -8,7 +8,9 @@ pub(crate) mod rules;
 mod scale;
 pub(crate) mod watch;
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
+
+use serde_json::Value;
 
 use crate::apiserver::{
     Shared,
@@ -18,6 +20,7 @@ use crate::apiserver::{
     resource::kind::View,
     store::{Key, Store},
     verbs::rules::Part,
+    webhooks::Attempt,
 };
 
 /// A request for objects, with what is known about it.
@@ -27,7 +30,11 @@ pub(crate) struct Call<'a> {
     pub(crate) query: Query,
     pub(crate) target: &'a Target,
     pub(crate) view: View,
+    pub(crate) warnings: &'a Warnings,
 }
+
+/// What clients should know although their request is granted.
+pub(crate) type Warnings = Mutex<Vec<String>>;
 
 impl Call<'_> {
     /// The resource as the store calls it.
@@ -45,6 +52,25 @@ impl Call<'_> {
         self.query.text("dryRun").is_some()
     }
 
+    /// What webhooks are asked about.
+    pub(crate) fn attempt<'b>(
+        &'b self,
+        operation: &'static str,
+        name: &'b str,
+        old: Option<&'b Value>,
+    ) -> Attempt<'b> {
+        Attempt {
+            operation,
+            view: &self.view,
+            subresource: self.target.subresource.as_deref().unwrap_or_default(),
+            namespace: self.target.namespace.as_deref().unwrap_or_default(),
+            name,
+            old,
+            dry: self.is_dry(),
+            warnings: self.warnings,
+        }
+    }
+
     /// Who writes: what the client calls itself, or else its program.
     pub(crate) fn manager(&self) -> &str {
         let program = || self.ask.header(http::header::USER_AGENT).split('/').next();
@@ -57,6 +83,7 @@ pub(crate) async fn answer(
     shared: &Arc<Shared>,
     ask: &Ask,
     target: &Target,
+    warnings: &Warnings,
 ) -> Result<Reply, Refusal> {
     let Some(view) = find(&shared.store(), target) else {
         // Groups of the server itself know what they do not have.
@@ -68,7 +95,7 @@ pub(crate) async fn answer(
     };
     let query = Query::parse(&ask.query);
     let verb = verb(&ask.method, target.name.is_some(), query.flag("watch"));
-    let call = Call { shared, ask, query, target, view };
+    let call = Call { shared, ask, query, target, view, warnings };
     let verb = verb.ok_or_else(Refusal::method_not_allowed)?;
     match &target.name {
         Some(name) => one(&call, verb, name).await,

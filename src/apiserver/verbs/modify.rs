@@ -14,6 +14,7 @@ use crate::apiserver::{
         Call,
         rules::{self, Part},
     },
+    webhooks,
 };
 
 /// How often a patch is applied again when others write in between; the real server tries as often.
@@ -49,7 +50,10 @@ pub(crate) async fn write(
         let present = call.shared.store().get(&key);
         let present = present.ok_or_else(|| Refusal::not_found(&view.kind.def, name))?;
         let old = view.tree(&present);
-        let new = rules::updated(view, part, &old, edit(&old)?)?;
+        let attempt = call.attempt("UPDATE", name, Some(&old));
+        let new = webhooks::mutate(call.shared, &attempt, edit(&old)?).await?;
+        let new = rules::updated(view, part, &old, new)?;
+        webhooks::validate(call.shared, &attempt, Some(&new)).await?;
         if call.is_dry() {
             return Ok(Reply::Document(200, new));
         }

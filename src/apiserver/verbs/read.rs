@@ -138,7 +138,12 @@ pub(crate) fn watch(call: &Call<'_>) -> Result<Reply, Refusal> {
         bookmarks: call.shared.bookmarks.filter(|_| bookmarks),
         initial_end: initial && bookmarks,
     };
-    Ok(Reply::Watch(Box::new(Watch::open(Arc::clone(call.shared), scope, options))))
+    Ok(Reply::Watch(Box::new(Watch::open(
+        Arc::clone(call.shared),
+        scope,
+        options,
+        call.ask.target(),
+    ))))
 }
 
 /// The oldest version that a watch may ask for.
