@@ -107,7 +107,7 @@ async fn ask_webhooks(call: &Call<'_>, key: &Key) -> Result<(), Refusal> {
     let found = call.shared.store().get(key);
     let Some(old) = found.map(|it| call.view.tree(&it)) else { return Ok(()) };
     let attempt = call.attempt("DELETE", &key.place.name, Some(&old));
-    webhooks::validate(call.shared, &attempt, None).await
+    webhooks::validate_deletion(call.shared, &attempt).await
 }
 
 /// Marks a held object and gives it; removes a free one, for which there is nothing to show.

@@ -66,7 +66,19 @@ pub(crate) async fn mutate(
     Ok(object)
 }
 
-/// Lets webhooks refuse what is going to be written or deleted.
+/// Lets webhooks refuse a deletion. Mutating ones are asked too, but there is nothing to change.
+pub(crate) async fn validate_deletion(
+    shared: &Shared,
+    attempt: &Attempt<'_>,
+) -> Result<(), Refusal> {
+    let hooks = hooks(&shared.store(), MUTATING, attempt, None);
+    for hook in &hooks {
+        ask(shared, attempt, hook, None).await?;
+    }
+    validate(shared, attempt, None).await
+}
+
+/// Lets webhooks refuse what is going to be written.
 pub(crate) async fn validate(
     shared: &Shared,
     attempt: &Attempt<'_>,
