@@ -10,6 +10,7 @@
 mod controllers;
 mod controls;
 mod discovery;
+pub mod kubeconfig;
 mod managed;
 mod native;
 mod object;
@@ -20,7 +21,9 @@ mod request;
 mod resource;
 mod schema;
 mod selector;
+pub mod serve;
 mod service;
+pub mod snapshot;
 mod store;
 mod table;
 #[cfg(test)]

@@ -46,7 +46,7 @@ pub(crate) struct Store {
     /// How late watchers see changes.
     pub(crate) latency: Duration,
     /// Makes uids and generated names differ.
-    serial: u64,
+    pub(crate) serial: u64,
     /// Whether new objects get uids, times and generations.
     stamps: bool,
     clock: Clock,
