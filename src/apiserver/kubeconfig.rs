@@ -10,7 +10,8 @@ use std::{
 };
 
 /// How we know our own files.
-const MARK: &str = "# A kubeconfig of an embedded Kubernetes API server; gone when the server ends.\n";
+const MARK: &str =
+    "# A kubeconfig of an embedded Kubernetes API server; gone when the server ends.\n";
 
 /// Names tried in a directory before giving up: nobody runs so many at once.
 const NAMES_MAX: u32 = 100;

@@ -163,7 +163,8 @@ impl Snapshot {
             objects.push(parse(&line).map_err(|it| damaged(index + 1, it))?);
         }
         if objects.len() != head.objects {
-            let reason = format!("{} objects are missing", head.objects.saturating_sub(objects.len()));
+            let reason =
+                format!("{} objects are missing", head.objects.saturating_sub(objects.len()));
             return Err(damaged(objects.len() + 2, reason));
         }
         Ok(Some(Snapshot { revision: head.revision, serial: head.serial, objects }))
