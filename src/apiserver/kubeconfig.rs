@@ -88,8 +88,8 @@ impl Kubeconfig {
     ///
     /// # Errors
     /// When the file cannot be written.
-    pub fn write(&mut self, url: &str, token: &str) -> Result<(), Error> {
-        let text = text(url, token);
+    pub fn write(&mut self, url: &str) -> Result<(), Error> {
+        let text = text(url);
         let file = &mut self.file;
         let written = file
             .set_permissions(fs::Permissions::from_mode(0o600))
@@ -112,7 +112,7 @@ impl Drop for Kubeconfig {
     }
 }
 
-fn text(url: &str, token: &str) -> String {
+fn text(url: &str) -> String {
     format!(
         "{MARK}\
 apiVersion: v1
@@ -130,8 +130,7 @@ clusters:
     server: {url}
 users:
 - name: kopf-dev
-  user:
-    token: {token}
+  user: {{}}
 "
     )
 }

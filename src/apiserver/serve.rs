@@ -2,13 +2,15 @@
 //!
 //! One task per connection, all of them owned here. Everything has a bound: connections, headers, the time for a request, and
 //! the time that a client may leave a part of an answer unread. A watch that has nothing to say is not bounded in time.
+//!
+//! Without TLS there is no login: kubectl does not send a token over plain HTTP. Who can connect is let in, as by `kubectl proxy`,
+//! except for browsers: a page of the internet could use this server behind the back of its reader.
 
 use std::{
     convert::Infallible,
     io::{self, IoSlice},
-    net::SocketAddr,
+    net::{IpAddr, SocketAddr},
     pin::{Pin, pin},
-    sync::Arc,
     task::{Context, Poll},
     time::Duration,
 };
@@ -16,7 +18,7 @@ use std::{
 use bytes::Bytes;
 use http::{
     HeaderMap, HeaderValue, Request, Response, StatusCode,
-    header::{AUTHORIZATION, CONNECTION, CONTENT_TYPE},
+    header::{CONNECTION, CONTENT_TYPE, HOST, ORIGIN},
 };
 use http_body_util::{BodyExt as _, Full};
 use hyper::{body::Incoming, server::conn::http1, service::service_fn};
@@ -58,10 +60,8 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 pub struct Options {
     /// Port 0 is any free one.
     pub address: SocketAddr,
-    /// Whether an address that others can reach is all right. There is no TLS.
+    /// Whether an address that others can reach is all right. There is neither TLS nor a login.
     pub beyond_loopback: bool,
-    /// Required from clients as `Authorization: Bearer …`; `None` lets everybody in who can connect.
-    pub token: Option<String>,
 }
 
 /// Why there is no socket.
@@ -88,7 +88,6 @@ pub enum BindError {
 pub struct Listener {
     socket: TcpListener,
     address: SocketAddr,
-    token: Option<String>,
 }
 
 impl Listener {
@@ -97,7 +96,7 @@ impl Listener {
     /// # Errors
     /// When it is not free, or further away than allowed.
     pub async fn bind(options: Options) -> Result<Self, BindError> {
-        let Options { address, beyond_loopback, token } = options;
+        let Options { address, beyond_loopback } = options;
         if !address.ip().is_loopback() && !beyond_loopback {
             return Err(BindError::Exposed(address));
         }
@@ -107,7 +106,7 @@ impl Listener {
         };
         let socket = TcpListener::bind(address).await.map_err(refused)?;
         let address = socket.local_addr().map_err(refused)?;
-        Ok(Listener { socket, address, token })
+        Ok(Listener { socket, address })
     }
 
     /// Where it is; the port is a real one.
@@ -122,8 +121,7 @@ impl Listener {
 
     /// Answers clients until `stop`. Then watches end, and answers under way get a moment.
     pub async fn serve(self, server: ApiServer, stop: CancellationToken) {
-        let token = self.token.map(|it| Arc::from(format!("Bearer {it}")));
-        let gate = Gate { server, token };
+        let gate = Gate { server, is_local: self.address.ip().is_loopback() };
         let mut connections = JoinSet::new();
         loop {
             let has_room = connections.len() < CONNECTIONS_MAX;
@@ -170,14 +168,15 @@ async fn connection(stream: TcpStream, gate: Gate, stop: CancellationToken) {
 #[derive(Clone)]
 struct Gate {
     server: ApiServer,
-    /// The whole header.
-    token: Option<Arc<str>>,
+    /// Whether it is reached by names of this machine only.
+    is_local: bool,
 }
 
 impl Gate {
     async fn answer(mut self, request: Request<Incoming>) -> Response<ResponseBody> {
         if !self.admits(request.headers()) {
-            return refuse(401, "Unauthorized", "Unauthorized");
+            let message = "this server is not for web pages: use it as localhost or 127.0.0.1";
+            return refuse(403, "Forbidden", message);
         }
         match timeout(ANSWER_WITHIN, self.server.call(request)).await {
             Ok(Ok(response)) => response,
@@ -189,17 +188,22 @@ impl Gate {
         }
     }
 
+    /// Browsers tell by `Origin` that a page asks. A page that reads its own site can be led here by its name server, which
+    /// shows in `Host`.
     fn admits(&self, headers: &HeaderMap) -> bool {
-        let Some(token) = &self.token else { return true };
-        let given = headers.get(AUTHORIZATION).map(HeaderValue::as_bytes).unwrap_or_default();
-        is_same(given, token.as_bytes())
+        let host = headers.get(HOST).and_then(|it| it.to_str().ok());
+        let is_own = !self.is_local || host.is_none_or(is_this_machine);
+        is_own && !headers.contains_key(ORIGIN)
     }
 }
 
-/// Takes as long for a nearly right text as for a wrong one.
-fn is_same(left: &[u8], right: &[u8]) -> bool {
-    let differences = left.iter().zip(right).fold(0, |all, (left, right)| all | (left ^ right));
-    left.len() == right.len() && differences == 0
+/// Whether a host, perhaps with a port, is a name of this machine that no name server can change.
+fn is_this_machine(host: &str) -> bool {
+    let is_port = |it: &str| it.bytes().all(|it| it.is_ascii_digit());
+    let name = host.rsplit_once(':').filter(|(_, port)| is_port(port)).map_or(host, |(it, _)| it);
+    let bare = name.trim_start_matches('[').trim_end_matches(']');
+    name.eq_ignore_ascii_case("localhost")
+        || bare.parse::<IpAddr>().is_ok_and(|it| it.is_loopback())
 }
 
 /// An answer of this file, not of the server. The rest of the request is not read.

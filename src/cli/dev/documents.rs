@@ -136,7 +136,7 @@ pub(super) fn parse(path: &Path, text: &str) -> Result<Vec<Document>, Error> {
     if path.extension().is_some_and(|it| it == "json") {
         let object = serde_json::from_str(text).map_err(|problem| Error::NotJson {
             place: place(problem.line().max(1)),
-            reason: problem.to_string(),
+            reason: without_place(&problem.to_string()),
         })?;
         take(&mut documents, place(1), object)?;
     } else {
@@ -182,11 +182,16 @@ fn is_content(line: &str) -> bool {
 fn told(problem: &serde_saphyr::Error) -> (usize, String) {
     let line = problem.location().map_or(1, |it| it.line());
     let text = problem.without_snippet().to_string();
+    (usize::try_from(line).unwrap_or(1).max(1), without_place(&text))
+}
+
+/// What a parser says, without the place, which we name from the start of the file, and without advice for programmers.
+fn without_place(text: &str) -> String {
     let text = text.lines().next().unwrap_or_default();
-    // We name the line ourselves, counted from the start of the file.
-    let text = text.rsplit_once(" at line ").map_or(text, |(text, _place)| text);
-    let text = text.strip_prefix("error: ").unwrap_or(text);
-    (usize::try_from(line).unwrap_or(1).max(1), text.to_owned())
+    let text = text.split(" at line ").next().unwrap_or_default();
+    let text = text.split("; use Option<").next().unwrap_or_default();
+    let text = text.split(", set DuplicateKeyPolicy").next().unwrap_or_default();
+    text.strip_prefix("error: ").unwrap_or(text).to_owned()
 }
 
 /// Takes an object, or the objects of a list.

@@ -73,11 +73,10 @@ async fn develop(
     let stamp = move || clock.now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
     let server = ApiServer::builder().clock(stamp).build();
     let data = options.data.as_deref().map(|it| Data::open(it, &server)).transpose()?;
-    let token = token()?;
-    let listener = listen(options.port, &token).await?;
+    let listener = listen(options.port).await?;
     let filled = fill(&server, &plan, &files).await?;
     let mut kubeconfig = take(&options.kubeconfig)?;
-    let written = kubeconfig.write(&listener.url(), &token);
+    let written = kubeconfig.write(&listener.url());
     written.map_err(|it| Report::failure(it.to_string()))?;
 
     let kept = options.data.as_deref().zip(data.as_ref().map(|(_, count)| *count));
@@ -131,19 +130,10 @@ fn connect(server: ApiServer) -> Connect {
     })
 }
 
-/// What other users of this machine do not have.
-fn token() -> Result<String, Report> {
-    let mut bytes = [0; 16];
-    getrandom::fill(&mut bytes)
-        .map_err(|it| Report::failure(format!("cannot make a token: {it}")))?;
-    Ok(bytes.iter().map(|it| format!("{it:02x}")).collect())
-}
-
-async fn listen(port: u16, token: &str) -> Result<Listener, Report> {
+async fn listen(port: u16) -> Result<Listener, Report> {
     let options = serve::Options {
         address: SocketAddr::from((Ipv4Addr::LOCALHOST, port)),
         beyond_loopback: false,
-        token: Some(token.to_owned()),
     };
     Listener::bind(options).await.map_err(|problem| {
         let report = Report::failure(problem.to_string());
