@@ -17,6 +17,7 @@ mod object;
 mod openapi;
 mod patch;
 mod refusal;
+mod reply;
 mod request;
 mod resource;
 mod schema;
@@ -44,6 +45,7 @@ pub use self::{
 };
 use self::{
     request::log::RequestLog,
+    resource::kind::Kind,
     store::{Clock, Store},
 };
 
@@ -62,6 +64,10 @@ struct Shared {
     injected: Mutex<VecDeque<u16>>,
     signal: Sender<Signal>,
     bookmarks: Option<Duration>,
+    /// Whether new objects get uids, times and generations.
+    stamps: bool,
+    /// Whether namespaces must exist.
+    cluster: bool,
 }
 
 /// Wakes watchers.
@@ -77,8 +83,10 @@ impl ApiServer {
     /// A server that is not made yet.
     pub fn builder() -> Builder {
         Builder {
-            defs: resource::built_in(),
+            kinds: resource::built_in(),
             stamps: true,
+            cluster: false,
+            seed: None,
             clock: Arc::new(|| "2026-01-01T00:00:00Z".into()),
             bookmarks: Some(BOOKMARKS),
         }
@@ -95,8 +103,10 @@ impl fmt::Debug for ApiServer {
 /// Makes a server.
 #[must_use]
 pub struct Builder {
-    defs: Vec<ResourceDef>,
+    kinds: Vec<Kind>,
     stamps: bool,
+    cluster: bool,
+    seed: Option<u64>,
     clock: Clock,
     bookmarks: Option<Duration>,
 }
@@ -104,7 +114,7 @@ pub struct Builder {
 impl Builder {
     /// Serves one more resource from the start.
     pub fn resource(mut self, def: ResourceDef) -> Self {
-        self.defs.push(def);
+        self.kinds.push(Kind::plain(def));
         self
     }
 
@@ -112,6 +122,17 @@ impl Builder {
     /// clients send of these is kept.
     pub fn stamps(self, stamps: bool) -> Self {
         Self { stamps, ..self }
+    }
+
+    /// Whether it is like a new cluster: with its first namespaces, and without objects outside of namespaces that exist. Without
+    /// this, any namespace will do.
+    pub fn cluster(self, cluster: bool) -> Self {
+        Self { cluster, ..self }
+    }
+
+    /// Makes uids and generated names random; servers of the same seed make the same ones. Without it they are counted.
+    pub fn seed(self, seed: u64) -> Self {
+        Self { seed: Some(seed), ..self }
     }
 
     /// Where the times of objects come from: RFC 3339, to the second. Without it, time stands still.
@@ -124,21 +145,27 @@ impl Builder {
         Self { bookmarks, ..self }
     }
 
-    /// The server, empty.
+    /// The server, empty, or with what every cluster has.
     pub fn build(self) -> ApiServer {
-        ApiServer(Arc::new(Shared {
-            store: Mutex::new(Store::new(self.defs, self.stamps, self.clock)),
+        let server = ApiServer(Arc::new(Shared {
+            store: Mutex::new(Store::new(self.kinds, self.seed, self.clock)),
             requests: Mutex::default(),
             injected: Mutex::default(),
             signal: Sender::default(),
             bookmarks: self.bookmarks,
-        }))
+            stamps: self.stamps,
+            cluster: self.cluster,
+        }));
+        if self.cluster {
+            server.furnish();
+        }
+        server
     }
 }
 
 impl fmt::Debug for Builder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Builder").field("resources", &self.defs.len()).finish_non_exhaustive()
+        f.debug_struct("Builder").field("resources", &self.kinds.len()).finish_non_exhaustive()
     }
 }
 

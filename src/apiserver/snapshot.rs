@@ -4,6 +4,7 @@
 //! file is replaced as a whole, so it is never half written; one that cannot be read is an error, never an empty server.
 
 use std::{
+    borrow::Cow,
     fs::{self, File, OpenOptions},
     io::{self, BufRead as _, BufReader, BufWriter, Write as _},
     os::unix::fs::OpenOptionsExt as _,
@@ -12,11 +13,15 @@ use std::{
 };
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, value::RawValue};
 
 use crate::apiserver::{
-    ApiServer, object,
-    resource::{self, ResourceDef},
+    ApiServer,
+    resource::{
+        CRDS,
+        kind::{Kind, View},
+    },
+    store::{Place, stored::Stored},
 };
 
 /// Raised when an older version could not read the file.
@@ -26,8 +31,17 @@ const FORMAT: u32 = 1;
 #[derive(Clone, Debug)]
 pub struct Snapshot {
     revision: u64,
-    serial: u64,
-    objects: Vec<Stored>,
+    tables: Vec<Table>,
+}
+
+/// The objects of one resource.
+#[derive(Clone, Debug)]
+struct Table {
+    /// `plural.group`
+    resource: String,
+    api_version: String,
+    kind: String,
+    objects: Vec<Arc<Stored>>,
 }
 
 /// The first line.
@@ -36,17 +50,14 @@ struct Head {
     #[serde(rename = "embeddedKubernetes")]
     format: u32,
     revision: u64,
-    /// So that names and uids stay unique.
-    serial: u64,
     objects: usize,
 }
 
-/// A line.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-struct Stored {
-    /// `plural.group`
-    resource: String,
-    object: Arc<Value>,
+/// Any other line.
+#[derive(Debug, Serialize, Deserialize)]
+struct Line<'a> {
+    resource: Cow<'a, str>,
+    object: Cow<'a, RawValue>,
 }
 
 /// Why a file gives no objects.
@@ -76,12 +87,16 @@ impl ApiServer {
     /// All objects as they are now.
     pub fn export(&self) -> Snapshot {
         let store = self.0.store();
-        let tables = store.tables.iter();
-        let objects = tables.flat_map(|(resource, table)| {
-            let objects = table.objects.values();
-            objects.map(|it| Stored { resource: resource.clone(), object: Arc::clone(it) })
+        let tables = store.tables.iter().map(|(resource, table)| {
+            let view = View::new(&table.kind, table.kind.storage());
+            Table {
+                resource: resource.clone(),
+                api_version: view.api_version,
+                kind: table.kind.def.kind.clone(),
+                objects: table.objects.values().cloned().collect(),
+            }
         });
-        Snapshot { revision: store.revision, serial: store.serial, objects: objects.collect() }
+        Snapshot { tables: tables.collect(), revision: store.revision }
     }
 
     /// Takes over all objects, with their versions. Meant for a server that nobody has used yet.
@@ -91,32 +106,27 @@ impl ApiServer {
     pub fn restore(&self, snapshot: Snapshot) -> Result<(), String> {
         let mut store = self.0.store();
         let (definitions, others): (Vec<_>, Vec<_>) =
-            snapshot.objects.into_iter().partition(|it| it.resource == resource::CRDS);
-        for Stored { resource, object } in definitions.into_iter().chain(others) {
-            if resource == resource::CRDS
-                && let Some(def) = ResourceDef::from_crd(&object)
-            {
-                store.define(def);
+            snapshot.tables.into_iter().partition(|it| it.resource == CRDS);
+        for definition in definitions.iter().flat_map(|it| &it.objects) {
+            if let Some(kind) = Kind::from_crd(&definition.tree("", "")) {
+                store.define(kind);
             }
-            let place = ["namespace", "name"].map(|it| object::meta(&object, it).to_owned());
+        }
+        for Table { resource, objects, .. } in definitions.into_iter().chain(others) {
             let Some(table) = store.tables.get_mut(&resource) else { return Err(resource) };
-            table.objects.insert(place.into(), object);
+            table.objects.extend(objects.into_iter().map(|it| (place(&it), it)));
         }
         store.revision = store.revision.max(snapshot.revision);
-        store.serial = store.serial.max(snapshot.serial);
         // What happened before is not known: who asks for it has to list.
         store.compacted = store.revision;
         drop(store);
         self.0.announce();
         Ok(())
     }
+}
 
-    /// Waits until something has changed after this revision.
-    pub async fn changed(&self, after: u64) {
-        let mut signal = self.0.signal.subscribe();
-        // The other side lives as long as this server.
-        drop(signal.wait_for(|it| it.revision > after).await);
-    }
+fn place(object: &Stored) -> Place {
+    Place { namespace: object.head.namespace.to_string(), name: object.head.name.to_string() }
 }
 
 impl Snapshot {
@@ -127,12 +137,12 @@ impl Snapshot {
 
     /// How many objects it has.
     pub fn len(&self) -> usize {
-        self.objects.len()
+        self.tables.iter().map(|it| it.objects.len()).sum()
     }
 
     /// Whether it has no objects.
     pub fn is_empty(&self) -> bool {
-        self.objects.is_empty()
+        self.len() == 0
     }
 
     /// Reads a file; `None` if there is none.
@@ -157,17 +167,45 @@ impl Snapshot {
             let reason = format!("format {} is of a later version", head.format);
             return Err(damaged(1, reason));
         }
-        let mut objects = Vec::new();
+        let mut snapshot = Snapshot { revision: head.revision, tables: Vec::new() };
+        let mut count = 0;
         for (index, line) in lines {
             let line = line.map_err(unreadable)?;
-            objects.push(parse(&line).map_err(|it| damaged(index + 1, it))?);
+            snapshot.take(&line).map_err(|it| damaged(index + 1, it))?;
+            count += 1;
         }
-        if objects.len() != head.objects {
-            let reason =
-                format!("{} objects are missing", head.objects.saturating_sub(objects.len()));
-            return Err(damaged(objects.len() + 2, reason));
+        if count != head.objects {
+            let reason = format!("there are {count} objects, but {} were written", head.objects);
+            return Err(damaged(1, reason));
         }
-        Ok(Some(Snapshot { revision: head.revision, serial: head.serial, objects }))
+        Ok(Some(snapshot))
+    }
+
+    /// Takes one more line.
+    fn take(&mut self, line: &[u8]) -> Result<(), String> {
+        let line: Line<'_> = parse(line)?;
+        let object: Value = parse(line.object.get().as_bytes())?;
+        let stored = Stored::of(&object);
+        if stored.head.name.is_empty() || stored.head.revision == 0 {
+            return Err(
+                "this is no object of a server: it has no name or no resourceVersion".into()
+            );
+        }
+        let objects = match self.tables.last_mut().filter(|it| it.resource == line.resource) {
+            Some(table) => &mut table.objects,
+            None => {
+                let text = |field| object.get(field).and_then(Value::as_str).unwrap_or_default();
+                let table = Table {
+                    resource: line.resource.into_owned(),
+                    api_version: text("apiVersion").into(),
+                    kind: text("kind").into(),
+                    objects: Vec::new(),
+                };
+                &mut self.tables.push_mut(table).objects
+            }
+        };
+        objects.push(Arc::new(stored));
+        Ok(())
     }
 
     /// Replaces a file. It is either the old or the new one, whatever happens meanwhile.
@@ -193,16 +231,16 @@ impl Snapshot {
 
     fn write_to(&self, file: File) -> io::Result<()> {
         let mut out = BufWriter::new(file);
-        let head = Head {
-            format: FORMAT,
-            revision: self.revision,
-            serial: self.serial,
-            objects: self.objects.len(),
-        };
+        let head = Head { format: FORMAT, revision: self.revision, objects: self.len() };
         serde_json::to_writer(&mut out, &head)?;
-        for stored in &self.objects {
-            out.write_all(b"\n")?;
-            serde_json::to_writer(&mut out, stored)?;
+        for table in &self.tables {
+            for object in &table.objects {
+                out.write_all(b"\n")?;
+                let text = object.text(&table.api_version, &table.kind);
+                let object = serde_json::from_slice(&text).map(Cow::Owned)?;
+                let resource = Cow::Borrowed(table.resource.as_str());
+                serde_json::to_writer(&mut out, &Line { resource, object })?;
+            }
         }
         out.into_inner().map_err(io::IntoInnerError::into_error)?.sync_all()
     }

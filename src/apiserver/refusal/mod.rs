@@ -74,6 +74,45 @@ impl Refusal {
         Self { details: Some(json!({})), ..Self::general(422, "Invalid", message) }
     }
 
+    /// Nothing new is created in a namespace that goes away.
+    pub(crate) fn terminating(def: &ResourceDef, namespace: &str, name: &str) -> Self {
+        let why = format!("namespace {namespace} is being terminated");
+        let message = format!(
+            "{} {name:?} is forbidden: unable to create new content in namespace {namespace} because it is being terminated",
+            def.qualified()
+        );
+        let mut refusal = Self::about(403, "Forbidden", message, def, name);
+        let causes = json!([
+            { "reason": "NamespaceTerminating", "message": why, "field": "metadata.namespace" }
+        ]);
+        if let Some(details) = refusal.details.as_mut().and_then(Value::as_object_mut) {
+            details.insert("causes".into(), causes);
+        }
+        refusal
+    }
+
+    /// A deletion wants another object than the one that is there.
+    pub(crate) fn precondition(def: &ResourceDef, name: &str, why: &str) -> Self {
+        let message = format!(
+            "Operation cannot be fulfilled on {} {name:?}: Precondition failed: {why}",
+            def.qualified()
+        );
+        Self::about(409, "Conflict", message, def, name)
+    }
+
+    /// A version is asked for that does not exist yet.
+    pub(crate) fn too_new(asked: u64, current: u64) -> Self {
+        let message = format!("Too large resource version: {asked}, current: {current}");
+        let causes = json!([
+            { "reason": "ResourceVersionTooLarge", "message": "Too large resource version" }
+        ]);
+        let details = json!({ "causes": causes, "retryAfterSeconds": 1 });
+        Self {
+            details: Some(details),
+            ..Self::general(504, "Timeout", format!("Timeout: {message}"))
+        }
+    }
+
     pub(crate) fn bad_request(message: impl Into<String>) -> Self {
         Self::general(400, "BadRequest", message)
     }

@@ -65,7 +65,7 @@ impl Data {
             tokio::select! {
                 biased; // the end first: then the whole is saved by the one who stops us
                 () = stop.cancelled() => return,
-                () = server.changed(saved) => {}
+                () = server.moved(saved) => {}
             }
             tokio::select! {
                 biased; // as above

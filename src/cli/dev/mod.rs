@@ -71,7 +71,7 @@ async fn develop(
     let signals = run::listen()?;
     let plan = run::load(sources, scope(&options.run.scope), clock).await?;
     let stamp = move || clock.now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
-    let server = ApiServer::builder().clock(stamp).build();
+    let server = ApiServer::builder().clock(stamp).cluster(true).seed(fastrand::u64(..)).build();
     let data = options.data.as_deref().map(|it| Data::open(it, &server)).transpose()?;
     let listener = listen(options.port).await?;
     let filled = fill(&server, &plan, &files).await?;
