@@ -11,6 +11,7 @@ mod controllers;
 mod controls;
 mod discovery;
 mod faults;
+pub mod kubeconfig;
 mod labels;
 mod managed;
 mod native;
@@ -23,7 +24,9 @@ mod request;
 mod resource;
 mod schema;
 mod selector;
+pub mod serve;
 mod service;
+pub mod snapshot;
 mod store;
 mod table;
 #[cfg(test)]
