@@ -1,5 +1,6 @@
 //! Negative answers: Kubernetes `Status` objects, worded as the real server words them.
 
+pub(crate) mod go;
 mod problem;
 
 use std::{borrow::Cow, fmt};
