@@ -6,7 +6,7 @@ use std::fmt;
 
 use serde_json::{Value, json};
 
-pub(crate) use self::problem::{Problem, ProblemKind};
+pub(crate) use self::problem::{Problem, ProblemKind, go_quote};
 use crate::apiserver::resource::ResourceDef;
 
 /// Why a request is refused.
@@ -78,6 +78,18 @@ impl Refusal {
         Self::general(400, "BadRequest", message)
     }
 
+    /// The server itself fails.
+    pub(crate) fn internal(cause: &str) -> Self {
+        let message = format!("Internal error occurred: {cause}");
+        let details = json!({ "causes": [{ "message": cause }] });
+        Self { details: Some(details), ..Self::general(500, "InternalError", message) }
+    }
+
+    /// An error that the real server does not class: no reason is given.
+    pub(crate) fn unclassed(message: impl Into<String>) -> Self {
+        Self::general(500, "", message)
+    }
+
     /// No such resource in a group of the server itself.
     pub(crate) fn unknown_resource() -> Self {
         let message = "the server could not find the requested resource";
@@ -99,6 +111,20 @@ impl Refusal {
 
     pub(crate) fn too_large() -> Self {
         Self::general(413, "RequestEntityTooLarge", "limit is 3145728")
+    }
+
+    /// A JSON patch with more operations than the real server takes.
+    pub(crate) fn too_many_operations(count: usize, most: usize) -> Self {
+        let message = format!(
+            "Request entity too large: The allowed maximum operations in a JSON patch is {most}, got {count}"
+        );
+        Self::general(413, "RequestEntityTooLarge", message)
+    }
+
+    /// A native kind asked with a type of patch that it does not know; these are answered a level below.
+    pub(crate) fn unsupported_patch() -> Self {
+        let message = "415: Unsupported Media Type";
+        Self { details: Some(json!({})), ..Self::general(415, "UnsupportedMediaType", message) }
     }
 
     /// A watch asks for changes that are not remembered any more.
@@ -143,6 +169,9 @@ impl Refusal {
             "reason": self.reason,
         });
         if let Some(fields) = status.as_object_mut() {
+            if self.reason.is_empty() {
+                fields.shift_remove("reason");
+            }
             if let Some(details) = &self.details {
                 fields.insert("details".into(), details.clone());
             }

@@ -17,6 +17,8 @@ pub(crate) enum ProblemKind {
     Required(String),
     /// The value, and why it is refused (may be empty).
     Invalid(Value, String),
+    /// The same, the value as Go prints it.
+    InvalidShown(String, String),
     /// Wrong JSON type: the value as Go prints its type or value, and what was expected.
     TypeInvalid(Value, String),
     /// The value, and what would be accepted.
@@ -60,7 +62,7 @@ impl Problem {
     pub(crate) fn reason(&self) -> &'static str {
         match &self.kind {
             ProblemKind::Required(_) => "FieldValueRequired",
-            ProblemKind::Invalid(..) => "FieldValueInvalid",
+            ProblemKind::Invalid(..) | ProblemKind::InvalidShown(..) => "FieldValueInvalid",
             ProblemKind::TypeInvalid(..) => "FieldValueTypeInvalid",
             ProblemKind::NotSupported(..) => "FieldValueNotSupported",
             ProblemKind::Duplicate(_) => "FieldValueDuplicate",
@@ -84,6 +86,7 @@ impl Problem {
             ProblemKind::Invalid(value, detail) | ProblemKind::TypeInvalid(value, detail) => {
                 with("Invalid value", value, detail)
             }
+            ProblemKind::InvalidShown(value, detail) => format!("Invalid value: {value}: {detail}"),
             ProblemKind::NotSupported(value, supported) => {
                 let quoted: Vec<String> = supported.iter().map(|it| format!("{it:?}")).collect();
                 let detail = format!("supported values: {}", quoted.join(", "));
@@ -105,7 +108,35 @@ impl Problem {
 /// A value as the real server prints it: texts quoted, the rest as JSON.
 fn go_value(value: &Value) -> String {
     match value {
-        Value::Null => "null".into(),
-        other => other.to_string(),
+        Value::String(text) => go_quote(text),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => {
+            value.to_string()
+        }
     }
+}
+
+/// A text in quotes, as Go's `%q` has it.
+pub(crate) fn go_quote(text: &str) -> String {
+    let mut quoted = String::with_capacity(text.len() + 2);
+    quoted.push('"');
+    for sign in text.chars() {
+        match sign {
+            '"' => quoted.push_str("\\\""),
+            '\\' => quoted.push_str("\\\\"),
+            '\u{7}' => quoted.push_str("\\a"),
+            '\u{8}' => quoted.push_str("\\b"),
+            '\t' => quoted.push_str("\\t"),
+            '\n' => quoted.push_str("\\n"),
+            '\u{B}' => quoted.push_str("\\v"),
+            '\u{C}' => quoted.push_str("\\f"),
+            '\r' => quoted.push_str("\\r"),
+            '\0'..='\u{1F}' | '\u{7F}' => quoted.push_str(&format!("\\x{:02x}", u32::from(sign))),
+            '\u{80}'..='\u{A0}' | '\u{AD}' | '\u{2028}' | '\u{2029}' | '\u{FEFF}' => {
+                quoted.push_str(&format!("\\u{:04x}", u32::from(sign)));
+            }
+            other => quoted.push(other),
+        }
+    }
+    quoted.push('"');
+    quoted
 }
