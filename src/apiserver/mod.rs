@@ -11,6 +11,7 @@ mod controllers;
 mod controls;
 mod discovery;
 mod managed;
+mod metadata;
 mod native;
 mod object;
 mod openapi;

@@ -1,114 +1,88 @@
 //! Label and field selectors of lists and watches.
 
+pub(crate) mod fields;
+pub(crate) mod labels;
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+
 use serde_json::Value;
 
-use crate::apiserver::{object, refusal::Refusal, request::query::Query};
+use self::{
+    fields::{Selectable, Term},
+    labels::Rule,
+};
+use crate::apiserver::{refusal::Refusal, request::query::Query};
 
 /// What a list or a watch is narrowed to.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Selector {
-    labels: Vec<LabelRule>,
-    fields: Vec<FieldRule>,
-}
-
-#[derive(Clone, Debug, PartialEq)]
-enum LabelRule {
-    Exists(String),
-    Absent(String),
-    In(String, Vec<String>),
-    /// Also true for objects without the label, as in Kubernetes.
-    NotIn(String, Vec<String>),
-}
-
-#[derive(Clone, Debug, PartialEq)]
-struct FieldRule {
-    /// Below the metadata.
-    field: &'static str,
-    value: String,
-    equal: bool,
+    labels: Vec<Rule>,
+    fields: Vec<Term>,
 }
 
 impl Selector {
+    /// With the fields that every kind has.
     pub(crate) fn parse(query: &Query) -> Result<Self, Refusal> {
-        let labels = split_outside_parentheses(query.text("labelSelector").unwrap_or_default());
-        let fields = query.text("fieldSelector").unwrap_or_default().split(',');
+        Self::parse_for(query, &Selectable::common())
+    }
+
+    /// With the fields of a kind. Labels come first: the real server reads the query in this order.
+    pub(crate) fn parse_for(query: &Query, selectable: &Selectable) -> Result<Self, Refusal> {
+        let labels = query.text("labelSelector").unwrap_or_default();
+        let fields = query.text("fieldSelector").unwrap_or_default();
         Ok(Self {
-            labels: labels.into_iter().map(label_rule).collect::<Result<_, _>>()?,
-            fields: fields.filter(|it| !it.is_empty()).map(field_rule).collect::<Result<_, _>>()?,
+            labels: labels::parse(labels).map_err(Refusal::bad_request)?,
+            fields: fields::parse(fields, selectable).map_err(Refusal::bad_request)?,
         })
     }
 
+    /// Whether everything fits.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.labels.is_empty() && self.fields.is_empty()
+    }
+
+    /// The fields that must be known of an object to decide.
+    pub(crate) fn fields(&self) -> impl Iterator<Item = &str> {
+        self.fields.iter().map(|it| it.field.as_str())
+    }
+
+    /// The only name that can fit, if the selector says so.
+    pub(crate) fn name(&self) -> Option<&str> {
+        let named = |it: &&Term| it.equal && it.field == "metadata.name";
+        self.fields.iter().find(named).map(|it| it.value.as_str())
+    }
+
+    /// Whether an object with these labels fits.
+    pub(crate) fn matches_labels(&self, labels: &BTreeMap<String, String>) -> bool {
+        self.labels.iter().all(|rule| rule.fits(labels.get(&rule.key).map(String::as_str)))
+    }
+
+    /// Whether an object with these fields fits. `field` gives the text of a field, empty if it is not there.
+    pub(crate) fn matches_fields(&self, field: impl Fn(&str) -> String) -> bool {
+        self.fields.iter().all(|it| (field(&it.field) == it.value) == it.equal)
+    }
+
+    /// Whether a whole object fits. Fields are found by their paths.
     pub(crate) fn matches(&self, object: &Value) -> bool {
         let label = |name: &str| object.get("metadata")?.get("labels")?.get(name)?.as_str();
-        let labels = self.labels.iter().all(|rule| match rule {
-            LabelRule::Exists(name) => label(name).is_some(),
-            LabelRule::Absent(name) => label(name).is_none(),
-            LabelRule::In(name, values) => {
-                label(name).is_some_and(|it| values.iter().any(|value| value == it))
-            }
-            LabelRule::NotIn(name, values) => {
-                label(name).is_none_or(|it| values.iter().all(|value| value != it))
-            }
-        });
-        let mut fields = self.fields.iter();
-        labels && fields.all(|it| (object::meta(object, it.field) == it.value) == it.equal)
+        self.labels.iter().all(|rule| rule.fits(label(&rule.key)))
+            && self.matches_fields(|name| {
+                let found = name.split('.').try_fold(object, |value, part| value.get(part));
+                field_text(found)
+            })
     }
 }
 
-fn label_rule(text: &str) -> Result<LabelRule, Refusal> {
-    let bad = || Refusal::bad_request(format!("unable to parse requirement: {text}"));
-    let values = |list: &str| {
-        let list = list.trim().strip_prefix('(')?.strip_suffix(')')?;
-        Some(list.split(',').map(|it| it.trim().to_owned()).collect::<Vec<_>>())
-    };
-    let rule = if let Some((name, value)) = text.split_once("!=") {
-        LabelRule::NotIn(name.trim().into(), vec![value.trim().into()])
-    } else if let Some((name, value)) = text.split_once("==").or_else(|| text.split_once('=')) {
-        LabelRule::In(name.trim().into(), vec![value.trim().into()])
-    } else if let Some((name, list)) = text.split_once(" notin ") {
-        LabelRule::NotIn(name.trim().into(), values(list).ok_or_else(bad)?)
-    } else if let Some((name, list)) = text.split_once(" in ") {
-        LabelRule::In(name.trim().into(), values(list).ok_or_else(bad)?)
-    } else if let Some(name) = text.strip_prefix('!') {
-        LabelRule::Absent(name.trim().into())
-    } else {
-        LabelRule::Exists(text.trim().into())
-    };
-    let (LabelRule::Exists(name)
-    | LabelRule::Absent(name)
-    | LabelRule::In(name, _)
-    | LabelRule::NotIn(name, _)) = &rule;
-    if name.is_empty() || name.contains([' ', '(', ')']) { Err(bad()) } else { Ok(rule) }
-}
-
-fn field_rule(text: &str) -> Result<FieldRule, Refusal> {
-    let (field, value, equal) = if let Some((field, value)) = text.split_once("!=") {
-        (field, value, false)
-    } else if let Some((field, value)) = text.split_once("==").or_else(|| text.split_once('=')) {
-        (field, value, true)
-    } else {
-        let message = format!("invalid selector: '{text}'; can't understand '{text}'");
-        return Err(Refusal::bad_request(message));
-    };
-    // Other fields are selectable for some native kinds only.
-    let field = match field.trim() {
-        "metadata.name" => "name",
-        "metadata.namespace" => "namespace",
-        other => return Err(Refusal::bad_request(format!("field label not supported: {other}"))),
-    };
-    Ok(FieldRule { field, value: value.trim().into(), equal })
-}
-
-/// `a in (x,y),b` is two parts.
-fn split_outside_parentheses(text: &str) -> Vec<&str> {
-    let mut depth = 0_usize;
-    let parts = text.split(|sign| {
-        match sign {
-            '(' => depth += 1,
-            ')' => depth = depth.saturating_sub(1),
-            _ => {}
+/// A field as selectors compare it.
+pub(crate) fn field_text(value: Option<&Value>) -> String {
+    match value {
+        None | Some(Value::Null) => String::new(),
+        Some(Value::String(text)) => text.clone(),
+        Some(other @ (Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_))) => {
+            other.to_string()
         }
-        sign == ',' && depth == 0
-    });
-    parts.map(str::trim).filter(|it| !it.is_empty()).collect()
+    }
 }
