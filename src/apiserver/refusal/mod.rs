@@ -143,6 +143,8 @@ impl Refusal {
             "reason": self.reason,
         });
         if let Some(fields) = status.as_object_mut() {
+            // The real server has no reason for what it takes for mistakes of its own.
+            fields.retain(|name, value| name != "reason" || value != "");
             if let Some(details) = &self.details {
                 fields.insert("details".into(), details.clone());
             }
