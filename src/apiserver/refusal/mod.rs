@@ -220,9 +220,6 @@ impl Refusal {
             "reason": self.reason,
         });
         if let Some(fields) = status.as_object_mut() {
-            if self.reason.is_empty() {
-                fields.shift_remove("reason");
-            }
             if let Some(details) = &self.details {
                 fields.insert("details".into(), (**details).clone());
             }
