@@ -29,7 +29,9 @@ impl ApiServer {
     ) -> Result<Value, Refusal> {
         let patch = Patch::Merge(patch);
         let key = key(resource, namespace, name);
-        self.change(|store| store.update(&key, Part::Everything, |object| patch.apply(object)))
+        self.change(|store| {
+            store.update(&key, Part::Everything, |object| patch.apply(object, None))
+        })
     }
 
     /// Deletes an object, or marks it if somebody holds it.

@@ -91,9 +91,9 @@ fn objects(shared: &Arc<Shared>, ask: &Ask, target: &Target) -> Result<Answer, R
     let object = match verb {
         "get" => (*store.get(&key)?).clone(),
         "patch" => {
-            let patch = Patch::parse(&ask.content_type, &ask.body)?;
+            let patch = Patch::parse(&ask.content_type, &ask.body, def.native)?;
             store.update(&key, part, |object| {
-                patch.apply(&store::seen(&def, &target.version, object))
+                patch.apply(&store::seen(&def, &target.version, object), None)
             })?
         }
         "update" => {
