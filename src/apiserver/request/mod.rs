@@ -6,7 +6,7 @@ pub(crate) mod log;
 pub(crate) mod query;
 pub(crate) mod route;
 pub(crate) mod time;
-mod typed;
+pub(crate) mod typed;
 pub(crate) mod yaml;
 
 #[cfg(test)]
