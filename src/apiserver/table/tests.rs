@@ -1,6 +1,6 @@
 //! Tables against those of the real server. The recorded objects hold one of each case that the cells tell apart.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
@@ -52,6 +52,7 @@ fn native_objects_look_as_on_the_real_server() {
 #[test]
 fn custom_columns_look_as_on_the_real_server() {
     let recorded: Value = serde_json::from_str(include_str!("recorded/custom.json")).unwrap();
+    // A wildcard over a map is not among them: its order is random there.
     let text = |column: &Value, field: &str| String::from(column[field].as_str().unwrap_or(""));
     let columns = recorded["columns"].as_array().unwrap().iter().map(|it| Column {
         name: text(it, "name"),
@@ -173,10 +174,7 @@ fn a_path_that_is_not_understood_shows_nothing() {
 #[test]
 fn hostile_paths_are_bounded() {
     let nested = ["['".repeat(100), "']".repeat(100)].concat();
-    assert_eq!(
-        JsonPath::parse(&nested).and_then(|it| it.find(&json!({})).map(|it| it.len())),
-        Some(0)
-    );
+    assert_eq!(JsonPath::parse(&nested), None);
     let brackets = (0..100).fold(String::from("0"), |it, _| format!("[?(@[{it}])]"));
     assert!(JsonPath::parse(&brackets).is_none_or(|it| it.find(&json!([])).is_none()));
     let many: Value = (0..5000).map(|it| json!({ "a": it })).collect();
@@ -197,8 +195,7 @@ fn quantities_of_custom_cells_are_those_of_go() {
     ] {
         assert_eq!(go::text(&value), shown);
     }
-    let shared = Arc::new(column("X", "boolean", ".spec.x"));
-    let kind = kind("g", "things", false, vec![(*shared).clone()]);
+    let kind = kind("g", "things", false, vec![column("X", "boolean", ".spec.x")]);
     let table = printer(&kind, Include::Nothing)
         .object(&json!({ "spec": { "x": 1 } }), Timestamp::UNIX_EPOCH);
     assert_eq!(table["rows"][0]["cells"][1], Value::Null);
