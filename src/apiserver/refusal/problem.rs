@@ -17,6 +17,8 @@ pub(crate) enum ProblemKind {
     Required(String),
     /// The value, and why it is refused (may be empty).
     Invalid(Value, String),
+    /// A value that Go prints in its own notation, and why it is refused.
+    InvalidGo(String, String),
     /// Wrong JSON type: the value as Go prints its type or value, and what was expected.
     TypeInvalid(Value, String),
     /// The value, and what would be accepted.
@@ -60,7 +62,7 @@ impl Problem {
     pub(crate) fn reason(&self) -> &'static str {
         match &self.kind {
             ProblemKind::Required(_) => "FieldValueRequired",
-            ProblemKind::Invalid(..) => "FieldValueInvalid",
+            ProblemKind::Invalid(..) | ProblemKind::InvalidGo(..) => "FieldValueInvalid",
             ProblemKind::TypeInvalid(..) => "FieldValueTypeInvalid",
             ProblemKind::NotSupported(..) => "FieldValueNotSupported",
             ProblemKind::Duplicate(_) => "FieldValueDuplicate",
@@ -84,6 +86,7 @@ impl Problem {
             ProblemKind::Invalid(value, detail) | ProblemKind::TypeInvalid(value, detail) => {
                 with("Invalid value", value, detail)
             }
+            ProblemKind::InvalidGo(value, detail) => format!("Invalid value: {value}: {detail}"),
             ProblemKind::NotSupported(value, supported) => {
                 let quoted: Vec<String> = supported.iter().map(|it| format!("{it:?}")).collect();
                 let detail = format!("supported values: {}", quoted.join(", "));
@@ -104,8 +107,5 @@ impl Problem {
 
 /// A value as the real server prints it: texts quoted, the rest as JSON.
 fn go_value(value: &Value) -> String {
-    match value {
-        Value::Null => "null".into(),
-        other => other.to_string(),
-    }
+    value.to_string()
 }
