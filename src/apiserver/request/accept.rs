@@ -290,5 +290,5 @@ fn unacceptable(accepted: &str) -> Refusal {
 }
 
 fn not_acceptable(message: String, details: Option<serde_json::Value>) -> Refusal {
-    Refusal { code: 406, reason: "NotAcceptable", message, details }
+    Refusal { code: 406, reason: "NotAcceptable".into(), message, details: details.map(Box::new) }
 }
