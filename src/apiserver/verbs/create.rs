@@ -12,7 +12,7 @@ use crate::apiserver::{
 };
 
 pub(crate) async fn create(call: &Call<'_>) -> Result<Reply, Refusal> {
-    let body = rules::decode(&call.view, &call.ask.body)?;
+    let body = call.decode()?;
     write(call, body).await
 }
 

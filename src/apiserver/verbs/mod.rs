@@ -16,7 +16,12 @@ use crate::apiserver::{
     Shared,
     refusal::{self, Refusal},
     reply::Reply,
-    request::{Ask, query::Query, route::Target},
+    request::{
+        Ask,
+        body::{self, Expected},
+        query::Query,
+        route::Target,
+    },
     resource::kind::View,
     store::{Key, Store},
     verbs::rules::Part,
@@ -45,6 +50,35 @@ impl Call<'_> {
     /// The object of this name.
     pub(crate) fn key(&self, name: &str) -> Key {
         Key::new(&self.resource(), self.target.namespace.as_deref().unwrap_or_default(), name)
+    }
+
+    /// The body of a write.
+    pub(crate) fn decode(&self) -> Result<Value, Refusal> {
+        let content_type = self.ask.header(http::header::CONTENT_TYPE);
+        let known = |group: &str, version: &str, kind: &str| {
+            self.shared.store().tables.values().map(|it| &it.kind.def).any(|it| {
+                it.native
+                    && it.group == group
+                    && it.kind == kind
+                    && it.versions.iter().any(|it| it == version)
+            })
+        };
+        body::decode(content_type, &self.ask.body, self.expected(&known))
+    }
+
+    /// What a body should be.
+    pub(crate) fn expected<'b>(
+        &'b self,
+        known: &'b dyn Fn(&str, &str, &str) -> bool,
+    ) -> Expected<'b> {
+        let def = &self.view.kind.def;
+        Expected {
+            group: &def.group,
+            version: &self.view.version,
+            kind: &def.kind,
+            native: def.native,
+            known,
+        }
     }
 
     /// Whether everything happens but the write.

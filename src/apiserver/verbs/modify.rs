@@ -21,7 +21,7 @@ use crate::apiserver::{
 const ATTEMPTS_MAX: usize = 5;
 
 pub(crate) async fn update(call: &Call<'_>, part: Part, name: &str) -> Result<Reply, Refusal> {
-    let body = rules::decode(&call.view, &call.ask.body)?;
+    let body = call.decode()?;
     let def = &call.view.kind.def;
     if !def.native && object::meta(&body, "resourceVersion").is_empty() {
         // Here the real server names the resource instead of the kind.
