@@ -1,5 +1,6 @@
 //! What is asked: paths, parameters, bodies, and the log of requests.
 
+pub(crate) mod accept;
 pub(crate) mod body;
 pub(crate) mod json;
 pub(crate) mod log;

@@ -37,7 +37,7 @@ pub(crate) async fn write(call: &Call<'_>, object: Value) -> Result<Reply, Refus
     let mut object = webhooks::mutate(call.shared, &attempt, object).await?;
     rules::read(&call.view, &mut object);
     stamp(&mut call.shared.store(), call, &mut object);
-    let object = rules::created(&call.view, object)?;
+    let object = rules::created(&call.view, object, call.strictness())?;
     webhooks::validate(call.shared, &attempt, Some(&object)).await?;
     let key = call.key(object::meta(&object, "name"));
     let mut store = call.shared.store();

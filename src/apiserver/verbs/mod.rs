@@ -25,7 +25,7 @@ use crate::apiserver::{
     },
     resource::kind::View,
     store::{Key, Store},
-    verbs::rules::Part,
+    verbs::rules::{Part, Strictness},
     webhooks::Attempt,
 };
 
@@ -62,10 +62,18 @@ impl Call<'_> {
         body::decode(content_type, &self.ask.body, self.expected(&known))
     }
 
-    /// What a patch has made must still be of its kind.
-    pub(crate) fn check_patched(&self, object: &Value) -> Result<(), Refusal> {
+    /// What a patch has made must still be of its kind, and in its place.
+    pub(crate) fn check_patched(&self, object: &Value, name: &str) -> Result<(), Refusal> {
         let known = |group: &str, version: &str, kind: &str| self.is_known(group, version, kind);
-        body::check_patched(object, self.expected(&known))
+        if self.strictness() == Strictness::Strict {
+            body::check_patched(object, self.expected(&known))?;
+        }
+        body::check_place(object, name, self.target.namespace.as_deref().unwrap_or_default())
+    }
+
+    /// Whether objects are held to the rules of Kubernetes.
+    pub(crate) fn strictness(&self) -> Strictness {
+        if self.shared.stamps { Strictness::Strict } else { Strictness::Lax }
     }
 
     fn is_known(&self, group: &str, version: &str, kind: &str) -> bool {

@@ -47,8 +47,7 @@ pub(crate) async fn patch(call: &Call<'_>, part: Part, name: &str) -> Result<Rep
     managed::check_options("PatchOptions", manager, false, force)?;
     write(call, part, name, |old| {
         let mut new = patch.apply(old, call.view.schema())?;
-        call.check_patched(&new)?;
-        body::check_place(&new, name, call.target.namespace.as_deref().unwrap_or_default())?;
+        call.check_patched(&new, name)?;
         rules::read(&call.view, &mut new);
         Ok(tracked(call, part, old, new))
     })
@@ -63,8 +62,7 @@ async fn apply(call: &Call<'_>, part: Part, name: &str, config: &Value) -> Resul
         let ignored = ignored(call, part);
         let writer = managed::Writer { ignored: &ignored, ..call.writer(&time) };
         let mut new = managed::apply(call.view.schema(), &writer, live, config, force)?;
-        call.check_patched(&new)?;
-        body::check_place(&new, name, call.target.namespace.as_deref().unwrap_or_default())?;
+        call.check_patched(&new, name)?;
         rules::read(&call.view, &mut new);
         Ok(new)
     };
@@ -108,7 +106,7 @@ pub(crate) async fn write(
         let old = view.tree(&present);
         let attempt = call.attempt("UPDATE", name, Some(&old));
         let new = webhooks::mutate(call.shared, &attempt, edit(&old)?).await?;
-        let mut new = rules::updated(view, part, &old, new)?;
+        let mut new = rules::updated(view, (part, call.strictness()), &old, new)?;
         managed::settle(&old, &mut new);
         webhooks::validate(call.shared, &attempt, Some(&new)).await?;
         if call.is_dry() {
