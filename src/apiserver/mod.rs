@@ -7,7 +7,7 @@
 //! any registered resource; a created CRD registers its own. Not promised: validation by schemas, existence of namespaces,
 //! strategic merges and server-side apply, authorization, garbage collection, and the pages of a list as a snapshot.
 
-mod controllers;
+pub mod controllers;
 mod controls;
 mod discovery;
 mod managed;

@@ -69,6 +69,11 @@ impl Store {
         store
     }
 
+    /// The time for stamps.
+    pub(crate) fn now(&self) -> String {
+        (self.clock)()
+    }
+
     pub(crate) fn table(&self, resource: &str) -> Result<&Table, Refusal> {
         self.tables.get(resource).ok_or_else(Refusal::unknown_resource)
     }
