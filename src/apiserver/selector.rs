@@ -1,8 +1,6 @@
 //! Label and field selectors of lists and watches.
 
-use serde_json::Value;
-
-use crate::apiserver::{object, refusal::Refusal, request::query::Query};
+use crate::apiserver::{refusal::Refusal, request::query::Query, store::stored::Head};
 
 /// What a list or a watch is narrowed to.
 #[derive(Clone, Debug, Default)]
@@ -29,6 +27,11 @@ struct FieldRule {
 }
 
 impl Selector {
+    /// Whether everything matches.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.labels.is_empty() && self.fields.is_empty()
+    }
+
     pub(crate) fn parse(query: &Query) -> Result<Self, Refusal> {
         let labels = split_outside_parentheses(query.text("labelSelector").unwrap_or_default());
         let fields = query.text("fieldSelector").unwrap_or_default().split(',');
@@ -38,8 +41,8 @@ impl Selector {
         })
     }
 
-    pub(crate) fn matches(&self, object: &Value) -> bool {
-        let label = |name: &str| object.get("metadata")?.get("labels")?.get(name)?.as_str();
+    pub(crate) fn matches(&self, head: &Head) -> bool {
+        let label = |name: &str| head.labels.get(name).map(String::as_str);
         let labels = self.labels.iter().all(|rule| match rule {
             LabelRule::Exists(name) => label(name).is_some(),
             LabelRule::Absent(name) => label(name).is_none(),
@@ -51,7 +54,8 @@ impl Selector {
             }
         });
         let mut fields = self.fields.iter();
-        labels && fields.all(|it| (object::meta(object, it.field) == it.value) == it.equal)
+        let field = |name: &str| if name == "name" { &head.name } else { &head.namespace };
+        labels && fields.all(|it| (**field(it.field) == *it.value) == it.equal)
     }
 }
 

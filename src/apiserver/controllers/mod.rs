@@ -12,7 +12,6 @@ mod conditions;
 mod crds;
 mod garbage;
 mod kubelet;
-mod labels;
 mod namespaces;
 mod run;
 #[cfg(test)]

@@ -1,12 +1,16 @@
 //! The loop that feeds all controllers.
 
-use std::{collections::BTreeMap, collections::BTreeSet, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
 
 use tokio::time::{Instant, sleep_until};
 
 use super::{
-    Controller, Controllers, access,
-    access::Changed,
+    Controller, Controllers,
+    access::{self, Present},
     chosen,
     time::Moment,
     world::{Key, News, Seen, World},
@@ -23,7 +27,14 @@ const DECISIONS_AT_ONCE: usize = 64;
 const AGAIN_MIN: Duration = Duration::from_millis(1);
 
 /// Runs the chosen controllers on a server for as long as the future is polled. It has no result: it never ends.
-pub async fn run(server: ApiServer, options: Controllers) {
+///
+/// From the call on, deleted namespaces and definitions are left to the controllers if these are among them.
+pub fn run(server: ApiServer, options: Controllers) -> impl Future<Output = ()> + Send {
+    server.0.emptied.fetch_or(options.namespaces, Ordering::Relaxed);
+    run_all(server, options)
+}
+
+async fn run_all(server: ApiServer, options: Controllers) {
     let mut state = State::new(server, chosen(options));
     if state.controllers.is_empty() {
         return;
@@ -78,15 +89,15 @@ impl State {
     /// Takes over everything, at the start and when changes were missed.
     fn load(&mut self) {
         let (objects, revision) = access::everything(&self.server);
-        let defs = access::resources(&self.server);
+        let defs = self.server.resources();
         self.world.define(defs);
-        let present: BTreeSet<Key> = objects.iter().map(|it| it.key.clone()).collect();
+        let present: BTreeSet<Key> = objects.iter().map(|(key, _)| key.clone()).collect();
         let known: Vec<Key> = self.world.everything().map(|(key, _)| key.clone()).collect();
         for key in known.into_iter().filter(|it| !present.contains(it)) {
-            self.take(Changed { key, object: None });
+            self.take((key, None));
         }
         // First all of them, then their concerns: these must not depend on the order of resources.
-        for Changed { key, object } in objects {
+        for (key, object) in objects {
             self.world.apply(&key, object.as_ref());
         }
         for key in present {
@@ -106,10 +117,10 @@ impl State {
             return;
         };
         self.seen = revision;
-        let defines = changes.iter().any(|it| it.key.resource == CRDS);
+        let defines = changes.iter().any(|(key, _)| key.resource == CRDS);
         if defines {
-            for key in self.world.define(access::resources(&self.server)) {
-                self.take(Changed { key, object: None });
+            for key in self.world.define(self.server.resources()) {
+                self.take((key, None));
             }
         }
         for change in changes {
@@ -123,7 +134,7 @@ impl State {
         }
     }
 
-    fn take(&mut self, Changed { key, object }: Changed) {
+    fn take(&mut self, (key, object): Present) {
         // A removed definition takes its objects along: their last changes may come later.
         let object: Option<Arc<_>> = object.filter(|_| self.world.def(&key.resource).is_some());
         let old = self.world.apply(&key, object.as_ref());
@@ -162,7 +173,7 @@ impl State {
         tokio::select! {
             // Changes first: what is due anyway is due after them, too.
             biased;
-            () = access::moved(&self.server, self.seen) => {}
+            () = self.server.moved(self.seen) => {}
             () = timer => {}
         }
     }
@@ -179,7 +190,7 @@ impl State {
 
     fn handle(&mut self, task: Task) {
         let Some(controller) = self.controllers.get(task.0).copied() else { return };
-        let moment = Moment::new(access::now(&self.server), self.in_step(controller, &task));
+        let moment = Moment::new(self.server.now(), self.in_step(controller, &task));
         let plan = (controller.decide)(&self.world, &task.1, &moment);
         self.set_timer(&task, plan.again);
         for write in &plan.writes {

@@ -4,11 +4,7 @@ use std::fmt;
 
 use serde_json::{Map, Value};
 
-use crate::apiserver::{
-    ApiServer, Refusal,
-    controllers::{access, world::Key},
-    object,
-};
+use crate::apiserver::{ApiServer, Refusal, controllers::world::Key, object};
 
 /// The finalizer of an owner that waits for its dependents.
 pub(crate) const FOREGROUND: &str = "foregroundDeletion";
@@ -94,7 +90,7 @@ impl Write {
                 server.delete(&at.resource, &at.namespace, &at.name)
             }
             Self::Remove { at, uid } if is_same(server, at, uid) => {
-                access::remove(server, &at.resource, &at.namespace, &at.name)
+                server.remove(&at.resource, &at.namespace, &at.name)
             }
             Self::Remove { .. } => Ok(()),
         };
@@ -108,12 +104,13 @@ fn is_same(server: &ApiServer, at: &Key, uid: &str) -> bool {
 }
 
 fn change(server: &ApiServer, at: &Key, uid: &str, edits: &[Edit]) -> Result<(), Refusal> {
-    access::update(server, &at.resource, &at.namespace, &at.name, |object| {
-        if object::meta(object, "uid") == uid {
-            edits.iter().for_each(|it| it.apply(object));
-        }
-    })
-    .map(drop)
+    server
+        .update(&at.resource, &at.namespace, &at.name, |object| {
+            if object::meta(object, "uid") == uid {
+                edits.iter().for_each(|it| it.apply(object));
+            }
+        })
+        .map(drop)
 }
 
 impl Edit {

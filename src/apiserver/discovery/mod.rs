@@ -60,7 +60,7 @@ pub(crate) fn resources(store: &Store, group: &str, version: &str) -> Option<Val
 }
 
 fn defs(store: &Store) -> impl Iterator<Item = &ResourceDef> {
-    store.tables.values().map(|it| &it.def)
+    store.tables.values().map(|it| &it.kind.def)
 }
 
 fn describe_group(store: &Store, name: &str) -> Option<Value> {

@@ -2,6 +2,8 @@
 
 use serde_json::Value;
 
+use super::go;
+
 /// One thing that is wrong with a body. A refusal lists all of them.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Problem {
@@ -17,6 +19,8 @@ pub(crate) enum ProblemKind {
     Required(String),
     /// The value, and why it is refused (may be empty).
     Invalid(Value, String),
+    /// A value that Go prints in its own notation, and why it is refused.
+    InvalidGo(String, String),
     /// Wrong JSON type: the value as Go prints its type or value, and what was expected.
     TypeInvalid(Value, String),
     /// The value, and what would be accepted.
@@ -60,7 +64,7 @@ impl Problem {
     pub(crate) fn reason(&self) -> &'static str {
         match &self.kind {
             ProblemKind::Required(_) => "FieldValueRequired",
-            ProblemKind::Invalid(..) => "FieldValueInvalid",
+            ProblemKind::Invalid(..) | ProblemKind::InvalidGo(..) => "FieldValueInvalid",
             ProblemKind::TypeInvalid(..) => "FieldValueTypeInvalid",
             ProblemKind::NotSupported(..) => "FieldValueNotSupported",
             ProblemKind::Duplicate(_) => "FieldValueDuplicate",
@@ -75,8 +79,8 @@ impl Problem {
     /// The words for people, without the field.
     pub(crate) fn text(&self) -> String {
         let with = |words: &str, value: &Value, detail: &str| match detail {
-            "" => format!("{words}: {}", go_value(value)),
-            detail => format!("{words}: {}: {detail}", go_value(value)),
+            "" => format!("{words}: {}", go::value(value)),
+            detail => format!("{words}: {}: {detail}", go::value(value)),
         };
         match &self.kind {
             ProblemKind::Required(detail) if detail.is_empty() => "Required value".into(),
@@ -84,8 +88,9 @@ impl Problem {
             ProblemKind::Invalid(value, detail) | ProblemKind::TypeInvalid(value, detail) => {
                 with("Invalid value", value, detail)
             }
+            ProblemKind::InvalidGo(value, detail) => format!("Invalid value: {value}: {detail}"),
             ProblemKind::NotSupported(value, supported) => {
-                let quoted: Vec<String> = supported.iter().map(|it| format!("{it:?}")).collect();
+                let quoted: Vec<String> = supported.iter().map(|it| go::quote(it)).collect();
                 let detail = format!("supported values: {}", quoted.join(", "));
                 with("Unsupported value", value, if quoted.is_empty() { "" } else { &detail })
             }
@@ -99,13 +104,5 @@ impl Problem {
             }
             ProblemKind::Internal(detail) => format!("Internal error: {detail}"),
         }
-    }
-}
-
-/// A value as the real server prints it: texts quoted, the rest as JSON.
-fn go_value(value: &Value) -> String {
-    match value {
-        Value::Null => "null".into(),
-        other => other.to_string(),
     }
 }

@@ -4,6 +4,7 @@ pub(crate) mod kind;
 
 use serde_json::{Value, json};
 
+use self::kind::Kind;
 use crate::apiserver::{object, refusal::join};
 
 /// What clients may do with objects of a resource unless said otherwise.
@@ -104,7 +105,7 @@ pub(crate) fn established(crd: &Value) -> Value {
 }
 
 /// What every server knows.
-pub(crate) fn built_in() -> Vec<ResourceDef> {
+pub(crate) fn built_in() -> Vec<Kind> {
     let native = |plural, kind, short: &[&str]| ResourceDef {
         native: true,
         short_names: short.iter().copied().map(String::from).collect(),
@@ -127,12 +128,13 @@ pub(crate) fn built_in() -> Vec<ResourceDef> {
         categories: vec!["api-extensions".into()],
         ..native("customresourcedefinitions", "CustomResourceDefinition", &["crd", "crds"])
     };
-    vec![
+    let defs = vec![
         namespaces,
         native("events", "Event", &["ev"]),
         pods,
         native("configmaps", "ConfigMap", &["cm"]),
         native("secrets", "Secret", &[]),
         definitions,
-    ]
+    ];
+    defs.into_iter().map(Kind::plain).collect()
 }

@@ -11,13 +11,12 @@ use crate::apiserver::{
     controllers::{
         Controller, Plan,
         kubelet::volumes,
-        labels,
         time::{Moment, duration, number, text},
         workloads::pods::{self, PODS},
         world::{Key, News, World},
         write::{Write, set},
     },
-    object,
+    labels, object,
 };
 
 pub(super) const CONTROLLER: Controller =

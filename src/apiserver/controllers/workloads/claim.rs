@@ -6,11 +6,10 @@ use serde_json::{Value, json};
 
 use crate::apiserver::{
     controllers::{
-        labels,
         world::{Key, News, World},
         write::{Edit, Write},
     },
-    object,
+    labels, object,
 };
 
 /// What an owner manages, and what is to be done so that it stays right.

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::apiserver::{
     controllers::{
-        Controller, NO_STEP, Plan, labels,
+        Controller, NO_STEP, Plan,
         time::{Moment, number, text},
         workloads::{
             claim,
@@ -17,7 +17,7 @@ use crate::apiserver::{
         world::{Key, News, World},
         write::{Write, set},
     },
-    object,
+    labels, object,
 };
 
 const DAEMON_SETS: &str = "daemonsets.apps";

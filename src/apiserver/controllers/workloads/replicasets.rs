@@ -4,13 +4,13 @@ use serde_json::{Value, json};
 
 use crate::apiserver::{
     controllers::{
-        Controller, NO_STEP, Plan, labels,
+        Controller, NO_STEP, Plan,
         time::{Moment, number},
         workloads::{claim, pods, pods::PODS},
         world::{Key, News, World},
         write::{Write, set},
     },
-    object,
+    labels, object,
 };
 
 pub(crate) const REPLICA_SETS: &str = "replicasets.apps";

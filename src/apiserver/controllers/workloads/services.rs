@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::apiserver::{
     controllers::{
-        Controller, NO_STEP, Plan, labels,
+        Controller, NO_STEP, Plan,
         time::{Moment, number, text},
         workloads::{
             claim,
@@ -15,7 +15,7 @@ use crate::apiserver::{
         world::{Key, News, World},
         write::{Write, set, unset},
     },
-    object,
+    labels, object,
 };
 
 const SERVICES: &str = "services";

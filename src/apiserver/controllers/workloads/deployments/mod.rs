@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use crate::apiserver::{
     controllers::{
-        Controller, NO_STEP, Plan, labels,
+        Controller, NO_STEP, Plan,
         time::{Moment, number},
         workloads::{
             claim, pods,
@@ -16,7 +16,7 @@ use crate::apiserver::{
         world::{Key, News, World},
         write::{Edit, Write, set},
     },
-    object,
+    labels, object,
 };
 
 mod status;

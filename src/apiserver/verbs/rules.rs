@@ -7,7 +7,11 @@ use serde_json::{Value, json};
 use crate::apiserver::{
     object,
     refusal::{Problem, Refusal},
-    resource::ResourceDef,
+    resource::{
+        self, CRDS, ResourceDef,
+        kind::{Kind, View},
+    },
+    store::identities::Identities,
 };
 
 /// Which part of an object a writer may change.
@@ -37,40 +41,72 @@ pub(crate) const OWN_FIELDS: [&str; 8] = [
 const COLLECTIONS: [&str; 5] =
     ["labels", "annotations", "finalizers", "ownerReferences", "managedFields"];
 
-/// The object as it is created by a POST into `namespace`; without the stamps of the server.
-pub(crate) fn created(
-    def: &ResourceDef,
-    namespace: &str,
-    mut body: Value,
-) -> Result<Value, Refusal> {
+/// What is written of an object is decided here, between the decoded body and the store.
+pub(crate) fn decode(view: &View, body: &[u8]) -> Result<Value, Refusal> {
+    let def = &view.kind.def;
+    let body = serde_json::from_slice(body).map_err(|error| {
+        Refusal::bad_request(format!(
+            "the object provided is unrecognized (must be of type {}): couldn't get version/kind; json parse error: {error}",
+            def.kind
+        ))
+    })?;
     check_shape(def, &body)?;
     check_kind(def, &body)?;
+    Ok(body)
+}
+
+/// A new object in its namespace.
+pub(crate) fn placed(namespace: &str, mut body: Value) -> Result<Value, Refusal> {
     let given = object::meta(&body, "namespace");
     if !given.is_empty() && given != namespace {
         let message =
             "the namespace of the provided object does not match the namespace sent on the request";
         return Err(Refusal::bad_request(message));
     }
-    if ["name", "generateName"].iter().all(|it| object::meta(&body, it).is_empty()) {
-        let problem = Problem::required("metadata.name", "name or generateName is required");
-        return Err(Refusal::invalid(&def.group, &def.kind, "", &[problem]));
-    }
     if !namespace.is_empty() {
         object::set_meta(&mut body, "namespace", namespace);
+    }
+    Ok(body)
+}
+
+/// Makes a name if one is asked for.
+pub(crate) fn name(body: &mut Value, identities: &mut Identities) {
+    let prefix = object::meta(body, "generateName");
+    if prefix.is_empty() || !object::meta(body, "name").is_empty() {
+        return;
+    }
+    // Room for the suffix within the 63 characters of a label.
+    let mut name: String = prefix.chars().take(58).collect();
+    name.push_str(&identities.suffix());
+    object::set_meta(body, "name", name);
+}
+
+/// A new object as it is going to be stored.
+pub(crate) fn created(view: &View, mut body: Value) -> Result<Value, Refusal> {
+    let def = &view.kind.def;
+    if object::meta(&body, "name").is_empty() {
+        let problem = Problem::required("metadata.name", "name or generateName is required");
+        return Err(Refusal::invalid(&def.group, &def.kind, "", &[problem]));
     }
     if def.status_subresource {
         object::put(&mut body, "status", None);
     }
+    if def.qualified() == CRDS {
+        let status = resource::established(&body);
+        object::put(&mut body, "status", Some(status));
+    }
+    drop_empty(&mut body);
     Ok(body)
 }
 
 /// The object as it is after an update.
 pub(crate) fn updated(
-    def: &ResourceDef,
+    view: &View,
     part: Part,
     old: &Value,
     mut new: Value,
 ) -> Result<Value, Refusal> {
+    let def = &view.kind.def;
     check_shape(def, &new)?;
     if part != Part::Everything {
         check_identity(def, old, &new)?;
@@ -89,10 +125,13 @@ pub(crate) fn updated(
     for field in ["apiVersion", "kind"] {
         object::put(&mut new, field, old.get(field).cloned());
     }
-    restore_own_fields(old, &mut new);
+    restore_own_fields(part, old, &mut new);
     drop_empty(&mut new);
     if part != Part::Everything {
         check_finalizers(def, old, &new)?;
+    }
+    if is_new_generation(&view.kind, old, &new) {
+        raise_generation(&mut new);
     }
     Ok(new)
 }
@@ -113,16 +152,36 @@ pub(crate) fn drop_empty(body: &mut Value) {
 }
 
 /// Whether the change counts as a new generation: neither metadata nor a separate status do.
-pub(crate) fn is_new_generation(def: &ResourceDef, old: &Value, new: &Value) -> bool {
-    let counted = |object: &Value| {
-        let mut counted = object.clone();
-        object::put(&mut counted, "metadata", None);
-        if def.status_subresource {
-            object::put(&mut counted, "status", None);
-        }
-        counted
+fn is_new_generation(kind: &Kind, old: &Value, new: &Value) -> bool {
+    let def = &kind.def;
+    if let Some(native) = kind.native {
+        return native.generations && old.get("spec") != new.get("spec");
+    }
+    let counted =
+        |field: &str| field != "metadata" && !(def.status_subresource && field == "status");
+    let fields = |object: &'_ Value| -> Vec<String> {
+        object.as_object().into_iter().flat_map(|it| it.keys().cloned()).collect()
     };
-    !def.native && counted(old) != counted(new)
+    let mut names = fields(old);
+    names.extend(fields(new));
+    !def.native && names.iter().any(|it| counted(it) && old.get(it) != new.get(it))
+}
+
+/// Says that the object goes away as soon as nobody holds it.
+pub(crate) fn mark(object: &mut Value, now: &str, stamps: bool) {
+    object::set_meta(object, "deletionTimestamp", now);
+    if stamps {
+        object::set_meta(object, "deletionGracePeriodSeconds", 0);
+        raise_generation(object);
+    }
+}
+
+/// Only objects that count their generations have one.
+pub(crate) fn raise_generation(object: &mut Value) {
+    let generation = object.pointer("/metadata/generation").and_then(Value::as_u64);
+    if let Some(generation) = generation {
+        object::set_meta(object, "generation", generation + 1);
+    }
 }
 
 fn check_shape(def: &ResourceDef, body: &Value) -> Result<(), Refusal> {
@@ -185,10 +244,12 @@ fn check_finalizers(def: &ResourceDef, old: &Value, new: &Value) -> Result<(), R
     Err(Refusal::invalid(&def.group, &def.kind, object::meta(old, "name"), &[problem]))
 }
 
-fn restore_own_fields(old: &Value, new: &mut Value) {
+fn restore_own_fields(part: Part, old: &Value, new: &mut Value) {
     let kept = old.get("metadata").cloned().unwrap_or_else(|| json!({}));
     let Some(meta) = object::meta_mut(new) else { return };
-    for field in OWN_FIELDS {
+    // Who runs a Pod says when its time is over.
+    let own = |it: &&str| part != Part::Everything || *it != "deletionGracePeriodSeconds";
+    for field in OWN_FIELDS.into_iter().filter(own) {
         match kept.get(field) {
             Some(value) => meta.insert(field.into(), value.clone()),
             None => meta.shift_remove(field),
