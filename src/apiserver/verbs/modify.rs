@@ -131,7 +131,7 @@ pub(crate) fn swap(
     if store.get(key).as_ref().map(revision) != Some(revision(present)) {
         return None;
     }
-    if object::deleting(old) && !object::held(&new) {
+    if object::deleting(old) && !object::held(&new) && !object::has_time_left(&new) {
         // The last holder lets go. Its answer shows the version before the removal, as the real server does it.
         let last = Arc::new(Stored::of(&new));
         store.remove(key);
