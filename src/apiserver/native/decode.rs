@@ -4,7 +4,7 @@
 use serde_json::{Map, Value, json};
 
 use super::{
-    Native,
+    Native, codec,
     facts::{self, Form, GoField, GoType},
     stamp,
 };
@@ -22,9 +22,11 @@ pub(crate) fn decode(kind: &Kind, version: &str, body: &mut Value) -> Result<Vec
     let name = native.schema_of(version);
     let Some(known) = facts::go_type(&name) else { return Ok(Vec::new()) };
     let mut walk = Walk { unknown: Vec::new() };
+    let text = body.to_string();
     match walk.fields(known, body, &mut String::new(), 0) {
         Ok(()) => Ok(walk.unknown),
-        Err(detail) => {
+        Err(fallback) => {
+            let detail = codec::explain(known, &text).unwrap_or(fallback);
             let kind = &kind.def.kind;
             Err(Refusal::bad_request(format!(
                 "{kind} in version {version:?} cannot be handled as a {kind}: {detail}"

@@ -3,6 +3,7 @@
 //! The order of a write: [`decode`] (drops what is unknown or empty), `defaults`, then `created` or `updated`, then `check`.
 
 mod check;
+mod codec;
 mod decode;
 mod defaults;
 mod events;

@@ -107,7 +107,18 @@ fn time(value: &Value) -> Result<String, String> {
 }
 
 fn micro_time(value: &Value) -> Result<String, String> {
-    let instant = instant(value, "2006-01-02T15:04:05.000000Z07:00")?;
+    let layout = "2006-01-02T15:04:05.000000Z07:00";
+    // Exactly six digits, nothing shorter.
+    if let Some(rest) = value.as_str().and_then(|it| it.get(19..)) {
+        let digits = rest.strip_prefix('.').map(|it| it.bytes().take_while(u8::is_ascii_digit).count());
+        if digits != Some(6) {
+            let text = value.as_str().unwrap_or_default();
+            return Err(format!(
+                "unmarshalerDecoder: parsing time {text:?} as {layout:?}: cannot parse {rest:?} as \".000000\""
+            ));
+        }
+    }
+    let instant = instant(value, layout)?;
     Ok(instant.to_zoned(TimeZone::UTC).strftime("%Y-%m-%dT%H:%M:%S.%6fZ").to_string())
 }
 
