@@ -33,6 +33,8 @@ pub(crate) enum ProblemKind {
     /// How many there are, and how many there may be.
     TooMany(usize, usize),
     Internal(String),
+    /// About a value that has a form of its own in Go, such as a struct: the reason, and the whole text.
+    Worded(&'static str, String),
 }
 
 impl Problem {
@@ -73,6 +75,7 @@ impl Problem {
             ProblemKind::TooLong(..) => "FieldValueTooLong",
             ProblemKind::TooMany(..) => "FieldValueTooMany",
             ProblemKind::Internal(_) => "InternalError",
+            ProblemKind::Worded(reason, _) => reason,
         }
     }
 
@@ -103,6 +106,7 @@ impl Problem {
                 format!("Too many: {count}: must have at most {limit} items")
             }
             ProblemKind::Internal(detail) => format!("Internal error: {detail}"),
+            ProblemKind::Worded(_, text) => text.clone(),
         }
     }
 }
