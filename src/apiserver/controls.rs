@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::{
     ApiServer, LoggedRequest, Refusal, ResourceDef,
     faults::{Effect, Fault},
-    lock, object,
+    lock, metadata, object,
     resource::{self, CRDS, kind::View},
     store::{Key, Store, history::ChangeKind},
     verbs::{modify, rules},
@@ -47,7 +47,7 @@ impl ApiServer {
                 let status = resource::established(&body);
                 object::put(&mut body, "status", Some(status));
             }
-            rules::drop_empty(&mut body);
+            metadata::normalize(&mut body);
             Ok(view.tree(&store.put(&key, body)))
         })
     }

@@ -14,6 +14,7 @@ mod faults;
 pub mod kubeconfig;
 mod labels;
 mod managed;
+mod metadata;
 mod native;
 mod object;
 mod openapi;

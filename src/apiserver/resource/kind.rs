@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use serde_json::Value;
 
 use crate::apiserver::{
-    native::Native,
+    native::{self, Native},
     resource::{ResourceDef, definition},
     schema::{Rules, Schema},
     store::stored::Stored,
@@ -101,7 +101,15 @@ impl View {
 
     /// The schema of this version, if one is known.
     pub(crate) fn schema(&self) -> Option<&Schema> {
-        self.kind.versions.get(&self.version)?.schema.as_deref()
+        match self.kind.native {
+            Some(native) => native::definition(native.schema),
+            None => self.kind.versions.get(&self.version)?.schema.as_deref(),
+        }
+    }
+
+    /// The rules of this version, if there are any.
+    pub(crate) fn rules(&self) -> Option<&Rules> {
+        self.kind.versions.get(&self.version)?.rules.as_deref()
     }
 
     /// The whole object.
