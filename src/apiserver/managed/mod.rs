@@ -199,26 +199,26 @@ pub(crate) fn settle(old: &Value, new: &mut Value) {
     if before == after || before.len() != after.len() {
         return;
     }
-    let same_entry = |(left, right): (&Value, &Value)| same_but(left, right, "time", None);
-    let same_meta = |left: &Value, right: &Value| same_but(left, right, "managedFields", None);
-    if before.iter().zip(&after).all(same_entry) && same_but(old, new, "metadata", Some(&same_meta))
-    {
+    let same_entry = |(left, right): (&Value, &Value)| same_but(left, right, "time", |_, _| true);
+    let same_meta =
+        |left: &Value, right: &Value| same_but(left, right, "managedFields", |_, _| true);
+    if before.iter().zip(&after).all(same_entry) && same_but(old, new, "metadata", same_meta) {
         object::set_meta(new, "managedFields", before);
     }
 }
 
-/// Whether two maps are equal except for one field; that one by another rule, if there is one.
+/// Whether two maps are equal except for one field; that one by another rule.
 fn same_but(
     left: &Value,
     right: &Value,
     name: &str,
-    rule: Option<&dyn Fn(&Value, &Value) -> bool>,
+    rule: impl Fn(&Value, &Value) -> bool,
 ) -> bool {
     let (Some(left), Some(right)) = (left.as_object(), right.as_object()) else { return false };
     left.len() == right.len()
         && left.iter().all(|(key, left)| match right.get(key) {
             None => false,
-            Some(right) if key == name => rule.is_none_or(|rule| rule(left, right)),
+            Some(right) if key == name => rule(left, right),
             Some(right) => left == right,
         })
 }

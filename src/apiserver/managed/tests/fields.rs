@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::apiserver::managed::{element::Element, set::FieldSet};
+use crate::apiserver::managed::{element::Element, set::FieldSet, zero};
 
 fn set(json: &Value) -> FieldSet {
     FieldSet::from_json(json).unwrap()
@@ -108,4 +108,14 @@ fn numbers_are_what_they_mean() {
     assert_eq!(one, set(&json!({ "v:1.0": {} })));
     let large = set(&json!({ "v:18446744073709551615": {} }));
     assert_ne!(large, set(&json!({ "v:18446744073709551614": {} })));
+}
+
+#[test]
+fn the_parts_that_native_kinds_always_have_are_known() {
+    assert_eq!(zero::of("apps/v1", "Deployment").unwrap()["spec"]["strategy"], json!({}));
+    assert_eq!(zero::of("v1", "Event").unwrap()["source"], json!({}));
+    assert_eq!(zero::of("events.k8s.io/v1", "Event").unwrap()["regarding"], json!({}));
+    assert_eq!(zero::of("v1", "ConfigMap"), Some(&json!({})));
+    assert_eq!(zero::of("x.io/v1", "Deployment"), None);
+    assert_eq!(zero::of("gateway.networking.k8s.io/v1", "Ingress"), None);
 }
