@@ -43,6 +43,7 @@ fn options() -> serde_saphyr::Options {
         budget: serde_saphyr::budget! {
             max_depth: json::DEPTH_MAX,
             max_events: EVENTS_MAX,
+            max_nodes: EVENTS_MAX,
         },
     }
 }
