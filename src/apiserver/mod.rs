@@ -10,6 +10,8 @@
 mod controllers;
 mod controls;
 mod discovery;
+#[cfg(fuzzing)]
+pub mod fuzzing;
 mod managed;
 mod metadata;
 mod native;

@@ -3,6 +3,7 @@
 pub(crate) mod body;
 pub(crate) mod json;
 pub(crate) mod log;
+pub(crate) mod options;
 pub(crate) mod query;
 pub(crate) mod route;
 pub(crate) mod time;

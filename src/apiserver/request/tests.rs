@@ -5,6 +5,8 @@ use serde_json::{Value, json};
 use super::{
     body::{self, Expected},
     json::{self, Fault},
+    options::{Write, WriteOptions},
+    query::Query,
 };
 use crate::apiserver::{metadata::names, refusal::Refusal};
 
@@ -286,6 +288,75 @@ fn the_rules_of_names_are_spelled_as_they_are() {
         rule,
         "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')"
     );
+}
+
+#[test]
+fn parameters_of_writes_are_checked() {
+    let cases = [
+        (
+            "dryRun=x",
+            Write::Patch,
+            "PatchOptions.meta.k8s.io \"\" is invalid: dryRun: Unsupported value: []string{\"x\"}: supported values: \"All\"",
+        ),
+        (
+            "dryRun=All&dryRun=x",
+            Write::Create,
+            "CreateOptions.meta.k8s.io \"\" is invalid: dryRun: Unsupported value: []string{\"All\", \"x\"}: supported values: \"All\"",
+        ),
+        (
+            "dryRun=",
+            Write::Delete,
+            "DeleteOptions.meta.k8s.io \"\" is invalid: dryRun: Unsupported value: []string{\"\"}: supported values: \"All\"",
+        ),
+        ("dryRun=All&dryRun=All&fieldManager=a", Write::Update, ""),
+        (
+            "force=x",
+            Write::Patch,
+            "PatchOptions.meta.k8s.io \"\" is invalid: force: Forbidden: may not be specified for non-apply patch",
+        ),
+        ("force=true", Write::Create, ""),
+        (
+            "fieldManager=%01",
+            Write::Patch,
+            "PatchOptions.meta.k8s.io \"\" is invalid: fieldManager: Invalid value: \"\\x01\": invalid character U+0001 (at position 0)",
+        ),
+        ("fieldManager=%01", Write::Delete, ""),
+        (
+            "",
+            Write::Apply,
+            "PatchOptions.meta.k8s.io \"\" is invalid: fieldManager: Required value: is required for apply patch",
+        ),
+        ("fieldManager=x&force=true", Write::Apply, ""),
+    ];
+    for (query, write, expected) in cases {
+        let parsed = WriteOptions::parse(&Query::parse(query), write);
+        assert_eq!(parsed.map_or_else(|it| it.message, |_| String::new()), expected, "{query}");
+    }
+    let parsed =
+        WriteOptions::parse(&Query::parse("fieldManager=x&force&dryRun=All"), Write::Apply);
+    assert_eq!(parsed, Ok(WriteOptions { dry_run: true, manager: Some("x".into()), force: true }));
+}
+
+#[test]
+fn numbers_in_queries_are_numbers() {
+    let query =
+        Query::parse("limit=x&empty=&half=1.5&large=99999999999999999999&minus=-5&plus=%2B7&no");
+    let cases = [
+        ("limit", Err("strconv.ParseInt: parsing \"x\": invalid syntax")),
+        ("empty", Err("strconv.ParseInt: parsing \"\": invalid syntax")),
+        ("half", Err("strconv.ParseInt: parsing \"1.5\": invalid syntax")),
+        ("large", Err("strconv.ParseInt: parsing \"99999999999999999999\": value out of range")),
+        ("minus", Ok(Some(-5))),
+        ("plus", Ok(Some(7))),
+        ("missing", Ok(None)),
+    ];
+    for (name, expected) in cases {
+        assert_eq!(
+            query.integer(name).map_err(|it| it.message),
+            expected.map_err(String::from),
+            "{name}"
+        );
+    }
 }
 
 #[rustfmt::skip]
