@@ -11,6 +11,8 @@ pub mod controllers;
 mod controls;
 mod discovery;
 mod faults;
+#[cfg(fuzzing)]
+pub mod fuzzing;
 pub mod kubeconfig;
 mod labels;
 mod managed;

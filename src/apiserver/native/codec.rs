@@ -117,7 +117,10 @@ impl Reader<'_> {
                 b'}' => false,
                 other => {
                     let shown = String::from_utf8_lossy(&[other]).into_owned();
-                    self.report("readObjectStart", &format!("expect \" after {{, but found {shown}"));
+                    self.report(
+                        "readObjectStart",
+                        &format!("expect \" after {{, but found {shown}"),
+                    );
                     false
                 }
             },

@@ -68,7 +68,12 @@ fn target(path: &str) -> (Kind, String) {
 }
 
 /// The write of a body, as the server does it: the stored object, or the refusal.
-fn write(kind: &Kind, version: &str, mut body: Value, old: Option<&Value>) -> Result<Value, Refusal> {
+fn write(
+    kind: &Kind,
+    version: &str,
+    mut body: Value,
+    old: Option<&Value>,
+) -> Result<Value, Refusal> {
     let native = kind.native.expect("native");
     decode(kind, version, &mut body)?;
     (native.defaults)(&mut body);

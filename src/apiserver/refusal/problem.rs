@@ -25,6 +25,8 @@ pub(crate) enum ProblemKind {
     TypeInvalid(Value, String),
     /// The value, and what would be accepted.
     NotSupported(Value, Vec<String>),
+    /// The same, the value as Go prints it.
+    NotSupportedShown(String, Vec<String>),
     Duplicate(Value),
     NotFound(Value),
     Forbidden(String),
@@ -68,7 +70,9 @@ impl Problem {
             ProblemKind::Required(_) => "FieldValueRequired",
             ProblemKind::Invalid(..) | ProblemKind::InvalidGo(..) => "FieldValueInvalid",
             ProblemKind::TypeInvalid(..) => "FieldValueTypeInvalid",
-            ProblemKind::NotSupported(..) => "FieldValueNotSupported",
+            ProblemKind::NotSupported(..) | ProblemKind::NotSupportedShown(..) => {
+                "FieldValueNotSupported"
+            }
             ProblemKind::Duplicate(_) => "FieldValueDuplicate",
             ProblemKind::NotFound(_) => "FieldValueNotFound",
             ProblemKind::Forbidden(_) => "FieldValueForbidden",
@@ -96,6 +100,11 @@ impl Problem {
                 let quoted: Vec<String> = supported.iter().map(|it| go::quote(it)).collect();
                 let detail = format!("supported values: {}", quoted.join(", "));
                 with("Unsupported value", value, if quoted.is_empty() { "" } else { &detail })
+            }
+            ProblemKind::NotSupportedShown(value, supported) => {
+                let quoted: Vec<String> = supported.iter().map(|it| format!("{it:?}")).collect();
+                let supported = quoted.join(", ");
+                format!("Unsupported value: {value}: supported values: {supported}")
             }
             ProblemKind::Duplicate(value) => with("Duplicate value", value, ""),
             ProblemKind::NotFound(value) => with("Not found", value, ""),
