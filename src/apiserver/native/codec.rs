@@ -117,7 +117,10 @@ impl Reader<'_> {
                 b'}' => false,
                 other => {
                     let shown = String::from_utf8_lossy(&[other]).into_owned();
-                    self.report("readObjectStart", &format!("expect \" after {{, but found {shown}"));
+                    self.report(
+                        "readObjectStart",
+                        &format!("expect \" after {{, but found {shown}"),
+                    );
                     false
                 }
             },
@@ -167,8 +170,7 @@ impl Reader<'_> {
             self.found("readFieldHash", "expect \"", quote);
             return Vec::new();
         }
-        self.back();
-        let name = self.text();
+        let name = self.quoted();
         let colon = self.token();
         if colon != b':' {
             self.found("readFieldHash", "expect :", colon);

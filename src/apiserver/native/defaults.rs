@@ -405,6 +405,7 @@ fn others(group: &str, name: &str, it: &mut Fields) {
             put(it, "attachRequired", true);
             put(it, "podInfoOnMount", false);
             put(it, "volumeLifecycleModes", json!(["Persistent"]));
+            put(it, "fsGroupPolicy", "ReadWriteOnceWithFSType");
         }
         ("admissionregistration", "ValidatingWebhook" | "MutatingWebhook") => {
             put(it, "failurePolicy", "Fail");

@@ -127,15 +127,14 @@ pub(super) fn job(it: &mut Value) {
         return;
     }
     let Some(Value::Object(template)) = spec.get_mut("template") else { return };
-    if let Some(Value::Object(labels)) = template
-        .get_mut("metadata")
-        .and_then(Value::as_object_mut)
-        .map(|it| it.entry("labels").or_insert_with(|| json!({})))
-    {
+    let Some(Value::Object(head)) = template.get_mut("metadata") else { return };
+    let before = head.get("labels").cloned();
+    if let Value::Object(labels) = head.entry("labels").or_insert_with(|| json!({})) {
         labels.entry("controller-uid").or_insert_with(|| json!(uid));
         labels.entry("job-name").or_insert_with(|| json!(name));
         labels.sort_keys();
     }
+    let after = head.get("labels").cloned();
     if spec.get("selector").is_none_or(Value::is_null) {
         spec.insert("selector".into(), json!({}));
     }
@@ -145,6 +144,38 @@ pub(super) fn job(it: &mut Value) {
             labels.entry("controller-uid").or_insert_with(|| json!(uid));
             labels.sort_keys();
         }
+    }
+    // Labels that the Job has taken over from its template are one map with them.
+    if let (Some(before), Some(after), Some(meta)) = (before, after, object::meta_mut(it))
+        && meta.get("labels") == Some(&before)
+    {
+        meta.insert("labels".into(), after);
+    }
+}
+
+/// Counts the changes of the template of a daemon set, for clients of its first version.
+const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
+
+pub(super) fn daemon_set(it: &mut Value) {
+    fresh("io.k8s.api.apps.v1.DaemonSet", it);
+    annotate(it, TEMPLATE_GENERATION, "1");
+}
+
+pub(super) fn daemon_set_updated(old: &Value, new: &mut Value) {
+    let annotations = old.pointer("/metadata/annotations");
+    let count = annotations.and_then(|it| it.get(TEMPLATE_GENERATION)?.as_str()?.parse().ok());
+    let count: u64 = count.unwrap_or(0);
+    let changed = old.pointer("/spec/template") != new.pointer("/spec/template");
+    annotate(new, TEMPLATE_GENERATION, &(count + u64::from(changed)).to_string());
+}
+
+fn annotate(it: &mut Value, key: &str, value: &str) {
+    if let Some(meta) = object::meta_mut(it)
+        && let Value::Object(annotations) =
+            meta.entry("annotations").or_insert_with(|| Value::Object(Map::new()))
+    {
+        annotations.insert(key.into(), value.into());
+        annotations.sort_keys();
     }
 }
 
