@@ -40,6 +40,7 @@ pub(super) fn pod(it: &mut Value) {
         spec.insert("enableServiceLinks".into(), json!(true));
     }
     spec.insert("preemptionPolicy".into(), json!("PreemptLowerPriority"));
+    defaults::fill("io.k8s.api.core.v1.Pod", it);
 }
 
 fn tolerates(it: &Value, key: &str) -> bool {
@@ -83,6 +84,7 @@ pub(super) fn namespace(it: &mut Value) {
     }
     object::put(it, "spec", Some(json!({ "finalizers": held })));
     label_namespace(it);
+    defaults::fill("io.k8s.api.core.v1.Namespace", it);
 }
 
 /// Every namespace carries its name as a label, so that selectors can name it.
@@ -115,6 +117,7 @@ pub(super) fn node(it: &mut Value) {
     {
         list.push(json!({ "key": key, "effect": "NoSchedule" }));
     }
+    defaults::fill("io.k8s.api.core.v1.Node", it);
 }
 
 /// A Job finds its Pods by its own uid, unless the client wants to choose.
@@ -146,19 +149,20 @@ pub(super) fn job(it: &mut Value) {
         }
     }
     // Labels that the Job has taken over from its template are one map with them.
-    if let (Some(before), Some(after), Some(meta)) = (before, after, object::meta_mut(it))
-        && meta.get("labels") == Some(&before)
+    if let (Some(after), Some(meta)) = (after, object::meta_mut(it))
+        && (meta.get("labels").is_none() || meta.get("labels") == before.as_ref())
     {
         meta.insert("labels".into(), after);
     }
+    defaults::fill("io.k8s.api.batch.v1.Job", it);
 }
 
 /// Counts the changes of the template of a daemon set, for clients of its first version.
 const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
 
 pub(super) fn daemon_set(it: &mut Value) {
-    fresh("io.k8s.api.apps.v1.DaemonSet", it);
     annotate(it, TEMPLATE_GENERATION, "1");
+    fresh("io.k8s.api.apps.v1.DaemonSet", it);
 }
 
 pub(super) fn daemon_set_updated(old: &Value, new: &mut Value) {
@@ -167,6 +171,7 @@ pub(super) fn daemon_set_updated(old: &Value, new: &mut Value) {
     let count: u64 = count.unwrap_or(0);
     let changed = old.pointer("/spec/template") != new.pointer("/spec/template");
     annotate(new, TEMPLATE_GENERATION, &(count + u64::from(changed)).to_string());
+    defaults::fill("io.k8s.api.apps.v1.DaemonSet", new);
 }
 
 fn annotate(it: &mut Value, key: &str, value: &str) {
@@ -209,6 +214,7 @@ fn addresses(it: &mut Value) {
     if matches!(kind.as_str(), "NodePort" | "LoadBalancer") {
         draw_ports(spec, &seed);
     }
+    defaults::fill("io.k8s.api.core.v1.Service", it);
 }
 
 fn draw_address(seed: &str) -> String {
@@ -302,8 +308,5 @@ pub(super) fn secret(it: &mut Value) {
         data.insert(name, json!(super::stamp::encode(text.as_str().unwrap_or_default())));
     }
     data.sort_keys();
-    // After the metadata and before the type, as it is written elsewhere.
-    if let Some(kind) = fields.shift_remove("type") {
-        fields.insert("type".into(), kind);
-    }
+    defaults::fill("io.k8s.api.core.v1.Secret", it);
 }

@@ -194,6 +194,7 @@ rules! {
             ("type", "/type"),
         ],
         put_creates: true,
+        refused_group: Some(""),
         twin: Some(&events::TWIN),
     }
     INGRESS_CLASS = "io.k8s.api.networking.v1.IngressClass" {
