@@ -4,10 +4,11 @@ pub(crate) mod accept;
 pub(crate) mod body;
 pub(crate) mod json;
 pub(crate) mod log;
+pub(crate) mod options;
 pub(crate) mod query;
 pub(crate) mod route;
 pub(crate) mod time;
-mod typed;
+pub(crate) mod typed;
 pub(crate) mod yaml;
 
 #[cfg(test)]
