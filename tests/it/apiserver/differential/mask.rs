@@ -20,7 +20,7 @@ static VERSION: LazyLock<Regex> = LazyLock::new(|| {
     let before = "resource version: |ResourceVersion in precondition: \
                   |ResourceVersion in object meta: |current: |ResourceVersion in record \\(\
                   |version: <version> \\(\
-                  |Resource Version:  |resourceVersion: \"|\\\\?\"resourceVersion\\\\?\":\\\\?\"";
+                  |Resource Version:  |resourceVersion: \"|\\\\?\"resourceVersion\\\\?\": ?\\\\?\"";
     Regex::new(&format!("({before})(\\d+)")).expect("valid")
 });
 /// Addresses in the memory of the real server, which prints some structures as Go does.
