@@ -98,7 +98,7 @@ impl ApiServer {
     /// A server that is not made yet.
     pub fn builder() -> Builder {
         Builder {
-            kinds: resource::built_in(),
+            kinds: native::kinds(),
             stamps: true,
             cluster: false,
             post: webhooks::https(),

@@ -143,7 +143,11 @@ impl List {
             if index > 0 {
                 text.push(b',');
             }
-            item.write(&mut text, named);
+            if view.converts() {
+                text.extend_from_slice(view.tree(item).to_string().as_bytes());
+            } else {
+                item.write(&mut text, named);
+            }
         }
         text.extend_from_slice(b"]}");
         text

@@ -1,6 +1,7 @@
 //! What may be done with objects, from a parsed request to its reply.
 
 mod create;
+pub(crate) mod definitions;
 pub(crate) mod delete;
 pub(crate) mod modify;
 mod read;
@@ -13,7 +14,7 @@ use std::sync::{Arc, Mutex};
 use serde_json::Value;
 
 use crate::apiserver::{
-    Shared,
+    Shared, lock,
     managed::{self, Writer},
     refusal::{self, Refusal},
     reply::Reply,
@@ -47,7 +48,7 @@ pub(crate) type Warnings = Mutex<Vec<String>>;
 impl Call<'_> {
     /// The resource as the store calls it.
     pub(crate) fn resource(&self) -> String {
-        self.view.kind.def.qualified()
+        self.view.resource()
     }
 
     /// The object of this name.
@@ -60,6 +61,22 @@ impl Call<'_> {
         let content_type = self.ask.header(http::header::CONTENT_TYPE);
         let known = |group: &str, version: &str, kind: &str| self.is_known(group, version, kind);
         body::decode(content_type, &self.ask.body, self.expected(&known))
+    }
+
+    /// Reads an object as [`rules::read`] does it, and tells of unknown fields as the client wants.
+    pub(crate) fn read(&self, object: &mut Value) -> Result<(), Refusal> {
+        let unknown = rules::read(&self.view, object)?;
+        let told: Vec<String> = unknown.iter().map(|it| format!("unknown field {it:?}")).collect();
+        match self.query.text("fieldValidation") {
+            Some("Strict") if !told.is_empty() => {
+                Err(Refusal::bad_request(format!("strict decoding error: {}", told.join(", "))))
+            }
+            Some("Warn") => {
+                lock(self.warnings).extend(told);
+                Ok(())
+            }
+            _ => Ok(()),
+        }
     }
 
     /// What a patch has made must still be of its kind, and in its place.

@@ -48,14 +48,22 @@ impl Scope {
     /// Only fields of native kinds need a look into the body.
     fn has_fields(&self, object: &Stored) -> bool {
         let native = self.view.kind.native.map_or(&[][..], |it| it.fields);
+        let missing = |own: &str| {
+            let texts = self.view.kind.native.map_or(&[][..], |it| it.fields_missing);
+            let text = texts.iter().find(|(name, _)| *name == own).map(|(_, text)| *text);
+            text.unwrap_or_default().to_owned()
+        };
         let body = OnceCell::new();
         self.selector.matches_fields(|field| match field {
             "metadata.name" => object.head.name.to_string(),
             "metadata.namespace" => object.head.namespace.to_string(),
             own => {
                 let path = native.iter().find(|(name, _)| *name == own).map(|(_, path)| *path);
-                let body = body.get_or_init(|| object.tree("", ""));
-                field_text(path.and_then(|it| body.pointer(it)))
+                let body = body.get_or_init(|| self.view.tree(object));
+                match path.and_then(|it| body.pointer(it)) {
+                    Some(value) => field_text(Some(value)),
+                    None => missing(own),
+                }
             }
         })
     }
@@ -123,7 +131,7 @@ impl Watch {
     pub(crate) fn open(shared: Arc<Shared>, scope: Scope, options: Options, asked: String) -> Self {
         let signal = shared.signal.subscribe();
         let epoch = signal.borrow().epoch;
-        let resource = scope.view.kind.def.qualified();
+        let resource = scope.view.resource();
         let (initial, present, refusal) = {
             let store = shared.store();
             let table = store.tables.get(&resource);
@@ -250,7 +258,7 @@ impl Watch {
         line.extend_from_slice(br#"{"type":""#);
         line.extend_from_slice(kind.word().as_bytes());
         line.extend_from_slice(br#"","object":"#);
-        object.write(&mut line, Some((&view.api_version, &view.kind.def.kind)));
+        view.write(&mut line, object);
         line.extend_from_slice(b"}\n");
         line.into()
     }
