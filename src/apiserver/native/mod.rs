@@ -9,7 +9,7 @@ mod defaults;
 mod events;
 mod facts;
 mod image;
-mod kinds;
+pub(crate) mod kinds;
 mod lifecycle;
 mod quantity;
 mod reviews;

@@ -26,6 +26,7 @@ use crate::apiserver::{
     },
     resource::kind::View,
     store::{Key, Store},
+    table::Presenter,
     verbs::rules::{Part, Strictness},
     webhooks::Attempt,
 };
@@ -170,10 +171,14 @@ pub(crate) async fn answer(
     let manager = managed::manager_of(query.text("fieldManager").unwrap_or_default(), agent);
     let call = Call { shared, ask, query, target, view, warnings, manager };
     let verb = verb.ok_or_else(Refusal::method_not_allowed)?;
-    match &target.name {
+    let accept = ask.header(http::header::ACCEPT);
+    let include = call.query.text("includeObject");
+    let presenter = Presenter::new(&call.view, accept, verb == "watch", include)?;
+    let reply = match &target.name {
         Some(name) => one(&call, verb, name).await,
         None => many(&call, verb).await,
-    }
+    }?;
+    presenter.reply(reply, &shared.store().now())
 }
 
 /// What is done with the objects of a resource.
