@@ -11,9 +11,12 @@ pub mod controllers;
 mod controls;
 mod discovery;
 mod faults;
+#[cfg(fuzzing)]
+pub mod fuzzing;
 pub mod kubeconfig;
 mod labels;
 mod managed;
+mod metadata;
 mod native;
 mod object;
 mod openapi;

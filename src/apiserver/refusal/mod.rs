@@ -120,6 +120,18 @@ impl Refusal {
         Self::general(400, "BadRequest", message)
     }
 
+    /// The server itself fails.
+    pub(crate) fn internal(cause: &str) -> Self {
+        let message = format!("Internal error occurred: {cause}");
+        let details = json!({ "causes": [{ "message": cause }] });
+        Self { details: Some(details.into()), ..Self::general(500, "InternalError", message) }
+    }
+
+    /// An error that the real server does not class: no reason is given.
+    pub(crate) fn unclassed(message: impl Into<String>) -> Self {
+        Self::general(500, "", message)
+    }
+
     /// No such resource in a group of the server itself.
     pub(crate) fn unknown_resource() -> Self {
         let message = "the server could not find the requested resource";
@@ -143,6 +155,23 @@ impl Refusal {
         Self::general(413, "RequestEntityTooLarge", "limit is 3145728")
     }
 
+    /// A JSON patch with more operations than the real server takes.
+    pub(crate) fn too_many_operations(count: usize, most: usize) -> Self {
+        let message = format!(
+            "Request entity too large: The allowed maximum operations in a JSON patch is {most}, got {count}"
+        );
+        Self::general(413, "RequestEntityTooLarge", message)
+    }
+
+    /// A native kind asked with a type of patch that it does not know; these are answered a level below.
+    pub(crate) fn unsupported_patch() -> Self {
+        let message = "415: Unsupported Media Type";
+        Self {
+            details: Some(json!({}).into()),
+            ..Self::general(415, "UnsupportedMediaType", message)
+        }
+    }
+
     /// A watch asks for changes that are not remembered any more.
     pub(crate) fn too_old(asked: u64, oldest: u64) -> Self {
         Self::general(410, "Expired", format!("too old resource version: {asked} ({oldest})"))
@@ -153,13 +182,6 @@ impl Refusal {
         let message = "The provided continue parameter is too old to display a consistent list result. \
                        You must start a new list without the continue parameter.";
         Self::general(410, "Expired", message)
-    }
-
-    /// Something inside of the server, or of those that it asks, has failed.
-    pub(crate) fn internal(why: &str) -> Self {
-        let details = json!({ "causes": [{ "message": why }] });
-        let message = format!("Internal error occurred: {why}");
-        Self { details: Some(details.into()), ..Self::general(500, "InternalError", message) }
     }
 
     /// A webhook does not want it.

@@ -1,8 +1,18 @@
-//! What is asked: paths, parameters, and the log of requests.
+//! What is asked: paths, parameters, bodies, and the log of requests.
 
+pub(crate) mod accept;
+pub(crate) mod body;
+pub(crate) mod json;
 pub(crate) mod log;
+pub(crate) mod options;
 pub(crate) mod query;
 pub(crate) mod route;
+pub(crate) mod time;
+pub(crate) mod typed;
+pub(crate) mod yaml;
+
+#[cfg(test)]
+mod tests;
 
 use bytes::Bytes;
 use http::{HeaderMap, header::AsHeaderName};

@@ -3,7 +3,7 @@
 //! A watcher is a cursor into the history of its resource, nothing is queued for it. So nothing is lost between two turns, a
 //! slow reader costs no memory, and a reader that falls behind the bounded history gets an `ERROR` with 410.
 
-use std::{collections::VecDeque, convert::Infallible, sync::Arc, time::Duration};
+use std::{cell::OnceCell, collections::VecDeque, convert::Infallible, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use futures::Stream;
@@ -17,7 +17,7 @@ use crate::apiserver::{
     lock, object,
     refusal::Refusal,
     resource::kind::View,
-    selector::Selector,
+    selector::{Selector, field_text},
     store::{
         history::{Change, ChangeKind},
         stored::Stored,
@@ -41,7 +41,23 @@ impl Scope {
     pub(crate) fn covers(&self, object: &Stored) -> bool {
         let namespace = self.namespace.as_deref();
         namespace.is_none_or(|it| *it == *object.head.namespace)
-            && self.selector.matches(&object.head)
+            && self.selector.matches_labels(&object.head.labels)
+            && self.has_fields(object)
+    }
+
+    /// Only fields of native kinds need a look into the body.
+    fn has_fields(&self, object: &Stored) -> bool {
+        let native = self.view.kind.native.map_or(&[][..], |it| it.fields);
+        let body = OnceCell::new();
+        self.selector.matches_fields(|field| match field {
+            "metadata.name" => object.head.name.to_string(),
+            "metadata.namespace" => object.head.namespace.to_string(),
+            own => {
+                let path = native.iter().find(|(name, _)| *name == own).map(|(_, path)| *path);
+                let body = body.get_or_init(|| object.tree("", ""));
+                field_text(path.and_then(|it| body.pointer(it)))
+            }
+        })
     }
 }
 
