@@ -23,10 +23,68 @@ fn pod(policy: &str, annotations: Value) -> Value {
 async fn a_pod_is_bound_started_and_ready_and_stops_when_it_is_deleted() {
     let cluster = Cluster::new(KUBELET);
     cluster.create("pods", pod("Always", json!({ "dev.kopf/ready-after": "2s" })));
-    cluster.check(5, expect![[""]]).await;
-    expect![[""]].assert_eq(&format!("{:#}", cluster.get("pods", "p")["status"]));
+    cluster.check(5, expect![[r#"
+        1 + pods ns/p kopf-dev; Running
+        3 ~ pods ns/p kopf-dev; Running; ready"#]]).await;
+    expect![[r#"
+        {
+          "phase": "Running",
+          "conditions": [
+            {
+              "type": "PodScheduled",
+              "status": "True",
+              "lastProbeTime": null,
+              "lastTransitionTime": "2026-01-01T00:00:00Z"
+            },
+            {
+              "type": "Initialized",
+              "status": "True",
+              "lastProbeTime": null,
+              "lastTransitionTime": "2026-01-01T00:00:00Z"
+            },
+            {
+              "type": "Ready",
+              "status": "True",
+              "lastProbeTime": null,
+              "lastTransitionTime": "2026-01-01T00:00:03Z"
+            },
+            {
+              "type": "ContainersReady",
+              "status": "True",
+              "lastProbeTime": null,
+              "lastTransitionTime": "2026-01-01T00:00:03Z"
+            }
+          ],
+          "hostIP": "192.0.2.1",
+          "startTime": "2026-01-01T00:00:00Z",
+          "containerStatuses": [
+            {
+              "name": "c",
+              "image": "busybox",
+              "imageID": "",
+              "ready": true,
+              "started": true,
+              "restartCount": 0,
+              "state": {
+                "running": {
+                  "startedAt": "2026-01-01T00:00:01Z"
+                }
+              },
+              "lastState": {},
+              "containerID": "kopf://00000000-0000-4000-8000-000000000001/c/0"
+            }
+          ],
+          "podIP": "10.240.61.162",
+          "podIPs": [
+            {
+              "ip": "10.240.61.162"
+            }
+          ]
+        }"#]].assert_eq(&format!("{:#}", cluster.get("pods", "p")["status"]));
     cluster.delete("pods", "p");
-    cluster.check(5, expect![[""]]).await;
+    cluster.check(5, expect![[r#"
+        5 ~ pods ns/p kopf-dev; Running; ready; deleting
+        6 - pods ns/p"#]]).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -36,24 +94,35 @@ async fn a_pod_that_may_end_ends() {
         "pods",
         pod("Never", json!({ "dev.kopf/exit-code": "3", "dev.kopf/runs-for": "4s" })),
     );
-    cluster.check(10, expect![[""]]).await;
+    cluster.check(10, expect![[r#"
+        1 + pods ns/p kopf-dev; Running; ready
+        5 ~ pods ns/p kopf-dev; Failed"#]]).await;
     let state = &cluster.get("pods", "p")["status"]["containerStatuses"][0]["state"];
-    expect![[""]].assert_eq(&state.to_string());
+    expect![[r#"{"terminated":{"exitCode":3,"reason":"Error","startedAt":"2026-01-01T00:00:01Z","finishedAt":"2026-01-01T00:00:05Z"}}"#]].assert_eq(&state.to_string());
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_failing_pod_is_restarted_later_and_later() {
     let cluster = Cluster::new(KUBELET);
     cluster.create("pods", pod("OnFailure", json!({ "dev.kopf/exit-code": "1" })));
-    cluster.check(40, expect![[""]]).await;
+    cluster.check(40, expect![[r#"
+        1 + pods ns/p kopf-dev; Running; ready
+        2 ~ pods ns/p kopf-dev; Running; CrashLoopBackOff
+        12 ~ pods ns/p kopf-dev; Running; ready
+        13 ~ pods ns/p kopf-dev; Running; CrashLoopBackOff
+        33 ~ pods ns/p kopf-dev; Running; ready
+        34 ~ pods ns/p kopf-dev; Running; CrashLoopBackOff"#]]).await;
     let read = |params: LogParams| {
         logs(&cluster.get("pods", "p"), &params, &cluster.server.now())
             .map(|it| it.lines.join("\n"))
     };
     let previous = LogParams { previous: true, timestamps: true, ..LogParams::default() };
-    expect![[""]].assert_eq(&read(previous).expect("logs"));
+    expect![[r#"
+        2026-01-01T00:00:33Z started: image "busybox"; kopf only pretends, nothing is executed
+        2026-01-01T00:00:33Z command: "sleep" "1 h"
+        2026-01-01T00:00:34Z exited with code 1"#]].assert_eq(&read(previous).expect("logs"));
     let tail = LogParams { tail_lines: Some(1), ..LogParams::default() };
-    expect![[""]].assert_eq(&read(tail).expect("logs"));
+    expect!["exited with code 1"].assert_eq(&read(tail).expect("logs"));
 }
 
 #[tokio::test(start_paused = true)]
@@ -64,10 +133,12 @@ async fn a_held_pod_stops_but_stays() {
     cluster.create("pods", held);
     cluster.wait(3).await;
     cluster.delete("pods", "p");
-    cluster.check(5, expect![[""]]).await;
+    cluster.check(5, expect![[r#"
+        3 ~ pods ns/p kopf-dev; Running; ready; held by x.dev/f; deleting
+        4 ~ pods ns/p kopf-dev; Running; held by x.dev/f; deleting"#]]).await;
     assert_eq!(cluster.get("pods", "p")["metadata"]["deletionGracePeriodSeconds"], 0);
     cluster.merge("pods", "p", json!({ "metadata": { "finalizers": null } }));
-    cluster.check(1, expect![[""]]).await;
+    cluster.check(1, expect!["8 - pods ns/p"]).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -91,9 +162,15 @@ async fn a_pod_waits_for_its_node_and_its_volume() {
     assert_eq!(message(&cluster), "persistentvolumeclaim \"data\" not found");
     let spec = json!({ "accessModes": ["ReadWriteOnce"], "resources": { "requests": { "storage": "1Gi" } } });
     cluster.create("persistentvolumeclaims", json!({ "metadata": meta("data"), "spec": spec }));
-    cluster.check(3, expect![[""]]).await;
+    cluster.check(3, expect![[r#"
+        2 + persistentvolumeclaims ns/data Bound
+        2 + persistentvolumes pvc-00000000-0000-4000-8000-000000000003 Bound
+        2 ~ pods ns/p kopf-dev; Pending; ContainerCreating
+        3 ~ pods ns/p kopf-dev; Running; ready"#]]).await;
     cluster.delete("persistentvolumeclaims", "data");
-    cluster.check(1, expect![[""]]).await;
+    cluster.check(1, expect![[r#"
+        5 - persistentvolumeclaims ns/data
+        5 - persistentvolumes pvc-00000000-0000-4000-8000-000000000003"#]]).await;
 }
 
 #[tokio::test(start_paused = true)]

@@ -31,14 +31,91 @@ async fn endpoints_follow_the_pods_of_a_service() {
     cluster.check(1, expect![[""]]).await;
     pod(&cluster, "p2", "10.0.0.2", true);
     pod(&cluster, "p1", "10.0.0.1", false);
-    cluster.check(1, expect![[""]]).await;
+    cluster.check(1, expect![[r#"
+        1 + pods ns/p2 n; Running; ready
+        1 + pods ns/p1 n; Running
+        1 + endpoints ns/web [{"addresses":[{"ip":"10.0.0.2","nodeName":"n","targetRef":{"kind":"Pod","namespace":"ns","name":"p2","uid":"00000000-0000-4000-8000-000000000005"}}],"notReadyAddresses":[{"ip":"10.0.0.1","nodeName":"n","targetRef":{"kind":"Pod","namespace":"ns","name":"p1","uid":"00000000-0000-4000-8000-000000000006"}}],"ports":[{"port":8080,"protocol":"TCP"}]}]
+        1 + endpointslices.discovery.k8s.io ns/web-00003"#]]).await;
     let slices = cluster.server.list("endpointslices.discovery.k8s.io");
     assert_eq!(slices.len(), 1);
-    expect![[""]].assert_eq(&format!("{:#}", slices[0]));
+    expect![[r#"
+        {
+          "apiVersion": "discovery.k8s.io/v1",
+          "kind": "EndpointSlice",
+          "metadata": {
+            "generateName": "web-",
+            "namespace": "ns",
+            "labels": {
+              "a": "b",
+              "endpointslice.kubernetes.io/managed-by": "endpointslice-controller.k8s.io",
+              "kubernetes.io/service-name": "web"
+            },
+            "ownerReferences": [
+              {
+                "apiVersion": "v1",
+                "kind": "Service",
+                "name": "web",
+                "uid": "00000000-0000-4000-8000-000000000001",
+                "controller": true,
+                "blockOwnerDeletion": true
+              }
+            ],
+            "name": "web-00003",
+            "uid": "00000000-0000-4000-8000-000000000004",
+            "creationTimestamp": "2026-01-01T00:00:00Z",
+            "generation": 2,
+            "resourceVersion": "7"
+          },
+          "addressType": "IPv4",
+          "endpoints": [
+            {
+              "addresses": [
+                "10.0.0.1"
+              ],
+              "conditions": {
+                "ready": false,
+                "serving": false,
+                "terminating": false
+              },
+              "nodeName": "n",
+              "targetRef": {
+                "kind": "Pod",
+                "namespace": "ns",
+                "name": "p1",
+                "uid": "00000000-0000-4000-8000-000000000006"
+              }
+            },
+            {
+              "addresses": [
+                "10.0.0.2"
+              ],
+              "conditions": {
+                "ready": true,
+                "serving": true,
+                "terminating": false
+              },
+              "nodeName": "n",
+              "targetRef": {
+                "kind": "Pod",
+                "namespace": "ns",
+                "name": "p2",
+                "uid": "00000000-0000-4000-8000-000000000005"
+              }
+            }
+          ],
+          "ports": [
+            {
+              "port": 8080,
+              "protocol": "TCP"
+            }
+          ]
+        }"#]].assert_eq(&format!("{:#}", slices[0]));
     cluster.merge("pods", "p1", json!({ "metadata": { "labels": { "app": "other" } } }));
-    cluster.check(1, expect![[""]]).await;
+    cluster.check(1, expect![[r#"2 ~ endpoints ns/web [{"addresses":[{"ip":"10.0.0.2","nodeName":"n","targetRef":{"kind":"Pod","namespace":"ns","name":"p2","uid":"00000000-0000-4000-8000-000000000005"}}],"ports":[{"port":8080,"protocol":"TCP"}]}]"#]]).await;
     cluster.delete("services", "web");
-    cluster.check(1, expect![[""]]).await;
+    cluster.check(1, expect![[r#"
+        3 - endpoints ns/web
+        3 - endpointslices.discovery.k8s.io ns/web-00003"#]]).await;
 }
 
 #[tokio::test(start_paused = true)]
