@@ -33,22 +33,46 @@ async fn a_job_is_complete_when_enough_pods_have_succeeded() {
         "jobs.batch",
         job(json!({ "completions": 3, "parallelism": 2, "ttlSecondsAfterFinished": 5 })),
     );
-    cluster.check(1, expect![[""]]).await;
+    cluster
+        .check(
+            1,
+            expect![[r#"
+        0 + jobs.batch ns/j
+        0 + pods ns/j-00002
+        0 + pods ns/j-00004
+        0 ~ jobs.batch ns/j active=2"#]],
+        )
+        .await;
     end(&cluster, "Succeeded");
-    cluster.check(1, expect![[r#"
-        1 + pods ns/j-00002 Succeeded
-        1 + pods ns/j-00004 Succeeded
+    cluster
+        .check(
+            1,
+            expect![[r#"
+        1 ~ pods ns/j-00002 Succeeded
+        1 ~ pods ns/j-00004 Succeeded
         1 + pods ns/j-00006
-        1 + jobs.batch ns/j active=1 succeeded=2"#]]).await;
+        1 ~ jobs.batch ns/j active=1 succeeded=2"#]],
+        )
+        .await;
     end(&cluster, "Succeeded");
-    cluster.check(1, expect![[r#"
+    cluster
+        .check(
+            1,
+            expect![[r#"
         2 ~ pods ns/j-00006 Succeeded
-        2 ~ jobs.batch ns/j succeeded=3; Complete=True"#]]).await;
-    cluster.check(5, expect![[r#"
+        2 ~ jobs.batch ns/j succeeded=3; Complete=True"#]],
+        )
+        .await;
+    cluster
+        .check(
+            5,
+            expect![[r#"
         7 - jobs.batch ns/j
         7 - pods ns/j-00002
         7 - pods ns/j-00004
-        7 - pods ns/j-00006"#]]).await;
+        7 - pods ns/j-00006"#]],
+        )
+        .await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -60,16 +84,31 @@ async fn a_job_gives_up_after_too_many_failures() {
     );
     cluster.wait(1).await;
     end(&cluster, "Failed");
-    cluster.check(9, expect![[r#"
-        1 + pods ns/j-00002 Failed
-        1 + jobs.batch ns/j failed=1"#]]).await;
-    cluster.check(2, expect![[r#"
+    cluster
+        .check(
+            9,
+            expect![[r#"
+        1 ~ pods ns/j-00002 Failed
+        1 ~ jobs.batch ns/j failed=1"#]],
+        )
+        .await;
+    cluster
+        .check(
+            2,
+            expect![[r#"
         11 + pods ns/j-00004
-        11 ~ jobs.batch ns/j active=1 failed=1"#]]).await;
+        11 ~ jobs.batch ns/j active=1 failed=1"#]],
+        )
+        .await;
     end(&cluster, "Failed");
-    cluster.check(1, expect![[r#"
+    cluster
+        .check(
+            1,
+            expect![[r#"
         12 ~ pods ns/j-00004 Failed
-        12 ~ jobs.batch ns/j failed=2; Failed=True BackoffLimitExceeded"#]]).await;
+        12 ~ jobs.batch ns/j failed=2; Failed=True BackoffLimitExceeded"#]],
+        )
+        .await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -77,23 +116,46 @@ async fn a_job_has_a_deadline() {
     let cluster = Cluster::new(WORKLOADS);
     cluster.create("jobs.batch", job(json!({ "completions": 1, "activeDeadlineSeconds": 7 })));
     cluster.wait(1).await;
-    cluster.check(7, expect!["7 + jobs.batch ns/j failed=1; Failed=True DeadlineExceeded"]).await;
+    cluster
+        .check(
+            7,
+            expect![[r#"
+        7 - pods ns/j-00002
+        7 ~ jobs.batch ns/j failed=1; Failed=True DeadlineExceeded"#]],
+        )
+        .await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_suspended_job_starts_later() {
     let cluster = Cluster::new(WORKLOADS);
     cluster.create("jobs.batch", job(json!({ "completions": 1, "suspend": true })));
-    cluster.check(1, expect![[""]]).await;
+    cluster
+        .check(
+            1,
+            expect![[r#"
+        0 + jobs.batch ns/j
+        0 ~ jobs.batch ns/j Suspended=True JobSuspended"#]],
+        )
+        .await;
     cluster.merge("jobs.batch", "j", json!({ "spec": { "suspend": false } }));
-    cluster.check(1, expect![[r#"
-        1 + jobs.batch ns/j Suspended=True JobSuspended
+    cluster
+        .check(
+            1,
+            expect![[r#"
         1 + pods ns/j-00002
-        1 ~ jobs.batch ns/j active=1; Suspended=False JobResumed"#]]).await;
+        1 ~ jobs.batch ns/j active=1; Suspended=False JobResumed"#]],
+        )
+        .await;
     cluster.merge("jobs.batch", "j", json!({ "spec": { "suspend": true } }));
-    cluster.check(1, expect![[r#"
-        2 - pods ns/j-00002
-        2 ~ jobs.batch ns/j Suspended=True JobSuspended"#]]).await;
+    cluster
+        .check(
+            1,
+            expect![[r#"
+        2 ~ jobs.batch ns/j Suspended=True JobSuspended
+        2 - pods ns/j-00002"#]],
+        )
+        .await;
 }
 
 fn cron_job(spec: Value) -> Value {
@@ -107,11 +169,16 @@ async fn a_cron_job_starts_jobs_on_time_and_forgets_old_ones() {
     let cluster = Cluster::new(WORKLOADS);
     let spec = json!({ "schedule": "*/2 * * * *", "successfulJobsHistoryLimit": 1 });
     cluster.create("cronjobs.batch", cron_job(spec));
-    cluster.check(119, expect![[""]]).await;
-    cluster.check(2, expect![[r#"
+    cluster.check(119, expect!["0 + cronjobs.batch ns/cj"]).await;
+    cluster
+        .check(
+            2,
+            expect![[r#"
         120 + jobs.batch ns/cj-29453762 active=1
-        120 + cronjobs.batch ns/cj lastScheduleTime="2026-01-01T00:02:00Z"
-        120 + pods ns/cj-29453762-00003"#]]).await;
+        120 ~ cronjobs.batch ns/cj lastScheduleTime="2026-01-01T00:02:00Z"
+        120 + pods ns/cj-29453762-00003"#]],
+        )
+        .await;
     end(&cluster, "Succeeded");
     cluster.check(120, expect![[r#"
         121 ~ pods ns/cj-29453762-00003 Succeeded
@@ -153,10 +220,15 @@ async fn a_cron_job_that_replaces_ends_the_running_job() {
     let spec = json!({ "schedule": "@every 1m", "concurrencyPolicy": "Replace" });
     cluster.create("cronjobs.batch", cron_job(spec));
     cluster.wait(61).await;
-    cluster.check(60, expect![[r#"
+    cluster
+        .check(
+            60,
+            expect![[r#"
         120 - jobs.batch ns/cj-29453761
         120 + jobs.batch ns/cj-29453762 active=1
         120 ~ cronjobs.batch ns/cj lastScheduleTime="2026-01-01T00:02:00Z"
         120 + pods ns/cj-29453762-00006
-        120 - pods ns/cj-29453761-00003"#]]).await;
+        120 - pods ns/cj-29453761-00003"#]],
+        )
+        .await;
 }

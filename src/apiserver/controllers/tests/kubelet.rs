@@ -23,9 +23,17 @@ fn pod(policy: &str, annotations: Value) -> Value {
 async fn a_pod_is_bound_started_and_ready_and_stops_when_it_is_deleted() {
     let cluster = Cluster::new(KUBELET);
     cluster.create("pods", pod("Always", json!({ "dev.kopf/ready-after": "2s" })));
-    cluster.check(5, expect![[r#"
-        1 + pods ns/p kopf-dev; Running
-        3 ~ pods ns/p kopf-dev; Running; ready"#]]).await;
+    cluster
+        .check(
+            5,
+            expect![[r#"
+        0 + pods ns/p
+        0 + nodes kopf-dev
+        0 ~ pods ns/p kopf-dev; Pending; ContainerCreating
+        1 ~ pods ns/p kopf-dev; Running
+        3 ~ pods ns/p kopf-dev; Running; ready"#]],
+        )
+        .await;
     expect![[r#"
         {
           "phase": "Running",
@@ -80,11 +88,17 @@ async fn a_pod_is_bound_started_and_ready_and_stops_when_it_is_deleted() {
               "ip": "10.240.61.162"
             }
           ]
-        }"#]].assert_eq(&format!("{:#}", cluster.get("pods", "p")["status"]));
+        }"#]]
+    .assert_eq(&format!("{:#}", cluster.get("pods", "p")["status"]));
     cluster.delete("pods", "p");
-    cluster.check(5, expect![[r#"
+    cluster
+        .check(
+            5,
+            expect![[r#"
         5 ~ pods ns/p kopf-dev; Running; ready; deleting
-        6 - pods ns/p"#]]).await;
+        6 - pods ns/p"#]],
+        )
+        .await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -94,9 +108,17 @@ async fn a_pod_that_may_end_ends() {
         "pods",
         pod("Never", json!({ "dev.kopf/exit-code": "3", "dev.kopf/runs-for": "4s" })),
     );
-    cluster.check(10, expect![[r#"
-        1 + pods ns/p kopf-dev; Running; ready
-        5 ~ pods ns/p kopf-dev; Failed"#]]).await;
+    cluster
+        .check(
+            10,
+            expect![[r#"
+        0 + pods ns/p
+        0 + nodes kopf-dev
+        0 ~ pods ns/p kopf-dev; Pending; ContainerCreating
+        1 ~ pods ns/p kopf-dev; Running; ready
+        5 ~ pods ns/p kopf-dev; Failed"#]],
+        )
+        .await;
     let state = &cluster.get("pods", "p")["status"]["containerStatuses"][0]["state"];
     expect![[r#"{"terminated":{"exitCode":3,"reason":"Error","startedAt":"2026-01-01T00:00:01Z","finishedAt":"2026-01-01T00:00:05Z"}}"#]].assert_eq(&state.to_string());
 }
@@ -105,13 +127,21 @@ async fn a_pod_that_may_end_ends() {
 async fn a_failing_pod_is_restarted_later_and_later() {
     let cluster = Cluster::new(KUBELET);
     cluster.create("pods", pod("OnFailure", json!({ "dev.kopf/exit-code": "1" })));
-    cluster.check(40, expect![[r#"
-        1 + pods ns/p kopf-dev; Running; ready
+    cluster
+        .check(
+            40,
+            expect![[r#"
+        0 + pods ns/p
+        0 + nodes kopf-dev
+        0 ~ pods ns/p kopf-dev; Pending; ContainerCreating
+        1 ~ pods ns/p kopf-dev; Running; ready
         2 ~ pods ns/p kopf-dev; Running; CrashLoopBackOff
         12 ~ pods ns/p kopf-dev; Running; ready
         13 ~ pods ns/p kopf-dev; Running; CrashLoopBackOff
         33 ~ pods ns/p kopf-dev; Running; ready
-        34 ~ pods ns/p kopf-dev; Running; CrashLoopBackOff"#]]).await;
+        34 ~ pods ns/p kopf-dev; Running; CrashLoopBackOff"#]],
+        )
+        .await;
     let read = |params: LogParams| {
         logs(&cluster.get("pods", "p"), &params, &cluster.server.now())
             .map(|it| it.lines.join("\n"))
@@ -120,7 +150,8 @@ async fn a_failing_pod_is_restarted_later_and_later() {
     expect![[r#"
         2026-01-01T00:00:33Z started: image "busybox"; kopf only pretends, nothing is executed
         2026-01-01T00:00:33Z command: "sleep" "1 h"
-        2026-01-01T00:00:34Z exited with code 1"#]].assert_eq(&read(previous).expect("logs"));
+        2026-01-01T00:00:34Z exited with code 1"#]]
+    .assert_eq(&read(previous).expect("logs"));
     let tail = LogParams { tail_lines: Some(1), ..LogParams::default() };
     expect!["exited with code 1"].assert_eq(&read(tail).expect("logs"));
 }
@@ -133,9 +164,14 @@ async fn a_held_pod_stops_but_stays() {
     cluster.create("pods", held);
     cluster.wait(3).await;
     cluster.delete("pods", "p");
-    cluster.check(5, expect![[r#"
+    cluster
+        .check(
+            5,
+            expect![[r#"
         3 ~ pods ns/p kopf-dev; Running; ready; held by x.dev/f; deleting
-        4 ~ pods ns/p kopf-dev; Running; held by x.dev/f; deleting"#]]).await;
+        4 ~ pods ns/p kopf-dev; Running; held by x.dev/f; deleting"#]],
+        )
+        .await;
     assert_eq!(cluster.get("pods", "p")["metadata"]["deletionGracePeriodSeconds"], 0);
     cluster.merge("pods", "p", json!({ "metadata": { "finalizers": null } }));
     cluster.check(1, expect!["8 - pods ns/p"]).await;
@@ -162,15 +198,25 @@ async fn a_pod_waits_for_its_node_and_its_volume() {
     assert_eq!(message(&cluster), "persistentvolumeclaim \"data\" not found");
     let spec = json!({ "accessModes": ["ReadWriteOnce"], "resources": { "requests": { "storage": "1Gi" } } });
     cluster.create("persistentvolumeclaims", json!({ "metadata": meta("data"), "spec": spec }));
-    cluster.check(3, expect![[r#"
+    cluster
+        .check(
+            3,
+            expect![[r#"
         2 + persistentvolumeclaims ns/data Bound
         2 + persistentvolumes pvc-00000000-0000-4000-8000-000000000003 Bound
         2 ~ pods ns/p kopf-dev; Pending; ContainerCreating
-        3 ~ pods ns/p kopf-dev; Running; ready"#]]).await;
+        3 ~ pods ns/p kopf-dev; Running; ready"#]],
+        )
+        .await;
     cluster.delete("persistentvolumeclaims", "data");
-    cluster.check(1, expect![[r#"
+    cluster
+        .check(
+            1,
+            expect![[r#"
         5 - persistentvolumeclaims ns/data
-        5 - persistentvolumes pvc-00000000-0000-4000-8000-000000000003"#]]).await;
+        5 - persistentvolumes pvc-00000000-0000-4000-8000-000000000003"#]],
+        )
+        .await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -228,12 +274,17 @@ fn logs_are_asked_for_in_the_words_of_the_real_server() {
         logs(pod, &params, "2026-01-01T00:00:00Z").map_err(|it| (it.code, it.message))
     };
     let mut pod = pod("Always", json!({}));
-    pod["spec"]["containers"][1] = json!({ "name": "d" });
+    pod["spec"]["containers"] = json!([{ "name": "c" }, { "name": "d" }]);
     let mut told = vec![];
     for container in ["", "x", "c"] {
         told.push(format!("{:?}", ask(&pod, container)));
     }
     let params = LogParams { container: Some("c".into()), previous: true, ..LogParams::default() };
     told.push(format!("{:?}", logs(&pod, &params, "").map_err(|it| it.message)));
-    expect![[""]].assert_eq(&told.join("\n"));
+    expect![[r#"
+        Err((400, "a container name must be specified for pod p, choose one of: [c d]"))
+        Err((400, "container x is not valid for pod p"))
+        Err((400, "container \"c\" in pod \"p\" is waiting to start: ContainerCreating"))
+        Err("previous terminated container \"c\" in pod \"p\" not found")"#]]
+    .assert_eq(&told.join("\n"));
 }

@@ -48,8 +48,8 @@ impl Cluster {
         let server = builder.build();
         let told = Arc::new(Mutex::new(Vec::new()));
         let mut tasks = JoinSet::new();
-        tasks.spawn(run(server.clone(), options));
         tasks.spawn(listen(server.clone(), Arc::clone(&told), start));
+        tasks.spawn(run(server.clone(), options));
         Self { server, told, _tasks: tasks }
     }
 
@@ -129,7 +129,8 @@ fn resources() -> Vec<ResourceDef> {
 
 /// Writes down each burst: `+` is new, `~` changed, `-` gone.
 async fn listen(server: ApiServer, told: Arc<Mutex<Vec<String>>>, start: Instant) {
-    let mut seen = server.revision();
+    // A new server has seen nothing yet.
+    let mut seen = 0;
     let mut known: BTreeMap<Key, String> = BTreeMap::new();
     loop {
         server.moved(seen).await;

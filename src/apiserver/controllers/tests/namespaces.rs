@@ -19,14 +19,44 @@ fn namespace() -> Value {
 #[tokio::test(start_paused = true)]
 async fn a_cluster_has_its_namespaces_and_each_has_its_content() {
     let cluster = Cluster::new(NAMESPACES);
-    cluster.check(1, expect![[""]]).await;
+    cluster
+        .check(
+            1,
+            expect![[r#"
+        0 + namespaces default Active
+        0 + namespaces kube-node-lease Active
+        0 + namespaces kube-public Active
+        0 + namespaces kube-system Active
+        0 + serviceaccounts default/default
+        0 + configmaps default/kube-root-ca.crt
+        0 + serviceaccounts kube-node-lease/default
+        0 + configmaps kube-node-lease/kube-root-ca.crt
+        0 + serviceaccounts kube-public/default
+        0 + configmaps kube-public/kube-root-ca.crt
+        0 + serviceaccounts kube-system/default
+        0 + configmaps kube-system/kube-root-ca.crt"#]],
+        )
+        .await;
     cluster.create("namespaces", json!({ "metadata": { "name": "ns" } }));
-    cluster.check(1, expect![[r#"
-        1 + namespaces ns Active
+    cluster
+        .check(
+            1,
+            expect![[r#"
+        1 + namespaces ns
+        1 ~ namespaces ns Active
         1 + serviceaccounts ns/default
-        1 + configmaps ns/kube-root-ca.crt"#]]).await;
+        1 + configmaps ns/kube-root-ca.crt"#]],
+        )
+        .await;
     cluster.delete("serviceaccounts", "default");
-    cluster.check(1, expect![[""]]).await;
+    cluster
+        .check(
+            1,
+            expect![[r#"
+        2 - serviceaccounts ns/default
+        2 + serviceaccounts ns/default"#]],
+        )
+        .await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -42,9 +72,13 @@ async fn a_deleted_namespace_is_emptied_and_then_goes() {
     cluster.wait(1).await;
     cluster.server.delete("namespaces", "", "ns").expect("a deletion");
     cluster.check(1, expect![[r#"
-        1 + namespaces ns Terminating; NamespaceDeletionDiscoveryFailure=False ResourcesDiscovered, NamespaceDeletionGroupVersionParsingFailure=False ParsedGroupVersions, NamespaceDeletionContentFailure=False ContentDeleted, NamespaceContentRemaining=True SomeResourcesRemain, NamespaceFinalizersRemaining=True SomeFinalizersRemain; deleting
-        1 + secrets ns/b held by x.dev/f; deleting
-        1 + secrets ns/c held by x.dev/f, y.dev/f; deleting"#]]).await;
+        1 ~ namespaces ns Terminating; deleting
+        1 - configmaps ns/kube-root-ca.crt
+        1 - secrets ns/a
+        1 ~ secrets ns/b held by x.dev/f; deleting
+        1 ~ secrets ns/c held by x.dev/f, y.dev/f; deleting
+        1 - serviceaccounts ns/default
+        1 ~ namespaces ns Terminating; NamespaceDeletionDiscoveryFailure=False ResourcesDiscovered, NamespaceDeletionGroupVersionParsingFailure=False ParsedGroupVersions, NamespaceDeletionContentFailure=False ContentDeleted, NamespaceContentRemaining=True SomeResourcesRemain, NamespaceFinalizersRemaining=True SomeFinalizersRemain; deleting"#]]).await;
     let namespace = cluster.server.get("namespaces", "", "ns").expect("a namespace");
     let messages = super::super::conditions::all(&namespace);
     let messages: Vec<&str> = messages.iter().map(|it| text(it, "/message")).collect();
@@ -57,9 +91,14 @@ async fn a_deleted_namespace_is_emptied_and_then_goes() {
     cluster.merge("secrets", "b", json!({ "metadata": { "finalizers": null } }));
     cluster.check(1, expect!["2 - secrets ns/b"]).await;
     cluster.merge("secrets", "c", json!({ "metadata": { "finalizers": null } }));
-    cluster.check(1, expect![[r#"
+    cluster
+        .check(
+            1,
+            expect![[r#"
         3 - secrets ns/c
-        3 - namespaces ns"#]]).await;
+        3 - namespaces ns"#]],
+        )
+        .await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -110,5 +149,7 @@ async fn a_deleted_definition_takes_its_objects_along() {
         super::super::conditions::find(&definition, "Terminating").expect("a condition");
     assert_eq!(condition["reason"], "InstanceDeletionInProgress");
     cluster.merge("foos.control.dev", "f2", json!({ "metadata": { "finalizers": null } }));
-    cluster.check(1, expect!["3 - customresourcedefinitions.apiextensions.k8s.io foos.control.dev"]).await;
+    cluster
+        .check(1, expect!["3 - customresourcedefinitions.apiextensions.k8s.io foos.control.dev"])
+        .await;
 }

@@ -28,14 +28,21 @@ async fn endpoints_follow_the_pods_of_a_service() {
             "spec": { "selector": { "app": "web" }, "ports": ports },
         }),
     );
-    cluster.check(1, expect![[""]]).await;
+    cluster
+        .check(
+            1,
+            expect![[r#"
+        0 + services ns/web
+        0 + endpoints ns/web
+        0 + endpointslices.discovery.k8s.io ns/web-00003"#]],
+        )
+        .await;
     pod(&cluster, "p2", "10.0.0.2", true);
     pod(&cluster, "p1", "10.0.0.1", false);
     cluster.check(1, expect![[r#"
         1 + pods ns/p2 n; Running; ready
         1 + pods ns/p1 n; Running
-        1 + endpoints ns/web [{"addresses":[{"ip":"10.0.0.2","nodeName":"n","targetRef":{"kind":"Pod","namespace":"ns","name":"p2","uid":"00000000-0000-4000-8000-000000000005"}}],"notReadyAddresses":[{"ip":"10.0.0.1","nodeName":"n","targetRef":{"kind":"Pod","namespace":"ns","name":"p1","uid":"00000000-0000-4000-8000-000000000006"}}],"ports":[{"port":8080,"protocol":"TCP"}]}]
-        1 + endpointslices.discovery.k8s.io ns/web-00003"#]]).await;
+        1 ~ endpoints ns/web [{"addresses":[{"ip":"10.0.0.2","nodeName":"n","targetRef":{"kind":"Pod","namespace":"ns","name":"p2","uid":"00000000-0000-4000-8000-000000000005"}}],"notReadyAddresses":[{"ip":"10.0.0.1","nodeName":"n","targetRef":{"kind":"Pod","namespace":"ns","name":"p1","uid":"00000000-0000-4000-8000-000000000006"}}],"ports":[{"port":8080,"protocol":"TCP"}]}]"#]]).await;
     let slices = cluster.server.list("endpointslices.discovery.k8s.io");
     assert_eq!(slices.len(), 1);
     expect![[r#"
@@ -109,13 +116,20 @@ async fn endpoints_follow_the_pods_of_a_service() {
               "protocol": "TCP"
             }
           ]
-        }"#]].assert_eq(&format!("{:#}", slices[0]));
+        }"#]]
+    .assert_eq(&format!("{:#}", slices[0]));
     cluster.merge("pods", "p1", json!({ "metadata": { "labels": { "app": "other" } } }));
     cluster.check(1, expect![[r#"2 ~ endpoints ns/web [{"addresses":[{"ip":"10.0.0.2","nodeName":"n","targetRef":{"kind":"Pod","namespace":"ns","name":"p2","uid":"00000000-0000-4000-8000-000000000005"}}],"ports":[{"port":8080,"protocol":"TCP"}]}]"#]]).await;
     cluster.delete("services", "web");
-    cluster.check(1, expect![[r#"
+    cluster
+        .check(
+            1,
+            expect![[r#"
+        3 - services ns/web
         3 - endpoints ns/web
-        3 - endpointslices.discovery.k8s.io ns/web-00003"#]]).await;
+        3 - endpointslices.discovery.k8s.io ns/web-00003"#]],
+        )
+        .await;
 }
 
 #[tokio::test(start_paused = true)]
