@@ -9,8 +9,7 @@ pub(super) fn pull_policy(image: &str) -> &'static str {
         return "IfNotPresent";
     }
     match tag {
-        Some("latest") if !digest => "Always",
-        None if !digest => "Always",
+        Some("latest") | None if !digest => "Always",
         _ => "IfNotPresent",
     }
 }

@@ -72,7 +72,9 @@ fn base64(text: &str) -> Result<String, String> {
 fn quantity(value: &Value) -> Result<Quantity, String> {
     let text = match value {
         Value::String(text) => text.trim().to_owned(),
-        other => other.to_string(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => {
+            value.to_string()
+        }
     };
     Quantity::parse(&text).map_err(|it| format!("unmarshalerDecoder: {it}"))
 }
