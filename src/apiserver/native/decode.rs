@@ -242,7 +242,7 @@ impl Walk {
         depth: usize,
     ) -> Result<(), Wrong> {
         *value = match form {
-            Form::Text => json!(""),
+            Form::Text | Form::Bytes => json!(""),
             Form::Bool => json!(false),
             Form::Int32 | Form::Int64 | Form::Float | Form::IntOrText => json!(0),
             Form::Quantity => json!("0"),
@@ -253,12 +253,7 @@ impl Walk {
                 }
                 value
             }
-            Form::Time
-            | Form::MicroTime
-            | Form::Bytes
-            | Form::Any
-            | Form::List(..)
-            | Form::Map(_) => {
+            Form::Time | Form::MicroTime | Form::Any | Form::List(..) | Form::Map(_) => {
                 return Ok(());
             }
         };

@@ -22,7 +22,10 @@ pub(in crate::apiserver::native) fn job(new: &Value, old: Option<&Value>) -> Pro
         out.push(selector.required(""));
     }
     let labels = spec.get("template").get("metadata").get("labels");
-    if !selector.is_set() || !meta::selects(selector.value, labels.value) {
+    let mut broken = Problems::new();
+    meta::selector(&mut broken, &selector);
+    let selects = selector.is_set() && meta::selects(selector.value, labels.value);
+    if broken.is_empty() && !selects {
         let detail = "`selector` does not match template `labels`";
         out.push(shown::invalid(&labels, &shown::texts(labels.value), detail));
     }
