@@ -22,7 +22,7 @@ use serde_json::Value;
 
 pub(crate) use self::{
     check::{meta as check_meta, names},
-    decode::decode,
+    decode::{decode, order},
     facts::{definition, raw_definition, raw_definitions},
     kinds::{kinds, subresources},
 };
