@@ -38,7 +38,7 @@ fn recorded_exchanges_come_out_the_same() {
 
 #[test]
 fn creators_of_native_kinds_manage_what_the_real_server_says() {
-    replay_all(KINDS, 38);
+    replay_all(KINDS, 51);
 }
 
 fn replay_all(recorded: &str, count: usize) {
