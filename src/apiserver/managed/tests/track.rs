@@ -59,6 +59,18 @@ fn subresources_have_entries_of_their_own() {
 }
 
 #[test]
+fn empty_metadata_is_nothing() {
+    let mut old = map(&json!({ "a": "1" }));
+    track(None, &writer("bob", FIRST), None, &mut old);
+    let mut new = old.clone();
+    new["metadata"]["labels"] = json!({});
+    new["metadata"]["finalizers"] = json!([]);
+    new["metadata"]["annotations"] = Value::Null;
+    track(None, &writer("eve", LATER), Some(&old), &mut new);
+    assert_eq!(entries(&new), entries(&old));
+}
+
+#[test]
 fn a_subresource_cannot_edit_the_entries() {
     let mut old = map(&json!({ "a": "1" }));
     track(None, &writer("bob", FIRST), None, &mut old);
