@@ -2,6 +2,8 @@
 
 use serde_json::Value;
 
+use super::go;
+
 /// One thing that is wrong with a body. A refusal lists all of them.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Problem {
@@ -17,10 +19,14 @@ pub(crate) enum ProblemKind {
     Required(String),
     /// The value, and why it is refused (may be empty).
     Invalid(Value, String),
+    /// A value that Go prints in its own notation, and why it is refused.
+    InvalidGo(String, String),
     /// Wrong JSON type: the value as Go prints its type or value, and what was expected.
     TypeInvalid(Value, String),
     /// The value, and what would be accepted.
     NotSupported(Value, Vec<String>),
+    /// The same, the value as Go prints it.
+    NotSupportedShown(String, Vec<String>),
     Duplicate(Value),
     NotFound(Value),
     Forbidden(String),
@@ -29,6 +35,8 @@ pub(crate) enum ProblemKind {
     /// How many there are, and how many there may be.
     TooMany(usize, usize),
     Internal(String),
+    /// About a value that has a form of its own in Go, such as a struct: the reason, and the whole text.
+    Worded(&'static str, String),
 }
 
 impl Problem {
@@ -60,23 +68,26 @@ impl Problem {
     pub(crate) fn reason(&self) -> &'static str {
         match &self.kind {
             ProblemKind::Required(_) => "FieldValueRequired",
-            ProblemKind::Invalid(..) => "FieldValueInvalid",
+            ProblemKind::Invalid(..) | ProblemKind::InvalidGo(..) => "FieldValueInvalid",
             ProblemKind::TypeInvalid(..) => "FieldValueTypeInvalid",
-            ProblemKind::NotSupported(..) => "FieldValueNotSupported",
+            ProblemKind::NotSupported(..) | ProblemKind::NotSupportedShown(..) => {
+                "FieldValueNotSupported"
+            }
             ProblemKind::Duplicate(_) => "FieldValueDuplicate",
             ProblemKind::NotFound(_) => "FieldValueNotFound",
             ProblemKind::Forbidden(_) => "FieldValueForbidden",
             ProblemKind::TooLong(..) => "FieldValueTooLong",
             ProblemKind::TooMany(..) => "FieldValueTooMany",
             ProblemKind::Internal(_) => "InternalError",
+            ProblemKind::Worded(reason, _) => reason,
         }
     }
 
     /// The words for people, without the field.
     pub(crate) fn text(&self) -> String {
         let with = |words: &str, value: &Value, detail: &str| match detail {
-            "" => format!("{words}: {}", go_value(value)),
-            detail => format!("{words}: {}: {detail}", go_value(value)),
+            "" => format!("{words}: {}", go::value(value)),
+            detail => format!("{words}: {}: {detail}", go::value(value)),
         };
         match &self.kind {
             ProblemKind::Required(detail) if detail.is_empty() => "Required value".into(),
@@ -84,10 +95,16 @@ impl Problem {
             ProblemKind::Invalid(value, detail) | ProblemKind::TypeInvalid(value, detail) => {
                 with("Invalid value", value, detail)
             }
+            ProblemKind::InvalidGo(value, detail) => format!("Invalid value: {value}: {detail}"),
             ProblemKind::NotSupported(value, supported) => {
-                let quoted: Vec<String> = supported.iter().map(|it| format!("{it:?}")).collect();
+                let quoted: Vec<String> = supported.iter().map(|it| go::quote(it)).collect();
                 let detail = format!("supported values: {}", quoted.join(", "));
                 with("Unsupported value", value, if quoted.is_empty() { "" } else { &detail })
+            }
+            ProblemKind::NotSupportedShown(value, supported) => {
+                let quoted: Vec<String> = supported.iter().map(|it| format!("{it:?}")).collect();
+                let supported = quoted.join(", ");
+                format!("Unsupported value: {value}: supported values: {supported}")
             }
             ProblemKind::Duplicate(value) => with("Duplicate value", value, ""),
             ProblemKind::NotFound(value) => with("Not found", value, ""),
@@ -98,14 +115,7 @@ impl Problem {
                 format!("Too many: {count}: must have at most {limit} items")
             }
             ProblemKind::Internal(detail) => format!("Internal error: {detail}"),
+            ProblemKind::Worded(_, text) => text.clone(),
         }
-    }
-}
-
-/// A value as the real server prints it: texts quoted, the rest as JSON.
-fn go_value(value: &Value) -> String {
-    match value {
-        Value::Null => "null".into(),
-        other => other.to_string(),
     }
 }
