@@ -15,7 +15,7 @@ mod conflict;
 mod element;
 mod entries;
 mod merge;
-mod options;
+mod names;
 mod set;
 #[cfg(test)]
 mod tests;
@@ -27,7 +27,7 @@ use std::sync::LazyLock;
 
 use serde_json::Value;
 
-pub(crate) use self::options::{check_entries, check_options, manager_of};
+pub(crate) use self::names::{check_entries, manager_of};
 use self::{
     collect::{fields_of, reconciled},
     compare::compare,
