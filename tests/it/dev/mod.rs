@@ -9,12 +9,16 @@ mod serving;
 use std::{
     fs,
     path::{Path, PathBuf},
+    time::Duration,
 };
 
 use kube::{Client, Config, config::Kubeconfig};
 use tokio::process::Command;
 
 use crate::e2e::operator::Operator;
+
+/// The longest that anything may take, as the machine may be busy.
+const DEADLINE: Duration = Duration::from_mins(1);
 
 /// A script that says what it is called for.
 const SCRIPT: &str = "
