@@ -5,7 +5,9 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::{
-    ApiServer, LoggedRequest, Refusal, ResourceDef, lock, object,
+    ApiServer, LoggedRequest, Refusal, ResourceDef,
+    faults::{Effect, Fault},
+    lock, object,
     resource::{self, CRDS, kind::View},
     store::{Key, Store, history::ChangeKind},
     verbs::{modify, rules},
@@ -171,9 +173,25 @@ impl ApiServer {
         self.0.store().latency = latency;
     }
 
+    /// Lets something go wrong from now on. Of several faults that concern a request, the first one happens.
+    pub fn fault(&self, fault: Fault) {
+        lock(&self.0.faults).add(fault);
+    }
+
+    /// Lets nothing go wrong any more.
+    pub fn clear_faults(&self) {
+        lock(&self.0.faults).clear();
+    }
+
     /// Answers the next PATCH requests with these statuses; 200 lets one through.
     pub fn inject(&self, statuses: impl IntoIterator<Item = u16>) {
-        lock(&self.0.injected).extend(statuses);
+        for code in statuses {
+            let effect = match code {
+                200 => Effect::Pass,
+                code => Effect::Refuse { code, retry_after_seconds: None },
+            };
+            self.fault(Fault::always(effect).on("PATCH", "").times(1));
+        }
     }
 
     /// Ends all open watches, as the real server does at times.

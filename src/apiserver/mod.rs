@@ -10,8 +10,11 @@
 mod controllers;
 mod controls;
 mod discovery;
+mod faults;
 pub mod kubeconfig;
+mod labels;
 mod managed;
+mod metadata;
 mod native;
 mod object;
 mod openapi;
@@ -30,9 +33,9 @@ mod table;
 #[cfg(test)]
 mod tests;
 mod verbs;
+mod webhooks;
 
 use std::{
-    collections::VecDeque,
     fmt,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
@@ -41,9 +44,16 @@ use std::{
 use tokio::sync::watch::Sender;
 
 pub use self::{
-    refusal::Refusal, request::log::LoggedRequest, resource::ResourceDef, service::ResponseBody,
+    controls::Changed,
+    faults::{Effect, Fault},
+    refusal::Refusal,
+    request::log::LoggedRequest,
+    resource::ResourceDef,
+    service::ResponseBody,
+    webhooks::{Post, Target},
 };
 use self::{
+    faults::Faults,
     request::log::RequestLog,
     resource::kind::Kind,
     store::{Clock, Store},
@@ -60,14 +70,15 @@ struct Shared {
     /// Locked for single operations, never across an `await`.
     store: Mutex<Store>,
     requests: Mutex<RequestLog>,
-    /// Statuses for the next PATCH requests.
-    injected: Mutex<VecDeque<u16>>,
+    faults: Mutex<Faults>,
     signal: Sender<Signal>,
     bookmarks: Option<Duration>,
     /// Whether new objects get uids, times and generations.
     stamps: bool,
     /// Whether namespaces must exist.
     cluster: bool,
+    /// How webhooks are reached.
+    post: Post,
 }
 
 /// Wakes watchers.
@@ -86,6 +97,7 @@ impl ApiServer {
             kinds: resource::built_in(),
             stamps: true,
             cluster: false,
+            post: webhooks::https(),
             seed: None,
             clock: Arc::new(|| "2026-01-01T00:00:00Z".into()),
             bookmarks: Some(BOOKMARKS),
@@ -106,6 +118,7 @@ pub struct Builder {
     kinds: Vec<Kind>,
     stamps: bool,
     cluster: bool,
+    post: Post,
     seed: Option<u64>,
     clock: Clock,
     bookmarks: Option<Duration>,
@@ -130,6 +143,11 @@ impl Builder {
         Self { cluster, ..self }
     }
 
+    /// How admission webhooks are called; over HTTPS unless said otherwise.
+    pub fn webhooks(self, post: Post) -> Self {
+        Self { post, ..self }
+    }
+
     /// Makes uids and generated names random; servers of the same seed make the same ones. Without it they are counted.
     pub fn seed(self, seed: u64) -> Self {
         Self { seed: Some(seed), ..self }
@@ -150,11 +168,12 @@ impl Builder {
         let server = ApiServer(Arc::new(Shared {
             store: Mutex::new(Store::new(self.kinds, self.seed, self.clock)),
             requests: Mutex::default(),
-            injected: Mutex::default(),
+            faults: Mutex::new(Faults::new(self.seed.unwrap_or(0))),
             signal: Sender::default(),
             bookmarks: self.bookmarks,
             stamps: self.stamps,
             cluster: self.cluster,
+            post: self.post,
         }));
         if self.cluster {
             server.furnish();

@@ -3,7 +3,10 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::{HeaderValue, Response, StatusCode, header::CONTENT_TYPE};
+use http::{
+    HeaderValue, Response, StatusCode,
+    header::{CONTENT_TYPE, RETRY_AFTER, WARNING},
+};
 use http_body_util::{BodyExt as _, Full, StreamBody};
 use serde_json::{Value, json};
 
@@ -72,9 +75,11 @@ impl Reply {
         }
     }
 
-    pub(crate) fn render(self) -> Response<ResponseBody> {
+    /// The response, with warnings for whoever looks at it.
+    pub(crate) fn render(self, warnings: &[String]) -> Response<ResponseBody> {
         let whole = |body: Vec<u8>| Full::new(Bytes::from(body)).boxed_unsync();
         let status = self.status();
+        let retry_after = self.retry_after_seconds();
         let (kind, body) = match self {
             Self::Object { view, object, .. } => (JSON, whole(view.text(&object))),
             Self::Document(_, body) => (JSON, whole(body.to_string().into_bytes())),
@@ -85,8 +90,23 @@ impl Reply {
         let mut response = Response::new(body);
         *response.status_mut() =
             StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-        response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(kind));
+        let headers = response.headers_mut();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
+        if let Some(seconds) = retry_after {
+            headers.insert(RETRY_AFTER, seconds.into());
+        }
+        for warning in warnings {
+            if let Ok(value) = HeaderValue::from_str(&format!("299 - {warning:?}")) {
+                headers.append(WARNING, value);
+            }
+        }
         response
+    }
+
+    /// What a refusal says about the next try.
+    fn retry_after_seconds(&self) -> Option<u64> {
+        let Self::Document(429 | 500.., body) = self else { return None };
+        body.pointer("/details/retryAfterSeconds")?.as_u64()
     }
 }
 

@@ -208,7 +208,7 @@ fn is_this_machine(host: &str) -> bool {
 
 /// An answer of this file, not of the server. The rest of the request is not read.
 fn refuse(code: u16, reason: &'static str, message: &str) -> Response<ResponseBody> {
-    let refusal = Refusal { code, reason, message: message.into(), details: None };
+    let refusal = Refusal { code, reason: reason.into(), message: message.into(), details: None };
     let body = Full::new(Bytes::from(refusal.to_json().to_string())).boxed_unsync();
     let mut response = Response::new(body);
     *response.status_mut() = StatusCode::from_u16(code).unwrap_or_default();

@@ -16,7 +16,9 @@ use tokio::time::Instant;
 use tower::Service;
 
 use super::{
-    ApiServer, Shared, discovery, lock,
+    ApiServer, Shared, discovery,
+    faults::Effect,
+    lock,
     refusal::Refusal,
     reply::Reply,
     request::{
@@ -24,7 +26,7 @@ use super::{
         log::LoggedRequest,
         route::{self, Route},
     },
-    verbs,
+    verbs::{self, Warnings},
 };
 
 /// What the real server accepts in one request.
@@ -58,30 +60,51 @@ where
                 headers: parts.headers,
                 body: Bytes::new(),
             };
+            let warnings = Warnings::default();
             let reply = match Limited::new(body, BODY_BYTES_MAX).collect().await {
                 Ok(body) => {
                     ask.body = body.to_bytes();
-                    respond(&shared, &ask).await
+                    respond(&shared, &ask, &warnings).await
                 }
                 // The other reason is a client that has gone, which does not read the answer.
                 Err(_too_large) => Refusal::too_large().into(),
             };
             shared.announce();
             log(&shared, ask, &reply);
-            Ok(reply.render())
+            Ok(reply.render(&lock(&warnings)))
         })
     }
 }
 
-async fn respond(shared: &Arc<Shared>, ask: &Ask) -> Reply {
-    let injected = (ask.method == "PATCH").then(|| lock(&shared.injected).pop_front()).flatten();
-    match injected.filter(|it| *it != 200) {
-        Some(code) => Refusal::injected(code).into(),
-        None => answer(shared, ask).await,
+/// The answer, if nothing goes wrong on demand.
+async fn respond(shared: &Arc<Shared>, ask: &Ask, warnings: &Warnings) -> Reply {
+    let fault = lock(&shared.faults).of_request(&ask.method, &ask.target());
+    match fault {
+        Some(Effect::Refuse { code, retry_after_seconds }) => {
+            return Refusal::injected(code, retry_after_seconds).into();
+        }
+        Some(Effect::Latency(latency)) => tokio::time::sleep(latency).await,
+        Some(Effect::TimeoutAfterwards) => {
+            drop(answer(shared, ask, warnings).await);
+            return Refusal::injected(504, None).into();
+        }
+        Some(Effect::StaleList(changes)) => {
+            let revision = shared.store().revision.saturating_sub(changes);
+            let separator = if ask.query.is_empty() { "" } else { "&" };
+            let stale = format!("resourceVersionMatch=Exact&resourceVersion={revision}");
+            let query = format!("{stale}{separator}{}", ask.query);
+            return answer(shared, &Ask { query, ..ask.clone() }, warnings).await;
+        }
+        // The others happen to the events of a watch.
+        Some(
+            Effect::Pass | Effect::LostEvent | Effect::LateEvent(_) | Effect::Stall | Effect::Close,
+        )
+        | None => {}
     }
+    answer(shared, ask, warnings).await
 }
 
-async fn answer(shared: &Arc<Shared>, ask: &Ask) -> Reply {
+async fn answer(shared: &Arc<Shared>, ask: &Ask, warnings: &Warnings) -> Reply {
     let known = |document: Option<Value>| match document {
         Some(document) => Reply::Document(200, document),
         None => Reply::unknown_path(),
@@ -89,7 +112,7 @@ async fn answer(shared: &Arc<Shared>, ask: &Ask) -> Reply {
     let Some(route) = route::parse(&ask.path) else { return Reply::unknown_path() };
     match route {
         Route::Objects(target) => {
-            verbs::answer(shared, ask, &target).await.unwrap_or_else(Reply::from)
+            verbs::answer(shared, ask, &target, warnings).await.unwrap_or_else(Reply::from)
         }
         _ if ask.method != "GET" => Refusal::method_not_allowed().into(),
         Route::ServerVersion => Reply::Document(200, discovery::server_version()),

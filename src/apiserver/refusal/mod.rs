@@ -1,8 +1,9 @@
 //! Negative answers: Kubernetes `Status` objects, worded as the real server words them.
 
+pub(crate) mod go;
 mod problem;
 
-use std::fmt;
+use std::{borrow::Cow, fmt};
 
 use serde_json::{Value, json};
 
@@ -15,11 +16,13 @@ pub struct Refusal {
     /// The HTTP status.
     pub code: u16,
     /// The machine-readable word for it.
-    pub reason: &'static str,
+    pub reason: Cow<'static, str>,
     /// For people.
     pub message: String,
     /// Which object it is about; the real server leaves it out of general errors.
-    pub details: Option<Value>,
+    ///
+    /// Boxed: every answer of the server is as big as its errors.
+    pub details: Option<Box<Value>>,
 }
 
 impl Refusal {
@@ -65,13 +68,13 @@ impl Refusal {
         if let Some(fields) = details.as_object_mut() {
             fields.retain(|_, value| value != "");
         }
-        Self { details: Some(details), ..Self::general(422, "Invalid", message) }
+        Self { details: Some(details.into()), ..Self::general(422, "Invalid", message) }
     }
 
     /// A JSON patch that cannot be applied, a failed `test` included.
     pub(crate) fn unprocessable() -> Self {
         let message = "the server rejected our request due to an error in our request";
-        Self { details: Some(json!({})), ..Self::general(422, "Invalid", message) }
+        Self { details: Some(json!({}).into()), ..Self::general(422, "Invalid", message) }
     }
 
     /// Nothing new is created in a namespace that goes away.
@@ -85,7 +88,7 @@ impl Refusal {
         let causes = json!([
             { "reason": "NamespaceTerminating", "message": why, "field": "metadata.namespace" }
         ]);
-        if let Some(details) = refusal.details.as_mut().and_then(Value::as_object_mut) {
+        if let Some(details) = refusal.details.as_mut().and_then(|it| it.as_object_mut()) {
             details.insert("causes".into(), causes);
         }
         refusal
@@ -108,7 +111,7 @@ impl Refusal {
         ]);
         let details = json!({ "causes": causes, "retryAfterSeconds": 1 });
         Self {
-            details: Some(details),
+            details: Some(details.into()),
             ..Self::general(504, "Timeout", format!("Timeout: {message}"))
         }
     }
@@ -117,15 +120,27 @@ impl Refusal {
         Self::general(400, "BadRequest", message)
     }
 
+    /// The server itself fails.
+    pub(crate) fn internal(cause: &str) -> Self {
+        let message = format!("Internal error occurred: {cause}");
+        let details = json!({ "causes": [{ "message": cause }] });
+        Self { details: Some(details.into()), ..Self::general(500, "InternalError", message) }
+    }
+
+    /// An error that the real server does not class: no reason is given.
+    pub(crate) fn unclassed(message: impl Into<String>) -> Self {
+        Self::general(500, "", message)
+    }
+
     /// No such resource in a group of the server itself.
     pub(crate) fn unknown_resource() -> Self {
         let message = "the server could not find the requested resource";
-        Self { details: Some(json!({})), ..Self::general(404, "NotFound", message) }
+        Self { details: Some(json!({}).into()), ..Self::general(404, "NotFound", message) }
     }
 
     pub(crate) fn method_not_allowed() -> Self {
         let message = "the server does not allow this method on the requested resource";
-        Self { details: Some(json!({})), ..Self::general(405, "MethodNotAllowed", message) }
+        Self { details: Some(json!({}).into()), ..Self::general(405, "MethodNotAllowed", message) }
     }
 
     pub(crate) fn unsupported_media_type(accepted: &[&str]) -> Self {
@@ -140,6 +155,23 @@ impl Refusal {
         Self::general(413, "RequestEntityTooLarge", "limit is 3145728")
     }
 
+    /// A JSON patch with more operations than the real server takes.
+    pub(crate) fn too_many_operations(count: usize, most: usize) -> Self {
+        let message = format!(
+            "Request entity too large: The allowed maximum operations in a JSON patch is {most}, got {count}"
+        );
+        Self::general(413, "RequestEntityTooLarge", message)
+    }
+
+    /// A native kind asked with a type of patch that it does not know; these are answered a level below.
+    pub(crate) fn unsupported_patch() -> Self {
+        let message = "415: Unsupported Media Type";
+        Self {
+            details: Some(json!({}).into()),
+            ..Self::general(415, "UnsupportedMediaType", message)
+        }
+    }
+
     /// A watch asks for changes that are not remembered any more.
     pub(crate) fn too_old(asked: u64, oldest: u64) -> Self {
         Self::general(410, "Expired", format!("too old resource version: {asked} ({oldest})"))
@@ -152,8 +184,13 @@ impl Refusal {
         Self::general(410, "Expired", message)
     }
 
+    /// A webhook does not want it.
+    pub(crate) fn denied(code: u16, reason: &str, message: String) -> Self {
+        Self { code, reason: reason.to_owned().into(), message, details: None }
+    }
+
     /// A failure that a test asks for, whatever the request is.
-    pub(crate) fn injected(code: u16) -> Self {
+    pub(crate) fn injected(code: u16, retry_after_seconds: Option<u32>) -> Self {
         let reason = match code {
             400 => "BadRequest",
             401 => "Unauthorized",
@@ -168,7 +205,8 @@ impl Refusal {
             504 => "Timeout",
             _ => "Unknown",
         };
-        Self::general(code, reason, format!("injected failure {code}"))
+        let details = retry_after_seconds.map(|it| json!({ "retryAfterSeconds": it }).into());
+        Self { details, ..Self::general(code, reason, format!("injected failure {code}")) }
     }
 
     /// The body of the answer.
@@ -183,7 +221,10 @@ impl Refusal {
         });
         if let Some(fields) = status.as_object_mut() {
             if let Some(details) = &self.details {
-                fields.insert("details".into(), details.clone());
+                fields.insert("details".into(), (**details).clone());
+            }
+            if self.reason.is_empty() {
+                fields.shift_remove("reason");
             }
             fields.insert("code".into(), self.code.into());
         }
@@ -191,7 +232,7 @@ impl Refusal {
     }
 
     fn general(code: u16, reason: &'static str, message: impl Into<String>) -> Self {
-        Self { code, reason, message: message.into(), details: None }
+        Self { code, reason: reason.into(), message: message.into(), details: None }
     }
 
     fn about(
@@ -205,7 +246,7 @@ impl Refusal {
         if let Some(fields) = details.as_object_mut() {
             fields.retain(|_, value| value != "");
         }
-        Self { details: Some(details), ..Self::general(code, reason, message) }
+        Self { details: Some(details.into()), ..Self::general(code, reason, message) }
     }
 }
 

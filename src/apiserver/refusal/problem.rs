@@ -2,6 +2,8 @@
 
 use serde_json::Value;
 
+use super::go;
+
 /// One thing that is wrong with a body. A refusal lists all of them.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Problem {
@@ -77,8 +79,8 @@ impl Problem {
     /// The words for people, without the field.
     pub(crate) fn text(&self) -> String {
         let with = |words: &str, value: &Value, detail: &str| match detail {
-            "" => format!("{words}: {}", go_value(value)),
-            detail => format!("{words}: {}: {detail}", go_value(value)),
+            "" => format!("{words}: {}", go::value(value)),
+            detail => format!("{words}: {}: {detail}", go::value(value)),
         };
         match &self.kind {
             ProblemKind::Required(detail) if detail.is_empty() => "Required value".into(),
@@ -88,7 +90,7 @@ impl Problem {
             }
             ProblemKind::InvalidGo(value, detail) => format!("Invalid value: {value}: {detail}"),
             ProblemKind::NotSupported(value, supported) => {
-                let quoted: Vec<String> = supported.iter().map(|it| format!("{it:?}")).collect();
+                let quoted: Vec<String> = supported.iter().map(|it| go::quote(it)).collect();
                 let detail = format!("supported values: {}", quoted.join(", "));
                 with("Unsupported value", value, if quoted.is_empty() { "" } else { &detail })
             }
@@ -103,9 +105,4 @@ impl Problem {
             ProblemKind::Internal(detail) => format!("Internal error: {detail}"),
         }
     }
-}
-
-/// A value as the real server prints it: texts quoted, the rest as JSON.
-fn go_value(value: &Value) -> String {
-    value.to_string()
 }

@@ -1,8 +1,16 @@
-//! What is asked: paths, parameters, and the log of requests.
+//! What is asked: paths, parameters, bodies, and the log of requests.
 
+pub(crate) mod body;
+pub(crate) mod json;
 pub(crate) mod log;
 pub(crate) mod query;
 pub(crate) mod route;
+pub(crate) mod time;
+mod typed;
+pub(crate) mod yaml;
+
+#[cfg(test)]
+mod tests;
 
 use bytes::Bytes;
 use http::{HeaderMap, header::AsHeaderName};
@@ -19,6 +27,15 @@ pub(crate) struct Ask {
 }
 
 impl Ask {
+    /// The path with the query.
+    pub(crate) fn target(&self) -> String {
+        if self.query.is_empty() {
+            self.path.clone()
+        } else {
+            format!("{}?{}", self.path, self.query)
+        }
+    }
+
     /// A header as text; empty if there is none.
     pub(crate) fn header(&self, name: impl AsHeaderName) -> &str {
         self.headers.get(name).and_then(|it| it.to_str().ok()).unwrap_or_default()

@@ -8,10 +8,11 @@ use crate::apiserver::{
     reply::Reply,
     store::{Key, Store},
     verbs::{Call, rules},
+    webhooks,
 };
 
 pub(crate) async fn create(call: &Call<'_>) -> Result<Reply, Refusal> {
-    let body = rules::decode(&call.view, &call.ask.body)?;
+    let body = call.decode()?;
     write(call, body).await
 }
 
@@ -28,7 +29,10 @@ pub(crate) async fn write(call: &Call<'_>, body: Value) -> Result<Reply, Refusal
             stamp(&mut store, call, &mut object);
         }
     }
+    let attempt = call.attempt("CREATE", "", None);
+    let object = webhooks::mutate(call.shared, &attempt, object).await?;
     let object = rules::created(&call.view, object)?;
+    webhooks::validate(call.shared, &attempt, Some(&object)).await?;
     let key = call.key(object::meta(&object, "name"));
     let mut store = call.shared.store();
     if store.get(&key).is_some() {

@@ -11,6 +11,7 @@ use crate::apiserver::{
     resource::ResourceDef,
     store::{Key, Store, stored::Stored},
     verbs::{Call, read, rules},
+    webhooks,
 };
 
 /// The finalizers that a propagation policy asks for.
@@ -75,6 +76,7 @@ impl Options {
 pub(crate) async fn one(call: &Call<'_>, name: &str) -> Result<Reply, Refusal> {
     let options = Options::parse(call)?;
     let (key, def) = (call.key(name), &call.view.kind.def);
+    ask_webhooks(call, &key).await?;
     let mut store = call.shared.store();
     let found = store.get(&key).ok_or_else(|| Refusal::not_found(def, name))?;
     options.check(def, &found)?;
@@ -87,15 +89,25 @@ pub(crate) async fn one(call: &Call<'_>, name: &str) -> Result<Reply, Refusal> {
 pub(crate) async fn collection(call: &Call<'_>) -> Result<Reply, Refusal> {
     let options = Options::parse(call)?;
     let scope = read::scope(call)?;
-    let mut store = call.shared.store();
-    let table = store.tables.get(&call.resource()).ok_or_else(Refusal::unknown_resource)?;
-    let items: Vec<Arc<Stored>> = read::covered(&table.objects, &scope, None).collect();
+    let items: Vec<Arc<Stored>> = {
+        let store = call.shared.store();
+        let table = store.tables.get(&call.resource()).ok_or_else(Refusal::unknown_resource)?;
+        read::covered(&table.objects, &scope, None).collect()
+    };
     for item in &items {
         let key = Key::new(&call.resource(), &item.head.namespace, &item.head.name);
-        delete(&mut store, call, &key, &options);
+        ask_webhooks(call, &key).await?;
+        delete(&mut call.shared.store(), call, &key, &options);
     }
-    let revision = store.revision;
+    let revision = call.shared.store().revision;
     Ok(Reply::List(List { view: scope.view, revision, next: None, remaining: None, items }))
+}
+
+async fn ask_webhooks(call: &Call<'_>, key: &Key) -> Result<(), Refusal> {
+    let found = call.shared.store().get(key);
+    let Some(old) = found.map(|it| call.view.tree(&it)) else { return Ok(()) };
+    let attempt = call.attempt("DELETE", &key.place.name, Some(&old));
+    webhooks::validate_deletion(call.shared, &attempt).await
 }
 
 /// Marks a held object and gives it; removes a free one, for which there is nothing to show.

@@ -8,16 +8,24 @@ pub(crate) mod rules;
 mod scale;
 pub(crate) mod watch;
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
+
+use serde_json::Value;
 
 use crate::apiserver::{
     Shared,
     refusal::{self, Refusal},
     reply::Reply,
-    request::{Ask, query::Query, route::Target},
+    request::{
+        Ask,
+        body::{self, Expected},
+        query::Query,
+        route::Target,
+    },
     resource::kind::View,
     store::{Key, Store},
     verbs::rules::Part,
+    webhooks::Attempt,
 };
 
 /// A request for objects, with what is known about it.
@@ -27,7 +35,11 @@ pub(crate) struct Call<'a> {
     pub(crate) query: Query,
     pub(crate) target: &'a Target,
     pub(crate) view: View,
+    pub(crate) warnings: &'a Warnings,
 }
+
+/// What clients should know although their request is granted.
+pub(crate) type Warnings = Mutex<Vec<String>>;
 
 impl Call<'_> {
     /// The resource as the store calls it.
@@ -40,9 +52,57 @@ impl Call<'_> {
         Key::new(&self.resource(), self.target.namespace.as_deref().unwrap_or_default(), name)
     }
 
+    /// The body of a write.
+    pub(crate) fn decode(&self) -> Result<Value, Refusal> {
+        let content_type = self.ask.header(http::header::CONTENT_TYPE);
+        let known = |group: &str, version: &str, kind: &str| {
+            self.shared.store().tables.values().map(|it| &it.kind.def).any(|it| {
+                it.native
+                    && it.group == group
+                    && it.kind == kind
+                    && it.versions.iter().any(|it| it == version)
+            })
+        };
+        body::decode(content_type, &self.ask.body, self.expected(&known))
+    }
+
+    /// What a body should be.
+    pub(crate) fn expected<'b>(
+        &'b self,
+        known: &'b dyn Fn(&str, &str, &str) -> bool,
+    ) -> Expected<'b> {
+        let def = &self.view.kind.def;
+        Expected {
+            group: &def.group,
+            version: &self.view.version,
+            kind: &def.kind,
+            native: def.native,
+            known,
+        }
+    }
+
     /// Whether everything happens but the write.
     pub(crate) fn is_dry(&self) -> bool {
         self.query.text("dryRun").is_some()
+    }
+
+    /// What webhooks are asked about.
+    pub(crate) fn attempt<'b>(
+        &'b self,
+        operation: &'static str,
+        name: &'b str,
+        old: Option<&'b Value>,
+    ) -> Attempt<'b> {
+        Attempt {
+            operation,
+            view: &self.view,
+            subresource: self.target.subresource.as_deref().unwrap_or_default(),
+            namespace: self.target.namespace.as_deref().unwrap_or_default(),
+            name,
+            old,
+            dry: self.is_dry(),
+            warnings: self.warnings,
+        }
     }
 
     /// Who writes: what the client calls itself, or else its program.
@@ -57,6 +117,7 @@ pub(crate) async fn answer(
     shared: &Arc<Shared>,
     ask: &Ask,
     target: &Target,
+    warnings: &Warnings,
 ) -> Result<Reply, Refusal> {
     let Some(view) = find(&shared.store(), target) else {
         // Groups of the server itself know what they do not have.
@@ -68,7 +129,7 @@ pub(crate) async fn answer(
     };
     let query = Query::parse(&ask.query);
     let verb = verb(&ask.method, target.name.is_some(), query.flag("watch"));
-    let call = Call { shared, ask, query, target, view };
+    let call = Call { shared, ask, query, target, view, warnings };
     let verb = verb.ok_or_else(Refusal::method_not_allowed)?;
     match &target.name {
         Some(name) => one(&call, verb, name).await,

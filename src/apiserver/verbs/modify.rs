@@ -14,13 +14,14 @@ use crate::apiserver::{
         Call,
         rules::{self, Part},
     },
+    webhooks,
 };
 
 /// How often a patch is applied again when others write in between; the real server tries as often.
 const ATTEMPTS_MAX: usize = 5;
 
 pub(crate) async fn update(call: &Call<'_>, part: Part, name: &str) -> Result<Reply, Refusal> {
-    let body = rules::decode(&call.view, &call.ask.body)?;
+    let body = call.decode()?;
     let def = &call.view.kind.def;
     if !def.native && object::meta(&body, "resourceVersion").is_empty() {
         // Here the real server names the resource instead of the kind.
@@ -49,7 +50,10 @@ pub(crate) async fn write(
         let present = call.shared.store().get(&key);
         let present = present.ok_or_else(|| Refusal::not_found(&view.kind.def, name))?;
         let old = view.tree(&present);
-        let new = rules::updated(view, part, &old, edit(&old)?)?;
+        let attempt = call.attempt("UPDATE", name, Some(&old));
+        let new = webhooks::mutate(call.shared, &attempt, edit(&old)?).await?;
+        let new = rules::updated(view, part, &old, new)?;
+        webhooks::validate(call.shared, &attempt, Some(&new)).await?;
         if call.is_dry() {
             return Ok(Reply::Document(200, new));
         }

@@ -9,7 +9,7 @@ use crate::apiserver::{
     refusal::Refusal,
     reply::{List, Reply},
     request::query::Query,
-    selector::Selector,
+    selector::{Selector, fields::Selectable},
     store::{Objects, Place, Table, stored::Stored},
     verbs::{
         Call,
@@ -25,10 +25,13 @@ pub(crate) fn get(call: &Call<'_>, name: &str) -> Result<Reply, Refusal> {
 
 /// What a list, a watch or a deletion of a collection covers.
 pub(crate) fn scope(call: &Call<'_>) -> Result<Scope, Refusal> {
+    let kind = &call.view.kind;
+    let own = kind.native.map_or(&[][..], |it| it.fields).iter().map(|(name, _)| *name);
+    let selectable = Selectable::new(&kind.def, own);
     Ok(Scope {
         view: call.view.clone(),
         namespace: call.target.namespace.clone(),
-        selector: Selector::parse(&call.query)?,
+        selector: Selector::parse_for(&call.query, &selectable)?,
     })
 }
 
@@ -138,7 +141,12 @@ pub(crate) fn watch(call: &Call<'_>) -> Result<Reply, Refusal> {
         bookmarks: call.shared.bookmarks.filter(|_| bookmarks),
         initial_end: initial && bookmarks,
     };
-    Ok(Reply::Watch(Box::new(Watch::open(Arc::clone(call.shared), scope, options))))
+    Ok(Reply::Watch(Box::new(Watch::open(
+        Arc::clone(call.shared),
+        scope,
+        options,
+        call.ask.target(),
+    ))))
 }
 
 /// The oldest version that a watch may ask for.

@@ -41,20 +41,6 @@ pub(crate) const OWN_FIELDS: [&str; 8] = [
 const COLLECTIONS: [&str; 5] =
     ["labels", "annotations", "finalizers", "ownerReferences", "managedFields"];
 
-/// What is written of an object is decided here, between the decoded body and the store.
-pub(crate) fn decode(view: &View, body: &[u8]) -> Result<Value, Refusal> {
-    let def = &view.kind.def;
-    let body = serde_json::from_slice(body).map_err(|error| {
-        Refusal::bad_request(format!(
-            "the object provided is unrecognized (must be of type {}): couldn't get version/kind; json parse error: {error}",
-            def.kind
-        ))
-    })?;
-    check_shape(def, &body)?;
-    check_kind(def, &body)?;
-    Ok(body)
-}
-
 /// A new object in its namespace.
 pub(crate) fn placed(namespace: &str, mut body: Value) -> Result<Value, Refusal> {
     let given = object::meta(&body, "namespace");

@@ -3,7 +3,7 @@
 //! A watcher is a cursor into the history of its resource, nothing is queued for it. So nothing is lost between two turns, a
 //! slow reader costs no memory, and a reader that falls behind the bounded history gets an `ERROR` with 410.
 
-use std::{collections::VecDeque, convert::Infallible, sync::Arc, time::Duration};
+use std::{cell::OnceCell, collections::VecDeque, convert::Infallible, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use futures::Stream;
@@ -12,16 +12,21 @@ use serde_json::{Value, json};
 use tokio::{sync::watch::Receiver, time::Instant};
 
 use crate::apiserver::{
-    Shared, Signal, object,
+    Shared, Signal,
+    faults::Effect,
+    lock, object,
     refusal::Refusal,
     resource::kind::View,
-    selector::Selector,
+    selector::{Selector, field_text},
     store::{
         history::{Change, ChangeKind},
         stored::Stored,
     },
     verbs::read,
 };
+
+/// Longer than any test or server runs.
+const FOREVER: Duration = Duration::from_hours(10_000);
 
 /// What a list or a watch covers.
 #[derive(Clone, Debug)]
@@ -36,7 +41,23 @@ impl Scope {
     pub(crate) fn covers(&self, object: &Stored) -> bool {
         let namespace = self.namespace.as_deref();
         namespace.is_none_or(|it| *it == *object.head.namespace)
-            && self.selector.matches(&object.head)
+            && self.selector.matches_labels(&object.head.labels)
+            && self.has_fields(object)
+    }
+
+    /// Only fields of native kinds need a look into the body.
+    fn has_fields(&self, object: &Stored) -> bool {
+        let native = self.view.kind.native.map_or(&[][..], |it| it.fields);
+        let body = OnceCell::new();
+        self.selector.matches_fields(|field| match field {
+            "metadata.name" => object.head.name.to_string(),
+            "metadata.namespace" => object.head.namespace.to_string(),
+            own => {
+                let path = native.iter().find(|(name, _)| *name == own).map(|(_, path)| *path);
+                let body = body.get_or_init(|| object.tree("", ""));
+                field_text(path.and_then(|it| body.pointer(it)))
+            }
+        })
     }
 }
 
@@ -68,6 +89,10 @@ pub(crate) struct Watch {
     /// The version below which everything is delivered.
     revision: u64,
     options: Options,
+    /// The path that was asked for, with its query.
+    asked: String,
+    /// No event comes before this.
+    late: Instant,
     deadline: Option<Instant>,
     next_bookmark: Option<Instant>,
     ended: bool,
@@ -81,6 +106,8 @@ enum Step {
     Last(Bytes),
     /// Wait for changes.
     Idle,
+    /// Say nothing any more, but stay open.
+    Silence,
     /// The resource is not served any more.
     Gone,
 }
@@ -93,7 +120,7 @@ enum Wake {
 }
 
 impl Watch {
-    pub(crate) fn open(shared: Arc<Shared>, scope: Scope, options: Options) -> Self {
+    pub(crate) fn open(shared: Arc<Shared>, scope: Scope, options: Options, asked: String) -> Self {
         let signal = shared.signal.subscribe();
         let epoch = signal.borrow().epoch;
         let resource = scope.view.kind.def.qualified();
@@ -116,6 +143,8 @@ impl Watch {
             resource,
             initial,
             refusal,
+            asked,
+            late: now,
             revision: options.after.unwrap_or(present),
             deadline: options.timeout.map(|it| now + it),
             next_bookmark: options.bookmarks.map(|it| now + it),
@@ -144,6 +173,10 @@ impl Watch {
                     return Some(line);
                 }
                 Step::Gone => return None,
+                Step::Silence => {
+                    self.hold(Instant::now() + FOREVER).await;
+                    return None;
+                }
                 Step::Idle => {}
             }
             match self.wait().await {
@@ -188,10 +221,24 @@ impl Watch {
             return Step::Last(error_line(&Refusal::too_old(self.revision, forgotten)));
         }
         for change in table.history.after(self.revision) {
-            if let Some((kind, object)) = shown(&self.scope, change) {
-                self.revision = change.revision;
-                return Step::Line(change.due, self.line(kind, &object));
+            let Some((kind, object)) = shown(&self.scope, change) else { continue };
+            self.revision = change.revision;
+            match lock(&self.shared.faults).of_event(&self.asked) {
+                Some(Effect::LostEvent) => continue,
+                Some(Effect::LateEvent(by)) => self.late = self.late.max(Instant::now() + by),
+                Some(Effect::Stall) => return Step::Silence,
+                Some(Effect::Close) => return Step::Gone,
+                // The others happen to requests.
+                Some(
+                    Effect::Pass
+                    | Effect::Latency(_)
+                    | Effect::Refuse { .. }
+                    | Effect::TimeoutAfterwards
+                    | Effect::StaleList(_),
+                )
+                | None => {}
             }
+            return Step::Line(change.due.max(self.late), self.line(kind, &object));
         }
         self.revision = self.revision.max(store.revision);
         Step::Idle

@@ -1,0 +1,139 @@
+//! Formats of names, and why a text does not have one.
+
+/// The longest DNS label, and the longest name of a label or an annotation.
+const LABEL_MAX: usize = 63;
+/// The longest DNS subdomain.
+const SUBDOMAIN_MAX: usize = 253;
+
+const SUBDOMAIN: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', \
+    and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is \
+    '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
+const LABEL: &str = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start \
+    and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is \
+    '[a-z0-9]([-a-z0-9]*[a-z0-9])?')";
+const LABEL_1035: &str = "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an \
+    alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation \
+    is '[a-z]([-a-z0-9]*[a-z0-9])?')";
+const QUALIFIED: &str = "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an \
+    alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is \
+    '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
+const VALUE: &str = "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must \
+    start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation \
+    is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')";
+
+/// How objects of a kind may be called.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum NameFormat {
+    /// As host names: most kinds.
+    #[default]
+    Subdomain,
+    /// As one part of a host name: namespaces.
+    Label,
+    /// The same, and not starting with a digit: services.
+    Label1035,
+    /// Anything that fits into a path: roles and their bindings.
+    PathSegment,
+}
+
+impl NameFormat {
+    /// Of the objects of a resource.
+    pub(crate) fn of(group: &str, plural: &str) -> Self {
+        match (group, plural) {
+            ("", "namespaces") => Self::Label,
+            ("", "services") => Self::Label1035,
+            ("rbac.authorization.k8s.io", _) => Self::PathSegment,
+            _ => Self::Subdomain,
+        }
+    }
+
+    /// What is wrong with a name; with `prefix`, with the start of one.
+    pub(crate) fn faults(self, name: &str, prefix: bool) -> Vec<String> {
+        // The start of a name may end with a dash: something follows.
+        let masked = match name.strip_suffix('-') {
+            Some(start) if prefix && name.len() > 1 => format!("{start}a"),
+            _ => name.to_owned(),
+        };
+        match self {
+            Self::Subdomain => subdomain(&masked),
+            Self::Label => label(&masked),
+            Self::Label1035 => label_1035(&masked),
+            Self::PathSegment => path_segment(name),
+        }
+    }
+}
+
+/// A DNS subdomain.
+pub(crate) fn subdomain(name: &str) -> Vec<String> {
+    let good = name.split('.').all(is_label);
+    faults(name, SUBDOMAIN_MAX, good, SUBDOMAIN)
+}
+
+/// A DNS label.
+pub(crate) fn label(name: &str) -> Vec<String> {
+    faults(name, LABEL_MAX, is_label(name), LABEL)
+}
+
+fn label_1035(name: &str) -> Vec<String> {
+    let good = is_label(name) && name.starts_with(|it: char| it.is_ascii_lowercase());
+    faults(name, LABEL_MAX, good, LABEL_1035)
+}
+
+fn path_segment(name: &str) -> Vec<String> {
+    if matches!(name, "." | "..") {
+        return vec![format!("may not be '{name}'")];
+    }
+    let bad = ['/', '%'].into_iter().filter(|it| name.contains(*it));
+    bad.map(|it| format!("may not contain '{it}'")).collect()
+}
+
+/// The key of a label, an annotation or a finalizer: a name, maybe with a DNS subdomain before it.
+pub(crate) fn qualified(key: &str) -> Vec<String> {
+    let parts: Vec<&str> = key.split('/').collect();
+    let mut found = Vec::new();
+    let name = match parts.as_slice() {
+        [name] => name,
+        [prefix, name] => {
+            if prefix.is_empty() {
+                found.push("prefix part must be non-empty".to_owned());
+            } else {
+                found.extend(subdomain(prefix).into_iter().map(|it| format!("prefix part {it}")));
+            }
+            name
+        }
+        _ => {
+            return vec![format!(
+                "a qualified name {QUALIFIED} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
+            )];
+        }
+    };
+    if name.is_empty() {
+        found.push("name part must be non-empty".to_owned());
+    } else if name.len() > LABEL_MAX {
+        found.push(format!("name part must be no more than {LABEL_MAX} characters"));
+    }
+    if !is_word(name) {
+        found.push(format!("name part {QUALIFIED}"));
+    }
+    found
+}
+
+/// The value of a label.
+pub(crate) fn label_value(value: &str) -> Vec<String> {
+    faults(value, LABEL_MAX, value.is_empty() || is_word(value), VALUE)
+}
+
+fn faults(text: &str, most: usize, good: bool, rule: &str) -> Vec<String> {
+    let long = (text.len() > most).then(|| format!("must be no more than {most} characters"));
+    long.into_iter().chain((!good).then(|| rule.to_owned())).collect()
+}
+
+fn is_label(part: &str) -> bool {
+    let inside = |it: u8| it.is_ascii_lowercase() || it.is_ascii_digit() || it == b'-';
+    !part.is_empty() && part.bytes().all(inside) && !part.starts_with('-') && !part.ends_with('-')
+}
+
+fn is_word(text: &str) -> bool {
+    let edge = |it: Option<u8>| it.is_some_and(|it| it.is_ascii_alphanumeric());
+    let inside = |it: u8| it.is_ascii_alphanumeric() || matches!(it, b'-' | b'_' | b'.');
+    edge(text.bytes().next()) && edge(text.bytes().next_back()) && text.bytes().all(inside)
+}

@@ -1,0 +1,421 @@
+//! Metadata of the wrong types, and how the real server complains about it.
+//!
+//! Its decoder goes on after an error and puts the names of the fields it meets before the text, and it shows the bytes around
+//! the place. Clients print that as it is, so we walk the bytes in the same way. The grammar is already checked.
+
+use std::fmt::Write;
+
+use serde_json::Value;
+
+use crate::apiserver::request::{json, time};
+
+/// What a Go field can take.
+enum Shape {
+    Struct(&'static Struct),
+    /// Of texts.
+    Map,
+    /// The Go name of the type, and its items.
+    Slice(&'static str, &'static Shape),
+    Text,
+    Integer,
+    Boolean,
+    Time,
+    Anything,
+}
+
+struct Struct {
+    /// In Go; without one, no prefix.
+    name: &'static str,
+    /// The name in JSON, in Go, and the shape.
+    fields: &'static [(&'static str, &'static str, Shape)],
+}
+
+static OWNER: Shape = Shape::Struct(&Struct {
+    name: "v1.OwnerReference",
+    fields: &[
+        ("apiVersion", "APIVersion", Shape::Text),
+        ("kind", "Kind", Shape::Text),
+        ("name", "Name", Shape::Text),
+        ("uid", "UID", Shape::Text),
+        ("controller", "Controller", Shape::Boolean),
+        ("blockOwnerDeletion", "BlockOwnerDeletion", Shape::Boolean),
+    ],
+});
+
+static MANAGED: Shape = Shape::Struct(&Struct {
+    name: "v1.ManagedFieldsEntry",
+    fields: &[
+        ("manager", "Manager", Shape::Text),
+        ("operation", "Operation", Shape::Text),
+        ("apiVersion", "APIVersion", Shape::Text),
+        ("time", "Time", Shape::Time),
+        ("fieldsType", "FieldsType", Shape::Text),
+        ("fieldsV1", "FieldsV1", Shape::Anything),
+    ],
+});
+
+static META: Struct = Struct {
+    name: "v1.ObjectMeta",
+    fields: &[
+        ("name", "Name", Shape::Text),
+        ("generateName", "GenerateName", Shape::Text),
+        ("namespace", "Namespace", Shape::Text),
+        ("selfLink", "SelfLink", Shape::Text),
+        ("uid", "UID", Shape::Text),
+        ("resourceVersion", "ResourceVersion", Shape::Text),
+        ("generation", "Generation", Shape::Integer),
+        ("creationTimestamp", "CreationTimestamp", Shape::Time),
+        ("deletionTimestamp", "DeletionTimestamp", Shape::Time),
+        ("deletionGracePeriodSeconds", "DeletionGracePeriodSeconds", Shape::Integer),
+        ("labels", "Labels", Shape::Map),
+        ("annotations", "Annotations", Shape::Map),
+        ("ownerReferences", "OwnerReferences", Shape::Slice("[]v1.OwnerReference", &OWNER)),
+        ("finalizers", "Finalizers", Shape::Slice("[]string", &Shape::Text)),
+        ("clusterName", "ClusterName", Shape::Text),
+        ("managedFields", "ManagedFields", Shape::Slice("[]v1.ManagedFieldsEntry", &MANAGED)),
+    ],
+};
+
+/// An object of which only the metadata is looked at.
+static OBJECT: Struct =
+    Struct { name: "", fields: &[("metadata", "ObjectMeta", Shape::Struct(&META))] };
+
+/// Checks the metadata of a native object, whose body is `bytes` if that is JSON.
+pub(crate) fn metadata_of_native(
+    value: &Value,
+    bytes: &[u8],
+    version: &str,
+    kind: &str,
+) -> Result<(), String> {
+    let sorted;
+    let start = bytes.iter().find(|it| !it.is_ascii_whitespace());
+    let bytes =
+        if start == Some(&b'{') && serde_json::from_slice::<serde::de::IgnoredAny>(bytes).is_ok() {
+            bytes
+        } else {
+            sorted = sorted_json(value);
+            sorted.as_bytes()
+        };
+    let mut reader = Reader::new(bytes);
+    reader.structure(&OBJECT);
+    reader.error.map_or(Ok(()), |error| Err(format!("{version}.{kind}.{error}")))
+}
+
+/// Checks the metadata of a custom object, which the real server reads apart from the rest.
+pub(crate) fn metadata_of_custom(value: &Value) -> Result<(), String> {
+    let Some(metadata) = value.get("metadata") else { return Ok(()) };
+    let text = sorted_json(metadata);
+    let mut reader = Reader::new(text.as_bytes());
+    reader.structure(&META);
+    reader.error.map_or(Ok(()), Err)
+}
+
+/// Where an error is found, when everything before `head` is read.
+pub(crate) fn place(bytes: &[u8], head: usize) -> String {
+    let head = head.min(bytes.len());
+    let part = |around: usize| {
+        let range = head.saturating_sub(around)..(head + around).min(bytes.len());
+        String::from_utf8_lossy(bytes.get(range).unwrap_or_default()).into_owned()
+    };
+    format!(
+        "error found in #{} byte of ...|{}|..., bigger context ...|{}|...",
+        head.min(10),
+        part(10),
+        part(50)
+    )
+}
+
+/// JSON with the keys in order, as Go writes maps.
+pub(crate) fn sorted_json(value: &Value) -> String {
+    let mut text = String::new();
+    write_sorted(value, &mut text);
+    text
+}
+
+fn write_sorted(value: &Value, text: &mut String) {
+    match value {
+        Value::Array(items) => {
+            text.push('[');
+            for (index, item) in items.iter().enumerate() {
+                text.push_str(if index == 0 { "" } else { "," });
+                write_sorted(item, text);
+            }
+            text.push(']');
+        }
+        Value::Object(fields) => {
+            let mut sorted: Vec<(&String, &Value)> = fields.iter().collect();
+            sorted.sort_by_key(|(key, _)| *key);
+            text.push('{');
+            for (index, (key, value)) in sorted.into_iter().enumerate() {
+                text.push_str(if index == 0 { "" } else { "," });
+                text.push_str(&Value::from(key.as_str()).to_string());
+                text.push(':');
+                write_sorted(value, text);
+            }
+            text.push('}');
+        }
+        scalar @ (Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_)) => {
+            write!(text, "{scalar}").unwrap_or_default();
+        }
+    }
+}
+
+struct Reader<'a> {
+    bytes: &'a [u8],
+    head: usize,
+    error: Option<String>,
+    /// The position means nothing any more: after an error the real decoder cannot step back, so that it gets lost in the
+    /// next list or map. Every level ends then.
+    lost: bool,
+}
+
+impl<'a> Reader<'a> {
+    fn new(bytes: &'a [u8]) -> Self {
+        Self { bytes, head: 0, error: None, lost: false }
+    }
+
+    fn report(&mut self, operation: &str, text: &str) {
+        if self.error.is_none() {
+            self.error = Some(format!("{operation}: {text}, {}", place(self.bytes, self.head)));
+        }
+    }
+
+    fn prefix(&mut self, words: &str) {
+        if let Some(error) = &mut self.error {
+            error.insert_str(0, words);
+        }
+    }
+
+    /// The next sign that is no space, consumed; zero at the end.
+    fn token(&mut self) -> u8 {
+        while let Some(b' ' | b'\t' | b'\r' | b'\n') = self.bytes.get(self.head) {
+            self.head += 1;
+        }
+        let sign = self.bytes.get(self.head).copied().unwrap_or_default();
+        self.head += 1;
+        sign
+    }
+
+    /// Consumes the start of something with parts. Whether there are any; `false` also if it is something else.
+    fn open(&mut self, opening: u8, operation: &str, expected: &str) -> bool {
+        let sign = self.token();
+        if sign == b'n' {
+            self.head += 3;
+            return false;
+        }
+        if sign != opening {
+            self.report(
+                operation,
+                &format!("expect {expected} or n, but found {}", char::from(sign)),
+            );
+            return false;
+        }
+        if matches!(self.token(), b'}' | b']') {
+            return false;
+        }
+        if self.error.is_some() {
+            self.lost = true;
+        } else {
+            self.head -= 1;
+        }
+        true
+    }
+
+    fn value(&mut self, shape: &Shape) {
+        match shape {
+            Shape::Text => self.text(),
+            Shape::Struct(of) => self.structure(of),
+            Shape::Map => self.map(),
+            Shape::Slice(name, items) => {
+                self.slice(items);
+                self.prefix(&format!("{name}: "));
+            }
+            Shape::Integer | Shape::Boolean | Shape::Time if self.error.is_some() => {
+                self.lost = true
+            }
+            Shape::Integer => self.integer(),
+            Shape::Boolean => self.boolean(),
+            Shape::Time => self.time(),
+            Shape::Anything => {
+                self.lost |= self.error.is_some();
+                self.skip();
+            }
+        }
+    }
+
+    fn structure(&mut self, of: &Struct) {
+        if !self.open(b'{', "readObjectStart", "{") {
+            return;
+        }
+        let mut sign = b',';
+        while sign == b',' && !self.lost {
+            let name = self.key();
+            match of.fields.iter().find(|(it, _, _)| *it == name) {
+                Some((_, go_name, shape)) => {
+                    self.value(shape);
+                    self.prefix(&format!("{go_name}: "));
+                }
+                None => self.skip(),
+            }
+            if self.lost {
+                break;
+            }
+            sign = self.token();
+        }
+        if !of.name.is_empty() {
+            self.prefix(&format!("{}.", of.name));
+        }
+        if sign != b'}' {
+            self.lost = true;
+            self.report("struct Decode", &format!("expect }}, but found {}", char::from(sign)));
+        }
+    }
+
+    /// A key and its colon.
+    fn key(&mut self) -> String {
+        let start = self.head;
+        self.skip();
+        let key = self.bytes.get(start..self.head).unwrap_or_default();
+        self.token();
+        serde_json::from_slice(key.trim_ascii()).unwrap_or_default()
+    }
+
+    fn map(&mut self) {
+        if !self.open(b'{', "ReadMapCB", "{") {
+            return;
+        }
+        let mut sign = b',';
+        while sign == b',' && !self.lost {
+            self.key();
+            self.text();
+            sign = self.token();
+        }
+        self.lost |= sign != b'}';
+    }
+
+    fn slice(&mut self, items: &Shape) {
+        if !self.open(b'[', "decode slice", "[") {
+            return;
+        }
+        let mut sign = b',';
+        while sign == b',' && !self.lost {
+            self.value(items);
+            sign = if self.lost { sign } else { self.token() };
+        }
+        self.lost |= sign != b']';
+    }
+
+    fn text(&mut self) {
+        match self.token() {
+            b'"' => {
+                self.head -= 1;
+                self.skip();
+            }
+            b'n' => self.head += 3,
+            other => {
+                let text = format!("expects \" or n, but found {}", char::from(other));
+                self.report("ReadString", &text);
+            }
+        }
+    }
+
+    fn boolean(&mut self) {
+        match self.token() {
+            b't' | b'n' => self.head += 3,
+            b'f' => self.head += 4,
+            other => {
+                let text = format!("expect t or f, but found {}", char::from(other));
+                self.report("ReadBool", &text);
+            }
+        }
+    }
+
+    fn integer(&mut self) {
+        let mut sign = self.token();
+        if sign == b'n' {
+            self.head += 3;
+            return;
+        }
+        let negative = sign == b'-';
+        if negative {
+            sign = self.token();
+        }
+        if !sign.is_ascii_digit() {
+            return self.report("readUint64", "unexpected character: \u{FFFD}");
+        }
+        let start = self.head - 1;
+        while self.bytes.get(self.head).is_some_and(u8::is_ascii_digit) {
+            self.head += 1;
+        }
+        let digits = self.bytes.get(start..self.head).unwrap_or_default();
+        let Ok(Ok(amount)) = std::str::from_utf8(digits).map(str::parse::<u64>) else {
+            // The real decoder has read eight digits at once and not moved since.
+            self.head = start + 8;
+            return self.report("readUint64", "overflow");
+        };
+        let most = i64::MAX.unsigned_abs() + u64::from(negative);
+        if amount > most {
+            self.report("ReadInt64", &format!("overflow: {amount}"));
+        } else if self.bytes.get(self.head) == Some(&b'.') {
+            self.report("assertInteger", "can not decode float as int");
+        }
+    }
+
+    fn time(&mut self) {
+        self.token();
+        self.head -= 1;
+        let start = self.head;
+        self.skip();
+        let value = self.bytes.get(start..self.head).unwrap_or_default();
+        let wrong = match serde_json::from_slice(value).unwrap_or_default() {
+            Value::Null => None,
+            Value::String(text) => time::check(&text).err(),
+            other => Some(format!(
+                "json: cannot unmarshal {} into Go value of type string",
+                json::type_name(&other)
+            )),
+        };
+        if let Some(wrong) = wrong {
+            self.report("unmarshalerDecoder", &wrong);
+        }
+    }
+
+    /// Passes a whole value. After an error the real decoder gets lost in lists and maps.
+    fn skip(&mut self) {
+        let mut depth = 0_usize;
+        loop {
+            match self.token() {
+                b'"' => self.rest_of_string(),
+                b'{' | b'[' => {
+                    self.lost |= self.error.is_some();
+                    depth += 1;
+                }
+                b'}' | b']' => depth = depth.saturating_sub(1),
+                b',' | b':' => continue,
+                0 => return,
+                _scalar => {
+                    let more = |it: &u8| {
+                        !matches!(it, b',' | b':' | b'}' | b']') && !it.is_ascii_whitespace()
+                    };
+                    while self.bytes.get(self.head).is_some_and(more) {
+                        self.head += 1;
+                    }
+                }
+            }
+            if depth == 0 {
+                return;
+            }
+        }
+    }
+
+    fn rest_of_string(&mut self) {
+        while let Some(sign) = self.bytes.get(self.head) {
+            self.head += 1;
+            match sign {
+                b'"' => return,
+                b'\\' => self.head += 1,
+                _ => {}
+            }
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! YAML as far as clients send it: one document that means a JSON value, with bounds on what aliases may blow up.
+
+use serde_json::Value;
+
+use crate::apiserver::request::json;
+
+/// Values that aliases may stand for, all in all: the real server refuses beyond a ratio, which is never reached below this.
+const REPLAYED_MAX: usize = 400_000;
+/// Parser events of a document; a body of 3 MiB with one sign per value has fewer.
+const EVENTS_MAX: usize = 4_000_000;
+
+/// Reads the first document; an empty text is `null`. The error is the text behind `yaml: `.
+pub(crate) fn parse(bytes: &[u8]) -> Result<Value, String> {
+    let text = String::from_utf8_lossy(bytes);
+    if text.trim().is_empty() && !text.contains('\t') {
+        return Ok(Value::Null);
+    }
+    if flow_depth(&text) > json::DEPTH_MAX {
+        return Err("exceeded max depth of 10000".into());
+    }
+    let documents: Result<Vec<Value>, _> =
+        serde_saphyr::from_str_multiple_with_options(&text, options());
+    match documents {
+        Ok(documents) => {
+            let mut value = documents.into_iter().next().unwrap_or_default();
+            if json::depth(&value) > json::DEPTH_MAX {
+                return Err("exceeded max depth of 10000".into());
+            }
+            json::settle_numbers(&mut value);
+            Ok(value)
+        }
+        Err(error) => Err(words(&error)),
+    }
+}
+
+fn options() -> serde_saphyr::Options {
+    serde_saphyr::options! {
+        with_snippet: false,
+        duplicate_keys: serde_saphyr::DuplicateKeyPolicy::LastWins,
+        alias_limits: serde_saphyr::alias_limits! {
+            max_total_replayed_events: REPLAYED_MAX,
+        },
+        budget: serde_saphyr::budget! {
+            max_depth: json::DEPTH_MAX,
+            max_events: EVENTS_MAX,
+        },
+    }
+}
+
+/// The error in one line, with the words of the real server where a client might look at them.
+fn words(error: &serde_saphyr::Error) -> String {
+    let text = error.to_string();
+    let lower = text.to_lowercase();
+    if lower.contains("alias") || lower.contains("replay") {
+        return "document contains excessive aliasing".into();
+    }
+    if lower.contains("depth") || lower.contains("nest") || lower.contains("recursion") {
+        return "exceeded max depth of 10000".into();
+    }
+    match (error.location(), text.lines().next()) {
+        (Some(place), Some(first)) => format!("line {}: {first}", place.line()),
+        (None, Some(first)) => first.to_owned(),
+        (_, None) => "cannot be read".into(),
+    }
+}
+
+/// How deep brackets are nested at most, strings and comments counted in: a cheap bound before a recursive parser sees them.
+fn flow_depth(text: &str) -> usize {
+    let mut depth = 0_usize;
+    let mut deepest = 0;
+    for byte in text.bytes() {
+        match byte {
+            b'[' | b'{' => {
+                depth += 1;
+                deepest = deepest.max(depth);
+            }
+            b']' | b'}' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+    }
+    deepest
+}

@@ -1,0 +1,258 @@
+//! Label selectors: `a=b,c in (d,e),!f`.
+
+use std::collections::BTreeSet;
+
+use crate::apiserver::{metadata::names, refusal::go};
+
+/// One requirement; all of them must hold.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Rule {
+    pub(crate) key: String,
+    pub(crate) test: Test,
+}
+
+/// What is asked of the value of a label.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Test {
+    Exists,
+    Absent,
+    In(BTreeSet<String>),
+    /// Also true without the label.
+    NotIn(BTreeSet<String>),
+    Above(i64),
+    Below(i64),
+}
+
+impl Rule {
+    /// Whether an object with this value, or without the label, fits.
+    pub(crate) fn fits(&self, value: Option<&str>) -> bool {
+        let number = |value: Option<&str>| value.and_then(integer);
+        match &self.test {
+            Test::Exists => value.is_some(),
+            Test::Absent => value.is_none(),
+            Test::In(values) => value.is_some_and(|it| values.contains(it)),
+            Test::NotIn(values) => value.is_none_or(|it| !values.contains(it)),
+            Test::Above(limit) => number(value).is_some_and(|it| it > *limit),
+            Test::Below(limit) => number(value).is_some_and(|it| it < *limit),
+        }
+    }
+}
+
+/// Reads a selector; the error is the text of the real server.
+pub(crate) fn parse(text: &str) -> Result<Vec<Rule>, String> {
+    let mut parser = Parser { tokens: scan(text), at: 0 };
+    let mut rules = Vec::new();
+    loop {
+        match parser.peek() {
+            Token::End => return Ok(rules),
+            Token::Word(_) | Token::Symbol("!") => {}
+            other => {
+                let found = other.text();
+                return Err(format!(
+                    "found '{found}', expected: !, identifier, or 'end of string'"
+                ));
+            }
+        }
+        rules.push(parser.rule().map_err(|it| format!("unable to parse requirement: {it}"))?);
+        match parser.next() {
+            Token::End => return Ok(rules),
+            Token::Symbol(",") => match parser.peek() {
+                Token::Word(_) | Token::Symbol("!") => {}
+                other => {
+                    return Err(format!(
+                        "found '{}', expected: identifier after ','",
+                        other.text()
+                    ));
+                }
+            },
+            other => {
+                return Err(format!("found '{}', expected: ',' or 'end of string'", other.text()));
+            }
+        }
+    }
+}
+
+/// As Go's `ParseInt`, which takes a plus sign too.
+fn integer(text: &str) -> Option<i64> {
+    text.parse().ok()
+}
+
+#[derive(Clone, Debug, PartialEq)]
+enum Token {
+    /// Keys and values; `in` and `notin` as well, which are operators only behind a key.
+    Word(String),
+    Symbol(&'static str),
+    End,
+}
+
+impl Token {
+    fn text(&self) -> &str {
+        match self {
+            Self::Word(text) => text,
+            Self::Symbol(text) => text,
+            Self::End => "",
+        }
+    }
+}
+
+const SYMBOLS: [&str; 9] = ["==", "!=", "=", "!", "(", ")", ",", ">", "<"];
+
+fn scan(text: &str) -> Vec<Token> {
+    let mut tokens = Vec::new();
+    let mut rest = text;
+    loop {
+        rest = rest.trim_start_matches([' ', '\t', '\r', '\n']);
+        let length = match rest.chars().next() {
+            // The real scanner takes a zero byte for the end.
+            None | Some('\0') => return tokens,
+            Some('=' | '!' | '(' | ')' | ',' | '>' | '<') => {
+                let symbol = SYMBOLS.into_iter().find(|it| rest.starts_with(it)).unwrap_or("!");
+                tokens.push(Token::Symbol(symbol));
+                symbol.len()
+            }
+            Some(_) => {
+                let ends = |it: char| "=!(),><\0 \t\r\n".contains(it);
+                let length = rest.find(ends).unwrap_or(rest.len());
+                let (word, after) = rest.split_at(length);
+                tokens.push(Token::Word(word.to_owned()));
+                length + usize::from(after.starts_with('\0'))
+            }
+        };
+        rest = rest.get(length..).unwrap_or_default();
+    }
+}
+
+struct Parser {
+    tokens: Vec<Token>,
+    at: usize,
+}
+
+impl Parser {
+    fn peek(&self) -> Token {
+        self.tokens.get(self.at).cloned().unwrap_or(Token::End)
+    }
+
+    fn next(&mut self) -> Token {
+        let token = self.peek();
+        self.at += 1;
+        token
+    }
+
+    fn rule(&mut self) -> Result<Rule, String> {
+        let absent = self.peek() == Token::Symbol("!");
+        if absent {
+            self.at += 1;
+        }
+        let key = self.word()?;
+        check(&names::qualified(&key), || format!("invalid label key {}", go::quote(&key)))?;
+        if absent {
+            return Ok(Rule { key, test: Test::Absent });
+        }
+        if matches!(self.peek(), Token::End | Token::Symbol(",")) {
+            return Ok(Rule { key, test: Test::Exists });
+        }
+        let test = self.test(&key)?;
+        Ok(Rule { key, test })
+    }
+
+    fn word(&mut self) -> Result<String, String> {
+        match self.next() {
+            Token::Word(text) => Ok(text),
+            other => Err(format!("found '{}', expected: identifier", other.text())),
+        }
+    }
+
+    fn test(&mut self, key: &str) -> Result<Test, String> {
+        let operator = self.next();
+        let values = match operator.text() {
+            "in" | "notin" => self.values()?,
+            "=" | "==" | "!=" | ">" | "<" => BTreeSet::from([self.value()?]),
+            other => {
+                return Err(format!("found '{other}', expected: '=', '!=', '==', 'in', notin'"));
+            }
+        };
+        let number = || {
+            let number = values.first().and_then(|it| integer(it));
+            number.ok_or("for 'Gt', 'Lt' operators, the value must be an integer")
+        };
+        let limit = if matches!(operator.text(), ">" | "<") { number()? } else { 0 };
+        for value in &values {
+            check(&names::label_value(value), || {
+                format!("invalid label value: {}: at key: {}", go::quote(value), go::quote(key))
+            })?;
+        }
+        Ok(match operator.text() {
+            ">" => Test::Above(limit),
+            "<" => Test::Below(limit),
+            "notin" | "!=" => Test::NotIn(values),
+            _ => Test::In(values),
+        })
+    }
+
+    /// Behind `=`: nothing is an empty value.
+    fn value(&mut self) -> Result<String, String> {
+        if matches!(self.peek(), Token::End | Token::Symbol(",")) {
+            return Ok(String::new());
+        }
+        self.word()
+    }
+
+    /// Behind `in`.
+    fn values(&mut self) -> Result<BTreeSet<String>, String> {
+        match self.next() {
+            Token::Symbol("(") => {}
+            other => return Err(format!("found '{}' expected: '('", other.text())),
+        }
+        match self.peek() {
+            Token::Symbol(")") => {
+                self.at += 1;
+                Ok(BTreeSet::from([String::new()]))
+            }
+            Token::Word(_) | Token::Symbol(",") => self.list(),
+            other => Err(format!("found '{}', expected: ',', ')' or identifier", other.text())),
+        }
+    }
+
+    /// Up to the closing parenthesis; what stands between two commas may be empty.
+    fn list(&mut self) -> Result<BTreeSet<String>, String> {
+        let mut values = BTreeSet::new();
+        loop {
+            match self.next() {
+                Token::Word(text) => {
+                    values.insert(text);
+                    match self.peek() {
+                        Token::Symbol(",") => {}
+                        Token::Symbol(")") => break,
+                        other => {
+                            return Err(format!("found '{}', expected: ',' or ')'", other.text()));
+                        }
+                    }
+                }
+                Token::Symbol(",") => {
+                    if values.is_empty() {
+                        values.insert(String::new());
+                    }
+                    match self.peek() {
+                        Token::Symbol(")") => {
+                            values.insert(String::new());
+                            break;
+                        }
+                        Token::Symbol(",") => {
+                            values.insert(String::new());
+                        }
+                        _ => {}
+                    }
+                }
+                other => {
+                    return Err(format!("found '{}', expected: ',', or identifier", other.text()));
+                }
+            }
+        }
+        self.at += 1;
+        Ok(values)
+    }
+}
+
+fn check(faults: &[String], what: impl FnOnce() -> String) -> Result<(), String> {
+    if faults.is_empty() { Ok(()) } else { Err(format!("{}: {}", what(), faults.join("; "))) }
+}

@@ -1,0 +1,88 @@
+//! Label and field selectors of lists and watches.
+
+pub(crate) mod fields;
+pub(crate) mod labels;
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use self::{
+    fields::{Selectable, Term},
+    labels::Rule,
+};
+use crate::apiserver::{refusal::Refusal, request::query::Query};
+
+/// What a list or a watch is narrowed to.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Selector {
+    labels: Vec<Rule>,
+    fields: Vec<Term>,
+}
+
+impl Selector {
+    /// With the fields that every kind has.
+    pub(crate) fn parse(query: &Query) -> Result<Self, Refusal> {
+        Self::parse_for(query, &Selectable::common())
+    }
+
+    /// With the fields of a kind. Labels come first: the real server reads the query in this order.
+    pub(crate) fn parse_for(query: &Query, selectable: &Selectable) -> Result<Self, Refusal> {
+        let labels = query.text("labelSelector").unwrap_or_default();
+        let fields = query.text("fieldSelector").unwrap_or_default();
+        Ok(Self {
+            labels: labels::parse(labels).map_err(Refusal::bad_request)?,
+            fields: fields::parse(fields, selectable).map_err(Refusal::bad_request)?,
+        })
+    }
+
+    /// Whether everything fits.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.labels.is_empty() && self.fields.is_empty()
+    }
+
+    /// The fields that must be known of an object to decide.
+    pub(crate) fn fields(&self) -> impl Iterator<Item = &str> {
+        self.fields.iter().map(|it| it.field.as_str())
+    }
+
+    /// The only name that can fit, if the selector says so.
+    pub(crate) fn name(&self) -> Option<&str> {
+        let named = |it: &&Term| it.equal && it.field == "metadata.name";
+        self.fields.iter().find(named).map(|it| it.value.as_str())
+    }
+
+    /// Whether an object with these labels fits.
+    pub(crate) fn matches_labels(&self, labels: &BTreeMap<String, String>) -> bool {
+        self.labels.iter().all(|rule| rule.fits(labels.get(&rule.key).map(String::as_str)))
+    }
+
+    /// Whether an object with these fields fits. `field` gives the text of a field, empty if it is not there.
+    pub(crate) fn matches_fields(&self, field: impl Fn(&str) -> String) -> bool {
+        self.fields.iter().all(|it| (field(&it.field) == it.value) == it.equal)
+    }
+
+    /// Whether a whole object fits. Fields are found by their paths.
+    pub(crate) fn matches(&self, object: &Value) -> bool {
+        let label = |name: &str| object.get("metadata")?.get("labels")?.get(name)?.as_str();
+        self.labels.iter().all(|rule| rule.fits(label(&rule.key)))
+            && self.matches_fields(|name| {
+                let found = name.split('.').try_fold(object, |value, part| value.get(part));
+                field_text(found)
+            })
+    }
+}
+
+/// A field as selectors compare it.
+pub(crate) fn field_text(value: Option<&Value>) -> String {
+    match value {
+        None | Some(Value::Null) => String::new(),
+        Some(Value::String(text)) => text.clone(),
+        Some(other @ (Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_))) => {
+            other.to_string()
+        }
+    }
+}
