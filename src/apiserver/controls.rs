@@ -7,10 +7,13 @@ use serde_json::{Value, json};
 use super::{
     ApiServer, LoggedRequest, Refusal, ResourceDef,
     faults::{Effect, Fault},
-    lock, object,
+    lock, metadata, object,
     resource::{self, CRDS, kind::View},
     store::{Key, Store, history::ChangeKind},
-    verbs::{modify, rules},
+    verbs::{
+        modify,
+        rules::{self, Part, Strictness},
+    },
 };
 
 /// The namespaces of a new cluster.
@@ -47,7 +50,7 @@ impl ApiServer {
                 let status = resource::established(&body);
                 object::put(&mut body, "status", Some(status));
             }
-            rules::drop_empty(&mut body);
+            metadata::normalize(&mut body);
             Ok(view.tree(&store.put(&key, body)))
         })
     }
@@ -79,7 +82,7 @@ impl ApiServer {
             let old = view.tree(&present);
             let mut new = old.clone();
             edit(&mut new);
-            let new = rules::updated(&view, rules::Part::Everything, &old, new)?;
+            let new = rules::updated(&view, (Part::Everything, Strictness::Lax), &old, new)?;
             let swapped = modify::swap(store, &key, &present, (&old, new));
             swapped.map(|it| view.tree(&it)).ok_or_else(|| Refusal::conflict(&view.kind.def, name))
         })

@@ -26,6 +26,7 @@ use super::{
         log::LoggedRequest,
         route::{self, Route},
     },
+    resource::kind::Kind,
     verbs::{self, Warnings},
 };
 
@@ -116,13 +117,18 @@ async fn answer(shared: &Arc<Shared>, ask: &Ask, warnings: &Warnings) -> Reply {
         }
         _ if ask.method != "GET" => Refusal::method_not_allowed().into(),
         Route::ServerVersion => Reply::Document(200, discovery::server_version()),
-        Route::CoreVersions => Reply::Document(200, discovery::core_versions()),
-        Route::Groups => Reply::Document(200, discovery::groups(&shared.store())),
-        Route::Group(name) => known(discovery::group(&shared.store(), &name)),
+        Route::CoreVersions => Reply::Document(200, discovery::core_versions(None)),
+        Route::Groups => Reply::Document(200, discovery::groups(&kinds(shared))),
+        Route::Group(name) => known(discovery::group(&kinds(shared), &name)),
         Route::Resources(group, version) => {
-            known(discovery::resources(&shared.store(), &group, &version))
+            known(discovery::resources(&kinds(shared), &group, &version))
         }
     }
+}
+
+/// All served kinds.
+fn kinds(shared: &Shared) -> Vec<Arc<Kind>> {
+    shared.store().tables.values().map(|it| Arc::clone(&it.kind)).collect()
 }
 
 fn log(shared: &Shared, ask: Ask, reply: &Reply) {

@@ -30,9 +30,9 @@ pub(super) fn refusal(conflicts: &[(&Id, FieldSet)]) -> Refusal {
     let causes: Vec<Value> = causes.collect();
     Refusal {
         code: 409,
-        reason: "Conflict",
+        reason: "Conflict".into(),
         message: format!("Apply failed with {text}"),
-        details: Some(json!({ "causes": causes })),
+        details: Some(json!({ "causes": causes }).into()),
     }
 }
 

@@ -208,7 +208,7 @@ fn check_config(kind: Type<'_>, writer: &Writer<'_>, config: &Value) -> Result<(
     // The real server takes it for a mistake of its own, and has no reason for it.
     Err(Refusal {
         code: 500,
-        reason: "",
+        reason: "".into(),
         message: format!("failed to create typed patch object: {text}"),
         details: None,
     })

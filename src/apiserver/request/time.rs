@@ -82,3 +82,9 @@ fn days(year: u32, month: u32) -> u32 {
         _ => 31,
     }
 }
+
+/// A time in UTC as Go prints it; `None` if it is none.
+pub(crate) fn go_print(text: &str) -> Option<String> {
+    let time: jiff::Timestamp = text.parse().ok()?;
+    Some(time.strftime("%Y-%m-%d %H:%M:%S +0000 UTC").to_string())
+}

@@ -5,7 +5,10 @@ use std::{collections::BTreeMap, sync::Arc};
 use serde_json::Value;
 
 use crate::apiserver::{
-    native::Native, resource::ResourceDef, schema::Schema, store::stored::Stored,
+    native::{self, Native},
+    resource::ResourceDef,
+    schema::{Rules, Schema},
+    store::stored::Stored,
 };
 
 /// A resource, its versions, and its rules.
@@ -25,6 +28,8 @@ pub(crate) struct Version {
     pub(crate) schema: Option<Arc<Schema>>,
     /// The JSON schema as the CRD has it.
     pub(crate) raw_schema: Option<Arc<Value>>,
+    /// What objects are checked with.
+    pub(crate) rules: Option<Arc<Rules>>,
     /// Of `kubectl get`, as the CRD has them.
     pub(crate) columns: Vec<Column>,
     pub(crate) scale: Option<Scale>,
@@ -96,7 +101,15 @@ impl View {
 
     /// The schema of this version, if one is known.
     pub(crate) fn schema(&self) -> Option<&Schema> {
-        self.kind.versions.get(&self.version)?.schema.as_deref()
+        match self.kind.native {
+            Some(native) => native::definition(native.schema),
+            None => self.kind.versions.get(&self.version)?.schema.as_deref(),
+        }
+    }
+
+    /// The rules of this version, if there are any.
+    pub(crate) fn rules(&self) -> Option<&Rules> {
+        self.kind.versions.get(&self.version)?.rules.as_deref()
     }
 
     /// The whole object.

@@ -2,8 +2,7 @@
 
 use fastrand::Rng;
 
-/// The letters of generated names: no vowels, so that no words come out.
-const NAME_LETTERS: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
+use crate::apiserver::metadata::generate_name;
 
 /// A source of uids and names.
 #[derive(Debug)]
@@ -39,18 +38,14 @@ impl Identities {
         }
     }
 
-    /// The end of a generated name: five letters.
-    pub(crate) fn suffix(&mut self) -> String {
+    /// A name with this start.
+    pub(crate) fn name(&mut self, start: &str) -> String {
         match self {
             Self::Counted(count) => {
                 *count += 1;
-                format!("{count:05x}")
+                format!("{start}{count:05x}")
             }
-            Self::Random(random) => (0..5)
-                .filter_map(|_| random.choice(NAME_LETTERS))
-                .copied()
-                .map(char::from)
-                .collect(),
+            Self::Random(random) => generate_name(start, |below| random.usize(..below)),
         }
     }
 }

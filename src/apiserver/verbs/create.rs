@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::apiserver::{
-    object,
+    managed, metadata, object,
     refusal::Refusal,
     reply::Reply,
     store::{Key, Store},
@@ -12,26 +12,32 @@ use crate::apiserver::{
 };
 
 pub(crate) async fn create(call: &Call<'_>) -> Result<Reply, Refusal> {
-    let body = call.decode()?;
-    write(call, body).await
+    managed::check_options(
+        "CreateOptions",
+        call.query.text("fieldManager").unwrap_or_default(),
+        false,
+        false,
+    )?;
+    let mut object = call.decode()?;
+    rules::read(&call.view, &mut object);
+    if call.shared.stamps {
+        let time = call.shared.store().now();
+        managed::track(call.view.schema(), &call.writer(&time), None, &mut object);
+    }
+    write(call, object).await
 }
 
 /// Checks a new object, and writes it unless the run is dry.
-pub(crate) async fn write(call: &Call<'_>, body: Value) -> Result<Reply, Refusal> {
+pub(crate) async fn write(call: &Call<'_>, object: Value) -> Result<Reply, Refusal> {
     let namespace = call.target.namespace.as_deref().unwrap_or_default();
     let def = &call.view.kind.def;
-    check_namespace(call, namespace, object::meta(&body, "name"))?;
-    let mut object = rules::placed(namespace, body)?;
-    {
-        let mut store = call.shared.store();
-        rules::name(&mut object, &mut store.identities);
-        if call.shared.stamps {
-            stamp(&mut store, call, &mut object);
-        }
-    }
+    let object = rules::placed(namespace, object)?;
+    check_namespace(call, namespace, object::meta(&object, "name"))?;
     let attempt = call.attempt("CREATE", "", None);
-    let object = webhooks::mutate(call.shared, &attempt, object).await?;
-    let object = rules::created(&call.view, object)?;
+    let mut object = webhooks::mutate(call.shared, &attempt, object).await?;
+    rules::read(&call.view, &mut object);
+    stamp(&mut call.shared.store(), call, &mut object);
+    let object = rules::created(&call.view, object, call.strictness())?;
     webhooks::validate(call.shared, &attempt, Some(&object)).await?;
     let key = call.key(object::meta(&object, "name"));
     let mut store = call.shared.store();
@@ -65,14 +71,16 @@ fn check_namespace(call: &Call<'_>, namespace: &str, name: &str) -> Result<(), R
 
 /// The server's own fields, instead of those that the client sends.
 fn stamp(store: &mut Store, call: &Call<'_>, object: &mut Value) {
-    let Some(meta) = object::meta_mut(object) else { return };
-    meta.retain(|field, _| {
-        matches!(field.as_str(), "name" | "namespace")
-            || !rules::OWN_FIELDS.contains(&field.as_str())
-    });
-    meta.insert("uid".into(), store.identities.uid().into());
-    meta.insert("creationTimestamp".into(), store.now().into());
+    if call.shared.stamps {
+        metadata::reset(object);
+    }
+    rules::name(object, &mut store.identities);
+    if !call.shared.stamps {
+        return;
+    }
+    object::set_meta(object, "uid", store.identities.uid());
+    object::set_meta(object, "creationTimestamp", store.now());
     if call.view.kind.counts_generations() {
-        meta.insert("generation".into(), 1.into());
+        object::set_meta(object, "generation", 1);
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use crate::apiserver::{
-    object,
+    metadata, object,
     refusal::Refusal,
     reply::{List, Reply},
     resource::ResourceDef,
@@ -146,7 +146,7 @@ fn hold(object: &mut Value, propagation: Option<&str>) {
     finalizers.extend(wanted.map(String::from));
     if finalizers != before {
         object::set_meta(object, "finalizers", finalizers);
-        rules::drop_empty(object);
+        metadata::normalize(object);
     }
 }
 

@@ -14,6 +14,7 @@ use serde_json::Value;
 
 use crate::apiserver::{
     Shared,
+    managed::{self, Writer},
     refusal::{self, Refusal},
     reply::Reply,
     request::{
@@ -24,7 +25,7 @@ use crate::apiserver::{
     },
     resource::kind::View,
     store::{Key, Store},
-    verbs::rules::Part,
+    verbs::rules::{Part, Strictness},
     webhooks::Attempt,
 };
 
@@ -36,6 +37,8 @@ pub(crate) struct Call<'a> {
     pub(crate) target: &'a Target,
     pub(crate) view: View,
     pub(crate) warnings: &'a Warnings,
+    /// Who writes.
+    manager: String,
 }
 
 /// What clients should know although their request is granted.
@@ -55,22 +58,34 @@ impl Call<'_> {
     /// The body of a write.
     pub(crate) fn decode(&self) -> Result<Value, Refusal> {
         let content_type = self.ask.header(http::header::CONTENT_TYPE);
-        let known = |group: &str, version: &str, kind: &str| {
-            self.shared.store().tables.values().map(|it| &it.kind.def).any(|it| {
-                it.native
-                    && it.group == group
-                    && it.kind == kind
-                    && it.versions.iter().any(|it| it == version)
-            })
-        };
+        let known = |group: &str, version: &str, kind: &str| self.is_known(group, version, kind);
         body::decode(content_type, &self.ask.body, self.expected(&known))
     }
 
-    /// What a body should be.
-    pub(crate) fn expected<'b>(
-        &'b self,
-        known: &'b dyn Fn(&str, &str, &str) -> bool,
-    ) -> Expected<'b> {
+    /// What a patch has made must still be of its kind, and in its place.
+    pub(crate) fn check_patched(&self, object: &Value, name: &str) -> Result<(), Refusal> {
+        let known = |group: &str, version: &str, kind: &str| self.is_known(group, version, kind);
+        if self.strictness() == Strictness::Strict {
+            body::check_patched(object, self.expected(&known))?;
+        }
+        body::check_place(object, name, self.target.namespace.as_deref().unwrap_or_default())
+    }
+
+    /// Whether objects are held to the rules of Kubernetes.
+    pub(crate) fn strictness(&self) -> Strictness {
+        if self.shared.stamps { Strictness::Strict } else { Strictness::Lax }
+    }
+
+    fn is_known(&self, group: &str, version: &str, kind: &str) -> bool {
+        self.shared.store().tables.values().map(|it| &it.kind.def).any(|it| {
+            it.native
+                && it.group == group
+                && it.kind == kind
+                && it.versions.iter().any(|it| it == version)
+        })
+    }
+
+    fn expected<'b>(&'b self, known: &'b dyn Fn(&str, &str, &str) -> bool) -> Expected<'b> {
         let def = &self.view.kind.def;
         Expected {
             group: &def.group,
@@ -105,10 +120,15 @@ impl Call<'_> {
         }
     }
 
-    /// Who writes: what the client calls itself, or else its program.
-    pub(crate) fn manager(&self) -> &str {
-        let program = || self.ask.header(http::header::USER_AGENT).split('/').next();
-        self.query.text("fieldManager").or_else(program).unwrap_or_default()
+    /// Who writes: what the client calls itself, or else its program. Without anything that it cannot write.
+    pub(crate) fn writer<'b>(&'b self, time: &'b str) -> Writer<'b> {
+        Writer {
+            manager: &self.manager,
+            api_version: &self.view.api_version,
+            subresource: self.target.subresource.as_deref().unwrap_or_default(),
+            time,
+            ignored: &[],
+        }
     }
 }
 
@@ -129,7 +149,9 @@ pub(crate) async fn answer(
     };
     let query = Query::parse(&ask.query);
     let verb = verb(&ask.method, target.name.is_some(), query.flag("watch"));
-    let call = Call { shared, ask, query, target, view, warnings };
+    let agent = ask.header(http::header::USER_AGENT);
+    let manager = managed::manager_of(query.text("fieldManager").unwrap_or_default(), agent);
+    let call = Call { shared, ask, query, target, view, warnings, manager };
     let verb = verb.ok_or_else(Refusal::method_not_allowed)?;
     match &target.name {
         Some(name) => one(&call, verb, name).await,

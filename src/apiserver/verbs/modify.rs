@@ -5,13 +5,14 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::apiserver::{
-    object,
+    managed, object,
     patch::Patch,
-    refusal::{Problem, ProblemKind, Refusal},
+    refusal::Refusal,
     reply::Reply,
+    request::body,
     store::{Key, Store, stored::Stored},
     verbs::{
-        Call,
+        Call, create,
         rules::{self, Part},
     },
     webhooks,
@@ -21,21 +22,74 @@ use crate::apiserver::{
 const ATTEMPTS_MAX: usize = 5;
 
 pub(crate) async fn update(call: &Call<'_>, part: Part, name: &str) -> Result<Reply, Refusal> {
-    let body = call.decode()?;
-    let def = &call.view.kind.def;
-    if !def.native && object::meta(&body, "resourceVersion").is_empty() {
-        // Here the real server names the resource instead of the kind.
-        let field = "metadata.resourceVersion";
-        let why = ProblemKind::InvalidGo("0x0".into(), "must be specified for an update".into());
-        let problem = Problem::new(field, why);
-        return Err(Refusal::invalid(&def.group, &def.plural, name, &[problem]));
-    }
-    write(call, part, name, |_old| Ok(body.clone())).await
+    managed::check_options(
+        "UpdateOptions",
+        call.query.text("fieldManager").unwrap_or_default(),
+        false,
+        false,
+    )?;
+    let mut body = call.decode()?;
+    body::check_place(&body, name, call.target.namespace.as_deref().unwrap_or_default())?;
+    rules::read(&call.view, &mut body);
+    write(call, part, name, |old| Ok(tracked(call, part, old, body.clone()))).await
 }
 
 pub(crate) async fn patch(call: &Call<'_>, part: Part, name: &str) -> Result<Reply, Refusal> {
-    let patch = Patch::parse(call.ask.content_type(), &call.ask.body)?;
-    write(call, part, name, |old| patch.apply(old)).await
+    let def = &call.view.kind.def;
+    let content_type = call.ask.header(http::header::CONTENT_TYPE);
+    let patch = Patch::parse(content_type, &call.ask.body, def.native)?;
+    let (manager, force) =
+        (call.query.text("fieldManager").unwrap_or_default(), call.query.flag("force"));
+    if let Patch::Apply(config) = &patch {
+        managed::check_options("PatchOptions", manager, true, force)?;
+        return apply(call, part, name, config).await;
+    }
+    managed::check_options("PatchOptions", manager, false, force)?;
+    write(call, part, name, |old| {
+        let mut new = patch.apply(old, call.view.schema())?;
+        call.check_patched(&new, name)?;
+        rules::read(&call.view, &mut new);
+        Ok(tracked(call, part, old, new))
+    })
+    .await
+}
+
+/// Server-side apply: also creates.
+async fn apply(call: &Call<'_>, part: Part, name: &str, config: &Value) -> Result<Reply, Refusal> {
+    let force = call.query.flag("force");
+    let apply = |live: Option<&Value>| {
+        let time = call.shared.store().now();
+        let ignored = ignored(call, part);
+        let writer = managed::Writer { ignored: &ignored, ..call.writer(&time) };
+        let mut new = managed::apply(call.view.schema(), &writer, live, config, force)?;
+        call.check_patched(&new, name)?;
+        rules::read(&call.view, &mut new);
+        Ok(new)
+    };
+    if part == Part::Main && call.shared.store().get(&call.key(name)).is_none() {
+        return create::write(call, apply(None)?).await;
+    }
+    write(call, part, name, |old| apply(Some(old))).await
+}
+
+/// With the changed fields in the hands of the writer.
+fn tracked(call: &Call<'_>, part: Part, old: &Value, mut new: Value) -> Value {
+    if call.shared.stamps {
+        let time = call.shared.store().now();
+        let ignored = ignored(call, part);
+        let writer = managed::Writer { ignored: &ignored, ..call.writer(&time) };
+        managed::track(call.view.schema(), &writer, Some(old), &mut new);
+    }
+    new
+}
+
+/// The top-level fields that a writer of this part cannot write.
+fn ignored(call: &Call<'_>, part: Part) -> Vec<&'static str> {
+    match part {
+        Part::Main if call.view.kind.def.status_subresource => vec!["status"],
+        Part::Status => vec!["spec"],
+        Part::Main | Part::Finalize | Part::Everything => Vec::new(),
+    }
 }
 
 /// Edits an object until nobody else writes in between.
@@ -52,7 +106,8 @@ pub(crate) async fn write(
         let old = view.tree(&present);
         let attempt = call.attempt("UPDATE", name, Some(&old));
         let new = webhooks::mutate(call.shared, &attempt, edit(&old)?).await?;
-        let new = rules::updated(view, part, &old, new)?;
+        let mut new = rules::updated(view, (part, call.strictness()), &old, new)?;
+        managed::settle(&old, &mut new);
         webhooks::validate(call.shared, &attempt, Some(&new)).await?;
         if call.is_dry() {
             return Ok(Reply::Document(200, new));

@@ -1,16 +1,18 @@
-//! What becomes of a body that a client sends: which parts count, which fields are the server's own.
+//! What becomes of a body that a client sends: which parts count, which fields are the server's own, what is refused.
 //!
 //! Pure: from the stored object and the wanted one to the one that is going to be stored, before it gets its version.
 
 use serde_json::{Value, json};
 
 use crate::apiserver::{
+    metadata::{self, KindFacts},
     object,
-    refusal::{Problem, Refusal},
+    refusal::{Problem, ProblemKind, Refusal},
     resource::{
         self, CRDS, ResourceDef,
         kind::{Kind, View},
     },
+    schema,
     store::identities::Identities,
 };
 
@@ -21,12 +23,21 @@ pub(crate) enum Part {
     Main,
     /// The status only.
     Status,
+    /// The finalizers in the spec of a namespace.
+    Finalize,
     /// Everything: an edit past the API.
     Everything,
 }
 
+/// Whether objects are held to the rules of Kubernetes. Tests with objects of their own making may not want that.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Strictness {
+    Strict,
+    Lax,
+}
+
 /// Set by the server, never by clients.
-pub(crate) const OWN_FIELDS: [&str; 8] = [
+const OWN_FIELDS: [&str; 8] = [
     "name",
     "namespace",
     "uid",
@@ -36,10 +47,6 @@ pub(crate) const OWN_FIELDS: [&str; 8] = [
     "deletionTimestamp",
     "deletionGracePeriodSeconds",
 ];
-
-/// Not stored when empty.
-const COLLECTIONS: [&str; 5] =
-    ["labels", "annotations", "finalizers", "ownerReferences", "managedFields"];
 
 /// A new object in its namespace.
 pub(crate) fn placed(namespace: &str, mut body: Value) -> Result<Value, Refusal> {
@@ -57,64 +64,94 @@ pub(crate) fn placed(namespace: &str, mut body: Value) -> Result<Value, Refusal>
 
 /// Makes a name if one is asked for.
 pub(crate) fn name(body: &mut Value, identities: &mut Identities) {
-    let prefix = object::meta(body, "generateName");
-    if prefix.is_empty() || !object::meta(body, "name").is_empty() {
-        return;
+    let start = object::meta(body, "generateName");
+    if !start.is_empty() && object::meta(body, "name").is_empty() {
+        let name = identities.name(start);
+        object::set_meta(body, "name", name);
     }
-    // Room for the suffix within the 63 characters of a label.
-    let mut name: String = prefix.chars().take(58).collect();
-    name.push_str(&identities.suffix());
-    object::set_meta(body, "name", name);
 }
 
-/// A new object as it is going to be stored.
-pub(crate) fn created(view: &View, mut body: Value) -> Result<Value, Refusal> {
-    let def = &view.kind.def;
-    if object::meta(&body, "name").is_empty() {
-        let problem = Problem::required("metadata.name", "name or generateName is required");
-        return Err(Refusal::invalid(&def.group, &def.kind, "", &[problem]));
+/// An object as the server reads it: without fields that do not exist, and with what clients may leave out.
+pub(crate) fn read(view: &View, object: &mut Value) {
+    match (view.kind.native, view.schema()) {
+        (Some(native), _) => (native.defaults)(object),
+        (None, Some(schema)) => {
+            schema::prune(schema, object);
+            schema::default(schema, object);
+            if let Some(meta) = object.get_mut("metadata") {
+                schema::metadata::clean(meta);
+            }
+        }
+        (None, None) => {}
     }
-    if def.status_subresource {
-        object::put(&mut body, "status", None);
+}
+
+/// A new object as it is going to be stored, with its name and uid.
+pub(crate) fn created(
+    view: &View,
+    mut object: Value,
+    strictness: Strictness,
+) -> Result<Value, Refusal> {
+    let def = &view.kind.def;
+    if let Some(native) = view.kind.native {
+        (native.created)(&mut object);
+    } else if def.status_subresource {
+        object::put(&mut object, "status", None);
+    }
+    metadata::normalize(&mut object);
+    let mut problems = metadata::check_create(KindFacts::of(def), &object);
+    problems.extend(check(view, &object, None));
+    if strictness == Strictness::Strict {
+        refuse(def, &object, &problems)?;
     }
     if def.qualified() == CRDS {
-        let status = resource::established(&body);
-        object::put(&mut body, "status", Some(status));
+        let status = resource::established(&object);
+        object::put(&mut object, "status", Some(status));
     }
-    drop_empty(&mut body);
-    Ok(body)
+    Ok(object)
 }
 
 /// The object as it is after an update.
 pub(crate) fn updated(
     view: &View,
-    part: Part,
+    (part, strictness): (Part, Strictness),
     old: &Value,
     mut new: Value,
 ) -> Result<Value, Refusal> {
     let def = &view.kind.def;
-    check_shape(def, &new)?;
     if part != Part::Everything {
-        check_identity(def, old, &new)?;
+        check_version(def, old, &new)?;
     }
-    match part {
-        Part::Status => {
-            let status = new.get("status").cloned();
-            new = old.clone();
-            object::put(&mut new, "status", status);
-        }
+    new = match part {
+        Part::Status => with(old, &new, |it, new| {
+            object::put(it, "status", new.get("status").cloned());
+        }),
+        Part::Finalize => with(old, &new, |it, new| {
+            object::put(it, "spec", new.get("spec").cloned());
+        }),
         Part::Main if def.status_subresource => {
             object::put(&mut new, "status", old.get("status").cloned());
+            new
         }
-        Part::Main | Part::Everything => {}
-    }
+        Part::Main | Part::Everything => new,
+    };
     for field in ["apiVersion", "kind"] {
         object::put(&mut new, field, old.get(field).cloned());
     }
-    restore_own_fields(old, &mut new);
-    drop_empty(&mut new);
-    if part != Part::Everything {
-        check_finalizers(def, old, &new)?;
+    if part == Part::Everything {
+        restore_own_fields(old, &mut new);
+        metadata::normalize(&mut new);
+    } else {
+        if let Some(native) = view.kind.native.filter(|_| part == Part::Main) {
+            (native.updated)(old, &mut new);
+        }
+        metadata::carry_over(&mut new, old);
+        metadata::normalize(&mut new);
+        let mut problems = metadata::check_update(KindFacts::of(def), &new, old);
+        problems.extend(check(view, &new, Some(old)));
+        if strictness == Strictness::Strict {
+            refuse(def, old, &problems)?;
+        }
     }
     if is_new_generation(&view.kind, old, &new) {
         raise_generation(&mut new);
@@ -122,19 +159,45 @@ pub(crate) fn updated(
     Ok(new)
 }
 
-/// Removes what Kubernetes does not store: empty maps and lists of the metadata.
-pub(crate) fn drop_empty(body: &mut Value) {
-    let Some(meta) = object::meta_mut(body) else { return };
-    for field in COLLECTIONS {
-        let empty = meta.get(field).is_some_and(|it| {
-            it.is_null()
-                || it.as_object().is_some_and(serde_json::Map::is_empty)
-                || it.as_array().is_some_and(Vec::is_empty)
-        });
-        if empty {
-            meta.shift_remove(field);
-        }
+/// The old object with a part of the new one. Its `managedFields` tell who has written that part.
+fn with(old: &Value, new: &Value, change: impl FnOnce(&mut Value, &Value)) -> Value {
+    let mut object = old.clone();
+    change(&mut object, new);
+    if let Some(managers) = new.pointer("/metadata/managedFields") {
+        object::set_meta(&mut object, "managedFields", managers.clone());
     }
+    object
+}
+
+fn check(view: &View, new: &Value, old: Option<&Value>) -> Vec<Problem> {
+    match (view.kind.native, view.rules()) {
+        (Some(native), _) => (native.check)(new, old),
+        (None, Some(rules)) => rules.check(new, old),
+        (None, None) => Vec::new(),
+    }
+}
+
+fn refuse(def: &ResourceDef, object: &Value, problems: &[Problem]) -> Result<(), Refusal> {
+    if problems.is_empty() {
+        return Ok(());
+    }
+    Err(Refusal::invalid(&def.group, &def.kind, object::meta(object, "name"), problems))
+}
+
+/// The writer must know the stored version, or, for native kinds, may not care.
+fn check_version(def: &ResourceDef, old: &Value, new: &Value) -> Result<(), Refusal> {
+    let name = object::meta(old, "name");
+    let version = object::meta(new, "resourceVersion");
+    if version.is_empty() && !def.native {
+        // Here the real server names the resource instead of the kind.
+        let why = ProblemKind::InvalidGo("0x0".into(), "must be specified for an update".into());
+        let problem = Problem::new("metadata.resourceVersion", why);
+        return Err(Refusal::invalid(&def.group, &def.plural, name, &[problem]));
+    }
+    if !version.is_empty() && version != object::meta(old, "resourceVersion") {
+        return Err(Refusal::conflict(def, name));
+    }
+    Ok(())
 }
 
 /// Whether the change counts as a new generation: neither metadata nor a separate status do.
@@ -144,13 +207,13 @@ fn is_new_generation(kind: &Kind, old: &Value, new: &Value) -> bool {
         return native.generations && old.get("spec") != new.get("spec");
     }
     let counted =
-        |field: &str| field != "metadata" && !(def.status_subresource && field == "status");
-    let fields = |object: &'_ Value| -> Vec<String> {
-        object.as_object().into_iter().flat_map(|it| it.keys().cloned()).collect()
+        |field: &&String| *field != "metadata" && !(def.status_subresource && *field == "status");
+    let fields = |object: &Value| -> Vec<String> {
+        object.as_object().into_iter().flat_map(|it| it.keys().filter(counted).cloned()).collect()
     };
     let mut names = fields(old);
     names.extend(fields(new));
-    !def.native && names.iter().any(|it| counted(it) && old.get(it) != new.get(it))
+    !def.native && names.iter().any(|it| old.get(it) != new.get(it))
 }
 
 /// Says that the object goes away as soon as nobody holds it.
@@ -168,66 +231,6 @@ pub(crate) fn raise_generation(object: &mut Value) {
     if let Some(generation) = generation {
         object::set_meta(object, "generation", generation + 1);
     }
-}
-
-fn check_shape(def: &ResourceDef, body: &Value) -> Result<(), Refusal> {
-    let metadata = body.get("metadata").unwrap_or(&Value::Null);
-    if body.is_object() && (metadata.is_object() || metadata.is_null()) {
-        return Ok(());
-    }
-    let kind = &def.kind;
-    Err(Refusal::bad_request(format!(
-        "the object provided is unrecognized (must be of type {kind})"
-    )))
-}
-
-fn check_kind(def: &ResourceDef, body: &Value) -> Result<(), Refusal> {
-    let kind = body.get("kind").and_then(Value::as_str).unwrap_or_default();
-    if kind == def.kind {
-        return Ok(());
-    }
-    let problem = Problem::invalid("kind", kind, format!("must be {}", def.kind));
-    Err(Refusal::invalid(&def.group, kind, object::meta(body, "name"), &[problem]))
-}
-
-/// The wanted object must be the stored one, in the stored version.
-fn check_identity(def: &ResourceDef, old: &Value, new: &Value) -> Result<(), Refusal> {
-    let [name, given] = [old, new].map(|it| object::meta(it, "name"));
-    if given != name {
-        return Err(Refusal::bad_request(format!(
-            "the name of the object ({given}) does not match the name on the URL ({name})"
-        )));
-    }
-    check_kind(def, new)?;
-    let version = object::meta(new, "resourceVersion");
-    if !version.is_empty() && version != object::meta(old, "resourceVersion") {
-        return Err(Refusal::conflict(def, name));
-    }
-    let uid = object::meta(new, "uid");
-    if !uid.is_empty() && uid != object::meta(old, "uid") {
-        let problem = Problem::invalid("metadata.uid", uid, "field is immutable");
-        return Err(Refusal::invalid(&def.group, &def.kind, name, &[problem]));
-    }
-    Ok(())
-}
-
-/// Nobody can start to hold an object that is going away.
-fn check_finalizers(def: &ResourceDef, old: &Value, new: &Value) -> Result<(), Refusal> {
-    let before = object::finalizers(old);
-    let mut added = object::finalizers(new);
-    added.retain(|it| !before.contains(it));
-    if !object::deleting(old) || added.is_empty() {
-        return Ok(());
-    }
-    let added: Vec<String> = added.iter().map(|it| format!("{it:?}")).collect();
-    let problem = Problem::forbidden(
-        "metadata.finalizers",
-        format!(
-            "no new finalizers can be added if the object is being deleted, found new finalizers []string{{{}}}",
-            added.join(", ")
-        ),
-    );
-    Err(Refusal::invalid(&def.group, &def.kind, object::meta(old, "name"), &[problem]))
 }
 
 fn restore_own_fields(old: &Value, new: &mut Value) {

@@ -1,5 +1,6 @@
 //! `…/scale`: the number of replicas of an object, without the rest of it.
 
+use http::header::CONTENT_TYPE;
 use serde_json::{Value, json};
 
 use crate::apiserver::{
@@ -38,8 +39,8 @@ pub(crate) async fn answer(call: &Call<'_>, verb: &str, name: &str) -> Result<Re
             Box::new(move |_scale| Ok(body.clone()))
         }
         "patch" => {
-            let patch = Patch::parse(call.ask.content_type(), &call.ask.body)?;
-            Box::new(move |scale| patch.apply(scale))
+            let patch = Patch::parse(call.ask.header(CONTENT_TYPE), &call.ask.body, def.native)?;
+            Box::new(move |scale| patch.apply(scale, None))
         }
         _ => return Err(Refusal::method_not_allowed()),
     };

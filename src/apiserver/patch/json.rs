@@ -1,0 +1,210 @@
+//! JSON patches, RFC 6902, with the habits of the real server: a `replace` of a missing field adds it, indexes may count from
+//! the end, and a missing value is `null`.
+
+use serde_json::{Map, Value};
+
+use crate::apiserver::{
+    refusal::Refusal,
+    request::json::{self, Fault},
+};
+
+/// More operations are refused.
+const OPERATIONS_MAX: usize = 10_000;
+/// What all `copy` operations of a patch may add together; the real server takes the limit of bodies.
+const COPIED_BYTES_MAX: usize = 3 * 1024 * 1024;
+
+/// One step.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Operation {
+    /// Unknown ones fail when they are applied, not before.
+    kind: String,
+    path: Option<String>,
+    from: Option<String>,
+    value: Value,
+}
+
+/// Reads a patch; the texts of errors are those of Go.
+pub(crate) fn parse(body: &[u8]) -> Result<Vec<Operation>, Refusal> {
+    let wrong = |value: &Value, of: &str| {
+        let name = json::type_name(value);
+        Refusal::bad_request(format!(
+            "json: cannot unmarshal {name} into Go value of type jsonpatch.{of}"
+        ))
+    };
+    let items = match json::parse(body) {
+        Ok(Value::Array(items)) => items,
+        Ok(Value::Null) => Vec::new(),
+        Ok(other) => return Err(wrong(&other, "Patch")),
+        Err(Fault::Syntax { text, .. }) => return Err(Refusal::bad_request(text)),
+        Err(Fault::Number) => return Err(Refusal::unprocessable()),
+    };
+    let operation = |item: Value| match item {
+        Value::Object(fields) => Ok(Operation::read(fields)),
+        Value::Null => Ok(Operation::read(Map::new())),
+        other => Err(wrong(&other, "Operation")),
+    };
+    let operations: Vec<Operation> = items.into_iter().map(operation).collect::<Result<_, _>>()?;
+    if operations.len() > OPERATIONS_MAX {
+        return Err(Refusal::too_many_operations(operations.len(), OPERATIONS_MAX));
+    }
+    Ok(operations)
+}
+
+impl Operation {
+    fn read(mut fields: Map<String, Value>) -> Self {
+        let mut text = |name: &str| match fields.get_mut(name).map(Value::take) {
+            Some(Value::String(text)) => Some(text),
+            _ => None,
+        };
+        let (kind, path, from) = (text("op"), text("path"), text("from"));
+        let value = fields.get_mut("value").map(Value::take).unwrap_or_default();
+        Self { kind: kind.unwrap_or_default(), path, from, value }
+    }
+}
+
+/// Applies all steps or none. `None`: one of them fails; the real server does not say why.
+pub(crate) fn apply(operations: &[Operation], object: &Value) -> Option<Value> {
+    let mut object = object.clone();
+    let mut copied = 0_usize;
+    for operation in operations {
+        step(operation, &mut object, &mut copied)?;
+    }
+    Some(object)
+}
+
+fn step(operation: &Operation, object: &mut Value, copied: &mut usize) -> Option<()> {
+    let path = operation.path.as_deref()?;
+    match operation.kind.as_str() {
+        "add" => {
+            shallow(path, &operation.value)?;
+            locate(object, path)?.add(operation.value.clone())
+        }
+        "replace" => {
+            shallow(path, &operation.value)?;
+            locate(object, path)?.replace(operation.value.clone())
+        }
+        "remove" => locate(object, path)?.remove().map(drop),
+        "test" => (locate(object, path)?.get()? == operation.value).then_some(()),
+        "move" => {
+            let from = operation.from.as_deref()?;
+            let value = locate(object, from)?.remove()?;
+            shallow(path, &value)?;
+            locate(object, path)?.add(value)
+        }
+        "copy" => {
+            let value = locate(object, operation.from.as_deref()?)?.get()?;
+            *copied += serde_json::to_vec(&value).ok()?.len();
+            if *copied > COPIED_BYTES_MAX {
+                return None;
+            }
+            shallow(path, &value)?;
+            locate(object, path)?.add(value)
+        }
+        _ => None,
+    }
+}
+
+/// Whether the object stays shallow enough with the value there.
+fn shallow(path: &str, value: &Value) -> Option<()> {
+    let above = path.matches('/').count();
+    (above + json::depth(value) <= json::DEPTH_MAX).then_some(())
+}
+
+/// A field or an item, which may not be there yet.
+struct Place<'a> {
+    parent: Parent<'a>,
+    key: String,
+}
+
+enum Parent<'a> {
+    Map(&'a mut Map<String, Value>),
+    List(&'a mut Vec<Value>),
+}
+
+/// The whole object has no place: it cannot be replaced.
+fn locate<'a>(object: &'a mut Value, path: &str) -> Option<Place<'a>> {
+    // Like the real server, we do not look at what stands before the first slash.
+    let (_, path) = path.split_once('/')?;
+    let (above, key) = match path.rsplit_once('/') {
+        Some((above, key)) => (Some(above), key),
+        None => (None, path),
+    };
+    let mut parent = object;
+    for part in above.into_iter().flat_map(|it| it.split('/')) {
+        parent = match parent {
+            Value::Object(fields) => fields.get_mut(&unescape(part))?,
+            Value::Array(items) => {
+                let at = index(part, items.len())?;
+                items.get_mut(at)?
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => return None,
+        };
+    }
+    let parent = match parent {
+        Value::Object(fields) => Parent::Map(fields),
+        Value::Array(items) => Parent::List(items),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => return None,
+    };
+    Some(Place { parent, key: unescape(key) })
+}
+
+impl Place<'_> {
+    /// A missing field is `null`, a missing item is an error.
+    fn get(&self) -> Option<Value> {
+        match &self.parent {
+            Parent::Map(fields) => Some(fields.get(&self.key).cloned().unwrap_or_default()),
+            Parent::List(items) => items.get(index(&self.key, items.len())?).cloned(),
+        }
+    }
+
+    fn add(self, value: Value) -> Option<()> {
+        match self.parent {
+            Parent::Map(fields) => {
+                fields.insert(self.key, value);
+            }
+            Parent::List(items) if self.key == "-" => items.push(value),
+            Parent::List(items) => {
+                let at = index(&self.key, items.len() + 1)?;
+                items.insert(at, value);
+            }
+        }
+        Some(())
+    }
+
+    fn replace(self, value: Value) -> Option<()> {
+        match self.parent {
+            Parent::Map(fields) => {
+                fields.insert(self.key, value);
+            }
+            Parent::List(items) => {
+                let at = index(&self.key, items.len())?;
+                *items.get_mut(at)? = value;
+            }
+        }
+        Some(())
+    }
+
+    fn remove(self) -> Option<Value> {
+        match self.parent {
+            Parent::Map(fields) => fields.shift_remove(&self.key),
+            Parent::List(items) => {
+                let at = index(&self.key, items.len())?;
+                Some(items.remove(at))
+            }
+        }
+    }
+}
+
+/// Below `size`; a negative one counts from the end.
+fn index(key: &str, size: usize) -> Option<usize> {
+    let number: i64 = key.parse().ok()?;
+    let at = match usize::try_from(number) {
+        Ok(at) => at,
+        Err(_negative) => size.checked_sub(usize::try_from(number.unsigned_abs()).ok()?)?,
+    };
+    (at < size).then_some(at)
+}
+
+fn unescape(part: &str) -> String {
+    part.replace("~1", "/").replace("~0", "~")
+}

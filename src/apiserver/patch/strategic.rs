@@ -1,0 +1,420 @@
+//! Strategic merge patches: merges that know which lists are merged, and by which key of their items.
+//!
+//! Directives in a patch say more: `$patch`, `$retainKeys`, `$setElementOrder/LIST`, `$deleteFromPrimitiveList/LIST`.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Map, Value};
+
+use crate::apiserver::{
+    refusal::Refusal,
+    request::{
+        json::{go_print, type_name},
+        typed::sorted_json,
+    },
+    schema::{Link, PatchRule, Schema, Shape},
+};
+
+const DIRECTIVE: &str = "$patch";
+const RETAIN: &str = "$retainKeys";
+const ORDER: &str = "$setElementOrder";
+const DELETE: &str = "$deleteFromPrimitiveList";
+
+type Fields = Map<String, Value>;
+
+/// What is known of a field: `None` as a schema means that nothing is, and everything goes.
+#[derive(Clone, Copy, Default)]
+struct Spot<'a> {
+    schema: Option<&'a Schema>,
+    /// The Go name of the type; empty for types in between.
+    name: &'a str,
+}
+
+impl<'a> Spot<'a> {
+    /// The spot of a field; an error if the type has no such field.
+    fn field(self, name: &str) -> Result<Self, Refusal> {
+        let Some(Schema { shape: Shape::Map { fields, rest, .. }, .. }) = self.schema else {
+            return Ok(Self::default());
+        };
+        match fields.get(name).or(rest.as_ref()) {
+            Some(link) => Ok(Self::of(link)),
+            None if fields.is_empty() => Ok(Self::default()),
+            None => Err(Refusal::unclassed(format!(
+                "unable to find api field in struct {} for the json field \"{name}\"",
+                self.name
+            ))),
+        }
+    }
+
+    fn items(self) -> Self {
+        match self.schema.map(|it| &it.shape) {
+            Some(Shape::List { items: Some(link), .. }) => Self::of(link),
+            _ => Self::default(),
+        }
+    }
+
+    fn of(link: &'a Link) -> Self {
+        let name = match link {
+            Link::Own(_) => "",
+            Link::Named(name) => name.rsplit('.').next().unwrap_or(name),
+        };
+        Self { schema: link.schema(), name }
+    }
+
+    fn rule(self) -> PatchRule {
+        self.schema.map(|it| it.patch.clone()).unwrap_or_default()
+    }
+}
+
+/// Merges a patch into an object.
+pub(super) fn apply(
+    patch: &Value,
+    object: &Value,
+    schema: Option<&Schema>,
+) -> Result<Value, Refusal> {
+    let (Value::Object(patch), Value::Object(own)) = (patch, object) else {
+        return Ok(object.clone());
+    };
+    let name = object.get("kind").and_then(Value::as_str).unwrap_or_default();
+    merge_maps(own.clone(), patch.clone(), Spot { schema, name }).map(Value::Object)
+}
+
+fn merge_maps(mut own: Fields, mut patch: Fields, spot: Spot<'_>) -> Result<Fields, Refusal> {
+    if let Some(directive) = patch.get(DIRECTIVE) {
+        return match directive.as_str() {
+            Some("replace") => {
+                patch.shift_remove(DIRECTIVE);
+                Ok(patch)
+            }
+            Some("delete") => Ok(Fields::new()),
+            _ => Err(unknown_directive(directive, &patch)),
+        };
+    }
+    retain_keys(&mut own, &mut patch)?;
+    order_lists(&mut own, &mut patch, spot)?;
+    for (key, value) in patch {
+        let deleted = key.starts_with(DELETE);
+        let key = if deleted { suffix(&key, DELETE, "primitive list")? } else { key };
+        if value.is_null() {
+            own.shift_remove(&key);
+            continue;
+        }
+        let merged = match (own.get_mut(&key).map(Value::take), value) {
+            (Some(Value::Object(inner)), Value::Object(fields)) => {
+                Value::Object(merge_maps(inner, fields, spot.field(&key)?)?)
+            }
+            (Some(Value::Array(items)), Value::Array(changes)) => {
+                Value::Array(merge_lists(items, changes, spot.field(&key)?, deleted)?)
+            }
+            (_, other) => other,
+        };
+        own.insert(key, merged);
+    }
+    Ok(own)
+}
+
+/// `$retainKeys`: other fields go away, and the patch may have no others.
+fn retain_keys(own: &mut Fields, patch: &mut Fields) -> Result<(), Refusal> {
+    let bad = || Refusal::bad_request("invalid patch format of retainKeys");
+    let Some(keys) = patch.shift_remove(RETAIN) else { return Ok(()) };
+    let keys = keys.as_array().ok_or_else(bad)?;
+    let keys: BTreeSet<&str> = keys.iter().filter_map(Value::as_str).collect();
+    let directive = |key: &str| key.starts_with(DELETE) || key.starts_with(ORDER);
+    let fits = |(key, value): (&String, &Value)| {
+        value.is_null() || directive(key) || keys.contains(key.as_str())
+    };
+    if !patch.iter().all(fits) {
+        return Err(bad());
+    }
+    own.retain(|key, _| keys.contains(key.as_str()));
+    Ok(())
+}
+
+/// `$setElementOrder`: merges the lists that have one, and puts their items in order.
+fn order_lists(own: &mut Fields, patch: &mut Fields, spot: Spot<'_>) -> Result<(), Refusal> {
+    let names: Vec<String> = patch.keys().filter(|it| it.starts_with(ORDER)).cloned().collect();
+    for name in names {
+        let order = patch.shift_remove(&name).unwrap_or_default();
+        let order = list(order)?;
+        let key = suffix(&name, ORDER, "setElementOrder list")?;
+        let before = own.get(&key).cloned().map(list).transpose()?;
+        let changes = patch.get(&key).cloned().map(list).transpose()?;
+        let field = spot.field(&key)?;
+        let merge_key = field.rule().key;
+        let merge_key = merge_key.as_deref();
+        if let Some(changes) = &changes {
+            check_order(changes, &order, merge_key)?;
+        }
+        let merged = match (&before, &changes) {
+            (None, None) => continue,
+            (Some(before), None) => before.clone(),
+            (None, Some(changes)) => changes.clone(),
+            (Some(before), Some(changes)) => {
+                merge_lists(before.clone(), changes.clone(), field, false)?
+            }
+        };
+        let before = before.unwrap_or_default();
+        check_items(&[&before, changes.as_deref().unwrap_or_default()])?;
+        let ordered = in_order(merged, &order, &before, merge_key)?;
+        own.insert(key.clone(), Value::Array(ordered));
+        patch.shift_remove(&key);
+    }
+    Ok(())
+}
+
+/// The items of a patch must come in the order that it wants.
+fn check_order(changes: &[Value], order: &[Value], key: Option<&str>) -> Result<(), Refusal> {
+    if changes.is_empty() || order.is_empty() {
+        return Ok(());
+    }
+    let plain = |it: &&Value| key.is_none() || it.get(DIRECTIVE).is_none();
+    let mut wanted = order.iter();
+    for change in changes.iter().filter(plain) {
+        let change_key = item_key(change, key)?;
+        loop {
+            let Some(next) = wanted.next() else {
+                let (changes, order) = (go_list(changes), go_list(order));
+                return Err(Refusal::unclassed(format!(
+                    "The order in patch list:\n{changes}\n doesn't match {ORDER} list:\n{order}\n"
+                )));
+            };
+            if item_key(next, key)? == change_key {
+                break;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn merge_lists(
+    own: Vec<Value>,
+    patch: Vec<Value>,
+    spot: Spot<'_>,
+    deleted: bool,
+) -> Result<Vec<Value>, Refusal> {
+    let rule = spot.rule();
+    if !rule.merge {
+        return Ok(patch);
+    }
+    if own.is_empty() && patch.is_empty() {
+        return Ok(own);
+    }
+    check_items(&[&own, &patch])?;
+    let maps = own.first().or(patch.first()).is_some_and(Value::is_object);
+    if !maps {
+        let keys = |items: &[Value]| items.iter().map(sorted_json).collect::<BTreeSet<_>>();
+        if deleted {
+            let gone = keys(&patch);
+            return Ok(own.into_iter().filter(|it| !gone.contains(&sorted_json(it))).collect());
+        }
+        let mut seen = BTreeSet::new();
+        let all = own.iter().chain(&patch).filter(|it| seen.insert(sorted_json(it)));
+        let all: Vec<Value> = all.cloned().collect();
+        return in_order(all, &patch, &own, None);
+    }
+    let Some(key) = rule.key.as_deref() else {
+        let kind = "struct";
+        return Err(Refusal::unclassed(format!(
+            "cannot merge lists without merge key for type {kind}"
+        )));
+    };
+    let (own, patch) = take_directives(own, patch, key)?;
+    let merged = merge_items(own.clone(), &patch, key, spot.items())?;
+    in_order(merged, &patch, &own, Some(key))
+}
+
+/// Deletes items, or forgets all old ones, as directives in the items of the patch say.
+fn take_directives(
+    mut own: Vec<Value>,
+    patch: Vec<Value>,
+    key: &str,
+) -> Result<(Vec<Value>, Vec<Value>), Refusal> {
+    let mut plain = Vec::new();
+    let mut gone = BTreeSet::new();
+    let mut replaced = false;
+    for item in patch {
+        let Some(directive) = item.get(DIRECTIVE) else {
+            plain.push(item);
+            continue;
+        };
+        match directive.as_str() {
+            Some("delete") => {
+                gone.insert(item_key(&item, Some(key))?);
+            }
+            Some("replace") => replaced = true,
+            Some("merge") => {
+                return Err(Refusal::unclassed(
+                    "merging lists cannot yet be specified in the patch",
+                ));
+            }
+            _ => {
+                let fields = item.as_object().cloned().unwrap_or_default();
+                return Err(unknown_directive(directive, &fields));
+            }
+        }
+    }
+    if replaced {
+        return Ok((plain, Vec::new()));
+    }
+    own.retain(|it| it.get(key).is_none_or(|value| !gone.contains(&sorted_json(value))));
+    Ok((own, plain))
+}
+
+/// Merges items with the same key, appends others.
+fn merge_items(
+    mut own: Vec<Value>,
+    patch: &[Value],
+    key: &str,
+    spot: Spot<'_>,
+) -> Result<Vec<Value>, Refusal> {
+    let mut places: BTreeMap<String, usize> = BTreeMap::new();
+    for (index, item) in own.iter().enumerate() {
+        if let Some(value) = item.get(key) {
+            places.entry(sorted_json(value)).or_insert(index);
+        }
+    }
+    for change in patch {
+        let name = item_key(change, Some(key))?;
+        match places.get(&name).and_then(|it| own.get_mut(*it)) {
+            Some(item) => {
+                if let (Value::Object(fields), Value::Object(changes)) = (item.take(), change) {
+                    *item = Value::Object(merge_maps(fields, changes.clone(), spot)?);
+                    // A `$patch: delete` inside leaves an item without a key: it is not found again.
+                    if item.get(key).is_none() {
+                        places.remove(&name);
+                    }
+                }
+            }
+            None => {
+                places.insert(name, own.len());
+                own.push(change.clone());
+            }
+        }
+    }
+    Ok(own)
+}
+
+/// Items of `wanted` in its order, between them the others in the order of `before`, each as far in front as it may be.
+fn in_order(
+    items: Vec<Value>,
+    wanted: &[Value],
+    before: &[Value],
+    key: Option<&str>,
+) -> Result<Vec<Value>, Refusal> {
+    let positions = |list: &[Value]| {
+        let mut positions = BTreeMap::new();
+        for (index, item) in list.iter().enumerate() {
+            if let Some(value) = key.map_or(Some(item), |key| item.get(key)) {
+                positions.entry(sorted_json(value)).or_insert(index);
+            }
+        }
+        positions
+    };
+    let (wanted, before) = (positions(wanted), positions(before));
+    let mut first: Vec<(usize, Option<usize>, Value)> = Vec::new();
+    let mut others: Vec<(Option<usize>, Value)> = Vec::new();
+    for item in items {
+        let name = item_key(&item, key)?;
+        let old = before.get(&name).copied();
+        match wanted.get(&name) {
+            Some(place) => first.push((*place, old, item)),
+            None => others.push((old, item)),
+        }
+    }
+    first.sort_by_key(|(place, _, _)| *place);
+    others.sort_by_key(|(old, _)| *old);
+    let mut first = first.into_iter().peekable();
+    let mut others = others.into_iter().peekable();
+    let mut merged = Vec::new();
+    loop {
+        // An old item goes first only if it stood before the next wanted one.
+        let other_first = match (first.peek(), others.peek()) {
+            (None, None) => return Ok(merged),
+            (None, Some(_)) => true,
+            (Some(_), None) => false,
+            (Some((_, Some(place), _)), Some((Some(old), _))) => old < place,
+            (Some(_), Some(_)) => false,
+        };
+        if other_first {
+            merged.extend(others.next().map(|(_, item)| item));
+        } else {
+            merged.extend(first.next().map(|(_, _, item)| item));
+        }
+    }
+}
+
+/// What items are compared by: the text of their key, or of themselves.
+fn item_key(item: &Value, key: Option<&str>) -> Result<String, Refusal> {
+    let Some(key) = key else { return Ok(sorted_json(item)) };
+    if !item.is_object() {
+        let kind = go_type(item);
+        return Err(Refusal::unclassed(format!(
+            "expected a map[string]interface {{}}, but received a {kind}"
+        )));
+    }
+    item.get(key).map(sorted_json).ok_or_else(|| {
+        let map = go_print(item);
+        Refusal::unclassed(format!("map: {map} does not contain declared merge key: {key}"))
+    })
+}
+
+/// All items must be of one type, and not lists.
+fn check_items(lists: &[&[Value]]) -> Result<(), Refusal> {
+    let mut items = lists.iter().flat_map(|it| it.iter());
+    let Some(first) = items.next() else {
+        return Err(Refusal::unclassed("no elements in any of the given slices"));
+    };
+    if first.is_array() {
+        return Err(Refusal::unprocessable());
+    }
+    if items.all(|it| type_name(it) == type_name(first)) {
+        return Ok(());
+    }
+    let shown: Vec<String> = lists.iter().map(|it| go_list(it)).collect();
+    let shown = shown.join(" ");
+    Err(Refusal::unclassed(format!("list element types are not identical: [{shown}]")))
+}
+
+/// What stands behind the slash of a directive.
+fn suffix(name: &str, directive: &str, what: &str) -> Result<String, Refusal> {
+    match name.split_once('/') {
+        Some((start, key)) if start == directive => Ok(key.to_owned()),
+        _ => Err(Refusal::bad_request(format!("invalid patch format of {what}"))),
+    }
+}
+
+fn list(value: Value) -> Result<Vec<Value>, Refusal> {
+    match value {
+        Value::Array(items) => Ok(items),
+        other => Err(Refusal::unclassed(format!(
+            "expected a []interface {{}}, but received a {}",
+            go_type(&other)
+        ))),
+    }
+}
+
+fn unknown_directive(directive: &Value, patch: &Fields) -> Refusal {
+    let shown = match directive {
+        Value::String(text) => text.clone(),
+        other => format!("%!s({}={})", go_type(other), go_print(other)),
+    };
+    let map = go_print(&Value::Object(patch.clone()));
+    Refusal::unclassed(format!("unknown patch type: {shown} in map: {map}"))
+}
+
+fn go_list(items: &[Value]) -> String {
+    let items: Vec<String> = items.iter().map(go_print).collect();
+    format!("[{}]", items.join(" "))
+}
+
+fn go_type(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "<nil>",
+        Value::Bool(_) => "bool",
+        Value::Number(number) if number.is_i64() => "int64",
+        Value::Number(_) => "float64",
+        Value::String(_) => "string",
+        Value::Array(_) => "[]interface {}",
+        Value::Object(_) => "map[string]interface {}",
+    }
+}
