@@ -108,7 +108,10 @@ async fn what_is_no_http_or_too_large_is_refused_and_the_next_client_is_served()
         let many = "X-A: b\n".repeat(200);
         let cases = [
             ("\u{16}\u{3}\u{1}\n\n".to_owned(), "400 Bad Request"),
-            (format!("GET /{} HTTP/1.1\nHost: localhost\n\n", "x".repeat(70_000)), "414 URI Too Long"),
+            (
+                format!("GET /{} HTTP/1.1\nHost: localhost\n\n", "x".repeat(70_000)),
+                "414 URI Too Long",
+            ),
             (format!("GET /{long} HTTP/1.1\nHost: localhost\n\n"), "431 "),
             (format!("GET / HTTP/1.1\nHost: localhost\nX-Long: {long}\n\n"), "431 "),
             (format!("GET / HTTP/1.1\nHost: localhost\n{many}\n"), "431 "),
