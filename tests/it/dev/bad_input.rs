@@ -49,12 +49,54 @@ async fn files_that_cannot_be_read() {
     )
     .await;
     std::fs::create_dir(desk.path("nothing")).expect("a directory");
-    check(&desk, "--apply nothing", 1, &expect![[""]]).await;
-    check(&desk, "--apply /dev/null", 1, &expect![[""]]).await;
-    check(&desk, "nope.lua", 1, &expect![[""]]).await;
-    check(&desk, "one.yaml", 1, &expect![[""]]).await;
+    check(
+        &desk,
+        "--apply nothing",
+        1,
+        &expect![[r#"
+        error: there are no files *.yaml, *.yml or *.json in the directory 'nothing'
+    "#]],
+    )
+    .await;
+    check(
+        &desk,
+        "--apply /dev/null",
+        1,
+        &expect![[r#"
+        error: '/dev/null' is neither a file nor a directory
+    "#]],
+    )
+    .await;
+    check(
+        &desk,
+        "nope.lua",
+        1,
+        &expect![[r#"
+        error: there is no file or directory 'nope.lua'
+        hint: check the spelling and the current directory
+    "#]],
+    )
+    .await;
+    check(
+        &desk,
+        "one.yaml",
+        1,
+        &expect![[r#"
+        error: 'one.yaml' is no script: its name ends neither in .lua nor in .rhai
+        hint: each file of definitions goes behind a --crd, each of objects behind an --apply
+    "#]],
+    )
+    .await;
     desk.file("empty.yaml", "# Nothing\n---\n...\n");
-    check(&desk, "--apply empty.yaml", 1, &expect![[""]]).await;
+    check(
+        &desk,
+        "--apply empty.yaml",
+        1,
+        &expect![[r#"
+        error: 'empty.yaml' has no objects in it
+    "#]],
+    )
+    .await;
 }
 
 #[tokio::test]
