@@ -11,7 +11,7 @@ use super::{
     resource::{self, CRDS, kind::View},
     store::{Key, Store, history::ChangeKind},
     verbs::{
-        modify,
+        delete, modify,
         rules::{self, Part, Strictness},
     },
 };
@@ -88,19 +88,15 @@ impl ApiServer {
         })
     }
 
-    /// Deletes an object, or marks it if somebody holds it.
+    /// Deletes an object as a client does it: held ones are only marked, Pods get their time to stop.
     pub fn delete(&self, resource: &str, namespace: &str, name: &str) -> Result<(), Refusal> {
         self.change(|store| {
             let view = view(store, resource)?;
             let key = Key::new(resource, namespace, name);
-            let found = store.get(&key).ok_or_else(|| Refusal::not_found(&view.kind.def, name))?;
-            let mut object = view.tree(&found);
-            if !object::held(&object) {
-                store.remove(&key);
-            } else if !object::deleting(&object) {
-                rules::mark(&mut object, &store.now(), self.0.stamps);
-                store.put(&key, object);
+            if store.get(&key).is_none() {
+                return Err(Refusal::not_found(&view.kind.def, name));
             }
+            delete::plainly(&self.0, store, &view, &key);
             Ok(())
         })
     }

@@ -7,10 +7,12 @@
 //! any registered resource; a created CRD registers its own. Not promised: validation by schemas, existence of namespaces,
 //! strategic merges and server-side apply, authorization, garbage collection, and the pages of a list as a snapshot.
 
-mod controllers;
+pub mod controllers;
 mod controls;
 mod discovery;
 mod faults;
+#[cfg(fuzzing)]
+pub mod fuzzing;
 pub mod kubeconfig;
 mod labels;
 mod managed;
@@ -37,7 +39,7 @@ mod webhooks;
 
 use std::{
     fmt,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError, atomic::AtomicBool},
     time::Duration,
 };
 
@@ -79,6 +81,8 @@ struct Shared {
     cluster: bool,
     /// How webhooks are reached.
     post: Post,
+    /// Whether controllers empty deleted namespaces and definitions.
+    emptied: AtomicBool,
 }
 
 /// Wakes watchers.
@@ -174,6 +178,7 @@ impl Builder {
             stamps: self.stamps,
             cluster: self.cluster,
             post: self.post,
+            emptied: AtomicBool::new(false),
         }));
         if self.cluster {
             server.furnish();

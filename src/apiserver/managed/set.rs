@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, btree_map::Entry};
 
 use serde_json::{Map, Value};
 
-use super::element::Element;
+use super::element::{Element, Parsed};
 
 /// Deeper paths are not read. Bodies are not decoded as deep as this.
 const DEPTH_MAX: usize = 256;
@@ -161,7 +161,7 @@ impl FieldSet {
                 node.member = true;
                 continue;
             }
-            let Some(element) = Element::parse(key).ok()? else { continue };
+            let Parsed::Known(element) = Element::parse(key)? else { continue };
             let below = value.as_object().filter(|_| depth < DEPTH_MAX)?;
             node.below.put(element, Self::read(below, depth.saturating_add(1))?);
         }

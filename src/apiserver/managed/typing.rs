@@ -258,11 +258,13 @@ impl<'a> Type<'a> {
 
 /// What distinguishes the items; nothing if the list is one field. Native kinds mostly say it for patches only.
 fn order(schema: &Schema) -> Option<Order<'_>> {
-    match (schema.list_type(), &schema.patch.key) {
-        (ListType::Set, _) => Some(Order::Set),
-        (ListType::Map(keys), _) => Some(Order::Keys(keys)),
-        (ListType::Atomic, _) if !schema.patch.merge => None,
-        (ListType::Atomic, Some(key)) => Some(Order::Keys(slice::from_ref(key))),
-        (ListType::Atomic, None) => Some(Order::Set),
+    match schema.list_type() {
+        ListType::Set => Some(Order::Set),
+        ListType::Map(keys) => Some(Order::Keys(keys)),
+        ListType::Atomic if !schema.patch.merge => None,
+        ListType::Atomic => {
+            let key = schema.patch.key.as_ref();
+            Some(key.map_or(Order::Set, |it| Order::Keys(slice::from_ref(it))))
+        }
     }
 }

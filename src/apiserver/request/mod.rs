@@ -4,6 +4,7 @@ pub(crate) mod accept;
 pub(crate) mod body;
 pub(crate) mod json;
 pub(crate) mod log;
+pub(crate) mod options;
 pub(crate) mod query;
 pub(crate) mod route;
 pub(crate) mod time;

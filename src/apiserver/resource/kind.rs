@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::apiserver::{
     native::{self, Native},
-    resource::ResourceDef,
+    resource::{ResourceDef, definition},
     schema::{Rules, Schema},
     store::stored::Stored,
 };
@@ -69,7 +69,7 @@ impl Kind {
 
     /// What a `CustomResourceDefinition` defines; nothing if it is not complete.
     pub(crate) fn from_crd(crd: &Value) -> Option<Self> {
-        ResourceDef::from_crd(crd).map(Self::plain)
+        definition::kind(crd)
     }
 
     /// Whether changes are counted in `metadata.generation`.

@@ -45,7 +45,7 @@ fn walk(schema: &Schema, value: &Value, path: &mut String, found: &mut Vec<Probl
     }
 }
 
-fn one(value: &Value, path: &str, found: &mut Vec<Problem>) {
+pub(super) fn one(value: &Value, path: &str, found: &mut Vec<Problem>) {
     let text = |name: &str| value.get(name).and_then(Value::as_str).unwrap_or_default();
     let (version, kind) = (text("apiVersion"), text("kind"));
     if version.is_empty() {

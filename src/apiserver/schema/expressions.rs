@@ -9,7 +9,7 @@ use crate::apiserver::refusal::Problem;
 pub(super) struct Expressions {}
 
 impl Expressions {
-    pub(super) fn new(_schema: &Value) -> Result<Self, String> {
+    pub(super) fn new(_schema: &Value) -> Result<Self, Vec<Problem>> {
         Ok(Self {})
     }
 

@@ -12,7 +12,7 @@ mod formats;
 mod lists;
 pub(crate) mod metadata;
 pub(crate) mod names;
-mod pattern;
+pub(crate) mod pattern;
 mod prune;
 pub(crate) mod rules;
 #[cfg(test)]
@@ -23,7 +23,11 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use serde_json::Value;
 
-pub(crate) use self::{defaults::default, prune::prune, rules::Rules};
+pub(crate) use self::{
+    defaults::default,
+    prune::{prune, prune_part},
+    rules::Rules,
+};
 use crate::apiserver::native;
 
 /// One node.

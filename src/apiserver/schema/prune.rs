@@ -17,6 +17,14 @@ pub(crate) fn prune(schema: &Schema, object: &mut Value) {
     walk(object, Some(schema), Mode { whole: true, keeps: schema.preserves_unknown });
 }
 
+/// Removes unknown fields from a part of an object; `whole`: from something with a kind and metadata of its own.
+pub(crate) fn prune_part(schema: &Schema, value: &mut Value, whole: bool) {
+    if whole && let Some(meta) = value.get_mut("metadata") {
+        metadata::clean(meta);
+    }
+    walk(value, Some(schema), Mode { whole, keeps: schema.preserves_unknown });
+}
+
 #[derive(Clone, Copy)]
 struct Mode {
     /// An object with metadata of its own, because it is the root or embedded.

@@ -6,18 +6,14 @@ use crate::apiserver::{
     managed, metadata, object,
     refusal::Refusal,
     reply::Reply,
+    request::options::{Write, WriteOptions},
     store::{Key, Store},
     verbs::{Call, rules},
     webhooks,
 };
 
 pub(crate) async fn create(call: &Call<'_>) -> Result<Reply, Refusal> {
-    managed::check_options(
-        "CreateOptions",
-        call.query.text("fieldManager").unwrap_or_default(),
-        false,
-        false,
-    )?;
+    WriteOptions::parse(&call.query, Write::Create)?;
     let mut object = call.decode()?;
     rules::read(&call.view, &mut object);
     if call.shared.stamps {

@@ -1,7 +1,7 @@
 //! What may be done with objects, from a parsed request to its reply.
 
 mod create;
-mod delete;
+pub(crate) mod delete;
 pub(crate) mod modify;
 mod read;
 pub(crate) mod rules;

@@ -9,7 +9,10 @@ use crate::apiserver::{
     patch::Patch,
     refusal::Refusal,
     reply::Reply,
-    request::body,
+    request::{
+        body,
+        options::{Write, WriteOptions},
+    },
     store::{Key, Store, stored::Stored},
     verbs::{
         Call, create,
@@ -22,12 +25,7 @@ use crate::apiserver::{
 const ATTEMPTS_MAX: usize = 5;
 
 pub(crate) async fn update(call: &Call<'_>, part: Part, name: &str) -> Result<Reply, Refusal> {
-    managed::check_options(
-        "UpdateOptions",
-        call.query.text("fieldManager").unwrap_or_default(),
-        false,
-        false,
-    )?;
+    WriteOptions::parse(&call.query, Write::Update)?;
     let mut body = call.decode()?;
     body::check_place(&body, name, call.target.namespace.as_deref().unwrap_or_default())?;
     rules::read(&call.view, &mut body);
@@ -38,13 +36,11 @@ pub(crate) async fn patch(call: &Call<'_>, part: Part, name: &str) -> Result<Rep
     let def = &call.view.kind.def;
     let content_type = call.ask.header(http::header::CONTENT_TYPE);
     let patch = Patch::parse(content_type, &call.ask.body, def.native)?;
-    let (manager, force) =
-        (call.query.text("fieldManager").unwrap_or_default(), call.query.flag("force"));
     if let Patch::Apply(config) = &patch {
-        managed::check_options("PatchOptions", manager, true, force)?;
+        WriteOptions::parse(&call.query, Write::Apply)?;
         return apply(call, part, name, config).await;
     }
-    managed::check_options("PatchOptions", manager, false, force)?;
+    WriteOptions::parse(&call.query, Write::Patch)?;
     write(call, part, name, |old| {
         let mut new = patch.apply(old, call.view.schema())?;
         call.check_patched(&new, name)?;
@@ -131,7 +127,7 @@ pub(crate) fn swap(
     if store.get(key).as_ref().map(revision) != Some(revision(present)) {
         return None;
     }
-    if object::deleting(old) && !object::held(&new) {
+    if object::deleting(old) && !object::held(&new) && !object::has_time_left(&new) {
         // The last holder lets go. Its answer shows the version before the removal, as the real server does it.
         let last = Arc::new(Stored::of(&new));
         store.remove(key);

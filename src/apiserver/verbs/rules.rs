@@ -236,7 +236,9 @@ pub(crate) fn raise_generation(object: &mut Value) {
 fn restore_own_fields(old: &Value, new: &mut Value) {
     let kept = old.get("metadata").cloned().unwrap_or_else(|| json!({}));
     let Some(meta) = object::meta_mut(new) else { return };
-    for field in OWN_FIELDS {
+    // Who runs a Pod says when its time is over.
+    let own = |it: &&str| *it != "deletionGracePeriodSeconds";
+    for field in OWN_FIELDS.into_iter().filter(own) {
         match kept.get(field) {
             Some(value) => meta.insert(field.into(), value.clone()),
             None => meta.shift_remove(field),
