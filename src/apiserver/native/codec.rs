@@ -170,8 +170,7 @@ impl Reader<'_> {
             self.found("readFieldHash", "expect \"", quote);
             return Vec::new();
         }
-        self.back();
-        let name = self.text();
+        let name = self.quoted();
         let colon = self.token();
         if colon != b':' {
             self.found("readFieldHash", "expect :", colon);

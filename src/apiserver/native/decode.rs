@@ -22,6 +22,9 @@ pub(crate) fn decode(kind: &Kind, version: &str, body: &mut Value) -> Result<Vec
     let name = native.schema_of(version);
     let Some(known) = facts::go_type(&name) else { return Ok(Vec::new()) };
     let mut walk = Walk { unknown: Vec::new() };
+    if deeper(body, DEPTH) {
+        return Err(Refusal::bad_request("exceeded max depth"));
+    }
     let text = body.to_string();
     match walk.fields(known, body, &mut String::new(), 0) {
         Ok(()) => Ok(walk.unknown),
@@ -41,6 +44,16 @@ impl Native {
         let (rest, kind) = self.schema.rsplit_once('.').unwrap_or(("", self.schema));
         let group = rest.rsplit_once('.').map_or(rest, |it| it.0);
         format!("{group}.{version}.{kind}")
+    }
+}
+
+/// Whether a value has more levels than this.
+fn deeper(value: &Value, levels: usize) -> bool {
+    let Some(below) = levels.checked_sub(1) else { return true };
+    match value {
+        Value::Array(items) => items.iter().any(|it| deeper(it, below)),
+        Value::Object(fields) => fields.values().any(|it| deeper(it, below)),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
     }
 }
 

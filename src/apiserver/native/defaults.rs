@@ -6,7 +6,7 @@
 use serde_json::{Map, Value, json};
 
 use super::{
-    facts::{self, Form},
+    facts::{self, Form, GoType},
     image,
     quantity::Quantity,
 };
@@ -23,14 +23,32 @@ fn walk(name: &str, value: &mut Value) {
     let Value::Object(fields) = value else { return };
     let short = name.strip_prefix("io.k8s.api.").unwrap_or(name);
     rule(short, fields);
-    let Some(known) = facts::go_type(name).filter(|_| !short.starts_with("io.k8s.")) else {
+    let Some(known) = facts::go_type(name) else { return };
+    in_order(known, fields);
+    if short.starts_with("io.k8s.") {
+        // Outside of the API groups, nothing has defaults.
         return;
-    };
+    }
     for field in &known.fields {
         if let Some(value) = fields.get_mut(field.name) {
             inside(&field.form, value);
         }
     }
+}
+
+/// Fields are written in the order in which Go declares them.
+fn in_order(known: &GoType, fields: &mut Fields) {
+    let place = |name: &str| known.fields.iter().position(|it| it.name == name);
+    if fields.keys().is_sorted_by_key(|it| place(it)) {
+        return;
+    }
+    let mut rest = std::mem::take(fields);
+    for field in &known.fields {
+        if let Some(value) = rest.shift_remove(field.name) {
+            fields.insert(field.name.into(), value);
+        }
+    }
+    fields.append(&mut rest);
 }
 
 fn inside(form: &Form, value: &mut Value) {
@@ -405,6 +423,7 @@ fn others(group: &str, name: &str, it: &mut Fields) {
             put(it, "attachRequired", true);
             put(it, "podInfoOnMount", false);
             put(it, "volumeLifecycleModes", json!(["Persistent"]));
+            put(it, "fsGroupPolicy", "ReadWriteOnceWithFSType");
         }
         ("admissionregistration", "ValidatingWebhook" | "MutatingWebhook") => {
             put(it, "failurePolicy", "Fail");

@@ -107,7 +107,8 @@ rules! {
         check: check::workloads::controller_revision,
     }
     DAEMON_SET = "io.k8s.api.apps.v1.DaemonSet" {
-        created: |it| lifecycle::fresh("io.k8s.api.apps.v1.DaemonSet", it),
+        created: lifecycle::daemon_set,
+        updated: lifecycle::daemon_set_updated,
         check: check::workloads::daemon_set,
         generations: true,
     }
@@ -193,6 +194,7 @@ rules! {
             ("type", "/type"),
         ],
         put_creates: true,
+        refused_group: Some(""),
         twin: Some(&events::TWIN),
     }
     INGRESS_CLASS = "io.k8s.api.networking.v1.IngressClass" {
@@ -202,10 +204,12 @@ rules! {
     INGRESS = "io.k8s.api.networking.v1.Ingress" {
         created: |it| lifecycle::fresh("io.k8s.api.networking.v1.Ingress", it),
         check: check::network::ingress,
+        refused_group: Some("extensions"),
         generations: true,
     }
     NETWORK_POLICY = "io.k8s.api.networking.v1.NetworkPolicy" {
         check: check::network::policy,
+        refused_group: Some("extensions"),
         generations: true,
     }
     RUNTIME_CLASS = "io.k8s.api.node.v1.RuntimeClass" {
