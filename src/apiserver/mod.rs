@@ -7,11 +7,14 @@
 //! any registered resource; a created CRD registers its own. Not promised: validation by schemas, existence of namespaces,
 //! strategic merges and server-side apply, authorization, garbage collection, and the pages of a list as a snapshot.
 
-mod controllers;
+pub mod controllers;
 mod controls;
 mod discovery;
+mod faults;
 #[cfg(fuzzing)]
 pub mod fuzzing;
+pub mod kubeconfig;
+mod labels;
 mod managed;
 mod metadata;
 mod native;
@@ -19,31 +22,42 @@ mod object;
 mod openapi;
 mod patch;
 mod refusal;
+mod reply;
 mod request;
 mod resource;
 mod schema;
 mod selector;
+pub mod serve;
 mod service;
+pub mod snapshot;
 mod store;
 mod table;
 #[cfg(test)]
 mod tests;
 mod verbs;
+mod webhooks;
 
 use std::{
-    collections::VecDeque,
     fmt,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError, atomic::AtomicBool},
     time::Duration,
 };
 
 use tokio::sync::watch::Sender;
 
 pub use self::{
-    refusal::Refusal, request::log::LoggedRequest, resource::ResourceDef, service::ResponseBody,
+    controls::Changed,
+    faults::{Effect, Fault},
+    refusal::Refusal,
+    request::log::LoggedRequest,
+    resource::ResourceDef,
+    service::ResponseBody,
+    webhooks::{Post, Target},
 };
 use self::{
+    faults::Faults,
     request::log::RequestLog,
+    resource::kind::Kind,
     store::{Clock, Store},
 };
 
@@ -58,10 +72,17 @@ struct Shared {
     /// Locked for single operations, never across an `await`.
     store: Mutex<Store>,
     requests: Mutex<RequestLog>,
-    /// Statuses for the next PATCH requests.
-    injected: Mutex<VecDeque<u16>>,
+    faults: Mutex<Faults>,
     signal: Sender<Signal>,
     bookmarks: Option<Duration>,
+    /// Whether new objects get uids, times and generations.
+    stamps: bool,
+    /// Whether namespaces must exist.
+    cluster: bool,
+    /// How webhooks are reached.
+    post: Post,
+    /// Whether controllers empty deleted namespaces and definitions.
+    emptied: AtomicBool,
 }
 
 /// Wakes watchers.
@@ -77,8 +98,11 @@ impl ApiServer {
     /// A server that is not made yet.
     pub fn builder() -> Builder {
         Builder {
-            defs: resource::built_in(),
+            kinds: resource::built_in(),
             stamps: true,
+            cluster: false,
+            post: webhooks::https(),
+            seed: None,
             clock: Arc::new(|| "2026-01-01T00:00:00Z".into()),
             bookmarks: Some(BOOKMARKS),
         }
@@ -95,8 +119,11 @@ impl fmt::Debug for ApiServer {
 /// Makes a server.
 #[must_use]
 pub struct Builder {
-    defs: Vec<ResourceDef>,
+    kinds: Vec<Kind>,
     stamps: bool,
+    cluster: bool,
+    post: Post,
+    seed: Option<u64>,
     clock: Clock,
     bookmarks: Option<Duration>,
 }
@@ -104,7 +131,7 @@ pub struct Builder {
 impl Builder {
     /// Serves one more resource from the start.
     pub fn resource(mut self, def: ResourceDef) -> Self {
-        self.defs.push(def);
+        self.kinds.push(Kind::plain(def));
         self
     }
 
@@ -112,6 +139,22 @@ impl Builder {
     /// clients send of these is kept.
     pub fn stamps(self, stamps: bool) -> Self {
         Self { stamps, ..self }
+    }
+
+    /// Whether it is like a new cluster: with its first namespaces, and without objects outside of namespaces that exist. Without
+    /// this, any namespace will do.
+    pub fn cluster(self, cluster: bool) -> Self {
+        Self { cluster, ..self }
+    }
+
+    /// How admission webhooks are called; over HTTPS unless said otherwise.
+    pub fn webhooks(self, post: Post) -> Self {
+        Self { post, ..self }
+    }
+
+    /// Makes uids and generated names random; servers of the same seed make the same ones. Without it they are counted.
+    pub fn seed(self, seed: u64) -> Self {
+        Self { seed: Some(seed), ..self }
     }
 
     /// Where the times of objects come from: RFC 3339, to the second. Without it, time stands still.
@@ -124,21 +167,29 @@ impl Builder {
         Self { bookmarks, ..self }
     }
 
-    /// The server, empty.
+    /// The server, empty, or with what every cluster has.
     pub fn build(self) -> ApiServer {
-        ApiServer(Arc::new(Shared {
-            store: Mutex::new(Store::new(self.defs, self.stamps, self.clock)),
+        let server = ApiServer(Arc::new(Shared {
+            store: Mutex::new(Store::new(self.kinds, self.seed, self.clock)),
             requests: Mutex::default(),
-            injected: Mutex::default(),
+            faults: Mutex::new(Faults::new(self.seed.unwrap_or(0))),
             signal: Sender::default(),
             bookmarks: self.bookmarks,
-        }))
+            stamps: self.stamps,
+            cluster: self.cluster,
+            post: self.post,
+            emptied: AtomicBool::new(false),
+        }));
+        if self.cluster {
+            server.furnish();
+        }
+        server
     }
 }
 
 impl fmt::Debug for Builder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Builder").field("resources", &self.defs.len()).finish_non_exhaustive()
+        f.debug_struct("Builder").field("resources", &self.kinds.len()).finish_non_exhaustive()
     }
 }
 

@@ -8,15 +8,26 @@ use std::{
 
 use bytes::Bytes;
 use futures::future::BoxFuture;
-use http::{HeaderValue, Request, Response, StatusCode, header::CONTENT_TYPE};
-use http_body_util::{BodyExt as _, Full, Limited, StreamBody, combinators::UnsyncBoxBody};
+use http::{Request, Response};
+use http_body_util::{BodyExt as _, Limited, combinators::UnsyncBoxBody};
 use hyper::body::Body;
+use serde_json::Value;
 use tokio::time::Instant;
 use tower::Service;
 
-use crate::apiserver::{
-    ApiServer, LoggedRequest, Refusal, Shared, lock,
-    verbs::answer::{self, Answer, Ask},
+use super::{
+    ApiServer, Shared, discovery,
+    faults::Effect,
+    lock,
+    refusal::Refusal,
+    reply::Reply,
+    request::{
+        Ask,
+        log::LoggedRequest,
+        route::{self, Route},
+    },
+    resource::kind::Kind,
+    verbs::{self, Warnings},
 };
 
 /// What the real server accepts in one request.
@@ -43,74 +54,93 @@ where
         let shared = Arc::clone(&self.0);
         Box::pin(async move {
             let (parts, body) = request.into_parts();
-            let header =
-                |name| parts.headers.get(name).and_then(|it: &HeaderValue| it.to_str().ok());
             let mut ask = Ask {
                 method: parts.method.to_string(),
                 path: parts.uri.path().into(),
                 query: parts.uri.query().unwrap_or_default().into(),
-                content_type: header(CONTENT_TYPE).unwrap_or_default().into(),
+                headers: parts.headers,
                 body: Bytes::new(),
             };
-            let answer = match Limited::new(body, BODY_BYTES_MAX).collect().await {
+            let warnings = Warnings::default();
+            let reply = match Limited::new(body, BODY_BYTES_MAX).collect().await {
                 Ok(body) => {
                     ask.body = body.to_bytes();
-                    respond(&shared, &ask)
+                    respond(&shared, &ask, &warnings).await
                 }
                 // The other reason is a client that has gone, which does not read the answer.
                 Err(_too_large) => Refusal::too_large().into(),
             };
             shared.announce();
-            log(&shared, ask, &answer);
-            Ok(render(answer))
+            log(&shared, ask, &reply);
+            Ok(reply.render(&lock(&warnings)))
         })
     }
 }
 
-fn respond(shared: &Arc<Shared>, ask: &Ask) -> Answer {
-    let injected = (ask.method == "PATCH").then(|| lock(&shared.injected).pop_front()).flatten();
-    match injected.filter(|it| *it != 200) {
-        Some(code) => Refusal::injected(code).into(),
-        None => answer::answer(shared, ask),
+/// The answer, if nothing goes wrong on demand.
+async fn respond(shared: &Arc<Shared>, ask: &Ask, warnings: &Warnings) -> Reply {
+    let fault = lock(&shared.faults).of_request(&ask.method, &ask.target());
+    match fault {
+        Some(Effect::Refuse { code, retry_after_seconds }) => {
+            return Refusal::injected(code, retry_after_seconds).into();
+        }
+        Some(Effect::Latency(latency)) => tokio::time::sleep(latency).await,
+        Some(Effect::TimeoutAfterwards) => {
+            drop(answer(shared, ask, warnings).await);
+            return Refusal::injected(504, None).into();
+        }
+        Some(Effect::StaleList(changes)) => {
+            let revision = shared.store().revision.saturating_sub(changes);
+            let separator = if ask.query.is_empty() { "" } else { "&" };
+            let stale = format!("resourceVersionMatch=Exact&resourceVersion={revision}");
+            let query = format!("{stale}{separator}{}", ask.query);
+            return answer(shared, &Ask { query, ..ask.clone() }, warnings).await;
+        }
+        // The others happen to the events of a watch.
+        Some(
+            Effect::Pass | Effect::LostEvent | Effect::LateEvent(_) | Effect::Stall | Effect::Close,
+        )
+        | None => {}
+    }
+    answer(shared, ask, warnings).await
+}
+
+async fn answer(shared: &Arc<Shared>, ask: &Ask, warnings: &Warnings) -> Reply {
+    let known = |document: Option<Value>| match document {
+        Some(document) => Reply::Document(200, document),
+        None => Reply::unknown_path(),
+    };
+    let Some(route) = route::parse(&ask.path) else { return Reply::unknown_path() };
+    match route {
+        Route::Objects(target) => {
+            verbs::answer(shared, ask, &target, warnings).await.unwrap_or_else(Reply::from)
+        }
+        _ if ask.method != "GET" => Refusal::method_not_allowed().into(),
+        Route::ServerVersion => Reply::Document(200, discovery::server_version()),
+        Route::CoreVersions => Reply::Document(200, discovery::core_versions(None)),
+        Route::Groups => Reply::Document(200, discovery::groups(&kinds(shared))),
+        Route::Group(name) => known(discovery::group(&kinds(shared), &name)),
+        Route::Resources(group, version) => {
+            known(discovery::resources(&kinds(shared), &group, &version))
+        }
     }
 }
 
-fn log(shared: &Shared, ask: Ask, answer: &Answer) {
-    let (status, version) = match answer {
-        Answer::Json(status, body) => {
-            let version = body.pointer("/metadata/resourceVersion").and_then(|it| it.as_str());
-            (*status, version.map(String::from))
-        }
-        Answer::UnknownPath => (404, None),
-        Answer::Line(_) | Answer::Stream(_) => (200, None),
-    };
+/// All served kinds.
+fn kinds(shared: &Shared) -> Vec<Arc<Kind>> {
+    shared.store().tables.values().map(|it| Arc::clone(&it.kind)).collect()
+}
+
+fn log(shared: &Shared, ask: Ask, reply: &Reply) {
+    let content_type = ask.header(http::header::CONTENT_TYPE).to_owned();
     lock(&shared.requests).push(LoggedRequest {
         at: Instant::now(),
         method: ask.method,
         path: ask.path,
         query: ask.query,
-        content_type: ask.content_type,
+        content_type,
         body: ask.body,
-        status,
-        version,
+        status: reply.status(),
+        version: reply.version(),
     });
-}
-
-fn render(answer: Answer) -> Response<ResponseBody> {
-    let whole = |body: Bytes| Full::new(body).boxed_unsync();
-    let (status, kind, body) = match answer {
-        Answer::Json(status, body) => (status, "application/json", whole(body.to_string().into())),
-        Answer::UnknownPath => {
-            (404, "text/plain; charset=utf-8", whole("404 page not found\n".into()))
-        }
-        Answer::Line(line) => (200, "application/json", whole(line)),
-        Answer::Stream(watch) => {
-            (200, "application/json", StreamBody::new(watch.frames()).boxed_unsync())
-        }
-    };
-    let mut response = Response::new(body);
-    *response.status_mut() =
-        StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(kind));
-    response
 }

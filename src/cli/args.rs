@@ -19,6 +19,9 @@ pub enum Command {
     /// Load scripts and run them as an operator until a signal
     #[command(after_help = RUN_AFTER_HELP)]
     Run(RunArgs),
+    /// Run an operator on a Kubernetes API server of its own: no cluster is needed
+    #[command(after_help = DEV_AFTER_HELP)]
+    Dev(DevArgs),
 }
 
 /// The environment variables are not clap's: a list in a variable is split at spaces, one on the command line is not.
@@ -29,6 +32,14 @@ Environment variables, used where the command line says nothing:
   KOPF_RUN_CLUSTERWIDE (-A), KOPF_RUN_NAMESPACES (-n; separated by spaces), KOPF_RUN_NAMESPACE (one more -n),
   KOPF_RUN_STANDALONE, KOPF_RUN_VERBOSE, KOPF_RUN_DEBUG, KOPF_RUN_QUIET,
   KOPF_RUN_LOG_FORMAT, KOPF_RUN_LOG_PREFIX, KOPF_RUN_LOG_REFKEY";
+
+/// What the options have no room for.
+const DEV_AFTER_HELP: &str = "\
+The server is in this process: its objects are gone with it, unless --data keeps them. kubectl gets in with the KUBECONFIG
+that is printed at the start. Kinds that handlers name and nothing defines are made up: any object fits them.
+
+Scripts, namespaces and the log are chosen as for `kopf run`, also by its environment variables; without -n, all namespaces
+are served.";
 
 /// `kopf run`
 #[derive(Debug, Default, Args)]
@@ -48,6 +59,32 @@ pub struct RunArgs {
     /// How to log.
     #[command(flatten)]
     pub log: LogArgs,
+}
+
+/// `kopf dev`
+#[derive(Debug, Default, Args)]
+pub struct DevArgs {
+    /// What `kopf run` has too.
+    #[command(flatten)]
+    pub run: RunArgs,
+    /// Create the resource definitions in this YAML or JSON file, or in the files of this directory; repeatable
+    #[arg(long = "crd", value_name = "FILE", action = ArgAction::Append)]
+    pub definitions: Vec<PathBuf>,
+    /// Create the objects in this YAML or JSON file, or in the files of this directory, again whenever it changes; repeatable
+    #[arg(long = "apply", value_name = "FILE", action = ArgAction::Append)]
+    pub objects: Vec<PathBuf>,
+    /// Listen on this port of 127.0.0.1; default: a free one
+    #[arg(long, value_name = "NUMBER", default_value_t = 0, hide_default_value = true)]
+    pub port: u16,
+    /// Keep the objects in this file: loaded at the start, saved after changes
+    #[arg(long, value_name = "FILE")]
+    pub data: Option<PathBuf>,
+    /// Write the kubeconfig to this file; default: a file in the runtime directory of the user
+    #[arg(long, value_name = "FILE")]
+    pub kubeconfig: Option<PathBuf>,
+    /// Leave pods, deployments, owned objects and the like as they are: nothing brings them to life or cleans them up
+    #[arg(long)]
+    pub no_controllers: bool,
 }
 
 /// The logging options.

@@ -12,6 +12,7 @@ use args::{Command, LowArgs};
 use report::{Exit, Report};
 
 pub mod args;
+mod dev;
 pub mod logging;
 pub mod options;
 pub mod report;
@@ -29,6 +30,7 @@ pub fn main() -> ExitCode {
         Command::Run(args) => {
             options::resolve_run(args, &variable).and_then(|options| run::run(&options))
         }
+        Command::Dev(args) => dev::resolve(args, &variable).and_then(|options| dev::run(&options)),
     };
     ended
         .unwrap_or_else(|report: Report| {

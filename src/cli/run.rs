@@ -5,13 +5,15 @@ use std::{
     sync::{Arc, Mutex},
 };
 
+use futures::Stream;
 use tokio_util::sync::CancellationToken;
 
 use crate::cli::{
     logging,
     options::{RunOptions, ScopeOption},
     report::{Exit, Report},
-    signals, sources,
+    signals::{self, StopSignal},
+    sources,
 };
 use crate::cluster::{ConnectOptions, KubeCluster};
 use crate::logic::{lifecycle::Lifecycle, registry::Registry};
@@ -24,25 +26,63 @@ use crate::settings::Settings;
 pub(super) fn run(options: &RunOptions) -> Result<Exit, Report> {
     let clock = Clock::system();
     let sources = sources::read_all(&options.paths, Path::new(""))?;
+    start_log(options, clock)?;
+    let scope = scope(&options.scope);
+    on_runtime(async {
+        let signals = listen()?;
+        let plan = load(sources, scope, clock).await?;
+        operate(plan, connect(), signals).await
+    })
+}
+
+/// From now on there is a log, and bugs are told in it.
+pub(super) fn start_log(options: &RunOptions, clock: Clock) -> Result<(), Report> {
     logging::install(options.log.clone(), clock)
         .map_err(|problem| Report::failure(format!("cannot start the log: {problem}")))?;
     std::panic::set_hook(Box::new(tell_bug));
-    // One thread: scripts have threads of their own, and a pool would only add memory and switches.
+    Ok(())
+}
+
+/// Runs to the end. One thread: scripts have threads of their own, and a pool would only add memory and switches.
+pub(super) fn on_runtime<T>(work: impl Future<Output = Result<T, Report>>) -> Result<T, Report> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime =
         runtime.map_err(|it| Report::failure(format!("cannot start the runtime: {it}")))?;
-    let exit = runtime.block_on(operate(sources, scope(&options.scope), clock));
+    let done = runtime.block_on(work);
     // What still runs here is abandoned: the operator has ended.
     runtime.shutdown_background();
-    exit
+    done
 }
 
-async fn operate(sources: Vec<Source>, scope: Scope, clock: Clock) -> Result<Exit, Report> {
-    let signals = signals::listen()
-        .map_err(|it| Report::failure(format!("cannot listen to signals: {it}")))?;
+/// From now on signals do not end the process.
+pub(super) fn listen() -> Result<impl Stream<Item = StopSignal>, Report> {
+    signals::listen().map_err(|it| Report::failure(format!("cannot listen to signals: {it}")))
+}
+
+/// An operator that has everything but a cluster.
+pub(super) struct Plan {
+    scripts: ScriptHost,
+    /// What the scripts declare.
+    pub(super) registry: Registry,
+    scope: Scope,
+    clock: Clock,
+}
+
+/// Loads the scripts.
+pub(super) async fn load(sources: Vec<Source>, scope: Scope, clock: Clock) -> Result<Plan, Report> {
     let loaded = ScriptHost::load(sources, Placement::Threads).await;
     let (scripts, handlers) = loaded.map_err(|errors| Report::of_scripts(&errors))?;
     let registry = Registry::new(handlers).map_err(|it| Report::failure(it.to_string()))?;
+    Ok(Plan { scripts, registry, scope, clock })
+}
+
+/// Runs until a signal, or until it cannot go on.
+pub(super) async fn operate(
+    plan: Plan,
+    connect: Connect,
+    signals: impl Stream<Item = StopSignal>,
+) -> Result<Exit, Report> {
+    let Plan { scripts, registry, scope, clock } = plan;
     let settings = Arc::new(Mutex::new(Settings::default()));
     let stop = CancellationToken::new();
     let operator = Operator {
@@ -52,7 +92,7 @@ async fn operate(sources: Vec<Source>, scope: Scope, clock: Clock) -> Result<Exi
         clock,
         scope,
         lifecycle: Lifecycle::default(),
-        connect: connect(),
+        connect,
     };
     tokio::select! {
         biased; // the operator's own end is its answer to a signal

@@ -1,1 +1,283 @@
 //! Who manages which fields: `metadata.managedFields`, and server-side apply.
+//!
+//! Pure functions. Writes of any kind are tracked by [`track`]; an applied configuration becomes an object by [`apply`]. Both
+//! come before webhooks and before the server sets fields of its own: nobody manages what these set. Objects are taken as
+//! having the same fields in all versions, as conversion by `None` does it.
+
+mod collect;
+mod compare;
+mod conflict;
+mod element;
+mod entries;
+mod merge;
+mod options;
+mod set;
+#[cfg(test)]
+mod tests;
+mod typing;
+mod validate;
+mod zero;
+
+use std::sync::LazyLock;
+
+use serde_json::Value;
+
+pub(crate) use self::options::{check_entries, check_options, manager_of};
+use self::{
+    collect::{fields_of, reconciled},
+    compare::compare,
+    element::Element,
+    entries::{Entries, Entry, Id},
+    set::FieldSet,
+    typing::Type,
+};
+use crate::apiserver::{object, refusal::Refusal, schema::Schema};
+
+/// Manages what was there before anybody applied.
+const BEFORE_FIRST_APPLY: &str = "before-first-apply";
+
+/// Fields of the metadata that nobody manages, because the server or the URL sets them.
+const IDENTITY: [&str; 9] = [
+    "name",
+    "namespace",
+    "creationTimestamp",
+    "selfLink",
+    "uid",
+    "clusterName",
+    "generation",
+    "managedFields",
+    "resourceVersion",
+];
+
+static NOBODYS: LazyLock<FieldSet> = LazyLock::new(|| {
+    let field = |name: &str| Element::Field(name.into());
+    let mut set = FieldSet::default();
+    for name in ["apiVersion", "kind", "metadata"] {
+        set.insert(&[field(name)]);
+    }
+    for name in IDENTITY {
+        set.insert(&[field("metadata"), field(name)]);
+    }
+    set
+});
+
+static EMPTY: Value = Value::Null;
+
+/// Who writes, and through what.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Writer<'a> {
+    pub(crate) manager: &'a str,
+    /// The version that the request is in.
+    pub(crate) api_version: &'a str,
+    /// Empty for the object itself.
+    pub(crate) subresource: &'a str,
+    /// When, to the second.
+    pub(crate) time: &'a str,
+    /// Top-level fields that this request cannot write, such as `status` where that is a subresource.
+    pub(crate) ignored: &'a [&'a str],
+}
+
+/// Sets the `managedFields` of an object that is about to be stored. `old` is what is stored now, in the same version.
+///
+/// Objects without entries stay without them until somebody applies, except new ones.
+pub(crate) fn track(
+    schema: Option<&Schema>,
+    writer: &Writer<'_>,
+    old: Option<&Value>,
+    new: &mut Value,
+) {
+    let entries = match old {
+        None => Some(Entries::default()),
+        Some(old) => continued(writer, old, new),
+    };
+    if let Some(meta) = new.get_mut("metadata").and_then(Value::as_object_mut) {
+        meta.shift_remove("managedFields");
+    }
+    let Some(mut entries) = entries else { return };
+    update(schema, writer, (old, new), &mut entries);
+    store(new, &entries);
+}
+
+/// The entries that an update starts from; nothing if the object is not tracked.
+fn continued(writer: &Writer<'_>, old: &Value, new: &Value) -> Option<Entries> {
+    let filled = |it: &Entries| !it.0.is_empty();
+    let stored = || Entries::read(old).filter(filled);
+    if !writer.subresource.is_empty() {
+        return stored();
+    }
+    if Entries::is_reset(new) {
+        return None;
+    }
+    // Clients may edit the entries. Those that do not know them, or spoil them, do not lose them.
+    Entries::read(new).filter(filled).or_else(stored)
+}
+
+/// Gives the writer what it has changed.
+fn update(
+    schema: Option<&Schema>,
+    writer: &Writer<'_>,
+    (old, new): (Option<&Value>, &Value),
+    entries: &mut Entries,
+) {
+    let (kind, zero) = type_of(schema, new);
+    reconcile(kind, entries);
+    let changes = compare(kind, zero, old.unwrap_or(zero), new).without(writer.ignored);
+    let id = Id::update(writer.manager, writer.api_version, writer.subresource);
+    let former = entries.0.get(&id).cloned();
+    entries.take(&changes.set, None);
+    entries.take(&changes.removed, None);
+    let own = without_identity(&changes.set);
+    if !own.is_empty() {
+        let api_version = writer.api_version.to_owned();
+        let entry = entries.0.entry(id.clone());
+        let entry = entry.or_insert(Entry { api_version, time: None, fields: own.clone() });
+        entry.fields.extend(own);
+        let same = former.as_ref().filter(|it| it.fields == entry.fields);
+        entry.time = same.map_or_else(|| Some(writer.time.into()), |it| it.time.clone());
+    }
+    entries.tidy();
+    entries.cap();
+}
+
+/// The object that an applied configuration makes of the stored one, with its `managedFields`. Equal to the stored one if it
+/// changes nothing. `config` is in the version of the request.
+pub(crate) fn apply(
+    schema: Option<&Schema>,
+    writer: &Writer<'_>,
+    live: Option<&Value>,
+    config: &Value,
+    force: bool,
+) -> Result<Value, Refusal> {
+    let (kind, zero) = type_of(schema, config);
+    check_config(kind, writer, config)?;
+    let former = live.and_then(Entries::read).unwrap_or_default();
+    let mut entries = former.clone();
+    if entries.0.is_empty() && live.is_some() {
+        let before = Writer { manager: BEFORE_FIRST_APPLY, subresource: "", ..*writer };
+        update(schema, &before, (None, live.unwrap_or(zero)), &mut entries);
+    }
+    reconcile(kind, &mut entries);
+
+    let id = Id::apply(writer.manager, writer.subresource);
+    let last = entries.0.remove(&id);
+    let fields = without_identity(&fields_of(kind, config)).without(writer.ignored);
+    let mut merged = merged(kind, writer, live, config);
+    if let Some(last) = &last {
+        let last = last.fields.clone().without(writer.ignored);
+        let managed = entries.all_fields().union(&fields);
+        merged = merge::prune(kind, merged, &last, &managed);
+    }
+    let changes = compare(kind, zero, live.unwrap_or(zero), &merged).without(writer.ignored);
+    let found = entries.0.iter().map(|(id, it)| (id, it.fields.intersection(&changes.set)));
+    let found: Vec<(&Id, FieldSet)> = found.filter(|(_, set)| !set.is_empty()).collect();
+    if !force && !found.is_empty() {
+        return Err(conflict::refusal(&found));
+    }
+    entries.take(&changes.set, None);
+    entries.take(&changes.removed, None);
+    let time = last.and_then(|it| it.time);
+    let api_version = writer.api_version.to_owned();
+    entries.0.insert(id.clone(), Entry { api_version, time, fields });
+    entries.tidy();
+    if let Some(live) = live.filter(|_| changes.is_empty() && entries == former) {
+        return Ok(live.clone());
+    }
+    if let Some(entry) = entries.0.get_mut(&id) {
+        entry.time = Some(writer.time.into());
+    }
+    store(&mut merged, &entries);
+    Ok(merged)
+}
+
+/// Takes back new times of entries if nothing else has changed, so that such a write changes nothing. For use after
+/// everything else that changes objects.
+pub(crate) fn settle(old: &Value, new: &mut Value) {
+    let list = |object: &'_ Value| object.pointer("/metadata/managedFields").cloned();
+    let (Some(Value::Array(before)), Some(Value::Array(after))) = (list(old), list(new)) else {
+        return;
+    };
+    if before == after || before.len() != after.len() {
+        return;
+    }
+    let same_entry = |(left, right): (&Value, &Value)| same_but(left, right, "time", |_, _| true);
+    let same_meta =
+        |left: &Value, right: &Value| same_but(left, right, "managedFields", |_, _| true);
+    if before.iter().zip(&after).all(same_entry) && same_but(old, new, "metadata", same_meta) {
+        object::set_meta(new, "managedFields", before);
+    }
+}
+
+/// Whether two maps are equal except for one field; that one by another rule.
+fn same_but(
+    left: &Value,
+    right: &Value,
+    name: &str,
+    rule: impl Fn(&Value, &Value) -> bool,
+) -> bool {
+    let (Some(left), Some(right)) = (left.as_object(), right.as_object()) else { return false };
+    left.len() == right.len()
+        && left.iter().all(|(key, left)| match right.get(key) {
+            None => false,
+            Some(right) if key == name => rule(left, right),
+            Some(right) => left == right,
+        })
+}
+
+/// Refuses what cannot be applied.
+fn check_config(kind: Type<'_>, writer: &Writer<'_>, config: &Value) -> Result<(), Refusal> {
+    if config.get("metadata").and_then(|it| it.get("managedFields")).is_some_and(|it| !it.is_null())
+    {
+        return Err(Refusal::bad_request("metadata.managedFields must be nil"));
+    }
+    let version = config.get("apiVersion").and_then(Value::as_str).unwrap_or_default();
+    if version != writer.api_version {
+        return Err(Refusal::bad_request(format!(
+            "Incorrect version specified in apply patch. Specified patch version: {version}, expected: {}",
+            writer.api_version
+        )));
+    }
+    let Some(text) = validate::mistakes(kind, config) else { return Ok(()) };
+    // The real server takes it for a mistake of its own, and has no reason for it.
+    Err(Refusal {
+        code: 500,
+        reason: "".into(),
+        message: format!("failed to create typed patch object: {text}"),
+        details: None,
+    })
+}
+
+/// The live object with the configuration in it, without its entries.
+fn merged(kind: Type<'_>, writer: &Writer<'_>, live: Option<&Value>, config: &Value) -> Value {
+    let mut config = config.clone();
+    if let Some(fields) = config.as_object_mut() {
+        fields.retain(|name, _| !writer.ignored.contains(&name.as_str()));
+    }
+    let Some(live) = live else { return config };
+    merge::merge(kind, live, &config)
+}
+
+fn type_of<'a>(schema: Option<&'a Schema>, object: &Value) -> (Type<'a>, &'static Value) {
+    let text = |name: &str| object.get(name).and_then(Value::as_str).unwrap_or_default();
+    let zero = zero::of(text("apiVersion"), text("kind"));
+    (Type::object(schema, zero.is_some()), zero.unwrap_or(&EMPTY))
+}
+
+fn reconcile(kind: Type<'_>, entries: &mut Entries) {
+    for entry in entries.0.values_mut() {
+        entry.fields = reconciled(kind, &entry.fields);
+    }
+}
+
+fn without_identity(fields: &FieldSet) -> FieldSet {
+    fields.difference(&NOBODYS)
+}
+
+fn store(object: &mut Value, entries: &Entries) {
+    if entries.0.is_empty() {
+        if let Some(meta) = object.get_mut("metadata").and_then(Value::as_object_mut) {
+            meta.shift_remove("managedFields");
+        }
+    } else {
+        object::set_meta(object, "managedFields", entries.to_json());
+    }
+}

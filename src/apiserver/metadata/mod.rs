@@ -14,7 +14,7 @@ use serde_json::{Map, Value};
 pub(crate) use self::{generate::generate_name, names::NameFormat};
 use crate::apiserver::{
     object,
-    refusal::{Problem, ProblemKind, go_quote},
+    refusal::{Problem, ProblemKind, go},
     request::time,
     resource::ResourceDef,
 };
@@ -237,7 +237,7 @@ fn finalizers(object: &Value) -> Vec<Problem> {
     let has = |name: &str| finalizers.iter().any(|it| it == name);
     if has(ORPHAN) && has(FOREGROUND) {
         let text = format!("finalizer {ORPHAN} and {FOREGROUND} cannot be both set");
-        found.push(Problem::new(field, ProblemKind::InvalidShown(go_strings(&finalizers), text)));
+        found.push(Problem::new(field, ProblemKind::InvalidGo(go_strings(&finalizers), text)));
     }
     found
 }
@@ -284,7 +284,7 @@ fn changes(new: &Value, old: &Value) -> Vec<Problem> {
         if given != value(old, field) {
             let shown = given.as_ref().and_then(Value::as_str).and_then(time::go_print);
             let kind =
-                ProblemKind::InvalidShown(shown.unwrap_or_else(|| "null".into()), IMMUTABLE.into());
+                ProblemKind::InvalidGo(shown.unwrap_or_else(|| "null".into()), IMMUTABLE.into());
             found.push(Problem::new(format!("metadata.{field}"), kind));
         }
     }
@@ -305,6 +305,6 @@ const IMMUTABLE: &str = "field is immutable";
 
 /// As Go prints a list of texts with `%#v`.
 pub(crate) fn go_strings(texts: &[String]) -> String {
-    let quoted: Vec<String> = texts.iter().map(|it| go_quote(it)).collect();
+    let quoted: Vec<String> = texts.iter().map(|it| go::quote(it)).collect();
     format!("[]string{{{}}}", quoted.join(", "))
 }

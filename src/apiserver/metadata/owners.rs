@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::apiserver::refusal::{Problem, ProblemKind, go_quote};
+use crate::apiserver::refusal::{Problem, ProblemKind, go};
 
 const FIELD: &str = "metadata.ownerReferences";
 
@@ -25,7 +25,7 @@ pub(super) fn check(owners: Option<&Value>) -> Vec<Problem> {
                 let detail = format!(
                     "Only one reference can have Controller set to true. Found \"true\" in references for {first} and {name}"
                 );
-                found.push(Problem::new(FIELD, ProblemKind::InvalidShown(shown, detail)));
+                found.push(Problem::new(FIELD, ProblemKind::InvalidGo(shown, detail)));
             }
         }
     }
@@ -51,7 +51,7 @@ fn check_one(owner: &Value) -> Vec<Problem> {
     }
     if (api_version, text(owner, "kind")) == ("v1", "Event") {
         let detail = "/v1, Kind=Event is disallowed from being an owner".to_owned();
-        found.push(Problem::new(FIELD, ProblemKind::InvalidShown(go_print(owner), detail)));
+        found.push(Problem::new(FIELD, ProblemKind::InvalidGo(go_print(owner), detail)));
     }
     found
 }
@@ -62,7 +62,7 @@ fn text<'a>(owner: &'a Value, field: &str) -> &'a str {
 
 /// As Go prints it with `%#v`. The real server shows addresses in memory for the flags, which nobody can compare.
 fn go_print(owner: &Value) -> String {
-    let quoted = |field: &str| go_quote(text(owner, field));
+    let quoted = |field: &str| go::quote(text(owner, field));
     let flag = |field: &str| match owner.get(field) {
         Some(Value::Bool(_)) => "(*bool)(0xc000000000)",
         _ => "(*bool)(nil)",

@@ -1,12 +1,13 @@
 //! Negative answers: Kubernetes `Status` objects, worded as the real server words them.
 
+pub(crate) mod go;
 mod problem;
 
-use std::fmt;
+use std::{borrow::Cow, fmt};
 
 use serde_json::{Value, json};
 
-pub(crate) use self::problem::{Problem, ProblemKind, go_quote};
+pub(crate) use self::problem::{Problem, ProblemKind};
 use crate::apiserver::resource::ResourceDef;
 
 /// Why a request is refused.
@@ -15,11 +16,13 @@ pub struct Refusal {
     /// The HTTP status.
     pub code: u16,
     /// The machine-readable word for it.
-    pub reason: &'static str,
+    pub reason: Cow<'static, str>,
     /// For people.
     pub message: String,
     /// Which object it is about; the real server leaves it out of general errors.
-    pub details: Option<Value>,
+    ///
+    /// Boxed: every answer of the server is as big as its errors.
+    pub details: Option<Box<Value>>,
 }
 
 impl Refusal {
@@ -65,13 +68,52 @@ impl Refusal {
         if let Some(fields) = details.as_object_mut() {
             fields.retain(|_, value| value != "");
         }
-        Self { details: Some(details), ..Self::general(422, "Invalid", message) }
+        Self { details: Some(details.into()), ..Self::general(422, "Invalid", message) }
     }
 
     /// A JSON patch that cannot be applied, a failed `test` included.
     pub(crate) fn unprocessable() -> Self {
         let message = "the server rejected our request due to an error in our request";
-        Self { details: Some(json!({})), ..Self::general(422, "Invalid", message) }
+        Self { details: Some(json!({}).into()), ..Self::general(422, "Invalid", message) }
+    }
+
+    /// Nothing new is created in a namespace that goes away.
+    pub(crate) fn terminating(def: &ResourceDef, namespace: &str, name: &str) -> Self {
+        let why = format!("namespace {namespace} is being terminated");
+        let message = format!(
+            "{} {name:?} is forbidden: unable to create new content in namespace {namespace} because it is being terminated",
+            def.qualified()
+        );
+        let mut refusal = Self::about(403, "Forbidden", message, def, name);
+        let causes = json!([
+            { "reason": "NamespaceTerminating", "message": why, "field": "metadata.namespace" }
+        ]);
+        if let Some(details) = refusal.details.as_mut().and_then(|it| it.as_object_mut()) {
+            details.insert("causes".into(), causes);
+        }
+        refusal
+    }
+
+    /// A deletion wants another object than the one that is there.
+    pub(crate) fn precondition(def: &ResourceDef, name: &str, why: &str) -> Self {
+        let message = format!(
+            "Operation cannot be fulfilled on {} {name:?}: Precondition failed: {why}",
+            def.qualified()
+        );
+        Self::about(409, "Conflict", message, def, name)
+    }
+
+    /// A version is asked for that does not exist yet.
+    pub(crate) fn too_new(asked: u64, current: u64) -> Self {
+        let message = format!("Too large resource version: {asked}, current: {current}");
+        let causes = json!([
+            { "reason": "ResourceVersionTooLarge", "message": "Too large resource version" }
+        ]);
+        let details = json!({ "causes": causes, "retryAfterSeconds": 1 });
+        Self {
+            details: Some(details.into()),
+            ..Self::general(504, "Timeout", format!("Timeout: {message}"))
+        }
     }
 
     pub(crate) fn bad_request(message: impl Into<String>) -> Self {
@@ -82,7 +124,7 @@ impl Refusal {
     pub(crate) fn internal(cause: &str) -> Self {
         let message = format!("Internal error occurred: {cause}");
         let details = json!({ "causes": [{ "message": cause }] });
-        Self { details: Some(details), ..Self::general(500, "InternalError", message) }
+        Self { details: Some(details.into()), ..Self::general(500, "InternalError", message) }
     }
 
     /// An error that the real server does not class: no reason is given.
@@ -93,12 +135,12 @@ impl Refusal {
     /// No such resource in a group of the server itself.
     pub(crate) fn unknown_resource() -> Self {
         let message = "the server could not find the requested resource";
-        Self { details: Some(json!({})), ..Self::general(404, "NotFound", message) }
+        Self { details: Some(json!({}).into()), ..Self::general(404, "NotFound", message) }
     }
 
     pub(crate) fn method_not_allowed() -> Self {
         let message = "the server does not allow this method on the requested resource";
-        Self { details: Some(json!({})), ..Self::general(405, "MethodNotAllowed", message) }
+        Self { details: Some(json!({}).into()), ..Self::general(405, "MethodNotAllowed", message) }
     }
 
     pub(crate) fn unsupported_media_type(accepted: &[&str]) -> Self {
@@ -124,7 +166,10 @@ impl Refusal {
     /// A native kind asked with a type of patch that it does not know; these are answered a level below.
     pub(crate) fn unsupported_patch() -> Self {
         let message = "415: Unsupported Media Type";
-        Self { details: Some(json!({})), ..Self::general(415, "UnsupportedMediaType", message) }
+        Self {
+            details: Some(json!({}).into()),
+            ..Self::general(415, "UnsupportedMediaType", message)
+        }
     }
 
     /// A watch asks for changes that are not remembered any more.
@@ -139,8 +184,13 @@ impl Refusal {
         Self::general(410, "Expired", message)
     }
 
+    /// A webhook does not want it.
+    pub(crate) fn denied(code: u16, reason: &str, message: String) -> Self {
+        Self { code, reason: reason.to_owned().into(), message, details: None }
+    }
+
     /// A failure that a test asks for, whatever the request is.
-    pub(crate) fn injected(code: u16) -> Self {
+    pub(crate) fn injected(code: u16, retry_after_seconds: Option<u32>) -> Self {
         let reason = match code {
             400 => "BadRequest",
             401 => "Unauthorized",
@@ -155,7 +205,8 @@ impl Refusal {
             504 => "Timeout",
             _ => "Unknown",
         };
-        Self::general(code, reason, format!("injected failure {code}"))
+        let details = retry_after_seconds.map(|it| json!({ "retryAfterSeconds": it }).into());
+        Self { details, ..Self::general(code, reason, format!("injected failure {code}")) }
     }
 
     /// The body of the answer.
@@ -169,11 +220,11 @@ impl Refusal {
             "reason": self.reason,
         });
         if let Some(fields) = status.as_object_mut() {
+            if let Some(details) = &self.details {
+                fields.insert("details".into(), (**details).clone());
+            }
             if self.reason.is_empty() {
                 fields.shift_remove("reason");
-            }
-            if let Some(details) = &self.details {
-                fields.insert("details".into(), details.clone());
             }
             fields.insert("code".into(), self.code.into());
         }
@@ -181,7 +232,7 @@ impl Refusal {
     }
 
     fn general(code: u16, reason: &'static str, message: impl Into<String>) -> Self {
-        Self { code, reason, message: message.into(), details: None }
+        Self { code, reason: reason.into(), message: message.into(), details: None }
     }
 
     fn about(
@@ -195,7 +246,7 @@ impl Refusal {
         if let Some(fields) = details.as_object_mut() {
             fields.retain(|_, value| value != "");
         }
-        Self { details: Some(details), ..Self::general(code, reason, message) }
+        Self { details: Some(details.into()), ..Self::general(code, reason, message) }
     }
 }
 

@@ -2,6 +2,8 @@
 
 use serde_json::Value;
 
+use super::go;
+
 /// One thing that is wrong with a body. A refusal lists all of them.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Problem {
@@ -17,8 +19,8 @@ pub(crate) enum ProblemKind {
     Required(String),
     /// The value, and why it is refused (may be empty).
     Invalid(Value, String),
-    /// The same, the value as Go prints it.
-    InvalidShown(String, String),
+    /// A value that Go prints in its own notation, and why it is refused.
+    InvalidGo(String, String),
     /// Wrong JSON type: the value as Go prints its type or value, and what was expected.
     TypeInvalid(Value, String),
     /// The value, and what would be accepted.
@@ -33,6 +35,8 @@ pub(crate) enum ProblemKind {
     /// How many there are, and how many there may be.
     TooMany(usize, usize),
     Internal(String),
+    /// About a value that has a form of its own in Go, such as a struct: the reason, and the whole text.
+    Worded(&'static str, String),
 }
 
 impl Problem {
@@ -64,7 +68,7 @@ impl Problem {
     pub(crate) fn reason(&self) -> &'static str {
         match &self.kind {
             ProblemKind::Required(_) => "FieldValueRequired",
-            ProblemKind::Invalid(..) | ProblemKind::InvalidShown(..) => "FieldValueInvalid",
+            ProblemKind::Invalid(..) | ProblemKind::InvalidGo(..) => "FieldValueInvalid",
             ProblemKind::TypeInvalid(..) => "FieldValueTypeInvalid",
             ProblemKind::NotSupported(..) | ProblemKind::NotSupportedShown(..) => {
                 "FieldValueNotSupported"
@@ -75,14 +79,15 @@ impl Problem {
             ProblemKind::TooLong(..) => "FieldValueTooLong",
             ProblemKind::TooMany(..) => "FieldValueTooMany",
             ProblemKind::Internal(_) => "InternalError",
+            ProblemKind::Worded(reason, _) => reason,
         }
     }
 
     /// The words for people, without the field.
     pub(crate) fn text(&self) -> String {
         let with = |words: &str, value: &Value, detail: &str| match detail {
-            "" => format!("{words}: {}", go_value(value)),
-            detail => format!("{words}: {}: {detail}", go_value(value)),
+            "" => format!("{words}: {}", go::value(value)),
+            detail => format!("{words}: {}: {detail}", go::value(value)),
         };
         match &self.kind {
             ProblemKind::Required(detail) if detail.is_empty() => "Required value".into(),
@@ -90,9 +95,9 @@ impl Problem {
             ProblemKind::Invalid(value, detail) | ProblemKind::TypeInvalid(value, detail) => {
                 with("Invalid value", value, detail)
             }
-            ProblemKind::InvalidShown(value, detail) => format!("Invalid value: {value}: {detail}"),
+            ProblemKind::InvalidGo(value, detail) => format!("Invalid value: {value}: {detail}"),
             ProblemKind::NotSupported(value, supported) => {
-                let quoted: Vec<String> = supported.iter().map(|it| format!("{it:?}")).collect();
+                let quoted: Vec<String> = supported.iter().map(|it| go::quote(it)).collect();
                 let detail = format!("supported values: {}", quoted.join(", "));
                 with("Unsupported value", value, if quoted.is_empty() { "" } else { &detail })
             }
@@ -110,42 +115,7 @@ impl Problem {
                 format!("Too many: {count}: must have at most {limit} items")
             }
             ProblemKind::Internal(detail) => format!("Internal error: {detail}"),
+            ProblemKind::Worded(_, text) => text.clone(),
         }
     }
-}
-
-/// A value as the real server prints it: texts quoted, the rest as JSON.
-fn go_value(value: &Value) -> String {
-    match value {
-        Value::String(text) => go_quote(text),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => {
-            value.to_string()
-        }
-    }
-}
-
-/// A text in quotes, as Go's `%q` has it.
-pub(crate) fn go_quote(text: &str) -> String {
-    let mut quoted = String::with_capacity(text.len() + 2);
-    quoted.push('"');
-    for sign in text.chars() {
-        match sign {
-            '"' => quoted.push_str("\\\""),
-            '\\' => quoted.push_str("\\\\"),
-            '\u{7}' => quoted.push_str("\\a"),
-            '\u{8}' => quoted.push_str("\\b"),
-            '\t' => quoted.push_str("\\t"),
-            '\n' => quoted.push_str("\\n"),
-            '\u{B}' => quoted.push_str("\\v"),
-            '\u{C}' => quoted.push_str("\\f"),
-            '\r' => quoted.push_str("\\r"),
-            '\0'..='\u{1F}' | '\u{7F}' => quoted.push_str(&format!("\\x{:02x}", u32::from(sign))),
-            '\u{80}'..='\u{A0}' | '\u{AD}' | '\u{2028}' | '\u{2029}' | '\u{FEFF}' => {
-                quoted.push_str(&format!("\\u{:04x}", u32::from(sign)));
-            }
-            other => quoted.push(other),
-        }
-    }
-    quoted.push('"');
-    quoted
 }

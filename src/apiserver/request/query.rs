@@ -1,6 +1,6 @@
 //! What stands in a URL after the question mark, decoded as the real server does it.
 
-use crate::apiserver::refusal::{Refusal, go_quote};
+use crate::apiserver::refusal::{Refusal, go};
 
 /// The parameters of a request, in their order.
 #[derive(Clone, Debug, Default)]
@@ -25,6 +25,11 @@ impl Query {
         self.0.iter().filter(move |(it, _)| it == name).map(|(_, value)| value.as_str())
     }
 
+    /// Whether there is such a parameter, with a value or without.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.0.iter().any(|(it, _)| it == name)
+    }
+
     pub(crate) fn number(&self, name: &str) -> Option<u64> {
         self.text(name)?.parse().ok()
     }
@@ -36,7 +41,7 @@ impl Query {
             let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
             let number = !digits.is_empty() && digits.bytes().all(|it| it.is_ascii_digit());
             let why = if number { "value out of range" } else { "invalid syntax" };
-            Refusal::bad_request(format!("strconv.ParseInt: parsing {}: {why}", go_quote(text)))
+            Refusal::bad_request(format!("strconv.ParseInt: parsing {}: {why}", go::quote(text)))
         })
     }
 

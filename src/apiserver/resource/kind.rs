@@ -4,7 +4,12 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use serde_json::Value;
 
-use crate::apiserver::{native::Native, resource::ResourceDef, schema::Schema};
+use crate::apiserver::{
+    native::{self, Native},
+    resource::{ResourceDef, definition},
+    schema::{Rules, Schema},
+    store::stored::Stored,
+};
 
 /// A resource, its versions, and its rules.
 #[derive(Clone, Debug)]
@@ -23,6 +28,8 @@ pub(crate) struct Version {
     pub(crate) schema: Option<Arc<Schema>>,
     /// The JSON schema as the CRD has it.
     pub(crate) raw_schema: Option<Arc<Value>>,
+    /// What objects are checked with.
+    pub(crate) rules: Option<Arc<Rules>>,
     /// Of `kubectl get`, as the CRD has them.
     pub(crate) columns: Vec<Column>,
     pub(crate) scale: Option<Scale>,
@@ -51,4 +58,67 @@ pub(crate) struct Scale {
     pub(crate) present: String,
     /// A field with the selector as text; native kinds have a selector object in `.spec.selector`.
     pub(crate) selector: Option<String>,
+}
+
+impl Kind {
+    /// A resource of which nothing but the names is known.
+    pub(crate) fn plain(def: ResourceDef) -> Self {
+        let versions = def.versions.iter().map(|it| (it.clone(), Version::default())).collect();
+        Self { def, native: None, versions }
+    }
+
+    /// What a `CustomResourceDefinition` defines; nothing if it is not complete.
+    pub(crate) fn from_crd(crd: &Value) -> Option<Self> {
+        definition::kind(crd)
+    }
+
+    /// Whether changes are counted in `metadata.generation`.
+    pub(crate) fn counts_generations(&self) -> bool {
+        self.native.map_or(!self.def.native, |it| it.generations)
+    }
+
+    /// The version that objects are stored in.
+    pub(crate) fn storage(&self) -> &str {
+        self.def.versions.first().map(String::as_str).unwrap_or_default()
+    }
+}
+
+/// A kind as seen through one of its versions.
+#[derive(Clone, Debug)]
+pub(crate) struct View {
+    pub(crate) kind: Arc<Kind>,
+    /// `v1` or `apps/v1`
+    pub(crate) api_version: String,
+    /// `v1`
+    pub(crate) version: String,
+}
+
+impl View {
+    pub(crate) fn new(kind: &Arc<Kind>, version: &str) -> Self {
+        let api_version = kind.def.api_version(version);
+        Self { kind: Arc::clone(kind), api_version, version: version.into() }
+    }
+
+    /// The schema of this version, if one is known.
+    pub(crate) fn schema(&self) -> Option<&Schema> {
+        match self.kind.native {
+            Some(native) => native::definition(native.schema),
+            None => self.kind.versions.get(&self.version)?.schema.as_deref(),
+        }
+    }
+
+    /// The rules of this version, if there are any.
+    pub(crate) fn rules(&self) -> Option<&Rules> {
+        self.kind.versions.get(&self.version)?.rules.as_deref()
+    }
+
+    /// The whole object.
+    pub(crate) fn tree(&self, object: &Stored) -> Value {
+        object.tree(&self.api_version, &self.kind.def.kind)
+    }
+
+    /// The whole object as JSON text.
+    pub(crate) fn text(&self, object: &Stored) -> Vec<u8> {
+        object.text(&self.api_version, &self.kind.def.kind)
+    }
 }

@@ -1,9 +1,11 @@
 //! The kinds the server knows.
 
+pub(crate) mod definition;
 pub(crate) mod kind;
 
 use serde_json::{Value, json};
 
+use self::kind::Kind;
 use crate::apiserver::{object, refusal::join};
 
 /// What clients may do with objects of a resource unless said otherwise.
@@ -66,31 +68,6 @@ impl ResourceDef {
     pub(crate) fn api_version(&self, version: &str) -> String {
         if self.group.is_empty() { version.into() } else { format!("{}/{version}", self.group) }
     }
-
-    /// What a `CustomResourceDefinition` defines; nothing if it is not complete.
-    pub(crate) fn from_crd(crd: &Value) -> Option<Self> {
-        let text = |path: &str| crd.pointer(path).and_then(Value::as_str);
-        let served = crd.pointer("/spec/versions")?.as_array()?.iter();
-        let served: Vec<&Value> = served.filter(|it| object::flag(it, "/served")).collect();
-        let mut versions: Vec<&Value> = served.clone();
-        // A stable sort: the stored version comes first, the others keep their order.
-        versions.sort_by_key(|it| !object::flag(it, "/storage"));
-        let names = versions.iter().filter_map(|it| it.get("name")?.as_str());
-        let kind = text("/spec/names/kind")?;
-        let plural = text("/spec/names/plural")?;
-        let basic = Self::new(text("/spec/group")?, "", plural, kind);
-        Some(Self {
-            versions: names.map(String::from).collect(),
-            singular: text("/spec/names/singular").map_or(basic.singular.clone(), String::from),
-            short_names: object::strings(crd, "/spec/names/shortNames"),
-            categories: object::strings(crd, "/spec/names/categories"),
-            namespaced: text("/spec/scope") == Some("Namespaced"),
-            status_subresource: served
-                .iter()
-                .any(|it| it.pointer("/subresources/status").is_some()),
-            ..basic
-        })
-    }
 }
 
 /// The status of a definition that is served at once.
@@ -104,7 +81,7 @@ pub(crate) fn established(crd: &Value) -> Value {
 }
 
 /// What every server knows.
-pub(crate) fn built_in() -> Vec<ResourceDef> {
+pub(crate) fn built_in() -> Vec<Kind> {
     let native = |plural, kind, short: &[&str]| ResourceDef {
         native: true,
         short_names: short.iter().copied().map(String::from).collect(),
@@ -127,12 +104,13 @@ pub(crate) fn built_in() -> Vec<ResourceDef> {
         categories: vec!["api-extensions".into()],
         ..native("customresourcedefinitions", "CustomResourceDefinition", &["crd", "crds"])
     };
-    vec![
+    let defs = vec![
         namespaces,
         native("events", "Event", &["ev"]),
         pods,
         native("configmaps", "ConfigMap", &["cm"]),
         native("secrets", "Secret", &[]),
         definitions,
-    ]
+    ];
+    defs.into_iter().map(Kind::plain).collect()
 }

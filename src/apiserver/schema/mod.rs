@@ -3,10 +3,31 @@
 //! One form for the structural schemas of CRDs and for the native kinds. The tree is what patches, field management, pruning
 //! and defaulting walk along; checks of values by the JSON schema itself are in `validate.rs`.
 
+mod checks;
+mod decoding;
+mod defaults;
+mod embedded;
+mod expressions;
+mod formats;
+mod lists;
+pub(crate) mod metadata;
+pub(crate) mod names;
+pub(crate) mod pattern;
+mod prune;
+pub(crate) mod rules;
+#[cfg(test)]
+mod tests;
+mod validate;
+
 use std::{collections::BTreeMap, sync::Arc};
 
 use serde_json::Value;
 
+pub(crate) use self::{
+    defaults::default,
+    prune::{prune, prune_part},
+    rules::Rules,
+};
 use crate::apiserver::native;
 
 /// One node.
@@ -93,6 +114,10 @@ impl Link {
 impl Schema {
     /// Reads a JSON schema with the `x-kubernetes-` extensions: `openAPIV3Schema` of a CRD, or a definition of OpenAPI v2.
     pub(crate) fn parse(schema: &Value) -> Self {
+        // `additionalProperties: true` or `false`: nothing is known of the values. The checks refuse them if need be.
+        if schema.is_boolean() {
+            return Self { nullable: true, ..Self::default() };
+        }
         let flag = |name: &str| schema.get(name).and_then(Value::as_bool).unwrap_or(false);
         let text = |name: &str| schema.get(name).and_then(Value::as_str).unwrap_or_default();
         let strategy = text("x-kubernetes-patch-strategy");
@@ -161,7 +186,7 @@ fn map(schema: &Value) -> Shape {
     let fields = schema.get("properties").and_then(Value::as_object);
     Shape::Map {
         fields: fields.into_iter().flatten().map(|(name, it)| (name.clone(), link(it))).collect(),
-        rest: schema.get("additionalProperties").filter(|it| **it != Value::Bool(false)).map(link),
+        rest: schema.get("additionalProperties").map(link),
         atomic: schema.get("x-kubernetes-map-type").is_some_and(|it| it == "atomic"),
     }
 }

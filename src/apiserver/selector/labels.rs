@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::apiserver::{metadata::names, refusal::go_quote};
+use crate::apiserver::{metadata::names, refusal::go};
 
 /// One requirement; all of them must hold.
 #[derive(Clone, Debug, PartialEq)]
@@ -144,7 +144,7 @@ impl Parser {
             self.at += 1;
         }
         let key = self.word()?;
-        check(&names::qualified(&key), || format!("invalid label key {}", go_quote(&key)))?;
+        check(&names::qualified(&key), || format!("invalid label key {}", go::quote(&key)))?;
         if absent {
             return Ok(Rule { key, test: Test::Absent });
         }
@@ -178,7 +178,7 @@ impl Parser {
         let limit = if matches!(operator.text(), ">" | "<") { number()? } else { 0 };
         for value in &values {
             check(&names::label_value(value), || {
-                format!("invalid label value: {}: at key: {}", go_quote(value), go_quote(key))
+                format!("invalid label value: {}: at key: {}", go::quote(value), go::quote(key))
             })?;
         }
         Ok(match operator.text() {

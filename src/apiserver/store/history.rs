@@ -2,12 +2,16 @@
 
 use std::{collections::VecDeque, sync::Arc};
 
-use serde_json::Value;
 use tokio::time::Instant;
 
-/// Changes remembered per resource. More than any test makes between two turns of a watcher; who falls behind gets a 410, as
+use crate::apiserver::store::stored::Stored;
+
+/// Changes remembered per resource. More than any client makes between two turns of a watcher; who falls behind gets a 410, as
 /// with the real server.
 const CHANGES_MAX: usize = 10_000;
+
+/// Bytes of objects remembered per resource: a few big objects that change often must not fill the memory.
+const BYTES_MAX: usize = 32 * 1024 * 1024;
 
 /// What happened to an object.
 #[derive(Clone, Debug)]
@@ -17,9 +21,9 @@ pub(crate) struct Change {
     pub(crate) due: Instant,
     pub(crate) kind: ChangeKind,
     /// The object with this change; for a removal, as it was before, with the new version.
-    pub(crate) object: Arc<Value>,
+    pub(crate) object: Arc<Stored>,
     /// The object without this change.
-    pub(crate) before: Option<Arc<Value>>,
+    pub(crate) before: Option<Arc<Stored>>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,18 +48,21 @@ impl ChangeKind {
 #[derive(Debug, Default)]
 pub(crate) struct History {
     changes: VecDeque<Change>,
+    bytes: usize,
     /// The newest change that is forgotten already.
     forgotten: u64,
 }
 
 impl History {
     pub(crate) fn push(&mut self, change: Change) {
-        if self.changes.len() == CHANGES_MAX
-            && let Some(oldest) = self.changes.pop_front()
+        self.bytes += change.object.len();
+        self.changes.push_back(change);
+        while self.changes.len() > CHANGES_MAX || (self.bytes > BYTES_MAX && self.changes.len() > 1)
         {
+            let Some(oldest) = self.changes.pop_front() else { return };
+            self.bytes -= oldest.object.len();
             self.forgotten = oldest.revision;
         }
-        self.changes.push_back(change);
     }
 
     /// The newest change that is forgotten: who has not seen it cannot catch up.
@@ -64,8 +71,8 @@ impl History {
     }
 
     /// The changes after a revision, oldest first.
-    pub(crate) fn after(&self, revision: u64) -> impl Iterator<Item = &Change> {
+    pub(crate) fn after(&self, revision: u64) -> impl DoubleEndedIterator<Item = &Change> {
         let start = self.changes.partition_point(|it| it.revision <= revision);
-        self.changes.iter().skip(start)
+        self.changes.range(start..)
     }
 }

@@ -1,43 +1,63 @@
-//! The memory of the server: objects, their versions, their history.
+//! The memory of the server: objects, their versions, their history. It decides nothing: what may be written is settled before.
 
 pub(crate) mod history;
+pub(crate) mod identities;
+pub(crate) mod stored;
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::time::Instant;
 
+use self::{
+    history::{Change, ChangeKind, History},
+    identities::Identities,
+    stored::Stored,
+};
 use crate::apiserver::{
     object,
-    refusal::Refusal,
-    resource::{self, ResourceDef},
-    store::history::{Change, ChangeKind, History},
-    verbs::write::{self, Part},
+    resource::{self, kind::Kind},
 };
 
 /// Gives the time for stamps, in RFC 3339 to the second.
 pub(crate) type Clock = Arc<dyn Fn() -> String + Send + Sync>;
+
+/// Where an object is among those of its resource.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Place {
+    /// Empty for cluster-scoped objects.
+    pub(crate) namespace: String,
+    pub(crate) name: String,
+}
 
 /// Where an object is.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Key {
     /// `plural.group`
     pub(crate) resource: String,
-    /// Empty for cluster-scoped objects.
-    pub(crate) namespace: String,
-    pub(crate) name: String,
+    pub(crate) place: Place,
 }
+
+impl Key {
+    pub(crate) fn new(resource: &str, namespace: &str, name: &str) -> Self {
+        let place = Place { namespace: namespace.into(), name: name.into() };
+        Self { resource: resource.into(), place }
+    }
+}
+
+/// The objects of a resource, by namespace and name.
+pub(crate) type Objects = BTreeMap<Place, Arc<Stored>>;
 
 /// One resource with its objects.
 pub(crate) struct Table {
-    pub(crate) def: ResourceDef,
-    /// By namespace and name.
-    pub(crate) objects: BTreeMap<(String, String), Arc<Value>>,
+    pub(crate) kind: Arc<Kind>,
+    pub(crate) objects: Objects,
     pub(crate) history: History,
 }
 
 /// Everything the server knows.
 pub(crate) struct Store {
+    /// By `plural.group`.
     pub(crate) tables: BTreeMap<String, Table>,
     /// The version of the latest change of any object.
     pub(crate) revision: u64,
@@ -45,206 +65,109 @@ pub(crate) struct Store {
     pub(crate) compacted: u64,
     /// How late watchers see changes.
     pub(crate) latency: Duration,
-    /// Makes uids and generated names differ.
-    serial: u64,
-    /// Whether new objects get uids, times and generations.
-    stamps: bool,
+    pub(crate) identities: Identities,
     clock: Clock,
 }
 
 impl Store {
-    pub(crate) fn new(defs: Vec<ResourceDef>, stamps: bool, clock: Clock) -> Self {
+    pub(crate) fn new(kinds: Vec<Kind>, seed: Option<u64>, clock: Clock) -> Self {
         let mut store = Self {
             tables: BTreeMap::new(),
             revision: 0,
             compacted: 0,
             latency: Duration::ZERO,
-            serial: 0,
-            stamps,
+            identities: Identities::new(seed),
             clock,
         };
-        for def in defs {
-            store.define(def);
+        for kind in kinds {
+            store.define(kind);
         }
         store
     }
 
-    pub(crate) fn table(&self, resource: &str) -> Result<&Table, Refusal> {
-        self.tables.get(resource).ok_or_else(Refusal::unknown_resource)
+    /// The time for stamps.
+    pub(crate) fn now(&self) -> String {
+        (self.clock)()
     }
 
-    pub(crate) fn get(&self, key: &Key) -> Result<Arc<Value>, Refusal> {
-        let table = self.table(&key.resource)?;
-        let found = table.objects.get(&(key.namespace.clone(), key.name.clone()));
-        found.cloned().ok_or_else(|| Refusal::not_found(&table.def, &key.name))
+    pub(crate) fn get(&self, key: &Key) -> Option<Arc<Stored>> {
+        self.tables.get(&key.resource)?.objects.get(&key.place).cloned()
     }
 
-    /// Adds an object that a client sends. With stamps, the server's own fields are not taken from clients.
-    pub(crate) fn create_sent(
-        &mut self,
-        resource: &str,
-        namespace: &str,
-        body: Value,
-    ) -> Result<Value, Refusal> {
-        let mut body = write::created(&self.table(resource)?.def, namespace, body)?;
-        if self.stamps
-            && let Some(meta) = object::meta_mut(&mut body)
-        {
-            meta.retain(|field, _| {
-                matches!(field.as_str(), "name" | "namespace")
-                    || !write::OWN_FIELDS.contains(&field.as_str())
-            });
-        }
-        self.create(resource, body)
+    /// Adds an object, or puts it in the place of the present one. Gives it with its version.
+    pub(crate) fn put(&mut self, key: &Key, object: Value) -> Arc<Stored> {
+        let present = self.get(key).is_some();
+        self.commit(key, if present { ChangeKind::Modified } else { ChangeKind::Added }, object)
     }
 
-    /// Adds an object. Its place is in its metadata, its own fields stay as given.
-    pub(crate) fn create(&mut self, resource: &str, mut body: Value) -> Result<Value, Refusal> {
-        self.name(&mut body);
-        let def = self.table(resource)?.def.clone();
-        let key = Key {
-            resource: resource.into(),
-            namespace: object::meta(&body, "namespace").into(),
-            name: object::meta(&body, "name").into(),
-        };
-        if self.get(&key).is_ok() {
-            return Err(Refusal::already_exists(&def, &key.name));
-        }
-        let storage = def.versions.first().map(String::as_str).unwrap_or_default();
-        object::put(&mut body, "apiVersion", Some(def.api_version(storage).into()));
-        self.stamp(&def, &mut body);
-        if resource == resource::CRDS && body.get("status").is_none() {
-            let status = resource::established(&body);
-            object::put(&mut body, "status", Some(status));
-        }
-        write::drop_empty(&mut body);
-        Ok(self.commit(&key, ChangeKind::Added, body))
-    }
-
-    /// Changes an object. Without a difference there is no new version and no event.
-    pub(crate) fn update(
-        &mut self,
-        key: &Key,
-        part: Part,
-        edit: impl FnOnce(&Value) -> Result<Value, Refusal>,
-    ) -> Result<Value, Refusal> {
-        let old = self.get(key)?;
-        let def = self.table(&key.resource)?.def.clone();
-        let mut new = write::updated(&def, part, &old, edit(&old)?)?;
-        if object::deleting(&old) && !object::held(&new) {
-            // The last holder lets go. Its answer shows the version before the removal, as the real server does it.
-            self.remove(key, &old);
-            return Ok(new);
-        }
-        if new == *old {
-            return Ok(new);
-        }
-        if write::is_new_generation(&def, &old, &new) {
-            raise_generation(&mut new);
-        }
-        Ok(self.commit(key, ChangeKind::Modified, new))
-    }
-
-    /// Marks a held object for deletion and gives it; removes a free one, for which there is nothing to show.
-    pub(crate) fn delete(&mut self, key: &Key) -> Result<Option<Value>, Refusal> {
-        let old = self.get(key)?;
-        if !object::held(&old) {
-            self.remove(key, &old);
-            return Ok(None);
-        }
-        let mut marked = (*old).clone();
-        if object::deleting(&old) {
-            return Ok(Some(marked));
-        }
-        object::set_meta(&mut marked, "deletionTimestamp", (self.clock)());
-        if self.stamps {
-            object::set_meta(&mut marked, "deletionGracePeriodSeconds", 0);
-            raise_generation(&mut marked);
-        }
-        Ok(Some(self.commit(key, ChangeKind::Modified, marked)))
+    /// Removes an object at once, whoever holds it. Gives its last state.
+    pub(crate) fn remove(&mut self, key: &Key) -> Option<Arc<Stored>> {
+        let last = self.get(key)?.tree("", "");
+        Some(self.commit(key, ChangeKind::Deleted, last))
     }
 
     /// Starts to serve a resource, or serves it differently from now on.
-    pub(crate) fn define(&mut self, def: ResourceDef) {
-        let resource = def.qualified();
+    pub(crate) fn define(&mut self, kind: Kind) {
+        let resource = kind.def.qualified();
+        let kind = Arc::new(kind);
         if let Some(table) = self.tables.get_mut(&resource) {
-            table.def = def;
+            table.kind = kind;
         } else {
-            let table = Table { objects: BTreeMap::new(), history: History::default(), def };
+            // What happened before is nothing that a watcher of this resource could have missed.
+            let table = Table { objects: BTreeMap::new(), history: History::default(), kind };
             self.tables.insert(resource, table);
         }
     }
 
-    fn remove(&mut self, key: &Key, last: &Value) {
-        self.commit(key, ChangeKind::Deleted, last.clone());
-    }
-
-    /// The one place where versions are made. Gives the object with its version.
-    fn commit(&mut self, key: &Key, kind: ChangeKind, mut object: Value) -> Value {
-        let definition = (key.resource == resource::CRDS).then(|| ResourceDef::from_crd(&object));
-        let definition = definition.flatten();
-        if let (ChangeKind::Deleted, Some(def)) = (kind, &definition) {
-            // Watchers of the resource find it missing, and end.
-            self.tables.remove(&def.qualified());
-        }
+    /// The one place where versions are made.
+    fn commit(&mut self, key: &Key, kind: ChangeKind, mut object: Value) -> Arc<Stored> {
         self.revision += 1;
         object::set_meta(&mut object, "resourceVersion", self.revision.to_string());
+        let stored = Arc::new(Stored::of(&object));
         let due = Instant::now() + self.latency;
         if let Some(table) = self.tables.get_mut(&key.resource) {
-            let place = (key.namespace.clone(), key.name.clone());
-            let stored = Arc::new(object.clone());
             let before = match kind {
                 ChangeKind::Added | ChangeKind::Modified => {
-                    table.objects.insert(place, Arc::clone(&stored))
+                    table.objects.insert(key.place.clone(), Arc::clone(&stored))
                 }
-                ChangeKind::Deleted => table.objects.remove(&place),
+                ChangeKind::Deleted => table.objects.remove(&key.place),
             };
-            let revision = self.revision;
-            table.history.push(Change { revision, due, kind, object: stored, before });
+            let object = Arc::clone(&stored);
+            table.history.push(Change { revision: self.revision, due, kind, object, before });
         }
-        if let (ChangeKind::Added | ChangeKind::Modified, Some(def)) = (kind, definition) {
-            self.define(def);
+        if key.resource == resource::CRDS {
+            self.redefine(kind, &object);
         }
-        object
+        stored
     }
 
-    /// Makes a name if one is asked for.
-    fn name(&mut self, body: &mut Value) {
-        let prefix = object::meta(body, "generateName");
-        if !prefix.is_empty() && object::meta(body, "name").is_empty() {
-            self.serial += 1;
-            let name = format!("{prefix}{:05x}", self.serial);
-            object::set_meta(body, "name", name);
-        }
-    }
-
-    /// What the server adds to a new object.
-    fn stamp(&mut self, def: &ResourceDef, body: &mut Value) {
-        if !self.stamps {
-            return;
-        }
-        if object::meta(body, "uid").is_empty() {
-            self.serial += 1;
-            object::set_meta(body, "uid", format!("00000000-0000-4000-8000-{:012x}", self.serial));
-        }
-        object::set_meta(body, "creationTimestamp", (self.clock)());
-        if !def.native {
-            object::set_meta(body, "generation", 1);
+    /// A definition has changed.
+    fn redefine(&mut self, change: ChangeKind, definition: &Value) {
+        let Some(kind) = Kind::from_crd(definition) else { return };
+        match change {
+            ChangeKind::Added | ChangeKind::Modified => self.define(kind),
+            // Watchers of the resource find it missing, and end.
+            ChangeKind::Deleted => drop(self.tables.remove(&kind.def.qualified())),
         }
     }
 }
 
-/// Only objects that count their generations have one.
-fn raise_generation(object: &mut Value) {
-    let generation = object.pointer("/metadata/generation").and_then(Value::as_u64);
-    if let Some(generation) = generation {
-        object::set_meta(object, "generation", generation + 1);
+impl Table {
+    /// The objects as they were at a version that the history reaches back to.
+    pub(crate) fn at(&self, revision: u64) -> Option<Objects> {
+        if revision < self.history.forgotten() {
+            return None;
+        }
+        let mut objects = self.objects.clone();
+        for change in self.history.after(revision).rev() {
+            let head = &change.object.head;
+            let place =
+                Place { namespace: head.namespace.to_string(), name: head.name.to_string() };
+            match &change.before {
+                Some(before) => objects.insert(place, Arc::clone(before)),
+                None => objects.remove(&place),
+            };
+        }
+        Some(objects)
     }
-}
-
-/// An object as seen through one of the versions of its resource.
-pub(crate) fn seen(def: &ResourceDef, version: &str, object: &Value) -> Value {
-    let mut seen = object.clone();
-    object::put(&mut seen, "apiVersion", Some(json!(def.api_version(version))));
-    seen
 }

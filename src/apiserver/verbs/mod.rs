@@ -1,5 +1,226 @@
-//! What may be done with objects, from a parsed request to its answer.
+//! What may be done with objects, from a parsed request to its reply.
 
-pub(crate) mod answer;
+mod create;
+pub(crate) mod delete;
+pub(crate) mod modify;
+mod read;
+pub(crate) mod rules;
+mod scale;
 pub(crate) mod watch;
-pub(crate) mod write;
+
+use std::sync::{Arc, Mutex};
+
+use serde_json::Value;
+
+use crate::apiserver::{
+    Shared,
+    managed::{self, Writer},
+    refusal::{self, Refusal},
+    reply::Reply,
+    request::{
+        Ask,
+        body::{self, Expected},
+        query::Query,
+        route::Target,
+    },
+    resource::kind::View,
+    store::{Key, Store},
+    verbs::rules::{Part, Strictness},
+    webhooks::Attempt,
+};
+
+/// A request for objects, with what is known about it.
+pub(crate) struct Call<'a> {
+    pub(crate) shared: &'a Arc<Shared>,
+    pub(crate) ask: &'a Ask,
+    pub(crate) query: Query,
+    pub(crate) target: &'a Target,
+    pub(crate) view: View,
+    pub(crate) warnings: &'a Warnings,
+    /// Who writes.
+    manager: String,
+}
+
+/// What clients should know although their request is granted.
+pub(crate) type Warnings = Mutex<Vec<String>>;
+
+impl Call<'_> {
+    /// The resource as the store calls it.
+    pub(crate) fn resource(&self) -> String {
+        self.view.kind.def.qualified()
+    }
+
+    /// The object of this name.
+    pub(crate) fn key(&self, name: &str) -> Key {
+        Key::new(&self.resource(), self.target.namespace.as_deref().unwrap_or_default(), name)
+    }
+
+    /// The body of a write.
+    pub(crate) fn decode(&self) -> Result<Value, Refusal> {
+        let content_type = self.ask.header(http::header::CONTENT_TYPE);
+        let known = |group: &str, version: &str, kind: &str| self.is_known(group, version, kind);
+        body::decode(content_type, &self.ask.body, self.expected(&known))
+    }
+
+    /// What a patch has made must still be of its kind, and in its place.
+    pub(crate) fn check_patched(&self, object: &Value, name: &str) -> Result<(), Refusal> {
+        let known = |group: &str, version: &str, kind: &str| self.is_known(group, version, kind);
+        if self.strictness() == Strictness::Strict {
+            body::check_patched(object, self.expected(&known))?;
+        }
+        body::check_place(object, name, self.target.namespace.as_deref().unwrap_or_default())
+    }
+
+    /// Whether objects are held to the rules of Kubernetes.
+    pub(crate) fn strictness(&self) -> Strictness {
+        if self.shared.stamps { Strictness::Strict } else { Strictness::Lax }
+    }
+
+    fn is_known(&self, group: &str, version: &str, kind: &str) -> bool {
+        self.shared.store().tables.values().map(|it| &it.kind.def).any(|it| {
+            it.native
+                && it.group == group
+                && it.kind == kind
+                && it.versions.iter().any(|it| it == version)
+        })
+    }
+
+    fn expected<'b>(&'b self, known: &'b dyn Fn(&str, &str, &str) -> bool) -> Expected<'b> {
+        let def = &self.view.kind.def;
+        Expected {
+            group: &def.group,
+            version: &self.view.version,
+            kind: &def.kind,
+            native: def.native,
+            known,
+        }
+    }
+
+    /// Whether everything happens but the write.
+    pub(crate) fn is_dry(&self) -> bool {
+        self.query.text("dryRun").is_some()
+    }
+
+    /// What webhooks are asked about.
+    pub(crate) fn attempt<'b>(
+        &'b self,
+        operation: &'static str,
+        name: &'b str,
+        old: Option<&'b Value>,
+    ) -> Attempt<'b> {
+        Attempt {
+            operation,
+            view: &self.view,
+            subresource: self.target.subresource.as_deref().unwrap_or_default(),
+            namespace: self.target.namespace.as_deref().unwrap_or_default(),
+            name,
+            old,
+            dry: self.is_dry(),
+            warnings: self.warnings,
+        }
+    }
+
+    /// Who writes: what the client calls itself, or else its program. Without anything that it cannot write.
+    pub(crate) fn writer<'b>(&'b self, time: &'b str) -> Writer<'b> {
+        Writer {
+            manager: &self.manager,
+            api_version: &self.view.api_version,
+            subresource: self.target.subresource.as_deref().unwrap_or_default(),
+            time,
+            ignored: &[],
+        }
+    }
+}
+
+/// Everything below `/api/v1` and `/apis/GROUP/VERSION`.
+pub(crate) async fn answer(
+    shared: &Arc<Shared>,
+    ask: &Ask,
+    target: &Target,
+    warnings: &Warnings,
+) -> Result<Reply, Refusal> {
+    let Some(view) = find(&shared.store(), target) else {
+        // Groups of the server itself know what they do not have.
+        let own = shared.store().tables.values().any(|it| {
+            let def = &it.kind.def;
+            def.native && def.group == target.group && def.versions.contains(&target.version)
+        });
+        return if own { Err(Refusal::unknown_resource()) } else { Ok(Reply::unknown_path()) };
+    };
+    let query = Query::parse(&ask.query);
+    let verb = verb(&ask.method, target.name.is_some(), query.flag("watch"));
+    let agent = ask.header(http::header::USER_AGENT);
+    let manager = managed::manager_of(query.text("fieldManager").unwrap_or_default(), agent);
+    let call = Call { shared, ask, query, target, view, warnings, manager };
+    let verb = verb.ok_or_else(Refusal::method_not_allowed)?;
+    match &target.name {
+        Some(name) => one(&call, verb, name).await,
+        None => many(&call, verb).await,
+    }
+}
+
+/// What is done with the objects of a resource.
+async fn many(call: &Call<'_>, verb: &str) -> Result<Reply, Refusal> {
+    let def = &call.view.kind.def;
+    if !def.verbs.iter().any(|it| it == verb) {
+        return Err(Refusal::method_not_allowed());
+    }
+    match verb {
+        "create" if def.namespaced && call.target.namespace.is_none() => {
+            let refused = Err(Refusal::method_not_allowed());
+            if def.native { refused } else { Ok(Reply::unknown_path()) }
+        }
+        "create" => create::create(call).await,
+        "watch" => read::watch(call),
+        "list" => read::list(call),
+        _ => delete::collection(call).await,
+    }
+}
+
+/// What is done with one object.
+async fn one(call: &Call<'_>, verb: &str, name: &str) -> Result<Reply, Refusal> {
+    let def = &call.view.kind.def;
+    let part = match call.target.subresource.as_deref() {
+        None if def.verbs.iter().any(|it| it == verb) => Part::Main,
+        None => return Err(Refusal::method_not_allowed()),
+        Some("status") if def.status_subresource && verb != "delete" => Part::Status,
+        Some("scale") if scale::is_served(&call.view) => {
+            return scale::answer(call, verb, name).await;
+        }
+        Some(_) => return Err(Refusal::not_found(def, name)),
+    };
+    match verb {
+        "get" => read::get(call, name),
+        "update" => modify::update(call, part, name).await,
+        "patch" => modify::patch(call, part, name).await,
+        "delete" => delete::one(call, name).await,
+        _ => Err(Refusal::method_not_allowed()),
+    }
+}
+
+fn find(store: &Store, target: &Target) -> Option<View> {
+    let resource = refusal::join(&target.plural, &target.group);
+    let kind = &store.tables.get(&resource)?.kind;
+    let version = kind.def.versions.contains(&target.version);
+    let place = match (kind.def.namespaced, &target.namespace) {
+        (true, None) => target.name.is_none(),
+        (false, Some(_)) => false,
+        (true, Some(_)) | (false, None) => true,
+    };
+    (version && place).then(|| View::new(kind, &target.version))
+}
+
+fn verb(method: &str, named: bool, watching: bool) -> Option<&'static str> {
+    match (method, named) {
+        ("GET", false) if watching => Some("watch"),
+        ("GET", false) => Some("list"),
+        ("GET", true) => Some("get"),
+        ("POST", false) => Some("create"),
+        ("POST", true) => Some("post"),
+        ("PUT", true) => Some("update"),
+        ("PATCH", true) => Some("patch"),
+        ("DELETE", true) => Some("delete"),
+        ("DELETE", false) => Some("deletecollection"),
+        _ => None,
+    }
+}

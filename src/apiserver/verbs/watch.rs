@@ -3,7 +3,7 @@
 //! A watcher is a cursor into the history of its resource, nothing is queued for it. So nothing is lost between two turns, a
 //! slow reader costs no memory, and a reader that falls behind the bounded history gets an `ERROR` with 410.
 
-use std::{collections::VecDeque, convert::Infallible, sync::Arc, time::Duration};
+use std::{cell::OnceCell, collections::VecDeque, convert::Infallible, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use futures::Stream;
@@ -12,30 +12,52 @@ use serde_json::{Value, json};
 use tokio::{sync::watch::Receiver, time::Instant};
 
 use crate::apiserver::{
-    Shared, Signal, object,
+    Shared, Signal,
+    faults::Effect,
+    lock, object,
     refusal::Refusal,
-    selector::Selector,
-    store::history::{Change, ChangeKind},
-    store::{self, Store},
+    resource::kind::View,
+    selector::{Selector, field_text},
+    store::{
+        history::{Change, ChangeKind},
+        stored::Stored,
+    },
+    verbs::read,
 };
+
+/// Longer than any test or server runs.
+const FOREVER: Duration = Duration::from_hours(10_000);
 
 /// What a list or a watch covers.
 #[derive(Clone, Debug)]
 pub(crate) struct Scope {
-    /// `plural.group`
-    pub(crate) resource: String,
-    /// The version that objects are shown in.
-    pub(crate) version: String,
+    pub(crate) view: View,
     /// `None`: all of them.
     pub(crate) namespace: Option<String>,
     pub(crate) selector: Selector,
 }
 
 impl Scope {
-    pub(crate) fn covers(&self, object: &Value) -> bool {
+    pub(crate) fn covers(&self, object: &Stored) -> bool {
         let namespace = self.namespace.as_deref();
-        namespace.is_none_or(|it| it == object::meta(object, "namespace"))
-            && self.selector.matches(object)
+        namespace.is_none_or(|it| *it == *object.head.namespace)
+            && self.selector.matches_labels(&object.head.labels)
+            && self.has_fields(object)
+    }
+
+    /// Only fields of native kinds need a look into the body.
+    fn has_fields(&self, object: &Stored) -> bool {
+        let native = self.view.kind.native.map_or(&[][..], |it| it.fields);
+        let body = OnceCell::new();
+        self.selector.matches_fields(|field| match field {
+            "metadata.name" => object.head.name.to_string(),
+            "metadata.namespace" => object.head.namespace.to_string(),
+            own => {
+                let path = native.iter().find(|(name, _)| *name == own).map(|(_, path)| *path);
+                let body = body.get_or_init(|| object.tree("", ""));
+                field_text(path.and_then(|it| body.pointer(it)))
+            }
+        })
     }
 }
 
@@ -58,11 +80,19 @@ pub(crate) struct Watch {
     /// Changes whenever the server closes all watches.
     epoch: u64,
     scope: Scope,
+    /// `plural.group`
+    resource: String,
+    /// Why the watch ends with its first line.
+    refusal: Option<Refusal>,
     /// What exists at the start.
-    initial: VecDeque<Value>,
+    initial: VecDeque<Arc<Stored>>,
     /// The version below which everything is delivered.
     revision: u64,
     options: Options,
+    /// The path that was asked for, with its query.
+    asked: String,
+    /// No event comes before this.
+    late: Instant,
     deadline: Option<Instant>,
     next_bookmark: Option<Instant>,
     ended: bool,
@@ -76,6 +106,8 @@ enum Step {
     Last(Bytes),
     /// Wait for changes.
     Idle,
+    /// Say nothing any more, but stay open.
+    Silence,
     /// The resource is not served any more.
     Gone,
 }
@@ -88,13 +120,19 @@ enum Wake {
 }
 
 impl Watch {
-    pub(crate) fn open(shared: Arc<Shared>, scope: Scope, options: Options) -> Self {
+    pub(crate) fn open(shared: Arc<Shared>, scope: Scope, options: Options, asked: String) -> Self {
         let signal = shared.signal.subscribe();
         let epoch = signal.borrow().epoch;
-        let (initial, present) = {
+        let resource = scope.view.kind.def.qualified();
+        let (initial, present, refusal) = {
             let store = shared.store();
-            let listed = if options.after.is_none() { present(&store, &scope) } else { Vec::new() };
-            (listed, store.revision)
+            let table = store.tables.get(&resource);
+            let oldest = table.map_or(0, |it| read::oldest(it, store.compacted));
+            let refusal = options.after.filter(|it| *it < oldest);
+            let refusal = refusal.map(|asked| Refusal::too_old(asked, oldest));
+            let wanted = table.filter(|_| options.after.is_none());
+            let listed = wanted.into_iter().flat_map(|it| read::covered(&it.objects, &scope, None));
+            (listed.collect(), store.revision, refusal)
         };
         let now = Instant::now();
         Self {
@@ -102,7 +140,11 @@ impl Watch {
             epoch,
             shared,
             scope,
-            initial: initial.into(),
+            resource,
+            initial,
+            refusal,
+            asked,
+            late: now,
             revision: options.after.unwrap_or(present),
             deadline: options.timeout.map(|it| now + it),
             next_bookmark: options.bookmarks.map(|it| now + it),
@@ -131,6 +173,10 @@ impl Watch {
                     return Some(line);
                 }
                 Step::Gone => return None,
+                Step::Silence => {
+                    self.hold(Instant::now() + FOREVER).await;
+                    return None;
+                }
                 Step::Idle => {}
             }
             match self.wait().await {
@@ -159,28 +205,54 @@ impl Watch {
 
     /// Takes the next change, and moves on.
     fn step(&mut self) -> Step {
+        if let Some(refusal) = self.refusal.take() {
+            return Step::Last(error_line(&refusal));
+        }
         if let Some(object) = self.initial.pop_front() {
-            return Step::Line(Instant::now(), line("ADDED", &object));
+            return Step::Line(Instant::now(), self.line(ChangeKind::Added, &object));
         }
         if std::mem::take(&mut self.options.initial_end) {
             return Step::Line(Instant::now(), self.bookmark(true));
         }
         let store = self.shared.store();
-        let Some(table) = store.tables.get(&self.scope.resource) else { return Step::Gone };
+        let Some(table) = store.tables.get(&self.resource) else { return Step::Gone };
         let forgotten = table.history.forgotten();
         if self.revision < forgotten {
-            let status = Refusal::too_old(self.revision, forgotten).to_json();
-            return Step::Last(line("ERROR", &status));
+            return Step::Last(error_line(&Refusal::too_old(self.revision, forgotten)));
         }
         for change in table.history.after(self.revision) {
-            if let Some((kind, object)) = shown(&self.scope, change) {
-                self.revision = change.revision;
-                let object = store::seen(&table.def, &self.scope.version, &object);
-                return Step::Line(change.due, line(kind.word(), &object));
+            let Some((kind, object)) = shown(&self.scope, change) else { continue };
+            self.revision = change.revision;
+            match lock(&self.shared.faults).of_event(&self.asked) {
+                Some(Effect::LostEvent) => continue,
+                Some(Effect::LateEvent(by)) => self.late = self.late.max(Instant::now() + by),
+                Some(Effect::Stall) => return Step::Silence,
+                Some(Effect::Close) => return Step::Gone,
+                // The others happen to requests.
+                Some(
+                    Effect::Pass
+                    | Effect::Latency(_)
+                    | Effect::Refuse { .. }
+                    | Effect::TimeoutAfterwards
+                    | Effect::StaleList(_),
+                )
+                | None => {}
             }
+            return Step::Line(change.due.max(self.late), self.line(kind, &object));
         }
         self.revision = self.revision.max(store.revision);
         Step::Idle
+    }
+
+    fn line(&self, kind: ChangeKind, object: &Stored) -> Bytes {
+        let view = &self.scope.view;
+        let mut line = Vec::with_capacity(object.len() + 128);
+        line.extend_from_slice(br#"{"type":""#);
+        line.extend_from_slice(kind.word().as_bytes());
+        line.extend_from_slice(br#"","object":"#);
+        object.write(&mut line, Some((&view.api_version, &view.kind.def.kind)));
+        line.extend_from_slice(b"}\n");
+        line.into()
     }
 
     /// Whether the stream lives until then.
@@ -199,13 +271,12 @@ impl Watch {
     }
 
     fn bookmark(&self, initial_end: bool) -> Bytes {
-        let store = self.shared.store();
-        let mut object = json!({ "metadata": { "resourceVersion": self.revision.to_string() } });
-        if let Ok(table) = store.table(&self.scope.resource) {
-            let version = table.def.api_version(&self.scope.version);
-            object::put(&mut object, "apiVersion", Some(version.into()));
-            object::put(&mut object, "kind", Some(table.def.kind.as_str().into()));
-        }
+        let view = &self.scope.view;
+        let mut object = json!({
+            "kind": view.kind.def.kind,
+            "apiVersion": view.api_version,
+            "metadata": { "resourceVersion": self.revision.to_string() },
+        });
         if initial_end {
             let mark = json!({ "k8s.io/initial-events-end": "true" });
             object::set_meta(&mut object, "annotations", mark);
@@ -214,15 +285,8 @@ impl Watch {
     }
 }
 
-/// What exists now, by namespace and name.
-pub(crate) fn present(store: &Store, scope: &Scope) -> Vec<Value> {
-    let Some(table) = store.tables.get(&scope.resource) else { return Vec::new() };
-    let covered = table.objects.values().filter(|it| scope.covers(it));
-    covered.map(|it| store::seen(&table.def, &scope.version, it)).collect()
-}
-
 /// How a change looks through a selector: for a watcher, an object that ceases to match is deleted.
-fn shown(scope: &Scope, change: &Change) -> Option<(ChangeKind, Arc<Value>)> {
+fn shown(scope: &Scope, change: &Change) -> Option<(ChangeKind, Arc<Stored>)> {
     let object = Arc::clone(&change.object);
     let matches = scope.covers(&object);
     let Some(before) = change.before.as_ref().filter(|it| scope.covers(it)) else {
@@ -231,9 +295,9 @@ fn shown(scope: &Scope, change: &Change) -> Option<(ChangeKind, Arc<Value>)> {
     };
     match change.kind {
         ChangeKind::Modified if !matches => {
-            let mut last = (**before).clone();
+            let mut last = before.tree("", "");
             object::set_meta(&mut last, "resourceVersion", change.revision.to_string());
-            Some((ChangeKind::Deleted, Arc::new(last)))
+            Some((ChangeKind::Deleted, Arc::new(Stored::of(&last))))
         }
         kind @ (ChangeKind::Added | ChangeKind::Modified | ChangeKind::Deleted) => {
             Some((kind, object))
@@ -242,7 +306,7 @@ fn shown(scope: &Scope, change: &Change) -> Option<(ChangeKind, Arc<Value>)> {
 }
 
 /// An answer that consists of one error line.
-pub(crate) fn error_line(refusal: &Refusal) -> Bytes {
+fn error_line(refusal: &Refusal) -> Bytes {
     line("ERROR", &refusal.to_json())
 }
 

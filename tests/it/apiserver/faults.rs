@@ -1,5 +1,7 @@
 //! What tests can do to the server.
 
+use kopf::apiserver::{Effect, Fault};
+
 use super::*;
 
 #[tokio::test(start_paused = true)]
@@ -89,4 +91,87 @@ async fn an_edit_from_aside_reaches_every_part() {
     let free = json!({ "metadata": { "finalizers": [] } });
     cluster.server.merge(KEX, "ns1", "n1", free).expect("freed");
     assert_eq!(cluster.server.get(KEX, "ns1", "n1"), None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn answers_can_be_late_refused_or_lost_after_the_deed() {
+    let cluster = Cluster::plain();
+    cluster
+        .server
+        .fault(Fault::always(Effect::Latency(Duration::from_secs(3))).on("POST", "").times(1));
+    assert_eq!(cluster.post(OBJECTS, object("n1")).await.0, 201);
+    assert_eq!(cluster.start.elapsed(), Duration::from_secs(3));
+
+    let refuse = Effect::Refuse { code: 429, retry_after_seconds: Some(7) };
+    cluster.server.fault(Fault::always(refuse).on("GET", "/n1").times(1));
+    let request = Request::get(N1).body(Body::empty()).expect("a valid request");
+    let response = cluster.client.send(request).await.expect("the server answers");
+    assert_eq!(
+        (response.status().as_u16(), &response.headers()["retry-after"]),
+        (429, &"7".parse().expect("a value"))
+    );
+
+    cluster.server.fault(Fault::always(Effect::TimeoutAfterwards).on("PATCH", "").times(1));
+    assert_eq!(cluster.patch(N1, MERGE, json!({ "spec": { "a": 2 } })).await.0, 504);
+    assert_eq!(cluster.get(N1).await.1["spec"], json!({ "a": 2 }));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stale_list_shows_the_past() {
+    let cluster = Cluster::plain();
+    for name in ["n1", "n2", "n3"] {
+        cluster.post(OBJECTS, object(name)).await;
+    }
+    cluster.server.fault(Fault::always(Effect::StaleList(2)).on("GET", "").times(1));
+    let counts = [cluster.get(OBJECTS).await.1, cluster.get(OBJECTS).await.1];
+    let counts = counts.map(|it| it["items"].as_array().map(Vec::len));
+    assert_eq!(counts, [Some(1), Some(3)]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn events_can_be_lost_late_or_stop() {
+    let cluster = Cluster::plain();
+    let mut watch = cluster.watch("").await;
+    let faults = [
+        Effect::Close,
+        Effect::Stall,
+        Effect::LateEvent(Duration::from_secs(4)),
+        Effect::LostEvent,
+    ];
+    cluster.server.fault(Fault::always(faults[3].clone()).times(1));
+    cluster.server.fault(Fault::always(faults[2].clone()).times(1));
+    for name in ["n1", "n2", "n3"] {
+        cluster.post(OBJECTS, object(name)).await;
+    }
+    assert_eq!(watch.next().await, "4 ADDED n2 2");
+    assert_eq!(watch.next().await, "4 ADDED n3 3");
+
+    cluster.server.fault(Fault::always(faults[1].clone()).times(1));
+    cluster.server.fault(Fault::always(faults[0].clone()).times(1));
+    let mut other = cluster.watch("&resourceVersion=3&timeoutSeconds=60").await;
+    cluster.post(OBJECTS, object("n4")).await;
+    cluster.post(OBJECTS, object("n5")).await;
+    // Silent until it would have ended anyway, although there is news.
+    assert_eq!(other.next().await, "64 END");
+    assert_eq!(watch.next().await, "64 END");
+}
+
+#[tokio::test(start_paused = true)]
+async fn chance_is_the_same_for_the_same_seed() {
+    let statuses = async |seed| {
+        let cluster = Cluster::new(ApiServer::builder().stamps(false).seed(seed), kex());
+        let effect = Effect::Refuse { code: 503, retry_after_seconds: None };
+        cluster.server.fault(Fault::always(effect).chance(0.5));
+        let mut statuses = Vec::new();
+        for _ in 0..32 {
+            statuses.push(cluster.get(OBJECTS).await.0);
+        }
+        cluster.server.clear_faults();
+        assert_eq!(cluster.get(OBJECTS).await.0, 200);
+        statuses
+    };
+    let first = statuses(1).await;
+    assert!(first.contains(&200) && first.contains(&503), "{first:?}");
+    assert_eq!(statuses(1).await, first);
+    assert_ne!(statuses(2).await, first);
 }

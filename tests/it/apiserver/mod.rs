@@ -8,6 +8,7 @@ mod faults;
 mod lists;
 mod refusals;
 mod watches;
+mod webhooks;
 mod writes;
 
 use std::time::Duration;

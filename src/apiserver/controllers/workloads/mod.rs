@@ -1,0 +1,27 @@
+//! The workload kinds: what each of them makes of its spec.
+
+mod claim;
+mod cronjobs;
+mod daemonsets;
+mod deployments;
+mod jobs;
+pub(crate) mod pods;
+mod replicasets;
+mod revision;
+mod revisions;
+mod rollout;
+mod services;
+mod statefulsets;
+
+use super::Controller;
+
+/// In the order in which they are asked: owners first, so that one burst less is needed.
+pub(super) const CONTROLLERS: [Controller; 7] = [
+    cronjobs::CONTROLLER,
+    deployments::CONTROLLER,
+    replicasets::CONTROLLER,
+    statefulsets::CONTROLLER,
+    daemonsets::CONTROLLER,
+    jobs::CONTROLLER,
+    services::CONTROLLER,
+];

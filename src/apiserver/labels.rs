@@ -1,0 +1,47 @@
+//! Labels, and the selectors inside objects.
+
+use serde_json::Value;
+
+/// Whether a label selector takes an object with these labels. An empty one takes everything; one that is missing, nothing.
+pub(crate) fn selects(selector: Option<&Value>, labels: &Value) -> bool {
+    let Some(selector) = selector.filter(|it| it.is_object()) else { return false };
+    let label = |key: &str| labels.get(key).and_then(Value::as_str);
+    let equal = selector.get("matchLabels").and_then(Value::as_object).into_iter().flatten();
+    let mut equal = equal.map(|(key, value)| label(key).is_some_and(|it| value == it));
+    let rules = selector.get("matchExpressions").and_then(Value::as_array).into_iter().flatten();
+    let mut rules = rules.map(|rule| {
+        let text = |field: &str| rule.get(field).and_then(Value::as_str).unwrap_or_default();
+        let value = label(text("key"));
+        let values = rule.get("values").and_then(Value::as_array);
+        let listed = || value.is_some_and(|it| values.into_iter().flatten().any(|one| one == it));
+        match text("operator") {
+            "In" => listed(),
+            "NotIn" => !listed(),
+            "Exists" => value.is_some(),
+            "DoesNotExist" => value.is_none(),
+            _ => false,
+        }
+    });
+    equal.all(|it| it) && rules.all(|it| it)
+}
+
+/// Whether a label selector has no rule at all.
+pub(crate) fn is_empty(selector: Option<&Value>) -> bool {
+    let empty = |field: &str| match selector.and_then(|it| it.get(field)) {
+        Some(Value::Object(rules)) => rules.is_empty(),
+        Some(Value::Array(rules)) => rules.is_empty(),
+        Some(_) | None => true,
+    };
+    empty("matchLabels") && empty("matchExpressions")
+}
+
+/// Whether a plain map of labels, as in a Service, takes an object. An empty one takes nothing.
+pub(crate) fn has_all(wanted: Option<&Value>, labels: &Value) -> bool {
+    let wanted = wanted.and_then(Value::as_object).filter(|it| !it.is_empty());
+    wanted.is_some_and(|it| it.iter().all(|(key, value)| labels.get(key) == Some(value)))
+}
+
+/// The labels of an object.
+pub(crate) fn of(object: &Value) -> &Value {
+    object.pointer("/metadata/labels").unwrap_or(&Value::Null)
+}

@@ -1,0 +1,163 @@
+//! What differs between two versions of an object, as sets of fields.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use super::{
+    element::{Element, same},
+    set::FieldSet,
+    typing::{Form, Node, Order, Type},
+};
+
+/// The differences.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Changes {
+    /// Added or with another value.
+    pub(super) set: FieldSet,
+    pub(super) removed: FieldSet,
+}
+
+impl Changes {
+    pub(super) fn is_empty(&self) -> bool {
+        self.set.is_empty() && self.removed.is_empty()
+    }
+
+    /// Without some top-level fields.
+    pub(super) fn without(self, fields: &[&str]) -> Self {
+        Self { set: self.set.without(fields), removed: self.removed.without(fields) }
+    }
+}
+
+/// Compares two versions. What is missing counts as the same part of `zero`: what the server shows of an object that nobody
+/// has filled in, `null` if that is nothing.
+pub(super) fn compare(kind: Type<'_>, zero: &Value, old: &Value, new: &Value) -> Changes {
+    let mut walk = Walk::default();
+    walk.node(kind, zero, Pair { old: Some(old), new: Some(new) });
+    walk.changes
+}
+
+#[derive(Default)]
+struct Walk {
+    changes: Changes,
+    path: Vec<Element>,
+}
+
+/// The same place in both versions. Never neither.
+#[derive(Clone, Copy)]
+struct Pair<'a> {
+    old: Option<&'a Value>,
+    new: Option<&'a Value>,
+}
+
+const NOTHING: Value = Value::Null;
+
+impl Walk {
+    fn node(&mut self, kind: Type<'_>, zero: &Value, pair: Pair<'_>) {
+        if let (Some(old), Some(new)) = (pair.old, pair.new)
+            && old == new
+        {
+            return;
+        }
+        let old = pair.old.map(|it| kind.form(it));
+        let new = pair.new.map(|it| kind.form(it));
+        if let Some(form) = old.filter(|it| new.is_some_and(|new| new != *it)) {
+            self.by_form(kind, form, zero, pair);
+        }
+        if let Some(form) = new.or(old) {
+            self.by_form(kind, form, zero, pair);
+        }
+    }
+
+    fn by_form(&mut self, kind: Type<'_>, form: Form<'_>, zero: &Value, pair: Pair<'_>) {
+        let empty = |value: Option<&Value>| match (form, value) {
+            (Form::Map, Some(Value::Object(fields))) => fields.is_empty(),
+            (Form::List(_), Some(Value::Array(items))) => items.is_empty(),
+            (Form::Map | Form::List(_), _) => true,
+            (Form::Leaf, _) => false,
+        };
+        if form == Form::Leaf || (empty(pair.old) && empty(pair.new)) {
+            return self.leaf(pair);
+        }
+        match form {
+            Form::Leaf => {}
+            Form::Map => self.map(kind, zero, pair),
+            Form::List(order) => {
+                if !self.list(kind, order, pair) {
+                    return self.leaf(pair);
+                }
+            }
+        }
+        if pair.old.is_none() {
+            self.changes.set.insert(&self.path);
+        } else if pair.new.is_none() {
+            self.changes.removed.insert(&self.path);
+        }
+    }
+
+    fn leaf(&mut self, pair: Pair<'_>) {
+        match (pair.old, pair.new) {
+            (Some(old), Some(new)) if same(old, new) => {}
+            (Some(_), None) => self.changes.removed.insert(&self.path),
+            (_, Some(_)) => self.changes.set.insert(&self.path),
+            (None, None) => {}
+        }
+    }
+
+    fn map(&mut self, kind: Type<'_>, zero: &Value, pair: Pair<'_>) {
+        let old = pair.old.and_then(Value::as_object);
+        let new = pair.new.and_then(Value::as_object);
+        let added = new
+            .into_iter()
+            .flatten()
+            .filter(|(name, _)| old.is_none_or(|it| !it.contains_key(*name)));
+        for (name, _) in old.into_iter().flatten().chain(added) {
+            // It is about the fields, not one of them.
+            if matches!(kind.node, Node::Metadata) && name == "managedFields" {
+                continue;
+            }
+            let default = zero.get(name);
+            let (kind, _) = kind.field(name);
+            let pair = Pair {
+                old: old.and_then(|it| it.get(name)).or(default),
+                new: new.and_then(|it| it.get(name)).or(default),
+            };
+            self.path.push(Element::Field(name.clone()));
+            self.node(kind, default.unwrap_or(&NOTHING), pair);
+            self.path.pop();
+        }
+    }
+
+    /// Whether the items can be told apart.
+    fn list(&mut self, kind: Type<'_>, order: Order<'_>, pair: Pair<'_>) -> bool {
+        let mut items: BTreeMap<Element, (Vec<&Value>, Vec<&Value>)> = BTreeMap::new();
+        for item in pair.old.and_then(Value::as_array).into_iter().flatten() {
+            let Ok(element) = kind.element(order, item) else { return false };
+            items.entry(element).or_default().0.push(item);
+        }
+        for item in pair.new.and_then(Value::as_array).into_iter().flatten() {
+            let Ok(element) = kind.element(order, item) else { return false };
+            items.entry(element).or_default().1.push(item);
+        }
+        for (element, (old, new)) in items {
+            self.path.push(element);
+            match (old.as_slice(), new.as_slice()) {
+                ([_] | [], [_] | []) => {
+                    let pair = Pair { old: old.first().copied(), new: new.first().copied() };
+                    self.node(kind.items(), &NOTHING, pair);
+                }
+                // Native kinds allow some duplicates; they are one field together.
+                (_, []) => self.changes.removed.insert(&self.path),
+                (old, new) => {
+                    let equal =
+                        old.len() == new.len() && old.iter().zip(new).all(|(a, b)| same(a, b));
+                    if !equal {
+                        self.changes.set.insert(&self.path);
+                    }
+                }
+            }
+            self.path.pop();
+        }
+        true
+    }
+}

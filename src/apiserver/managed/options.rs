@@ -1,0 +1,68 @@
+//! The options of requests that name the manager, and the entries that clients write themselves.
+
+use serde_json::Value;
+
+use crate::apiserver::refusal::{Problem, ProblemKind, Refusal};
+
+/// Of the name of a manager, in bytes.
+const MANAGER_MAX: usize = 128;
+
+/// Who a writer is: what it says, or the first part of its `User-Agent`.
+pub(crate) fn manager_of(field_manager: &str, user_agent: &str) -> String {
+    if !field_manager.is_empty() {
+        return field_manager.into();
+    }
+    let program = user_agent.split('/').next().unwrap_or_default();
+    let mut manager = String::new();
+    for letter in program.chars().filter(|it| is_printable(*it)) {
+        if manager.len().saturating_add(letter.len_utf8()) > MANAGER_MAX {
+            break;
+        }
+        manager.push(letter);
+    }
+    manager
+}
+
+/// Refuses options of a write. `options` is the kind of the options, such as `PatchOptions`; `apply` is the value of `force`
+/// of a server-side apply, and `force` is whether any other patch has it.
+pub(crate) fn check_options(
+    options: &str,
+    manager: &str,
+    apply: bool,
+    force: bool,
+) -> Result<(), Refusal> {
+    let mut problems = Vec::new();
+    if apply && manager.is_empty() {
+        problems.push(Problem::required("fieldManager", "is required for apply patch"));
+    }
+    if !apply && force {
+        problems.push(Problem::forbidden("force", "may not be specified for non-apply patch"));
+    }
+    if manager.len() > MANAGER_MAX {
+        problems
+            .push(Problem::new("fieldManager", ProblemKind::TooLong(manager.into(), MANAGER_MAX)));
+    }
+    if let Some((at, letter)) = manager.char_indices().find(|(_, it)| !is_printable(*it)) {
+        let detail = format!("invalid character U+{:04X} (at position {at})", u32::from(letter));
+        problems.push(Problem::invalid("fieldManager", manager, detail));
+    }
+    if problems.is_empty() {
+        return Ok(());
+    }
+    Err(Refusal::invalid("meta.k8s.io", options, "", &problems))
+}
+
+/// What is wrong with the entries of an object that is about to be stored.
+pub(crate) fn check_entries(object: &Value) -> Vec<Problem> {
+    let entries = object.pointer("/metadata/managedFields").and_then(Value::as_array);
+    let operations = entries.into_iter().flatten().map(|it| it.get("operation").cloned());
+    let operations = operations.map(|it| it.unwrap_or_else(|| "".into()));
+    let wrong = operations.filter(|it| it != "Apply" && it != "Update");
+    let field = "metadata.managedFields.operation";
+    wrong.map(|it| Problem::invalid(field, it, "must be `Apply` or `Update`")).collect()
+}
+
+/// As Go sees it: letters, marks, numbers, punctuation, symbols, and the plain space.
+fn is_printable(letter: char) -> bool {
+    letter == ' ' || !(letter.is_control() || letter.is_whitespace())
+}

@@ -1,0 +1,172 @@
+//! A set of fields: the tree that `fieldsV1` is the text of.
+
+use std::collections::{BTreeMap, btree_map::Entry};
+
+use serde_json::{Map, Value};
+
+use super::element::{Element, Parsed};
+
+/// Deeper paths are not read. Bodies are not decoded as deep as this.
+const DEPTH_MAX: usize = 256;
+
+/// Fields, by the first element of their paths.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct FieldSet(BTreeMap<Element, Node>);
+
+/// A field in a set or above one. Never neither: that is not kept.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Node {
+    /// The field itself is in the set, not only some below it.
+    pub(super) member: bool,
+    /// What is in the set below it.
+    pub(super) below: FieldSet,
+}
+
+impl Node {
+    fn is_empty(&self) -> bool {
+        !self.member && self.below.is_empty()
+    }
+}
+
+impl FieldSet {
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub(super) fn nodes(&self) -> impl Iterator<Item = (&Element, &Node)> {
+        self.0.iter()
+    }
+
+    pub(super) fn get(&self, element: &Element) -> Option<&Node> {
+        self.0.get(element)
+    }
+
+    /// Adds a field and what is below it.
+    pub(super) fn put(&mut self, element: Element, node: Node) {
+        if node.is_empty() {
+            return;
+        }
+        match self.0.entry(element) {
+            Entry::Vacant(place) => {
+                place.insert(node);
+            }
+            Entry::Occupied(mut place) => {
+                let old = place.get_mut();
+                old.member |= node.member;
+                old.below.extend(node.below);
+            }
+        }
+    }
+
+    /// Adds the field at the end of a path.
+    pub(super) fn insert(&mut self, path: &[Element]) {
+        let Some((last, above)) = path.split_last() else { return };
+        let mut set = self;
+        for element in above {
+            set = &mut set.0.entry(element.clone()).or_default().below;
+        }
+        set.0.entry(last.clone()).or_default().member = true;
+    }
+
+    /// Adds all fields of another set.
+    pub(super) fn extend(&mut self, other: Self) {
+        for (element, node) in other.0 {
+            self.put(element, node);
+        }
+    }
+
+    pub(super) fn union(&self, other: &Self) -> Self {
+        let mut all = self.clone();
+        all.extend(other.clone());
+        all
+    }
+
+    /// What is not in the other set.
+    pub(super) fn difference(&self, other: &Self) -> Self {
+        self.combine(|element, node| match other.0.get(element) {
+            None => node.clone(),
+            Some(minus) => Node {
+                member: node.member && !minus.member,
+                below: node.below.difference(&minus.below),
+            },
+        })
+    }
+
+    /// What is in the other set too.
+    pub(super) fn intersection(&self, other: &Self) -> Self {
+        self.combine(|element, node| match other.0.get(element) {
+            None => Node::default(),
+            Some(too) => Node {
+                member: node.member && too.member,
+                below: node.below.intersection(&too.below),
+            },
+        })
+    }
+
+    /// Without some top-level fields and all that is below them.
+    pub(super) fn without(mut self, fields: &[&str]) -> Self {
+        self.0.retain(|element, _| match element {
+            Element::Field(name) => !fields.contains(&name.as_str()),
+            Element::Key(_) | Element::Value(_) | Element::Index(_) => true,
+        });
+        self
+    }
+
+    /// The same tree with other nodes; empty ones are left out.
+    pub(super) fn combine(&self, change: impl Fn(&Element, &Node) -> Node) -> Self {
+        let nodes = self.0.iter().map(|(element, node)| (element.clone(), change(element, node)));
+        Self(nodes.filter(|(_, node)| !node.is_empty()).collect())
+    }
+
+    /// The paths of all fields as messages have them, in the order of the real server: a level before what is below it.
+    pub(super) fn paths(&self) -> Vec<String> {
+        let mut paths = Vec::new();
+        self.list("", &mut paths);
+        paths
+    }
+
+    fn list(&self, prefix: &str, paths: &mut Vec<String>) {
+        let members = self.0.iter().filter(|(_, node)| node.member);
+        paths.extend(members.map(|(element, _)| format!("{prefix}{element}")));
+        for (element, node) in self.0.iter().filter(|(_, node)| !node.below.is_empty()) {
+            node.below.list(&format!("{prefix}{element}"), paths);
+        }
+    }
+
+    /// As `fieldsV1` has it.
+    pub(super) fn to_json(&self) -> Value {
+        Value::Object(self.to_map(false))
+    }
+
+    fn to_map(&self, member: bool) -> Map<String, Value> {
+        let mut map = Map::new();
+        if member && !self.is_empty() {
+            map.insert(".".into(), Value::Object(Map::new()));
+        }
+        for (element, node) in &self.0 {
+            map.insert(element.text(), Value::Object(node.below.to_map(node.member)));
+        }
+        map
+    }
+
+    /// Reads `fieldsV1`. Nothing if it cannot be understood.
+    pub(super) fn from_json(json: &Value) -> Option<Self> {
+        Some(Self::read(json.as_object()?, 0)?.below)
+    }
+
+    fn read(map: &Map<String, Value>, depth: usize) -> Option<Node> {
+        let mut node = Node::default();
+        for (key, value) in map {
+            if key == "." {
+                node.member = true;
+                continue;
+            }
+            let Parsed::Known(element) = Element::parse(key)? else { continue };
+            let below = value.as_object().filter(|_| depth < DEPTH_MAX)?;
+            node.below.put(element, Self::read(below, depth.saturating_add(1))?);
+        }
+        // What has nothing below it stands for itself.
+        node.member |= node.below.is_empty();
+        Some(node)
+    }
+}

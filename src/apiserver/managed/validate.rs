@@ -1,0 +1,144 @@
+//! Whether an applied configuration fits its schema, in the words of the real server.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use super::typing::{Declared, Form, Node, Type};
+use crate::apiserver::schema::{Scalar, Shape};
+
+/// A configuration with more mistakes gets the first ones only.
+const MISTAKES_MAX: usize = 100;
+
+/// What is wrong with a configuration, as one text; nothing if it fits.
+pub(super) fn mistakes(kind: Type<'_>, config: &Value) -> Option<String> {
+    let mut all = Vec::new();
+    check(kind, config, &mut String::new(), &mut all);
+    match all.as_slice() {
+        [] => None,
+        [one] => Some(one.clone()),
+        several => Some(format!("errors:\n  {}", several.join("\n  "))),
+    }
+}
+
+fn check(kind: Type<'_>, value: &Value, path: &mut String, mistakes: &mut Vec<String>) {
+    if mistakes.len() >= MISTAKES_MAX {
+        return;
+    }
+    if let Some(text) = type_mistake(kind, value) {
+        mistakes.push(format!("{path}: {text}"));
+        return;
+    }
+    let length = path.len();
+    match (kind.form(value), value) {
+        (Form::Map, Value::Object(fields)) => {
+            let mut names: Vec<&String> = fields.keys().collect();
+            names.sort();
+            for (name, value) in names.into_iter().filter_map(|name| fields.get_key_value(name)) {
+                let (kind, declared) = kind.field(name);
+                path.push('.');
+                path.push_str(name);
+                if declared == Declared::Unknown {
+                    mistakes.push(format!("{path}: field not declared in schema"));
+                    path.truncate(length);
+                    return;
+                }
+                check(kind, value, path, mistakes);
+                path.truncate(length);
+            }
+        }
+        (Form::List(order), Value::Array(items)) => {
+            let mut seen = BTreeSet::new();
+            for (index, item) in items.iter().enumerate() {
+                match kind.element(order, item) {
+                    Err(text) => {
+                        mistakes.push(format!("{path}: element {index}: {text}"));
+                        return;
+                    }
+                    Ok(element) => {
+                        let text = element.to_string();
+                        if !seen.insert(element) {
+                            mistakes.push(format!("{path}: duplicate entries for key {text}"));
+                        }
+                        path.push_str(&text);
+                        check(kind.items(), item, path, mistakes);
+                        path.truncate(length);
+                    }
+                }
+                if mistakes.len() >= MISTAKES_MAX {
+                    return;
+                }
+            }
+        }
+        (Form::Leaf | Form::Map | Form::List(_), _) => {}
+    }
+}
+
+/// Whether the value has another JSON type than the schema says.
+fn type_mistake(kind: Type<'_>, value: &Value) -> Option<String> {
+    let schema = match kind.node {
+        Node::Object(_) | Node::Deduced | Node::Untyped => return None,
+        Node::Metadata | Node::Known(_) => kind.schema()?,
+    };
+    let expected = |what: &str| Some(format!("expected {what}, got &{{{}}}", go_value(value)));
+    match (&schema.shape, value) {
+        (_, Value::Null)
+        | (Shape::Any, _)
+        | (Shape::Map { .. }, Value::Object(_))
+        | (Shape::List { .. }, Value::Array(_))
+        | (Shape::Scalar(Scalar::Text), Value::String(_))
+        | (Shape::Scalar(Scalar::Integer | Scalar::Number), Value::Number(_))
+        | (Shape::Scalar(Scalar::Boolean), Value::Bool(_))
+        | (
+            Shape::Scalar(Scalar::IntOrText),
+            Value::Bool(_) | Value::Number(_) | Value::String(_),
+        ) => None,
+        (Shape::Scalar(Scalar::IntOrText), _) => expected("any scalar"),
+        (Shape::Map { .. }, _) => expected("map"),
+        (Shape::List { .. }, _) => expected("list"),
+        (Shape::Scalar(Scalar::Boolean), _) => expected("boolean"),
+        (Shape::Scalar(Scalar::Integer | Scalar::Number), _) => {
+            Some("expected numeric (int or float), got *value.valueUnstructured".into())
+        }
+        (Shape::Scalar(Scalar::Text), _) => Some(format!(
+            "expected string, got &value.valueUnstructured{{Value:{}}}",
+            go_syntax(value)
+        )),
+    }
+}
+
+/// A value as Go prints it with `%v`.
+fn go_value(value: &Value) -> String {
+    match value {
+        Value::Null => "<nil>".into(),
+        Value::String(text) => text.clone(),
+        Value::Array(items) => {
+            format!("[{}]", items.iter().map(go_value).collect::<Vec<_>>().join(" "))
+        }
+        Value::Object(fields) => {
+            let mut fields: Vec<_> =
+                fields.iter().map(|(k, v)| format!("{k}:{}", go_value(v))).collect();
+            fields.sort();
+            format!("map[{}]", fields.join(" "))
+        }
+        Value::Bool(_) | Value::Number(_) => value.to_string(),
+    }
+}
+
+/// A value as Go prints it with `%#v`.
+fn go_syntax(value: &Value) -> String {
+    match value {
+        Value::Null => "interface {}(nil)".into(),
+        Value::Array(items) => {
+            let items: Vec<_> = items.iter().map(go_syntax).collect();
+            format!("[]interface {{}}{{{}}}", items.join(", "))
+        }
+        Value::Object(fields) => {
+            let mut fields: Vec<_> =
+                fields.iter().map(|(k, v)| format!("{k:?}:{}", go_syntax(v))).collect();
+            fields.sort();
+            format!("map[string]interface {{}}{{{}}}", fields.join(", "))
+        }
+        Value::String(_) | Value::Bool(_) | Value::Number(_) => value.to_string(),
+    }
+}

@@ -1,0 +1,31 @@
+//! Names of container images, as far as defaults depend on them.
+
+/// The newest image is always pulled; one with a tag or a digest of its own only if it is not there.
+pub(super) fn pull_policy(image: &str) -> &'static str {
+    let digest = image.contains('@');
+    let last = image.rsplit('/').next().unwrap_or(image);
+    let tag = last.split_once(':').map(|it| it.1);
+    if image.is_empty() || !well_formed(image) {
+        return "IfNotPresent";
+    }
+    match tag {
+        Some("latest") if !digest => "Always",
+        None if !digest => "Always",
+        _ => "IfNotPresent",
+    }
+}
+
+/// A name that cannot be read has no tag.
+fn well_formed(image: &str) -> bool {
+    image.bytes().all(|it| it.is_ascii_alphanumeric() || b"._-/:@".contains(&it))
+        && !image.split(['/', '@']).any(str::is_empty)
+        && !image
+            .split([':', '@'])
+            .next()
+            .unwrap_or_default()
+            .rsplit('/')
+            .next()
+            .unwrap_or_default()
+            .bytes()
+            .any(|it| it.is_ascii_uppercase())
+}

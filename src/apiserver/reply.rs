@@ -1,0 +1,151 @@
+//! What is answered, and how it becomes a response.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::{
+    HeaderValue, Response, StatusCode,
+    header::{CONTENT_TYPE, RETRY_AFTER, WARNING},
+};
+use http_body_util::{BodyExt as _, Full, StreamBody};
+use serde_json::{Value, json};
+
+use crate::apiserver::{
+    refusal::Refusal, resource::kind::View, service::ResponseBody, store::stored::Stored,
+    verbs::watch::Watch,
+};
+
+const JSON: &str = "application/json";
+
+/// What is sent back.
+pub(crate) enum Reply {
+    /// A stored object as seen through a version.
+    Object { status: u16, view: View, object: Arc<Stored> },
+    /// A document, a status, or an object that is not stored.
+    Document(u16, Value),
+    /// Objects of one resource.
+    List(List),
+    /// Some other text, with its content type.
+    Text(u16, &'static str, Bytes),
+    /// Lines for as long as the client wants.
+    Watch(Box<Watch>),
+}
+
+/// Objects of one resource, or a page of them.
+pub(crate) struct List {
+    pub(crate) view: View,
+    pub(crate) revision: u64,
+    /// Where the next page begins.
+    pub(crate) next: Option<String>,
+    pub(crate) remaining: Option<usize>,
+    pub(crate) items: Vec<Arc<Stored>>,
+}
+
+impl From<Refusal> for Reply {
+    fn from(refusal: Refusal) -> Self {
+        Self::Document(refusal.code, refusal.to_json())
+    }
+}
+
+impl Reply {
+    /// No part of the server feels responsible for the path; the real one says so in plain text.
+    pub(crate) fn unknown_path() -> Self {
+        Self::Text(404, "text/plain; charset=utf-8", Bytes::from_static(b"404 page not found\n"))
+    }
+
+    /// The HTTP status.
+    pub(crate) fn status(&self) -> u16 {
+        match self {
+            Self::Object { status, .. } | Self::Document(status, _) | Self::Text(status, ..) => {
+                *status
+            }
+            Self::List(_) | Self::Watch(_) => 200,
+        }
+    }
+
+    /// The version of the object in it, if it is one.
+    pub(crate) fn version(&self) -> Option<String> {
+        match self {
+            Self::Object { object, .. } => Some(object.head.revision.to_string()),
+            Self::Document(_, body) => {
+                body.pointer("/metadata/resourceVersion")?.as_str().map(String::from)
+            }
+            Self::List(list) => Some(list.revision.to_string()),
+            Self::Text(..) | Self::Watch(_) => None,
+        }
+    }
+
+    /// The response, with warnings for whoever looks at it.
+    pub(crate) fn render(self, warnings: &[String]) -> Response<ResponseBody> {
+        let whole = |body: Vec<u8>| Full::new(Bytes::from(body)).boxed_unsync();
+        let status = self.status();
+        let retry_after = self.retry_after_seconds();
+        let (kind, body) = match self {
+            Self::Object { view, object, .. } => (JSON, whole(view.text(&object))),
+            Self::Document(_, body) => (JSON, whole(body.to_string().into_bytes())),
+            Self::List(list) => (JSON, whole(list.text())),
+            Self::Text(_, kind, body) => (kind, Full::new(body).boxed_unsync()),
+            Self::Watch(watch) => (JSON, StreamBody::new(watch.frames()).boxed_unsync()),
+        };
+        let mut response = Response::new(body);
+        *response.status_mut() =
+            StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let headers = response.headers_mut();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
+        if let Some(seconds) = retry_after {
+            headers.insert(RETRY_AFTER, seconds.into());
+        }
+        for warning in warnings {
+            if let Ok(value) = HeaderValue::from_str(&format!("299 - {warning:?}")) {
+                headers.append(WARNING, value);
+            }
+        }
+        response
+    }
+
+    /// What a refusal says about the next try.
+    fn retry_after_seconds(&self) -> Option<u64> {
+        let Self::Document(429 | 500.., body) = self else { return None };
+        body.pointer("/details/retryAfterSeconds")?.as_u64()
+    }
+}
+
+impl List {
+    /// The metadata of the list.
+    pub(crate) fn metadata(&self) -> Value {
+        let mut metadata = json!({ "resourceVersion": self.revision.to_string() });
+        if let Some(fields) = metadata.as_object_mut() {
+            if let Some(next) = &self.next {
+                fields.insert("continue".into(), next.as_str().into());
+            }
+            if let Some(remaining) = self.remaining {
+                fields.insert("remainingItemCount".into(), remaining.into());
+            }
+        }
+        metadata
+    }
+
+    fn text(&self) -> Vec<u8> {
+        let (view, def) = (&self.view, &self.view.kind.def);
+        let size: usize = self.items.iter().map(|it| it.len() + 64).sum();
+        let mut text = Vec::with_capacity(size + 256);
+        let head = json!({
+            "kind": format!("{}List", def.kind),
+            "apiVersion": view.api_version,
+            "metadata": self.metadata(),
+        });
+        text.extend_from_slice(head.to_string().trim_end_matches('}').as_bytes());
+        // The trim took the brace of the metadata too.
+        text.extend_from_slice(br#"},"items":["#);
+        // Items of native kinds do not repeat what they are.
+        let named = (!def.native).then_some((view.api_version.as_str(), def.kind.as_str()));
+        for (index, item) in self.items.iter().enumerate() {
+            if index > 0 {
+                text.push(b',');
+            }
+            item.write(&mut text, named);
+        }
+        text.extend_from_slice(b"]}");
+        text
+    }
+}

@@ -1,0 +1,178 @@
+//! What a definition says without saying it, and what of it the server does not know.
+
+use serde_json::{Map, Value, json};
+
+use super::convert;
+
+/// What a schema may consist of. Other fields are not kept.
+const SCHEMA_FIELDS: [&str; 46] = [
+    "$ref",
+    "$schema",
+    "additionalItems",
+    "additionalProperties",
+    "allOf",
+    "anyOf",
+    "default",
+    "definitions",
+    "dependencies",
+    "description",
+    "enum",
+    "example",
+    "exclusiveMaximum",
+    "exclusiveMinimum",
+    "externalDocs",
+    "format",
+    "id",
+    "items",
+    "maxItems",
+    "maxLength",
+    "maxProperties",
+    "maximum",
+    "minItems",
+    "minLength",
+    "minProperties",
+    "minimum",
+    "multipleOf",
+    "not",
+    "nullable",
+    "oneOf",
+    "pattern",
+    "patternProperties",
+    "properties",
+    "required",
+    "title",
+    "type",
+    "uniqueItems",
+    "x-kubernetes-embedded-resource",
+    "x-kubernetes-int-or-string",
+    "x-kubernetes-list-map-keys",
+    "x-kubernetes-list-type",
+    "x-kubernetes-map-type",
+    "x-kubernetes-preserve-unknown-fields",
+    "x-kubernetes-validations",
+    "x-kubernetes-selectable-fields",
+    "x-kubernetes-group-version-kind",
+];
+
+/// Fields where `false`, `null` or nothing at all is something else than the absence of the field.
+const MEANT: [&str; 4] =
+    ["additionalProperties", "additionalItems", "enum", "x-kubernetes-preserve-unknown-fields"];
+
+/// Fills in what clients may leave out of a definition, in either version, and removes what is not known in its schemas.
+pub(crate) fn defaults(crd: &mut Value) {
+    let beta = convert::is_beta(crd);
+    let Some(fields) = crd.as_object_mut() else { return };
+    let spec = fields.entry("spec").or_insert_with(|| json!({}));
+    if let Some(spec) = spec.as_object_mut() {
+        fill_spec(spec, beta);
+    }
+    let stored: Vec<Value> = storage_version(crd).into_iter().collect();
+    let Some(fields) = crd.as_object_mut() else { return };
+    let status = fields.entry("status").or_insert_with(
+        || json!({ "conditions": null, "acceptedNames": { "plural": "", "kind": "" } }),
+    );
+    if let Some(status) = status.as_object_mut()
+        && status.get("storedVersions").is_none_or(|it| it.as_array().is_none_or(Vec::is_empty))
+    {
+        status.insert(
+            "storedVersions".into(),
+            if stored.is_empty() { Value::Null } else { stored.into() },
+        );
+    }
+}
+
+fn fill_spec(spec: &mut Map<String, Value>, beta: bool) {
+    if beta {
+        let empty = spec.get("scope").and_then(Value::as_str).is_none_or(str::is_empty);
+        if empty {
+            spec.insert("scope".into(), "Namespaced".into());
+        }
+        spec.entry("preserveUnknownFields").or_insert(Value::Bool(true));
+        let name = spec.get("version").and_then(Value::as_str).unwrap_or_default().to_owned();
+        let none = spec.get("versions").and_then(Value::as_array).is_none_or(Vec::is_empty);
+        if none && !name.is_empty() {
+            spec.insert(
+                "versions".into(),
+                json!([{ "name": name, "served": true, "storage": true }]),
+            );
+        }
+        let first = spec.get("versions").and_then(|it| it.get(0)?.get("name")).cloned();
+        if let Some(first) = first.filter(|_| name.is_empty()) {
+            spec.insert("version".into(), first);
+        }
+    } else if spec.get("preserveUnknownFields") == Some(&Value::Bool(false)) {
+        spec.shift_remove("preserveUnknownFields");
+    }
+    fill_names(spec);
+    let conversion = spec.entry("conversion").or_insert_with(|| json!({ "strategy": "None" }));
+    if beta && conversion.get("strategy").is_some_and(|it| it == "Webhook") {
+        let conversion = conversion.as_object_mut();
+        conversion.map(|it| it.entry("conversionReviewVersions").or_insert(json!(["v1beta1"])));
+    }
+    for pointer in ["/webhook/clientConfig/service", "/webhookClientConfig/service"] {
+        if let Some(service) = conversion.pointer_mut(pointer).and_then(Value::as_object_mut) {
+            service.entry("port").or_insert(json!(443));
+        }
+    }
+    if let Some(schema) = spec.get_mut("validation").and_then(|it| it.get_mut("openAPIV3Schema")) {
+        clean(schema);
+    }
+    let versions = spec.get_mut("versions").and_then(Value::as_array_mut).into_iter().flatten();
+    for version in versions {
+        if let Some(schema) = version.pointer_mut("/schema/openAPIV3Schema") {
+            clean(schema);
+        }
+    }
+}
+
+fn fill_names(spec: &mut Map<String, Value>) {
+    let names = spec.entry("names").or_insert_with(|| json!({}));
+    let Some(names) = names.as_object_mut() else { return };
+    let kind = names.get("kind").and_then(Value::as_str).unwrap_or_default().to_owned();
+    if kind.is_empty() {
+        return;
+    }
+    for (name, value) in [("singular", kind.to_lowercase()), ("listKind", format!("{kind}List"))] {
+        if names.get(name).and_then(Value::as_str).is_none_or(str::is_empty) {
+            names.insert(name.into(), value.into());
+        }
+    }
+}
+
+/// The name of the version that objects are stored in.
+pub(super) fn storage_version(crd: &Value) -> Option<Value> {
+    let versions = crd.pointer("/spec/versions").and_then(Value::as_array)?;
+    versions.iter().find(|it| it.get("storage") == Some(&Value::Bool(true)))?.get("name").cloned()
+}
+
+/// Removes from a schema what the server does not know or would not write down.
+fn clean(schema: &mut Value) {
+    let Some(fields) = schema.as_object_mut() else { return };
+    fields.retain(|name, value| {
+        let known = SCHEMA_FIELDS.contains(&name.as_str());
+        let empty = match value {
+            Value::Null => true,
+            Value::Bool(false) => !MEANT.contains(&name.as_str()) && name != "default",
+            Value::String(it) => it.is_empty() && name != "default" && name != "example",
+            Value::Array(it) => it.is_empty() && name != "default" && name != "example",
+            Value::Object(it) => {
+                it.is_empty()
+                    && matches!(name.as_str(), "properties" | "patternProperties" | "definitions")
+            }
+            Value::Bool(true) | Value::Number(_) => false,
+        };
+        known && !empty
+    });
+    for (name, value) in fields {
+        match name.as_str() {
+            "properties" | "patternProperties" | "definitions" => {
+                value.as_object_mut().into_iter().flatten().for_each(|(_, it)| clean(it));
+            }
+            "allOf" | "anyOf" | "oneOf" => {
+                value.as_array_mut().into_iter().flatten().for_each(clean);
+            }
+            "not" | "items" | "additionalProperties" | "additionalItems" => clean(value),
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! Definitions of resources: `CustomResourceDefinition` objects, their rules, and the kinds that come out of them.
+//!
+//! They are stored as `v1`; [`to_v1`] and [`to_v1beta1`] translate.
+
+mod checks;
+mod conversion;
+mod convert;
+mod defaults;
+mod openapi;
+mod order;
+mod source;
+mod status;
+mod structure;
+#[cfg(test)]
+mod tests;
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use serde_json::Value;
+
+pub(crate) use self::{
+    checks::check,
+    convert::{to_v1, to_v1beta1},
+    defaults::defaults,
+    order::by_priority,
+    status::status,
+};
+use super::{
+    ResourceDef,
+    kind::{Column, Kind, Scale, Version},
+};
+use crate::apiserver::{
+    object,
+    schema::{Rules, Schema},
+};
+
+/// The kind that a definition defines; nothing if the definition is not complete.
+pub(crate) fn kind(crd: &Value) -> Option<Kind> {
+    let mut v1 = crd.clone();
+    to_v1(&mut v1);
+    let text = |path: &str| v1.pointer(path).and_then(Value::as_str);
+    let preserves = object::flag(&v1, "/spec/preserveUnknownFields");
+    let all = v1.pointer("/spec/versions")?.as_array()?;
+    let mut served: Vec<&Value> = all.iter().filter(|it| object::flag(it, "/served")).collect();
+    served.sort_by(|a, b| by_priority(structure::text(a, "name"), structure::text(b, "name")));
+    let names: Vec<String> =
+        served.iter().map(|it| structure::text(it, "name").to_owned()).collect();
+    let kind = text("/spec/names/kind")?;
+    let basic = ResourceDef::new(text("/spec/group")?, "", text("/spec/names/plural")?, kind);
+    let versions =
+        served.iter().zip(&names).map(|(it, name)| (name.clone(), version(it, preserves)));
+    Some(Kind {
+        def: ResourceDef {
+            singular: text("/spec/names/singular")
+                .map_or_else(|| basic.singular.clone(), String::from),
+            short_names: object::strings(&v1, "/spec/names/shortNames"),
+            categories: object::strings(&v1, "/spec/names/categories"),
+            namespaced: text("/spec/scope") == Some("Namespaced"),
+            status_subresource: served
+                .iter()
+                .any(|it| it.pointer("/subresources/status").is_some_and(|it| !it.is_null())),
+            versions: names.clone(),
+            ..basic
+        },
+        native: None,
+        versions: versions.collect::<BTreeMap<_, _>>(),
+    })
+}
+
+/// Whether its resource is served: once accepted, it stays.
+pub(crate) fn is_established(crd: &Value) -> bool {
+    checks::object_condition(crd, "Established")
+}
+
+fn version(version: &Value, preserves: bool) -> Version {
+    let raw = version.pointer("/schema/openAPIV3Schema").cloned().map(Arc::new);
+    let schema = raw.as_ref().map(|it| Arc::new(Schema::parse(it)));
+    let rules = raw.as_ref().zip(schema.as_ref()).and_then(|(raw, schema)| {
+        // What cannot be compiled is refused when the definition is written; if it got here, it is not checked.
+        Rules::new(raw, schema.clone()).ok().map(Arc::new)
+    });
+    let columns = version.get("additionalPrinterColumns").and_then(Value::as_array);
+    Version {
+        // What keeps all unknown fields need not be structural: nothing is pruned, and nothing is known for merging.
+        schema: schema.filter(|_| !preserves),
+        raw_schema: raw,
+        rules,
+        columns: columns.into_iter().flatten().map(column).collect(),
+        scale: version.pointer("/subresources/scale").filter(|it| it.is_object()).map(scale),
+    }
+}
+
+fn column(column: &Value) -> Column {
+    let text = |field: &str| structure::text(column, field).to_owned();
+    Column {
+        name: text("name"),
+        kind: text("type"),
+        format: text("format"),
+        description: text("description"),
+        priority: column.get("priority").and_then(Value::as_i64).unwrap_or_default(),
+        json_path: text("jsonPath"),
+    }
+}
+
+fn scale(scale: &Value) -> Scale {
+    let text = |field: &str| structure::text(scale, field).to_owned();
+    Scale {
+        wanted: text("specReplicasPath"),
+        present: text("statusReplicasPath"),
+        selector: Some(text("labelSelectorPath")).filter(|it| !it.is_empty()),
+    }
+}

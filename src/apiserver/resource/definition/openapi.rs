@@ -1,0 +1,398 @@
+//! The rules for schemas of definitions beside their structure: what is supported, lists and maps, and defaults.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::structure::{self, flag, go_texts, properties, several, text};
+use crate::apiserver::{
+    refusal::{Problem, ProblemKind},
+    schema::{self, Rules, Schema},
+};
+
+const TYPES: [&str; 6] = ["array", "boolean", "integer", "number", "object", "string"];
+
+/// How strict the checks are.
+#[derive(Clone, Copy)]
+pub(super) struct Strictness {
+    /// Whether schemas have to be structural, with known types only.
+    pub(super) structural: bool,
+    pub(super) known_types: bool,
+    /// `None`: defaults are allowed; else the reason why not.
+    pub(super) no_defaults: Option<&'static str>,
+    /// Whether the definition has a status subresource.
+    pub(super) status: bool,
+    /// Whether what later releases ask of lists is asked.
+    pub(super) strict_lists: bool,
+}
+
+/// What is wrong with a schema. `path` is of the wrapper, which holds `openAPIV3Schema`.
+pub(super) fn check(wrapper: &Value, strictness: Strictness, path: &str, found: &mut Vec<Problem>) {
+    let Some(raw) = wrapper.get("openAPIV3Schema") else { return };
+    let before = found.len();
+    let path = format!("{path}.openAPIV3Schema");
+    if strictness.status {
+        at_root_with_status(raw, &path, found);
+    }
+    if flag(raw, "nullable") {
+        found.push(Problem::forbidden(
+            format!("{path}.nullable"),
+            "nullable cannot be true at the root",
+        ));
+    }
+    let mode =
+        Mode { strictness, no_defaults: strictness.no_defaults.map(String::from), in_meta: false };
+    node(raw, &mode, true, &path, found);
+    // What a structure has no place for is told by the checks above, except for one keyword.
+    if strictness.structural
+        && let Some(keyword) = unstructured(raw)
+    {
+        if found.len() == before {
+            let text = format!("OpenAPIV3Schema '{keyword}' is not supported");
+            found.push(Problem::invalid(path.clone(), "", text));
+        }
+    } else if strictness.structural {
+        found.extend(structure::check(raw, &path));
+        if found.len() == before {
+            defaults(raw, true, false, &path, found);
+        }
+    }
+    if found.len() == before
+        && let Err(error) = Rules::new(raw, Arc::new(Schema::parse(raw)))
+    {
+        found.extend(error.problems(&path));
+    }
+}
+
+/// A status is checked apart from the rest, so the root may not tie them together.
+fn at_root_with_status(schema: &Value, path: &str, found: &mut Vec<Problem>) {
+    const ALLOWED: [&str; 21] = [
+        "description",
+        "type",
+        "format",
+        "title",
+        "maximum",
+        "exclusiveMaximum",
+        "minimum",
+        "exclusiveMinimum",
+        "maxLength",
+        "minLength",
+        "pattern",
+        "maxItems",
+        "minItems",
+        "uniqueItems",
+        "multipleOf",
+        "required",
+        "items",
+        "properties",
+        "externalDocs",
+        "example",
+        "x-kubernetes-preserve-unknown-fields",
+    ];
+    let kind = text(schema, "type");
+    if !matches!(kind, "" | "object") {
+        let text = "only \"object\" is allowed as the type at the root of the schema if the status subresource is enabled";
+        found.push(Problem::invalid(format!("{path}.type"), kind, text));
+        return;
+    }
+    let odd =
+        |name: &String| !ALLOWED.contains(&name.as_str()) && name != "x-kubernetes-validations";
+    if schema.as_object().is_some_and(|it| it.keys().any(odd)) {
+        let names = "[Description Type Format Title Maximum ExclusiveMaximum Minimum ExclusiveMinimum MaxLength MinLength \
+                     Pattern MaxItems MinItems UniqueItems MultipleOf Required Items Properties ExternalDocs Example \
+                     XPreserveUnknownFields]";
+        let text = format!(
+            "only {names} fields are allowed at the root of the schema if the status subresource is enabled"
+        );
+        // The real server prints the whole structure with its addresses in memory.
+        let kind = ProblemKind::InvalidGo("apiextensions.JSONSchemaProps{...}".into(), text);
+        found.push(Problem::new(path, kind));
+    }
+}
+
+/// A keyword that cannot be part of a structure.
+fn unstructured(schema: &Value) -> Option<&'static str> {
+    const KEYWORDS: [&str; 7] = [
+        "id",
+        "additionalItems",
+        "patternProperties",
+        "definitions",
+        "dependencies",
+        "$ref",
+        "$schema",
+    ];
+    let own = KEYWORDS.into_iter().find(|it| schema.get(it).is_some());
+    let items = || schema.get("items").filter(|it| it.is_array()).map(|_| "items");
+    let below = || {
+        let single = ["items", "additionalProperties", "not"].into_iter();
+        let single = single.filter_map(|it| schema.get(it));
+        let lists = ["allOf", "anyOf", "oneOf"].into_iter().flat_map(|it| several(schema, it));
+        single.chain(lists).chain(properties(schema).map(|(_, it)| it)).find_map(unstructured)
+    };
+    let found = own.or_else(items).or_else(below);
+    // The messages of the real server do without the dollar sign.
+    found.map(|it| it.trim_start_matches('$'))
+}
+
+#[derive(Clone)]
+struct Mode {
+    strictness: Strictness,
+    no_defaults: Option<String>,
+    /// Inside of the metadata of an object.
+    in_meta: bool,
+}
+
+fn node(schema: &Value, mode: &Mode, root: bool, path: &str, found: &mut Vec<Problem>) {
+    if !schema.is_object() {
+        return;
+    }
+    unsupported(schema, mode, path, found);
+    if flag(schema, "uniqueItems") {
+        let text =
+            "uniqueItems cannot be set to true since the runtime complexity becomes quadratic";
+        found.push(Problem::forbidden(format!("{path}.uniqueItems"), text));
+    }
+    if let Some(rest) = schema.get("additionalProperties") {
+        let at = format!("{path}.additionalProperties");
+        if properties(schema).next().is_some() && *rest != Value::Bool(true) {
+            let text = "additionalProperties and properties are mutual exclusive";
+            found.push(Problem::forbidden(at.clone(), text));
+        }
+        let mut inner = mode.clone();
+        if mode.in_meta {
+            inner.no_defaults =
+                Some("inside additionalProperties applying to object metadata".into());
+        }
+        node(rest, &inner, false, &at, found);
+    }
+    for (name, property) in properties(schema) {
+        let mut inner = mode.clone();
+        let meta = matches!(name.as_str(), "metadata" | "apiVersion" | "kind");
+        if meta && (root || flag(schema, "x-kubernetes-embedded-resource")) {
+            inner.in_meta = true;
+            if root {
+                inner.no_defaults = Some(format!("in top-level {name}"));
+            }
+        }
+        node(property, &inner, false, &format!("{path}.properties[{name}]"), found);
+    }
+    if let Some(not) = schema.get("not") {
+        node(not, mode, false, &format!("{path}.not"), found);
+    }
+    for name in ["allOf", "oneOf", "anyOf"] {
+        for (at, branch) in several(schema, name).enumerate() {
+            node(branch, mode, false, &format!("{path}.{name}[{at}]"), found);
+        }
+    }
+    if let Some(items) = schema.get("items") {
+        node(items, mode, false, &format!("{path}.items"), found);
+    }
+    let preserves = "x-kubernetes-preserve-unknown-fields";
+    if schema.get(preserves) == Some(&Value::Bool(false)) {
+        found.push(Problem::invalid(
+            format!("{path}.{preserves}"),
+            false,
+            "must be true or undefined",
+        ));
+    }
+    lists_and_maps(schema, mode.strictness, path, found);
+}
+
+fn unsupported(schema: &Value, mode: &Mode, path: &str, found: &mut Vec<Problem>) {
+    let kind = text(schema, "type");
+    if mode.strictness.known_types && !kind.is_empty() && !TYPES.contains(&kind) {
+        let kind = ProblemKind::NotSupported(kind.into(), TYPES.map(String::from).into());
+        found.push(Problem::new(format!("{path}.type"), kind));
+    }
+    if let Some(reason) = &mode.no_defaults
+        && schema.get("default").is_some()
+    {
+        found.push(Problem::forbidden(
+            format!("{path}.default"),
+            format!("must not be set {reason}"),
+        ));
+    }
+    for name in
+        ["id", "additionalItems", "patternProperties", "definitions", "dependencies", "$ref"]
+    {
+        if schema.get(name).is_some() {
+            found.push(Problem::forbidden(
+                format!("{path}.{name}"),
+                format!("{name} is not supported"),
+            ));
+        }
+    }
+    if kind == "null" {
+        let text = "type cannot be set to null, use nullable as an alternative";
+        found.push(Problem::forbidden(format!("{path}.type"), text));
+    }
+    if schema.get("items").is_some_and(Value::is_array) {
+        let text = "items must be a schema object and not an array";
+        found.push(Problem::forbidden(format!("{path}.items"), text));
+    }
+    let embedded = "x-kubernetes-embedded-resource";
+    if mode.in_meta && flag(schema, embedded) {
+        let text = "must not be used inside of resource meta";
+        found.push(Problem::forbidden(format!("{path}.{embedded}"), text));
+    }
+}
+
+fn lists_and_maps(schema: &Value, strictness: Strictness, path: &str, found: &mut Vec<Problem>) {
+    let (map_type, list_type) = ("x-kubernetes-map-type", "x-kubernetes-list-type");
+    let kinds = [
+        (map_type, "object", &["atomic", "granular"][..]),
+        (list_type, "array", &["atomic", "set", "map"]),
+    ];
+    for (name, kind, known) in kinds {
+        let Some(value) = schema.get(name).and_then(Value::as_str) else { continue };
+        let own = text(schema, "type");
+        if own != kind {
+            let (at, text) =
+                (format!("{path}.type"), format!("must be {kind} if {name} is specified"));
+            found.push(match own {
+                "" => Problem::required(at, text),
+                own => Problem::invalid(at, own, text),
+            });
+        }
+        if !known.contains(&value) && (own == kind || name == map_type) {
+            let known = known.iter().map(|it| (*it).to_owned()).collect();
+            let kind = ProblemKind::NotSupported(value.into(), known);
+            found.push(Problem::new(format!("{path}.{name}"), kind));
+        }
+    }
+    let has_keys = several(schema, "x-kubernetes-list-map-keys").next().is_some();
+    let at = format!("{path}.{list_type}");
+    let must = "must be map if x-kubernetes-list-map-keys is non-empty";
+    match schema.get(list_type).and_then(Value::as_str) {
+        None if has_keys => found.push(Problem::required(at, must)),
+        Some("map") => list_map(schema, path, found),
+        Some(other) if has_keys => found.push(Problem::invalid(at, other, must)),
+        _ => {}
+    }
+    if strictness.strict_lists {
+        strict_lists(schema, path, found);
+    }
+}
+
+fn list_map(schema: &Value, path: &str, found: &mut Vec<Problem>) {
+    let keys: Vec<&str> =
+        several(schema, "x-kubernetes-list-map-keys").filter_map(Value::as_str).collect();
+    let keys_at = format!("{path}.x-kubernetes-list-map-keys");
+    if keys.is_empty() {
+        let text = "must not be empty if x-kubernetes-list-type is map";
+        found.push(Problem::required(keys_at.clone(), text));
+    }
+    let Some(items) = schema.get("items") else {
+        let text = "must have a schema if x-kubernetes-list-type is map";
+        found.push(Problem::required(format!("{path}.items"), text));
+        return;
+    };
+    let kind = text(items, "type");
+    if kind != "object" {
+        let text = "must be object if parent array's x-kubernetes-list-type is map";
+        found.push(Problem::invalid(format!("{path}.items.type"), kind, text));
+        return;
+    }
+    let source = go_texts(schema.get("x-kubernetes-list-map-keys"));
+    let wrong_keys = |text: &str| {
+        Problem::new(keys_at.clone(), ProblemKind::InvalidGo(source.clone(), text.into()))
+    };
+    for (at, key) in keys.iter().enumerate() {
+        match items.get("properties").and_then(|it| it.get(key)) {
+            Some(property) if matches!(text(property, "type"), "array" | "object") => {
+                let text = "must be a scalar type if parent array's x-kubernetes-list-type is map";
+                let at = format!("{path}.items.properties[{key}].type");
+                found.push(Problem::invalid(at, kind, text));
+            }
+            Some(_) => {}
+            None => found.push(wrong_keys("entries must all be names of item properties")),
+        }
+        if keys.iter().take(at).any(|it| it == key) {
+            found.push(wrong_keys("must not contain duplicate entries"));
+        }
+    }
+}
+
+fn strict_lists(schema: &Value, path: &str, found: &mut Vec<Problem>) {
+    let Some(items) = schema.get("items").filter(|it| it.is_object()) else { return };
+    let list_type = text(schema, "x-kubernetes-list-type");
+    if !matches!(list_type, "set" | "map") {
+        return;
+    }
+    if flag(items, "nullable") {
+        let text = format!("cannot be nullable when x-kubernetes-list-type is {list_type}");
+        found.push(Problem::forbidden(format!("{path}.items.nullable"), text));
+    }
+    if list_type == "set" {
+        let (name, kind) = match text(items, "type") {
+            "object" => ("x-kubernetes-map-type", items.get("x-kubernetes-map-type")),
+            "array" => match items.get("x-kubernetes-list-type") {
+                None => return,
+                kind => ("x-kubernetes-list-type", kind),
+            },
+            _ => return,
+        };
+        if kind.is_none_or(|it| it != "atomic") {
+            let text = "must be atomic as item of a list with x-kubernetes-list-type=set";
+            let kind = kind.cloned().unwrap_or_default();
+            found.push(Problem::invalid(format!("{path}.items.{name}"), kind, text));
+        }
+        return;
+    }
+    for key in several(schema, "x-kubernetes-list-map-keys").filter_map(Value::as_str) {
+        let Some(property) = items.get("properties").and_then(|it| it.get(key)) else { continue };
+        let at = format!("{path}.items.properties[{key}]");
+        let required = several(items, "required").any(|it| it == key);
+        let why = "this property is in x-kubernetes-list-map-keys, so it";
+        if !required && property.get("default").is_none() {
+            let text = format!("{why} must have a default or be a required property");
+            found.push(Problem::required(format!("{at}.default"), text));
+        }
+        if flag(property, "nullable") {
+            found.push(Problem::forbidden(
+                format!("{at}.nullable"),
+                format!("{why} cannot be nullable"),
+            ));
+        }
+    }
+}
+
+/// Defaults have to be acceptable values themselves.
+fn defaults(raw: &Value, root: bool, in_meta: bool, path: &str, found: &mut Vec<Problem>) {
+    let embedded = root || flag(raw, "x-kubernetes-embedded-resource");
+    if let Some(default) = raw.get("default") {
+        one_default(raw, default, (embedded, in_meta), &format!("{path}.default"), found);
+    }
+    if let Some(items) = raw.get("items") {
+        defaults(items, false, in_meta, &format!("{path}.items"), found);
+    }
+    for (name, property) in properties(raw) {
+        let meta = embedded && matches!(name.as_str(), "metadata" | "apiVersion" | "kind");
+        defaults(property, false, in_meta || meta, &format!("{path}.properties[{name}]"), found);
+    }
+    if let Some(rest) = raw.get("additionalProperties").filter(|it| it.is_object()) {
+        defaults(rest, false, in_meta, &format!("{path}.additionalProperties"), found);
+    }
+}
+
+fn one_default(
+    raw: &Value,
+    default: &Value,
+    (embedded, in_meta): (bool, bool),
+    path: &str,
+    found: &mut Vec<Problem>,
+) {
+    let tree = Schema::parse(raw);
+    if !in_meta {
+        let mut pruned = default.clone();
+        schema::prune_part(&tree, &mut pruned, embedded);
+        if pruned != *default {
+            found.push(Problem::invalid(path, default.clone(), "must not have unknown fields"));
+            return;
+        }
+    }
+    match Rules::new(raw, Arc::new(tree)) {
+        Ok(rules) => found.extend(rules.check_part(default, embedded && !in_meta, path)),
+        Err(error) => found.extend(error.problems(path)),
+    }
+}

@@ -1,0 +1,160 @@
+//! A JSON schema, read once, in the form that `validate.rs` checks values with.
+//!
+//! The library for JSON schemas only judges in our tests: messages of the real server depend on how its own library walks, for
+//! instance on how many checks of each branch of an `anyOf` came to run.
+
+use std::collections::BTreeMap;
+
+use regex::Regex;
+use serde_json::Value;
+
+use super::{formats, pattern};
+
+/// Schemas nest in what the parser of JSON lets through, which is 128 levels; this is for values that come another way.
+const DEPTH_MAX: usize = 256;
+
+/// What is asked of one value.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Checks {
+    /// Empty: any.
+    pub(super) types: Vec<String>,
+    pub(super) nullable: bool,
+    pub(super) format: Option<String>,
+    pub(super) options: Option<Vec<Value>>,
+    pub(super) text: Texts,
+    pub(super) number: Numbers,
+    pub(super) items: Option<Box<Checks>>,
+    pub(super) items_min: Option<i64>,
+    pub(super) items_max: Option<i64>,
+    pub(super) object: Objects,
+    pub(super) any_of: Vec<Checks>,
+    pub(super) one_of: Vec<Checks>,
+    pub(super) all_of: Vec<Checks>,
+    pub(super) not: Option<Box<Checks>>,
+}
+
+#[derive(Clone, Debug, Default)]
+pub(super) struct Texts {
+    pub(super) longest: Option<i64>,
+    pub(super) shortest: Option<i64>,
+    /// The expression as it is written, and as it is used.
+    pub(super) pattern: Option<(String, Regex)>,
+}
+
+#[derive(Clone, Debug, Default)]
+pub(super) struct Numbers {
+    pub(super) maximum: Option<f64>,
+    pub(super) maximum_exclusive: bool,
+    pub(super) minimum: Option<f64>,
+    pub(super) minimum_exclusive: bool,
+    pub(super) multiple_of: Option<f64>,
+}
+
+#[derive(Clone, Debug, Default)]
+pub(super) struct Objects {
+    pub(super) fields: BTreeMap<String, Checks>,
+    pub(super) rest: Rest,
+    pub(super) required: Vec<String>,
+    pub(super) fewest: Option<i64>,
+    pub(super) most: Option<i64>,
+}
+
+/// What fields without a name in the schema may be.
+#[derive(Clone, Debug, Default)]
+pub(super) enum Rest {
+    #[default]
+    Free,
+    Forbidden,
+    Each(Box<Checks>),
+}
+
+impl Checks {
+    /// Reads a schema. The error is about an expression that cannot be used.
+    pub(super) fn new(schema: &Value) -> Result<Self, String> {
+        Self::read(schema, DEPTH_MAX)
+    }
+
+    fn read(schema: &Value, depth: usize) -> Result<Self, String> {
+        let Some(inner) = depth.checked_sub(1) else { return Err("schema is too deep".into()) };
+        let flag = |name: &str| schema.get(name).and_then(Value::as_bool).unwrap_or(false);
+        let kind = schema.get("type").and_then(Value::as_str).unwrap_or_default();
+        let types = match kind {
+            "" if flag("x-kubernetes-int-or-string") => vec!["integer".into(), "string".into()],
+            "" => Vec::new(),
+            one => vec![one.to_owned()],
+        };
+        let format = schema.get("format").and_then(Value::as_str);
+        let one = |name: &str| match schema.get(name).filter(|it| it.is_object()) {
+            Some(it) => Self::read(it, inner).map(|it| Some(Box::new(it))),
+            None => Ok(None),
+        };
+        let several = |name: &str| {
+            let schemas = schema.get(name).and_then(Value::as_array).into_iter().flatten();
+            schemas.map(|it| Self::read(it, inner)).collect::<Result<Vec<_>, _>>()
+        };
+        Ok(Self {
+            format: format.and_then(|it| formats::relevant(kind, it)).map(String::from),
+            types,
+            nullable: flag("nullable"),
+            options: schema
+                .get("enum")
+                .and_then(Value::as_array)
+                .filter(|it| !it.is_empty())
+                .cloned(),
+            text: texts(schema)?,
+            number: Numbers {
+                maximum: schema.get("maximum").and_then(Value::as_f64),
+                maximum_exclusive: flag("exclusiveMaximum"),
+                minimum: schema.get("minimum").and_then(Value::as_f64),
+                minimum_exclusive: flag("exclusiveMinimum"),
+                multiple_of: schema.get("multipleOf").and_then(Value::as_f64),
+            },
+            items: one("items")?,
+            items_min: count(schema, "minItems"),
+            items_max: count(schema, "maxItems"),
+            object: Self::objects(schema, inner)?,
+            any_of: several("anyOf")?,
+            one_of: several("oneOf")?,
+            all_of: several("allOf")?,
+            not: one("not")?,
+        })
+    }
+
+    fn objects(schema: &Value, depth: usize) -> Result<Objects, String> {
+        let fields = schema.get("properties").and_then(Value::as_object).into_iter().flatten();
+        let fields = fields.map(|(name, it)| Ok((name.clone(), Self::read(it, depth)?)));
+        let required = schema.get("required").and_then(Value::as_array).into_iter().flatten();
+        Ok(Objects {
+            fields: fields.collect::<Result<_, String>>()?,
+            rest: match schema.get("additionalProperties") {
+                Some(Value::Bool(false)) => Rest::Forbidden,
+                Some(it @ Value::Object(_)) => Rest::Each(Box::new(Self::read(it, depth)?)),
+                _ => Rest::Free,
+            },
+            required: required.filter_map(Value::as_str).map(String::from).collect(),
+            fewest: count(schema, "minProperties"),
+            most: count(schema, "maxProperties"),
+        })
+    }
+
+    /// Whether values of a type are acceptable.
+    pub(super) fn allows(&self, kind: &str) -> bool {
+        self.types.iter().any(|it| it == kind)
+    }
+}
+
+fn texts(schema: &Value) -> Result<Texts, String> {
+    let pattern = schema.get("pattern").and_then(Value::as_str).filter(|it| !it.is_empty());
+    Ok(Texts {
+        longest: count(schema, "maxLength"),
+        shortest: count(schema, "minLength"),
+        pattern: match pattern {
+            Some(it) => Some((it.to_owned(), pattern::compile(it)?)),
+            None => None,
+        },
+    })
+}
+
+fn count(schema: &Value, name: &str) -> Option<i64> {
+    schema.get(name).and_then(Value::as_i64)
+}

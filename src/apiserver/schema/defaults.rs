@@ -1,0 +1,55 @@
+//! Fills in the defaults of a schema, as the real server does it on every write and every read of a custom resource.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value};
+
+use super::{Link, Schema, Shape, prune};
+
+/// Fills in what is missing. A `null` where none may be counts as missing: it becomes the default, or goes away.
+///
+/// Recursion ends with the value, whose depth is bounded by the parser of JSON; that of defaults is, too.
+pub(crate) fn default(schema: &Schema, object: &mut Value) {
+    prune::drop_nulls(schema, object);
+    fill(schema, object);
+}
+
+fn fill(schema: &Schema, value: &mut Value) {
+    match (value, &schema.shape) {
+        (Value::Object(values), Shape::Map { fields, rest, .. }) => {
+            fill_map(fields, rest.as_ref(), values);
+        }
+        (Value::Array(items), Shape::List { items: Some(link), .. }) => {
+            let Some(schema) = link.schema() else { return };
+            for item in items {
+                fill_slot(schema, item);
+            }
+        }
+        _ => {}
+    }
+}
+
+fn fill_map(fields: &BTreeMap<String, Link>, rest: Option<&Link>, values: &mut Map<String, Value>) {
+    for (name, link) in fields {
+        let Some(default) = link.schema().and_then(|it| it.default.as_ref()) else { continue };
+        if !values.contains_key(name) {
+            values.insert(name.clone(), default.clone());
+        }
+    }
+    for (name, value) in values {
+        if let Some(schema) = fields.get(name).or(rest).and_then(Link::schema) {
+            fill_slot(schema, value);
+        }
+    }
+}
+
+/// A place that holds something already, be it `null`.
+fn fill_slot(schema: &Schema, value: &mut Value) {
+    if value.is_null()
+        && !schema.nullable
+        && let Some(default) = &schema.default
+    {
+        *value = default.clone();
+    }
+    fill(schema, value);
+}

@@ -1,0 +1,95 @@
+//! Objects inside of objects have a kind and metadata of their own: `x-kubernetes-embedded-resource`.
+
+use serde_json::Value;
+
+use super::{Schema, Shape, lists, names};
+use crate::apiserver::{object, refusal::Problem};
+
+/// What is wrong with the embedded objects in an object. The object itself is checked elsewhere.
+pub(super) fn check(schema: &Schema, object: &Value, found: &mut Vec<Problem>) {
+    walk(schema, object, &mut String::new(), found);
+}
+
+/// Calls itself for a part of the value, with its name put at the end of the path.
+fn walk(schema: &Schema, value: &Value, path: &mut String, found: &mut Vec<Problem>) {
+    if schema.embedded && !path.is_empty() && value.is_object() {
+        one(value, path, found);
+    }
+    let length = path.len();
+    match (value, &schema.shape) {
+        (Value::Object(values), Shape::Map { fields, rest, .. }) => {
+            for (name, value) in values {
+                let (link, known) = match fields.get(name) {
+                    Some(link) => (Some(link), true),
+                    None => (rest.as_ref(), false),
+                };
+                let Some(schema) = link.and_then(super::Link::schema) else { continue };
+                if known {
+                    lists::push_field(path, name);
+                } else {
+                    path.push_str(&format!("[{name}]"));
+                }
+                walk(schema, value, path, found);
+                path.truncate(length);
+            }
+        }
+        (Value::Array(items), Shape::List { items: Some(link), .. }) => {
+            let Some(schema) = link.schema() else { return };
+            for (at, item) in items.iter().enumerate() {
+                path.push_str(&format!("[{at}]"));
+                walk(schema, item, path, found);
+                path.truncate(length);
+            }
+        }
+        _ => {}
+    }
+}
+
+pub(super) fn one(value: &Value, path: &str, found: &mut Vec<Problem>) {
+    let text = |name: &str| value.get(name).and_then(Value::as_str).unwrap_or_default();
+    let (version, kind) = (text("apiVersion"), text("kind"));
+    if version.is_empty() {
+        found.push(Problem::required(format!("{path}.apiVersion"), "must not be empty"));
+    } else if version.matches('/').count() > 1 {
+        let text = format!("unexpected GroupVersion string: {version}");
+        found.push(Problem::invalid(format!("{path}.apiVersion"), version, text));
+    }
+    if kind.is_empty() {
+        found.push(Problem::required(format!("{path}.kind"), "must not be empty"));
+    } else {
+        let wrong = names::dns1035_label(&kind.to_lowercase());
+        if !wrong.is_empty() {
+            let text =
+                format!("may have mixed case, but should otherwise match: {}", wrong.join(","));
+            found.push(Problem::invalid(format!("{path}.kind"), kind, text));
+        }
+    }
+    if let Some(meta) = value.get("metadata") {
+        metadata(value, meta, &format!("{path}.metadata"), found);
+    }
+}
+
+/// Names are not looked at: they may be anything in other kinds.
+fn metadata(whole: &Value, meta: &Value, path: &str, found: &mut Vec<Problem>) {
+    let mut wrong = |field: &str, value: &str, texts: Vec<String>| {
+        let problems =
+            texts.into_iter().map(|it| Problem::invalid(format!("{path}.{field}"), value, it));
+        found.extend(problems);
+    };
+    let namespace = object::meta(whole, "namespace");
+    if !namespace.is_empty() {
+        wrong("namespace", namespace, names::dns1123_label(namespace));
+    }
+    let map = |name: &str| meta.get(name).and_then(Value::as_object).into_iter().flatten();
+    for (key, value) in map("labels") {
+        wrong("labels", key, names::qualified(key));
+        let value = value.as_str().unwrap_or_default();
+        wrong("labels", value, names::label_value(value));
+    }
+    for (key, _) in map("annotations") {
+        wrong("annotations", key, names::qualified(&key.to_lowercase()));
+    }
+    for finalizer in object::finalizers(whole) {
+        wrong("finalizers", &finalizer, names::qualified(&finalizer));
+    }
+}

@@ -1,0 +1,114 @@
+//! Lists that are sets or maps hold nothing twice: `x-kubernetes-list-type`.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value};
+
+use super::{ListType, Schema, Shape};
+use crate::apiserver::refusal::{Problem, ProblemKind};
+
+/// What is there twice, anywhere in an object.
+pub(super) fn check(schema: &Schema, object: &Value, found: &mut Vec<Problem>) {
+    walk(schema, object, &mut String::new(), found);
+}
+
+/// Calls itself for a part of the value, with its name put at the end of the path.
+fn walk(schema: &Schema, value: &Value, path: &mut String, found: &mut Vec<Problem>) {
+    let length = path.len();
+    match (value, &schema.shape) {
+        (Value::Object(values), Shape::Map { fields, rest, .. }) => {
+            for (name, value) in values {
+                match (fields.get(name), rest) {
+                    (Some(link), _) => {
+                        let Some(schema) = link.schema() else { continue };
+                        push_field(path, name);
+                        walk(schema, value, path, found);
+                    }
+                    (None, Some(link)) => {
+                        let Some(schema) = link.schema() else { continue };
+                        path.push_str(&format!("[{name}]"));
+                        walk(schema, value, path, found);
+                    }
+                    (None, None) => {}
+                }
+                path.truncate(length);
+            }
+        }
+        (Value::Array(items), Shape::List { items: link, order }) => {
+            duplicates(order, items, path, found);
+            let Some(schema) = link.as_ref().and_then(super::Link::schema) else { return };
+            for (at, item) in items.iter().enumerate() {
+                path.push_str(&format!("[{at}]"));
+                walk(schema, item, path, found);
+                path.truncate(length);
+            }
+        }
+        _ => {}
+    }
+}
+
+pub(super) fn push_field(path: &mut String, name: &str) {
+    if !path.is_empty() {
+        path.push('.');
+    }
+    path.push_str(name);
+}
+
+fn duplicates(order: &ListType, items: &[Value], path: &str, found: &mut Vec<Problem>) {
+    let problem = |at: usize, kind: ProblemKind| Problem::new(format!("{path}[{at}]"), kind);
+    match order {
+        ListType::Atomic => {}
+        ListType::Set => {
+            for at in repeated(items.iter()) {
+                let item = items.get(at).cloned().unwrap_or_default();
+                found.push(problem(at, ProblemKind::Duplicate(item)));
+            }
+        }
+        ListType::Map(keys) => {
+            let odd = items.iter().position(|it| !it.is_object() && !it.is_null());
+            if let Some((at, item)) = odd.and_then(|at| Some((at, items.get(at)?))) {
+                let text = "must be an object for an array of list-type map".into();
+                found.push(problem(at, ProblemKind::Invalid(item.clone(), text)));
+                return;
+            }
+            let keyed: Vec<Value> = items.iter().map(|it| key(it, keys)).collect();
+            for at in repeated(keyed.iter()) {
+                let key = keyed.get(at).cloned().unwrap_or_default();
+                found.push(problem(at, ProblemKind::Duplicate(key)));
+            }
+        }
+    }
+}
+
+/// The part of an item that tells it from others.
+fn key(item: &Value, keys: &[String]) -> Value {
+    let fields = keys.iter().filter_map(|it| Some((it.clone(), item.get(it)?.clone())));
+    Value::Object(fields.collect::<Map<String, Value>>())
+}
+
+/// Where values appear for the second time; the third time is not told.
+fn repeated<'a>(values: impl Iterator<Item = &'a Value>) -> Vec<usize> {
+    let mut seen: BTreeMap<String, usize> = BTreeMap::new();
+    let mut found = Vec::new();
+    for (at, value) in values.enumerate() {
+        let times = seen.entry(canonical(value)).or_default();
+        *times += 1;
+        if *times == 2 {
+            found.push(at);
+        }
+    }
+    found
+}
+
+/// Equal values give equal texts: the order of fields does not matter. The depth is bounded by the parser of JSON.
+fn canonical(value: &Value) -> String {
+    match value {
+        Value::Object(fields) => {
+            let sorted: BTreeMap<&String, String> =
+                fields.iter().map(|(name, it)| (name, canonical(it))).collect();
+            format!("{sorted:?}")
+        }
+        Value::Array(items) => format!("{:?}", items.iter().map(canonical).collect::<Vec<_>>()),
+        scalar => scalar.to_string(),
+    }
+}

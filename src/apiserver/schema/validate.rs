@@ -1,0 +1,355 @@
+//! Values against a schema, with the words of the real server.
+//!
+//! The walk follows the one of its library step by step, because the messages depend on it: which branch of an `anyOf` is
+//! reported is decided by the number of checks that came to run in it. Known difference: the library looks at the fields of
+//! an object in random order, we in the order of their names.
+
+use serde_json::{Number, Value};
+
+use super::checks::{Checks, Objects, Rest, Texts};
+use crate::apiserver::refusal::{Problem, ProblemKind, go};
+
+/// What came out of the checks of one value.
+#[derive(Default)]
+struct Outcome {
+    problems: Vec<Problem>,
+    /// How many checks ran without stopping early.
+    ran: usize,
+}
+
+impl Outcome {
+    fn add(&mut self, other: Self) {
+        self.problems.extend(other.problems);
+        self.ran += other.ran;
+    }
+
+    fn fits(&self) -> bool {
+        self.problems.is_empty()
+    }
+}
+
+/// What is wrong with a whole value. The recursion follows the schema, whose depth is bounded.
+pub(super) fn check(checks: &Checks, value: &Value) -> Vec<Problem> {
+    run(checks, value, "").problems
+}
+
+fn run(checks: &Checks, value: &Value, path: &str) -> Outcome {
+    let mut all = Outcome::default();
+    if value.is_null() {
+        all.problems.extend(wrong_type(checks, value, path));
+        all.problems.extend(options(checks, value, path));
+        return all;
+    }
+    if !checks.types.is_empty() || checks.format.is_some() {
+        let wrong = wrong_type(checks, value, path);
+        all.ran += 1 + usize::from(wrong.is_none());
+        all.problems.extend(wrong);
+    }
+    all.add(junctors(checks, value, path));
+    all.ran += 1;
+    match value {
+        Value::String(text) => {
+            all.problems.extend(texts(&checks.text, text, path));
+            all.ran += 1;
+            // Formats of numbers are no business of texts.
+            if let Some(format) = checks.format.as_deref() {
+                all.problems.extend(wrong_format(format, text, path));
+                all.ran += 1;
+            }
+        }
+        Value::Number(number) => {
+            all.problems.extend(numbers(checks, number, path));
+            all.ran += 2;
+        }
+        Value::Array(items) => {
+            all.add(list(checks, items, path));
+            all.ran += 1;
+        }
+        Value::Null | Value::Bool(_) | Value::Object(_) => {}
+    }
+    all.problems.extend(options(checks, value, path));
+    all.ran += 1;
+    if let Value::Object(fields) = value {
+        all.add(object(&checks.object, fields, path));
+        all.ran += 1;
+    }
+    all.ran += 1;
+    all
+}
+
+/// The type of a value and its format, as the library guesses them.
+fn guess(value: &Value) -> (&'static str, &'static str) {
+    match value {
+        Value::Null => ("null", ""),
+        Value::Bool(_) => ("boolean", ""),
+        Value::Number(it) if it.is_i64() => ("integer", "int64"),
+        // Also whole numbers that do not fit.
+        Value::Number(_) => ("number", "float64"),
+        Value::String(_) => ("string", ""),
+        Value::Array(_) => ("array", ""),
+        Value::Object(_) => ("object", ""),
+    }
+}
+
+fn wrong_type(checks: &Checks, value: &Value, path: &str) -> Option<Problem> {
+    let expected = checks.types.join(",");
+    let wrong = |expected: &str, found: &str| {
+        let text = format!("{path} in body must be of type {expected}: {}", go::quote(found));
+        Some(invalid(path, found, text))
+    };
+    if value.is_null() {
+        let fits = checks.types.is_empty() || checks.nullable;
+        return if fits { None } else { wrong(&expected, "null") };
+    }
+    let (kind, format) = guess(value);
+    let whole = kind == "number" && is_whole(value) && checks.allows("integer");
+    let fits = checks.allows(kind) || whole || (kind == "integer" && checks.allows("number"));
+    let loose = matches!(value, Value::String(_) | Value::Array(_));
+    match &checks.format {
+        Some(wanted) if !loose && !fits && format != wanted => wrong(wanted, format),
+        // A text or a list passes for any format but those of numbers.
+        Some(_) if loose && !checks.allows("number") && !checks.allows("integer") => None,
+        _ if fits => None,
+        _ => wrong(&expected, kind),
+    }
+}
+
+/// Whether a float is a whole number that floats can tell from its neighbours.
+fn is_whole(value: &Value) -> bool {
+    const MOST: f64 = 9_007_199_254_740_991.0;
+    value.as_f64().is_some_and(|it| it.fract() == 0.0 && it.abs() <= MOST)
+}
+
+fn junctors(checks: &Checks, value: &Value, path: &str) -> Outcome {
+    let mut all = Outcome::default();
+    let general =
+        |text: String| Problem::invalid("<nil>", "", format!("{} {text}", go::quote(path)));
+    if !checks.any_of.is_empty() {
+        let (fitting, best) = branches(&checks.any_of, value, path, true);
+        if fitting == 0 {
+            all.problems.push(general("must validate at least one schema (anyOf)".into()));
+        }
+        all.add(best);
+    }
+    if !checks.one_of.is_empty() {
+        let (fitting, best) = branches(&checks.one_of, value, path, false);
+        if fitting != 1 {
+            let found = match fitting {
+                0 => "Found none valid".into(),
+                several => format!("Found {several} valid alternatives"),
+            };
+            let text = format!("must validate one and only one schema (oneOf). {found}");
+            all.problems.push(general(text));
+        }
+        if fitting <= 1 {
+            all.add(best);
+        }
+    }
+    if !checks.all_of.is_empty() {
+        let mut fitting = 0;
+        for branch in &checks.all_of {
+            let outcome = run(branch, value, path);
+            fitting += usize::from(outcome.fits());
+            all.add(outcome);
+        }
+        if fitting < checks.all_of.len() {
+            let none = if fitting == 0 { ". None validated" } else { "" };
+            all.problems.push(general(format!("must validate all the schemas (allOf){none}")));
+        }
+    }
+    if let Some(not) = &checks.not
+        && run(not, value, path).fits()
+    {
+        all.problems.push(general("must not validate the schema (not)".into()));
+    }
+    all.ran += 1;
+    all
+}
+
+/// How many branches fit, and the outcome of the first that does, or else of the one that came farthest.
+fn branches(
+    branches: &[Checks],
+    value: &Value,
+    path: &str,
+    one_is_enough: bool,
+) -> (usize, Outcome) {
+    let mut fitting = 0;
+    let mut best: Option<Outcome> = None;
+    for branch in branches {
+        let outcome = run(branch, value, path);
+        if outcome.fits() {
+            fitting += 1;
+            if fitting == 1 {
+                best = Some(outcome);
+            }
+            if one_is_enough {
+                break;
+            }
+        } else if fitting == 0 && best.as_ref().is_none_or(|it| outcome.ran > it.ran) {
+            best = Some(outcome);
+        }
+    }
+    (fitting, best.unwrap_or_default())
+}
+
+/// The first thing that is wrong with a text; the others are not told.
+fn texts(checks: &Texts, text: &str, path: &str) -> Option<Problem> {
+    let length = i64::try_from(text.chars().count()).unwrap_or(i64::MAX);
+    let wrong = |words: String| Some(invalid(path, text, format!("{path} in body should {words}")));
+    if let Some(longest) = checks.longest.filter(|it| length > *it) {
+        return wrong(format!("be at most {longest} chars long"));
+    }
+    if let Some(shortest) = checks.shortest.filter(|it| length < *it) {
+        return wrong(format!("be at least {shortest} chars long"));
+    }
+    let (written, regex) = checks.pattern.as_ref()?;
+    if regex.is_match(text) { None } else { wrong(format!("match '{written}'")) }
+}
+
+fn wrong_format(format: &str, text: &str, path: &str) -> Option<Problem> {
+    if super::formats::fits(format, text) {
+        return None;
+    }
+    let words = format!("{path} in body must be of type {format}: {}", go::quote(text));
+    Some(invalid(path, text, words))
+}
+
+fn numbers(checks: &Checks, number: &Number, path: &str) -> Vec<Problem> {
+    let checks = &checks.number;
+    let mut found = Vec::new();
+    let mut wrong = |words: &str, limit: f64| {
+        let text = format!("{path} in body should be {words} {}", go::float(limit));
+        found.push(invalid(path, number.clone(), text));
+    };
+    // Whole numbers are compared with the whole part of a limit.
+    let limit = |it: Option<f64>| it.map(|it| if number.is_i64() { it.trunc() } else { it });
+    let value = number.as_f64().unwrap_or_default();
+    if let Some(factor) =
+        limit(checks.multiple_of).filter(|it| *it > 0.0 && !is_multiple(value, *it))
+    {
+        wrong("a multiple of", factor);
+    }
+    if let Some(most) = limit(checks.maximum) {
+        match checks.maximum_exclusive {
+            true if value >= most => wrong("less than", most),
+            false if value > most => wrong("less than or equal to", most),
+            _ => {}
+        }
+    }
+    if let Some(least) = limit(checks.minimum) {
+        match checks.minimum_exclusive {
+            true if value <= least => wrong("greater than", least),
+            false if value < least => wrong("greater than or equal to", least),
+            _ => {}
+        }
+    }
+    found
+}
+
+/// Whether one divided by the other is whole, with the tolerance of the library.
+fn is_multiple(value: f64, factor: f64) -> bool {
+    const EPSILON: f64 = 1e-9;
+    let quotient = value / factor;
+    let off = (quotient - quotient.round()).abs();
+    off == 0.0 || off < EPSILON * quotient.abs()
+}
+
+fn list(checks: &Checks, items: &[Value], path: &str) -> Outcome {
+    let mut all = Outcome::default();
+    if let Some(of_items) = &checks.items {
+        for item in items {
+            // The place in the list is not part of the path: this server forgets it below the first level.
+            all.add(run(of_items, item, path));
+        }
+    }
+    let count = i64::try_from(items.len()).unwrap_or(i64::MAX);
+    let mut wrong = |words: String| {
+        let text = format!("{path} in body should have {words} items");
+        all.problems.push(invalid(path, count, text));
+    };
+    if let Some(fewest) = checks.items_min.filter(|it| count < *it) {
+        wrong(format!("at least {fewest}"));
+    }
+    if let Some(most) = checks.items_max.filter(|it| count > *it) {
+        wrong(format!("at most {most}"));
+    }
+    all.ran += 1;
+    all
+}
+
+fn options(checks: &Checks, value: &Value, path: &str) -> Option<Problem> {
+    let options = checks.options.as_ref()?;
+    if options.iter().any(|it| same(it, value)) {
+        return None;
+    }
+    let texts = options.iter().map(|it| match it {
+        Value::String(text) => text.clone(),
+        other => go::json(other),
+    });
+    let kind = ProblemKind::NotSupported(value.clone(), texts.collect());
+    Some(Problem::new(field(path), kind))
+}
+
+/// Equal, whatever the numbers are written like and the fields ordered like.
+pub(super) fn same(one: &Value, other: &Value) -> bool {
+    match (one, other) {
+        (Value::Number(a), Value::Number(b)) => a == b || a.as_f64() == b.as_f64(),
+        (Value::Array(a), Value::Array(b)) => {
+            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same(a, b))
+        }
+        (Value::Object(a), Value::Object(b)) => {
+            a.len() == b.len() && a.iter().all(|(name, a)| b.get(name).is_some_and(|b| same(a, b)))
+        }
+        _ => one == other,
+    }
+}
+
+fn object(checks: &Objects, fields: &serde_json::Map<String, Value>, path: &str) -> Outcome {
+    let mut all = Outcome::default();
+    let count = i64::try_from(fields.len()).unwrap_or(i64::MAX);
+    let wrong_count = |words: &str, limit: i64| {
+        let text = format!("{path} in body should have {words} {limit} properties");
+        Outcome { problems: vec![invalid(path, limit, text)], ran: 0 }
+    };
+    if let Some(fewest) = checks.fewest.filter(|it| count < *it) {
+        return wrong_count("at least", fewest);
+    }
+    if let Some(most) = checks.most.filter(|it| count > *it) {
+        return wrong_count("at most", most);
+    }
+    let mut others: Vec<(&String, &Value)> =
+        fields.iter().filter(|(name, _)| !checks.fields.contains_key(*name)).collect();
+    others.sort_by_key(|(name, _)| *name);
+    for (name, value) in others {
+        match &checks.rest {
+            Rest::Free => {}
+            Rest::Forbidden => {
+                let text = format!("{} in body is a forbidden property", join(path, name));
+                all.problems.push(invalid(path, name.as_str(), text));
+            }
+            Rest::Each(checks) => all.add(run(checks, value, &join(path, name))),
+        }
+    }
+    for (name, checks) in &checks.fields {
+        if let Some(value) = fields.get(name) {
+            all.add(run(checks, value, &join(path, name)));
+        }
+    }
+    for name in checks.required.iter().filter(|it| !fields.contains_key(*it)) {
+        all.problems.push(Problem::required(join(path, name), ""));
+    }
+    all
+}
+
+fn join(path: &str, name: &str) -> String {
+    if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") }
+}
+
+fn invalid(path: &str, value: impl Into<Value>, text: String) -> Problem {
+    Problem::invalid(field(path), value, text)
+}
+
+/// A problem of the whole object belongs to no field.
+fn field(path: &str) -> String {
+    if path.is_empty() { "<nil>".into() } else { path.to_owned() }
+}

@@ -1,0 +1,251 @@
+//! The objects of the server in a file, so that they survive a restart.
+//!
+//! JSON lines: a head with the format, the revision and the number of objects, then one object per line with its resource. The
+//! file is replaced as a whole, so it is never half written; one that cannot be read is an error, never an empty server.
+
+use std::{
+    borrow::Cow,
+    fs::{self, File, OpenOptions},
+    io::{self, BufRead as _, BufReader, BufWriter, Write as _},
+    os::unix::fs::OpenOptionsExt as _,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, value::RawValue};
+
+use crate::apiserver::{
+    ApiServer,
+    resource::{
+        CRDS,
+        kind::{Kind, View},
+    },
+    store::{Place, stored::Stored},
+};
+
+/// Raised when an older version could not read the file.
+const FORMAT: u32 = 1;
+
+/// All objects at one moment.
+#[derive(Clone, Debug)]
+pub struct Snapshot {
+    revision: u64,
+    tables: Vec<Table>,
+}
+
+/// The objects of one resource.
+#[derive(Clone, Debug)]
+struct Table {
+    /// `plural.group`
+    resource: String,
+    api_version: String,
+    kind: String,
+    objects: Vec<Arc<Stored>>,
+}
+
+/// The first line.
+#[derive(Debug, Serialize, Deserialize)]
+struct Head {
+    #[serde(rename = "embeddedKubernetes")]
+    format: u32,
+    revision: u64,
+    objects: usize,
+}
+
+/// Any other line.
+#[derive(Debug, Serialize, Deserialize)]
+struct Line<'a> {
+    resource: Cow<'a, str>,
+    object: Cow<'a, RawValue>,
+}
+
+/// Why a file gives no objects.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The system does not let us read it.
+    #[error("cannot read '{}': {source}", path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// It is something else, or damaged.
+    #[error("'{}' is no snapshot of the embedded server, or it is damaged: line {line}: {reason}", path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// The first line that cannot be used.
+        line: usize,
+        /// What is wrong with it.
+        reason: String,
+    },
+}
+
+impl ApiServer {
+    /// All objects as they are now.
+    pub fn export(&self) -> Snapshot {
+        let store = self.0.store();
+        let tables = store.tables.iter().map(|(resource, table)| {
+            let view = View::new(&table.kind, table.kind.storage());
+            Table {
+                resource: resource.clone(),
+                api_version: view.api_version,
+                kind: table.kind.def.kind.clone(),
+                objects: table.objects.values().cloned().collect(),
+            }
+        });
+        Snapshot { tables: tables.collect(), revision: store.revision }
+    }
+
+    /// Takes over all objects, with their versions. Meant for a server that nobody has used yet.
+    ///
+    /// # Errors
+    /// The name of the first resource that this server does not know.
+    pub fn restore(&self, snapshot: Snapshot) -> Result<(), String> {
+        let mut store = self.0.store();
+        let (definitions, others): (Vec<_>, Vec<_>) =
+            snapshot.tables.into_iter().partition(|it| it.resource == CRDS);
+        for definition in definitions.iter().flat_map(|it| &it.objects) {
+            if let Some(kind) = Kind::from_crd(&definition.tree("", "")) {
+                store.define(kind);
+            }
+        }
+        for Table { resource, objects, .. } in definitions.into_iter().chain(others) {
+            let Some(table) = store.tables.get_mut(&resource) else { return Err(resource) };
+            table.objects.extend(objects.into_iter().map(|it| (place(&it), it)));
+        }
+        store.revision = store.revision.max(snapshot.revision);
+        // What happened before is not known: who asks for it has to list.
+        store.compacted = store.revision;
+        drop(store);
+        self.0.announce();
+        Ok(())
+    }
+}
+
+fn place(object: &Stored) -> Place {
+    Place { namespace: object.head.namespace.to_string(), name: object.head.name.to_string() }
+}
+
+impl Snapshot {
+    /// The version of the latest change in it.
+    pub fn revision(&self) -> u64 {
+        self.revision
+    }
+
+    /// How many objects it has.
+    pub fn len(&self) -> usize {
+        self.tables.iter().map(|it| it.objects.len()).sum()
+    }
+
+    /// Whether it has no objects.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Reads a file; `None` if there is none.
+    ///
+    /// # Errors
+    /// When it cannot be read, or is not whole.
+    pub fn read(path: &Path) -> Result<Option<Self>, Error> {
+        let unreadable = |source| Error::Unreadable { path: path.into(), source };
+        let file = match File::open(path) {
+            Ok(file) => file,
+            Err(missing) if missing.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(source) => return Err(unreadable(source)),
+        };
+        let damaged =
+            |line: usize, reason: String| Error::Damaged { path: path.into(), line, reason };
+        let mut lines = BufReader::new(file).split(b'\n').enumerate();
+        let Some((_, first)) = lines.next() else {
+            return Err(damaged(1, "the file is empty".into()));
+        };
+        let head: Head = parse(&first.map_err(unreadable)?).map_err(|it| damaged(1, it))?;
+        if head.format > FORMAT {
+            let reason = format!("format {} is of a later version", head.format);
+            return Err(damaged(1, reason));
+        }
+        let mut snapshot = Snapshot { revision: head.revision, tables: Vec::new() };
+        let mut count = 0;
+        for (index, line) in lines {
+            let line = line.map_err(unreadable)?;
+            snapshot.take(&line).map_err(|it| damaged(index + 1, it))?;
+            count += 1;
+        }
+        if count != head.objects {
+            let reason = format!("there are {count} objects, but {} were written", head.objects);
+            return Err(damaged(1, reason));
+        }
+        Ok(Some(snapshot))
+    }
+
+    /// Takes one more line.
+    fn take(&mut self, line: &[u8]) -> Result<(), String> {
+        let line: Line<'_> = parse(line)?;
+        let object: Value = parse(line.object.get().as_bytes())?;
+        let stored = Stored::of(&object);
+        if stored.head.name.is_empty() || stored.head.revision == 0 {
+            return Err(
+                "this is no object of a server: it has no name or no resourceVersion".into()
+            );
+        }
+        let objects = match self.tables.last_mut().filter(|it| it.resource == line.resource) {
+            Some(table) => &mut table.objects,
+            None => {
+                let text = |field| object.get(field).and_then(Value::as_str).unwrap_or_default();
+                let table = Table {
+                    resource: line.resource.into_owned(),
+                    api_version: text("apiVersion").into(),
+                    kind: text("kind").into(),
+                    objects: Vec::new(),
+                };
+                &mut self.tables.push_mut(table).objects
+            }
+        };
+        objects.push(Arc::new(stored));
+        Ok(())
+    }
+
+    /// Replaces a file. It is either the old or the new one, whatever happens meanwhile.
+    ///
+    /// # Errors
+    /// When the system says no; then the old file is as it was.
+    pub fn write(&self, path: &Path) -> io::Result<()> {
+        let mut name = path.file_name().unwrap_or_default().to_owned();
+        name.push(".new");
+        let next = path.with_file_name(name);
+        let mut options = OpenOptions::new();
+        // Secrets are in it.
+        let file = options.write(true).create(true).truncate(true).mode(0o600).open(&next)?;
+        let written = self.write_to(file).and_then(|()| fs::rename(&next, path));
+        if written.is_err() {
+            let _left = fs::remove_file(&next).is_err();
+        }
+        written?;
+        // The name itself must be on the disk too.
+        let directory = path.parent().filter(|it| !it.as_os_str().is_empty());
+        File::open(directory.unwrap_or(Path::new(".")))?.sync_all()
+    }
+
+    fn write_to(&self, file: File) -> io::Result<()> {
+        let mut out = BufWriter::new(file);
+        let head = Head { format: FORMAT, revision: self.revision, objects: self.len() };
+        serde_json::to_writer(&mut out, &head)?;
+        for table in &self.tables {
+            for object in &table.objects {
+                out.write_all(b"\n")?;
+                let text = object.text(&table.api_version, &table.kind);
+                let object = serde_json::from_slice(&text).map(Cow::Owned)?;
+                let resource = Cow::Borrowed(table.resource.as_str());
+                serde_json::to_writer(&mut out, &Line { resource, object })?;
+            }
+        }
+        out.into_inner().map_err(io::IntoInnerError::into_error)?.sync_all()
+    }
+}
+
+fn parse<'a, T: Deserialize<'a>>(line: &'a [u8]) -> Result<T, String> {
+    serde_json::from_slice(line).map_err(|it| it.to_string())
+}

@@ -1,0 +1,82 @@
+//! `POST`: a new object.
+
+use serde_json::Value;
+
+use crate::apiserver::{
+    managed, metadata, object,
+    refusal::Refusal,
+    reply::Reply,
+    request::options::{Write, WriteOptions},
+    store::{Key, Store},
+    verbs::{Call, rules},
+    webhooks,
+};
+
+pub(crate) async fn create(call: &Call<'_>) -> Result<Reply, Refusal> {
+    WriteOptions::parse(&call.query, Write::Create)?;
+    let mut object = call.decode()?;
+    rules::read(&call.view, &mut object);
+    if call.shared.stamps {
+        let time = call.shared.store().now();
+        managed::track(call.view.schema(), &call.writer(&time), None, &mut object);
+    }
+    write(call, object).await
+}
+
+/// Checks a new object, and writes it unless the run is dry.
+pub(crate) async fn write(call: &Call<'_>, object: Value) -> Result<Reply, Refusal> {
+    let namespace = call.target.namespace.as_deref().unwrap_or_default();
+    let def = &call.view.kind.def;
+    let object = rules::placed(namespace, object)?;
+    check_namespace(call, namespace, object::meta(&object, "name"))?;
+    let attempt = call.attempt("CREATE", "", None);
+    let mut object = webhooks::mutate(call.shared, &attempt, object).await?;
+    rules::read(&call.view, &mut object);
+    stamp(&mut call.shared.store(), call, &mut object);
+    let object = rules::created(&call.view, object, call.strictness())?;
+    webhooks::validate(call.shared, &attempt, Some(&object)).await?;
+    let key = call.key(object::meta(&object, "name"));
+    let mut store = call.shared.store();
+    if store.get(&key).is_some() {
+        return Err(Refusal::already_exists(def, &key.place.name));
+    }
+    if call.is_dry() {
+        return Ok(Reply::Document(201, object));
+    }
+    let stored = store.put(&key, object);
+    Ok(Reply::Object { status: 201, view: call.view.clone(), object: stored })
+}
+
+/// Nothing is created where there is no namespace, or in one that goes away.
+fn check_namespace(call: &Call<'_>, namespace: &str, name: &str) -> Result<(), Refusal> {
+    if namespace.is_empty() || !call.shared.cluster {
+        return Ok(());
+    }
+    let store = call.shared.store();
+    let Some(found) = store.get(&Key::new("namespaces", "", namespace)) else {
+        let def = store.tables.get("namespaces").map(|it| &it.kind.def);
+        return Err(
+            def.map_or_else(Refusal::unknown_resource, |it| Refusal::not_found(it, namespace))
+        );
+    };
+    if object::deleting(&found.tree("", "")) {
+        return Err(Refusal::terminating(&call.view.kind.def, namespace, name));
+    }
+    Ok(())
+}
+
+/// The server's own fields, instead of those that the client sends.
+fn stamp(store: &mut Store, call: &Call<'_>, object: &mut Value) {
+    if call.shared.stamps {
+        metadata::reset(object);
+    }
+    rules::name(object, &mut store.identities);
+    if !call.shared.stamps {
+        return;
+    }
+    object::set_meta(object, "uid", store.identities.uid());
+    object::set_meta(object, "creationTimestamp", store.now());
+    if call.view.kind.counts_generations() {
+        object::set_meta(object, "generation", 1);
+    }
+}

@@ -1,0 +1,140 @@
+//! `PUT` and `PATCH`: another version of an object.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::apiserver::{
+    managed, object,
+    patch::Patch,
+    refusal::Refusal,
+    reply::Reply,
+    request::{
+        body,
+        options::{Write, WriteOptions},
+    },
+    store::{Key, Store, stored::Stored},
+    verbs::{
+        Call, create,
+        rules::{self, Part},
+    },
+    webhooks,
+};
+
+/// How often a patch is applied again when others write in between; the real server tries as often.
+const ATTEMPTS_MAX: usize = 5;
+
+pub(crate) async fn update(call: &Call<'_>, part: Part, name: &str) -> Result<Reply, Refusal> {
+    WriteOptions::parse(&call.query, Write::Update)?;
+    let mut body = call.decode()?;
+    body::check_place(&body, name, call.target.namespace.as_deref().unwrap_or_default())?;
+    rules::read(&call.view, &mut body);
+    write(call, part, name, |old| Ok(tracked(call, part, old, body.clone()))).await
+}
+
+pub(crate) async fn patch(call: &Call<'_>, part: Part, name: &str) -> Result<Reply, Refusal> {
+    let def = &call.view.kind.def;
+    let content_type = call.ask.header(http::header::CONTENT_TYPE);
+    let patch = Patch::parse(content_type, &call.ask.body, def.native)?;
+    if let Patch::Apply(config) = &patch {
+        WriteOptions::parse(&call.query, Write::Apply)?;
+        return apply(call, part, name, config).await;
+    }
+    WriteOptions::parse(&call.query, Write::Patch)?;
+    write(call, part, name, |old| {
+        let mut new = patch.apply(old, call.view.schema())?;
+        call.check_patched(&new, name)?;
+        rules::read(&call.view, &mut new);
+        Ok(tracked(call, part, old, new))
+    })
+    .await
+}
+
+/// Server-side apply: also creates.
+async fn apply(call: &Call<'_>, part: Part, name: &str, config: &Value) -> Result<Reply, Refusal> {
+    let force = call.query.flag("force");
+    let apply = |live: Option<&Value>| {
+        let time = call.shared.store().now();
+        let ignored = ignored(call, part);
+        let writer = managed::Writer { ignored: &ignored, ..call.writer(&time) };
+        let mut new = managed::apply(call.view.schema(), &writer, live, config, force)?;
+        call.check_patched(&new, name)?;
+        rules::read(&call.view, &mut new);
+        Ok(new)
+    };
+    if part == Part::Main && call.shared.store().get(&call.key(name)).is_none() {
+        return create::write(call, apply(None)?).await;
+    }
+    write(call, part, name, |old| apply(Some(old))).await
+}
+
+/// With the changed fields in the hands of the writer.
+fn tracked(call: &Call<'_>, part: Part, old: &Value, mut new: Value) -> Value {
+    if call.shared.stamps {
+        let time = call.shared.store().now();
+        let ignored = ignored(call, part);
+        let writer = managed::Writer { ignored: &ignored, ..call.writer(&time) };
+        managed::track(call.view.schema(), &writer, Some(old), &mut new);
+    }
+    new
+}
+
+/// The top-level fields that a writer of this part cannot write.
+fn ignored(call: &Call<'_>, part: Part) -> Vec<&'static str> {
+    match part {
+        Part::Main if call.view.kind.def.status_subresource => vec!["status"],
+        Part::Status => vec!["spec"],
+        Part::Main | Part::Finalize | Part::Everything => Vec::new(),
+    }
+}
+
+/// Edits an object until nobody else writes in between.
+pub(crate) async fn write(
+    call: &Call<'_>,
+    part: Part,
+    name: &str,
+    edit: impl Fn(&Value) -> Result<Value, Refusal>,
+) -> Result<Reply, Refusal> {
+    let (key, view) = (call.key(name), &call.view);
+    for _attempt in 0..ATTEMPTS_MAX {
+        let present = call.shared.store().get(&key);
+        let present = present.ok_or_else(|| Refusal::not_found(&view.kind.def, name))?;
+        let old = view.tree(&present);
+        let attempt = call.attempt("UPDATE", name, Some(&old));
+        let new = webhooks::mutate(call.shared, &attempt, edit(&old)?).await?;
+        let mut new = rules::updated(view, (part, call.strictness()), &old, new)?;
+        managed::settle(&old, &mut new);
+        webhooks::validate(call.shared, &attempt, Some(&new)).await?;
+        if call.is_dry() {
+            return Ok(Reply::Document(200, new));
+        }
+        if let Some(object) = swap(&mut call.shared.store(), &key, &present, (&old, new)) {
+            return Ok(Reply::Object { status: 200, view: view.clone(), object });
+        }
+    }
+    Err(Refusal::conflict(&view.kind.def, name))
+}
+
+/// Puts the new object in the place of the old one, if that is still the present one. Without a difference there is no new
+/// version and no event.
+pub(crate) fn swap(
+    store: &mut Store,
+    key: &Key,
+    present: &Arc<Stored>,
+    (old, new): (&Value, Value),
+) -> Option<Arc<Stored>> {
+    let revision = |it: &Arc<Stored>| it.head.revision;
+    if store.get(key).as_ref().map(revision) != Some(revision(present)) {
+        return None;
+    }
+    if object::deleting(old) && !object::held(&new) && !object::has_time_left(&new) {
+        // The last holder lets go. Its answer shows the version before the removal, as the real server does it.
+        let last = Arc::new(Stored::of(&new));
+        store.remove(key);
+        return Some(last);
+    }
+    if new == *old {
+        return Some(Arc::clone(present));
+    }
+    Some(store.put(key, new))
+}

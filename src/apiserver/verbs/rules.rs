@@ -1,0 +1,247 @@
+//! What becomes of a body that a client sends: which parts count, which fields are the server's own, what is refused.
+//!
+//! Pure: from the stored object and the wanted one to the one that is going to be stored, before it gets its version.
+
+use serde_json::{Value, json};
+
+use crate::apiserver::{
+    metadata::{self, KindFacts},
+    object,
+    refusal::{Problem, ProblemKind, Refusal},
+    resource::{
+        self, CRDS, ResourceDef,
+        kind::{Kind, View},
+    },
+    schema,
+    store::identities::Identities,
+};
+
+/// Which part of an object a writer may change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Part {
+    /// All but the status, if that has an endpoint of its own.
+    Main,
+    /// The status only.
+    Status,
+    /// The finalizers in the spec of a namespace.
+    Finalize,
+    /// Everything: an edit past the API.
+    Everything,
+}
+
+/// Whether objects are held to the rules of Kubernetes. Tests with objects of their own making may not want that.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Strictness {
+    Strict,
+    Lax,
+}
+
+/// Set by the server, never by clients.
+const OWN_FIELDS: [&str; 8] = [
+    "name",
+    "namespace",
+    "uid",
+    "resourceVersion",
+    "generation",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+];
+
+/// A new object in its namespace.
+pub(crate) fn placed(namespace: &str, mut body: Value) -> Result<Value, Refusal> {
+    let given = object::meta(&body, "namespace");
+    if !given.is_empty() && given != namespace {
+        let message =
+            "the namespace of the provided object does not match the namespace sent on the request";
+        return Err(Refusal::bad_request(message));
+    }
+    if !namespace.is_empty() {
+        object::set_meta(&mut body, "namespace", namespace);
+    }
+    Ok(body)
+}
+
+/// Makes a name if one is asked for.
+pub(crate) fn name(body: &mut Value, identities: &mut Identities) {
+    let start = object::meta(body, "generateName");
+    if !start.is_empty() && object::meta(body, "name").is_empty() {
+        let name = identities.name(start);
+        object::set_meta(body, "name", name);
+    }
+}
+
+/// An object as the server reads it: without fields that do not exist, and with what clients may leave out.
+pub(crate) fn read(view: &View, object: &mut Value) {
+    match (view.kind.native, view.schema()) {
+        (Some(native), _) => (native.defaults)(object),
+        (None, Some(schema)) => {
+            schema::prune(schema, object);
+            schema::default(schema, object);
+            if let Some(meta) = object.get_mut("metadata") {
+                schema::metadata::clean(meta);
+            }
+        }
+        (None, None) => {}
+    }
+}
+
+/// A new object as it is going to be stored, with its name and uid.
+pub(crate) fn created(
+    view: &View,
+    mut object: Value,
+    strictness: Strictness,
+) -> Result<Value, Refusal> {
+    let def = &view.kind.def;
+    if let Some(native) = view.kind.native {
+        (native.created)(&mut object);
+    } else if def.status_subresource {
+        object::put(&mut object, "status", None);
+    }
+    metadata::normalize(&mut object);
+    let mut problems = metadata::check_create(KindFacts::of(def), &object);
+    problems.extend(check(view, &object, None));
+    if strictness == Strictness::Strict {
+        refuse(def, &object, &problems)?;
+    }
+    if def.qualified() == CRDS {
+        let status = resource::established(&object);
+        object::put(&mut object, "status", Some(status));
+    }
+    Ok(object)
+}
+
+/// The object as it is after an update.
+pub(crate) fn updated(
+    view: &View,
+    (part, strictness): (Part, Strictness),
+    old: &Value,
+    mut new: Value,
+) -> Result<Value, Refusal> {
+    let def = &view.kind.def;
+    if part != Part::Everything {
+        check_version(def, old, &new)?;
+    }
+    new = match part {
+        Part::Status => with(old, &new, |it, new| {
+            object::put(it, "status", new.get("status").cloned());
+        }),
+        Part::Finalize => with(old, &new, |it, new| {
+            object::put(it, "spec", new.get("spec").cloned());
+        }),
+        Part::Main if def.status_subresource => {
+            object::put(&mut new, "status", old.get("status").cloned());
+            new
+        }
+        Part::Main | Part::Everything => new,
+    };
+    for field in ["apiVersion", "kind"] {
+        object::put(&mut new, field, old.get(field).cloned());
+    }
+    if part == Part::Everything {
+        restore_own_fields(old, &mut new);
+        metadata::normalize(&mut new);
+    } else {
+        if let Some(native) = view.kind.native.filter(|_| part == Part::Main) {
+            (native.updated)(old, &mut new);
+        }
+        metadata::carry_over(&mut new, old);
+        metadata::normalize(&mut new);
+        let mut problems = metadata::check_update(KindFacts::of(def), &new, old);
+        problems.extend(check(view, &new, Some(old)));
+        if strictness == Strictness::Strict {
+            refuse(def, old, &problems)?;
+        }
+    }
+    if is_new_generation(&view.kind, old, &new) {
+        raise_generation(&mut new);
+    }
+    Ok(new)
+}
+
+/// The old object with a part of the new one. Its `managedFields` tell who has written that part.
+fn with(old: &Value, new: &Value, change: impl FnOnce(&mut Value, &Value)) -> Value {
+    let mut object = old.clone();
+    change(&mut object, new);
+    if let Some(managers) = new.pointer("/metadata/managedFields") {
+        object::set_meta(&mut object, "managedFields", managers.clone());
+    }
+    object
+}
+
+fn check(view: &View, new: &Value, old: Option<&Value>) -> Vec<Problem> {
+    match (view.kind.native, view.rules()) {
+        (Some(native), _) => (native.check)(new, old),
+        (None, Some(rules)) => rules.check(new, old),
+        (None, None) => Vec::new(),
+    }
+}
+
+fn refuse(def: &ResourceDef, object: &Value, problems: &[Problem]) -> Result<(), Refusal> {
+    if problems.is_empty() {
+        return Ok(());
+    }
+    Err(Refusal::invalid(&def.group, &def.kind, object::meta(object, "name"), problems))
+}
+
+/// The writer must know the stored version, or, for native kinds, may not care.
+fn check_version(def: &ResourceDef, old: &Value, new: &Value) -> Result<(), Refusal> {
+    let name = object::meta(old, "name");
+    let version = object::meta(new, "resourceVersion");
+    if version.is_empty() && !def.native {
+        // Here the real server names the resource instead of the kind.
+        let why = ProblemKind::InvalidGo("0x0".into(), "must be specified for an update".into());
+        let problem = Problem::new("metadata.resourceVersion", why);
+        return Err(Refusal::invalid(&def.group, &def.plural, name, &[problem]));
+    }
+    if !version.is_empty() && version != object::meta(old, "resourceVersion") {
+        return Err(Refusal::conflict(def, name));
+    }
+    Ok(())
+}
+
+/// Whether the change counts as a new generation: neither metadata nor a separate status do.
+fn is_new_generation(kind: &Kind, old: &Value, new: &Value) -> bool {
+    let def = &kind.def;
+    if let Some(native) = kind.native {
+        return native.generations && old.get("spec") != new.get("spec");
+    }
+    let counted =
+        |field: &&String| *field != "metadata" && !(def.status_subresource && *field == "status");
+    let fields = |object: &Value| -> Vec<String> {
+        object.as_object().into_iter().flat_map(|it| it.keys().filter(counted).cloned()).collect()
+    };
+    let mut names = fields(old);
+    names.extend(fields(new));
+    !def.native && names.iter().any(|it| old.get(it) != new.get(it))
+}
+
+/// Says that the object goes away as soon as nobody holds it.
+pub(crate) fn mark(object: &mut Value, now: &str, stamps: bool) {
+    object::set_meta(object, "deletionTimestamp", now);
+    if stamps {
+        object::set_meta(object, "deletionGracePeriodSeconds", 0);
+        raise_generation(object);
+    }
+}
+
+/// Only objects that count their generations have one.
+pub(crate) fn raise_generation(object: &mut Value) {
+    let generation = object.pointer("/metadata/generation").and_then(Value::as_u64);
+    if let Some(generation) = generation {
+        object::set_meta(object, "generation", generation + 1);
+    }
+}
+
+fn restore_own_fields(old: &Value, new: &mut Value) {
+    let kept = old.get("metadata").cloned().unwrap_or_else(|| json!({}));
+    let Some(meta) = object::meta_mut(new) else { return };
+    // Who runs a Pod says when its time is over.
+    let own = |it: &&str| *it != "deletionGracePeriodSeconds";
+    for field in OWN_FIELDS.into_iter().filter(own) {
+        match kept.get(field) {
+            Some(value) => meta.insert(field.into(), value.clone()),
+            None => meta.shift_remove(field),
+        };
+    }
+}

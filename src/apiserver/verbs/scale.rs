@@ -1,0 +1,143 @@
+//! `…/scale`: the number of replicas of an object, without the rest of it.
+
+use http::header::CONTENT_TYPE;
+use serde_json::{Value, json};
+
+use crate::apiserver::{
+    object,
+    patch::Patch,
+    refusal::{Problem, Refusal},
+    reply::Reply,
+    resource::kind::{Scale, View},
+    verbs::{Call, modify, rules::Part},
+};
+
+/// From the present scale to the wanted one.
+type Edit<'a> = Box<dyn Fn(&Value) -> Result<Value, Refusal> + Send + Sync + 'a>;
+
+/// Whether objects of this kind can be scaled.
+pub(crate) fn is_served(view: &View) -> bool {
+    paths(view).is_some()
+}
+
+fn paths(view: &View) -> Option<&Scale> {
+    view.kind.versions.get(&view.version)?.scale.as_ref()
+}
+
+pub(crate) async fn answer(call: &Call<'_>, verb: &str, name: &str) -> Result<Reply, Refusal> {
+    let def = &call.view.kind.def;
+    let scale = paths(&call.view).ok_or_else(|| Refusal::not_found(def, name))?;
+    let edit: Edit<'_> = match verb {
+        "get" => {
+            let found = call.shared.store().get(&call.key(name));
+            let found = found.ok_or_else(|| Refusal::not_found(def, name))?;
+            return Ok(Reply::Document(200, shown(scale, &call.view.tree(&found))));
+        }
+        "update" => {
+            let body: Value = serde_json::from_slice(&call.ask.body)
+                .map_err(|error| Refusal::bad_request(error.to_string()))?;
+            Box::new(move |_scale| Ok(body.clone()))
+        }
+        "patch" => {
+            let patch = Patch::parse(call.ask.header(CONTENT_TYPE), &call.ask.body, def.native)?;
+            Box::new(move |scale| patch.apply(scale, None))
+        }
+        _ => return Err(Refusal::method_not_allowed()),
+    };
+    let reply = modify::write(call, Part::Main, name, |old| {
+        let wanted = edit(&shown(scale, old))?;
+        let version = object::meta(&wanted, "resourceVersion");
+        if !version.is_empty() && version != object::meta(old, "resourceVersion") {
+            return Err(Refusal::conflict(def, name));
+        }
+        let replicas = wanted.pointer("/spec/replicas").and_then(Value::as_i64).unwrap_or(0);
+        if replicas < 0 {
+            let text = "must be greater than or equal to 0";
+            let problem = Problem::invalid("spec.replicas", replicas, text);
+            return Err(Refusal::invalid("autoscaling", "Scale", name, &[problem]));
+        }
+        let mut new = old.clone();
+        set(&mut new, &scale.wanted, replicas.into());
+        Ok(new)
+    });
+    Ok(match reply.await? {
+        Reply::Object { status, view, object } => {
+            Reply::Document(status, shown(scale, &view.tree(&object)))
+        }
+        Reply::Document(status, object) => Reply::Document(status, shown(scale, &object)),
+        other @ (Reply::List(_) | Reply::Text(..) | Reply::Watch(_)) => other,
+    })
+}
+
+/// The object as a `Scale`.
+fn shown(scale: &Scale, object: &Value) -> Value {
+    let number = |path: &str| object.pointer(&pointer(path)).and_then(Value::as_i64).unwrap_or(0);
+    let meta = |field: &str| object::meta(object, field);
+    let mut metadata = json!({
+        "name": meta("name"),
+        "namespace": meta("namespace"),
+        "uid": meta("uid"),
+        "resourceVersion": meta("resourceVersion"),
+        "creationTimestamp": meta("creationTimestamp"),
+    });
+    if let Some(fields) = metadata.as_object_mut() {
+        fields.retain(|_, value| value != "");
+    }
+    let mut spec = json!({});
+    if let Some(wanted) = object.pointer(&pointer(&scale.wanted)) {
+        spec = json!({ "replicas": wanted });
+    }
+    let mut status = json!({ "replicas": number(&scale.present) });
+    let selector = match &scale.selector {
+        Some(path) => object.pointer(&pointer(path)).and_then(Value::as_str).map(String::from),
+        None => object.pointer("/spec/selector").map(selector_text),
+    };
+    if let Some(selector) = selector.filter(|it| !it.is_empty()) {
+        object::put(&mut status, "selector", Some(selector.into()));
+    }
+    json!({
+        "kind": "Scale",
+        "apiVersion": "autoscaling/v1",
+        "metadata": metadata,
+        "spec": spec,
+        "status": status,
+    })
+}
+
+/// A selector object as the text of a query.
+fn selector_text(selector: &Value) -> String {
+    let plain = selector.get("matchLabels").unwrap_or(selector).as_object();
+    let plain = plain.into_iter().flatten();
+    let mut parts: Vec<String> =
+        plain.filter_map(|(name, value)| Some(format!("{name}={}", value.as_str()?))).collect();
+    let rules = selector.get("matchExpressions").and_then(Value::as_array);
+    for rule in rules.into_iter().flatten() {
+        let key = rule.get("key").and_then(Value::as_str).unwrap_or_default();
+        let values = object::strings(rule, "/values").join(",");
+        parts.push(match rule.get("operator").and_then(Value::as_str) {
+            Some("In") => format!("{key} in ({values})"),
+            Some("NotIn") => format!("{key} notin ({values})"),
+            Some("DoesNotExist") => format!("!{key}"),
+            _ => key.to_owned(),
+        });
+    }
+    parts.sort();
+    parts.join(",")
+}
+
+/// `.spec.replicas` as a JSON pointer.
+fn pointer(path: &str) -> String {
+    path.replace('.', "/")
+}
+
+fn set(object: &mut Value, path: &str, value: Value) {
+    let mut place = object;
+    for name in path.trim_start_matches('.').split('.') {
+        if !place.is_object() {
+            *place = json!({});
+        }
+        let Some(fields) = place.as_object_mut() else { return };
+        place = fields.entry(name).or_insert(Value::Null);
+    }
+    *place = value;
+}

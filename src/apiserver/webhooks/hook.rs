@@ -1,0 +1,103 @@
+//! One webhook of a configuration: what it wants to be asked about, and where it is.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::{Attempt, https::Target};
+use crate::apiserver::{labels, object};
+
+/// What the real server waits for an answer if nothing else is said.
+const TIMEOUT: Duration = Duration::from_secs(10);
+
+/// One webhook that matches an attempt.
+#[derive(Clone, Debug)]
+pub(super) struct Hook {
+    pub(super) name: String,
+    pub(super) target: Target,
+    /// `v1` or `v1beta1`, the first one of its list that is known.
+    pub(super) review_version: &'static str,
+    /// The version of the resource that it is asked in.
+    pub(super) version: String,
+    pub(super) timeout: Duration,
+    /// `failurePolicy: Ignore`
+    pub(super) may_fail: bool,
+    pub(super) knows_dry_runs: bool,
+    /// `reinvocationPolicy: IfNeeded`
+    pub(super) wants_to_be_asked_again: bool,
+    namespaces: Value,
+    objects: Value,
+}
+
+impl Hook {
+    /// The webhooks of a configuration whose rules match.
+    pub(super) fn all(configuration: &Value, attempt: &Attempt<'_>) -> Vec<Self> {
+        let hooks = configuration.get("webhooks").and_then(Value::as_array).into_iter().flatten();
+        hooks.filter_map(|it| Self::of(it, attempt)).collect()
+    }
+
+    fn of(hook: &Value, attempt: &Attempt<'_>) -> Option<Self> {
+        let text = |path: &str| hook.pointer(path).and_then(Value::as_str);
+        let version = matching_version(hook, attempt)?;
+        let reviews = object::strings(hook, "/admissionReviewVersions");
+        let known =
+            reviews.iter().find_map(|it| ["v1", "v1beta1"].into_iter().find(|known| it == known));
+        let timeout = hook.get("timeoutSeconds").and_then(Value::as_u64);
+        let selector = |field: &str| hook.get(field).cloned().unwrap_or_else(|| json!({}));
+        Some(Self {
+            name: text("/name").unwrap_or_default().into(),
+            target: Target::of(hook.get("clientConfig")?),
+            review_version: known.unwrap_or("v1"),
+            version,
+            timeout: timeout.map_or(TIMEOUT, Duration::from_secs),
+            may_fail: text("/failurePolicy") == Some("Ignore"),
+            knows_dry_runs: matches!(text("/sideEffects"), Some("None" | "NoneOnDryRun")),
+            wants_to_be_asked_again: text("/reinvocationPolicy") == Some("IfNeeded"),
+            namespaces: selector("namespaceSelector"),
+            objects: selector("objectSelector"),
+        })
+    }
+
+    /// Whether it wants to know about these objects in this namespace.
+    pub(super) fn selects(&self, namespace: Option<&Value>, objects: &[Option<&Value>]) -> bool {
+        let place = namespace.is_none_or(|it| labels::selects(Some(&self.namespaces), it));
+        let mut objects = objects.iter().flatten();
+        place && objects.any(|it| labels::selects(Some(&self.objects), labels::of(it)))
+    }
+}
+
+/// The version of the resource that a rule names: that of the request, or an equivalent one.
+fn matching_version(hook: &Value, attempt: &Attempt<'_>) -> Option<String> {
+    let exact = hook.get("matchPolicy").is_some_and(|it| it == "Exact");
+    let rules = hook.get("rules").and_then(Value::as_array)?;
+    let asked = attempt.view.version.clone();
+    let others =
+        attempt.view.kind.def.versions.iter().filter(|it| !exact && **it != asked).cloned();
+    let mut versions = std::iter::once(asked.clone()).chain(others);
+    versions.find(|version| rules.iter().any(|it| matches(it, attempt, version)))
+}
+
+fn matches(rule: &Value, attempt: &Attempt<'_>, version: &str) -> bool {
+    let def = &attempt.view.kind.def;
+    let lists = |field: &str, wanted: &str| {
+        let list = rule.get(field).and_then(Value::as_array);
+        list.into_iter().flatten().any(|it| it == "*" || it == wanted)
+    };
+    let resources = object::strings(rule, "/resources");
+    let scope = match rule.get("scope").and_then(Value::as_str) {
+        Some("Namespaced") => def.namespaced,
+        Some("Cluster") => !def.namespaced,
+        _ => true,
+    };
+    scope
+        && lists("operations", attempt.operation)
+        && lists("apiGroups", &def.group)
+        && lists("apiVersions", version)
+        && resources.iter().any(|it| names_resource(it, &def.plural, attempt.subresource))
+}
+
+/// `pods`, `pods/status`, `pods/*`, `*/status`, `*` (no subresource) or `*/*`.
+fn names_resource(pattern: &str, plural: &str, subresource: &str) -> bool {
+    let (resource, rest) = pattern.split_once('/').unwrap_or((pattern, ""));
+    (resource == "*" || resource == plural) && (rest == subresource || rest == "*")
+}

@@ -1,0 +1,120 @@
+//! How webhooks are reached: over HTTPS, or however a test wants it.
+
+use std::sync::Arc;
+
+use base64::{Engine as _, prelude::BASE64_STANDARD};
+use bytes::Bytes;
+use futures::future::BoxFuture;
+use http::{Request, header::CONTENT_TYPE};
+use http_body_util::{BodyExt as _, Full, Limited};
+use hyper_rustls::HttpsConnectorBuilder;
+use hyper_util::{client::legacy::Client, rt::TokioExecutor};
+use rustls::{
+    ClientConfig, RootCertStore,
+    pki_types::{CertificateDer, pem::PemObject as _},
+};
+use serde_json::Value;
+
+/// More than any review is.
+const ANSWER_BYTES_MAX: usize = 8 * 1024 * 1024;
+
+/// Where a webhook is.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Target {
+    /// Of the endpoint.
+    pub url: String,
+    /// The certificates it is trusted by, PEM; empty: those of the public web.
+    pub trusted: Vec<u8>,
+}
+
+impl Target {
+    /// From a `clientConfig`. A service is asked under its name in the cluster.
+    pub(super) fn of(config: &Value) -> Self {
+        let text = |path: &str| config.pointer(path).and_then(Value::as_str).unwrap_or_default();
+        let bundle: String = text("/caBundle").split_whitespace().collect();
+        let trusted = BASE64_STANDARD.decode(bundle).unwrap_or_default();
+        let url = match text("/url") {
+            "" => {
+                let port = config.pointer("/service/port").and_then(Value::as_u64).unwrap_or(443);
+                let path = text("/service/path").trim_start_matches('/');
+                let [name, namespace] = [text("/service/name"), text("/service/namespace")];
+                format!("https://{name}.{namespace}.svc:{port}/{path}")
+            }
+            url => url.to_owned(),
+        };
+        Self { url, trusted }
+    }
+}
+
+/// Posts a body to a webhook and gives the answer, or why there is none.
+#[derive(Clone)]
+pub struct Post(Arc<dyn Fn(Target, Bytes) -> Reply + Send + Sync>);
+
+type Reply = BoxFuture<'static, Result<Bytes, String>>;
+
+impl Post {
+    /// Another way than HTTPS.
+    pub fn new<F>(post: impl Fn(Target, Bytes) -> F + Send + Sync + 'static) -> Self
+    where
+        F: Future<Output = Result<Bytes, String>> + Send + 'static,
+    {
+        Self(Arc::new(move |target, body| Box::pin(post(target, body))))
+    }
+
+    pub(super) fn call(&self, target: &Target, body: Bytes) -> Reply {
+        (self.0)(target.clone(), body)
+    }
+}
+
+impl std::fmt::Debug for Post {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Post").finish_non_exhaustive()
+    }
+}
+
+/// As the real server does it.
+pub(crate) fn https() -> Post {
+    Post::new(|target, body| async move {
+        let failed = |why: &dyn std::fmt::Display| format!("Post {:?}: {why}", target.url);
+        let connector = HttpsConnectorBuilder::new()
+            .with_tls_config(tls(&target.trusted).map_err(|it| failed(&it))?)
+            .https_only()
+            .enable_http1()
+            .build();
+        let client = Client::builder(TokioExecutor::new()).build(connector);
+        let request = Request::post(&target.url).header(CONTENT_TYPE, "application/json");
+        let request = request.body(Full::new(body)).map_err(|it| failed(&it))?;
+        let response = client.request(request).await.map_err(|it| failed(&chain(&it)))?;
+        let status = response.status();
+        let body = Limited::new(response.into_body(), ANSWER_BYTES_MAX).collect().await;
+        let body = body.map_err(|it| failed(&it))?.to_bytes();
+        if status.is_success() {
+            Ok(body)
+        } else {
+            Err(failed(&format!("unexpected status {status}")))
+        }
+    })
+}
+
+fn tls(trusted: &[u8]) -> Result<ClientConfig, String> {
+    let mut roots = RootCertStore::empty();
+    if trusted.is_empty() {
+        roots.extend(webpki_roots::TLS_SERVER_ROOTS.iter().cloned());
+    }
+    for certificate in CertificateDer::pem_slice_iter(trusted) {
+        let certificate =
+            certificate.map_err(|it| format!("unable to load root certificates: {it}"))?;
+        roots.add(certificate).map_err(|it| it.to_string())?;
+    }
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let builder =
+        ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
+    Ok(builder.map_err(|it| it.to_string())?.with_root_certificates(roots).with_no_client_auth())
+}
+
+/// An error with its causes.
+fn chain(error: &(dyn std::error::Error + 'static)) -> String {
+    let causes = std::iter::successors(Some(error), |it| it.source());
+    let texts: Vec<String> = causes.map(ToString::to_string).collect();
+    texts.join(": ")
+}

@@ -1,0 +1,121 @@
+//! `AdmissionReview`: the question to a webhook, and its verdict.
+
+use base64::{Engine as _, prelude::BASE64_STANDARD};
+use bytes::Bytes;
+use serde_json::{Value, json};
+
+use super::{Attempt, hook::Hook};
+use crate::apiserver::object;
+
+/// What a webhook has said.
+#[derive(Debug, Default)]
+pub(super) struct Verdict {
+    /// `None`: it has nothing against it.
+    pub(super) denial: Option<Denial>,
+    pub(super) warnings: Vec<String>,
+    patch: Option<json_patch::Patch>,
+}
+
+/// Why a webhook refuses.
+#[derive(Debug)]
+pub(super) struct Denial {
+    pub(super) code: u16,
+    pub(super) reason: String,
+    pub(super) message: String,
+}
+
+impl Verdict {
+    /// The object with the wanted changes.
+    pub(super) fn patched(&self, object: &Value) -> Result<Value, String> {
+        let mut patched = object.clone();
+        if let Some(patch) = &self.patch {
+            json_patch::patch(&mut patched, patch).map_err(|it| it.to_string())?;
+        }
+        Ok(patched)
+    }
+}
+
+/// The body of the request to a webhook.
+pub(super) fn question(
+    uid: &str,
+    attempt: &Attempt<'_>,
+    hook: &Hook,
+    object: Option<&Value>,
+) -> Value {
+    let def = &attempt.view.kind.def;
+    let kind = |version: &str| json!({ "group": def.group, "version": version, "kind": def.kind });
+    let resource =
+        |version: &str| json!({ "group": def.group, "version": version, "resource": def.plural });
+    let seen = |object: Option<&Value>| {
+        let mut seen = object?.clone();
+        object::put(&mut seen, "apiVersion", Some(def.api_version(&hook.version).into()));
+        Some(seen)
+    };
+    let options = match attempt.operation {
+        "CREATE" => "CreateOptions",
+        "UPDATE" => "UpdateOptions",
+        _ => "DeleteOptions",
+    };
+    let mut request = json!({
+        "uid": uid,
+        "kind": kind(&hook.version),
+        "resource": resource(&hook.version),
+        "requestKind": kind(&attempt.view.version),
+        "requestResource": resource(&attempt.view.version),
+        "name": attempt.name_of(object.or(attempt.old)),
+        "namespace": attempt.namespace,
+        "operation": attempt.operation,
+        "userInfo": { "username": "kubernetes-admin", "groups": ["system:masters", "system:authenticated"] },
+        "object": seen(object),
+        "oldObject": seen(attempt.old),
+        "dryRun": attempt.dry,
+        "options": { "kind": options, "apiVersion": "meta.k8s.io/v1" },
+    });
+    if let Some(fields) = request.as_object_mut() {
+        fields.retain(|_, value| value != "");
+        if !attempt.subresource.is_empty() {
+            fields.insert("subResource".into(), attempt.subresource.into());
+            fields.insert("requestSubResource".into(), attempt.subresource.into());
+        }
+    }
+    json!({
+        "kind": "AdmissionReview",
+        "apiVersion": format!("admission.k8s.io/{}", hook.review_version),
+        "request": request,
+    })
+}
+
+/// Reads the answer of a webhook.
+pub(super) fn verdict(uid: &str, body: &Bytes) -> Result<Verdict, String> {
+    let review: Value = serde_json::from_slice(body).map_err(|it| it.to_string())?;
+    let response = review.get("response").filter(|it| it.is_object());
+    let response = response.ok_or("webhook response was absent")?;
+    let text = |path: &str| response.pointer(path).and_then(Value::as_str).unwrap_or_default();
+    if text("/uid") != uid {
+        return Err(format!("expected response.uid={uid:?}, got {:?}", text("/uid")));
+    }
+    let allowed = response.get("allowed").and_then(Value::as_bool).unwrap_or(false);
+    let code = response.pointer("/status/code").and_then(Value::as_u64).unwrap_or(0);
+    let denial = Denial {
+        // A refusal is one whatever the webhook says.
+        code: u16::try_from(code).ok().filter(|it| (400..600).contains(it)).unwrap_or(400),
+        reason: text("/status/reason").into(),
+        message: text("/status/message").into(),
+    };
+    let patch = Some(text("/patch")).filter(|it| !it.is_empty() && allowed);
+    Ok(Verdict {
+        denial: (!allowed).then_some(denial),
+        warnings: object::strings(response, "/warnings"),
+        patch: patch.map(|it| decode(it, text("/patchType"))).transpose()?,
+    })
+}
+
+fn decode(patch: &str, kind: &str) -> Result<json_patch::Patch, String> {
+    if kind != "JSONPatch" {
+        return Err(format!(
+            "webhook returned response.patch but not response.patchType: {kind:?}"
+        ));
+    }
+    let text = BASE64_STANDARD.decode(patch).map_err(|it| it.to_string())?;
+    serde_json::from_slice(&text).map_err(|it| it.to_string())
+}

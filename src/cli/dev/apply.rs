@@ -1,0 +1,235 @@
+//! Objects of files onto the embedded server: server-side apply, so that what others wrote to an object stays.
+
+use bytes::Bytes;
+use http::{Method, Request, header::CONTENT_TYPE};
+use http_body_util::{BodyExt as _, Full};
+use serde_json::{Map, Value};
+use tower::ServiceExt as _;
+
+use super::documents::{Document, text};
+use crate::apiserver::ApiServer;
+use crate::cli::report::Report;
+
+/// Who owns the fields that come from files.
+const MANAGER: &str = "kopf-dev";
+/// Of objects that name no namespace; that of the kubeconfig too.
+const NAMESPACE: &str = "default";
+/// What only a server sets. Files that were saved from a cluster have it, and it fits no other object.
+const SERVER_FIELDS: [&str; 7] = [
+    "creationTimestamp",
+    "deletionTimestamp",
+    "generation",
+    "managedFields",
+    "resourceVersion",
+    "selfLink",
+    "uid",
+];
+
+/// Requests to the embedded server, without a socket.
+#[derive(Clone, Debug)]
+pub(super) struct Api(ApiServer);
+
+/// What became of an object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Applied {
+    /// As `kubectl` shows it.
+    pub(super) name: String,
+    pub(super) change: Change,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Change {
+    Created,
+    Configured,
+    Unchanged,
+}
+
+/// Why an object is not on the server now.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Error {
+    #[error("{place}: there is no kind '{kind}' in {api_version} here")]
+    UnknownKind { place: String, kind: String, api_version: String },
+    #[error("{place}: {kind} '{name}' is refused: {message}")]
+    Refused { place: String, kind: String, name: String, message: String },
+}
+
+impl Error {
+    /// What to do next, if we know.
+    pub(super) fn hint(&self) -> Option<&'static str> {
+        match self {
+            Error::UnknownKind { .. } => Some(
+                "add its definition with --crd FILE, or a handler that names it; check apiVersion and kind",
+            ),
+            Error::Refused { .. } => None,
+        }
+    }
+}
+
+impl From<Error> for Report {
+    fn from(error: Error) -> Report {
+        let report = Report::failure(error.to_string());
+        match error.hint() {
+            Some(hint) => report.with_hint(hint),
+            None => report,
+        }
+    }
+}
+
+impl Change {
+    /// As `kubectl apply` says it.
+    pub(super) fn word(self) -> &'static str {
+        match self {
+            Change::Created => "created",
+            Change::Configured => "configured",
+            Change::Unchanged => "unchanged",
+        }
+    }
+}
+
+/// A status and a body.
+type Answer = (u16, Value);
+
+impl Api {
+    pub(super) fn new(server: ApiServer) -> Self {
+        Api(server)
+    }
+
+    /// Makes the object on the server have what the document says.
+    pub(super) async fn apply(&self, document: &Document) -> Result<Applied, Error> {
+        let mut object = document.object.clone();
+        let (place, name) = self.locate(document).await?;
+        if let Some(meta) = object.get_mut("metadata").and_then(Value::as_object_mut) {
+            place.enter(meta);
+        }
+        let version = |(status, body): &Answer| (*status < 300).then(|| revision(body).to_owned());
+        let before = version(&self.send(Method::GET, &place.url, None).await);
+        let answer = self.write(&place.url, &object).await;
+        let Some(after) = version(&answer) else {
+            return Err(Error::Refused {
+                place: document.place.clone(),
+                kind: text(&object, "/kind").to_owned(),
+                name: text(&object, "/metadata/name").to_owned(),
+                message: text(&answer.1, "/message").to_owned(),
+            });
+        };
+        let change = match before {
+            None => Change::Created,
+            Some(before) if before == after => Change::Unchanged,
+            Some(_) => Change::Configured,
+        };
+        Ok(Applied { name, change })
+    }
+
+    async fn write(&self, url: &str, object: &Value) -> Answer {
+        let url = format!("{url}?fieldManager={MANAGER}&force=true");
+        let content = ("application/apply-patch+yaml", object.to_string());
+        let answer = self.send(Method::PATCH, &url, Some(content)).await;
+        // INTERIM: goes when the server has server-side apply.
+        if answer.0 != 415 {
+            return answer;
+        }
+        let (url, _) = url.split_once('?').unwrap_or_default();
+        let content = ("application/merge-patch+json", object.to_string());
+        let answer = self.send(Method::PATCH, url, Some(content)).await;
+        if answer.0 != 404 {
+            return answer;
+        }
+        let (collection, _) = url.rsplit_once('/').unwrap_or_default();
+        self.send(Method::POST, collection, Some(("application/json", object.to_string()))).await
+    }
+
+    /// Where the object of a document belongs, and how it is called.
+    async fn locate(&self, document: &Document) -> Result<(Place, String), Error> {
+        let object = &document.object;
+        let (kind, api_version) = (text(object, "/kind"), text(object, "/apiVersion"));
+        let root = if api_version.contains('/') { "apis" } else { "api" };
+        let root = format!("/{root}/{}", escaped(api_version, "/"));
+        let (_status, list) = self.send(Method::GET, &root, None).await;
+        let resources = list.get("resources").and_then(Value::as_array);
+        // Subresources have kinds too, such as Scale.
+        let is_it = |it: &&Value| text(it, "/kind") == kind && !text(it, "/name").contains('/');
+        let found = resources.and_then(|it| it.iter().find(is_it));
+        let Some(found) = found else {
+            return Err(Error::UnknownKind {
+                place: document.place.clone(),
+                kind: kind.to_owned(),
+                api_version: api_version.to_owned(),
+            });
+        };
+        let given = Some(text(object, "/metadata/namespace")).filter(|it| !it.is_empty());
+        let namespaced = found.get("namespaced").and_then(Value::as_bool) == Some(true);
+        let namespace = namespaced.then(|| given.unwrap_or(NAMESPACE).to_owned());
+        let name = text(object, "/metadata/name");
+        let middle = namespace.as_ref().map(|it| format!("/namespaces/{}", escaped(it, "")));
+        let url = format!(
+            "{root}{}/{}/{}",
+            middle.unwrap_or_default(),
+            text(found, "/name"),
+            escaped(name, "")
+        );
+        let group = api_version.rsplit_once('/').map(|(group, _)| format!(".{group}"));
+        let shown = format!("{}{}/{name}", kind.to_lowercase(), group.unwrap_or_default());
+        Ok((Place { url, namespace }, shown))
+    }
+
+    async fn send(&self, method: Method, url: &str, content: Option<(&str, String)>) -> Answer {
+        let mut request = Request::builder().method(method).uri(url);
+        if let Some((kind, _)) = &content {
+            request = request.header(CONTENT_TYPE, *kind);
+        }
+        let body = content.map(|(_, text)| text).unwrap_or_default();
+        let request = match request.body(Full::new(Bytes::from(body))) {
+            Ok(request) => request,
+            // The parts of the URL are escaped, so it can only be too long.
+            Err(problem) => return (400, serde_json::json!({ "message": problem.to_string() })),
+        };
+        match self.0.clone().oneshot(request).await {
+            Ok(response) => {
+                let status = response.status().as_u16();
+                match response.into_body().collect().await {
+                    Ok(body) => {
+                        (status, serde_json::from_slice(&body.to_bytes()).unwrap_or_default())
+                    }
+                    Err(never) => match never {},
+                }
+            }
+            Err(never) => match never {},
+        }
+    }
+}
+
+/// Where an object belongs.
+struct Place {
+    url: String,
+    /// `None`: in no namespace.
+    namespace: Option<String>,
+}
+
+impl Place {
+    /// Makes the metadata fit this place.
+    fn enter(&self, meta: &mut Map<String, Value>) {
+        meta.retain(|key, _| !SERVER_FIELDS.contains(&key.as_str()));
+        match &self.namespace {
+            Some(namespace) => meta.insert("namespace".into(), namespace.as_str().into()),
+            None => meta.shift_remove("namespace"),
+        };
+    }
+}
+
+fn revision(object: &Value) -> &str {
+    text(object, "/metadata/resourceVersion")
+}
+
+/// A part of a path. Names of Kubernetes need no escapes, but files have other names too.
+fn escaped(part: &str, also: &str) -> String {
+    let mut text = String::with_capacity(part.len());
+    for byte in part.bytes() {
+        let letter = char::from(byte);
+        if letter.is_ascii_alphanumeric() || "-._~:".contains(letter) || also.contains(letter) {
+            text.push(letter);
+        } else {
+            text.extend(format!("%{byte:02X}").chars());
+        }
+    }
+    text
+}

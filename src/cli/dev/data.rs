@@ -1,0 +1,155 @@
+//! The file of `--data`: loaded at the start, saved some seconds after changes and at the end.
+
+use std::{
+    fs::{File, OpenOptions, TryLockError},
+    io,
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use tokio::time;
+use tokio_util::sync::CancellationToken;
+
+use crate::apiserver::{
+    ApiServer,
+    snapshot::{Error, Snapshot},
+};
+use crate::cli::report::Report;
+
+/// From a change to its saving: a crash costs no more than this, and a burst of changes is saved once.
+const SAVED_WITHIN: Duration = Duration::from_secs(3);
+
+/// The file. Clones are the same one.
+#[derive(Clone, Debug)]
+pub(super) struct Data(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    path: PathBuf,
+    /// Held as long as the file is ours: two servers would undo each other's changes.
+    lock: PathBuf,
+    _locked: File,
+    /// The revision in the file. Locked while it is written, so that one writer waits for the other.
+    saved: Mutex<u64>,
+}
+
+impl Data {
+    /// Fills a new server from the file, which is made if missing. Gives the number of objects in it.
+    pub(super) fn open(path: &Path, server: &ApiServer) -> Result<(Self, usize), Report> {
+        let lock = lock_of(path);
+        let locked = take_lock(path, &lock)?;
+        let snapshot = Snapshot::read(path).map_err(|problem| report(&problem))?;
+        let count = snapshot.as_ref().map_or(0, Snapshot::len);
+        if let Some(snapshot) = snapshot {
+            server.restore(snapshot).map_err(|resource| {
+                let path = path.display();
+                Report::failure(format!("'{path}' has objects of {resource}, which is not served"))
+                    .with_hint(
+                        "it may be of another version of kopf: use that one, or move the file away",
+                    )
+            })?;
+        }
+        let saved = Mutex::new(u64::MAX);
+        let data = Data(Arc::new(Inner { path: path.into(), lock, _locked: locked, saved }));
+        // A file that cannot be written should be known now, not at the end.
+        data.save(server).map_err(|problem| unwritable(path, &problem))?;
+        Ok((data, count))
+    }
+
+    /// Saves after changes, until `stop`.
+    pub(super) async fn keep(self, server: ApiServer, stop: CancellationToken) {
+        let mut was_saved = true;
+        loop {
+            let saved = *self.saved();
+            tokio::select! {
+                biased; // the end first: then the whole is saved by the one who stops us
+                () = stop.cancelled() => return,
+                () = server.moved(saved) => {}
+            }
+            tokio::select! {
+                biased; // as above
+                () = stop.cancelled() => return,
+                () = time::sleep(SAVED_WITHIN) => {}
+            }
+            let (data, its) = (self.clone(), server.clone());
+            // Not on this thread: a disk can be slow.
+            let done = tokio::task::spawn_blocking(move || data.save(&its)).await;
+            match done {
+                Ok(Err(problem)) if was_saved => {
+                    let path = self.0.path.display();
+                    tracing::error!(target: "kopf.dev", "Cannot save '{path}', will try again: {problem}");
+                    was_saved = false;
+                }
+                Ok(Err(_)) => {}
+                Ok(Ok(())) => was_saved = true,
+                // A bug, told by the hook for panics.
+                Err(_) => return,
+            }
+        }
+    }
+
+    /// Saves now, if anything has changed.
+    pub(super) fn save(&self, server: &ApiServer) -> io::Result<()> {
+        let mut saved = self.saved();
+        let snapshot = server.export();
+        if *saved != snapshot.revision() {
+            snapshot.write(&self.0.path)?;
+            *saved = snapshot.revision();
+        }
+        Ok(())
+    }
+
+    /// Saves at the end.
+    pub(super) fn finish(&self, server: &ApiServer) -> Result<(), Report> {
+        self.save(server).map_err(|problem| unwritable(&self.0.path, &problem))
+    }
+
+    fn saved(&self) -> std::sync::MutexGuard<'_, u64> {
+        self.0.saved.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        // If it stays, the next one takes it: what counts is the lock on it.
+        let _left = std::fs::remove_file(&self.lock).is_err();
+    }
+}
+
+fn lock_of(path: &Path) -> PathBuf {
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(".lock");
+    path.with_file_name(name)
+}
+
+fn take_lock(path: &Path, lock: &Path) -> Result<File, Report> {
+    let mut options = OpenOptions::new();
+    let file = options.write(true).create(true).truncate(false).open(lock);
+    let file = file.map_err(|problem| unwritable(path, &problem))?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::Error(problem)) => Err(unwritable(path, &problem)),
+        Err(TryLockError::WouldBlock) => {
+            let path = path.display();
+            Err(Report::failure(format!(
+                "'{path}' is the data of another kopf dev, which is running"
+            ))
+            .with_hint("end that one, or use another file"))
+        }
+    }
+}
+
+fn unwritable(path: &Path, problem: &io::Error) -> Report {
+    Report::failure(format!("cannot save the objects in '{}': {problem}", path.display()))
+}
+
+fn report(problem: &Error) -> Report {
+    let report = Report::failure(problem.to_string());
+    match problem {
+        Error::Unreadable { .. } => report,
+        Error::Damaged { .. } => report.with_hint(
+            "nothing was changed: repair the file, or move it away to start with no objects",
+        ),
+    }
+}

@@ -1,0 +1,237 @@
+//! The files of `--crd` and `--apply`: onto the server at the start, and again whenever they change.
+//!
+//! Directories are watched rather than files, because editors write a new file and rename it over the old one. What the system
+//! tells is only that something has changed; then every file is looked at, and those with another text are applied.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
+
+use notify::{
+    Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher as _,
+    event::{AccessKind, AccessMode},
+};
+use tokio::{sync::Notify, time};
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    apply::{Api, Applied, Change},
+    documents::{self, Document, text},
+};
+use crate::cli::report::Report;
+
+/// Editors make several changes for one; we look once it has been quiet for so long.
+const SETTLING: Duration = Duration::from_millis(100);
+
+const DEFINITION: &str = "CustomResourceDefinition";
+
+/// The files, and what was in them when they were looked at last.
+#[derive(Debug)]
+pub(super) struct Files {
+    /// As named on the command line.
+    paths: Vec<PathBuf>,
+    /// What was applied, or at least tried.
+    texts: BTreeMap<PathBuf, String>,
+    /// What the user was told about a path.
+    told: BTreeMap<PathBuf, String>,
+    /// Objects at the start: definitions first, then namespaces, then what needs them.
+    documents: Vec<Document>,
+}
+
+impl Files {
+    /// Reads everything once.
+    pub(super) fn read(definitions: &[PathBuf], objects: &[PathBuf]) -> Result<Self, Report> {
+        let mut files = Files {
+            paths: definitions.iter().chain(objects).cloned().collect(),
+            texts: BTreeMap::new(),
+            told: BTreeMap::new(),
+            documents: Vec::new(),
+        };
+        for path in definitions {
+            let before = files.documents.len();
+            files.take(path)?;
+            let is_other = |it: &&Document| text(&it.object, "/kind") != DEFINITION;
+            if let Some(other) = files.documents.iter().skip(before).find(is_other) {
+                let kind = text(&other.object, "/kind");
+                let problem = format!("{}: this is a {kind}, no {DEFINITION}", other.place);
+                return Err(Report::failure(problem).with_hint("objects go behind --apply"));
+            }
+        }
+        for path in objects {
+            files.take(path)?;
+        }
+        files.documents.sort_by_key(|it| rank(it));
+        Ok(files)
+    }
+
+    fn take(&mut self, path: &Path) -> Result<(), documents::Error> {
+        for file in documents::files(path)? {
+            let text = documents::read(&file)?;
+            self.documents.extend(documents::parse(&file, &text)?);
+            self.texts.insert(file, text);
+        }
+        Ok(())
+    }
+
+    /// The objects of all files at the start.
+    pub(super) fn documents(&self) -> &[Document] {
+        &self.documents
+    }
+
+    /// The definitions among them, then the others.
+    pub(super) fn by_rank(&self) -> (&[Document], &[Document]) {
+        let definitions = self.documents.partition_point(|it| rank(it) == 0);
+        self.documents.split_at_checked(definitions).unwrap_or_default()
+    }
+
+    /// Applies what changes, until `stop`. Nothing that is wrong with a file ends this: its author will change it again.
+    pub(super) async fn follow(mut self, api: Api, stop: CancellationToken) {
+        self.documents = Vec::new();
+        if self.paths.is_empty() {
+            return;
+        }
+        let changed = Arc::new(Notify::new());
+        let mut watcher = match watcher(Arc::clone(&changed)) {
+            Ok(watcher) => watcher,
+            Err(problem) => return blind(&problem),
+        };
+        self.watch(&mut watcher);
+        // What changed between the start and now.
+        self.look(&api).await;
+        loop {
+            tokio::select! {
+                biased; // the end first
+                () = stop.cancelled() => return,
+                () = changed.notified() => {}
+            }
+            while time::timeout(SETTLING, changed.notified()).await.is_ok() {}
+            self.look(&api).await;
+            // A directory that was replaced is another one to the system.
+            self.watch(&mut watcher);
+        }
+    }
+
+    fn watch(&mut self, watcher: &mut RecommendedWatcher) {
+        let mut directories = BTreeSet::new();
+        for path in &self.paths {
+            directories.insert(directory(path));
+            // A link leads to a file that is changed elsewhere.
+            directories.extend(path.canonicalize().ok().map(|it| directory(&it)));
+        }
+        for directory in directories {
+            if let Err(problem) = watcher.watch(&directory, RecursiveMode::NonRecursive) {
+                let text = format!("Changes in '{}' are not seen: {problem}", directory.display());
+                self.tell(&directory, text);
+            }
+        }
+    }
+
+    /// Applies the files that have another text now.
+    async fn look(&mut self, api: &Api) {
+        let (mut found, mut changed) = (BTreeSet::new(), Vec::new());
+        for path in self.paths.clone() {
+            let files = match documents::files(&path) {
+                Ok(files) => files,
+                Err(problem) => {
+                    self.missed(&path, &problem);
+                    continue;
+                }
+            };
+            for file in files {
+                match self.changed(&file) {
+                    Ok(documents) => changed.extend(documents),
+                    Err(problem) => self.missed(&file, &problem),
+                }
+                found.insert(file);
+            }
+        }
+        for file in self.texts.keys().filter(|it| !found.contains(*it)) {
+            tracing::info!(target: "kopf.dev", "{} is gone; its objects stay.", file.display());
+        }
+        self.texts.retain(|file, _| found.contains(file));
+        changed.sort_by_key(rank);
+        for document in &changed {
+            match api.apply(document).await {
+                Ok(Applied { change: Change::Unchanged, .. }) => {}
+                Ok(applied) => log(&applied, document),
+                Err(problem) => tracing::error!(target: "kopf.dev", "{problem}"),
+            }
+        }
+    }
+
+    /// The objects of a file, if its text is another one than before.
+    fn changed(&mut self, file: &Path) -> Result<Vec<Document>, documents::Error> {
+        let text = documents::read(file)?;
+        if self.texts.get(file) == Some(&text) {
+            return Ok(Vec::new());
+        }
+        let parsed = documents::parse(file, &text);
+        // Also of a text with mistakes: each is told once.
+        self.texts.insert(file.into(), text);
+        self.told.remove(file);
+        parsed
+    }
+
+    fn missed(&mut self, path: &Path, problem: &documents::Error) {
+        // Between the two steps of an editor a file is not there; if it stays away, that is told with its objects.
+        if !problem.is_missing() {
+            self.tell(path, problem.to_string());
+        }
+    }
+
+    /// Tells something about a path, unless that was the last thing told about it.
+    fn tell(&mut self, path: &Path, text: String) {
+        if self.told.get(path) != Some(&text) {
+            tracing::error!(target: "kopf.dev", "{text}");
+            self.told.insert(path.into(), text);
+        }
+    }
+}
+
+/// Tells that an object is on the server.
+pub(super) fn log(applied: &Applied, document: &Document) {
+    let Applied { name, change } = applied;
+    tracing::info!(target: "kopf.dev", "{name} {} ({})", change.word(), document.place);
+}
+
+fn blind(problem: &notify::Error) {
+    tracing::error!(target: "kopf.dev", "Changes of files are not seen: {problem}");
+}
+
+fn watcher(changed: Arc<Notify>) -> notify::Result<RecommendedWatcher> {
+    notify::recommended_watcher(move |event: notify::Result<Event>| {
+        // Our own reading is an event too, and must not lead to the next reading.
+        let is_reading = event.is_ok_and(|it| match it.kind {
+            EventKind::Access(kind) => kind != AccessKind::Close(AccessMode::Write),
+            EventKind::Any
+            | EventKind::Create(_)
+            | EventKind::Modify(_)
+            | EventKind::Remove(_)
+            | EventKind::Other => false,
+        });
+        if !is_reading {
+            changed.notify_one();
+        }
+    })
+}
+
+/// What to watch for a path.
+fn directory(path: &Path) -> PathBuf {
+    if path.is_dir() {
+        return path.into();
+    }
+    let parent = path.parent().filter(|it| !it.as_os_str().is_empty());
+    parent.unwrap_or(Path::new(".")).into()
+}
+
+/// Definitions come before namespaces, and both before what needs them.
+fn rank(document: &Document) -> u8 {
+    match text(&document.object, "/kind") {
+        DEFINITION => 0,
+        "Namespace" => 1,
+        _ => 2,
+    }
+}

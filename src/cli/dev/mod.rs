@@ -1,0 +1,271 @@
+//! `kopf dev`: an operator and a Kubernetes API server for it in one process.
+//!
+//! The operator calls the server directly; the socket is for `kubectl` and other clients. Everything that can be wrong from
+//! the start (scripts, files, the port) is told before anything runs.
+
+mod apply;
+mod data;
+mod documents;
+mod files;
+mod kinds;
+mod options;
+#[cfg(test)]
+mod tests;
+
+use std::{
+    io::Write as _,
+    net::{Ipv4Addr, SocketAddr},
+    path::Path,
+    sync::Arc,
+};
+
+use kube::Client;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use self::{
+    apply::{Api, Applied},
+    data::Data,
+    documents::Document,
+    files::Files,
+    options::{DevOptions, KubeconfigOption},
+};
+use crate::apiserver::{
+    ApiServer,
+    kubeconfig::{self, Kubeconfig},
+    serve::{self, BindError, Listener},
+};
+use crate::cli::{
+    options::ScopeOption,
+    report::{Exit, Report},
+    run::{self, Plan},
+    sources,
+};
+use crate::cluster::KubeCluster;
+use crate::logic::{registry::Registry, resource::Resource, served};
+use crate::ports::{Clock, Cluster, GroupFilter};
+use crate::reactor::{Connect, Scope};
+use crate::scripting::Source;
+use crate::settings::Settings;
+
+pub(super) use self::options::resolve;
+
+/// The namespace of clients that name none.
+const NAMESPACE: &str = "default";
+
+/// Runs an operator on a server of its own. Returns how the process should end, or why it could not run.
+pub(super) fn run(options: &DevOptions) -> Result<Exit, Report> {
+    let clock = Clock::system();
+    let sources = sources::read_all(&options.run.paths, Path::new("")).map_err(misplaced)?;
+    let files = Files::read(&options.definitions, &options.objects)?;
+    run::start_log(&options.run, clock)?;
+    run::on_runtime(develop(options, sources, files, clock))
+}
+
+async fn develop(
+    options: &DevOptions,
+    sources: Vec<Source>,
+    files: Files,
+    clock: Clock,
+) -> Result<Exit, Report> {
+    let signals = run::listen()?;
+    let plan = run::load(sources, scope(&options.run.scope), clock).await?;
+    let stamp = move || clock.now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
+    let server = ApiServer::builder().clock(stamp).cluster(true).seed(fastrand::u64(..)).build();
+    let data = options.data.as_deref().map(|it| Data::open(it, &server)).transpose()?;
+    let listener = listen(options.port).await?;
+    let filled = fill(&server, &plan, &files).await?;
+    let mut kubeconfig = take(&options.kubeconfig)?;
+    let written = kubeconfig.write(&listener.url());
+    written.map_err(|it| Report::failure(it.to_string()))?;
+
+    let kept = options.data.as_deref().zip(data.as_ref().map(|(_, count)| *count));
+    Greeting { url: listener.url(), kubeconfig: kubeconfig.path(), kept, filled: &filled }.print();
+    filled.log();
+    let stop = CancellationToken::new();
+    let mut beside = JoinSet::new();
+    beside.spawn(listener.serve(server.clone(), stop.clone()));
+    beside.spawn(files.follow(Api::new(server.clone()), stop.clone()));
+    if let Some((data, _)) = &data {
+        beside.spawn(data.clone().keep(server.clone(), stop.clone()));
+    }
+    let ended = run::operate(plan, connect(server.clone()), signals).await;
+    stop.cancel();
+    if !matches!(ended, Ok(Exit::Killed(_))) {
+        while beside.join_next().await.is_some() {}
+    }
+    let saved = data.map_or(Ok(()), |(data, _)| data.finish(&server));
+    ended.and_then(|exit| saved.map(|()| exit))
+}
+
+/// A definition or an object where scripts are expected.
+fn misplaced(error: sources::Error) -> Report {
+    let is_data = |path: &Path| {
+        path.extension().is_some_and(|it| it == "yaml" || it == "yml" || it == "json")
+    };
+    if let sources::Error::UnknownLanguage(path) = &error
+        && is_data(path)
+    {
+        let hint =
+            "each file of definitions goes behind a --crd, each of objects behind an --apply";
+        return Report::failure(error.to_string()).with_hint(hint);
+    }
+    error.into()
+}
+
+/// Nobody needs to be warned of all namespaces here: they are the user's own.
+fn scope(option: &ScopeOption) -> Scope {
+    match option {
+        ScopeOption::Cluster | ScopeOption::Unsaid => Scope::Cluster,
+        ScopeOption::Namespaces(patterns) => Scope::Namespaces(patterns.clone()),
+    }
+}
+
+fn connect(server: ApiServer) -> Connect {
+    Box::new(|settings| {
+        Box::pin(async move {
+            let client = Client::new(server, NAMESPACE);
+            Ok(Arc::new(KubeCluster::over(client, Arc::new(settings))) as Arc<dyn Cluster>)
+        })
+    })
+}
+
+async fn listen(port: u16) -> Result<Listener, Report> {
+    let options = serve::Options {
+        address: SocketAddr::from((Ipv4Addr::LOCALHOST, port)),
+        beyond_loopback: false,
+    };
+    Listener::bind(options).await.map_err(|problem| {
+        let report = Report::failure(problem.to_string());
+        match problem {
+            BindError::Taken(_) => {
+                report.with_hint("choose another --port, or none: then a free one is found")
+            }
+            BindError::Exposed(_) | BindError::Refused { .. } => report,
+        }
+    })
+}
+
+fn take(option: &KubeconfigOption) -> Result<Kubeconfig, Report> {
+    let taken = match option {
+        KubeconfigOption::File(path) => Kubeconfig::at(path),
+        KubeconfigOption::Within(directory) => Kubeconfig::within(directory),
+    };
+    taken.map_err(|problem| {
+        let report = Report::failure(problem.to_string());
+        match problem {
+            kubeconfig::Error::Foreign(_) | kubeconfig::Error::InUse(_) => {
+                report.with_hint("name another file with --kubeconfig, or leave the option out")
+            }
+            kubeconfig::Error::Unusable { .. } => report,
+        }
+    })
+}
+
+/// What the server has before the operator starts.
+struct Filled {
+    /// With the places of the objects in files.
+    applied: Vec<(Applied, Document)>,
+    made_up: Vec<kinds::Definition>,
+    /// What handlers will be called for.
+    resources: Vec<Resource>,
+}
+
+/// Definitions first, then those that are missing, then objects.
+async fn fill(server: &ApiServer, plan: &Plan, files: &Files) -> Result<Filled, Report> {
+    let api = Api::new(server.clone());
+    let cluster =
+        KubeCluster::over(Client::new(server.clone(), NAMESPACE), Arc::new(Settings::default()));
+    let (definitions, objects) = files.by_rank();
+    let mut applied = Vec::new();
+    for document in definitions {
+        applied.push((api.apply(document).await?, document.clone()));
+    }
+    let made_up = kinds::missing(&plan.registry, &known(&cluster).await?, files.documents());
+    for definition in &made_up {
+        let place = definition.name();
+        api.apply(&Document { place, object: definition.to_crd() }).await?;
+    }
+    for document in objects {
+        applied.push((api.apply(document).await?, document.clone()));
+    }
+    let resources = choose(&plan.registry, &known(&cluster).await?);
+    Ok(Filled { applied, made_up, resources })
+}
+
+async fn known(cluster: &KubeCluster) -> Result<Vec<Resource>, Report> {
+    let known = cluster.discover(&GroupFilter::All).await;
+    known.map_err(|problem| Report::failure(problem.message))
+}
+
+fn choose(registry: &Registry, known: &[Resource]) -> Vec<Resource> {
+    served::choose(registry, known).resources.into_iter().collect()
+}
+
+impl Filled {
+    fn log(&self) {
+        for definition in &self.made_up {
+            let (name, kind) = (definition.name(), &definition.kind);
+            let versions = definition.versions.iter().map(String::as_str).collect::<Vec<_>>();
+            let versions = versions.join(", ");
+            tracing::info!(
+                target: "kopf.dev",
+                "Handlers name {name}, and nothing defines it: any object of kind {kind} ({versions}) fits. \
+                 Define it with --crd."
+            );
+        }
+        for (applied, document) in &self.applied {
+            files::log(applied, document);
+        }
+    }
+}
+
+/// What the user needs to know to look in.
+struct Greeting<'a> {
+    url: String,
+    kubeconfig: &'a Path,
+    /// Where objects are kept, and how many there were.
+    kept: Option<(&'a Path, usize)>,
+    filled: &'a Filled,
+}
+
+impl Greeting<'_> {
+    /// Writes it to stdout, where it does not disturb the log. A closed stdout is nothing to stumble over.
+    fn print(&self) {
+        let _closed = write!(std::io::stdout(), "{}", self.text()).is_err();
+    }
+
+    fn text(&self) -> String {
+        let objects = match self.kept {
+            Some((path, 0)) => format!("Its objects are kept in {}.", path.display()),
+            Some((path, count)) => {
+                format!(
+                    "Its objects are kept in {}; {count} are loaded from there.",
+                    path.display()
+                )
+            }
+            None => "Its objects are gone at the end; --data FILE keeps them.".to_owned(),
+        };
+        let plurals = self.filled.resources.iter().map(|it| it.plural.as_str());
+        let example = plurals.take(1).collect::<String>();
+        let example = if example.is_empty() { "all" } else { &example };
+        let (url, kubeconfig) = (&self.url, quoted(&self.kubeconfig.display().to_string()));
+        format!(
+            "A Kubernetes API server of your own is at {url}. {objects}\n\
+             To use it, in another terminal:\n\n  \
+               export KUBECONFIG={kubeconfig}\n  \
+               kubectl get {example}\n\n\
+             Ctrl+C ends it.\n\n"
+        )
+    }
+}
+
+/// A word for the shell.
+fn quoted(text: &str) -> String {
+    let is_plain = |it: char| it.is_ascii_alphanumeric() || "/._-+:@%".contains(it);
+    if text.chars().all(is_plain) {
+        text.to_owned()
+    } else {
+        format!("'{}'", text.replace('\'', r"'\''"))
+    }
+}

@@ -1,0 +1,1 @@
+//! What files say, what names tell, and what is asked of the command line.

@@ -1,0 +1,181 @@
+//! Admission by webhooks, with the webhooks in process.
+
+use std::sync::{Arc, Mutex};
+
+use base64::{Engine as _, prelude::BASE64_STANDARD};
+use bytes::Bytes;
+use kopf::apiserver::{Post, Target};
+
+use super::*;
+
+/// A webhook: from the request of a review to the response, without its uid.
+type Answer = fn(&Value) -> Value;
+
+/// A server with webhooks, and what they were asked.
+fn cluster(answer: Answer) -> (Cluster, Arc<Mutex<Vec<Value>>>) {
+    let asked = Arc::new(Mutex::new(Vec::new()));
+    let log = Arc::clone(&asked);
+    let post = Post::new(move |target: Target, body: Bytes| {
+        let review: Value = serde_json::from_slice(&body).expect("a review");
+        let mut request = review["request"].clone();
+        request["url"] = target.url.into();
+        let mut response = answer(&request);
+        log.lock().expect("no panic").push(request.clone());
+        async move {
+            if response["down"] == true {
+                return Err("connection refused".to_owned());
+            }
+            response["uid"] = request["uid"].clone();
+            Ok(json!({ "response": response }).to_string().into())
+        }
+    });
+    let configurations = |plural: &str, kind: &str| ResourceDef {
+        namespaced: false,
+        ..ResourceDef::new("admissionregistration.k8s.io", "v1", plural, kind)
+    };
+    let builder = ApiServer::builder()
+        .resource(configurations(
+            "validatingwebhookconfigurations",
+            "ValidatingWebhookConfiguration",
+        ))
+        .resource(configurations("mutatingwebhookconfigurations", "MutatingWebhookConfiguration"))
+        .webhooks(post);
+    (Cluster::new(builder, kex()), asked)
+}
+
+impl Cluster {
+    /// Registers a webhook for creations, changes and deletions of the examples, with these differences.
+    fn hook(&self, kind: &str, name: &str, differences: &Value) {
+        let mut hook = json!({
+            "name": name,
+            "clientConfig": { "url": format!("https://hooks.example/{name}") },
+            "rules": [{
+                "operations": ["CREATE", "UPDATE", "DELETE"],
+                "apiGroups": ["kopf.dev"], "apiVersions": ["v1"], "resources": ["kopfexamples"],
+            }],
+            "sideEffects": "None",
+            "admissionReviewVersions": ["v1"],
+        });
+        json_patch::merge(&mut hook, differences);
+        let configuration = json!({ "metadata": { "name": name }, "webhooks": [hook] });
+        let resource = format!("{kind}webhookconfigurations.admissionregistration.k8s.io");
+        self.server.create(&resource, configuration).expect("it is new");
+    }
+}
+
+fn patch(operations: &Value) -> Value {
+    let patch = BASE64_STANDARD.encode(operations.to_string());
+    json!({ "allowed": true, "patchType": "JSONPatch", "patch": patch })
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_mutating_webhook_changes_what_is_written_and_later_ones_see_it() {
+    let (cluster, asked) = cluster(|request| match request["url"].as_str() {
+        Some("https://hooks.example/first") => {
+            patch(&json!([{ "op": "add", "path": "/spec/b", "value": 2 }]))
+        }
+        _ => patch(
+            &json!([{ "op": "add", "path": "/spec/c", "value": request["object"]["spec"]["b"] }]),
+        ),
+    });
+    cluster.hook("mutating", "second", &json!({}));
+    cluster.hook("mutating", "first", &json!({ "reinvocationPolicy": "IfNeeded" }));
+    let (status, created) = cluster.post(OBJECTS, object("n1")).await;
+    assert_eq!((status, &created["spec"]), (201, &json!({ "a": 1, "b": 2, "c": 2 })));
+    let asked: Vec<_> =
+        asked.lock().expect("no panic").iter().map(|it| it["url"].clone()).collect();
+    let name = |it: &str| json!(format!("https://hooks.example/{it}"));
+    assert_eq!(asked, [name("first"), name("second"), name("first")]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_validating_webhook_sees_the_whole_request_and_refuses_with_its_words() {
+    let (cluster, asked) = cluster(|request| match request["operation"].as_str() {
+        Some("DELETE") => json!({ "allowed": false }),
+        Some("UPDATE") => json!({
+            "allowed": false,
+            "status": { "code": 418, "message": "no coffee", "reason": "Teapot" },
+        }),
+        _ => json!({ "allowed": true, "warnings": ["it is old"] }),
+    });
+    cluster.hook("validating", "tea", &json!({}));
+    assert_eq!(cluster.post(OBJECTS, object("n1")).await.0, 201);
+    let (status, refusal) = cluster.patch(N1, MERGE, json!({ "spec": { "a": 2 } })).await;
+    assert_eq!((status, &refusal["reason"]), (418, &json!("Teapot")));
+    assert_eq!(refusal["message"], r#"admission webhook "tea" denied the request: no coffee"#);
+    let (status, refusal) = cluster.delete(N1).await;
+    assert_eq!(status, 400);
+    let words = r#"admission webhook "tea" denied the request without explanation"#;
+    assert_eq!(refusal["message"], words);
+    assert_eq!(cluster.get(N1).await.1["spec"], json!({ "a": 1 }));
+
+    let asked = asked.lock().expect("no panic");
+    let update = &asked[1];
+    assert_eq!(
+        update["kind"],
+        json!({ "group": "kopf.dev", "version": "v1", "kind": "KopfExample" })
+    );
+    assert_eq!([&update["name"], &update["namespace"]], ["n1", "ns1"]);
+    assert_eq!([&update["object"]["spec"]["a"], &update["oldObject"]["spec"]["a"]], [2, 1]);
+    assert_eq!(
+        [&asked[2]["object"], &asked[2]["oldObject"]["spec"]["a"]],
+        [&Value::Null, &json!(1)]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn warnings_come_as_headers() {
+    let (cluster, _) = cluster(|_| json!({ "allowed": true, "warnings": ["it is old"] }));
+    cluster.hook("validating", "w", &json!({}));
+    let body = Body::from(object("n1").to_string().into_bytes());
+    let request = Request::post(OBJECTS).body(body).expect("a valid request");
+    let response = cluster.client.send(request).await.expect("the server answers");
+    assert_eq!(response.headers()["warning"], r#"299 - "it is old""#);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_webhook_that_is_down_stops_writes_unless_it_may_fail() {
+    let (cluster, _) = cluster(|_| json!({ "down": true }));
+    cluster.hook("validating", "ignored", &json!({ "failurePolicy": "Ignore" }));
+    assert_eq!(cluster.post(OBJECTS, object("n1")).await.0, 201);
+    cluster.hook("mutating", "needed", &json!({ "failurePolicy": "Fail" }));
+    let (status, refusal) = cluster.post(OBJECTS, object("n2")).await;
+    let words = r#"Internal error occurred: failed calling webhook "needed": connection refused"#;
+    assert_eq!((status, &refusal["message"]), (500, &json!(words)));
+    assert_eq!(cluster.get(&format!("{OBJECTS}/n2")).await.0, 404);
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_what_a_webhook_selects_is_asked_about() {
+    for (differences, is_asked) in [
+        (json!({}), true),
+        (json!({ "rules": [] }), false),
+        (json!({ "objectSelector": { "matchLabels": { "a": "x" } } }), true),
+        (json!({ "objectSelector": { "matchLabels": { "a": "y" } } }), false),
+        (json!({ "namespaceSelector": { "matchLabels": { "team": "us" } } }), true),
+        (json!({ "namespaceSelector": { "matchLabels": { "team": "them" } } }), false),
+        (rule(&json!({ "operations": ["*"], "resources": ["*/*"] })), true),
+        (rule(&json!({ "resources": ["kopfexamples/status"] })), false),
+        (rule(&json!({ "operations": ["UPDATE"] })), false),
+        (rule(&json!({ "apiGroups": ["*"], "apiVersions": ["*"] })), true),
+        (rule(&json!({ "apiVersions": ["v2"] })), false),
+        (rule(&json!({ "scope": "Cluster" })), false),
+    ] {
+        let (cluster, asked) = cluster(|_| json!({ "allowed": true }));
+        let namespace = json!({ "metadata": { "name": "ns1", "labels": { "team": "us" } } });
+        cluster.server.create("namespaces", namespace).expect("it is new");
+        cluster.hook("validating", "one", &differences);
+        cluster.post(OBJECTS, object_with("n1", "labels", json!({ "a": "x" }))).await;
+        assert_eq!(!asked.lock().expect("no panic").is_empty(), is_asked, "{differences}");
+    }
+}
+
+/// A hook whose one rule has these differences.
+fn rule(differences: &Value) -> Value {
+    let mut rule = json!({
+        "operations": ["CREATE"],
+        "apiGroups": ["kopf.dev"], "apiVersions": ["v1"], "resources": ["kopfexamples"],
+    });
+    json_patch::merge(&mut rule, differences);
+    json!({ "rules": [rule] })
+}
