@@ -153,8 +153,8 @@ impl Mask {
             "clusterIP" | "clusterIPs" | "cells" if ADDRESS.is_match(text) => "<ip>".into(),
             // Of the names, which contain the word of the run; an empty one is no hash.
             "storageVersionHash" if !text.is_empty() => "<hash>".into(),
-            // Prose, which may be worded otherwise; that of scripts is short.
-            "description" if text.len() > 50 => "<prose>".into(),
+            // Prose, which may be worded otherwise.
+            "description" if !text.is_empty() => "<prose>".into(),
             "cells" if AGE.is_match(text) => "<age>".into(),
             _ => self.text(text),
         }
