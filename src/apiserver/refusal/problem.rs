@@ -109,7 +109,8 @@ impl Problem {
 /// A value as the real server prints it: texts quoted, the rest as JSON.
 fn go_value(value: &Value) -> String {
     match value {
-        Value::Null => "null".into(),
+        // The real server takes it for a text.
+        Value::Null => "\"null\"".into(),
         other => other.to_string(),
     }
 }

@@ -88,6 +88,12 @@ pub(in crate::apiserver::native) fn node(new: &Value, old: Option<&Value>) -> Pr
             out.push(Problem::new(it.path.clone(), kind));
         }
     }
+    let status = Spot::root(new).get("status");
+    for list in ["capacity", "allocatable"].map(|it| status.get(it)) {
+        for (name, value) in list.entries() {
+            amount_not_negative(&mut out, &value.named(list.at(name)));
+        }
+    }
     if let Some(old) = old {
         let before = Spot::root(old).get("spec");
         let was = before.get("providerID");
