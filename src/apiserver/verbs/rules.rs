@@ -145,8 +145,9 @@ pub(crate) fn created(
     let mut problems = metadata::check_create(KindFacts::of(def), &object);
     problems.extend(check(view, &object, None));
     if strictness == Strictness::Strict {
-        refuse(def, &object, &problems)?;
+        refuse(view, &object, &problems)?;
     }
+    native::order(&view.kind, &view.version, &mut object);
     Ok(object)
 }
 
@@ -190,12 +191,13 @@ pub(crate) fn updated(
         problems.extend(managed::check_entries(&new));
         problems.extend(check(view, &new, Some(old)));
         if strictness == Strictness::Strict {
-            refuse(def, old, &problems)?;
+            refuse(view, old, &problems)?;
         }
     }
     if is_new_generation(&view.kind, old, &new) {
         raise_generation(&mut new);
     }
+    native::order(&view.kind, &view.version, &mut new);
     Ok(new)
 }
 
@@ -222,11 +224,13 @@ fn check(view: &View, new: &Value, old: Option<&Value>) -> Vec<Problem> {
     }
 }
 
-fn refuse(def: &ResourceDef, object: &Value, problems: &[Problem]) -> Result<(), Refusal> {
+fn refuse(view: &View, object: &Value, problems: &[Problem]) -> Result<(), Refusal> {
     if problems.is_empty() {
         return Ok(());
     }
-    Err(Refusal::invalid(&def.group, &def.kind, object::meta(object, "name"), problems))
+    let def = &view.kind.def;
+    let group = view.kind.native.and_then(|it| it.refused_group).unwrap_or(&def.group);
+    Err(Refusal::invalid(group, &def.kind, object::meta(object, "name"), problems))
 }
 
 /// The writer must know the stored version, or, for native kinds, may not care.
