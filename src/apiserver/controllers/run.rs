@@ -130,7 +130,9 @@ impl State {
             // What refers to a kind that was unknown so far can be judged now.
             let owned = self.world.everything().filter(|(_, it)| !it.owners.is_empty());
             let owned: Vec<Key> = owned.map(|(key, _)| key.clone()).collect();
-            owned.iter().for_each(|it| self.concern(it, None));
+            for key in &owned {
+                self.concern(key, None);
+            }
         }
     }
 
@@ -190,7 +192,7 @@ impl State {
 
     fn handle(&mut self, task: Task) {
         let Some(controller) = self.controllers.get(task.0).copied() else { return };
-        let moment = Moment::new(self.server.now(), self.in_step(controller, &task));
+        let moment = Moment::new(self.server.now(), self.in_step(&controller, &task));
         let plan = (controller.decide)(&self.world, &task.1, &moment);
         self.set_timer(&task, plan.again);
         for write in &plan.writes {
@@ -203,7 +205,7 @@ impl State {
         self.failures.remove(&task);
     }
 
-    fn in_step(&mut self, controller: Controller, task: &Task) -> Duration {
+    fn in_step(&mut self, controller: &Controller, task: &Task) -> Duration {
         let step = (controller.step)(&self.world, &task.1);
         if step.is_empty() {
             self.steps.remove(task);
