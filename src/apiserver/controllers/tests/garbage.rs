@@ -195,12 +195,8 @@ async fn what_was_lost_while_nobody_looked_is_collected_at_the_start() {
         .check(
             1,
             expect![[r"
-        0 + configmaps ns/d1
-        0 + configmaps ns/d2 held by x.dev/f
-        0 + configmaps ns/d3 held by x.dev/f
-        0 - configmaps ns/d1
-        0 ~ configmaps ns/d2 held by x.dev/f; deleting
-        0 ~ configmaps ns/d3 held by x.dev/f; deleting"]],
+                0 + configmaps ns/d2 held by x.dev/f; deleting
+                0 + configmaps ns/d3 held by x.dev/f; deleting"]],
         )
         .await;
 }

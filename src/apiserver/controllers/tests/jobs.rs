@@ -37,10 +37,9 @@ async fn a_job_is_complete_when_enough_pods_have_succeeded() {
         .check(
             1,
             expect![[r"
-        0 + jobs.batch ns/j
-        0 + pods ns/j-00002
-        0 + pods ns/j-00004
-        0 ~ jobs.batch ns/j active=2"]],
+                0 + jobs.batch ns/j active=2
+                0 + pods ns/j-00002
+                0 + pods ns/j-00004"]],
         )
         .await;
     end(&cluster, "Succeeded");
@@ -130,21 +129,14 @@ async fn a_job_has_a_deadline() {
 async fn a_suspended_job_starts_later() {
     let cluster = Cluster::new(WORKLOADS);
     cluster.create("jobs.batch", job(&json!({ "completions": 1, "suspend": true })));
-    cluster
-        .check(
-            1,
-            expect![[r"
-        0 + jobs.batch ns/j
-        0 ~ jobs.batch ns/j Suspended=True JobSuspended"]],
-        )
-        .await;
+    cluster.check(1, expect!["0 + jobs.batch ns/j Suspended=True JobSuspended"]).await;
     cluster.merge("jobs.batch", "j", json!({ "spec": { "suspend": false } }));
     cluster
         .check(
             1,
             expect![[r"
-        1 + pods ns/j-00002
-        1 ~ jobs.batch ns/j active=1; Suspended=False JobResumed"]],
+                1 ~ jobs.batch ns/j active=1; Suspended=False JobResumed
+                1 + pods ns/j-00002"]],
         )
         .await;
     cluster.merge("jobs.batch", "j", json!({ "spec": { "suspend": true } }));

@@ -27,11 +27,10 @@ async fn a_pod_is_bound_started_and_ready_and_stops_when_it_is_deleted() {
         .check(
             5,
             expect![[r"
-        0 + pods ns/p
-        0 + nodes kopf-dev
-        0 ~ pods ns/p kopf-dev; Pending; ContainerCreating
-        1 ~ pods ns/p kopf-dev; Running
-        3 ~ pods ns/p kopf-dev; Running; ready"]],
+                0 + pods ns/p kopf-dev; Pending; ContainerCreating
+                0 + nodes kopf-dev
+                1 ~ pods ns/p kopf-dev; Running
+                3 ~ pods ns/p kopf-dev; Running; ready"]],
         )
         .await;
     expected_status().assert_eq(&format!("{:#}", cluster.get("pods", "p")["status"]));
@@ -57,11 +56,10 @@ async fn a_pod_that_may_end_ends() {
         .check(
             10,
             expect![[r"
-        0 + pods ns/p
-        0 + nodes kopf-dev
-        0 ~ pods ns/p kopf-dev; Pending; ContainerCreating
-        1 ~ pods ns/p kopf-dev; Running; ready
-        5 ~ pods ns/p kopf-dev; Failed"]],
+                0 + pods ns/p kopf-dev; Pending; ContainerCreating
+                0 + nodes kopf-dev
+                1 ~ pods ns/p kopf-dev; Running; ready
+                5 ~ pods ns/p kopf-dev; Failed"]],
         )
         .await;
     let state = &cluster.get("pods", "p")["status"]["containerStatuses"][0]["state"];
@@ -76,15 +74,14 @@ async fn a_failing_pod_is_restarted_later_and_later() {
         .check(
             40,
             expect![[r"
-        0 + pods ns/p
-        0 + nodes kopf-dev
-        0 ~ pods ns/p kopf-dev; Pending; ContainerCreating
-        1 ~ pods ns/p kopf-dev; Running; ready
-        2 ~ pods ns/p kopf-dev; Running; CrashLoopBackOff
-        12 ~ pods ns/p kopf-dev; Running; ready
-        13 ~ pods ns/p kopf-dev; Running; CrashLoopBackOff
-        33 ~ pods ns/p kopf-dev; Running; ready
-        34 ~ pods ns/p kopf-dev; Running; CrashLoopBackOff"]],
+                0 + pods ns/p kopf-dev; Pending; ContainerCreating
+                0 + nodes kopf-dev
+                1 ~ pods ns/p kopf-dev; Running; ready
+                2 ~ pods ns/p kopf-dev; Running; CrashLoopBackOff
+                12 ~ pods ns/p kopf-dev; Running; ready
+                13 ~ pods ns/p kopf-dev; Running; CrashLoopBackOff
+                33 ~ pods ns/p kopf-dev; Running; ready
+                34 ~ pods ns/p kopf-dev; Running; CrashLoopBackOff"]],
         )
         .await;
     let read = |params: LogParams| {
@@ -147,10 +144,10 @@ async fn a_pod_waits_for_its_node_and_its_volume() {
         .check(
             3,
             expect![[r"
-        2 + persistentvolumeclaims ns/data Bound
-        2 + persistentvolumes pvc-00000000-0000-4000-8000-000000000003 Bound
-        2 ~ pods ns/p kopf-dev; Pending; ContainerCreating
-        3 ~ pods ns/p kopf-dev; Running; ready"]],
+                2 + persistentvolumeclaims ns/data Bound
+                2 + persistentvolumes pvc-00000000-0000-4000-8000-000000000003 Bound
+                2 ~ pods ns/p kopf-dev; Pending; ContainerCreating
+                3 ~ pods ns/p kopf-dev; Running; ready"]],
         )
         .await;
     cluster.delete("persistentvolumeclaims", "data");

@@ -28,9 +28,8 @@ async fn a_deployment_comes_up() {
     let cluster = Cluster::new(WORKLOADS);
     cluster.create("deployments.apps", deployment(2, "nginx"));
     cluster.check(1, expect![[r"
-        0 + deployments.apps ns/web
+        0 + deployments.apps ns/web observedGeneration=1 replicas=2 updatedReplicas=2 unavailableReplicas=2; Available=False MinimumReplicasUnavailable, Progressing=True ReplicaSetUpdated
         0 + replicasets.apps ns/web-5596996554 wants 2; replicas=2
-        0 ~ deployments.apps ns/web observedGeneration=1 replicas=2 updatedReplicas=2 unavailableReplicas=2; Available=False MinimumReplicasUnavailable, Progressing=True ReplicaSetUpdated
         0 + pods ns/web-5596996554-00003
         0 + pods ns/web-5596996554-00005"]]).await;
     cluster.make_ready();
@@ -57,8 +56,8 @@ async fn a_rolling_update_goes_step_by_step() {
     cluster.wait(1).await;
     cluster.merge("deployments.apps", "web", image("nginx:2"));
     cluster.check(1, expect![[r"
-        2 + replicasets.apps ns/web-9f85f4574 wants 1; replicas=1
         2 ~ deployments.apps ns/web observedGeneration=2 replicas=3 updatedReplicas=1 availableReplicas=2 unavailableReplicas=1; Available=True MinimumReplicasAvailable, Progressing=True ReplicaSetUpdated
+        2 + replicasets.apps ns/web-9f85f4574 wants 1; replicas=1
         2 + pods ns/web-9f85f4574-00008"]]).await;
     cluster.make_ready();
     cluster.check(1, expect![[r"
@@ -143,13 +142,13 @@ async fn pause_scale_and_resume() {
     cluster.merge("deployments.apps", "web", image("nginx:2"));
     cluster.merge("deployments.apps", "web", json!({ "spec": { "replicas": 3 } }));
     cluster.check(1, expect![[r"
-        3 ~ replicasets.apps ns/web-5596996554 wants 3; replicas=3 readyReplicas=2 availableReplicas=2
         3 ~ deployments.apps ns/web observedGeneration=4 replicas=3 availableReplicas=2 unavailableReplicas=1; Progressing=Unknown DeploymentPaused, Available=False MinimumReplicasUnavailable
+        3 ~ replicasets.apps ns/web-5596996554 wants 3; replicas=3 readyReplicas=2 availableReplicas=2
         3 + pods ns/web-5596996554-00007"]]).await;
     cluster.merge("deployments.apps", "web", json!({ "spec": { "paused": false } }));
     cluster.check(1, expect![[r"
-        4 + replicasets.apps ns/web-9f85f4574 wants 1; replicas=1
         4 ~ deployments.apps ns/web observedGeneration=5 replicas=4 updatedReplicas=1 availableReplicas=2 unavailableReplicas=2; Available=False MinimumReplicasUnavailable, Progressing=True ReplicaSetUpdated
+        4 + replicasets.apps ns/web-9f85f4574 wants 1; replicas=1
         4 + pods ns/web-9f85f4574-0000a"]]).await;
 }
 
@@ -199,10 +198,9 @@ async fn a_replica_set_replaces_what_is_lost_adopts_strays_and_drops_strangers()
         .check(
             1,
             expect![[r"
-        0 + pods ns/stray
-        0 + replicasets.apps ns/rs wants 2
-        0 ~ replicasets.apps ns/rs wants 2; replicas=2
-        0 + pods ns/rs-00003"]],
+                0 + pods ns/stray
+                0 + replicasets.apps ns/rs wants 2; replicas=2
+                0 + pods ns/rs-00003"]],
         )
         .await;
     cluster.merge("pods", "stray", json!({ "metadata": { "labels": { "app": "other" } } }));
@@ -213,10 +211,9 @@ async fn a_replica_set_replaces_what_is_lost_adopts_strays_and_drops_strangers()
         .check(
             1,
             expect![[r"
-        2 ~ replicasets.apps ns/rs wants 0; replicas=2
-        2 - pods ns/rs-00005
-        2 - pods ns/rs-00003
-        2 ~ replicasets.apps ns/rs wants 0; replicas=0"]],
+                2 ~ replicasets.apps ns/rs wants 0; replicas=0
+                2 - pods ns/rs-00005
+                2 - pods ns/rs-00003"]],
         )
         .await;
 }
@@ -245,11 +242,10 @@ async fn a_stateful_set_goes_up_and_down_in_order() {
         .check(
             1,
             expect![[r"
-        0 + statefulsets.apps ns/db
-        0 + controllerrevisions.apps ns/db-858f69c644
-        0 + persistentvolumeclaims ns/data-db-0
-        0 + pods ns/db-0
-        0 ~ statefulsets.apps ns/db replicas=1 currentReplicas=1 updatedReplicas=1"]],
+                0 + statefulsets.apps ns/db replicas=1 currentReplicas=1 updatedReplicas=1
+                0 + controllerrevisions.apps ns/db-858f69c644
+                0 + persistentvolumeclaims ns/data-db-0
+                0 + pods ns/db-0"]],
         )
         .await;
     cluster.make_ready();
@@ -271,9 +267,9 @@ async fn a_stateful_set_goes_up_and_down_in_order() {
         .check(
             1,
             expect![[r"
-        3 ~ statefulsets.apps ns/db replicas=2 readyReplicas=1 currentReplicas=1 updatedReplicas=1
-        3 + controllerrevisions.apps ns/db-7bb7d4f87b
-        3 ~ pods ns/db-1"]],
+                3 ~ statefulsets.apps ns/db replicas=2 readyReplicas=1 currentReplicas=1 updatedReplicas=1
+                3 + controllerrevisions.apps ns/db-7bb7d4f87b
+                3 ~ pods ns/db-1"]],
         )
         .await;
     cluster.make_ready();
@@ -295,9 +291,9 @@ async fn a_stateful_set_goes_up_and_down_in_order() {
         .check(
             1,
             expect![[r"
-        6 - pods ns/db-1
-        6 ~ statefulsets.apps ns/db replicas=0
-        6 - pods ns/db-0"]],
+                6 ~ statefulsets.apps ns/db replicas=0
+                6 - pods ns/db-1
+                6 - pods ns/db-0"]],
         )
         .await;
 }
@@ -315,10 +311,9 @@ async fn a_daemon_set_is_on_every_node_that_fits() {
     cluster.check(1, expect![[r"
         0 + nodes n1
         0 + nodes n2
-        0 + daemonsets.apps ns/ds
+        0 + daemonsets.apps ns/ds desiredNumberScheduled=1 numberReady=0 updatedNumberScheduled=1 numberUnavailable=1
         0 + controllerrevisions.apps ns/ds-fd6d7c6f5
-        0 + pods ns/ds-00005
-        0 ~ daemonsets.apps ns/ds desiredNumberScheduled=1 numberReady=0 updatedNumberScheduled=1 numberUnavailable=1"]]).await;
+        0 + pods ns/ds-00005"]]).await;
     cluster.make_ready();
     cluster.check(1, expect![[r"
         1 ~ pods ns/ds-00005 Running; ready
@@ -334,8 +329,8 @@ async fn a_daemon_set_is_on_every_node_that_fits() {
     cluster.wait(1).await;
     cluster.merge("daemonsets.apps", "ds", json!({ "spec": { "template": template("ds", "y") } }));
     cluster.check(1, expect![[r"
+        4 ~ daemonsets.apps ns/ds desiredNumberScheduled=2 numberReady=1 updatedNumberScheduled=1 numberUnavailable=1
         4 + controllerrevisions.apps ns/ds-859f8cd548
         4 - pods ns/ds-00005
-        4 ~ daemonsets.apps ns/ds desiredNumberScheduled=2 numberReady=1 updatedNumberScheduled=1 numberUnavailable=1
         4 + pods ns/ds-0000a"]]).await;
 }
