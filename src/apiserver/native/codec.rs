@@ -170,8 +170,7 @@ impl Reader<'_> {
             self.found("readFieldHash", "expect \"", quote);
             return Vec::new();
         }
-        self.back();
-        let name = self.text();
+        let name = self.quoted();
         let colon = self.token();
         if colon != b':' {
             self.found("readFieldHash", "expect :", colon);
@@ -227,6 +226,7 @@ impl Reader<'_> {
             Form::Text => {
                 self.text();
             }
+            Form::Bool | Form::Int32 | Form::Int64 | Form::Float if self.null() => {}
             Form::Bool => self.flag(),
             Form::Int32 => self.integer(true),
             Form::Int64 => self.integer(false),

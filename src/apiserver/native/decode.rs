@@ -4,7 +4,7 @@
 use serde_json::{Map, Value, json};
 
 use super::{
-    Native, codec,
+    Native, codec, defaults,
     facts::{self, Form, GoField, GoType},
     stamp,
 };
@@ -22,6 +22,9 @@ pub(crate) fn decode(kind: &Kind, version: &str, body: &mut Value) -> Result<Vec
     let name = native.schema_of(version);
     let Some(known) = facts::go_type(&name) else { return Ok(Vec::new()) };
     let mut walk = Walk { unknown: Vec::new() };
+    if deeper(body, DEPTH) {
+        return Err(Refusal::bad_request("exceeded max depth"));
+    }
     let text = body.to_string();
     match walk.fields(known, body, &mut String::new(), 0) {
         Ok(()) => Ok(walk.unknown),
@@ -35,12 +38,29 @@ pub(crate) fn decode(kind: &Kind, version: &str, body: &mut Value) -> Result<Vec
     }
 }
 
+/// Puts the fields of an object in the order in which the real server writes them. For the last step before storing.
+pub(crate) fn order(kind: &Kind, version: &str, object: &mut Value) {
+    if let Some(native) = kind.native {
+        defaults::order(&native.schema_of(version), object);
+    }
+}
+
 impl Native {
     /// The name of the definition of one of its versions: they differ in the last word but one.
     pub(crate) fn schema_of(&self, version: &str) -> String {
         let (rest, kind) = self.schema.rsplit_once('.').unwrap_or(("", self.schema));
         let group = rest.rsplit_once('.').map_or(rest, |it| it.0);
         format!("{group}.{version}.{kind}")
+    }
+}
+
+/// Whether a value has more levels than this.
+fn deeper(value: &Value, levels: usize) -> bool {
+    let Some(below) = levels.checked_sub(1) else { return true };
+    match value {
+        Value::Array(items) => items.iter().any(|it| deeper(it, below)),
+        Value::Object(fields) => fields.values().any(|it| deeper(it, below)),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
     }
 }
 
@@ -178,7 +198,7 @@ impl Walk {
                 };
                 let start = path.len();
                 for (at, item) in list.iter_mut().enumerate() {
-                    path.push_str(&format!("[{at}]"));
+                    path.extend(["[", &at.to_string(), "]"]);
                     let done = self.value(items, item, path, depth + 1);
                     path.truncate(start);
                     done.map_err(|it| format!("[]{go}: {it}"))?;
@@ -193,14 +213,23 @@ impl Walk {
                 // Maps of Go are written in the order of their keys.
                 map.sort_keys();
                 for (key, item) in map.iter_mut() {
-                    path.push_str(&format!(".{key}"));
+                    path.extend([".", key]);
                     let done = self.value(items, item, path, depth + 1);
                     path.truncate(start);
                     done?;
                 }
                 Ok(())
             }
-            scalar => stamp::scalar(scalar, value),
+            Form::Text
+            | Form::Bool
+            | Form::Int32
+            | Form::Int64
+            | Form::Float
+            | Form::Bytes
+            | Form::Quantity
+            | Form::Time
+            | Form::MicroTime
+            | Form::IntOrText => stamp::scalar(form, value),
         }
     }
 
@@ -213,7 +242,7 @@ impl Walk {
         depth: usize,
     ) -> Result<(), Wrong> {
         *value = match form {
-            Form::Text => json!(""),
+            Form::Text | Form::Bytes => json!(""),
             Form::Bool => json!(false),
             Form::Int32 | Form::Int64 | Form::Float | Form::IntOrText => json!(0),
             Form::Quantity => json!("0"),
@@ -224,12 +253,7 @@ impl Walk {
                 }
                 value
             }
-            Form::Time
-            | Form::MicroTime
-            | Form::Bytes
-            | Form::Any
-            | Form::List(..)
-            | Form::Map(_) => {
+            Form::Time | Form::MicroTime | Form::Any | Form::List(..) | Form::Map(_) => {
                 return Ok(());
             }
         };

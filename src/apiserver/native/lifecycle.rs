@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{decode, defaults, quantity::Quantity};
+use super::{check::names, decode, defaults, quantity::Quantity};
 use crate::apiserver::object;
 
 /// The status of a new object: as if nothing were known.
@@ -40,6 +40,7 @@ pub(super) fn pod(it: &mut Value) {
         spec.insert("enableServiceLinks".into(), json!(true));
     }
     spec.insert("preemptionPolicy".into(), json!("PreemptLowerPriority"));
+    defaults::fill("io.k8s.api.core.v1.Pod", it);
 }
 
 fn tolerates(it: &Value, key: &str) -> bool {
@@ -83,12 +84,14 @@ pub(super) fn namespace(it: &mut Value) {
     }
     object::put(it, "spec", Some(json!({ "finalizers": held })));
     label_namespace(it);
+    defaults::fill("io.k8s.api.core.v1.Namespace", it);
 }
 
 /// Every namespace carries its name as a label, so that selectors can name it.
 pub(super) fn label_namespace(it: &mut Value) {
     let name = object::meta(it, "name").to_owned();
-    if name.is_empty() {
+    if !names::dns_label(&name).is_empty() {
+        // Such a name is refused anyway.
         return;
     }
     if let Some(meta) = object::meta_mut(it)
@@ -115,6 +118,7 @@ pub(super) fn node(it: &mut Value) {
     {
         list.push(json!({ "key": key, "effect": "NoSchedule" }));
     }
+    defaults::fill("io.k8s.api.core.v1.Node", it);
 }
 
 /// A Job finds its Pods by its own uid, unless the client wants to choose.
@@ -127,15 +131,14 @@ pub(super) fn job(it: &mut Value) {
         return;
     }
     let Some(Value::Object(template)) = spec.get_mut("template") else { return };
-    if let Some(Value::Object(labels)) = template
-        .get_mut("metadata")
-        .and_then(Value::as_object_mut)
-        .map(|it| it.entry("labels").or_insert_with(|| json!({})))
-    {
+    let Some(Value::Object(head)) = template.get_mut("metadata") else { return };
+    let before = head.get("labels").cloned();
+    if let Value::Object(labels) = head.entry("labels").or_insert_with(|| json!({})) {
         labels.entry("controller-uid").or_insert_with(|| json!(uid));
         labels.entry("job-name").or_insert_with(|| json!(name));
         labels.sort_keys();
     }
+    let after = head.get("labels").cloned();
     if spec.get("selector").is_none_or(Value::is_null) {
         spec.insert("selector".into(), json!({}));
     }
@@ -145,6 +148,40 @@ pub(super) fn job(it: &mut Value) {
             labels.entry("controller-uid").or_insert_with(|| json!(uid));
             labels.sort_keys();
         }
+    }
+    // Labels that the Job has taken over from its template are one map with them.
+    if let (Some(after), Some(meta)) = (after, object::meta_mut(it))
+        && (meta.get("labels").is_none() || meta.get("labels") == before.as_ref())
+    {
+        meta.insert("labels".into(), after);
+    }
+    defaults::fill("io.k8s.api.batch.v1.Job", it);
+}
+
+/// Counts the changes of the template of a daemon set, for clients of its first version.
+const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
+
+pub(super) fn daemon_set(it: &mut Value) {
+    annotate(it, TEMPLATE_GENERATION, "1");
+    fresh("io.k8s.api.apps.v1.DaemonSet", it);
+}
+
+pub(super) fn daemon_set_updated(old: &Value, new: &mut Value) {
+    let annotations = old.pointer("/metadata/annotations");
+    let count = annotations.and_then(|it| it.get(TEMPLATE_GENERATION)?.as_str()?.parse().ok());
+    let count: u64 = count.unwrap_or(0);
+    let changed = old.pointer("/spec/template") != new.pointer("/spec/template");
+    annotate(new, TEMPLATE_GENERATION, &(count + u64::from(changed)).to_string());
+    defaults::fill("io.k8s.api.apps.v1.DaemonSet", new);
+}
+
+fn annotate(it: &mut Value, key: &str, value: &str) {
+    if let Some(meta) = object::meta_mut(it)
+        && let Value::Object(annotations) =
+            meta.entry("annotations").or_insert_with(|| Value::Object(Map::new()))
+    {
+        annotations.insert(key.into(), value.into());
+        annotations.sort_keys();
     }
 }
 
@@ -178,6 +215,7 @@ fn addresses(it: &mut Value) {
     if matches!(kind.as_str(), "NodePort" | "LoadBalancer") {
         draw_ports(spec, &seed);
     }
+    defaults::fill("io.k8s.api.core.v1.Service", it);
 }
 
 fn draw_address(seed: &str) -> String {
@@ -271,8 +309,5 @@ pub(super) fn secret(it: &mut Value) {
         data.insert(name, json!(super::stamp::encode(text.as_str().unwrap_or_default())));
     }
     data.sort_keys();
-    // After the metadata and before the type, as it is written elsewhere.
-    if let Some(kind) = fields.shift_remove("type") {
-        fields.insert("type".into(), kind);
-    }
+    defaults::fill("io.k8s.api.core.v1.Secret", it);
 }

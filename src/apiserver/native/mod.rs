@@ -9,7 +9,7 @@ mod defaults;
 mod events;
 mod facts;
 mod image;
-mod kinds;
+pub(crate) mod kinds;
 mod lifecycle;
 mod quantity;
 mod reviews;
@@ -22,7 +22,7 @@ use serde_json::Value;
 
 pub(crate) use self::{
     check::{meta as check_meta, names},
-    decode::decode,
+    decode::{decode, order},
     facts::{definition, raw_definition, raw_definitions},
     kinds::{kinds, subresources},
 };
@@ -52,6 +52,8 @@ pub(crate) struct Native {
     pub(crate) put_creates: bool,
     /// Answers a creation without storing anything, as reviews do.
     pub(crate) review: Option<fn(Value) -> Result<Value, Refusal>>,
+    /// The group that refusals of bodies name, if not its own: the one in which the kind was born.
+    pub(crate) refused_group: Option<&'static str>,
     /// The same objects are served by another resource too, under another shape.
     pub(crate) twin: Option<&'static Twin>,
 }
@@ -92,6 +94,7 @@ impl Native {
             generations: false,
             put_creates: false,
             review: None,
+            refused_group: None,
             twin: None,
         }
     }

@@ -1,6 +1,7 @@
 //! The rules of each kind, one static per kind.
 
 use super::{Native, check, defaults, events, lifecycle, reviews};
+use crate::apiserver::resource::definition;
 
 /// Kinds with the defaults of their schema, and what is said besides.
 macro_rules! rules {
@@ -107,7 +108,8 @@ rules! {
         check: check::workloads::controller_revision,
     }
     DAEMON_SET = "io.k8s.api.apps.v1.DaemonSet" {
-        created: |it| lifecycle::fresh("io.k8s.api.apps.v1.DaemonSet", it),
+        created: lifecycle::daemon_set,
+        updated: lifecycle::daemon_set_updated,
         check: check::workloads::daemon_set,
         generations: true,
     }
@@ -158,6 +160,8 @@ rules! {
     }
     DEFINITION = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinition" {
         generations: true,
+        defaults: definition::defaults,
+        check: definition::check,
     }
     TOKEN_REVIEW = "io.k8s.api.authentication.v1.TokenReview" { review: Some(reviews::token) }
     LOCAL_ACCESS = "io.k8s.api.authorization.v1.LocalSubjectAccessReview" {
@@ -193,6 +197,7 @@ rules! {
             ("type", "/type"),
         ],
         put_creates: true,
+        refused_group: Some(""),
         twin: Some(&events::TWIN),
     }
     INGRESS_CLASS = "io.k8s.api.networking.v1.IngressClass" {
@@ -202,10 +207,12 @@ rules! {
     INGRESS = "io.k8s.api.networking.v1.Ingress" {
         created: |it| lifecycle::fresh("io.k8s.api.networking.v1.Ingress", it),
         check: check::network::ingress,
+        refused_group: Some("extensions"),
         generations: true,
     }
     NETWORK_POLICY = "io.k8s.api.networking.v1.NetworkPolicy" {
         check: check::network::policy,
+        refused_group: Some("extensions"),
         generations: true,
     }
     RUNTIME_CLASS = "io.k8s.api.node.v1.RuntimeClass" {

@@ -15,9 +15,36 @@ pub(crate) fn compile(pattern: &str) -> Result<Regex, String> {
         other => {
             let text = other.to_string();
             let line = text.lines().last().unwrap_or_default();
-            format!("error parsing regexp: {}: `{pattern}`", line.trim_start_matches("error: "))
+            let (words, part) = in_words_of_go(line.trim_start_matches("error: "), pattern);
+            format!("error parsing regexp: {words}: `{part}`")
         }
     })
+}
+
+/// The common mistakes in the words of Go, with the part of the expression it shows; others stay in the words of the library.
+fn in_words_of_go<'a>(error: &'a str, pattern: &'a str) -> (&'a str, &'a str) {
+    let from = |needle: &str, length: Option<usize>| {
+        let found = pattern.find(needle).and_then(|at| pattern.get(at..)).unwrap_or(pattern);
+        length.and_then(|it| found.get(..it)).unwrap_or(found)
+    };
+    if error.starts_with("look-around") {
+        let kinds =
+            ["(?=", "(?!", "(?<"].into_iter().filter_map(|it| Some((pattern.find(it)?, it)));
+        return ("invalid or unsupported Perl syntax", kinds.min().map_or(pattern, |(_, it)| it));
+    }
+    match error {
+        "unclosed group" => ("missing closing )", pattern),
+        "unopened group" => ("unexpected )", pattern),
+        "unclosed character class" => ("missing closing ]", from("[", None)),
+        "repetition operator missing expression" => {
+            let operator = pattern.find(['*', '+', '?']).and_then(|at| pattern.get(at..=at));
+            ("missing argument to repetition operator", operator.unwrap_or(pattern))
+        }
+        "unrecognized escape sequence" | "backreferences are not supported" => {
+            ("invalid escape sequence", from("\\", Some(2)))
+        }
+        other => (other, pattern),
+    }
 }
 
 /// Rewrites what the dialects differ in: classes such as `\d` are ASCII in Go, braces that repeat nothing and brackets inside

@@ -130,6 +130,7 @@ fn go_json_problem(text: &[u8]) -> Option<String> {
         Ok(Value::Number(_)) => "number",
         Ok(Value::Bool(_)) => "bool",
         Err(error) if error.is_eof() => return Some("unexpected end of JSON input".into()),
+        Err(_) if literal_problem(text).is_some() => return literal_problem(text),
         Err(error) => {
             let at = error.column().saturating_sub(1);
             let wrong = text.get(at).map_or('?', |it| char::from(*it));
@@ -142,4 +143,19 @@ fn go_json_problem(text: &[u8]) -> Option<String> {
         }
     };
     Some(format!("json: cannot unmarshal {found} into Go value of type map[string]interface {{}}"))
+}
+
+/// A word that begins as one of JSON and goes on otherwise.
+fn literal_problem(text: &[u8]) -> Option<String> {
+    let text = text.trim_ascii_start();
+    let literal = ["true", "false", "null"]
+        .into_iter()
+        .find(|it| it.bytes().next() == text.first().copied())?;
+    let mut pairs = text.iter().zip(literal.bytes());
+    let (found, expected) = pairs.find(|(found, expected)| **found != *expected)?;
+    Some(format!(
+        "invalid character '{}' in literal {literal} (expecting '{}')",
+        char::from(*found),
+        char::from(expected)
+    ))
 }

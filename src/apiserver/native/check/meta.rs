@@ -11,8 +11,17 @@ use crate::apiserver::{
 /// All annotations together, in bytes.
 const ANNOTATIONS: usize = 256 * 1024;
 
-/// The metadata of a new object, or of a changed one: names are checked once.
+/// The metadata of a native object, new or changed.
 pub(crate) fn object(new: &Value, old: Option<&Value>, rule: NameRule) -> Problems {
+    let mut out = any(new, old, rule);
+    for finalizer in Spot::root(new).get("metadata").get("finalizers").items() {
+        standard_finalizer(&mut out, &finalizer);
+    }
+    out
+}
+
+/// The metadata of any object, native or not. Names are checked once.
+pub(crate) fn any(new: &Value, old: Option<&Value>, rule: NameRule) -> Problems {
     let mut out = Problems::new();
     let meta = Spot::root(new).get("metadata");
     if old.is_none() {
@@ -26,6 +35,14 @@ pub(crate) fn object(new: &Value, old: Option<&Value>, rule: NameRule) -> Proble
     owners(&mut out, &meta.get("ownerReferences"));
     finalizers(&mut out, &meta.get("finalizers"));
     out
+}
+
+/// Names without a domain are for Kubernetes itself.
+pub(super) fn standard_finalizer(out: &mut Problems, it: &Spot<'_>) {
+    let standard = ["kubernetes", "orphan", "foregroundDeletion"];
+    if !it.text().contains('/') && !standard.contains(&it.text()) {
+        out.push(it.invalid("name is neither a standard finalizer name nor is it fully qualified"));
+    }
 }
 
 fn name(out: &mut Problems, meta: &Spot<'_>, rule: NameRule) {
@@ -122,13 +139,6 @@ fn owners(out: &mut Problems, spot: &Spot<'_>) {
 fn finalizers(out: &mut Problems, spot: &Spot<'_>) {
     for finalizer in spot.items() {
         super::obey(out, &finalizer.named(spot.path.clone()), names::qualified_name);
-        // Names without a domain are for Kubernetes itself.
-        let own = ["kubernetes", "orphan", "foregroundDeletion"];
-        let text = finalizer.text();
-        if names::qualified_name(text).is_empty() && !text.contains('/') && !own.contains(&text) {
-            let detail = "name is neither a standard finalizer name nor is it fully qualified";
-            out.push(Problem::invalid(spot.path.clone(), text, detail));
-        }
     }
     let has = |name: &str| spot.items().iter().any(|it| it.text() == name);
     if has("orphan") && has("foregroundDeletion") {
@@ -144,12 +154,12 @@ pub(crate) fn selector(out: &mut Problems, spot: &Spot<'_>) {
         let values = rule.get("values");
         match rule.get("operator").text() {
             "In" | "NotIn" if values.is_empty() => {
-                out.push(values.required("must be specified when `operator` is 'In' or 'NotIn'"))
+                out.push(values.required("must be specified when `operator` is 'In' or 'NotIn'"));
             }
             "Exists" | "DoesNotExist" if !values.is_empty() => {
                 out.push(values.forbidden(
                     "may not be specified when `operator` is 'Exists' or 'DoesNotExist'",
-                ))
+                ));
             }
             "In" | "NotIn" | "Exists" | "DoesNotExist" => {}
             other => out.push(Problem::invalid(

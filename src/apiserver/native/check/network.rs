@@ -101,11 +101,11 @@ fn backend(out: &mut Problems, it: &Spot<'_>) {
             }
         }
     } else {
-        service_backend(out, &service);
+        service_backend(out, it, &service);
     }
 }
 
-fn service_backend(out: &mut Problems, it: &Spot<'_>) {
+fn service_backend(out: &mut Problems, backend: &Spot<'_>, it: &Spot<'_>) {
     let name = it.get("name");
     if name.is_empty() {
         out.push(name.required(""));
@@ -115,13 +115,13 @@ fn service_backend(out: &mut Problems, it: &Spot<'_>) {
     let (text, number) = (it.get("port").get("name"), it.get("port").get("number"));
     if !text.is_empty() && number.number() != 0 {
         let detail = "cannot set both port name & port number";
-        out.push(Problem::invalid(it.path.clone(), "", detail));
+        out.push(Problem::invalid(backend.path.clone(), "", detail));
     } else if !text.is_empty() {
         obey(out, &text, names::port_name);
     } else if number.number() != 0 {
         port(out, &number);
     } else {
-        out.push(it.required("port name or number is required"));
+        out.push(backend.required("port name or number is required"));
     }
 }
 

@@ -252,23 +252,22 @@ pub(in crate::apiserver::native) fn endpoints(new: &Value, old: Option<&Value>) 
 
 /// Addresses that nobody else can reach.
 fn special(out: &mut Problems, ip: &Spot<'_>) {
-    let Ok(parsed) = ip.text().parse::<std::net::IpAddr>() else { return };
+    let Ok(parsed) = ip.text().parse::<std::net::IpAddr>() else {
+        out.push(ip.invalid("must be a valid IP address"));
+        return;
+    };
     if parsed.is_unspecified() {
-        out.push(ip.invalid(format!("may not be unspecified ({:?})", ip.text())));
+        out.push(ip.invalid("may not be unspecified (0.0.0.0)"));
     }
     if parsed.is_loopback() {
-        out.push(ip.invalid("may not be in the loopback range (127.0.0.0/8, ::1/128)"));
+        out.push(ip.invalid("may not be in the loopback range (127.0.0.0/8)"));
     }
     if let std::net::IpAddr::V4(parsed) = parsed {
         if parsed.is_link_local() {
-            out.push(ip.invalid("may not be in the link-local range (169.254.0.0/16, fe80::/10)"));
+            out.push(ip.invalid("may not be in the link-local range (169.254.0.0/16)"));
         }
         if parsed.octets().starts_with(&[224, 0, 0]) {
-            out.push(
-                ip.invalid(
-                    "may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)",
-                ),
-            );
+            out.push(ip.invalid("may not be in the link-local multicast range (224.0.0.0/24)"));
         }
     }
 }
@@ -289,7 +288,8 @@ pub(in crate::apiserver::native) fn endpoint_slice(new: &Value, old: Option<&Val
         }
         for address in addresses.items() {
             match kind.text() {
-                "IPv4" | "IPv6" => obey(&mut out, &address, names::ip),
+                "IPv4" => obey(&mut out, &address, names::ip_v4),
+                "IPv6" => obey(&mut out, &address, names::ip_v6),
                 _ => obey(&mut out, &address, names::dns_subdomain),
             }
         }

@@ -74,3 +74,24 @@ pub(super) fn int_or_text(value: &Value) -> String {
     let text = quoted(value);
     format!("intstr.IntOrString{{Type:{kind}, IntVal:{number}, StrVal:{text}}}")
 }
+
+/// A quantity in its canonical form.
+pub(super) fn quantity(text: &str) -> String {
+    let digits = text.trim_end_matches(|it: char| it.is_ascii_alphabetic());
+    let suffix = text.get(digits.len()..).unwrap_or_default();
+    let scales =
+        [("n", -9), ("u", -6), ("m", -3), ("", 0), ("k", 3), ("M", 6), ("G", 9), ("T", 12)];
+    let scale = scales.iter().chain(&[("P", 15), ("E", 18)]).find(|it| it.0 == suffix);
+    let binary =
+        ["Ki", "Mi", "Gi", "Ti", "Pi", "Ei"].iter().zip(1_u32..).find(|it| *it.0 == suffix);
+    let number: i64 = digits.parse().unwrap_or(0);
+    let (value, format) = match binary {
+        Some((_, power)) => (number.saturating_mul(1024_i64.pow(power)), "BinarySI"),
+        None => (number, "DecimalSI"),
+    };
+    let scale = scale.map_or(0, |it| it.1);
+    format!(
+        "resource.Quantity{{i:resource.int64Amount{{value:{value}, scale:{scale}}}, \
+         d:resource.infDecAmount{{Dec:(*inf.Dec)(nil)}}, s:{text:?}, Format:{format:?}}}"
+    )
+}

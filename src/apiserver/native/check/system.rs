@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::{
-    Problems, Spot, amount, amount_not_negative, immutable, maybe_one_of, meta, names, obey, one_of,
+    Problems, Spot, amount, amount_not_negative, immutable, maybe_one_of, meta, names, obey,
+    one_of, shown,
 };
 use crate::apiserver::{object, refusal::Problem};
 
@@ -57,12 +58,7 @@ pub(in crate::apiserver::native) fn namespace(new: &Value, old: Option<&Value>) 
     let mut out = meta::object(new, old, names::dns_label);
     for finalizer in Spot::root(new).get("spec").get("finalizers").items() {
         obey(&mut out, &finalizer.named("spec.finalizers"), names::qualified_name);
-        let text = finalizer.text();
-        let known = ["kubernetes", "orphan", "foregroundDeletion"].contains(&text);
-        if names::qualified_name(text).is_empty() && !text.contains('/') && !known {
-            let detail = "name is neither a standard finalizer name nor is it fully qualified";
-            out.push(Problem::invalid("spec.finalizers", text, detail));
-        }
+        meta::standard_finalizer(&mut out, &finalizer.named("spec.finalizers"));
     }
     out
 }
@@ -223,7 +219,7 @@ pub(in crate::apiserver::native) fn quota(new: &Value, old: Option<&Value>) -> P
         amount_not_negative(&mut out, &value);
         let counted = COUNTED.contains(&name) || name.contains('/');
         if counted && amount(&value).is_some_and(|it| !it.whole()) {
-            out.push(value.invalid("must be an integer"));
+            out.push(shown::invalid(&value, &shown::quantity(value.text()), "must be an integer"));
         }
     }
     if let Some(old) = old {
@@ -285,12 +281,12 @@ fn bounds(out: &mut Problems, it: &Spot<'_>) {
                     small.text(),
                     big.text()
                 );
-                let shown = match (low, high) {
-                    ("default", "max") => big.text(),
-                    ("min", "defaultRequest") => big.text(),
+                let value = match (low, high) {
+                    ("default", "max") | ("min", "defaultRequest") => big.text(),
                     _ => small.text(),
                 };
-                out.push(Problem::invalid(format!("{}[{name}]", it.at(at)), shown, detail));
+                let place = it.get(at).named(format!("{}[{name}]", it.at(at)));
+                out.push(shown::invalid(&place, &shown::quantity(value), &detail));
             }
         }
     }

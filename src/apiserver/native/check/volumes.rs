@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::{Problems, Spot, amount, containers::inner_path, maybe_one_of, names, obey, one_of};
-use crate::apiserver::refusal::Problem;
+use crate::apiserver::{native::quantity::Quantity, refusal::Problem};
 
 const HOST_PATHS: [&str; 8] = [
     "",
@@ -14,6 +14,36 @@ const HOST_PATHS: [&str; 8] = [
     "File",
     "FileOrCreate",
     "Socket",
+];
+
+/// The order in which sources are looked at: of several, the first counts.
+const ORDER: [&str; 26] = [
+    "emptyDir",
+    "hostPath",
+    "gitRepo",
+    "gcePersistentDisk",
+    "awsElasticBlockStore",
+    "secret",
+    "nfs",
+    "iscsi",
+    "glusterfs",
+    "flocker",
+    "persistentVolumeClaim",
+    "rbd",
+    "cinder",
+    "cephfs",
+    "quobyte",
+    "downwardAPI",
+    "fc",
+    "flexVolume",
+    "configMap",
+    "azureFile",
+    "vsphereVolume",
+    "photonPersistentDisk",
+    "portworxVolume",
+    "azureDisk",
+    "storageos",
+    "projected",
 ];
 
 /// Checks volumes, and gives the names of the good ones.
@@ -42,8 +72,10 @@ pub(super) fn all<'a>(out: &mut Problems, list: &Spot<'a>) -> BTreeSet<&'a str> 
 fn sources(out: &mut Problems, it: &Spot<'_>) {
     let set = it.value.as_object().into_iter().flatten();
     let set = set.filter(|(name, value)| *name != "name" && !value.is_null());
+    let mut set: Vec<&str> = set.map(|it| it.0.as_str()).collect();
+    set.sort_by_key(|name| ORDER.iter().position(|it| it == name).unwrap_or(ORDER.len()));
     let mut count = 0;
-    for (name, _) in set {
+    for name in set {
         let one = it.get(name);
         if count > 0 {
             out.push(one.forbidden("may not specify more than 1 volume type"));
@@ -70,7 +102,7 @@ pub(super) fn source(out: &mut Problems, name: &str, it: &Spot<'_>) {
     match name {
         "emptyDir" => {
             let size = it.get("sizeLimit");
-            if amount(&size).is_some_and(|it| it.negative()) {
+            if amount(&size).is_some_and(Quantity::negative) {
                 out.push(size.forbidden("SizeLimit field must be a valid resource quantity"));
             }
         }

@@ -36,13 +36,40 @@ impl<'a> Owner<'a> {
         it.get("matchLabels").is_empty() && it.get("matchExpressions").is_empty()
     }
 
+    /// Whether the selector cannot be used at all.
+    fn broken(&self) -> bool {
+        let mut problems = Problems::new();
+        meta::selector(&mut problems, &self.spec.get("selector"));
+        !problems.is_empty()
+    }
+
+    /// Refuses a broken selector once more; then nothing is said of the template.
+    fn refuse_broken(&self, out: &mut Problems, detail: &str) -> bool {
+        let broken = self.broken();
+        if broken {
+            let it = self.spec.get("selector");
+            out.push(shown::invalid(&it, &shown::selector(it.value), detail));
+        }
+        broken
+    }
+
     fn match_labels(&self, out: &mut Problems) {
+        if self.broken() {
+            return;
+        }
         let labels = self.spec.get("template").get("metadata").get("labels");
         let selector = self.spec.get("selector");
         // Nothing selects nothing; an empty selector selects all.
         if !selector.is_set() || !self.empty() && !meta::selects(selector.value, labels.value) {
             out.push(shown::invalid(&labels, &shown::texts(labels.value), NO_MATCH));
         }
+    }
+
+    /// The template of a replica set, also inside of a deployment.
+    fn replicas(&self, out: &mut Problems) {
+        self.match_labels(out);
+        pods::template(out, &self.spec.get("template"));
+        self.forever(out, "ReplicaSet");
     }
 
     /// Restart always, no deadline.
@@ -75,9 +102,9 @@ pub(in crate::apiserver::native) fn deployment(new: &Value, old: Option<&Value>)
     let spec = &owner.spec;
     not_negative(&mut out, &spec.get("replicas"));
     owner.selector(&mut out);
-    owner.match_labels(&mut out);
-    pods::template(&mut out, &spec.get("template"));
-    owner.forever(&mut out, "ReplicaSet");
+    if !owner.refuse_broken(&mut out, "invalid label selector") {
+        owner.replicas(&mut out);
+    }
     strategy(&mut out, &spec.get("strategy"));
     for field in ["minReadySeconds", "revisionHistoryLimit", "progressDeadlineSeconds"] {
         not_negative(&mut out, &spec.get(field));
@@ -148,9 +175,9 @@ pub(in crate::apiserver::native) fn replica_set(new: &Value, old: Option<&Value>
     not_negative(&mut out, &owner.spec.get("replicas"));
     not_negative(&mut out, &owner.spec.get("minReadySeconds"));
     owner.selector(&mut out);
-    owner.match_labels(&mut out);
-    pods::template(&mut out, &owner.spec.get("template"));
-    owner.forever(&mut out, "ReplicaSet");
+    if !owner.refuse_broken(&mut out, "invalid label selector") {
+        owner.replicas(&mut out);
+    }
     owner.same_selector(&mut out, old);
     out
 }
@@ -264,12 +291,14 @@ pub(in crate::apiserver::native) fn stateful_set(new: &Value, old: Option<&Value
     }
     not_negative(&mut out, &spec.get("replicas"));
     owner.selector(&mut out);
-    owner.match_labels(&mut out);
-    // What the template says of Pods is not checked here: volumes may come from claims.
-    let template = spec.get("template");
-    let head = template.get("metadata");
-    meta::labels(&mut out, &head.get("labels").named(template.at("labels")));
-    meta::annotations(&mut out, &head.get("annotations").named(template.at("annotations")));
+    if !owner.refuse_broken(&mut out, "") {
+        owner.match_labels(&mut out);
+        // What the template says of Pods is not checked here: volumes may come from claims.
+        let template = spec.get("template");
+        let head = template.get("metadata");
+        meta::labels(&mut out, &head.get("labels").named(template.at("labels")));
+        meta::annotations(&mut out, &head.get("annotations").named(template.at("annotations")));
+    }
     owner.forever(&mut out, "StatefulSet");
     out
 }

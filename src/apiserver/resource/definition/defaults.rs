@@ -105,6 +105,10 @@ fn fill_spec(spec: &mut Map<String, Value>, beta: bool) {
     }
     fill_names(spec);
     let conversion = spec.entry("conversion").or_insert_with(|| json!({ "strategy": "None" }));
+    if beta && conversion.get("strategy").is_some_and(|it| it == "Webhook") {
+        let conversion = conversion.as_object_mut();
+        conversion.map(|it| it.entry("conversionReviewVersions").or_insert(json!(["v1beta1"])));
+    }
     for pointer in ["/webhook/clientConfig/service", "/webhookClientConfig/service"] {
         if let Some(service) = conversion.pointer_mut(pointer).and_then(Value::as_object_mut) {
             service.entry("port").or_insert(json!(443));

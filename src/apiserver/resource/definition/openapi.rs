@@ -43,15 +43,16 @@ pub(super) fn check(wrapper: &Value, strictness: Strictness, path: &str, found: 
     let mode =
         Mode { strictness, no_defaults: strictness.no_defaults.map(String::from), in_meta: false };
     node(raw, &mode, true, &path, found);
-    if strictness.structural {
-        found.extend(structure::check(raw, &path));
-        if found.len() == before && has_dollar_schema(raw) {
-            found.push(Problem::invalid(
-                path.clone(),
-                "",
-                "OpenAPIV3Schema 'schema' is not supported",
-            ));
+    // What a structure has no place for is told by the checks above, except for one keyword.
+    if strictness.structural
+        && let Some(keyword) = unstructured(raw)
+    {
+        if found.len() == before {
+            let text = format!("OpenAPIV3Schema '{keyword}' is not supported");
+            found.push(Problem::invalid(path.clone(), "", text));
         }
+    } else if strictness.structural {
+        found.extend(structure::check(raw, &path));
         if found.len() == before {
             defaults(raw, true, false, &path, found);
         }
@@ -109,12 +110,28 @@ fn at_root_with_status(schema: &Value, path: &str, found: &mut Vec<Problem>) {
     }
 }
 
-fn has_dollar_schema(schema: &Value) -> bool {
-    !text(schema, "$schema").is_empty()
-        || properties(schema).any(|(_, it)| has_dollar_schema(it))
-        || ["items", "additionalProperties", "not"]
-            .iter()
-            .any(|it| schema.get(it).is_some_and(has_dollar_schema))
+/// A keyword that cannot be part of a structure.
+fn unstructured(schema: &Value) -> Option<&'static str> {
+    const KEYWORDS: [&str; 7] = [
+        "id",
+        "additionalItems",
+        "patternProperties",
+        "definitions",
+        "dependencies",
+        "$ref",
+        "$schema",
+    ];
+    let own = KEYWORDS.into_iter().find(|it| schema.get(it).is_some());
+    let items = || schema.get("items").filter(|it| it.is_array()).map(|_| "items");
+    let below = || {
+        let single = ["items", "additionalProperties", "not"].into_iter();
+        let single = single.filter_map(|it| schema.get(it));
+        let lists = ["allOf", "anyOf", "oneOf"].into_iter().flat_map(|it| several(schema, it));
+        single.chain(lists).chain(properties(schema).map(|(_, it)| it)).find_map(unstructured)
+    };
+    let found = own.or_else(items).or_else(below);
+    // The messages of the real server do without the dollar sign.
+    found.map(|it| it.trim_start_matches('$'))
 }
 
 #[derive(Clone)]
