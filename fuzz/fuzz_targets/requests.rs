@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use http::Request;
 use http_body_util::{BodyExt as _, Full};
-use kopf::apiserver::{ApiServer, ResourceDef};
+use kopf_fuzz::apiserver::{ApiServer, ResourceDef};
 use libfuzzer_sys::fuzz_target;
 use tower::ServiceExt as _;
 
@@ -21,11 +21,15 @@ fuzz_target!(|data: &[u8]| {
         for request in data.split(|it| *it == 0).take(REQUESTS_MAX) {
             let mut lines = request.splitn(4, |it| *it == b'\n');
             let mut line = || lines.next().unwrap_or_default();
-            let built = Request::builder().method(line()).uri(line()).header("content-type", line());
-            let Ok(request) = built.body(Full::new(line().to_vec().into())) else { continue };
+            let built =
+                Request::builder().method(line()).uri(line()).header("content-type", line());
+            let Ok(request) = built.body(Full::<bytes::Bytes>::new(line().to_vec().into())) else {
+                continue;
+            };
             let Ok(answer) = server.clone().oneshot(request).await;
             // A watch has no end: what it has at once is enough.
-            let _late = tokio::time::timeout(Duration::from_millis(1), answer.into_body().collect()).await;
+            let _late =
+                tokio::time::timeout(Duration::from_millis(1), answer.into_body().collect()).await;
         }
     });
 });

@@ -8,10 +8,10 @@ use super::{
     ApiServer, LoggedRequest, Refusal, ResourceDef,
     faults::{Effect, Fault},
     lock, metadata, object,
-    resource::{self, CRDS, kind::View},
+    resource::{CRDS, kind::View},
     store::{Key, Store, history::ChangeKind},
     verbs::{
-        delete, modify,
+        definitions, delete, modify,
         rules::{self, Part, Strictness},
     },
 };
@@ -47,8 +47,7 @@ impl ApiServer {
             }
             self.stamp(store, &view, &mut body);
             if resource == CRDS && body.get("status").is_none() {
-                let status = resource::established(&body);
-                object::put(&mut body, "status", Some(status));
+                definitions::settle(store, &mut body);
             }
             metadata::normalize(&mut body);
             Ok(view.tree(&store.put(&key, body)))

@@ -13,7 +13,7 @@ use crate::apiserver::{
         query::Query,
     },
     schema::Schema,
-    selector::{Selector, fields::Selectable, labels},
+    selector::{Selector, fields::Selectable},
 };
 
 const KINDS: [&str; 4] = [
@@ -46,13 +46,16 @@ pub fn select(text: &str) {
         let empty = selector.is_empty();
         assert!(!empty || (by_labels && selector.matches(&object)), "nothing fits everything");
     };
-    Selector::parse(&Query::parse(text)).map_or((), check);
+    if let Ok(selector) = Selector::parse(&Query::parse(text)) {
+        check(selector);
+    }
     let encoded: String = text.bytes().map(|it| format!("%{it:02x}")).collect();
     for name in ["labelSelector", "fieldSelector"] {
         let query = Query::parse(&format!("{name}={encoded}"));
-        Selector::parse_for(&query, &Selectable::common()).map_or((), check);
+        if let Ok(selector) = Selector::parse_for(&query, &Selectable::common()) {
+            check(selector);
+        }
     }
-    labels::parse(text).map_or((), drop);
 }
 
 /// Decodes a body; the bits of `kind` pick YAML and native kinds.

@@ -56,6 +56,7 @@ pub use self::{
 };
 use self::{
     faults::Faults,
+    openapi::OpenApi,
     request::log::RequestLog,
     resource::kind::Kind,
     store::{Clock, Store},
@@ -81,6 +82,7 @@ struct Shared {
     cluster: bool,
     /// How webhooks are reached.
     post: Post,
+    openapi: OpenApi,
     /// Whether controllers empty deleted namespaces and definitions.
     emptied: AtomicBool,
 }
@@ -98,7 +100,7 @@ impl ApiServer {
     /// A server that is not made yet.
     pub fn builder() -> Builder {
         Builder {
-            kinds: resource::built_in(),
+            kinds: native::kinds(),
             stamps: true,
             cluster: false,
             post: webhooks::https(),
@@ -178,6 +180,7 @@ impl Builder {
             stamps: self.stamps,
             cluster: self.cluster,
             post: self.post,
+            openapi: OpenApi::new(native::raw_definitions),
             emptied: AtomicBool::new(false),
         }));
         if self.cluster {

@@ -6,6 +6,7 @@ pub(crate) mod aggregated;
 pub(crate) mod document;
 pub(crate) mod health;
 mod order;
+pub(crate) mod routes;
 mod subresources;
 #[cfg(test)]
 mod tests;

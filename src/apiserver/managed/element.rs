@@ -38,10 +38,10 @@ impl Element {
             "f" => Self::Field(rest.into()),
             "v" => Self::Value(Atom(json()?)),
             "i" => Self::Index(rest.parse().ok()?),
-            "k" => match json()? {
-                Value::Object(fields) => Self::key(fields.into_iter().collect()),
-                _ => return None,
-            },
+            "k" => {
+                let Value::Object(fields) = json()? else { return None };
+                Self::key(fields.into_iter().collect())
+            }
             _ => return Some(Parsed::Unknown),
         }))
     }

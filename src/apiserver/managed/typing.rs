@@ -6,7 +6,7 @@ use std::{slice, sync::LazyLock};
 
 use serde_json::{Value, json};
 
-use super::element::Element;
+use super::{collect::is_nothing, element::Element};
 use crate::apiserver::schema::{ListType, Schema, Shape};
 
 /// Deeper values are one field. Bodies are not decoded as deep as this.
@@ -125,6 +125,12 @@ impl<'a> Type<'a> {
             Node::Known(schema) => match &schema.shape {
                 Shape::Any if self.open => map,
                 Shape::Any | Shape::Scalar(_) | Shape::Map { atomic: true, .. } => Form::Leaf,
+                // Kept as it comes, in kinds that are otherwise known to the last field: the data of a ControllerRevision.
+                Shape::Map { fields, rest: None, .. }
+                    if self.native && fields.is_empty() && !is_nothing(value) =>
+                {
+                    Form::Leaf
+                }
                 Shape::Map { atomic: false, .. } => map,
                 Shape::List { .. } => match order(schema) {
                     Some(order) if value.is_array() || value.is_null() => Form::List(order),

@@ -371,11 +371,11 @@ fn generated_names_are_short_and_random() {
         turn % below
     };
     let name = generate_name("a-", &mut random);
-    assert_eq!(name, "a-kt4bk");
+    assert_eq!(name, "a-ks4cl");
     assert_ne!(generate_name("a-", &mut random), name);
     assert_eq!(generate_name(&"b".repeat(60), |_| 0), format!("{}bbbbb", "b".repeat(58)));
     assert_eq!(generate_name(&"é".repeat(60), |_| 26).len(), 63);
-    assert_eq!(generate_name("", |_| usize::MAX), "bbbbb".replace('b', "j"));
+    assert_eq!(generate_name("", |_| usize::MAX), "77777");
 }
 
 #[test]

@@ -226,6 +226,7 @@ impl Reader<'_> {
             Form::Text => {
                 self.text();
             }
+            Form::Bool | Form::Int32 | Form::Int64 | Form::Float if self.null() => {}
             Form::Bool => self.flag(),
             Form::Int32 => self.integer(true),
             Form::Int64 => self.integer(false),

@@ -4,7 +4,7 @@
 use serde_json::{Map, Value, json};
 
 use super::{
-    Native, codec,
+    Native, codec, defaults,
     facts::{self, Form, GoField, GoType},
     stamp,
 };
@@ -35,6 +35,13 @@ pub(crate) fn decode(kind: &Kind, version: &str, body: &mut Value) -> Result<Vec
                 "{kind} in version {version:?} cannot be handled as a {kind}: {detail}"
             )))
         }
+    }
+}
+
+/// Puts the fields of an object in the order in which the real server writes them. For the last step before storing.
+pub(crate) fn order(kind: &Kind, version: &str, object: &mut Value) {
+    if let Some(native) = kind.native {
+        defaults::order(&native.schema_of(version), object);
     }
 }
 
@@ -191,7 +198,7 @@ impl Walk {
                 };
                 let start = path.len();
                 for (at, item) in list.iter_mut().enumerate() {
-                    path.push_str(&format!("[{at}]"));
+                    path.extend(["[", &at.to_string(), "]"]);
                     let done = self.value(items, item, path, depth + 1);
                     path.truncate(start);
                     done.map_err(|it| format!("[]{go}: {it}"))?;
@@ -206,14 +213,23 @@ impl Walk {
                 // Maps of Go are written in the order of their keys.
                 map.sort_keys();
                 for (key, item) in map.iter_mut() {
-                    path.push_str(&format!(".{key}"));
+                    path.extend([".", key]);
                     let done = self.value(items, item, path, depth + 1);
                     path.truncate(start);
                     done?;
                 }
                 Ok(())
             }
-            scalar => stamp::scalar(scalar, value),
+            Form::Text
+            | Form::Bool
+            | Form::Int32
+            | Form::Int64
+            | Form::Float
+            | Form::Bytes
+            | Form::Quantity
+            | Form::Time
+            | Form::MicroTime
+            | Form::IntOrText => stamp::scalar(form, value),
         }
     }
 
@@ -226,7 +242,7 @@ impl Walk {
         depth: usize,
     ) -> Result<(), Wrong> {
         *value = match form {
-            Form::Text => json!(""),
+            Form::Text | Form::Bytes => json!(""),
             Form::Bool => json!(false),
             Form::Int32 | Form::Int64 | Form::Float | Form::IntOrText => json!(0),
             Form::Quantity => json!("0"),
@@ -237,12 +253,7 @@ impl Walk {
                 }
                 value
             }
-            Form::Time
-            | Form::MicroTime
-            | Form::Bytes
-            | Form::Any
-            | Form::List(..)
-            | Form::Map(_) => {
+            Form::Time | Form::MicroTime | Form::Any | Form::List(..) | Form::Map(_) => {
                 return Ok(());
             }
         };

@@ -13,25 +13,28 @@ use super::{
 
 type Fields = Map<String, Value>;
 
-/// Fills in an object, given the name of its definition.
+/// Fills in an object, given the name of its definition, and puts its fields in order.
 pub(super) fn fill(name: &str, object: &mut Value) {
-    walk(name, object);
+    walk(name, object, rule);
 }
 
-/// The types of a native kind have a bounded depth, but for JSON schemas, which have no defaults.
-fn walk(name: &str, value: &mut Value) {
+/// Puts the fields of an object in the order in which the real server writes them.
+pub(super) fn order(name: &str, object: &mut Value) {
+    walk(name, object, |_, _| {});
+}
+
+/// What is done with each struct, by the name of its definition.
+type Visit = fn(&str, &mut Fields);
+
+/// From the outside in. Bodies have a bounded depth, see `decode`.
+fn walk(name: &str, value: &mut Value, visit: Visit) {
     let Value::Object(fields) = value else { return };
-    let short = name.strip_prefix("io.k8s.api.").unwrap_or(name);
-    rule(short, fields);
+    visit(name, fields);
     let Some(known) = facts::go_type(name) else { return };
     in_order(known, fields);
-    if short.starts_with("io.k8s.") {
-        // Outside of the API groups, nothing has defaults.
-        return;
-    }
     for field in &known.fields {
         if let Some(value) = fields.get_mut(field.name) {
-            inside(&field.form, value);
+            inside(&field.form, value, visit);
         }
     }
 }
@@ -51,41 +54,46 @@ fn in_order(known: &GoType, fields: &mut Fields) {
     fields.append(&mut rest);
 }
 
-fn inside(form: &Form, value: &mut Value) {
+fn inside(form: &Form, value: &mut Value, visit: Visit) {
     match (form, value) {
-        (Form::Struct(name), value) => walk(name, value),
+        (Form::Struct(name), value) => walk(name, value, visit),
         (Form::List(_, items), Value::Array(list)) => {
-            list.iter_mut().for_each(|it| inside(items, it));
+            for it in list {
+                inside(items, it, visit);
+            }
         }
         (Form::Map(items), Value::Object(map)) => {
-            map.values_mut().for_each(|it| inside(items, it));
+            for it in map.values_mut() {
+                inside(items, it, visit);
+            }
         }
         _ => {}
     }
 }
 
-/// The rule of one type, by its name without the common prefix.
+/// The rule of one type.
 fn rule(name: &str, it: &mut Fields) {
-    if let Some((group, rest)) = name.split_once('.') {
-        match group {
-            "core" => match rest.strip_prefix("v1.").unwrap_or(rest) {
-                name @ ("Pod"
-                | "PodSpec"
-                | "Container"
-                | "EphemeralContainer"
-                | "Probe"
-                | "HTTPGetAction"
-                | "ObjectFieldSelector") => pods(name, it),
-                "Volume" => volume(it),
-                name if name.ends_with("Source") || name.ends_with("Projection") => {
-                    source(name, it)
-                }
-                name => core(name, it),
-            },
-            "apps" => apps(rest.strip_prefix("v1.").unwrap_or(rest), it),
-            "batch" => batch(rest.rsplit_once('.').map_or(rest, |it| it.1), it),
-            _ => others(group, rest.rsplit_once('.').map_or(rest, |it| it.1), it),
-        }
+    // Outside of the API groups, nothing has defaults.
+    let short = name.strip_prefix("io.k8s.api.").unwrap_or_default();
+    let Some((group, rest)) = short.split_once('.') else { return };
+    let kind = rest.rsplit_once('.').map_or(rest, |it| it.1);
+    match (group, kind) {
+        (
+            "core",
+            "Pod"
+            | "PodSpec"
+            | "Container"
+            | "EphemeralContainer"
+            | "Probe"
+            | "HTTPGetAction"
+            | "ObjectFieldSelector",
+        ) => pods(kind, it),
+        ("core", "Volume") => volume(it),
+        ("core", _) if kind.ends_with("Source") || kind.ends_with("Projection") => source(kind, it),
+        ("core", _) => core(kind, it),
+        ("apps", _) => apps(kind, it),
+        ("batch", _) => batch(kind, it),
+        _ => others(group, kind, it),
     }
 }
 
@@ -259,11 +267,10 @@ fn core(name: &str, it: &mut Fields) {
         }
         "PersistentVolumeClaimSpec" => put(it, "volumeMode", "Filesystem"),
         "PersistentVolumeStatus" | "PersistentVolumeClaimStatus" => {
-            put_text(it, "phase", "Pending")
+            put_text(it, "phase", "Pending");
         }
         "NamespaceStatus" => put_text(it, "phase", "Active"),
-        "EndpointPort" => put_text(it, "protocol", "TCP"),
-        "ContainerPort" => put_text(it, "protocol", "TCP"),
+        "EndpointPort" | "ContainerPort" => put_text(it, "protocol", "TCP"),
         "LimitRangeItem" if text(it, "type") == "Container" => limits(it),
         "NodeStatus" => {
             if let Some(capacity) = it.get("capacity").filter(|it| !it.is_null()).cloned() {

@@ -9,23 +9,22 @@ pub(super) fn pull_policy(image: &str) -> &'static str {
         return "IfNotPresent";
     }
     match tag {
-        Some("latest") if !digest => "Always",
-        None if !digest => "Always",
+        Some("latest") | None if !digest => "Always",
         _ => "IfNotPresent",
     }
 }
 
 /// A name that cannot be read has no tag.
 fn well_formed(image: &str) -> bool {
+    let name = image.split('@').next().unwrap_or_default();
+    let (path, last) = name.rsplit_once('/').unwrap_or(("", name));
+    let last = last.split(':').next().unwrap_or_default();
+    let ends = |it: &str| {
+        let good = |it: Option<char>| it.is_some_and(|it| it.is_ascii_alphanumeric());
+        good(it.chars().next()) && good(it.chars().next_back())
+    };
     image.bytes().all(|it| it.is_ascii_alphanumeric() || b"._-/:@".contains(&it))
-        && !image.split(['/', '@']).any(str::is_empty)
-        && !image
-            .split([':', '@'])
-            .next()
-            .unwrap_or_default()
-            .rsplit('/')
-            .next()
-            .unwrap_or_default()
-            .bytes()
-            .any(|it| it.is_ascii_uppercase())
+        && (path.is_empty() || path.split('/').all(ends))
+        && ends(last)
+        && !last.bytes().any(|it| it.is_ascii_uppercase())
 }

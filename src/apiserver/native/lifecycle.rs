@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{decode, defaults, quantity::Quantity};
+use super::{check::names, decode, defaults, quantity::Quantity};
 use crate::apiserver::object;
 
 /// The status of a new object: as if nothing were known.
@@ -90,7 +90,8 @@ pub(super) fn namespace(it: &mut Value) {
 /// Every namespace carries its name as a label, so that selectors can name it.
 pub(super) fn label_namespace(it: &mut Value) {
     let name = object::meta(it, "name").to_owned();
-    if name.is_empty() {
+    if !names::dns_label(&name).is_empty() {
+        // Such a name is refused anyway.
         return;
     }
     if let Some(meta) = object::meta_mut(it)

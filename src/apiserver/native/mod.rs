@@ -9,7 +9,7 @@ mod defaults;
 mod events;
 mod facts;
 mod image;
-mod kinds;
+pub(crate) mod kinds;
 mod lifecycle;
 mod quantity;
 mod reviews;
@@ -22,7 +22,7 @@ use serde_json::Value;
 
 pub(crate) use self::{
     check::{meta as check_meta, names},
-    decode::decode,
+    decode::{decode, order},
     facts::{definition, raw_definition, raw_definitions},
     kinds::{kinds, subresources},
 };

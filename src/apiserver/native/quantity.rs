@@ -44,13 +44,19 @@ impl Quantity {
     /// Reads a text; the error is worded as the real server words it.
     pub(crate) fn parse(text: &str) -> Result<Self, &'static str> {
         let bare = text.strip_prefix(['+', '-']).unwrap_or(text);
-        let digits = bare.bytes().take_while(|it| it.is_ascii_digit() || *it == b'.').count();
+        // One point at most; what follows would be a suffix.
+        let whole = bare.bytes().take_while(u8::is_ascii_digit).count();
+        let rest = bare.bytes().skip(whole);
+        let point = usize::from(rest.clone().next() == Some(b'.'));
+        let digits = whole
+            + point
+            + rest.skip(point).take_while(|it| point > 0 && it.is_ascii_digit()).count();
         let (number, suffix) = bare.split_at_checked(digits).ok_or(WRONG)?;
         if number.is_empty() || !well_formed(suffix) {
             return Err(WRONG);
         }
         let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
-        if fraction.contains('.') || (whole.is_empty() && fraction.is_empty()) {
+        if whole.is_empty() && fraction.is_empty() {
             return Err(WRONG_NUMBER);
         }
         let (family, factor, exponent) = read_suffix(suffix).ok_or(WRONG_SUFFIX)?;

@@ -1,6 +1,7 @@
 //! The rules of each kind, one static per kind.
 
 use super::{Native, check, defaults, events, lifecycle, reviews};
+use crate::apiserver::resource::definition;
 
 /// Kinds with the defaults of their schema, and what is said besides.
 macro_rules! rules {
@@ -159,6 +160,8 @@ rules! {
     }
     DEFINITION = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinition" {
         generations: true,
+        defaults: definition::defaults,
+        check: definition::check,
     }
     TOKEN_REVIEW = "io.k8s.api.authentication.v1.TokenReview" { review: Some(reviews::token) }
     LOCAL_ACCESS = "io.k8s.api.authorization.v1.LocalSubjectAccessReview" {

@@ -16,8 +16,7 @@ pub(super) fn scalar(form: &Form, value: &mut Value) -> Result<(), String> {
         Form::Float => value.is_number(),
         Form::IntOrText => int_or_text(value)?,
         Form::Bytes => {
-            let text = value.as_str().ok_or("base64Codec: invalid input")?;
-            *value = json!(base64(text)?);
+            *value = json!(bytes(value)?);
             true
         }
         Form::Quantity => {
@@ -51,6 +50,23 @@ fn int_or_text(value: &Value) -> Result<bool, String> {
     Err(format!("unmarshalerDecoder: json: cannot unmarshal {found} into Go value of type int32"))
 }
 
+/// Base64, or the bytes as numbers.
+fn bytes(value: &Value) -> Result<String, String> {
+    let number = |it: &Value| u8::try_from(it.as_u64()?).ok();
+    match value {
+        Value::String(text) => base64(text),
+        Value::Array(items) => {
+            let bytes: Option<Vec<u8>> = items.iter().map(number).collect();
+            bytes
+                .map(|it| STANDARD.encode(it))
+                .ok_or_else(|| "[]uint8: readUint32: unexpected value".into())
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => {
+            Err("base64Codec: invalid input".into())
+        }
+    }
+}
+
 /// Go skips line breaks inside of base64.
 fn base64(text: &str) -> Result<String, String> {
     let bare: String = text.chars().filter(|it| !matches!(it, '\r' | '\n')).collect();
@@ -72,7 +88,9 @@ fn base64(text: &str) -> Result<String, String> {
 fn quantity(value: &Value) -> Result<Quantity, String> {
     let text = match value {
         Value::String(text) => text.trim().to_owned(),
-        other => other.to_string(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => {
+            value.to_string()
+        }
     };
     Quantity::parse(&text).map_err(|it| format!("unmarshalerDecoder: {it}"))
 }

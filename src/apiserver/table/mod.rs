@@ -8,6 +8,7 @@ mod custom;
 mod go;
 mod jsonpath;
 mod native;
+mod reply;
 #[cfg(test)]
 mod tests;
 
@@ -15,6 +16,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use self::custom::CustomColumn;
+pub(crate) use self::reply::Presenter;
 use crate::apiserver::{
     object, refusal::Refusal, request::accept::MetaVersion, resource::kind::Kind,
 };

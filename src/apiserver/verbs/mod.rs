@@ -1,6 +1,7 @@
 //! What may be done with objects, from a parsed request to its reply.
 
 mod create;
+pub(crate) mod definitions;
 pub(crate) mod delete;
 pub(crate) mod modify;
 mod read;
@@ -13,7 +14,7 @@ use std::sync::{Arc, Mutex};
 use serde_json::Value;
 
 use crate::apiserver::{
-    Shared,
+    Shared, lock,
     managed::{self, Writer},
     refusal::{self, Refusal},
     reply::Reply,
@@ -25,6 +26,7 @@ use crate::apiserver::{
     },
     resource::kind::View,
     store::{Key, Store},
+    table::Presenter,
     verbs::rules::{Part, Strictness},
     webhooks::Attempt,
 };
@@ -47,7 +49,7 @@ pub(crate) type Warnings = Mutex<Vec<String>>;
 impl Call<'_> {
     /// The resource as the store calls it.
     pub(crate) fn resource(&self) -> String {
-        self.view.kind.def.qualified()
+        self.view.resource()
     }
 
     /// The object of this name.
@@ -60,6 +62,22 @@ impl Call<'_> {
         let content_type = self.ask.header(http::header::CONTENT_TYPE);
         let known = |group: &str, version: &str, kind: &str| self.is_known(group, version, kind);
         body::decode(content_type, &self.ask.body, self.expected(&known))
+    }
+
+    /// Reads an object as [`rules::read`] does it, and tells of unknown fields as the client wants.
+    pub(crate) fn read(&self, object: &mut Value) -> Result<(), Refusal> {
+        let unknown = rules::read(&self.view, object)?;
+        let told: Vec<String> = unknown.iter().map(|it| format!("unknown field {it:?}")).collect();
+        match self.query.text("fieldValidation") {
+            Some("Strict") if !told.is_empty() => {
+                Err(Refusal::bad_request(format!("strict decoding error: {}", told.join(", "))))
+            }
+            Some("Warn") => {
+                lock(self.warnings).extend(told);
+                Ok(())
+            }
+            _ => Ok(()),
+        }
     }
 
     /// What a patch has made must still be of its kind, and in its place.
@@ -153,10 +171,14 @@ pub(crate) async fn answer(
     let manager = managed::manager_of(query.text("fieldManager").unwrap_or_default(), agent);
     let call = Call { shared, ask, query, target, view, warnings, manager };
     let verb = verb.ok_or_else(Refusal::method_not_allowed)?;
-    match &target.name {
+    let accept = ask.header(http::header::ACCEPT);
+    let include = call.query.text("includeObject");
+    let presenter = Presenter::new(&call.view, accept, verb == "watch", include)?;
+    let reply = match &target.name {
         Some(name) => one(&call, verb, name).await,
         None => many(&call, verb).await,
-    }
+    }?;
+    presenter.reply(reply, &shared.store().now())
 }
 
 /// What is done with the objects of a resource.

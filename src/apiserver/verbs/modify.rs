@@ -13,9 +13,10 @@ use crate::apiserver::{
         body,
         options::{Write, WriteOptions},
     },
+    resource::CRDS,
     store::{Key, Store, stored::Stored},
     verbs::{
-        Call, create,
+        Call, create, definitions,
         rules::{self, Part},
     },
     webhooks,
@@ -28,7 +29,7 @@ pub(crate) async fn update(call: &Call<'_>, part: Part, name: &str) -> Result<Re
     WriteOptions::parse(&call.query, Write::Update)?;
     let mut body = call.decode()?;
     body::check_place(&body, name, call.target.namespace.as_deref().unwrap_or_default())?;
-    rules::read(&call.view, &mut body);
+    call.read(&mut body)?;
     write(call, part, name, |old| Ok(tracked(call, part, old, body.clone()))).await
 }
 
@@ -44,7 +45,7 @@ pub(crate) async fn patch(call: &Call<'_>, part: Part, name: &str) -> Result<Rep
     write(call, part, name, |old| {
         let mut new = patch.apply(old, call.view.schema())?;
         call.check_patched(&new, name)?;
-        rules::read(&call.view, &mut new);
+        call.read(&mut new)?;
         Ok(tracked(call, part, old, new))
     })
     .await
@@ -59,7 +60,7 @@ async fn apply(call: &Call<'_>, part: Part, name: &str, config: &Value) -> Resul
         let writer = managed::Writer { ignored: &ignored, ..call.writer(&time) };
         let mut new = managed::apply(call.view.schema(), &writer, live, config, force)?;
         call.check_patched(&new, name)?;
-        rules::read(&call.view, &mut new);
+        call.read(&mut new)?;
         Ok(new)
     };
     if part == Part::Main && call.shared.store().get(&call.key(name)).is_none() {
@@ -108,6 +109,7 @@ pub(crate) async fn write(
         if call.is_dry() {
             return Ok(Reply::Document(200, new));
         }
+        let (old, new) = (view.stored(old), view.stored(new));
         if let Some(object) = swap(&mut call.shared.store(), &key, &present, (&old, new)) {
             return Ok(Reply::Object { status: 200, view: view.clone(), object });
         }
@@ -121,7 +123,7 @@ pub(crate) fn swap(
     store: &mut Store,
     key: &Key,
     present: &Arc<Stored>,
-    (old, new): (&Value, Value),
+    (old, mut new): (&Value, Value),
 ) -> Option<Arc<Stored>> {
     let revision = |it: &Arc<Stored>| it.head.revision;
     if store.get(key).as_ref().map(revision) != Some(revision(present)) {
@@ -132,6 +134,9 @@ pub(crate) fn swap(
         let last = Arc::new(Stored::of(&new));
         store.remove(key);
         return Some(last);
+    }
+    if key.resource == CRDS {
+        definitions::settle(store, &mut new);
     }
     if new == *old {
         return Some(Arc::clone(present));

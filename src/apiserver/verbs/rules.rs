@@ -6,10 +6,10 @@ use serde_json::{Value, json};
 
 use crate::apiserver::{
     metadata::{self, KindFacts},
-    object,
+    native, object,
     refusal::{Problem, ProblemKind, Refusal},
     resource::{
-        self, CRDS, ResourceDef,
+        CRDS, ResourceDef,
         kind::{Kind, View},
     },
     schema,
@@ -71,18 +71,60 @@ pub(crate) fn name(body: &mut Value, identities: &mut Identities) {
     }
 }
 
-/// An object as the server reads it: without fields that do not exist, and with what clients may leave out.
-pub(crate) fn read(view: &View, object: &mut Value) {
+/// An object as the server reads it: without fields that do not exist, and with what clients may leave out. Gives the fields
+/// that do not exist.
+pub(crate) fn read(view: &View, object: &mut Value) -> Result<Vec<String>, Refusal> {
+    let mut unknown = Vec::new();
     match (view.kind.native, view.schema()) {
-        (Some(native), _) => (native.defaults)(object),
+        (Some(native), _) => {
+            unknown = native::decode(&view.kind, &view.version, object)?;
+            (native.defaults)(object);
+        }
         (None, Some(schema)) => {
+            if let Some(text) = schema::metadata::unreadable(Some(schema), object) {
+                let (kind, version) = (&view.kind.def.kind, &view.version);
+                return Err(Refusal::bad_request(format!(
+                    "{kind} in version {version:?} cannot be handled as a {kind}: {text}"
+                )));
+            }
+            let sent = object.clone();
             schema::prune(schema, object);
+            lost(&sent, object, &mut String::new(), &mut unknown);
             schema::default(schema, object);
             if let Some(meta) = object.get_mut("metadata") {
                 schema::metadata::clean(meta);
             }
         }
         (None, None) => {}
+    }
+    Ok(unknown)
+}
+
+/// The fields that are not there any more.
+fn lost(before: &Value, after: &Value, path: &mut String, found: &mut Vec<String>) {
+    let length = path.len();
+    match (before, after) {
+        (Value::Object(before), Value::Object(after)) => {
+            for (name, value) in before {
+                if !path.is_empty() {
+                    path.push('.');
+                }
+                path.push_str(name);
+                match after.get(name) {
+                    Some(kept) => lost(value, kept, path, found),
+                    None => found.push(path.clone()),
+                }
+                path.truncate(length);
+            }
+        }
+        (Value::Array(before), Value::Array(after)) => {
+            for (index, (value, kept)) in before.iter().zip(after).enumerate() {
+                path.push_str(&format!("[{index}]"));
+                lost(value, kept, path, found);
+                path.truncate(length);
+            }
+        }
+        _ => {}
     }
 }
 
@@ -103,10 +145,6 @@ pub(crate) fn created(
     problems.extend(check(view, &object, None));
     if strictness == Strictness::Strict {
         refuse(def, &object, &problems)?;
-    }
-    if def.qualified() == CRDS {
-        let status = resource::established(&object);
-        object::put(&mut object, "status", Some(status));
     }
     Ok(object)
 }
@@ -171,6 +209,11 @@ fn with(old: &Value, new: &Value, change: impl FnOnce(&mut Value, &Value)) -> Va
 
 fn check(view: &View, new: &Value, old: Option<&Value>) -> Vec<Problem> {
     match (view.kind.native, view.rules()) {
+        (Some(native), _) if view.kind.def.qualified() == CRDS => {
+            // Checks compare with what is stored, whatever version the client speaks.
+            let stored = old.map(|it| view.stored(it.clone()));
+            (native.check)(new, stored.as_ref())
+        }
         (Some(native), _) => (native.check)(new, old),
         (None, Some(rules)) => rules.check(new, old),
         (None, None) => Vec::new(),

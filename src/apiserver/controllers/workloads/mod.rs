@@ -9,11 +9,13 @@ pub(crate) mod pods;
 mod replicasets;
 mod revision;
 mod revisions;
-mod rollout;
+pub(crate) mod rollout;
 mod services;
 mod statefulsets;
 
 use super::Controller;
+#[cfg(test)]
+pub(crate) use rollout::{Limits, annotation, portion};
 
 /// In the order in which they are asked: owners first, so that one burst less is needed.
 pub(super) const CONTROLLERS: [Controller; 7] = [

@@ -170,7 +170,11 @@ fn update(view: &View<'_>, start: i64, end: i64, plan: &mut Plan) {
 /// Which revision a Pod gets that is made now.
 fn wanted_revision<'a>(view: &'a View<'_>, ordinal: i64) -> &'a str {
     let partition = number(view.body, "/spec/updateStrategy/rollingUpdate/partition").unwrap_or(0);
-    let kept = number(view.body, "/status/currentReplicas").unwrap_or(0);
+    // As in the status, which may be older than the latest deletion.
+    let mut kept = 0;
+    for (_, pod) in view.pods.values() {
+        kept += i64::from(!object::deleting(pod) && revision_of(pod) == view.current);
+    }
     let start = number(view.body, "/spec/ordinals/start").unwrap_or(0);
     if ordinal < partition || (partition == 0 && ordinal < start.saturating_add(kept)) {
         &view.current

@@ -11,11 +11,14 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use super::{Writer, apply as apply_config, track as track_update};
-use crate::apiserver::{refusal::Refusal, schema::Schema};
+use crate::apiserver::{native, refusal::Refusal, schema::Schema};
 
 const RECORDED: &str = include_str!("recorded.json");
 /// One creation of each native kind.
 const KINDS: &str = include_str!("kinds.json");
+
+/// All of native kinds that are built in.
+const STEPS_WITH_BUILT_IN_SCHEMA: usize = 127;
 
 /// Metadata that the server sets after the fact.
 const SERVED: [&str; 6] = [
@@ -38,7 +41,19 @@ fn recorded_exchanges_come_out_the_same() {
 
 #[test]
 fn creators_of_native_kinds_manage_what_the_real_server_says() {
-    replay_all(KINDS, 38);
+    replay_all(KINDS, 51);
+}
+
+#[test]
+fn the_built_in_schemas_give_the_same() {
+    let mut steps = 0;
+    for recorded in [RECORDED, KINDS] {
+        let recorded: Value = serde_json::from_str(recorded).unwrap();
+        let all = recorded["steps"].as_array().unwrap().iter();
+        let all = all.filter_map(|step| Some((native::definition(&definition(step)?)?, step)));
+        steps += check(all.collect());
+    }
+    assert_eq!(steps, STEPS_WITH_BUILT_IN_SCHEMA);
 }
 
 fn replay_all(recorded: &str, count: usize) {
@@ -49,17 +64,36 @@ fn replay_all(recorded: &str, count: usize) {
         .iter()
         .map(|(name, schema)| (name.as_str(), Schema::parse(schema)))
         .collect();
-    let steps = recorded["steps"].as_array().unwrap();
-    assert_eq!(steps.len(), count);
+    let steps = recorded["steps"].as_array().unwrap().iter();
+    let steps = steps.map(|step| (&schemas[step["schema"].as_str().unwrap()], step));
+    assert_eq!(check(steps.collect()), count);
+}
+
+/// Replays exchanges; how many.
+fn check(steps: Vec<(&Schema, &Value)>) -> usize {
     let failures: Vec<String> = steps
         .iter()
-        .filter_map(|step| {
-            let schema = &schemas[step["schema"].as_str().unwrap()];
+        .filter_map(|(schema, step)| {
             let difference = replay(schema, step).err()?;
             Some(format!("{}:\n{difference}", step["title"].as_str().unwrap()))
         })
         .collect();
     assert!(failures.is_empty(), "{} differ\n\n{}", failures.len(), failures.join("\n\n"));
+    steps.len()
+}
+
+/// The name of the built-in schema for an exchange.
+fn definition(step: &Value) -> Option<String> {
+    let object = step.get("new").or(step.get("config"))?;
+    let (api_version, kind) = (object["apiVersion"].as_str()?, object["kind"].as_str()?);
+    let (group, version) = api_version.split_once('/').unwrap_or(("core", api_version));
+    if group == "apiextensions.k8s.io" {
+        return Some(format!(
+            "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.{version}.{kind}"
+        ));
+    }
+    let group = group.split('.').next()?;
+    Some(format!("io.k8s.api.{group}.{version}.{kind}"))
 }
 
 fn replay(schema: &Schema, step: &Value) -> Result<(), String> {

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::{entries, writer};
 use crate::apiserver::{
-    managed::{Writer, check_entries, check_options, manager_of, settle, track},
+    managed::{Writer, check_entries, manager_of, settle, track},
     schema::Schema,
 };
 
@@ -56,6 +56,18 @@ fn subresources_have_entries_of_their_own() {
               "subresource": "status" },
         ])
     );
+}
+
+#[test]
+fn empty_metadata_is_nothing() {
+    let mut old = map(&json!({ "a": "1" }));
+    track(None, &writer("bob", FIRST), None, &mut old);
+    let mut new = old.clone();
+    new["metadata"]["labels"] = json!({});
+    new["metadata"]["finalizers"] = json!([]);
+    new["metadata"]["annotations"] = Value::Null;
+    track(None, &writer("eve", LATER), Some(&old), &mut new);
+    assert_eq!(entries(&new), entries(&old));
 }
 
 #[test]
@@ -182,31 +194,6 @@ fn a_writer_is_who_it_says_or_its_program() {
     assert_eq!(manager_of("", "Go\u{1}http client"), "Gohttp client");
     assert_eq!(manager_of("", &"ä".repeat(100)).len(), 128);
     assert_eq!(manager_of("", ""), "");
-}
-
-#[test]
-fn options_are_refused_in_the_words_of_the_real_server() {
-    let text = |manager: &str, apply: bool, force: bool| {
-        check_options("PatchOptions", manager, apply, force).unwrap_err().message
-    };
-    assert_eq!(
-        text("", true, false),
-        "PatchOptions.meta.k8s.io \"\" is invalid: fieldManager: Required value: is required for apply patch"
-    );
-    assert_eq!(
-        text("", false, true),
-        "PatchOptions.meta.k8s.io \"\" is invalid: force: Forbidden: may not be specified for non-apply patch"
-    );
-    assert_eq!(
-        text(&"a".repeat(129), true, false),
-        "PatchOptions.meta.k8s.io \"\" is invalid: fieldManager: Too long: must have at most 128 bytes"
-    );
-    assert!(text("a\u{1}b", true, false).ends_with(": invalid character U+0001 (at position 1)"));
-    let details = check_options("PatchOptions", "", true, false).unwrap_err().details.unwrap();
-    assert_eq!(details["kind"], "PatchOptions");
-    assert_eq!(details["group"], "meta.k8s.io");
-    assert!(check_options("PatchOptions", "a b", true, true).is_ok());
-    assert!(check_options("UpdateOptions", "", false, false).is_ok());
 }
 
 #[test]

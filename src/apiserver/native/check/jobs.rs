@@ -22,7 +22,10 @@ pub(in crate::apiserver::native) fn job(new: &Value, old: Option<&Value>) -> Pro
         out.push(selector.required(""));
     }
     let labels = spec.get("template").get("metadata").get("labels");
-    if !selector.is_set() || !meta::selects(selector.value, labels.value) {
+    let mut broken = Problems::new();
+    meta::selector(&mut broken, &selector);
+    let selects = selector.is_set() && meta::selects(selector.value, labels.value);
+    if broken.is_empty() && !selects {
         let detail = "`selector` does not match template `labels`";
         out.push(shown::invalid(&labels, &shown::texts(labels.value), detail));
     }
@@ -56,7 +59,7 @@ fn generated(out: &mut Problems, job: &Value, spec: &Spot<'_>) {
         let path = labels.path.clone();
         match labels.value.get(key) {
             None => {
-                out.push(Problem::required(format!("{path}[{key}]"), format!("must be '{value}'")))
+                out.push(Problem::required(format!("{path}[{key}]"), format!("must be '{value}'")));
             }
             Some(found) if found != value => {
                 let shown = shown::texts(labels.value);
@@ -203,7 +206,8 @@ fn range(text: &str, (least, most, words): (u32, u32, &[&str])) -> Result<(), St
 }
 
 fn number(text: &str) -> Result<u32, String> {
-    text.parse().map_err(|_| {
+    // The words of Go, whatever ours are.
+    text.parse().ok().ok_or_else(|| {
         format!("Failed to parse int from {text}: strconv.Atoi: parsing {text:?}: invalid syntax")
     })
 }

@@ -154,12 +154,12 @@ pub(crate) fn selector(out: &mut Problems, spot: &Spot<'_>) {
         let values = rule.get("values");
         match rule.get("operator").text() {
             "In" | "NotIn" if values.is_empty() => {
-                out.push(values.required("must be specified when `operator` is 'In' or 'NotIn'"))
+                out.push(values.required("must be specified when `operator` is 'In' or 'NotIn'"));
             }
             "Exists" | "DoesNotExist" if !values.is_empty() => {
                 out.push(values.forbidden(
                     "may not be specified when `operator` is 'Exists' or 'DoesNotExist'",
-                ))
+                ));
             }
             "In" | "NotIn" | "Exists" | "DoesNotExist" => {}
             other => out.push(Problem::invalid(

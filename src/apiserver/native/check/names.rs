@@ -220,6 +220,18 @@ pub(crate) fn ip(text: &str) -> Vec<String> {
     }
 }
 
+/// An address of the fourth version.
+pub(crate) fn ip_v4(text: &str) -> Vec<String> {
+    let good = text.parse::<std::net::Ipv4Addr>().is_ok();
+    if good { Vec::new() } else { vec!["must be a valid IPv4 address".into()] }
+}
+
+/// An address of the sixth version.
+pub(crate) fn ip_v6(text: &str) -> Vec<String> {
+    let good = text.parse::<std::net::Ipv6Addr>().is_ok();
+    if good { Vec::new() } else { vec!["must be a valid IPv6 address".into()] }
+}
+
 /// A header of HTTP.
 pub(crate) fn header_name(text: &str) -> Vec<String> {
     if !text.is_empty() && text.bytes().all(|it| it.is_ascii_alphanumeric() || it == b'-') {

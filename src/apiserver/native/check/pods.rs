@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::{Problems, Spot, containers, maybe_one_of, meta, names, obey, one_of, volumes};
+use crate::apiserver::refusal::Problem;
 
 const CHANGES: &str = "pod updates may not change fields other than `spec.containers[*].image`, `spec.initContainers[*].image`, `spec.activeDeadlineSeconds` or `spec.tolerations` (only additions to existing tolerations)";
 
@@ -116,9 +117,8 @@ fn affinity_term(out: &mut Problems, it: &Spot<'_>) {
     if key.is_empty() {
         out.push(key.required("can not be empty"));
     }
-    if !key.is_set() || !key.text().is_empty() {
-        obey(out, &key, names::qualified_name);
-    }
+    let problems = names::qualified_name(key.text()).into_iter();
+    out.extend(problems.map(|it| Problem::invalid(key.path.clone(), key.text(), it)));
 }
 
 fn spread(out: &mut Problems, list: &Spot<'_>) {
@@ -167,8 +167,8 @@ fn tolerations(out: &mut Problems, list: &Spot<'_>) {
     }
 }
 
-fn text_invalid(spot: &Spot<'_>, detail: &str) -> crate::apiserver::refusal::Problem {
-    crate::apiserver::refusal::Problem::invalid(spot.path.clone(), spot.text(), detail)
+fn text_invalid(spot: &Spot<'_>, detail: &str) -> Problem {
+    Problem::invalid(spot.path.clone(), spot.text(), detail)
 }
 
 /// Of a running Pod, only a few things can change.

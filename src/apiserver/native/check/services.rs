@@ -288,7 +288,8 @@ pub(in crate::apiserver::native) fn endpoint_slice(new: &Value, old: Option<&Val
         }
         for address in addresses.items() {
             match kind.text() {
-                "IPv4" | "IPv6" => obey(&mut out, &address, names::ip),
+                "IPv4" => obey(&mut out, &address, names::ip_v4),
+                "IPv6" => obey(&mut out, &address, names::ip_v6),
                 _ => obey(&mut out, &address, names::dns_subdomain),
             }
         }

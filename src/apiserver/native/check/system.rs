@@ -282,8 +282,7 @@ fn bounds(out: &mut Problems, it: &Spot<'_>) {
                     big.text()
                 );
                 let value = match (low, high) {
-                    ("default", "max") => big.text(),
-                    ("min", "defaultRequest") => big.text(),
+                    ("default", "max") | ("min", "defaultRequest") => big.text(),
                     _ => small.text(),
                 };
                 let place = it.get(at).named(format!("{}[{name}]", it.at(at)));

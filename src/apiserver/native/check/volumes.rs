@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::{Problems, Spot, amount, containers::inner_path, maybe_one_of, names, obey, one_of};
-use crate::apiserver::refusal::Problem;
+use crate::apiserver::{native::quantity::Quantity, refusal::Problem};
 
 const HOST_PATHS: [&str; 8] = [
     "",
@@ -102,7 +102,7 @@ pub(super) fn source(out: &mut Problems, name: &str, it: &Spot<'_>) {
     match name {
         "emptyDir" => {
             let size = it.get("sizeLimit");
-            if amount(&size).is_some_and(|it| it.negative()) {
+            if amount(&size).is_some_and(Quantity::negative) {
                 out.push(size.forbidden("SizeLimit field must be a valid resource quantity"));
             }
         }

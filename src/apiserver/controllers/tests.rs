@@ -1,1 +1,0 @@
-//! Controllers on virtual time.

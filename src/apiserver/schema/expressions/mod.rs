@@ -1,0 +1,228 @@
+//! CEL rules of a schema: `x-kubernetes-validations`. They run on values whose types are right already.
+//!
+//! Known differences from the real server: types are checked when a rule runs, not when the definition is written, so that a
+//! misspelt field of an object is told only for objects; and the cost of a rule is guessed from its loops and the sizes of
+//! the value rather than counted, which bounds the time in the same way.
+
+mod cost;
+mod library;
+mod names;
+mod place;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use cel::{Context, Env, Program, Value as CelValue};
+use serde_json::Value;
+
+use self::place::Place;
+use crate::apiserver::refusal::{Problem, ProblemKind, go};
+
+/// What the rules of one object may cost together. One unit is about 0.2 µs in a release build.
+const BUDGET: u64 = 5_000_000;
+
+/// The rules of a schema, compiled.
+pub(super) struct Expressions {
+    env: Arc<Env>,
+    /// `None`: there are no rules at all.
+    root: Option<Place>,
+}
+
+impl std::fmt::Debug for Expressions {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Expressions").field("some", &self.root.is_some()).finish_non_exhaustive()
+    }
+}
+
+/// One rule.
+struct Rule {
+    source: String,
+    program: Program,
+    message: String,
+    /// Makes the message, if it can.
+    message_program: Option<Program>,
+    reason: String,
+    /// Which part of the value is to blame, as in `.spec.name`.
+    field: String,
+    /// Speaks of the old value too.
+    transition: bool,
+    /// The old value is an optional, and the rule also runs without one.
+    optional_old: bool,
+}
+
+impl Expressions {
+    /// Compiles the rules of a JSON schema. The problems have paths that begin at the schema.
+    pub(super) fn new(schema: &Value) -> Result<Self, Vec<Problem>> {
+        let mut problems = Vec::new();
+        let env =
+            Arc::new(library::environment().map_err(|error| {
+                vec![Problem::new("", ProblemKind::Internal(error.to_string()))]
+            })?);
+        let place = Place::read(schema, &env, true, "", &mut problems);
+        if problems.is_empty() {
+            Ok(Self { env, root: Some(place).filter(Place::has_rules) })
+        } else {
+            Err(problems)
+        }
+    }
+
+    /// Which rules an object breaks.
+    pub(super) fn check(&self, new: &Value, old: Option<&Value>, found: &mut Vec<Problem>) {
+        let Some(root) = &self.root else { return };
+        let mut run = Run { env: &self.env, budget: BUDGET, found };
+        run.place(root, new, old, &mut String::new());
+    }
+}
+
+/// One check of one object.
+struct Run<'a> {
+    env: &'a Arc<Env>,
+    budget: u64,
+    found: &'a mut Vec<Problem>,
+}
+
+impl Run<'_> {
+    /// Runs the rules for a value and the values in it. The recursion follows the value, whose depth the parser bounds.
+    fn place(&mut self, place: &Place, new: &Value, old: Option<&Value>, path: &mut String) {
+        if !place.has_rules() || new.is_null() {
+            return;
+        }
+        self.rules(place, new, old, path);
+        let length = path.len();
+        match new {
+            Value::Object(fields) => {
+                for (name, value) in fields {
+                    let (inner, known) = match place.fields.get(name) {
+                        Some(inner) => (Some(inner), true),
+                        None => (place.rest.as_deref(), false),
+                    };
+                    let Some(inner) = inner else { continue };
+                    if known {
+                        super::lists::push_field(path, name);
+                    } else {
+                        path.push_str(&format!("[{name}]"));
+                    }
+                    self.place(inner, value, old.and_then(|it| it.get(name)), path);
+                    path.truncate(length);
+                }
+            }
+            Value::Array(items) => {
+                let Some(inner) = &place.items else { return };
+                for (at, item) in items.iter().enumerate() {
+                    let old = old.and_then(|it| place.counterpart(item, it));
+                    path.push_str(&format!("[{at}]"));
+                    self.place(inner, item, old, path);
+                    path.truncate(length);
+                }
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+        }
+    }
+
+    fn rules(&mut self, place: &Place, new: &Value, old: Option<&Value>, path: &str) {
+        if place.rules.is_empty() {
+            return;
+        }
+        let mut context = Context::with_env(Arc::clone(self.env));
+        context.add_variable_from_value("self", place.value(new, self.env));
+        let plain_old = old.map(|it| place.value(it, self.env));
+        for rule in &place.rules {
+            if rule.transition && !rule.optional_old && old.is_none() {
+                continue;
+            }
+            let cost = cost::guess(rule.program.expression(), new);
+            if cost > self.budget {
+                self.budget = 0;
+                let text = format!(
+                    "'operation cancelled: actual cost limit exceeded': no further validation rules will be run due to call \
+                     cost exceeds limit for rule: {}",
+                    rule.shown()
+                );
+                self.found.push(place.problem(rule, path, text));
+                return;
+            }
+            self.budget -= cost;
+            let mut inner = context.new_inner_scope();
+            if rule.transition && !bind_old(&mut inner, rule, plain_old.clone(), self.env) {
+                continue;
+            }
+            if let Some(text) = verdict(rule, &inner) {
+                self.found.push(place.problem(rule, path, text));
+            }
+        }
+    }
+}
+
+fn bind_old(
+    context: &mut Context<'_, '_>,
+    rule: &Rule,
+    old: Option<CelValue>,
+    env: &Arc<Env>,
+) -> bool {
+    match (rule.optional_old, old) {
+        (false, Some(old)) => context.add_variable_from_value("oldSelf", old),
+        (false, None) => return false,
+        (true, old) => match library::optional(old, env) {
+            Some(optional) => context.add_variable_from_value("oldSelf", optional),
+            None => return false,
+        },
+    }
+    true
+}
+
+/// Why a rule does not hold; nothing if it does.
+fn verdict(rule: &Rule, context: &Context<'_, '_>) -> Option<String> {
+    match rule.program.execute(context) {
+        Ok(CelValue::Bool(true)) => None,
+        Ok(CelValue::Bool(false)) => {
+            let made = rule.message_program.as_ref().and_then(|it| it.execute(context).ok());
+            match made {
+                Some(CelValue::String(text)) if is_message(&text) => Some(text.trim().to_owned()),
+                _ if rule.message.trim().is_empty() => {
+                    Some(format!("failed rule: {}", rule.shown()))
+                }
+                _ => Some(rule.message.trim().to_owned()),
+            }
+        }
+        Ok(_) => Some(format!(
+            "cel expression must evaluate to a bool evaluating rule: {}",
+            rule.shown()
+        )),
+        Err(error @ cel::ExecutionError::NoSuchOverload(_)) => Some(format!(
+            "'{error}': call arguments did not match a supported operator, function or macro signature for rule: {}",
+            rule.shown()
+        )),
+        Err(cel::ExecutionError::NoSuchKey(key)) => {
+            Some(format!("no such key: {key} evaluating rule: {}", rule.shown()))
+        }
+        Err(error) => Some(format!("{error} evaluating rule: {}", rule.shown())),
+    }
+}
+
+/// A made message is taken if it is one line that is not too long.
+fn is_message(text: &str) -> bool {
+    !text.trim().is_empty() && !text.contains('\n') && text.len() <= 5 * 1024
+}
+
+impl Rule {
+    /// How messages name it.
+    fn shown(&self) -> &str {
+        let message = self.message.trim();
+        if message.is_empty() { self.source.trim() } else { message }
+    }
+
+    /// The rule as Go source.
+    fn as_go(rule: &Value) -> String {
+        let text =
+            |name: &str| go::quote(rule.get(name).and_then(Value::as_str).unwrap_or_default());
+        format!(
+            "apiextensions.ValidationRule{{Rule:{}, Message:{}, MessageExpression:{}, \
+             Reason:(*apiextensions.FieldValueErrorReason)(nil), FieldPath:{}, OptionalOldSelf:(*bool)(nil)}}",
+            text("rule"),
+            text("message"),
+            text("messageExpression"),
+            text("fieldPath"),
+        )
+    }
+}
