@@ -3,11 +3,13 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use futures::{StreamExt as _, stream::BoxStream};
 use http::{
     HeaderValue, Response, StatusCode,
-    header::{CONTENT_ENCODING, CONTENT_TYPE, ETAG, RETRY_AFTER, VARY, WARNING},
+    header::{CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, ETAG, RETRY_AFTER, VARY, WARNING},
 };
 use http_body_util::{BodyExt as _, Full, StreamBody};
+use hyper::body::Frame;
 use serde_json::{Value, json};
 
 use crate::apiserver::{
@@ -29,6 +31,8 @@ pub(crate) enum Reply {
     Text(u16, &'static str, Bytes),
     /// A document that clients keep: not sent again to those who know it, packed for those who can read that.
     Tagged { document: Document, known: bool, packed: bool },
+    /// A text that is not at its end yet.
+    Stream(&'static str, BoxStream<'static, Bytes>),
     /// Lines for as long as the client wants.
     Watch(Box<Watch>),
 }
@@ -62,7 +66,7 @@ impl Reply {
                 *status
             }
             Self::Tagged { known: true, .. } => 304,
-            Self::List(_) | Self::Watch(_) | Self::Tagged { .. } => 200,
+            Self::List(_) | Self::Watch(_) | Self::Stream(..) | Self::Tagged { .. } => 200,
         }
     }
 
@@ -74,7 +78,7 @@ impl Reply {
                 body.pointer("/metadata/resourceVersion")?.as_str().map(String::from)
             }
             Self::List(list) => Some(list.revision.to_string()),
-            Self::Text(..) | Self::Watch(_) | Self::Tagged { .. } => None,
+            Self::Text(..) | Self::Watch(_) | Self::Stream(..) | Self::Tagged { .. } => None,
         }
     }
 
@@ -102,6 +106,10 @@ impl Reply {
                 };
                 (document.content_type, Full::new(body).boxed_unsync())
             }
+            Self::Stream(kind, parts) => {
+                let frames = parts.map(|it| Ok(Frame::data(it)));
+                (kind, StreamBody::new(frames).boxed_unsync())
+            }
             Self::Watch(watch) => (JSON, StreamBody::new(watch.frames()).boxed_unsync()),
         };
         let mut response = Response::new(body);
@@ -109,6 +117,7 @@ impl Reply {
             StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         let headers = response.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
+        headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, private"));
         if let Some(tag) = tag {
             headers.insert(ETAG, tag);
             headers.insert(VARY, HeaderValue::from_static("Accept, Accept-Encoding"));

@@ -42,6 +42,10 @@ impl Options {
                 ))
             })?
         };
+        Ok(Self::of(call, &body))
+    }
+
+    fn of(call: &Call<'_>, body: &Value) -> Self {
         let text = |path: &str| body.pointer(path).and_then(Value::as_str).map(String::from);
         let query = &call.query;
         let orphans = body.get("orphanDependents").and_then(Value::as_bool);
@@ -49,13 +53,13 @@ impl Options {
         let propagation = text("/propagationPolicy").or(orphans);
         let grace = body.get("gracePeriodSeconds").and_then(Value::as_i64);
         let asked_grace = query.text("gracePeriodSeconds").and_then(|it| it.parse().ok());
-        Ok(Self {
+        Self {
             uid: text("/preconditions/uid"),
             version: text("/preconditions/resourceVersion"),
             propagation: propagation.or(query.text("propagationPolicy").map(String::from)),
             grace_seconds: grace.or(asked_grace),
             dry: call.is_dry() || body.get("dryRun").is_some_and(|it| it != &json!([])),
-        })
+        }
     }
 
     fn check(&self, def: &ResourceDef, found: &Stored) -> Result<(), Refusal> {
@@ -86,6 +90,17 @@ pub(crate) async fn one(call: &Call<'_>, name: &str) -> Result<Reply, Refusal> {
         Some(object) => Reply::Object { status: 200, view: call.view.clone(), object },
         None => Reply::Document(200, removed(def, name, &found.head.uid)),
     })
+}
+
+/// Deletes as an eviction wants it.
+pub(crate) fn evicted(call: &Call<'_>, name: &str, options: &Value) -> Result<(), Refusal> {
+    let options = Options::of(call, options);
+    let (key, def) = (call.key(name), &call.view.kind.def);
+    let mut store = call.shared.store();
+    let found = store.get(&key).ok_or_else(|| Refusal::not_found(def, name))?;
+    options.check(def, &found)?;
+    delete(&mut store, &Deletion::of(call, &options), &key);
+    Ok(())
 }
 
 pub(crate) async fn collection(call: &Call<'_>) -> Result<Reply, Refusal> {

@@ -7,6 +7,7 @@ pub(crate) mod modify;
 mod read;
 pub(crate) mod rules;
 mod scale;
+mod special;
 pub(crate) mod watch;
 
 use std::sync::{Arc, Mutex};
@@ -209,7 +210,7 @@ async fn one(call: &Call<'_>, verb: &str, name: &str) -> Result<Reply, Refusal> 
         Some("scale") if scale::is_served(&call.view) => {
             return scale::answer(call, verb, name).await;
         }
-        Some(_) => return Err(Refusal::not_found(def, name)),
+        Some(_) => return special::answer(call, verb, name).await,
     };
     match verb {
         "get" => read::get(call, name),

@@ -5,6 +5,7 @@
 use serde_json::{Value, json};
 
 use crate::apiserver::{
+    managed,
     metadata::{self, KindFacts},
     native, object,
     refusal::{Problem, ProblemKind, Refusal},
@@ -186,6 +187,7 @@ pub(crate) fn updated(
         metadata::carry_over(&mut new, old);
         metadata::normalize(&mut new);
         let mut problems = metadata::check_update(KindFacts::of(def), &new, old);
+        problems.extend(managed::check_entries(&new));
         problems.extend(check(view, &new, Some(old)));
         if strictness == Strictness::Strict {
             refuse(def, old, &problems)?;

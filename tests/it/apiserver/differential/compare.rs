@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::script;
 
 /// One place where two answers differ.
-pub(super) struct Difference {
+pub(crate) struct Difference {
     /// Such as `crds#3: POST /apis/…`.
     exchange: String,
     /// Such as `body/metadata/labels`.
@@ -36,7 +36,7 @@ struct Known {
 }
 
 /// The list of known differences, and how often each was met.
-pub(super) struct KnownDifferences(Vec<(Known, Vec<Regex>, usize)>);
+pub(crate) struct KnownDifferences(Vec<(Known, Vec<Regex>, usize)>);
 
 fn anywhere() -> String {
     "*".into()
@@ -49,8 +49,8 @@ fn pattern(text: &str, part: &str) -> Regex {
 }
 
 impl KnownDifferences {
-    pub(super) fn read() -> Self {
-        let known: Vec<Known> = script::read("known-differences.yaml");
+    pub(crate) fn read(file: &str) -> Self {
+        let known: Vec<Known> = script::read(file);
         let with_patterns = |it: Known| {
             let patterns = vec![
                 pattern(&it.exchange, ".*"),
@@ -64,7 +64,7 @@ impl KnownDifferences {
     }
 
     /// Whether a difference is on the list.
-    pub(super) fn covers(&mut self, it: &Difference) -> bool {
+    pub(crate) fn covers(&mut self, it: &Difference) -> bool {
         let texts = [&it.exchange, &it.at, &said(it.real.as_ref()), &said(it.embedded.as_ref())];
         let mut covered = false;
         for (_, patterns, met) in &mut self.0 {
@@ -78,13 +78,13 @@ impl KnownDifferences {
     }
 
     /// What is on the list for nothing.
-    pub(super) fn unneeded(&self) -> Vec<String> {
+    pub(crate) fn unneeded(&self) -> Vec<String> {
         let unneeded = self.0.iter().filter(|(_, _, met)| *met == 0);
         unneeded.map(|(it, ..)| format!("{} at {}: {}", it.exchange, it.at, it.reason)).collect()
     }
 
     /// One line per known difference.
-    pub(super) fn summary(&self) -> String {
+    pub(crate) fn summary(&self) -> String {
         let mut text = String::new();
         for (it, _, met) in &self.0 {
             let _infallible =
@@ -96,7 +96,7 @@ impl KnownDifferences {
 
 impl Difference {
     /// For people; of long texts, the place where they part.
-    pub(super) fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         let (real, embedded) = (said(self.real.as_ref()), said(self.embedded.as_ref()));
         let same = real.chars().zip(embedded.chars()).take_while(|(a, b)| a == b).count();
         let short = |text: &str| -> String {
@@ -114,7 +114,7 @@ fn said(value: Option<&Value>) -> String {
 }
 
 /// All places where two transcripts of one script differ.
-pub(super) fn differences(
+pub(crate) fn differences(
     script: &str,
     real: &[Value],
     embedded: &[Value],

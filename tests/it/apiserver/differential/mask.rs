@@ -20,7 +20,7 @@ static VERSION: LazyLock<Regex> = LazyLock::new(|| {
     let before = "resource version: |ResourceVersion in precondition: \
                   |ResourceVersion in object meta: |current: |ResourceVersion in record \\(\
                   |version: <version> \\(\
-                  |resourceVersion: \"|\\\\?\"resourceVersion\\\\?\":\\\\?\"";
+                  |Resource Version:  |resourceVersion: \"|\\\\?\"resourceVersion\\\\?\": ?\\\\?\"";
     Regex::new(&format!("({before})(\\d+)")).expect("valid")
 });
 /// Addresses in the memory of the real server, which prints some structures as Go does.
@@ -31,12 +31,22 @@ static GO_TIME: LazyLock<Regex> =
 static CONTEXT: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(r"(?s)^(.*resourceVersion.*bigger context \.\.\.\|).*").expect("valid")
 });
+/// In the output of kubectl.
+static AGES: LazyLock<Regex> =
+    LazyLock::new(|| Regex::new(r"(^|\s)(\d+[smhd]|\d+m\d+s|<invalid>)\b").expect("valid"));
+static GAP: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"(\S) {2,}").expect("valid"));
+static DATE: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new(r"[A-Z][a-z]{2}, \d\d [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d [+-]\d{4}").expect("valid")
+});
+static URL: LazyLock<Regex> =
+    LazyLock::new(|| Regex::new(r"https?://127\.0\.0\.1:\d{2,}").expect("valid"));
+static IP: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"\b10\.0\.0\.\d+").expect("valid"));
 static ADDRESS: LazyLock<Regex> =
     LazyLock::new(|| Regex::new(r"^10\.\d+\.\d+\.\d+$").expect("valid"));
 
 /// The names of one run.
 #[derive(Default)]
-pub(super) struct Mask {
+pub(crate) struct Mask {
     versions: Vec<String>,
     uids: Vec<String>,
     /// Texts and what is written instead: the word of the run, generated names.
@@ -46,18 +56,18 @@ pub(super) struct Mask {
 }
 
 impl Mask {
-    pub(super) fn new(run: &str) -> Self {
+    pub(crate) fn new(run: &str) -> Self {
         Self { aliases: vec![(run.into(), "$run".into())], ..Self::default() }
     }
 
     /// The server will make names of this prefix.
-    pub(super) fn generates(&mut self, prefix: &str) {
+    pub(crate) fn generates(&mut self, prefix: &str) {
         let pattern = format!("{}[bcdfghjklmnpqrstvwxz2456789]{{5}}\\b", regex::escape(prefix));
         self.prefixes.push((Regex::new(&pattern).expect("valid"), prefix.into()));
     }
 
     /// Masks an answer.
-    pub(super) fn value(&mut self, value: &Value) -> Value {
+    pub(crate) fn value(&mut self, value: &Value) -> Value {
         self.learn(value);
         let mut masked = self.apply(value, "");
         sort_causes(&mut masked);
@@ -143,6 +153,8 @@ impl Mask {
             "clusterIP" | "clusterIPs" | "cells" if ADDRESS.is_match(text) => "<ip>".into(),
             // Of the names, which contain the word of the run; an empty one is no hash.
             "storageVersionHash" if !text.is_empty() => "<hash>".into(),
+            // Prose, which may be worded otherwise.
+            "description" if !text.is_empty() => "<prose>".into(),
             "cells" if AGE.is_match(text) => "<age>".into(),
             _ => self.text(text),
         }
@@ -165,8 +177,18 @@ impl Mask {
         self.text(&Value::from(fields).to_string())
     }
 
+    /// Masks a line of the output of kubectl, where columns are as wide as what was masked.
+    pub(crate) fn line(&mut self, line: &str) -> String {
+        let text = AGES.replace_all(line, "$1<age>").into_owned();
+        let text = GAP.replace_all(&text, "$1  ").into_owned();
+        let text = DATE.replace_all(&text, "<time>").into_owned();
+        let text = URL.replace_all(&text, "<url>").into_owned();
+        let text = IP.replace_all(&text, "<ip>").into_owned();
+        self.text(text.trim_end())
+    }
+
     /// Masks a sentence.
-    pub(super) fn text(&mut self, text: &str) -> String {
+    pub(crate) fn text(&mut self, text: &str) -> String {
         let mut text = text.to_owned();
         for (from, to) in &self.aliases {
             text = text.replace(from, to);

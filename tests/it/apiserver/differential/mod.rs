@@ -5,10 +5,10 @@
 //! as recorded; with `UPDATE_EXPECT=1` too, its answers are recorded first. `ONLY=word` narrows the suite to the scripts with this
 //! word in their name.
 
-mod compare;
-mod mask;
+pub(crate) mod compare;
+pub(crate) mod mask;
 mod run;
-mod script;
+pub(crate) mod script;
 
 use std::{fmt::Write as _, fs, path::PathBuf};
 
@@ -30,7 +30,7 @@ const AT_ONCE: usize = 6;
 const EXCHANGES_MIN: usize = 250;
 
 #[expect(clippy::disallowed_methods, reason = "the tests are the outermost layer")]
-fn variable(name: &str) -> Option<String> {
+pub(crate) fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|it| !it.is_empty())
 }
 
@@ -47,11 +47,11 @@ fn recorded(script: &Script) -> Vec<Value> {
 }
 
 async fn embedded(script: &Script) -> Transcript {
-    let server = ApiServer::builder().clock(time).build();
+    let server = ApiServer::builder().cluster(true).clock(time).build();
     transcript(&testing::client(&server), script, "r00000000").await
 }
 
-fn time() -> String {
+pub(crate) fn time() -> String {
     "2026-01-01T00:00:00Z".into()
 }
 
@@ -59,7 +59,7 @@ fn time() -> String {
 async fn the_embedded_server_answers_as_the_real_one() {
     let only = variable("ONLY").unwrap_or_default();
     let scripts = script::all(&only);
-    let mut known = KnownDifferences::read();
+    let mut known = KnownDifferences::read("known-differences.yaml");
     let mut report = String::new();
     let (mut exchanges, mut unequal) = (0, 0);
     for script in &scripts {

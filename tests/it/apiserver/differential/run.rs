@@ -32,7 +32,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const SILENCE: Duration = Duration::from_secs(3);
 
 /// A script on its way.
-pub(super) struct Run<'a> {
+pub(crate) struct Run<'a> {
     client: &'a kube::Client,
     vars: Vars,
     mask: Mask,
@@ -56,15 +56,15 @@ struct Answer {
 }
 
 /// What a script has led to.
-pub(super) struct Transcript {
+pub(crate) struct Transcript {
     /// One per step.
-    pub(super) records: Vec<Value>,
+    pub(crate) records: Vec<Value>,
     /// Steps of the setup that have failed, with the answers.
-    pub(super) unprepared: Vec<String>,
+    pub(crate) unprepared: Vec<String>,
 }
 
 /// Runs a script. `run` is a word that nothing on the server contains.
-pub(super) async fn transcript(client: &kube::Client, script: &Script, run: &str) -> Transcript {
+pub(crate) async fn transcript(client: &kube::Client, script: &Script, run: &str) -> Transcript {
     let vars = Vars::from([("run".into(), run.into()), ("ns".into(), format!("ns-{run}"))]);
     let vars = vars.into_iter().chain(script.vars.clone()).collect();
     let mut run =

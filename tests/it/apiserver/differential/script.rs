@@ -13,25 +13,25 @@ use serde_json::Value;
 /// A file of requests.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Script {
+pub(crate) struct Script {
     /// The file, without its ending.
     #[serde(skip)]
-    pub(super) name: String,
+    pub(crate) name: String,
     #[expect(dead_code, reason = "it is for readers of the file, and must not be missing")]
     about: String,
     /// Files in `setup/` whose variables and steps come first.
     #[serde(default, rename = "use")]
     uses: Vec<String>,
     #[serde(default)]
-    pub(super) vars: Vars,
+    pub(crate) vars: Vars,
     /// Must succeed; not part of the transcript.
     #[serde(default)]
-    pub(super) setup: Vec<Step>,
-    pub(super) steps: Vec<Step>,
+    pub(crate) setup: Vec<Step>,
+    pub(crate) steps: Vec<Step>,
 }
 
 /// What stands for what.
-pub(super) type Vars = IndexMap<String, String>;
+pub(crate) type Vars = IndexMap<String, String>;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -44,65 +44,65 @@ struct Setup {
 /// One thing to do.
 #[derive(Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Step {
+pub(crate) struct Step {
     /// What this is to show, where the request does not speak for itself.
     #[serde(default)]
-    pub(super) claim: Option<String>,
+    pub(crate) claim: Option<String>,
     /// `METHOD /path?query`; the methods `MERGE`, `JSON`, `STRATEGIC` and `APPLY` are kinds of PATCH.
     #[serde(default, rename = "do")]
-    pub(super) request: Option<String>,
+    pub(crate) request: Option<String>,
     #[serde(default)]
-    pub(super) headers: IndexMap<String, String>,
+    pub(crate) headers: IndexMap<String, String>,
     /// Sent as JSON.
     #[serde(default)]
-    pub(super) body: Option<Value>,
+    pub(crate) body: Option<Value>,
     /// Sent as it is.
     #[serde(default)]
-    pub(super) text: Option<String>,
+    pub(crate) text: Option<String>,
     /// Sent as a text that is long.
     #[serde(default)]
-    pub(super) fill: Option<Fill>,
+    pub(crate) fill: Option<Fill>,
     /// Variables to set from the answer, by JSON pointer.
     #[serde(default)]
-    pub(super) save: IndexMap<String, String>,
+    pub(crate) save: IndexMap<String, String>,
     /// Repeats the request until the answer has these values, by JSON pointer; `status` is the one of HTTP.
     #[serde(default)]
-    pub(super) until: IndexMap<String, Value>,
+    pub(crate) until: IndexMap<String, Value>,
     /// Keeps only these items (by their `name`) of lists in the answer, by JSON pointer.
     #[serde(default)]
-    pub(super) pick: IndexMap<String, Vec<String>>,
+    pub(crate) pick: IndexMap<String, Vec<String>>,
     /// Keeps only this part of the answer.
     #[serde(default)]
-    pub(super) only: Option<String>,
+    pub(crate) only: Option<String>,
     /// Leaves the answer open under this name: a watch.
     #[serde(default)]
-    pub(super) open: Option<String>,
+    pub(crate) open: Option<String>,
     /// Reads events of an open watch.
     #[serde(default)]
-    pub(super) read: Option<String>,
+    pub(crate) read: Option<String>,
     /// How many; until its end if nothing is said.
     #[serde(default)]
-    pub(super) lines: Option<usize>,
+    pub(crate) lines: Option<usize>,
 }
 
 /// `before`, then `unit` as often as said, then `after`.
 #[derive(Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Fill {
+pub(crate) struct Fill {
     #[serde(default)]
-    pub(super) before: String,
-    pub(super) unit: String,
-    pub(super) times: usize,
+    pub(crate) before: String,
+    pub(crate) unit: String,
+    pub(crate) times: usize,
     #[serde(default)]
-    pub(super) after: String,
+    pub(crate) after: String,
 }
 
-pub(super) fn directory() -> PathBuf {
+pub(crate) fn directory() -> PathBuf {
     PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/apiserver"))
 }
 
 /// Reads a YAML file.
-pub(super) fn read<T: for<'a> Deserialize<'a>>(file: &str) -> T {
+pub(crate) fn read<T: for<'a> Deserialize<'a>>(file: &str) -> T {
     let path = directory().join(file);
     let text = fs::read_to_string(&path).unwrap_or_else(|it| panic!("{}: {it}", path.display()));
     // As in YAML 1.2: `n` and `on` are words.
@@ -112,7 +112,7 @@ pub(super) fn read<T: for<'a> Deserialize<'a>>(file: &str) -> T {
 }
 
 /// All scripts, by name; `only` narrows them to those whose name contains it.
-pub(super) fn all(only: &str) -> Vec<Script> {
+pub(crate) fn all(only: &str) -> Vec<Script> {
     let entries = fs::read_dir(directory()).expect("a directory").flatten();
     let files = entries.filter_map(|it| it.file_name().into_string().ok());
     let names = files.filter_map(|it| Some(it.strip_suffix(".yaml")?.to_owned()));
@@ -139,7 +139,7 @@ fn load(name: &str) -> Script {
 
 impl Step {
     /// What it does, for people, before variables are filled in.
-    pub(super) fn title(&self) -> String {
+    pub(crate) fn title(&self) -> String {
         match (&self.request, &self.read) {
             (Some(request), _) => request.clone(),
             (None, Some(watch)) => format!("read {watch}"),
@@ -149,7 +149,7 @@ impl Step {
 }
 
 /// Replaces `$name` by what it stands for; unknown names stay.
-pub(super) fn fill_in(text: &str, vars: &Vars) -> String {
+pub(crate) fn fill_in(text: &str, vars: &Vars) -> String {
     let name = Regex::new(r"\$([a-z][a-z0-9]*)").expect("a valid pattern");
     let mut text = text.to_owned();
     // Variables may be made of others.
@@ -165,7 +165,7 @@ pub(super) fn fill_in(text: &str, vars: &Vars) -> String {
 }
 
 /// The same in all texts of a value, keys of maps too.
-pub(super) fn fill_in_all(value: &Value, vars: &Vars) -> Value {
+pub(crate) fn fill_in_all(value: &Value, vars: &Vars) -> Value {
     match value {
         Value::String(text) => fill_in(text, vars).into(),
         Value::Array(items) => items.iter().map(|it| fill_in_all(it, vars)).collect(),
