@@ -122,6 +122,8 @@ const DEPTH_MAX: usize = 24;
 const OPERATORS_MAX: usize = 600;
 const RECURSION_MAX: u16 = 48;
 const NODES_MAX: usize = 4_000;
+/// How deep an expression may nest once it is parsed, as sums do from the left: a debug build takes 20 KiB for a level.
+const LEVELS_MAX: usize = 48;
 
 /// A field name as rules write it: `a-b` is `a__dash__b`.
 pub(super) fn escaped(name: &str) -> String {
@@ -146,6 +148,11 @@ pub(super) fn compile(source: &str) -> Result<IdedExpr, String> {
         .max_expression_node_count(NODES_MAX)
         .enable_optional_syntax(true);
     let expression = parser.parse(source).map_err(|error| error.to_string())?;
+    if levels(&expression) > LEVELS_MAX {
+        return Err(format!(
+            "ERROR: <input>:1:1: expression recursion limit exceeded: {LEVELS_MAX}"
+        ));
+    }
     let mut bound = vec!["self".to_owned(), "oldSelf".to_owned()];
     match unknown(&expression, &mut bound) {
         Some(name) => {
@@ -226,6 +233,11 @@ fn unknown(expression: &IdedExpr, bound: &mut Vec<String>) -> Option<String> {
         | Expr::Select(_)
         | Expr::Struct(_) => children(expression).into_iter().find_map(|it| unknown(it, bound)),
     }
+}
+
+/// How deep an expression nests.
+fn levels(expression: &IdedExpr) -> usize {
+    1 + children(expression).into_iter().map(levels).max().unwrap_or_default()
 }
 
 /// Whether an expression uses a variable.
