@@ -8,9 +8,12 @@ use super::{
     ApiServer, LoggedRequest, Refusal, ResourceDef,
     faults::{Effect, Fault},
     lock, metadata, object,
-    resource::{self, CRDS, kind::View},
+    resource::{CRDS, kind::View},
     store::{Key, Store, history::ChangeKind},
-    verbs::{modify, rules},
+    verbs::{
+        definitions, delete, modify,
+        rules::{self, Part, Strictness},
+    },
 };
 
 /// The namespaces of a new cluster.
@@ -44,8 +47,7 @@ impl ApiServer {
             }
             self.stamp(store, &view, &mut body);
             if resource == CRDS && body.get("status").is_none() {
-                let status = resource::established(&body);
-                object::put(&mut body, "status", Some(status));
+                definitions::settle(store, &mut body);
             }
             metadata::normalize(&mut body);
             Ok(view.tree(&store.put(&key, body)))
@@ -79,25 +81,21 @@ impl ApiServer {
             let old = view.tree(&present);
             let mut new = old.clone();
             edit(&mut new);
-            let new = rules::updated(&view, rules::Part::Everything, &old, new)?;
+            let new = rules::updated(&view, (Part::Everything, Strictness::Lax), &old, new)?;
             let swapped = modify::swap(store, &key, &present, (&old, new));
             swapped.map(|it| view.tree(&it)).ok_or_else(|| Refusal::conflict(&view.kind.def, name))
         })
     }
 
-    /// Deletes an object, or marks it if somebody holds it.
+    /// Deletes an object as a client does it: held ones are only marked, Pods get their time to stop.
     pub fn delete(&self, resource: &str, namespace: &str, name: &str) -> Result<(), Refusal> {
         self.change(|store| {
             let view = view(store, resource)?;
             let key = Key::new(resource, namespace, name);
-            let found = store.get(&key).ok_or_else(|| Refusal::not_found(&view.kind.def, name))?;
-            let mut object = view.tree(&found);
-            if !object::held(&object) {
-                store.remove(&key);
-            } else if !object::deleting(&object) {
-                rules::mark(&mut object, &store.now(), self.0.stamps);
-                store.put(&key, object);
+            if store.get(&key).is_none() {
+                return Err(Refusal::not_found(&view.kind.def, name));
             }
+            delete::plainly(&self.0, store, &view, &key);
             Ok(())
         })
     }

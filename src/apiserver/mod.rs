@@ -7,10 +7,12 @@
 //! any registered resource; a created CRD registers its own. Not promised: validation by schemas, existence of namespaces,
 //! strategic merges and server-side apply, authorization, garbage collection, and the pages of a list as a snapshot.
 
-mod controllers;
+pub mod controllers;
 mod controls;
 mod discovery;
 mod faults;
+#[cfg(fuzzing)]
+pub mod fuzzing;
 pub mod kubeconfig;
 mod labels;
 mod managed;
@@ -37,7 +39,7 @@ mod webhooks;
 
 use std::{
     fmt,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError, atomic::AtomicBool},
     time::Duration,
 };
 
@@ -54,6 +56,7 @@ pub use self::{
 };
 use self::{
     faults::Faults,
+    openapi::OpenApi,
     request::log::RequestLog,
     resource::kind::Kind,
     store::{Clock, Store},
@@ -79,6 +82,9 @@ struct Shared {
     cluster: bool,
     /// How webhooks are reached.
     post: Post,
+    openapi: OpenApi,
+    /// Whether controllers empty deleted namespaces and definitions.
+    emptied: AtomicBool,
 }
 
 /// Wakes watchers.
@@ -94,7 +100,7 @@ impl ApiServer {
     /// A server that is not made yet.
     pub fn builder() -> Builder {
         Builder {
-            kinds: resource::built_in(),
+            kinds: native::kinds(),
             stamps: true,
             cluster: false,
             post: webhooks::https(),
@@ -174,6 +180,8 @@ impl Builder {
             stamps: self.stamps,
             cluster: self.cluster,
             post: self.post,
+            openapi: OpenApi::new(native::raw_definitions),
+            emptied: AtomicBool::new(false),
         }));
         if self.cluster {
             server.furnish();

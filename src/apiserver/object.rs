@@ -32,9 +32,17 @@ pub(crate) fn put(object: &mut Value, field: &str, value: Option<Value>) {
     };
 }
 
-/// Whether somebody still holds the object.
+/// Whether somebody still holds the object. Namespaces are held in their spec, too.
 pub(crate) fn held(object: &Value) -> bool {
+    let is_namespace = object.get("kind").and_then(Value::as_str) == Some("Namespace");
     !finalizers(object).is_empty()
+        || (is_namespace && !strings(object, "/spec/finalizers").is_empty())
+}
+
+/// Whether a deleted object was given time that is not over: only who gave it lets it go.
+pub(crate) fn has_time_left(object: &Value) -> bool {
+    let seconds = object.pointer("/metadata/deletionGracePeriodSeconds").and_then(Value::as_i64);
+    seconds.is_some_and(|it| it > 0)
 }
 
 /// Whether the object is marked for deletion.

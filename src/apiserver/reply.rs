@@ -3,16 +3,18 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use futures::{StreamExt as _, stream::BoxStream};
 use http::{
     HeaderValue, Response, StatusCode,
-    header::{CONTENT_TYPE, RETRY_AFTER, WARNING},
+    header::{CONTENT_ENCODING, CONTENT_TYPE, ETAG, RETRY_AFTER, VARY, WARNING},
 };
 use http_body_util::{BodyExt as _, Full, StreamBody};
+use hyper::body::Frame;
 use serde_json::{Value, json};
 
 use crate::apiserver::{
-    refusal::Refusal, resource::kind::View, service::ResponseBody, store::stored::Stored,
-    verbs::watch::Watch,
+    discovery::document::Document, refusal::Refusal, resource::kind::View, service::ResponseBody,
+    store::stored::Stored, verbs::watch::Watch,
 };
 
 const JSON: &str = "application/json";
@@ -27,6 +29,10 @@ pub(crate) enum Reply {
     List(List),
     /// Some other text, with its content type.
     Text(u16, &'static str, Bytes),
+    /// A document that clients keep: not sent again to those who know it, packed for those who can read that.
+    Tagged { document: Document, known: bool, packed: bool },
+    /// A text that is not at its end yet.
+    Stream(&'static str, BoxStream<'static, Bytes>),
     /// Lines for as long as the client wants.
     Watch(Box<Watch>),
 }
@@ -59,7 +65,8 @@ impl Reply {
             Self::Object { status, .. } | Self::Document(status, _) | Self::Text(status, ..) => {
                 *status
             }
-            Self::List(_) | Self::Watch(_) => 200,
+            Self::Tagged { known: true, .. } => 304,
+            Self::List(_) | Self::Watch(_) | Self::Stream(..) | Self::Tagged { .. } => 200,
         }
     }
 
@@ -71,7 +78,7 @@ impl Reply {
                 body.pointer("/metadata/resourceVersion")?.as_str().map(String::from)
             }
             Self::List(list) => Some(list.revision.to_string()),
-            Self::Text(..) | Self::Watch(_) => None,
+            Self::Text(..) | Self::Watch(_) | Self::Stream(..) | Self::Tagged { .. } => None,
         }
     }
 
@@ -79,12 +86,30 @@ impl Reply {
     pub(crate) fn render(self, warnings: &[String]) -> Response<ResponseBody> {
         let whole = |body: Vec<u8>| Full::new(Bytes::from(body)).boxed_unsync();
         let status = self.status();
+        let mut tag = None;
+        let mut encoding = None;
         let retry_after = self.retry_after_seconds();
         let (kind, body) = match self {
             Self::Object { view, object, .. } => (JSON, whole(view.text(&object))),
             Self::Document(_, body) => (JSON, whole(body.to_string().into_bytes())),
             Self::List(list) => (JSON, whole(list.text())),
             Self::Text(_, kind, body) => (kind, Full::new(body).boxed_unsync()),
+            Self::Tagged { document, known, packed } => {
+                tag = HeaderValue::from_str(&document.etag).ok();
+                let body = match (known, packed) {
+                    (true, _) => Bytes::new(),
+                    (false, true) => {
+                        encoding = Some(HeaderValue::from_static("gzip"));
+                        document.packed()
+                    }
+                    (false, false) => document.body(),
+                };
+                (document.content_type, Full::new(body).boxed_unsync())
+            }
+            Self::Stream(kind, parts) => {
+                let frames = parts.map(|it| Ok(Frame::data(it)));
+                (kind, StreamBody::new(frames).boxed_unsync())
+            }
             Self::Watch(watch) => (JSON, StreamBody::new(watch.frames()).boxed_unsync()),
         };
         let mut response = Response::new(body);
@@ -92,6 +117,13 @@ impl Reply {
             StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         let headers = response.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
+        if let Some(tag) = tag {
+            headers.insert(ETAG, tag);
+            headers.insert(VARY, HeaderValue::from_static("Accept, Accept-Encoding"));
+        }
+        if let Some(encoding) = encoding {
+            headers.insert(CONTENT_ENCODING, encoding);
+        }
         if let Some(seconds) = retry_after {
             headers.insert(RETRY_AFTER, seconds.into());
         }
@@ -143,7 +175,11 @@ impl List {
             if index > 0 {
                 text.push(b',');
             }
-            item.write(&mut text, named);
+            if view.converts() {
+                text.extend_from_slice(view.tree(item).to_string().as_bytes());
+            } else {
+                item.write(&mut text, named);
+            }
         }
         text.extend_from_slice(b"]}");
         text

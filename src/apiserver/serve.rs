@@ -100,9 +100,12 @@ impl Listener {
         if !address.ip().is_loopback() && !beyond_loopback {
             return Err(BindError::Exposed(address));
         }
-        let refused = |source: io::Error| match source.kind() {
-            io::ErrorKind::AddrInUse => BindError::Taken(address),
-            _ => BindError::Refused { address, source },
+        let refused = |source: io::Error| {
+            if source.kind() == io::ErrorKind::AddrInUse {
+                BindError::Taken(address)
+            } else {
+                BindError::Refused { address, source }
+            }
         };
         let socket = TcpListener::bind(address).await.map_err(refused)?;
         let address = socket.local_addr().map_err(refused)?;

@@ -11,7 +11,6 @@ use futures::future::BoxFuture;
 use http::{Request, Response};
 use http_body_util::{BodyExt as _, Limited, combinators::UnsyncBoxBody};
 use hyper::body::Body;
-use serde_json::Value;
 use tokio::time::Instant;
 use tower::Service;
 
@@ -26,6 +25,7 @@ use super::{
         log::LoggedRequest,
         route::{self, Route},
     },
+    resource::kind::Kind,
     verbs::{self, Warnings},
 };
 
@@ -105,24 +105,20 @@ async fn respond(shared: &Arc<Shared>, ask: &Ask, warnings: &Warnings) -> Reply 
 }
 
 async fn answer(shared: &Arc<Shared>, ask: &Ask, warnings: &Warnings) -> Reply {
-    let known = |document: Option<Value>| match document {
-        Some(document) => Reply::Document(200, document),
-        None => Reply::unknown_path(),
-    };
-    let Some(route) = route::parse(&ask.path) else { return Reply::unknown_path() };
-    match route {
-        Route::Objects(target) => {
+    match route::parse(&ask.path) {
+        Some(Route::Objects(target)) => {
             verbs::answer(shared, ask, &target, warnings).await.unwrap_or_else(Reply::from)
         }
-        _ if ask.method != "GET" => Refusal::method_not_allowed().into(),
-        Route::ServerVersion => Reply::Document(200, discovery::server_version()),
-        Route::CoreVersions => Reply::Document(200, discovery::core_versions()),
-        Route::Groups => Reply::Document(200, discovery::groups(&shared.store())),
-        Route::Group(name) => known(discovery::group(&shared.store(), &name)),
-        Route::Resources(group, version) => {
-            known(discovery::resources(&shared.store(), &group, &version))
+        _ => {
+            let document = discovery::routes::answer(&kinds(shared), &shared.openapi, ask);
+            document.unwrap_or_else(Reply::unknown_path)
         }
     }
+}
+
+/// All served kinds.
+fn kinds(shared: &Shared) -> Vec<Arc<Kind>> {
+    shared.store().tables.values().map(|it| Arc::clone(&it.kind)).collect()
 }
 
 fn log(shared: &Shared, ask: Ask, reply: &Reply) {

@@ -191,20 +191,18 @@ impl Snapshot {
                 "this is no object of a server: it has no name or no resourceVersion".into()
             );
         }
-        let objects = match self.tables.last_mut().filter(|it| it.resource == line.resource) {
-            Some(table) => &mut table.objects,
-            None => {
-                let text = |field| object.get(field).and_then(Value::as_str).unwrap_or_default();
-                let table = Table {
-                    resource: line.resource.into_owned(),
-                    api_version: text("apiVersion").into(),
-                    kind: text("kind").into(),
-                    objects: Vec::new(),
-                };
-                &mut self.tables.push_mut(table).objects
+        let same = self.tables.pop_if(|it| it.resource == line.resource);
+        let mut table = same.unwrap_or_else(|| {
+            let text = |field| object.get(field).and_then(Value::as_str).unwrap_or_default();
+            Table {
+                resource: line.resource.into_owned(),
+                api_version: text("apiVersion").into(),
+                kind: text("kind").into(),
+                objects: Vec::new(),
             }
-        };
-        objects.push(Arc::new(stored));
+        });
+        table.objects.push(Arc::new(stored));
+        self.tables.push(table);
         Ok(())
     }
 

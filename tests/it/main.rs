@@ -10,6 +10,7 @@ mod apiserver;
 mod cli;
 mod cluster;
 mod cycles;
+mod dev;
 mod e2e;
 mod lua;
 mod rhai;

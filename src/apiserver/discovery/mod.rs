@@ -1,8 +1,22 @@
-//! The documents that tell clients what is served.
+//! The documents that tell clients what is served, and how the server is.
+//!
+//! All functions take the served kinds; who asks them need not be quick, for clients keep what they hear.
 
-use serde_json::{Value, json};
+pub(crate) mod aggregated;
+pub(crate) mod document;
+pub(crate) mod health;
+mod order;
+pub(crate) mod routes;
+mod subresources;
+#[cfg(test)]
+mod tests;
 
-use crate::apiserver::{resource::ResourceDef, store::Store};
+use std::{collections::BTreeSet, sync::Arc};
+
+use serde_json::{Map, Value, json};
+
+pub(crate) use self::subresources::{Subresource, subresources};
+use crate::apiserver::resource::kind::Kind;
 
 /// `/version`: the release whose behaviour is imitated.
 pub(crate) fn server_version() -> Value {
@@ -19,86 +33,127 @@ pub(crate) fn server_version() -> Value {
     })
 }
 
-/// `/api`
-pub(crate) fn core_versions() -> Value {
-    json!({ "kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": [] })
+/// `/api`. Clients on the machine of the server reach it by this address.
+pub(crate) fn core_versions(address: Option<&str>) -> Value {
+    let addresses = address.map(|it| json!({ "clientCIDR": "0.0.0.0/0", "serverAddress": it }));
+    let addresses: Vec<Value> = addresses.into_iter().collect();
+    json!({ "kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": addresses })
 }
 
 /// `/apis`
-pub(crate) fn groups(store: &Store) -> Value {
-    let mut names: Vec<&str> = defs(store).map(|it| it.group.as_str()).collect();
-    names.retain(|it| !it.is_empty());
-    names.sort_unstable();
-    names.dedup();
-    let groups: Vec<Value> = names.iter().filter_map(|it| describe_group(store, it)).collect();
+pub(crate) fn groups(kinds: &[Arc<Kind>]) -> Value {
+    let groups = order::groups(kinds).into_iter().map(|it| describe_group(kinds, it));
+    let groups: Vec<Value> = groups.map(Value::Object).collect();
     json!({ "kind": "APIGroupList", "apiVersion": "v1", "groups": groups })
 }
 
-/// `/apis/GROUP`
-pub(crate) fn group(store: &Store, name: &str) -> Option<Value> {
-    let description = describe_group(store, name)?;
-    let mut group = json!({ "kind": "APIGroup", "apiVersion": "v1" });
-    if let (Some(group), Value::Object(description)) = (group.as_object_mut(), description) {
-        group.extend(description);
-    }
-    Some(group)
+/// `/apis/GROUP`. `None`: there is no such group.
+pub(crate) fn group(kinds: &[Arc<Kind>], name: &str) -> Option<Value> {
+    let known = order::groups(kinds).contains(&name);
+    known.then(|| {
+        let head = [("kind", "APIGroup"), ("apiVersion", "v1")];
+        let head = head.into_iter().map(|(name, it)| (name.to_owned(), Value::from(it)));
+        Value::Object(head.chain(describe_group(kinds, name)).collect())
+    })
 }
 
-/// `/apis/GROUP/VERSION` and `/api/v1`
-pub(crate) fn resources(store: &Store, group: &str, version: &str) -> Option<Value> {
-    let served =
-        |it: &&ResourceDef| it.group == group && it.versions.iter().any(|it| it == version);
-    let served: Vec<&ResourceDef> = defs(store).filter(served).collect();
-    let group_version = served.first()?.api_version(version);
-    let resources: Vec<Value> = served.into_iter().flat_map(describe_resource).collect();
-    Some(json!({
+/// `/apis/GROUP/VERSION` and `/api/v1`. `None`: there is no such version.
+pub(crate) fn resources(kinds: &[Arc<Kind>], group: &str, version: &str) -> Option<Value> {
+    let served = of_version(kinds, group, version);
+    let group_version = served.first()?.def.api_version(version);
+    let resources: Vec<Value> =
+        served.iter().flat_map(|it| describe_resource(it, version)).collect();
+    let mut list = json!({
         "kind": "APIResourceList",
         "apiVersion": "v1",
         "groupVersion": group_version,
         "resources": resources,
-    }))
+    });
+    // The core group is older than this field.
+    if let Some(fields) = list.as_object_mut().filter(|_| group.is_empty()) {
+        fields.shift_remove("apiVersion");
+    }
+    Some(list)
 }
 
-fn defs(store: &Store) -> impl Iterator<Item = &ResourceDef> {
-    store.tables.values().map(|it| &it.kind.def)
-}
-
-fn describe_group(store: &Store, name: &str) -> Option<Value> {
-    let mut versions: Vec<&String> = Vec::new();
-    for version in defs(store).filter(|it| it.group == name).flat_map(|it| &it.versions) {
-        if !versions.contains(&version) {
-            versions.push(version);
+/// `/`: every path that is no object.
+pub(crate) fn paths(kinds: &[Arc<Kind>]) -> Value {
+    let mut paths: BTreeSet<String> =
+        ["/api", "/api/v1", "/apis", "/apis/", "/openapi/v2", "/openapi/v3", "/version"]
+            .map(String::from)
+            .into();
+    for group in order::groups(kinds) {
+        paths.insert(format!("/apis/{group}"));
+        for version in order::versions(kinds, group) {
+            paths.insert(format!("/apis/{group}/{version}"));
+            paths.insert(format!("/openapi/v3/apis/{group}/{version}"));
         }
     }
-    let describe = |version: &&String| json!({ "groupVersion": format!("{name}/{version}"), "version": version });
-    let preferred = versions.first().map(describe)?;
-    let versions: Vec<Value> = versions.iter().map(describe).collect();
-    Some(json!({ "name": name, "versions": versions, "preferredVersion": preferred }))
+    paths.insert("/openapi/v3/api/v1".into());
+    paths.extend(health::paths());
+    json!({ "paths": paths })
 }
 
-/// The resource, and its status if that is one.
-fn describe_resource(def: &ResourceDef) -> Vec<Value> {
-    let mut main = json!({
+fn describe_group(kinds: &[Arc<Kind>], name: &str) -> Map<String, Value> {
+    let versions = order::versions(kinds, name).into_iter();
+    let versions =
+        versions.map(|it| json!({ "groupVersion": format!("{name}/{it}"), "version": it }));
+    let versions: Vec<Value> = versions.collect();
+    let preferred = versions.first().cloned().unwrap_or_default();
+    let fields = [
+        ("name", Value::from(name)),
+        ("versions", versions.into()),
+        ("preferredVersion", preferred),
+    ];
+    fields.into_iter().map(|(name, it)| (name.to_owned(), it)).collect()
+}
+
+/// The kinds that have this version, by their names in URLs.
+fn of_version<'a>(kinds: &'a [Arc<Kind>], group: &str, version: &str) -> Vec<&'a Kind> {
+    let serves =
+        |it: &&Arc<Kind>| it.def.group == group && it.def.versions.iter().any(|it| it == version);
+    let mut served: Vec<&Kind> = kinds.iter().filter(serves).map(|it| &**it).collect();
+    served.sort_by(|left, right| left.def.plural.cmp(&right.def.plural));
+    served
+}
+
+/// The resource and its subresources.
+fn describe_resource(kind: &Kind, version: &str) -> Vec<Value> {
+    let def = &kind.def;
+    let main = json!({
         "name": def.plural,
         "singularName": def.singular,
         "namespaced": def.namespaced,
         "kind": def.kind,
-        "verbs": def.verbs,
+        "verbs": order::verbs(&def.verbs, def.native),
         "shortNames": def.short_names,
         "categories": def.categories,
     });
-    if let Some(fields) = main.as_object_mut() {
-        fields.retain(|name, value| {
-            !matches!(name.as_str(), "shortNames" | "categories")
-                || value.as_array().is_some_and(|it| !it.is_empty())
+    let parts = subresources(kind, version).into_iter().map(|it| {
+        let foreign = it.group != def.group || it.version != version;
+        json!({
+            "name": format!("{}/{}", def.plural, it.name),
+            "singularName": "",
+            "namespaced": def.namespaced,
+            "group": if foreign { it.group } else { "" },
+            "version": if foreign { it.version } else { "" },
+            "kind": it.kind,
+            "verbs": it.verbs,
+        })
+    });
+    std::iter::once(main).chain(parts).map(without_empty).collect()
+}
+
+/// Optional fields are left out when they are empty.
+fn without_empty(mut value: Value) -> Value {
+    if let Some(fields) = value.as_object_mut() {
+        fields.retain(|name, value| match name.as_str() {
+            "shortNames" | "categories" | "subresources" => {
+                value.as_array().is_some_and(|it| !it.is_empty())
+            }
+            "group" | "version" => value != "",
+            _ => true,
         });
     }
-    let status = json!({
-        "name": format!("{}/status", def.plural),
-        "singularName": "",
-        "namespaced": def.namespaced,
-        "kind": def.kind,
-        "verbs": ["get", "patch", "update"],
-    });
-    if def.status_subresource { vec![main, status] } else { vec![main] }
+    value
 }

@@ -10,10 +10,15 @@ use super::{
 
 /// All fields that a value sets.
 pub(super) fn fields_of(kind: Type<'_>, value: &Value) -> FieldSet {
-    collect(kind, value).below
+    collect(kind, value, false).below
 }
 
-fn collect(kind: Type<'_>, value: &Value) -> Node {
+/// All fields that are there: also those that are empty, and those above others.
+pub(super) fn present(kind: Type<'_>, value: &Value) -> FieldSet {
+    with_named(kind, &collect(kind, value, true).below)
+}
+
+fn collect(kind: Type<'_>, value: &Value, empties: bool) -> Node {
     let leaf = Node { member: true, below: FieldSet::default() };
     let mut below = FieldSet::default();
     match (kind.form(value), value) {
@@ -21,8 +26,8 @@ fn collect(kind: Type<'_>, value: &Value) -> Node {
         (Form::Map, Value::Object(fields)) => {
             for (name, value) in fields {
                 let (kind, declared) = kind.field(name);
-                let mut node = collect(kind, value);
-                node.member |= declared != Declared::Named;
+                let mut node = collect(kind, value, empties);
+                node.member |= declared != Declared::Named || (empties && is_nothing(value));
                 below.put(Element::Field(name.clone()), node);
             }
         }
@@ -30,12 +35,22 @@ fn collect(kind: Type<'_>, value: &Value) -> Node {
             for item in items {
                 // Items that cannot be told apart make the list one field.
                 let Ok(element) = kind.element(order, item) else { return leaf };
-                below.put(element, Node { member: true, ..collect(kind.items(), item) });
+                below.put(element, Node { member: true, ..collect(kind.items(), item, empties) });
             }
         }
         (Form::Map | Form::List(_), _) => {}
     }
     Node { member: false, below }
+}
+
+/// Whether a value is null or has nothing in it.
+pub(super) fn is_nothing(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Object(fields) => fields.is_empty(),
+        Value::Array(items) => items.is_empty(),
+        Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
+    }
 }
 
 /// The set with the named fields above its fields, so that they go when all below them goes.

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::{
+    collect::is_nothing,
     element::{Element, same},
     set::FieldSet,
     typing::{Form, Node, Order, Type},
@@ -105,6 +106,7 @@ impl Walk {
     }
 
     fn map(&mut self, kind: Type<'_>, zero: &Value, pair: Pair<'_>) {
+        let metadata = matches!(kind.node, Node::Metadata);
         let old = pair.old.and_then(Value::as_object);
         let new = pair.new.and_then(Value::as_object);
         let added = new
@@ -113,15 +115,20 @@ impl Walk {
             .filter(|(name, _)| old.is_none_or(|it| !it.contains_key(*name)));
         for (name, _) in old.into_iter().flatten().chain(added) {
             // It is about the fields, not one of them.
-            if matches!(kind.node, Node::Metadata) && name == "managedFields" {
+            if metadata && name == "managedFields" {
                 continue;
             }
             let default = zero.get(name);
+            // Nothing in the metadata is ever stored empty.
+            let kept = |it: &&Value| !metadata || !is_nothing(it);
             let (kind, _) = kind.field(name);
             let pair = Pair {
-                old: old.and_then(|it| it.get(name)).or(default),
-                new: new.and_then(|it| it.get(name)).or(default),
+                old: old.and_then(|it| it.get(name)).filter(kept).or(default),
+                new: new.and_then(|it| it.get(name)).filter(kept).or(default),
             };
+            if pair.old.is_none() && pair.new.is_none() {
+                continue;
+            }
             self.path.push(Element::Field(name.clone()));
             self.node(kind, default.unwrap_or(&NOTHING), pair);
             self.path.pop();

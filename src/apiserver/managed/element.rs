@@ -21,20 +21,28 @@ pub(super) enum Element {
 #[derive(Clone, Debug)]
 pub(super) struct Atom(pub(super) Value);
 
+/// An element as others have written it.
+#[derive(Clone, Debug)]
+pub(super) enum Parsed {
+    Known(Element),
+    /// Of a kind that later servers know. Such fields are left out.
+    Unknown,
+}
+
 impl Element {
-    /// Reads the form in which `fieldsV1` has it. `Ok(None)` for kinds that are not known yet, which are skipped.
-    pub(super) fn parse(text: &str) -> Result<Option<Self>, ()> {
-        let (kind, rest) = text.split_once(':').ok_or(())?;
-        let json = || serde_json::from_str::<Value>(rest).map_err(|_| ());
-        Ok(Some(match kind {
+    /// Reads the form in which `fieldsV1` has it. Nothing if that is broken.
+    pub(super) fn parse(text: &str) -> Option<Parsed> {
+        let (kind, rest) = text.split_once(':')?;
+        let json = || serde_json::from_str::<Value>(rest).ok();
+        Some(Parsed::Known(match kind {
             "f" => Self::Field(rest.into()),
             "v" => Self::Value(Atom(json()?)),
-            "i" => Self::Index(rest.parse().map_err(|_| ())?),
+            "i" => Self::Index(rest.parse().ok()?),
             "k" => {
-                let Value::Object(fields) = json()? else { return Err(()) };
+                let Value::Object(fields) = json()? else { return None };
                 Self::key(fields.into_iter().collect())
             }
-            _ => return Ok(None),
+            _ => return Some(Parsed::Unknown),
         }))
     }
 

@@ -75,10 +75,13 @@ impl Entries {
         list.as_array()?.iter().map(read_entry).collect::<Option<_>>().map(Self)
     }
 
-    /// Whether a client asks to forget who manages the object: one entry with nothing in it.
+    /// Whether a client asks to forget who manages the object: no entries, or one with nothing in it.
     pub(super) fn is_reset(object: &Value) -> bool {
-        let list = raw(object).and_then(Value::as_array).map(Vec::as_slice);
-        matches!(list, Some([Value::Object(only)]) if only.is_empty())
+        match raw(object).and_then(Value::as_array).map(Vec::as_slice) {
+            Some([]) => true,
+            Some([Value::Object(only)]) => only.is_empty(),
+            _ => false,
+        }
     }
 
     /// The form in which objects have it: those who apply first, then by time and name.
@@ -180,7 +183,15 @@ fn read_entry(entry: &Value) -> Option<(Id, Entry)> {
         Id::new(text("manager")?, operation, identity, text("subresource")?),
         Entry {
             api_version: api_version.into(),
-            time: Some(text("time")?).filter(|it| !it.is_empty()).map(String::from),
+            time: match text("time")? {
+                "" => None,
+                // To the second, in UTC.
+                time => Some(
+                    Timestamp::new(time.parse::<Timestamp>().ok()?.as_second(), 0)
+                        .ok()?
+                        .to_string(),
+                ),
+            },
             fields,
         },
     ))

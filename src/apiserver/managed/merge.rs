@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value};
 
 use super::{
-    collect::{fields_of, with_named},
+    collect::{is_nothing, present, with_named},
     element::Element,
     set::FieldSet,
     typing::{Form, Order, Type},
@@ -78,15 +78,6 @@ fn merge_items(
     Some(merged)
 }
 
-fn is_nothing(value: &Value) -> bool {
-    match value {
-        Value::Null => true,
-        Value::Object(fields) => fields.is_empty(),
-        Value::Array(items) => items.is_empty(),
-        Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
-    }
-}
-
 /// Takes fields out of a value.
 pub(super) fn remove(kind: Type<'_>, value: &mut Value, set: &FieldSet) {
     match (kind.form(value), value) {
@@ -118,16 +109,15 @@ pub(super) fn prune(kind: Type<'_>, merged: Value, last: &FieldSet, managed: &Fi
         return merged;
     }
     let last = with_named(kind, last);
-    let all = with_named(kind, &fields_of(kind, &merged));
+    let all = present(kind, &merged);
     let without = |set: &FieldSet| {
         let mut value = merged.clone();
         remove(kind, &mut value, set);
         value
     };
-    let left = |value: &Value| with_named(kind, &fields_of(kind, value));
     // What others manage comes back, with all that is in it.
-    let kept = left(&without(&last)).union(&with_named(kind, managed));
-    let kept = left(&without(&all.difference(&kept)));
+    let kept = present(kind, &without(&last)).union(&with_named(kind, managed));
+    let kept = present(kind, &without(&all.difference(&kept)));
     // And what was never applied by this manager stays.
     without(&all.difference(&kept).intersection(&last))
 }

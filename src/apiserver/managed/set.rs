@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, btree_map::Entry};
 
 use serde_json::{Map, Value};
 
-use super::element::Element;
+use super::element::{Element, Parsed};
 
 /// Deeper paths are not read. Bodies are not decoded as deep as this.
 const DEPTH_MAX: usize = 256;
@@ -31,10 +31,6 @@ impl Node {
 impl FieldSet {
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
-    }
-
-    pub(super) fn nodes(&self) -> impl Iterator<Item = (&Element, &Node)> {
-        self.0.iter()
     }
 
     pub(super) fn get(&self, element: &Element) -> Option<&Node> {
@@ -161,7 +157,7 @@ impl FieldSet {
                 node.member = true;
                 continue;
             }
-            let Some(element) = Element::parse(key).ok()? else { continue };
+            let Parsed::Known(element) = Element::parse(key)? else { continue };
             let below = value.as_object().filter(|_| depth < DEPTH_MAX)?;
             node.below.put(element, Self::read(below, depth.saturating_add(1))?);
         }

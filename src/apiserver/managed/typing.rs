@@ -6,7 +6,7 @@ use std::{slice, sync::LazyLock};
 
 use serde_json::{Value, json};
 
-use super::element::Element;
+use super::{collect::is_nothing, element::Element};
 use crate::apiserver::schema::{ListType, Schema, Shape};
 
 /// Deeper values are one field. Bodies are not decoded as deep as this.
@@ -125,6 +125,12 @@ impl<'a> Type<'a> {
             Node::Known(schema) => match &schema.shape {
                 Shape::Any if self.open => map,
                 Shape::Any | Shape::Scalar(_) | Shape::Map { atomic: true, .. } => Form::Leaf,
+                // Kept as it comes, in kinds that are otherwise known to the last field: the data of a ControllerRevision.
+                Shape::Map { fields, rest: None, .. }
+                    if self.native && fields.is_empty() && !is_nothing(value) =>
+                {
+                    Form::Leaf
+                }
                 Shape::Map { atomic: false, .. } => map,
                 Shape::List { .. } => match order(schema) {
                     Some(order) if value.is_array() || value.is_null() => Form::List(order),
@@ -258,11 +264,13 @@ impl<'a> Type<'a> {
 
 /// What distinguishes the items; nothing if the list is one field. Native kinds mostly say it for patches only.
 fn order(schema: &Schema) -> Option<Order<'_>> {
-    match (schema.list_type(), &schema.patch.key) {
-        (ListType::Set, _) => Some(Order::Set),
-        (ListType::Map(keys), _) => Some(Order::Keys(keys)),
-        (ListType::Atomic, _) if !schema.patch.merge => None,
-        (ListType::Atomic, Some(key)) => Some(Order::Keys(slice::from_ref(key))),
-        (ListType::Atomic, None) => Some(Order::Set),
+    match schema.list_type() {
+        ListType::Set => Some(Order::Set),
+        ListType::Map(keys) => Some(Order::Keys(keys)),
+        ListType::Atomic if !schema.patch.merge => None,
+        ListType::Atomic => {
+            let key = schema.patch.key.as_ref();
+            Some(key.map_or(Order::Set, |it| Order::Keys(slice::from_ref(it))))
+        }
     }
 }

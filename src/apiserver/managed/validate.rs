@@ -88,11 +88,12 @@ fn type_mistake(kind: Type<'_>, value: &Value) -> Option<String> {
         | (Shape::List { .. }, Value::Array(_))
         | (Shape::Scalar(Scalar::Text), Value::String(_))
         | (Shape::Scalar(Scalar::Integer | Scalar::Number), Value::Number(_))
-        | (Shape::Scalar(Scalar::Boolean), Value::Bool(_)) => None,
-        (Shape::Scalar(Scalar::IntOrText), Value::Array(_) | Value::Object(_)) => {
-            expected("any scalar")
-        }
-        (Shape::Scalar(Scalar::IntOrText), _) => None,
+        | (Shape::Scalar(Scalar::Boolean), Value::Bool(_))
+        | (
+            Shape::Scalar(Scalar::IntOrText),
+            Value::Bool(_) | Value::Number(_) | Value::String(_),
+        ) => None,
+        (Shape::Scalar(Scalar::IntOrText), _) => expected("any scalar"),
         (Shape::Map { .. }, _) => expected("map"),
         (Shape::List { .. }, _) => expected("list"),
         (Shape::Scalar(Scalar::Boolean), _) => expected("boolean"),

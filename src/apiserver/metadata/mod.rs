@@ -57,9 +57,10 @@ pub(crate) fn check_create(facts: KindFacts, object: &Value) -> Vec<Problem> {
 
 /// What is wrong with a change. The new object has been through [`carry_over`].
 pub(crate) fn check_update(facts: KindFacts, new: &Value, old: &Value) -> Vec<Problem> {
-    // The real server checks twice, and its answers show the problems twice: once for every object, with a weaker rule for
-    // names, and once for objects that were there before.
+    // The real server checks again and again, and its answers show all of it: once for every object, with a weaker rule for
+    // names, and twice for objects that were there before.
     let mut found = common(facts, NameFormat::PathSegment, new);
+    found.extend(changes(new, old));
     found.extend(changes(new, old));
     if facts.native {
         found.extend(unqualified_finalizers(new));
@@ -303,7 +304,7 @@ fn changes(new: &Value, old: &Value) -> Vec<Problem> {
 const IMMUTABLE: &str = "field is immutable";
 
 /// As Go prints a list of texts with `%#v`.
-fn go_strings(texts: &[String]) -> String {
+pub(crate) fn go_strings(texts: &[String]) -> String {
     let quoted: Vec<String> = texts.iter().map(|it| go::quote(it)).collect();
     format!("[]string{{{}}}", quoted.join(", "))
 }

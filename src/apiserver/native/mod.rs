@@ -1,8 +1,32 @@
 //! The kinds that are compiled into Kubernetes: what is served, their fields, defaults and rules.
+//!
+//! The order of a write: [`decode`] (drops what is unknown or empty), `defaults`, then `created` or `updated`, then `check`.
+
+mod check;
+mod codec;
+mod decode;
+mod defaults;
+mod events;
+mod facts;
+mod image;
+pub(crate) mod kinds;
+mod lifecycle;
+mod quantity;
+mod reviews;
+mod rules;
+mod stamp;
+#[cfg(test)]
+mod tests;
 
 use serde_json::Value;
 
-use crate::apiserver::{refusal::Problem, schema::Schema};
+pub(crate) use self::{
+    check::{meta as check_meta, names},
+    decode::{decode, order},
+    facts::{definition, raw_definition, raw_definitions},
+    kinds::{kinds, subresources},
+};
+use crate::apiserver::refusal::{Problem, Refusal};
 
 /// What the server knows of a native kind beyond its names. Every function has a default that does nothing.
 #[derive(Clone, Copy, Debug)]
@@ -12,6 +36,7 @@ pub(crate) struct Native {
     /// Fills in what clients may leave out. Runs after every write, before the checks.
     pub(crate) defaults: fn(&mut Value),
     /// What only the server sets on a new object, such as the phase of a Pod; also clears what clients may not set.
+    /// The object has its name, namespace and uid by then.
     pub(crate) created: fn(&mut Value),
     /// What a change keeps of the old object: fields that this writer cannot set. Before the checks.
     pub(crate) updated: fn(old: &Value, new: &mut Value),
@@ -19,10 +44,40 @@ pub(crate) struct Native {
     pub(crate) check: fn(new: &Value, old: Option<&Value>) -> Vec<Problem>,
     /// Selectable fields beside `metadata.name` and `metadata.namespace`: the name, and the JSON pointer of its value.
     pub(crate) fields: &'static [(&'static str, &'static str)],
+    /// What a selectable field is when it is missing in the object, such as `false`; empty unless listed here.
+    pub(crate) fields_missing: &'static [(&'static str, &'static str)],
     /// Whether changes of the spec are counted in `metadata.generation`.
     pub(crate) generations: bool,
+    /// Whether a PUT of an object that does not exist creates it.
+    pub(crate) put_creates: bool,
     /// Answers a creation without storing anything, as reviews do.
-    pub(crate) review: Option<fn(Value) -> Value>,
+    pub(crate) review: Option<fn(Value) -> Result<Value, Refusal>>,
+    /// The group that refusals of bodies name, if not its own: the one in which the kind was born.
+    pub(crate) refused_group: Option<&'static str>,
+    /// The same objects are served by another resource too, under another shape.
+    pub(crate) twin: Option<&'static Twin>,
+}
+
+/// A second view of stored objects: `events.k8s.io/v1` shows the events of the core group.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Twin {
+    /// The qualified plural of the resource that stores the objects.
+    pub(crate) stored_as: &'static str,
+    /// From this view to the stored shape. The body went through `decode` of this kind before.
+    pub(crate) to_stored: fn(Value) -> Value,
+    pub(crate) from_stored: fn(Value) -> Value,
+}
+
+/// An endpoint below single objects.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Subresource {
+    pub(crate) name: &'static str,
+    /// Of its bodies; empty: of the resource itself.
+    pub(crate) kind: &'static str,
+    /// Of its bodies, if it is not the one of the resource.
+    pub(crate) group: &'static str,
+    pub(crate) version: &'static str,
+    pub(crate) verbs: &'static [&'static str],
 }
 
 impl Native {
@@ -35,13 +90,12 @@ impl Native {
             updated: |_, _| {},
             check: |_, _| Vec::new(),
             fields: &[],
+            fields_missing: &[],
             generations: false,
+            put_creates: false,
             review: None,
+            refused_group: None,
+            twin: None,
         }
     }
-}
-
-/// A shared definition of the native kinds by its name, as in `io.k8s.api.core.v1.Pod`.
-pub(crate) fn definition(_name: &str) -> Option<&'static Schema> {
-    None
 }

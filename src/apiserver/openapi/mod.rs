@@ -1,1 +1,163 @@
-//! The description of all served kinds as OpenAPI documents.
+//! The description of all served kinds as OpenAPI documents: what clients validate, explain and merge by.
+//!
+//! Made when somebody asks, and kept packed until the served kinds change.
+
+mod definitions;
+mod gnostic;
+mod paths;
+mod publish;
+#[cfg(test)]
+mod tests;
+mod v3;
+
+use std::{
+    collections::BTreeMap,
+    fmt,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use prost::Message as _;
+use serde_json::{Map, Value, json};
+
+use self::definitions::Definitions;
+use crate::apiserver::{
+    discovery::document::{self, Document},
+    resource::kind::Kind,
+};
+
+/// What old clients ask for, and the only form of version 2 that `kubectl` reads.
+const PROTOBUF: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
+
+/// Makes the definitions of the native kinds: a map from names as `io.k8s.api.core.v1.Pod` to schemas of version 2.
+type Source = fn() -> Map<String, Value>;
+
+/// The documents, for as long as they are true.
+pub(crate) struct OpenApi {
+    source: Source,
+    kept: Mutex<Kept>,
+}
+
+#[derive(Default)]
+struct Kept {
+    /// What the documents are about. Held, so that another kind never gets the address of one of these.
+    kinds: Vec<Arc<Kind>>,
+    documents: BTreeMap<String, Document>,
+}
+
+/// The forms of version 2.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Form {
+    Json,
+    Protobuf,
+}
+
+impl OpenApi {
+    pub(crate) fn new(source: Source) -> Self {
+        Self { source, kept: Mutex::default() }
+    }
+
+    /// `/openapi/v2` in the form of a header `Accept`. `None`: there is no such form, the answer is 406 without a body.
+    pub(crate) fn v2(&self, kinds: &[Arc<Kind>], accept: &str) -> Option<Document> {
+        let form = form(accept)?;
+        let make = || {
+            let definitions = Definitions::collect(kinds, (self.source)());
+            let document = json!({
+                "swagger": "2.0",
+                "info": { "title": "Kubernetes", "version": "v1.34.0" },
+                "paths": paths::paths(kinds, &definitions),
+                "definitions": definitions.all,
+            });
+            Some(match form {
+                Form::Json => Document::new("application/json", document.to_string().as_bytes()),
+                Form::Protobuf => {
+                    Document::new(PROTOBUF, &gnostic::document(&document).encode_to_vec())
+                }
+            })
+        };
+        self.keep(kinds, &format!("v2 {form:?}"), make)
+    }
+
+    /// `/openapi/v3`: where the documents of the versions are.
+    pub(crate) fn v3_index(&self, kinds: &[Arc<Kind>]) -> Option<Document> {
+        self.keep(kinds, "v3", || {
+            let mut versions: BTreeMap<String, String> = BTreeMap::new();
+            for kind in kinds {
+                for version in &kind.def.versions {
+                    let schema = kind.versions.get(version).map(|it| &it.raw_schema);
+                    let known = versions.entry(paths::base(&kind.def, version)).or_default();
+                    known.push_str(&format!("{:?} {schema:?}", kind.def));
+                }
+            }
+            let paths = versions.into_iter().map(|(path, content)| {
+                let hash = document::etag(content.as_bytes());
+                let url = format!("/openapi/v3/{path}?hash={}", hash.trim_matches('"'));
+                (path, json!({ "serverRelativeURL": url }))
+            });
+            let paths: Map<String, Value> = paths.collect();
+            let index = json!({ "paths": paths }).to_string();
+            Some(Document::new("application/json", index.as_bytes()))
+        })
+    }
+
+    /// `/openapi/v3/api/v1` and `/openapi/v3/apis/GROUP/VERSION`. `None`: there is no such version.
+    pub(crate) fn v3(&self, kinds: &[Arc<Kind>], group: &str, version: &str) -> Option<Document> {
+        self.keep(kinds, &format!("v3 {group} {version}"), || {
+            let served: Vec<Arc<Kind>> = kinds
+                .iter()
+                .filter(|it| it.def.group == group && it.versions.contains_key(version))
+                .map(|it| {
+                    let mut kind = (**it).clone();
+                    kind.def.versions = vec![version.into()];
+                    Arc::new(kind)
+                })
+                .collect();
+            if served.is_empty() {
+                return None;
+            }
+            let document = v3::document(&served, (self.source)());
+            Some(Document::new("application/json", document.to_string().as_bytes()))
+        })
+    }
+
+    fn keep(
+        &self,
+        kinds: &[Arc<Kind>],
+        name: &str,
+        make: impl FnOnce() -> Option<Document>,
+    ) -> Option<Document> {
+        // Whoever else asks at the same time waits for the same document.
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let same = kept.kinds.len() == kinds.len()
+            && kept.kinds.iter().zip(kinds).all(|(left, right)| Arc::ptr_eq(left, right));
+        if !same {
+            *kept = Kept { kinds: kinds.to_vec(), documents: BTreeMap::new() };
+        }
+        if let Some(document) = kept.documents.get(name) {
+            return Some(document.clone());
+        }
+        let document = make()?;
+        kept.documents.insert(name.into(), document.clone());
+        Some(document)
+    }
+}
+
+impl fmt::Debug for OpenApi {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OpenApi").finish_non_exhaustive()
+    }
+}
+
+/// The first acceptable form.
+fn form(accept: &str) -> Option<Form> {
+    if accept.trim().is_empty() {
+        return Some(Form::Json);
+    }
+    let mut media = accept.split(',').map(|it| it.split(';').next().unwrap_or_default().trim());
+    media.find_map(|it| match it {
+        "application/json" | "application/*" | "*/*" => Some(Form::Json),
+        "application/com.github.proto-openapi.spec.v2@v1.0+protobuf" | PROTOBUF => {
+            Some(Form::Protobuf)
+        }
+        _ => None,
+    })
+}

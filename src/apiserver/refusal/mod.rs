@@ -94,6 +94,19 @@ impl Refusal {
         refusal
     }
 
+    /// Somebody else was faster, for this reason.
+    pub(crate) fn conflict_because(def: &ResourceDef, name: &str, why: &str) -> Self {
+        let what = format!("{} {name:?}", def.qualified());
+        let message = format!("Operation cannot be fulfilled on {what}: {why}");
+        Self::about(409, "Conflict", message, def, name)
+    }
+
+    /// A part of Kubernetes that this server does not have.
+    pub(crate) fn not_implemented(what: &str) -> Self {
+        let message = format!("{what} is not served here: nothing runs in this cluster");
+        Self::general(501, "NotImplemented", message)
+    }
+
     /// A deletion wants another object than the one that is there.
     pub(crate) fn precondition(def: &ResourceDef, name: &str, why: &str) -> Self {
         let message = format!(

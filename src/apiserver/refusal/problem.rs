@@ -25,6 +25,8 @@ pub(crate) enum ProblemKind {
     TypeInvalid(Value, String),
     /// The value, and what would be accepted.
     NotSupported(Value, Vec<String>),
+    /// The same, the value as Go prints it.
+    NotSupportedShown(String, Vec<String>),
     Duplicate(Value),
     NotFound(Value),
     Forbidden(String),
@@ -33,6 +35,8 @@ pub(crate) enum ProblemKind {
     /// How many there are, and how many there may be.
     TooMany(usize, usize),
     Internal(String),
+    /// About a value that has a form of its own in Go, such as a struct: the reason, and the whole text.
+    Worded(&'static str, String),
 }
 
 impl Problem {
@@ -66,13 +70,16 @@ impl Problem {
             ProblemKind::Required(_) => "FieldValueRequired",
             ProblemKind::Invalid(..) | ProblemKind::InvalidGo(..) => "FieldValueInvalid",
             ProblemKind::TypeInvalid(..) => "FieldValueTypeInvalid",
-            ProblemKind::NotSupported(..) => "FieldValueNotSupported",
+            ProblemKind::NotSupported(..) | ProblemKind::NotSupportedShown(..) => {
+                "FieldValueNotSupported"
+            }
             ProblemKind::Duplicate(_) => "FieldValueDuplicate",
             ProblemKind::NotFound(_) => "FieldValueNotFound",
             ProblemKind::Forbidden(_) => "FieldValueForbidden",
             ProblemKind::TooLong(..) => "FieldValueTooLong",
             ProblemKind::TooMany(..) => "FieldValueTooMany",
             ProblemKind::Internal(_) => "InternalError",
+            ProblemKind::Worded(reason, _) => reason,
         }
     }
 
@@ -94,6 +101,11 @@ impl Problem {
                 let detail = format!("supported values: {}", quoted.join(", "));
                 with("Unsupported value", value, if quoted.is_empty() { "" } else { &detail })
             }
+            ProblemKind::NotSupportedShown(value, supported) => {
+                let quoted: Vec<String> = supported.iter().map(|it| format!("{it:?}")).collect();
+                let supported = quoted.join(", ");
+                format!("Unsupported value: {value}: supported values: {supported}")
+            }
             ProblemKind::Duplicate(value) => with("Duplicate value", value, ""),
             ProblemKind::NotFound(value) => with("Not found", value, ""),
             ProblemKind::Forbidden(detail) if detail.is_empty() => "Forbidden".into(),
@@ -103,6 +115,7 @@ impl Problem {
                 format!("Too many: {count}: must have at most {limit} items")
             }
             ProblemKind::Internal(detail) => format!("Internal error: {detail}"),
+            ProblemKind::Worded(_, text) => text.clone(),
         }
     }
 }

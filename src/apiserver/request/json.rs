@@ -253,18 +253,27 @@ impl<'a> Scanner<'a> {
         Ok(sign)
     }
 
+    /// Where a space would be wrong: Go reports one where the text ends.
+    fn inside(&mut self, place: &str) -> Result<u8, Fault> {
+        self.next().map_err(|_end| match strange(b' ', place) {
+            Fault::Syntax { text, .. } => Fault::Syntax { text, cut: true },
+            number @ Fault::Number => number,
+        })
+    }
+
     /// Behind the opening quote.
     fn string(&mut self) -> Result<(), Fault> {
         loop {
             match self.next()? {
                 b'"' => return Ok(()),
-                b'\\' => match self.next()? {
+                b'\\' => match self.inside("in string escape code")? {
                     b'b' | b'f' | b'n' | b'r' | b't' | b'\\' | b'/' | b'"' => {}
                     b'u' => {
                         for _ in 0..4 {
-                            let digit = self.next()?;
+                            let place = "in \\u hexadecimal character escape";
+                            let digit = self.inside(place)?;
                             if !digit.is_ascii_hexdigit() {
-                                return Err(strange(digit, "in \\u hexadecimal character escape"));
+                                return Err(strange(digit, place));
                             }
                         }
                     }
@@ -278,9 +287,9 @@ impl<'a> Scanner<'a> {
 
     fn literal(&mut self, rest: &str, word: &str) -> Result<(), Fault> {
         for expected in rest.bytes() {
-            let sign = self.next()?;
+            let place = format!("in literal {word} (expecting {})", quoted(expected));
+            let sign = self.inside(&place)?;
             if sign != expected {
-                let place = format!("in literal {word} (expecting {})", quoted(expected));
                 return Err(strange(sign, &place));
             }
         }
@@ -313,7 +322,7 @@ impl<'a> Scanner<'a> {
     }
 
     fn digit(&mut self, place: &str) -> Result<u8, Fault> {
-        let sign = self.next()?;
+        let sign = self.inside(place)?;
         if sign.is_ascii_digit() { Ok(sign) } else { Err(strange(sign, place)) }
     }
 

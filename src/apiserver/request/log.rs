@@ -29,19 +29,27 @@ pub struct LoggedRequest {
     pub version: Option<String>,
 }
 
+/// Bytes of bodies remembered: a server that runs for days with large objects must not fill the memory.
+const BYTES_MAX: usize = 16 * 1024 * 1024;
+
 /// A bounded log.
 #[derive(Debug, Default)]
-pub(crate) struct RequestLog(VecDeque<LoggedRequest>);
+pub(crate) struct RequestLog {
+    requests: VecDeque<LoggedRequest>,
+    bytes: usize,
+}
 
 impl RequestLog {
     pub(crate) fn push(&mut self, request: LoggedRequest) {
-        if self.0.len() == REQUESTS_MAX {
-            self.0.pop_front();
+        self.bytes += request.body.len();
+        self.requests.push_back(request);
+        while self.requests.len() > REQUESTS_MAX || self.bytes > BYTES_MAX {
+            let Some(oldest) = self.requests.pop_front() else { return };
+            self.bytes -= oldest.body.len();
         }
-        self.0.push_back(request);
     }
 
     pub(crate) fn all(&self) -> Vec<LoggedRequest> {
-        self.0.iter().cloned().collect()
+        self.requests.iter().cloned().collect()
     }
 }

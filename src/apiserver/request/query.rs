@@ -1,29 +1,61 @@
-//! What stands in a URL after the question mark, decoded.
+//! What stands in a URL after the question mark, decoded as the real server does it.
+
+use crate::apiserver::refusal::{Refusal, go};
 
 /// The parameters of a request, in their order.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Query(Vec<(String, String)>);
 
 impl Query {
+    /// Semicolons separate too; what is not encoded well is left out.
     pub(crate) fn parse(text: &str) -> Self {
-        let pairs = text.split('&').filter(|it| !it.is_empty());
+        let pairs = text.split(['&', ';']).filter(|it| !it.is_empty());
         let pairs = pairs.map(|pair| pair.split_once('=').unwrap_or((pair, "")));
+        let pairs = pairs.filter(|(name, value)| well_encoded(name) && well_encoded(value));
         Self(pairs.map(|(name, value)| (form_decode(name), form_decode(value))).collect())
     }
 
     /// The first parameter of this name; an empty one counts as absent.
     pub(crate) fn text(&self, name: &str) -> Option<&str> {
-        let found = self.0.iter().find(|(it, _)| it == name);
-        found.map(|(_, value)| value.as_str()).filter(|it| !it.is_empty())
+        self.all(name).next().filter(|it| !it.is_empty())
+    }
+
+    /// All parameters of this name.
+    pub(crate) fn all(&self, name: &str) -> impl Iterator<Item = &str> {
+        self.0.iter().filter(move |(it, _)| it == name).map(|(_, value)| value.as_str())
+    }
+
+    /// Whether there is such a parameter, with a value or without.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.0.iter().any(|(it, _)| it == name)
     }
 
     pub(crate) fn number(&self, name: &str) -> Option<u64> {
         self.text(name)?.parse().ok()
     }
 
-    pub(crate) fn flag(&self, name: &str) -> bool {
-        matches!(self.text(name), Some("true" | "1"))
+    /// A number, or the answer to what is none.
+    pub(crate) fn integer(&self, name: &str) -> Result<Option<i64>, Refusal> {
+        let Some(text) = self.all(name).next() else { return Ok(None) };
+        text.parse().map(Some).map_err(|_error| {
+            let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
+            let number = !digits.is_empty() && digits.bytes().all(|it| it.is_ascii_digit());
+            let why = if number { "value out of range" } else { "invalid syntax" };
+            Refusal::bad_request(format!("strconv.ParseInt: parsing {}: {why}", go::quote(text)))
+        })
     }
+
+    /// Everything but `0` and `false` means yes, even nothing.
+    pub(crate) fn flag(&self, name: &str) -> bool {
+        let found = self.all(name).next();
+        found.is_some_and(|it| it != "0" && !it.eq_ignore_ascii_case("false"))
+    }
+}
+
+fn well_encoded(text: &str) -> bool {
+    let mut parts = text.split('%').map(str::as_bytes);
+    parts.next();
+    parts.all(|it| matches!(it, [a, b, ..] if a.is_ascii_hexdigit() && b.is_ascii_hexdigit()))
 }
 
 fn form_decode(text: &str) -> String {

@@ -77,8 +77,14 @@ static META: Struct = Struct {
 };
 
 /// An object of which only the metadata is looked at.
-static OBJECT: Struct =
-    Struct { name: "", fields: &[("metadata", "ObjectMeta", Shape::Struct(&META))] };
+static OBJECT: Struct = Struct {
+    name: "",
+    fields: &[
+        ("kind", "TypeMeta: Kind", Shape::Text),
+        ("apiVersion", "TypeMeta: APIVersion", Shape::Text),
+        ("metadata", "ObjectMeta", Shape::Struct(&META)),
+    ],
+};
 
 /// Checks the metadata of a native object, whose body is `bytes` if that is JSON.
 pub(crate) fn metadata_of_native(
@@ -160,20 +166,21 @@ fn write_sorted(value: &Value, text: &mut String) {
     }
 }
 
+/// How deep values that nobody looks at are followed: after an error, the inside of a text may be taken for lists.
+const SKIPPED_DEPTH_MAX: usize = 256;
+
 struct Reader<'a> {
     bytes: &'a [u8],
     head: usize,
     error: Option<String>,
-    /// The position means nothing any more: after an error the real decoder cannot step back, so that it gets lost in the
-    /// next list or map. Every level ends then.
-    lost: bool,
 }
 
 impl<'a> Reader<'a> {
     fn new(bytes: &'a [u8]) -> Self {
-        Self { bytes, head: 0, error: None, lost: false }
+        Self { bytes, head: 0, error: None }
     }
 
+    /// Only the first error counts.
     fn report(&mut self, operation: &str, text: &str) {
         if self.error.is_none() {
             self.error = Some(format!("{operation}: {text}, {}", place(self.bytes, self.head)));
@@ -196,69 +203,90 @@ impl<'a> Reader<'a> {
         sign
     }
 
-    /// Consumes the start of something with parts. Whether there are any; `false` also if it is something else.
-    fn open(&mut self, opening: u8, operation: &str, expected: &str) -> bool {
-        let sign = self.token();
-        if sign == b'n' {
-            self.head += 3;
-            return false;
-        }
-        if sign != opening {
-            self.report(
-                operation,
-                &format!("expect {expected} or n, but found {}", char::from(sign)),
-            );
-            return false;
-        }
-        if matches!(self.token(), b'}' | b']') {
-            return false;
-        }
-        if self.error.is_some() {
-            self.lost = true;
-        } else {
+    /// Steps back. The real decoder cannot do that after an error, so that it gets lost in the next list or map.
+    fn unread(&mut self) {
+        if self.error.is_none() {
             self.head -= 1;
         }
+    }
+
+    /// Passes `null` if it is there.
+    fn null(&mut self) -> bool {
+        let null = self.token() == b'n';
+        if null {
+            self.head += 3;
+        } else {
+            self.unread();
+        }
+        null
+    }
+
+    /// Consumes the start of something with parts. Whether there are any; `false` also if it is something else.
+    fn open(&mut self, opening: u8, operation: &str) -> bool {
+        match self.token() {
+            b'n' => {
+                self.head += 3;
+                return false;
+            }
+            sign if sign == opening => {}
+            other => {
+                let (opening, other) = (char::from(opening), char::from(other));
+                self.report(operation, &format!("expect {opening} or n, but found {other}"));
+                return false;
+            }
+        }
+        // The closing sign is two places behind the opening one.
+        if self.token() == opening + 2 {
+            return false;
+        }
+        self.unread();
         true
     }
 
     fn value(&mut self, shape: &Shape) {
         match shape {
-            Shape::Text => self.text(),
+            Shape::Text => {
+                self.text();
+            }
             Shape::Struct(of) => self.structure(of),
             Shape::Map => self.map(),
             Shape::Slice(name, items) => {
                 self.slice(items);
                 self.prefix(&format!("{name}: "));
             }
-            Shape::Integer | Shape::Boolean | Shape::Time if self.error.is_some() => {
-                self.lost = true
+            Shape::Integer => {
+                if !self.null() {
+                    self.integer();
+                }
             }
-            Shape::Integer => self.integer(),
-            Shape::Boolean => self.boolean(),
+            Shape::Boolean => {
+                if !self.null() {
+                    self.boolean();
+                }
+            }
             Shape::Time => self.time(),
             Shape::Anything => {
-                self.lost |= self.error.is_some();
-                self.skip();
+                self.token();
+                self.unread();
+                self.skip(0);
             }
         }
     }
 
     fn structure(&mut self, of: &Struct) {
-        if !self.open(b'{', "readObjectStart", "{") {
+        if !self.open(b'{', "readObjectStart") {
             return;
         }
         let mut sign = b',';
-        while sign == b',' && !self.lost {
-            let name = self.key();
+        while sign == b',' {
+            let name = self.text();
+            self.token();
             match of.fields.iter().find(|(it, _, _)| *it == name) {
                 Some((_, go_name, shape)) => {
                     self.value(shape);
                     self.prefix(&format!("{go_name}: "));
                 }
-                None => self.skip(),
-            }
-            if self.lost {
-                break;
+                None => self.skip(0),
             }
             sign = self.token();
         }
@@ -266,50 +294,43 @@ impl<'a> Reader<'a> {
             self.prefix(&format!("{}.", of.name));
         }
         if sign != b'}' {
-            self.lost = true;
             self.report("struct Decode", &format!("expect }}, but found {}", char::from(sign)));
         }
     }
 
-    /// A key and its colon.
-    fn key(&mut self) -> String {
-        let start = self.head;
-        self.skip();
-        let key = self.bytes.get(start..self.head).unwrap_or_default();
-        self.token();
-        serde_json::from_slice(key.trim_ascii()).unwrap_or_default()
-    }
-
     fn map(&mut self) {
-        if !self.open(b'{', "ReadMapCB", "{") {
+        if !self.open(b'{', "ReadMapCB") {
             return;
         }
         let mut sign = b',';
-        while sign == b',' && !self.lost {
-            self.key();
+        while sign == b',' {
+            self.text();
+            if self.token() != b':' {
+                return;
+            }
             self.text();
             sign = self.token();
         }
-        self.lost |= sign != b'}';
     }
 
     fn slice(&mut self, items: &Shape) {
-        if !self.open(b'[', "decode slice", "[") {
+        if !self.open(b'[', "decode slice") {
             return;
         }
         let mut sign = b',';
-        while sign == b',' && !self.lost {
+        while sign == b',' {
             self.value(items);
-            sign = if self.lost { sign } else { self.token() };
+            sign = self.token();
         }
-        self.lost |= sign != b']';
     }
 
-    fn text(&mut self) {
+    fn text(&mut self) -> String {
         match self.token() {
             b'"' => {
-                self.head -= 1;
-                self.skip();
+                let start = self.head - 1;
+                self.rest_of_string();
+                let text = self.bytes.get(start..self.head).unwrap_or_default();
+                return serde_json::from_slice(text).unwrap_or_default();
             }
             b'n' => self.head += 3,
             other => {
@@ -317,11 +338,12 @@ impl<'a> Reader<'a> {
                 self.report("ReadString", &text);
             }
         }
+        String::new()
     }
 
     fn boolean(&mut self) {
         match self.token() {
-            b't' | b'n' => self.head += 3,
+            b't' => self.head += 3,
             b'f' => self.head += 4,
             other => {
                 let text = format!("expect t or f, but found {}", char::from(other));
@@ -332,10 +354,6 @@ impl<'a> Reader<'a> {
 
     fn integer(&mut self) {
         let mut sign = self.token();
-        if sign == b'n' {
-            self.head += 3;
-            return;
-        }
         let negative = sign == b'-';
         if negative {
             sign = self.token();
@@ -363,9 +381,12 @@ impl<'a> Reader<'a> {
 
     fn time(&mut self) {
         self.token();
-        self.head -= 1;
+        self.unread();
         let start = self.head;
-        self.skip();
+        self.skip(0);
+        if self.error.is_some() {
+            return;
+        }
         let value = self.bytes.get(start..self.head).unwrap_or_default();
         let wrong = match serde_json::from_slice(value).unwrap_or_default() {
             Value::Null => None,
@@ -380,31 +401,41 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Passes a whole value. After an error the real decoder gets lost in lists and maps.
-    fn skip(&mut self) {
-        let mut depth = 0_usize;
-        loop {
-            match self.token() {
-                b'"' => self.rest_of_string(),
-                b'{' | b'[' => {
-                    self.lost |= self.error.is_some();
-                    depth += 1;
+    /// Passes a value that nobody looks at.
+    fn skip(&mut self, depth: usize) {
+        match self.token() {
+            b'"' => self.rest_of_string(),
+            b'n' | b't' => self.head += 3,
+            b'f' => self.head += 4,
+            b'0' => {
+                self.unread();
+                self.number();
+            }
+            b'-' | b'1'..=b'9' => self.number(),
+            opening @ (b'[' | b'{') if depth < SKIPPED_DEPTH_MAX => {
+                self.unread();
+                if self.token() != opening || self.token() == opening + 2 {
+                    return;
                 }
-                b'}' | b']' => depth = depth.saturating_sub(1),
-                b',' | b':' => continue,
-                0 => return,
-                _scalar => {
-                    let more = |it: &u8| {
-                        !matches!(it, b',' | b':' | b'}' | b']') && !it.is_ascii_whitespace()
-                    };
-                    while self.bytes.get(self.head).is_some_and(more) {
-                        self.head += 1;
+                self.unread();
+                let mut sign = b',';
+                while sign == b',' {
+                    if opening == b'{' {
+                        self.text();
+                        self.token();
                     }
+                    self.skip(depth + 1);
+                    sign = self.token();
                 }
             }
-            if depth == 0 {
-                return;
-            }
+            _ => {}
+        }
+    }
+
+    fn number(&mut self) {
+        let part = |it: &u8| it.is_ascii_digit() || matches!(it, b'+' | b'-' | b'.' | b'e' | b'E');
+        while self.bytes.get(self.head).is_some_and(part) {
+            self.head += 1;
         }
     }
 

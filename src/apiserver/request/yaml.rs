@@ -4,6 +4,8 @@ use serde_json::Value;
 
 use crate::apiserver::request::json;
 
+/// How deep lists and maps may be nested: what the parser thinks safe, for it recurses with large frames.
+const DEPTH_MAX: usize = 64;
 /// Values that aliases may stand for, all in all: the real server refuses beyond a ratio, which is never reached below this.
 const REPLAYED_MAX: usize = 400_000;
 /// Parser events of a document; a body of 3 MiB with one sign per value has fewer.
@@ -15,7 +17,7 @@ pub(crate) fn parse(bytes: &[u8]) -> Result<Value, String> {
     if text.trim().is_empty() && !text.contains('\t') {
         return Ok(Value::Null);
     }
-    if flow_depth(&text) > json::DEPTH_MAX {
+    if flow_depth(&text) > DEPTH_MAX {
         return Err("exceeded max depth of 10000".into());
     }
     let documents: Result<Vec<Value>, _> =
@@ -41,8 +43,9 @@ fn options() -> serde_saphyr::Options {
             max_total_replayed_events: REPLAYED_MAX,
         },
         budget: serde_saphyr::budget! {
-            max_depth: json::DEPTH_MAX,
+            max_depth: DEPTH_MAX,
             max_events: EVENTS_MAX,
+            max_nodes: EVENTS_MAX,
         },
     }
 }

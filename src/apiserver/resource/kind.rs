@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::apiserver::{
     native::{self, Native},
-    resource::{ResourceDef, definition},
+    resource::{CRDS, ResourceDef, definition},
     schema::{Rules, Schema},
     store::stored::Stored,
 };
@@ -99,10 +99,16 @@ impl View {
         Self { kind: Arc::clone(kind), api_version, version: version.into() }
     }
 
+    /// The resource whose objects these are: some kinds are second views of others.
+    pub(crate) fn resource(&self) -> String {
+        let twin = self.kind.native.and_then(|it| it.twin);
+        twin.map_or_else(|| self.kind.def.qualified(), |it| it.stored_as.to_owned())
+    }
+
     /// The schema of this version, if one is known.
     pub(crate) fn schema(&self) -> Option<&Schema> {
         match self.kind.native {
-            Some(native) => native::definition(native.schema),
+            Some(native) => native::definition(&native.schema_of(&self.version)),
             None => self.kind.versions.get(&self.version)?.schema.as_deref(),
         }
     }
@@ -112,13 +118,54 @@ impl View {
         self.kind.versions.get(&self.version)?.rules.as_deref()
     }
 
+    /// Whether objects are kept in another shape than they are shown in.
+    pub(crate) fn converts(&self) -> bool {
+        self.is_old_definition() || self.kind.native.is_some_and(|it| it.twin.is_some())
+    }
+
+    fn is_old_definition(&self) -> bool {
+        self.version == "v1beta1" && self.kind.def.qualified() == CRDS
+    }
+
     /// The whole object.
     pub(crate) fn tree(&self, object: &Stored) -> Value {
-        object.tree(&self.api_version, &self.kind.def.kind)
+        let kind = &self.kind.def.kind;
+        if self.is_old_definition() {
+            let mut tree = object.tree("apiextensions.k8s.io/v1", kind);
+            definition::to_v1beta1(&mut tree);
+            return tree;
+        }
+        let tree = object.tree(&self.api_version, kind);
+        match self.kind.native.and_then(|it| it.twin) {
+            Some(twin) => (twin.from_stored)(tree),
+            None => tree,
+        }
+    }
+
+    /// The object in the shape that it is kept in.
+    pub(crate) fn stored(&self, mut object: Value) -> Value {
+        if self.is_old_definition() {
+            definition::to_v1(&mut object);
+        }
+        match self.kind.native.and_then(|it| it.twin) {
+            Some(twin) => (twin.to_stored)(object),
+            None => object,
+        }
+    }
+
+    /// Appends the whole object as JSON text.
+    pub(crate) fn write(&self, text: &mut Vec<u8>, object: &Stored) {
+        if self.converts() {
+            text.extend_from_slice(self.tree(object).to_string().as_bytes());
+        } else {
+            object.write(text, Some((&self.api_version, &self.kind.def.kind)));
+        }
     }
 
     /// The whole object as JSON text.
     pub(crate) fn text(&self, object: &Stored) -> Vec<u8> {
-        object.text(&self.api_version, &self.kind.def.kind)
+        let mut text = Vec::with_capacity(object.len() + 128);
+        self.write(&mut text, object);
+        text
     }
 }

@@ -3,10 +3,7 @@
 pub(crate) mod definition;
 pub(crate) mod kind;
 
-use serde_json::{Value, json};
-
-use self::kind::Kind;
-use crate::apiserver::{object, refusal::join};
+use crate::apiserver::refusal::join;
 
 /// What clients may do with objects of a resource unless said otherwise.
 const VERBS: [&str; 7] = ["create", "delete", "get", "list", "patch", "update", "watch"];
@@ -68,49 +65,4 @@ impl ResourceDef {
     pub(crate) fn api_version(&self, version: &str) -> String {
         if self.group.is_empty() { version.into() } else { format!("{}/{version}", self.group) }
     }
-}
-
-/// The status of a definition that is served at once.
-pub(crate) fn established(crd: &Value) -> Value {
-    let condition = |kind: &str| json!({ "type": kind, "status": "True" });
-    let names = crd.pointer("/spec/names").cloned().unwrap_or_default();
-    json!({
-        "acceptedNames": names,
-        "conditions": [condition("NamesAccepted"), condition("Established")],
-    })
-}
-
-/// What every server knows.
-pub(crate) fn built_in() -> Vec<Kind> {
-    let native = |plural, kind, short: &[&str]| ResourceDef {
-        native: true,
-        short_names: short.iter().copied().map(String::from).collect(),
-        ..ResourceDef::new("", "v1", plural, kind)
-    };
-    let namespaces = ResourceDef {
-        namespaced: false,
-        status_subresource: true,
-        ..native("namespaces", "Namespace", &["ns"])
-    };
-    let pods = ResourceDef {
-        status_subresource: true,
-        categories: vec!["all".into()],
-        ..native("pods", "Pod", &["po"])
-    };
-    let definitions = ResourceDef {
-        group: "apiextensions.k8s.io".into(),
-        namespaced: false,
-        status_subresource: true,
-        categories: vec!["api-extensions".into()],
-        ..native("customresourcedefinitions", "CustomResourceDefinition", &["crd", "crds"])
-    };
-    let defs = vec![
-        namespaces,
-        native("events", "Event", &["ev"]),
-        pods,
-        native("configmaps", "ConfigMap", &["cm"]),
-        native("secrets", "Secret", &[]),
-        definitions,
-    ];
-    defs.into_iter().map(Kind::plain).collect()
 }

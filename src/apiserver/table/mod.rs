@@ -1,1 +1,171 @@
-//! Objects as rows and columns, as `kubectl get` shows them.
+//! Objects as rows and columns, as `kubectl get` shows them; and objects without anything but their metadata.
+//!
+//! A table is asked for by the `Accept` header, see `request/accept.rs`. Lists, single objects and watch events become tables
+//! by the same printer; a `Status` never does.
+
+mod age;
+mod custom;
+mod go;
+mod jsonpath;
+mod native;
+mod reply;
+#[cfg(test)]
+mod tests;
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use self::custom::CustomColumn;
+pub(crate) use self::reply::Presenter;
+use crate::apiserver::{
+    object, refusal::Refusal, request::accept::MetaVersion, resource::kind::Kind,
+};
+
+/// What each row carries beside its cells: `includeObject`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Include {
+    Nothing,
+    #[default]
+    Metadata,
+    Object,
+}
+
+impl Include {
+    /// Reads the parameter of a request.
+    pub(crate) fn parse(text: Option<&str>) -> Result<Self, Refusal> {
+        match text {
+            None | Some("" | "Metadata") => Ok(Self::Metadata),
+            Some("None") => Ok(Self::Nothing),
+            Some("Object") => Ok(Self::Object),
+            Some(other) => Err(Refusal::bad_request(format!(
+                "Unable to convert to Table as requested: includeObject: Invalid value: {other:?}: \
+                 must be 'Metadata', 'Object', 'None', or empty"
+            ))),
+        }
+    }
+}
+
+/// Shows the objects of one kind.
+#[derive(Debug)]
+pub(crate) struct Printer {
+    columns: Columns,
+    version: MetaVersion,
+    include: Include,
+}
+
+#[derive(Debug)]
+enum Columns {
+    Native(&'static native::Layout),
+    Custom(Vec<CustomColumn>),
+}
+
+impl Printer {
+    /// For the objects of a kind as seen through one of its versions.
+    pub(crate) fn new(kind: &Kind, version: &str, meta: MetaVersion, include: Include) -> Self {
+        let columns = if kind.def.native {
+            Columns::Native(native::layout(&kind.def.group, &kind.def.plural))
+        } else {
+            let columns = kind.versions.get(version).map(|it| it.columns.as_slice());
+            Columns::Custom(custom::columns(columns.unwrap_or_default()))
+        };
+        Self { columns, version: meta, include }
+    }
+
+    /// A list, or a page of one, with the metadata of the list.
+    pub(crate) fn list<'a>(
+        &self,
+        metadata: &Value,
+        items: impl IntoIterator<Item = &'a Value>,
+        now: Timestamp,
+    ) -> Value {
+        let rows = items.into_iter().map(|it| self.row(it, now)).collect();
+        self.table(metadata.clone(), self.definitions(), rows)
+    }
+
+    /// One object.
+    pub(crate) fn object(&self, object: &Value, now: Timestamp) -> Value {
+        self.table(own_metadata(object), self.definitions(), vec![self.row(object, now)])
+    }
+
+    /// The object of a watch event. The columns stand in the first event of a watch only.
+    pub(crate) fn event(&self, object: &Value, first: bool, now: Timestamp) -> Value {
+        let columns = if first { self.definitions() } else { Value::Null };
+        self.table(own_metadata(object), columns, vec![self.row(object, now)])
+    }
+
+    fn table(&self, metadata: Value, columns: Value, rows: Vec<Value>) -> Value {
+        json!({
+            "kind": "Table",
+            "apiVersion": self.version.api_version(),
+            "metadata": metadata,
+            "columnDefinitions": columns,
+            "rows": rows,
+        })
+    }
+
+    fn definitions(&self) -> Value {
+        match &self.columns {
+            Columns::Native(layout) => layout.definitions().collect(),
+            Columns::Custom(columns) => {
+                let name = native::Column::NAME.definition();
+                std::iter::once(name).chain(columns.iter().map(CustomColumn::definition)).collect()
+            }
+        }
+    }
+
+    fn row(&self, object: &Value, now: Timestamp) -> Value {
+        let mut conditions = Value::Null;
+        let cells: Vec<Value> = match &self.columns {
+            Columns::Native(layout) => {
+                conditions = layout.conditions(object);
+                layout.cells(object, now)
+            }
+            Columns::Custom(columns) => {
+                let name = Value::from(object::meta(object, "name"));
+                let cells = columns.iter().map(|it| it.cell(object, now));
+                std::iter::once(name).chain(cells).collect()
+            }
+        };
+        let shown = match self.include {
+            Include::Nothing => Value::Null,
+            Include::Metadata => partial(object, self.version),
+            Include::Object => object.clone(),
+        };
+        match conditions {
+            Value::Null => json!({ "cells": cells, "object": shown }),
+            conditions => json!({ "cells": cells, "conditions": conditions, "object": shown }),
+        }
+    }
+}
+
+/// A table has the version of the only object it shows.
+fn own_metadata(object: &Value) -> Value {
+    match object::meta(object, "resourceVersion") {
+        "" => json!({}),
+        version => json!({ "resourceVersion": version }),
+    }
+}
+
+/// An object as a `PartialObjectMetadata`.
+pub(crate) fn partial(object: &Value, version: MetaVersion) -> Value {
+    json!({
+        "kind": "PartialObjectMetadata",
+        "apiVersion": version.api_version(),
+        "metadata": object.get("metadata").cloned().unwrap_or_else(|| json!({})),
+    })
+}
+
+/// A list as a `PartialObjectMetadataList`, with the metadata of the list.
+pub(crate) fn partial_list<'a>(
+    metadata: &Value,
+    items: impl IntoIterator<Item = &'a Value>,
+    version: MetaVersion,
+) -> Value {
+    let items: Vec<Value> = items.into_iter().map(|it| partial(it, version)).collect();
+    json!({
+        "kind": "PartialObjectMetadataList",
+        "apiVersion": version.api_version(),
+        "metadata": metadata,
+        "items": items,
+    })
+}

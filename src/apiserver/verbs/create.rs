@@ -6,20 +6,21 @@ use crate::apiserver::{
     managed, metadata, object,
     refusal::Refusal,
     reply::Reply,
+    request::options::{Write, WriteOptions},
+    resource::CRDS,
     store::{Key, Store},
-    verbs::{Call, rules},
+    verbs::{Call, definitions, rules},
     webhooks,
 };
 
 pub(crate) async fn create(call: &Call<'_>) -> Result<Reply, Refusal> {
-    managed::check_options(
-        "CreateOptions",
-        call.query.text("fieldManager").unwrap_or_default(),
-        false,
-        false,
-    )?;
+    WriteOptions::parse(&call.query, Write::Create)?;
     let mut object = call.decode()?;
-    rules::read(&call.view, &mut object);
+    call.read(&mut object)?;
+    if let Some(review) = call.view.kind.native.and_then(|it| it.review) {
+        let namespace = call.target.namespace.as_deref().unwrap_or_default();
+        return Ok(Reply::Document(201, review(rules::placed(namespace, object)?)?));
+    }
     if call.shared.stamps {
         let time = call.shared.store().now();
         managed::track(call.view.schema(), &call.writer(&time), None, &mut object);
@@ -35,9 +36,9 @@ pub(crate) async fn write(call: &Call<'_>, object: Value) -> Result<Reply, Refus
     check_namespace(call, namespace, object::meta(&object, "name"))?;
     let attempt = call.attempt("CREATE", "", None);
     let mut object = webhooks::mutate(call.shared, &attempt, object).await?;
-    rules::read(&call.view, &mut object);
+    rules::read(&call.view, &mut object)?;
     stamp(&mut call.shared.store(), call, &mut object);
-    let object = rules::created(&call.view, object)?;
+    let object = rules::created(&call.view, object, call.strictness())?;
     webhooks::validate(call.shared, &attempt, Some(&object)).await?;
     let key = call.key(object::meta(&object, "name"));
     let mut store = call.shared.store();
@@ -46,6 +47,10 @@ pub(crate) async fn write(call: &Call<'_>, object: Value) -> Result<Reply, Refus
     }
     if call.is_dry() {
         return Ok(Reply::Document(201, object));
+    }
+    let mut object = call.view.stored(object);
+    if key.resource == CRDS {
+        definitions::settle(&store, &mut object);
     }
     let stored = store.put(&key, object);
     Ok(Reply::Object { status: 201, view: call.view.clone(), object: stored })

@@ -1,14 +1,14 @@
 //! `DELETE`: the end of an object, or the mark that it is to end once nobody holds it.
 
-use std::sync::Arc;
+use std::sync::{Arc, atomic::Ordering};
 
 use serde_json::{Value, json};
 
 use crate::apiserver::{
-    metadata, object,
+    Shared, metadata, object,
     refusal::Refusal,
     reply::{List, Reply},
-    resource::ResourceDef,
+    resource::{CRDS, ResourceDef, kind::View},
     store::{Key, Store, stored::Stored},
     verbs::{Call, read, rules},
     webhooks,
@@ -17,6 +17,8 @@ use crate::apiserver::{
 /// The finalizers that a propagation policy asks for.
 const ORPHAN: &str = "orphan";
 const FOREGROUND: &str = "foregroundDeletion";
+/// Holds a deleted definition until its objects are gone.
+const CLEANUP: &str = "customresourcecleanup.apiextensions.k8s.io";
 
 /// `DeleteOptions`
 #[derive(Clone, Debug, Default)]
@@ -40,6 +42,10 @@ impl Options {
                 ))
             })?
         };
+        Ok(Self::of(call, &body))
+    }
+
+    fn of(call: &Call<'_>, body: &Value) -> Self {
         let text = |path: &str| body.pointer(path).and_then(Value::as_str).map(String::from);
         let query = &call.query;
         let orphans = body.get("orphanDependents").and_then(Value::as_bool);
@@ -47,13 +53,13 @@ impl Options {
         let propagation = text("/propagationPolicy").or(orphans);
         let grace = body.get("gracePeriodSeconds").and_then(Value::as_i64);
         let asked_grace = query.text("gracePeriodSeconds").and_then(|it| it.parse().ok());
-        Ok(Self {
+        Self {
             uid: text("/preconditions/uid"),
             version: text("/preconditions/resourceVersion"),
             propagation: propagation.or(query.text("propagationPolicy").map(String::from)),
             grace_seconds: grace.or(asked_grace),
             dry: call.is_dry() || body.get("dryRun").is_some_and(|it| it != &json!([])),
-        })
+        }
     }
 
     fn check(&self, def: &ResourceDef, found: &Stored) -> Result<(), Refusal> {
@@ -80,10 +86,21 @@ pub(crate) async fn one(call: &Call<'_>, name: &str) -> Result<Reply, Refusal> {
     let mut store = call.shared.store();
     let found = store.get(&key).ok_or_else(|| Refusal::not_found(def, name))?;
     options.check(def, &found)?;
-    Ok(match delete(&mut store, call, &key, &options) {
+    Ok(match delete(&mut store, &Deletion::of(call, &options), &key) {
         Some(object) => Reply::Object { status: 200, view: call.view.clone(), object },
         None => Reply::Document(200, removed(def, name, &found.head.uid)),
     })
+}
+
+/// Deletes as an eviction wants it.
+pub(crate) fn evicted(call: &Call<'_>, name: &str, options: &Value) -> Result<(), Refusal> {
+    let options = Options::of(call, options);
+    let (key, def) = (call.key(name), &call.view.kind.def);
+    let mut store = call.shared.store();
+    let found = store.get(&key).ok_or_else(|| Refusal::not_found(def, name))?;
+    options.check(def, &found)?;
+    delete(&mut store, &Deletion::of(call, &options), &key);
+    Ok(())
 }
 
 pub(crate) async fn collection(call: &Call<'_>) -> Result<Reply, Refusal> {
@@ -97,7 +114,7 @@ pub(crate) async fn collection(call: &Call<'_>) -> Result<Reply, Refusal> {
     for item in &items {
         let key = Key::new(&call.resource(), &item.head.namespace, &item.head.name);
         ask_webhooks(call, &key).await?;
-        delete(&mut call.shared.store(), call, &key, &options);
+        delete(&mut call.shared.store(), &Deletion::of(call, &options), &key);
     }
     let revision = call.shared.store().revision;
     Ok(Reply::List(List { view: scope.view, revision, next: None, remaining: None, items }))
@@ -110,23 +127,81 @@ async fn ask_webhooks(call: &Call<'_>, key: &Key) -> Result<(), Refusal> {
     webhooks::validate_deletion(call.shared, &attempt).await
 }
 
+/// What is known of a deletion beside the object.
+struct Deletion<'a> {
+    view: &'a View,
+    /// Whether the server stamps.
+    stamps: bool,
+    /// Whether controllers empty what is deleted; otherwise namespaces and definitions go at once.
+    emptied: bool,
+    options: &'a Options,
+}
+
+impl<'a> Deletion<'a> {
+    fn of(call: &'a Call<'_>, options: &'a Options) -> Self {
+        let emptied = call.shared.emptied.load(Ordering::Relaxed);
+        Self { view: &call.view, stamps: call.shared.stamps, emptied, options }
+    }
+}
+
+/// Deletes as a client does it that leaves everything to the server.
+pub(crate) fn plainly(shared: &Shared, store: &mut Store, view: &View, key: &Key) {
+    let emptied = shared.emptied.load(Ordering::Relaxed);
+    let options = Options::default();
+    let deletion = Deletion { view, stamps: shared.stamps, emptied, options: &options };
+    delete(store, &deletion, key);
+}
+
 /// Marks a held object and gives it; removes a free one, for which there is nothing to show.
-fn delete(store: &mut Store, call: &Call<'_>, key: &Key, options: &Options) -> Option<Arc<Stored>> {
+fn delete(store: &mut Store, deletion: &Deletion<'_>, key: &Key) -> Option<Arc<Stored>> {
+    let Deletion { view, options, .. } = deletion;
     let found = store.get(key)?;
-    let mut object = call.view.tree(&found);
+    let mut object = view.tree(&found);
     hold(&mut object, options.propagation.as_deref());
-    let grace = grace_seconds(&call.view.kind.def, &object, options.grace_seconds);
-    if !object::held(&object) && grace == 0 {
+    hold_content(&mut object, &key.resource, deletion.emptied, &store.now());
+    let grace = grace_seconds(&view.kind.def, &object, options.grace_seconds);
+    let held =
+        object::held(&object) && (deletion.emptied || !object::finalizers(&object).is_empty());
+    if !held && grace == 0 {
         if !options.dry {
             store.remove(key);
         }
         return None;
     }
-    mark(store, call.shared.stamps, &mut object, grace);
+    mark(store, deletion.stamps, &mut object, grace);
     if options.dry {
         return Some(Arc::new(Stored::of(&object)));
     }
-    if object == call.view.tree(&found) { Some(found) } else { Some(store.put(key, object)) }
+    if object == view.tree(&found) { Some(found) } else { Some(store.put(key, object)) }
+}
+
+/// What has content of its own is marked, so that the controllers empty it.
+fn hold_content(object: &mut Value, resource: &str, emptied: bool, now: &str) {
+    if object::deleting(object) || !emptied {
+        return;
+    }
+    if resource == "namespaces" {
+        let status = json!({ "phase": "Terminating" });
+        json_patch::merge(object, &json!({ "status": status }));
+    }
+    if resource == CRDS {
+        let mut finalizers = object::finalizers(object);
+        finalizers.push(CLEANUP.into());
+        object::set_meta(object, "finalizers", finalizers);
+        let mut conditions = object.pointer("/status/conditions").cloned().unwrap_or_default();
+        let terminating = json!({
+            "type": "Terminating",
+            "status": "True",
+            "lastTransitionTime": now,
+            "reason": "InstanceDeletionPending",
+            "message": "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon",
+        });
+        match conditions.as_array_mut() {
+            Some(conditions) => conditions.push(terminating),
+            None => conditions = json!([terminating]),
+        }
+        json_patch::merge(object, &json!({ "status": { "conditions": conditions } }));
+    }
 }
 
 /// Adds or removes the finalizers of the garbage collection.

@@ -1,11 +1,13 @@
 //! What may be done with objects, from a parsed request to its reply.
 
 mod create;
-mod delete;
+pub(crate) mod definitions;
+pub(crate) mod delete;
 pub(crate) mod modify;
 mod read;
 pub(crate) mod rules;
 mod scale;
+mod special;
 pub(crate) mod watch;
 
 use std::sync::{Arc, Mutex};
@@ -13,7 +15,7 @@ use std::sync::{Arc, Mutex};
 use serde_json::Value;
 
 use crate::apiserver::{
-    Shared,
+    Shared, lock,
     managed::{self, Writer},
     refusal::{self, Refusal},
     reply::Reply,
@@ -25,7 +27,8 @@ use crate::apiserver::{
     },
     resource::kind::View,
     store::{Key, Store},
-    verbs::rules::Part,
+    table::Presenter,
+    verbs::rules::{Part, Strictness},
     webhooks::Attempt,
 };
 
@@ -47,7 +50,7 @@ pub(crate) type Warnings = Mutex<Vec<String>>;
 impl Call<'_> {
     /// The resource as the store calls it.
     pub(crate) fn resource(&self) -> String {
-        self.view.kind.def.qualified()
+        self.view.resource()
     }
 
     /// The object of this name.
@@ -62,10 +65,34 @@ impl Call<'_> {
         body::decode(content_type, &self.ask.body, self.expected(&known))
     }
 
-    /// What a patch has made must still be of its kind.
-    pub(crate) fn check_patched(&self, object: &Value) -> Result<(), Refusal> {
+    /// Reads an object as [`rules::read`] does it, and tells of unknown fields as the client wants.
+    pub(crate) fn read(&self, object: &mut Value) -> Result<(), Refusal> {
+        let unknown = rules::read(&self.view, object)?;
+        let told: Vec<String> = unknown.iter().map(|it| format!("unknown field {it:?}")).collect();
+        match self.query.text("fieldValidation") {
+            Some("Strict") if !told.is_empty() => {
+                Err(Refusal::bad_request(format!("strict decoding error: {}", told.join(", "))))
+            }
+            Some("Warn") => {
+                lock(self.warnings).extend(told);
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// What a patch has made must still be of its kind, and in its place.
+    pub(crate) fn check_patched(&self, object: &Value, name: &str) -> Result<(), Refusal> {
         let known = |group: &str, version: &str, kind: &str| self.is_known(group, version, kind);
-        body::check_patched(object, self.expected(&known))
+        if self.strictness() == Strictness::Strict {
+            body::check_patched(object, self.expected(&known))?;
+        }
+        body::check_place(object, name, self.target.namespace.as_deref().unwrap_or_default())
+    }
+
+    /// Whether objects are held to the rules of Kubernetes.
+    pub(crate) fn strictness(&self) -> Strictness {
+        if self.shared.stamps { Strictness::Strict } else { Strictness::Lax }
     }
 
     fn is_known(&self, group: &str, version: &str, kind: &str) -> bool {
@@ -145,10 +172,14 @@ pub(crate) async fn answer(
     let manager = managed::manager_of(query.text("fieldManager").unwrap_or_default(), agent);
     let call = Call { shared, ask, query, target, view, warnings, manager };
     let verb = verb.ok_or_else(Refusal::method_not_allowed)?;
-    match &target.name {
+    let accept = ask.header(http::header::ACCEPT);
+    let include = call.query.text("includeObject");
+    let presenter = Presenter::new(&call.view, accept, verb == "watch", include)?;
+    let reply = match &target.name {
         Some(name) => one(&call, verb, name).await,
         None => many(&call, verb).await,
-    }
+    }?;
+    presenter.reply(reply, &shared.store().now())
 }
 
 /// What is done with the objects of a resource.
@@ -179,7 +210,7 @@ async fn one(call: &Call<'_>, verb: &str, name: &str) -> Result<Reply, Refusal> 
         Some("scale") if scale::is_served(&call.view) => {
             return scale::answer(call, verb, name).await;
         }
-        Some(_) => return Err(Refusal::not_found(def, name)),
+        Some(_) => return special::answer(call, verb, name).await,
     };
     match verb {
         "get" => read::get(call, name),

@@ -9,10 +9,14 @@ use crate::apiserver::{
     patch::Patch,
     refusal::Refusal,
     reply::Reply,
-    request::body,
+    request::{
+        body,
+        options::{Write, WriteOptions},
+    },
+    resource::CRDS,
     store::{Key, Store, stored::Stored},
     verbs::{
-        Call, create,
+        Call, create, definitions,
         rules::{self, Part},
     },
     webhooks,
@@ -22,15 +26,10 @@ use crate::apiserver::{
 const ATTEMPTS_MAX: usize = 5;
 
 pub(crate) async fn update(call: &Call<'_>, part: Part, name: &str) -> Result<Reply, Refusal> {
-    managed::check_options(
-        "UpdateOptions",
-        call.query.text("fieldManager").unwrap_or_default(),
-        false,
-        false,
-    )?;
+    WriteOptions::parse(&call.query, Write::Update)?;
     let mut body = call.decode()?;
     body::check_place(&body, name, call.target.namespace.as_deref().unwrap_or_default())?;
-    rules::read(&call.view, &mut body);
+    call.read(&mut body)?;
     write(call, part, name, |old| Ok(tracked(call, part, old, body.clone()))).await
 }
 
@@ -38,18 +37,15 @@ pub(crate) async fn patch(call: &Call<'_>, part: Part, name: &str) -> Result<Rep
     let def = &call.view.kind.def;
     let content_type = call.ask.header(http::header::CONTENT_TYPE);
     let patch = Patch::parse(content_type, &call.ask.body, def.native)?;
-    let (manager, force) =
-        (call.query.text("fieldManager").unwrap_or_default(), call.query.flag("force"));
     if let Patch::Apply(config) = &patch {
-        managed::check_options("PatchOptions", manager, true, force)?;
+        WriteOptions::parse(&call.query, Write::Apply)?;
         return apply(call, part, name, config).await;
     }
-    managed::check_options("PatchOptions", manager, false, force)?;
+    WriteOptions::parse(&call.query, Write::Patch)?;
     write(call, part, name, |old| {
         let mut new = patch.apply(old, call.view.schema())?;
-        call.check_patched(&new)?;
-        body::check_place(&new, name, call.target.namespace.as_deref().unwrap_or_default())?;
-        rules::read(&call.view, &mut new);
+        call.check_patched(&new, name)?;
+        call.read(&mut new)?;
         Ok(tracked(call, part, old, new))
     })
     .await
@@ -63,9 +59,8 @@ async fn apply(call: &Call<'_>, part: Part, name: &str, config: &Value) -> Resul
         let ignored = ignored(call, part);
         let writer = managed::Writer { ignored: &ignored, ..call.writer(&time) };
         let mut new = managed::apply(call.view.schema(), &writer, live, config, force)?;
-        call.check_patched(&new)?;
-        body::check_place(&new, name, call.target.namespace.as_deref().unwrap_or_default())?;
-        rules::read(&call.view, &mut new);
+        call.check_patched(&new, name)?;
+        call.read(&mut new)?;
         Ok(new)
     };
     if part == Part::Main && call.shared.store().get(&call.key(name)).is_none() {
@@ -108,12 +103,13 @@ pub(crate) async fn write(
         let old = view.tree(&present);
         let attempt = call.attempt("UPDATE", name, Some(&old));
         let new = webhooks::mutate(call.shared, &attempt, edit(&old)?).await?;
-        let mut new = rules::updated(view, part, &old, new)?;
+        let mut new = rules::updated(view, (part, call.strictness()), &old, new)?;
         managed::settle(&old, &mut new);
         webhooks::validate(call.shared, &attempt, Some(&new)).await?;
         if call.is_dry() {
             return Ok(Reply::Document(200, new));
         }
+        let (old, new) = (view.stored(old), view.stored(new));
         if let Some(object) = swap(&mut call.shared.store(), &key, &present, (&old, new)) {
             return Ok(Reply::Object { status: 200, view: view.clone(), object });
         }
@@ -127,17 +123,20 @@ pub(crate) fn swap(
     store: &mut Store,
     key: &Key,
     present: &Arc<Stored>,
-    (old, new): (&Value, Value),
+    (old, mut new): (&Value, Value),
 ) -> Option<Arc<Stored>> {
     let revision = |it: &Arc<Stored>| it.head.revision;
     if store.get(key).as_ref().map(revision) != Some(revision(present)) {
         return None;
     }
-    if object::deleting(old) && !object::held(&new) {
+    if object::deleting(old) && !object::held(&new) && !object::has_time_left(&new) {
         // The last holder lets go. Its answer shows the version before the removal, as the real server does it.
         let last = Arc::new(Stored::of(&new));
         store.remove(key);
         return Some(last);
+    }
+    if key.resource == CRDS {
+        definitions::settle(store, &mut new);
     }
     if new == *old {
         return Some(Arc::clone(present));

@@ -65,7 +65,11 @@ pub(crate) async fn answer(call: &Call<'_>, verb: &str, name: &str) -> Result<Re
             Reply::Document(status, shown(scale, &view.tree(&object)))
         }
         Reply::Document(status, object) => Reply::Document(status, shown(scale, &object)),
-        other @ (Reply::List(_) | Reply::Text(..) | Reply::Watch(_)) => other,
+        other @ (Reply::List(_)
+        | Reply::Text(..)
+        | Reply::Watch(_)
+        | Reply::Tagged { .. }
+        | Reply::Stream(..)) => other,
     })
 }
 

@@ -3,7 +3,13 @@
 //! A watcher is a cursor into the history of its resource, nothing is queued for it. So nothing is lost between two turns, a
 //! slow reader costs no memory, and a reader that falls behind the bounded history gets an `ERROR` with 410.
 
-use std::{cell::OnceCell, collections::VecDeque, convert::Infallible, sync::Arc, time::Duration};
+use std::{
+    cell::{Cell, OnceCell},
+    collections::VecDeque,
+    convert::Infallible,
+    sync::Arc,
+    time::Duration,
+};
 
 use bytes::Bytes;
 use futures::Stream;
@@ -19,9 +25,11 @@ use crate::apiserver::{
     resource::kind::View,
     selector::{Selector, field_text},
     store::{
+        Store,
         history::{Change, ChangeKind},
         stored::Stored,
     },
+    table::Presenter,
     verbs::read,
 };
 
@@ -48,14 +56,22 @@ impl Scope {
     /// Only fields of native kinds need a look into the body.
     fn has_fields(&self, object: &Stored) -> bool {
         let native = self.view.kind.native.map_or(&[][..], |it| it.fields);
+        let missing = |own: &str| {
+            let texts = self.view.kind.native.map_or(&[][..], |it| it.fields_missing);
+            let text = texts.iter().find(|(name, _)| *name == own).map(|(_, text)| *text);
+            text.unwrap_or_default().to_owned()
+        };
         let body = OnceCell::new();
         self.selector.matches_fields(|field| match field {
             "metadata.name" => object.head.name.to_string(),
             "metadata.namespace" => object.head.namespace.to_string(),
             own => {
                 let path = native.iter().find(|(name, _)| *name == own).map(|(_, path)| *path);
-                let body = body.get_or_init(|| object.tree("", ""));
-                field_text(path.and_then(|it| body.pointer(it)))
+                let body = body.get_or_init(|| self.view.tree(object));
+                match path.and_then(|it| body.pointer(it)) {
+                    Some(value) => field_text(Some(value)),
+                    None => missing(own),
+                }
             }
         })
     }
@@ -91,6 +107,10 @@ pub(crate) struct Watch {
     options: Options,
     /// The path that was asked for, with its query.
     asked: String,
+    /// Shows objects as something else.
+    pub(crate) presenter: Option<Presenter>,
+    /// Whether the first object is still to come.
+    first: Cell<bool>,
     /// No event comes before this.
     late: Instant,
     deadline: Option<Instant>,
@@ -123,7 +143,7 @@ impl Watch {
     pub(crate) fn open(shared: Arc<Shared>, scope: Scope, options: Options, asked: String) -> Self {
         let signal = shared.signal.subscribe();
         let epoch = signal.borrow().epoch;
-        let resource = scope.view.kind.def.qualified();
+        let resource = scope.view.resource();
         let (initial, present, refusal) = {
             let store = shared.store();
             let table = store.tables.get(&resource);
@@ -144,6 +164,8 @@ impl Watch {
             initial,
             refusal,
             asked,
+            presenter: None,
+            first: Cell::new(true),
             late: now,
             revision: options.after.unwrap_or(present),
             deadline: options.timeout.map(|it| now + it),
@@ -209,7 +231,8 @@ impl Watch {
             return Step::Last(error_line(&refusal));
         }
         if let Some(object) = self.initial.pop_front() {
-            return Step::Line(Instant::now(), self.line(ChangeKind::Added, &object));
+            let line = self.line(ChangeKind::Added, &object, &self.shared.store());
+            return Step::Line(Instant::now(), line);
         }
         if std::mem::take(&mut self.options.initial_end) {
             return Step::Line(Instant::now(), self.bookmark(true));
@@ -238,19 +261,23 @@ impl Watch {
                 )
                 | None => {}
             }
-            return Step::Line(change.due.max(self.late), self.line(kind, &object));
+            return Step::Line(change.due.max(self.late), self.line(kind, &object, &store));
         }
         self.revision = self.revision.max(store.revision);
         Step::Idle
     }
 
-    fn line(&self, kind: ChangeKind, object: &Stored) -> Bytes {
+    fn line(&self, kind: ChangeKind, object: &Stored, store: &Store) -> Bytes {
         let view = &self.scope.view;
+        if let Some(presenter) = &self.presenter {
+            let first = self.first.replace(false);
+            return line(kind.word(), &presenter.event(&view.tree(object), first, &store.now()));
+        }
         let mut line = Vec::with_capacity(object.len() + 128);
         line.extend_from_slice(br#"{"type":""#);
         line.extend_from_slice(kind.word().as_bytes());
         line.extend_from_slice(br#"","object":"#);
-        object.write(&mut line, Some((&view.api_version, &view.kind.def.kind)));
+        view.write(&mut line, object);
         line.extend_from_slice(b"}\n");
         line.into()
     }
@@ -280,6 +307,10 @@ impl Watch {
         if initial_end {
             let mark = json!({ "k8s.io/initial-events-end": "true" });
             object::set_meta(&mut object, "annotations", mark);
+        }
+        if let Some(presenter) = &self.presenter {
+            let now = self.shared.store().now();
+            object = presenter.event(&object, self.first.replace(false), &now);
         }
         line("BOOKMARK", &object)
     }

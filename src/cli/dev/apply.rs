@@ -123,19 +123,7 @@ impl Api {
     async fn write(&self, url: &str, object: &Value) -> Answer {
         let url = format!("{url}?fieldManager={MANAGER}&force=true");
         let content = ("application/apply-patch+yaml", object.to_string());
-        let answer = self.send(Method::PATCH, &url, Some(content)).await;
-        // INTERIM: goes when the server has server-side apply.
-        if answer.0 != 415 {
-            return answer;
-        }
-        let (url, _) = url.split_once('?').unwrap_or_default();
-        let content = ("application/merge-patch+json", object.to_string());
-        let answer = self.send(Method::PATCH, url, Some(content)).await;
-        if answer.0 != 404 {
-            return answer;
-        }
-        let (collection, _) = url.rsplit_once('/').unwrap_or_default();
-        self.send(Method::POST, collection, Some(("application/json", object.to_string()))).await
+        self.send(Method::PATCH, &url, Some(content)).await
     }
 
     /// Where the object of a document belongs, and how it is called.

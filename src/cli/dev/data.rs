@@ -82,7 +82,11 @@ impl Data {
                     was_saved = false;
                 }
                 Ok(Err(_)) => {}
-                Ok(Ok(())) => was_saved = true,
+                Ok(Ok(())) => {
+                    let path = self.0.path.display();
+                    tracing::debug!(target: "kopf.dev", "Saved the objects in {path}.");
+                    was_saved = true;
+                }
                 // A bug, told by the hook for panics.
                 Err(_) => return,
             }

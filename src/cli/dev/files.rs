@@ -63,7 +63,7 @@ impl Files {
         for path in objects {
             files.take(path)?;
         }
-        files.documents.sort_by_key(|it| rank(it));
+        files.documents.sort_by_key(rank);
         Ok(files)
     }
 

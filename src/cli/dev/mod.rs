@@ -32,6 +32,7 @@ use self::{
 };
 use crate::apiserver::{
     ApiServer,
+    controllers::{self, Controllers},
     kubeconfig::{self, Kubeconfig},
     serve::{self, BindError, Listener},
 };
@@ -86,6 +87,9 @@ async fn develop(
     let mut beside = JoinSet::new();
     beside.spawn(listener.serve(server.clone(), stop.clone()));
     beside.spawn(files.follow(Api::new(server.clone()), stop.clone()));
+    if options.controllers {
+        beside.spawn(enliven(server.clone(), stop.clone()));
+    }
     if let Some((data, _)) = &data {
         beside.spawn(data.clone().keep(server.clone(), stop.clone()));
     }
@@ -96,6 +100,15 @@ async fn develop(
     }
     let saved = data.map_or(Ok(()), |(data, _)| data.finish(&server));
     ended.and_then(|exit| saved.map(|()| exit))
+}
+
+/// Lets pods, deployments and the like live, until `stop`.
+async fn enliven(server: ApiServer, stop: CancellationToken) {
+    tokio::select! {
+        biased; // the end first
+        () = stop.cancelled() => {}
+        () = controllers::run(server, Controllers::ALL) => {}
+    }
 }
 
 /// A definition or an object where scripts are expected.

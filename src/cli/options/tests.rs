@@ -10,7 +10,8 @@ use crate::cli::{
 
 fn run(typed: &[&str], variables: &[(&str, &str)]) -> Result<RunOptions, Report> {
     let args = ["kopf", "run"].iter().chain(typed);
-    let Command::Run(args) = LowArgs::try_parse_from(args).expect("well-formed arguments").command;
+    let command = LowArgs::try_parse_from(args).expect("well-formed arguments").command;
+    let Command::Run(args) = command else { panic!("another command: {command:?}") };
     let lookup = |name: &str| {
         let found = variables.iter().find(|(key, _)| *key == name);
         found.map(|(_, value)| (*value).to_owned())

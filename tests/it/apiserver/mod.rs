@@ -5,6 +5,7 @@ mod deletions;
 mod differential;
 mod discovery;
 mod faults;
+mod kubectl;
 mod lists;
 mod refusals;
 mod watches;

@@ -36,7 +36,7 @@ fn the_version_line_is_that_of_kopf() {
 
 #[test]
 fn help_succeeds_when_asked_for_and_fails_when_not() {
-    for args in [&["--help"][..], &["run", "--help"][..]] {
+    for args in [&["--help"][..], &["run", "--help"][..], &["dev", "--help"][..]] {
         let output = kopf(args, &[]);
         assert_eq!(output.status.code(), Some(0));
         assert!(text(&output.stdout).contains("Usage: kopf"), "{args:?}");
@@ -61,6 +61,18 @@ fn every_option_and_variable_is_in_the_help() {
         "--no-log-prefix",
         "--log-refkey <TEXT>",
     ];
+    let own_of_dev = [
+        "--crd <FILE>",
+        "--apply <FILE>",
+        "--data <FILE>",
+        "--port <NUMBER>",
+        "--kubeconfig <FILE>",
+        "--no-controllers",
+    ];
+    let help_of_dev = text(&kopf(&["dev", "--help"], &[]).stdout);
+    for word in options.into_iter().chain(own_of_dev) {
+        assert!(help_of_dev.contains(word), "{word} is not in the help:\n{help_of_dev}");
+    }
     let variables = [
         "KOPF_RUN_CLUSTERWIDE",
         "KOPF_RUN_NAMESPACES",

@@ -13,7 +13,7 @@ mod examples;
 mod interchange;
 mod namespace;
 mod odd_objects;
-mod operator;
+pub(crate) mod operator;
 mod scopes;
 mod server;
 

@@ -21,7 +21,7 @@ use super::DEADLINE;
 use super::namespace::Namespace;
 
 /// A running operator and what it has said so far.
-pub(super) struct Operator {
+pub(crate) struct Operator {
     child: Child,
     heard: Arc<Heard>,
     readers: JoinSet<()>,
@@ -37,27 +37,27 @@ struct Heard {
 }
 
 /// An operator that has ended.
-pub(super) struct Ended {
+pub(crate) struct Ended {
     /// How.
-    pub(super) status: ExitStatus,
+    pub(crate) status: ExitStatus,
     /// Everything it said.
-    pub(super) output: String,
+    pub(crate) output: String,
 }
 
 /// A file of the project, as a path.
-pub(super) fn file(path: &str) -> PathBuf {
+pub(crate) fn file(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
 }
 
 /// `kopf run` with these arguments and this configuration.
-pub(super) fn kopf(kubeconfig: &Path, args: &[&str]) -> Command {
+pub(crate) fn kopf(kubeconfig: &Path, args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_kopf"));
     command.env_clear().env("KUBECONFIG", kubeconfig).arg("run").args(args);
     command
 }
 
 /// Our binary, serving this namespace, with short delays and much to say.
-pub(super) fn ours(namespace: &Namespace, script: &Path) -> Operator {
+pub(crate) fn ours(namespace: &Namespace, script: &Path) -> Operator {
     let quick = file("tests/e2e/quick.lua");
     let mut command = kopf(&namespace.kubeconfig(), &["--standalone", "--verbose", "-n"]);
     Operator::start(command.arg(&namespace.name).arg(quick).arg(script))
@@ -65,7 +65,7 @@ pub(super) fn ours(namespace: &Namespace, script: &Path) -> Operator {
 
 impl Operator {
     /// Starts a process and listens to it.
-    pub(super) fn start(command: &mut Command) -> Self {
+    pub(crate) fn start(command: &mut Command) -> Self {
         let mut child = command
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
@@ -81,23 +81,23 @@ impl Operator {
     }
 
     /// Everything it has said.
-    pub(super) fn output(&self) -> String {
+    pub(crate) fn output(&self) -> String {
         self.heard.lines().join("\n")
     }
 
     /// Waits until it has said this.
-    pub(super) async fn until_says(&self, text: &str) {
+    pub(crate) async fn until_says(&self, text: &str) {
         self.until_says_times(text, 1).await;
     }
 
     /// Waits until it has said this so many times.
-    pub(super) async fn until_says_times(&self, text: &str, times: usize) {
+    pub(crate) async fn until_says_times(&self, text: &str, times: usize) {
         let seen = || self.heard.lines().iter().filter(|it| it.contains(text)).count() >= times;
         self.until_heard(&format!("{times}× {text}"), seen).await;
     }
 
     /// Waits until so many of its lines have the prefix, or until one of them has `last`, after which nothing may come.
-    pub(super) async fn until_lines(&self, prefix: &str, times: usize, last: &str) {
+    pub(crate) async fn until_lines(&self, prefix: &str, times: usize, last: &str) {
         let seen = || {
             let lines = self.heard.lines();
             let fitting = || lines.iter().filter(|it| it.contains(prefix));
@@ -118,13 +118,13 @@ impl Operator {
     }
 
     /// Ends it in the middle of whatever it does, as a crash would.
-    pub(super) async fn crash(mut self) -> Ended {
+    pub(crate) async fn crash(mut self) -> Ended {
         self.child.start_kill().expect("a signal can be sent");
         self.ended().await
     }
 
     /// Asks it to stop, and waits until it has.
-    pub(super) async fn stop(self) -> Ended {
+    pub(crate) async fn stop(self) -> Ended {
         // It may have ended by itself, which the caller sees in the exit code.
         if let Some(pid) = self.child.id() {
             let sent = Command::new("kill").args(["-TERM", &pid.to_string()]).status().await;
@@ -134,7 +134,7 @@ impl Operator {
     }
 
     /// Waits until it ends by itself.
-    pub(super) async fn ended(mut self) -> Ended {
+    pub(crate) async fn ended(mut self) -> Ended {
         let Ok(status) = timeout(DEADLINE, self.child.wait()).await else {
             panic!("the operator does not end:\n{}", self.output());
         };
@@ -161,24 +161,24 @@ async fn listen(stream: impl AsyncRead + Unpin, heard: Arc<Heard>) {
 
 impl Ended {
     /// How often a text occurs.
-    pub(super) fn count(&self, text: &str) -> usize {
+    pub(crate) fn count(&self, text: &str) -> usize {
         self.output.matches(text).count()
     }
 
     /// Fails the test unless it was told one error, at the start of a line.
-    pub(super) fn assert_one_error(&self) {
+    pub(crate) fn assert_one_error(&self) {
         let count = self.output.lines().filter(|it| it.starts_with("error: ")).count();
         assert_eq!(count, 1, "{count} errors:\n{}", self.output);
     }
 
     /// Fails the test unless a text occurs so often.
-    pub(super) fn assert_count(&self, text: &str, times: usize) {
+    pub(crate) fn assert_count(&self, text: &str, times: usize) {
         let count = self.count(text);
         assert_eq!(count, times, "{text:?} occurs {count} times:\n{}", self.output);
     }
 
     /// Fails the test unless the process ended with this code.
-    pub(super) fn assert_code(&self, code: i32) {
+    pub(crate) fn assert_code(&self, code: i32) {
         assert_eq!(self.status.code(), Some(code), "{}", self.output);
     }
 }

@@ -1,8 +1,8 @@
-//! The options of requests that name the manager, and the entries that clients write themselves.
+//! The names of managers, and the entries that clients write themselves.
 
 use serde_json::Value;
 
-use crate::apiserver::refusal::{Problem, ProblemKind, Refusal};
+use crate::apiserver::refusal::Problem;
 
 /// Of the name of a manager, in bytes.
 const MANAGER_MAX: usize = 128;
@@ -21,35 +21,6 @@ pub(crate) fn manager_of(field_manager: &str, user_agent: &str) -> String {
         manager.push(letter);
     }
     manager
-}
-
-/// Refuses options of a write. `options` is the kind of the options, such as `PatchOptions`; `apply` is the value of `force`
-/// of a server-side apply, and `force` is whether any other patch has it.
-pub(crate) fn check_options(
-    options: &str,
-    manager: &str,
-    apply: bool,
-    force: bool,
-) -> Result<(), Refusal> {
-    let mut problems = Vec::new();
-    if apply && manager.is_empty() {
-        problems.push(Problem::required("fieldManager", "is required for apply patch"));
-    }
-    if !apply && force {
-        problems.push(Problem::forbidden("force", "may not be specified for non-apply patch"));
-    }
-    if manager.len() > MANAGER_MAX {
-        problems
-            .push(Problem::new("fieldManager", ProblemKind::TooLong(manager.into(), MANAGER_MAX)));
-    }
-    if let Some((at, letter)) = manager.char_indices().find(|(_, it)| !is_printable(*it)) {
-        let detail = format!("invalid character U+{:04X} (at position {at})", u32::from(letter));
-        problems.push(Problem::invalid("fieldManager", manager, detail));
-    }
-    if problems.is_empty() {
-        return Ok(());
-    }
-    Err(Refusal::invalid("meta.k8s.io", options, "", &problems))
 }
 
 /// What is wrong with the entries of an object that is about to be stored.

@@ -1,0 +1,10 @@
+//! Patches of all types on an object with and without a schema, and the checks of what comes out.
+#![no_main]
+
+use kopf_fuzz::apiserver::fuzzing;
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|data: &[u8]| {
+    let Some((kind, body)) = data.split_first() else { return };
+    fuzzing::patch(*kind, body);
+});

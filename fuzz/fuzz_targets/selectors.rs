@@ -1,0 +1,9 @@
+//! Label and field selectors, in queries as they come.
+#![no_main]
+
+use kopf_fuzz::apiserver::fuzzing;
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|data: &[u8]| {
+    fuzzing::select(&String::from_utf8_lossy(data));
+});

@@ -1,0 +1,140 @@
+// Prints what the Go types of the native kinds say and OpenAPI does not: which fields are left out when empty, which are
+// pointers, in which order they are written, and how Go names them (errors of decoding are worded with these names).
+// Run by scripts/native-schemas.
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"reflect"
+	"strings"
+
+	admissionregistration "k8s.io/api/admissionregistration/v1"
+	apps "k8s.io/api/apps/v1"
+	authentication "k8s.io/api/authentication/v1"
+	authorization "k8s.io/api/authorization/v1"
+	autoscaling "k8s.io/api/autoscaling/v1"
+	batch "k8s.io/api/batch/v1"
+	batchbeta "k8s.io/api/batch/v1beta1"
+	coordination "k8s.io/api/coordination/v1"
+	core "k8s.io/api/core/v1"
+	discovery "k8s.io/api/discovery/v1beta1"
+	events "k8s.io/api/events/v1"
+	networking "k8s.io/api/networking/v1"
+	node "k8s.io/api/node/v1"
+	policy "k8s.io/api/policy/v1beta1"
+	rbac "k8s.io/api/rbac/v1"
+	scheduling "k8s.io/api/scheduling/v1"
+	storage "k8s.io/api/storage/v1"
+	crd "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	crdbeta "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1beta1"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+var types = map[string]map[string]interface{}{}
+
+func name(t reflect.Type) string {
+	path := strings.Split(t.PkgPath(), "/")
+	host := strings.Split(path[0], ".")
+	for i, j := 0, len(host)-1; i < j; i, j = i+1, j-1 {
+		host[i], host[j] = host[j], host[i]
+	}
+	return strings.Join(append(append(host, path[1:]...), t.Name()), ".")
+}
+
+func code(t reflect.Type) string {
+	switch t.String() {
+	case "resource.Quantity":
+		return "quantity"
+	case "v1.Time":
+		return "time"
+	case "v1.MicroTime":
+		return "microtime"
+	case "intstr.IntOrString":
+		return "intorstring"
+	case "runtime.RawExtension", "v1.FieldsV1", "v1.JSON", "v1beta1.JSON", "v1.JSONSchemaPropsOrArray", "v1.JSONSchemaPropsOrBool", "v1.JSONSchemaPropsOrStringArray", "v1beta1.JSONSchemaPropsOrArray", "v1beta1.JSONSchemaPropsOrBool", "v1beta1.JSONSchemaPropsOrStringArray":
+		return "any"
+	}
+	switch t.Kind() {
+	case reflect.String:
+		return "string"
+	case reflect.Bool, reflect.Int32, reflect.Int64, reflect.Float64:
+		return t.Kind().String()
+	case reflect.Slice:
+		if t.Elem().Kind() == reflect.Uint8 {
+			return "bytes"
+		}
+		return "[" + strings.TrimPrefix(t.String(), "[]") + "]" + code(t.Elem())
+	case reflect.Map:
+		return "{}" + code(t.Elem())
+	case reflect.Ptr:
+		return code(t.Elem())
+	case reflect.Struct:
+		visit(t)
+		return "@" + name(t)
+	}
+	panic(t.String())
+}
+
+func fields(t reflect.Type, prefix string) [][]string {
+	out := [][]string{}
+	for i := 0; i < t.NumField(); i++ {
+		f := t.Field(i)
+		tag := strings.Split(f.Tag.Get("json"), ",")
+		if tag[0] == "-" || f.PkgPath != "" {
+			continue
+		}
+		if f.Anonymous && tag[0] == "" {
+			out = append(out, fields(f.Type, prefix+f.Name+": ")...)
+			continue
+		}
+		flags := ""
+		for _, o := range tag[1:] {
+			if o == "omitempty" {
+				flags += "?"
+			}
+		}
+		if f.Type.Kind() == reflect.Ptr {
+			flags += "*"
+		}
+		n := tag[0]
+		if n == "" {
+			n = f.Name
+		}
+		out = append(out, []string{n, prefix + f.Name, flags + code(f.Type)})
+	}
+	return out
+}
+
+func visit(t reflect.Type) {
+	n := name(t)
+	if _, ok := types[n]; ok {
+		return
+	}
+	entry := map[string]interface{}{"go": t.String()}
+	types[n] = entry
+	entry["fields"] = fields(t, "")
+}
+
+func main() {
+	s := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{
+		admissionregistration.AddToScheme, apps.AddToScheme, authentication.AddToScheme, authorization.AddToScheme,
+		autoscaling.AddToScheme, batch.AddToScheme, batchbeta.AddToScheme, coordination.AddToScheme, core.AddToScheme,
+		discovery.AddToScheme, events.AddToScheme, networking.AddToScheme, node.AddToScheme, policy.AddToScheme,
+		rbac.AddToScheme, scheduling.AddToScheme, storage.AddToScheme, crd.AddToScheme, crdbeta.AddToScheme,
+	} {
+		if err := add(s); err != nil {
+			panic(err)
+		}
+	}
+	for gvk, t := range s.AllKnownTypes() {
+		if gvk.Version == "__internal" || strings.HasSuffix(gvk.Kind, "Options") {
+			continue
+		}
+		visit(t)
+	}
+	if err := json.NewEncoder(os.Stdout).Encode(types); err != nil {
+		panic(err)
+	}
+}

@@ -1,0 +1,151 @@
+//! The logs of containers that never ran: what the node has pretended, line by line, made from the status of the Pod.
+
+use jiff::Timestamp;
+use serde_json::Value;
+
+use super::pods::annotation;
+use crate::apiserver::{Refusal, controllers::time::text, object};
+
+/// What a client asks for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LogParams {
+    /// May be left out if there is only one.
+    pub container: Option<String>,
+    /// The run before the present one.
+    pub previous: bool,
+    /// Lines from this time on.
+    pub since_time: Option<String>,
+    /// Lines of the last so many seconds.
+    pub since_seconds: Option<i64>,
+    /// The last so many lines.
+    pub tail_lines: Option<i64>,
+    /// Stops before this would be exceeded.
+    pub limit_bytes: Option<i64>,
+    /// Each line begins with its time.
+    pub timestamps: bool,
+}
+
+/// The answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Logs {
+    /// Without ends of lines.
+    pub lines: Vec<String>,
+    /// Nothing will be added: who follows is done. Otherwise, ask again when the Pod has changed, and skip what you have seen.
+    pub complete: bool,
+}
+
+/// The lines of one container. `now` is the time of the server.
+pub fn logs(pod: &Value, params: &LogParams, now: &str) -> Result<Logs, Refusal> {
+    let (spec, status) = find(pod, params.container.as_deref())?;
+    let name = text(spec, "/name");
+    let terminated =
+        status.pointer(if params.previous { "/lastState/terminated" } else { "/state/terminated" });
+    if params.previous && terminated.is_none() {
+        let message = format!(
+            "previous terminated container {name:?} in pod {:?} not found",
+            object::meta(pod, "name")
+        );
+        return Err(Refusal::bad_request(message));
+    }
+    let running = status.pointer("/state/running").filter(|_| !params.previous);
+    // Between two runs there is the log of the last one.
+    let last = status.pointer("/lastState/terminated");
+    let Some(run) = terminated.or(running).or(last) else {
+        let reason = text(status, "/state/waiting/reason");
+        let reason = if reason.is_empty() { "ContainerCreating" } else { reason };
+        let message = format!(
+            "container {name:?} in pod {:?} is waiting to start: {reason}",
+            object::meta(pod, "name")
+        );
+        return Err(Refusal::bad_request(message));
+    };
+    let lines = story(pod, spec, run);
+    let ended = matches!(text(pod, "/status/phase"), "Succeeded" | "Failed");
+    let complete = params.previous || ended || (running.is_none() && object::deleting(pod));
+    Ok(Logs { lines: chosen(lines, params, now), complete })
+}
+
+/// The container that is meant, with its status.
+fn find<'a>(pod: &'a Value, wanted: Option<&str>) -> Result<(&'a Value, &'a Value), Refusal> {
+    let all = |pointer: &str| pod.pointer(pointer).and_then(Value::as_array).into_iter().flatten();
+    let names =
+        |pointer: &str| all(pointer).map(|it| text(it, "/name").to_owned()).collect::<Vec<_>>();
+    let pod_name = object::meta(pod, "name");
+    let containers = names("/spec/containers");
+    let name = match (wanted.filter(|it| !it.is_empty()), containers.as_slice()) {
+        (Some(wanted), _) => wanted.to_owned(),
+        (None, [only]) => only.clone(),
+        (None, _) => {
+            let mut message = format!(
+                "a container name must be specified for pod {pod_name}, choose one of: [{}]",
+                containers.join(" ")
+            );
+            let init = names("/spec/initContainers");
+            if !init.is_empty() {
+                message.push_str(&format!(" or one of the init containers: [{}]", init.join(" ")));
+            }
+            return Err(Refusal::bad_request(message));
+        }
+    };
+    let is_it = |it: &&Value| text(it, "/name") == name;
+    let mut specs = all("/spec/containers").chain(all("/spec/initContainers"));
+    let Some(spec) = specs.find(is_it) else {
+        return Err(Refusal::bad_request(format!(
+            "container {name} is not valid for pod {pod_name}"
+        )));
+    };
+    let mut statuses = all("/status/containerStatuses").chain(all("/status/initContainerStatuses"));
+    Ok((spec, statuses.find(is_it).unwrap_or(&Value::Null)))
+}
+
+/// One run of a container: when, and what the line says.
+fn story(pod: &Value, spec: &Value, run: &Value) -> Vec<(String, String)> {
+    let started = text(run, "/startedAt");
+    let at = |line: String| (started.to_owned(), line);
+    let list = |field: &str| {
+        let words = spec.get(field).and_then(Value::as_array);
+        words.into_iter().flatten().map(Value::to_string).collect::<Vec<_>>().join(" ")
+    };
+    let (command, arguments) = (list("command"), list("args"));
+    let command =
+        if command.is_empty() { "(the entry point of the image)".into() } else { command };
+    let mut lines = vec![
+        at(format!(
+            "started: image {:?}; kopf only pretends, nothing is executed",
+            text(spec, "/image")
+        )),
+        at(format!("command: {command} {arguments}").trim_end().to_owned()),
+    ];
+    let more = annotation(pod, "dev.kopf/log").unwrap_or_default();
+    lines.extend(more.lines().map(|it| at(it.into())));
+    if let Some(code) = run.get("exitCode") {
+        lines.push((text(run, "/finishedAt").into(), format!("exited with code {code}")));
+    }
+    lines
+}
+
+fn chosen(lines: Vec<(String, String)>, params: &LogParams, now: &str) -> Vec<String> {
+    let time = |text: &str| text.parse::<Timestamp>().ok();
+    let since = params.since_time.as_deref().and_then(time).or_else(|| {
+        let seconds = time(now)?.as_second().checked_sub(params.since_seconds?)?;
+        Timestamp::from_second(seconds).ok()
+    });
+    let recent = lines.into_iter().filter(|(at, _)| match (since, time(at)) {
+        (Some(since), Some(at)) => at >= since,
+        _ => true,
+    });
+    let texts =
+        recent.map(|(at, line)| if params.timestamps { format!("{at} {line}") } else { line });
+    let mut lines: Vec<String> = texts.collect();
+    if let Some(count) = params.tail_lines.and_then(|it| usize::try_from(it).ok()) {
+        lines.drain(..lines.len().saturating_sub(count));
+    }
+    if let Some(limit) = params.limit_bytes.and_then(|it| usize::try_from(it).ok()) {
+        let mut used = 0_usize;
+        lines.retain(|it| {
+            used = used.saturating_add(it.len() + 1);
+            used <= limit
+        });
+    }
+    lines
+}

@@ -1,0 +1,196 @@
+//! The life of namespaces: what every one has from the start, and how a deleted one is emptied.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use super::{
+    Controller, NO_STEP, Plan,
+    conditions::{self, Wanted},
+    time::{Moment, text},
+    world::{Key, News, Seen, World},
+    write::{Edit, Write, set},
+};
+use crate::apiserver::{object, refusal::join};
+
+const NAMESPACES: &str = "namespaces";
+const ACCOUNTS: &str = "serviceaccounts";
+const CONFIG_MAPS: &str = "configmaps";
+/// Every namespace has them.
+const DEFAULT_ACCOUNT: &str = "default";
+const ROOT_CA: &str = "kube-root-ca.crt";
+/// In `spec.finalizers` until the namespace is empty.
+const FINALIZER: &str = "kubernetes";
+
+pub(super) const CONTROLLER: Controller = Controller {
+    reads: &[NAMESPACES],
+    concerns,
+    decide,
+    step: NO_STEP,
+    // A cluster has these, and makes them again.
+    start: &[
+        (NAMESPACES, "default"),
+        (NAMESPACES, "kube-node-lease"),
+        (NAMESPACES, "kube-public"),
+        (NAMESPACES, "kube-system"),
+    ],
+};
+
+fn concerns(world: &World, news: &News<'_>, found: &mut Vec<Key>) {
+    if news.key.resource == NAMESPACES {
+        found.push(news.key.clone());
+        return;
+    }
+    if news.key.namespace.is_empty() {
+        return;
+    }
+    let namespace = Key::new(NAMESPACES, "", &news.key.namespace);
+    let lost = news.new.is_none() && is_standard(news.key);
+    let going = world.get(&namespace).is_some_and(|it| it.deleting);
+    if lost || going {
+        found.push(namespace);
+    }
+}
+
+fn is_standard(key: &Key) -> bool {
+    matches!(
+        (key.resource.as_str(), key.name.as_str()),
+        (ACCOUNTS, DEFAULT_ACCOUNT) | (CONFIG_MAPS, ROOT_CA)
+    )
+}
+
+fn decide(world: &World, key: &Key, moment: &Moment) -> Plan {
+    let Some((seen, body)) = world.get(key).and_then(|it| Some((it, it.body.as_ref()?))) else {
+        return if CONTROLLER.start.contains(&(NAMESPACES, key.name.as_str())) {
+            vec![create(&key.name)].into()
+        } else {
+            Plan::none()
+        };
+    };
+    if seen.deleting { empty(world, key, body, moment) } else { furnish(world, key, body).into() }
+}
+
+/// One of the namespaces that every cluster has.
+fn create(name: &str) -> Write {
+    let body = json!({
+        "apiVersion": "v1",
+        "kind": "Namespace",
+        "metadata": { "name": name, "labels": { "kubernetes.io/metadata.name": name } },
+        "spec": { "finalizers": [FINALIZER] },
+        "status": { "phase": "Active" },
+    });
+    Write::Create { resource: NAMESPACES, body }
+}
+
+/// What a living namespace lacks.
+fn furnish(world: &World, key: &Key, body: &Value) -> Vec<Write> {
+    let mut writes = Vec::new();
+    if text(body, "/status/phase").is_empty() {
+        let mut edits = vec![set(["status", "phase"], "Active")];
+        if body.pointer("/spec/finalizers").is_none() {
+            edits.push(set(["spec", "finalizers"], vec![FINALIZER]));
+        }
+        writes.push(Write::change(key, body, edits));
+    }
+    let missing = |resource, name| {
+        world.def(resource).is_some() && world.get(&Key::new(resource, &key.name, name)).is_none()
+    };
+    if missing(ACCOUNTS, DEFAULT_ACCOUNT) {
+        let metadata = json!({ "name": DEFAULT_ACCOUNT, "namespace": key.name });
+        let body = json!({ "apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata });
+        writes.push(Write::Create { resource: ACCOUNTS, body });
+    }
+    if missing(CONFIG_MAPS, ROOT_CA) {
+        let metadata = json!({ "name": ROOT_CA, "namespace": key.name });
+        // There is no certificate: the embedded server speaks plain HTTP.
+        let data = json!({ "ca.crt": "" });
+        let body =
+            json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data });
+        writes.push(Write::Create { resource: CONFIG_MAPS, body });
+    }
+    writes
+}
+
+/// A deleted namespace: its content goes first, then nothing holds it any more.
+fn empty(world: &World, key: &Key, body: &Value, moment: &Moment) -> Plan {
+    let living = world.inside(&key.name).filter(|(_, it)| !it.deleting);
+    let mut writes: Vec<Write> = living.map(|(at, it)| Write::delete(at, &it.uid)).collect();
+    if !writes.is_empty() {
+        if text(body, "/status/phase") != "Terminating" {
+            let edit = set(["status", "phase"], "Terminating");
+            writes.insert(0, Write::change(key, body, vec![edit]));
+        }
+        // What is left after this is told by the next look.
+        return writes.into();
+    }
+    let remaining: Vec<(&Key, &Seen)> = world.inside(&key.name).collect();
+    if remaining.is_empty() {
+        let finalizers = object::strings(body, "/spec/finalizers");
+        let rest = finalizers.iter().any(|it| it != FINALIZER);
+        let edits = vec![Edit::DropSpecFinalizer(FINALIZER)];
+        writes.push(Write::change(key, body, edits));
+        if !rest && !object::held(body) {
+            writes.push(Write::Remove { at: key.clone(), uid: object::meta(body, "uid").into() });
+        }
+        return writes.into();
+    }
+    let mut conditions = conditions::all(body);
+    report(&mut conditions, world, &remaining, &moment.stamp);
+    let status = json!({ "conditions": conditions, "phase": "Terminating" });
+    writes.push(Write::change(key, body, vec![set(["status"], status)]));
+    writes.into()
+}
+
+/// What is still there, in the words of the real controller.
+fn report(conditions: &mut Vec<Value>, world: &World, remaining: &[(&Key, &Seen)], stamp: &str) {
+    let mut resources: BTreeMap<String, usize> = BTreeMap::new();
+    let mut finalizers: BTreeMap<&str, usize> = BTreeMap::new();
+    for (key, seen) in remaining {
+        let names = world.def(&key.resource).map(|it| (it.plural.as_str(), it.group.as_str()));
+        let (plural, group) = names.unwrap_or((&key.resource, ""));
+        // The dot is there without a group, too.
+        let name = if group.is_empty() { format!("{plural}.") } else { join(plural, group) };
+        *resources.entry(name).or_default() += 1;
+        for finalizer in &seen.finalizers {
+            *finalizers.entry(finalizer).or_default() += 1;
+        }
+    }
+    let resources =
+        resources.iter().map(|(name, count)| format!("{name} has {count} resource instances"));
+    let resources: Vec<String> = resources.collect();
+    let held =
+        finalizers.iter().map(|(name, count)| format!("{name} in {count} resource instances"));
+    let held: Vec<String> = held.collect();
+    let remain = format!("Some resources are remaining: {}", resources.join(", "));
+    let holding =
+        format!("Some content in the namespace has finalizers remaining: {}", held.join(", "));
+    let finalizers = match held.is_empty() {
+        true => ("False", "ContentHasNoFinalizers", "All content-preserving finalizers finished"),
+        false => ("True", "SomeFinalizersRemain", holding.as_str()),
+    };
+    let facts = [
+        (
+            "NamespaceDeletionDiscoveryFailure",
+            "False",
+            "ResourcesDiscovered",
+            "All resources successfully discovered",
+        ),
+        (
+            "NamespaceDeletionGroupVersionParsingFailure",
+            "False",
+            "ParsedGroupVersions",
+            "All legacy kube types successfully parsed",
+        ),
+        (
+            "NamespaceDeletionContentFailure",
+            "False",
+            "ContentDeleted",
+            "All content successfully deleted, may be waiting on finalization",
+        ),
+        ("NamespaceContentRemaining", "True", "SomeResourcesRemain", &remain),
+        ("NamespaceFinalizersRemaining", finalizers.0, finalizers.1, finalizers.2),
+    ];
+    for (kind, status, reason, message) in facts {
+        conditions::put(conditions, Wanted { kind, status, reason, message }, stamp);
+    }
+}

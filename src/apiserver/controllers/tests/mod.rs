@@ -1,0 +1,258 @@
+//! Controllers on virtual time: what happens is told as a transcript, one line for each object that a burst has changed.
+
+mod garbage;
+mod jobs;
+mod kubelet;
+mod namespaces;
+mod pure;
+mod services;
+mod workloads;
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use expect_test::Expect;
+use jiff::Timestamp;
+use serde_json::{Value, json};
+use tokio::{task::JoinSet, time::Instant};
+
+use super::{Controllers, run, time::text, world::Key};
+use crate::apiserver::{ApiServer, ResourceDef, object};
+
+/// The stamps of the tests begin here.
+const START: i64 = 1_767_225_600;
+
+/// A server with its controllers, and a listener who writes down what happens.
+struct Cluster {
+    server: ApiServer,
+    told: Arc<Mutex<Vec<String>>>,
+    /// Ends with the test.
+    _tasks: JoinSet<()>,
+}
+
+impl Cluster {
+    fn new(options: Controllers) -> Self {
+        let start = Instant::now();
+        let clock = move || {
+            let seconds = i64::try_from(start.elapsed().as_secs()).expect("a short test");
+            let now = Timestamp::from_second(START + seconds).expect("a time");
+            now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+        };
+        let mut builder = ApiServer::builder().clock(clock);
+        for def in resources() {
+            builder = builder.resource(def);
+        }
+        let server = builder.build();
+        let told = Arc::new(Mutex::new(Vec::new()));
+        let mut tasks = JoinSet::new();
+        tasks.spawn(listen(server.clone(), Arc::clone(&told), start));
+        tasks.spawn(run(server.clone(), options));
+        Self { server, told, _tasks: tasks }
+    }
+
+    /// Lets the world run for so many seconds, and compares what happened.
+    async fn check(&self, seconds: u64, expected: Expect) {
+        tokio::time::sleep(Duration::from_millis(seconds * 1000 + 1)).await;
+        let told: Vec<String> = self.told.lock().expect("a lock").drain(..).collect();
+        expected.assert_eq(&told.join("\n"));
+    }
+
+    /// Lets the world run without looking.
+    async fn wait(&self, seconds: u64) {
+        tokio::time::sleep(Duration::from_millis(seconds * 1000 + 1)).await;
+        self.told.lock().expect("a lock").clear();
+    }
+
+    fn create(&self, resource: &str, body: Value) -> Value {
+        self.server.create(resource, body).expect("a new object")
+    }
+
+    fn get(&self, resource: &str, name: &str) -> Value {
+        self.server.get(resource, "ns", name).expect("an object")
+    }
+
+    fn merge(&self, resource: &str, name: &str, patch: Value) {
+        self.server.merge(resource, "ns", name, patch).expect("a change");
+    }
+
+    fn delete(&self, resource: &str, name: &str) {
+        self.server.delete(resource, "ns", name).expect("a deletion");
+    }
+
+    /// The names of the objects of a resource.
+    fn names(&self, resource: &str) -> Vec<String> {
+        let all = self.server.list(resource);
+        all.iter().map(|it| object::meta(it, "name").to_owned()).collect()
+    }
+
+    /// Pods become ready as a kubelet does it.
+    fn make_ready(&self) {
+        for pod in self.server.list("pods") {
+            let now = self.server.now();
+            let condition = json!({ "type": "Ready", "status": "True", "lastTransitionTime": now });
+            let status =
+                json!({ "phase": "Running", "podIP": "10.1.0.1", "conditions": [condition] });
+            if !super::conditions::holds(&pod, "Ready") {
+                self.merge("pods", object::meta(&pod, "name"), json!({ "status": status }));
+            }
+        }
+    }
+}
+
+/// What the controllers know; the rules of the native kinds have tests of their own.
+fn resources() -> Vec<ResourceDef> {
+    let def = |group: &str, plural: &str, kind: &str| ResourceDef {
+        status_subresource: true,
+        ..ResourceDef::new(group, "v1", plural, kind)
+    };
+    let wide = |it: ResourceDef| ResourceDef { namespaced: false, ..it };
+    vec![
+        def("", "serviceaccounts", "ServiceAccount"),
+        def("", "services", "Service"),
+        def("", "endpoints", "Endpoints"),
+        def("", "persistentvolumeclaims", "PersistentVolumeClaim"),
+        wide(def("", "persistentvolumes", "PersistentVolume")),
+        wide(def("", "nodes", "Node")),
+        def("apps", "deployments", "Deployment"),
+        def("apps", "replicasets", "ReplicaSet"),
+        def("apps", "statefulsets", "StatefulSet"),
+        def("apps", "daemonsets", "DaemonSet"),
+        def("apps", "controllerrevisions", "ControllerRevision"),
+        def("batch", "jobs", "Job"),
+        def("batch", "cronjobs", "CronJob"),
+        def("discovery.k8s.io", "endpointslices", "EndpointSlice"),
+    ]
+}
+
+/// Writes down each burst: `+` is new, `~` changed, `-` gone.
+async fn listen(server: ApiServer, told: Arc<Mutex<Vec<String>>>, start: Instant) {
+    // A new server has seen nothing yet.
+    let mut seen = 0;
+    let mut known: BTreeMap<Key, String> = BTreeMap::new();
+    loop {
+        server.moved(seen).await;
+        let (changes, revision) = server.changes(seen).expect("not too many changes");
+        seen = revision;
+        for change in changes {
+            let key = Key::new(&change.resource, &change.namespace, &change.name);
+            let object = server.get(&key.resource, &key.namespace, &key.name);
+            let brief = object
+                .map(|it| format!("{key} {}", brief(&key.resource, &it)).trim_end().to_owned());
+            let line = match (known.remove(&key), brief) {
+                (None, None) => continue,
+                (None, Some(new)) => {
+                    known.insert(key, new.clone());
+                    format!("+ {new}")
+                }
+                (Some(old), Some(new)) => {
+                    known.insert(key, new.clone());
+                    if old == new {
+                        continue;
+                    }
+                    format!("~ {new}")
+                }
+                (Some(_), None) => format!("- {key}"),
+            };
+            let at = start.elapsed().as_secs();
+            told.lock().expect("a lock").push(format!("{at} {line}"));
+        }
+    }
+}
+
+/// What a reader of a transcript wants to know of an object.
+fn brief(resource: &str, object: &Value) -> String {
+    let status = |fields: &[&str]| {
+        let all = fields.iter().filter_map(|it| {
+            let value = object.get("status")?.get(it)?;
+            Some(format!("{it}={value}"))
+        });
+        all.collect::<Vec<_>>().join(" ")
+    };
+    let conditions = || {
+        let all = super::conditions::all(object);
+        let all = all.iter().map(|it| {
+            format!("{}={} {}", text(it, "/type"), text(it, "/status"), text(it, "/reason"))
+        });
+        all.map(|it| it.trim().to_owned()).collect::<Vec<_>>().join(", ")
+    };
+    let mut parts = match resource {
+        "pods" => {
+            let waiting =
+                text(object, "/status/containerStatuses/0/state/waiting/reason").to_owned();
+            let ready = if super::workloads::pods::ready(object) { "ready" } else { "" };
+            vec![
+                text(object, "/spec/nodeName").into(),
+                text(object, "/status/phase").into(),
+                waiting,
+                ready.into(),
+            ]
+        }
+        "replicasets.apps" => vec![
+            format!("wants {}", object.pointer("/spec/replicas").unwrap_or(&Value::Null)),
+            status(&["replicas", "readyReplicas", "availableReplicas"]),
+        ],
+        "deployments.apps" => vec![
+            status(&[
+                "observedGeneration",
+                "replicas",
+                "updatedReplicas",
+                "availableReplicas",
+                "unavailableReplicas",
+            ]),
+            conditions(),
+        ],
+        "statefulsets.apps" => {
+            vec![status(&["replicas", "readyReplicas", "currentReplicas", "updatedReplicas"])]
+        }
+        "daemonsets.apps" => vec![status(&[
+            "desiredNumberScheduled",
+            "numberReady",
+            "updatedNumberScheduled",
+            "numberUnavailable",
+        ])],
+        "jobs.batch" => vec![status(&["active", "succeeded", "failed"]), conditions()],
+        "cronjobs.batch" => vec![status(&["lastScheduleTime", "lastSuccessfulTime"])],
+        "namespaces" => vec![text(object, "/status/phase").into(), conditions()],
+        "persistentvolumeclaims" | "persistentvolumes" => {
+            vec![text(object, "/status/phase").into()]
+        }
+        "endpoints" => vec![object.get("subsets").map(Value::to_string).unwrap_or_default()],
+        _ => vec![],
+    };
+    let finalizers = object::finalizers(object);
+    if !finalizers.is_empty() {
+        parts.push(format!("held by {}", finalizers.join(", ")));
+    }
+    if object::deleting(object) {
+        parts.push("deleting".into());
+    }
+    parts.retain(|it| !it.is_empty());
+    parts.join("; ")
+}
+
+/// The metadata of an object in the namespace of the tests.
+fn meta(name: &str) -> Value {
+    json!({ "name": name, "namespace": "ns" })
+}
+
+/// A reference to an owner.
+fn owned_by(owner: &Value, blocks: bool) -> Value {
+    json!({
+        "apiVersion": owner["apiVersion"],
+        "kind": owner["kind"],
+        "name": owner["metadata"]["name"],
+        "uid": owner["metadata"]["uid"],
+        "blockOwnerDeletion": blocks,
+    })
+}
+
+/// A template of Pods with this label and one container.
+fn template(label: &str, image: &str) -> Value {
+    json!({
+        "metadata": { "labels": { "app": label } },
+        "spec": { "containers": [{ "name": "c", "image": image }] },
+    })
+}

@@ -1,0 +1,337 @@
+//! Deployment: `ReplicaSet`s, one for each template it had; the newest grows while the others shrink.
+
+use serde_json::{Map, Value, json};
+
+use crate::apiserver::{
+    controllers::{
+        Controller, NO_STEP, Plan,
+        time::{Moment, number},
+        workloads::{
+            claim, pods,
+            pods::PODS,
+            replicasets::REPLICA_SETS,
+            revision,
+            rollout::{self, DESIRED, Limits, MAX, REVISION, Set},
+        },
+        world::{Key, News, World},
+        write::{Edit, Write, set},
+    },
+    labels, object,
+};
+
+mod status;
+
+const DEPLOYMENTS: &str = "deployments.apps";
+const KIND: (&str, &str) = ("apps/v1", "Deployment");
+const HASH: &str = "pod-template-hash";
+const HISTORY: &str = "deployment.kubernetes.io/revision-history";
+/// Annotations of a Deployment that its `ReplicaSet`s do not get.
+const OWN_ANNOTATIONS: [&str; 6] = [
+    "kubectl.kubernetes.io/last-applied-configuration",
+    REVISION,
+    HISTORY,
+    DESIRED,
+    MAX,
+    "deprecated.deployment.rollback.to",
+];
+
+pub(crate) const CONTROLLER: Controller = Controller {
+    reads: &[DEPLOYMENTS, REPLICA_SETS, PODS],
+    concerns,
+    decide,
+    step: NO_STEP,
+    start: &[],
+};
+
+fn concerns(world: &World, news: &News<'_>, found: &mut Vec<Key>) {
+    claim::concerned(world, news, (DEPLOYMENTS, REPLICA_SETS), found);
+    if news.key.resource != PODS || news.new.is_some() {
+        return;
+    }
+    // One that recreates waits until the last old Pod is really gone.
+    let sets = news.owners().filter(|it| it.controller).filter_map(|it| world.by_uid(&it.uid));
+    let owners = sets.filter_map(|(_, it)| world.by_uid(&it.controller()?.uid));
+    found.extend(owners.filter(|(key, _)| key.resource == DEPLOYMENTS).map(|(key, _)| key.clone()));
+}
+
+/// A Deployment with its `ReplicaSet`s.
+struct View<'a> {
+    key: &'a Key,
+    body: &'a Value,
+    limits: Limits,
+    new: Option<Set<'a>>,
+    /// Oldest first.
+    old: Vec<Set<'a>>,
+}
+
+impl<'a> View<'a> {
+    fn of(key: &'a Key, body: &'a Value, mut sets: Vec<Set<'a>>) -> Self {
+        sets.sort_by_key(Set::age);
+        let template = body.pointer("/spec/template").unwrap_or(&Value::Null);
+        let hash = Self::hash(body);
+        let is_new = |it: &Set<'_>| {
+            let own = it.body.pointer("/spec/template").unwrap_or(&Value::Null);
+            revision::same(own, template, &[HASH])
+        };
+        let hashed = |it: &Set<'_>| labels::of(it.body).get(HASH).is_some_and(|it| *it == hash);
+        let found = sets.iter().position(is_new).or_else(|| sets.iter().position(hashed));
+        let new = found.map(|it| sets.remove(it));
+        Self { key, body, limits: Limits::of(body), new, old: sets }
+    }
+
+    fn hash(body: &Value) -> String {
+        let template = body.pointer("/spec/template").unwrap_or(&Value::Null);
+        revision::hash(template, number(body, "/status/collisionCount"))
+    }
+
+    fn paused(&self) -> bool {
+        object::flag(self.body, "/spec/paused")
+    }
+
+    fn all(&self) -> impl Iterator<Item = &Set<'a>> {
+        self.old.iter().chain(&self.new)
+    }
+
+    /// The scale was changed since the sets were last written.
+    fn is_rescaled(&self) -> bool {
+        let wanted = self.limits.replicas.to_string();
+        let mut active = self.all().filter(|it| it.replicas > 0);
+        active.any(|it| !matches!(it.annotation(DESIRED), "") && it.annotation(DESIRED) != wanted)
+    }
+}
+
+fn decide(world: &World, key: &Key, moment: &Moment) -> Plan {
+    let Some(body) = world.body(key) else { return Plan::none() };
+    if labels::is_empty(body.pointer("/spec/selector")) {
+        return Plan::none();
+    }
+    let claimed = claim::claim(world, key, body, REPLICA_SETS, KIND);
+    if !claimed.writes.is_empty() {
+        return claimed.writes.into();
+    }
+    let sets = claimed.children.iter().map(|(key, it)| Set::new(key, it)).collect();
+    let mut view = View::of(key, body, sets);
+    let mut plan = Plan::none();
+    if object::deleting(body) {
+        status::simple(&view, &mut plan, moment);
+        return plan;
+    }
+    if view.paused() || view.is_rescaled() {
+        number_new(&view, &mut plan);
+        scale(&mut view);
+        write_sizes(&view, &mut plan);
+        status::simple(&view, &mut plan, moment);
+        return plan;
+    }
+    if view.limits.rolling {
+        roll(&mut view, &mut plan, moment)
+    } else {
+        recreate(world, &mut view, &mut plan, moment)
+    }
+    plan
+}
+
+/// A new scale without a new template: nothing is started or ended, only sizes change.
+fn scale(view: &mut View<'_>) {
+    let limits = view.limits;
+    let mut all: Vec<&mut Set<'_>> = view.old.iter_mut().chain(&mut view.new).collect();
+    let active = all.iter().filter(|it| it.replicas > 0).count();
+    if active <= 1 {
+        // The only active one, or else the newest.
+        let wanted =
+            all.iter().rposition(|it| it.replicas > 0).unwrap_or(all.len().saturating_sub(1));
+        if let Some(it) = all.get_mut(wanted) {
+            it.replicas = limits.replicas;
+        }
+        return;
+    }
+    let settled = view
+        .new
+        .as_ref()
+        .is_some_and(|it| it.replicas == limits.replicas && it.available() == limits.replicas);
+    if settled {
+        view.old.iter_mut().for_each(|it| it.replicas = 0);
+    } else if limits.rolling {
+        let present = number(view.body, "/status/replicas").unwrap_or(0);
+        let mut sets: Vec<Set<'_>> = view.old.drain(..).chain(view.new.take()).collect();
+        let new = View::of(view.key, view.body, sets.clone()).new.map(|it| it.key);
+        rollout::rescale(limits, present, &mut sets);
+        sets.sort_by_key(Set::age);
+        let place = sets.iter().position(|it| Some(it.key) == new);
+        view.new = place.map(|it| sets.remove(it));
+        view.old = sets;
+    }
+}
+
+fn roll(view: &mut View<'_>, plan: &mut Plan, moment: &Moment) {
+    let total = |view: &View<'_>| view.all().map(|it| it.replicas).sum::<i64>();
+    if view.new.is_none() {
+        let replicas = rollout::newest(view.limits, 0, total(view));
+        create_new(view, replicas, plan, moment);
+        return;
+    }
+    number_new(view, plan);
+    let all = total(view);
+    let limits = view.limits;
+    if let Some(new) = &mut view.new {
+        let wanted = rollout::newest(limits, new.replicas, all);
+        if wanted == new.replicas {
+            rollout::shrink_old(limits, new, &mut view.old);
+        } else {
+            new.replicas = wanted;
+        }
+    }
+    write_sizes(view, plan);
+    status::rolling(view, plan, moment);
+    if status::is_complete(view) {
+        clean_up(view, plan);
+    }
+}
+
+fn recreate(world: &World, view: &mut View<'_>, plan: &mut Plan, moment: &Moment) {
+    let shrinks = view.old.iter().any(|it| it.replicas > 0);
+    view.old.iter_mut().for_each(|it| it.replicas = 0);
+    let mut old_pods =
+        view.old.iter().flat_map(|it| world.managed(object::meta(it.body, "uid"), PODS));
+    let waits = shrinks || old_pods.any(|(_, it)| !pods::ended(it));
+    if waits {
+        write_sizes(view, plan);
+        status::rolling(view, plan, moment);
+        return;
+    }
+    if view.new.is_none() {
+        create_new(view, view.limits.replicas, plan, moment);
+        return;
+    }
+    number_new(view, plan);
+    let replicas = view.limits.replicas;
+    view.new.iter_mut().for_each(|it| it.replicas = replicas);
+    write_sizes(view, plan);
+    status::rolling(view, plan, moment);
+    if status::is_complete(view) {
+        clean_up(view, plan);
+    }
+}
+
+/// What the sets do not have yet of their wanted sizes.
+fn write_sizes(view: &View<'_>, plan: &mut Plan) {
+    let (desired, max) = (view.limits.replicas.to_string(), view.limits.max().to_string());
+    for it in view.all() {
+        let resized = number(it.body, "/spec/replicas").unwrap_or(1) != it.replicas;
+        let stale =
+            it.replicas > 0 && (it.annotation(DESIRED) != desired || it.annotation(MAX) != max);
+        if !resized && !stale {
+            continue;
+        }
+        let mut edits = Vec::new();
+        if resized {
+            edits.push(set(["spec", "replicas"], it.replicas));
+        }
+        edits.push(set(["metadata", "annotations", DESIRED], desired.clone()));
+        edits.push(set(["metadata", "annotations", MAX], max.clone()));
+        plan.writes.push(Write::change(it.key, it.body, edits));
+    }
+}
+
+fn next_revision(view: &View<'_>) -> i64 {
+    view.old.iter().map(Set::revision).max().unwrap_or(0).saturating_add(1)
+}
+
+/// The annotations of the Deployment that its newest set has, too.
+fn shared_annotations(view: &View<'_>) -> Map<String, Value> {
+    let all = view.body.pointer("/metadata/annotations").and_then(Value::as_object);
+    let all =
+        all.into_iter().flatten().filter(|(name, _)| !OWN_ANNOTATIONS.contains(&name.as_str()));
+    all.map(|(name, value)| (name.clone(), value.clone())).collect()
+}
+
+/// Gives the newest set its number, also if it is an old one that is wanted again.
+fn number_new(view: &View<'_>, plan: &mut Plan) {
+    let Some(new) = &view.new else { return };
+    let revision = next_revision(view).max(new.revision());
+    let mut edits: Vec<Edit> = Vec::new();
+    for (name, value) in shared_annotations(view) {
+        if Value::from(new.annotation(&name)) != value {
+            edits.push(set(["metadata", "annotations", &name], value));
+        }
+    }
+    if new.revision() < revision {
+        edits.push(set(["metadata", "annotations", REVISION], revision.to_string()));
+        let mut history: Vec<&str> = new.annotation(HISTORY).split(',').collect();
+        history.push(new.annotation(REVISION));
+        history.retain(|it| !it.is_empty());
+        if !history.is_empty() {
+            edits.push(set(["metadata", "annotations", HISTORY], history.join(",")));
+        }
+    }
+    let seconds = |object| number(object, "/spec/minReadySeconds").unwrap_or(0);
+    if seconds(new.body) != seconds(view.body) {
+        edits.push(set(["spec", "minReadySeconds"], seconds(view.body)));
+    }
+    if !edits.is_empty() {
+        plan.writes.push(Write::change(new.key, new.body, edits));
+    }
+    number_deployment(view, revision, plan);
+}
+
+fn number_deployment(view: &View<'_>, revision: i64, plan: &mut Plan) {
+    let revision = revision.to_string();
+    if rollout::annotation(view.body, REVISION) != revision {
+        let edit = set(["metadata", "annotations", REVISION], revision);
+        plan.writes.push(Write::change(view.key, view.body, vec![edit]));
+    }
+}
+
+/// A set for the present template.
+fn create_new(view: &View<'_>, replicas: i64, plan: &mut Plan, moment: &Moment) {
+    let hash = View::hash(view.body);
+    let name = format!("{}-{hash}", view.key.name);
+    let revision = next_revision(view);
+    let mut template = view.body.pointer("/spec/template").cloned().unwrap_or_default();
+    pods::label(&mut template, HASH, &hash);
+    let mut selector = view.body.pointer("/spec/selector").cloned().unwrap_or_default();
+    if let Some(fields) = selector.as_object_mut() {
+        let labels = fields.entry("matchLabels").or_insert_with(|| json!({}));
+        object::put(labels, HASH, Some(hash.into()));
+    }
+    let mut annotations = shared_annotations(view);
+    annotations.insert(DESIRED.into(), view.limits.replicas.to_string().into());
+    annotations.insert(MAX.into(), view.limits.max().to_string().into());
+    annotations.insert(REVISION.into(), revision.to_string().into());
+    let mut body = json!({
+        "apiVersion": "apps/v1",
+        "kind": "ReplicaSet",
+        "metadata": {
+            "name": name,
+            "namespace": view.key.namespace,
+            "labels": template.pointer("/metadata/labels"),
+            "annotations": annotations,
+            "ownerReferences": [claim::reference(view.body, KIND)],
+        },
+        "spec": { "replicas": replicas, "selector": selector, "template": template },
+    });
+    if let (Some(seconds), Some(spec)) =
+        (number(view.body, "/spec/minReadySeconds").filter(|it| *it > 0), body.get_mut("spec"))
+    {
+        object::put(spec, "minReadySeconds", Some(seconds.into()));
+    }
+    plan.writes.push(Write::Create { resource: REPLICA_SETS, body });
+    number_deployment(view, revision, plan);
+    status::created(view, &name, plan, moment);
+}
+
+/// Old empty sets beyond the limit of the history go, the oldest first.
+fn clean_up(view: &View<'_>, plan: &mut Plan) {
+    let limit = number(view.body, "/spec/revisionHistoryLimit").unwrap_or(10);
+    let limit = usize::try_from(limit).unwrap_or(0);
+    let mut empty: Vec<&Set<'_>> = view.old.iter().collect();
+    empty.retain(|it| {
+        let seen =
+            number(it.body, "/metadata/generation").unwrap_or(0) <= it.status("observedGeneration");
+        it.replicas == 0 && it.status("replicas") == 0 && seen && !object::deleting(it.body)
+    });
+    let surplus = view.old.len().saturating_sub(limit);
+    empty.sort_by_key(|it| it.revision());
+    let go = empty.into_iter().take(surplus);
+    plan.writes.extend(go.map(|it| Write::delete(it.key, object::meta(it.body, "uid"))));
+}

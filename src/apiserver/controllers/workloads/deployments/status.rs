@@ -1,0 +1,214 @@
+//! The status of a Deployment: its counts and the two conditions that people wait for.
+
+use serde_json::{Value, json};
+
+use super::View;
+use crate::apiserver::{
+    controllers::{
+        Plan, conditions,
+        time::{Moment, number},
+        workloads::rollout::Set,
+        write::{Write, set},
+    },
+    object,
+};
+
+/// A deadline of this many seconds is none: the greatest 32-bit number.
+const NO_DEADLINE: i64 = 2_147_483_647;
+const COUNTS: [&str; 5] =
+    ["replicas", "updatedReplicas", "readyReplicas", "availableReplicas", "unavailableReplicas"];
+
+/// Counts as far as the sets are told of in this version of the world.
+struct Counts {
+    replicas: i64,
+    updated: i64,
+    ready: i64,
+    available: i64,
+    unavailable: i64,
+}
+
+fn count(view: &View<'_>) -> Counts {
+    let sum = |field: &str| view.all().map(|it| it.status(field)).sum::<i64>();
+    let wanted: i64 = view.all().map(|it| it.replicas).sum();
+    let available = sum("availableReplicas");
+    Counts {
+        replicas: sum("replicas"),
+        updated: view.new.as_ref().map_or(0, |it| it.status("replicas")),
+        ready: sum("readyReplicas"),
+        available,
+        unavailable: (wanted - available).max(0),
+    }
+}
+
+fn status(view: &View<'_>, conditions: Vec<Value>) -> Value {
+    let counts = count(view);
+    let values =
+        [counts.replicas, counts.updated, counts.ready, counts.available, counts.unavailable];
+    let generation = number(view.body, "/metadata/generation");
+    let mut status = json!({});
+    object::put(&mut status, "observedGeneration", generation.map(Value::from));
+    for (name, value) in COUNTS.into_iter().zip(values).filter(|(_, value)| *value > 0) {
+        object::put(&mut status, name, Some(value.into()));
+    }
+    let collisions = view.body.pointer("/status/collisionCount").cloned();
+    object::put(&mut status, "collisionCount", collisions);
+    if !conditions.is_empty() {
+        object::put(&mut status, "conditions", Some(conditions.into()));
+    }
+    status
+}
+
+fn write(view: &View<'_>, conditions: Vec<Value>, plan: &mut Plan) {
+    let status = status(view, conditions);
+    plan.writes.push(Write::change(view.key, view.body, vec![set(["status"], status)]));
+}
+
+/// Puts a condition to the end. One with the same status and reason stays as it is, unless it is `renewed`.
+fn put(conditions: &mut Vec<Value>, wanted: conditions::Wanted<'_>, stamp: &str, renewed: bool) {
+    let field = |it: &Value, name: &str| it.get(name).and_then(Value::as_str).map(String::from);
+    let place = conditions.iter().position(|it| field(it, "type").as_deref() == Some(wanted.kind));
+    let old = place.and_then(|it| conditions.get(it)).cloned().unwrap_or_default();
+    let same_status = field(&old, "status").as_deref() == Some(wanted.status);
+    if same_status && field(&old, "reason").as_deref() == Some(wanted.reason) && !renewed {
+        return;
+    }
+    if let Some(place) = place {
+        conditions.remove(place);
+    }
+    let since = field(&old, "lastTransitionTime").filter(|_| same_status);
+    conditions.push(json!({
+        "type": wanted.kind,
+        "status": wanted.status,
+        "lastUpdateTime": stamp,
+        "lastTransitionTime": since.as_deref().unwrap_or(stamp),
+        "reason": wanted.reason,
+        "message": wanted.message,
+    }));
+}
+
+fn put_available(view: &View<'_>, conditions: &mut Vec<Value>, stamp: &str) {
+    let enough = count(view).available >= view.limits.replicas - view.limits.unavailable;
+    let (status, reason, message) = if enough {
+        ("True", "MinimumReplicasAvailable", "Deployment has minimum availability.")
+    } else {
+        ("False", "MinimumReplicasUnavailable", "Deployment does not have minimum availability.")
+    };
+    let wanted = conditions::Wanted { kind: "Available", status, reason, message };
+    put(conditions, wanted, stamp, false);
+}
+
+fn progressing<'a>(status: &'a str, reason: &'a str, message: &'a str) -> conditions::Wanted<'a> {
+    conditions::Wanted { kind: "Progressing", status, reason, message }
+}
+
+fn deadline(view: &View<'_>) -> Option<i64> {
+    number(view.body, "/spec/progressDeadlineSeconds").filter(|it| *it != NO_DEADLINE)
+}
+
+fn reason<'a>(view: &View<'a>) -> &'a str {
+    let condition = conditions::find(view.body, "Progressing");
+    condition.and_then(|it| it.get("reason")?.as_str()).unwrap_or_default()
+}
+
+/// Pausing and going on are told once.
+fn put_paused(view: &View<'_>, conditions: &mut Vec<Value>, stamp: &str) {
+    if deadline(view).is_none() || reason(view) == "ProgressDeadlineExceeded" {
+        return;
+    }
+    let wanted = match (view.paused(), reason(view)) {
+        (true, _) => progressing("Unknown", "DeploymentPaused", "Deployment is paused"),
+        (false, "DeploymentPaused") => {
+            progressing("Unknown", "DeploymentResumed", "Deployment is resumed")
+        }
+        (false, _) => return,
+    };
+    put(conditions, wanted, stamp, false);
+}
+
+/// While nothing is rolled out.
+pub(super) fn simple(view: &View<'_>, plan: &mut Plan, moment: &Moment) {
+    let mut conditions = conditions::all(view.body);
+    put_paused(view, &mut conditions, &moment.stamp);
+    put_available(view, &mut conditions, &moment.stamp);
+    write(view, conditions, plan);
+}
+
+/// A new set was made just now; the counts follow when it is there.
+pub(super) fn created(view: &View<'_>, name: &str, plan: &mut Plan, moment: &Moment) {
+    if deadline(view).is_none() {
+        return;
+    }
+    let mut conditions = conditions::all(view.body);
+    let message = format!("Created new replica set {name:?}");
+    let wanted = progressing("True", "NewReplicaSetCreated", &message);
+    put(&mut conditions, wanted, &moment.stamp, false);
+    let edit = set(["status", "conditions"], conditions);
+    plan.writes.push(Write::change(view.key, view.body, vec![edit]));
+}
+
+/// Everything that is wanted is there, and nothing else.
+pub(super) fn is_complete(view: &View<'_>) -> bool {
+    let counts = count(view);
+    let wanted = view.limits.replicas;
+    [counts.updated, counts.replicas, counts.available].iter().all(|it| *it == wanted)
+}
+
+fn has_progressed(view: &View<'_>) -> bool {
+    let counts = count(view);
+    let before = |field: &str| number(view.body, &format!("/status/{field}")).unwrap_or(0);
+    let old = before("replicas") - before("updatedReplicas");
+    counts.updated > before("updatedReplicas")
+        || counts.replicas - counts.updated < old
+        || counts.ready > before("readyReplicas")
+        || counts.available > before("availableReplicas")
+}
+
+/// While a template is rolled out, and after.
+pub(super) fn rolling(view: &View<'_>, plan: &mut Plan, moment: &Moment) {
+    let mut conditions = conditions::all(view.body);
+    put_paused(view, &mut conditions, &moment.stamp);
+    put_available(view, &mut conditions, &moment.stamp);
+    let counts = count(view);
+    let settled = counts.replicas == counts.updated && reason(view) == "NewReplicaSetAvailable";
+    if let Some(deadline) = deadline(view).filter(|_| !settled) {
+        put_progress(view, &mut conditions, deadline, plan, moment);
+    }
+    write(view, conditions, plan);
+}
+
+fn put_progress(
+    view: &View<'_>,
+    conditions: &mut Vec<Value>,
+    deadline: i64,
+    plan: &mut Plan,
+    moment: &Moment,
+) {
+    let name = |it: &Set<'_>| format!("ReplicaSet {:?}", it.key.name);
+    let who = view.new.as_ref().map_or_else(|| format!("Deployment {:?}", view.key.name), name);
+    if is_complete(view) {
+        let message = format!("{who} has successfully progressed.");
+        let wanted = progressing("True", "NewReplicaSetAvailable", &message);
+        put(conditions, wanted, &moment.stamp, false);
+    } else if has_progressed(view) {
+        let message = format!("{who} is progressing.");
+        put(conditions, progressing("True", "ReplicaSetUpdated", &message), &moment.stamp, true);
+        plan.again(std::time::Duration::from_secs(deadline.unsigned_abs().saturating_add(1)));
+    } else if let Some(condition) = conditions::find(view.body, "Progressing") {
+        let since = condition.get("lastUpdateTime").and_then(Value::as_str).unwrap_or_default();
+        match moment.until(since, deadline.saturating_add(1)) {
+            Some(wait) => plan.again(wait),
+            None if matches!(reason(view), "ProgressDeadlineExceeded" | "DeploymentPaused") => {}
+            None => {
+                let message = format!("{who} has timed out progressing.");
+                let wanted = progressing("False", "ProgressDeadlineExceeded", &message);
+                put(conditions, wanted, &moment.stamp, false);
+            }
+        }
+    } else if view.new.is_some() {
+        let message = format!(
+            "Found new replica set {:?}",
+            view.new.as_ref().map(|it| &it.key.name).unwrap_or(&view.key.name)
+        );
+        put(conditions, progressing("True", "FoundNewReplicaSet", &message), &moment.stamp, false);
+    }
+}

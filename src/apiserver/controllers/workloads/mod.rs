@@ -1,0 +1,29 @@
+//! The workload kinds: what each of them makes of its spec.
+
+mod claim;
+mod cronjobs;
+mod daemonsets;
+mod deployments;
+mod jobs;
+pub(crate) mod pods;
+mod replicasets;
+mod revision;
+mod revisions;
+pub(crate) mod rollout;
+mod services;
+mod statefulsets;
+
+use super::Controller;
+#[cfg(test)]
+pub(crate) use rollout::{Limits, annotation, portion};
+
+/// In the order in which they are asked: owners first, so that one burst less is needed.
+pub(super) const CONTROLLERS: [Controller; 7] = [
+    cronjobs::CONTROLLER,
+    deployments::CONTROLLER,
+    replicasets::CONTROLLER,
+    statefulsets::CONTROLLER,
+    daemonsets::CONTROLLER,
+    jobs::CONTROLLER,
+    services::CONTROLLER,
+];

@@ -1,0 +1,91 @@
+//! The history of a `StatefulSet` or a `DaemonSet`: one `ControllerRevision` for each template it had.
+
+use serde_json::{Value, json};
+
+use crate::apiserver::{
+    controllers::{
+        time::number,
+        workloads::{claim, pods, revision},
+        world::{Key, World},
+        write::{Write, set},
+    },
+    object,
+};
+
+pub(crate) const REVISIONS: &str = "controllerrevisions.apps";
+
+/// The newest revision.
+pub(crate) struct Newest {
+    /// Of the `ControllerRevision`.
+    pub(crate) name: String,
+    pub(crate) hash: String,
+    /// What is to be done so that it is there and the newest.
+    pub(crate) writes: Vec<Write>,
+}
+
+/// The revision of the present template. `label` gets its hash.
+pub(crate) fn newest(
+    world: &World,
+    key: &Key,
+    body: &Value,
+    kind: (&str, &str),
+    label: &'static str,
+) -> Newest {
+    let template = body.pointer("/spec/template").cloned().unwrap_or_default();
+    let known: Vec<_> = world.managed(object::meta(body, "uid"), REVISIONS).collect();
+    let last = known.iter().filter_map(|(_, it)| number(it, "/revision")).max().unwrap_or(0);
+    let mut writes = Vec::new();
+    let equal = known.iter().find(|(_, it)| revision::same(&self::template(it), &template, &[]));
+    if let Some((at, it)) = equal {
+        if number(it, "/revision") != Some(last) {
+            writes.push(Write::change(at, it, vec![set(["revision"], last + 1)]));
+        }
+        let hash = it.pointer("/metadata/labels").and_then(|it| it.get(label)?.as_str());
+        return Newest { name: at.name.clone(), hash: hash.unwrap_or_default().into(), writes };
+    }
+    let hash =
+        revision::hash(&template, number(body, "/status/collisionCount").filter(|it| *it > 0));
+    let name = format!("{}-{hash}", key.name);
+    if world.def(REVISIONS).is_some() {
+        let mut data = template.clone();
+        object::put(&mut data, "$patch", Some("replace".into()));
+        let mut revision = json!({
+            "apiVersion": "apps/v1",
+            "kind": "ControllerRevision",
+            "metadata": {
+                "name": name,
+                "namespace": key.namespace,
+                "labels": template.pointer("/metadata/labels").cloned().unwrap_or_else(|| json!({})),
+                "ownerReferences": [claim::reference(body, kind)],
+            },
+            "data": { "spec": { "template": data } },
+            "revision": last + 1,
+        });
+        pods::label(&mut revision, label, &hash);
+        writes.push(Write::Create { resource: REVISIONS, body: revision });
+    }
+    Newest { name, hash, writes }
+}
+
+/// The template that a revision keeps.
+pub(crate) fn template(revision: &Value) -> Value {
+    let mut template = revision.pointer("/data/spec/template").cloned().unwrap_or_default();
+    object::put(&mut template, "$patch", None);
+    template
+}
+
+/// Deletes the oldest revisions beyond the limit. Those that are `used` stay.
+pub(crate) fn clean_up(
+    world: &World,
+    body: &Value,
+    used: impl Fn(&Key, &Value) -> bool,
+) -> Vec<Write> {
+    let limit = number(body, "/spec/revisionHistoryLimit").unwrap_or(10);
+    let limit = usize::try_from(limit).unwrap_or(0);
+    let mut unused: Vec<_> = world.managed(object::meta(body, "uid"), REVISIONS).collect();
+    unused.retain(|(key, it)| !used(key, it));
+    unused.sort_by_key(|(_, it)| number(it, "/revision"));
+    let surplus = unused.len().saturating_sub(limit);
+    let go = unused.into_iter().take(surplus);
+    go.map(|(key, it)| Write::delete(key, object::meta(it, "uid"))).collect()
+}

@@ -1,0 +1,313 @@
+//! Service → Endpoints and `EndpointSlice`s of the Pods it selects.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use crate::apiserver::{
+    controllers::{
+        Controller, NO_STEP, Plan,
+        time::{Moment, number, text},
+        workloads::{
+            claim,
+            pods::{self, PODS},
+        },
+        world::{Key, News, World},
+        write::{Write, set, unset},
+    },
+    labels, object,
+};
+
+const SERVICES: &str = "services";
+const ENDPOINTS: &str = "endpoints";
+const SLICES: &str = "endpointslices.discovery.k8s.io";
+const KIND: (&str, &str) = ("v1", "Service");
+const SERVICE_NAME: &str = "kubernetes.io/service-name";
+const MANAGED_BY: &str = "endpointslice.kubernetes.io/managed-by";
+const MANAGER: &str = "endpointslice-controller.k8s.io";
+const HEADLESS: &str = "service.kubernetes.io/headless";
+/// As the real controller fills them by default.
+const SLICE_MAX: usize = 100;
+
+pub(crate) const CONTROLLER: Controller = Controller {
+    reads: &[SERVICES, PODS, ENDPOINTS, SLICES],
+    concerns,
+    decide,
+    step: NO_STEP,
+    start: &[],
+};
+
+fn concerns(world: &World, news: &News<'_>, found: &mut Vec<Key>) {
+    match news.key.resource.as_str() {
+        SERVICES => found.push(news.key.clone()),
+        ENDPOINTS => {
+            let service = Key { resource: SERVICES.into(), ..news.key.clone() };
+            found.extend(Some(service).filter(|it| world.get(it).is_some()));
+        }
+        SLICES => {
+            let owners = news.owners().filter_map(|it| world.by_uid(&it.uid));
+            found.extend(
+                owners.filter(|(key, _)| key.resource == SERVICES).map(|(key, _)| key.clone()),
+            );
+        }
+        PODS => {
+            let sides = || news.old.into_iter().chain(news.new).filter_map(|it| it.body.as_ref());
+            let services = world.within(SERVICES, &news.key.namespace);
+            let selecting = services.filter(|(_, it)| {
+                let selector = it.body.as_ref().and_then(|it| it.pointer("/spec/selector"));
+                sides().any(|pod| labels::has_all(selector, labels::of(pod)))
+            });
+            found.extend(selecting.map(|(key, _)| key.clone()));
+        }
+        _ => {}
+    }
+}
+
+/// A Pod behind a Service.
+struct Backend {
+    ip: String,
+    ready: bool,
+    terminating: bool,
+    /// As Endpoints have it.
+    address: Value,
+    /// As resolved for this Pod.
+    ports: Vec<Value>,
+}
+
+fn decide(world: &World, key: &Key, _moment: &Moment) -> Plan {
+    let endpoints = Key { resource: ENDPOINTS.into(), ..key.clone() };
+    let Some(body) = world.body(key).filter(|it| !object::deleting(it)) else {
+        // Slices have an owner; Endpoints share only the name.
+        let left = world.get(&endpoints).map(|it| Write::delete(&endpoints, &it.uid));
+        return left.into_iter().collect::<Vec<_>>().into();
+    };
+    let selector = body.pointer("/spec/selector");
+    if labels::is_empty(Some(&json!({ "matchLabels": selector })))
+        || text(body, "/spec/type") == "ExternalName"
+    {
+        return Plan::none();
+    }
+    let mut backends = backends(world, key, body);
+    backends.sort_by(|a, b| (&a.ip, a.address.to_string()).cmp(&(&b.ip, b.address.to_string())));
+    let mut writes = Vec::new();
+    if world.def(ENDPOINTS).is_some() {
+        writes.push(write_endpoints(world, &endpoints, body, &backends));
+    }
+    if world.def(SLICES).is_some() {
+        write_slices(world, key, body, &backends, &mut writes);
+    }
+    writes.into()
+}
+
+fn backends(world: &World, key: &Key, service: &Value) -> Vec<Backend> {
+    let selector = service.pointer("/spec/selector");
+    let all = world.within(PODS, &key.namespace).filter_map(|(_, it)| it.body.as_ref());
+    let selected = all.filter(|it| labels::has_all(selector, labels::of(it)) && !pods::ended(it));
+    selected.filter_map(|pod| backend(key, service, pod)).collect()
+}
+
+fn backend(key: &Key, service: &Value, pod: &Arc<Value>) -> Option<Backend> {
+    let ip = text(pod, "/status/podIP");
+    if ip.is_empty() {
+        return None;
+    }
+    let node = Some(text(pod, "/spec/nodeName")).filter(|it| !it.is_empty());
+    let hostname = text(pod, "/spec/hostname");
+    let named = !hostname.is_empty() && text(pod, "/spec/subdomain") == key.name;
+    let mut address = json!({});
+    object::put(&mut address, "ip", Some(ip.into()));
+    object::put(&mut address, "hostname", Some(hostname).filter(|_| named).map(Value::from));
+    object::put(&mut address, "nodeName", node.map(Value::from));
+    let target = json!({
+        "kind": "Pod",
+        "namespace": key.namespace,
+        "name": object::meta(pod, "name"),
+        "uid": object::meta(pod, "uid"),
+    });
+    object::put(&mut address, "targetRef", Some(target));
+    let always = object::flag(service, "/spec/publishNotReadyAddresses");
+    let terminating = object::deleting(pod);
+    Some(Backend {
+        ip: ip.into(),
+        ready: always || (pods::ready(pod) && !terminating),
+        terminating: terminating && !always,
+        address,
+        ports: ports(service, pod),
+    })
+}
+
+/// The ports of a Service as they are on a Pod; one that the Pod does not have is left out.
+fn ports(service: &Value, pod: &Value) -> Vec<Value> {
+    let wanted = service.pointer("/spec/ports").and_then(Value::as_array);
+    let resolve = |port: &Value| {
+        let target = port.get("targetPort").or_else(|| port.get("port"))?;
+        let protocol = port.get("protocol").and_then(Value::as_str).unwrap_or("TCP");
+        let number = match target.as_str() {
+            None => target.as_i64().filter(|it| *it > 0).or_else(|| number(port, "/port"))?,
+            Some(name) => named_port(pod, name, protocol)?,
+        };
+        let mut resolved = json!({});
+        let name = port.get("name").filter(|it| **it != "").cloned();
+        object::put(&mut resolved, "name", name);
+        object::put(&mut resolved, "port", Some(number.into()));
+        object::put(&mut resolved, "protocol", Some(protocol.into()));
+        object::put(&mut resolved, "appProtocol", port.get("appProtocol").cloned());
+        Some(resolved)
+    };
+    wanted.into_iter().flatten().filter_map(resolve).collect()
+}
+
+fn named_port(pod: &Value, name: &str, protocol: &str) -> Option<i64> {
+    let containers = pod.pointer("/spec/containers").and_then(Value::as_array);
+    let ports = containers.into_iter().flatten().filter_map(|it| it.get("ports")?.as_array());
+    let found = ports.flatten().find(|it| {
+        it.get("name").and_then(Value::as_str) == Some(name)
+            && it.get("protocol").and_then(Value::as_str).unwrap_or("TCP") == protocol
+    });
+    number(found?, "/containerPort")
+}
+
+/// Backends by their ports: those with the same ones share a subset or a slice.
+fn grouped(backends: &[Backend]) -> Vec<(&[Value], Vec<&Backend>)> {
+    let mut groups: Vec<(&[Value], Vec<&Backend>)> = Vec::new();
+    for backend in backends {
+        match groups.iter_mut().find(|(ports, _)| *ports == backend.ports.as_slice()) {
+            Some((_, group)) => group.push(backend),
+            None => groups.push((&backend.ports, vec![backend])),
+        }
+    }
+    groups
+}
+
+fn write_endpoints(world: &World, at: &Key, service: &Value, backends: &[Backend]) -> Write {
+    let mut subsets: Vec<Value> = Vec::new();
+    for (ports, group) in grouped(backends) {
+        // Who is on the way out has no place here.
+        let pick = |ready: bool| -> Vec<Value> {
+            let picked = group.iter().filter(|it| it.ready == ready && !it.terminating);
+            picked.map(|it| it.address.clone()).collect()
+        };
+        let mut subset = json!({});
+        for (field, addresses) in [("addresses", pick(true)), ("notReadyAddresses", pick(false))] {
+            object::put(
+                &mut subset,
+                field,
+                Some(addresses).filter(|it| !it.is_empty()).map(Value::from),
+            );
+        }
+        if subset.as_object().is_some_and(serde_json::Map::is_empty) {
+            continue;
+        }
+        if !ports.is_empty() {
+            object::put(&mut subset, "ports", Some(ports.into()));
+        }
+        subsets.push(subset);
+    }
+    let subsets =
+        Some(Value::from(subsets)).filter(|it| it.as_array().is_some_and(|it| !it.is_empty()));
+    let labels = labels_of(service);
+    if let Some(old) = world.body(at) {
+        let edit = |field: &'static str, value: Option<Value>| {
+            value.map_or_else(|| unset([field]), |it| set([field], it))
+        };
+        let mut edits = vec![edit("subsets", subsets)];
+        if !labels::of(old).is_null() || !labels.is_null() {
+            edits.push(match labels.is_null() {
+                true => unset(["metadata", "labels"]),
+                false => set(["metadata", "labels"], labels),
+            });
+        }
+        return Write::change(at, old, edits);
+    }
+    let mut body = json!({
+        "apiVersion": "v1",
+        "kind": "Endpoints",
+        "metadata": { "name": at.name, "namespace": at.namespace },
+    });
+    if !labels.is_null() {
+        object::set_meta(&mut body, "labels", labels);
+    }
+    object::put(&mut body, "subsets", subsets);
+    Write::Create { resource: ENDPOINTS, body }
+}
+
+/// The labels of a Service as Endpoints take them over; null if there are none.
+fn labels_of(service: &Value) -> Value {
+    let mut labels = labels::of(service).clone();
+    if text(service, "/spec/clusterIP") == "None" {
+        if labels.is_null() {
+            labels = json!({});
+        }
+        object::put(&mut labels, HEADLESS, Some("".into()));
+    }
+    labels
+}
+
+fn write_slices(
+    world: &World,
+    key: &Key,
+    service: &Value,
+    backends: &[Backend],
+    writes: &mut Vec<Write>,
+) {
+    let own = |it: &Value| labels::of(it).get(MANAGED_BY).and_then(Value::as_str) == Some(MANAGER);
+    let mut known = world.managed(object::meta(service, "uid"), SLICES).filter(|(_, it)| own(it));
+    let mut wanted: Vec<(Value, Value)> = Vec::new();
+    for (ports, group) in grouped(backends) {
+        for chunk in group.chunks(SLICE_MAX) {
+            let endpoints: Vec<Value> = chunk.iter().map(|it| endpoint(it)).collect();
+            wanted.push((Value::from(ports), endpoints.into()));
+        }
+    }
+    // A Service without Pods has an empty slice.
+    if wanted.is_empty() {
+        wanted.push((Value::Null, json!([])));
+    }
+    let mut labels =
+        Some(labels_of(service)).filter(|it| !it.is_null()).unwrap_or_else(|| json!({}));
+    object::put(&mut labels, MANAGED_BY, Some(MANAGER.into()));
+    object::put(&mut labels, SERVICE_NAME, Some(key.name.clone().into()));
+    let version =
+        world.def(SLICES).and_then(|it| it.versions.first().map(|name| it.api_version(name)));
+    for (ports, endpoints) in wanted {
+        if let Some((at, it)) = known.next() {
+            let edits = vec![
+                set(["endpoints"], endpoints),
+                set(["ports"], ports),
+                set(["metadata", "labels"], labels.clone()),
+            ];
+            writes.push(Write::change(at, it, edits));
+            continue;
+        }
+        let body = json!({
+            "apiVersion": version,
+            "kind": "EndpointSlice",
+            "metadata": {
+                "generateName": format!("{}-", key.name),
+                "namespace": key.namespace,
+                "labels": labels,
+                "ownerReferences": [claim::reference(service, KIND)],
+            },
+            "addressType": "IPv4",
+            "endpoints": endpoints,
+            "ports": ports,
+        });
+        writes.push(Write::Create { resource: SLICES, body });
+    }
+    writes.extend(known.map(|(at, it)| Write::delete(at, object::meta(it, "uid"))));
+}
+
+fn endpoint(backend: &Backend) -> Value {
+    let mut endpoint = json!({
+        "addresses": [backend.ip],
+        "conditions": {
+            "ready": backend.ready,
+            "serving": backend.ready,
+            "terminating": backend.terminating,
+        },
+    });
+    for field in ["hostname", "nodeName", "targetRef"] {
+        object::put(&mut endpoint, field, backend.address.get(field).cloned());
+    }
+    endpoint
+}

@@ -1,0 +1,284 @@
+//! What controllers know: a mirror of the store with indexes by uid, owner and namespace.
+//!
+//! Of most objects it keeps only who owns and who holds them. Whole bodies are kept of the resources that controllers read.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+    sync::Arc,
+};
+
+use serde_json::Value;
+
+use crate::apiserver::{object, resource::ResourceDef};
+
+/// Where an object is.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Key {
+    /// `plural.group`
+    pub(crate) resource: String,
+    /// Empty for cluster-scoped objects.
+    pub(crate) namespace: String,
+    pub(crate) name: String,
+}
+
+impl Key {
+    pub(crate) fn new(resource: &str, namespace: &str, name: &str) -> Self {
+        Self { resource: resource.into(), namespace: namespace.into(), name: name.into() }
+    }
+}
+
+impl fmt::Display for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.namespace.as_str() {
+            "" => write!(f, "{} {}", self.resource, self.name),
+            namespace => write!(f, "{} {namespace}/{}", self.resource, self.name),
+        }
+    }
+}
+
+/// One entry of `ownerReferences`.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Owner {
+    pub(crate) api_version: String,
+    pub(crate) kind: String,
+    pub(crate) name: String,
+    pub(crate) uid: String,
+    /// Whether it manages the object.
+    pub(crate) controller: bool,
+    /// Whether a foreground deletion of the owner waits for the object.
+    pub(crate) blocks: bool,
+}
+
+/// What is known of one object.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Seen {
+    pub(crate) uid: String,
+    pub(crate) owners: Vec<Owner>,
+    pub(crate) finalizers: Vec<String>,
+    pub(crate) deleting: bool,
+    /// `None` if no controller reads objects of this resource.
+    pub(crate) body: Option<Arc<Value>>,
+}
+
+impl Seen {
+    fn of(body: &Arc<Value>, whole: bool) -> Self {
+        Self {
+            uid: object::meta(body, "uid").into(),
+            owners: owners(body),
+            finalizers: object::finalizers(body),
+            deleting: object::deleting(body),
+            body: whole.then(|| Arc::clone(body)),
+        }
+    }
+
+    /// The one that manages the object.
+    pub(crate) fn controller(&self) -> Option<&Owner> {
+        self.owners.iter().find(|it| it.controller)
+    }
+
+    pub(crate) fn held_by(&self, finalizer: &str) -> bool {
+        self.finalizers.iter().any(|it| it == finalizer)
+    }
+}
+
+fn owners(body: &Value) -> Vec<Owner> {
+    let references = body.pointer("/metadata/ownerReferences").and_then(Value::as_array);
+    let read = |it: &Value| {
+        let text = |field: &str| it.get(field).and_then(Value::as_str).unwrap_or_default().into();
+        let flag = |field: &str| it.get(field).and_then(Value::as_bool).unwrap_or(false);
+        Owner {
+            api_version: text("apiVersion"),
+            kind: text("kind"),
+            name: text("name"),
+            uid: text("uid"),
+            controller: flag("controller"),
+            blocks: flag("blockOwnerDeletion"),
+        }
+    };
+    references.into_iter().flatten().map(read).collect()
+}
+
+/// A change of one object, with what was known before.
+pub(crate) struct News<'a> {
+    pub(crate) key: &'a Key,
+    pub(crate) old: Option<&'a Seen>,
+    pub(crate) new: Option<&'a Seen>,
+}
+
+impl News<'_> {
+    /// Old and new owners.
+    pub(crate) fn owners(&self) -> impl Iterator<Item = &Owner> {
+        let sides = self.old.into_iter().chain(self.new);
+        sides.flat_map(|it| it.owners.iter())
+    }
+
+    /// The last known state.
+    pub(crate) fn latest(&self) -> Option<&Seen> {
+        self.new.or(self.old)
+    }
+}
+
+/// The mirror.
+#[derive(Debug, Default)]
+pub(crate) struct World {
+    defs: BTreeMap<String, ResourceDef>,
+    /// Resources by group and kind.
+    kinds: BTreeMap<(String, String), String>,
+    /// Of these, whole bodies are kept.
+    whole: BTreeSet<&'static str>,
+    objects: BTreeMap<Key, Seen>,
+    uids: BTreeMap<String, Key>,
+    /// By the uid of an owner.
+    dependents: BTreeMap<String, BTreeSet<Key>>,
+    namespaces: BTreeMap<String, BTreeSet<Key>>,
+    /// Those kept whole that nobody manages.
+    loose: BTreeSet<Key>,
+}
+
+impl World {
+    pub(crate) fn new(whole: BTreeSet<&'static str>) -> Self {
+        Self { whole, ..Self::default() }
+    }
+
+    /// Takes over what is served now. Objects of what is not served any more are gone; gives their places.
+    pub(crate) fn define(&mut self, defs: Vec<ResourceDef>) -> Vec<Key> {
+        self.kinds =
+            defs.iter().map(|it| ((it.group.clone(), it.kind.clone()), it.qualified())).collect();
+        self.defs = defs.into_iter().map(|it| (it.qualified(), it)).collect();
+        let gone = self.objects.keys().filter(|it| !self.defs.contains_key(&it.resource));
+        gone.cloned().collect()
+    }
+
+    /// Takes over one change. Gives what was known before.
+    pub(crate) fn apply(&mut self, key: &Key, body: Option<&Arc<Value>>) -> Option<Seen> {
+        let old = self.objects.remove(key);
+        if let Some(old) = &old {
+            self.forget(key, old);
+        }
+        if let Some(body) = body {
+            let seen = Seen::of(body, self.whole.contains(key.resource.as_str()));
+            self.remember(key, &seen);
+            self.objects.insert(key.clone(), seen);
+        }
+        old
+    }
+
+    fn remember(&mut self, key: &Key, seen: &Seen) {
+        self.uids.insert(seen.uid.clone(), key.clone());
+        for owner in &seen.owners {
+            self.dependents.entry(owner.uid.clone()).or_default().insert(key.clone());
+        }
+        if seen.body.is_some() && seen.controller().is_none() {
+            self.loose.insert(key.clone());
+        }
+        if !key.namespace.is_empty() {
+            self.namespaces.entry(key.namespace.clone()).or_default().insert(key.clone());
+        }
+    }
+
+    fn forget(&mut self, key: &Key, seen: &Seen) {
+        if self.uids.get(&seen.uid) == Some(key) {
+            self.uids.remove(&seen.uid);
+        }
+        for owner in &seen.owners {
+            drop_from(&mut self.dependents, &owner.uid, key);
+        }
+        drop_from(&mut self.namespaces, &key.namespace, key);
+        self.loose.remove(key);
+    }
+
+    pub(crate) fn get(&self, key: &Key) -> Option<&Seen> {
+        self.objects.get(key)
+    }
+
+    /// The body of an object of a resource that is kept whole.
+    pub(crate) fn body(&self, key: &Key) -> Option<&Arc<Value>> {
+        self.objects.get(key)?.body.as_ref()
+    }
+
+    pub(crate) fn by_uid(&self, uid: &str) -> Option<(&Key, &Seen)> {
+        self.objects.get_key_value(self.uids.get(uid)?)
+    }
+
+    /// Everything that refers to this owner.
+    pub(crate) fn dependents(&self, uid: &str) -> impl Iterator<Item = (&Key, &Seen)> {
+        let keys = self.dependents.get(uid).into_iter().flatten();
+        keys.filter_map(|key| self.objects.get_key_value(key))
+    }
+
+    /// What an owner manages of one resource.
+    pub(crate) fn managed<'a>(
+        &'a self,
+        uid: &'a str,
+        resource: &'a str,
+    ) -> impl Iterator<Item = (&'a Key, &'a Arc<Value>)> {
+        let all = self.dependents(uid).filter(move |(key, seen)| {
+            key.resource == resource && seen.controller().is_some_and(|it| it.uid == uid)
+        });
+        all.filter_map(|(key, seen)| Some((key, seen.body.as_ref()?)))
+    }
+
+    /// Everything inside a namespace, by resource and name.
+    pub(crate) fn inside(&self, namespace: &str) -> impl Iterator<Item = (&Key, &Seen)> {
+        let keys = self.namespaces.get(namespace).into_iter().flatten();
+        keys.filter_map(|key| self.objects.get_key_value(key))
+    }
+
+    /// The objects of a resource in one namespace, by name.
+    pub(crate) fn within<'a>(
+        &'a self,
+        resource: &'a str,
+        namespace: &'a str,
+    ) -> impl Iterator<Item = (&'a Key, &'a Seen)> {
+        let start = Key::new(resource, namespace, "");
+        let here = move |key: &Key| key.resource == resource && key.namespace == namespace;
+        self.objects.range(start..).take_while(move |(key, _)| here(key))
+    }
+
+    /// The objects of a resource in one namespace that nobody manages.
+    pub(crate) fn loose<'a>(
+        &'a self,
+        resource: &'a str,
+        namespace: &'a str,
+    ) -> impl Iterator<Item = (&'a Key, &'a Arc<Value>)> {
+        let start = Key::new(resource, namespace, "");
+        let here = move |key: &&Key| key.resource == resource && key.namespace == namespace;
+        let keys = self.loose.range(start..).take_while(here);
+        keys.filter_map(|key| Some((key, self.body(key)?)))
+    }
+
+    /// All objects of a resource, by namespace and name.
+    pub(crate) fn all<'a>(
+        &'a self,
+        resource: &'a str,
+    ) -> impl Iterator<Item = (&'a Key, &'a Seen)> {
+        let start = Key::new(resource, "", "");
+        self.objects.range(start..).take_while(move |(key, _)| key.resource == resource)
+    }
+
+    /// Everything there is.
+    pub(crate) fn everything(&self) -> impl Iterator<Item = (&Key, &Seen)> {
+        self.objects.iter()
+    }
+
+    pub(crate) fn def(&self, resource: &str) -> Option<&ResourceDef> {
+        self.defs.get(resource)
+    }
+
+    /// The resource of a kind as references name it.
+    pub(crate) fn of_kind(&self, api_version: &str, kind: &str) -> Option<&ResourceDef> {
+        let (group, version) = api_version.rsplit_once('/').unwrap_or(("", api_version));
+        let def = self.defs.get(self.kinds.get(&(group.to_owned(), kind.to_owned()))?)?;
+        def.versions.iter().any(|it| it == version).then_some(def)
+    }
+}
+
+fn drop_from(index: &mut BTreeMap<String, BTreeSet<Key>>, entry: &str, key: &Key) {
+    if let Some(keys) = index.get_mut(entry) {
+        keys.remove(key);
+        if keys.is_empty() {
+            index.remove(entry);
+        }
+    }
+}

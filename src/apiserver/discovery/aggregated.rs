@@ -1,0 +1,65 @@
+//! Aggregated discovery: everything in two documents instead of one for each version, as newer clients ask for it.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::{of_version, order, subresources, without_empty};
+use crate::apiserver::resource::kind::Kind;
+
+/// `/api` as an `APIGroupDiscoveryList`.
+pub(crate) fn core(kinds: &[Arc<Kind>], beta: bool) -> Value {
+    list(kinds, &[""], beta)
+}
+
+/// `/apis` as an `APIGroupDiscoveryList`.
+pub(crate) fn groups(kinds: &[Arc<Kind>], beta: bool) -> Value {
+    list(kinds, &order::groups(kinds), beta)
+}
+
+fn list(kinds: &[Arc<Kind>], groups: &[&str], beta: bool) -> Value {
+    let version = if beta { "v2beta1" } else { "v2" };
+    let items: Vec<Value> = groups.iter().map(|it| group(kinds, it)).collect();
+    json!({
+        "kind": "APIGroupDiscoveryList",
+        "apiVersion": format!("apidiscovery.k8s.io/{version}"),
+        "metadata": {},
+        "items": items,
+    })
+}
+
+fn group(kinds: &[Arc<Kind>], name: &str) -> Value {
+    let metadata = match name {
+        "" => json!({ "creationTimestamp": null }),
+        name => json!({ "name": name, "creationTimestamp": null }),
+    };
+    let versions = order::versions(kinds, name).into_iter().map(|version| {
+        let served = of_version(kinds, name, version);
+        let resources: Vec<Value> = served.iter().map(|it| resource(it, version)).collect();
+        json!({ "version": version, "resources": resources, "freshness": "Current" })
+    });
+    let versions: Vec<Value> = versions.collect();
+    json!({ "metadata": metadata, "versions": versions })
+}
+
+fn resource(kind: &Kind, version: &str) -> Value {
+    let def = &kind.def;
+    let parts = subresources(kind, version).into_iter().map(|it| {
+        json!({
+            "subresource": it.name,
+            "responseKind": { "group": it.group, "version": it.version, "kind": it.kind },
+            "verbs": it.verbs,
+        })
+    });
+    let parts: Vec<Value> = parts.collect();
+    without_empty(json!({
+        "resource": def.plural,
+        "responseKind": { "group": def.group, "version": version, "kind": def.kind },
+        "scope": if def.namespaced { "Namespaced" } else { "Cluster" },
+        "singularResource": def.singular,
+        "verbs": order::verbs(&def.verbs, def.native),
+        "shortNames": def.short_names,
+        "categories": def.categories,
+        "subresources": parts,
+    }))
+}

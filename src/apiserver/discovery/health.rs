@@ -1,0 +1,82 @@
+//! `/healthz`, `/livez` and `/readyz`: how the server is, in all and in its parts.
+//!
+//! A server in one process that answers at all is well. The parts are those of the real server that exist here too, so that
+//! probes of single ones work.
+
+use crate::apiserver::request::query::Query;
+
+/// The parts that all of them look at, in the order of the real server.
+const CHECKS: [&str; 7] = [
+    "ping",
+    "log",
+    "etcd",
+    "poststarthook/generic-apiserver-start-informers",
+    "poststarthook/start-apiextensions-informers",
+    "poststarthook/start-apiextensions-controllers",
+    "poststarthook/crd-informer-synced",
+];
+
+/// Ready is who also has these: after `etcd`, and at the end.
+const READY_CHECKS: [&str; 2] = ["informer-sync", "shutdown"];
+
+/// For the header of the answer.
+pub(crate) const CONTENT_TYPE: &str = "text/plain; charset=utf-8";
+
+/// The text for a path, if it is one of ours; the status is always 200.
+pub(crate) fn answer(path: &str, query: &Query) -> Option<String> {
+    let (endpoint, part) = match path.strip_prefix('/')?.split_once('/') {
+        Some((endpoint, part)) => (endpoint, Some(part)),
+        None => (path.strip_prefix('/')?, None),
+    };
+    let checks = checks(endpoint)?;
+    match part {
+        Some(part) => checks.contains(&part).then(|| "ok".into()),
+        None if query.has("verbose") => Some(verbose(endpoint, &checks, query)),
+        None => Some("ok".into()),
+    }
+}
+
+/// All paths that have an answer.
+pub(super) fn paths() -> impl Iterator<Item = String> {
+    ["healthz", "livez", "readyz"].into_iter().flat_map(|endpoint| {
+        let parts = checks(endpoint).into_iter().flatten();
+        let parts = parts.map(move |it| format!("/{endpoint}/{it}"));
+        std::iter::once(format!("/{endpoint}")).chain(parts)
+    })
+}
+
+fn checks(endpoint: &str) -> Option<Vec<&'static str>> {
+    let mut checks = CHECKS.to_vec();
+    match endpoint {
+        "healthz" | "livez" => {}
+        "readyz" => {
+            let [after_store, last] = READY_CHECKS;
+            let store = checks.iter().position(|it| *it == "etcd").map_or(0, |it| it + 1);
+            checks.insert(store, after_store);
+            checks.push(last);
+        }
+        _ => return None,
+    }
+    Some(checks)
+}
+
+fn verbose(endpoint: &str, checks: &[&str], query: &Query) -> String {
+    let excluded: Vec<&str> = query.all("exclude").collect();
+    let mut text = String::new();
+    for check in checks {
+        let note = if excluded.contains(check) { "excluded: " } else { "" };
+        text.push_str(&format!("[+]{check} {note}ok\n"));
+    }
+    let mut unknown: Vec<String> =
+        excluded.iter().filter(|it| !checks.contains(it)).map(|it| format!("{it:?}")).collect();
+    unknown.sort();
+    unknown.dedup();
+    if !unknown.is_empty() {
+        let unknown = unknown.join(",");
+        text.push_str(&format!(
+            "warn: some health checks cannot be excluded: no matches for {unknown}\n"
+        ));
+    }
+    text.push_str(&format!("{endpoint} check passed\n"));
+    text
+}

@@ -1,0 +1,93 @@
+//! In which order groups, versions and verbs are told: clients take the first one.
+
+use std::{cmp::Reverse, sync::Arc};
+
+use crate::apiserver::resource::kind::Kind;
+
+/// Groups of the server itself in the order of their priorities; all others come after them.
+const GROUPS: [&str; 21] = [
+    "apiregistration.k8s.io",
+    "apps",
+    "events.k8s.io",
+    "authentication.k8s.io",
+    "authorization.k8s.io",
+    "autoscaling",
+    "batch",
+    "certificates.k8s.io",
+    "networking.k8s.io",
+    "extensions",
+    "policy",
+    "rbac.authorization.k8s.io",
+    "storage.k8s.io",
+    "admissionregistration.k8s.io",
+    "apiextensions.k8s.io",
+    "scheduling.k8s.io",
+    "coordination.k8s.io",
+    "node.k8s.io",
+    "discovery.k8s.io",
+    "resource.k8s.io",
+    "flowcontrol.apiserver.k8s.io",
+];
+
+/// Of native kinds.
+const VERBS: [&str; 8] =
+    ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
+
+/// Of kinds that CRDs define.
+const CUSTOM_VERBS: [&str; 8] =
+    ["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"];
+
+/// All groups but the core group.
+pub(super) fn groups(kinds: &[Arc<Kind>]) -> Vec<&str> {
+    // Groups of equal priority are ordered by the first of the names that the real server gives to their versions.
+    let mut named: Vec<(usize, String, &str)> = Vec::new();
+    for def in kinds.iter().map(|it| &it.def).filter(|it| !it.group.is_empty()) {
+        let own = GROUPS.iter().position(|it| *it == def.group);
+        for version in &def.versions {
+            let name = format!("{version}.{}", def.group);
+            named.push((own.unwrap_or(GROUPS.len()), name, &def.group));
+        }
+    }
+    named.sort();
+    let mut groups: Vec<&str> = Vec::new();
+    for (_, _, group) in named {
+        if !groups.contains(&group) {
+            groups.push(group);
+        }
+    }
+    groups
+}
+
+/// The versions of a group, the best one first.
+pub(super) fn versions<'a>(kinds: &'a [Arc<Kind>], group: &str) -> Vec<&'a str> {
+    let defs = kinds.iter().map(|it| &it.def).filter(|it| it.group == group);
+    let mut versions: Vec<&str> = defs.flat_map(|it| &it.versions).map(String::as_str).collect();
+    versions.sort_by_key(|it| (Reverse(rank(it)), *it));
+    versions.dedup();
+    versions
+}
+
+/// Stable before beta before alpha, newer before older; what is no such version comes last.
+fn rank(version: &str) -> Option<(u8, u32, u32)> {
+    let number = |text: &str| match text.starts_with('0') {
+        true => None,
+        false => text.parse().ok(),
+    };
+    let rest = version.strip_prefix('v')?;
+    let Some((at, _)) = rest.char_indices().find(|(_, it)| !it.is_ascii_digit()) else {
+        return Some((2, number(rest)?, 0));
+    };
+    let (major, rest) = rest.split_at_checked(at)?;
+    let (stage, minor) = match (rest.strip_prefix("beta"), rest.strip_prefix("alpha")) {
+        (Some(minor), _) => (1, minor),
+        (None, Some(minor)) => (0, minor),
+        (None, None) => return None,
+    };
+    Some((stage, number(major)?, number(minor)?))
+}
+
+/// The verbs of a resource in the order in which the real server tells them.
+pub(super) fn verbs(verbs: &[String], native: bool) -> Vec<&'static str> {
+    let order = if native { VERBS } else { CUSTOM_VERBS };
+    order.into_iter().filter(|verb| verbs.iter().any(|it| it == verb)).collect()
+}

@@ -1,0 +1,84 @@
+//! Everything that is no object, by its path: discovery, descriptions, health.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::header::{ACCEPT, ACCEPT_ENCODING, IF_NONE_MATCH};
+use serde_json::Value;
+
+use super::{aggregated, document::Document, health};
+use crate::apiserver::{
+    openapi::OpenApi,
+    refusal::Refusal,
+    reply::Reply,
+    request::{
+        Ask,
+        accept::{Accept, Endpoint, Shape},
+        query::Query,
+    },
+    resource::kind::Kind,
+};
+
+/// `None`: no such path.
+pub(crate) fn answer(kinds: &[Arc<Kind>], openapi: &OpenApi, ask: &Ask) -> Option<Reply> {
+    let query = Query::parse(&ask.query);
+    if let Some(text) = health::answer(&ask.path, &query) {
+        return Some(Reply::Text(200, health::CONTENT_TYPE, Bytes::from(text)));
+    }
+    let path: Vec<&str> = ask.path.trim_matches('/').split('/').collect();
+    let accept = ask.header(ACCEPT);
+    let tagged = |document: Document| Reply::Tagged {
+        known: document.is_known(ask.header(IF_NONE_MATCH)),
+        packed: ask.header(ACCEPT_ENCODING).contains("gzip"),
+        document,
+    };
+    let found = match path.as_slice() {
+        [""] => Ok(Reply::Document(200, super::paths(kinds))),
+        ["version"] => Ok(Reply::Document(200, super::server_version())),
+        ["openapi", "v2"] => Ok(match openapi.v2(kinds, accept) {
+            Some(document) => tagged(document),
+            None => Reply::Text(406, "text/plain; charset=utf-8", Bytes::new()),
+        }),
+        ["openapi", "v3"] => Ok(tagged(openapi.v3_index(kinds)?)),
+        ["openapi", "v3", "api", version] => Ok(tagged(openapi.v3(kinds, "", version)?)),
+        ["openapi", "v3", "apis", group, version] => Ok(tagged(openapi.v3(kinds, group, version)?)),
+        ["api" | "apis"] => discovery(kinds, &ask.path, accept).map(|(form, body)| match form {
+            Some(form) => tagged(Document::new(form, body.to_string().as_bytes())),
+            None => Reply::Document(200, body),
+        }),
+        ["apis", group] => document(accept, super::group(kinds, group)?),
+        ["apis", group, version] => document(accept, super::resources(kinds, group, version)?),
+        ["api", version] => match super::resources(kinds, "", version) {
+            Some(found) => document(accept, found),
+            None => Err(Refusal::unknown_resource()),
+        },
+        _ => return None,
+    };
+    let found = found.unwrap_or_else(Reply::from);
+    Some(if ask.method == "GET" { found } else { Refusal::method_not_allowed().into() })
+}
+
+/// `/api` or `/apis`; with the content type, if it is the aggregated form.
+fn discovery(
+    kinds: &[Arc<Kind>],
+    path: &str,
+    accept: &str,
+) -> Result<(Option<&'static str>, Value), Refusal> {
+    let accept = Accept::parse(accept, Endpoint::Discovery)?;
+    let core = path.trim_matches('/') == "api";
+    Ok(match (accept.shape, core) {
+        (Shape::Groups { beta }, true) => {
+            (Some(accept.content_type()), aggregated::core(kinds, beta))
+        }
+        (Shape::Groups { beta }, false) => {
+            (Some(accept.content_type()), aggregated::groups(kinds, beta))
+        }
+        (_, true) => (None, super::core_versions(None)),
+        (_, false) => (None, super::groups(kinds)),
+    })
+}
+
+fn document(accept: &str, body: Value) -> Result<Reply, Refusal> {
+    Accept::parse(accept, Endpoint::Document)?;
+    Ok(Reply::Document(200, body))
+}

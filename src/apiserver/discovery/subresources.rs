@@ -1,0 +1,45 @@
+//! The parts of objects that have endpoints of their own.
+
+use crate::apiserver::{native, resource::kind::Kind};
+
+/// One endpoint below an object.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Subresource<'a> {
+    pub(crate) name: &'a str,
+    /// What is sent and received there.
+    pub(crate) group: &'a str,
+    pub(crate) version: &'a str,
+    pub(crate) kind: &'a str,
+    pub(crate) verbs: &'a [&'a str],
+}
+
+const WRITABLE: &[&str] = &["get", "patch", "update"];
+
+/// What is served below the objects of a kind in one of its versions. Native kinds list it by name, others the status first.
+pub(crate) fn subresources<'a>(kind: &'a Kind, version: &'a str) -> Vec<Subresource<'a>> {
+    let def = &kind.def;
+    let own = native::kinds::subresources(&def.group, &def.plural);
+    if def.native && !own.is_empty() {
+        let mut parts: Vec<Subresource<'a>> = own
+            .iter()
+            .map(|it| Subresource {
+                name: it.name,
+                group: if it.version.is_empty() { &def.group } else { it.group },
+                version: if it.version.is_empty() { version } else { it.version },
+                kind: if it.kind.is_empty() { &def.kind } else { it.kind },
+                verbs: it.verbs,
+            })
+            .collect();
+        parts.sort_by_key(|it| it.name);
+        return parts;
+    }
+    let status = def.status_subresource.then_some(("status", def.group.as_str(), version));
+    let scale = kind.versions.get(version).is_some_and(|it| it.scale.is_some());
+    let scale = scale.then_some(("scale", "autoscaling", "v1"));
+    let parts = [status, scale].into_iter().flatten();
+    let part = |(name, group, version)| {
+        let kind = if name == "scale" { "Scale" } else { def.kind.as_str() };
+        Subresource { name, group, version, kind, verbs: WRITABLE }
+    };
+    parts.map(part).collect()
+}

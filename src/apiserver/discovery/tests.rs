@@ -1,0 +1,208 @@
+//! Discovery against the documents of the real server.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use super::*;
+use crate::apiserver::{
+    request::query::Query,
+    resource::{
+        ResourceDef,
+        kind::{Scale, Version},
+    },
+};
+
+fn recorded() -> Value {
+    serde_json::from_str(include_str!("recorded/discovery.json")).unwrap()
+}
+
+fn texts(value: &Value) -> Vec<String> {
+    let items = value.as_array().into_iter().flatten();
+    items.map(|it| it.as_str().unwrap().into()).collect()
+}
+
+fn kind(def: ResourceDef, scale: bool) -> Arc<Kind> {
+    let scale = scale.then(|| Scale {
+        wanted: ".spec.replicas".into(),
+        present: ".status.replicas".into(),
+        selector: None,
+    });
+    let version = Version { scale, ..Version::default() };
+    let versions = def.versions.iter().map(|it| (it.clone(), version.clone()));
+    let versions: BTreeMap<String, Version> = versions.collect();
+    Arc::new(Kind { def, native: None, versions })
+}
+
+/// The kinds of a recorded document.
+fn kinds(group: &str, document: &Value) -> Vec<Arc<Kind>> {
+    let resources = document["resources"].as_array().unwrap();
+    let has = |name: String| resources.iter().any(|it| it["name"] == name);
+    let text = |it: &Value| String::from(it.as_str().unwrap_or_default());
+    let main = resources.iter().filter(|it| !it["name"].as_str().unwrap().contains('/'));
+    let kinds = main.map(|it| {
+        let plural = text(&it["name"]);
+        let def = ResourceDef {
+            namespaced: it["namespaced"] == true,
+            native: group != "present.example.com",
+            singular: text(&it["singularName"]),
+            short_names: texts(&it["shortNames"]),
+            categories: texts(&it["categories"]),
+            verbs: texts(&it["verbs"]),
+            status_subresource: has(format!("{plural}/status")),
+            ..ResourceDef::new(group, "v1", &plural, it["kind"].as_str().unwrap())
+        };
+        kind(def, has(format!("{plural}/scale")))
+    });
+    // In no order.
+    let mut kinds: Vec<_> = kinds.collect();
+    kinds.reverse();
+    kinds
+}
+
+#[test]
+fn the_resources_of_a_version_are_told_as_by_the_real_server() {
+    for (path, document) in recorded()["resources"].as_object().unwrap() {
+        let group = path.strip_prefix("/apis/").map_or("", |it| it.split_once('/').unwrap().0);
+        let told = resources(&kinds(group, document), group, "v1").unwrap();
+        assert_eq!(told, *document, "{path}");
+    }
+}
+
+#[test]
+fn groups_come_in_the_order_of_the_real_server_and_custom_ones_last() {
+    let recorded = recorded();
+    let groups: Vec<(&str, Vec<String>)> = recorded["groups"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|it| (it[0].as_str().unwrap(), texts(&it[1])))
+        // The real server prefers the oldest stable version here, the present one the newest.
+        .filter(|(name, _)| *name != "autoscaling")
+        .collect();
+    let mut all = vec![kind(ResourceDef::new("b.dev", "v1", "bs", "B"), false)];
+    all.push(kind(ResourceDef::new("a.dev", "v2", "as", "A"), false));
+    for (name, versions) in groups.iter().rev() {
+        let versions = versions.iter().rev().cloned().collect();
+        let def = ResourceDef { versions, ..ResourceDef::new(name, "", "things", "Thing") };
+        all.push(kind(def, false));
+    }
+    let told = super::groups(&all);
+    let told: Vec<(&str, Vec<String>)> = told["groups"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|it| {
+            let versions = it["versions"].as_array().unwrap();
+            assert_eq!(it["preferredVersion"], versions[0]);
+            let versions = versions.iter().map(|it| it["version"].as_str().unwrap().into());
+            (it["name"].as_str().unwrap(), versions.collect())
+        })
+        .collect();
+    let custom = [("b.dev", vec!["v1".to_owned()]), ("a.dev", vec!["v2".to_owned()])];
+    assert_eq!(told, [groups, custom.into()].concat());
+}
+
+#[test]
+fn versions_are_ordered_by_their_maturity() {
+    let versions = ["foo", "v1alpha1", "v10", "v1", "v1beta1", "v01", "v11alpha2", "v1beta2"];
+    let def = ResourceDef {
+        versions: versions.map(String::from).into(),
+        ..ResourceDef::new("g.dev", "", "things", "Thing")
+    };
+    let all = [kind(def, false)];
+    let told = group(&all, "g.dev").unwrap();
+    let told: Vec<&str> = told["versions"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|it| it["version"].as_str().unwrap())
+        .collect();
+    let order = ["v10", "v1", "v1beta2", "v1beta1", "v11alpha2", "v1alpha1", "foo", "v01"];
+    assert_eq!(told, order);
+    assert_eq!(group(&all, "other.dev"), None);
+    assert_eq!(resources(&all, "g.dev", "v3"), None);
+}
+
+#[test]
+fn aggregated_discovery_has_everything_at_once() {
+    let apps = kinds("apps", &recorded()["resources"]["/apis/apps/v1"]);
+    let told = aggregated::groups(&apps, false);
+    assert_eq!(told["apiVersion"], "apidiscovery.k8s.io/v2");
+    let group = &told["items"][0];
+    assert_eq!(group["metadata"], json!({ "name": "apps", "creationTimestamp": null }));
+    let version = &group["versions"][0];
+    assert_eq!((&version["version"], &version["freshness"]), (&json!("v1"), &json!("Current")));
+    let resources = version["resources"].as_array().unwrap();
+    let deployments = resources.iter().find(|it| it["resource"] == "deployments").unwrap();
+    assert_eq!(
+        *deployments,
+        json!({
+            "resource": "deployments",
+            "responseKind": { "group": "apps", "version": "v1", "kind": "Deployment" },
+            "scope": "Namespaced",
+            "singularResource": "",
+            "verbs": ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"],
+            "shortNames": ["deploy"],
+            "categories": ["all"],
+            "subresources": [
+                {
+                    "subresource": "scale",
+                    "responseKind": { "group": "autoscaling", "version": "v1", "kind": "Scale" },
+                    "verbs": ["get", "patch", "update"],
+                },
+                {
+                    "subresource": "status",
+                    "responseKind": { "group": "apps", "version": "v1", "kind": "Deployment" },
+                    "verbs": ["get", "patch", "update"],
+                },
+            ],
+        })
+    );
+    let core = kinds("", &recorded()["resources"]["/api/v1"]);
+    let told = aggregated::core(&core, true);
+    assert_eq!(told["apiVersion"], "apidiscovery.k8s.io/v2beta1");
+    assert_eq!(told["items"][0]["metadata"], json!({ "creationTimestamp": null }));
+    // The core group is not among the groups.
+    assert_eq!(aggregated::groups(&core, false)["items"], json!([]));
+}
+
+#[test]
+fn the_health_is_told_in_the_words_of_the_real_server() {
+    let ask = |path: &str, query: &str| health::answer(path, &Query::parse(query));
+    for path in ["/healthz", "/livez", "/readyz", "/readyz/ping", "/livez/etcd", "/readyz/shutdown"]
+    {
+        assert_eq!(ask(path, "").as_deref(), Some("ok"), "{path}");
+    }
+    for path in ["/readyz/", "/readyz/foo", "/readyz/ping/x", "/livez/shutdown", "/", "/ping", ""] {
+        assert_eq!(ask(path, ""), None, "{path}");
+    }
+    let text = ask("/readyz", "verbose&exclude=etcd&exclude=foo").unwrap();
+    let expected = "[+]ping ok\n[+]log ok\n[+]etcd excluded: ok\n[+]informer-sync ok\n";
+    assert!(text.starts_with(expected), "{text}");
+    let expected = "[+]shutdown ok\nwarn: some health checks cannot be excluded: no matches for \"foo\"\nreadyz check passed\n";
+    assert!(text.ends_with(expected), "{text}");
+    assert!(ask("/livez", "verbose").unwrap().ends_with("\nlivez check passed\n"));
+}
+
+#[test]
+fn all_paths_are_listed() {
+    let all = [kind(ResourceDef::new("g.dev", "v1", "things", "Thing"), false)];
+    let told = paths(&all);
+    let told = texts(&told["paths"]);
+    for path in ["/apis/g.dev/v1", "/readyz/ping", "/openapi/v3/apis/g.dev/v1", "/version"] {
+        assert!(told.iter().any(|it| it == path), "{path}");
+    }
+    assert!(told.is_sorted());
+}
+
+#[test]
+fn documents_are_sent_once_to_those_who_keep_them() {
+    let document = document::Document::new("text/plain", b"hello");
+    assert_eq!(document.body(), "hello");
+    assert!(document.is_known(&document.etag) && document.is_known("*"));
+    assert!(document.is_known(&format!("\"x\", W/{}", document.etag)));
+    assert!(!document.is_known("") && !document.is_known("\"x\""));
+    assert_ne!(document.etag, document::Document::new("text/plain", b"hallo").etag);
+    assert!(document.packed().starts_with(&[0x1f, 0x8b]));
+}

@@ -1,0 +1,424 @@
+//! Containers of Pods.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use super::{
+    Problems, Spot, amount, amount_not_negative, maybe_one_of, names, not_negative, obey, one_of,
+    port, port_or_name,
+};
+use crate::apiserver::refusal::{Problem, ProblemKind};
+
+const PROTOCOLS: [&str; 3] = ["SCTP", "TCP", "UDP"];
+const PULL_POLICIES: [&str; 3] = ["Always", "IfNotPresent", "Never"];
+const MESSAGE_POLICIES: &str = "must be 'File' or 'FallbackToLogsOnError'";
+/// What containers may use beside extended resources such as `example.com/gpu`.
+const RESOURCES: [&str; 3] = ["cpu", "ephemeral-storage", "memory"];
+const FIELDS: [&str; 8] = [
+    "metadata.name",
+    "metadata.namespace",
+    "metadata.uid",
+    "spec.nodeName",
+    "spec.serviceAccountName",
+    "status.hostIP",
+    "status.podIP",
+    "status.podIPs",
+];
+
+/// The containers of a Pod. `volumes`: the names of its volumes.
+pub(super) fn main(out: &mut Problems, list: &Spot<'_>, volumes: &BTreeSet<&str>) {
+    if list.is_empty() {
+        out.push(list.required(""));
+        return;
+    }
+    let mut seen = BTreeSet::new();
+    for container in list.items() {
+        let name = container.get("name");
+        if name.is_empty() {
+            out.push(name.required(""));
+        } else {
+            obey(out, &name, names::dns_label);
+        }
+        if !seen.insert(name.text()) {
+            out.push(name.duplicate());
+        }
+        one(out, &container, volumes);
+    }
+    host_ports(out, list);
+}
+
+/// The containers that run before the others.
+pub(super) fn init(
+    out: &mut Problems,
+    list: &Spot<'_>,
+    others: &Spot<'_>,
+    volumes: &BTreeSet<&str>,
+) {
+    if list.is_empty() {
+        return;
+    }
+    main(out, list, volumes);
+    let mut names: BTreeSet<&str> = others.items().iter().map(|it| it.get("name").text()).collect();
+    for container in list.items() {
+        let name = container.get("name");
+        if names.contains(name.text()) {
+            out.push(name.duplicate());
+        }
+        if !name.is_empty() {
+            names.insert(name.text());
+        }
+        for field in ["lifecycle", "livenessProbe", "readinessProbe", "startupProbe"] {
+            let field = container.get(field);
+            if field.is_set() {
+                out.push(field.invalid("must not be set for init containers"));
+            }
+        }
+    }
+}
+
+fn one(out: &mut Problems, it: &Spot<'_>, volumes: &BTreeSet<&str>) {
+    if it.get("image").is_empty() {
+        out.push(it.get("image").required(""));
+    }
+    let lifecycle = it.get("lifecycle");
+    for hook in ["postStart", "preStop"] {
+        if lifecycle.get(hook).is_set() {
+            handler(out, &lifecycle.get(hook));
+        }
+    }
+    for name in ["livenessProbe", "startupProbe"] {
+        probe(out, &it.get(name));
+        let successes = it.get(name).get("successThreshold");
+        if it.get(name).is_set() && successes.number() != 1 {
+            out.push(successes.invalid("must be 1"));
+        }
+    }
+    let policy = it.get("terminationMessagePolicy");
+    match policy.text() {
+        "File" | "FallbackToLogsOnError" => {}
+        "" => out.push(policy.required(MESSAGE_POLICIES)),
+        _ => out.push(policy.invalid(MESSAGE_POLICIES)),
+    }
+    probe(out, &it.get("readinessProbe"));
+    ports(out, &it.get("ports"));
+    env(out, &it.get("env"));
+    env_from(out, &it.get("envFrom"));
+    mounts(out, it, volumes);
+    one_of(out, &it.get("imagePullPolicy"), &PULL_POLICIES);
+    resources(out, &it.get("resources"));
+    security(out, &it.get("securityContext"));
+}
+
+fn probe(out: &mut Problems, it: &Spot<'_>) {
+    if !it.is_set() {
+        return;
+    }
+    handler(out, it);
+    for field in [
+        "initialDelaySeconds",
+        "timeoutSeconds",
+        "periodSeconds",
+        "successThreshold",
+        "failureThreshold",
+    ] {
+        not_negative(out, &it.get(field));
+    }
+}
+
+/// Exactly one way to act.
+fn handler(out: &mut Problems, it: &Spot<'_>) {
+    let set: Vec<&str> =
+        ["exec", "httpGet", "tcpSocket"].into_iter().filter(|name| it.get(name).is_set()).collect();
+    let Some((first, others)) = set.split_first() else {
+        out.push(it.required("must specify a handler type"));
+        return;
+    };
+    let action = it.get(first);
+    match *first {
+        "exec" => {
+            if action.get("command").is_empty() {
+                out.push(action.get("command").required(""));
+            }
+        }
+        "httpGet" => http(out, &action),
+        _ => port_or_name(out, &action.get("port")),
+    }
+    for other in others {
+        out.push(it.get(other).forbidden("may not specify more than 1 handler type"));
+    }
+}
+
+fn http(out: &mut Problems, it: &Spot<'_>) {
+    if it.get("path").is_empty() {
+        out.push(it.get("path").required(""));
+    }
+    port_or_name(out, &it.get("port"));
+    maybe_one_of(out, &it.get("scheme"), &["HTTP", "HTTPS"]);
+    for header in it.get("httpHeaders").items() {
+        let name = header.get("name").named(it.at("httpHeaders"));
+        obey(out, &name, names::header_name);
+    }
+}
+
+fn ports(out: &mut Problems, list: &Spot<'_>) {
+    let mut seen = BTreeSet::new();
+    for it in list.items() {
+        let name = it.get("name");
+        if !name.is_empty() {
+            let problems = names::port_name(name.text());
+            if !problems.is_empty() {
+                out.extend(problems.into_iter().map(|it| name.invalid(it)));
+            } else if !seen.insert(name.text()) {
+                out.push(name.duplicate());
+            }
+        }
+        let inner = it.get("containerPort");
+        if inner.number() == 0 {
+            out.push(inner.required(""));
+        } else {
+            port(out, &inner);
+        }
+        if it.get("hostPort").number() != 0 {
+            port(out, &it.get("hostPort"));
+        }
+        one_of(out, &it.get("protocol"), &PROTOCOLS);
+    }
+}
+
+fn host_ports(out: &mut Problems, list: &Spot<'_>) {
+    let mut seen = BTreeSet::new();
+    for it in list.items().iter().flat_map(|it| it.get("ports").items()) {
+        let host = it.get("hostPort");
+        if host.number() == 0 {
+            continue;
+        }
+        let (protocol, ip) = (it.get("protocol").text(), it.get("hostIP").text());
+        let place = format!("{protocol}/{ip}/{}", host.number());
+        if !seen.insert(place.clone()) {
+            out.push(Problem::new(host.path, ProblemKind::Duplicate(place.into())));
+        }
+    }
+}
+
+fn env(out: &mut Problems, list: &Spot<'_>) {
+    for it in list.items() {
+        let name = it.get("name");
+        if name.is_empty() {
+            out.push(name.required(""));
+        } else {
+            obey(out, &name, names::env_name);
+        }
+        if it.get("valueFrom").is_set() {
+            env_source(out, &it.get("valueFrom"), !it.get("value").is_empty());
+        }
+    }
+}
+
+fn env_source(out: &mut Problems, it: &Spot<'_>, has_value: bool) {
+    let all = ["fieldRef", "resourceFieldRef", "configMapKeyRef", "secretKeyRef"];
+    let set = all.into_iter().filter(|name| it.get(name).is_set()).count();
+    if it.get("fieldRef").is_set() {
+        env_field(out, &it.get("fieldRef"));
+    }
+    let amount = it.get("resourceFieldRef");
+    if amount.is_set() && amount.get("resource").is_empty() {
+        out.push(amount.get("resource").required(""));
+    }
+    for name in ["configMapKeyRef", "secretKeyRef"] {
+        let source = it.get(name);
+        if source.is_set() {
+            obey_text(out, &source.get("name"), names::dns_subdomain);
+            if source.get("key").is_empty() {
+                out.push(source.get("key").required(""));
+            } else {
+                obey(out, &source.get("key"), names::config_key);
+            }
+        }
+    }
+    let mut wrong = |detail: &str| out.push(Problem::invalid(it.path.clone(), "", detail));
+    if set == 0 {
+        wrong(
+            "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef` or `secretKeyRef`",
+        );
+    } else if has_value {
+        wrong("may not be specified when `value` is not empty");
+    } else if set > 1 {
+        wrong("may not have more than one field specified at a time");
+    }
+}
+
+/// A missing text is shown as an empty one.
+fn obey_text(out: &mut Problems, spot: &Spot<'_>, rule: fn(&str) -> Vec<String>) {
+    let problems = rule(spot.text()).into_iter();
+    out.extend(problems.map(|it| Problem::invalid(spot.path.clone(), spot.text(), it)));
+}
+
+fn env_field(out: &mut Problems, it: &Spot<'_>) {
+    let path = it.get("fieldPath");
+    if path.is_empty() {
+        out.push(path.required(""));
+        return;
+    }
+    let text = path.text();
+    if let Some((head, key)) = text.strip_suffix("']").and_then(|it| it.split_once("['")) {
+        match head {
+            "metadata.annotations" | "metadata.labels" => {
+                let key = if head.ends_with("labels") { key.into() } else { key.to_lowercase() };
+                let problems = names::qualified_name(&key).into_iter();
+                out.extend(
+                    problems.map(|detail| Problem::invalid(it.path.clone(), key.clone(), detail)),
+                );
+            }
+            _ => {
+                let detail = format!(
+                    "error converting fieldPath: field label does not support subscript: {text}"
+                );
+                out.push(path.invalid(detail));
+            }
+        }
+    } else if matches!(text, "metadata.annotations" | "metadata.labels") {
+        out.push(path.unsupported(&FIELDS));
+    } else if !FIELDS.contains(&text) {
+        out.push(
+            path.invalid(format!("error converting fieldPath: field label not supported: {text}")),
+        );
+    }
+}
+
+fn env_from(out: &mut Problems, list: &Spot<'_>) {
+    for it in list.items() {
+        if !it.get("prefix").is_empty() {
+            obey(out, &it.get("prefix"), names::env_name);
+        }
+        let mut set = 0;
+        for name in ["configMapRef", "secretRef"] {
+            if it.get(name).is_set() {
+                set += 1;
+                obey_text(out, &it.get(name).get("name"), names::dns_subdomain);
+            }
+        }
+        let mut wrong = |detail: &str| out.push(Problem::invalid(list.path.clone(), "", detail));
+        match set {
+            0 => wrong("must specify one of: `configMapRef` or `secretRef`"),
+            1 => {}
+            _ => wrong("may not have more than one field specified at a time"),
+        }
+    }
+}
+
+fn mounts(out: &mut Problems, container: &Spot<'_>, volumes: &BTreeSet<&str>) {
+    let list = container.get("volumeMounts");
+    let mut places = BTreeSet::new();
+    for it in list.items() {
+        let name = it.get("name");
+        if name.is_empty() {
+            out.push(name.required(""));
+        }
+        if !volumes.contains(name.text()) {
+            out.push(Problem::new(name.path.clone(), ProblemKind::NotFound(name.text().into())));
+        }
+        let place = it.get("mountPath");
+        if place.is_empty() {
+            out.push(place.required(""));
+        }
+        if !places.insert(place.text()) {
+            out.push(place.invalid("must be unique"));
+        }
+        for field in ["subPath", "subPathExpr"] {
+            // The real paths leave out the index.
+            inner_path(out, &it.get(field).named(list.at(field)));
+        }
+        if !it.get("subPath").is_empty() && !it.get("subPathExpr").is_empty() {
+            let detail = "subPathExpr and subPath are mutually exclusive";
+            out.push(it.get("subPathExpr").invalid(detail));
+        }
+        let supported = ["Bidirectional", "HostToContainer", "None"];
+        maybe_one_of(
+            out,
+            &it.get("mountPropagation").named(list.at("mountPropagation")),
+            &supported,
+        );
+    }
+}
+
+/// A path that stays below the directory it belongs to.
+pub(super) fn inner_path(out: &mut Problems, spot: &Spot<'_>) {
+    if spot.text().starts_with('/') {
+        out.push(spot.invalid("must be a relative path"));
+    }
+    if spot.text().split('/').any(|it| it == "..") {
+        out.push(spot.invalid("must not contain '..'"));
+    }
+}
+
+fn resources(out: &mut Problems, it: &Spot<'_>) {
+    let limits = it.get("limits");
+    for (name, value) in limits.entries() {
+        resource_name(out, name, &value);
+        quantity(out, name, &value);
+    }
+    for (name, value) in it.get("requests").entries() {
+        resource_name(out, name, &value);
+        quantity(out, name, &value);
+        let limit = limits.value.get(name);
+        let limit_amount = limit.and_then(|value| amount(&Spot { path: String::new(), value }));
+        let requested = it.get("requests");
+        let elastic = !name.contains('/') && !name.starts_with("hugepages-");
+        let order = amount(&value).zip(limit_amount).map(|(ask, limit)| ask.compare(limit));
+        let wrong = |detail: String| Problem::invalid(requested.path.clone(), value.text(), detail);
+        match order {
+            None if !elastic => {
+                out.push(limits.required("Limit must be set for non overcommitable resources"));
+            }
+            Some(order) if order.is_ne() && !elastic => {
+                out.push(wrong(format!("must be equal to {name} limit")));
+            }
+            Some(order) if order.is_gt() => {
+                out.push(wrong(format!("must be less than or equal to {name} limit")));
+            }
+            _ => {}
+        }
+    }
+}
+
+fn resource_name(out: &mut Problems, name: &str, spot: &Spot<'_>) {
+    let wrong = |detail: &str| Problem::invalid(spot.path.clone(), name, detail);
+    let problems = names::qualified_name(name);
+    let broken = !problems.is_empty();
+    out.extend(problems.iter().map(|it| wrong(it)));
+    if name.contains('/') || name.starts_with("hugepages-") || RESOURCES.contains(&name) {
+        return;
+    }
+    if !broken && !super::system::standard_resource(name) {
+        out.push(wrong("must be a standard resource type or fully qualified"));
+    }
+    out.push(wrong("must be a standard resource for containers"));
+}
+
+fn quantity(out: &mut Problems, name: &str, spot: &Spot<'_>) {
+    amount_not_negative(out, spot);
+    if name.contains('/') && amount(spot).is_some_and(|it| !it.whole()) {
+        out.push(spot.invalid("must be an integer"));
+    }
+}
+
+/// Ids of users and groups.
+pub(super) fn ids(out: &mut Problems, it: &Spot<'_>) {
+    for name in ["fsGroup", "runAsUser", "runAsGroup"] {
+        let id = it.get(name);
+        if id.is_set() && !(0..=i64::from(i32::MAX)).contains(&id.number()) {
+            out.push(id.invalid("must be between 0 and 2147483647, inclusive"));
+        }
+    }
+}
+
+fn security(out: &mut Problems, it: &Spot<'_>) {
+    ids(out, it);
+    maybe_one_of(out, &it.get("procMount"), &["Default", "Unmasked"]);
+    let escalation = it.get("allowPrivilegeEscalation");
+    if escalation.value == &Value::Bool(false) && it.get("privileged").flag() {
+        let detail = "cannot set `allowPrivilegeEscalation` to false and `privileged` to true";
+        out.push(it.invalid(detail));
+    }
+}

@@ -1,0 +1,213 @@
+//! Jobs and cron jobs.
+
+use serde_json::Value;
+
+use super::{Problems, Spot, immutable, meta, names, not_negative, one_of, pods, shown};
+use crate::apiserver::{
+    object,
+    refusal::{Problem, ProblemKind},
+};
+
+pub(in crate::apiserver::native) fn job(new: &Value, old: Option<&Value>) -> Problems {
+    let mut out = meta::object(new, old, names::dns_subdomain);
+    let spec = Spot::root(new).get("spec");
+    if old.is_none() {
+        generated(&mut out, new, &spec);
+    }
+    self::spec(&mut out, &spec);
+    let selector = spec.get("selector");
+    if selector.is_set() {
+        meta::selector(&mut out, &selector);
+    } else {
+        out.push(selector.required(""));
+    }
+    let labels = spec.get("template").get("metadata").get("labels");
+    let mut broken = Problems::new();
+    meta::selector(&mut broken, &selector);
+    let selects = selector.is_set() && meta::selects(selector.value, labels.value);
+    if broken.is_empty() && !selects {
+        let detail = "`selector` does not match template `labels`";
+        out.push(shown::invalid(&labels, &shown::texts(labels.value), detail));
+    }
+    if let Some(old) = old {
+        let old = Spot::root(old).get("spec");
+        immutable(&mut out, &spec.get("completions"), &old.get("completions"));
+        if selector.value != old.get("selector").value {
+            out.push(shown::invalid(
+                &selector,
+                &shown::selector(selector.value),
+                "field is immutable",
+            ));
+        }
+        let template = spec.get("template");
+        if template.value != old.get("template").value {
+            out.push(shown::invalid(&template, "core.PodTemplateSpec", "field is immutable"));
+        }
+    }
+    out
+}
+
+/// Labels of the template that the server has set must be its own.
+fn generated(out: &mut Problems, job: &Value, spec: &Spot<'_>) {
+    if spec.get("manualSelector").flag() || !spec.get("selector").is_set() {
+        return;
+    }
+    let labels = spec.get("template").get("metadata").get("labels");
+    let expected =
+        [("controller-uid", object::meta(job, "uid")), ("job-name", object::meta(job, "name"))];
+    for (key, value) in expected {
+        let path = labels.path.clone();
+        match labels.value.get(key) {
+            None => {
+                out.push(Problem::required(format!("{path}[{key}]"), format!("must be '{value}'")));
+            }
+            Some(found) if found != value => {
+                let shown = shown::texts(labels.value);
+                let path = format!("{path}[{key}]");
+                let text = format!("Invalid value: {shown}: must be '{value}'");
+                out.push(Problem::new(path, ProblemKind::Worded("FieldValueInvalid", text)));
+            }
+            Some(_) => {}
+        }
+    }
+    let selector = spec.get("selector");
+    let own = serde_json::json!({ "controller-uid": expected[0].1, "job-name": expected[1].1 });
+    if !meta::selects(selector.value, &own) {
+        let shown = shown::selector(selector.value);
+        out.push(shown::invalid(&selector, &shown, "`selector` not auto-generated"));
+    }
+}
+
+fn spec(out: &mut Problems, it: &Spot<'_>) {
+    for field in [
+        "parallelism",
+        "completions",
+        "activeDeadlineSeconds",
+        "backoffLimit",
+        "ttlSecondsAfterFinished",
+    ] {
+        not_negative(out, &it.get(field));
+    }
+    pods::template(out, &it.get("template"));
+    let policy = it.get("template").get("spec").get("restartPolicy");
+    match policy.text() {
+        "OnFailure" | "Never" => {}
+        "" | "Always" => out.push(policy.required("valid values: \"OnFailure\", \"Never\"")),
+        _ => out.push(policy.unsupported(&["OnFailure", "Never"])),
+    }
+}
+
+pub(in crate::apiserver::native) fn cron_job(new: &Value, old: Option<&Value>) -> Problems {
+    let mut out = meta::object(new, old, names::dns_subdomain);
+    let spec = Spot::root(new).get("spec");
+    let schedule = spec.get("schedule");
+    if schedule.is_empty() {
+        out.push(schedule.required(""));
+    } else if let Err(detail) = self::schedule(schedule.text()) {
+        out.push(schedule.invalid(detail));
+    }
+    not_negative(&mut out, &spec.get("startingDeadlineSeconds"));
+    one_of(&mut out, &spec.get("concurrencyPolicy"), &["Allow", "Forbid", "Replace"]);
+    let job = spec.get("jobTemplate").get("spec");
+    self::spec(&mut out, &job);
+    let selector = job.get("selector");
+    if selector.is_set() {
+        let shown = shown::selector(selector.value);
+        out.push(shown::invalid(&selector, &shown, "`selector` will be auto-generated"));
+    }
+    if job.get("manualSelector").flag() {
+        out.push(job.get("manualSelector").unsupported(&["nil", "false"]));
+    }
+    not_negative(&mut out, &spec.get("successfulJobsHistoryLimit"));
+    not_negative(&mut out, &spec.get("failedJobsHistoryLimit"));
+    if old.is_none() && object::meta(new, "name").len() > 52 {
+        let name = Spot::root(new).get("metadata").get("name");
+        out.push(name.invalid("must be no more than 52 characters"));
+    }
+    out
+}
+
+/// The five fields: name, least, most, names of values.
+const FIELDS: [(u32, u32, &[&str]); 5] = [
+    (0, 59, &[]),
+    (0, 23, &[]),
+    (1, 31, &[]),
+    (1, 12, &["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]),
+    (0, 6, &["sun", "mon", "tue", "wed", "thu", "fri", "sat"]),
+];
+
+const MACROS: [&str; 7] =
+    ["@yearly", "@annually", "@monthly", "@weekly", "@daily", "@midnight", "@hourly"];
+
+/// Why a schedule cannot be read, in the words of the real server.
+fn schedule(text: &str) -> Result<(), String> {
+    let text = match text.strip_prefix("TZ=") {
+        Some(rest) => rest.split_once(' ').map_or("", |it| it.1).trim(),
+        None => text,
+    };
+    if text.starts_with('@') {
+        return if MACROS.contains(&text) {
+            Ok(())
+        } else if let Some(duration) = text.strip_prefix("@every ") {
+            let good = duration.starts_with(|it: char| it.is_ascii_digit());
+            let wrong =
+                || format!("Failed to parse duration {text}: time: invalid duration {duration:?}");
+            if good { Ok(()) } else { Err(wrong()) }
+        } else {
+            Err(format!("Unrecognized descriptor: {text}"))
+        };
+    }
+    let fields: Vec<&str> = text.split_whitespace().collect();
+    if fields.len() != 5 {
+        return Err(format!("Expected exactly 5 fields, found {}: {text}", fields.len()));
+    }
+    for (field, bounds) in fields.iter().zip(FIELDS) {
+        field.split(',').filter(|it| !it.is_empty()).try_for_each(|it| range(it, bounds))?;
+    }
+    Ok(())
+}
+
+/// `*`, `5`, `1-5`, each with an optional `/2`.
+fn range(text: &str, (least, most, words): (u32, u32, &[&str])) -> Result<(), String> {
+    let (span, step) = match text.split_once('/') {
+        Some((_, step)) if step.contains('/') => return Err(format!("Too many slashes: {text}")),
+        Some((span, step)) => (span, Some(step)),
+        None => (text, None),
+    };
+    let value = |it: &str| {
+        let word = words.iter().zip(least..).find(|word| it.eq_ignore_ascii_case(word.0));
+        word.map_or_else(|| number(it), |word| Ok(word.1))
+    };
+    let (from, to) = if matches!(span, "*" | "?") {
+        (least, most)
+    } else if let Some((from, to)) = span.split_once('-') {
+        if to.contains('-') {
+            return Err(format!("Too many hyphens: {text}"));
+        }
+        (value(from)?, value(to)?)
+    } else {
+        let from = value(span)?;
+        (from, if step.is_some() { most } else { from })
+    };
+    let step = step.map_or(Ok(1), number)?;
+    if from < least {
+        return Err(format!("Beginning of range ({from}) below minimum ({least}): {text}"));
+    }
+    if to > most {
+        return Err(format!("End of range ({to}) above maximum ({most}): {text}"));
+    }
+    if from > to {
+        return Err(format!("Beginning of range ({from}) beyond end of range ({to}): {text}"));
+    }
+    if step == 0 {
+        return Err(format!("Step of range should be a positive number: {text}"));
+    }
+    Ok(())
+}
+
+fn number(text: &str) -> Result<u32, String> {
+    // The words of Go, whatever ours are.
+    text.parse().ok().ok_or_else(|| {
+        format!("Failed to parse int from {text}: strconv.Atoi: parsing {text:?}: invalid syntax")
+    })
+}

@@ -1,0 +1,347 @@
+//! Namespaces, nodes, events, quotas, leases and classes.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use super::{
+    Problems, Spot, amount, amount_not_negative, immutable, maybe_one_of, meta, names, obey,
+    one_of, shown,
+};
+use crate::apiserver::{object, refusal::Problem};
+
+/// What can be counted or measured without a domain before it.
+const RESOURCES: [&str; 20] = [
+    "configmaps",
+    "cpu",
+    "ephemeral-storage",
+    "limits.cpu",
+    "limits.ephemeral-storage",
+    "limits.memory",
+    "memory",
+    "persistentvolumeclaims",
+    "pods",
+    "replicationcontrollers",
+    "requests.cpu",
+    "requests.ephemeral-storage",
+    "requests.memory",
+    "requests.storage",
+    "resourcequotas",
+    "secrets",
+    "services",
+    "services.loadbalancers",
+    "services.nodeports",
+    "storage",
+];
+
+/// Counted in whole numbers.
+const COUNTED: [&str; 9] = [
+    "configmaps",
+    "persistentvolumeclaims",
+    "pods",
+    "replicationcontrollers",
+    "resourcequotas",
+    "secrets",
+    "services",
+    "services.loadbalancers",
+    "services.nodeports",
+];
+
+/// Whether a name without a domain is the one of a resource.
+pub(super) fn standard_resource(name: &str) -> bool {
+    RESOURCES.contains(&name)
+        || name.starts_with("hugepages-")
+        || name.starts_with("requests.hugepages-")
+}
+
+pub(in crate::apiserver::native) fn namespace(new: &Value, old: Option<&Value>) -> Problems {
+    let mut out = meta::object(new, old, names::dns_label);
+    for finalizer in Spot::root(new).get("spec").get("finalizers").items() {
+        obey(&mut out, &finalizer.named("spec.finalizers"), names::qualified_name);
+        meta::standard_finalizer(&mut out, &finalizer.named("spec.finalizers"));
+    }
+    out
+}
+
+pub(in crate::apiserver::native) fn node(new: &Value, old: Option<&Value>) -> Problems {
+    let mut out = meta::object(new, old, names::dns_subdomain);
+    let spec = Spot::root(new).get("spec");
+    // The real path is in the metadata.
+    let taints = spec.get("taints").named("metadata.taints");
+    let mut seen = BTreeSet::new();
+    for it in taints.items() {
+        obey(&mut out, &it.get("key"), names::qualified_name);
+        let value = it.get("value");
+        let problems = names::label_value(value.text());
+        if !problems.is_empty() {
+            out.push(value.invalid(problems.join(";")));
+        }
+        one_of(&mut out, &it.get("effect"), &["NoSchedule", "PreferNoSchedule", "NoExecute"]);
+        if !seen.insert((it.get("key").text(), it.get("effect").text())) {
+            let text = format!(
+                "Duplicate value: core.Taint{{Key:{:?}, Value:{:?}, Effect:{:?}, TimeAdded:<nil>}}: taints must be unique by key and effect pair",
+                it.get("key").text(),
+                value.text(),
+                it.get("effect").text()
+            );
+            let kind = crate::apiserver::refusal::ProblemKind::Worded("FieldValueDuplicate", text);
+            out.push(Problem::new(it.path.clone(), kind));
+        }
+    }
+    if let Some(old) = old {
+        let before = Spot::root(old).get("spec");
+        let was = before.get("providerID");
+        if !was.is_empty() && was.value != spec.get("providerID").value {
+            let detail = "node updates may not change providerID except from \"\" to valid";
+            out.push(Problem::forbidden("spec.providerID", detail));
+        }
+    }
+    out
+}
+
+pub(in crate::apiserver::native) fn event(new: &Value, _: Option<&Value>) -> Problems {
+    let mut out = Problems::new();
+    let it = Spot::root(new);
+    let there = it.get("involvedObject").get("namespace");
+    let here = object::meta(new, "namespace");
+    let wrong = || {
+        let detail = "does not match event.namespace";
+        Problem::invalid(there.path.clone(), there.text(), detail)
+    };
+    if it.get("eventTime").is_set() {
+        modern(&mut out, &it, (!there.is_empty() || here == "kube-system").then_some(()), wrong);
+    } else if there.is_empty() && !matches!(here, "" | "default")
+        || !there.is_empty() && there.text() != here
+    {
+        out.push(wrong());
+    }
+    let problems = names::dns_subdomain(here).into_iter();
+    out.extend(problems.map(|detail| Problem::invalid("namespace", here, detail)));
+    out
+}
+
+/// Events with a time of their own say who reports them.
+fn modern(out: &mut Problems, it: &Spot<'_>, placed: Option<()>, wrong: impl Fn() -> Problem) {
+    if placed.is_none() {
+        out.push(wrong());
+    }
+    let controller = it.get("reportingComponent").named("reportingController");
+    if controller.is_empty() {
+        out.push(controller.required(""));
+    }
+    let text = controller.text();
+    let problems = names::qualified_name(text).into_iter();
+    out.extend(problems.map(|detail| Problem::invalid("reportingController", text, detail)));
+    for (field, limit) in
+        [("reportingInstance", 128), ("action", 128), ("reason", 128), ("message", 1024)]
+    {
+        let spot = it.get(field);
+        if spot.is_empty() && field != "message" {
+            out.push(spot.required(""));
+        }
+        if spot.text().len() > limit {
+            let detail = format!("can have at most {limit} characters");
+            out.push(Problem::invalid(spot.path.clone(), "", detail));
+        }
+    }
+}
+
+/// Through `events.k8s.io`, events must be of the new kind. Given in their own shape.
+pub(in crate::apiserver::native) fn modern_event(new: &Value, old: Option<&Value>) -> Problems {
+    let stored = (super::super::events::TWIN.to_stored)(new.clone());
+    let mut out = event(&stored, None);
+    let it = Spot::root(&stored);
+    out.extend(meta::object(&stored, old, names::dns_subdomain));
+    if let Some(old) = old {
+        let old = (super::super::events::TWIN.to_stored)(old.clone());
+        let old = Spot::root(&old);
+        for (field, shown) in UNCHANGED {
+            immutable(&mut out, &it.get(field).named(shown), &old.get(field));
+        }
+        return out;
+    }
+    let series = it.get("series");
+    if series.is_set() {
+        if series.get("count").number() < 2 {
+            out.push(Problem::invalid("series.count", "", "should be at least 2"));
+        }
+        if !series.get("lastObservedTime").is_set() {
+            out.push(Problem::required("series.lastObservedTime", ""));
+        }
+    }
+    if !it.get("eventTime").is_set() {
+        out.push(it.get("eventTime").required(""));
+    }
+    let kind = it.get("type").text();
+    if !["Normal", "Warning"].contains(&kind) {
+        out.push(Problem::invalid("type", "", format!("has invalid value: {kind}")));
+    }
+    for field in ["firstTimestamp", "lastTimestamp", "count", "source"] {
+        let spot = it.get(field);
+        if spot.is_set() && !spot.is_empty() {
+            out.push(Problem::invalid(field, "", "needs to be unset"));
+        }
+    }
+    out
+}
+
+/// Fields of stored events that stay, and how texts call them.
+const UNCHANGED: [(&str, &str); 13] = [
+    ("involvedObject", "involvedObject"),
+    ("reason", "reason"),
+    ("message", "message"),
+    ("source", "source"),
+    ("firstTimestamp", "firstTimestamp"),
+    ("lastTimestamp", "lastTimestamp"),
+    ("count", "count"),
+    ("type", "type"),
+    ("eventTime", "eventTime"),
+    ("action", "action"),
+    ("related", "related"),
+    ("reportingComponent", "reportingController"),
+    ("reportingInstance", "reportingInstance"),
+];
+
+pub(in crate::apiserver::native) fn quota(new: &Value, old: Option<&Value>) -> Problems {
+    let mut out = meta::object(new, old, names::dns_subdomain);
+    let spec = Spot::root(new).get("spec");
+    for (name, value) in spec.get("hard").entries() {
+        let wrong = |detail: String| Problem::invalid(value.path.clone(), name, detail);
+        let problems = names::qualified_name(name);
+        let broken = !problems.is_empty();
+        out.extend(problems.into_iter().map(wrong));
+        if !name.contains('/') && !standard_resource(name) {
+            if !broken {
+                out.push(wrong("must be a standard resource type or fully qualified".into()));
+            }
+            out.push(wrong("must be a standard resource for quota".into()));
+        }
+        amount_not_negative(&mut out, &value);
+        let counted = COUNTED.contains(&name) || name.contains('/');
+        if counted && amount(&value).is_some_and(|it| !it.whole()) {
+            out.push(shown::invalid(&value, &shown::quantity(value.text()), "must be an integer"));
+        }
+    }
+    if let Some(old) = old {
+        let scopes = spec.get("scopes");
+        immutable(&mut out, &scopes, &Spot::root(old).get("spec").get("scopes"));
+    }
+    out
+}
+
+pub(in crate::apiserver::native) fn limit_range(new: &Value, old: Option<&Value>) -> Problems {
+    let mut out = meta::object(new, old, names::dns_subdomain);
+    let mut seen = BTreeSet::new();
+    for it in Spot::root(new).get("spec").get("limits").items() {
+        let kind = it.get("type");
+        obey(&mut out, &kind, names::qualified_name);
+        let standard = ["Pod", "Container", "PersistentVolumeClaim"].contains(&kind.text());
+        if !kind.is_empty() && !kind.text().contains('/') && !standard {
+            out.push(kind.invalid("must be a standard limit type or fully qualified"));
+        }
+        if !seen.insert(kind.text()) {
+            out.push(kind.duplicate());
+        }
+        if kind.text() == "Pod" {
+            for field in ["default", "defaultRequest"] {
+                if !it.get(field).is_empty() {
+                    out.push(it.get(field).forbidden("may not be specified when `type` is 'Pod'"));
+                }
+            }
+        }
+        bounds(&mut out, &it);
+    }
+    out
+}
+
+/// The order of amounts: least, default request, default, greatest.
+fn bounds(out: &mut Problems, it: &Spot<'_>) {
+    let pairs = [
+        ("min", "max", "min", "min value", "max value"),
+        ("min", "defaultRequest", "defaultRequest", "min value", "default request value"),
+        ("defaultRequest", "max", "defaultRequest", "default request value", "max value"),
+        (
+            "defaultRequest",
+            "default",
+            "defaultRequest",
+            "default request value",
+            "default limit value",
+        ),
+        ("min", "default", "default", "min value", "default value"),
+        ("default", "max", "default", "default value", "max value"),
+    ];
+    for (low, high, at, low_word, high_word) in pairs {
+        for (name, small) in it.get(low).entries() {
+            let Some(value) = it.get(high).value.get(name) else { continue };
+            let big = Spot { path: String::new(), value };
+            let (Some(one), Some(other)) = (amount(&small), amount(&big)) else { continue };
+            if one.compare(other).is_gt() {
+                let detail = format!(
+                    "{low_word} {} is greater than {high_word} {}",
+                    small.text(),
+                    big.text()
+                );
+                let value = match (low, high) {
+                    ("default", "max") | ("min", "defaultRequest") => big.text(),
+                    _ => small.text(),
+                };
+                let place = it.get(at).named(format!("{}[{name}]", it.at(at)));
+                out.push(shown::invalid(&place, &shown::quantity(value), &detail));
+            }
+        }
+    }
+}
+
+pub(in crate::apiserver::native) fn lease(new: &Value, old: Option<&Value>) -> Problems {
+    let mut out = meta::object(new, old, names::dns_subdomain);
+    let spec = Spot::root(new).get("spec");
+    let seconds = spec.get("leaseDurationSeconds");
+    if seconds.is_set() && seconds.number() <= 0 {
+        out.push(seconds.invalid("must be greater than 0"));
+    }
+    let changes = spec.get("leaseTransitions");
+    if changes.number() < 0 {
+        out.push(changes.invalid("must to greater or equal than 0"));
+    }
+    out
+}
+
+/// Greater priorities are for the system.
+const PRIORITY: i64 = 1_000_000_000;
+
+pub(in crate::apiserver::native) fn priority_class(new: &Value, old: Option<&Value>) -> Problems {
+    let mut out = meta::object(new, old, names::dns_subdomain);
+    let it = Spot::root(new);
+    let policy = it.get("preemptionPolicy");
+    if let Some(old) = old.map(Spot::root) {
+        if it.get("value").number() != old.get("value").number() {
+            out.push(Problem::forbidden("Value", "may not be changed in an update."));
+        }
+        immutable(&mut out, &policy, &old.get("preemptionPolicy"));
+        return out;
+    }
+    let name = object::meta(new, "name");
+    if name.starts_with("system-") {
+        if !matches!(name, "system-cluster-critical" | "system-node-critical") {
+            let detail = format!(
+                "priority class names with 'system-' prefix are reserved for system use only. error: {name} is not a known system priority class"
+            );
+            out.push(Problem::forbidden("metadata.name", detail));
+        }
+    } else if it.get("value").number() > PRIORITY {
+        let detail = format!("maximum allowed value of a user defined priority is {PRIORITY}");
+        out.push(Problem::forbidden("value", detail));
+    }
+    maybe_one_of(&mut out, &policy, &["PreemptLowerPriority", "Never"]);
+    out
+}
+
+pub(in crate::apiserver::native) fn runtime_class(new: &Value, old: Option<&Value>) -> Problems {
+    let mut out = meta::object(new, old, names::dns_subdomain);
+    let handler = Spot::root(new).get("handler");
+    match old.map(Spot::root) {
+        Some(old) => immutable(&mut out, &handler, &old.get("handler")),
+        None => obey(&mut out, &handler, names::dns_label),
+    }
+    out
+}

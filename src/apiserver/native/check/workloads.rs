@@ -1,0 +1,384 @@
+//! Kinds that keep Pods alive, and those that watch over them.
+
+use serde_json::Value;
+
+use super::{Problems, Spot, meta, names, not_negative, obey, pods, shown};
+
+const NO_MATCH: &str = "`selector` does not match template `labels`";
+
+/// The spec of a kind that owns Pods by a selector.
+struct Owner<'a> {
+    spec: Spot<'a>,
+    /// In the texts about an empty selector.
+    word: &'static str,
+}
+
+impl<'a> Owner<'a> {
+    fn new(it: &'a Value, word: &'static str) -> Self {
+        Self { spec: Spot::root(it).get("spec"), word }
+    }
+
+    fn selector(&self, out: &mut Problems) {
+        let it = self.spec.get("selector");
+        if !it.is_set() {
+            out.push(it.required(""));
+            return;
+        }
+        meta::selector(out, &it);
+        if self.empty() {
+            let detail = format!("empty selector is invalid for {}", self.word);
+            out.push(shown::invalid(&it, &shown::selector(it.value), &detail));
+        }
+    }
+
+    fn empty(&self) -> bool {
+        let it = self.spec.get("selector");
+        it.get("matchLabels").is_empty() && it.get("matchExpressions").is_empty()
+    }
+
+    /// Whether the selector cannot be used at all.
+    fn broken(&self) -> bool {
+        let mut problems = Problems::new();
+        meta::selector(&mut problems, &self.spec.get("selector"));
+        !problems.is_empty()
+    }
+
+    /// Refuses a broken selector once more; then nothing is said of the template.
+    fn refuse_broken(&self, out: &mut Problems, detail: &str) -> bool {
+        let broken = self.broken();
+        if broken {
+            let it = self.spec.get("selector");
+            out.push(shown::invalid(&it, &shown::selector(it.value), detail));
+        }
+        broken
+    }
+
+    fn match_labels(&self, out: &mut Problems) {
+        if self.broken() {
+            return;
+        }
+        let labels = self.spec.get("template").get("metadata").get("labels");
+        let selector = self.spec.get("selector");
+        // Nothing selects nothing; an empty selector selects all.
+        if !selector.is_set() || !self.empty() && !meta::selects(selector.value, labels.value) {
+            out.push(shown::invalid(&labels, &shown::texts(labels.value), NO_MATCH));
+        }
+    }
+
+    /// The template of a replica set, also inside of a deployment.
+    fn replicas(&self, out: &mut Problems) {
+        self.match_labels(out);
+        pods::template(out, &self.spec.get("template"));
+        self.forever(out, "ReplicaSet");
+    }
+
+    /// Restart always, no deadline.
+    fn forever(&self, out: &mut Problems, word: &str) {
+        let spec = self.spec.get("template").get("spec");
+        let policy = spec.get("restartPolicy");
+        if policy.text() != "Always" {
+            out.push(policy.unsupported(&["Always"]));
+        }
+        let deadline = spec.get("activeDeadlineSeconds");
+        if deadline.is_set() {
+            let detail = format!("activeDeadlineSeconds in {word} is not Supported");
+            out.push(deadline.forbidden(&detail));
+        }
+    }
+
+    /// A selector stays as it is.
+    fn same_selector(&self, out: &mut Problems, old: Option<&Value>) {
+        let Some(old) = old else { return };
+        let it = self.spec.get("selector");
+        if it.value != Spot::root(old).get("spec").get("selector").value {
+            out.push(shown::invalid(&it, &shown::selector(it.value), "field is immutable"));
+        }
+    }
+}
+
+pub(in crate::apiserver::native) fn deployment(new: &Value, old: Option<&Value>) -> Problems {
+    let mut out = meta::object(new, old, names::dns_subdomain);
+    let owner = Owner::new(new, "deployment");
+    let spec = &owner.spec;
+    not_negative(&mut out, &spec.get("replicas"));
+    owner.selector(&mut out);
+    if !owner.refuse_broken(&mut out, "invalid label selector") {
+        owner.replicas(&mut out);
+    }
+    strategy(&mut out, &spec.get("strategy"));
+    for field in ["minReadySeconds", "revisionHistoryLimit", "progressDeadlineSeconds"] {
+        not_negative(&mut out, &spec.get(field));
+    }
+    let deadline = spec.get("progressDeadlineSeconds");
+    if deadline.is_set() && deadline.number() <= spec.get("minReadySeconds").number() {
+        out.push(deadline.invalid("must be greater than minReadySeconds"));
+    }
+    owner.same_selector(&mut out, old);
+    out
+}
+
+fn strategy(out: &mut Problems, it: &Spot<'_>) {
+    let rolling = it.get("rollingUpdate");
+    match it.get("type").text() {
+        "Recreate" if rolling.is_set() => {
+            let detail = "may not be specified when strategy `type` is 'Recreate'";
+            out.push(rolling.forbidden(detail));
+        }
+        "Recreate" => {}
+        "RollingUpdate" => {
+            let down = rolling.get("maxUnavailable");
+            int_or_percent(out, &down);
+            int_or_percent(out, &rolling.get("maxSurge"));
+            if zero(&down) && zero(&rolling.get("maxSurge")) {
+                let text = shown::int_or_text(down.value);
+                out.push(shown::invalid(&down, &text, "may not be 0 when `maxSurge` is 0"));
+            }
+            at_most_all(out, &down);
+        }
+        other => {
+            let shown = format!(
+                "apps.DeploymentStrategy{{Type:{other:?}, RollingUpdate:(*apps.RollingUpdateDeployment)(nil)}}"
+            );
+            out.push(shown::unsupported(it, &shown, &["Recreate", "RollingUpdate"]));
+        }
+    }
+}
+
+fn int_or_percent(out: &mut Problems, it: &Spot<'_>) {
+    if it.value.is_string() {
+        let text = shown::int_or_text(it.value);
+        let problems = names::percent(it.text()).into_iter();
+        out.extend(problems.map(|detail| shown::invalid(it, &text, &detail)));
+    } else {
+        not_negative(out, it);
+    }
+}
+
+fn percent(it: &Spot<'_>) -> Option<i64> {
+    it.text().strip_suffix('%')?.parse().ok()
+}
+
+fn zero(it: &Spot<'_>) -> bool {
+    percent(it).unwrap_or_else(|| it.number()) == 0
+}
+
+fn at_most_all(out: &mut Problems, it: &Spot<'_>) {
+    if percent(it).is_some_and(|it| it > 100) {
+        let text = shown::int_or_text(it.value);
+        out.push(shown::invalid(it, &text, "must not be greater than 100%"));
+    }
+}
+
+pub(in crate::apiserver::native) fn replica_set(new: &Value, old: Option<&Value>) -> Problems {
+    let mut out = meta::object(new, old, names::dns_subdomain);
+    let owner = Owner::new(new, "deployment");
+    not_negative(&mut out, &owner.spec.get("replicas"));
+    not_negative(&mut out, &owner.spec.get("minReadySeconds"));
+    owner.selector(&mut out);
+    if !owner.refuse_broken(&mut out, "invalid label selector") {
+        owner.replicas(&mut out);
+    }
+    owner.same_selector(&mut out, old);
+    out
+}
+
+pub(in crate::apiserver::native) fn replication_controller(
+    new: &Value,
+    old: Option<&Value>,
+) -> Problems {
+    let mut out = meta::object(new, old, names::dns_subdomain);
+    let spec = Spot::root(new).get("spec");
+    not_negative(&mut out, &spec.get("minReadySeconds"));
+    let selector = spec.get("selector");
+    if selector.is_empty() {
+        out.push(selector.required(""));
+    }
+    not_negative(&mut out, &spec.get("replicas"));
+    let template = spec.get("template");
+    if !template.is_set() {
+        out.push(template.required(""));
+        return out;
+    }
+    let labels = template.get("metadata").get("labels");
+    let matches =
+        selector.entries().iter().all(|(key, it)| labels.value.get(key) == Some(it.value));
+    if !selector.is_empty() && !matches {
+        out.push(shown::invalid(&labels, &shown::texts(labels.value), NO_MATCH));
+    }
+    pods::template(&mut out, &template);
+    let policy = template.get("spec").get("restartPolicy");
+    if policy.text() != "Always" {
+        out.push(policy.unsupported(&["Always"]));
+    }
+    out
+}
+
+pub(in crate::apiserver::native) fn daemon_set(new: &Value, old: Option<&Value>) -> Problems {
+    let mut out = meta::object(new, old, names::dns_subdomain);
+    let owner = Owner::new(new, "daemonset");
+    let spec = &owner.spec;
+    meta::selector(&mut out, &spec.get("selector"));
+    owner.match_labels(&mut out);
+    if spec.get("selector").is_set() && owner.empty() {
+        let it = spec.get("selector");
+        let detail = "empty selector is invalid for daemonset";
+        out.push(shown::invalid(&it, &shown::selector(it.value), detail));
+    }
+    pods::template(&mut out, &spec.get("template"));
+    owner.forever(&mut out, "DaemonSet");
+    not_negative(&mut out, &spec.get("minReadySeconds"));
+    let it = spec.get("updateStrategy");
+    match it.get("type").text() {
+        "OnDelete" => {}
+        "RollingUpdate" => {
+            let down = it.get("rollingUpdate").get("maxUnavailable");
+            int_or_percent(&mut out, &down);
+            if zero(&down) {
+                let text = shown::int_or_text(down.value);
+                out.push(shown::invalid(&down, &text, "cannot be 0"));
+            }
+            at_most_all(&mut out, &down);
+        }
+        other => {
+            let shown = format!(
+                "apps.DaemonSetUpdateStrategy{{Type:{other:?}, RollingUpdate:(*apps.RollingUpdateDaemonSet)(nil)}}"
+            );
+            out.push(shown::unsupported(&it, &shown, &["RollingUpdate", "OnDelete"]));
+        }
+    }
+    not_negative(&mut out, &spec.get("revisionHistoryLimit"));
+    owner.same_selector(&mut out, old);
+    out
+}
+
+pub(in crate::apiserver::native) fn stateful_set(new: &Value, old: Option<&Value>) -> Problems {
+    let mut out = meta::object(new, old, names::dns_subdomain);
+    let owner = Owner::new(new, "statefulset");
+    let spec = &owner.spec;
+    if let Some(old) = old {
+        let old = Spot::root(old).get("spec");
+        if fixed(spec.value) != fixed(old.value) {
+            let detail = "updates to statefulset spec for fields other than 'replicas', 'template', and 'updateStrategy' are forbidden";
+            out.push(spec.forbidden(detail));
+        }
+        not_negative(&mut out, &spec.get("replicas"));
+        return out;
+    }
+    let order = spec.get("podManagementPolicy");
+    if !["OrderedReady", "Parallel"].contains(&order.text()) {
+        out.push(order.invalid("must be 'OrderedReady' or 'Parallel'"));
+    }
+    let it = spec.get("updateStrategy");
+    match it.get("type").text() {
+        "OnDelete" => {
+            let rolling = it.get("rollingUpdate");
+            if rolling.is_set() {
+                let text = format!(
+                    "apps.RollingUpdateStatefulSetStrategy{{Partition:{}}}",
+                    rolling.get("partition").number()
+                );
+                let detail = "only allowed for updateStrategy 'RollingUpdate'";
+                out.push(shown::invalid(&rolling, &text, detail));
+            }
+        }
+        "RollingUpdate" => not_negative(&mut out, &it.get("rollingUpdate").get("partition")),
+        other => {
+            let text = format!(
+                "apps.StatefulSetUpdateStrategy{{Type:{other:?}, RollingUpdate:(*apps.RollingUpdateStatefulSetStrategy)(nil)}}"
+            );
+            out.push(shown::invalid(&it, &text, "must be 'RollingUpdate' or 'OnDelete'"));
+        }
+    }
+    not_negative(&mut out, &spec.get("replicas"));
+    owner.selector(&mut out);
+    if !owner.refuse_broken(&mut out, "") {
+        owner.match_labels(&mut out);
+        // What the template says of Pods is not checked here: volumes may come from claims.
+        let template = spec.get("template");
+        let head = template.get("metadata");
+        meta::labels(&mut out, &head.get("labels").named(template.at("labels")));
+        meta::annotations(&mut out, &head.get("annotations").named(template.at("annotations")));
+    }
+    owner.forever(&mut out, "StatefulSet");
+    out
+}
+
+/// A spec of a stateful set without what may change.
+fn fixed(spec: &Value) -> Value {
+    let mut spec = spec.clone();
+    if let Some(fields) = spec.as_object_mut() {
+        for name in ["replicas", "template", "updateStrategy"] {
+            fields.shift_remove(name);
+        }
+    }
+    spec
+}
+
+pub(in crate::apiserver::native) fn controller_revision(
+    new: &Value,
+    old: Option<&Value>,
+) -> Problems {
+    let mut out = meta::object(new, old, names::dns_subdomain);
+    let it = Spot::root(new);
+    if !it.get("data").is_set() {
+        out.push(it.get("data").required("data is mandatory"));
+    }
+    not_negative(&mut out, &it.get("revision"));
+    if old.is_some_and(|old| Spot::root(old).get("data").value != it.get("data").value) {
+        out.push(it.get("data").invalid("field is immutable"));
+    }
+    out
+}
+
+pub(in crate::apiserver::native) fn autoscaler(new: &Value, old: Option<&Value>) -> Problems {
+    let mut out = meta::object(new, old, names::dns_subdomain);
+    let spec = Spot::root(new).get("spec");
+    let (least, most) = (spec.get("minReplicas"), spec.get("maxReplicas"));
+    if least.is_set() && least.number() < 1 {
+        out.push(least.invalid("must be greater than or equal to 1"));
+    }
+    if most.number() < 1 {
+        out.push(most.invalid("must be greater than 0"));
+    }
+    if least.is_set() && most.number() < least.number() {
+        out.push(most.invalid("must be greater than or equal to `minReplicas`"));
+    }
+    let target = spec.get("scaleTargetRef");
+    for field in ["kind", "name"] {
+        let it = target.get(field);
+        if it.is_empty() {
+            out.push(it.required(""));
+        } else {
+            obey(&mut out, &it, names::path_segment);
+        }
+    }
+    let share = spec.get("targetCPUUtilizationPercentage");
+    if share.is_set() && share.number() < 1 {
+        // As the newer form of the same field is called.
+        let it = share.named("spec.metrics[0].resource.target.averageUtilization");
+        out.push(it.invalid("must be greater than 0"));
+    }
+    out
+}
+
+pub(in crate::apiserver::native) fn disruption_budget(
+    new: &Value,
+    old: Option<&Value>,
+) -> Problems {
+    let mut out = meta::object(new, old, names::dns_subdomain);
+    let spec = Spot::root(new).get("spec");
+    let (least, most) = (spec.get("minAvailable"), spec.get("maxUnavailable"));
+    if least.is_set() && most.is_set() {
+        let shown = "policy.PodDisruptionBudgetSpec";
+        let detail = "minAvailable and maxUnavailable cannot be both set";
+        out.push(shown::invalid(&spec, shown, detail));
+    }
+    for it in [least, most] {
+        if it.is_set() {
+            int_or_percent(&mut out, &it);
+            at_most_all(&mut out, &it);
+        }
+    }
+    meta::selector(&mut out, &spec.get("selector"));
+    out
+}

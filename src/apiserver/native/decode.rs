@@ -1,0 +1,277 @@
+//! What becomes of a body when it goes through the Go types of its kind: unknown fields and empty ones fall out, values take
+//! their canonical form, fields their order, and a value of a wrong type is refused.
+
+use serde_json::{Map, Value, json};
+
+use super::{
+    Native, codec, defaults,
+    facts::{self, Form, GoField, GoType},
+    stamp,
+};
+use crate::apiserver::{refusal::Refusal, resource::kind::Kind};
+
+/// Deeper bodies are refused; types that contain themselves (JSON schemas in CRDs) allow for it.
+const DEPTH: usize = 200;
+
+/// Brings the body of a native kind into the form in which the real server stores it. Gives the paths of unknown fields,
+/// which are dropped: `spec.template.spec.containers[0].foo`.
+///
+/// Not for kinds of CRDs. A kind without a known schema keeps the body as it is.
+pub(crate) fn decode(kind: &Kind, version: &str, body: &mut Value) -> Result<Vec<String>, Refusal> {
+    let Some(native) = kind.native else { return Ok(Vec::new()) };
+    let name = native.schema_of(version);
+    let Some(known) = facts::go_type(&name) else { return Ok(Vec::new()) };
+    let mut walk = Walk { unknown: Vec::new() };
+    if deeper(body, DEPTH) {
+        return Err(Refusal::bad_request("exceeded max depth"));
+    }
+    let text = body.to_string();
+    match walk.fields(known, body, &mut String::new(), 0) {
+        Ok(()) => Ok(walk.unknown),
+        Err(fallback) => {
+            let detail = codec::explain(known, &text).unwrap_or(fallback);
+            let kind = &kind.def.kind;
+            Err(Refusal::bad_request(format!(
+                "{kind} in version {version:?} cannot be handled as a {kind}: {detail}"
+            )))
+        }
+    }
+}
+
+/// Puts the fields of an object in the order in which the real server writes them. For the last step before storing.
+pub(crate) fn order(kind: &Kind, version: &str, object: &mut Value) {
+    if let Some(native) = kind.native {
+        defaults::order(&native.schema_of(version), object);
+    }
+}
+
+impl Native {
+    /// The name of the definition of one of its versions: they differ in the last word but one.
+    pub(crate) fn schema_of(&self, version: &str) -> String {
+        let (rest, kind) = self.schema.rsplit_once('.').unwrap_or(("", self.schema));
+        let group = rest.rsplit_once('.').map_or(rest, |it| it.0);
+        format!("{group}.{version}.{kind}")
+    }
+}
+
+/// Whether a value has more levels than this.
+fn deeper(value: &Value, levels: usize) -> bool {
+    let Some(below) = levels.checked_sub(1) else { return true };
+    match value {
+        Value::Array(items) => items.iter().any(|it| deeper(it, below)),
+        Value::Object(fields) => fields.values().any(|it| deeper(it, below)),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
+    }
+}
+
+struct Walk {
+    unknown: Vec<String>,
+}
+
+/// What is said of an error if nothing better is known.
+type Wrong = String;
+
+impl Walk {
+    fn fields(
+        &mut self,
+        known: &GoType,
+        value: &mut Value,
+        path: &mut String,
+        depth: usize,
+    ) -> Result<(), Wrong> {
+        if depth > DEPTH {
+            return Err("exceeded max depth".into());
+        }
+        let Value::Object(given) = value else {
+            return Err(format!("{}: expect {{ or n", known.name));
+        };
+        let mut given = std::mem::take(given);
+        let mut kept = Map::new();
+        let start = path.len();
+        for field in &known.fields {
+            let child = given.shift_remove(field.name).unwrap_or(Value::Null);
+            if start > 0 {
+                path.push('.');
+            }
+            path.push_str(field.name);
+            let child = self.field(field, child, path, depth);
+            path.truncate(start);
+            if let Some(child) = child.map_err(|it| format!("{}.{}: {it}", known.name, field.go))? {
+                kept.insert(field.name.into(), child);
+            }
+        }
+        for name in given.keys() {
+            let dot = if start > 0 { "." } else { "" };
+            self.unknown.push(format!("{path}{dot}{name}"));
+        }
+        *value = Value::Object(kept);
+        Ok(())
+    }
+
+    /// `None`: left out.
+    fn field(
+        &mut self,
+        field: &GoField,
+        mut value: Value,
+        path: &mut String,
+        depth: usize,
+    ) -> Result<Option<Value>, Wrong> {
+        if value.is_null() {
+            return self.absent(field, path, depth);
+        }
+        self.value(&field.form, &mut value, path, depth)?;
+        let empty = match &value {
+            Value::Null => true,
+            Value::Object(it) => it.is_empty() && matches!(field.form, Form::Map(_)),
+            Value::Array(it) => it.is_empty(),
+            Value::Bool(it) => !it && !field.pointer,
+            Value::String(it) => {
+                it.is_empty() && !field.pointer && !matches!(field.form, Form::IntOrText)
+            }
+            // Of a quantity and the like, the zero value is no empty one.
+            Value::Number(it) => {
+                it.as_f64() == Some(0.0) && !field.pointer && !matches!(field.form, Form::IntOrText)
+            }
+        };
+        Ok((!(field.omit && empty)).then_some(value))
+    }
+
+    fn absent(
+        &mut self,
+        field: &GoField,
+        path: &mut String,
+        depth: usize,
+    ) -> Result<Option<Value>, Wrong> {
+        let is_struct = matches!(field.form, Form::Struct(_));
+        // Structs of Go are never empty, and neither is the time of a creation: it is null.
+        let stays = is_struct
+            || matches!(
+                field.form,
+                Form::Time | Form::MicroTime | Form::IntOrText | Form::Quantity
+            );
+        if field.omit && (field.pointer || !stays) {
+            return Ok(None);
+        }
+        if field.pointer {
+            return Ok(Some(Value::Null));
+        }
+        Ok(Some(match &field.form {
+            Form::Text => json!(""),
+            Form::Bool => json!(false),
+            Form::Int32 | Form::Int64 | Form::Float | Form::IntOrText => json!(0),
+            Form::Quantity => json!("0"),
+            Form::Time
+            | Form::MicroTime
+            | Form::Bytes
+            | Form::Any
+            | Form::List(..)
+            | Form::Map(_) => Value::Null,
+            Form::Struct(name) => {
+                let mut value = json!({});
+                if let Some(known) = facts::go_type(name) {
+                    self.fields(known, &mut value, path, depth + 1)?;
+                }
+                value
+            }
+        }))
+    }
+
+    fn value(
+        &mut self,
+        form: &Form,
+        value: &mut Value,
+        path: &mut String,
+        depth: usize,
+    ) -> Result<(), Wrong> {
+        if value.is_null() {
+            return self.null(form, value, path, depth);
+        }
+        match form {
+            Form::Any => Ok(()),
+            Form::Struct(name) => match facts::go_type(name) {
+                Some(known) => self.fields(known, value, path, depth + 1),
+                None => Ok(()),
+            },
+            Form::List(go, items) => {
+                let Value::Array(list) = value else {
+                    return Err(format!("[]{go}: decode slice: expect [ or n"));
+                };
+                let start = path.len();
+                for (at, item) in list.iter_mut().enumerate() {
+                    path.extend(["[", &at.to_string(), "]"]);
+                    let done = self.value(items, item, path, depth + 1);
+                    path.truncate(start);
+                    done.map_err(|it| format!("[]{go}: {it}"))?;
+                }
+                Ok(())
+            }
+            Form::Map(items) => {
+                let Value::Object(map) = value else {
+                    return Err("ReadMapCB: expect { or n".into());
+                };
+                let start = path.len();
+                // Maps of Go are written in the order of their keys.
+                map.sort_keys();
+                for (key, item) in map.iter_mut() {
+                    path.extend([".", key]);
+                    let done = self.value(items, item, path, depth + 1);
+                    path.truncate(start);
+                    done?;
+                }
+                Ok(())
+            }
+            Form::Text
+            | Form::Bool
+            | Form::Int32
+            | Form::Int64
+            | Form::Float
+            | Form::Bytes
+            | Form::Quantity
+            | Form::Time
+            | Form::MicroTime
+            | Form::IntOrText => stamp::scalar(form, value),
+        }
+    }
+
+    /// Null as an item of a list or a map is the zero value.
+    fn null(
+        &mut self,
+        form: &Form,
+        value: &mut Value,
+        path: &mut String,
+        depth: usize,
+    ) -> Result<(), Wrong> {
+        *value = match form {
+            Form::Text | Form::Bytes => json!(""),
+            Form::Bool => json!(false),
+            Form::Int32 | Form::Int64 | Form::Float | Form::IntOrText => json!(0),
+            Form::Quantity => json!("0"),
+            Form::Struct(name) => {
+                let mut value = json!({});
+                if let Some(known) = facts::go_type(name) {
+                    self.fields(known, &mut value, path, depth + 1)?;
+                }
+                value
+            }
+            Form::Time | Form::MicroTime | Form::Any | Form::List(..) | Form::Map(_) => {
+                return Ok(());
+            }
+        };
+        Ok(())
+    }
+}
+
+/// The zero value of a field of a definition: of a status, what it is before anybody reports.
+pub(super) fn zero(definition: &str, field: &str) -> Value {
+    let known = facts::go_type(definition);
+    let form = known.and_then(|it| it.fields.iter().find(|it| it.name == field));
+    let mut value = Value::Null;
+    let mut walk = Walk { unknown: Vec::new() };
+    if let Some(field) = form
+        && let Err(problem) = walk.null(&field.form, &mut value, &mut String::new(), 0)
+    {
+        // Zero values have no wrong types.
+        tracing::debug!(definition, problem, "no zero value");
+    }
+    value
+}

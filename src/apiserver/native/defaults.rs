@@ -1,0 +1,455 @@
+//! What clients may leave out of native objects.
+//!
+//! As in the real server, most rules belong to a type and hold wherever it occurs: the walk goes along the types, from the
+//! outside in, and fills in what is missing.
+
+use serde_json::{Map, Value, json};
+
+use super::{
+    facts::{self, Form, GoType},
+    image,
+    quantity::Quantity,
+};
+
+type Fields = Map<String, Value>;
+
+/// Fills in an object, given the name of its definition, and puts its fields in order.
+pub(super) fn fill(name: &str, object: &mut Value) {
+    walk(name, object, rule);
+}
+
+/// Puts the fields of an object in the order in which the real server writes them.
+pub(super) fn order(name: &str, object: &mut Value) {
+    walk(name, object, |_, _| {});
+}
+
+/// What is done with each struct, by the name of its definition.
+type Visit = fn(&str, &mut Fields);
+
+/// From the outside in. Bodies have a bounded depth, see `decode`.
+fn walk(name: &str, value: &mut Value, visit: Visit) {
+    let Value::Object(fields) = value else { return };
+    visit(name, fields);
+    let Some(known) = facts::go_type(name) else { return };
+    in_order(known, fields);
+    for field in &known.fields {
+        if let Some(value) = fields.get_mut(field.name) {
+            inside(&field.form, value, visit);
+        }
+    }
+}
+
+/// Fields are written in the order in which Go declares them.
+fn in_order(known: &GoType, fields: &mut Fields) {
+    let place = |name: &str| known.fields.iter().position(|it| it.name == name);
+    if fields.keys().is_sorted_by_key(|it| place(it)) {
+        return;
+    }
+    let mut rest = std::mem::take(fields);
+    for field in &known.fields {
+        if let Some(value) = rest.shift_remove(field.name) {
+            fields.insert(field.name.into(), value);
+        }
+    }
+    fields.append(&mut rest);
+}
+
+fn inside(form: &Form, value: &mut Value, visit: Visit) {
+    match (form, value) {
+        (Form::Struct(name), value) => walk(name, value, visit),
+        (Form::List(_, items), Value::Array(list)) => {
+            for it in list {
+                inside(items, it, visit);
+            }
+        }
+        (Form::Map(items), Value::Object(map)) => {
+            for it in map.values_mut() {
+                inside(items, it, visit);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// The rule of one type.
+fn rule(name: &str, it: &mut Fields) {
+    // Outside of the API groups, nothing has defaults.
+    let short = name.strip_prefix("io.k8s.api.").unwrap_or_default();
+    let Some((group, rest)) = short.split_once('.') else { return };
+    let kind = rest.rsplit_once('.').map_or(rest, |it| it.1);
+    match (group, kind) {
+        (
+            "core",
+            "Pod"
+            | "PodSpec"
+            | "Container"
+            | "EphemeralContainer"
+            | "Probe"
+            | "HTTPGetAction"
+            | "ObjectFieldSelector",
+        ) => pods(kind, it),
+        ("core", "Volume") => volume(it),
+        ("core", _) if kind.ends_with("Source") || kind.ends_with("Projection") => source(kind, it),
+        ("core", _) => core(kind, it),
+        ("apps", _) => apps(kind, it),
+        ("batch", _) => batch(kind, it),
+        _ => others(group, kind, it),
+    }
+}
+
+/// Sets what is missing.
+fn put(it: &mut Fields, name: &str, value: impl Into<Value>) {
+    if it.get(name).is_none_or(Value::is_null) {
+        it.insert(name.into(), value.into());
+    }
+}
+
+/// Sets a text that is missing or empty.
+fn put_text(it: &mut Fields, name: &str, value: &str) {
+    if text(it, name).is_empty() {
+        it.insert(name.into(), value.into());
+    }
+}
+
+/// Sets a number that is missing or zero.
+fn put_number(it: &mut Fields, name: &str, value: i64) {
+    if it.get(name).and_then(Value::as_i64).unwrap_or(0) == 0 {
+        it.insert(name.into(), value.into());
+    }
+}
+
+fn text<'a>(it: &'a Fields, name: &str) -> &'a str {
+    it.get(name).and_then(Value::as_str).unwrap_or_default()
+}
+
+fn child<'a>(it: &'a mut Fields, name: &str) -> Option<&'a mut Fields> {
+    put(it, name, json!({}));
+    it.get_mut(name)?.as_object_mut()
+}
+
+fn items<'a>(it: &'a mut Fields, name: &str) -> impl Iterator<Item = &'a mut Fields> + use<'a> {
+    let list = it.get_mut(name).and_then(Value::as_array_mut);
+    list.into_iter().flatten().filter_map(Value::as_object_mut)
+}
+
+fn pods(name: &str, it: &mut Fields) {
+    match name {
+        "Pod" => pod(it),
+        "PodSpec" => {
+            put_text(it, "restartPolicy", "Always");
+            put(it, "terminationGracePeriodSeconds", 30);
+            put_text(it, "dnsPolicy", "ClusterFirst");
+            same_account(it);
+            put(it, "securityContext", json!({}));
+            put_text(it, "schedulerName", "default-scheduler");
+            if it.get("hostNetwork") == Some(&json!(true)) {
+                host_ports(it);
+            }
+        }
+        "Container" | "EphemeralContainer" => {
+            let policy = image::pull_policy(text(it, "image"));
+            put_text(it, "terminationMessagePath", "/dev/termination-log");
+            put_text(it, "terminationMessagePolicy", "File");
+            put_text(it, "imagePullPolicy", policy);
+            for list in ["limits", "requests"] {
+                if let Some(list) = it.get_mut("resources").and_then(|it| it.get_mut(list)) {
+                    to_milli(list);
+                }
+            }
+        }
+        "Probe" => {
+            put_number(it, "timeoutSeconds", 1);
+            put_number(it, "periodSeconds", 10);
+            put_number(it, "successThreshold", 1);
+            put_number(it, "failureThreshold", 3);
+        }
+        "HTTPGetAction" => {
+            put_text(it, "path", "/");
+            put_text(it, "scheme", "HTTP");
+        }
+        _ => put_text(it, "apiVersion", "v1"),
+    }
+}
+
+/// Requests follow limits, in Pods only, not in templates.
+fn pod(it: &mut Fields) {
+    let Some(spec) = it.get_mut("spec").and_then(Value::as_object_mut) else { return };
+    for list in ["containers", "initContainers"] {
+        for container in items(spec, list) {
+            let Some(resources) = container.get_mut("resources").and_then(Value::as_object_mut)
+            else {
+                continue;
+            };
+            let Some(Value::Object(limits)) = resources.get("limits").cloned() else { continue };
+            let Some(requests) = child(resources, "requests") else { continue };
+            for (name, amount) in limits {
+                put(requests, &name, amount);
+            }
+            requests.sort_keys();
+        }
+    }
+    put(spec, "enableServiceLinks", true);
+}
+
+/// `serviceAccount` is an older name of `serviceAccountName`.
+fn same_account(it: &mut Fields) {
+    let account = [text(it, "serviceAccountName"), text(it, "serviceAccount")];
+    let account = account.into_iter().find(|it| !it.is_empty()).map(String::from);
+    if let Some(account) = account {
+        it.insert("serviceAccountName".into(), account.clone().into());
+        it.insert("serviceAccount".into(), account.into());
+    }
+}
+
+fn host_ports(it: &mut Fields) {
+    for list in ["containers", "initContainers"] {
+        for container in items(it, list) {
+            for port in items(container, "ports") {
+                let inner = port.get("containerPort").and_then(Value::as_i64).unwrap_or(0);
+                put_number(port, "hostPort", inner);
+            }
+        }
+    }
+}
+
+fn to_milli(list: &mut Value) {
+    for amount in list.as_object_mut().into_iter().flat_map(|it| it.values_mut()) {
+        if let Some(Ok(parsed)) = amount.as_str().map(Quantity::parse) {
+            *amount = parsed.to_milli().canonical().into();
+        }
+    }
+}
+
+fn volume(it: &mut Fields) {
+    if !it.iter().any(|(name, value)| name != "name" && !value.is_null()) {
+        it.insert("emptyDir".into(), json!({}));
+    }
+}
+
+fn source(name: &str, it: &mut Fields) {
+    match name {
+        "SecretVolumeSource"
+        | "ConfigMapVolumeSource"
+        | "DownwardAPIVolumeSource"
+        | "ProjectedVolumeSource" => put(it, "defaultMode", 420),
+        "ServiceAccountTokenProjection" => put(it, "expirationSeconds", 3600),
+        "HostPathVolumeSource" => put(it, "type", ""),
+        "ISCSIVolumeSource" | "ISCSIPersistentVolumeSource" => {
+            put_text(it, "iscsiInterface", "default");
+        }
+        "RBDVolumeSource" | "RBDPersistentVolumeSource" => {
+            put_text(it, "pool", "rbd");
+            put_text(it, "user", "admin");
+            put_text(it, "keyring", "/etc/ceph/keyring");
+        }
+        "ScaleIOVolumeSource" | "ScaleIOPersistentVolumeSource" => {
+            put_text(it, "storageMode", "ThinProvisioned");
+            put_text(it, "fsType", "xfs");
+        }
+        "AzureDiskVolumeSource" => {
+            put(it, "cachingMode", "ReadWrite");
+            put(it, "fsType", "ext4");
+            put(it, "readOnly", false);
+            put(it, "kind", "Shared");
+        }
+        _ => {}
+    }
+}
+
+fn core(name: &str, it: &mut Fields) {
+    match name {
+        "Secret" => put_text(it, "type", "Opaque"),
+        "ServiceSpec" => service(it),
+        "ReplicationController" => replication_controller(it),
+        "PersistentVolumeSpec" => {
+            put_text(it, "persistentVolumeReclaimPolicy", "Retain");
+            put(it, "volumeMode", "Filesystem");
+        }
+        "PersistentVolumeClaimSpec" => put(it, "volumeMode", "Filesystem"),
+        "PersistentVolumeStatus" | "PersistentVolumeClaimStatus" => {
+            put_text(it, "phase", "Pending");
+        }
+        "NamespaceStatus" => put_text(it, "phase", "Active"),
+        "EndpointPort" | "ContainerPort" => put_text(it, "protocol", "TCP"),
+        "LimitRangeItem" if text(it, "type") == "Container" => limits(it),
+        "NodeStatus" => {
+            if let Some(capacity) = it.get("capacity").filter(|it| !it.is_null()).cloned() {
+                put(it, "allocatable", capacity);
+            }
+        }
+        _ => {}
+    }
+}
+
+fn service(it: &mut Fields) {
+    put_text(it, "sessionAffinity", "None");
+    put_text(it, "type", "ClusterIP");
+    if text(it, "sessionAffinity") == "None" {
+        it.shift_remove("sessionAffinityConfig");
+    } else if let Some(ip) = child(it, "sessionAffinityConfig").and_then(|it| child(it, "clientIP"))
+    {
+        put(ip, "timeoutSeconds", 10_800);
+    }
+    for port in items(it, "ports") {
+        put_text(port, "protocol", "TCP");
+        let target = port.get("targetPort").unwrap_or(&Value::Null);
+        if target.is_null() || target == 0 || target == "" {
+            let outer = port.get("port").cloned().unwrap_or_default();
+            port.insert("targetPort".into(), outer);
+        }
+    }
+    if matches!(text(it, "type"), "NodePort" | "LoadBalancer") {
+        put_text(it, "externalTrafficPolicy", "Cluster");
+    }
+}
+
+fn replication_controller(it: &mut Fields) {
+    let labels = it.get("spec").and_then(|it| it.pointer("/template/metadata/labels")).cloned();
+    let Some(spec) = child(it, "spec") else { return };
+    put(spec, "replicas", 1);
+    if let Some(labels) = labels {
+        put(spec, "selector", labels.clone());
+        if let Some(meta) = child(it, "metadata") {
+            put(meta, "labels", labels);
+        }
+    }
+}
+
+/// The greatest amount is the default limit, which is the default request, which otherwise is the least amount.
+fn limits(it: &mut Fields) {
+    for (from, to) in [("max", "default"), ("default", "defaultRequest"), ("min", "defaultRequest")]
+    {
+        let Some(Value::Object(amounts)) = it.get(from).cloned() else { continue };
+        let Some(target) = child(it, to) else { continue };
+        for (name, amount) in amounts {
+            put(target, &name, amount);
+        }
+        target.sort_keys();
+    }
+}
+
+fn apps(name: &str, it: &mut Fields) {
+    match name {
+        "DeploymentSpec" => {
+            put(it, "replicas", 1);
+            if let Some(strategy) = child(it, "strategy") {
+                put_text(strategy, "type", "RollingUpdate");
+                if text(strategy, "type") == "RollingUpdate"
+                    && let Some(rolling) = child(strategy, "rollingUpdate")
+                {
+                    put(rolling, "maxUnavailable", "25%");
+                    put(rolling, "maxSurge", "25%");
+                }
+            }
+            put(it, "revisionHistoryLimit", 10);
+            put(it, "progressDeadlineSeconds", 600);
+        }
+        "DaemonSetSpec" => {
+            if let Some(strategy) = child(it, "updateStrategy") {
+                put_text(strategy, "type", "RollingUpdate");
+                if text(strategy, "type") == "RollingUpdate"
+                    && let Some(rolling) = child(strategy, "rollingUpdate")
+                {
+                    put(rolling, "maxUnavailable", 1);
+                }
+            }
+            put(it, "revisionHistoryLimit", 10);
+        }
+        "StatefulSetSpec" => stateful_set(it),
+        "ReplicaSetSpec" => put(it, "replicas", 1),
+        _ => {}
+    }
+}
+
+fn stateful_set(it: &mut Fields) {
+    put(it, "replicas", 1);
+    put_text(it, "podManagementPolicy", "OrderedReady");
+    if let Some(strategy) = child(it, "updateStrategy") {
+        if text(strategy, "type").is_empty() {
+            strategy.insert("type".into(), json!("RollingUpdate"));
+            put(strategy, "rollingUpdate", json!({}));
+        }
+        if text(strategy, "type") == "RollingUpdate"
+            && let Some(Value::Object(rolling)) = strategy.get_mut("rollingUpdate")
+        {
+            put(rolling, "partition", 0);
+        }
+    }
+    put(it, "revisionHistoryLimit", 10);
+    // Templates of claims are whole objects; only these types have kinds inside of a spec.
+    for claim in items(it, "volumeClaimTemplates") {
+        claim.insert("kind".into(), json!("PersistentVolumeClaim"));
+        claim.insert("apiVersion".into(), json!("v1"));
+    }
+}
+
+fn batch(name: &str, it: &mut Fields) {
+    match name {
+        "Job" => job(it),
+        "CronJobSpec" => {
+            put_text(it, "concurrencyPolicy", "Allow");
+            put(it, "suspend", false);
+            put(it, "successfulJobsHistoryLimit", 3);
+            put(it, "failedJobsHistoryLimit", 1);
+        }
+        _ => {}
+    }
+}
+
+fn job(it: &mut Fields) {
+    let labels = it.get("spec").and_then(|it| it.pointer("/template/metadata/labels")).cloned();
+    let Some(spec) = child(it, "spec") else { return };
+    if !spec.contains_key("parallelism") {
+        put(spec, "completions", 1);
+    }
+    put(spec, "parallelism", 1);
+    put(spec, "backoffLimit", 6);
+    if let (Some(labels), Some(meta)) = (labels, child(it, "metadata")) {
+        put(meta, "labels", labels);
+    }
+}
+
+fn others(group: &str, name: &str, it: &mut Fields) {
+    match (group, name) {
+        ("networking", "NetworkPolicyPort") => put(it, "protocol", "TCP"),
+        ("networking", "NetworkPolicySpec") => {
+            let egress =
+                it.get("egress").and_then(Value::as_array).is_some_and(|it| !it.is_empty());
+            let types = if egress { json!(["Ingress", "Egress"]) } else { json!(["Ingress"]) };
+            put(it, "policyTypes", types);
+        }
+        ("rbac", "RoleRef") => put_text(it, "apiGroup", "rbac.authorization.k8s.io"),
+        ("rbac", "Subject") if matches!(text(it, "kind"), "User" | "Group") => {
+            put_text(it, "apiGroup", "rbac.authorization.k8s.io");
+        }
+        ("storage", "StorageClass") => {
+            put(it, "reclaimPolicy", "Delete");
+            put(it, "volumeBindingMode", "Immediate");
+        }
+        ("storage", "CSIDriverSpec") => {
+            put(it, "attachRequired", true);
+            put(it, "podInfoOnMount", false);
+            put(it, "volumeLifecycleModes", json!(["Persistent"]));
+            put(it, "fsGroupPolicy", "ReadWriteOnceWithFSType");
+        }
+        ("admissionregistration", "ValidatingWebhook" | "MutatingWebhook") => {
+            put(it, "failurePolicy", "Fail");
+            put(it, "matchPolicy", "Equivalent");
+            put(it, "namespaceSelector", json!({}));
+            put(it, "objectSelector", json!({}));
+            put(it, "timeoutSeconds", 10);
+            if name == "MutatingWebhook" {
+                put(it, "reinvocationPolicy", "Never");
+            }
+        }
+        ("admissionregistration", "RuleWithOperations") => put(it, "scope", "*"),
+        ("admissionregistration", "ServiceReference") => put(it, "port", 443),
+        ("autoscaling", "HorizontalPodAutoscalerSpec") => put(it, "minReplicas", 1),
+        ("discovery", "EndpointPort") => {
+            put(it, "name", "");
+            put(it, "protocol", "TCP");
+        }
+        ("scheduling", "PriorityClass") => put(it, "preemptionPolicy", "PreemptLowerPriority"),
+        _ => {}
+    }
+}

@@ -1,0 +1,313 @@
+//! What only the server sets on native objects: first statuses, addresses, and what a change cannot touch.
+
+use serde_json::{Map, Value, json};
+
+use super::{check::names, decode, defaults, quantity::Quantity};
+use crate::apiserver::object;
+
+/// The status of a new object: as if nothing were known.
+pub(super) fn fresh(schema: &str, it: &mut Value) {
+    object::put(it, "status", Some(decode::zero(schema, "status")));
+    defaults::fill(schema, it);
+}
+
+/// A Pod waits for a node, and tolerates the loss of one for five minutes.
+pub(super) fn pod(it: &mut Value) {
+    let class = quality(it);
+    object::put(it, "status", Some(json!({ "phase": "Pending", "qosClass": class })));
+    let Some(spec) = it.get_mut("spec").and_then(Value::as_object_mut) else { return };
+    let tolerations = spec.entry("tolerations").or_insert_with(|| json!([]));
+    if let Value::Array(list) = tolerations {
+        for key in ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"] {
+            let tolerated = list.iter().any(|it| tolerates(it, key));
+            if !tolerated {
+                list.push(json!({
+                    "key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300,
+                }));
+            }
+        }
+    }
+    if spec.get("priority").is_none() {
+        spec.insert("priority".into(), json!(0));
+    }
+    let class = spec.get("priorityClassName").and_then(Value::as_str).unwrap_or_default();
+    match class {
+        "system-cluster-critical" => spec.insert("priority".into(), json!(2_000_000_000)),
+        "system-node-critical" => spec.insert("priority".into(), json!(2_000_001_000)),
+        _ => None,
+    };
+    if !spec.contains_key("enableServiceLinks") {
+        spec.insert("enableServiceLinks".into(), json!(true));
+    }
+    spec.insert("preemptionPolicy".into(), json!("PreemptLowerPriority"));
+    defaults::fill("io.k8s.api.core.v1.Pod", it);
+}
+
+fn tolerates(it: &Value, key: &str) -> bool {
+    let text = |name: &str| it.get(name).and_then(Value::as_str).unwrap_or_default();
+    (text("key") == key || text("key").is_empty()) && matches!(text("effect"), "" | "NoExecute")
+}
+
+/// The class of quality of service: by cpu and memory of all containers.
+fn quality(pod: &Value) -> &'static str {
+    let containers = ["/spec/containers", "/spec/initContainers"];
+    let containers = containers.iter().filter_map(|it| pod.pointer(it)?.as_array()).flatten();
+    let (mut any, mut guaranteed) = (false, true);
+    for container in containers {
+        let amount = |list: &str, name: &str| {
+            let text = container.pointer(&format!("/resources/{list}/{name}"))?.as_str()?;
+            Quantity::parse(text).ok().filter(|it| !it.zero() && !it.negative())
+        };
+        for name in ["cpu", "memory"] {
+            let (limit, request) = (amount("limits", name), amount("requests", name));
+            any |= limit.is_some() || request.is_some();
+            guaranteed &= match (limit, request) {
+                (Some(limit), Some(request)) => limit.compare(request).is_eq(),
+                (Some(_), None) => true,
+                (None, _) => false,
+            };
+        }
+    }
+    match (any, guaranteed) {
+        (false, _) => "BestEffort",
+        (true, true) => "Guaranteed",
+        (true, false) => "Burstable",
+    }
+}
+
+/// A namespace is alive, and held by its contents.
+pub(super) fn namespace(it: &mut Value) {
+    object::put(it, "status", Some(json!({ "phase": "Active" })));
+    let mut held = object::strings(it, "/spec/finalizers");
+    if !held.iter().any(|it| it == "kubernetes") {
+        held.push("kubernetes".into());
+    }
+    object::put(it, "spec", Some(json!({ "finalizers": held })));
+    label_namespace(it);
+    defaults::fill("io.k8s.api.core.v1.Namespace", it);
+}
+
+/// Every namespace carries its name as a label, so that selectors can name it.
+pub(super) fn label_namespace(it: &mut Value) {
+    let name = object::meta(it, "name").to_owned();
+    if !names::dns_label(&name).is_empty() {
+        // Such a name is refused anyway.
+        return;
+    }
+    if let Some(meta) = object::meta_mut(it)
+        && let Value::Object(labels) =
+            meta.entry("labels").or_insert_with(|| Value::Object(Map::new()))
+    {
+        labels.insert("kubernetes.io/metadata.name".into(), name.into());
+    }
+}
+
+/// Finalizers of the spec are changed through an endpoint of its own.
+pub(super) fn namespace_updated(old: &Value, new: &mut Value) {
+    object::put(new, "spec", old.get("spec").cloned());
+    label_namespace(new);
+}
+
+/// A node that has not reported yet gets no Pods.
+pub(super) fn node(it: &mut Value) {
+    let Some(Value::Object(spec)) = it.get_mut("spec") else { return };
+    let taints = spec.entry("taints").or_insert_with(|| json!([]));
+    let key = "node.kubernetes.io/not-ready";
+    if let Value::Array(list) = taints
+        && !list.iter().any(|it| it.get("key") == Some(&json!(key)))
+    {
+        list.push(json!({ "key": key, "effect": "NoSchedule" }));
+    }
+    defaults::fill("io.k8s.api.core.v1.Node", it);
+}
+
+/// A Job finds its Pods by its own uid, unless the client wants to choose.
+pub(super) fn job(it: &mut Value) {
+    fresh("io.k8s.api.batch.v1.Job", it);
+    let uid = object::meta(it, "uid").to_owned();
+    let name = object::meta(it, "name").to_owned();
+    let Some(Value::Object(spec)) = it.get_mut("spec") else { return };
+    if spec.get("manualSelector") == Some(&json!(true)) {
+        return;
+    }
+    let Some(Value::Object(template)) = spec.get_mut("template") else { return };
+    let Some(Value::Object(head)) = template.get_mut("metadata") else { return };
+    let before = head.get("labels").cloned();
+    if let Value::Object(labels) = head.entry("labels").or_insert_with(|| json!({})) {
+        labels.entry("controller-uid").or_insert_with(|| json!(uid));
+        labels.entry("job-name").or_insert_with(|| json!(name));
+        labels.sort_keys();
+    }
+    let after = head.get("labels").cloned();
+    if spec.get("selector").is_none_or(Value::is_null) {
+        spec.insert("selector".into(), json!({}));
+    }
+    if let Some(Value::Object(selector)) = spec.get_mut("selector") {
+        let labels = selector.entry("matchLabels").or_insert_with(|| json!({}));
+        if let Value::Object(labels) = labels {
+            labels.entry("controller-uid").or_insert_with(|| json!(uid));
+            labels.sort_keys();
+        }
+    }
+    // Labels that the Job has taken over from its template are one map with them.
+    if let (Some(after), Some(meta)) = (after, object::meta_mut(it))
+        && (meta.get("labels").is_none() || meta.get("labels") == before.as_ref())
+    {
+        meta.insert("labels".into(), after);
+    }
+    defaults::fill("io.k8s.api.batch.v1.Job", it);
+}
+
+/// Counts the changes of the template of a daemon set, for clients of its first version.
+const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
+
+pub(super) fn daemon_set(it: &mut Value) {
+    annotate(it, TEMPLATE_GENERATION, "1");
+    fresh("io.k8s.api.apps.v1.DaemonSet", it);
+}
+
+pub(super) fn daemon_set_updated(old: &Value, new: &mut Value) {
+    let annotations = old.pointer("/metadata/annotations");
+    let count = annotations.and_then(|it| it.get(TEMPLATE_GENERATION)?.as_str()?.parse().ok());
+    let count: u64 = count.unwrap_or(0);
+    let changed = old.pointer("/spec/template") != new.pointer("/spec/template");
+    annotate(new, TEMPLATE_GENERATION, &(count + u64::from(changed)).to_string());
+    defaults::fill("io.k8s.api.apps.v1.DaemonSet", new);
+}
+
+fn annotate(it: &mut Value, key: &str, value: &str) {
+    if let Some(meta) = object::meta_mut(it)
+        && let Value::Object(annotations) =
+            meta.entry("annotations").or_insert_with(|| Value::Object(Map::new()))
+    {
+        annotations.insert(key.into(), value.into());
+        annotations.sort_keys();
+    }
+}
+
+/// The network of clusters: 10.96.0.0/12, as kubeadm has it.
+const NETWORK: u32 = 0x0a60_0000;
+const HOSTS: u32 = (1 << 20) - 1;
+/// The first and the number of ports of nodes.
+const NODE_PORTS: (u32, u32) = (30_000, 2768);
+
+/// A Service gets an address in the cluster, and ports on the nodes if its type asks for them.
+///
+/// They are drawn from its name rather than from a pool: in a million addresses, two services hardly ever meet.
+pub(super) fn service(it: &mut Value) {
+    fresh("io.k8s.api.core.v1.Service", it);
+    addresses(it);
+}
+
+fn addresses(it: &mut Value) {
+    let seed = format!("{}/{}", object::meta(it, "namespace"), object::meta(it, "name"));
+    let Some(Value::Object(spec)) = it.get_mut("spec") else { return };
+    let kind = spec.get("type").and_then(Value::as_str).unwrap_or_default().to_owned();
+    if kind == "ExternalName" {
+        return;
+    }
+    let given = spec.get("clusterIP").and_then(Value::as_str).unwrap_or_default().to_owned();
+    let ip = if given.is_empty() { draw_address(&seed) } else { given };
+    if spec.get("clusterIPs").and_then(Value::as_array).is_none_or(Vec::is_empty) {
+        spec.insert("clusterIPs".into(), json!([ip]));
+    }
+    spec.insert("clusterIP".into(), json!(ip));
+    if matches!(kind.as_str(), "NodePort" | "LoadBalancer") {
+        draw_ports(spec, &seed);
+    }
+    defaults::fill("io.k8s.api.core.v1.Service", it);
+}
+
+fn draw_address(seed: &str) -> String {
+    // The first ten are left to the services that have fixed ones, such as DNS.
+    let host = hash(seed) % (HOSTS - 20) + 11;
+    std::net::Ipv4Addr::from(NETWORK + host).to_string()
+}
+
+fn draw_ports(spec: &mut Map<String, Value>, seed: &str) {
+    let ports = spec.get_mut("ports").and_then(Value::as_array_mut);
+    let mut taken: Vec<u32> = Vec::new();
+    for port in ports.into_iter().flatten().filter_map(Value::as_object_mut) {
+        let given = port.get("nodePort").and_then(Value::as_u64).unwrap_or(0);
+        if given != 0 {
+            continue;
+        }
+        let mut drawn =
+            hash(&format!("{seed}/{}", port.get("port").unwrap_or(&Value::Null))) % NODE_PORTS.1;
+        while taken.contains(&drawn) && taken.len() < 2768 {
+            drawn = (drawn + 1) % NODE_PORTS.1;
+        }
+        taken.push(drawn);
+        port.insert("nodePort".into(), json!(NODE_PORTS.0 + drawn));
+    }
+}
+
+/// FNV-1a: small, and the same in every run.
+fn hash(text: &str) -> u32 {
+    text.bytes().fold(0x811c_9dc5, |sum, byte| (sum ^ u32::from(byte)).wrapping_mul(0x0100_0193))
+}
+
+/// Addresses stay when a client leaves them out, and go or come with the type.
+pub(super) fn service_updated(old: &Value, new: &mut Value) {
+    let text = |it: &Value, name: &str| {
+        let field = it.get("spec").and_then(|it| it.get(name));
+        field.and_then(Value::as_str).unwrap_or_default().to_owned()
+    };
+    let external = |it: &Value| text(it, "type") == "ExternalName";
+    let node_ports = |it: &Value| matches!(text(it, "type").as_str(), "NodePort" | "LoadBalancer");
+    let was_inside = !external(old) && !external(new);
+    let opened = node_ports(new);
+    if let Some(Value::Object(spec)) = new.get_mut("spec") {
+        for name in ["clusterIP", "clusterIPs"] {
+            let missing = spec.get(name).is_none_or(|it| it.is_null() || it == "");
+            let kept = old.pointer(&format!("/spec/{name}"));
+            if let Some(kept) = kept.filter(|_| missing && was_inside) {
+                spec.insert(name.into(), kept.clone());
+            }
+        }
+        let list = spec.get_mut("ports").and_then(Value::as_array_mut);
+        let old_ports = old.pointer("/spec/ports").and_then(Value::as_array);
+        for port in list.into_iter().flatten().filter_map(Value::as_object_mut) {
+            let same = |it: &&Value| {
+                it.get("port") == port.get("port") && it.get("protocol") == port.get("protocol")
+            };
+            let before = old_ports.into_iter().flatten().find(same);
+            let before = before.and_then(|it| it.get("nodePort")).cloned();
+            match before {
+                Some(before) if opened && !port.contains_key("nodePort") => {
+                    port.insert("nodePort".into(), before);
+                }
+                // A port that was drawn for another type goes with it.
+                before if !opened && before.as_ref() == port.get("nodePort") => {
+                    port.shift_remove("nodePort");
+                }
+                _ => {}
+            }
+        }
+    }
+    if external(new) && !external(old) {
+        let Some(Value::Object(spec)) = new.get_mut("spec") else { return };
+        for name in ["clusterIP", "clusterIPs"] {
+            if spec.get(name) == old.pointer(&format!("/spec/{name}")) {
+                spec.shift_remove(name);
+            }
+        }
+    }
+    addresses(new);
+}
+
+/// `stringData` is written into `data`, and never read back.
+pub(super) fn secret(it: &mut Value) {
+    defaults::fill("io.k8s.api.core.v1.Secret", it);
+    let Some(fields) = it.as_object_mut() else { return };
+    let Some(Value::Object(texts)) = fields.shift_remove("stringData") else { return };
+    if fields.get("data").is_none_or(Value::is_null) {
+        fields.insert("data".into(), json!({}));
+    }
+    let Some(Value::Object(data)) = fields.get_mut("data") else { return };
+    for (name, text) in texts {
+        data.insert(name, json!(super::stamp::encode(text.as_str().unwrap_or_default())));
+    }
+    data.sort_keys();
+    defaults::fill("io.k8s.api.core.v1.Secret", it);
+}

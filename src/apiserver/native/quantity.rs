@@ -1,0 +1,176 @@
+//! Quantities such as `500m` or `1Gi`: reading, comparing, and the form in which the real server writes them.
+
+use std::cmp::Ordering;
+
+/// A number with nine digits after the point, and the family of suffixes it was written with.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Quantity {
+    nano: i128,
+    family: Family,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Family {
+    Decimal,
+    Binary,
+    Exponent,
+}
+
+const WRONG: &str =
+    "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'";
+const WRONG_NUMBER: &str = "unable to parse numeric part of quantity";
+const WRONG_SUFFIX: &str = "unable to parse quantity's suffix";
+/// One, in the unit in which amounts are kept.
+const ONE: i128 = 1_000_000_000;
+/// Greater amounts are cut to this one.
+const MOST: i128 = i64::MAX as i128 * ONE;
+const DECIMAL: [(&str, i32); 10] = [
+    ("n", -9),
+    ("u", -6),
+    ("m", -3),
+    ("", 0),
+    ("k", 3),
+    ("M", 6),
+    ("G", 9),
+    ("T", 12),
+    ("P", 15),
+    ("E", 18),
+];
+const BINARY: [&str; 6] = ["Ki", "Mi", "Gi", "Ti", "Pi", "Ei"];
+/// More digits than this do not change an amount.
+const DIGITS: usize = 28;
+
+impl Quantity {
+    /// Reads a text; the error is worded as the real server words it.
+    pub(crate) fn parse(text: &str) -> Result<Self, &'static str> {
+        let bare = text.strip_prefix(['+', '-']).unwrap_or(text);
+        // One point at most; what follows would be a suffix.
+        let whole = bare.bytes().take_while(u8::is_ascii_digit).count();
+        let rest = bare.bytes().skip(whole);
+        let point = usize::from(rest.clone().next() == Some(b'.'));
+        let digits = whole
+            + point
+            + rest.skip(point).take_while(|it| point > 0 && it.is_ascii_digit()).count();
+        let (number, suffix) = bare.split_at_checked(digits).ok_or(WRONG)?;
+        if number.is_empty() || !well_formed(suffix) {
+            return Err(WRONG);
+        }
+        let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
+        if whole.is_empty() && fraction.is_empty() {
+            return Err(WRONG_NUMBER);
+        }
+        let (family, factor, exponent) = read_suffix(suffix).ok_or(WRONG_SUFFIX)?;
+        let amount = amount(whole, fraction, factor, exponent).min(MOST);
+        Ok(Self { nano: if text.starts_with('-') { -amount } else { amount }, family })
+    }
+
+    /// The shortest exact form, as the real server stores it.
+    pub(crate) fn canonical(self) -> String {
+        let Self { nano, family } = self;
+        if nano == 0 {
+            return "0".into();
+        }
+        if family == Family::Binary && nano.abs() >= 1024 * ONE && nano % ONE == 0 {
+            let mut whole = nano / ONE;
+            let mut suffix = "";
+            for next in BINARY {
+                if whole % 1024 != 0 {
+                    break;
+                }
+                whole /= 1024;
+                suffix = next;
+            }
+            return format!("{whole}{suffix}");
+        }
+        let mut mantissa = nano;
+        let mut exponent = -9;
+        while mantissa % 1000 == 0 && exponent < 18 {
+            mantissa /= 1000;
+            exponent += 3;
+        }
+        if family == Family::Exponent {
+            return if exponent == 0 {
+                mantissa.to_string()
+            } else {
+                format!("{mantissa}e{exponent}")
+            };
+        }
+        let suffix = DECIMAL.iter().find(|it| it.1 == exponent).map_or("", |it| it.0);
+        format!("{mantissa}{suffix}")
+    }
+
+    /// No finer than a thousandth: resources of containers are rounded up to that.
+    pub(crate) fn to_milli(self) -> Self {
+        let rest = self.nano.rem_euclid(1_000_000);
+        let up = if rest == 0 { 0 } else { 1_000_000 - rest };
+        Self { nano: self.nano + up, ..self }
+    }
+
+    pub(crate) fn negative(self) -> bool {
+        self.nano < 0
+    }
+
+    pub(crate) fn zero(self) -> bool {
+        self.nano == 0
+    }
+
+    /// Whether it has no digits after the point.
+    pub(crate) fn whole(self) -> bool {
+        self.nano % ONE == 0
+    }
+
+    pub(crate) fn compare(self, other: Self) -> Ordering {
+        self.nano.cmp(&other.nano)
+    }
+}
+
+/// Letters of suffixes, then a number with a sign.
+fn well_formed(suffix: &str) -> bool {
+    let number = suffix.trim_start_matches(|it| "eEinumkKMGTP".contains(it));
+    let number = number.strip_prefix(['+', '-']).unwrap_or(number);
+    number.bytes().all(|it| it.is_ascii_digit())
+}
+
+/// The family, a factor, and an exponent of ten.
+fn read_suffix(suffix: &str) -> Option<(Family, i128, i32)> {
+    if let Some((_, exponent)) = DECIMAL.iter().find(|it| it.0 == suffix) {
+        return Some((Family::Decimal, 1, *exponent));
+    }
+    let binary = BINARY.iter().zip(1_u32..).find(|it| *it.0 == suffix);
+    if let Some((_, power)) = binary {
+        return Some((Family::Binary, 1024_i128.checked_pow(power)?, 0));
+    }
+    let exponent: i32 = suffix.strip_prefix(['e', 'E'])?.parse().ok()?;
+    Some((Family::Exponent, 1, exponent))
+}
+
+/// Rounded up to the unit.
+fn amount(whole: &str, fraction: &str, factor: i128, exponent: i32) -> i128 {
+    let whole = whole.trim_start_matches('0');
+    if whole.len() > DIGITS {
+        return MOST;
+    }
+    let kept =
+        fraction.get(..DIGITS.min(fraction.len()).min(DIGITS - whole.len())).unwrap_or_default();
+    let lost =
+        fraction.len() > kept.len() && fraction.bytes().skip(kept.len()).any(|it| it != b'0');
+    let digits = format!("0{whole}{kept}").parse::<i128>().unwrap_or(MOST);
+    let Some(product) = digits.checked_mul(factor) else { return MOST };
+    let places = i32::try_from(kept.len()).unwrap_or(i32::MAX);
+    let shift = exponent.saturating_add(9).saturating_sub(places);
+    let Some(power) = 10_i128.checked_pow(shift.unsigned_abs()) else {
+        // Far beyond all limits: nothing, the greatest, or the least amount there is.
+        return if product == 0 && !lost {
+            0
+        } else if shift > 0 {
+            MOST
+        } else {
+            1
+        };
+    };
+    if shift >= 0 {
+        return product.checked_mul(power).unwrap_or(MOST);
+    }
+    let up = i128::from(product % power != 0 || lost);
+    product / power + up
+}

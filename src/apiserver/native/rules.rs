@@ -1,0 +1,243 @@
+//! The rules of each kind, one static per kind.
+
+use super::{Native, check, defaults, events, lifecycle, reviews};
+use crate::apiserver::resource::definition;
+
+/// Kinds with the defaults of their schema, and what is said besides.
+macro_rules! rules {
+    ($($name:ident = $schema:literal { $($field:ident: $value:expr),* $(,)? })*) => {
+        $(pub(super) static $name: Native = {
+            const PLAIN: Native = Native {
+                defaults: |it| defaults::fill($schema, it),
+                ..Native::plain($schema)
+            };
+            Native { $($field: $value,)* ..PLAIN }
+        };)*
+    };
+}
+
+rules! {
+    BINDING = "io.k8s.api.core.v1.Binding" {}
+    COMPONENT_STATUS = "io.k8s.api.core.v1.ComponentStatus" {}
+    CONFIG_MAP = "io.k8s.api.core.v1.ConfigMap" { check: check::config::config_map }
+    ENDPOINTS = "io.k8s.api.core.v1.Endpoints" {
+        check: check::services::endpoints,
+        put_creates: true,
+    }
+    EVENT = "io.k8s.api.core.v1.Event" {
+        check: check::system::event,
+        fields: &[
+            ("involvedObject.kind", "/involvedObject/kind"),
+            ("involvedObject.namespace", "/involvedObject/namespace"),
+            ("involvedObject.name", "/involvedObject/name"),
+            ("involvedObject.uid", "/involvedObject/uid"),
+            ("involvedObject.apiVersion", "/involvedObject/apiVersion"),
+            ("involvedObject.resourceVersion", "/involvedObject/resourceVersion"),
+            ("involvedObject.fieldPath", "/involvedObject/fieldPath"),
+            ("reason", "/reason"),
+            ("reportingComponent", "/reportingComponent"),
+            ("source", "/source/component"),
+            ("type", "/type"),
+        ],
+        put_creates: true,
+    }
+    LIMIT_RANGE = "io.k8s.api.core.v1.LimitRange" {
+        check: check::system::limit_range,
+        put_creates: true,
+    }
+    NAMESPACE = "io.k8s.api.core.v1.Namespace" {
+        created: lifecycle::namespace,
+        updated: lifecycle::namespace_updated,
+        check: check::system::namespace,
+        fields: &[("status.phase", "/status/phase")],
+    }
+    NODE = "io.k8s.api.core.v1.Node" {
+        created: lifecycle::node,
+        check: check::system::node,
+        fields: &[("spec.unschedulable", "/spec/unschedulable")],
+        fields_missing: &[("spec.unschedulable", "false")],
+    }
+    CLAIM = "io.k8s.api.core.v1.PersistentVolumeClaim" {
+        created: |it| lifecycle::fresh("io.k8s.api.core.v1.PersistentVolumeClaim", it),
+        check: check::storage::claim,
+    }
+    VOLUME = "io.k8s.api.core.v1.PersistentVolume" {
+        created: |it| lifecycle::fresh("io.k8s.api.core.v1.PersistentVolume", it),
+        check: check::storage::volume,
+    }
+    POD = "io.k8s.api.core.v1.Pod" {
+        created: lifecycle::pod,
+        check: check::pods::pod,
+        fields: &[
+            ("spec.nodeName", "/spec/nodeName"),
+            ("spec.restartPolicy", "/spec/restartPolicy"),
+            ("spec.schedulerName", "/spec/schedulerName"),
+            ("spec.serviceAccountName", "/spec/serviceAccountName"),
+            ("status.phase", "/status/phase"),
+            ("status.podIP", "/status/podIP"),
+            ("status.podIPs", "/status/podIP"),
+            ("status.nominatedNodeName", "/status/nominatedNodeName"),
+        ],
+    }
+    POD_TEMPLATE = "io.k8s.api.core.v1.PodTemplate" { check: check::pods::pod_template }
+    REPLICATION_CONTROLLER = "io.k8s.api.core.v1.ReplicationController" {
+        created: |it| lifecycle::fresh("io.k8s.api.core.v1.ReplicationController", it),
+        check: check::workloads::replication_controller,
+        fields: &[("status.replicas", "/status/replicas")],
+        fields_missing: &[("status.replicas", "0")],
+        generations: true,
+    }
+    QUOTA = "io.k8s.api.core.v1.ResourceQuota" {
+        created: |it| lifecycle::fresh("io.k8s.api.core.v1.ResourceQuota", it),
+        check: check::system::quota,
+    }
+    SECRET = "io.k8s.api.core.v1.Secret" {
+        defaults: lifecycle::secret,
+        check: check::config::secret,
+        fields: &[("type", "/type")],
+    }
+    SERVICE_ACCOUNT = "io.k8s.api.core.v1.ServiceAccount" { check: check::plain }
+    SERVICE = "io.k8s.api.core.v1.Service" {
+        created: lifecycle::service,
+        updated: lifecycle::service_updated,
+        check: check::services::service,
+        put_creates: true,
+    }
+
+    CONTROLLER_REVISION = "io.k8s.api.apps.v1.ControllerRevision" {
+        check: check::workloads::controller_revision,
+    }
+    DAEMON_SET = "io.k8s.api.apps.v1.DaemonSet" {
+        created: lifecycle::daemon_set,
+        updated: lifecycle::daemon_set_updated,
+        check: check::workloads::daemon_set,
+        generations: true,
+    }
+    DEPLOYMENT = "io.k8s.api.apps.v1.Deployment" {
+        created: |it| lifecycle::fresh("io.k8s.api.apps.v1.Deployment", it),
+        check: check::workloads::deployment,
+        generations: true,
+    }
+    REPLICA_SET = "io.k8s.api.apps.v1.ReplicaSet" {
+        created: |it| lifecycle::fresh("io.k8s.api.apps.v1.ReplicaSet", it),
+        check: check::workloads::replica_set,
+        fields: &[("status.replicas", "/status/replicas")],
+        fields_missing: &[("status.replicas", "0")],
+        generations: true,
+    }
+    STATEFUL_SET = "io.k8s.api.apps.v1.StatefulSet" {
+        created: |it| lifecycle::fresh("io.k8s.api.apps.v1.StatefulSet", it),
+        check: check::workloads::stateful_set,
+        generations: true,
+    }
+    AUTOSCALER = "io.k8s.api.autoscaling.v1.HorizontalPodAutoscaler" {
+        created: |it| lifecycle::fresh("io.k8s.api.autoscaling.v1.HorizontalPodAutoscaler", it),
+        check: check::workloads::autoscaler,
+    }
+    CRON_JOB = "io.k8s.api.batch.v1.CronJob" {
+        created: |it| lifecycle::fresh("io.k8s.api.batch.v1.CronJob", it),
+        check: check::jobs::cron_job,
+    }
+    JOB = "io.k8s.api.batch.v1.Job" {
+        created: lifecycle::job,
+        check: check::jobs::job,
+        fields: &[("status.successful", "/status/succeeded")],
+        fields_missing: &[("status.successful", "0")],
+    }
+    DISRUPTION_BUDGET = "io.k8s.api.policy.v1.PodDisruptionBudget" {
+        created: |it| lifecycle::fresh("io.k8s.api.policy.v1.PodDisruptionBudget", it),
+        check: check::workloads::disruption_budget,
+        generations: true,
+    }
+
+    MUTATING = "io.k8s.api.admissionregistration.v1.MutatingWebhookConfiguration" {
+        check: check::webhooks::configuration,
+        generations: true,
+    }
+    VALIDATING = "io.k8s.api.admissionregistration.v1.ValidatingWebhookConfiguration" {
+        check: check::webhooks::configuration,
+        generations: true,
+    }
+    DEFINITION = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinition" {
+        generations: true,
+        defaults: definition::defaults,
+        check: definition::check,
+    }
+    TOKEN_REVIEW = "io.k8s.api.authentication.v1.TokenReview" { review: Some(reviews::token) }
+    LOCAL_ACCESS = "io.k8s.api.authorization.v1.LocalSubjectAccessReview" {
+        review: Some(reviews::access),
+    }
+    OWN_ACCESS = "io.k8s.api.authorization.v1.SelfSubjectAccessReview" {
+        review: Some(reviews::own_access),
+    }
+    OWN_RULES = "io.k8s.api.authorization.v1.SelfSubjectRulesReview" {
+        review: Some(reviews::rules),
+    }
+    ACCESS = "io.k8s.api.authorization.v1.SubjectAccessReview" { review: Some(reviews::access) }
+    LEASE = "io.k8s.api.coordination.v1.Lease" {
+        check: check::system::lease,
+        put_creates: true,
+    }
+    ENDPOINT_SLICE = "io.k8s.api.discovery.v1.EndpointSlice" {
+        check: check::services::endpoint_slice,
+        generations: true,
+    }
+    MODERN_EVENT = "io.k8s.api.events.v1.Event" {
+        check: check::system::modern_event,
+        fields: &[
+            ("regarding.kind", "/regarding/kind"),
+            ("regarding.namespace", "/regarding/namespace"),
+            ("regarding.name", "/regarding/name"),
+            ("regarding.uid", "/regarding/uid"),
+            ("regarding.apiVersion", "/regarding/apiVersion"),
+            ("regarding.resourceVersion", "/regarding/resourceVersion"),
+            ("regarding.fieldPath", "/regarding/fieldPath"),
+            ("reason", "/reason"),
+            ("reportingController", "/reportingController"),
+            ("type", "/type"),
+        ],
+        put_creates: true,
+        refused_group: Some(""),
+        twin: Some(&events::TWIN),
+    }
+    INGRESS_CLASS = "io.k8s.api.networking.v1.IngressClass" {
+        check: check::network::ingress_class,
+        generations: true,
+    }
+    INGRESS = "io.k8s.api.networking.v1.Ingress" {
+        created: |it| lifecycle::fresh("io.k8s.api.networking.v1.Ingress", it),
+        check: check::network::ingress,
+        refused_group: Some("extensions"),
+        generations: true,
+    }
+    NETWORK_POLICY = "io.k8s.api.networking.v1.NetworkPolicy" {
+        check: check::network::policy,
+        refused_group: Some("extensions"),
+        generations: true,
+    }
+    RUNTIME_CLASS = "io.k8s.api.node.v1.RuntimeClass" {
+        check: check::system::runtime_class,
+        put_creates: true,
+    }
+    CLUSTER_ROLE_BINDING = "io.k8s.api.rbac.v1.ClusterRoleBinding" {
+        check: check::rbac::cluster_role_binding,
+        put_creates: true,
+    }
+    CLUSTER_ROLE = "io.k8s.api.rbac.v1.ClusterRole" {
+        check: check::rbac::cluster_role,
+        put_creates: true,
+    }
+    ROLE_BINDING = "io.k8s.api.rbac.v1.RoleBinding" {
+        check: check::rbac::role_binding,
+        put_creates: true,
+    }
+    ROLE = "io.k8s.api.rbac.v1.Role" { check: check::rbac::role, put_creates: true }
+    PRIORITY_CLASS = "io.k8s.api.scheduling.v1.PriorityClass" {
+        check: check::system::priority_class,
+        generations: true,
+    }
+    CSI_DRIVER = "io.k8s.api.storage.v1.CSIDriver" { check: check::plain }
+    CSI_NODE = "io.k8s.api.storage.v1.CSINode" { check: check::plain }
+    STORAGE_CLASS = "io.k8s.api.storage.v1.StorageClass" { check: check::storage::class }
+    ATTACHMENT = "io.k8s.api.storage.v1.VolumeAttachment" { check: check::plain }
+}

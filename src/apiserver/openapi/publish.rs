@@ -1,0 +1,125 @@
+//! The schemas of CRDs as definitions.
+//!
+//! Version 2 of OpenAPI cannot say everything that a CRD may say. Where it cannot, old clients would refuse good objects; the
+//! real server leaves out such parts, and so the rules here are its rules.
+
+use serde_json::{Map, Value, json};
+
+use super::definitions::META;
+use crate::apiserver::resource::ResourceDef;
+
+/// Deeper parts are not described; more than the depth of JSON that the server accepts.
+const DEPTH_MAX: usize = 128;
+
+/// What version 2 does not know.
+const UNKNOWN: [&str; 6] = ["allOf", "anyOf", "oneOf", "not", "default", "nullable"];
+
+/// What is left out together with the type.
+const PARTS: [&str; 5] = ["type", "properties", "items", "additionalProperties", "required"];
+
+const PRESERVES: &str = "x-kubernetes-preserve-unknown-fields";
+
+/// The name of a definition: the group backwards, the version, the kind.
+pub(super) fn name(group: &str, version: &str, kind: &str) -> String {
+    let mut parts: Vec<&str> = group.split('.').rev().collect();
+    parts.extend([version, kind]);
+    parts.join(".")
+}
+
+/// The definition of a kind, for version 2.
+pub(super) fn object(def: &ResourceDef, version: &str, schema: Option<&Value>) -> Value {
+    // Of kinds with unknown fields at the top nothing is told, for clients would complain about every one of them.
+    let open = |it: &&Value| it.get(PRESERVES) == Some(&Value::Bool(true));
+    let mut schema = match schema.filter(|it| !open(it)) {
+        Some(schema) => {
+            let mut schema = simplify(schema, 0);
+            add_basics(&mut schema, META);
+            schema
+        }
+        None => json!({ "type": "object" }),
+    };
+    mark(&mut schema, def, version, &def.kind);
+    schema
+}
+
+/// The definition of a kind with everything that its schema says, for version 3.
+pub(super) fn whole_object(def: &ResourceDef, version: &str, schema: Option<&Value>) -> Value {
+    let mut schema = schema.cloned().unwrap_or_else(|| json!({ "type": "object" }));
+    add_basics(&mut schema, META);
+    mark(&mut schema, def, version, &def.kind);
+    schema
+}
+
+/// The definition of lists of a kind.
+pub(super) fn list(def: &ResourceDef, version: &str, item: &str) -> Value {
+    let kind = format!("{}List", def.kind);
+    let mut schema = json!({
+        "description": format!("{kind} is a list of {}", def.kind),
+        "type": "object",
+        "required": ["items"],
+        "properties": {
+            "apiVersion": { "type": "string" },
+            "items": {
+                "type": "array",
+                "items": { "$ref": format!("#/definitions/{item}") },
+            },
+            "kind": { "type": "string" },
+            "metadata": { "$ref": format!("#/definitions/{META}ListMeta") },
+        },
+    });
+    mark(&mut schema, def, version, &kind);
+    schema
+}
+
+fn mark(schema: &mut Value, def: &ResourceDef, version: &str, kind: &str) {
+    if let Some(fields) = schema.as_object_mut() {
+        let mark = json!([{ "group": def.group, "kind": kind, "version": version }]);
+        fields.insert("x-kubernetes-group-version-kind".into(), mark);
+    }
+}
+
+/// Every object has these, whether its schema tells or not.
+fn add_basics(schema: &mut Value, meta: &str) {
+    let Some(fields) = schema.as_object_mut() else { return };
+    let properties = fields.entry("properties").or_insert_with(|| json!({}));
+    let Some(properties) = properties.as_object_mut() else { return };
+    let text = |about: &str| json!({ "type": "string", "description": about });
+    let version = "The group and the version that this object is written in.";
+    properties.insert("apiVersion".into(), text(version));
+    properties.insert("kind".into(), text("What this object is."));
+    let metadata = json!({ "$ref": format!("#/definitions/{meta}ObjectMeta") });
+    properties.insert("metadata".into(), metadata);
+    properties.sort_keys();
+}
+
+/// A schema without what version 2 cannot say.
+fn simplify(schema: &Value, depth: usize) -> Value {
+    let Some(fields) = schema.as_object().filter(|_| depth < DEPTH_MAX) else {
+        return schema.as_bool().map_or_else(|| json!({}), Value::Bool);
+    };
+    let is = |name: &str| fields.get(name) == Some(&Value::Bool(true));
+    let untyped = is("nullable") || is(PRESERVES) || is("x-kubernetes-int-or-string");
+    let mut simple = Map::new();
+    for (name, value) in fields {
+        let name_str = name.as_str();
+        if UNKNOWN.contains(&name_str) || untyped && PARTS.contains(&name_str) {
+            continue;
+        }
+        let value = match (name_str, value) {
+            ("properties", Value::Object(parts)) => {
+                parts.iter().map(|(name, it)| (name.clone(), simplify(it, depth + 1))).collect()
+            }
+            ("items" | "additionalProperties", it) => simplify(it, depth + 1),
+            (_, it) => it.clone(),
+        };
+        simple.insert(name.clone(), value);
+    }
+    let mut simple = Value::Object(simple);
+    if is("x-kubernetes-embedded-resource") && !untyped {
+        add_basics(&mut simple, META);
+        if let Some(fields) = simple.as_object_mut() {
+            fields.insert("required".into(), json!(["kind", "apiVersion"]));
+        }
+    }
+    simple
+}

@@ -1,0 +1,149 @@
+//! Each expectation is what the real server answered to the same header.
+
+use super::*;
+
+const TABLE: &str = "application/json;as=Table;v=v1;g=meta.k8s.io";
+
+fn shape(header: &str) -> Option<(Media, Shape)> {
+    let accept = Accept::parse(header, Endpoint::Native).ok()?;
+    assert_eq!(Accept::parse(header, Endpoint::Custom), Ok(accept), "{header}");
+    Some((accept.media, accept.shape))
+}
+
+fn refusal(header: &str, endpoint: Endpoint) -> String {
+    let refusal = Accept::parse(header, endpoint).unwrap_err();
+    assert_eq!((refusal.code, &*refusal.reason), (406, "NotAcceptable"), "{header}");
+    refusal.message
+}
+
+#[test]
+fn json_is_what_clients_get_who_do_not_care() {
+    for header in [
+        "",
+        "*/*",
+        "application/json",
+        "application/json;q=x",
+        "application/json;charset=utf-8",
+        "application/json;stream=watch",
+        "text/html,*/*;q=0.1",
+        "application/vnd.kubernetes.protobuf,application/json",
+    ] {
+        assert_eq!(shape(header), Some((Media::Json, Shape::Whole)), "{header}");
+    }
+}
+
+#[test]
+fn weights_decide_before_the_order() {
+    let yaml = Some((Media::Yaml, Shape::Whole));
+    assert_eq!(shape("application/json;q=0.1,application/yaml;q=0.9"), yaml);
+    assert_eq!(shape("*/*,application/yaml"), yaml);
+    assert_eq!(shape("application/json,application/yaml"), Some((Media::Json, Shape::Whole)));
+}
+
+#[test]
+fn objects_are_transformed_on_request() {
+    use MetaVersion::{V1, V1Beta1};
+    assert_eq!(shape(TABLE), Some((Media::Json, Shape::Table(V1))));
+    let beta = "application/json;as=Table;v=v1beta1;g=meta.k8s.io";
+    assert_eq!(shape(beta), Some((Media::Json, Shape::Table(V1Beta1))));
+    let yaml = "application/yaml;as=Table;v=v1;g=meta.k8s.io";
+    assert_eq!(shape(yaml), Some((Media::Yaml, Shape::Table(V1))));
+    let partial = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
+    assert_eq!(shape(partial), Some((Media::Json, Shape::Partial(V1))));
+    let list = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
+    assert_eq!(shape(list), Some((Media::Json, Shape::PartialList(V1))));
+    // As kubectl asks: the second and the third form are there for old servers.
+    let kubectl = format!("{TABLE},{beta},application/json");
+    assert_eq!(shape(&kubectl), Some((Media::Json, Shape::Table(V1))));
+    let unknown = "application/json;as=Table;v=v9;g=meta.k8s.io,application/json";
+    assert_eq!(shape(unknown), Some((Media::Json, Shape::Whole)));
+}
+
+#[test]
+fn the_router_refuses_media_types_that_it_does_not_know() {
+    for header in
+        ["text/plain", "text/*", "application/*", "garbage", "APPLICATION/JSON", "text/html,a/b"]
+    {
+        let refusal = Accept::parse(header, Endpoint::Native).unwrap_err();
+        assert_eq!(refusal.message, "406: Not Acceptable", "{header}");
+        assert_eq!(refusal.details, Some(Box::new(serde_json::json!({}))));
+    }
+    // There is no router in front of custom resources.
+    assert!(Accept::parse("application/*", Endpoint::Custom).is_ok());
+}
+
+#[test]
+fn what_cannot_be_served_is_refused_with_what_can() {
+    let all = "only the following media types are accepted: application/json, application/yaml, \
+               application/vnd.kubernetes.protobuf";
+    for header in [
+        "application/json;as=Table;v=v2;g=meta.k8s.io",
+        "application/json;as=Foo;v=v1;g=meta.k8s.io",
+        "application/json;as=Table",
+        "application/json;v=v1;g=meta.k8s.io",
+        "application/json; AS=Table;v=v1;g=meta.k8s.io",
+        "application/vnd.kubernetes.protobuf",
+    ] {
+        assert_eq!(refusal(header, Endpoint::Native), all, "{header}");
+        assert_eq!(refusal(header, Endpoint::Custom), all, "{header}");
+    }
+    assert_eq!(refusal("text/plain", Endpoint::Custom), all);
+    assert_eq!(refusal("text/html", Endpoint::CustomWatch), all);
+    assert_eq!(refusal(TABLE, Endpoint::Document), all);
+    assert_eq!(refusal("text/plain", Endpoint::Discovery), all);
+}
+
+#[test]
+fn a_watch_is_a_stream_of_json() {
+    let streams = "only the following media types are accepted: application/json;stream=watch, \
+                   application/vnd.kubernetes.protobuf;stream=watch";
+    assert_eq!(refusal("application/yaml", Endpoint::NativeWatch), streams);
+    assert_eq!(Accept::of_refusal("application/yaml"), Media::Yaml);
+    let accept = Accept::parse(TABLE, Endpoint::NativeWatch).map(|it| it.shape);
+    assert_eq!(accept, Ok(Shape::Table(MetaVersion::V1)));
+}
+
+#[test]
+fn refusals_are_never_transformed() {
+    assert_eq!(Accept::of_refusal("application/yaml;as=Table;v=v1;g=meta.k8s.io"), Media::Json);
+    assert_eq!(Accept::of_refusal(""), Media::Json);
+    assert_eq!(Accept::of_refusal("text/plain"), Media::Json);
+}
+
+#[test]
+fn aggregated_discovery_is_recognized_by_its_content_type() {
+    // As client-go asks.
+    let form = |version| {
+        format!("application/json;g=apidiscovery.k8s.io;v={version};as=APIGroupDiscoveryList")
+    };
+    let header = format!("{},{},application/json", form("v2"), form("v2beta1"));
+    let accept = Accept::parse(&header, Endpoint::Discovery).unwrap();
+    assert_eq!(accept.shape, Shape::Groups { beta: false });
+    assert_eq!(accept.content_type(), form("v2"));
+    let accept = Accept::parse(&form("v2beta1"), Endpoint::Discovery).unwrap();
+    assert_eq!(
+        (accept.shape, accept.content_type()),
+        (Shape::Groups { beta: true }, form("v2beta1").as_str())
+    );
+    // Elsewhere the plain form is left.
+    let accept = Accept::parse(&header, Endpoint::Document).unwrap();
+    assert_eq!(accept.content_type(), "application/json");
+}
+
+#[test]
+fn one_object_is_no_list() {
+    let shape = Shape::Partial(MetaVersion::V1);
+    let refusal = wrong_shape(shape, "*core.NamespaceList").unwrap();
+    let text = "you requested PartialObjectMetadata, but the requested object is a list (*core.NamespaceList)";
+    assert_eq!(refusal.message, text);
+    assert_eq!(wrong_shape(Shape::Whole, ""), None);
+}
+
+#[test]
+fn people_get_line_breaks() {
+    assert!(pretty(None, "curl/7.88"));
+    assert!(!pretty(None, "kubectl/v1.20.2"));
+    assert!(!pretty(Some("false"), "curl/7.88"));
+    assert!(pretty(Some("true"), ""));
+    assert!(Accept::parse("application/json;pretty=1", Endpoint::Native).unwrap().pretty);
+}

@@ -1,0 +1,72 @@
+//! The parameters that writes have in common.
+
+use crate::apiserver::{
+    metadata,
+    refusal::{Problem, ProblemKind, Refusal},
+    request::query::Query,
+};
+
+/// What a write is: each kind has its own name in answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Write {
+    Create,
+    Update,
+    Patch,
+    /// A patch that says what one manager wants.
+    Apply,
+    Delete,
+}
+
+/// How a write is meant.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct WriteOptions {
+    /// Nothing is stored.
+    pub(crate) dry_run: bool,
+    /// Who writes; nothing for deletions.
+    pub(crate) manager: Option<String>,
+    /// Takes fields from other managers.
+    pub(crate) force: bool,
+}
+
+impl WriteOptions {
+    pub(crate) fn parse(query: &Query, write: Write) -> Result<Self, Refusal> {
+        let manager = query.text("fieldManager").filter(|_| write != Write::Delete);
+        let mut problems = Vec::new();
+        match write {
+            Write::Patch if query.all("force").next().is_some() => {
+                let text = "may not be specified for non-apply patch";
+                problems.push(Problem::forbidden("force", text));
+            }
+            Write::Apply if manager.is_none() => {
+                problems.push(Problem::required("fieldManager", "is required for apply patch"));
+            }
+            Write::Create | Write::Update | Write::Patch | Write::Apply | Write::Delete => {}
+        }
+        problems.extend(manager.map(metadata::check_manager).unwrap_or_default());
+        let dry_runs: Vec<String> = query.all("dryRun").map(String::from).collect();
+        if dry_runs.iter().any(|it| it != "All") {
+            let kind =
+                ProblemKind::NotSupportedShown(metadata::go_strings(&dry_runs), vec!["All".into()]);
+            problems.push(Problem::new("dryRun", kind));
+        }
+        if !problems.is_empty() {
+            return Err(Refusal::invalid("meta.k8s.io", write.kind(), "", &problems));
+        }
+        Ok(Self {
+            dry_run: !dry_runs.is_empty(),
+            manager: manager.map(String::from),
+            force: query.flag("force"),
+        })
+    }
+}
+
+impl Write {
+    fn kind(self) -> &'static str {
+        match self {
+            Self::Create => "CreateOptions",
+            Self::Update => "UpdateOptions",
+            Self::Patch | Self::Apply => "PatchOptions",
+            Self::Delete => "DeleteOptions",
+        }
+    }
+}

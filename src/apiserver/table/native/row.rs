@@ -1,0 +1,160 @@
+//! An object as a source of cells: questions that many kinds have in common.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use serde_json::Value;
+
+use crate::apiserver::{object, table::age};
+
+/// What stands for nothing.
+pub(super) const NONE: &str = "<none>";
+
+/// One object that is shown at some time.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Row<'a> {
+    pub(super) object: &'a Value,
+    pub(super) now: Timestamp,
+}
+
+impl<'a> Row<'a> {
+    pub(super) fn name(&self) -> Value {
+        object::meta(self.object, "name").into()
+    }
+
+    /// Since the creation.
+    pub(super) fn age(&self) -> Value {
+        self.since("/metadata/creationTimestamp").into()
+    }
+
+    /// Since a time in the object.
+    pub(super) fn since(&self, pointer: &str) -> String {
+        age::since(self.text(pointer), self.now).unwrap_or_else(|| age::UNKNOWN.into())
+    }
+
+    /// Since a time in the object, if there is such a time.
+    pub(super) fn since_some(&self, pointer: &str) -> Option<String> {
+        Some(self.text(pointer)).filter(|it| !it.is_empty()).map(|_| self.since(pointer))
+    }
+
+    pub(super) fn get(&self, pointer: &str) -> Option<&'a Value> {
+        self.object.pointer(pointer).filter(|it| !it.is_null())
+    }
+
+    /// Empty if it is not there.
+    pub(super) fn text(&self, pointer: &str) -> &'a str {
+        text(self.object, pointer)
+    }
+
+    /// A text, or something else if it is empty.
+    pub(super) fn text_or(&self, pointer: &str, other: &'a str) -> &'a str {
+        Some(self.text(pointer)).filter(|it| !it.is_empty()).unwrap_or(other)
+    }
+
+    /// Zero if it is not there.
+    pub(super) fn number(&self, pointer: &str) -> i64 {
+        number(self.object, pointer)
+    }
+
+    pub(super) fn flag(&self, pointer: &str) -> bool {
+        object::flag(self.object, pointer)
+    }
+
+    pub(super) fn list(&self, pointer: &str) -> &'a [Value] {
+        list(self.object, pointer)
+    }
+
+    /// How many parts a list or a map has.
+    pub(super) fn count(&self, pointer: &str) -> usize {
+        match self.get(pointer) {
+            Some(Value::Array(items)) => items.len(),
+            Some(Value::Object(fields)) => fields.len(),
+            _ => 0,
+        }
+    }
+
+    /// The names and the images of the containers of a template, as two cells.
+    pub(super) fn containers(&self, pointer: &str) -> [Value; 2] {
+        let items = self.list(pointer);
+        ["/name", "/image"].map(|it| join(items.iter().map(|item| text(item, it)), ",").into())
+    }
+
+    /// A map of labels as text.
+    pub(super) fn labels(&self, pointer: &str) -> String {
+        let labels = self.get(pointer).and_then(Value::as_object).into_iter().flatten();
+        let labels: BTreeMap<&str, &str> =
+            labels.map(|(key, it)| (key.as_str(), it.as_str().unwrap_or_default())).collect();
+        or_none(join(labels.iter().map(|(key, value)| format!("{key}={value}")), ","))
+    }
+
+    /// A label selector as text.
+    pub(super) fn selector(&self, pointer: &str) -> String {
+        self.get(pointer).map_or_else(|| NONE.into(), selector)
+    }
+}
+
+/// The requirements, sorted by their keys.
+fn selector(selector: &Value) -> String {
+    let labels = selector.get("matchLabels").and_then(Value::as_object).into_iter().flatten();
+    let labels =
+        labels.map(|(key, it)| (key.clone(), format!("{key}={}", it.as_str().unwrap_or_default())));
+    let expressions = list(selector, "/matchExpressions").iter().map(|it| {
+        let key = text(it, "/key");
+        let mut values: Vec<&str> = list(it, "/values").iter().filter_map(Value::as_str).collect();
+        values.sort_unstable();
+        let values = values.join(",");
+        let requirement = match text(it, "/operator") {
+            "In" => format!("{key} in ({values})"),
+            "NotIn" => format!("{key} notin ({values})"),
+            "Exists" => key.into(),
+            "DoesNotExist" => format!("!{key}"),
+            _ => "<error>".into(),
+        };
+        (key.to_owned(), requirement)
+    });
+    let mut all: Vec<(String, String)> = labels.chain(expressions).collect();
+    all.sort_by(|(left, _), (right, _)| left.cmp(right));
+    or_none(join(all.into_iter().map(|(_, it)| it), ","))
+}
+
+pub(super) fn text<'a>(value: &'a Value, pointer: &str) -> &'a str {
+    value.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
+}
+
+pub(super) fn number(value: &Value, pointer: &str) -> i64 {
+    value.pointer(pointer).and_then(Value::as_i64).unwrap_or_default()
+}
+
+pub(super) fn list<'a>(value: &'a Value, pointer: &str) -> &'a [Value] {
+    value.pointer(pointer).and_then(Value::as_array).map_or(&[], Vec::as_slice)
+}
+
+pub(super) fn join<T: AsRef<str>>(parts: impl IntoIterator<Item = T>, between: &str) -> String {
+    let mut joined = String::new();
+    for (index, part) in parts.into_iter().enumerate() {
+        if index > 0 {
+            joined.push_str(between);
+        }
+        joined.push_str(part.as_ref());
+    }
+    joined
+}
+
+/// The text, or `<none>` if it is empty.
+pub(super) fn or_none(text: String) -> String {
+    if text.is_empty() { NONE.into() } else { text }
+}
+
+/// The first parts of a list, and how many more there are.
+pub(super) fn first_of(parts: &[String], shown: usize, between: &str) -> String {
+    let first = join(parts.iter().take(shown), between);
+    match parts.len().saturating_sub(shown) {
+        0 => first,
+        more => format!("{first} + {more} more..."),
+    }
+}
+
+/// A number or a text, as text.
+pub(super) fn plain(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), String::from)
+}

@@ -1,0 +1,107 @@
+//! Replies in the shape that the client asks for.
+
+use jiff::Timestamp;
+use serde_json::Value;
+
+use super::{Include, Printer, partial, partial_list};
+use crate::apiserver::{
+    refusal::Refusal,
+    reply::Reply,
+    request::accept::{Accept, Endpoint, MetaVersion, Shape, wrong_shape},
+    resource::kind::View,
+};
+
+/// What a client wants to see of the objects of one kind.
+#[derive(Debug)]
+pub(crate) struct Presenter {
+    accept: Accept,
+    printer: Printer,
+}
+
+impl Presenter {
+    /// From the header `Accept`, and the parameter `includeObject`.
+    pub(crate) fn new(
+        view: &View,
+        header: &str,
+        watching: bool,
+        include: Option<&str>,
+    ) -> Result<Self, Refusal> {
+        let endpoint = match (view.kind.def.native, watching) {
+            (true, false) => Endpoint::Native,
+            (true, true) => Endpoint::NativeWatch,
+            (false, false) => Endpoint::Custom,
+            (false, true) => Endpoint::CustomWatch,
+        };
+        let accept = Accept::parse(header, endpoint)?;
+        let (meta, include) = match accept.shape {
+            Shape::Table(meta) => (meta, Include::parse(include)?),
+            Shape::Whole | Shape::Partial(_) | Shape::PartialList(_) | Shape::Groups { .. } => {
+                (MetaVersion::V1, Include::default())
+            }
+        };
+        Ok(Self { accept, printer: Printer::new(&view.kind, &view.version, meta, include) })
+    }
+
+    /// Whether objects stay as they are.
+    fn is_plain(&self) -> bool {
+        self.accept.shape == Shape::Whole
+    }
+
+    /// A reply in the wanted shape. What is no object of the kind stays as it is: a status, a scale.
+    pub(crate) fn reply(self, reply: Reply, now: &str) -> Result<Reply, Refusal> {
+        let now = time(now);
+        match (reply, self.accept.shape) {
+            (Reply::Object { status, view, object }, Shape::Table(_)) => {
+                Ok(Reply::Document(status, self.printer.object(&view.tree(&object), now)))
+            }
+            (Reply::Object { status, view, object }, Shape::Partial(version)) => {
+                Ok(Reply::Document(status, partial(&view.tree(&object), version)))
+            }
+            (Reply::Object { view, .. }, shape @ Shape::PartialList(_)) => {
+                Err(mismatch(shape, &view, ""))
+            }
+            (Reply::List(list), Shape::Table(_)) => {
+                let items: Vec<Value> = list.items.iter().map(|it| list.view.tree(it)).collect();
+                Ok(Reply::Document(200, self.printer.list(&list.metadata(), &items, now)))
+            }
+            (Reply::List(list), Shape::PartialList(version)) => {
+                let items: Vec<Value> = list.items.iter().map(|it| list.view.tree(it)).collect();
+                Ok(Reply::Document(200, partial_list(&list.metadata(), &items, version)))
+            }
+            (Reply::List(list), shape @ Shape::Partial(_)) => {
+                Err(mismatch(shape, &list.view, "List"))
+            }
+            (Reply::Watch(mut watch), _) if !self.is_plain() => {
+                watch.presenter = Some(self);
+                Ok(Reply::Watch(watch))
+            }
+            (reply, _) => Ok(reply),
+        }
+    }
+
+    /// The object of a watch event in the wanted shape.
+    pub(crate) fn event(&self, object: &Value, first: bool, now: &str) -> Value {
+        let now = time(now);
+        match self.accept.shape {
+            Shape::Table(_) => self.printer.event(object, first, now),
+            Shape::Partial(version) | Shape::PartialList(version) => partial(object, version),
+            Shape::Whole | Shape::Groups { .. } => object.clone(),
+        }
+    }
+}
+
+/// Ages are of no use without a clock, but the rest is.
+fn time(text: &str) -> Timestamp {
+    text.parse().unwrap_or(Timestamp::UNIX_EPOCH)
+}
+
+/// The types of Go are part of the message. Custom resources have one for all of them.
+fn mismatch(shape: Shape, view: &View, suffix: &str) -> Refusal {
+    let def = &view.kind.def;
+    let group = def.group.split('.').next().filter(|it| !it.is_empty()).unwrap_or("core");
+    let go_type = match (def.native, suffix) {
+        (true, suffix) => format!("*{group}.{}{suffix}", def.kind),
+        (false, suffix) => format!("*unstructured.Unstructured{suffix}"),
+    };
+    wrong_shape(shape, &go_type).unwrap_or_else(Refusal::unknown_resource)
+}

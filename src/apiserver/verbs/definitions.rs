@@ -1,0 +1,20 @@
+//! What the controllers of definitions do in a real cluster, at once: accepted names and conditions.
+
+use serde_json::Value;
+
+use crate::apiserver::{
+    object,
+    resource::{CRDS, definition},
+    store::Store,
+};
+
+/// Sets the status of a definition that is about to be stored.
+pub(crate) fn settle(store: &Store, definition: &mut Value) {
+    let name = object::meta(definition, "name");
+    let others = store.tables.get(CRDS).into_iter().flat_map(|it| it.objects.values());
+    let others: Vec<Value> =
+        others.filter(|it| *it.head.name != *name).map(|it| it.tree("", "")).collect();
+    let others: Vec<&Value> = others.iter().collect();
+    let status = definition::status(definition, &others, &store.now());
+    object::put(definition, "status", Some(status));
+}

@@ -1,0 +1,137 @@
+//! The endpoints below objects that are neither their status nor their scale: logs, evictions and bindings of Pods, the
+//! finalizers of namespaces.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures::{StreamExt as _, stream};
+use serde_json::{Value, json};
+
+use crate::apiserver::{
+    ApiServer, Shared,
+    controllers::{LogParams, Logs, logs},
+    native,
+    refusal::Refusal,
+    reply::Reply,
+    request::query::Query,
+    store::Key,
+    verbs::{Call, delete, modify, rules::Part},
+};
+
+/// Answers, if there is such an endpoint.
+pub(crate) async fn answer(call: &Call<'_>, verb: &str, name: &str) -> Result<Reply, Refusal> {
+    let def = &call.view.kind.def;
+    let subresource = call.target.subresource.as_deref().unwrap_or_default();
+    let known = native::subresources(&def.group, &def.plural);
+    if !def.native || !known.iter().any(|it| it.name == subresource) {
+        return if def.native {
+            Err(Refusal::unknown_resource())
+        } else {
+            Err(Refusal::not_found(def, name))
+        };
+    }
+    match (def.qualified().as_str(), subresource, verb) {
+        ("pods", "log", "get") => log(call, name),
+        ("pods", "eviction", "post") => evict(call, name),
+        ("pods", "binding", "post") => bind(call, name).await,
+        ("namespaces", "finalize", "update") => modify::update(call, Part::Finalize, name).await,
+        _ => Err(Refusal::not_implemented(&format!("{}/{subresource}", def.plural))),
+    }
+}
+
+/// What a Pod says; with `follow`, also what it is going to say.
+fn log(call: &Call<'_>, name: &str) -> Result<Reply, Refusal> {
+    let params = params(&call.query);
+    let key = call.key(name);
+    let (first, revision) = lines(call.shared, &key, &params, call)?;
+    if first.complete || !call.query.flag("follow") {
+        let text: String = first.lines.iter().map(|it| format!("{it}\n")).collect();
+        return Ok(Reply::Text(200, "text/plain", Bytes::from(text)));
+    }
+    // New lines come with changes of the Pod. What is told already is counted, not looked at.
+    let server = ApiServer(Arc::clone(call.shared));
+    let state = (server, key, params, first, revision, 0_usize);
+    let told = stream::unfold(Some(state), |state| async move {
+        let (server, key, params, mut now, mut revision, told) = state?;
+        while now.lines.len() <= told && !now.complete {
+            server.moved(revision).await;
+            let pod = server.get(&key.resource, &key.place.namespace, &key.place.name)?;
+            revision = server.revision();
+            now = logs(&pod, &params, &server.now()).ok()?;
+        }
+        let new: String = now.lines.iter().skip(told).map(|it| format!("{it}\n")).collect();
+        let told = now.lines.len();
+        let next = (!now.complete).then_some((server, key, params, now, revision, told));
+        Some((Bytes::from(new), next))
+    });
+    Ok(Reply::Stream("text/plain", told.boxed()))
+}
+
+fn lines(
+    shared: &Shared,
+    key: &Key,
+    params: &LogParams,
+    call: &Call<'_>,
+) -> Result<(Logs, u64), Refusal> {
+    let store = shared.store();
+    let pod =
+        store.get(key).ok_or_else(|| Refusal::not_found(&call.view.kind.def, &key.place.name))?;
+    Ok((logs(&call.view.tree(&pod), params, &store.now())?, store.revision))
+}
+
+fn params(query: &Query) -> LogParams {
+    let number = |name: &str| query.text(name).and_then(|it| it.parse().ok());
+    LogParams {
+        container: query.text("container").map(String::from),
+        previous: query.flag("previous"),
+        since_time: query.text("sinceTime").map(String::from),
+        since_seconds: number("sinceSeconds"),
+        tail_lines: number("tailLines"),
+        limit_bytes: number("limitBytes"),
+        timestamps: query.flag("timestamps"),
+    }
+}
+
+/// Deletes a Pod. There are no disruption budgets to ask: nothing runs.
+fn evict(call: &Call<'_>, name: &str) -> Result<Reply, Refusal> {
+    let body = body(call)?;
+    let options = body.get("deleteOptions").cloned().unwrap_or_else(|| json!({}));
+    delete::evicted(call, name, &options)?;
+    Ok(Reply::Document(201, success(201)))
+}
+
+/// Puts a Pod on a node.
+async fn bind(call: &Call<'_>, name: &str) -> Result<Reply, Refusal> {
+    let body = body(call)?;
+    let node = body.pointer("/target/name").and_then(Value::as_str).unwrap_or_default().to_owned();
+    let def = &call.view.kind.def;
+    modify::write(call, Part::Everything, name, |pod| {
+        let bound = pod.pointer("/spec/nodeName").and_then(Value::as_str).unwrap_or_default();
+        if !bound.is_empty() {
+            let why = format!("pod {name} is already assigned to node {bound:?}");
+            return Err(Refusal::conflict_because(def, name, &why));
+        }
+        let mut pod = pod.clone();
+        let condition = json!({ "type": "PodScheduled", "status": "True" });
+        json_patch::merge(
+            &mut pod,
+            &json!({
+                "spec": { "nodeName": node },
+                "status": { "conditions": [condition] },
+            }),
+        );
+        Ok(pod)
+    })
+    .await?;
+    Ok(Reply::Document(201, success(201)))
+}
+
+fn body(call: &Call<'_>) -> Result<Value, Refusal> {
+    serde_json::from_slice(&call.ask.body).map_err(|error| {
+        Refusal::bad_request(format!("couldn't get version/kind; json parse error: {error}"))
+    })
+}
+
+fn success(code: u16) -> Value {
+    json!({ "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": code })
+}

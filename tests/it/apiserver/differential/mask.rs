@@ -1,0 +1,240 @@
+//! What differs between two runs by its nature gets a name that does not: uids, times, versions, generated names.
+
+use std::sync::LazyLock;
+
+use base64::Engine as _;
+use regex::{Captures, Regex};
+use serde_json::{Map, Value, json};
+
+static UID: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new("[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}").expect("valid")
+});
+/// Times of this run; scripts write years before.
+static TIME: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new(r"20(2[5-9]|[3-9]\d)-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|\+00:00)").expect("valid")
+});
+static AGE: LazyLock<Regex> =
+    LazyLock::new(|| Regex::new(r"^(\d+[smhdy]|\d+ms)+$").expect("valid"));
+/// Versions inside of sentences.
+static VERSION: LazyLock<Regex> = LazyLock::new(|| {
+    let before = "resource version: |ResourceVersion in precondition: \
+                  |ResourceVersion in object meta: |current: |ResourceVersion in record \\(\
+                  |version: <version> \\(\
+                  |Resource Version:  |resourceVersion: \"|\\\\?\"resourceVersion\\\\?\": ?\\\\?\"";
+    Regex::new(&format!("({before})(\\d+)")).expect("valid")
+});
+/// Addresses in the memory of the real server, which prints some structures as Go does.
+static POINTER: LazyLock<Regex> = LazyLock::new(|| Regex::new("0xc[0-9a-f]{7,}").expect("valid"));
+static GO_TIME: LazyLock<Regex> =
+    LazyLock::new(|| Regex::new(r"time\.Date\(20[^)]*\)").expect("valid"));
+/// A piece of the stored object around a mistake, cut by bytes: where it begins depends on the length of the version.
+static CONTEXT: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new(r"(?s)^(.*resourceVersion.*bigger context \.\.\.\|).*").expect("valid")
+});
+/// In the output of kubectl.
+static AGES: LazyLock<Regex> =
+    LazyLock::new(|| Regex::new(r"(^|\s)(\d+[smhd]|\d+m\d+s|<invalid>)\b").expect("valid"));
+static GAP: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"(\S) {2,}").expect("valid"));
+static DATE: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new(r"[A-Z][a-z]{2}, \d\d [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d [+-]\d{4}").expect("valid")
+});
+static URL: LazyLock<Regex> =
+    LazyLock::new(|| Regex::new(r"https?://127\.0\.0\.1:\d{2,}").expect("valid"));
+static IP: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"\b10\.0\.0\.\d+").expect("valid"));
+static ADDRESS: LazyLock<Regex> =
+    LazyLock::new(|| Regex::new(r"^10\.\d+\.\d+\.\d+$").expect("valid"));
+
+/// The names of one run.
+#[derive(Default)]
+pub(crate) struct Mask {
+    versions: Vec<String>,
+    uids: Vec<String>,
+    /// Texts and what is written instead: the word of the run, generated names.
+    aliases: Vec<(String, String)>,
+    /// Prefixes of names in requests: a refusal names an object that is nowhere else.
+    prefixes: Vec<(Regex, String)>,
+}
+
+impl Mask {
+    pub(crate) fn new(run: &str) -> Self {
+        Self { aliases: vec![(run.into(), "$run".into())], ..Self::default() }
+    }
+
+    /// The server will make names of this prefix.
+    pub(crate) fn generates(&mut self, prefix: &str) {
+        let pattern = format!("{}[bcdfghjklmnpqrstvwxz2456789]{{5}}\\b", regex::escape(prefix));
+        self.prefixes.push((Regex::new(&pattern).expect("valid"), prefix.into()));
+    }
+
+    /// Masks an answer.
+    pub(crate) fn value(&mut self, value: &Value) -> Value {
+        self.learn(value);
+        let mut masked = self.apply(value, "");
+        sort_causes(&mut masked);
+        masked
+    }
+
+    /// Generated names are known by the prefix beside them.
+    fn learn(&mut self, value: &Value) {
+        match value {
+            Value::Object(fields) => {
+                if let (Some(Value::String(prefix)), Some(Value::String(name))) =
+                    (fields.get("generateName"), fields.get("name"))
+                    && name.starts_with(prefix.as_str())
+                    && !self.aliases.iter().any(|(text, _)| text == name)
+                {
+                    self.aliases.push((name.clone(), format!("{prefix}<{}>", self.aliases.len())));
+                }
+                fields.values().for_each(|it| self.learn(it));
+            }
+            Value::Array(items) => items.iter().for_each(|it| self.learn(it)),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+        }
+    }
+
+    fn apply(&mut self, value: &Value, key: &str) -> Value {
+        match value {
+            Value::String(text) => self.field(text, key).into(),
+            Value::Array(items) if key == "managedFields" => self.managers(items),
+            Value::Array(items) => items.iter().map(|it| self.apply(it, key)).collect(),
+            Value::Object(fields) => self.object(fields),
+            Value::Number(_) if matches!(key, "nodePort" | "healthCheckNodePort") => {
+                json!("<port>")
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) => value.clone(),
+        }
+    }
+
+    /// Lists and bookmarks show the version of the whole server, where others write too.
+    fn object(&mut self, fields: &Map<String, Value>) -> Value {
+        let list = fields.get("items").is_some_and(Value::is_array)
+            || fields.get("rows").is_some_and(Value::is_array);
+        let bookmark = fields.get("type").is_some_and(|it| it == "BOOKMARK");
+        let mut masked = Map::new();
+        for (key, value) in fields {
+            let mut value = value.clone();
+            let pointer = match key.as_str() {
+                "metadata" if list => "/resourceVersion",
+                "object" if bookmark => "/metadata/resourceVersion",
+                _ => "",
+            };
+            if !pointer.is_empty()
+                && let Some(version) = value.pointer_mut(pointer)
+                && self.is_recent(version)
+            {
+                *version = json!("<latest>");
+            }
+            masked.insert(self.text(key), self.apply(&value, key));
+        }
+        masked.into()
+    }
+
+    /// Not older than anything seen.
+    fn is_recent(&self, version: &Value) -> bool {
+        let number = |it: &str| it.parse::<u64>().ok();
+        let newest = self.versions.iter().filter_map(|it| number(it)).max();
+        version.as_str().and_then(number).is_some_and(|it| it > 0 && Some(it) >= newest)
+    }
+
+    /// Their order is one of times, then names; where both writers come within one second it is not the same in two runs.
+    fn managers(&mut self, items: &[Value]) -> Value {
+        let mut items: Vec<Value> = items.iter().map(|it| self.apply(it, "")).collect();
+        let word = |it: &Value, key: &str| it[key].as_str().unwrap_or_default().to_owned();
+        items.sort_by_key(|it| {
+            (word(it, "operation"), word(it, "manager"), word(it, "subresource"))
+        });
+        items.into()
+    }
+
+    fn field(&mut self, text: &str, key: &str) -> String {
+        match key {
+            "resourceVersion" if text.parse::<u64>().is_ok_and(|it| it > 0) => self.version(text),
+            "continue" if !text.is_empty() => self.next_page(text),
+            "clusterIP" | "clusterIPs" | "cells" if ADDRESS.is_match(text) => "<ip>".into(),
+            // Of the names, which contain the word of the run; an empty one is no hash.
+            "storageVersionHash" if !text.is_empty() => "<hash>".into(),
+            // Prose, which may be worded otherwise.
+            "description" if !text.is_empty() => "<prose>".into(),
+            "cells" if AGE.is_match(text) => "<age>".into(),
+            _ => self.text(text),
+        }
+    }
+
+    fn version(&mut self, version: &str) -> String {
+        format!("<version {}>", ordinal(&mut self.versions, version))
+    }
+
+    /// The token of the next page, opened: where it starts matters, the version does not.
+    fn next_page(&mut self, token: &str) -> String {
+        let engine = base64::engine::general_purpose::URL_SAFE_NO_PAD;
+        let opened = engine.decode(token.trim_end_matches('=')).ok();
+        let Some(Value::Object(mut fields)) =
+            opened.and_then(|it| serde_json::from_slice(&it).ok())
+        else {
+            return self.text(token);
+        };
+        fields.insert("rv".into(), "<latest>".into());
+        self.text(&Value::from(fields).to_string())
+    }
+
+    /// Masks a line of the output of kubectl, where columns are as wide as what was masked.
+    pub(crate) fn line(&mut self, line: &str) -> String {
+        let text = AGES.replace_all(line, "$1<age>").into_owned();
+        let text = GAP.replace_all(&text, "$1  ").into_owned();
+        let text = DATE.replace_all(&text, "<time>").into_owned();
+        let text = URL.replace_all(&text, "<url>").into_owned();
+        let text = IP.replace_all(&text, "<ip>").into_owned();
+        self.text(text.trim_end())
+    }
+
+    /// Masks a sentence.
+    pub(crate) fn text(&mut self, text: &str) -> String {
+        let mut text = text.to_owned();
+        for (from, to) in &self.aliases {
+            text = text.replace(from, to);
+        }
+        for (generated, prefix) in &self.prefixes {
+            text = generated.replace_all(&text, format!("{prefix}<?>")).into_owned();
+        }
+        let uids = &mut self.uids;
+        let uid = |it: &Captures<'_>| format!("<uid {}>", ordinal(uids, &it[0]));
+        let text = UID.replace_all(&text, uid).into_owned();
+        let text = TIME.replace_all(&text, "<time>").into_owned();
+        let text = GO_TIME.replace_all(&text, "<time>").into_owned();
+        let text = CONTEXT.replace(&text, "$1<cut>").into_owned();
+        let text = POINTER.replace_all(&text, "<pointer>").into_owned();
+        let text = VERSION.replace_all(&text, "$1<version>").into_owned();
+        VERSION.replace_all(&text, "$1<version>").into_owned()
+    }
+}
+
+/// Causes come in the order of the maps of Go, which is none: in the list, and in the sentence that is made of it.
+fn sort_causes(status: &mut Value) {
+    let Some(Value::Array(causes)) = status.pointer_mut("/details/causes") else { return };
+    let text = |it: &Value, key: &str| it[key].as_str().unwrap_or_default().to_owned();
+    let sentence = |causes: &[Value]| {
+        let mut parts: Vec<String> = Vec::new();
+        for it in causes {
+            let part = format!("{}: {}", text(it, "field"), text(it, "message"));
+            if !parts.contains(&part) {
+                parts.push(part);
+            }
+        }
+        format!("[{}]", parts.join(", "))
+    };
+    let before = sentence(causes);
+    causes.sort_by_key(|it| (text(it, "field"), text(it, "message")));
+    let after = sentence(causes);
+    if let Some(Value::String(message)) = status.get_mut("message") {
+        *message = message.replace(&before, &after);
+    }
+}
+
+/// Same text, same number.
+fn ordinal(known: &mut Vec<String>, text: &str) -> usize {
+    let position = known.iter().position(|it| it == text);
+    position.unwrap_or_else(|| {
+        known.push(text.into());
+        known.len() - 1
+    })
+}

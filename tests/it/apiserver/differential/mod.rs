@@ -1,0 +1,128 @@
+//! The embedded server held to the real one: the same requests must give the same answers.
+//!
+//! The requests are in `tests/apiserver/*.yaml`, and what the real server answered is recorded beside them, so that the
+//! embedded one is held to it on any machine. With `E2E=1` and a `KUBECONFIG`, the real server is asked again and must answer
+//! as recorded; with `UPDATE_EXPECT=1` too, its answers are recorded first. `ONLY=word` narrows the suite to the scripts with this
+//! word in their name.
+
+pub(crate) mod compare;
+pub(crate) mod mask;
+mod run;
+pub(crate) mod script;
+
+use std::{fmt::Write as _, fs, path::PathBuf};
+
+use futures::{StreamExt as _, stream};
+use kopf::{apiserver::ApiServer, testing};
+use serde_json::Value;
+
+use self::{
+    compare::KnownDifferences,
+    run::{Transcript, transcript},
+    script::{Script, directory},
+};
+use crate::vectors::say;
+
+/// How many scripts run against the real server at a time.
+const AT_ONCE: usize = 6;
+
+/// The size of the suite that was promised.
+const EXCHANGES_MIN: usize = 250;
+
+#[expect(clippy::disallowed_methods, reason = "the tests are the outermost layer")]
+pub(crate) fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|it| !it.is_empty())
+}
+
+fn recording(script: &str) -> PathBuf {
+    directory().join(format!("recorded/{script}.json"))
+}
+
+/// What the real server answered when it was asked last.
+fn recorded(script: &Script) -> Vec<Value> {
+    let path = recording(&script.name);
+    let text = fs::read(&path)
+        .unwrap_or_else(|it| panic!("{}: {it}: record it with UPDATE_EXPECT=1", path.display()));
+    serde_json::from_slice(&text).unwrap_or_else(|it| panic!("{}: {it}", path.display()))
+}
+
+async fn embedded(script: &Script) -> Transcript {
+    let server = ApiServer::builder().cluster(true).clock(time).build();
+    transcript(&testing::client(&server), script, "r00000000").await
+}
+
+pub(crate) fn time() -> String {
+    "2026-01-01T00:00:00Z".into()
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_embedded_server_answers_as_the_real_one() {
+    let only = variable("ONLY").unwrap_or_default();
+    let scripts = script::all(&only);
+    let mut known = KnownDifferences::read("known-differences.yaml");
+    let mut report = String::new();
+    let (mut exchanges, mut unequal) = (0, 0);
+    for script in &scripts {
+        let answers = embedded(script).await;
+        report.extend(answers.unprepared.iter().map(|it| format!("{it}\n")));
+        let answers = answers.records;
+        exchanges += script.steps.len();
+        let differences = compare::differences(&script.name, &recorded(script), &answers);
+        let mut failed = 0;
+        for (exchange, found) in differences {
+            let unknown = found.iter().filter(|it| !known.covers(it));
+            let texts: Vec<String> = unknown.map(compare::Difference::text).collect();
+            if !texts.is_empty() {
+                failed += 1;
+                let _infallible = writeln!(report, "{exchange}\n{}", texts.join("\n"));
+            }
+        }
+        unequal += failed;
+        say(&format!("{}: {} exchanges, {failed} differ", script.name, script.steps.len()));
+    }
+    say(&format!(
+        "{exchanges} exchanges, {unequal} differ; known differences:\n{}",
+        known.summary()
+    ));
+    assert!(report.is_empty(), "{unequal} of {exchanges} exchanges differ:\n{report}");
+    if only.is_empty() {
+        assert!(known.unneeded().is_empty(), "not needed: {:#?}", known.unneeded());
+        assert!(exchanges >= EXCHANGES_MIN, "only {exchanges} exchanges");
+    }
+}
+
+#[tokio::test]
+async fn the_real_server_answers_as_recorded() {
+    if variable("E2E").is_none() {
+        return;
+    }
+    let update = variable("UPDATE_EXPECT").is_some();
+    let client = kube::Client::try_default().await.expect("a client");
+    let scripts = script::all(&variable("ONLY").unwrap_or_default());
+    let start = std::process::id();
+    let runs = scripts.iter().enumerate().map(|(index, script)| {
+        let (client, run) = (&client, format!("r{:08x}", start as usize * 100 + index));
+        async move {
+            let answers = transcript(client, script, &run).await;
+            if update && answers.unprepared.is_empty() {
+                let text = serde_json::to_string_pretty(&answers.records).expect("JSON");
+                fs::write(recording(&script.name), text + "\n").expect("a writable file");
+            }
+            (script, answers)
+        }
+    });
+    let answers: Vec<_> = stream::iter(runs).buffered(AT_ONCE).collect().await;
+    let mut report = String::new();
+    let mut exchanges = 0;
+    for (script, answers) in answers {
+        exchanges += answers.records.len();
+        report.extend(answers.unprepared.iter().map(|it| format!("{it}\n")));
+        let answers = answers.records;
+        for (exchange, found) in compare::differences(&script.name, &recorded(script), &answers) {
+            let texts: Vec<String> = found.iter().map(compare::Difference::text).collect();
+            let _infallible = writeln!(report, "{exchange}\n{}", texts.join("\n"));
+        }
+    }
+    say(&format!("{exchanges} exchanges with the real server"));
+    assert!(report.is_empty(), "the real server answers otherwise than recorded:\n{report}");
+}

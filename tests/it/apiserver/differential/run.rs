@@ -1,0 +1,330 @@
+//! Runs a script against a server and writes down what it says.
+
+use std::time::Duration;
+
+use http::{HeaderMap, Request};
+use http_body_util::BodyExt as _;
+use indexmap::IndexMap;
+use kube::client::Body;
+use serde_json::{Map, Value, json};
+use tokio::time::{sleep, timeout};
+
+use super::{
+    mask::Mask,
+    script::{Script, Step, Vars, fill_in, fill_in_all},
+};
+
+/// Those that clients act upon.
+const HEADERS: &[&str] = &[
+    "allow",
+    "cache-control",
+    "content-type",
+    "location",
+    "retry-after",
+    "warning",
+    "x-content-type-options",
+];
+
+/// How long an answer or an event may take.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// How long a watch with nothing to say is listened to.
+const SILENCE: Duration = Duration::from_secs(3);
+
+/// A script on its way.
+pub(crate) struct Run<'a> {
+    client: &'a kube::Client,
+    vars: Vars,
+    mask: Mask,
+    watches: IndexMap<String, Lines>,
+    /// Collections and objects to remove at the end.
+    made: Vec<String>,
+}
+
+/// An open watch.
+struct Lines {
+    body: Body,
+    rest: Vec<u8>,
+}
+
+/// What a server said.
+struct Answer {
+    status: u16,
+    headers: HeaderMap,
+    /// JSON, the lines of a watch, or a text.
+    body: Value,
+}
+
+/// What a script has led to.
+pub(crate) struct Transcript {
+    /// One per step.
+    pub(crate) records: Vec<Value>,
+    /// Steps of the setup that have failed, with the answers.
+    pub(crate) unprepared: Vec<String>,
+}
+
+/// Runs a script. `run` is a word that nothing on the server contains.
+pub(crate) async fn transcript(client: &kube::Client, script: &Script, run: &str) -> Transcript {
+    let vars = Vars::from([("run".into(), run.into()), ("ns".into(), format!("ns-{run}"))]);
+    let vars = vars.into_iter().chain(script.vars.clone()).collect();
+    let mut run =
+        Run { client, vars, mask: Mask::new(run), watches: IndexMap::new(), made: Vec::new() };
+    let mut unprepared = Vec::new();
+    for step in &script.setup {
+        let answer = run.ask(step).await;
+        if answer.status >= 300 {
+            let (name, title) = (&script.name, step.title());
+            unprepared.push(format!("{name}: setup: {title}: {} {}", answer.status, answer.body));
+        }
+    }
+    let mut records = Vec::new();
+    for step in &script.steps {
+        records.push(run.step(step).await);
+    }
+    run.clean().await;
+    Transcript { records, unprepared }
+}
+
+impl Run<'_> {
+    async fn step(&mut self, step: &Step) -> Value {
+        let mut record = Map::new();
+        if let Some(claim) = &step.claim {
+            record.insert("claim".into(), json!(claim));
+        }
+        record.insert("request".into(), json!(step.title()));
+        if let Some(watch) = &step.read {
+            let events = self.read(watch, step.lines).await;
+            record.insert("events".into(), self.mask.value(&events));
+            return record.into();
+        }
+        let answer = self.ask(step).await;
+        record.insert("status".into(), json!(answer.status));
+        let mut headers = Map::new();
+        for name in HEADERS {
+            let values: Vec<_> = answer.headers.get_all(*name).iter().collect();
+            let text = values.iter().filter_map(|it| it.to_str().ok()).collect::<Vec<_>>();
+            if !text.is_empty() {
+                headers.insert((*name).into(), self.mask.text(&text.join(" | ")).into());
+            }
+        }
+        record.insert("headers".into(), headers.into());
+        let body = self.mask.value(&answer.body);
+        record.insert("body".into(), body);
+        record.into()
+    }
+
+    /// Sends the request of a step until the answer is the awaited one.
+    async fn ask(&mut self, step: &Step) -> Answer {
+        let mut tries = 0;
+        let mut answer = loop {
+            let answer = self.send(step).await;
+            tries += 1;
+            let arrived = step.until.iter().all(|(pointer, value)| {
+                if pointer == "status" {
+                    json!(answer.status) == *value
+                } else {
+                    answer.body.pointer(pointer) == Some(&fill_in_all(value, &self.vars))
+                }
+            });
+            if arrived || tries >= 100 {
+                break answer;
+            }
+            sleep(Duration::from_millis(100)).await;
+        };
+        for (name, pointer) in &step.save {
+            let value = answer.body.pointer(pointer);
+            let text =
+                value.and_then(|it| it.as_str().map_or(Some(it.to_string()), |it| Some(it.into())));
+            self.vars.insert(name.clone(), text.unwrap_or_else(|| "missing".into()));
+        }
+        for (pointer, names) in &step.pick {
+            if let Some(Value::Array(items)) = answer.body.pointer_mut(pointer) {
+                items.retain(|it| {
+                    it["name"].as_str().is_some_and(|it| names.iter().any(|name| name == it))
+                });
+            }
+        }
+        if let Some(pointer) = &step.only {
+            answer.body = answer.body.pointer(pointer).cloned().unwrap_or_default();
+        }
+        answer
+    }
+
+    async fn send(&mut self, step: &Step) -> Answer {
+        let prefix = step.body.as_ref().and_then(|it| it.pointer("/metadata/generateName"));
+        if let Some(prefix) = prefix.and_then(Value::as_str) {
+            self.mask.generates(prefix);
+        }
+        let request = self.request(step);
+        let post = request.method() == "POST" && !request.uri().path().ends_with("/binding");
+        let path = request.uri().path().to_owned();
+        let stream = request.uri().query().is_some_and(|it| it.contains("watch="));
+        // From the cache of the real server, in no order.
+        let cached = request.uri().query().is_some_and(|it| it.contains("resourceVersion="));
+        let response = timeout(PATIENCE, self.client.send(request)).await;
+        let response = match response {
+            Ok(Ok(response)) => response,
+            Ok(Err(problem)) => return Answer::broken(&format!("no answer: {problem}")),
+            Err(_) => return Answer::broken("no answer"),
+        };
+        let (parts, body) = response.into_parts();
+        let mut answer =
+            Answer { status: parts.status.as_u16(), headers: parts.headers, body: Value::Null };
+        if let Some(watch) = &step.open {
+            self.watches.insert(watch.clone(), Lines { body, rest: Vec::new() });
+            return answer;
+        }
+        let stream = stream && answer.status == 200;
+        answer.body = whole(body, stream).await;
+        if cached && let Some(Value::Array(items)) = answer.body.get_mut("items") {
+            items.sort_by_key(|it| it.pointer("/metadata/name").map(Value::to_string));
+        }
+        if post && answer.status == 201 {
+            self.made.push(path.clone());
+            if let Some(name) = answer.body["metadata"]["name"].as_str() {
+                self.made.push(format!("{path}/{name}"));
+            }
+        }
+        answer
+    }
+
+    fn request(&self, step: &Step) -> Request<Body> {
+        let line = fill_in(step.request.as_deref().unwrap_or_default(), &self.vars);
+        let (word, uri) = line.split_once(' ').unwrap_or((&line, "/"));
+        let (method, kind) = match word {
+            "MERGE" => ("PATCH", Some("application/merge-patch+json")),
+            "JSON" => ("PATCH", Some("application/json-patch+json")),
+            "STRATEGIC" => ("PATCH", Some("application/strategic-merge-patch+json")),
+            "APPLY" => ("PATCH", Some("application/apply-patch+yaml")),
+            "GET" | "HEAD" | "OPTIONS" => (word, None),
+            other => (other, Some("application/json")),
+        };
+        let body = match (&step.body, &step.text, &step.fill) {
+            (Some(value), _, _) => Some(fill_in_all(value, &self.vars).to_string()),
+            (None, Some(text), _) => Some(fill_in(text, &self.vars)),
+            (None, None, Some(it)) => Some(fill_in(
+                &format!("{}{}{}", it.before, it.unit.repeat(it.times), it.after),
+                &self.vars,
+            )),
+            (None, None, None) => None,
+        };
+        let mut headers = IndexMap::from([("user-agent", "kubectl/v1.20.2")]);
+        headers.insert("accept", "application/json");
+        if let Some(kind) = kind.filter(|_| body.is_some()) {
+            headers.insert("content-type", kind);
+        }
+        headers.extend(step.headers.iter().map(|(name, value)| (name.as_str(), value.as_str())));
+        let mut request = Request::builder().method(method).uri(uri);
+        for (name, value) in headers.into_iter().filter(|(_, value)| !value.is_empty()) {
+            request = request.header(name, value);
+        }
+        let body = body.map_or_else(Body::empty, |it| Body::from(it.into_bytes()));
+        request.body(body).unwrap_or_else(|it| panic!("{line}: {it}"))
+    }
+
+    async fn read(&mut self, watch: &str, count: Option<usize>) -> Value {
+        let Some(lines) = self.watches.get_mut(watch) else {
+            return json!(format!("no watch {watch} is open"));
+        };
+        let mut events = Vec::new();
+        while count.is_none_or(|it| events.len() < it) {
+            match timeout(SILENCE, lines.next()).await {
+                Ok(Some(event)) => events.push(event),
+                Ok(None) => {
+                    events.push(json!("<end>"));
+                    break;
+                }
+                Err(_) => {
+                    events.push(json!("<silence>"));
+                    break;
+                }
+            }
+        }
+        events.into()
+    }
+
+    /// Leaves a server that is shared as it was, as far as that goes without the controllers of a cluster.
+    async fn clean(&mut self) {
+        let run = self.vars["run"].clone();
+        let made: Vec<String> = self.made.drain(..).rev().filter(|it| it.contains(&run)).collect();
+        for path in made {
+            let step = Step {
+                request: Some(format!("DELETE {path}?gracePeriodSeconds=0")),
+                ..Step::default()
+            };
+            self.send(&step).await;
+        }
+        let namespace = format!("/api/v1/namespaces/ns-{run}");
+        let body = json!({
+            "apiVersion": "v1",
+            "kind": "Namespace",
+            "metadata": { "name": format!("ns-{run}") },
+        });
+        let request = Some(format!("PUT {namespace}/finalize"));
+        self.send(&Step { request, body: Some(body), ..Step::default() }).await;
+    }
+}
+
+impl Answer {
+    fn broken(problem: &str) -> Self {
+        Self { status: 0, headers: HeaderMap::new(), body: json!(problem) }
+    }
+}
+
+impl Lines {
+    /// The next line; `None` at the end.
+    async fn next(&mut self) -> Option<Value> {
+        loop {
+            if let Some(end) = self.rest.iter().position(|it| *it == b'\n') {
+                let line: Vec<u8> = self.rest.drain(..=end).collect();
+                return Some(json_or_text(&line));
+            }
+            let Some(Ok(frame)) = self.body.frame().await else {
+                let rest = std::mem::take(&mut self.rest);
+                return (!rest.is_empty()).then(|| json_or_text(&rest));
+            };
+            if let Ok(data) = frame.into_data() {
+                self.rest.extend_from_slice(&data);
+            }
+        }
+    }
+}
+
+async fn whole(body: Body, stream: bool) -> Value {
+    let mut lines = Lines { body, rest: Vec::new() };
+    if stream {
+        let mut events = Vec::new();
+        loop {
+            match timeout(PATIENCE, lines.next()).await {
+                Ok(Some(event)) => events.push(event),
+                Ok(None) => {
+                    sort_first(&mut events);
+                    return events.into();
+                }
+                Err(_) => {
+                    events.push(json!("<silence>"));
+                    return events.into();
+                }
+            }
+        }
+    }
+    let collected = timeout(PATIENCE, lines.body.collect()).await;
+    match collected {
+        Ok(Ok(body)) => json_or_text(&body.to_bytes()),
+        Ok(Err(_)) | Err(_) => json!("<broken>"),
+    }
+}
+
+/// What is there when a watch begins comes in no order.
+fn sort_first(events: &mut [Value]) {
+    let count = events.iter().take_while(|it| it["type"] == "ADDED").count();
+    let name = |it: &Value| it.pointer("/object/metadata/name").map(Value::to_string);
+    if let Some(first) = events.get_mut(..count) {
+        first.sort_by_key(name);
+    }
+}
+
+fn json_or_text(bytes: &[u8]) -> Value {
+    serde_json::from_slice(bytes)
+        .unwrap_or_else(|_not_json| String::from_utf8_lossy(bytes).into_owned().into())
+}

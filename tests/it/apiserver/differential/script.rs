@@ -1,0 +1,177 @@
+//! Request scripts: what `tests/apiserver/*.yaml` says.
+//!
+//! A script is a list of steps; a step is one request, or something about a watch that stays open. Texts may name variables:
+//! `$run` (a word of this run), `$ns` (the namespace of the script), those under `vars`, and what earlier steps saved.
+
+use std::{fs, path::PathBuf};
+
+use indexmap::IndexMap;
+use regex::{Captures, Regex};
+use serde::Deserialize;
+use serde_json::Value;
+
+/// A file of requests.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Script {
+    /// The file, without its ending.
+    #[serde(skip)]
+    pub(crate) name: String,
+    #[expect(dead_code, reason = "it is for readers of the file, and must not be missing")]
+    about: String,
+    /// Files in `setup/` whose variables and steps come first.
+    #[serde(default, rename = "use")]
+    uses: Vec<String>,
+    #[serde(default)]
+    pub(crate) vars: Vars,
+    /// Must succeed; not part of the transcript.
+    #[serde(default)]
+    pub(crate) setup: Vec<Step>,
+    pub(crate) steps: Vec<Step>,
+}
+
+/// What stands for what.
+pub(crate) type Vars = IndexMap<String, String>;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Setup {
+    #[serde(default)]
+    vars: Vars,
+    steps: Vec<Step>,
+}
+
+/// One thing to do.
+#[derive(Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Step {
+    /// What this is to show, where the request does not speak for itself.
+    #[serde(default)]
+    pub(crate) claim: Option<String>,
+    /// `METHOD /path?query`; the methods `MERGE`, `JSON`, `STRATEGIC` and `APPLY` are kinds of PATCH.
+    #[serde(default, rename = "do")]
+    pub(crate) request: Option<String>,
+    #[serde(default)]
+    pub(crate) headers: IndexMap<String, String>,
+    /// Sent as JSON.
+    #[serde(default)]
+    pub(crate) body: Option<Value>,
+    /// Sent as it is.
+    #[serde(default)]
+    pub(crate) text: Option<String>,
+    /// Sent as a text that is long.
+    #[serde(default)]
+    pub(crate) fill: Option<Fill>,
+    /// Variables to set from the answer, by JSON pointer.
+    #[serde(default)]
+    pub(crate) save: IndexMap<String, String>,
+    /// Repeats the request until the answer has these values, by JSON pointer; `status` is the one of HTTP.
+    #[serde(default)]
+    pub(crate) until: IndexMap<String, Value>,
+    /// Keeps only these items (by their `name`) of lists in the answer, by JSON pointer.
+    #[serde(default)]
+    pub(crate) pick: IndexMap<String, Vec<String>>,
+    /// Keeps only this part of the answer.
+    #[serde(default)]
+    pub(crate) only: Option<String>,
+    /// Leaves the answer open under this name: a watch.
+    #[serde(default)]
+    pub(crate) open: Option<String>,
+    /// Reads events of an open watch.
+    #[serde(default)]
+    pub(crate) read: Option<String>,
+    /// How many; until its end if nothing is said.
+    #[serde(default)]
+    pub(crate) lines: Option<usize>,
+}
+
+/// `before`, then `unit` as often as said, then `after`.
+#[derive(Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Fill {
+    #[serde(default)]
+    pub(crate) before: String,
+    pub(crate) unit: String,
+    pub(crate) times: usize,
+    #[serde(default)]
+    pub(crate) after: String,
+}
+
+pub(crate) fn directory() -> PathBuf {
+    PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/apiserver"))
+}
+
+/// Reads a YAML file.
+pub(crate) fn read<T: for<'a> Deserialize<'a>>(file: &str) -> T {
+    let path = directory().join(file);
+    let text = fs::read_to_string(&path).unwrap_or_else(|it| panic!("{}: {it}", path.display()));
+    // As in YAML 1.2: `n` and `on` are words.
+    let options = serde_saphyr::options! { strict_booleans: true };
+    serde_saphyr::from_str_with_options(&text, options)
+        .unwrap_or_else(|it| panic!("{}: {it}", path.display()))
+}
+
+/// All scripts, by name; `only` narrows them to those whose name contains it.
+pub(crate) fn all(only: &str) -> Vec<Script> {
+    let entries = fs::read_dir(directory()).expect("a directory").flatten();
+    let files = entries.filter_map(|it| it.file_name().into_string().ok());
+    let names = files.filter_map(|it| Some(it.strip_suffix(".yaml")?.to_owned()));
+    let mut names: Vec<String> =
+        names.filter(|it| it.contains(only) && it != "known-differences").collect();
+    names.sort();
+    names.iter().map(|it| load(it)).collect()
+}
+
+fn load(name: &str) -> Script {
+    let mut script: Script = read(&format!("{name}.yaml"));
+    name.clone_into(&mut script.name);
+    let mut vars = Vars::new();
+    let mut steps = Vec::new();
+    for it in &script.uses {
+        let setup: Setup = read(&format!("setup/{it}.yaml"));
+        vars.extend(setup.vars);
+        steps.extend(setup.steps);
+    }
+    vars.append(&mut script.vars);
+    steps.append(&mut script.setup);
+    Script { vars, setup: steps, ..script }
+}
+
+impl Step {
+    /// What it does, for people, before variables are filled in.
+    pub(crate) fn title(&self) -> String {
+        match (&self.request, &self.read) {
+            (Some(request), _) => request.clone(),
+            (None, Some(watch)) => format!("read {watch}"),
+            (None, None) => "nothing".into(),
+        }
+    }
+}
+
+/// Replaces `$name` by what it stands for; unknown names stay.
+pub(crate) fn fill_in(text: &str, vars: &Vars) -> String {
+    let name = Regex::new(r"\$([a-z][a-z0-9]*)").expect("a valid pattern");
+    let mut text = text.to_owned();
+    // Variables may be made of others.
+    for _ in 0..4 {
+        let known = |it: &Captures<'_>| vars.get(&it[1]).cloned().unwrap_or_else(|| it[0].into());
+        let next = name.replace_all(&text, known).into_owned();
+        if next == text {
+            break;
+        }
+        text = next;
+    }
+    text
+}
+
+/// The same in all texts of a value, keys of maps too.
+pub(crate) fn fill_in_all(value: &Value, vars: &Vars) -> Value {
+    match value {
+        Value::String(text) => fill_in(text, vars).into(),
+        Value::Array(items) => items.iter().map(|it| fill_in_all(it, vars)).collect(),
+        Value::Object(fields) => {
+            fields.iter().map(|(key, it)| (fill_in(key, vars), fill_in_all(it, vars))).collect()
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => value.clone(),
+    }
+}

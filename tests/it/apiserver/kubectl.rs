@@ -1,0 +1,306 @@
+//! The real kubectl against the embedded server: the same commands must say what they say of the real server.
+//!
+//! The commands are in `tests/apiserver/kubectl/*.yaml`, what they said of the real server is recorded beside them. Needs a
+//! kubectl of the version of the recordings: `KUBECTL`, or the one in `KUBEBUILDER_ASSETS`; skipped without. With `E2E=1` and a
+//! `KUBECONFIG`, the real server is asked again; with `UPDATE_EXPECT=1` too, its answers are recorded.
+
+use std::{
+    fmt::Write as _,
+    fs,
+    net::{Ipv4Addr, SocketAddr},
+    path::{Path, PathBuf},
+    process::Stdio,
+    time::Duration,
+};
+
+use indexmap::IndexMap;
+use kopf::apiserver::{
+    ApiServer,
+    serve::{Listener, Options},
+};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tokio::{
+    io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader},
+    process::Command,
+    task::JoinSet,
+    time::timeout,
+};
+use tokio_util::sync::CancellationToken;
+
+use super::differential::{
+    compare::{self, Difference, KnownDifferences},
+    mask::Mask,
+    script::{self, Vars, fill_in},
+    variable,
+};
+use crate::vectors::say;
+
+/// The version that the recordings are of.
+const VERSION: &str = "v1.20.2";
+
+/// For one command; `wait` and `-w` are the slow ones.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Commands on one server.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Script {
+    #[expect(dead_code, reason = "it is for readers of the file, and must not be missing")]
+    about: String,
+    #[serde(default)]
+    vars: Vars,
+    /// By name; the commands run where they are.
+    #[serde(default)]
+    files: IndexMap<String, String>,
+    /// Their output is not compared.
+    #[serde(default)]
+    setup: Vec<Step>,
+    steps: Vec<Step>,
+    /// As the setup.
+    #[serde(default)]
+    cleanup: Vec<Step>,
+}
+
+/// One command.
+#[derive(Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Step {
+    /// The arguments as in a shell: words, with quotes.
+    run: String,
+    #[serde(default)]
+    stdin: Option<String>,
+    /// A shell command that edits the file in its first argument.
+    #[serde(default)]
+    editor: Option<String>,
+    /// Runs when the command has said its first `after` lines; the command ends when it has said all `lines`.
+    #[serde(default)]
+    meanwhile: Vec<String>,
+    #[serde(default)]
+    after: usize,
+    #[serde(default)]
+    lines: usize,
+}
+
+/// Where commands run, and against what.
+struct Shell<'a> {
+    kubectl: &'a Path,
+    kubeconfig: &'a Path,
+    /// Also the home of its caches.
+    directory: PathBuf,
+    vars: Vars,
+    mask: Mask,
+}
+
+fn kubectl() -> Option<PathBuf> {
+    let assets = || Some(PathBuf::from(variable("KUBEBUILDER_ASSETS")?).join("kubectl"));
+    variable("KUBECTL").map(PathBuf::from).or_else(assets).filter(|it| it.exists())
+}
+
+fn scripts() -> Vec<(String, Script)> {
+    let entries = fs::read_dir(script::directory().join("kubectl")).expect("a directory");
+    let files = entries.flatten().filter_map(|it| it.file_name().into_string().ok());
+    let mut names: Vec<String> =
+        files.filter_map(|it| Some(it.strip_suffix(".yaml")?.to_owned())).collect();
+    names.sort();
+    let only = variable("ONLY").unwrap_or_default();
+    names.retain(|it| it.contains(&only) && it != "known-differences");
+    names.into_iter().map(|it| (it.clone(), script::read(&format!("kubectl/{it}.yaml")))).collect()
+}
+
+fn recording(name: &str) -> PathBuf {
+    script::directory().join(format!("kubectl/recorded/{name}.json"))
+}
+
+fn recorded(name: &str) -> Vec<Value> {
+    let path = recording(name);
+    let text = fs::read(&path).unwrap_or_else(|it| panic!("{}: {it}", path.display()));
+    serde_json::from_slice(&text).unwrap_or_else(|it| panic!("{}: {it}", path.display()))
+}
+
+/// What a script says of a server.
+async fn transcript(
+    kubectl: &Path,
+    kubeconfig: &Path,
+    (name, script): (&str, &Script),
+    run: &str,
+) -> Vec<Value> {
+    let directory = std::env::temp_dir().join(format!("kopf-kubectl-{run}-{name}"));
+    fs::create_dir_all(&directory).expect("a writable directory");
+    let vars = Vars::from([("run".into(), run.into()), ("ns".into(), format!("ns-{run}"))]);
+    let vars: Vars = vars.into_iter().chain(script.vars.clone()).collect();
+    for (file, text) in &script.files {
+        fs::write(directory.join(file), fill_in(text, &vars)).expect("a writable file");
+    }
+    let mask = Mask::new(run);
+    let mut shell = Shell { kubectl, kubeconfig, directory, vars, mask };
+    for step in &script.setup {
+        let said = shell.run(step).await;
+        assert_eq!(said["exit"], 0, "{name}: setup: {said}");
+    }
+    let mut records = Vec::new();
+    for step in &script.steps {
+        records.push(shell.run(step).await);
+    }
+    for step in &script.cleanup {
+        shell.run(step).await;
+    }
+    fs::remove_dir_all(&shell.directory).expect("its own directory");
+    records
+}
+
+impl Shell<'_> {
+    fn command(&self, line: &str) -> Command {
+        let mut command = Command::new("sh");
+        let line = fill_in(line, &self.vars);
+        // The shell is for the quotes only; the name of kubectl is not part of the line.
+        command.args(["-c", &format!("exec \"$0\" --namespace \"$1\" {line}")]);
+        command.arg(self.kubectl).arg(&self.vars["ns"]);
+        command.current_dir(&self.directory).kill_on_drop(true);
+        command.env("KUBECONFIG", self.kubeconfig).env("HOME", &self.directory);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+    }
+
+    async fn run(&mut self, step: &Step) -> Value {
+        if !step.meanwhile.is_empty() {
+            return self.watch(step).await;
+        }
+        let mut command = self.command(&step.run);
+        if let Some(editor) = &step.editor {
+            command.env("EDITOR", fill_in(editor, &self.vars));
+        }
+        let mut child = command.spawn().expect("a shell");
+        let input = fill_in(step.stdin.as_deref().unwrap_or_default(), &self.vars);
+        let mut stdin = child.stdin.take().expect("a pipe");
+        // A command that reads nothing may be gone.
+        drop(stdin.write_all(input.as_bytes()).await);
+        drop(stdin);
+        let Ok(output) = timeout(PATIENCE, child.wait_with_output()).await else {
+            return json!({ "request": step.run, "exit": "never" });
+        };
+        let output = output.expect("an end");
+        json!({
+            "request": step.run,
+            "exit": output.status.code(),
+            "stdout": self.lines(&String::from_utf8_lossy(&output.stdout)),
+            "stderr": self.lines(&String::from_utf8_lossy(&output.stderr)),
+        })
+    }
+
+    /// Changes things while a command looks at them.
+    async fn watch(&mut self, step: &Step) -> Value {
+        let mut child = self.command(&step.run).spawn().expect("a shell");
+        let mut lines = BufReader::new(child.stdout.take().expect("a pipe")).lines();
+        let mut said = String::new();
+        let mut count = 0;
+        while count < step.lines {
+            if count == step.after {
+                for line in &step.meanwhile {
+                    let changed = self.command(line).output().await.expect("a shell");
+                    assert!(changed.status.success(), "{line}: {changed:?}");
+                }
+            }
+            match timeout(PATIENCE, lines.next_line()).await {
+                Ok(Ok(Some(line))) => said.extend([&line, "\n"]),
+                Ok(_) => break,
+                Err(_) => {
+                    said.push_str("<silence>\n");
+                    break;
+                }
+            }
+            count += 1;
+        }
+        child.kill().await.expect("its own child");
+        json!({ "request": step.run, "stdout": self.lines(&said) })
+    }
+
+    fn lines(&mut self, text: &str) -> Value {
+        let home = self.directory.display().to_string();
+        text.lines().map(|it| self.mask.line(&it.replace(&home, "$home"))).collect()
+    }
+}
+
+/// The embedded server on a socket, and what the scripts say of it.
+async fn embedded(kubectl: &Path, name: &str, script: &Script) -> Vec<Value> {
+    let server = ApiServer::builder().cluster(true).clock(super::differential::time).build();
+    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+    let listener = Listener::bind(Options { address, beyond_loopback: false }).await;
+    let listener = listener.expect("a free port");
+    let text = format!(
+        "{{apiVersion: v1, kind: Config, current-context: c, clusters: [{{name: c, cluster: {{server: '{}'}}}}], \
+         contexts: [{{name: c, context: {{cluster: c, user: c}}}}], users: [{{name: c, user: {{}}}}]}}",
+        listener.url()
+    );
+    let kubeconfig = std::env::temp_dir().join(format!(
+        "kopf-kubectl-{}-{}",
+        std::process::id(),
+        listener.address().port()
+    ));
+    fs::write(&kubeconfig, text).expect("a writable file");
+    let stop = CancellationToken::new();
+    let mut tasks = JoinSet::new();
+    tasks.spawn(listener.serve(server, stop.clone()));
+    let said = transcript(kubectl, &kubeconfig, (name, script), "r00000000").await;
+    stop.cancel();
+    tasks.join_all().await;
+    fs::remove_file(&kubeconfig).expect("its own file");
+    said
+}
+
+fn report(found: &[(String, Vec<Difference>)]) -> String {
+    let mut text = String::new();
+    for (exchange, differences) in found {
+        let texts: Vec<String> = differences.iter().map(Difference::text).collect();
+        let _infallible = writeln!(text, "{exchange}\n{}", texts.join("\n"));
+    }
+    text
+}
+
+#[tokio::test]
+async fn kubectl_says_of_the_embedded_server_what_it_says_of_the_real_one() {
+    let Some(kubectl) = kubectl() else {
+        say("kubectl: skipped, set KUBECTL or KUBEBUILDER_ASSETS");
+        return;
+    };
+    let version = Command::new(&kubectl).args(["version", "--client", "--short"]).output().await;
+    let version = String::from_utf8(version.expect("kubectl runs").stdout).expect("a text");
+    assert!(version.contains(VERSION), "the recordings are of kubectl {VERSION}: {version}");
+    let mut known = KnownDifferences::read("kubectl/known-differences.yaml");
+    let mut differing = Vec::new();
+    let mut commands = 0;
+    for (name, script) in scripts() {
+        let said = embedded(&kubectl, &name, &script).await;
+        commands += said.len();
+        for (exchange, mut found) in compare::differences(&name, &recorded(&name), &said) {
+            found.retain(|it| !known.covers(it));
+            if !found.is_empty() {
+                differing.push((exchange, found));
+            }
+        }
+    }
+    let count = differing.len();
+    say(&format!("{commands} commands of kubectl, {count} differ; known:\n{}", known.summary()));
+    assert!(differing.is_empty(), "{count} of {commands} commands differ:\n{}", report(&differing));
+    if variable("ONLY").is_none() {
+        assert!(known.unneeded().is_empty(), "not needed: {:#?}", known.unneeded());
+    }
+}
+
+#[tokio::test]
+async fn kubectl_says_of_the_real_server_what_is_recorded() {
+    let (Some(_), Some(kubectl)) = (variable("E2E"), kubectl()) else { return };
+    let kubeconfig = PathBuf::from(variable("KUBECONFIG").expect("KUBECONFIG"));
+    let mut differing = Vec::new();
+    for (index, (name, script)) in scripts().into_iter().enumerate() {
+        let run = format!("k{:08x}", std::process::id() as usize * 100 + index);
+        let said = transcript(&kubectl, &kubeconfig, (&name, &script), &run).await;
+        if variable("UPDATE_EXPECT").is_some() {
+            let text = serde_json::to_string_pretty(&said).expect("JSON");
+            fs::write(recording(&name), text + "\n").expect("a writable file");
+        } else {
+            differing.extend(compare::differences(&name, &recorded(&name), &said));
+        }
+    }
+    assert!(differing.is_empty(), "{}", report(&differing));
+}

@@ -1,0 +1,102 @@
+//! `kopf dev` as its user meets it: the built binary, its files, and its server over HTTP. No cluster is needed.
+
+mod bad_input;
+mod data;
+mod files;
+mod running;
+mod serving;
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use kube::{Client, Config, config::Kubeconfig};
+use tokio::process::Command;
+
+use crate::e2e::operator::Operator;
+
+/// The longest that anything may take, as the machine may be busy.
+const DEADLINE: Duration = Duration::from_mins(1);
+
+/// A script that says what it is called for.
+const SCRIPT: &str = "
+kopf.on_create('kopfexamples', function(ctx) ctx.logger:info('created with ' .. tostring(ctx.spec.duration)) end)
+kopf.on_update('kopfexamples', function(ctx) ctx.logger:info('updated to ' .. tostring(ctx.spec.duration)) end)
+kopf.on_resume('kopfexamples', function(ctx) ctx.logger:info('resumed') end)
+";
+
+/// An object for it.
+const OBJECT: &str = "\
+apiVersion: kopf.dev/v1
+kind: KopfExample
+metadata:
+  name: one
+spec:
+  duration: 1m
+";
+
+/// A directory with the files of a test; it goes with this value.
+struct Desk(PathBuf);
+
+impl Desk {
+    /// An empty directory.
+    fn new(test: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("kopf-dev-{}-{test}", std::process::id()));
+        fs::create_dir_all(&path).expect("a directory");
+        Desk(path)
+    }
+
+    /// Writes a file.
+    fn file(&self, name: &str, text: &str) -> PathBuf {
+        let path = self.path(name);
+        fs::write(&path, text).expect("a file can be written");
+        path
+    }
+
+    /// Where a file is.
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+
+    /// What is in a file.
+    fn text(&self, name: &str) -> String {
+        fs::read_to_string(self.path(name)).expect("a file can be read")
+    }
+
+    /// `kopf dev` in this directory. Its kubeconfig goes there too.
+    fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_kopf"));
+        command.env_clear().env("XDG_RUNTIME_DIR", &self.0).current_dir(&self.0);
+        command.arg("dev").args(args);
+        command
+    }
+
+    /// Starts it with these arguments, separated by spaces, and waits until the operator runs.
+    async fn start(&self, args: &str) -> Operator {
+        let args: Vec<&str> = args.split_whitespace().collect();
+        let operator = Operator::start(&mut self.command(&args));
+        operator.until_says("Initial authentication has finished").await;
+        operator
+    }
+
+    /// Where the first server of this directory has its kubeconfig.
+    fn kubeconfig(&self) -> PathBuf {
+        self.path("kopf/dev.kubeconfig")
+    }
+}
+
+impl Drop for Desk {
+    fn drop(&mut self) {
+        // What is left in the directory for temporary files disturbs nobody.
+        drop(fs::remove_dir_all(&self.0));
+    }
+}
+
+/// A client over HTTP.
+async fn client(kubeconfig: &Path) -> Client {
+    let config = Kubeconfig::read_from(kubeconfig).expect("a kubeconfig");
+    let config = Config::from_custom_kubeconfig(config, &Default::default()).await;
+    Client::try_from(config.expect("a whole kubeconfig")).expect("a client")
+}

@@ -1,0 +1,131 @@
+//! From the start to the end.
+
+use kube::api::{Api, DynamicObject, ListParams, PostParams};
+use kube::core::{ApiResource, GroupVersionKind};
+use serde_json::json;
+
+use super::{Desk, OBJECT, SCRIPT, client};
+use crate::e2e::operator::file;
+
+fn examples() -> ApiResource {
+    ApiResource::from_gvk(&GroupVersionKind::gvk("kopf.dev", "v1", "KopfExample"))
+}
+
+#[tokio::test]
+async fn the_first_command_of_the_readme_runs_a_handler_with_no_cluster() {
+    let desk = Desk::new("readme");
+    let (script, object) = (file("examples/01-minimal/handlers.lua"), file("examples/obj.yaml"));
+    let args = format!("{} --apply {}", script.display(), object.display());
+    let operator = desk.start(&args).await;
+    operator.until_says("And here we are! Creating:").await;
+    operator.until_says("Handler 'create_fn' succeeded.").await;
+    let kubeconfig = desk.kubeconfig();
+    operator.until_says(&format!("export KUBECONFIG={}", kubeconfig.display())).await;
+    assert!(kubeconfig.exists(), "the kubeconfig is where it is said to be");
+    let ended = operator.stop().await;
+    ended.assert_code(0);
+    assert!(!kubeconfig.exists(), "the kubeconfig is gone with the server");
+}
+
+#[tokio::test]
+async fn a_script_alone_is_enough_and_its_kind_can_be_used_at_once() {
+    let desk = Desk::new("alone");
+    desk.file("handlers.lua", SCRIPT);
+    // No path: ./handlers.lua is a usual place.
+    let operator = desk.start("").await;
+    operator.until_says("Handlers name kopfexamples.kopf.dev, and nothing defines it").await;
+
+    let client = client(&desk.kubeconfig()).await;
+    let api = Api::<DynamicObject>::namespaced_with(client, "default", &examples());
+    let object: DynamicObject = serde_json::from_value(
+        json!({ "metadata": { "name": "two" }, "spec": { "duration": "2m" } }),
+    )
+    .expect("an object");
+    let object = DynamicObject { types: Some(types()), ..object };
+    let created = api.create(&PostParams::default(), &object).await.expect("it is created");
+    assert!(created.metadata.uid.is_some(), "the server gives identities");
+    operator.until_says("[default/two] created with 2m").await;
+    operator.until_says("Creation is processed: 1 succeeded").await;
+
+    let listed = api.list(&ListParams::default()).await.expect("a list");
+    assert_eq!(listed.items.len(), 1);
+    operator.stop().await.assert_code(0);
+}
+
+fn types() -> kube::core::TypeMeta {
+    kube::core::TypeMeta { api_version: "kopf.dev/v1".into(), kind: "KopfExample".into() }
+}
+
+#[tokio::test]
+async fn handler_results_are_in_the_status_of_a_made_up_kind() {
+    let desk = Desk::new("status");
+    desk.file(
+        "handlers.rhai",
+        r#"fn made(ctx) { #{ size: 3 } } kopf::on_create("acme.example.com", "v2", "widgets", made);"#,
+    );
+    desk.file(
+        "widget.json",
+        r#"{"apiVersion": "acme.example.com/v2", "kind": "BigWidget", "metadata": {"name": "w"}}"#,
+    );
+    // The kind of the object is not that of the handler, so it has no definition.
+    let ended = desk.command(&["handlers.rhai", "--apply", "widget.json"]).output().await;
+    let ended = ended.expect("it runs");
+    assert_eq!(ended.status.code(), Some(1));
+
+    let text = desk.text("widget.json").replace("BigWidget", "WidGet");
+    desk.file("widget.json", &text);
+    let operator = desk.start("handlers.rhai --apply widget.json").await;
+    operator.until_says("Creation is processed: 1 succeeded").await;
+    let gvk = GroupVersionKind::gvk("acme.example.com", "v2", "WidGet");
+    let api = Api::<DynamicObject>::namespaced_with(
+        client(&desk.kubeconfig()).await,
+        "default",
+        &ApiResource::from_gvk_with_plural(&gvk, "widgets"),
+    );
+    let object = api.get("w").await.expect("it is there");
+    assert_eq!(object.data["status"], json!({ "made": { "size": 3 } }));
+    operator.stop().await.assert_code(0);
+}
+
+#[tokio::test]
+async fn cleanup_handlers_run_at_the_end() {
+    let desk = Desk::new("cleanup");
+    desk.file(
+        "handlers.lua",
+        "kopf.on_cleanup(function(ctx) ctx.logger:info('swept') end)\nkopf.on_event('pods', function() end)",
+    );
+    let operator = desk.start("handlers.lua").await;
+    let ended = operator.stop().await;
+    ended.assert_code(0);
+    ended.assert_count("swept", 1);
+}
+
+#[tokio::test]
+async fn two_servers_at_once_have_two_kubeconfigs_and_a_restart_has_the_first_again() {
+    let desk = Desk::new("two");
+    desk.file("handlers.lua", SCRIPT);
+    let first = desk.start("handlers.lua").await;
+    let second = desk.start("handlers.lua").await;
+    second.until_says("kopf/dev-2.kubeconfig").await;
+    first.stop().await.assert_code(0);
+    let third = desk.start("handlers.lua").await;
+    third.until_says("kopf/dev.kubeconfig").await;
+    second.stop().await.assert_code(0);
+    third.stop().await.assert_code(0);
+}
+
+#[tokio::test]
+async fn the_kubeconfig_is_where_it_is_asked_for_and_for_nobody_else() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let desk = Desk::new("kubeconfig");
+    desk.file("handlers.lua", SCRIPT);
+    desk.file("one.yaml", OBJECT);
+    let operator = desk.start("handlers.lua --kubeconfig my.config --apply one.yaml").await;
+    let path = desk.path("my.config");
+    let mode = path.metadata().expect("it is there").permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    let api = Api::<DynamicObject>::namespaced_with(client(&path).await, "default", &examples());
+    api.get("one").await.expect("the object is there");
+    operator.stop().await.assert_code(0);
+    assert!(!path.exists());
+}
