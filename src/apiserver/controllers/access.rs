@@ -1,6 +1,6 @@
 //! How controllers read the server: everything at the start, then what has changed.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeSet, sync::Arc};
 
 use serde_json::Value;
 
@@ -13,11 +13,11 @@ pub(crate) type Present = (Key, Option<Arc<Value>>);
 /// this reaches to. `None` if some changes are not remembered.
 pub(crate) fn changes(server: &ApiServer, after: u64) -> Option<(Vec<Present>, u64)> {
     let (changes, revision) = server.changes(after)?;
-    let mut seen: BTreeMap<Key, ()> = BTreeMap::new();
+    let mut seen: BTreeSet<Key> = BTreeSet::new();
     let mut present = Vec::new();
     for change in changes {
         let key = Key::new(&change.resource, &change.namespace, &change.name);
-        if seen.insert(key.clone(), ()).is_none() {
+        if seen.insert(key.clone()) {
             let object = server.get(&key.resource, &key.namespace, &key.name).map(Arc::new);
             present.push((key, object));
         }

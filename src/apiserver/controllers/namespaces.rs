@@ -164,9 +164,10 @@ fn report(conditions: &mut Vec<Value>, world: &World, remaining: &[(&Key, &Seen)
     let remain = format!("Some resources are remaining: {}", resources.join(", "));
     let holding =
         format!("Some content in the namespace has finalizers remaining: {}", held.join(", "));
-    let finalizers = match held.is_empty() {
-        true => ("False", "ContentHasNoFinalizers", "All content-preserving finalizers finished"),
-        false => ("True", "SomeFinalizersRemain", holding.as_str()),
+    let finalizers = if held.is_empty() {
+        ("False", "ContentHasNoFinalizers", "All content-preserving finalizers finished")
+    } else {
+        ("True", "SomeFinalizersRemain", holding.as_str())
     };
     let facts = [
         (

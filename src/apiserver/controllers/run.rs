@@ -131,7 +131,9 @@ impl State {
             // What refers to a kind that was unknown so far can be judged now.
             let owned = self.world.everything().filter(|(_, it)| !it.owners.is_empty());
             let owned: Vec<Key> = owned.map(|(key, _)| key.clone()).collect();
-            owned.iter().for_each(|it| self.concern(it, None));
+            for key in &owned {
+                self.concern(key, None);
+            }
         }
     }
 
@@ -185,26 +187,26 @@ impl State {
             if count % DECISIONS_AT_ONCE == DECISIONS_AT_ONCE - 1 {
                 tokio::task::yield_now().await;
             }
-            self.handle(task);
+            self.handle(&task);
         }
     }
 
-    fn handle(&mut self, task: Task) {
+    fn handle(&mut self, task: &Task) {
         let Some(controller) = self.controllers.get(task.0).copied() else { return };
-        let moment = Moment::new(self.server.now(), self.in_step(controller, &task));
+        let moment = Moment::new(self.server.now(), self.in_step(&controller, task));
         let plan = (controller.decide)(&self.world, &task.1, &moment);
-        self.set_timer(&task, plan.again);
+        self.set_timer(task, plan.again);
         for write in &plan.writes {
             if let Err(refusal) = write.apply(&self.server) {
                 tracing::debug!(%write, error = %refusal, "a controller's write is refused");
-                self.failed(&task, &refusal);
+                self.failed(task, &refusal);
                 return;
             }
         }
-        self.failures.remove(&task);
+        self.failures.remove(task);
     }
 
-    fn in_step(&mut self, controller: Controller, task: &Task) -> Duration {
+    fn in_step(&mut self, controller: &Controller, task: &Task) -> Duration {
         let step = (controller.step)(&self.world, &task.1);
         if step.is_empty() {
             self.steps.remove(task);

@@ -107,7 +107,9 @@ fn change(server: &ApiServer, at: &Key, uid: &str, edits: &[Edit]) -> Result<(),
     server
         .update(&at.resource, &at.namespace, &at.name, |object| {
             if object::meta(object, "uid") == uid {
-                edits.iter().for_each(|it| it.apply(object));
+                for edit in edits {
+                    edit.apply(object);
+                }
             }
         })
         .map(drop)

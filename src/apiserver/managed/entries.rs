@@ -183,7 +183,15 @@ fn read_entry(entry: &Value) -> Option<(Id, Entry)> {
         Id::new(text("manager")?, operation, identity, text("subresource")?),
         Entry {
             api_version: api_version.into(),
-            time: Some(text("time")?).filter(|it| !it.is_empty()).map(String::from),
+            time: match text("time")? {
+                "" => None,
+                // To the second, in UTC.
+                time => Some(
+                    Timestamp::new(time.parse::<Timestamp>().ok()?.as_second(), 0)
+                        .ok()?
+                        .to_string(),
+                ),
+            },
             fields,
         },
     ))

@@ -33,10 +33,6 @@ impl FieldSet {
         self.0.is_empty()
     }
 
-    pub(super) fn nodes(&self) -> impl Iterator<Item = (&Element, &Node)> {
-        self.0.iter()
-    }
-
     pub(super) fn get(&self, element: &Element) -> Option<&Node> {
         self.0.get(element)
     }

@@ -15,6 +15,15 @@ pub(super) fn fresh(schema: &str, it: &mut Value) {
 pub(super) fn pod(it: &mut Value) {
     let class = quality(it);
     object::put(it, "status", Some(json!({ "phase": "Pending", "qosClass": class })));
+    admitted_pod(it);
+}
+
+/// What is added on the way in, also to a changed Pod.
+pub(super) fn pod_updated(_: &Value, new: &mut Value) {
+    admitted_pod(new);
+}
+
+fn admitted_pod(it: &mut Value) {
     let Some(spec) = it.get_mut("spec").and_then(Value::as_object_mut) else { return };
     let tolerations = spec.entry("tolerations").or_insert_with(|| json!([]));
     if let Value::Array(list) = tolerations {
@@ -247,7 +256,7 @@ fn hash(text: &str) -> u32 {
     text.bytes().fold(0x811c_9dc5, |sum, byte| (sum ^ u32::from(byte)).wrapping_mul(0x0100_0193))
 }
 
-/// Addresses stay when a client leaves them out, and go or come with the type.
+/// Addresses go or come with the type; ports of nodes stay when a client leaves them out.
 pub(super) fn service_updated(old: &Value, new: &mut Value) {
     let text = |it: &Value, name: &str| {
         let field = it.get("spec").and_then(|it| it.get(name));
@@ -255,15 +264,12 @@ pub(super) fn service_updated(old: &Value, new: &mut Value) {
     };
     let external = |it: &Value| text(it, "type") == "ExternalName";
     let node_ports = |it: &Value| matches!(text(it, "type").as_str(), "NodePort" | "LoadBalancer");
-    let was_inside = !external(old) && !external(new);
     let opened = node_ports(new);
     if let Some(Value::Object(spec)) = new.get_mut("spec") {
-        for name in ["clusterIP", "clusterIPs"] {
-            let missing = spec.get(name).is_none_or(|it| it.is_null() || it == "");
-            let kept = old.pointer(&format!("/spec/{name}"));
-            if let Some(kept) = kept.filter(|_| missing && was_inside) {
-                spec.insert(name.into(), kept.clone());
-            }
+        // The first address may be given under either name.
+        let first = spec.get("clusterIP").filter(|it| !it.is_null() && **it != "").cloned();
+        if let Some(first) = first.filter(|_| !spec.contains_key("clusterIPs")) {
+            spec.insert("clusterIPs".into(), json!([first]));
         }
         let list = spec.get_mut("ports").and_then(Value::as_array_mut);
         let old_ports = old.pointer("/spec/ports").and_then(Value::as_array);
@@ -293,7 +299,15 @@ pub(super) fn service_updated(old: &Value, new: &mut Value) {
             }
         }
     }
-    addresses(new);
+    if external(old) {
+        addresses(new);
+    } else if opened {
+        let seed = format!("{}/{}", object::meta(new, "namespace"), object::meta(new, "name"));
+        if let Some(Value::Object(spec)) = new.get_mut("spec") {
+            draw_ports(spec, &seed);
+        }
+    }
+    defaults::fill("io.k8s.api.core.v1.Service", new);
 }
 
 /// `stringData` is written into `data`, and never read back.

@@ -59,14 +59,15 @@ rules! {
     }
     CLAIM = "io.k8s.api.core.v1.PersistentVolumeClaim" {
         created: |it| lifecycle::fresh("io.k8s.api.core.v1.PersistentVolumeClaim", it),
-        check: check::storage::claim,
+        check: |new, old| check::twice(check::storage::claim, new, old),
     }
     VOLUME = "io.k8s.api.core.v1.PersistentVolume" {
         created: |it| lifecycle::fresh("io.k8s.api.core.v1.PersistentVolume", it),
-        check: check::storage::volume,
+        check: |new, old| check::twice(check::storage::volume, new, old),
     }
     POD = "io.k8s.api.core.v1.Pod" {
         created: lifecycle::pod,
+        updated: lifecycle::pod_updated,
         check: check::pods::pod,
         fields: &[
             ("spec.nodeName", "/spec/nodeName"),
@@ -82,14 +83,14 @@ rules! {
     POD_TEMPLATE = "io.k8s.api.core.v1.PodTemplate" { check: check::pods::pod_template }
     REPLICATION_CONTROLLER = "io.k8s.api.core.v1.ReplicationController" {
         created: |it| lifecycle::fresh("io.k8s.api.core.v1.ReplicationController", it),
-        check: check::workloads::replication_controller,
+        check: |new, old| check::twice(check::workloads::replication_controller, new, old),
         fields: &[("status.replicas", "/status/replicas")],
         fields_missing: &[("status.replicas", "0")],
         generations: true,
     }
     QUOTA = "io.k8s.api.core.v1.ResourceQuota" {
         created: |it| lifecycle::fresh("io.k8s.api.core.v1.ResourceQuota", it),
-        check: check::system::quota,
+        check: |new, old| check::twice(check::system::quota, new, old),
     }
     SECRET = "io.k8s.api.core.v1.Secret" {
         defaults: lifecycle::secret,
@@ -110,7 +111,7 @@ rules! {
     DAEMON_SET = "io.k8s.api.apps.v1.DaemonSet" {
         created: lifecycle::daemon_set,
         updated: lifecycle::daemon_set_updated,
-        check: check::workloads::daemon_set,
+        check: |new, old| check::twice(check::workloads::daemon_set, new, old),
         generations: true,
     }
     DEPLOYMENT = "io.k8s.api.apps.v1.Deployment" {
@@ -120,7 +121,7 @@ rules! {
     }
     REPLICA_SET = "io.k8s.api.apps.v1.ReplicaSet" {
         created: |it| lifecycle::fresh("io.k8s.api.apps.v1.ReplicaSet", it),
-        check: check::workloads::replica_set,
+        check: |new, old| check::twice(check::workloads::replica_set, new, old),
         fields: &[("status.replicas", "/status/replicas")],
         fields_missing: &[("status.replicas", "0")],
         generations: true,
@@ -140,7 +141,7 @@ rules! {
     }
     JOB = "io.k8s.api.batch.v1.Job" {
         created: lifecycle::job,
-        check: check::jobs::job,
+        check: |new, old| check::twice(check::jobs::job, new, old),
         fields: &[("status.successful", "/status/succeeded")],
         fields_missing: &[("status.successful", "0")],
     }
@@ -211,7 +212,7 @@ rules! {
         generations: true,
     }
     NETWORK_POLICY = "io.k8s.api.networking.v1.NetworkPolicy" {
-        check: check::network::policy,
+        check: |new, old| check::twice(check::network::policy, new, old),
         refused_group: Some("extensions"),
         generations: true,
     }
@@ -220,18 +221,18 @@ rules! {
         put_creates: true,
     }
     CLUSTER_ROLE_BINDING = "io.k8s.api.rbac.v1.ClusterRoleBinding" {
-        check: check::rbac::cluster_role_binding,
+        check: |new, old| check::twice(check::rbac::cluster_role_binding, new, old),
         put_creates: true,
     }
     CLUSTER_ROLE = "io.k8s.api.rbac.v1.ClusterRole" {
-        check: check::rbac::cluster_role,
+        check: |new, old| check::twice(check::rbac::cluster_role, new, old),
         put_creates: true,
     }
     ROLE_BINDING = "io.k8s.api.rbac.v1.RoleBinding" {
-        check: check::rbac::role_binding,
+        check: |new, old| check::twice(check::rbac::role_binding, new, old),
         put_creates: true,
     }
-    ROLE = "io.k8s.api.rbac.v1.Role" { check: check::rbac::role, put_creates: true }
+    ROLE = "io.k8s.api.rbac.v1.Role" { check: |new, old| check::twice(check::rbac::role, new, old), put_creates: true }
     PRIORITY_CLASS = "io.k8s.api.scheduling.v1.PriorityClass" {
         check: check::system::priority_class,
         generations: true,

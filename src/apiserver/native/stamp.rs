@@ -127,7 +127,9 @@ fn time(value: &Value) -> Result<String, String> {
 fn micro_time(value: &Value) -> Result<String, String> {
     let layout = "2006-01-02T15:04:05.000000Z07:00";
     // Exactly six digits, nothing shorter.
-    if let Some(rest) = value.as_str().and_then(|it| it.get(19..)) {
+    let seconds =
+        |it: &str| it.get(..19).is_some_and(|it| it.parse::<jiff::civil::DateTime>().is_ok());
+    if let Some(rest) = value.as_str().filter(|it| seconds(it)).and_then(|it| it.get(19..)) {
         let digits =
             rest.strip_prefix('.').map(|it| it.bytes().take_while(u8::is_ascii_digit).count());
         if digits != Some(6) {

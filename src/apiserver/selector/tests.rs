@@ -37,7 +37,7 @@ fn encoded(text: &str) -> String {
 fn message(parsed: Result<Selector, Refusal>) -> String {
     parsed.map_or_else(
         |it| {
-            assert_eq!((it.code, it.reason), (400, "BadRequest"));
+            assert_eq!((it.code, it.reason.as_ref()), (400, "BadRequest"));
             it.message
         },
         |_| String::new(),

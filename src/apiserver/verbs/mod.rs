@@ -175,6 +175,10 @@ pub(crate) async fn answer(
     let verb = verb.ok_or_else(|| refused(&call, ""))?;
     let accept = ask.header(http::header::ACCEPT);
     let include = call.query.text("includeObject");
+    if target.subresource.as_deref() == Some("log") {
+        // Lines have one form.
+        return one(&call, verb, target.name.as_deref().unwrap_or_default()).await;
+    }
     let presenter = Presenter::new(&call.view, accept, verb == "watch", include)?;
     let reply = match &target.name {
         Some(name) => one(&call, verb, name).await,

@@ -30,6 +30,12 @@ pub(crate) async fn update(call: &Call<'_>, part: Part, name: &str) -> Result<Re
     let mut body = call.decode()?;
     body::check_place(&body, name, call.target.namespace.as_deref().unwrap_or_default())?;
     call.read(&mut body)?;
+    let creates = call.view.kind.native.is_some_and(|it| it.put_creates);
+    if creates && part == Part::Main && call.shared.store().get(&call.key(name)).is_none() {
+        let time = call.shared.store().now();
+        managed::track(call.view.schema(), &call.writer(&time), None, &mut body);
+        return create::write(call, body).await;
+    }
     write(call, part, name, |old| Ok(tracked(call, part, old, body.clone()))).await
 }
 

@@ -5,6 +5,7 @@
 use serde_json::{Value, json};
 
 use crate::apiserver::{
+    managed,
     metadata::{self, KindFacts},
     native, object,
     refusal::{Problem, ProblemKind, Refusal},
@@ -149,8 +150,9 @@ pub(crate) fn created(
     let mut problems = metadata::check_create(KindFacts::of(def), &object);
     problems.extend(check(view, &object, None));
     if strictness == Strictness::Strict {
-        refuse(def, &object, &problems)?;
+        refuse(view, &object, &problems)?;
     }
+    native::order(&view.kind, &view.version, &mut object);
     Ok(object)
 }
 
@@ -191,14 +193,16 @@ pub(crate) fn updated(
         metadata::carry_over(&mut new, old);
         metadata::normalize(&mut new);
         let mut problems = metadata::check_update(KindFacts::of(def), &new, old);
+        problems.extend(managed::check_entries(&new));
         problems.extend(check(view, &new, Some(old)));
         if strictness == Strictness::Strict {
-            refuse(def, old, &problems)?;
+            refuse(view, old, &problems)?;
         }
     }
     if is_new_generation(&view.kind, old, &new) {
         raise_generation(&mut new);
     }
+    native::order(&view.kind, &view.version, &mut new);
     Ok(new)
 }
 
@@ -225,10 +229,11 @@ fn check(view: &View, new: &Value, old: Option<&Value>) -> Vec<Problem> {
     }
 }
 
-fn refuse(def: &ResourceDef, object: &Value, problems: &[Problem]) -> Result<(), Refusal> {
+fn refuse(view: &View, object: &Value, problems: &[Problem]) -> Result<(), Refusal> {
     if problems.is_empty() {
         return Ok(());
     }
+    let def = &view.kind.def;
     let mut causes: Vec<Problem> = Vec::new();
     for problem in problems {
         // The checks of a native kind look at the metadata too; the real server looks twice at that of custom objects.
@@ -236,7 +241,8 @@ fn refuse(def: &ResourceDef, object: &Value, problems: &[Problem]) -> Result<(),
             causes.push(problem.clone());
         }
     }
-    Err(Refusal::invalid(&def.group, &def.kind, object::meta(object, "name"), &causes))
+    let group = view.kind.native.and_then(|it| it.refused_group).unwrap_or(&def.group);
+    Err(Refusal::invalid(group, &def.kind, object::meta(object, "name"), &causes))
 }
 
 /// The writer must know the stored version, or, for native kinds, may not care.

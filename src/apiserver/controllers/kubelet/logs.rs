@@ -82,7 +82,8 @@ fn find<'a>(pod: &'a Value, wanted: Option<&str>) -> Result<(&'a Value, &'a Valu
             );
             let init = names("/spec/initContainers");
             if !init.is_empty() {
-                message.push_str(&format!(" or one of the init containers: [{}]", init.join(" ")));
+                let names = init.join(" ");
+                message = format!("{message} or one of the init containers: [{names}]");
             }
             return Err(Refusal::bad_request(message));
         }

@@ -198,20 +198,12 @@ fn bind(world: &World, key: &Key, pod: &Value, moment: &Moment) -> Vec<Write> {
     if !matches!(scheduler, "" | "default-scheduler") || gates.is_some_and(|it| !it.is_empty()) {
         return Vec::new();
     }
-    match obstacle(world, key, pod) {
-        Some(message) => {
-            let status = status::unschedulable(pod, &message, moment);
-            vec![Write::change(key, pod, vec![set(["status"], status)])]
-        }
-        None => {
-            let status = status::scheduled(pod, moment);
-            vec![Write::change(
-                key,
-                pod,
-                vec![set(["spec", "nodeName"], NODE), set(["status"], status)],
-            )]
-        }
+    if let Some(message) = obstacle(world, key, pod) {
+        let status = status::unschedulable(pod, &message, moment);
+        return vec![Write::change(key, pod, vec![set(["status"], status)])];
     }
+    let status = status::scheduled(pod, moment);
+    vec![Write::change(key, pod, vec![set(["spec", "nodeName"], NODE), set(["status"], status)])]
 }
 
 fn obstacle(world: &World, key: &Key, pod: &Value) -> Option<String> {

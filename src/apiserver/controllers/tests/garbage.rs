@@ -38,11 +38,11 @@ async fn in_the_background_dependents_follow_their_owner() {
     cluster
         .check(
             1,
-            expect![[r#"
+            expect![[r"
         1 - configmaps ns/owner
         1 - configmaps ns/d1
         1 ~ configmaps ns/d2 held by x.dev/f; deleting
-        1 ~ configmaps ns/d3 held by x.dev/f; deleting"#]],
+        1 ~ configmaps ns/d3 held by x.dev/f; deleting"]],
         )
         .await;
 }
@@ -61,20 +61,20 @@ async fn in_the_foreground_the_owner_waits_for_those_that_block() {
     cluster
         .check(
             1,
-            expect![[r#"
+            expect![[r"
         1 ~ configmaps ns/owner held by foregroundDeletion; deleting
         1 - configmaps ns/d1
         1 ~ configmaps ns/d2 held by x.dev/f; deleting
-        1 ~ configmaps ns/d3 held by x.dev/f; deleting"#]],
+        1 ~ configmaps ns/d3 held by x.dev/f; deleting"]],
         )
         .await;
     cluster.merge("configmaps", "d3", json!({ "metadata": { "finalizers": null } }));
     cluster
         .check(
             1,
-            expect![[r#"
+            expect![[r"
         2 - configmaps ns/d3
-        2 - configmaps ns/owner"#]],
+        2 - configmaps ns/owner"]],
         )
         .await;
 }
@@ -103,9 +103,9 @@ async fn one_living_owner_is_enough_and_the_others_are_forgotten() {
     cluster
         .check(
             1,
-            expect![[r#"
+            expect![[r"
         1 - configmaps ns/b
-        1 - configmaps ns/d"#]],
+        1 - configmaps ns/d"]],
         )
         .await;
 }
@@ -170,20 +170,20 @@ async fn a_chain_goes_from_its_end_in_the_foreground() {
     cluster
         .check(
             1,
-            expect![[r#"
+            expect![[r"
         1 ~ configmaps ns/a held by foregroundDeletion; deleting
         1 ~ configmaps ns/b held by foregroundDeletion; deleting
-        1 ~ configmaps ns/c held by x.dev/f; deleting"#]],
+        1 ~ configmaps ns/c held by x.dev/f; deleting"]],
         )
         .await;
     cluster.merge("configmaps", "c", json!({ "metadata": { "finalizers": null } }));
     cluster
         .check(
             1,
-            expect![[r#"
+            expect![[r"
         2 - configmaps ns/c
         2 - configmaps ns/b
-        2 - configmaps ns/a"#]],
+        2 - configmaps ns/a"]],
         )
         .await;
 }
@@ -199,13 +199,9 @@ async fn what_was_lost_while_nobody_looked_is_collected_at_the_start() {
     cluster
         .check(
             1,
-            expect![[r#"
-        0 + configmaps ns/d1
-        0 + configmaps ns/d2 held by x.dev/f
-        0 + configmaps ns/d3 held by x.dev/f
-        0 - configmaps ns/d1
-        0 ~ configmaps ns/d2 held by x.dev/f; deleting
-        0 ~ configmaps ns/d3 held by x.dev/f; deleting"#]],
+            expect![[r"
+                0 + configmaps ns/d2 held by x.dev/f; deleting
+                0 + configmaps ns/d3 held by x.dev/f; deleting"]],
         )
         .await;
 }

@@ -12,7 +12,7 @@ const WORKLOADS: Controllers = Controllers {
     kubelet: false,
 };
 
-fn job(spec: Value) -> Value {
+fn job(spec: &Value) -> Value {
     let mut job = json!({ "metadata": meta("j"), "spec": spec });
     job["spec"]["template"] = template("j", "x");
     job["spec"]["template"]["spec"]["restartPolicy"] = json!("Never");
@@ -36,46 +36,45 @@ async fn a_job_is_complete_when_enough_pods_have_succeeded() {
     let cluster = Cluster::new(WORKLOADS);
     cluster.create(
         "jobs.batch",
-        job(json!({ "completions": 3, "parallelism": 2, "ttlSecondsAfterFinished": 5 })),
+        job(&json!({ "completions": 3, "parallelism": 2, "ttlSecondsAfterFinished": 5 })),
     );
     cluster
         .check(
             1,
-            expect![[r#"
-        0 + jobs.batch ns/j
-        0 + pods ns/j-00002
-        0 + pods ns/j-00004
-        0 ~ jobs.batch ns/j active=2"#]],
+            expect![[r"
+                0 + jobs.batch ns/j active=2
+                0 + pods ns/j-00002
+                0 + pods ns/j-00004"]],
         )
         .await;
     end(&cluster, "Succeeded");
     cluster
         .check(
             1,
-            expect![[r#"
+            expect![[r"
         1 ~ pods ns/j-00002 Succeeded
         1 ~ pods ns/j-00004 Succeeded
         1 + pods ns/j-00006
-        1 ~ jobs.batch ns/j active=1 succeeded=2"#]],
+        1 ~ jobs.batch ns/j active=1 succeeded=2"]],
         )
         .await;
     end(&cluster, "Succeeded");
     cluster
         .check(
             1,
-            expect![[r#"
+            expect![[r"
         2 ~ pods ns/j-00006 Succeeded
-        2 ~ jobs.batch ns/j succeeded=3; Complete=True"#]],
+        2 ~ jobs.batch ns/j succeeded=3; Complete=True"]],
         )
         .await;
     cluster
         .check(
             5,
-            expect![[r#"
+            expect![[r"
         7 - jobs.batch ns/j
         7 - pods ns/j-00002
         7 - pods ns/j-00004
-        7 - pods ns/j-00006"#]],
+        7 - pods ns/j-00006"]],
         )
         .await;
 }
@@ -85,33 +84,33 @@ async fn a_job_gives_up_after_too_many_failures() {
     let cluster = Cluster::new(WORKLOADS);
     cluster.create(
         "jobs.batch",
-        job(json!({ "completions": 1, "parallelism": 1, "backoffLimit": 1 })),
+        job(&json!({ "completions": 1, "parallelism": 1, "backoffLimit": 1 })),
     );
     cluster.wait(1).await;
     end(&cluster, "Failed");
     cluster
         .check(
             9,
-            expect![[r#"
+            expect![[r"
         1 ~ pods ns/j-00002 Failed
-        1 ~ jobs.batch ns/j failed=1"#]],
+        1 ~ jobs.batch ns/j failed=1"]],
         )
         .await;
     cluster
         .check(
             2,
-            expect![[r#"
+            expect![[r"
         11 + pods ns/j-00004
-        11 ~ jobs.batch ns/j active=1 failed=1"#]],
+        11 ~ jobs.batch ns/j active=1 failed=1"]],
         )
         .await;
     end(&cluster, "Failed");
     cluster
         .check(
             1,
-            expect![[r#"
+            expect![[r"
         12 ~ pods ns/j-00004 Failed
-        12 ~ jobs.batch ns/j failed=2; Failed=True BackoffLimitExceeded"#]],
+        12 ~ jobs.batch ns/j failed=2; Failed=True BackoffLimitExceeded"]],
         )
         .await;
 }
@@ -119,14 +118,14 @@ async fn a_job_gives_up_after_too_many_failures() {
 #[tokio::test(start_paused = true)]
 async fn a_job_has_a_deadline() {
     let cluster = Cluster::new(WORKLOADS);
-    cluster.create("jobs.batch", job(json!({ "completions": 1, "activeDeadlineSeconds": 7 })));
+    cluster.create("jobs.batch", job(&json!({ "completions": 1, "activeDeadlineSeconds": 7 })));
     cluster.wait(1).await;
     cluster
         .check(
             7,
-            expect![[r#"
+            expect![[r"
         7 - pods ns/j-00002
-        7 ~ jobs.batch ns/j failed=1; Failed=True DeadlineExceeded"#]],
+        7 ~ jobs.batch ns/j failed=1; Failed=True DeadlineExceeded"]],
         )
         .await;
 }
@@ -134,38 +133,31 @@ async fn a_job_has_a_deadline() {
 #[tokio::test(start_paused = true)]
 async fn a_suspended_job_starts_later() {
     let cluster = Cluster::new(WORKLOADS);
-    cluster.create("jobs.batch", job(json!({ "completions": 1, "suspend": true })));
-    cluster
-        .check(
-            1,
-            expect![[r#"
-        0 + jobs.batch ns/j
-        0 ~ jobs.batch ns/j Suspended=True JobSuspended"#]],
-        )
-        .await;
+    cluster.create("jobs.batch", job(&json!({ "completions": 1, "suspend": true })));
+    cluster.check(1, expect!["0 + jobs.batch ns/j Suspended=True JobSuspended"]).await;
     cluster.merge("jobs.batch", "j", json!({ "spec": { "suspend": false } }));
     cluster
         .check(
             1,
-            expect![[r#"
-        1 + pods ns/j-00002
-        1 ~ jobs.batch ns/j active=1; Suspended=False JobResumed"#]],
+            expect![[r"
+                1 ~ jobs.batch ns/j active=1; Suspended=False JobResumed
+                1 + pods ns/j-00002"]],
         )
         .await;
     cluster.merge("jobs.batch", "j", json!({ "spec": { "suspend": true } }));
     cluster
         .check(
             1,
-            expect![[r#"
+            expect![[r"
         2 ~ jobs.batch ns/j Suspended=True JobSuspended
-        2 - pods ns/j-00002"#]],
+        2 - pods ns/j-00002"]],
         )
         .await;
 }
 
-fn cron_job(spec: Value) -> Value {
+fn cron_job(spec: &Value) -> Value {
     let mut body = json!({ "metadata": meta("cj"), "spec": spec });
-    body["spec"]["jobTemplate"] = json!({ "spec": job(json!({ "completions": 1 }))["spec"] });
+    body["spec"]["jobTemplate"] = json!({ "spec": job(&json!({ "completions": 1 }))["spec"] });
     body
 }
 
@@ -173,7 +165,7 @@ fn cron_job(spec: Value) -> Value {
 async fn a_cron_job_starts_jobs_on_time_and_forgets_old_ones() {
     let cluster = Cluster::new(WORKLOADS);
     let spec = json!({ "schedule": "*/2 * * * *", "successfulJobsHistoryLimit": 1 });
-    cluster.create("cronjobs.batch", cron_job(spec));
+    cluster.create("cronjobs.batch", cron_job(&spec));
     cluster.check(119, expect!["0 + cronjobs.batch ns/cj"]).await;
     cluster
         .check(
@@ -207,7 +199,7 @@ async fn a_cron_job_starts_jobs_on_time_and_forgets_old_ones() {
 async fn a_cron_job_that_forbids_company_waits_for_the_running_job() {
     let cluster = Cluster::new(WORKLOADS);
     let spec = json!({ "schedule": "* * * * *", "concurrencyPolicy": "Forbid" });
-    cluster.create("cronjobs.batch", cron_job(spec));
+    cluster.create("cronjobs.batch", cron_job(&spec));
     cluster.wait(200).await;
     assert_eq!(cluster.names("jobs.batch"), ["cj-29453761"]);
     end(&cluster, "Succeeded");
@@ -223,7 +215,7 @@ async fn a_cron_job_that_forbids_company_waits_for_the_running_job() {
 async fn a_cron_job_that_replaces_ends_the_running_job() {
     let cluster = Cluster::new(WORKLOADS);
     let spec = json!({ "schedule": "@every 1m", "concurrencyPolicy": "Replace" });
-    cluster.create("cronjobs.batch", cron_job(spec));
+    cluster.create("cronjobs.batch", cron_job(&spec));
     cluster.wait(61).await;
     cluster
         .check(

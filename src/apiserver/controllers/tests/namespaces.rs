@@ -27,7 +27,7 @@ async fn a_cluster_has_its_namespaces_and_each_has_its_content() {
     cluster
         .check(
             1,
-            expect![[r#"
+            expect![[r"
         0 + namespaces default Active
         0 + namespaces kube-node-lease Active
         0 + namespaces kube-public Active
@@ -39,29 +39,21 @@ async fn a_cluster_has_its_namespaces_and_each_has_its_content() {
         0 + serviceaccounts kube-public/default
         0 + configmaps kube-public/kube-root-ca.crt
         0 + serviceaccounts kube-system/default
-        0 + configmaps kube-system/kube-root-ca.crt"#]],
+        0 + configmaps kube-system/kube-root-ca.crt"]],
         )
         .await;
     cluster.create("namespaces", json!({ "metadata": { "name": "ns" } }));
     cluster
         .check(
             1,
-            expect![[r#"
-        1 + namespaces ns
-        1 ~ namespaces ns Active
-        1 + serviceaccounts ns/default
-        1 + configmaps ns/kube-root-ca.crt"#]],
+            expect![[r"
+                1 + namespaces ns Active
+                1 + serviceaccounts ns/default
+                1 + configmaps ns/kube-root-ca.crt"]],
         )
         .await;
     cluster.delete("serviceaccounts", "default");
-    cluster
-        .check(
-            1,
-            expect![[r#"
-        2 - serviceaccounts ns/default
-        2 + serviceaccounts ns/default"#]],
-        )
-        .await;
+    cluster.check(1, expect![""]).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -76,32 +68,31 @@ async fn a_deleted_namespace_is_emptied_and_then_goes() {
     }
     cluster.wait(1).await;
     cluster.server.delete("namespaces", "", "ns").expect("a deletion");
-    cluster.check(1, expect![[r#"
-        1 ~ namespaces ns Terminating; deleting
+    cluster.check(1, expect![[r"
+        1 ~ namespaces ns Terminating; NamespaceDeletionDiscoveryFailure=False ResourcesDiscovered, NamespaceDeletionGroupVersionParsingFailure=False ParsedGroupVersions, NamespaceDeletionContentFailure=False ContentDeleted, NamespaceContentRemaining=True SomeResourcesRemain, NamespaceFinalizersRemaining=True SomeFinalizersRemain; deleting
         1 - configmaps ns/kube-root-ca.crt
         1 - secrets ns/a
         1 ~ secrets ns/b held by x.dev/f; deleting
         1 ~ secrets ns/c held by x.dev/f, y.dev/f; deleting
-        1 - serviceaccounts ns/default
-        1 ~ namespaces ns Terminating; NamespaceDeletionDiscoveryFailure=False ResourcesDiscovered, NamespaceDeletionGroupVersionParsingFailure=False ParsedGroupVersions, NamespaceDeletionContentFailure=False ContentDeleted, NamespaceContentRemaining=True SomeResourcesRemain, NamespaceFinalizersRemaining=True SomeFinalizersRemain; deleting"#]]).await;
+        1 - serviceaccounts ns/default"]]).await;
     let namespace = cluster.server.get("namespaces", "", "ns").expect("a namespace");
     let messages = super::super::conditions::all(&namespace);
     let messages: Vec<&str> = messages.iter().map(|it| text(it, "/message")).collect();
-    expect![[r#"
+    expect![[r"
         All resources successfully discovered
         All legacy kube types successfully parsed
         All content successfully deleted, may be waiting on finalization
         Some resources are remaining: secrets. has 2 resource instances
-        Some content in the namespace has finalizers remaining: x.dev/f in 2 resource instances, y.dev/f in 1 resource instances"#]].assert_eq(&messages.join("\n"));
+        Some content in the namespace has finalizers remaining: x.dev/f in 2 resource instances, y.dev/f in 1 resource instances"]].assert_eq(&messages.join("\n"));
     cluster.merge("secrets", "b", json!({ "metadata": { "finalizers": null } }));
     cluster.check(1, expect!["2 - secrets ns/b"]).await;
     cluster.merge("secrets", "c", json!({ "metadata": { "finalizers": null } }));
     cluster
         .check(
             1,
-            expect![[r#"
+            expect![[r"
         3 - secrets ns/c
-        3 - namespaces ns"#]],
+        3 - namespaces ns"]],
         )
         .await;
 }
@@ -145,10 +136,10 @@ async fn a_deleted_definition_takes_its_objects_along() {
     cluster.create("foos.control.dev", json!({ "metadata": held }));
     cluster.wait(1).await;
     cluster.server.delete(CRDS, "", "foos.control.dev").expect("a deletion");
-    cluster.check(1, expect![[r#"
+    cluster.check(1, expect![[r"
         2 ~ customresourcedefinitions.apiextensions.k8s.io foos.control.dev held by customresourcecleanup.apiextensions.k8s.io; deleting
         2 - foos.control.dev ns/f1
-        2 ~ foos.control.dev ns/f2 held by x.dev/f; deleting"#]]).await;
+        2 ~ foos.control.dev ns/f2 held by x.dev/f; deleting"]]).await;
     let definition = cluster.server.get(CRDS, "", "foos.control.dev").expect("a definition");
     let condition =
         super::super::conditions::find(&definition, "Terminating").expect("a condition");

@@ -36,10 +36,10 @@ async fn endpoints_follow_the_pods_of_a_service() {
     cluster
         .check(
             1,
-            expect![[r#"
+            expect![[r"
         0 + services ns/web
         0 + endpoints ns/web
-        0 + endpointslices.discovery.k8s.io ns/web-00003"#]],
+        0 + endpointslices.discovery.k8s.io ns/web-00003"]],
         )
         .await;
     pod(&cluster, "p2", "10.0.0.2", true);
@@ -50,6 +50,63 @@ async fn endpoints_follow_the_pods_of_a_service() {
         1 ~ endpoints ns/web [{"addresses":[{"ip":"10.0.0.2","nodeName":"n","targetRef":{"kind":"Pod","namespace":"ns","name":"p2","uid":"00000000-0000-4000-8000-000000000005"}}],"notReadyAddresses":[{"ip":"10.0.0.1","nodeName":"n","targetRef":{"kind":"Pod","namespace":"ns","name":"p1","uid":"00000000-0000-4000-8000-000000000006"}}],"ports":[{"port":8080,"protocol":"TCP"}]}]"#]]).await;
     let slices = cluster.server.list("endpointslices.discovery.k8s.io");
     assert_eq!(slices.len(), 1);
+    expected_slice().assert_eq(&format!("{:#}", slices[0]));
+    cluster.merge("pods", "p1", json!({ "metadata": { "labels": { "app": "other" } } }));
+    cluster.check(1, expect![[r#"2 ~ endpoints ns/web [{"addresses":[{"ip":"10.0.0.2","nodeName":"n","targetRef":{"kind":"Pod","namespace":"ns","name":"p2","uid":"00000000-0000-4000-8000-000000000005"}}],"ports":[{"port":8080,"protocol":"TCP"}]}]"#]]).await;
+    cluster.delete("services", "web");
+    cluster
+        .check(
+            1,
+            expect![[r"
+        3 - services ns/web
+        3 - endpoints ns/web
+        3 - endpointslices.discovery.k8s.io ns/web-00003"]],
+        )
+        .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_service_without_a_selector_is_left_alone() {
+    let cluster = Cluster::new(WORKLOADS);
+    cluster.create(
+        "services",
+        json!({ "metadata": meta("web"), "spec": { "ports": [{ "port": 80 }] } }),
+    );
+    cluster.create("endpoints", json!({ "metadata": meta("web"), "subsets": [] }));
+    cluster.wait(1).await;
+    assert_eq!(cluster.get("endpoints", "web")["subsets"], json!([]));
+    assert!(cluster.names("endpointslices.discovery.k8s.io").is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_big_service_has_several_slices() {
+    let cluster = Cluster::new(WORKLOADS);
+    for number in 0..150 {
+        pod(&cluster, &format!("p{number:03}"), &format!("10.0.0.{number}"), true);
+    }
+    let spec =
+        json!({ "clusterIP": "None", "selector": { "app": "web" }, "ports": [{ "port": 80 }] });
+    cluster.create("services", json!({ "metadata": meta("web"), "spec": spec }));
+    cluster.wait(1).await;
+    let sizes = |cluster: &Cluster| -> Vec<usize> {
+        let slices = cluster.server.list("endpointslices.discovery.k8s.io");
+        slices.iter().map(|it| it["endpoints"].as_array().map_or(0, Vec::len)).collect()
+    };
+    assert_eq!(sizes(&cluster), [100, 50]);
+    for number in 0..60 {
+        cluster.delete("pods", &format!("p{number:03}"));
+    }
+    cluster.wait(40).await;
+    assert_eq!(cluster.server.list("pods").len(), 150, "nobody lets them go without a kubelet");
+    for pod in cluster.server.list("pods").iter().filter(|it| object::deleting(it)) {
+        cluster.server.remove("pods", "ns", object::meta(pod, "name")).expect("a removal");
+    }
+    cluster.wait(1).await;
+    assert_eq!(sizes(&cluster), [90]);
+}
+
+/// Of two Pods, one of them ready.
+fn expected_slice() -> Expect {
     expect![[r#"
         {
           "apiVersion": "discovery.k8s.io/v1",
@@ -122,57 +179,4 @@ async fn endpoints_follow_the_pods_of_a_service() {
             }
           ]
         }"#]]
-    .assert_eq(&format!("{:#}", slices[0]));
-    cluster.merge("pods", "p1", json!({ "metadata": { "labels": { "app": "other" } } }));
-    cluster.check(1, expect![[r#"2 ~ endpoints ns/web [{"addresses":[{"ip":"10.0.0.2","nodeName":"n","targetRef":{"kind":"Pod","namespace":"ns","name":"p2","uid":"00000000-0000-4000-8000-000000000005"}}],"ports":[{"port":8080,"protocol":"TCP"}]}]"#]]).await;
-    cluster.delete("services", "web");
-    cluster
-        .check(
-            1,
-            expect![[r#"
-        3 - services ns/web
-        3 - endpoints ns/web
-        3 - endpointslices.discovery.k8s.io ns/web-00003"#]],
-        )
-        .await;
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_service_without_a_selector_is_left_alone() {
-    let cluster = Cluster::new(WORKLOADS);
-    cluster.create(
-        "services",
-        json!({ "metadata": meta("web"), "spec": { "ports": [{ "port": 80 }] } }),
-    );
-    cluster.create("endpoints", json!({ "metadata": meta("web"), "subsets": [] }));
-    cluster.wait(1).await;
-    assert_eq!(cluster.get("endpoints", "web")["subsets"], json!([]));
-    assert!(cluster.names("endpointslices.discovery.k8s.io").is_empty());
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_big_service_has_several_slices() {
-    let cluster = Cluster::new(WORKLOADS);
-    for number in 0..150 {
-        pod(&cluster, &format!("p{number:03}"), &format!("10.0.0.{number}"), true);
-    }
-    let spec =
-        json!({ "clusterIP": "None", "selector": { "app": "web" }, "ports": [{ "port": 80 }] });
-    cluster.create("services", json!({ "metadata": meta("web"), "spec": spec }));
-    cluster.wait(1).await;
-    let sizes = |cluster: &Cluster| -> Vec<usize> {
-        let slices = cluster.server.list("endpointslices.discovery.k8s.io");
-        slices.iter().map(|it| it["endpoints"].as_array().map_or(0, Vec::len)).collect()
-    };
-    assert_eq!(sizes(&cluster), [100, 50]);
-    for number in 0..60 {
-        cluster.delete("pods", &format!("p{number:03}"));
-    }
-    cluster.wait(40).await;
-    assert_eq!(cluster.server.list("pods").len(), 150, "nobody lets them go without a kubelet");
-    for pod in cluster.server.list("pods").iter().filter(|it| object::deleting(it)) {
-        cluster.server.remove("pods", "ns", object::meta(pod, "name")).expect("a removal");
-    }
-    cluster.wait(1).await;
-    assert_eq!(sizes(&cluster), [90]);
 }

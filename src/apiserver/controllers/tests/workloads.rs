@@ -32,18 +32,17 @@ fn image(image: &str) -> Value {
 async fn a_deployment_comes_up() {
     let cluster = Cluster::new(WORKLOADS);
     cluster.create("deployments.apps", deployment(2, "nginx"));
-    cluster.check(1, expect![[r#"
-        0 + deployments.apps ns/web
+    cluster.check(1, expect![[r"
+        0 + deployments.apps ns/web observedGeneration=1 replicas=2 updatedReplicas=2 unavailableReplicas=2; Available=False MinimumReplicasUnavailable, Progressing=True ReplicaSetUpdated
         0 + replicasets.apps ns/web-5596996554 wants 2; replicas=2
-        0 ~ deployments.apps ns/web observedGeneration=1 replicas=2 updatedReplicas=2 unavailableReplicas=2; Available=False MinimumReplicasUnavailable, Progressing=True ReplicaSetUpdated
         0 + pods ns/web-5596996554-00003
-        0 + pods ns/web-5596996554-00005"#]]).await;
+        0 + pods ns/web-5596996554-00005"]]).await;
     cluster.make_ready();
-    cluster.check(1, expect![[r#"
+    cluster.check(1, expect![[r"
         1 ~ pods ns/web-5596996554-00003 Running; ready
         1 ~ pods ns/web-5596996554-00005 Running; ready
         1 ~ replicasets.apps ns/web-5596996554 wants 2; replicas=2 readyReplicas=2 availableReplicas=2
-        1 ~ deployments.apps ns/web observedGeneration=1 replicas=2 updatedReplicas=2 availableReplicas=2; Available=True MinimumReplicasAvailable, Progressing=True NewReplicaSetAvailable"#]]).await;
+        1 ~ deployments.apps ns/web observedGeneration=1 replicas=2 updatedReplicas=2 availableReplicas=2; Available=True MinimumReplicasAvailable, Progressing=True NewReplicaSetAvailable"]]).await;
     let sets = cluster.server.list("replicasets.apps");
     let annotations = &sets[0]["metadata"]["annotations"];
     expect![[r#"{"deployment.kubernetes.io/desired-replicas":"2","deployment.kubernetes.io/max-replicas":"3","deployment.kubernetes.io/revision":"1"}"#]].assert_eq(&annotations.to_string());
@@ -61,25 +60,25 @@ async fn a_rolling_update_goes_step_by_step() {
     cluster.make_ready();
     cluster.wait(1).await;
     cluster.merge("deployments.apps", "web", image("nginx:2"));
-    cluster.check(1, expect![[r#"
-        2 + replicasets.apps ns/web-9f85f4574 wants 1; replicas=1
+    cluster.check(1, expect![[r"
         2 ~ deployments.apps ns/web observedGeneration=2 replicas=3 updatedReplicas=1 availableReplicas=2 unavailableReplicas=1; Available=True MinimumReplicasAvailable, Progressing=True ReplicaSetUpdated
-        2 + pods ns/web-9f85f4574-00008"#]]).await;
+        2 + replicasets.apps ns/web-9f85f4574 wants 1; replicas=1
+        2 + pods ns/web-9f85f4574-00008"]]).await;
     cluster.make_ready();
-    cluster.check(1, expect![[r#"
+    cluster.check(1, expect![[r"
         3 ~ pods ns/web-9f85f4574-00008 Running; ready
         3 ~ replicasets.apps ns/web-9f85f4574 wants 2; replicas=2 readyReplicas=1 availableReplicas=1
         3 ~ replicasets.apps ns/web-5596996554 wants 1; replicas=1 readyReplicas=1 availableReplicas=1
         3 ~ deployments.apps ns/web observedGeneration=2 replicas=3 updatedReplicas=2 availableReplicas=2 unavailableReplicas=1; Available=True MinimumReplicasAvailable, Progressing=True ReplicaSetUpdated
         3 - pods ns/web-5596996554-00003
-        3 + pods ns/web-9f85f4574-0000a"#]]).await;
+        3 + pods ns/web-9f85f4574-0000a"]]).await;
     cluster.make_ready();
-    cluster.check(1, expect![[r#"
+    cluster.check(1, expect![[r"
         4 ~ pods ns/web-9f85f4574-0000a Running; ready
         4 ~ replicasets.apps ns/web-9f85f4574 wants 2; replicas=2 readyReplicas=2 availableReplicas=2
         4 ~ replicasets.apps ns/web-5596996554 wants 0; replicas=0
         4 ~ deployments.apps ns/web observedGeneration=2 replicas=2 updatedReplicas=2 availableReplicas=2; Available=True MinimumReplicasAvailable, Progressing=True NewReplicaSetAvailable
-        4 - pods ns/web-5596996554-00005"#]]).await;
+        4 - pods ns/web-5596996554-00005"]]).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -119,21 +118,21 @@ async fn recreation_waits_until_the_old_pods_are_gone() {
     cluster.make_ready();
     cluster.wait(1).await;
     cluster.merge("deployments.apps", "web", image("nginx:2"));
-    cluster.check(1, expect![[r#"
+    cluster.check(1, expect![[r"
         2 ~ deployments.apps ns/web observedGeneration=2; Progressing=True NewReplicaSetAvailable, Available=False MinimumReplicasUnavailable
         2 ~ replicasets.apps ns/web-5596996554 wants 0; replicas=0
         2 ~ pods ns/web-5596996554-00003 Running; ready; held by x.dev/f; deleting
-        2 ~ pods ns/web-5596996554-00005 Running; ready; held by x.dev/f; deleting"#]]).await;
+        2 ~ pods ns/web-5596996554-00005 Running; ready; held by x.dev/f; deleting"]]).await;
     for pod in cluster.names("pods") {
         cluster.merge("pods", &pod, json!({ "metadata": { "finalizers": null } }));
     }
-    cluster.check(1, expect![[r#"
+    cluster.check(1, expect![[r"
         3 - pods ns/web-5596996554-00003
         3 - pods ns/web-5596996554-00005
         3 + replicasets.apps ns/web-9f85f4574 wants 2; replicas=2
         3 ~ deployments.apps ns/web observedGeneration=2 replicas=2 updatedReplicas=2 unavailableReplicas=2; Available=False MinimumReplicasUnavailable, Progressing=True ReplicaSetUpdated
         3 + pods ns/web-9f85f4574-00008
-        3 + pods ns/web-9f85f4574-0000a"#]]).await;
+        3 + pods ns/web-9f85f4574-0000a"]]).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -147,15 +146,15 @@ async fn pause_scale_and_resume() {
     cluster.check(1, expect!["2 ~ deployments.apps ns/web observedGeneration=2 replicas=2 updatedReplicas=2 availableReplicas=2; Available=True MinimumReplicasAvailable, Progressing=Unknown DeploymentPaused"]).await;
     cluster.merge("deployments.apps", "web", image("nginx:2"));
     cluster.merge("deployments.apps", "web", json!({ "spec": { "replicas": 3 } }));
-    cluster.check(1, expect![[r#"
-        3 ~ replicasets.apps ns/web-5596996554 wants 3; replicas=3 readyReplicas=2 availableReplicas=2
+    cluster.check(1, expect![[r"
         3 ~ deployments.apps ns/web observedGeneration=4 replicas=3 availableReplicas=2 unavailableReplicas=1; Progressing=Unknown DeploymentPaused, Available=False MinimumReplicasUnavailable
-        3 + pods ns/web-5596996554-00007"#]]).await;
+        3 ~ replicasets.apps ns/web-5596996554 wants 3; replicas=3 readyReplicas=2 availableReplicas=2
+        3 + pods ns/web-5596996554-00007"]]).await;
     cluster.merge("deployments.apps", "web", json!({ "spec": { "paused": false } }));
-    cluster.check(1, expect![[r#"
-        4 + replicasets.apps ns/web-9f85f4574 wants 1; replicas=1
+    cluster.check(1, expect![[r"
         4 ~ deployments.apps ns/web observedGeneration=5 replicas=4 updatedReplicas=1 availableReplicas=2 unavailableReplicas=2; Available=False MinimumReplicasUnavailable, Progressing=True ReplicaSetUpdated
-        4 + pods ns/web-9f85f4574-0000a"#]]).await;
+        4 + replicasets.apps ns/web-9f85f4574 wants 1; replicas=1
+        4 + pods ns/web-9f85f4574-0000a"]]).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -175,11 +174,11 @@ async fn a_deleted_deployment_takes_everything_along() {
     cluster
         .check(
             1,
-            expect![[r#"
+            expect![[r"
         1 - deployments.apps ns/web
         1 - replicasets.apps ns/web-5596996554
         1 - pods ns/web-5596996554-00003
-        1 - pods ns/web-5596996554-00005"#]],
+        1 - pods ns/web-5596996554-00005"]],
         )
         .await;
 }
@@ -203,11 +202,10 @@ async fn a_replica_set_replaces_what_is_lost_adopts_strays_and_drops_strangers()
     cluster
         .check(
             1,
-            expect![[r#"
-        0 + pods ns/stray
-        0 + replicasets.apps ns/rs wants 2
-        0 ~ replicasets.apps ns/rs wants 2; replicas=2
-        0 + pods ns/rs-00003"#]],
+            expect![[r"
+                0 + pods ns/stray
+                0 + replicasets.apps ns/rs wants 2; replicas=2
+                0 + pods ns/rs-00003"]],
         )
         .await;
     cluster.merge("pods", "stray", json!({ "metadata": { "labels": { "app": "other" } } }));
@@ -217,11 +215,10 @@ async fn a_replica_set_replaces_what_is_lost_adopts_strays_and_drops_strangers()
     cluster
         .check(
             1,
-            expect![[r#"
-        2 ~ replicasets.apps ns/rs wants 0; replicas=2
-        2 - pods ns/rs-00005
-        2 - pods ns/rs-00003
-        2 ~ replicasets.apps ns/rs wants 0; replicas=0"#]],
+            expect![[r"
+                2 ~ replicasets.apps ns/rs wants 0; replicas=0
+                2 - pods ns/rs-00005
+                2 - pods ns/rs-00003"]],
         )
         .await;
 }
@@ -249,20 +246,19 @@ async fn a_stateful_set_goes_up_and_down_in_order() {
     cluster
         .check(
             1,
-            expect![[r#"
-        0 + statefulsets.apps ns/db
-        0 + controllerrevisions.apps ns/db-858f69c644
-        0 + persistentvolumeclaims ns/data-db-0
-        0 + pods ns/db-0
-        0 ~ statefulsets.apps ns/db replicas=1 currentReplicas=1 updatedReplicas=1"#]],
+            expect![[r"
+                0 + statefulsets.apps ns/db replicas=1 currentReplicas=1 updatedReplicas=1
+                0 + controllerrevisions.apps ns/db-858f69c644
+                0 + persistentvolumeclaims ns/data-db-0
+                0 + pods ns/db-0"]],
         )
         .await;
     cluster.make_ready();
-    cluster.check(1, expect![[r#"
+    cluster.check(1, expect![[r"
         1 ~ pods ns/db-0 Running; ready
         1 + persistentvolumeclaims ns/data-db-1
         1 + pods ns/db-1
-        1 ~ statefulsets.apps ns/db replicas=2 readyReplicas=1 currentReplicas=2 updatedReplicas=2"#]]).await;
+        1 ~ statefulsets.apps ns/db replicas=2 readyReplicas=1 currentReplicas=2 updatedReplicas=2"]]).await;
     cluster.make_ready();
     cluster.wait(1).await;
     let pod = cluster.get("pods", "db-1");
@@ -275,34 +271,34 @@ async fn a_stateful_set_goes_up_and_down_in_order() {
     cluster
         .check(
             1,
-            expect![[r#"
-        3 ~ statefulsets.apps ns/db replicas=2 readyReplicas=1 currentReplicas=1 updatedReplicas=1
-        3 + controllerrevisions.apps ns/db-7bb7d4f87b
-        3 ~ pods ns/db-1"#]],
+            expect![[r"
+                3 ~ statefulsets.apps ns/db replicas=2 readyReplicas=1 currentReplicas=1 updatedReplicas=1
+                3 + controllerrevisions.apps ns/db-7bb7d4f87b
+                3 ~ pods ns/db-1"]],
         )
         .await;
     cluster.make_ready();
     cluster
         .check(
             1,
-            expect![[r#"
+            expect![[r"
         4 ~ pods ns/db-1 Running; ready
         4 ~ pods ns/db-0
-        4 ~ statefulsets.apps ns/db replicas=2 readyReplicas=1 updatedReplicas=2"#]],
+        4 ~ statefulsets.apps ns/db replicas=2 readyReplicas=1 updatedReplicas=2"]],
         )
         .await;
     cluster.make_ready();
-    cluster.check(1, expect![[r#"
+    cluster.check(1, expect![[r"
         5 ~ pods ns/db-0 Running; ready
-        5 ~ statefulsets.apps ns/db replicas=2 readyReplicas=2 currentReplicas=2 updatedReplicas=2"#]]).await;
+        5 ~ statefulsets.apps ns/db replicas=2 readyReplicas=2 currentReplicas=2 updatedReplicas=2"]]).await;
     cluster.merge("statefulsets.apps", "db", json!({ "spec": { "replicas": 0 } }));
     cluster
         .check(
             1,
-            expect![[r#"
-        6 - pods ns/db-1
-        6 ~ statefulsets.apps ns/db replicas=0
-        6 - pods ns/db-0"#]],
+            expect![[r"
+                6 ~ statefulsets.apps ns/db replicas=0
+                6 - pods ns/db-1
+                6 - pods ns/db-0"]],
         )
         .await;
 }
@@ -317,30 +313,29 @@ async fn a_daemon_set_is_on_every_node_that_fits() {
         "metadata": meta("ds"),
         "spec": { "selector": { "matchLabels": { "app": "ds" } }, "template": template("ds", "x") },
     }));
-    cluster.check(1, expect![[r#"
+    cluster.check(1, expect![[r"
         0 + nodes n1
         0 + nodes n2
-        0 + daemonsets.apps ns/ds
+        0 + daemonsets.apps ns/ds desiredNumberScheduled=1 numberReady=0 updatedNumberScheduled=1 numberUnavailable=1
         0 + controllerrevisions.apps ns/ds-fd6d7c6f5
-        0 + pods ns/ds-00005
-        0 ~ daemonsets.apps ns/ds desiredNumberScheduled=1 numberReady=0 updatedNumberScheduled=1 numberUnavailable=1"#]]).await;
+        0 + pods ns/ds-00005"]]).await;
     cluster.make_ready();
-    cluster.check(1, expect![[r#"
+    cluster.check(1, expect![[r"
         1 ~ pods ns/ds-00005 Running; ready
-        1 ~ daemonsets.apps ns/ds desiredNumberScheduled=1 numberReady=1 updatedNumberScheduled=1"#]]).await;
+        1 ~ daemonsets.apps ns/ds desiredNumberScheduled=1 numberReady=1 updatedNumberScheduled=1"]]).await;
     cluster
         .server
         .merge("nodes", "", "n2", json!({ "spec": { "taints": null } }))
         .expect("a change");
-    cluster.check(1, expect![[r#"
+    cluster.check(1, expect![[r"
         2 + pods ns/ds-00007
-        2 ~ daemonsets.apps ns/ds desiredNumberScheduled=2 numberReady=1 updatedNumberScheduled=2 numberUnavailable=1"#]]).await;
+        2 ~ daemonsets.apps ns/ds desiredNumberScheduled=2 numberReady=1 updatedNumberScheduled=2 numberUnavailable=1"]]).await;
     cluster.make_ready();
     cluster.wait(1).await;
     cluster.merge("daemonsets.apps", "ds", json!({ "spec": { "template": template("ds", "y") } }));
-    cluster.check(1, expect![[r#"
+    cluster.check(1, expect![[r"
+        4 ~ daemonsets.apps ns/ds desiredNumberScheduled=2 numberReady=1 updatedNumberScheduled=1 numberUnavailable=1
         4 + controllerrevisions.apps ns/ds-859f8cd548
         4 - pods ns/ds-00005
-        4 ~ daemonsets.apps ns/ds desiredNumberScheduled=2 numberReady=1 updatedNumberScheduled=1 numberUnavailable=1
-        4 + pods ns/ds-0000a"#]]).await;
+        4 + pods ns/ds-0000a"]]).await;
 }

@@ -64,7 +64,7 @@ fn decide(world: &World, key: &Key, moment: &Moment) -> Plan {
         && let Some(schedule) = Schedule::of(body)
         && let Some(time) = due(body, &schedule, &mut plan, moment)
     {
-        start(world, key, body, &active, time, (&mut plan, &mut edits));
+        start(world, (key, body), (&active, time), &mut plan, &mut edits);
     }
     plan.writes.push(Write::change(key, body, edits));
     plan
@@ -96,9 +96,10 @@ fn list_active(active: &Jobs<'_>) -> Edit {
             "apiVersion": "batch/v1",
         })
     };
-    match active.is_empty() {
-        true => unset(["status", "active"]),
-        false => set(["status", "active"], active.iter().map(reference).collect::<Vec<_>>()),
+    if active.is_empty() {
+        unset(["status", "active"])
+    } else {
+        set(["status", "active"], active.iter().map(reference).collect::<Vec<_>>())
     }
 }
 
@@ -124,11 +125,10 @@ fn shift(time: Timestamp, seconds: i64) -> Option<Timestamp> {
 /// Starts the Job of a time, as far as others that still run allow it.
 fn start(
     world: &World,
-    key: &Key,
-    body: &Value,
-    active: &Jobs<'_>,
-    time: Timestamp,
-    (plan, edits): (&mut Plan, &mut Vec<Edit>),
+    (key, body): (&Key, &Value),
+    (active, time): (&Jobs<'_>, Timestamp),
+    plan: &mut Plan,
+    edits: &mut Vec<Edit>,
 ) {
     match text(body, "/spec/concurrencyPolicy") {
         // The time is served when the running one has ended, if it is not too late then.

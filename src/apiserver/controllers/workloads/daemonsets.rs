@@ -54,6 +54,16 @@ fn concerns(world: &World, news: &News<'_>, found: &mut Vec<Key>) {
 
 type Pods<'a> = Vec<(&'a Key, &'a Arc<Value>)>;
 
+/// A set with its Pods and the nodes for them.
+struct View<'a> {
+    key: &'a Key,
+    body: &'a Value,
+    newest: Newest,
+    nodes: Vec<&'a str>,
+    /// By their nodes.
+    placed: BTreeMap<&'a str, Pods<'a>>,
+}
+
 fn decide(world: &World, key: &Key, moment: &Moment) -> Plan {
     let Some(body) = world.body(key) else { return Plan::none() };
     let claimed = claim::claim(world, key, body, PODS, KIND);
@@ -66,19 +76,20 @@ fn decide(world: &World, key: &Key, moment: &Moment) -> Plan {
     let nodes =
         world.all(NODES).filter(|(_, it)| it.body.as_ref().is_some_and(|it| fits(body, it)));
     let nodes: Vec<&str> = nodes.map(|(key, _)| key.name.as_str()).collect();
+    let view = View { key, body, newest, nodes, placed };
     if !object::deleting(body) && plan.writes.is_empty() {
-        plan.writes.extend(newest.writes.iter().cloned());
-        place(key, body, &newest, &nodes, &placed, &mut plan);
-        replace(body, &newest, &nodes, &placed, moment, &mut plan);
+        plan.writes.extend(view.newest.writes.iter().cloned());
+        place(&view, &mut plan);
+        replace(&view, moment, &mut plan);
         let used = |_: &Key, it: &Value| {
             let hash = labels::of(it).get(HASH);
-            let mut pods = placed.values().flatten();
-            hash.is_some_and(|hash| *hash == newest.hash)
+            let mut pods = view.placed.values().flatten();
+            hash.is_some_and(|hash| *hash == view.newest.hash)
                 || pods.any(|(_, pod)| labels::of(pod).get(HASH) == hash)
         };
         plan.writes.extend(revisions::clean_up(world, body, used));
     }
-    let status = status(body, &newest, &nodes, &placed, moment, &mut plan);
+    let status = status(&view, moment, &mut plan);
     plan.writes.push(Write::change(key, body, vec![set(["status"], status)]));
     plan
 }
@@ -132,14 +143,8 @@ pub(crate) fn tolerates(toleration: &Value, taint: &Value) -> bool {
 }
 
 /// One Pod on each node, none elsewhere.
-fn place(
-    key: &Key,
-    body: &Value,
-    newest: &Newest,
-    nodes: &[&str],
-    placed: &BTreeMap<&str, Pods<'_>>,
-    plan: &mut Plan,
-) {
+fn place(view: &View<'_>, plan: &mut Plan) {
+    let View { key, body, newest, nodes, placed } = view;
     let delete = |(key, it): &(&Key, &Arc<Value>)| Write::delete(key, object::meta(it, "uid"));
     for (node, pods) in placed {
         let mut living: Pods<'_> =
@@ -196,14 +201,8 @@ fn is_new(pod: &Value, newest: &Newest) -> bool {
 }
 
 /// Pods of old revisions go, as many at once as may be missing.
-fn replace(
-    body: &Value,
-    newest: &Newest,
-    nodes: &[&str],
-    placed: &BTreeMap<&str, Pods<'_>>,
-    moment: &Moment,
-    plan: &mut Plan,
-) {
+fn replace(view: &View<'_>, moment: &Moment, plan: &mut Plan) {
+    let View { body, newest, nodes, placed, .. } = view;
     if text(body, "/spec/updateStrategy/type") == "OnDelete" {
         return;
     }
@@ -227,14 +226,8 @@ fn replace(
     plan.writes.extend(go.map(|(key, it)| Write::delete(key, object::meta(it, "uid"))));
 }
 
-fn status(
-    body: &Value,
-    newest: &Newest,
-    nodes: &[&str],
-    placed: &BTreeMap<&str, Pods<'_>>,
-    moment: &Moment,
-    plan: &mut Plan,
-) -> Value {
+fn status(view: &View<'_>, moment: &Moment, plan: &mut Plan) -> Value {
+    let View { body, newest, nodes, placed, .. } = view;
     let seconds = number(body, "/spec/minReadySeconds").unwrap_or(0);
     let (mut scheduled, mut ready, mut available, mut updated) = (0, 0, 0, 0);
     for node in nodes {

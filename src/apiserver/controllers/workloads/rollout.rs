@@ -128,7 +128,7 @@ pub(crate) fn shrink_old(limits: Limits, new: &Set<'_>, old: &mut [Set<'_>]) {
     if budget <= 0 {
         return;
     }
-    let available = sum(old.iter(), |it| it.available()) + new.available();
+    let available = old.iter().map(Set::available).sum::<i64>() + new.available();
     // Pods that are of no use go first.
     for set in old.iter_mut() {
         let useless = (set.replicas - set.available()).clamp(0, budget.max(0));

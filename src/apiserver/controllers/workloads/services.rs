@@ -212,9 +212,10 @@ fn write_endpoints(world: &World, at: &Key, service: &Value, backends: &[Backend
         };
         let mut edits = vec![edit("subsets", subsets)];
         if !labels::of(old).is_null() || !labels.is_null() {
-            edits.push(match labels.is_null() {
-                true => unset(["metadata", "labels"]),
-                false => set(["metadata", "labels"], labels),
+            edits.push(if labels.is_null() {
+                unset(["metadata", "labels"])
+            } else {
+                set(["metadata", "labels"], labels)
             });
         }
         return Write::change(at, old, edits);

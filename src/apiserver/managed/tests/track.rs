@@ -91,6 +91,19 @@ fn entries_of_a_new_object_are_not_taken_from_the_client() {
 }
 
 #[test]
+fn times_are_in_utc_and_to_the_second() {
+    let mut old = map(&json!({ "a": "1" }));
+    track(None, &writer("bob", FIRST), None, &mut old);
+    let mut new = old.clone();
+    new["metadata"]["managedFields"][0]["time"] = "2020-01-01T00:00:00.5+01:00".into();
+    track(None, &writer("eve", LATER), Some(&old), &mut new);
+    assert_eq!(entries(&new)[0]["time"], "2019-12-31T23:00:00Z");
+    new["metadata"]["managedFields"][0]["time"] = "yesterday".into();
+    track(None, &writer("eve", LATER), Some(&old), &mut new);
+    assert_eq!(entries(&new), entries(&old));
+}
+
+#[test]
 fn duplicates_of_a_list_are_one_field() {
     let schema = pods();
     let twice = json!([{ "name": "A", "value": "1" }, { "name": "A", "value": "2" }]);

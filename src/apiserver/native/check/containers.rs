@@ -26,6 +26,15 @@ const FIELDS: [&str; 8] = [
     "status.podIPs",
 ];
 
+/// Fields of Pods that can be files.
+pub(super) const FILE_FIELDS: [&str; 5] = [
+    "metadata.annotations",
+    "metadata.labels",
+    "metadata.name",
+    "metadata.namespace",
+    "metadata.uid",
+];
+
 /// The containers of a Pod. `volumes`: the names of its volumes.
 pub(super) fn main(out: &mut Problems, list: &Spot<'_>, volumes: &BTreeSet<&str>) {
     if list.is_empty() {
@@ -219,7 +228,7 @@ fn env_source(out: &mut Problems, it: &Spot<'_>, has_value: bool) {
     let all = ["fieldRef", "resourceFieldRef", "configMapKeyRef", "secretKeyRef"];
     let set = all.into_iter().filter(|name| it.get(name).is_set()).count();
     if it.get("fieldRef").is_set() {
-        env_field(out, &it.get("fieldRef"));
+        pod_field(out, &it.get("fieldRef"), &FIELDS);
     }
     let amount = it.get("resourceFieldRef");
     if amount.is_set() && amount.get("resource").is_empty() {
@@ -254,7 +263,8 @@ fn obey_text(out: &mut Problems, spot: &Spot<'_>, rule: fn(&str) -> Vec<String>)
     out.extend(problems.map(|it| Problem::invalid(spot.path.clone(), spot.text(), it)));
 }
 
-fn env_field(out: &mut Problems, it: &Spot<'_>) {
+/// A field of the Pod. Variables and files can show different ones.
+pub(super) fn pod_field(out: &mut Problems, it: &Spot<'_>, supported: &[&str]) {
     let path = it.get("fieldPath");
     if path.is_empty() {
         out.push(path.required(""));
@@ -265,10 +275,8 @@ fn env_field(out: &mut Problems, it: &Spot<'_>) {
         match head {
             "metadata.annotations" | "metadata.labels" => {
                 let key = if head.ends_with("labels") { key.into() } else { key.to_lowercase() };
-                let problems = names::qualified_name(&key).into_iter();
-                out.extend(
-                    problems.map(|detail| Problem::invalid(it.path.clone(), key.clone(), detail)),
-                );
+                let wrong = |detail| Problem::invalid(it.path.clone(), key.clone(), detail);
+                out.extend(names::qualified_name(&key).into_iter().map(wrong));
             }
             _ => {
                 let detail = format!(
@@ -277,12 +285,13 @@ fn env_field(out: &mut Problems, it: &Spot<'_>) {
                 out.push(path.invalid(detail));
             }
         }
-    } else if matches!(text, "metadata.annotations" | "metadata.labels") {
-        out.push(path.unsupported(&FIELDS));
-    } else if !FIELDS.contains(&text) {
-        out.push(
-            path.invalid(format!("error converting fieldPath: field label not supported: {text}")),
-        );
+    } else if FIELDS.contains(&text) || FILE_FIELDS.contains(&text) {
+        if !supported.contains(&text) {
+            out.push(path.unsupported(supported));
+        }
+    } else {
+        let detail = format!("error converting fieldPath: field label not supported: {text}");
+        out.push(path.invalid(detail));
     }
 }
 

@@ -11,9 +11,7 @@ use crate::apiserver::{
 pub(in crate::apiserver::native) fn job(new: &Value, old: Option<&Value>) -> Problems {
     let mut out = meta::object(new, old, names::dns_subdomain);
     let spec = Spot::root(new).get("spec");
-    if old.is_none() {
-        generated(&mut out, new, &spec);
-    }
+    generated(&mut out, new, &spec);
     self::spec(&mut out, &spec);
     let selector = spec.get("selector");
     if selector.is_set() {

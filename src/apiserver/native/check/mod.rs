@@ -179,3 +179,17 @@ pub(super) fn amount_not_negative(out: &mut Problems, spot: &Spot<'_>) {
         out.push(spot.invalid("must be greater than or equal to 0"));
     }
 }
+
+/// Of some kinds, the real server checks a change both as a new object and as a change, and lists what it finds twice.
+pub(super) fn twice(
+    check: fn(&Value, Option<&Value>) -> Problems,
+    new: &Value,
+    old: Option<&Value>,
+) -> Problems {
+    if old.is_none() {
+        return check(new, None);
+    }
+    let mut out = check(new, Some(new));
+    out.extend(check(new, old));
+    out
+}

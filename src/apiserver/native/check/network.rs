@@ -100,6 +100,9 @@ fn backend(out: &mut Problems, it: &Spot<'_>) {
                 out.push(resource.get(field).required(""));
             }
         }
+    } else if !service.is_set() {
+        let detail = "resource or service backend is required";
+        out.push(Problem::invalid(it.path.clone(), "", detail));
     } else {
         service_backend(out, it, &service);
     }
@@ -129,6 +132,9 @@ pub(in crate::apiserver::native) fn ingress_class(new: &Value, old: Option<&Valu
     let mut out = meta::object(new, old, names::dns_subdomain);
     let spec = Spot::root(new).get("spec");
     let controller = spec.get("controller");
+    if let Some(old) = old {
+        super::immutable(&mut out, &controller, &Spot::root(old).get("spec").get("controller"));
+    }
     if controller.is_empty() {
         out.push(controller.required(""));
     } else if controller.text().len() > 250 {
@@ -143,9 +149,6 @@ pub(in crate::apiserver::native) fn ingress_class(new: &Value, old: Option<&Valu
             let detail = "must be a domain-prefixed path (such as \"acme.io/foo\")";
             out.push(controller.invalid(detail));
         }
-    }
-    if let Some(old) = old {
-        super::immutable(&mut out, &controller, &Spot::root(old).get("spec").get("controller"));
     }
     out
 }

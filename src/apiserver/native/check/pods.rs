@@ -178,6 +178,12 @@ fn changes(out: &mut Problems, new: &Spot<'_>, old: &Spot<'_>) {
             out.push(new.get(list).forbidden("pod updates may not add or remove containers"));
             return;
         }
+        // Said twice: of the spec, and of the change.
+        for image in new.get(list).items().iter().map(|it| it.get("image")) {
+            if image.is_empty() {
+                out.push(image.required(""));
+            }
+        }
     }
     let deadline = new.get("activeDeadlineSeconds");
     let before = old.get("activeDeadlineSeconds");

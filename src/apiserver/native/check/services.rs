@@ -171,17 +171,17 @@ fn same_address(out: &mut Problems, new: &Spot<'_>, old: &Spot<'_>) {
     if external(new) || external(old) {
         return;
     }
-    let (was, is) = (old.get("clusterIPs").items(), new.get("clusterIPs").items());
-    if let (Some(was), Some(is)) = (was.first(), is.first())
-        && was.text() != is.text()
-    {
-        let shown = shown::list(new.get("clusterIPs").value);
-        let list = new.get("clusterIPs");
-        out.push(shown::invalid(
-            &list.named("spec.clusterIPs[0]"),
-            &shown,
-            "may not change once set",
-        ));
+    let list = new.get("clusterIPs");
+    let (was, is) = (old.get("clusterIPs").items(), list.items());
+    let Some(was) = was.first() else { return };
+    let place = list.named("spec.clusterIPs[0]");
+    let shown = shown::list(list.value);
+    match is.first() {
+        None => out.push(shown::invalid(&place, &shown, "primary clusterIP can not be unset")),
+        Some(is) if is.text() != was.text() => {
+            out.push(shown::invalid(&place, &shown, "may not change once set"));
+        }
+        Some(_) => {}
     }
 }
 

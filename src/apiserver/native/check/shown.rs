@@ -17,7 +17,7 @@ pub(super) fn texts(value: &Value) -> String {
 /// A label selector.
 pub(super) fn selector(value: &Value) -> String {
     if value.is_null() {
-        return "null".into();
+        return "\"null\"".into();
     }
     let labels = texts(value.get("matchLabels").unwrap_or(&Value::Null));
     let rules = value.get("matchExpressions").and_then(Value::as_array);

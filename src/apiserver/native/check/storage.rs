@@ -68,9 +68,9 @@ fn claim_changes(out: &mut Problems, new: &Value, old: &Value) {
         out.push(spec.forbidden(detail));
     }
     let size = |it: &Spot<'_>| amount(&it.get("resources").get("requests").get("storage"));
-    if let (Some(is), Some(was)) = (size(&spec), size(&before))
-        && is.compare(was).is_lt()
-    {
+    let shrunk = size(&before)
+        .is_some_and(|was| size(&spec).map_or(!was.zero(), |is| is.compare(was).is_lt()));
+    if shrunk {
         let path = "spec.resources.requests.storage";
         out.push(Problem::forbidden(path, "field can not be less than previous value"));
     }

@@ -2,7 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use super::{Problems, Spot, amount, containers::inner_path, maybe_one_of, names, obey, one_of};
+use super::{
+    Problems, Spot, amount,
+    containers::{FILE_FIELDS, inner_path, pod_field},
+    maybe_one_of, names, obey, one_of,
+};
 use crate::apiserver::{native::quantity::Quantity, refusal::Problem};
 
 const HOST_PATHS: [&str; 8] = [
@@ -180,6 +184,10 @@ fn downward(out: &mut Problems, it: &Spot<'_>) {
         file_path(out, &item);
         mode(out, &item.get("mode"));
         let (field, resource) = (item.get("fieldRef"), item.get("resourceFieldRef"));
+        if field.is_set() {
+            // The real paths leave out the list and its index.
+            pod_field(out, &field.named(it.at("fieldRef")), &FILE_FIELDS);
+        }
         if field.is_set() && resource.is_set() {
             let detail = "fieldRef and resourceFieldRef can not be specified simultaneously";
             out.push(Problem::invalid(it.path.clone(), "resource", detail));

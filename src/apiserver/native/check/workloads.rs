@@ -255,15 +255,6 @@ pub(in crate::apiserver::native) fn stateful_set(new: &Value, old: Option<&Value
     let mut out = meta::object(new, old, names::dns_subdomain);
     let owner = Owner::new(new, "statefulset");
     let spec = &owner.spec;
-    if let Some(old) = old {
-        let old = Spot::root(old).get("spec");
-        if fixed(spec.value) != fixed(old.value) {
-            let detail = "updates to statefulset spec for fields other than 'replicas', 'template', and 'updateStrategy' are forbidden";
-            out.push(spec.forbidden(detail));
-        }
-        not_negative(&mut out, &spec.get("replicas"));
-        return out;
-    }
     let order = spec.get("podManagementPolicy");
     if !["OrderedReady", "Parallel"].contains(&order.text()) {
         out.push(order.invalid("must be 'OrderedReady' or 'Parallel'"));
@@ -300,6 +291,14 @@ pub(in crate::apiserver::native) fn stateful_set(new: &Value, old: Option<&Value
         meta::annotations(&mut out, &head.get("annotations").named(template.at("annotations")));
     }
     owner.forever(&mut out, "StatefulSet");
+    if let Some(old) = old {
+        let old = Spot::root(old).get("spec");
+        if fixed(spec.value) != fixed(old.value) {
+            let detail = "updates to statefulset spec for fields other than 'replicas', 'template', and 'updateStrategy' are forbidden";
+            out.push(spec.forbidden(detail));
+        }
+        not_negative(&mut out, &spec.get("replicas"));
+    }
     out
 }
 

@@ -124,9 +124,9 @@ fn decide(world: &World, key: &Key, moment: &Moment) -> Plan {
         return plan;
     }
     if view.limits.rolling {
-        roll(&mut view, &mut plan, moment)
+        roll(&mut view, &mut plan, moment);
     } else {
-        recreate(world, &mut view, &mut plan, moment)
+        recreate(world, &mut view, &mut plan, moment);
     }
     plan
 }
@@ -251,7 +251,7 @@ fn number_new(view: &View<'_>, plan: &mut Plan) {
     let revision = next_revision(view).max(new.revision());
     let mut edits: Vec<Edit> = Vec::new();
     for (name, value) in shared_annotations(view) {
-        if Value::from(new.annotation(&name)) != value {
+        if value != new.annotation(&name) {
             edits.push(set(["metadata", "annotations", &name], value));
         }
     }

@@ -204,11 +204,9 @@ fn put_progress(
                 put(conditions, wanted, &moment.stamp, false);
             }
         }
-    } else if view.new.is_some() {
-        let message = format!(
-            "Found new replica set {:?}",
-            view.new.as_ref().map(|it| &it.key.name).unwrap_or(&view.key.name)
-        );
-        put(conditions, progressing("True", "FoundNewReplicaSet", &message), &moment.stamp, false);
+    } else if let Some(new) = &view.new {
+        let message = format!("Found new replica set {:?}", new.key.name);
+        let wanted = progressing("True", "FoundNewReplicaSet", &message);
+        put(conditions, wanted, &moment.stamp, false);
     }
 }

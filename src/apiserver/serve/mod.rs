@@ -6,6 +6,9 @@
 //! Without TLS there is no login: kubectl does not send a token over plain HTTP. Who can connect is let in, as by `kubectl proxy`,
 //! except for browsers: a page of the internet could use this server behind the back of its reader.
 
+#[cfg(test)]
+mod tests;
+
 use std::{
     convert::Infallible,
     io::{self, IoSlice},
