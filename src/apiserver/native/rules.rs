@@ -162,6 +162,7 @@ rules! {
     DEFINITION = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinition" {
         generations: true,
         defaults: definition::defaults,
+        updated: definition::updated,
         check: definition::check,
     }
     TOKEN_REVIEW = "io.k8s.api.authentication.v1.TokenReview" { review: Some(reviews::token) }

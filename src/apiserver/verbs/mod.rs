@@ -171,6 +171,7 @@ pub(crate) async fn answer(
     let agent = ask.header(http::header::USER_AGENT);
     let manager = managed::manager_of(query.text("fieldManager").unwrap_or_default(), agent);
     let call = Call { shared, ask, query, target, view, warnings, manager };
+    lock(warnings).extend(call.view.warning().map(String::from));
     let verb = verb.ok_or_else(Refusal::method_not_allowed)?;
     let accept = ask.header(http::header::ACCEPT);
     let include = call.query.text("includeObject");
@@ -210,7 +211,7 @@ async fn one(call: &Call<'_>, verb: &str, name: &str) -> Result<Reply, Refusal> 
     let part = match call.target.subresource.as_deref() {
         None if def.verbs.iter().any(|it| it == verb) => Part::Main,
         None => return Err(Refusal::method_not_allowed()),
-        Some("status") if def.status_subresource && verb != "delete" => Part::Status,
+        Some("status") if call.view.has_status() && verb != "delete" => Part::Status,
         Some("scale") if scale::is_served(&call.view) => {
             return scale::answer(call, verb, name).await;
         }
