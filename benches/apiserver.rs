@@ -8,11 +8,12 @@
 
 use std::{fs, time::Instant};
 
+use bytes::Bytes;
 use http::Request;
 use http_body_util::{BodyExt as _, Full};
 use kopf::apiserver::ApiServer;
 use serde_json::{Value, json};
-use tower::{Service as _, ServiceExt as _};
+use tower::Service as _;
 
 /// Objects of the size and number that the targets name.
 const OBJECTS: u32 = 10_000;
@@ -62,8 +63,8 @@ async fn main() {
     let path = format!("{EXAMPLES}?watch=true&resourceVersion=0");
     let mut events = 0_u32;
     for _ in 0..WATCHERS {
-        let request = Request::get(&path).body(Full::default()).expect("a request");
-        let response = server.ready().await.expect("ready").call(request).await.expect("an answer");
+        let request = Request::get(&path).body(Full::<Bytes>::default()).expect("a request");
+        let response = server.call(request).await.expect("an answer");
         let mut body = response.into_body();
         for _ in 0..OBJECTS {
             body.frame().await.expect("an event").expect("a frame");
@@ -75,8 +76,8 @@ async fn main() {
     let version: Value = serde_json::from_str(&list).expect("a list");
     let version = version["metadata"]["resourceVersion"].as_str().expect("a version").to_owned();
     let path = format!("{EXAMPLES}?watch=true&resourceVersion={version}");
-    let request = Request::get(path).body(Full::default()).expect("a request");
-    let response = server.ready().await.expect("ready").call(request).await.expect("an answer");
+    let request = Request::get(path).body(Full::<Bytes>::default()).expect("a request");
+    let response = server.call(request).await.expect("an answer");
     let mut body = response.into_body();
     let begun = Instant::now();
     for number in 0..OBJECTS {
@@ -97,8 +98,8 @@ async fn send(
     let kind = if method == "PATCH" { "application/merge-patch+json" } else { "application/json" };
     let body = body.map(|it| it.to_string()).unwrap_or_default();
     let request = Request::builder().method(method).uri(path).header("content-type", kind);
-    let request = request.header("user-agent", "bench/1").body(Full::<bytes::Bytes>::from(body));
-    let response = server.ready().await.expect("ready").call(request.expect("a request")).await;
+    let request = request.header("user-agent", "bench/1").body(Full::<Bytes>::from(body));
+    let response = server.call(request.expect("a request")).await;
     let response = response.expect("an answer");
     let status = response.status().as_u16();
     let body = response.into_body().collect().await.expect("a body").to_bytes();

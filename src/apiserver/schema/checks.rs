@@ -1,7 +1,7 @@
 //! A JSON schema, read once, in the form that `validate.rs` checks values with.
 //!
-//! The library for JSON schemas only judges in our tests: messages of the real server depend on how its own library walks, for
-//! instance on how many checks of each branch of an `anyOf` came to run.
+//! No library for JSON schemas is used: messages of the real server depend on how its own library walks, for instance on how many
+//! checks of each branch of an `anyOf` came to run, and on its idea of types.
 
 use std::collections::BTreeMap;
 

@@ -321,7 +321,7 @@ fn is_ssn(text: &str) -> bool {
         text.char_indices().filter(|(_, c)| matches!(c, '-' | ' ')).map(|(at, _)| at).collect();
     digits.len() == 9
         && is_digits(&digits)
-        && matches!(separators.as_slice(), [] | [3, 6] | [3] | [5])
+        && matches!(separators.as_slice(), [] | [3 | 5] | [3, 6])
 }
 
 /// What Go takes as the target of a request: absolute, or a path from the root.

@@ -95,9 +95,10 @@ fn translate(pattern: &str) -> String {
                 after
             }
         };
-        if matches!(class, Class::Start) && c != '['
-            || matches!(class, Class::Start) && out.ends_with("\\[")
-        {
+        // The bracket that opens a class is written as it is; anything written behind it ends the start.
+        let opened =
+            c == '[' && (out.ends_with('[') || out.ends_with("[^")) && !out.ends_with("\\[");
+        if matches!(class, Class::Start) && !opened {
             class = Class::Inside;
         }
     }

@@ -4,7 +4,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::*;
 use crate::apiserver::refusal::Refusal;
@@ -85,4 +85,69 @@ fn objects_are_defaulted_pruned_and_refused_as_by_the_real_server() {
     assert!(count > 300, "only {count} recordings");
     let texts = wrong.iter().map(|(name, texts)| format!("## {name}\n{}", texts.join("\n")));
     assert!(wrong.is_empty(), "{}", texts.collect::<Vec<_>>().join("\n"));
+}
+
+#[test]
+fn deep_schemas_and_values_are_walked_without_harm() {
+    // 128 levels is what the parser of JSON lets through.
+    let mut schema = json!({ "type": "string" });
+    let mut object = json!(5);
+    for _ in 0..60 {
+        schema = json!({ "type": "object", "properties": { "a": schema } });
+        object = json!({ "a": object, "b": 1 });
+    }
+    let tree = Arc::new(Schema::parse(&schema));
+    let rules = Rules::new(&schema, tree.clone()).expect("rules");
+    default(&tree, &mut object);
+    prune(&tree, &mut object);
+    assert_eq!(rules.check(&object, None).len(), 1);
+    for _ in 0..300 {
+        schema = json!({ "not": schema });
+    }
+    assert!(Rules::new(&schema, tree).is_err());
+}
+
+#[test]
+fn patterns_take_linear_time_and_bounded_space() {
+    let schema = json!({ "type": "object", "properties": { "a": { "type": "string", "pattern": "^(a+)+$" } } });
+    let rules = Rules::new(&schema, Arc::new(Schema::parse(&schema))).expect("rules");
+    let text = format!("{}!", "a".repeat(100_000));
+    assert_eq!(rules.check(&json!({ "a": text }), None).len(), 1);
+    assert!(pattern::compile("((a{1000}){1000}){1000}").is_err());
+}
+
+#[test]
+fn patterns_are_read_as_go_reads_them() {
+    for (pattern, text, fits) in [
+        (r"^\d+$", "12", true),
+        (r"^\d+$", "\u{0661}", false),
+        (r"^[\w-]+$", "a-b", true),
+        (r"^\w$", "ä", false),
+        (r"^a{,2}$", "a{,2}", true),
+        (r"^a{2}$", "aa", true),
+        (r"^[[a]$", "[", true),
+        (r"^[]a]$", "]", true),
+        (r"^[a&&b]$", "&", true),
+        (r"^\Qa.b\E$", "a.b", true),
+        (r"^[[:alpha:]]+$", "ab", true),
+        (r"^\p{Greek}$", "α", true),
+    ] {
+        let regex = pattern::compile(pattern).unwrap_or_else(|error| panic!("{pattern}: {error}"));
+        assert_eq!(regex.is_match(text), fits, "{pattern} on {text}");
+    }
+}
+
+#[test]
+fn large_sets_are_checked_quickly() {
+    let schema = json!({ "type": "object", "properties": { "s": {
+        "type": "array",
+        "items": { "type": "integer" },
+        "x-kubernetes-list-type": "set",
+    } } });
+    let rules = Rules::new(&schema, Arc::new(Schema::parse(&schema))).expect("rules");
+    let mut items: Vec<i64> = (0..100_000).collect();
+    items.push(7);
+    let found = rules.check(&json!({ "s": items }), None);
+    assert_eq!(found.len(), 1);
+    assert_eq!(found[0].field, "s[100000]");
 }

@@ -32,20 +32,20 @@ async fn files_that_cannot_be_read() {
         &desk,
         "--apply nope.yaml",
         1,
-        &expect![[r#"
+        &expect![[r"
         error: there is no file or directory 'nope.yaml'
         hint: check the spelling and the current directory
-    "#]],
+    "]],
     )
     .await;
     check(
         &desk,
         "--crd nope",
         1,
-        &expect![[r#"
+        &expect![[r"
         error: there is no file or directory 'nope'
         hint: check the spelling and the current directory
-    "#]],
+    "]],
     )
     .await;
     std::fs::create_dir(desk.path("nothing")).expect("a directory");
@@ -53,38 +53,38 @@ async fn files_that_cannot_be_read() {
         &desk,
         "--apply nothing",
         1,
-        &expect![[r#"
+        &expect![[r"
         error: there are no files *.yaml, *.yml or *.json in the directory 'nothing'
-    "#]],
+    "]],
     )
     .await;
     check(
         &desk,
         "--apply /dev/null",
         1,
-        &expect![[r#"
+        &expect![[r"
         error: '/dev/null' is neither a file nor a directory
-    "#]],
+    "]],
     )
     .await;
     check(
         &desk,
         "nope.lua",
         1,
-        &expect![[r#"
+        &expect![[r"
         error: there is no file or directory 'nope.lua'
         hint: check the spelling and the current directory
-    "#]],
+    "]],
     )
     .await;
     check(
         &desk,
         "one.yaml",
         1,
-        &expect![[r#"
+        &expect![[r"
         error: 'one.yaml' is no script: its name ends neither in .lua nor in .rhai
         hint: each file of definitions goes behind a --crd, each of objects behind an --apply
-    "#]],
+    "]],
     )
     .await;
     desk.file("empty.yaml", "# Nothing\n---\n...\n");
@@ -92,9 +92,9 @@ async fn files_that_cannot_be_read() {
         &desk,
         "--apply empty.yaml",
         1,
-        &expect![[r#"
+        &expect![[r"
         error: 'empty.yaml' has no objects in it
-    "#]],
+    "]],
     )
     .await;
 }
@@ -107,9 +107,9 @@ async fn files_that_are_no_objects() {
         &desk,
         "--apply a.yaml",
         1,
-        &expect![[r#"
+        &expect![[r"
         error: a.yaml:9: this is no YAML: unclosed bracket '['
-    "#]],
+    "]],
     )
     .await;
     desk.file("a.yaml", "kind: Pod\n\tname: x\n");
@@ -117,9 +117,9 @@ async fn files_that_are_no_objects() {
         &desk,
         "--apply a.yaml",
         1,
-        &expect![[r#"
+        &expect![[r"
         error: a.yaml:1: this is no YAML: while scanning a plain scalar, found a tab
-    "#]],
+    "]],
     )
     .await;
     desk.file("a.yaml", "kind: A\nkind: B\n");
@@ -127,9 +127,9 @@ async fn files_that_are_no_objects() {
         &desk,
         "--apply a.yaml",
         1,
-        &expect![[r#"
+        &expect![[r"
         error: a.yaml:2: this is no YAML: duplicate mapping key: kind
-    "#]],
+    "]],
     )
     .await;
     desk.file("a.yaml", &"[".repeat(100_000));
@@ -137,9 +137,9 @@ async fn files_that_are_no_objects() {
         &desk,
         "--apply a.yaml",
         1,
-        &expect![[r#"
+        &expect![[r"
         error: a.yaml:1: this is no YAML: recursion limit exceeded
-    "#]],
+    "]],
     )
     .await;
     desk.file("a.json", "{\"kind\":\n 1,}");
@@ -147,9 +147,9 @@ async fn files_that_are_no_objects() {
         &desk,
         "--apply a.json",
         1,
-        &expect![[r#"
+        &expect![[r"
         error: a.json:2: this is no JSON: trailing comma
-    "#]],
+    "]],
     )
     .await;
     desk.file("a.yaml", &format!("{OBJECT}---\n\n- 1\n"));
@@ -157,10 +157,10 @@ async fn files_that_are_no_objects() {
         &desk,
         "--apply a.yaml",
         1,
-        &expect![[r#"
+        &expect![[r"
         error: a.yaml:9: this is no Kubernetes object: it is no mapping
         hint: an object has at least: apiVersion, kind, metadata with a name
-    "#]],
+    "]],
     )
     .await;
     desk.file("a.yaml", "services:\n  web: {}\n");
@@ -168,10 +168,10 @@ async fn files_that_are_no_objects() {
         &desk,
         "--apply a.yaml",
         1,
-        &expect![[r#"
+        &expect![[r"
         error: a.yaml:1: this is no Kubernetes object: it has no apiVersion
         hint: an object has at least: apiVersion, kind, metadata with a name
-    "#]],
+    "]],
     )
     .await;
     desk.file("a.yaml", "apiVersion: v1\nkind: Pod\nmetadata:\n  generateName: x-\n");
@@ -179,10 +179,10 @@ async fn files_that_are_no_objects() {
         &desk,
         "--apply a.yaml",
         1,
-        &expect![[r#"
+        &expect![[r"
         error: a.yaml:1: this is no Kubernetes object: it has no metadata.name
         hint: an object has at least: apiVersion, kind, metadata with a name
-    "#]],
+    "]],
     )
     .await;
 }
@@ -191,18 +191,18 @@ async fn files_that_are_no_objects() {
 async fn objects_that_the_server_does_not_take() {
     let desk = desk("refused");
     desk.file("a.yaml", "apiVersion: acme.example.com/v1\nkind: Widget\nmetadata:\n  name: w\n");
-    check(&desk, "--apply a.yaml", 1, &expect![[r#"
+    check(&desk, "--apply a.yaml", 1, &expect![[r"
         error: a.yaml:1: there is no kind 'Widget' in acme.example.com/v1 here
         hint: add its definition with --crd FILE, or a handler that names it; check apiVersion and kind
-    "#]]).await;
+    "]]).await;
     check(
         &desk,
         "--crd one.yaml",
         1,
-        &expect![[r#"
+        &expect![[r"
         error: one.yaml:1: this is a KopfExample, no CustomResourceDefinition
         hint: objects go behind --apply
-    "#]],
+    "]],
     )
     .await;
 }
@@ -215,10 +215,10 @@ async fn places_that_are_not_ours() {
     let output = desk.command(&["--port", &port]).output().await.expect("it runs");
     assert_eq!(output.status.code(), Some(1));
     let told = String::from_utf8(output.stderr).expect("text").replace(&port, "PORT");
-    expect![[r#"
+    expect![[r"
         error: 127.0.0.1:PORT is taken: another program listens there
         hint: choose another --port, or none: then a free one is found
-    "#]]
+    "]]
     .assert_eq(&told);
 
     desk.file("config", "apiVersion: v1\nkind: Config\n");
@@ -226,10 +226,10 @@ async fn places_that_are_not_ours() {
         &desk,
         "--kubeconfig config",
         1,
-        &expect![[r#"
+        &expect![[r"
         error: 'config' exists and is no kubeconfig of ours: it is left as it is
         hint: name another file with --kubeconfig, or leave the option out
-    "#]],
+    "]],
     )
     .await;
     assert_eq!(desk.text("config"), "apiVersion: v1\nkind: Config\n", "it is left as it is");
@@ -237,30 +237,30 @@ async fn places_that_are_not_ours() {
         &desk,
         "--kubeconfig nope/config",
         1,
-        &expect![[r#"
+        &expect![[r"
         error: cannot write the kubeconfig 'nope/config': No such file or directory (os error 2)
-    "#]],
+    "]],
     )
     .await;
     check(
         &desk,
         "--data nope/data",
         1,
-        &expect![[r#"
+        &expect![[r"
         error: cannot save the objects in 'nope/data': No such file or directory (os error 2)
-    "#]],
+    "]],
     )
     .await;
     desk.file("data", "");
-    check(&desk, "--data data", 1, &expect![[r#"
+    check(&desk, "--data data", 1, &expect![[r"
         error: 'data' is no snapshot of the embedded server, or it is damaged: line 1: the file is empty
         hint: nothing was changed: repair the file, or move it away to start with no objects
-    "#]]).await;
+    "]]).await;
     desk.file("data", "hello");
-    check(&desk, "--data data", 1, &expect![[r#"
+    check(&desk, "--data data", 1, &expect![[r"
         error: 'data' is no snapshot of the embedded server, or it is damaged: line 1: expected value at line 1 column 1
         hint: nothing was changed: repair the file, or move it away to start with no objects
-    "#]]).await;
+    "]]).await;
 }
 
 #[tokio::test]
@@ -271,33 +271,33 @@ async fn mistakes_in_scripts_are_told_as_by_kopf_run() {
         &desk,
         "",
         1,
-        &expect![[r#"
+        &expect![[r"
         error: handlers.lua:1: Expected identifier when parsing expression, got <eof>
           |
         1 | kopf.on_create(
           | ^^^^^^^^^^^^^^^
-    "#]],
+    "]],
     )
     .await;
     check(
         &desk,
         "--port 99999",
         2,
-        &expect![[r#"
+        &expect![[r"
         error: invalid value '99999' for '--port <NUMBER>': 99999 is not in 0..=65535
 
         For more information, try '--help'.
-    "#]],
+    "]],
     )
     .await;
     check(
         &desk,
         "-A -n default",
         2,
-        &expect![[r#"
+        &expect![[r"
         error: Either --namespace or --all-namespaces can be used, not both.
         hint: check KOPF_RUN_CLUSTERWIDE, KOPF_RUN_NAMESPACES and KOPF_RUN_NAMESPACE too
-    "#]],
+    "]],
     )
     .await;
 }

@@ -122,3 +122,111 @@ fn sorted(mut crd: Value) -> Value {
     conditions.sort_by_key(|it| it["type"].to_string());
     crd
 }
+
+/// A definition as it is stored, with some of its parts set.
+fn stored(sets: &[(&str, Value)]) -> Value {
+    let mut crd = json!({
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "metadata": { "name": "things.a.b" },
+        "spec": {
+            "group": "a.b",
+            "scope": "Namespaced",
+            "names": { "plural": "things", "kind": "Thing" },
+            "versions": [{
+                "name": "v1",
+                "served": true,
+                "storage": true,
+                "schema": { "openAPIV3Schema": { "type": "object" } },
+            }],
+        },
+    });
+    for (pointer, value) in sets {
+        *crd.pointer_mut(pointer).expect("a part") = value.clone();
+    }
+    defaults(&mut crd);
+    crd["status"] = status(&crd, &[], "then");
+    crd
+}
+
+#[test]
+fn what_is_served_keeps_its_group_names_and_scope() {
+    let old = stored(&[]);
+    assert!(is_established(&old));
+    assert!(check(&old, Some(&old)).is_empty());
+    let mut new = old.clone();
+    new["spec"]["scope"] = "Cluster".into();
+    new["spec"]["names"]["kind"] = "Other".into();
+    new["spec"]["group"] = "c.d".into();
+    assert_eq!(
+        message(&new, &check(&new, Some(&old))).split("is invalid: ").nth(1),
+        Some(
+            "[spec.scope: Invalid value: \"Cluster\": field is immutable, \
+             spec.names.kind: Invalid value: \"Other\": field is immutable, \
+             spec.group: Invalid value: \"c.d\": field is immutable]"
+        )
+    );
+}
+
+#[test]
+fn a_new_storage_version_is_remembered_next_to_the_old_one() {
+    let old = stored(&[]);
+    let mut new = old.clone();
+    new["spec"]["versions"][0]["name"] = "v2".into();
+    assert_eq!(status(&new, &[], "now")["storedVersions"], json!(["v1", "v2"]));
+    // The old one has to stay among the versions, though.
+    new["status"] = status(&new, &[], "now");
+    assert!(message(&new, &check(&new, Some(&old))).contains("must appear in spec.versions"));
+}
+
+#[test]
+fn a_condition_that_stays_keeps_its_time() {
+    let crd = stored(&[]);
+    assert_eq!(status(&crd, &[], "later"), crd["status"]);
+}
+
+#[test]
+fn versions_are_preferred_by_stability_and_number() {
+    let mut names =
+        ["foo1", "v1alpha1", "v2", "v10", "v3beta1", "v11beta2", "v1", "foo10", "v12alpha1"];
+    names.sort_by(|a, b| by_priority(a, b));
+    assert_eq!(
+        names,
+        ["v10", "v2", "v1", "v11beta2", "v3beta1", "v12alpha1", "v1alpha1", "foo1", "foo10"]
+    );
+}
+
+#[test]
+fn a_kind_has_its_served_versions_with_schema_rules_columns_and_scale() {
+    let version = |name: &str, served: bool| {
+        json!({
+            "name": name,
+            "served": served,
+            "storage": name == "v1",
+            "schema": { "openAPIV3Schema": { "type": "object", "properties": { "spec": { "type": "object" } } } },
+            "subresources": { "status": {}, "scale": {
+                "specReplicasPath": ".spec.replicas",
+                "statusReplicasPath": ".status.replicas",
+            } },
+            "additionalPrinterColumns": [{ "name": "A", "type": "string", "jsonPath": ".spec.a" }],
+        })
+    };
+    let versions = json!([version("v1beta1", true), version("v1", true), version("v0", false)]);
+    let kind = kind(&stored(&[("/spec/versions", versions)])).expect("a kind");
+    assert_eq!(kind.def.versions, ["v1", "v1beta1"]);
+    assert_eq!((kind.def.singular.as_str(), kind.def.status_subresource), ("thing", true));
+    let v1 = &kind.versions["v1"];
+    assert!(v1.rules.is_some() && v1.schema.is_some() && v1.raw_schema.is_some());
+    assert_eq!(v1.columns[0].json_path, ".spec.a");
+    assert_eq!(v1.scale.as_ref().map(|it| it.wanted.as_str()), Some(".spec.replicas"));
+}
+
+#[test]
+fn rules_that_cannot_be_compiled_make_a_definition_unacceptable() {
+    let schema =
+        json!({ "type": "object", "x-kubernetes-validations": [{ "rule": "nothing(self)" }] });
+    let crd = stored(&[("/spec/versions/0/schema/openAPIV3Schema", schema)]);
+    let found = check(&crd, None);
+    assert_eq!(found.len(), 1);
+    assert_eq!(found[0].field, "spec.validation.openAPIV3Schema.x-kubernetes-validations[0].rule");
+    assert!(found[0].text().contains("undeclared reference to 'nothing'"));
+}

@@ -15,7 +15,7 @@ const TOO_MUCH: u64 = u64::MAX / 4;
 pub(super) fn guess(expression: &IdedExpr, value: &Value) -> u64 {
     let mut sizes = Sizes { list: 1, text: 1 };
     sizes.measure(value);
-    let growth = growth(expression, sizes.text);
+    let growth = growth(expression, sizes);
     let texts = sizes.text.saturating_mul(growth);
     steps(expression, value, Sizes { text: texts, ..sizes }).min(TOO_MUCH)
 }
@@ -49,11 +49,10 @@ impl Sizes {
     }
 }
 
-/// By how much texts may grow: each `replace` may put its replacement behind every character.
-fn growth(expression: &IdedExpr, text: u64) -> u64 {
-    let below = children(expression).into_iter().map(|it| growth(it, text));
-    let below = below.fold(1, u64::saturating_mul);
-    let Expr::Call(call) = &expression.expr else { return below };
+/// By how much texts may grow: each `replace` may put its replacement behind every character, and a sum is as long as its parts.
+fn growth(expression: &IdedExpr, sizes: Sizes) -> u64 {
+    let below = children(expression).into_iter().map(|it| growth(it, sizes));
+    let Expr::Call(call) = &expression.expr else { return below.max().unwrap_or(1) };
     match call.func_name.as_str() {
         "replace" => {
             let by = match call.args.get(1).map(|it| &it.expr) {
@@ -61,12 +60,13 @@ fn growth(expression: &IdedExpr, text: u64) -> u64 {
                     let it: &str = it.inner();
                     u64::try_from(it.len()).unwrap_or(u64::MAX)
                 }
-                _ => text,
+                _ => sizes.text,
             };
-            below.saturating_mul(by.saturating_add(1))
+            below.fold(1, u64::saturating_mul).saturating_mul(by.saturating_add(1))
         }
-        "_+_" => below.saturating_mul(2),
-        _ => below,
+        "join" | "format" => below.max().unwrap_or(1).saturating_mul(sizes.list),
+        "_+_" => below.fold(0, u64::saturating_add).max(1),
+        _ => below.max().unwrap_or(1),
     }
 }
 

@@ -13,7 +13,7 @@ mod tests;
 
 use std::sync::Arc;
 
-use cel::{Context, Env, Program, Value as CelValue};
+use cel::{Context, Env, Value as CelValue, common::ast::IdedExpr};
 use serde_json::Value;
 
 use self::place::Place;
@@ -38,10 +38,10 @@ impl std::fmt::Debug for Expressions {
 /// One rule.
 struct Rule {
     source: String,
-    program: Program,
+    program: IdedExpr,
     message: String,
     /// Makes the message, if it can.
-    message_program: Option<Program>,
+    message_program: Option<IdedExpr>,
     reason: String,
     /// Which part of the value is to blame, as in `.spec.name`.
     field: String,
@@ -59,7 +59,7 @@ impl Expressions {
             Arc::new(library::environment().map_err(|error| {
                 vec![Problem::new("", ProblemKind::Internal(error.to_string()))]
             })?);
-        let place = Place::read(schema, &env, true, "", &mut problems);
+        let place = Place::read(schema, true, "", &mut problems);
         if problems.is_empty() {
             Ok(Self { env, root: Some(place).filter(Place::has_rules) })
         } else {
@@ -131,7 +131,7 @@ impl Run<'_> {
             if rule.transition && !rule.optional_old && old.is_none() {
                 continue;
             }
-            let cost = cost::guess(rule.program.expression(), new);
+            let cost = cost::guess(&rule.program, new);
             if cost > self.budget {
                 self.budget = 0;
                 let text = format!(
@@ -173,10 +173,11 @@ fn bind_old(
 
 /// Why a rule does not hold; nothing if it does.
 fn verdict(rule: &Rule, context: &Context<'_, '_>) -> Option<String> {
-    match rule.program.execute(context) {
+    match CelValue::resolve(&rule.program, context) {
         Ok(CelValue::Bool(true)) => None,
         Ok(CelValue::Bool(false)) => {
-            let made = rule.message_program.as_ref().and_then(|it| it.execute(context).ok());
+            let made =
+                rule.message_program.as_ref().and_then(|it| CelValue::resolve(it, context).ok());
             match made {
                 Some(CelValue::String(text)) if is_message(&text) => Some(text.trim().to_owned()),
                 _ if rule.message.trim().is_empty() => {

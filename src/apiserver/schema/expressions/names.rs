@@ -1,8 +1,8 @@
 //! Names in rules: which ones exist, and how fields are called that could not be written otherwise.
 
 use cel::{
-    Env, Program,
     common::ast::{EntryExpr, Expr, IdedExpr},
+    parser::PrattParser,
 };
 
 /// Global functions and methods that rules may call. Operators have other signs in their names.
@@ -116,6 +116,15 @@ const KEYWORDS: [&str; 21] = [
     "while",
 ];
 
+/// How deep brackets may nest, and how many operators there may be: both make the parser or the evaluation recurse, and threads
+/// have 2 MiB of stack. Rules that people write have about 5 and 50.
+const DEPTH_MAX: usize = 24;
+const OPERATORS_MAX: usize = 600;
+const RECURSION_MAX: u16 = 48;
+const NODES_MAX: usize = 4_000;
+/// How deep an expression may nest once it is parsed, as sums do from the left: a debug build takes 20 KiB for a level.
+const LEVELS_MAX: usize = 48;
+
 /// A field name as rules write it: `a-b` is `a__dash__b`.
 pub(super) fn escaped(name: &str) -> String {
     if KEYWORDS.contains(&name) {
@@ -128,33 +137,78 @@ pub(super) fn escaped(name: &str) -> String {
 }
 
 /// Compiles a rule. The error is worded as by the real server.
-pub(super) fn compile(source: &str, env: &Env) -> Result<Program, String> {
-    let program = env.compile(source).map_err(|error| error.to_string())?;
+pub(super) fn compile(source: &str) -> Result<IdedExpr, String> {
+    if is_too_deep(source) {
+        return Err(format!(
+            "ERROR: <input>:1:1: expression recursion limit exceeded: {DEPTH_MAX}"
+        ));
+    }
+    let parser = PrattParser::new()
+        .max_recursion_depth(RECURSION_MAX)
+        .max_expression_node_count(NODES_MAX)
+        .enable_optional_syntax(true);
+    let expression = parser.parse(source).map_err(|error| error.to_string())?;
+    if levels(&expression) > LEVELS_MAX {
+        return Err(format!(
+            "ERROR: <input>:1:1: expression recursion limit exceeded: {LEVELS_MAX}"
+        ));
+    }
     let mut bound = vec!["self".to_owned(), "oldSelf".to_owned()];
-    match unknown(program.expression(), &mut bound) {
-        Some((id, name)) => {
-            let at = program.source_info().offset_for(id).map_or(1, |(start, _)| start.max(1));
+    match unknown(&expression, &mut bound) {
+        Some(name) => {
+            let before = source.find(&name).and_then(|at| source.get(..at)).unwrap_or_default();
+            let column = before.chars().count() + 1;
             Err(format!(
-                "ERROR: <input>:1:{at}: undeclared reference to '{name}' (in container '')\n | {source}"
+                "ERROR: <input>:1:{column}: undeclared reference to '{name}' (in container '')\n | {source}\n | {}^",
+                ".".repeat(column - 1)
             ))
         }
-        None => Ok(program),
+        None => Ok(expression),
     }
 }
 
-/// The first name that stands for nothing. Programs nest in at most 96 levels: the parser sees to it.
-fn unknown(expression: &IdedExpr, bound: &mut Vec<String>) -> Option<(u64, String)> {
+/// Whether an expression would make somebody recurse too deep. Texts in quotes count nothing.
+fn is_too_deep(source: &str) -> bool {
+    let (mut depth, mut deepest, mut operators) = (0_usize, 0, 0);
+    let mut quote = None;
+    let mut chars = source.chars();
+    while let Some(c) = chars.next() {
+        match (quote, c) {
+            (Some(_), '\\') => drop(chars.next()),
+            (Some(open), c) if open == c => quote = None,
+            (Some(_), _) => {}
+            (None, '"' | '\'') => quote = Some(c),
+            (None, '(' | '[' | '{') => depth += 1,
+            (None, ')' | ']' | '}') => depth = depth.saturating_sub(1),
+            // The other side of a choice is parsed inside of it.
+            (None, '?') => {
+                depth += 1;
+                operators += 1;
+            }
+            (None, '.' | '+' | '-' | '*' | '/' | '%' | '!' | '<' | '>' | '=' | '&' | '|') => {
+                operators += 1
+            }
+            (None, _) => {}
+        }
+        deepest = deepest.max(depth);
+    }
+    // What looks like an unfinished text is left to the parser, if it is short.
+    deepest > DEPTH_MAX || operators > OPERATORS_MAX || (quote.is_some() && source.len() > 10_000)
+}
+
+/// The first name that stands for nothing. The recursion is bounded: see [`is_too_deep`].
+fn unknown(expression: &IdedExpr, bound: &mut Vec<String>) -> Option<String> {
     match &expression.expr {
         Expr::Ident(name) => {
             let known =
                 name.starts_with('@') || bound.contains(name) || TYPES.contains(&name.as_str());
-            (!known).then(|| (expression.id, name.clone()))
+            (!known).then(|| name.clone())
         }
         Expr::Call(call) => {
             let name = call.func_name.as_str();
             let operator = !name.starts_with(|c: char| c.is_ascii_alphabetic());
             if !operator && !FUNCTIONS.contains(&name) && !MORE_FUNCTIONS.contains(&name) {
-                return Some((expression.id, name.to_owned()));
+                return Some(name.to_owned());
             }
             let target = call.target.as_deref().and_then(|it| unknown(it, bound));
             target.or_else(|| call.args.iter().find_map(|it| unknown(it, bound)))
@@ -179,6 +233,11 @@ fn unknown(expression: &IdedExpr, bound: &mut Vec<String>) -> Option<(u64, Strin
         | Expr::Select(_)
         | Expr::Struct(_) => children(expression).into_iter().find_map(|it| unknown(it, bound)),
     }
+}
+
+/// How deep an expression nests.
+fn levels(expression: &IdedExpr) -> usize {
+    1 + children(expression).into_iter().map(levels).max().unwrap_or_default()
 }
 
 /// Whether an expression uses a variable.

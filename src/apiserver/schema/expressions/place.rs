@@ -29,7 +29,6 @@ impl Place {
     /// Reads a schema and compiles its rules. `related`: old values can be found for the values of this place.
     pub(super) fn read(
         schema: &Value,
-        env: &Arc<Env>,
         related: bool,
         path: &str,
         problems: &mut Vec<Problem>,
@@ -39,19 +38,19 @@ impl Place {
         let mut rules = Vec::new();
         for (at, rule) in listed("x-kubernetes-validations").enumerate() {
             let path = format!("{path}.x-kubernetes-validations[{at}]");
-            rules.extend(compile(rule, env, related, &path, problems));
+            rules.extend(compile(rule, related, &path, problems));
         }
         let by_keys = text("x-kubernetes-list-type") == "map";
         let fields = schema.get("properties").and_then(Value::as_object).into_iter().flatten();
         let fields: BTreeMap<String, Self> = fields
             .map(|(name, it)| {
                 let path = format!("{path}.properties[{name}]");
-                (name.clone(), Self::read(it, env, related, &path, problems))
+                (name.clone(), Self::read(it, related, &path, problems))
             })
             .collect();
         let mut one = |name: &str, related: bool| {
             let inner = schema.get(name).filter(|it| it.is_object())?;
-            Some(Box::new(Self::read(inner, env, related, &format!("{path}.{name}"), problems)))
+            Some(Box::new(Self::read(inner, related, &format!("{path}.{name}"), problems)))
         };
         let rest = one("additionalProperties", related);
         let items = one("items", related && by_keys);
@@ -167,13 +166,7 @@ fn plain(value: &Value) -> CelValue {
     }
 }
 
-fn compile(
-    raw: &Value,
-    env: &Arc<Env>,
-    related: bool,
-    path: &str,
-    problems: &mut Vec<Problem>,
-) -> Option<Rule> {
+fn compile(raw: &Value, related: bool, path: &str, problems: &mut Vec<Problem>) -> Option<Rule> {
     let text = |name: &str| raw.get(name).and_then(Value::as_str).unwrap_or_default();
     let source = text("rule");
     if source.trim().is_empty() {
@@ -191,21 +184,21 @@ fn compile(
         let kind = ProblemKind::NotSupported(reason.into(), reasons.map(String::from).into());
         problems.push(Problem::new(format!("{path}.reason"), kind));
     }
-    let program = names::compile(source, env).map_err(|error| {
+    let program = names::compile(source).map_err(|error| {
         let text = format!("compilation failed: {error}");
         let kind = ProblemKind::InvalidGo(Rule::as_go(raw), text);
         problems.push(Problem::new(format!("{path}.rule"), kind));
     });
     let expression = text("messageExpression");
     let message_program = (!expression.trim().is_empty()).then(|| {
-        names::compile(expression, env).map_err(|error| {
+        names::compile(expression).map_err(|error| {
             let text = format!("messageExpression compilation failed: {error}");
             let kind = ProblemKind::InvalidGo(Rule::as_go(raw), text);
             problems.push(Problem::new(format!("{path}.messageExpression"), kind));
         })
     });
     let program = program.ok()?;
-    let transition = names::mentions(program.expression(), "oldSelf");
+    let transition = names::mentions(&program, "oldSelf");
     if transition && !related {
         let words = "oldSelf cannot be used on the uncorrelatable portion of the schema";
         problems.push(Problem::invalid(format!("{path}.rule"), source, words));

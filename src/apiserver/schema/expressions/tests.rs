@@ -249,9 +249,22 @@ fn costly_rules_are_not_run() {
 
 #[test]
 fn deep_expressions_are_refused_rather_than_followed() {
-    let deep = format!("{}true{}", "(".repeat(10_000), ")".repeat(10_000));
-    assert!(Expressions::new(&at_spec(json!([{ "rule": deep }]))).is_err());
-    let long = vec!["true"; 5_000].join(" && ");
-    // Whatever the answer is, it comes.
-    drop(Expressions::new(&at_spec(json!([{ "rule": long }]))));
+    for rule in [
+        format!("{}true{}", "(".repeat(10_000), ")".repeat(10_000)),
+        "true ? ".repeat(10_000),
+        format!("self{} == 1", ".a".repeat(100_000)),
+        format!("1{} == 1", " + 1".repeat(100_000)),
+        vec!["true"; 50_000].join(" && "),
+        "!".repeat(100_000),
+        format!("'{}", "(".repeat(20_000)),
+        "[".repeat(10_000),
+    ] {
+        assert!(Expressions::new(&at_spec(json!([{ "rule": rule }]))).is_err(), "{}", &rule[..20]);
+    }
+    let allowed = format!("{}self.min == 1{}", "(".repeat(24), ")".repeat(24));
+    assert!(run(&allowed, &json!({ "min": 1 })).is_empty());
+    let allowed = vec!["self.min == 1"; 30].join(" && ");
+    assert!(run(&allowed, &json!({ "min": 1 })).is_empty());
+    let allowed = format!("self.min{} == 31", " + 1".repeat(30));
+    assert!(run(&allowed, &json!({ "min": 1 })).is_empty());
 }
