@@ -52,6 +52,8 @@ pub(crate) struct Native {
     pub(crate) counted: &'static [&'static str],
     /// Whether a PUT of an object that does not exist creates it.
     pub(crate) put_creates: bool,
+    /// Whether a deletion that does not say otherwise leaves behind what the object owns, as it was in the first versions.
+    pub(crate) orphans: bool,
     /// Answers a creation without storing anything, as reviews do.
     pub(crate) review: Option<fn(Value) -> Result<Value, Refusal>>,
     /// The group that refusals of bodies name, if not its own: the one in which the kind was born.
@@ -96,6 +98,7 @@ impl Native {
             generations: false,
             counted: &["/spec"],
             put_creates: false,
+            orphans: false,
             review: None,
             refused_group: None,
             twin: None,

@@ -99,7 +99,9 @@ fn delete(store: &mut Store, deletion: &Deletion<'_>, key: &Key) -> Option<Arc<S
     let Deletion { view, options, .. } = deletion;
     let found = store.get(key)?;
     let mut object = view.tree(&found);
-    hold(&mut object, options.propagation.as_deref());
+    let orphans = view.kind.native.is_some_and(|it| it.orphans);
+    let usual = Some("Orphan").filter(|_| orphans && !has_policy(&object));
+    hold(&mut object, options.propagation.as_deref().or(usual));
     hold_content(&mut object, &key.resource, deletion.emptied, &store.now());
     let grace = grace_seconds(&view.kind.def, &object, options.grace_seconds);
     let held =
@@ -144,6 +146,11 @@ fn hold_content(object: &mut Value, resource: &str, emptied: bool, now: &str) {
         }
         json_patch::merge(object, &json!({ "status": { "conditions": conditions } }));
     }
+}
+
+/// Whether a finalizer says already what becomes of the objects that this one owns.
+fn has_policy(object: &Value) -> bool {
+    object::finalizers(object).iter().any(|it| it == ORPHAN || it == FOREGROUND)
 }
 
 /// Adds or removes the finalizers of the garbage collection.
