@@ -9,10 +9,7 @@ use crate::apiserver::{
     metadata::{self, KindFacts},
     native, object,
     refusal::{Problem, ProblemKind, Refusal},
-    resource::{
-        CRDS, ResourceDef,
-        kind::{Kind, View},
-    },
+    resource::{CRDS, ResourceDef, kind::View},
     schema,
     store::identities::Identities,
 };
@@ -143,7 +140,7 @@ pub(crate) fn created(
     let def = &view.kind.def;
     if let Some(native) = view.kind.native {
         (native.created)(&mut object);
-    } else if def.status_subresource {
+    } else if view.has_status() {
         object::put(&mut object, "status", None);
     }
     metadata::normalize(&mut object);
@@ -168,13 +165,13 @@ pub(crate) fn updated(
         check_version(def, old, &new)?;
     }
     new = match part {
-        Part::Status => with(old, &new, |it, new| {
-            object::put(it, "status", new.get("status").cloned());
-        }),
-        Part::Finalize => with(old, &new, |it, new| {
-            object::put(it, "spec", new.get("spec").cloned());
-        }),
-        Part::Main if def.status_subresource => {
+        Part::Status => with_status(def, old, &new),
+        Part::Finalize => {
+            object::put(&mut new, "status", old.get("status").cloned());
+            native::label_namespace(&mut new);
+            new
+        }
+        Part::Main if view.has_status() => {
             object::put(&mut new, "status", old.get("status").cloned());
             new
         }
@@ -199,19 +196,40 @@ pub(crate) fn updated(
             refuse(view, old, &problems)?;
         }
     }
-    if is_new_generation(&view.kind, old, &new) {
+    if is_new_generation(view, old, &new) {
         raise_generation(&mut new);
     }
     native::order(&view.kind, &view.version, &mut new);
     Ok(new)
 }
 
-/// The old object with a part of the new one. Its `managedFields` tell who has written that part.
-fn with(old: &Value, new: &Value, change: impl FnOnce(&mut Value, &Value)) -> Value {
+/// The old object with a new status. Whoever writes the status of a native kind may write metadata, too.
+fn with_status(def: &ResourceDef, old: &Value, new: &Value) -> Value {
     let mut object = old.clone();
-    change(&mut object, new);
-    if let Some(managers) = new.pointer("/metadata/managedFields") {
-        object::set_meta(&mut object, "managedFields", managers.clone());
+    object::put(&mut object, "status", new.get("status").cloned());
+    let name = def.qualified();
+    // Of definitions and custom objects, only who has written the status is taken over.
+    let whole = def.native && name != CRDS;
+    let given = if whole { "/metadata" } else { "/metadata/managedFields" };
+    match new.pointer(given).cloned() {
+        Some(meta) if whole => object::put(&mut object, "metadata", Some(meta)),
+        Some(managers) => object::set_meta(&mut object, "managedFields", managers),
+        None => {}
+    }
+    let kept = match name.as_str() {
+        "deployments.apps" => "labels",
+        "pods" => "ownerReferences",
+        "namespaces" => {
+            native::label_namespace(&mut object);
+            return object;
+        }
+        _ => return object,
+    };
+    if let Some(meta) = object::meta_mut(&mut object) {
+        match old.get("metadata").and_then(|it| it.get(kept)) {
+            Some(before) => meta.insert(kept.into(), before.clone()),
+            None => meta.shift_remove(kept),
+        };
     }
     object
 }
@@ -262,13 +280,14 @@ fn check_version(def: &ResourceDef, old: &Value, new: &Value) -> Result<(), Refu
 }
 
 /// Whether the change counts as a new generation: neither metadata nor a separate status do.
-fn is_new_generation(kind: &Kind, old: &Value, new: &Value) -> bool {
-    let def = &kind.def;
-    if let Some(native) = kind.native {
-        return native.generations && old.get("spec") != new.get("spec");
+fn is_new_generation(view: &View, old: &Value, new: &Value) -> bool {
+    let def = &view.kind.def;
+    if let Some(native) = view.kind.native {
+        let differs = |it: &&str| old.pointer(it) != new.pointer(it);
+        return native.generations && native.counted.iter().any(differs);
     }
-    let counted =
-        |field: &&String| *field != "metadata" && !(def.status_subresource && *field == "status");
+    let has_status = view.has_status();
+    let counted = |field: &&String| *field != "metadata" && !(has_status && *field == "status");
     let fields = |object: &Value| -> Vec<String> {
         object.as_object().into_iter().flat_map(|it| it.keys().filter(counted).cloned()).collect()
     };
