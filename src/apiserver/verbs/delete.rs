@@ -33,8 +33,6 @@ const SHOWN_AT_LAST: [&str; 6] = [
     "resourcequotas",
     "serviceaccounts",
 ];
-/// Clients that leave it to the server leave behind what belongs to these, as ever.
-const ORPHANING: [&str; 2] = ["jobs.batch", "replicationcontrollers"];
 /// Nothing belongs to these.
 const CHILDLESS: &str = "events";
 
@@ -238,7 +236,8 @@ fn wanted_hold(finalizers: &[String], deletion: &Deletion<'_>, key: &Key) -> Opt
     }
     let present = || [ORPHAN, FOREGROUND].into_iter().find(|it| finalizers.iter().any(|f| f == it));
     let by_default = || {
-        let orphans = deletion.by_client && ORPHANING.contains(&key.resource.as_str());
+        let orphans = deletion.view.kind.native.is_some_and(|it| it.orphans);
+        let orphans = deletion.by_client && orphans;
         orphans.then_some(ORPHAN)
     };
     match deletion.options.propagation.as_deref() {
