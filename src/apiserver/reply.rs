@@ -6,7 +6,10 @@ use bytes::Bytes;
 use futures::{StreamExt as _, stream::BoxStream};
 use http::{
     HeaderValue, Response, StatusCode,
-    header::{CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, ETAG, RETRY_AFTER, VARY, WARNING},
+    header::{
+        CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, ETAG, RETRY_AFTER, VARY, WARNING,
+        X_CONTENT_TYPE_OPTIONS,
+    },
 };
 use http_body_util::{BodyExt as _, Full, StreamBody};
 use hyper::body::Frame;
@@ -117,6 +120,9 @@ impl Reply {
             StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         let headers = response.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
+        if status == 404 && kind.starts_with("text/plain") {
+            headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+        }
         headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, private"));
         if let Some(tag) = tag {
             headers.insert(ETAG, tag);

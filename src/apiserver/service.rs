@@ -9,7 +9,7 @@ use std::{
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use http::{Request, Response};
-use http_body_util::{BodyExt as _, Limited, combinators::UnsyncBoxBody};
+use http_body_util::{BodyExt as _, Empty, Limited, combinators::UnsyncBoxBody};
 use hyper::body::Body;
 use tokio::time::Instant;
 use tower::Service;
@@ -71,7 +71,12 @@ where
             };
             shared.announce();
             log(&shared, ask, &reply);
-            Ok(reply.render(&lock(&warnings)))
+            let is_head = parts.method == http::Method::HEAD;
+            let mut response = reply.render(&lock(&warnings));
+            if is_head {
+                *response.body_mut() = Empty::new().boxed_unsync();
+            }
+            Ok(response)
         })
     }
 }
@@ -105,13 +110,17 @@ async fn respond(shared: &Arc<Shared>, ask: &Ask, warnings: &Warnings) -> Reply 
 }
 
 async fn answer(shared: &Arc<Shared>, ask: &Ask, warnings: &Warnings) -> Reply {
+    if ask.path.starts_with("//") {
+        return discovery::routes::unknown(&kinds(shared), &ask.path);
+    }
     match route::parse(&ask.path) {
         Some(Route::Objects(target)) => {
             verbs::answer(shared, ask, &target, warnings).await.unwrap_or_else(Reply::from)
         }
         _ => {
-            let document = discovery::routes::answer(&kinds(shared), &shared.openapi, ask);
-            document.unwrap_or_else(Reply::unknown_path)
+            let kinds = kinds(shared);
+            let document = discovery::routes::answer(&kinds, &shared.openapi, ask);
+            document.unwrap_or_else(|| discovery::routes::unknown(&kinds, &ask.path))
         }
     }
 }

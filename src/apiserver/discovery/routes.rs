@@ -82,3 +82,16 @@ fn document(accept: &str, body: Value) -> Result<Reply, Refusal> {
     Accept::parse(accept, Endpoint::Document)?;
     Ok(Reply::Document(200, body))
 }
+
+/// The answer to a path that nothing is at. Each layer of the real server has its own one.
+pub(crate) fn unknown(kinds: &[Arc<Kind>], path: &str) -> Reply {
+    let Some(below) = path.strip_prefix("/apis/") else {
+        return Reply::Document(404, super::paths(kinds));
+    };
+    let group = below.split('/').next().unwrap_or_default();
+    if kinds.iter().any(|it| it.def.native && it.def.group == group) {
+        Refusal::unknown_resource().into()
+    } else {
+        Reply::unknown_path()
+    }
+}

@@ -156,6 +156,30 @@ impl Refusal {
         Self { details: Some(json!({}).into()), ..Self::general(405, "MethodNotAllowed", message) }
     }
 
+    /// A verb that custom objects, or their subresources, do not have.
+    pub(crate) fn unsupported_verb(def: &ResourceDef, verb: &str) -> Self {
+        let of = def.qualified();
+        let message = format!("{verb} is not supported on resources of kind {of:?}");
+        let mut refusal = Self::about(405, "MethodNotAllowed", message, def, "");
+        if let Some(details) = refusal.details.as_mut().and_then(|it| it.as_object_mut()) {
+            details.shift_remove("name");
+        }
+        refusal
+    }
+
+    /// The object is not the one that the writer means.
+    pub(crate) fn other_uid(def: &ResourceDef, (namespace, name): (&str, &str), why: &str) -> Self {
+        let place = [def.storage_prefix().as_str(), namespace, name]
+            .iter()
+            .filter(|it| !it.is_empty())
+            .fold("/registry".to_owned(), |path, it| format!("{path}/{it}"));
+        let why = format!(
+            "StorageError: invalid object, Code: 4, Key: {place}, ResourceVersion: 0, \
+             AdditionalErrorMsg: Precondition failed: {why}"
+        );
+        Self::conflict_because(def, name, &why)
+    }
+
     pub(crate) fn unsupported_media_type(accepted: &[&str]) -> Self {
         let message = format!(
             "the body of the request was in an unknown format - accepted media types include: {}",
@@ -165,7 +189,8 @@ impl Refusal {
     }
 
     pub(crate) fn too_large() -> Self {
-        Self::general(413, "RequestEntityTooLarge", "limit is 3145728")
+        let message = "Request entity too large: limit is 3145728";
+        Self::general(413, "RequestEntityTooLarge", message)
     }
 
     /// A JSON patch with more operations than the real server takes.

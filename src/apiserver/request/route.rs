@@ -60,8 +60,8 @@ fn target(group: &str, version: &str, rest: &[&str]) -> Option<Target> {
     let (name, subresource) = match rest {
         [] => (None, None),
         [name] => (Some(*name), None),
-        [name, subresource] => (Some(*name), Some(*subresource)),
-        _ => return None,
+        // Deeper ones are of no kind, but the kind says so.
+        [name, rest @ ..] => (Some(*name), Some(rest.join("/"))),
     };
     Some(Target {
         group: group.into(),
@@ -69,7 +69,7 @@ fn target(group: &str, version: &str, rest: &[&str]) -> Option<Target> {
         plural: plural.into(),
         namespace: namespace.map(String::from),
         name: name.map(String::from),
-        subresource: subresource.map(String::from),
+        subresource,
     })
 }
 

@@ -36,12 +36,17 @@ pub(crate) async fn write(call: &Call<'_>, object: Value) -> Result<Reply, Refus
     check_namespace(call, namespace, object::meta(&object, "name"))?;
     let attempt = call.attempt("CREATE", "", None);
     let mut object = webhooks::mutate(call.shared, &attempt, object).await?;
+    let is_versioned = names_version(call, &object);
     rules::read(&call.view, &mut object)?;
     stamp(&mut call.shared.store(), call, &mut object);
     let object = rules::created(&call.view, object, call.strictness())?;
     webhooks::validate(call.shared, &attempt, Some(&object)).await?;
     let key = call.key(object::meta(&object, "name"));
     let mut store = call.shared.store();
+    if is_versioned && !call.is_dry() {
+        let why = "resourceVersion should not be set on objects to be created";
+        return Err(Refusal::unclassed(why));
+    }
     if store.get(&key).is_some() {
         return Err(Refusal::already_exists(def, &key.place.name));
     }
@@ -54,6 +59,12 @@ pub(crate) async fn write(call: &Call<'_>, object: Value) -> Result<Reply, Refus
     }
     let stored = store.put(&key, object);
     Ok(Reply::Object { status: 201, view: call.view.clone(), object: stored })
+}
+
+/// Whether a new object claims to be a version of an old one. Objects that a `PUT` or a patch makes may do so.
+fn names_version(call: &Call<'_>, object: &Value) -> bool {
+    let version = object::meta(object, "resourceVersion").parse::<u64>();
+    call.shared.stamps && call.ask.method == "POST" && version.is_ok_and(|it| it > 0)
 }
 
 /// Nothing is created where there is no namespace, or in one that goes away.

@@ -120,6 +120,16 @@ impl Call<'_> {
         self.query.text("dryRun").is_some()
     }
 
+    /// This is not done with such objects.
+    pub(crate) fn not_allowed(&self, verb: &str) -> Refusal {
+        let def = &self.view.kind.def;
+        if def.native {
+            Refusal::method_not_allowed()
+        } else {
+            Refusal::unsupported_verb(def, verb)
+        }
+    }
+
     /// What webhooks are asked about.
     pub(crate) fn attempt<'b>(
         &'b self,
@@ -162,12 +172,15 @@ pub(crate) async fn answer(
         // Groups of the server itself know what they do not have.
         let own = shared.store().tables.values().any(|it| {
             let def = &it.kind.def;
-            def.native && def.group == target.group && def.versions.contains(&target.version)
+            def.native && def.group == target.group
         });
         return if own { Err(Refusal::unknown_resource()) } else { Ok(Reply::unknown_path()) };
     };
     let query = Query::parse(&ask.query);
-    let verb = verb(&ask.method, target.name.is_some(), query.flag("watch"));
+    let verb = match view.kind.def.native {
+        true => verb(&ask.method, target.name.is_some(), query.flag("watch")),
+        false => Some(verb_of_custom(&ask.method, target.name.is_some(), query.flag("watch"))),
+    };
     let agent = ask.header(http::header::USER_AGENT);
     let manager = managed::manager_of(query.text("fieldManager").unwrap_or_default(), agent);
     let call = Call { shared, ask, query, target, view, warnings, manager };
@@ -189,8 +202,11 @@ pub(crate) async fn answer(
 /// What is done with the objects of a resource.
 async fn many(call: &Call<'_>, verb: &str) -> Result<Reply, Refusal> {
     let def = &call.view.kind.def;
+    if !def.native && matches!(verb, "update" | "patch") {
+        return Err(Refusal::bad_request("name must be provided"));
+    }
     if !def.verbs.iter().any(|it| it == verb) {
-        return Err(Refusal::method_not_allowed());
+        return Err(call.not_allowed(verb));
     }
     match verb {
         "create" if def.namespaced && call.target.namespace.is_none() => {
@@ -209,7 +225,11 @@ async fn one(call: &Call<'_>, verb: &str, name: &str) -> Result<Reply, Refusal> 
     let def = &call.view.kind.def;
     let part = match call.target.subresource.as_deref() {
         None if def.verbs.iter().any(|it| it == verb) => Part::Main,
-        None => return Err(Refusal::method_not_allowed()),
+        None => return Err(call.not_allowed(verb)),
+        Some("status") if def.status_subresource && !def.native => match verb {
+            "get" | "update" | "patch" => Part::Status,
+            _ => return Err(call.not_allowed(verb)),
+        },
         Some("status") if def.status_subresource && verb != "delete" => Part::Status,
         Some("scale") if scale::is_served(&call.view) => {
             return scale::answer(call, verb, name).await;
@@ -221,6 +241,8 @@ async fn one(call: &Call<'_>, verb: &str, name: &str) -> Result<Reply, Refusal> 
         "update" => modify::update(call, part, name).await,
         "patch" => modify::patch(call, part, name).await,
         "delete" => delete::one(call, name).await,
+        // The real server takes the name from the body here.
+        "create" => create::create(call).await,
         _ => Err(Refusal::method_not_allowed()),
     }
 }
@@ -249,5 +271,20 @@ fn verb(method: &str, named: bool, watching: bool) -> Option<&'static str> {
         ("DELETE", true) => Some("delete"),
         ("DELETE", false) => Some("deletecollection"),
         _ => None,
+    }
+}
+
+/// The handler of custom objects gets every method, and looks for a name later.
+fn verb_of_custom(method: &str, named: bool, watching: bool) -> &'static str {
+    match (method, named) {
+        ("GET" | "HEAD", false) if watching => "watch",
+        ("GET" | "HEAD", false) => "list",
+        ("GET" | "HEAD", true) => "get",
+        ("POST", _) => "create",
+        ("PUT", _) => "update",
+        ("PATCH", _) => "patch",
+        ("DELETE", true) => "delete",
+        ("DELETE", false) => "deletecollection",
+        _ => "",
     }
 }

@@ -15,6 +15,7 @@ use crate::apiserver::{
     },
     schema,
     store::identities::Identities,
+    verbs::scale,
 };
 
 /// Which part of an object a writer may change.
@@ -51,15 +52,20 @@ const OWN_FIELDS: [&str; 8] = [
 
 /// A new object in its namespace.
 pub(crate) fn placed(namespace: &str, mut body: Value) -> Result<Value, Refusal> {
+    if namespace.is_empty() {
+        // What has no namespace does not get one from its body.
+        if let Some(meta) = object::meta_mut(&mut body) {
+            meta.shift_remove("namespace");
+        }
+        return Ok(body);
+    }
     let given = object::meta(&body, "namespace");
     if !given.is_empty() && given != namespace {
         let message =
             "the namespace of the provided object does not match the namespace sent on the request";
         return Err(Refusal::bad_request(message));
     }
-    if !namespace.is_empty() {
-        object::set_meta(&mut body, "namespace", namespace);
-    }
+    object::set_meta(&mut body, "namespace", namespace);
     Ok(body)
 }
 
@@ -143,7 +149,12 @@ pub(crate) fn created(
     }
     metadata::normalize(&mut object);
     let mut problems = metadata::check_create(KindFacts::of(def), &object);
-    problems.extend(check(view, &object, None));
+    let own = check(view, &object, None);
+    if view.kind.native.is_some() {
+        // Most checks of native kinds look at the metadata too.
+        problems.retain(|it| !own.contains(it));
+    }
+    problems.extend(own);
     if strictness == Strictness::Strict {
         refuse(view, &object, &problems)?;
     }
@@ -189,7 +200,9 @@ pub(crate) fn updated(
         metadata::normalize(&mut new);
         let mut problems = metadata::check_update(KindFacts::of(def), &new, old);
         problems.extend(managed::check_entries(&new));
-        problems.extend(check(view, &new, Some(old)));
+        if part != Part::Status || def.qualified() != CRDS {
+            problems.extend(check(view, &new, Some(old)));
+        }
         if strictness == Strictness::Strict {
             refuse(view, old, &problems)?;
         }
@@ -219,8 +232,11 @@ fn check(view: &View, new: &Value, old: Option<&Value>) -> Vec<Problem> {
             (native.check)(new, stored.as_ref())
         }
         (Some(native), _) => (native.check)(new, old),
-        (None, Some(rules)) => rules.check(new, old),
-        (None, None) => Vec::new(),
+        (None, rules) => {
+            let mut found = rules.map(|it| it.check(new, old)).unwrap_or_default();
+            found.extend(scale::faults(view, new));
+            found
+        }
     }
 }
 
@@ -253,7 +269,8 @@ fn check_version(def: &ResourceDef, old: &Value, new: &Value) -> Result<(), Refu
 fn is_new_generation(kind: &Kind, old: &Value, new: &Value) -> bool {
     let def = &kind.def;
     if let Some(native) = kind.native {
-        return native.generations && old.get("spec") != new.get("spec");
+        return native.generations
+            && ["spec", "webhooks"].iter().any(|it| old.get(it) != new.get(it));
     }
     let counted =
         |field: &&String| *field != "metadata" && !(def.status_subresource && *field == "status");
