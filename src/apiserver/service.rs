@@ -61,6 +61,7 @@ where
                 body: Bytes::new(),
             };
             let warnings = Warnings::default();
+            let bodiless = ask.method == "HEAD";
             let reply = match Limited::new(body, BODY_BYTES_MAX).collect().await {
                 Ok(body) => {
                     ask.body = body.to_bytes();
@@ -71,12 +72,8 @@ where
             };
             shared.announce();
             log(&shared, ask, &reply);
-            let is_head = parts.method == http::Method::HEAD;
-            let mut response = reply.render(&lock(&warnings));
-            if is_head {
-                *response.body_mut() = Empty::new().boxed_unsync();
-            }
-            Ok(response)
+            let response = reply.render(&lock(&warnings));
+            Ok(if bodiless { response.map(|_body| Empty::new().boxed_unsync()) } else { response })
         })
     }
 }
@@ -110,19 +107,29 @@ async fn respond(shared: &Arc<Shared>, ask: &Ask, warnings: &Warnings) -> Reply 
 }
 
 async fn answer(shared: &Arc<Shared>, ask: &Ask, warnings: &Warnings) -> Reply {
-    if ask.path.starts_with("//") {
-        return discovery::routes::unknown(&kinds(shared), &ask.path);
-    }
     match route::parse(&ask.path) {
         Some(Route::Objects(target)) => {
             verbs::answer(shared, ask, &target, warnings).await.unwrap_or_else(Reply::from)
         }
         _ => {
-            let kinds = kinds(shared);
-            let document = discovery::routes::answer(&kinds, &shared.openapi, ask);
-            document.unwrap_or_else(|| discovery::routes::unknown(&kinds, &ask.path))
+            let document = discovery::routes::answer(&kinds(shared), &shared.openapi, ask);
+            document.unwrap_or_else(|| unknown(shared, &ask.path))
         }
     }
+}
+
+/// What is above groups knows all its paths, and tells them.
+fn unknown(shared: &Shared, path: &str) -> Reply {
+    let kinds = kinds(shared);
+    let group = path.strip_prefix("/apis/").and_then(|it| it.split('/').next());
+    if kinds.iter().any(|it| it.def.native && Some(it.def.group.as_str()) == group) {
+        // Groups of the server itself know what they do not have.
+        return Refusal::unknown_resource().into();
+    }
+    if group.is_some() || path.starts_with("/api/") {
+        return Reply::unknown_path();
+    }
+    Reply::Document(404, discovery::paths(&kinds))
 }
 
 /// All served kinds.

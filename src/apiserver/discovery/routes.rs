@@ -25,6 +25,9 @@ pub(crate) fn answer(kinds: &[Arc<Kind>], openapi: &OpenApi, ask: &Ask) -> Optio
     if let Some(text) = health::answer(&ask.path, &query) {
         return Some(Reply::Text(200, health::CONTENT_TYPE, Bytes::from(text)));
     }
+    if ask.path.starts_with("//") {
+        return None;
+    }
     let path: Vec<&str> = ask.path.trim_matches('/').split('/').collect();
     let accept = ask.header(ACCEPT);
     let tagged = |document: Document| Reply::Tagged {
@@ -47,7 +50,14 @@ pub(crate) fn answer(kinds: &[Arc<Kind>], openapi: &OpenApi, ask: &Ask) -> Optio
             None => Reply::Document(200, body),
         }),
         ["apis", group] => document(accept, super::group(kinds, group)?),
-        ["apis", group, version] => document(accept, super::resources(kinds, group, version)?),
+        ["apis", group, version] => match super::resources(kinds, group, version) {
+            Some(found) => document(accept, found),
+            // Groups of the server itself know what they do not have.
+            None if kinds.iter().any(|it| it.def.native && it.def.group == *group) => {
+                Err(Refusal::unknown_resource())
+            }
+            None => return None,
+        },
         ["api", version] => match super::resources(kinds, "", version) {
             Some(found) => document(accept, found),
             None => Err(Refusal::unknown_resource()),
@@ -81,17 +91,4 @@ fn discovery(
 fn document(accept: &str, body: Value) -> Result<Reply, Refusal> {
     Accept::parse(accept, Endpoint::Document)?;
     Ok(Reply::Document(200, body))
-}
-
-/// The answer to a path that nothing is at. Each layer of the real server has its own one.
-pub(crate) fn unknown(kinds: &[Arc<Kind>], path: &str) -> Reply {
-    let Some(below) = path.strip_prefix("/apis/") else {
-        return Reply::Document(404, super::paths(kinds));
-    };
-    let group = below.split('/').next().unwrap_or_default();
-    if kinds.iter().any(|it| it.def.native && it.def.group == group) {
-        Refusal::unknown_resource().into()
-    } else {
-        Reply::unknown_path()
-    }
 }

@@ -109,11 +109,14 @@ impl Refusal {
 
     /// A deletion wants another object than the one that is there.
     pub(crate) fn precondition(def: &ResourceDef, name: &str, why: &str) -> Self {
-        let message = format!(
-            "Operation cannot be fulfilled on {} {name:?}: Precondition failed: {why}",
-            def.qualified()
-        );
-        Self::about(409, "Conflict", message, def, name)
+        // Here the real server names the kind instead of the resource.
+        let kind = join(&def.kind, &def.group);
+        let message = format!("Operation cannot be fulfilled on {kind} {name:?}: {why}");
+        let mut refusal = Self::about(409, "Conflict", message, def, name);
+        if let Some(details) = refusal.details.as_mut().and_then(|it| it.as_object_mut()) {
+            details.insert("kind".into(), def.kind.clone().into());
+        }
+        refusal
     }
 
     /// A version is asked for that does not exist yet.
@@ -156,17 +159,6 @@ impl Refusal {
         Self { details: Some(json!({}).into()), ..Self::general(405, "MethodNotAllowed", message) }
     }
 
-    /// A verb that custom objects, or their subresources, do not have.
-    pub(crate) fn unsupported_verb(def: &ResourceDef, verb: &str) -> Self {
-        let of = def.qualified();
-        let message = format!("{verb} is not supported on resources of kind {of:?}");
-        let mut refusal = Self::about(405, "MethodNotAllowed", message, def, "");
-        if let Some(details) = refusal.details.as_mut().and_then(|it| it.as_object_mut()) {
-            details.shift_remove("name");
-        }
-        refusal
-    }
-
     /// The object is not the one that the writer means.
     pub(crate) fn other_uid(def: &ResourceDef, (namespace, name): (&str, &str), why: &str) -> Self {
         let place = [def.storage_prefix().as_str(), namespace, name]
@@ -178,6 +170,12 @@ impl Refusal {
              AdditionalErrorMsg: Precondition failed: {why}"
         );
         Self::conflict_because(def, name, &why)
+    }
+
+    /// Custom resources say what is not done with them; `verb` is empty for methods that mean nothing to Kubernetes.
+    pub(crate) fn not_supported(def: &ResourceDef, verb: &str) -> Self {
+        let message = format!("{verb} is not supported on resources of kind {:?}", def.qualified());
+        Self::about(405, "MethodNotAllowed", message, def, "")
     }
 
     pub(crate) fn unsupported_media_type(accepted: &[&str]) -> Self {

@@ -120,16 +120,6 @@ impl Call<'_> {
         self.query.text("dryRun").is_some()
     }
 
-    /// This is not done with such objects.
-    pub(crate) fn not_allowed(&self, verb: &str) -> Refusal {
-        let def = &self.view.kind.def;
-        if def.native {
-            Refusal::method_not_allowed()
-        } else {
-            Refusal::unsupported_verb(def, verb)
-        }
-    }
-
     /// What webhooks are asked about.
     pub(crate) fn attempt<'b>(
         &'b self,
@@ -177,14 +167,12 @@ pub(crate) async fn answer(
         return if own { Err(Refusal::unknown_resource()) } else { Ok(Reply::unknown_path()) };
     };
     let query = Query::parse(&ask.query);
-    let verb = match view.kind.def.native {
-        true => verb(&ask.method, target.name.is_some(), query.flag("watch")),
-        false => Some(verb_of_custom(&ask.method, target.name.is_some(), query.flag("watch"))),
-    };
+    let verb = verb(&ask.method, target.name.is_some(), query.flag("watch"));
     let agent = ask.header(http::header::USER_AGENT);
     let manager = managed::manager_of(query.text("fieldManager").unwrap_or_default(), agent);
     let call = Call { shared, ask, query, target, view, warnings, manager };
-    let verb = verb.ok_or_else(Refusal::method_not_allowed)?;
+    let verb = verb.filter(|_| ask.method != "HEAD" || !call.view.kind.def.native);
+    let verb = verb.ok_or_else(|| refused(&call, ""))?;
     let accept = ask.header(http::header::ACCEPT);
     let include = call.query.text("includeObject");
     if target.subresource.as_deref() == Some("log") {
@@ -202,11 +190,12 @@ pub(crate) async fn answer(
 /// What is done with the objects of a resource.
 async fn many(call: &Call<'_>, verb: &str) -> Result<Reply, Refusal> {
     let def = &call.view.kind.def;
-    if !def.native && matches!(verb, "update" | "patch") {
-        return Err(Refusal::bad_request("name must be provided"));
+    if matches!(verb, "update" | "patch") {
+        let nameless = Refusal::bad_request("name must be provided");
+        return Err(if def.native { Refusal::method_not_allowed() } else { nameless });
     }
     if !def.verbs.iter().any(|it| it == verb) {
-        return Err(call.not_allowed(verb));
+        return Err(Refusal::method_not_allowed());
     }
     match verb {
         "create" if def.namespaced && call.target.namespace.is_none() => {
@@ -225,12 +214,12 @@ async fn one(call: &Call<'_>, verb: &str, name: &str) -> Result<Reply, Refusal> 
     let def = &call.view.kind.def;
     let part = match call.target.subresource.as_deref() {
         None if def.verbs.iter().any(|it| it == verb) => Part::Main,
-        None => return Err(call.not_allowed(verb)),
-        Some("status") if def.status_subresource && !def.native => match verb {
-            "get" | "update" | "patch" => Part::Status,
-            _ => return Err(call.not_allowed(verb)),
-        },
-        Some("status") if def.status_subresource && verb != "delete" => Part::Status,
+        None if verb == "post" && !def.native => return create::create(call).await,
+        None => return Err(Refusal::method_not_allowed()),
+        Some("status" | "scale") if matches!(verb, "post" | "delete") && has_part(call) => {
+            return Err(refused(call, if verb == "post" { "create" } else { verb }));
+        }
+        Some("status") if def.status_subresource => Part::Status,
         Some("scale") if scale::is_served(&call.view) => {
             return scale::answer(call, verb, name).await;
         }
@@ -241,10 +230,22 @@ async fn one(call: &Call<'_>, verb: &str, name: &str) -> Result<Reply, Refusal> 
         "update" => modify::update(call, part, name).await,
         "patch" => modify::patch(call, part, name).await,
         "delete" => delete::one(call, name).await,
-        // The real server takes the name from the body here.
-        "create" => create::create(call).await,
         _ => Err(Refusal::method_not_allowed()),
     }
+}
+
+/// Whether there is the status or the scale that is asked for.
+fn has_part(call: &Call<'_>) -> bool {
+    match call.target.subresource.as_deref() {
+        Some("status") => call.view.kind.def.status_subresource,
+        _ => scale::is_served(&call.view),
+    }
+}
+
+/// The answer to a method that is not for this object.
+fn refused(call: &Call<'_>, verb: &str) -> Refusal {
+    let def = &call.view.kind.def;
+    if def.native { Refusal::method_not_allowed() } else { Refusal::not_supported(def, verb) }
 }
 
 fn find(store: &Store, target: &Target) -> Option<View> {
@@ -262,29 +263,14 @@ fn find(store: &Store, target: &Target) -> Option<View> {
 fn verb(method: &str, named: bool, watching: bool) -> Option<&'static str> {
     match (method, named) {
         ("GET", false) if watching => Some("watch"),
-        ("GET", false) => Some("list"),
-        ("GET", true) => Some("get"),
+        ("GET" | "HEAD", false) => Some("list"),
+        ("GET" | "HEAD", true) => Some("get"),
         ("POST", false) => Some("create"),
         ("POST", true) => Some("post"),
-        ("PUT", true) => Some("update"),
-        ("PATCH", true) => Some("patch"),
+        ("PUT", _) => Some("update"),
+        ("PATCH", _) => Some("patch"),
         ("DELETE", true) => Some("delete"),
         ("DELETE", false) => Some("deletecollection"),
         _ => None,
-    }
-}
-
-/// The handler of custom objects gets every method, and looks for a name later.
-fn verb_of_custom(method: &str, named: bool, watching: bool) -> &'static str {
-    match (method, named) {
-        ("GET" | "HEAD", false) if watching => "watch",
-        ("GET" | "HEAD", false) => "list",
-        ("GET" | "HEAD", true) => "get",
-        ("POST", _) => "create",
-        ("PUT", _) => "update",
-        ("PATCH", _) => "patch",
-        ("DELETE", true) => "delete",
-        ("DELETE", false) => "deletecollection",
-        _ => "",
     }
 }

@@ -51,7 +51,7 @@ pub(crate) async fn answer(call: &Call<'_>, verb: &str, name: &str) -> Result<Re
             let patch = Patch::parse(call.ask.header(CONTENT_TYPE), &call.ask.body, def.native)?;
             Box::new(move |scale| patch.apply(scale, None))
         }
-        _ => return Err(call.not_allowed(verb)),
+        _ => return Err(Refusal::method_not_allowed()),
     };
     let reply = modify::write(call, Part::Main, name, |old| {
         let wanted = edit(&shown(scale, old))?;
