@@ -159,6 +159,12 @@ impl Refusal {
         Self { details: Some(json!({}).into()), ..Self::general(405, "MethodNotAllowed", message) }
     }
 
+    /// Nothing is created of a kind whose definition goes away.
+    pub(crate) fn terminating_definition(def: &ResourceDef) -> Self {
+        let message = "create not allowed while custom resource definition is terminating";
+        Self { message: message.into(), ..Self::not_supported(def, "create") }
+    }
+
     /// The object is not the one that the writer means.
     pub(crate) fn other_uid(def: &ResourceDef, (namespace, name): (&str, &str), why: &str) -> Self {
         let place = [def.storage_prefix().as_str(), namespace, name]

@@ -14,6 +14,7 @@ use crate::apiserver::{
 };
 
 pub(crate) async fn create(call: &Call<'_>) -> Result<Reply, Refusal> {
+    check_definition(call)?;
     WriteOptions::parse(&call.query, Write::Create)?;
     let mut object = call.decode()?;
     if call.shared.stamps && !object::meta(&object, "resourceVersion").is_empty() {
@@ -63,6 +64,20 @@ pub(crate) async fn write(call: &Call<'_>, object: Value) -> Result<Reply, Refus
     }
     let stored = store.put(&key, object);
     Ok(Reply::Object { status: 201, view: call.view.clone(), object: stored })
+}
+
+/// What a definition defines is not created any more once the definition goes away.
+fn check_definition(call: &Call<'_>) -> Result<(), Refusal> {
+    let def = &call.view.kind.def;
+    if def.native {
+        return Ok(());
+    }
+    // A definition is named after its resource.
+    let definition = call.shared.store().get(&Key::new(CRDS, "", &def.qualified()));
+    if definition.is_some_and(|it| object::deleting(&it.tree("", ""))) {
+        return Err(Refusal::terminating_definition(def));
+    }
+    Ok(())
 }
 
 /// Whether a new object claims to be a version of an old one. Objects that a `PUT` or a patch makes may do so.
