@@ -252,15 +252,8 @@ fn refuse(view: &View, object: &Value, problems: &[Problem]) -> Result<(), Refus
         return Ok(());
     }
     let def = &view.kind.def;
-    let mut causes: Vec<Problem> = Vec::new();
-    for problem in problems {
-        // The checks of a native kind look at the metadata too; the real server looks twice at that of custom objects.
-        if !def.native || !causes.contains(problem) {
-            causes.push(problem.clone());
-        }
-    }
     let group = view.kind.native.and_then(|it| it.refused_group).unwrap_or(&def.group);
-    Err(Refusal::invalid(group, &def.kind, object::meta(object, "name"), &causes))
+    Err(Refusal::invalid(group, &def.kind, object::meta(object, "name"), problems))
 }
 
 /// The writer must know the stored version, or, for native kinds, may not care.
