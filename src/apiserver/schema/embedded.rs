@@ -2,8 +2,14 @@
 
 use serde_json::Value;
 
-use super::{Schema, Shape, lists, names};
-use crate::apiserver::{object, refusal::Problem};
+use super::{Schema, Shape, names};
+use crate::apiserver::{
+    object,
+    refusal::{
+        Problem,
+        path::{push_field, push_item},
+    },
+};
 
 /// What is wrong with the embedded objects in an object. The object itself is checked elsewhere.
 pub(super) fn check(schema: &Schema, object: &Value, found: &mut Vec<Problem>) {
@@ -25,9 +31,9 @@ fn walk(schema: &Schema, value: &Value, path: &mut String, found: &mut Vec<Probl
                 };
                 let Some(schema) = link.and_then(super::Link::schema) else { continue };
                 if known {
-                    lists::push_field(path, name);
+                    push_field(path, name);
                 } else {
-                    path.push_str(&format!("[{name}]"));
+                    push_item(path, name);
                 }
                 walk(schema, value, path, found);
                 path.truncate(length);
@@ -36,7 +42,7 @@ fn walk(schema: &Schema, value: &Value, path: &mut String, found: &mut Vec<Probl
         (Value::Array(items), Shape::List { items: Some(link), .. }) => {
             let Some(schema) = link.schema() else { return };
             for (at, item) in items.iter().enumerate() {
-                path.push_str(&format!("[{at}]"));
+                push_item(path, at);
                 walk(schema, item, path, found);
                 path.truncate(length);
             }

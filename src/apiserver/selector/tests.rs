@@ -31,7 +31,7 @@ fn by_fields(text: &str, selectable: &Selectable) -> Result<Selector, Refusal> {
 }
 
 fn encoded(text: &str) -> String {
-    text.bytes().map(|it| format!("%{it:02x}")).collect()
+    text.bytes().map(|it| format!("%{it:02x}")).collect::<Vec<_>>().concat()
 }
 
 fn message(parsed: Result<Selector, Refusal>) -> String {
@@ -73,7 +73,7 @@ const JOBS: usize = 4;
 
 fn selectable(group: &str, plural: &str, namespaced: bool, own: &[&str]) -> Selectable {
     let native = !group.contains('.');
-    let def = ResourceDef { native, namespaced, ..ResourceDef::new(group, "v1", plural, "Kind") };
+    let def = ResourceDef { namespaced, native, ..ResourceDef::new(group, "v1", plural, "Kind") };
     Selectable::new(&def, own.iter().copied())
 }
 

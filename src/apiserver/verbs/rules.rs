@@ -8,7 +8,10 @@ use crate::apiserver::{
     managed,
     metadata::{self, KindFacts},
     native, object,
-    refusal::{Problem, ProblemKind, Refusal},
+    refusal::{
+        Problem, ProblemKind, Refusal,
+        path::{push_field, push_item},
+    },
     resource::{
         CRDS, ResourceDef,
         kind::{Kind, View},
@@ -107,10 +110,7 @@ fn lost(before: &Value, after: &Value, path: &mut String, found: &mut Vec<String
     match (before, after) {
         (Value::Object(before), Value::Object(after)) => {
             for (name, value) in before {
-                if !path.is_empty() {
-                    path.push('.');
-                }
-                path.push_str(name);
+                push_field(path, name);
                 match after.get(name) {
                     Some(kept) => lost(value, kept, path, found),
                     None => found.push(path.clone()),
@@ -120,7 +120,7 @@ fn lost(before: &Value, after: &Value, path: &mut String, found: &mut Vec<String
         }
         (Value::Array(before), Value::Array(after)) => {
             for (index, (value, kept)) in before.iter().zip(after).enumerate() {
-                path.push_str(&format!("[{index}]"));
+                push_item(path, index);
                 lost(value, kept, path, found);
                 path.truncate(length);
             }
