@@ -6,7 +6,10 @@ use bytes::Bytes;
 use futures::{StreamExt as _, stream::BoxStream};
 use http::{
     HeaderValue, Response, StatusCode,
-    header::{CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, ETAG, RETRY_AFTER, VARY, WARNING},
+    header::{
+        CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, ETAG, RETRY_AFTER, VARY, WARNING,
+        X_CONTENT_TYPE_OPTIONS,
+    },
 };
 use http_body_util::{BodyExt as _, Full, StreamBody};
 use hyper::body::Frame;
@@ -18,6 +21,8 @@ use crate::apiserver::{
 };
 
 const JSON: &str = "application/json";
+/// Short texts of the server itself.
+const PLAIN: &str = "text/plain; charset=utf-8";
 
 /// What is sent back.
 pub(crate) enum Reply {
@@ -56,7 +61,7 @@ impl From<Refusal> for Reply {
 impl Reply {
     /// No part of the server feels responsible for the path; the real one says so in plain text.
     pub(crate) fn unknown_path() -> Self {
-        Self::Text(404, "text/plain; charset=utf-8", Bytes::from_static(b"404 page not found\n"))
+        Self::Text(404, PLAIN, Bytes::from_static(b"404 page not found\n"))
     }
 
     /// The HTTP status.
@@ -116,8 +121,11 @@ impl Reply {
         *response.status_mut() =
             StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         let headers = response.headers_mut();
-        headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
         headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, private"));
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
+        if kind == PLAIN {
+            headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+        }
         if let Some(tag) = tag {
             headers.insert(ETAG, tag);
             headers.insert(VARY, HeaderValue::from_static("Accept, Accept-Encoding"));
@@ -148,8 +156,10 @@ impl List {
     pub(crate) fn metadata(&self) -> Value {
         let mut metadata = json!({ "resourceVersion": self.revision.to_string() });
         if let Some(fields) = metadata.as_object_mut() {
-            if let Some(next) = &self.next {
-                fields.insert("continue".into(), next.as_str().into());
+            // Lists of custom objects always have it.
+            let none = (!self.view.kind.def.native).then_some("");
+            if let Some(next) = self.next.as_deref().or(none) {
+                fields.insert("continue".into(), next.into());
             }
             if let Some(remaining) = self.remaining {
                 fields.insert("remainingItemCount".into(), remaining.into());

@@ -9,7 +9,7 @@ use std::{
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use http::{Request, Response};
-use http_body_util::{BodyExt as _, Limited, combinators::UnsyncBoxBody};
+use http_body_util::{BodyExt as _, Empty, Limited, combinators::UnsyncBoxBody};
 use hyper::body::Body;
 use tokio::time::Instant;
 use tower::Service;
@@ -61,6 +61,7 @@ where
                 body: Bytes::new(),
             };
             let warnings = Warnings::default();
+            let bodiless = ask.method == "HEAD";
             let reply = match Limited::new(body, BODY_BYTES_MAX).collect().await {
                 Ok(body) => {
                     ask.body = body.to_bytes();
@@ -71,7 +72,8 @@ where
             };
             shared.announce();
             log(&shared, ask, &reply);
-            Ok(reply.render(&lock(&warnings)))
+            let response = reply.render(&lock(&warnings));
+            Ok(if bodiless { response.map(|_body| Empty::new().boxed_unsync()) } else { response })
         })
     }
 }
@@ -109,7 +111,15 @@ async fn answer(shared: &Arc<Shared>, ask: &Ask, warnings: &Warnings) -> Reply {
         return verbs::answer(shared, ask, &target, warnings).await.unwrap_or_else(Reply::from);
     }
     let document = discovery::routes::answer(&kinds(shared), &shared.openapi, ask);
-    document.unwrap_or_else(Reply::unknown_path)
+    document.unwrap_or_else(|| unknown(shared, &ask.path))
+}
+
+/// What is above groups knows all its paths, and tells them.
+fn unknown(shared: &Shared, path: &str) -> Reply {
+    if path.starts_with("/apis/") || path.starts_with("/api/") {
+        return Reply::unknown_path();
+    }
+    Reply::Document(404, discovery::paths(&kinds(shared)))
 }
 
 /// All served kinds.

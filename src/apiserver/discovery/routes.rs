@@ -25,6 +25,9 @@ pub(crate) fn answer(kinds: &[Arc<Kind>], openapi: &OpenApi, ask: &Ask) -> Optio
     if let Some(text) = health::answer(&ask.path, &query) {
         return Some(Reply::Text(200, health::CONTENT_TYPE, Bytes::from(text)));
     }
+    if ask.path.starts_with("//") {
+        return None;
+    }
     let path: Vec<&str> = ask.path.trim_matches('/').split('/').collect();
     let accept = ask.header(ACCEPT);
     let tagged = |document: Document| Reply::Tagged {
@@ -47,7 +50,14 @@ pub(crate) fn answer(kinds: &[Arc<Kind>], openapi: &OpenApi, ask: &Ask) -> Optio
             None => Reply::Document(200, body),
         }),
         ["apis", group] => document(accept, super::group(kinds, group)?),
-        ["apis", group, version] => document(accept, super::resources(kinds, group, version)?),
+        ["apis", group, version] => match super::resources(kinds, group, version) {
+            Some(found) => document(accept, found),
+            // Groups of the server itself know what they do not have.
+            None if kinds.iter().any(|it| it.def.native && it.def.group == *group) => {
+                Err(Refusal::unknown_resource())
+            }
+            None => return None,
+        },
         ["api", version] => match super::resources(kinds, "", version) {
             Some(found) => document(accept, found),
             None => Err(Refusal::unknown_resource()),

@@ -1,14 +1,17 @@
 //! `GET`: one object, a list, or the beginning of a watch.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use base64::{Engine as _, prelude::BASE64_URL_SAFE_NO_PAD};
 use serde_json::{Value, json};
 
 use crate::apiserver::{
-    refusal::Refusal,
+    refusal::{Refusal, go},
     reply::{List, Reply},
-    request::query::Query,
+    request::{
+        list::{self, ListOptions},
+        query::Query,
+    },
     selector::{Selector, fields::Selectable},
     store::{Objects, Place, Table, stored::Stored},
     verbs::{
@@ -17,7 +20,11 @@ use crate::apiserver::{
     },
 };
 
+/// What tokens of this form are marked with.
+const TOKEN_VERSION: &str = "meta.k8s.io/v1";
+
 pub(crate) fn get(call: &Call<'_>, name: &str) -> Result<Reply, Refusal> {
+    call.query.text("resourceVersion").map(list::version).transpose()?;
     let found = call.shared.store().get(&call.key(name));
     let object = found.ok_or_else(|| Refusal::not_found(&call.view.kind.def, name))?;
     Ok(Reply::Object { status: 200, view: call.view.clone(), object })
@@ -37,10 +44,15 @@ pub(crate) fn scope(call: &Call<'_>) -> Result<Scope, Refusal> {
 
 /// One page. All pages show the state of the first one.
 pub(crate) fn list(call: &Call<'_>) -> Result<Reply, Refusal> {
+    page(call).map(Reply::List)
+}
+
+/// The objects of a page.
+pub(crate) fn page(call: &Call<'_>) -> Result<List, Refusal> {
     let scope = scope(call)?;
     let store = call.shared.store();
     let table = store.tables.get(&call.resource()).ok_or_else(Refusal::unknown_resource)?;
-    let page = Page::parse(&call.query, store.revision)?;
+    let page = Page::parse(&call.query, &scope, store.revision)?;
     if page.revision < store.compacted {
         return Err(page.too_old(store.compacted));
     }
@@ -55,10 +67,10 @@ pub(crate) fn list(call: &Call<'_>) -> Result<Reply, Refusal> {
     let left = page.limit.map_or(0, |it| items.len().saturating_sub(it));
     items.truncate(items.len() - left);
     let last = items.last().filter(|_| left > 0).map(|it| &it.head);
-    let next = last.map(|it| token(page.revision, &it.namespace, &it.name));
+    let next = last.map(|it| token(page.revision, &scope, &it.namespace, &it.name));
     // With a selector the real server does not count what is left.
     let remaining = Some(left).filter(|it| *it > 0 && scope.selector.is_empty());
-    Ok(Reply::List(List { view: scope.view, revision: page.revision, next, remaining, items }))
+    Ok(List { view: scope.view, revision: page.revision, next, remaining, items })
 }
 
 /// The objects of a scope from a place on, in order.
@@ -86,22 +98,21 @@ struct Page {
 }
 
 impl Page {
-    fn parse(query: &Query, current: u64) -> Result<Self, Refusal> {
-        let limit = query.number("limit").and_then(|it| usize::try_from(it).ok());
-        let limit = limit.filter(|it| *it > 0);
-        let asked = query.text("resourceVersion").map(version).transpose()?;
-        if let Some(token) = query.text("continue") {
-            let (revision, start) = place(token).ok_or_else(|| {
-                Refusal::bad_request("continue key is not valid: illegal base64 data")
+    fn parse(query: &Query, scope: &Scope, current: u64) -> Result<Self, Refusal> {
+        let options = ListOptions::parse(query, false)?;
+        if let Some(token) = &options.next {
+            let (revision, start) = place(token, scope).map_err(|why| {
+                Refusal::bad_request(format!(
+                    "invalid continue token: continue key is not valid: {why}"
+                ))
             })?;
-            return Ok(Self { revision, start: Some(start), limit });
+            return Ok(Self { revision, start: Some(start), limit: options.limit });
         }
-        if let Some(asked) = asked.filter(|it| *it > current) {
+        if let Some(asked) = options.version.filter(|it| *it > current) {
             return Err(Refusal::too_new(asked, current));
         }
-        let exact = query.text("resourceVersionMatch") == Some("Exact");
-        let revision = asked.filter(|_| exact).unwrap_or(current);
-        Ok(Self { revision, start: None, limit })
+        let revision = options.version.filter(|_| options.exact).unwrap_or(current);
+        Ok(Self { revision, start: None, limit: options.limit })
     }
 
     fn too_old(&self, oldest: u64) -> Refusal {
@@ -112,32 +123,55 @@ impl Page {
     }
 }
 
-/// A token says where the next page begins: after this object, in this state.
-fn token(revision: u64, namespace: &str, name: &str) -> String {
-    let token = json!({ "rv": revision, "namespace": namespace, "start": format!("{name}\0") });
+/// A token says where the next page begins: after this object, in this state. It is the one of the real server.
+fn token(revision: u64, scope: &Scope, namespace: &str, name: &str) -> String {
+    let start = match &scope.namespace {
+        None if scope.view.kind.def.namespaced => format!("{namespace}/{name}\0"),
+        None | Some(_) => format!("{name}\0"),
+    };
+    let token = json!({ "v": TOKEN_VERSION, "rv": revision, "start": start });
     BASE64_URL_SAFE_NO_PAD.encode(token.to_string())
 }
 
-fn place(token: &str) -> Option<(u64, Place)> {
-    let token: Value = serde_json::from_slice(&BASE64_URL_SAFE_NO_PAD.decode(token).ok()?).ok()?;
-    let text = |field| token.get(field).and_then(Value::as_str).map(String::from);
-    let place = Place { namespace: text("namespace")?, name: text("start")? };
-    Some((token.get("rv")?.as_u64()?, place))
+/// The state and the place of a token, or why it is none.
+fn place(token: &str, scope: &Scope) -> Result<(u64, Place), String> {
+    let bytes = BASE64_URL_SAFE_NO_PAD.decode(token.trim_end_matches('='));
+    let bytes = bytes.map_err(|_error| "illegal base64 data at input byte 0".to_owned())?;
+    let token: Value = serde_json::from_slice(&bytes).map_err(|_error| {
+        let first = bytes.first().copied().map(char::from).unwrap_or_default();
+        let first = go::quote(&first.to_string()).replace('"', "'");
+        format!("invalid character {first} looking for beginning of value")
+    })?;
+    let text = |field| token.get(field).and_then(Value::as_str).unwrap_or_default();
+    if text("v") != TOKEN_VERSION {
+        let version = go::quote(text("v"));
+        return Err(format!("server does not recognize this encoded version {version}"));
+    }
+    let revision = token.get("rv").and_then(Value::as_u64).filter(|it| *it > 0);
+    let revision =
+        revision.ok_or("incorrect encoded start resourceVersion (version meta.k8s.io/v1)")?;
+    let start = text("start");
+    if start.is_empty() {
+        return Err("encoded start key empty (version meta.k8s.io/v1)".into());
+    }
+    let (namespace, name) = match &scope.namespace {
+        Some(namespace) => (namespace.as_str(), start),
+        None => start.split_once('/').unwrap_or(("", start)),
+    };
+    Ok((revision, Place { namespace: namespace.into(), name: name.into() }))
 }
 
 pub(crate) fn watch(call: &Call<'_>) -> Result<Reply, Refusal> {
     let scope = scope(call)?;
     let query = &call.query;
-    let after = match query.text("resourceVersion") {
-        // Zero is any version: the client wants to know what there is.
-        None | Some("0") => None,
-        Some(text) => Some(version(text)?),
-    };
+    let asked = ListOptions::parse(query, true)?;
+    // Zero is any version: the client wants to know what there is.
+    let after = asked.version.filter(|it| *it > 0);
     let initial = query.flag("sendInitialEvents");
     let bookmarks = query.flag("allowWatchBookmarks");
     let options = Options {
         after: after.filter(|_| !initial),
-        timeout: query.number("timeoutSeconds").filter(|it| *it > 0).map(Duration::from_secs),
+        timeout: asked.timeout,
         bookmarks: call.shared.bookmarks.filter(|_| bookmarks),
         initial_end: initial && bookmarks,
     };
@@ -152,9 +186,4 @@ pub(crate) fn watch(call: &Call<'_>) -> Result<Reply, Refusal> {
 /// The oldest version that a watch may ask for.
 pub(crate) fn oldest(table: &Table, compacted: u64) -> u64 {
     table.history.forgotten().max(compacted)
-}
-
-fn version(text: &str) -> Result<u64, Refusal> {
-    text.parse()
-        .map_err(|_error| Refusal::bad_request(format!("invalid resource version {text:?}")))
 }
