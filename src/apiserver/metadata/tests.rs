@@ -22,12 +22,12 @@ fn brief(problems: &[Problem]) -> String {
         problems.iter().map(|it| format!("{}: {}", it.field, it.text())).collect();
     let mut text = texts.join(", ");
     let rules = [
-        ("NAME", last(&names::qualified("-"))),
-        ("QUAL", last(&names::qualified("a/b/c"))),
-        ("SUBDOMAIN", last(&names::subdomain("-"))),
+        ("NAME", last(&names::qualified_name("-"))),
+        ("QUAL", last(&names::qualified_name("a/b/c"))),
+        ("SUBDOMAIN", last(&names::dns_subdomain("-"))),
         ("VALUE", last(&names::label_value("-"))),
         ("LABEL1035", last(&NameFormat::Label1035.faults("-", false))),
-        ("LABEL", last(&names::label("-"))),
+        ("LABEL", last(&names::dns_label("-"))),
     ];
     for (short, rule) in rules {
         text = text.replace(&rule, short);
@@ -51,12 +51,12 @@ fn names_have_the_format_of_their_kind() {
     for name in sub {
         assert_eq!(
             last(&NameFormat::Subdomain.faults(name, false)),
-            last(&names::subdomain("-")),
+            last(&names::dns_subdomain("-")),
             "{name}"
         );
         assert_eq!(
             last(&NameFormat::Label.faults(name, false)),
-            last(&names::label("-")),
+            last(&names::dns_label("-")),
             "{name}"
         );
         assert_eq!(

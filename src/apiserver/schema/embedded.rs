@@ -2,8 +2,9 @@
 
 use serde_json::Value;
 
-use super::{Schema, Shape, names};
+use super::{Schema, Shape};
 use crate::apiserver::{
+    metadata::names,
     object,
     refusal::{
         Problem,
@@ -63,7 +64,7 @@ pub(super) fn one(value: &Value, path: &str, found: &mut Vec<Problem>) {
     if kind.is_empty() {
         found.push(Problem::required(format!("{path}.kind"), "must not be empty"));
     } else {
-        let wrong = names::dns1035_label(&kind.to_lowercase());
+        let wrong = names::dns_1035_label(&kind.to_lowercase());
         if !wrong.is_empty() {
             let text =
                 format!("may have mixed case, but should otherwise match: {}", wrong.join(","));
@@ -84,18 +85,18 @@ fn metadata(whole: &Value, meta: &Value, path: &str, found: &mut Vec<Problem>) {
     };
     let namespace = object::meta(whole, "namespace");
     if !namespace.is_empty() {
-        wrong("namespace", namespace, names::dns1123_label(namespace));
+        wrong("namespace", namespace, names::dns_label(namespace));
     }
     let map = |name: &str| meta.get(name).and_then(Value::as_object).into_iter().flatten();
     for (key, value) in map("labels") {
-        wrong("labels", key, names::qualified(key));
+        wrong("labels", key, names::qualified_name(key));
         let value = value.as_str().unwrap_or_default();
         wrong("labels", value, names::label_value(value));
     }
     for (key, _) in map("annotations") {
-        wrong("annotations", key, names::qualified(&key.to_lowercase()));
+        wrong("annotations", key, names::qualified_name(&key.to_lowercase()));
     }
     for finalizer in object::finalizers(whole) {
-        wrong("finalizers", &finalizer, names::qualified(&finalizer));
+        wrong("finalizers", &finalizer, names::qualified_name(&finalizer));
     }
 }

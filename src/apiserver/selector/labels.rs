@@ -144,7 +144,7 @@ impl Parser {
             self.at += 1;
         }
         let key = self.word()?;
-        check(&names::qualified(&key), || format!("invalid label key {}", go::quote(&key)))?;
+        check(&names::qualified_name(&key), || format!("invalid label key {}", go::quote(&key)))?;
         if absent {
             return Ok(Rule { key, test: Test::Absent });
         }

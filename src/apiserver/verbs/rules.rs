@@ -277,15 +277,6 @@ fn is_new_generation(kind: &Kind, old: &Value, new: &Value) -> bool {
     !def.native && names.iter().any(|it| old.get(it) != new.get(it))
 }
 
-/// Says that the object goes away as soon as nobody holds it.
-pub(crate) fn mark(object: &mut Value, now: &str, stamps: bool) {
-    object::set_meta(object, "deletionTimestamp", now);
-    if stamps {
-        object::set_meta(object, "deletionGracePeriodSeconds", 0);
-        raise_generation(object);
-    }
-}
-
 /// Only objects that count their generations have one.
 pub(crate) fn raise_generation(object: &mut Value) {
     let generation = object.pointer("/metadata/generation").and_then(Value::as_u64);

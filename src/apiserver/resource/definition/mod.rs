@@ -67,11 +67,6 @@ pub(crate) fn kind(crd: &Value) -> Option<Kind> {
     })
 }
 
-/// Whether its resource is served: once accepted, it stays.
-pub(crate) fn is_established(crd: &Value) -> bool {
-    checks::object_condition(crd, "Established")
-}
-
 fn version(version: &Value, preserves: bool) -> Version {
     let raw = version.pointer("/schema/openAPIV3Schema").cloned().map(Arc::new);
     let schema = raw.as_ref().map(|it| Arc::new(Schema::parse(it)));
