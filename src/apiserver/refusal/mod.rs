@@ -1,6 +1,7 @@
 //! Negative answers: Kubernetes `Status` objects, worded as the real server words them.
 
 pub(crate) mod go;
+pub(crate) mod path;
 mod problem;
 
 use std::{borrow::Cow, fmt};
