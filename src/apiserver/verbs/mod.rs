@@ -199,7 +199,7 @@ async fn many(call: &Call<'_>, verb: &str) -> Result<Reply, Refusal> {
         return Err(Refusal::method_not_allowed());
     }
     match verb {
-        "create" if def.namespaced && call.target.namespace.is_none() => {
+        "create" | "deletecollection" if def.namespaced && call.target.namespace.is_none() => {
             let refused = Err(Refusal::method_not_allowed());
             if def.native { refused } else { Ok(Reply::unknown_path()) }
         }
