@@ -22,6 +22,7 @@ use super::{
     reply::Reply,
     request::{
         Ask,
+        accept::Form,
         log::LoggedRequest,
         route::{self, Route},
     },
@@ -70,8 +71,9 @@ where
                 Err(_too_large) => Refusal::too_large().into(),
             };
             shared.announce();
+            let form = Form::of(&ask, reply.status() >= 400);
             log(&shared, ask, &reply);
-            Ok(reply.render(&lock(&warnings)))
+            Ok(reply.render(form, &lock(&warnings)))
         })
     }
 }

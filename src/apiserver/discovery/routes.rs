@@ -13,7 +13,7 @@ use crate::apiserver::{
     reply::Reply,
     request::{
         Ask,
-        accept::{Accept, Endpoint, Shape},
+        accept::{self, Accept, Endpoint, Shape},
         query::Query,
     },
     resource::kind::Kind,
@@ -23,7 +23,11 @@ use crate::apiserver::{
 pub(crate) fn answer(kinds: &[Arc<Kind>], openapi: &OpenApi, ask: &Ask) -> Option<Reply> {
     let query = Query::parse(&ask.query);
     if let Some(text) = health::answer(&ask.path, &query) {
-        return Some(Reply::Text(200, health::CONTENT_TYPE, Bytes::from(text)));
+        let part = ask.path.trim_start_matches('/').contains('/');
+        return Some(match part {
+            true => Reply::Text(200, health::CONTENT_TYPE, Bytes::from(text)),
+            false => Reply::Plain(200, Bytes::from(text)),
+        });
     }
     let path: Vec<&str> = ask.path.trim_matches('/').split('/').collect();
     let accept = ask.header(ACCEPT);
@@ -46,10 +50,13 @@ pub(crate) fn answer(kinds: &[Arc<Kind>], openapi: &OpenApi, ask: &Ask) -> Optio
             Some(form) => tagged(Document::new(form, body.to_string().as_bytes())),
             None => Reply::Document(200, body),
         }),
-        ["apis", group] => document(accept, super::group(kinds, group)?),
-        ["apis", group, version] => document(accept, super::resources(kinds, group, version)?),
+        ["apis", group] => document(accept, false, super::group(kinds, group)?),
+        ["apis", group, version] => {
+            let native = kinds.iter().any(|it| it.def.native && it.def.group == *group);
+            document(accept, native, super::resources(kinds, group, version)?)
+        }
         ["api", version] => match super::resources(kinds, "", version) {
-            Some(found) => document(accept, found),
+            Some(found) => document(accept, true, found),
             None => Err(Refusal::unknown_resource()),
         },
         _ => return None,
@@ -64,8 +71,11 @@ fn discovery(
     path: &str,
     accept: &str,
 ) -> Result<(Option<&'static str>, Value), Refusal> {
-    let accept = Accept::parse(accept, Endpoint::Discovery)?;
     let core = path.trim_matches('/') == "api";
+    if core {
+        accept::check_routed(accept)?;
+    }
+    let accept = Accept::parse(accept, Endpoint::Discovery)?;
     Ok(match (accept.shape, core) {
         (Shape::Groups { beta }, true) => {
             (Some(accept.content_type()), aggregated::core(kinds, beta))
@@ -78,7 +88,11 @@ fn discovery(
     })
 }
 
-fn document(accept: &str, body: Value) -> Result<Reply, Refusal> {
+/// A document with one form; the router stands before those of native groups.
+fn document(accept: &str, routed: bool, body: Value) -> Result<Reply, Refusal> {
+    if routed {
+        accept::check_routed(accept)?;
+    }
     Accept::parse(accept, Endpoint::Document)?;
     Ok(Reply::Document(200, body))
 }

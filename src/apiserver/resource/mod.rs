@@ -6,7 +6,8 @@ pub(crate) mod kind;
 use crate::apiserver::refusal::join;
 
 /// What clients may do with objects of a resource unless said otherwise.
-const VERBS: [&str; 7] = ["create", "delete", "get", "list", "patch", "update", "watch"];
+const VERBS: [&str; 8] =
+    ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
 
 /// The resource whose objects define other resources.
 pub(crate) const CRDS: &str = "customresourcedefinitions.apiextensions.k8s.io";

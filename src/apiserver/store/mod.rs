@@ -113,8 +113,9 @@ impl Store {
         if let Some(table) = self.tables.get_mut(&resource) {
             table.kind = kind;
         } else {
-            // What happened before is nothing that a watcher of this resource could have missed.
-            let table = Table { objects: BTreeMap::new(), history: History::default(), kind };
+            // Nobody watches from before there was anything to watch.
+            let history = History::since(self.revision);
+            let table = Table { objects: BTreeMap::new(), history, kind };
             self.tables.insert(resource, table);
         }
     }

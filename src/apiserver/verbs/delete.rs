@@ -105,7 +105,7 @@ pub(crate) fn evicted(call: &Call<'_>, name: &str, options: &Value) -> Result<()
 
 pub(crate) async fn collection(call: &Call<'_>) -> Result<Reply, Refusal> {
     let options = Options::parse(call)?;
-    let scope = read::scope(call)?;
+    let scope = read::scope(call, false)?;
     let items: Vec<Arc<Stored>> = {
         let store = call.shared.store();
         let table = store.tables.get(&call.resource()).ok_or_else(Refusal::unknown_resource)?;
