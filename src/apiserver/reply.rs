@@ -29,6 +29,7 @@ use crate::apiserver::{
 };
 
 const JSON: &str = "application/json";
+/// Short texts of the server itself.
 const PLAIN: &str = "text/plain; charset=utf-8";
 
 /// What is sent back.
@@ -140,8 +141,8 @@ impl Reply {
         *response.status_mut() =
             StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         let headers = response.headers_mut();
-        headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
         headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, private"));
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
         if plain {
             headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
         }
@@ -185,8 +186,10 @@ impl List {
     pub(crate) fn metadata(&self) -> Value {
         let mut metadata = json!({ "resourceVersion": self.revision.to_string() });
         if let Some(fields) = metadata.as_object_mut() {
-            if let Some(next) = &self.next {
-                fields.insert("continue".into(), next.as_str().into());
+            // Lists of custom objects always have it.
+            let none = (!self.view.kind.def.native).then_some("");
+            if let Some(next) = self.next.as_deref().or(none) {
+                fields.insert("continue".into(), next.into());
             }
             if let Some(remaining) = self.remaining {
                 fields.insert("remainingItemCount".into(), remaining.into());

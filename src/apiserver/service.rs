@@ -9,7 +9,7 @@ use std::{
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use http::{Request, Response};
-use http_body_util::{BodyExt as _, Limited, combinators::UnsyncBoxBody};
+use http_body_util::{BodyExt as _, Empty, Limited, combinators::UnsyncBoxBody};
 use hyper::body::Body;
 use tokio::time::Instant;
 use tower::Service;
@@ -62,6 +62,7 @@ where
                 body: Bytes::new(),
             };
             let warnings = Warnings::default();
+            let bodiless = ask.method == "HEAD";
             let reply = match Limited::new(body, BODY_BYTES_MAX).collect().await {
                 Ok(body) => {
                     ask.body = body.to_bytes();
@@ -73,7 +74,8 @@ where
             shared.announce();
             let form = Form::of(&ask, reply.status() >= 400);
             log(&shared, ask, &reply);
-            Ok(reply.render(form, &lock(&warnings)))
+            let response = reply.render(form, &lock(&warnings));
+            Ok(if bodiless { response.map(|_body| Empty::new().boxed_unsync()) } else { response })
         })
     }
 }
@@ -91,7 +93,8 @@ async fn respond(shared: &Arc<Shared>, ask: &Ask, warnings: &Warnings) -> Reply 
             return Refusal::injected(504, None).into();
         }
         Some(Effect::StaleList(changes)) => {
-            let revision = shared.store().revision.saturating_sub(changes);
+            // Zero would be any version.
+            let revision = shared.store().revision.saturating_sub(changes).max(1);
             let separator = if ask.query.is_empty() { "" } else { "&" };
             let stale = format!("resourceVersionMatch=Exact&resourceVersion={revision}");
             let query = format!("{stale}{separator}{}", ask.query);
@@ -113,9 +116,17 @@ async fn answer(shared: &Arc<Shared>, ask: &Ask, warnings: &Warnings) -> Reply {
         }
         _ => {
             let document = discovery::routes::answer(&kinds(shared), &shared.openapi, ask);
-            document.unwrap_or_else(Reply::unknown_path)
+            document.unwrap_or_else(|| unknown(shared, &ask.path))
         }
     }
+}
+
+/// What is above groups knows all its paths, and tells them.
+fn unknown(shared: &Shared, path: &str) -> Reply {
+    if path.starts_with("/apis/") || path.starts_with("/api/") {
+        return Reply::unknown_path();
+    }
+    Reply::Document(404, discovery::paths(&kinds(shared)))
 }
 
 /// All served kinds.

@@ -39,8 +39,10 @@ pub use self::{
 pub struct Controllers {
     /// Deletes what has lost its owners, and serves the propagation policies of deletions.
     pub garbage: bool,
-    /// Fills new namespaces, and empties those that are deleted; the same for CRDs and their objects.
+    /// Fills new namespaces, and empties those that are deleted.
     pub namespaces: bool,
+    /// Deletes the objects of deleted CRDs. In a cluster the API server itself does this.
+    pub definitions: bool,
     /// Deployments, `ReplicaSet`s, `StatefulSet`s, `DaemonSet`s, Jobs, `CronJob`s, Services.
     pub workloads: bool,
     /// One node that pretends to run Pods, and binds volume claims.
@@ -49,7 +51,8 @@ pub struct Controllers {
 
 impl Controllers {
     /// All of them.
-    pub const ALL: Self = Self { garbage: true, namespaces: true, workloads: true, kubelet: true };
+    pub const ALL: Self =
+        Self { garbage: true, namespaces: true, definitions: true, workloads: true, kubelet: true };
 }
 
 /// One controller.
@@ -99,7 +102,10 @@ impl From<Vec<Write>> for Plan {
 fn chosen(options: Controllers) -> Vec<Controller> {
     let mut all = Vec::new();
     if options.namespaces {
-        all.extend([namespaces::CONTROLLER, crds::CONTROLLER]);
+        all.push(namespaces::CONTROLLER);
+    }
+    if options.definitions {
+        all.push(crds::CONTROLLER);
     }
     if options.workloads {
         all.extend(workloads::CONTROLLERS);

@@ -30,7 +30,8 @@ const AGAIN_MIN: Duration = Duration::from_millis(1);
 ///
 /// From the call on, deleted namespaces and definitions are left to the controllers if these are among them.
 pub fn run(server: ApiServer, options: Controllers) -> impl Future<Output = ()> + Send {
-    server.0.emptied.fetch_or(options.namespaces, Ordering::Relaxed);
+    let empties = options.namespaces || options.definitions;
+    server.0.emptied.fetch_or(empties, Ordering::Relaxed);
     run_all(server, options)
 }
 

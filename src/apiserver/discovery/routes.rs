@@ -29,6 +29,9 @@ pub(crate) fn answer(kinds: &[Arc<Kind>], openapi: &OpenApi, ask: &Ask) -> Optio
             false => Reply::Plain(200, Bytes::from(text)),
         });
     }
+    if ask.path.starts_with("//") {
+        return None;
+    }
     let path: Vec<&str> = ask.path.trim_matches('/').split('/').collect();
     let accept = ask.header(ACCEPT);
     let tagged = |document: Document| Reply::Tagged {
@@ -53,7 +56,12 @@ pub(crate) fn answer(kinds: &[Arc<Kind>], openapi: &OpenApi, ask: &Ask) -> Optio
         ["apis", group] => document(accept, false, super::group(kinds, group)?),
         ["apis", group, version] => {
             let native = kinds.iter().any(|it| it.def.native && it.def.group == *group);
-            document(accept, native, super::resources(kinds, group, version)?)
+            match super::resources(kinds, group, version) {
+                Some(found) => document(accept, native, found),
+                // Groups of the server itself know what they do not have.
+                None if native => Err(Refusal::unknown_resource()),
+                None => return None,
+            }
         }
         ["api", version] => match super::resources(kinds, "", version) {
             Some(found) => document(accept, true, found),

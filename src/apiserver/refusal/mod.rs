@@ -109,11 +109,14 @@ impl Refusal {
 
     /// A deletion wants another object than the one that is there.
     pub(crate) fn precondition(def: &ResourceDef, name: &str, why: &str) -> Self {
-        let message = format!(
-            "Operation cannot be fulfilled on {} {name:?}: Precondition failed: {why}",
-            def.qualified()
-        );
-        Self::about(409, "Conflict", message, def, name)
+        // Here the real server names the kind instead of the resource.
+        let kind = join(&def.kind, &def.group);
+        let message = format!("Operation cannot be fulfilled on {kind} {name:?}: {why}");
+        let mut refusal = Self::about(409, "Conflict", message, def, name);
+        if let Some(details) = refusal.details.as_mut().and_then(|it| it.as_object_mut()) {
+            details.insert("kind".into(), def.kind.clone().into());
+        }
+        refusal
     }
 
     /// A version is asked for that does not exist yet.
@@ -156,6 +159,12 @@ impl Refusal {
         Self { details: Some(json!({}).into()), ..Self::general(405, "MethodNotAllowed", message) }
     }
 
+    /// Custom resources say what is not done with them; `verb` is empty for methods that mean nothing to Kubernetes.
+    pub(crate) fn not_supported(def: &ResourceDef, verb: &str) -> Self {
+        let message = format!("{verb} is not supported on resources of kind {:?}", def.qualified());
+        Self::about(405, "MethodNotAllowed", message, def, "")
+    }
+
     pub(crate) fn unsupported_media_type(accepted: &[&str]) -> Self {
         let message = format!(
             "the body of the request was in an unknown format - accepted media types include: {}",
@@ -165,7 +174,8 @@ impl Refusal {
     }
 
     pub(crate) fn too_large() -> Self {
-        Self::general(413, "RequestEntityTooLarge", "limit is 3145728")
+        let message = "Request entity too large: limit is 3145728";
+        Self::general(413, "RequestEntityTooLarge", message)
     }
 
     /// A JSON patch with more operations than the real server takes.

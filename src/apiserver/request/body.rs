@@ -12,10 +12,11 @@ use crate::apiserver::{
     },
 };
 
-/// What bodies may be, in the words and the order of the real server; it also takes protobuf, which we do not.
-const ACCEPTED: [&str; 2] = [JSON, YAML];
-const JSON: &str = "application/json";
-const YAML: &str = "application/yaml";
+/// What bodies may be, in the words and the order of the real server. Protobuf is named and not read: clients that send it are
+/// told in the words they know.
+pub(crate) const ACCEPTED: [&str; 3] = [JSON, YAML, "application/vnd.kubernetes.protobuf"];
+pub(crate) const JSON: &str = "application/json";
+pub(crate) const YAML: &str = "application/yaml";
 /// How much of a body is shown in an error.
 const SHOWN_BYTES: usize = 30;
 /// Where the real server keeps its native kinds; stands in its answers.

@@ -2,7 +2,9 @@
 
 pub(crate) mod accept;
 pub(crate) mod body;
+pub(crate) mod deletion;
 pub(crate) mod json;
+pub(crate) mod list;
 pub(crate) mod log;
 pub(crate) mod options;
 pub(crate) mod query;

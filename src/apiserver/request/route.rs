@@ -34,8 +34,12 @@ pub(crate) struct Target {
 
 /// `None`: nothing of Kubernetes has such a path.
 pub(crate) fn parse(path: &str) -> Option<Route> {
-    let segments: Vec<String> = path.trim_matches('/').split('/').map(percent_decode).collect();
-    let segments: Vec<&str> = segments.iter().map(String::as_str).collect();
+    if path.starts_with("//") {
+        return None;
+    }
+    // A slash is a slash, encoded or not.
+    let path = percent_decode(path);
+    let segments: Vec<&str> = path.trim_matches('/').split('/').collect();
     Some(match segments.as_slice() {
         ["version"] => Route::ServerVersion,
         ["api"] => Route::CoreVersions,
@@ -66,8 +70,7 @@ fn target(group: &str, version: &str, rest: &[&str]) -> Option<Target> {
     let (name, subresource) = match rest {
         [] => (None, None),
         [name] => (Some(*name), None),
-        [name, subresource] => (Some(*name), Some(*subresource)),
-        _ => return None,
+        [name, subresource @ ..] => (Some(*name), Some(subresource.join("/"))),
     };
     Some(Target {
         group: group.into(),
@@ -75,7 +78,7 @@ fn target(group: &str, version: &str, rest: &[&str]) -> Option<Target> {
         plural: plural.into(),
         namespace: namespace.map(String::from),
         name: name.map(String::from),
-        subresource: subresource.map(String::from),
+        subresource,
         watch,
     })
 }

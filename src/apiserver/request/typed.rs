@@ -51,6 +51,7 @@ static MANAGED: Shape = Shape::Struct(&Struct {
         ("time", "Time", Shape::Time),
         ("fieldsType", "FieldsType", Shape::Text),
         ("fieldsV1", "FieldsV1", Shape::Anything),
+        ("subresource", "Subresource", Shape::Text),
     ],
 });
 

@@ -51,13 +51,14 @@ const OWNER: [(&str, &str, Kind); 6] = [
     ("blockOwnerDeletion", "BlockOwnerDeletion", Kind::Boolean),
 ];
 
-const WRITER: [(&str, &str, Kind); 6] = [
+const WRITER: [(&str, &str, Kind); 7] = [
     ("manager", "Manager", Kind::Text),
     ("operation", "Operation", Kind::Text),
     ("apiVersion", "APIVersion", Kind::Text),
     ("time", "Time", Kind::Time),
     ("fieldsType", "FieldsType", Kind::Text),
     ("fieldsV1", "FieldsV1", Kind::Raw),
+    ("subresource", "Subresource", Kind::Text),
 ];
 
 /// What the decoder says of metadata; nothing if it likes it.

@@ -24,8 +24,8 @@ const FIELDS: [&str; 15] = [
 ];
 const OWNER_FIELDS: [&str; 6] =
     ["apiVersion", "blockOwnerDeletion", "controller", "kind", "name", "uid"];
-const WRITER_FIELDS: [&str; 6] =
-    ["apiVersion", "fieldsType", "fieldsV1", "manager", "operation", "time"];
+const WRITER_FIELDS: [&str; 7] =
+    ["apiVersion", "fieldsType", "fieldsV1", "manager", "operation", "subresource", "time"];
 
 /// Removes what is not known, and what is empty, from metadata whose types are right.
 pub(crate) fn clean(meta: &mut Value) {

@@ -16,6 +16,10 @@ use crate::apiserver::{
 pub(crate) async fn create(call: &Call<'_>) -> Result<Reply, Refusal> {
     WriteOptions::parse(&call.query, Write::Create)?;
     let mut object = call.decode()?;
+    if call.shared.stamps && !object::meta(&object, "resourceVersion").is_empty() {
+        let why = "resourceVersion should not be set on objects to be created";
+        return Err(Refusal::unclassed(why));
+    }
     call.read(&mut object)?;
     if let Some(review) = call.view.kind.native.and_then(|it| it.review) {
         let namespace = call.target.namespace.as_deref().unwrap_or_default();

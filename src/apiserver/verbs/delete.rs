@@ -7,7 +7,8 @@ use serde_json::{Value, json};
 use crate::apiserver::{
     Shared, metadata, object,
     refusal::Refusal,
-    reply::{List, Reply},
+    reply::Reply,
+    request::deletion::Options,
     resource::{CRDS, ResourceDef, kind::View},
     store::{Key, Store, stored::Stored},
     verbs::{Call, read, rules},
@@ -20,72 +21,13 @@ const FOREGROUND: &str = "foregroundDeletion";
 /// Holds a deleted definition until its objects are gone.
 const CLEANUP: &str = "customresourcecleanup.apiextensions.k8s.io";
 
-/// `DeleteOptions`
-#[derive(Clone, Debug, Default)]
-struct Options {
-    uid: Option<String>,
-    version: Option<String>,
-    /// `Orphan`, `Background` or `Foreground`
-    propagation: Option<String>,
-    grace_seconds: Option<i64>,
-    dry: bool,
-}
-
-impl Options {
-    fn parse(call: &Call<'_>) -> Result<Self, Refusal> {
-        let body: Value = if call.ask.body.is_empty() {
-            json!({})
-        } else {
-            serde_json::from_slice(&call.ask.body).map_err(|error| {
-                Refusal::bad_request(format!(
-                    "couldn't get version/kind; json parse error: {error}"
-                ))
-            })?
-        };
-        Ok(Self::of(call, &body))
-    }
-
-    fn of(call: &Call<'_>, body: &Value) -> Self {
-        let text = |path: &str| body.pointer(path).and_then(Value::as_str).map(String::from);
-        let query = &call.query;
-        let orphans = body.get("orphanDependents").and_then(Value::as_bool);
-        let orphans = orphans.map(|it| if it { "Orphan" } else { "Background" }.to_owned());
-        let propagation = text("/propagationPolicy").or(orphans);
-        let grace = body.get("gracePeriodSeconds").and_then(Value::as_i64);
-        let asked_grace = query.text("gracePeriodSeconds").and_then(|it| it.parse().ok());
-        Self {
-            uid: text("/preconditions/uid"),
-            version: text("/preconditions/resourceVersion"),
-            propagation: propagation.or(query.text("propagationPolicy").map(String::from)),
-            grace_seconds: grace.or(asked_grace),
-            dry: call.is_dry() || body.get("dryRun").is_some_and(|it| it != &json!([])),
-        }
-    }
-
-    fn check(&self, def: &ResourceDef, found: &Stored) -> Result<(), Refusal> {
-        let head = &found.head;
-        if let Some(uid) = self.uid.as_deref().filter(|it| **it != *head.uid) {
-            let why = format!("UID in precondition: {uid}, UID in object meta: {}", head.uid);
-            return Err(Refusal::precondition(def, &head.name, &why));
-        }
-        let present = head.revision.to_string();
-        if let Some(version) = self.version.as_ref().filter(|it| **it != present) {
-            let why = format!(
-                "ResourceVersion in precondition: {version}, ResourceVersion in object meta: {present}"
-            );
-            return Err(Refusal::precondition(def, &head.name, &why));
-        }
-        Ok(())
-    }
-}
-
 pub(crate) async fn one(call: &Call<'_>, name: &str) -> Result<Reply, Refusal> {
-    let options = Options::parse(call)?;
+    let options = Options::parse(call.ask, &call.query)?;
     let (key, def) = (call.key(name), &call.view.kind.def);
     ask_webhooks(call, &key).await?;
     let mut store = call.shared.store();
     let found = store.get(&key).ok_or_else(|| Refusal::not_found(def, name))?;
-    options.check(def, &found)?;
+    options.check(def, identity(&found))?;
     Ok(match delete(&mut store, &Deletion::of(call, &options), &key) {
         Some(object) => Reply::Object { status: 200, view: call.view.clone(), object },
         None => Reply::Document(200, removed(def, name, &found.head.uid)),
@@ -94,30 +36,30 @@ pub(crate) async fn one(call: &Call<'_>, name: &str) -> Result<Reply, Refusal> {
 
 /// Deletes as an eviction wants it.
 pub(crate) fn evicted(call: &Call<'_>, name: &str, options: &Value) -> Result<(), Refusal> {
-    let options = Options::of(call, options);
+    let options = Options::of(options)?;
     let (key, def) = (call.key(name), &call.view.kind.def);
     let mut store = call.shared.store();
     let found = store.get(&key).ok_or_else(|| Refusal::not_found(def, name))?;
-    options.check(def, &found)?;
+    options.check(def, identity(&found))?;
     delete(&mut store, &Deletion::of(call, &options), &key);
     Ok(())
 }
 
 pub(crate) async fn collection(call: &Call<'_>) -> Result<Reply, Refusal> {
-    let options = Options::parse(call)?;
-    let scope = read::scope(call, false)?;
-    let items: Vec<Arc<Stored>> = {
-        let store = call.shared.store();
-        let table = store.tables.get(&call.resource()).ok_or_else(Refusal::unknown_resource)?;
-        read::covered(&table.objects, &scope, None).collect()
-    };
-    for item in &items {
+    let options = Options::parse(call.ask, &call.query)?;
+    let list = read::page(call)?;
+    for item in &list.items {
         let key = Key::new(&call.resource(), &item.head.namespace, &item.head.name);
         ask_webhooks(call, &key).await?;
+        options.check(&call.view.kind.def, identity(item))?;
         delete(&mut call.shared.store(), &Deletion::of(call, &options), &key);
     }
-    let revision = call.shared.store().revision;
-    Ok(Reply::List(List { view: scope.view, revision, next: None, remaining: None, items }))
+    Ok(Reply::List(list))
+}
+
+/// What preconditions are about.
+fn identity(found: &Stored) -> (&str, &str, u64) {
+    (&found.head.name, &found.head.uid, found.head.revision)
 }
 
 async fn ask_webhooks(call: &Call<'_>, key: &Key) -> Result<(), Refusal> {
@@ -212,9 +154,6 @@ fn hold(object: &mut Value, propagation: Option<&str>) {
         Some("Background") => None,
         _ => return,
     };
-    if object::deleting(object) {
-        return;
-    }
     let before = object::finalizers(object);
     let mut finalizers = before.clone();
     finalizers.retain(|it| it != ORPHAN && it != FOREGROUND);

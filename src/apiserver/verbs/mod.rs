@@ -4,7 +4,6 @@ mod create;
 pub(crate) mod definitions;
 pub(crate) mod delete;
 pub(crate) mod modify;
-mod page;
 mod read;
 pub(crate) mod rules;
 mod scale;
@@ -163,7 +162,7 @@ pub(crate) async fn answer(
         // Groups of the server itself know what they do not have.
         let own = shared.store().tables.values().any(|it| {
             let def = &it.kind.def;
-            def.native && def.group == target.group && def.versions.contains(&target.version)
+            def.native && def.group == target.group
         });
         return if own { Err(Refusal::unknown_resource()) } else { Ok(Reply::unknown_path()) };
     };
@@ -175,7 +174,8 @@ pub(crate) async fn answer(
     let agent = ask.header(http::header::USER_AGENT);
     let manager = managed::manager_of(query.text("fieldManager").unwrap_or_default(), agent);
     let call = Call { shared, ask, query, target, view, warnings, manager };
-    let verb = verb.ok_or_else(Refusal::method_not_allowed)?;
+    let verb = verb.filter(|_| ask.method != "HEAD" || !call.view.kind.def.native);
+    let verb = verb.ok_or_else(|| refused(&call, ""))?;
     let accept = ask.header(http::header::ACCEPT);
     let include = call.query.text("includeObject");
     if target.subresource.as_deref() == Some("log") {
@@ -193,6 +193,10 @@ pub(crate) async fn answer(
 /// What is done with the objects of a resource.
 async fn many(call: &Call<'_>, verb: &str) -> Result<Reply, Refusal> {
     let def = &call.view.kind.def;
+    if matches!(verb, "update" | "patch") {
+        let nameless = Refusal::bad_request("name must be provided");
+        return Err(if def.native { Refusal::method_not_allowed() } else { nameless });
+    }
     if !def.verbs.iter().any(|it| it == verb) {
         return Err(Refusal::method_not_allowed());
     }
@@ -213,8 +217,12 @@ async fn one(call: &Call<'_>, verb: &str, name: &str) -> Result<Reply, Refusal> 
     let def = &call.view.kind.def;
     let part = match call.target.subresource.as_deref() {
         None if def.verbs.iter().any(|it| it == verb) => Part::Main,
+        None if verb == "post" && !def.native => return create::create(call).await,
         None => return Err(Refusal::method_not_allowed()),
-        Some("status") if def.status_subresource && verb != "delete" => Part::Status,
+        Some("status" | "scale") if matches!(verb, "post" | "delete") && has_part(call) => {
+            return Err(refused(call, if verb == "post" { "create" } else { verb }));
+        }
+        Some("status") if def.status_subresource => Part::Status,
         Some("scale") if scale::is_served(&call.view) => {
             return scale::answer(call, verb, name).await;
         }
@@ -227,6 +235,20 @@ async fn one(call: &Call<'_>, verb: &str, name: &str) -> Result<Reply, Refusal> 
         "delete" => delete::one(call, name).await,
         _ => Err(Refusal::method_not_allowed()),
     }
+}
+
+/// Whether there is the status or the scale that is asked for.
+fn has_part(call: &Call<'_>) -> bool {
+    match call.target.subresource.as_deref() {
+        Some("status") => call.view.kind.def.status_subresource,
+        _ => scale::is_served(&call.view),
+    }
+}
+
+/// The answer to a method that is not for this object.
+fn refused(call: &Call<'_>, verb: &str) -> Refusal {
+    let def = &call.view.kind.def;
+    if def.native { Refusal::method_not_allowed() } else { Refusal::not_supported(def, verb) }
 }
 
 fn find(store: &Store, target: &Target) -> Option<View> {
@@ -244,12 +266,12 @@ fn find(store: &Store, target: &Target) -> Option<View> {
 fn verb(method: &str, named: bool, watching: bool) -> Option<&'static str> {
     match (method, named) {
         ("GET", false) if watching => Some("watch"),
-        ("GET", false) => Some("list"),
-        ("GET", true) => Some("get"),
+        ("GET" | "HEAD", false) => Some("list"),
+        ("GET" | "HEAD", true) => Some("get"),
         ("POST", false) => Some("create"),
         ("POST", true) => Some("post"),
-        ("PUT", true) => Some("update"),
-        ("PATCH", true) => Some("patch"),
+        ("PUT", _) => Some("update"),
+        ("PATCH", _) => Some("patch"),
         ("DELETE", true) => Some("delete"),
         ("DELETE", false) => Some("deletecollection"),
         _ => None,

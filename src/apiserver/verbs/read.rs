@@ -1,41 +1,43 @@
 //! `GET`: one object, a list, or the beginning of a watch.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
+
+use base64::{Engine as _, prelude::BASE64_URL_SAFE_NO_PAD};
+use serde_json::{Value, json};
 
 use crate::apiserver::{
-    refusal::Refusal,
+    refusal::{Refusal, go},
     reply::{List, Reply},
+    request::{
+        list::{self, ListOptions},
+        query::Query,
+    },
     selector::{Selector, fields::Selectable},
     store::{Objects, Place, Table, stored::Stored},
     verbs::{
         Call,
-        page::{self, Page},
         watch::{Options, Scope, Watch},
     },
 };
 
+/// What tokens of this form are marked with.
+const TOKEN_VERSION: &str = "meta.k8s.io/v1";
+
 pub(crate) fn get(call: &Call<'_>, name: &str) -> Result<Reply, Refusal> {
-    if let Some(asked) = call.query.text("resourceVersion") {
-        let asked = page::version(asked)?;
-        let current = call.shared.store().revision;
-        if asked > current {
-            return Err(Refusal::too_new(asked, current));
-        }
-    }
+    call.query.text("resourceVersion").map(list::version).transpose()?;
     let found = call.shared.store().get(&call.key(name));
     let object = found.ok_or_else(|| Refusal::not_found(&call.view.kind.def, name))?;
     Ok(Reply::Object { status: 200, view: call.view.clone(), object })
 }
 
 /// What a list, a watch or a deletion of a collection covers.
-pub(crate) fn scope(call: &Call<'_>, watching: bool) -> Result<Scope, Refusal> {
-    page::check(&call.query, watching)?;
+pub(crate) fn scope(call: &Call<'_>) -> Result<Scope, Refusal> {
     let kind = &call.view.kind;
     let own = kind.native.map_or(&[][..], |it| it.fields).iter().map(|(name, _)| *name);
     let selectable = Selectable::new(&kind.def, own);
     let mut selector = Selector::parse_for(&call.query, &selectable)?;
     // Old clients watch single objects by their paths.
-    if let Some(name) = call.target.name.as_deref().filter(|_| watching) {
+    if let Some(name) = call.target.name.as_deref() {
         selector.narrow(name);
     }
     Ok(Scope { view: call.view.clone(), namespace: call.target.namespace.clone(), selector })
@@ -43,11 +45,15 @@ pub(crate) fn scope(call: &Call<'_>, watching: bool) -> Result<Scope, Refusal> {
 
 /// One page. All pages show the state of the first one.
 pub(crate) fn list(call: &Call<'_>) -> Result<Reply, Refusal> {
-    let scope = scope(call, false)?;
+    page(call).map(Reply::List)
+}
+
+/// The objects of a page.
+pub(crate) fn page(call: &Call<'_>) -> Result<List, Refusal> {
+    let scope = scope(call)?;
     let store = call.shared.store();
     let table = store.tables.get(&call.resource()).ok_or_else(Refusal::unknown_resource)?;
-    let namespaced = call.view.kind.def.namespaced;
-    let page = Page::parse(&call.query, scope.namespace.as_deref(), namespaced, store.revision)?;
+    let page = Page::parse(&call.query, &scope, store.revision)?;
     if page.revision < store.compacted {
         return Err(page.too_old(store.compacted));
     }
@@ -63,22 +69,22 @@ pub(crate) fn list(call: &Call<'_>) -> Result<Reply, Refusal> {
     items.truncate(items.len() - left);
     let last = items.last().filter(|_| page.limit == Some(items.len()));
     let last = last.filter(|it| left > 0 || more(objects, &scope, it)).map(|it| &it.head);
-    let next = last.map(|it| {
-        let named = scope.namespace.is_none();
-        page::token(page.revision, if named { &it.namespace } else { "" }, &it.name)
-    });
+    let next = last.map(|it| token(page.revision, &scope, &it.namespace, &it.name));
     // With a selector the real server does not count what is left.
     let remaining = Some(left).filter(|it| *it > 0 && scope.selector.is_empty());
-    Ok(Reply::List(List { view: scope.view, revision: page.revision, next, remaining, items }))
+    Ok(List { view: scope.view, revision: page.revision, next, remaining, items })
 }
 
-/// Whether anything comes after an object: the real server reads on only to see whether there is more, not whether it fits.
+/// Whether anything comes after an object: the real server does not look whether it fits.
 fn more(objects: &Objects, scope: &Scope, last: &Stored) -> bool {
+    // A name is looked up, not searched for.
+    if scope.selector.name().is_some() {
+        return false;
+    }
     let everything = Scope { selector: Selector::default(), ..scope.clone() };
     let name = format!("{}\0", last.head.name);
     let after = Place { namespace: last.head.namespace.to_string(), name };
-    // A name is looked up, not searched for.
-    scope.selector.name().is_none() && covered(objects, &everything, Some(&after)).next().is_some()
+    covered(objects, &everything, Some(&after)).next().is_some()
 }
 
 /// The objects of a scope from a place on, in order.
@@ -97,19 +103,89 @@ pub(crate) fn covered<'a>(
         .map(|(_, object)| Arc::clone(object))
 }
 
-pub(crate) fn watch(call: &Call<'_>) -> Result<Reply, Refusal> {
-    let scope = scope(call, true)?;
-    let query = &call.query;
-    let after = match query.text("resourceVersion") {
-        // Zero is any version: the client wants to know what there is.
-        None | Some("0") => None,
-        Some(text) => Some(page::version(text)?),
+/// Which page of which state is asked for.
+struct Page {
+    revision: u64,
+    /// The first object that may be on it.
+    start: Option<Place>,
+    limit: Option<usize>,
+}
+
+impl Page {
+    fn parse(query: &Query, scope: &Scope, current: u64) -> Result<Self, Refusal> {
+        let options = ListOptions::parse(query, false)?;
+        if let Some(token) = &options.next {
+            let (revision, start) = place(token, scope).map_err(|why| {
+                Refusal::bad_request(format!(
+                    "invalid continue token: continue key is not valid: {why}"
+                ))
+            })?;
+            return Ok(Self { revision, start: Some(start), limit: options.limit });
+        }
+        if let Some(asked) = options.version.filter(|it| *it > current) {
+            return Err(Refusal::too_new(asked, current));
+        }
+        let revision = options.version.filter(|_| options.exact).unwrap_or(current);
+        Ok(Self { revision, start: None, limit: options.limit })
+    }
+
+    fn too_old(&self, oldest: u64) -> Refusal {
+        match self.start {
+            Some(_) => Refusal::continue_too_old(),
+            None => Refusal::too_old(self.revision, oldest),
+        }
+    }
+}
+
+/// A token says where the next page begins: after this object, in this state. It is the one of the real server.
+fn token(revision: u64, scope: &Scope, namespace: &str, name: &str) -> String {
+    let start = match &scope.namespace {
+        None if scope.view.kind.def.namespaced => format!("{namespace}/{name}\0"),
+        None | Some(_) => format!("{name}\0"),
     };
+    let token = json!({ "v": TOKEN_VERSION, "rv": revision, "start": start });
+    BASE64_URL_SAFE_NO_PAD.encode(token.to_string())
+}
+
+/// The state and the place of a token, or why it is none.
+fn place(token: &str, scope: &Scope) -> Result<(u64, Place), String> {
+    let bytes = BASE64_URL_SAFE_NO_PAD.decode(token.trim_end_matches('='));
+    let bytes = bytes.map_err(|_error| "illegal base64 data at input byte 0".to_owned())?;
+    let token: Value = serde_json::from_slice(&bytes).map_err(|_error| {
+        let first = bytes.first().copied().map(char::from).unwrap_or_default();
+        let first = go::quote(&first.to_string()).replace('"', "'");
+        format!("invalid character {first} looking for beginning of value")
+    })?;
+    let text = |field| token.get(field).and_then(Value::as_str).unwrap_or_default();
+    if text("v") != TOKEN_VERSION {
+        let version = go::quote(text("v"));
+        return Err(format!("server does not recognize this encoded version {version}"));
+    }
+    let revision = token.get("rv").and_then(Value::as_u64).filter(|it| *it > 0);
+    let revision =
+        revision.ok_or("incorrect encoded start resourceVersion (version meta.k8s.io/v1)")?;
+    let start = text("start");
+    if start.is_empty() {
+        return Err("encoded start key empty (version meta.k8s.io/v1)".into());
+    }
+    let (namespace, name) = match &scope.namespace {
+        Some(namespace) => (namespace.as_str(), start),
+        None => start.split_once('/').unwrap_or(("", start)),
+    };
+    Ok((revision, Place { namespace: namespace.into(), name: name.into() }))
+}
+
+pub(crate) fn watch(call: &Call<'_>) -> Result<Reply, Refusal> {
+    let scope = scope(call)?;
+    let query = &call.query;
+    let asked = ListOptions::parse(query, true)?;
+    // Zero is any version: the client wants to know what there is.
+    let after = asked.version.filter(|it| *it > 0);
     let initial = query.flag("sendInitialEvents");
     let bookmarks = query.flag("allowWatchBookmarks");
     let options = Options {
         after: after.filter(|_| !initial),
-        timeout: query.number("timeoutSeconds").filter(|it| *it > 0).map(Duration::from_secs),
+        timeout: asked.timeout,
         bookmarks: call.shared.bookmarks.filter(|_| bookmarks),
         initial_end: initial && bookmarks,
     };

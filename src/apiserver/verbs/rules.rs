@@ -52,14 +52,19 @@ const OWN_FIELDS: [&str; 8] = [
 /// A new object in its namespace.
 pub(crate) fn placed(namespace: &str, mut body: Value) -> Result<Value, Refusal> {
     let given = object::meta(&body, "namespace");
+    if namespace.is_empty() {
+        // Outside of namespaces the real server does not look at it.
+        if let Some(meta) = object::meta_mut(&mut body) {
+            meta.shift_remove("namespace");
+        }
+        return Ok(body);
+    }
     if !given.is_empty() && given != namespace {
         let message =
             "the namespace of the provided object does not match the namespace sent on the request";
         return Err(Refusal::bad_request(message));
     }
-    if !namespace.is_empty() {
-        object::set_meta(&mut body, "namespace", namespace);
-    }
+    object::set_meta(&mut body, "namespace", namespace);
     Ok(body)
 }
 
@@ -229,8 +234,15 @@ fn refuse(view: &View, object: &Value, problems: &[Problem]) -> Result<(), Refus
         return Ok(());
     }
     let def = &view.kind.def;
+    let mut causes: Vec<Problem> = Vec::new();
+    for problem in problems {
+        // The checks of a native kind look at the metadata too; the real server looks twice at that of custom objects.
+        if !def.native || !causes.contains(problem) {
+            causes.push(problem.clone());
+        }
+    }
     let group = view.kind.native.and_then(|it| it.refused_group).unwrap_or(&def.group);
-    Err(Refusal::invalid(group, &def.kind, object::meta(object, "name"), problems))
+    Err(Refusal::invalid(group, &def.kind, object::meta(object, "name"), &causes))
 }
 
 /// The writer must know the stored version, or, for native kinds, may not care.

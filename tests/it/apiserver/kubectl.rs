@@ -31,6 +31,7 @@ use tokio_util::sync::CancellationToken;
 use super::differential::{
     compare::{self, Difference, KnownDifferences},
     mask::Mask,
+    own_controllers,
     script::{self, Vars, fill_in},
     variable,
 };
@@ -240,8 +241,11 @@ async fn embedded(kubectl: &Path, name: &str, script: &Script) -> Vec<Value> {
     fs::write(&kubeconfig, text).expect("a writable file");
     let stop = CancellationToken::new();
     let mut tasks = JoinSet::new();
-    tasks.spawn(listener.serve(server, stop.clone()));
-    let said = transcript(kubectl, &kubeconfig, (name, script), "r00000000").await;
+    tasks.spawn(listener.serve(server.clone(), stop.clone()));
+    let said = tokio::select! {
+        said = transcript(kubectl, &kubeconfig, (name, script), "r00000000") => said,
+        () = own_controllers(server) => panic!("controllers do not end"),
+    };
     stop.cancel();
     tasks.join_all().await;
     fs::remove_file(&kubeconfig).expect("its own file");

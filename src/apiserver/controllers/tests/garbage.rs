@@ -4,8 +4,13 @@ use expect_test::expect;
 
 use super::*;
 
-const GARBAGE: Controllers =
-    Controllers { garbage: true, namespaces: false, workloads: false, kubelet: false };
+const GARBAGE: Controllers = Controllers {
+    garbage: true,
+    namespaces: false,
+    definitions: false,
+    workloads: false,
+    kubelet: false,
+};
 
 fn config_map(name: &str, owners: &[Value], finalizers: &[&str]) -> Value {
     json!({ "metadata": {

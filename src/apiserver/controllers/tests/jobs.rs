@@ -4,8 +4,13 @@ use expect_test::expect;
 
 use super::*;
 
-const WORKLOADS: Controllers =
-    Controllers { garbage: true, namespaces: false, workloads: true, kubelet: false };
+const WORKLOADS: Controllers = Controllers {
+    garbage: true,
+    namespaces: false,
+    definitions: false,
+    workloads: true,
+    kubelet: false,
+};
 
 fn job(spec: &Value) -> Value {
     let mut job = json!({ "metadata": meta("j"), "spec": spec });

@@ -5,8 +5,13 @@ use expect_test::expect;
 use super::*;
 use crate::apiserver::controllers::{LogParams, logs};
 
-const KUBELET: Controllers =
-    Controllers { garbage: true, namespaces: false, workloads: true, kubelet: true };
+const KUBELET: Controllers = Controllers {
+    garbage: true,
+    namespaces: false,
+    definitions: false,
+    workloads: true,
+    kubelet: true,
+};
 
 fn pod(policy: &str, annotations: &Value) -> Value {
     json!({

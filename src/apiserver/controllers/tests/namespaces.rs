@@ -5,8 +5,13 @@ use expect_test::expect;
 use super::*;
 use crate::apiserver::resource::CRDS;
 
-const NAMESPACES: Controllers =
-    Controllers { garbage: false, namespaces: true, workloads: false, kubelet: false };
+const NAMESPACES: Controllers = Controllers {
+    garbage: false,
+    namespaces: true,
+    definitions: true,
+    workloads: false,
+    kubelet: false,
+};
 
 fn namespace() -> Value {
     json!({

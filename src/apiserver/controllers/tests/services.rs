@@ -4,8 +4,13 @@ use expect_test::expect;
 
 use super::*;
 
-const WORKLOADS: Controllers =
-    Controllers { garbage: true, namespaces: false, workloads: true, kubelet: false };
+const WORKLOADS: Controllers = Controllers {
+    garbage: true,
+    namespaces: false,
+    definitions: false,
+    workloads: true,
+    kubelet: false,
+};
 
 fn pod(cluster: &Cluster, name: &str, ip: &str, ready: bool) {
     let ready = if ready { "True" } else { "False" };

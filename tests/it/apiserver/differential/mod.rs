@@ -13,7 +13,13 @@ pub(crate) mod script;
 use std::{fmt::Write as _, fs, path::PathBuf};
 
 use futures::{StreamExt as _, stream};
-use kopf::{apiserver::ApiServer, testing};
+use kopf::{
+    apiserver::{
+        ApiServer,
+        controllers::{self, Controllers},
+    },
+    testing,
+};
 use serde_json::Value;
 
 use self::{
@@ -48,7 +54,17 @@ fn recorded(script: &Script) -> Vec<Value> {
 
 async fn embedded(script: &Script) -> Transcript {
     let server = ApiServer::builder().cluster(true).clock(time).build();
-    transcript(&testing::client(&server), script, "r00000000").await
+    let client = testing::client(&server);
+    tokio::select! {
+        said = transcript(&client, script, "r00000000") => said,
+        () = own_controllers(server) => panic!("controllers do not end"),
+    }
+}
+
+/// What the real server does itself; its namespaces wait for a controller manager, which is not there.
+pub(crate) async fn own_controllers(server: ApiServer) {
+    let own = Controllers { definitions: true, ..Controllers::default() };
+    controllers::run(server, own).await;
 }
 
 pub(crate) fn time() -> String {
@@ -66,6 +82,9 @@ async fn the_embedded_server_answers_as_the_real_one() {
         let answers = embedded(script).await;
         report.extend(answers.unprepared.iter().map(|it| format!("{it}\n")));
         let answers = answers.records;
+        let text = serde_json::to_string_pretty(&answers).expect("JSON");
+        let dump = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("{}.json", script.name));
+        fs::write(dump, text).expect("a writable file");
         exchanges += script.steps.len();
         let differences = compare::differences(&script.name, &recorded(script), &answers);
         let mut failed = 0;

@@ -1,0 +1,151 @@
+//! `DeleteOptions`: how a deletion is meant, from its body, or from the URL if there is none.
+
+use http::header::CONTENT_TYPE;
+use serde_json::{Value, json};
+
+use super::{
+    Ask, body,
+    json::{self as reading, Fault},
+    query::Query,
+    yaml,
+};
+use crate::apiserver::{
+    metadata,
+    refusal::{Problem, ProblemKind, Refusal, go},
+    resource::ResourceDef,
+};
+
+/// Where the real server keeps the options of requests; stands in its answers.
+const SCHEME: &str = "k8s.io/apimachinery/pkg/apis/meta/internalversion/scheme/register.go:27";
+
+/// Who may be left behind.
+const POLICIES: [&str; 3] = ["Foreground", "Background", "Orphan"];
+
+/// What a client wants.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Options {
+    uid: Option<String>,
+    version: Option<String>,
+    /// `Orphan`, `Background` or `Foreground`
+    pub(crate) propagation: Option<String>,
+    pub(crate) grace_seconds: Option<i64>,
+    pub(crate) dry: bool,
+}
+
+impl Options {
+    /// Those of a request.
+    pub(crate) fn parse(ask: &Ask, query: &Query) -> Result<Self, Refusal> {
+        // As in the real server, a body makes the URL mean nothing.
+        let options = if ask.body.is_empty() { of_query(query)? } else { of_body(ask)? };
+        Self::of(&options)
+    }
+
+    /// Those that stand in a body.
+    pub(crate) fn of(options: &Value) -> Result<Self, Refusal> {
+        check(options)?;
+        let text = |path: &str| options.pointer(path).and_then(Value::as_str).map(String::from);
+        let orphans = options.get("orphanDependents").and_then(Value::as_bool);
+        let orphans = orphans.map(|it| if it { "Orphan" } else { "Background" }.to_owned());
+        Ok(Self {
+            uid: text("/preconditions/uid"),
+            version: text("/preconditions/resourceVersion"),
+            propagation: text("/propagationPolicy").filter(|it| !it.is_empty()).or(orphans),
+            grace_seconds: options.get("gracePeriodSeconds").and_then(Value::as_i64),
+            dry: options.get("dryRun").and_then(Value::as_array).is_some_and(|it| !it.is_empty()),
+        })
+    }
+
+    /// Whether it is about this object: by its name, its uid and its version.
+    pub(crate) fn check(
+        &self,
+        def: &ResourceDef,
+        (name, uid, version): (&str, &str, u64),
+    ) -> Result<(), Refusal> {
+        if let Some(wanted) = self.uid.as_deref().filter(|it| *it != uid) {
+            let why = format!(
+                "the UID in the precondition ({wanted}) does not match the UID in record ({uid}). \
+                 The object might have been deleted and then recreated"
+            );
+            return Err(Refusal::precondition(def, name, &why));
+        }
+        if let Some(wanted) = self.version.as_deref().filter(|it| *it != version.to_string()) {
+            let why = format!(
+                "the ResourceVersion in the precondition ({wanted}) does not match \
+                 the ResourceVersion in record ({version}). The object might have been modified"
+            );
+            return Err(Refusal::precondition(def, name, &why));
+        }
+        Ok(())
+    }
+}
+
+fn of_query(query: &Query) -> Result<Value, Refusal> {
+    let mut options = json!({});
+    if let Some(seconds) = query.integer("gracePeriodSeconds")? {
+        options["gracePeriodSeconds"] = seconds.into();
+    }
+    if query.has("orphanDependents") {
+        options["orphanDependents"] = query.flag("orphanDependents").into();
+    }
+    if let Some(policy) = query.text("propagationPolicy") {
+        options["propagationPolicy"] = policy.into();
+    }
+    options["dryRun"] = query.all("dryRun").collect();
+    Ok(options)
+}
+
+/// The real server takes mistakes in here for its own.
+fn of_body(ask: &Ask) -> Result<Value, Refusal> {
+    let unread = |why: &str| {
+        Refusal::unclassed(format!("couldn't get version/kind; json parse error: {why}"))
+    };
+    let value = match body::media_type(ask.header(CONTENT_TYPE)).as_str() {
+        "" | body::JSON => reading::parse(&ask.body).map_err(|fault| match fault {
+            Fault::Syntax { text, .. } => unread(&text),
+            Fault::Number => unread("number out of range"),
+        })?,
+        body::YAML => {
+            yaml::parse(&ask.body).map_err(|why| Refusal::unclassed(format!("yaml: {why}")))?
+        }
+        _ => return Err(Refusal::unsupported_media_type(&body::ACCEPTED)),
+    };
+    let (version, kind) = body::type_meta(&value).map_err(|why| unread(&why))?;
+    if !kind.is_empty() && kind != "DeleteOptions" {
+        let version = if version.is_empty() { "v1" } else { &version };
+        return Err(Refusal::unclassed(format!(
+            "no kind {} is registered for version {} in scheme {}",
+            go::quote(&kind),
+            go::quote(version),
+            go::quote(SCHEME)
+        )));
+    }
+    Ok(value)
+}
+
+fn check(options: &Value) -> Result<(), Refusal> {
+    let mut problems = Vec::new();
+    let policy = options.get("propagationPolicy").and_then(Value::as_str);
+    if let Some(policy) = policy {
+        if options.get("orphanDependents").is_some_and(Value::is_boolean) {
+            let why = "orphanDependents and deletionPropagation cannot be both set";
+            problems.push(Problem::invalid("propagationPolicy", policy, why));
+        }
+        if !POLICIES.contains(&policy) {
+            // The last one is a word, not the absence of one: the real server says so.
+            let accepted = POLICIES.into_iter().chain(["nil"]).map(String::from).collect();
+            let kind = ProblemKind::NotSupported(policy.into(), accepted);
+            problems.push(Problem::new("propagationPolicy", kind));
+        }
+    }
+    let runs = options.get("dryRun").and_then(Value::as_array);
+    let runs = runs.into_iter().flatten().filter_map(Value::as_str).map(String::from);
+    let runs: Vec<String> = runs.collect();
+    if runs.iter().any(|it| it != "All") {
+        let kind = ProblemKind::NotSupportedShown(metadata::go_strings(&runs), vec!["All".into()]);
+        problems.push(Problem::new("dryRun", kind));
+    }
+    if problems.is_empty() {
+        return Ok(());
+    }
+    Err(Refusal::invalid("meta.k8s.io", "DeleteOptions", "", &problems))
+}
