@@ -186,10 +186,8 @@ impl List {
     pub(crate) fn metadata(&self) -> Value {
         let mut metadata = json!({ "resourceVersion": self.revision.to_string() });
         if let Some(fields) = metadata.as_object_mut() {
-            // Lists of custom objects always have it.
-            let none = (!self.view.kind.def.native).then_some("");
-            if let Some(next) = self.next.as_deref().or(none) {
-                fields.insert("continue".into(), next.into());
+            if let Some(next) = &self.next {
+                fields.insert("continue".into(), next.as_str().into());
             }
             if let Some(remaining) = self.remaining {
                 fields.insert("remainingItemCount".into(), remaining.into());
