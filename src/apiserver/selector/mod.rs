@@ -39,6 +39,12 @@ impl Selector {
         })
     }
 
+    /// Lets only this name fit.
+    pub(crate) fn narrow(&mut self, name: &str) {
+        let field = "metadata.name".into();
+        self.fields.push(Term { field, value: name.into(), equal: true });
+    }
+
     /// Whether everything fits.
     pub(crate) fn is_empty(&self) -> bool {
         self.labels.is_empty() && self.fields.is_empty()

@@ -59,6 +59,8 @@ pub(crate) struct Table {
 pub(crate) struct Store {
     /// By `plural.group`.
     pub(crate) tables: BTreeMap<String, Table>,
+    /// What was said last of resources that are not served any more, for their watchers.
+    pub(crate) gone: BTreeMap<String, History>,
     /// The version of the latest change of any object.
     pub(crate) revision: u64,
     /// Older versions are compacted: they cannot be asked for.
@@ -73,6 +75,7 @@ impl Store {
     pub(crate) fn new(kinds: Vec<Kind>, seed: Option<u64>, clock: Clock) -> Self {
         let mut store = Self {
             tables: BTreeMap::new(),
+            gone: BTreeMap::new(),
             revision: 0,
             compacted: 0,
             latency: Duration::ZERO,
@@ -103,7 +106,19 @@ impl Store {
     /// Removes an object at once, whoever holds it. Gives its last state.
     pub(crate) fn remove(&mut self, key: &Key) -> Option<Arc<Stored>> {
         let last = self.get(key)?.tree("", "");
+        if key.resource == resource::CRDS {
+            // Named after what it defines, whose objects do not outlive it.
+            self.empty(&key.place.name);
+        }
         Some(self.commit(key, ChangeKind::Deleted, last))
+    }
+
+    fn empty(&mut self, resource: &str) {
+        let places = self.tables.get(resource).map(|it| it.objects.keys().cloned().collect());
+        let places: Vec<Place> = places.unwrap_or_default();
+        for place in places {
+            self.remove(&Key { resource: resource.into(), place });
+        }
     }
 
     /// Starts to serve a resource, or serves it differently from now on.
@@ -113,8 +128,10 @@ impl Store {
         if let Some(table) = self.tables.get_mut(&resource) {
             table.kind = kind;
         } else {
-            // What happened before is nothing that a watcher of this resource could have missed.
-            let table = Table { objects: BTreeMap::new(), history: History::default(), kind };
+            // Nobody watches from before there was anything to watch.
+            let history = History::since(self.revision);
+            self.gone.remove(&resource);
+            let table = Table { objects: BTreeMap::new(), history, kind };
             self.tables.insert(resource, table);
         }
     }
@@ -147,7 +164,12 @@ impl Store {
         match change {
             ChangeKind::Added | ChangeKind::Modified => self.define(kind),
             // Watchers of the resource find it missing, and end.
-            ChangeKind::Deleted => drop(self.tables.remove(&kind.def.qualified())),
+            ChangeKind::Deleted => {
+                let resource = kind.def.qualified();
+                if let Some(table) = self.tables.remove(&resource) {
+                    self.gone.insert(resource, table.history);
+                }
+            }
         }
     }
 }

@@ -77,6 +77,7 @@ pub(crate) async fn answer(call: &Call<'_>, verb: &str, name: &str) -> Result<Re
         Reply::Document(status, object) => Reply::Document(status, shown(scale, &object)),
         other @ (Reply::List(_)
         | Reply::Text(..)
+        | Reply::Plain(..)
         | Reply::Watch(_)
         | Reply::Tagged { .. }
         | Reply::Stream(..)) => other,

@@ -130,7 +130,6 @@ async fn what_is_not_served_is_not_found() {
     let cluster = Cluster::stamping();
     let text = (404, json!("404 page not found\n"));
     for path in [
-        "/",
         "/apis/nope",
         "/apis/nope/v1",
         "/apis/kopf.dev/v1/nopes",
