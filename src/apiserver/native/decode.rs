@@ -272,7 +272,7 @@ pub(super) fn zero(definition: &str, field: &str) -> Value {
     let known = facts::go_type(definition);
     let form = known.and_then(|it| it.fields.iter().find(|it| it.name == field));
     let mut value = Value::Null;
-    let mut walk = Walk { unknown: Vec::new() };
+    let mut walk = Walk { unknown: Vec::new(), keeps_empty: false };
     if let Some(field) = form
         && let Err(problem) = walk.null(&field.form, &mut value, &mut String::new(), 0)
     {
