@@ -10,7 +10,7 @@ use super::{
 };
 use crate::apiserver::{
     refusal::{Refusal, path::push_field},
-    resource::{CRDS, kind::Kind},
+    resource::kind::Kind,
 };
 
 /// Deeper bodies are refused; types that contain themselves (JSON schemas in CRDs) allow for it.
@@ -24,7 +24,7 @@ pub(crate) fn decode(kind: &Kind, version: &str, body: &mut Value) -> Result<Vec
     let Some(native) = kind.native else { return Ok(Vec::new()) };
     let name = native.schema_of(version);
     let Some(known) = facts::go_type(&name) else { return Ok(Vec::new()) };
-    let mut walk = Walk { unknown: Vec::new(), keeps_empty: kind.def.qualified() == CRDS };
+    let mut walk = Walk { unknown: Vec::new() };
     if deeper(body, DEPTH) {
         return Err(Refusal::bad_request("exceeded max depth"));
     }
@@ -68,8 +68,6 @@ fn deeper(value: &Value, levels: usize) -> bool {
 }
 
 struct Walk {
-    /// Definitions are stored as JSON, the others in a form that has no empty lists.
-    keeps_empty: bool,
     unknown: Vec<String>,
 }
 
@@ -135,10 +133,6 @@ impl Walk {
                 it.as_f64() == Some(0.0) && !field.pointer && !matches!(field.form, Form::IntOrText)
             }
         };
-        if empty && value.is_array() && !self.keeps_empty {
-            // Stored lists are nothing rather than empty.
-            value = Value::Null;
-        }
         Ok((!(field.omit && empty)).then_some(value))
     }
 
@@ -272,7 +266,7 @@ pub(super) fn zero(definition: &str, field: &str) -> Value {
     let known = facts::go_type(definition);
     let form = known.and_then(|it| it.fields.iter().find(|it| it.name == field));
     let mut value = Value::Null;
-    let mut walk = Walk { unknown: Vec::new(), keeps_empty: false };
+    let mut walk = Walk { unknown: Vec::new() };
     if let Some(field) = form
         && let Err(problem) = walk.null(&field.form, &mut value, &mut String::new(), 0)
     {

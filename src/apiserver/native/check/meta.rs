@@ -143,9 +143,9 @@ fn finalizers(out: &mut Problems, spot: &Spot<'_>) {
     let has = |name: &str| spot.items().iter().any(|it| it.text() == name);
     if has("orphan") && has("foregroundDeletion") {
         let detail = "finalizer orphan and foregroundDeletion cannot be both set";
-        let all: Vec<String> = spot.items().iter().map(|it| it.text().to_owned()).collect();
-        let shown = metadata::go_strings(&all);
-        out.push(Problem::new(spot.path.clone(), ProblemKind::InvalidGo(shown, detail.into())));
+        let texts: Vec<String> = spot.items().iter().map(|it| it.text().into()).collect();
+        let kind = ProblemKind::InvalidGo(metadata::go_strings(&texts), detail.into());
+        out.push(Problem::new(spot.path.clone(), kind));
     }
 }
 
