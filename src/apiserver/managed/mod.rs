@@ -169,7 +169,8 @@ pub(crate) fn apply(
     let mut merged = merged(kind, writer, live, config);
     if let Some(last) = &last {
         let last = last.fields.clone().without(writer.ignored);
-        let managed = entries.all_fields().union(&fields);
+        // The name too: what holds it must not go with the last field in it.
+        let managed = entries.all_fields().union(&fields_of(kind, config));
         merged = merge::prune(kind, merged, &last, &managed);
     }
     let changes = compare(kind, zero, live.unwrap_or(zero), &merged).without(writer.ignored);

@@ -26,6 +26,12 @@ pub struct Refusal {
 }
 
 impl Refusal {
+    /// No such object below a native kind's endpoint, which the real server names.
+    pub(crate) fn part_not_found(def: &ResourceDef, part: &str, name: &str) -> Self {
+        let plural = format!("{}/{part}", def.plural);
+        Self::not_found(&ResourceDef { plural, ..def.clone() }, name)
+    }
+
     pub(crate) fn not_found(def: &ResourceDef, name: &str) -> Self {
         let message = format!("{} {name:?} not found", def.qualified());
         Self::about(404, "NotFound", message, def, name)
@@ -75,6 +81,12 @@ impl Refusal {
     pub(crate) fn unprocessable() -> Self {
         let message = "the server rejected our request due to an error in our request";
         Self { details: Some(json!({}).into()), ..Self::general(422, "Invalid", message) }
+    }
+
+    /// Nothing new is created of a kind whose definition goes away.
+    pub(crate) fn definition_terminating(def: &ResourceDef) -> Self {
+        let message = "create not allowed while custom resource definition is terminating";
+        Self::about(405, "MethodNotAllowed", message.into(), def, "")
     }
 
     /// Nothing new is created in a namespace that goes away.

@@ -273,10 +273,18 @@ pub(crate) fn check_place(object: &Value, name: &str, namespace: &str) -> Result
     Ok(())
 }
 
+/// As Go writes maps: by their keys.
+fn sorted(value: &Value) -> Value {
+    let mut value = value.clone();
+    value.sort_all_objects();
+    value
+}
+
 /// What a patch makes of a custom object must still be of its kind.
 pub(crate) fn check_patched(patched: &Value, expected: Expected<'_>) -> Result<(), Refusal> {
     let refused = |why: &str| {
-        let problem = Problem::invalid("patch", patched.to_string(), why);
+        let text = if expected.native { patched.to_string() } else { sorted(patched).to_string() };
+        let problem = Problem::invalid("patch", text, why);
         Err(Refusal::invalid("", "", "", &[problem]))
     };
     let (api_version, kind) = match type_meta(patched) {
@@ -306,7 +314,7 @@ pub(crate) fn check_patched(patched: &Value, expected: Expected<'_>) -> Result<(
         ));
     }
     if kind.is_empty() {
-        let text = patched.to_string();
+        let text = sorted(patched).to_string();
         return refused(&format!(
             "unmarshalerDecoder: Object 'Kind' is missing in '{text}', {}",
             typed::place(text.as_bytes(), text.len())

@@ -7,7 +7,7 @@ use super::{
     Ask, body,
     json::{self as reading, Fault},
     query::Query,
-    yaml,
+    typed, yaml,
 };
 use crate::apiserver::{
     metadata,
@@ -119,7 +119,24 @@ fn of_body(ask: &Ask) -> Result<Value, Refusal> {
             go::quote(SCHEME)
         )));
     }
-    Ok(value)
+    match value.get("gracePeriodSeconds") {
+        Some(Value::Number(_) | Value::Null) | None => Ok(value),
+        Some(_) => Err(unreadable_grace(&ask.body)),
+    }
+}
+
+/// A time that is no number.
+fn unreadable_grace(body: &[u8]) -> Refusal {
+    const KEY: &str = "\"gracePeriodSeconds\"";
+    let text = String::from_utf8_lossy(body);
+    let after = text.split_once(KEY).map_or("", |(_, rest)| rest);
+    let value = after.trim_start().trim_start_matches(':').trim_start();
+    // Just behind the first sign of the value.
+    let head = text.len().saturating_sub(value.len()).saturating_add(1);
+    Refusal::unclassed(format!(
+        "v1.DeleteOptions.GracePeriodSeconds: readUint64: unexpected character: \u{fffd}, {}",
+        typed::place(body, head)
+    ))
 }
 
 fn check(options: &Value) -> Result<(), Refusal> {

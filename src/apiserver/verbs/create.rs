@@ -37,6 +37,7 @@ pub(crate) async fn write(call: &Call<'_>, object: Value) -> Result<Reply, Refus
     let namespace = call.target.namespace.as_deref().unwrap_or_default();
     let def = &call.view.kind.def;
     let object = rules::placed(namespace, object)?;
+    check_definition(call)?;
     check_namespace(call, namespace, object::meta(&object, "name"))?;
     let attempt = call.attempt("CREATE", "", None);
     let mut object = webhooks::mutate(call.shared, &attempt, object).await?;
@@ -58,6 +59,17 @@ pub(crate) async fn write(call: &Call<'_>, object: Value) -> Result<Reply, Refus
     }
     let stored = store.put(&key, object);
     Ok(Reply::Object { status: 201, view: call.view.clone(), object: stored })
+}
+
+/// Nothing is created of a kind that goes away.
+fn check_definition(call: &Call<'_>) -> Result<(), Refusal> {
+    let def = &call.view.kind.def;
+    let key = Key::new(CRDS, "", &def.qualified());
+    let definition = call.shared.store().get(&key).filter(|_| !def.native);
+    if definition.is_some_and(|it| object::deleting(&it.tree("", ""))) {
+        return Err(Refusal::definition_terminating(def));
+    }
+    Ok(())
 }
 
 /// Nothing is created where there is no namespace, or in one that goes away.

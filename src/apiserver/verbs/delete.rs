@@ -18,6 +18,15 @@ use crate::apiserver::{
 /// The finalizers that a propagation policy asks for.
 const ORPHAN: &str = "orphan";
 const FOREGROUND: &str = "foregroundDeletion";
+/// Resources whose objects are shown once more when they go.
+const SHOWN: [&str; 6] = [
+    "pods",
+    "persistentvolumeclaims",
+    "persistentvolumes",
+    "podtemplates",
+    "resourcequotas",
+    "serviceaccounts",
+];
 /// Holds a deleted definition until its objects are gone.
 const CLEANUP: &str = "customresourcecleanup.apiextensions.k8s.io";
 
@@ -30,6 +39,9 @@ pub(crate) async fn one(call: &Call<'_>, name: &str) -> Result<Reply, Refusal> {
     options.check(def, identity(&found))?;
     Ok(match delete(&mut store, &Deletion::of(call, &options), &key) {
         Some(object) => Reply::Object { status: 200, view: call.view.clone(), object },
+        None if SHOWN.contains(&key.resource.as_str()) => {
+            Reply::Document(200, last(&store, call, &options, &found))
+        }
         None => Reply::Document(200, removed(def, name, &found.head.uid)),
     })
 }
@@ -111,6 +123,12 @@ fn delete(store: &mut Store, deletion: &Deletion<'_>, key: &Key) -> Option<Arc<S
         return None;
     }
     mark(store, deletion.stamps, &mut object, grace);
+    if matches!(key.resource.as_str(), "namespaces" | CRDS)
+        && let Some(meta) = object::meta_mut(&mut object)
+    {
+        // These have no grace to give: they wait for their content.
+        meta.shift_remove("deletionGracePeriodSeconds");
+    }
     if options.dry {
         return Some(Arc::new(Stored::of(&object)));
     }
@@ -198,6 +216,18 @@ fn later(time: &str, seconds: i64) -> String {
         .ok()
         .and_then(|it| it.checked_add(jiff::SignedDuration::from_secs(seconds)).ok());
     moved.map_or_else(|| time.to_owned(), |it| it.strftime("%Y-%m-%dT%H:%M:%SZ").to_string())
+}
+
+/// An object as it was when it went. Pods are marked first, also when they get no time.
+fn last(store: &Store, call: &Call<'_>, options: &Options, found: &Stored) -> Value {
+    let mut object = call.view.tree(found);
+    if call.view.kind.def.qualified() == "pods" {
+        mark(store, call.shared.stamps, &mut object, 0);
+        if !options.dry {
+            object::set_meta(&mut object, "resourceVersion", store.revision.to_string());
+        }
+    }
+    object
 }
 
 /// The answer to a DELETE that leaves nothing behind.

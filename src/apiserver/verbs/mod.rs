@@ -167,7 +167,8 @@ pub(crate) async fn answer(
         return if own { Err(Refusal::unknown_resource()) } else { Ok(Reply::unknown_path()) };
     };
     let query = Query::parse(&ask.query);
-    let verb = verb(&ask.method, target.name.is_some(), query.flag("watch"));
+    let watching = target.watch || query.flag("watch");
+    let verb = verb(&ask.method, target.name.is_some(), watching);
     let agent = ask.header(http::header::USER_AGENT);
     let manager = managed::manager_of(query.text("fieldManager").unwrap_or_default(), agent);
     let call = Call { shared, ask, query, target, view, warnings, manager };
@@ -198,7 +199,7 @@ async fn many(call: &Call<'_>, verb: &str) -> Result<Reply, Refusal> {
         return Err(Refusal::method_not_allowed());
     }
     match verb {
-        "create" if def.namespaced && call.target.namespace.is_none() => {
+        "create" | "deletecollection" if def.namespaced && call.target.namespace.is_none() => {
             let refused = Err(Refusal::method_not_allowed());
             if def.native { refused } else { Ok(Reply::unknown_path()) }
         }

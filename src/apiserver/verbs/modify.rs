@@ -36,7 +36,29 @@ pub(crate) async fn update(call: &Call<'_>, part: Part, name: &str) -> Result<Re
         managed::track(call.view.schema(), &call.writer(&time), None, &mut body);
         return create::write(call, body).await;
     }
-    write(call, part, name, |old| Ok(tracked(call, part, old, body.clone()))).await
+    write(call, part, name, |old| {
+        check_identity(call, old, &body)?;
+        Ok(tracked(call, part, old, body.clone()))
+    })
+    .await
+}
+
+/// A replacement that names a uid means that object only.
+fn check_identity(call: &Call<'_>, old: &Value, new: &Value) -> Result<(), Refusal> {
+    let (present, wanted) = (object::meta(old, "uid"), object::meta(new, "uid"));
+    if wanted.is_empty() || wanted == present || !call.shared.stamps {
+        return Ok(());
+    }
+    let def = &call.view.kind.def;
+    let group = if def.native { String::new() } else { format!("{}/", def.group) };
+    let (namespace, name) = (object::meta(old, "namespace"), object::meta(old, "name"));
+    let place = if namespace.is_empty() { name.into() } else { format!("{namespace}/{name}") };
+    let why = format!(
+        "StorageError: invalid object, Code: 4, Key: /registry/{group}{}/{place}, ResourceVersion: 0, \
+         AdditionalErrorMsg: Precondition failed: UID in precondition: {wanted}, UID in object meta: {present}",
+        def.plural
+    );
+    Err(Refusal::conflict_because(def, name, &why))
 }
 
 pub(crate) async fn patch(call: &Call<'_>, part: Part, name: &str) -> Result<Reply, Refusal> {

@@ -15,6 +15,7 @@ use crate::apiserver::{
     },
     schema,
     store::identities::Identities,
+    verbs::scale,
 };
 
 /// Which part of an object a writer may change.
@@ -224,7 +225,11 @@ fn check(view: &View, new: &Value, old: Option<&Value>) -> Vec<Problem> {
             (native.check)(new, stored.as_ref())
         }
         (Some(native), _) => (native.check)(new, old),
-        (None, Some(rules)) => rules.check(new, old),
+        (None, Some(rules)) => {
+            let mut problems = rules.check(new, old);
+            problems.extend(scale::check(view, new));
+            problems
+        }
         (None, None) => Vec::new(),
     }
 }

@@ -8,9 +8,14 @@ use crate::apiserver::{
     patch::Patch,
     refusal::{Problem, Refusal},
     reply::Reply,
+    request::{body, json},
     resource::kind::{Scale, View},
     verbs::{Call, modify, rules::Part},
 };
+
+/// Where the real server handles custom resources; stands in its answers.
+const SCHEME: &str = "k8s.io/apiextensions-apiserver/pkg/apiserver/customresource_handler.go:688";
+const NEGATIVE: &str = "should be a non-negative integer";
 
 /// From the present scale to the wanted one.
 type Edit<'a> = Box<dyn Fn(&Value) -> Result<Value, Refusal> + Send + Sync + 'a>;
@@ -30,12 +35,21 @@ pub(crate) async fn answer(call: &Call<'_>, verb: &str, name: &str) -> Result<Re
     let edit: Edit<'_> = match verb {
         "get" => {
             let found = call.shared.store().get(&call.key(name));
-            let found = found.ok_or_else(|| Refusal::not_found(def, name))?;
-            return Ok(Reply::Document(200, shown(scale, &call.view.tree(&found))));
+            let found = found.ok_or_else(|| missing(call, name))?;
+            let object = call.view.tree(&found);
+            if !def.native && object.pointer(&pointer(&scale.wanted)).is_none() {
+                let wanted = &scale.wanted;
+                let why = format!("the spec replicas field {wanted:?} does not exist");
+                return Err(Refusal::internal(&why));
+            }
+            return Ok(Reply::Document(200, shown(scale, &object)));
         }
         "update" => {
             let body: Value = serde_json::from_slice(&call.ask.body)
                 .map_err(|error| Refusal::bad_request(error.to_string()))?;
+            check_kind(&body)?;
+            let namespace = call.target.namespace.as_deref().unwrap_or_default();
+            body::check_place(&body, name, namespace)?;
             Box::new(move |_scale| Ok(body.clone()))
         }
         "patch" => {
@@ -52,9 +66,7 @@ pub(crate) async fn answer(call: &Call<'_>, verb: &str, name: &str) -> Result<Re
         }
         let replicas = wanted.pointer("/spec/replicas").and_then(Value::as_i64).unwrap_or(0);
         if replicas < 0 {
-            let text = "must be greater than or equal to 0";
-            let problem = Problem::invalid("spec.replicas", replicas, text);
-            return Err(Refusal::invalid("autoscaling", "Scale", name, &[problem]));
+            return Err(negative(call, scale, replicas, name));
         }
         let mut new = old.clone();
         set(&mut new, &scale.wanted, replicas.into());
@@ -73,6 +85,81 @@ pub(crate) async fn answer(call: &Call<'_>, verb: &str, name: &str) -> Result<Re
     })
 }
 
+fn missing(call: &Call<'_>, name: &str) -> Refusal {
+    let def = &call.view.kind.def;
+    if def.native {
+        Refusal::part_not_found(def, "scale", name)
+    } else {
+        Refusal::not_found(def, name)
+    }
+}
+
+/// What is sent must be a scale, if it says what it is.
+fn check_kind(body: &Value) -> Result<(), Refusal> {
+    let text = |name: &str| body.get(name).and_then(Value::as_str).unwrap_or_default();
+    if matches!(text("kind"), "" | "Scale") && matches!(text("apiVersion"), "" | "autoscaling/v1") {
+        return Ok(());
+    }
+    Err(Refusal::bad_request(format!(
+        "no kind is registered for the type v1.Scale in scheme {SCHEME:?}"
+    )))
+}
+
+/// Custom objects are checked as such, and native ones as a scale.
+fn negative(call: &Call<'_>, scale: &Scale, replicas: i64, name: &str) -> Refusal {
+    let def = &call.view.kind.def;
+    if def.native {
+        let text = "must be greater than or equal to 0";
+        let problem = Problem::invalid("spec.replicas", replicas, text);
+        return Refusal::invalid("autoscaling", "Scale", name, &[problem]);
+    }
+    let problem = Problem::invalid(scale.wanted.as_str(), replicas, NEGATIVE);
+    Refusal::invalid(&def.group, &def.kind, name, &[problem])
+}
+
+/// What is wrong with the places of the numbers in a custom object.
+pub(crate) fn check(view: &View, object: &Value) -> Vec<Problem> {
+    let Some(scale) = paths(view).filter(|_| !view.kind.def.native) else { return Vec::new() };
+    let mut problems = Vec::new();
+    for path in [&scale.wanted, &scale.present] {
+        match object.pointer(&pointer(path)) {
+            None => {}
+            Some(Value::Number(number)) if number.is_i64() => {
+                let number = number.as_i64().unwrap_or_default();
+                if number < 0 {
+                    problems.push(Problem::invalid(path.as_str(), number, NEGATIVE));
+                } else if number > i64::from(i32::MAX) {
+                    let text = format!("should be less than or equal to {}", i32::MAX);
+                    problems.push(Problem::invalid(path.as_str(), number, text));
+                }
+            }
+            Some(other) => {
+                problems.push(Problem::invalid(path.as_str(), 0, odd(path, other, "int64")))
+            }
+        }
+    }
+    let selector = scale.selector.as_ref();
+    let selector = selector.and_then(|path| Some((path, object.pointer(&pointer(path))?)));
+    if let Some((path, other)) = selector.filter(|(_, it)| !it.is_string()) {
+        problems.push(Problem::invalid(path.as_str(), "", odd(path, other, "string")));
+    }
+    problems
+}
+
+/// A value of another type, as Go prints both.
+fn odd(path: &str, value: &Value, wanted: &str) -> String {
+    let (text, kind) = match value {
+        Value::Null => ("<nil>".into(), "<nil>"),
+        Value::Bool(it) => (it.to_string(), "bool"),
+        Value::Number(it) if it.is_f64() => (it.to_string(), "float64"),
+        Value::Number(it) => (it.to_string(), "int64"),
+        Value::String(it) => (it.clone(), "string"),
+        Value::Array(_) => (json::go_print(value), "[]interface {}"),
+        Value::Object(_) => (json::go_print(value), "map[string]interface {}"),
+    };
+    format!("{path} accessor error: {text} is of the type {kind}, expected {wanted}")
+}
+
 /// The object as a `Scale`.
 fn shown(scale: &Scale, object: &Value) -> Value {
     let number = |path: &str| object.pointer(&pointer(path)).and_then(Value::as_i64).unwrap_or(0);
@@ -88,7 +175,8 @@ fn shown(scale: &Scale, object: &Value) -> Value {
         fields.retain(|_, value| value != "");
     }
     let mut spec = json!({});
-    if let Some(wanted) = object.pointer(&pointer(&scale.wanted)) {
+    // None at all is not told.
+    if let Some(wanted) = object.pointer(&pointer(&scale.wanted)).filter(|it| **it != json!(0)) {
         spec = json!({ "replicas": wanted });
     }
     let mut status = json!({ "replicas": number(&scale.present) });
