@@ -106,6 +106,12 @@ impl Refusal {
         refusal
     }
 
+    /// Nobody may do this, for this reason.
+    pub(crate) fn forbidden(def: &ResourceDef, name: &str, why: &str) -> Self {
+        let message = format!("{} {name:?} is forbidden: {why}", def.qualified());
+        Self::about(403, "Forbidden", message, def, name)
+    }
+
     /// Somebody else was faster, for this reason.
     pub(crate) fn conflict_because(def: &ResourceDef, name: &str, why: &str) -> Self {
         let what = format!("{} {name:?}", def.qualified());

@@ -12,7 +12,7 @@ use super::{
 use crate::apiserver::{
     metadata,
     refusal::{Problem, ProblemKind, Refusal, go},
-    resource::ResourceDef,
+    resource::{CRDS, ResourceDef},
 };
 
 /// Where the real server keeps the options of requests; stands in its answers.
@@ -30,6 +30,8 @@ pub(crate) struct Options {
     pub(crate) propagation: Option<String>,
     pub(crate) grace_seconds: Option<i64>,
     pub(crate) dry: bool,
+    /// Asked in the old way to leave nothing behind; it shows in the status of the answer.
+    pub(crate) abandons_nothing: bool,
 }
 
 impl Options {
@@ -45,13 +47,15 @@ impl Options {
         check(options)?;
         let text = |path: &str| options.pointer(path).and_then(Value::as_str).map(String::from);
         let orphans = options.get("orphanDependents").and_then(Value::as_bool);
+        let abandons_nothing = orphans == Some(false);
         let orphans = orphans.map(|it| if it { "Orphan" } else { "Background" }.to_owned());
         Ok(Self {
             uid: text("/preconditions/uid"),
             version: text("/preconditions/resourceVersion"),
-            propagation: text("/propagationPolicy").filter(|it| !it.is_empty()).or(orphans),
+            propagation: text("/propagationPolicy").or(orphans),
             grace_seconds: options.get("gracePeriodSeconds").and_then(Value::as_i64),
             dry: options.get("dryRun").and_then(Value::as_array).is_some_and(|it| !it.is_empty()),
+            abandons_nothing,
         })
     }
 
@@ -61,14 +65,30 @@ impl Options {
         def: &ResourceDef,
         (name, uid, version): (&str, &str, u64),
     ) -> Result<(), Refusal> {
-        if let Some(wanted) = self.uid.as_deref().filter(|it| *it != uid) {
+        let (wrong_uid, wrong_version) = (
+            self.uid.as_deref().filter(|it| *it != uid),
+            self.version.as_deref().filter(|it| *it != version.to_string()),
+        );
+        if matches!(def.qualified().as_str(), "namespaces" | CRDS) {
+            // They have deletions of their own, with other words.
+            let why = match (wrong_uid, wrong_version) {
+                (Some(it), _) => format!("UID in precondition: {it}, UID in object meta: {uid}"),
+                (None, Some(it)) => format!(
+                    "ResourceVersion in precondition: {it}, ResourceVersion in object meta: {version}"
+                ),
+                (None, None) => return Ok(()),
+            };
+            let why = format!("Precondition failed: {why}");
+            return Err(Refusal::conflict_because(def, name, &why));
+        }
+        if let Some(wanted) = wrong_uid {
             let why = format!(
                 "the UID in the precondition ({wanted}) does not match the UID in record ({uid}). \
                  The object might have been deleted and then recreated"
             );
             return Err(Refusal::precondition(def, name, &why));
         }
-        if let Some(wanted) = self.version.as_deref().filter(|it| *it != version.to_string()) {
+        if let Some(wanted) = wrong_version {
             let why = format!(
                 "the ResourceVersion in the precondition ({wanted}) does not match \
                  the ResourceVersion in record ({version}). The object might have been modified"
@@ -87,8 +107,11 @@ fn of_query(query: &Query) -> Result<Value, Refusal> {
     if query.has("orphanDependents") {
         options["orphanDependents"] = query.flag("orphanDependents").into();
     }
-    if let Some(policy) = query.text("propagationPolicy") {
+    if let Some(policy) = query.all("propagationPolicy").next() {
         options["propagationPolicy"] = policy.into();
+    }
+    if let Some(uid) = query.all("uid").next() {
+        options["preconditions"] = json!({ "uid": uid });
     }
     options["dryRun"] = query.all("dryRun").collect();
     Ok(options)
@@ -110,6 +133,9 @@ fn of_body(ask: &Ask) -> Result<Value, Refusal> {
         _ => return Err(Refusal::unsupported_media_type(&body::ACCEPTED)),
     };
     let (version, kind) = body::type_meta(&value).map_err(|why| unread(&why))?;
+    if version.matches('/').count() > 1 {
+        return Err(Refusal::unclassed(format!("unexpected GroupVersion string: {version}")));
+    }
     if !kind.is_empty() && kind != "DeleteOptions" {
         let version = if version.is_empty() { "v1" } else { &version };
         return Err(Refusal::unclassed(format!(
@@ -119,24 +145,8 @@ fn of_body(ask: &Ask) -> Result<Value, Refusal> {
             go::quote(SCHEME)
         )));
     }
-    match value.get("gracePeriodSeconds") {
-        Some(Value::Number(_) | Value::Null) | None => Ok(value),
-        Some(_) => Err(unreadable_grace(&ask.body)),
-    }
-}
-
-/// A time that is no number.
-fn unreadable_grace(body: &[u8]) -> Refusal {
-    const KEY: &str = "\"gracePeriodSeconds\"";
-    let text = String::from_utf8_lossy(body);
-    let after = text.split_once(KEY).map_or("", |(_, rest)| rest);
-    let value = after.trim_start().trim_start_matches(':').trim_start();
-    // Just behind the first sign of the value.
-    let head = text.len().saturating_sub(value.len()).saturating_add(1);
-    Refusal::unclassed(format!(
-        "v1.DeleteOptions.GracePeriodSeconds: readUint64: unexpected character: \u{fffd}, {}",
-        typed::place(body, head)
-    ))
+    typed::delete_options(&value, &ask.body).map_err(Refusal::unclassed)?;
+    Ok(value)
 }
 
 fn check(options: &Value) -> Result<(), Refusal> {

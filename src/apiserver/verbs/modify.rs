@@ -111,7 +111,7 @@ fn tracked(call: &Call<'_>, part: Part, old: &Value, mut new: Value) -> Value {
 /// The top-level fields that a writer of this part cannot write.
 fn ignored(call: &Call<'_>, part: Part) -> Vec<&'static str> {
     match part {
-        Part::Main if call.view.kind.def.status_subresource => vec!["status"],
+        Part::Main if call.view.has_status() => vec!["status"],
         Part::Status => vec!["spec"],
         Part::Main | Part::Finalize | Part::Everything => Vec::new(),
     }

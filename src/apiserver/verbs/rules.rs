@@ -9,10 +9,7 @@ use crate::apiserver::{
     metadata::{self, KindFacts},
     native, object,
     refusal::{Problem, ProblemKind, Refusal},
-    resource::{
-        CRDS, ResourceDef,
-        kind::{Kind, View},
-    },
+    resource::{CRDS, ResourceDef, kind::View},
     schema,
     store::identities::Identities,
     verbs::scale,
@@ -144,7 +141,7 @@ pub(crate) fn created(
     let def = &view.kind.def;
     if let Some(native) = view.kind.native {
         (native.created)(&mut object);
-    } else if def.status_subresource {
+    } else if view.has_status() {
         object::put(&mut object, "status", None);
     }
     metadata::normalize(&mut object);
@@ -175,7 +172,7 @@ pub(crate) fn updated(
         Part::Finalize => with(old, &new, |it, new| {
             object::put(it, "spec", new.get("spec").cloned());
         }),
-        Part::Main if def.status_subresource => {
+        Part::Main if view.has_status() => {
             object::put(&mut new, "status", old.get("status").cloned());
             new
         }
@@ -200,7 +197,7 @@ pub(crate) fn updated(
             refuse(view, old, &problems)?;
         }
     }
-    if is_new_generation(&view.kind, old, &new) {
+    if is_new_generation(view, old, &new) {
         raise_generation(&mut new);
     }
     native::order(&view.kind, &view.version, &mut new);
@@ -267,13 +264,14 @@ fn check_version(def: &ResourceDef, old: &Value, new: &Value) -> Result<(), Refu
 }
 
 /// Whether the change counts as a new generation: neither metadata nor a separate status do.
-fn is_new_generation(kind: &Kind, old: &Value, new: &Value) -> bool {
-    let def = &kind.def;
-    if let Some(native) = kind.native {
-        return native.generations && old.get("spec") != new.get("spec");
+fn is_new_generation(view: &View, old: &Value, new: &Value) -> bool {
+    let def = &view.kind.def;
+    if let Some(native) = view.kind.native {
+        let differs = |it: &&str| old.pointer(it) != new.pointer(it);
+        return native.generations && native.counted.iter().any(differs);
     }
-    let counted =
-        |field: &&String| *field != "metadata" && !(def.status_subresource && *field == "status");
+    let has_status = view.has_status();
+    let counted = |field: &&String| *field != "metadata" && !(has_status && *field == "status");
     let fields = |object: &Value| -> Vec<String> {
         object.as_object().into_iter().flat_map(|it| it.keys().filter(counted).cloned()).collect()
     };

@@ -154,7 +154,26 @@ pub fn declare_sub(declaration: Declaration, parent: &Handler) -> Result<Handler
 /// `id`, else the name of the function, else the word of the declaration.
 fn base_id(kind: Kind, function: &Function, options: &Options<'_>) -> Result<String, DeclareError> {
     let name = if function.name.is_empty() { kind.name() } else { &function.name };
-    Ok(options.text("id")?.unwrap_or_else(|| name.to_owned()))
+    let Some(id) = options.text("id")? else { return Ok(name.to_owned()) };
+    if matches!(kind.category(), Category::Changing) {
+        check_id(&id)?;
+    }
+    Ok(id)
+}
+
+/// Progress is kept under the id, in the name of an annotation. Kubernetes would refuse every patch with another one, and the
+/// handler would never be done.
+fn check_id(id: &str) -> Result<(), DeclareError> {
+    let plain = |it: char| it.is_ascii_alphanumeric();
+    let inside = |it: char| plain(it) || matches!(it, '-' | '_' | '.' | '/');
+    // An empty one is as good as none.
+    let bounded = id.is_empty() || (id.starts_with(plain) && id.ends_with(plain));
+    if bounded && id.chars().all(inside) {
+        return Ok(());
+    }
+    let message = format!("the id {id:?} cannot be a part of the name of an annotation");
+    let hint = "use ASCII letters and digits, and `-`, `_`, `.`, `/` between them";
+    Err(DeclareError::new(message, hint))
 }
 
 /// The field becomes a part of the id, so that one function can watch several fields with separate progress.

@@ -24,6 +24,11 @@ const MISTAKES: &[(&str, &str)] = &[
         "kopf::on_create(\"kex\", #{ errors: \"maybe\" }, f);",
     ),
     ("kopf.on_create('kex', {id = 7}, f)", "kopf::on_create(\"kex\", #{ id: 7 }, f);"),
+    (
+        "kopf.on_create('kex', {id = 'Ünï code'}, f)",
+        "kopf::on_create(\"kex\", #{ id: \"Ünï code\" }, f);",
+    ),
+    ("kopf.on_create('kex', {id = 'x-'}, f)", "kopf::on_create(\"kex\", #{ id: \"x-\" }, f);"),
     ("kopf.on_create('kex', {when = true}, f)", "kopf::on_create(\"kex\", #{ when: true }, f);"),
     (
         "kopf.on_create('kex', {labels = 'x'}, f)",
