@@ -1,6 +1,7 @@
 //! Negative answers: Kubernetes `Status` objects, worded as the real server words them.
 
 pub(crate) mod go;
+pub(crate) mod path;
 mod problem;
 
 use std::{borrow::Cow, fmt};
@@ -26,12 +27,6 @@ pub struct Refusal {
 }
 
 impl Refusal {
-    /// No such object below a native kind's endpoint, which the real server names.
-    pub(crate) fn part_not_found(def: &ResourceDef, part: &str, name: &str) -> Self {
-        let plural = format!("{}/{part}", def.plural);
-        Self::not_found(&ResourceDef { plural, ..def.clone() }, name)
-    }
-
     pub(crate) fn not_found(def: &ResourceDef, name: &str) -> Self {
         let message = format!("{} {name:?} not found", def.qualified());
         Self::about(404, "NotFound", message, def, name)
@@ -81,12 +76,6 @@ impl Refusal {
     pub(crate) fn unprocessable() -> Self {
         let message = "the server rejected our request due to an error in our request";
         Self { details: Some(json!({}).into()), ..Self::general(422, "Invalid", message) }
-    }
-
-    /// Nothing new is created of a kind whose definition goes away.
-    pub(crate) fn definition_terminating(def: &ResourceDef) -> Self {
-        let message = "create not allowed while custom resource definition is terminating";
-        Self::about(405, "MethodNotAllowed", message.into(), def, "")
     }
 
     /// Nothing new is created in a namespace that goes away.
@@ -175,6 +164,25 @@ impl Refusal {
     pub(crate) fn method_not_allowed() -> Self {
         let message = "the server does not allow this method on the requested resource";
         Self { details: Some(json!({}).into()), ..Self::general(405, "MethodNotAllowed", message) }
+    }
+
+    /// Nothing is created of a kind whose definition goes away.
+    pub(crate) fn terminating_definition(def: &ResourceDef) -> Self {
+        let message = "create not allowed while custom resource definition is terminating";
+        Self { message: message.into(), ..Self::not_supported(def, "create") }
+    }
+
+    /// The object is not the one that the writer means.
+    pub(crate) fn other_uid(def: &ResourceDef, (namespace, name): (&str, &str), why: &str) -> Self {
+        let place = [def.storage_prefix().as_str(), namespace, name]
+            .iter()
+            .filter(|it| !it.is_empty())
+            .fold("/registry".to_owned(), |path, it| format!("{path}/{it}"));
+        let why = format!(
+            "StorageError: invalid object, Code: 4, Key: {place}, ResourceVersion: 0, \
+             AdditionalErrorMsg: Precondition failed: {why}"
+        );
+        Self::conflict_because(def, name, &why)
     }
 
     /// Custom resources say what is not done with them; `verb` is empty for methods that mean nothing to Kubernetes.

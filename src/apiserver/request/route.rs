@@ -28,8 +28,6 @@ pub(crate) struct Target {
     pub(crate) namespace: Option<String>,
     pub(crate) name: Option<String>,
     pub(crate) subresource: Option<String>,
-    /// By the old form of the path of a watch.
-    pub(crate) watch: bool,
 }
 
 /// `None`: nothing of Kubernetes has such a path.
@@ -54,10 +52,6 @@ pub(crate) fn parse(path: &str) -> Option<Route> {
 }
 
 fn target(group: &str, version: &str, rest: &[&str]) -> Option<Target> {
-    let (watch, rest) = match rest {
-        ["watch", rest @ ..] if !rest.is_empty() => (true, rest),
-        rest => (false, rest),
-    };
     let (namespace, plural, rest) = match rest {
         // A namespace is an object too: here the word after its name is not a plural.
         ["namespaces", _, "status" | "finalize"] if group.is_empty() => split_plural(rest)?,
@@ -79,7 +73,6 @@ fn target(group: &str, version: &str, rest: &[&str]) -> Option<Target> {
         namespace: namespace.map(String::from),
         name: name.map(String::from),
         subresource,
-        watch,
     })
 }
 

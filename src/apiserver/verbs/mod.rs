@@ -167,8 +167,7 @@ pub(crate) async fn answer(
         return if own { Err(Refusal::unknown_resource()) } else { Ok(Reply::unknown_path()) };
     };
     let query = Query::parse(&ask.query);
-    let watching = target.watch || query.flag("watch");
-    let verb = verb(&ask.method, target.name.is_some(), watching);
+    let verb = verb(&ask.method, target.name.is_some(), query.flag("watch"));
     let agent = ask.header(http::header::USER_AGENT);
     let manager = managed::manager_of(query.text("fieldManager").unwrap_or_default(), agent);
     let call = Call { shared, ask, query, target, view, warnings, manager };

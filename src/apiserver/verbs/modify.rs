@@ -37,28 +37,21 @@ pub(crate) async fn update(call: &Call<'_>, part: Part, name: &str) -> Result<Re
         return create::write(call, body).await;
     }
     write(call, part, name, |old| {
-        check_identity(call, old, &body)?;
+        check_uid(call, name, old, &body)?;
         Ok(tracked(call, part, old, body.clone()))
     })
     .await
 }
 
-/// A replacement that names a uid means that object only.
-fn check_identity(call: &Call<'_>, old: &Value, new: &Value) -> Result<(), Refusal> {
-    let (present, wanted) = (object::meta(old, "uid"), object::meta(new, "uid"));
+/// Who names a uid means the object that has it, and no other one of the same name.
+fn check_uid(call: &Call<'_>, name: &str, old: &Value, new: &Value) -> Result<(), Refusal> {
+    let (wanted, present) = (object::meta(new, "uid"), object::meta(old, "uid"));
     if wanted.is_empty() || wanted == present || !call.shared.stamps {
         return Ok(());
     }
-    let def = &call.view.kind.def;
-    let group = if def.native { String::new() } else { format!("{}/", def.group) };
-    let (namespace, name) = (object::meta(old, "namespace"), object::meta(old, "name"));
-    let place = if namespace.is_empty() { name.into() } else { format!("{namespace}/{name}") };
-    let why = format!(
-        "StorageError: invalid object, Code: 4, Key: /registry/{group}{}/{place}, ResourceVersion: 0, \
-         AdditionalErrorMsg: Precondition failed: UID in precondition: {wanted}, UID in object meta: {present}",
-        def.plural
-    );
-    Err(Refusal::conflict_because(def, name, &why))
+    let why = format!("UID in precondition: {wanted}, UID in object meta: {present}");
+    let namespace = call.target.namespace.as_deref().unwrap_or_default();
+    Err(Refusal::other_uid(&call.view.kind.def, (namespace, name), &why))
 }
 
 pub(crate) async fn patch(call: &Call<'_>, part: Part, name: &str) -> Result<Reply, Refusal> {
@@ -73,7 +66,16 @@ pub(crate) async fn patch(call: &Call<'_>, part: Part, name: &str) -> Result<Rep
     write(call, part, name, |old| {
         let mut new = patch.apply(old, call.view.schema())?;
         call.check_patched(&new, name)?;
-        call.read(&mut new)?;
+        let sent = def.native.then(|| body::shown_patched(&new, true));
+        if let Some(fields) = new.as_object_mut().filter(|_| def.native) {
+            // In the order in which the decoder meets them: it shows when something is wrong.
+            fields.sort_keys();
+        }
+        let refused = |it| match &sent {
+            Some(sent) => body::refuse_patched(it, &def.kind, sent),
+            None => it,
+        };
+        call.read(&mut new).map_err(refused)?;
         Ok(tracked(call, part, old, new))
     })
     .await

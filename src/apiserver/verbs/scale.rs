@@ -8,14 +8,13 @@ use crate::apiserver::{
     patch::Patch,
     refusal::{Problem, Refusal},
     reply::Reply,
-    request::{body, json},
-    resource::kind::{Scale, View},
+    request::{body, json as texts},
+    resource::{
+        ResourceDef,
+        kind::{Scale, View},
+    },
     verbs::{Call, modify, rules::Part},
 };
-
-/// Where the real server handles custom resources; stands in its answers.
-const SCHEME: &str = "k8s.io/apiextensions-apiserver/pkg/apiserver/customresource_handler.go:688";
-const NEGATIVE: &str = "should be a non-negative integer";
 
 /// From the present scale to the wanted one.
 type Edit<'a> = Box<dyn Fn(&Value) -> Result<Value, Refusal> + Send + Sync + 'a>;
@@ -35,19 +34,15 @@ pub(crate) async fn answer(call: &Call<'_>, verb: &str, name: &str) -> Result<Re
     let edit: Edit<'_> = match verb {
         "get" => {
             let found = call.shared.store().get(&call.key(name));
-            let found = found.ok_or_else(|| missing(call, name))?;
+            let found = found.ok_or_else(|| no_scale(def, name))?;
             let object = call.view.tree(&found);
-            if !def.native && object.pointer(&pointer(&scale.wanted)).is_none() {
-                let wanted = &scale.wanted;
-                let why = format!("the spec replicas field {wanted:?} does not exist");
-                return Err(Refusal::internal(&why));
-            }
+            check_present(def, scale, &object)?;
             return Ok(Reply::Document(200, shown(scale, &object)));
         }
         "update" => {
             let body: Value = serde_json::from_slice(&call.ask.body)
                 .map_err(|error| Refusal::bad_request(error.to_string()))?;
-            check_kind(&body)?;
+            check_body(&body)?;
             let namespace = call.target.namespace.as_deref().unwrap_or_default();
             body::check_place(&body, name, namespace)?;
             Box::new(move |_scale| Ok(body.clone()))
@@ -65,8 +60,11 @@ pub(crate) async fn answer(call: &Call<'_>, verb: &str, name: &str) -> Result<Re
             return Err(Refusal::conflict(def, name));
         }
         let replicas = wanted.pointer("/spec/replicas").and_then(Value::as_i64).unwrap_or(0);
-        if replicas < 0 {
-            return Err(negative(call, scale, replicas, name));
+        // Custom objects have this check among their others.
+        if replicas < 0 && def.native {
+            let text = "must be greater than or equal to 0";
+            let problem = Problem::invalid("spec.replicas", replicas, text);
+            return Err(Refusal::invalid("autoscaling", "Scale", name, &[problem]));
         }
         let mut new = old.clone();
         set(&mut new, &scale.wanted, replicas.into());
@@ -85,79 +83,98 @@ pub(crate) async fn answer(call: &Call<'_>, verb: &str, name: &str) -> Result<Re
     })
 }
 
-fn missing(call: &Call<'_>, name: &str) -> Refusal {
-    let def = &call.view.kind.def;
+/// Native kinds name the subresource as well.
+fn no_scale(def: &ResourceDef, name: &str) -> Refusal {
+    let plural = format!("{}/scale", def.plural);
     if def.native {
-        Refusal::part_not_found(def, "scale", name)
+        Refusal::not_found(&ResourceDef { plural, ..def.clone() }, name)
     } else {
         Refusal::not_found(def, name)
     }
 }
 
-/// What is sent must be a scale, if it says what it is.
-fn check_kind(body: &Value) -> Result<(), Refusal> {
-    let text = |name: &str| body.get(name).and_then(Value::as_str).unwrap_or_default();
-    if matches!(text("kind"), "" | "Scale") && matches!(text("apiVersion"), "" | "autoscaling/v1") {
+/// A custom object need not have what its scale shows.
+fn check_present(def: &ResourceDef, scale: &Scale, object: &Value) -> Result<(), Refusal> {
+    let path = &scale.wanted;
+    if def.native || object.pointer(&pointer(path)).is_some_and(Value::is_i64) {
+        return Ok(());
+    }
+    Err(Refusal::internal(&format!("the spec replicas field {path:?} does not exist")))
+}
+
+/// Only a `Scale` can be written here.
+fn check_body(body: &Value) -> Result<(), Refusal> {
+    let text = |field: &str| body.get(field).and_then(Value::as_str).unwrap_or_default();
+    let (version, kind) = (text("apiVersion"), text("kind"));
+    if matches!((version, kind), ("" | "autoscaling/v1", "" | "Scale")) {
         return Ok(());
     }
     Err(Refusal::bad_request(format!(
-        "no kind is registered for the type v1.Scale in scheme {SCHEME:?}"
+        "no kind {kind:?} is registered for version {version:?} in the scheme of scales"
     )))
 }
 
-/// Custom objects are checked as such, and native ones as a scale.
-fn negative(call: &Call<'_>, scale: &Scale, replicas: i64, name: &str) -> Refusal {
-    let def = &call.view.kind.def;
-    if def.native {
-        let text = "must be greater than or equal to 0";
-        let problem = Problem::invalid("spec.replicas", replicas, text);
-        return Refusal::invalid("autoscaling", "Scale", name, &[problem]);
-    }
-    let problem = Problem::invalid(scale.wanted.as_str(), replicas, NEGATIVE);
-    Refusal::invalid(&def.group, &def.kind, name, &[problem])
-}
-
-/// What is wrong with the places of the numbers in a custom object.
-pub(crate) fn check(view: &View, object: &Value) -> Vec<Problem> {
-    let Some(scale) = paths(view).filter(|_| !view.kind.def.native) else { return Vec::new() };
-    let mut problems = Vec::new();
+/// What is wrong with the fields of a custom object that its scale shows.
+pub(crate) fn faults(view: &View, object: &Value) -> Vec<Problem> {
+    let Some(scale) = paths(view) else { return Vec::new() };
+    let mut found = Vec::new();
     for path in [&scale.wanted, &scale.present] {
-        match object.pointer(&pointer(path)) {
-            None => {}
-            Some(Value::Number(number)) if number.is_i64() => {
-                let number = number.as_i64().unwrap_or_default();
-                if number < 0 {
-                    problems.push(Problem::invalid(path.as_str(), number, NEGATIVE));
-                } else if number > i64::from(i32::MAX) {
-                    let text = format!("should be less than or equal to {}", i32::MAX);
-                    problems.push(Problem::invalid(path.as_str(), number, text));
+        let text = match nested(object, path, "int64", Value::is_i64) {
+            Err(why) => {
+                found.push(Problem::invalid(path.as_str(), 0, why));
+                continue;
+            }
+            Ok(number) => match number.and_then(Value::as_i64).unwrap_or(0) {
+                ..0 => "should be a non-negative integer".to_owned(),
+                it if it > i64::from(i32::MAX) => {
+                    format!("should be less than or equal to {}", i32::MAX)
                 }
-            }
-            Some(other) => {
-                problems.push(Problem::invalid(path.as_str(), 0, odd(path, other, "int64")))
-            }
-        }
+                _ => continue,
+            },
+        };
+        let number = object.pointer(&pointer(path)).and_then(Value::as_i64).unwrap_or(0);
+        found.push(Problem::invalid(path.as_str(), number, text));
     }
-    let selector = scale.selector.as_ref();
-    let selector = selector.and_then(|path| Some((path, object.pointer(&pointer(path))?)));
-    if let Some((path, other)) = selector.filter(|(_, it)| !it.is_string()) {
-        problems.push(Problem::invalid(path.as_str(), "", odd(path, other, "string")));
+    if let Some(path) = &scale.selector
+        && let Err(why) = nested(object, path, "string", Value::is_string)
+    {
+        found.push(Problem::invalid(path.as_str(), "", why));
     }
-    problems
+    found
 }
 
-/// A value of another type, as Go prints both.
-fn odd(path: &str, value: &Value, wanted: &str) -> String {
-    let (text, kind) = match value {
-        Value::Null => ("<nil>".into(), "<nil>"),
-        Value::Bool(it) => (it.to_string(), "bool"),
-        Value::Number(it) if it.is_f64() => (it.to_string(), "float64"),
-        Value::Number(it) => (it.to_string(), "int64"),
-        Value::String(it) => (it.clone(), "string"),
-        Value::Array(_) => (json::go_print(value), "[]interface {}"),
-        Value::Object(_) => (json::go_print(value), "map[string]interface {}"),
+/// The value at a path if it is of a type; why not, in the words of Go.
+fn nested<'a>(
+    object: &'a Value,
+    path: &str,
+    wanted: &str,
+    is_wanted: impl Fn(&Value) -> bool,
+) -> Result<Option<&'a Value>, String> {
+    let mut place = object;
+    let mut at = String::new();
+    for name in path.trim_start_matches('.').split('.') {
+        let Some(fields) = place.as_object() else {
+            return Err(other_type(&at, place, "map[string]interface{}"));
+        };
+        let Some(value) = fields.get(name) else { return Ok(None) };
+        at = format!("{at}.{name}");
+        place = value;
+    }
+    if is_wanted(place) { Ok(Some(place)) } else { Err(other_type(&at, place, wanted)) }
+}
+
+fn other_type(path: &str, value: &Value, wanted: &str) -> String {
+    let found = match value {
+        Value::Null => "<nil>",
+        Value::Bool(_) => "bool",
+        Value::Number(it) if it.is_i64() => "int64",
+        Value::Number(_) => "float64",
+        Value::String(_) => "string",
+        Value::Array(_) => "[]interface {}",
+        Value::Object(_) => "map[string]interface {}",
     };
-    format!("{path} accessor error: {text} is of the type {kind}, expected {wanted}")
+    let value = texts::go_print(value);
+    format!("{path} accessor error: {value} is of the type {found}, expected {wanted}")
 }
 
 /// The object as a `Scale`.
@@ -175,8 +192,8 @@ fn shown(scale: &Scale, object: &Value) -> Value {
         fields.retain(|_, value| value != "");
     }
     let mut spec = json!({});
-    // None at all is not told.
-    if let Some(wanted) = object.pointer(&pointer(&scale.wanted)).filter(|it| **it != json!(0)) {
+    let wanted = number(&scale.wanted);
+    if wanted != 0 {
         spec = json!({ "replicas": wanted });
     }
     let mut status = json!({ "replicas": number(&scale.present) });
