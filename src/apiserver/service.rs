@@ -107,15 +107,11 @@ async fn respond(shared: &Arc<Shared>, ask: &Ask, warnings: &Warnings) -> Reply 
 }
 
 async fn answer(shared: &Arc<Shared>, ask: &Ask, warnings: &Warnings) -> Reply {
-    match route::parse(&ask.path) {
-        Some(Route::Objects(target)) => {
-            verbs::answer(shared, ask, &target, warnings).await.unwrap_or_else(Reply::from)
-        }
-        _ => {
-            let document = discovery::routes::answer(&kinds(shared), &shared.openapi, ask);
-            document.unwrap_or_else(|| unknown(shared, &ask.path))
-        }
+    if let Some(Route::Objects(target)) = route::parse(&ask.path) {
+        return verbs::answer(shared, ask, &target, warnings).await.unwrap_or_else(Reply::from);
     }
+    let document = discovery::routes::answer(&kinds(shared), &shared.openapi, ask);
+    document.unwrap_or_else(|| unknown(shared, &ask.path))
 }
 
 /// What is above groups knows all its paths, and tells them.

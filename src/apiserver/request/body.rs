@@ -90,7 +90,7 @@ pub(crate) fn type_meta(value: &Value) -> Result<(String, String), String> {
     let fields = match value {
         Value::Object(fields) => fields,
         Value::Null => return Ok((String::new(), String::new())),
-        other => {
+        other @ (Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_)) => {
             let name = json::type_name(other);
             return Err(format!("json: cannot unmarshal {name} into Go value of type {TYPE_META}"));
         }
@@ -105,7 +105,7 @@ pub(crate) fn type_meta(value: &Value) -> Result<(String, String), String> {
         match value {
             Value::String(text) => place.clone_from(text),
             Value::Null => {}
-            other => {
+            other @ (Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_)) => {
                 let wrong = json::type_name(other);
                 return Err(format!(
                     "json: cannot unmarshal {wrong} into Go struct field .{name} of type string"
@@ -221,9 +221,10 @@ fn cannot_be_handled(kind: &str, version: &str, expected: &Expected<'_>, why: &s
 
 /// A number that is too large for a float: the real server names no field in this case either.
 fn huge_number(body: &[u8], expected: &Expected<'_>) -> Refusal {
-    let prefix = match expected.native {
-        true => format!("{}.{}.", expected.version, expected.kind),
-        false => String::new(),
+    let prefix = if expected.native {
+        format!("{}.{}.", expected.version, expected.kind)
+    } else {
+        String::new()
     };
     let end = json::huge_number_end(body);
     let why = format!("{prefix}readNumberAsString: invalid number, {}", typed::place(body, end));

@@ -8,7 +8,10 @@ use crate::apiserver::{
     managed,
     metadata::{self, KindFacts},
     native, object,
-    refusal::{Problem, ProblemKind, Refusal},
+    refusal::{
+        Problem, ProblemKind, Refusal,
+        path::{push_field, push_item},
+    },
     resource::{CRDS, ResourceDef, kind::View},
     schema,
     store::identities::Identities,
@@ -117,10 +120,7 @@ fn lost(before: &Value, after: &Value, path: &mut String, found: &mut Vec<String
     match (before, after) {
         (Value::Object(before), Value::Object(after)) => {
             for (name, value) in before {
-                if !path.is_empty() {
-                    path.push('.');
-                }
-                path.push_str(name);
+                push_field(path, name);
                 match after.get(name) {
                     Some(kept) => lost(value, kept, path, found),
                     None => found.push(path.clone()),
@@ -130,7 +130,7 @@ fn lost(before: &Value, after: &Value, path: &mut String, found: &mut Vec<String
         }
         (Value::Array(before), Value::Array(after)) => {
             for (index, (value, kept)) in before.iter().zip(after).enumerate() {
-                path.push_str(&format!("[{index}]"));
+                push_item(path, index);
                 lost(value, kept, path, found);
                 path.truncate(length);
             }
@@ -284,15 +284,6 @@ fn is_new_generation(view: &View, old: &Value, new: &Value) -> bool {
     let mut names = fields(old);
     names.extend(fields(new));
     !def.native && names.iter().any(|it| old.get(it) != new.get(it))
-}
-
-/// Says that the object goes away as soon as nobody holds it.
-pub(crate) fn mark(object: &mut Value, now: &str, stamps: bool) {
-    object::set_meta(object, "deletionTimestamp", now);
-    if stamps {
-        object::set_meta(object, "deletionGracePeriodSeconds", 0);
-        raise_generation(object);
-    }
 }
 
 /// Only objects that count their generations have one.
