@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::{Problems, Spot, names, names::NameRule};
 use crate::apiserver::{
-    object,
+    metadata, object,
     refusal::{Problem, ProblemKind},
 };
 
@@ -143,7 +143,9 @@ fn finalizers(out: &mut Problems, spot: &Spot<'_>) {
     let has = |name: &str| spot.items().iter().any(|it| it.text() == name);
     if has("orphan") && has("foregroundDeletion") {
         let detail = "finalizer orphan and foregroundDeletion cannot be both set";
-        out.push(spot.invalid(detail));
+        let texts: Vec<String> = spot.items().iter().map(|it| it.text().into()).collect();
+        let kind = ProblemKind::InvalidGo(metadata::go_strings(&texts), detail.into());
+        out.push(Problem::new(spot.path.clone(), kind));
     }
 }
 
