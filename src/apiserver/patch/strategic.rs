@@ -7,11 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Map, Value};
 
 use crate::apiserver::{
-    refusal::Refusal,
-    request::{
-        json::{go_print, type_name},
-        typed::sorted_json,
-    },
+    refusal::{Refusal, go},
+    request::{json::type_name, typed::sorted_json},
     schema::{Link, PatchRule, Schema, Shape},
 };
 
@@ -349,7 +346,7 @@ fn item_key(item: &Value, key: Option<&str>) -> Result<String, Refusal> {
         )));
     }
     item.get(key).map(sorted_json).ok_or_else(|| {
-        let map = go_print(item);
+        let map = go::plain(item);
         Refusal::unclassed(format!("map: {map} does not contain declared merge key: {key}"))
     })
 }
@@ -390,14 +387,14 @@ fn list(value: Value) -> Result<Vec<Value>, Refusal> {
 fn unknown_directive(directive: &Value, patch: &Fields) -> Refusal {
     let shown = match directive.as_str() {
         Some(text) => text.into(),
-        None => format!("%!s({}={})", go_type(directive), go_print(directive)),
+        None => format!("%!s({}={})", go_type(directive), go::plain(directive)),
     };
-    let map = go_print(&Value::Object(patch.clone()));
+    let map = go::plain(&Value::Object(patch.clone()));
     Refusal::unclassed(format!("unknown patch type: {shown} in map: {map}"))
 }
 
 fn go_list(items: &[Value]) -> String {
-    let items: Vec<String> = items.iter().map(go_print).collect();
+    let items: Vec<String> = items.iter().map(go::plain).collect();
     format!("[{}]", items.join(" "))
 }
 

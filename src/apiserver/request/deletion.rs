@@ -10,7 +10,6 @@ use super::{
     yaml,
 };
 use crate::apiserver::{
-    metadata,
     refusal::{Problem, ProblemKind, Refusal, go},
     resource::ResourceDef,
 };
@@ -141,7 +140,7 @@ fn check(options: &Value) -> Result<(), Refusal> {
     let runs = runs.into_iter().flatten().filter_map(Value::as_str).map(String::from);
     let runs: Vec<String> = runs.collect();
     if runs.iter().any(|it| it != "All") {
-        let kind = ProblemKind::NotSupportedShown(metadata::go_strings(&runs), vec!["All".into()]);
+        let kind = ProblemKind::NotSupportedShown(go::texts(&runs), vec!["All".into()]);
         problems.push(Problem::new("dryRun", kind));
     }
     if problems.is_empty() {
