@@ -45,15 +45,18 @@ pub fn select(text: &str) {
     let check = |selector: Selector| {
         let by_labels = selector.matches_labels(&labels_of);
         let empty = selector.is_empty();
-        assert!(!empty || (by_labels && selector.matches_fields(|_| String::new())), "nothing fits everything");
+        assert!(
+            !empty || (by_labels && selector.matches_fields(|_| String::new())),
+            "nothing fits everything"
+        );
     };
-    if let Ok(selector) = Selector::parse(&Query::parse(text), &selectable) {
+    if let Ok(selector) = Selector::parse_for(&Query::parse(text), &selectable) {
         check(selector);
     }
     let encoded: String = text.bytes().map(|it| format!("%{it:02x}")).collect();
     for name in ["labelSelector", "fieldSelector"] {
         let query = Query::parse(&format!("{name}={encoded}"));
-        if let Ok(selector) = Selector::parse(&query, &selectable) {
+        if let Ok(selector) = Selector::parse_for(&query, &selectable) {
             check(selector);
         }
     }

@@ -116,10 +116,16 @@ async fn answer(shared: &Arc<Shared>, ask: &Ask, warnings: &Warnings) -> Reply {
 
 /// What is above groups knows all its paths, and tells them.
 fn unknown(shared: &Shared, path: &str) -> Reply {
-    if path.starts_with("/apis/") || path.starts_with("/api/") {
+    let kinds = kinds(shared);
+    let group = path.strip_prefix("/apis/").and_then(|it| it.split('/').next());
+    if kinds.iter().any(|it| it.def.native && Some(it.def.group.as_str()) == group) {
+        // Groups of the server itself know what they do not have.
+        return Refusal::unknown_resource().into();
+    }
+    if group.is_some() || path.starts_with("/api/") {
         return Reply::unknown_path();
     }
-    Reply::Document(404, discovery::paths(&kinds(shared)))
+    Reply::Document(404, discovery::paths(&kinds))
 }
 
 /// All served kinds.

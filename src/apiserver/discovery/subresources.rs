@@ -33,8 +33,10 @@ pub(crate) fn subresources<'a>(kind: &'a Kind, version: &'a str) -> Vec<Subresou
         parts.sort_by_key(|it| it.name);
         return parts;
     }
-    let status = def.status_subresource.then_some(("status", def.group.as_str(), version));
-    let scale = kind.versions.get(version).is_some_and(|it| it.scale.is_some());
+    let own = kind.versions.get(version);
+    let status = def.status_subresource && !own.is_some_and(|it| it.without_status);
+    let status = status.then_some(("status", def.group.as_str(), version));
+    let scale = own.is_some_and(|it| it.scale.is_some());
     let scale = scale.then_some(("scale", "autoscaling", "v1"));
     let parts = [status, scale].into_iter().flatten();
     let part = |(name, group, version)| {

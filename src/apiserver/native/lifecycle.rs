@@ -11,6 +11,23 @@ pub(super) fn fresh(schema: &str, it: &mut Value) {
     defaults::fill(schema, it);
 }
 
+/// The first address of a Pod is told twice.
+pub(super) fn read_pod(it: &mut Value) {
+    if let Some(Value::Object(status)) = it.get_mut("status") {
+        let first = status.get("podIPs").and_then(|it| it.get(0)?.get("ip").cloned());
+        match status.get("podIP").filter(|it| !it.is_null() && **it != "").cloned() {
+            Some(ip) if first.as_ref() != Some(&ip) => {
+                status.insert("podIPs".into(), json!([{ "ip": ip }]));
+            }
+            None => {
+                status.extend(first.map(|it| ("podIP".to_owned(), it)));
+            }
+            Some(_) => {}
+        }
+    }
+    defaults::fill("io.k8s.api.core.v1.Pod", it);
+}
+
 /// A Pod waits for a node, and tolerates the loss of one for five minutes.
 pub(super) fn pod(it: &mut Value) {
     let class = quality(it);
@@ -170,6 +187,16 @@ pub(super) fn job(it: &mut Value) {
 /// Counts the changes of the template of a daemon set, for clients of its first version.
 const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
 
+/// The count is read from every daemon set, and zero where there is none.
+pub(super) fn read_daemon_set(it: &mut Value) {
+    let annotations = it.pointer("/metadata/annotations");
+    let count = annotations.and_then(|it| it.get(TEMPLATE_GENERATION));
+    if count.is_none() {
+        annotate(it, TEMPLATE_GENERATION, "0");
+    }
+    defaults::fill("io.k8s.api.apps.v1.DaemonSet", it);
+}
+
 pub(super) fn daemon_set(it: &mut Value) {
     annotate(it, TEMPLATE_GENERATION, "1");
     fresh("io.k8s.api.apps.v1.DaemonSet", it);
@@ -265,12 +292,10 @@ pub(super) fn service_updated(old: &Value, new: &mut Value) {
     let external = |it: &Value| text(it, "type") == "ExternalName";
     let node_ports = |it: &Value| matches!(text(it, "type").as_str(), "NodePort" | "LoadBalancer");
     let opened = node_ports(new);
+    if !external(new) && !external(old) {
+        keep_addresses(old, new);
+    }
     if let Some(Value::Object(spec)) = new.get_mut("spec") {
-        // The first address may be given under either name.
-        let first = spec.get("clusterIP").filter(|it| !it.is_null() && **it != "").cloned();
-        if let Some(first) = first.filter(|_| !spec.contains_key("clusterIPs")) {
-            spec.insert("clusterIPs".into(), json!([first]));
-        }
         let list = spec.get_mut("ports").and_then(Value::as_array_mut);
         let old_ports = old.pointer("/spec/ports").and_then(Value::as_array);
         for port in list.into_iter().flatten().filter_map(Value::as_object_mut) {
@@ -308,6 +333,25 @@ pub(super) fn service_updated(old: &Value, new: &mut Value) {
         }
     }
     defaults::fill("io.k8s.api.core.v1.Service", new);
+}
+
+/// What a client leaves out stays; the first address may be changed under its old name alone.
+fn keep_addresses(old: &Value, new: &mut Value) {
+    let before = |name: &str| old.get("spec").and_then(|it| it.get(name));
+    let Some(Value::Object(spec)) = new.get_mut("spec") else { return };
+    let (ip, ips) = (before("clusterIP").cloned(), before("clusterIPs").cloned());
+    if spec.get("clusterIP").is_none_or(|it| it.is_null() || *it == "") {
+        spec.extend(ip.clone().map(|it| ("clusterIP".to_owned(), it)));
+    }
+    let none = spec.get("clusterIPs").and_then(Value::as_array).is_none_or(Vec::is_empty);
+    if spec.get("clusterIP") == ip.as_ref() {
+        if none {
+            spec.extend(ips.map(|it| ("clusterIPs".to_owned(), it)));
+        }
+    } else if none || spec.get("clusterIPs") == ips.as_ref() {
+        let first = spec.get("clusterIP").cloned();
+        spec.insert("clusterIPs".into(), json!(first.into_iter().collect::<Vec<_>>()));
+    }
 }
 
 /// `stringData` is written into `data`, and never read back.

@@ -45,10 +45,14 @@ pub(crate) struct Native {
     pub(crate) fields: &'static [(&'static str, &'static str)],
     /// What a selectable field is when it is missing in the object, such as `false`; empty unless listed here.
     pub(crate) fields_missing: &'static [(&'static str, &'static str)],
-    /// Whether changes of the spec are counted in `metadata.generation`.
+    /// Whether changes are counted in `metadata.generation`.
     pub(crate) generations: bool,
+    /// The changes that are counted, as JSON pointers.
+    pub(crate) counted: &'static [&'static str],
     /// Whether a PUT of an object that does not exist creates it.
     pub(crate) put_creates: bool,
+    /// Whether a deletion that does not say otherwise leaves behind what the object owns, as it was in the first versions.
+    pub(crate) orphans: bool,
     /// Answers a creation without storing anything, as reviews do.
     pub(crate) review: Option<fn(Value) -> Result<Value, Refusal>>,
     /// The group that refusals of bodies name, if not its own: the one in which the kind was born.
@@ -91,7 +95,9 @@ impl Native {
             fields: &[],
             fields_missing: &[],
             generations: false,
+            counted: &["/spec"],
             put_creates: false,
+            orphans: false,
             review: None,
             refused_group: None,
             twin: None,

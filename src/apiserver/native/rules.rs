@@ -66,6 +66,7 @@ rules! {
         check: |new, old| check::twice(check::storage::volume, new, old),
     }
     POD = "io.k8s.api.core.v1.Pod" {
+        defaults: lifecycle::read_pod,
         created: lifecycle::pod,
         updated: lifecycle::pod_updated,
         check: check::pods::pod,
@@ -83,6 +84,7 @@ rules! {
     POD_TEMPLATE = "io.k8s.api.core.v1.PodTemplate" { check: check::pods::pod_template }
     REPLICATION_CONTROLLER = "io.k8s.api.core.v1.ReplicationController" {
         created: |it| lifecycle::fresh("io.k8s.api.core.v1.ReplicationController", it),
+        orphans: true,
         check: |new, old| check::twice(check::workloads::replication_controller, new, old),
         fields: &[("status.replicas", "/status/replicas")],
         fields_missing: &[("status.replicas", "0")],
@@ -109,6 +111,7 @@ rules! {
         check: check::workloads::controller_revision,
     }
     DAEMON_SET = "io.k8s.api.apps.v1.DaemonSet" {
+        defaults: lifecycle::read_daemon_set,
         created: lifecycle::daemon_set,
         updated: lifecycle::daemon_set_updated,
         check: |new, old| check::twice(check::workloads::daemon_set, new, old),
@@ -118,6 +121,7 @@ rules! {
         created: |it| lifecycle::fresh("io.k8s.api.apps.v1.Deployment", it),
         check: check::workloads::deployment,
         generations: true,
+        counted: &["/spec", "/metadata/annotations"],
     }
     REPLICA_SET = "io.k8s.api.apps.v1.ReplicaSet" {
         created: |it| lifecycle::fresh("io.k8s.api.apps.v1.ReplicaSet", it),
@@ -141,6 +145,7 @@ rules! {
     }
     JOB = "io.k8s.api.batch.v1.Job" {
         created: lifecycle::job,
+        orphans: true,
         check: |new, old| check::twice(check::jobs::job, new, old),
         fields: &[("status.successful", "/status/succeeded")],
         fields_missing: &[("status.successful", "0")],
@@ -154,14 +159,17 @@ rules! {
     MUTATING = "io.k8s.api.admissionregistration.v1.MutatingWebhookConfiguration" {
         check: check::webhooks::configuration,
         generations: true,
+        counted: &["/webhooks"],
     }
     VALIDATING = "io.k8s.api.admissionregistration.v1.ValidatingWebhookConfiguration" {
         check: check::webhooks::configuration,
         generations: true,
+        counted: &["/webhooks"],
     }
     DEFINITION = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinition" {
         generations: true,
         defaults: definition::defaults,
+        updated: definition::updated,
         check: definition::check,
     }
     TOKEN_REVIEW = "io.k8s.api.authentication.v1.TokenReview" { review: Some(reviews::token) }
@@ -182,6 +190,7 @@ rules! {
     ENDPOINT_SLICE = "io.k8s.api.discovery.v1.EndpointSlice" {
         check: check::services::endpoint_slice,
         generations: true,
+        counted: &["/addressType", "/endpoints", "/ports"],
     }
     MODERN_EVENT = "io.k8s.api.events.v1.Event" {
         check: check::system::modern_event,

@@ -340,7 +340,7 @@ fn in_order(
 fn item_key(item: &Value, key: Option<&str>) -> Result<String, Refusal> {
     let Some(key) = key else { return Ok(sorted_json(item)) };
     if !item.is_object() {
-        let kind = go_type(item);
+        let kind = go::type_of(item);
         return Err(Refusal::unclassed(format!(
             "expected a map[string]interface {{}}, but received a {kind}"
         )));
@@ -380,14 +380,14 @@ fn list(value: Value) -> Result<Vec<Value>, Refusal> {
     if let Value::Array(items) = value {
         return Ok(items);
     }
-    let text = format!("expected a []interface {{}}, but received a {}", go_type(&value));
+    let text = format!("expected a []interface {{}}, but received a {}", go::type_of(&value));
     Err(Refusal::unclassed(text))
 }
 
 fn unknown_directive(directive: &Value, patch: &Fields) -> Refusal {
     let shown = match directive.as_str() {
         Some(text) => text.into(),
-        None => format!("%!s({}={})", go_type(directive), go::plain(directive)),
+        None => format!("%!s({}={})", go::type_of(directive), go::plain(directive)),
     };
     let map = go::plain(&Value::Object(patch.clone()));
     Refusal::unclassed(format!("unknown patch type: {shown} in map: {map}"))
@@ -396,16 +396,4 @@ fn unknown_directive(directive: &Value, patch: &Fields) -> Refusal {
 fn go_list(items: &[Value]) -> String {
     let items: Vec<String> = items.iter().map(go::plain).collect();
     format!("[{}]", items.join(" "))
-}
-
-fn go_type(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "<nil>",
-        Value::Bool(_) => "bool",
-        Value::Number(number) if number.is_i64() => "int64",
-        Value::Number(_) => "float64",
-        Value::String(_) => "string",
-        Value::Array(_) => "[]interface {}",
-        Value::Object(_) => "map[string]interface {}",
-    }
 }

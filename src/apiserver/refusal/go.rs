@@ -36,6 +36,19 @@ pub(crate) fn plain(value: &Value) -> String {
     }
 }
 
+/// The type of a value as `%T` gives it.
+pub(crate) fn type_of(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "<nil>",
+        Value::Bool(_) => "bool",
+        Value::Number(number) if number.is_i64() => "int64",
+        Value::Number(_) => "float64",
+        Value::String(_) => "string",
+        Value::Array(_) => "[]interface {}",
+        Value::Object(_) => "map[string]interface {}",
+    }
+}
+
 /// A value as `%#v` gives it: Go source.
 pub(crate) fn source(value: &Value) -> String {
     source_to(value, DEPTH_MAX)

@@ -7,11 +7,11 @@ use super::{
     Ask, body,
     json::{self as reading, Fault},
     query::Query,
-    yaml,
+    typed, yaml,
 };
 use crate::apiserver::{
     refusal::{Problem, ProblemKind, Refusal, go},
-    resource::ResourceDef,
+    resource::{CRDS, ResourceDef},
 };
 
 /// Where the real server keeps the options of requests; stands in its answers.
@@ -29,6 +29,8 @@ pub(crate) struct Options {
     pub(crate) propagation: Option<String>,
     pub(crate) grace_seconds: Option<i64>,
     pub(crate) dry: bool,
+    /// Asked in the old way to leave nothing behind; it shows in the status of the answer.
+    pub(crate) abandons_nothing: bool,
 }
 
 impl Options {
@@ -44,13 +46,15 @@ impl Options {
         check(options)?;
         let text = |path: &str| options.pointer(path).and_then(Value::as_str).map(String::from);
         let orphans = options.get("orphanDependents").and_then(Value::as_bool);
+        let abandons_nothing = orphans == Some(false);
         let orphans = orphans.map(|it| if it { "Orphan" } else { "Background" }.to_owned());
         Ok(Self {
             uid: text("/preconditions/uid"),
             version: text("/preconditions/resourceVersion"),
-            propagation: text("/propagationPolicy").filter(|it| !it.is_empty()).or(orphans),
+            propagation: text("/propagationPolicy").or(orphans),
             grace_seconds: options.get("gracePeriodSeconds").and_then(Value::as_i64),
             dry: options.get("dryRun").and_then(Value::as_array).is_some_and(|it| !it.is_empty()),
+            abandons_nothing,
         })
     }
 
@@ -60,14 +64,30 @@ impl Options {
         def: &ResourceDef,
         (name, uid, version): (&str, &str, u64),
     ) -> Result<(), Refusal> {
-        if let Some(wanted) = self.uid.as_deref().filter(|it| *it != uid) {
+        let (wrong_uid, wrong_version) = (
+            self.uid.as_deref().filter(|it| *it != uid),
+            self.version.as_deref().filter(|it| *it != version.to_string()),
+        );
+        if matches!(def.qualified().as_str(), "namespaces" | CRDS) {
+            // They have deletions of their own, with other words.
+            let why = match (wrong_uid, wrong_version) {
+                (Some(it), _) => format!("UID in precondition: {it}, UID in object meta: {uid}"),
+                (None, Some(it)) => format!(
+                    "ResourceVersion in precondition: {it}, ResourceVersion in object meta: {version}"
+                ),
+                (None, None) => return Ok(()),
+            };
+            let why = format!("Precondition failed: {why}");
+            return Err(Refusal::conflict_because(def, name, &why));
+        }
+        if let Some(wanted) = wrong_uid {
             let why = format!(
                 "the UID in the precondition ({wanted}) does not match the UID in record ({uid}). \
                  The object might have been deleted and then recreated"
             );
             return Err(Refusal::precondition(def, name, &why));
         }
-        if let Some(wanted) = self.version.as_deref().filter(|it| *it != version.to_string()) {
+        if let Some(wanted) = wrong_version {
             let why = format!(
                 "the ResourceVersion in the precondition ({wanted}) does not match \
                  the ResourceVersion in record ({version}). The object might have been modified"
@@ -86,8 +106,11 @@ fn of_query(query: &Query) -> Result<Value, Refusal> {
     if query.has("orphanDependents") {
         options["orphanDependents"] = query.flag("orphanDependents").into();
     }
-    if let Some(policy) = query.text("propagationPolicy") {
+    if let Some(policy) = query.all("propagationPolicy").next() {
         options["propagationPolicy"] = policy.into();
+    }
+    if let Some(uid) = query.all("uid").next() {
+        options["preconditions"] = json!({ "uid": uid });
     }
     options["dryRun"] = query.all("dryRun").collect();
     Ok(options)
@@ -109,6 +132,9 @@ fn of_body(ask: &Ask) -> Result<Value, Refusal> {
         _ => return Err(Refusal::unsupported_media_type(&body::ACCEPTED)),
     };
     let (version, kind) = body::type_meta(&value).map_err(|why| unread(&why))?;
+    if version.matches('/').count() > 1 {
+        return Err(Refusal::unclassed(format!("unexpected GroupVersion string: {version}")));
+    }
     if !kind.is_empty() && kind != "DeleteOptions" {
         let version = if version.is_empty() { "v1" } else { &version };
         return Err(Refusal::unclassed(format!(
@@ -118,6 +144,7 @@ fn of_body(ask: &Ask) -> Result<Value, Refusal> {
             go::quote(SCHEME)
         )));
     }
+    typed::delete_options(&value, &ask.body).map_err(Refusal::unclassed)?;
     Ok(value)
 }
 

@@ -3,7 +3,7 @@
 //! Its decoder goes on after an error and puts the names of the fields it meets before the text, and it shows the bytes around
 //! the place. Clients print that as it is, so we walk the bytes in the same way. The grammar is already checked.
 
-use std::fmt::Write;
+use std::{borrow::Cow, fmt::Write};
 
 use serde_json::Value;
 
@@ -87,6 +87,38 @@ static OBJECT: Struct = Struct {
     ],
 };
 
+/// What a deletion may be told.
+static DELETION: Struct = Struct {
+    name: "v1.DeleteOptions",
+    fields: &[
+        ("kind", "TypeMeta: Kind", Shape::Text),
+        ("apiVersion", "TypeMeta: APIVersion", Shape::Text),
+        ("gracePeriodSeconds", "GracePeriodSeconds", Shape::Integer),
+        (
+            "preconditions",
+            "Preconditions",
+            Shape::Struct(&Struct {
+                name: "v1.Preconditions",
+                fields: &[
+                    ("uid", "UID", Shape::Text),
+                    ("resourceVersion", "ResourceVersion", Shape::Text),
+                ],
+            }),
+        ),
+        ("orphanDependents", "OrphanDependents", Shape::Boolean),
+        ("propagationPolicy", "PropagationPolicy", Shape::Text),
+        ("dryRun", "DryRun", Shape::Slice("[]string", &Shape::Text)),
+    ],
+};
+
+/// Checks the body of a deletion, which is `bytes` if that is JSON.
+pub(crate) fn delete_options(value: &Value, bytes: &[u8]) -> Result<(), String> {
+    let bytes = json_of(value, bytes);
+    let mut reader = Reader::new(&bytes);
+    reader.structure(&DELETION);
+    reader.error.map_or(Ok(()), Err)
+}
+
 /// Checks the metadata of a native object, whose body is `bytes` if that is JSON.
 pub(crate) fn metadata_of_native(
     value: &Value,
@@ -94,18 +126,20 @@ pub(crate) fn metadata_of_native(
     version: &str,
     kind: &str,
 ) -> Result<(), String> {
-    let sorted;
-    let start = bytes.iter().find(|it| !it.is_ascii_whitespace());
-    let bytes =
-        if start == Some(&b'{') && serde_json::from_slice::<serde::de::IgnoredAny>(bytes).is_ok() {
-            bytes
-        } else {
-            sorted = sorted_json(value);
-            sorted.as_bytes()
-        };
-    let mut reader = Reader::new(bytes);
+    let bytes = json_of(value, bytes);
+    let mut reader = Reader::new(&bytes);
     reader.structure(&OBJECT);
     reader.error.map_or(Ok(()), |error| Err(format!("{version}.{kind}.{error}")))
+}
+
+/// The body as it is if that is JSON, or what the real server makes of it.
+fn json_of<'a>(value: &Value, bytes: &'a [u8]) -> Cow<'a, [u8]> {
+    let start = bytes.iter().find(|it| !it.is_ascii_whitespace());
+    if start == Some(&b'{') && serde_json::from_slice::<serde::de::IgnoredAny>(bytes).is_ok() {
+        Cow::Borrowed(bytes)
+    } else {
+        Cow::Owned(sorted_json(value).into_bytes())
+    }
 }
 
 /// Checks the metadata of a custom object, which the real server reads apart from the rest.

@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::apiserver::{
     native::{self, Native},
     resource::{CRDS, ResourceDef, definition},
-    schema::{Rules, Schema},
+    schema::{self, Rules, Schema},
     store::stored::Stored,
 };
 
@@ -33,6 +33,12 @@ pub(crate) struct Version {
     /// Of `kubectl get`, as the CRD has them.
     pub(crate) columns: Vec<Column>,
     pub(crate) scale: Option<Scale>,
+    /// Whether it has no status endpoint although other versions have one.
+    pub(crate) without_status: bool,
+    /// The schema of the version that objects are stored in, if not all versions have the same.
+    pub(crate) stored: Option<Arc<Schema>>,
+    /// What clients of a deprecated version are told.
+    pub(crate) warning: Option<String>,
 }
 
 /// `additionalPrinterColumns`
@@ -118,9 +124,26 @@ impl View {
         self.kind.versions.get(&self.version)?.rules.as_deref()
     }
 
+    /// Whether the status is written through an endpoint of its own.
+    pub(crate) fn has_status(&self) -> bool {
+        self.kind.def.status_subresource
+            && !self.kind.versions.get(&self.version).is_some_and(|it| it.without_status)
+    }
+
+    /// What clients of a deprecated version are told.
+    pub(crate) fn warning(&self) -> Option<&str> {
+        self.kind.versions.get(&self.version)?.warning.as_deref()
+    }
+
     /// Whether objects are kept in another shape than they are shown in.
     pub(crate) fn converts(&self) -> bool {
-        self.is_old_definition() || self.kind.native.is_some_and(|it| it.twin.is_some())
+        self.is_old_definition()
+            || self.kind.native.is_some_and(|it| it.twin.is_some())
+            || self.storage_schema().is_some()
+    }
+
+    fn storage_schema(&self) -> Option<&Schema> {
+        self.kind.versions.get(&self.version)?.stored.as_deref()
     }
 
     fn is_old_definition(&self) -> bool {
@@ -135,7 +158,15 @@ impl View {
             definition::to_v1beta1(&mut tree);
             return tree;
         }
-        let tree = object.tree(&self.api_version, kind);
+        let mut tree = object.tree(&self.api_version, kind);
+        if let Some(schema) = self.storage_schema() {
+            // What is stored has the fields and the defaults of its own version; conversion adds nothing.
+            schema::prune(schema, &mut tree);
+            schema::default(schema, &mut tree);
+            if let Some(own) = self.schema() {
+                schema::prune(own, &mut tree);
+            }
+        }
         match self.kind.native.and_then(|it| it.twin) {
             Some(twin) => (twin.from_stored)(tree),
             None => tree,
@@ -146,6 +177,9 @@ impl View {
     pub(crate) fn stored(&self, mut object: Value) -> Value {
         if self.is_old_definition() {
             definition::to_v1(&mut object);
+        }
+        if let Some(schema) = self.storage_schema() {
+            schema::prune(schema, &mut object);
         }
         match self.kind.native.and_then(|it| it.twin) {
             Some(twin) => (twin.to_stored)(object),

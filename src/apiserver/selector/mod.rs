@@ -25,7 +25,7 @@ pub(crate) struct Selector {
 
 impl Selector {
     /// Reads both from a query. Labels come first, as in the real server.
-    pub(crate) fn parse(query: &Query, selectable: &Selectable) -> Result<Self, Refusal> {
+    pub(crate) fn parse_for(query: &Query, selectable: &Selectable) -> Result<Self, Refusal> {
         let labels = query.text("labelSelector").unwrap_or_default();
         let fields = query.text("fieldSelector").unwrap_or_default();
         Ok(Self {

@@ -23,11 +23,11 @@ fn full(text: &str) -> String {
 }
 
 fn by_labels(text: &str) -> Result<Selector, Refusal> {
-    Selector::parse(&Query::parse(&format!("labelSelector={}", encoded(text))), &widgets())
+    Selector::parse_for(&Query::parse(&format!("labelSelector={}", encoded(text))), &widgets())
 }
 
 fn by_fields(text: &str, selectable: &Selectable) -> Result<Selector, Refusal> {
-    Selector::parse(&Query::parse(&format!("fieldSelector={}", encoded(text))), selectable)
+    Selector::parse_for(&Query::parse(&format!("fieldSelector={}", encoded(text))), selectable)
 }
 
 fn encoded(text: &str) -> String {
@@ -149,15 +149,15 @@ fn fields_fit_or_do_not() {
     ];
     for (text, expected) in cases {
         let selector = by_fields(text, &selectable).expect(text);
-        let field = |path: &str| field_text(object.pointer(&format!("/{}", path.replace('.', "/"))));
+        let field =
+            |path: &str| field_text(object.pointer(&format!("/{}", path.replace('.', "/"))));
         assert_eq!(selector.matches_fields(field), expected, "{text}");
     }
 }
 
 #[test]
 fn what_a_selector_needs_is_known() {
-    let selector =
-        by_fields("metadata.name=x,metadata.namespace!=y", &widgets()).expect("good");
+    let selector = by_fields("metadata.name=x,metadata.namespace!=y", &widgets()).expect("good");
     assert_eq!(selector.name(), Some("x"));
     assert!(by_labels("").expect("good").is_empty() && !selector.is_empty());
 }
@@ -165,7 +165,7 @@ fn what_a_selector_needs_is_known() {
 #[test]
 fn labels_are_refused_before_fields() {
     let query = Query::parse("fieldSelector=a%20b&labelSelector=a%20b");
-    let refusal = Selector::parse(&query, &widgets()).expect_err("both are wrong");
+    let refusal = Selector::parse_for(&query, &widgets()).expect_err("both are wrong");
     assert_eq!(
         refusal.message,
         "unable to parse requirement: found 'b', expected: '=', '!=', '==', 'in', notin'"

@@ -12,25 +12,51 @@ use crate::apiserver::{
     resource::{CRDS, ResourceDef, kind::View},
     store::{Key, Store, stored::Stored},
     verbs::{Call, read, rules},
-    webhooks,
+    webhooks::{self, Attempt},
 };
 
 /// The finalizers that a propagation policy asks for.
 const ORPHAN: &str = "orphan";
 const FOREGROUND: &str = "foregroundDeletion";
+const NAMESPACES: &str = "namespaces";
 /// Holds a deleted definition until its objects are gone.
 const CLEANUP: &str = "customresourcecleanup.apiextensions.k8s.io";
+
+/// Namespaces that every cluster needs.
+const IMMORTAL: [&str; 3] = ["default", "kube-system", "kube-public"];
+/// The answer to the end of these is how they were at last, not a mere success.
+const SHOWN_AT_LAST: [&str; 6] = [
+    "persistentvolumeclaims",
+    "persistentvolumes",
+    "pods",
+    "podtemplates",
+    "resourcequotas",
+    "serviceaccounts",
+];
+/// Nothing belongs to these.
+const CHILDLESS: &str = "events";
 
 pub(crate) async fn one(call: &Call<'_>, name: &str) -> Result<Reply, Refusal> {
     let options = Options::parse(call.ask, &call.query)?;
     let (key, def) = (call.key(name), &call.view.kind.def);
-    ask_webhooks(call, &key).await?;
+    let found = || call.shared.store().get(&key).ok_or_else(|| Refusal::not_found(def, name));
+    options.check(def, identity(&*found()?))?;
+    ask(call, &options, &key).await?;
+    // Webhooks take their time.
+    options.check(def, identity(&*found()?))?;
     let mut store = call.shared.store();
-    let found = store.get(&key).ok_or_else(|| Refusal::not_found(def, name))?;
-    options.check(def, identity(&found))?;
-    Ok(match delete(&mut store, &Deletion::of(call, &options), &key) {
-        Some(object) => Reply::Object { status: 200, view: call.view.clone(), object },
-        None => Reply::Document(200, removed(def, name, &found.head.uid)),
+    let end = delete(&mut store, &Deletion::of(call, &options), &key);
+    drop(store);
+    let view = call.view.clone();
+    Ok(match end.ok_or_else(|| Refusal::not_found(def, name))? {
+        End::Later(object) => {
+            let status = if options.abandons_nothing { 202 } else { 200 };
+            Reply::Object { status, view, object }
+        }
+        End::Now(object) if SHOWN_AT_LAST.contains(&key.resource.as_str()) => {
+            Reply::Object { status: 200, view, object }
+        }
+        End::Now(object) => Reply::Document(200, removed(def, name, &object.head.uid)),
     })
 }
 
@@ -50,8 +76,8 @@ pub(crate) async fn collection(call: &Call<'_>) -> Result<Reply, Refusal> {
     let list = read::page(call)?;
     for item in &list.items {
         let key = Key::new(&call.resource(), &item.head.namespace, &item.head.name);
-        ask_webhooks(call, &key).await?;
         options.check(&call.view.kind.def, identity(item))?;
+        ask(call, &options, &key).await?;
         delete(&mut call.shared.store(), &Deletion::of(call, &options), &key);
     }
     Ok(Reply::List(list))
@@ -62,10 +88,16 @@ fn identity(found: &Stored) -> (&str, &str, u64) {
     (&found.head.name, &found.head.uid, found.head.revision)
 }
 
-async fn ask_webhooks(call: &Call<'_>, key: &Key) -> Result<(), Refusal> {
+/// Whether it may go: the cluster itself has a say, and the webhooks have.
+async fn ask(call: &Call<'_>, options: &Options, key: &Key) -> Result<(), Refusal> {
+    let name = key.place.name.as_str();
+    if call.shared.cluster && key.resource == NAMESPACES && IMMORTAL.contains(&name) {
+        let why = "this namespace may not be deleted";
+        return Err(Refusal::forbidden(&call.view.kind.def, name, why));
+    }
     let found = call.shared.store().get(key);
     let Some(old) = found.map(|it| call.view.tree(&it)) else { return Ok(()) };
-    let attempt = call.attempt("DELETE", &key.place.name, Some(&old));
+    let attempt = Attempt { dry: options.dry, ..call.attempt("DELETE", name, Some(&old)) };
     webhooks::validate_deletion(call.shared, &attempt).await
 }
 
@@ -76,113 +108,194 @@ struct Deletion<'a> {
     stamps: bool,
     /// Whether controllers empty what is deleted; otherwise namespaces and definitions go at once.
     emptied: bool,
+    /// Whether a client asks, for whom there are defaults of old.
+    by_client: bool,
     options: &'a Options,
 }
 
 impl<'a> Deletion<'a> {
     fn of(call: &'a Call<'_>, options: &'a Options) -> Self {
         let emptied = call.shared.emptied.load(Ordering::Relaxed);
-        Self { view: &call.view, stamps: call.shared.stamps, emptied, options }
+        let stamps = call.shared.stamps;
+        Self { view: &call.view, stamps, emptied, by_client: true, options }
     }
 }
 
-/// Deletes as a client does it that leaves everything to the server.
+/// What a deletion leads to.
+enum End {
+    /// The object stays for a while, like this.
+    Later(Arc<Stored>),
+    /// It is gone, and was like this.
+    Now(Arc<Stored>),
+}
+
+/// Deletes as a controller does it.
 pub(crate) fn plainly(shared: &Shared, store: &mut Store, view: &View, key: &Key) {
     let emptied = shared.emptied.load(Ordering::Relaxed);
-    let options = Options::default();
-    let deletion = Deletion { view, stamps: shared.stamps, emptied, options: &options };
-    delete(store, &deletion, key);
+    let (options, stamps) = (Options::default(), shared.stamps);
+    delete(store, &Deletion { view, stamps, emptied, by_client: false, options: &options }, key);
 }
 
-/// Marks a held object and gives it; removes a free one, for which there is nothing to show.
-fn delete(store: &mut Store, deletion: &Deletion<'_>, key: &Key) -> Option<Arc<Stored>> {
-    let Deletion { view, options, .. } = deletion;
+/// Marks an object that somebody holds or that has time left, or removes it.
+fn delete(store: &mut Store, deletion: &Deletion<'_>, key: &Key) -> Option<End> {
     let found = store.get(key)?;
-    let mut object = view.tree(&found);
-    hold(&mut object, options.propagation.as_deref());
-    hold_content(&mut object, &key.resource, deletion.emptied, &store.now());
-    let grace = grace_seconds(&view.kind.def, &object, options.grace_seconds);
-    let held =
-        object::held(&object) && (deletion.emptied || !object::finalizers(&object).is_empty());
-    if !held && grace == 0 {
-        if !options.dry {
-            store.remove(key);
-        }
-        return None;
+    let old = deletion.view.tree(&found);
+    let has_content = deletion.emptied && matches!(key.resource.as_str(), NAMESPACES | CRDS);
+    if has_content && !object::deleting(&old) {
+        let new = emptying(deletion, key, old.clone(), &store.now());
+        return Some(End::Later(save(store, deletion, key, (&found, &old), new)));
     }
-    mark(store, deletion.stamps, &mut object, grace);
-    if options.dry {
-        return Some(Arc::new(Stored::of(&object)));
+    let content_left = !object::strings(&old, "/spec/finalizers").is_empty();
+    if has_content && key.resource == NAMESPACES && content_left {
+        return Some(End::Later(found));
     }
-    if object == view.tree(&found) { Some(found) } else { Some(store.put(key, object)) }
+    let mut new = old.clone();
+    let grace = match grace(&key.resource, &old, deletion.options.grace_seconds) {
+        Grace::Pending => return Some(End::Later(found)),
+        Grace::None => None,
+        Grace::Seconds(seconds) => Some(seconds),
+    };
+    hold(&mut new, deletion, key);
+    let held = !object::finalizers(&new).is_empty();
+    if grace.is_some() || held {
+        mark(&mut new, &store.now(), deletion.stamps, grace.unwrap_or(0));
+    }
+    // Even what goes at once is written first, if there is something to write: watchers see both.
+    let last = save(store, deletion, key, (&found, &old), new);
+    if held || grace.is_some_and(|it| it > 0) {
+        return Some(End::Later(last));
+    }
+    if !deletion.options.dry {
+        store.remove(key);
+    }
+    Some(End::Now(last))
 }
 
-/// What has content of its own is marked, so that the controllers empty it.
-fn hold_content(object: &mut Value, resource: &str, emptied: bool, now: &str) {
-    if object::deleting(object) || !emptied {
-        return;
+/// Stores what has changed, unless the run is dry.
+fn save(
+    store: &mut Store,
+    deletion: &Deletion<'_>,
+    key: &Key,
+    (found, old): (&Arc<Stored>, &Value),
+    new: Value,
+) -> Arc<Stored> {
+    if new == *old {
+        return Arc::clone(found);
     }
-    if resource == "namespaces" {
-        let status = json!({ "phase": "Terminating" });
-        json_patch::merge(object, &json!({ "status": status }));
+    let new = deletion.view.stored(new);
+    if deletion.options.dry { Arc::new(Stored::of(&new)) } else { store.put(key, new) }
+}
+
+/// A namespace or a definition, marked for those who empty it.
+fn emptying(deletion: &Deletion<'_>, key: &Key, mut object: Value, now: &str) -> Value {
+    object::set_meta(&mut object, "deletionTimestamp", now);
+    if key.resource == NAMESPACES {
+        hold(&mut object, deletion, key);
+        json_patch::merge(&mut object, &json!({ "status": { "phase": "Terminating" } }));
+        return object;
     }
-    if resource == CRDS {
-        let mut finalizers = object::finalizers(object);
+    let mut finalizers = object::finalizers(&object);
+    if !finalizers.iter().any(|it| it == CLEANUP) {
         finalizers.push(CLEANUP.into());
-        object::set_meta(object, "finalizers", finalizers);
-        let mut conditions = object.pointer("/status/conditions").cloned().unwrap_or_default();
-        let terminating = json!({
-            "type": "Terminating",
-            "status": "True",
-            "lastTransitionTime": now,
-            "reason": "InstanceDeletionPending",
-            "message": "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon",
-        });
-        match conditions.as_array_mut() {
-            Some(conditions) => conditions.push(terminating),
-            None => conditions = json!([terminating]),
-        }
-        json_patch::merge(object, &json!({ "status": { "conditions": conditions } }));
     }
+    object::set_meta(&mut object, "finalizers", finalizers);
+    let terminating = json!({
+        "type": "Terminating",
+        "status": "True",
+        "lastTransitionTime": now,
+        "reason": "InstanceDeletionPending",
+        "message": "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon",
+    });
+    let conditions = object.pointer("/status/conditions").and_then(Value::as_array);
+    let mut conditions = conditions.cloned().unwrap_or_default();
+    conditions.retain(|it| it.get("type") != terminating.get("type"));
+    conditions.push(terminating);
+    json_patch::merge(&mut object, &json!({ "status": { "conditions": conditions } }));
+    object
 }
 
 /// Adds or removes the finalizers of the garbage collection.
-fn hold(object: &mut Value, propagation: Option<&str>) {
-    let wanted = match propagation {
-        Some("Orphan") => Some(ORPHAN),
-        Some("Foreground") => Some(FOREGROUND),
-        Some("Background") => None,
-        _ => return,
-    };
+fn hold(object: &mut Value, deletion: &Deletion<'_>, key: &Key) {
     let before = object::finalizers(object);
+    let wanted = wanted_hold(&before, deletion, key);
     let mut finalizers = before.clone();
-    finalizers.retain(|it| it != ORPHAN && it != FOREGROUND);
-    finalizers.extend(wanted.map(String::from));
+    // Those that stay keep their places.
+    finalizers.retain(|it| Some(it.as_str()) == wanted || (it != ORPHAN && it != FOREGROUND));
+    let missing = wanted.filter(|wanted| !finalizers.iter().any(|it| it == wanted));
+    finalizers.extend(missing.map(String::from));
     if finalizers != before {
         object::set_meta(object, "finalizers", finalizers);
         metadata::normalize(object);
     }
 }
 
-/// How long a Pod may take to end. Only Pods that run somewhere are given time.
-fn grace_seconds(def: &ResourceDef, object: &Value, asked: Option<i64>) -> i64 {
-    let text = |path: &str| object.pointer(path).and_then(Value::as_str).unwrap_or_default();
-    let ended = matches!(text("/status/phase"), "Succeeded" | "Failed");
-    if def.qualified() != "pods" || ended || text("/spec/nodeName").is_empty() {
-        return 0;
+/// The finalizer of the garbage collection that an object should have, if any.
+fn wanted_hold(finalizers: &[String], deletion: &Deletion<'_>, key: &Key) -> Option<&'static str> {
+    if key.resource == CHILDLESS {
+        return None;
     }
-    let own = object.pointer("/spec/terminationGracePeriodSeconds").and_then(Value::as_i64);
-    asked.or(own).unwrap_or(30).max(0)
+    let present = || [ORPHAN, FOREGROUND].into_iter().find(|it| finalizers.iter().any(|f| f == it));
+    let by_default = || {
+        let orphans = deletion.view.kind.native.is_some_and(|it| it.orphans);
+        let orphans = deletion.by_client && orphans;
+        orphans.then_some(ORPHAN)
+    };
+    match deletion.options.propagation.as_deref() {
+        Some("Orphan") => Some(ORPHAN),
+        Some("Foreground") => Some(FOREGROUND),
+        Some(_) => None,
+        None => present().or_else(by_default),
+    }
+}
+
+/// How much time an object gets.
+enum Grace {
+    /// Its kind knows of no such thing, or its time is over.
+    None,
+    Seconds(i64),
+    /// It has less time already.
+    Pending,
+}
+
+/// Only Pods are given time, and of them only those that run somewhere.
+fn grace(resource: &str, object: &Value, asked: Option<i64>) -> Grace {
+    if resource != "pods" {
+        return Grace::None;
+    }
+    let text = |path: &str| object.pointer(path).and_then(Value::as_str).unwrap_or_default();
+    let number = |path: &str| object.pointer(path).and_then(Value::as_i64);
+    if object::deleting(object) {
+        let before = number("/metadata/deletionGracePeriodSeconds").unwrap_or(0);
+        return match asked {
+            _ if before == 0 => Grace::None,
+            Some(shorter) if whole(shorter) < before => Grace::Seconds(whole(shorter)),
+            _ => Grace::Pending,
+        };
+    }
+    let ended = matches!(text("/status/phase"), "Succeeded" | "Failed");
+    if ended || text("/spec/nodeName").is_empty() {
+        return Grace::Seconds(0);
+    }
+    let own = number("/spec/terminationGracePeriodSeconds");
+    Grace::Seconds(whole(asked.or(own).unwrap_or(30)))
+}
+
+/// Less than no time counts as the least there is.
+fn whole(seconds: i64) -> i64 {
+    if seconds < 0 { 1 } else { seconds }
 }
 
 /// Says that the object goes away, and when. A shorter time than before replaces the longer one.
-fn mark(store: &Store, stamps: bool, object: &mut Value, grace: i64) {
-    let before = object.pointer("/metadata/deletionGracePeriodSeconds").and_then(Value::as_i64);
-    if object::deleting(object) && before.is_none_or(|it| it <= grace) {
-        return;
-    }
+fn mark(object: &mut Value, now: &str, stamps: bool, grace: i64) {
     let first = !object::deleting(object);
-    object::set_meta(object, "deletionTimestamp", later(&store.now(), grace));
+    let before = object.pointer("/metadata/deletionGracePeriodSeconds").and_then(Value::as_i64);
+    if first {
+        object::set_meta(object, "deletionTimestamp", later(now, grace));
+    } else if let Some(before) = before.filter(|it| *it > grace) {
+        let time = object::meta(object, "deletionTimestamp");
+        let sooner = later(time, grace.saturating_sub(before));
+        object::set_meta(object, "deletionTimestamp", sooner);
+    }
     if stamps {
         object::set_meta(object, "deletionGracePeriodSeconds", grace);
         if first {

@@ -171,6 +171,7 @@ pub(crate) async fn answer(
     let agent = ask.header(http::header::USER_AGENT);
     let manager = managed::manager_of(query.text("fieldManager").unwrap_or_default(), agent);
     let call = Call { shared, ask, query, target, view, warnings, manager };
+    lock(warnings).extend(call.view.warning().map(String::from));
     let verb = verb.filter(|_| ask.method != "HEAD" || !call.view.kind.def.native);
     let verb = verb.ok_or_else(|| refused(&call, ""))?;
     let accept = ask.header(http::header::ACCEPT);
@@ -198,7 +199,7 @@ async fn many(call: &Call<'_>, verb: &str) -> Result<Reply, Refusal> {
         return Err(Refusal::method_not_allowed());
     }
     match verb {
-        "create" if def.namespaced && call.target.namespace.is_none() => {
+        "create" | "deletecollection" if def.namespaced && call.target.namespace.is_none() => {
             let refused = Err(Refusal::method_not_allowed());
             if def.native { refused } else { Ok(Reply::unknown_path()) }
         }
@@ -219,7 +220,7 @@ async fn one(call: &Call<'_>, verb: &str, name: &str) -> Result<Reply, Refusal> 
         Some("status" | "scale") if matches!(verb, "post" | "delete") && has_part(call) => {
             return Err(refused(call, if verb == "post" { "create" } else { verb }));
         }
-        Some("status") if def.status_subresource => Part::Status,
+        Some("status") if call.view.has_status() => Part::Status,
         Some("scale") if scale::is_served(&call.view) => {
             return scale::answer(call, verb, name).await;
         }
@@ -237,7 +238,7 @@ async fn one(call: &Call<'_>, verb: &str, name: &str) -> Result<Reply, Refusal> 
 /// Whether there is the status or the scale that is asked for.
 fn has_part(call: &Call<'_>) -> bool {
     match call.target.subresource.as_deref() {
-        Some("status") => call.view.kind.def.status_subresource,
+        Some("status") => call.view.has_status(),
         _ => scale::is_served(&call.view),
     }
 }

@@ -38,7 +38,7 @@ pub(crate) fn scope(call: &Call<'_>) -> Result<Scope, Refusal> {
     Ok(Scope {
         view: call.view.clone(),
         namespace: call.target.namespace.clone(),
-        selector: Selector::parse(&call.query, &selectable)?,
+        selector: Selector::parse_for(&call.query, &selectable)?,
     })
 }
 

@@ -12,12 +12,10 @@ use crate::apiserver::{
         Problem, ProblemKind, Refusal,
         path::{push_field, push_item},
     },
-    resource::{
-        CRDS, ResourceDef,
-        kind::{Kind, View},
-    },
+    resource::{CRDS, ResourceDef, kind::View},
     schema,
     store::identities::Identities,
+    verbs::scale,
 };
 
 /// Which part of an object a writer may change.
@@ -54,6 +52,13 @@ const OWN_FIELDS: [&str; 8] = [
 
 /// A new object in its namespace.
 pub(crate) fn placed(namespace: &str, mut body: Value) -> Result<Value, Refusal> {
+    if namespace.is_empty() {
+        // What has no namespace does not get one from its body.
+        if let Some(meta) = object::meta_mut(&mut body) {
+            meta.shift_remove("namespace");
+        }
+        return Ok(body);
+    }
     let given = object::meta(&body, "namespace");
     if namespace.is_empty() {
         // Outside of namespaces the real server does not look at it.
@@ -143,12 +148,17 @@ pub(crate) fn created(
     let def = &view.kind.def;
     if let Some(native) = view.kind.native {
         (native.created)(&mut object);
-    } else if def.status_subresource {
+    } else if view.has_status() {
         object::put(&mut object, "status", None);
     }
     metadata::normalize(&mut object);
     let mut problems = metadata::check_create(KindFacts::of(def), &object);
-    problems.extend(check(view, &object, None));
+    let own = check(view, &object, None);
+    if view.kind.native.is_some() {
+        // Most checks of native kinds look at the metadata too.
+        problems.retain(|it| !own.contains(it));
+    }
+    problems.extend(own);
     if strictness == Strictness::Strict {
         refuse(view, &object, &problems)?;
     }
@@ -174,7 +184,7 @@ pub(crate) fn updated(
         Part::Finalize => with(old, &new, |it, new| {
             object::put(it, "spec", new.get("spec").cloned());
         }),
-        Part::Main if def.status_subresource => {
+        Part::Main if view.has_status() => {
             object::put(&mut new, "status", old.get("status").cloned());
             new
         }
@@ -194,12 +204,14 @@ pub(crate) fn updated(
         metadata::normalize(&mut new);
         let mut problems = metadata::check_update(KindFacts::of(def), &new, old);
         problems.extend(managed::check_entries(&new));
-        problems.extend(check(view, &new, Some(old)));
+        if part != Part::Status || def.qualified() != CRDS {
+            problems.extend(check(view, &new, Some(old)));
+        }
         if strictness == Strictness::Strict {
             refuse(view, old, &problems)?;
         }
     }
-    if is_new_generation(&view.kind, old, &new) {
+    if is_new_generation(view, old, &new) {
         raise_generation(&mut new);
     }
     native::order(&view.kind, &view.version, &mut new);
@@ -224,8 +236,11 @@ fn check(view: &View, new: &Value, old: Option<&Value>) -> Vec<Problem> {
             (native.check)(new, stored.as_ref())
         }
         (Some(native), _) => (native.check)(new, old),
-        (None, Some(rules)) => rules.check(new, old),
-        (None, None) => Vec::new(),
+        (None, rules) => {
+            let mut found = rules.map(|it| it.check(new, old)).unwrap_or_default();
+            found.extend(scale::faults(view, new));
+            found
+        }
     }
 }
 
@@ -234,15 +249,8 @@ fn refuse(view: &View, object: &Value, problems: &[Problem]) -> Result<(), Refus
         return Ok(());
     }
     let def = &view.kind.def;
-    let mut causes: Vec<Problem> = Vec::new();
-    for problem in problems {
-        // The checks of a native kind look at the metadata too; the real server looks twice at that of custom objects.
-        if !def.native || !causes.contains(problem) {
-            causes.push(problem.clone());
-        }
-    }
     let group = view.kind.native.and_then(|it| it.refused_group).unwrap_or(&def.group);
-    Err(Refusal::invalid(group, &def.kind, object::meta(object, "name"), &causes))
+    Err(Refusal::invalid(group, &def.kind, object::meta(object, "name"), problems))
 }
 
 /// The writer must know the stored version, or, for native kinds, may not care.
@@ -262,13 +270,14 @@ fn check_version(def: &ResourceDef, old: &Value, new: &Value) -> Result<(), Refu
 }
 
 /// Whether the change counts as a new generation: neither metadata nor a separate status do.
-fn is_new_generation(kind: &Kind, old: &Value, new: &Value) -> bool {
-    let def = &kind.def;
-    if let Some(native) = kind.native {
-        return native.generations && old.get("spec") != new.get("spec");
+fn is_new_generation(view: &View, old: &Value, new: &Value) -> bool {
+    let def = &view.kind.def;
+    if let Some(native) = view.kind.native {
+        let differs = |it: &&str| old.pointer(it) != new.pointer(it);
+        return native.generations && native.counted.iter().any(differs);
     }
-    let counted =
-        |field: &&String| *field != "metadata" && !(def.status_subresource && *field == "status");
+    let has_status = view.has_status();
+    let counted = |field: &&String| *field != "metadata" && !(has_status && *field == "status");
     let fields = |object: &Value| -> Vec<String> {
         object.as_object().into_iter().flat_map(|it| it.keys().filter(counted).cloned()).collect()
     };

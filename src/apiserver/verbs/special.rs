@@ -14,6 +14,7 @@ use crate::apiserver::{
     refusal::Refusal,
     reply::Reply,
     request::query::Query,
+    resource::ResourceDef,
     store::Key,
     verbs::{Call, delete, modify, rules::Part},
 };
@@ -113,7 +114,8 @@ async fn bind(call: &Call<'_>, name: &str) -> Result<Reply, Refusal> {
         let bound = pod.pointer("/spec/nodeName").and_then(Value::as_str).unwrap_or_default();
         if !bound.is_empty() {
             let why = format!("pod {name} is already assigned to node {bound:?}");
-            return Err(Refusal::conflict_because(def, name, &why));
+            let def = ResourceDef { plural: format!("{}/binding", def.plural), ..def.clone() };
+            return Err(Refusal::conflict_because(&def, name, &why));
         }
         let mut pod = pod.clone();
         let condition = json!({ "type": "PodScheduled", "status": "True" });

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{Problems, Spot, immutable, meta, names, not_negative, one_of, pods, shown};
+use super::{Problems, Spot, immutable, meta, names, not_negative, one_of, pods, shown, status};
 use crate::apiserver::{
     object,
     refusal::{Problem, ProblemKind},
@@ -42,6 +42,7 @@ pub(in crate::apiserver::native) fn job(new: &Value, old: Option<&Value>) -> Pro
             out.push(shown::invalid(&template, "core.PodTemplateSpec", "field is immutable"));
         }
     }
+    status::job(&mut out, new, old);
     out
 }
 

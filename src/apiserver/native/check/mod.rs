@@ -10,6 +10,7 @@ pub(super) mod pods;
 pub(super) mod rbac;
 pub(super) mod services;
 mod shown;
+mod status;
 pub(super) mod storage;
 pub(super) mod system;
 mod volumes;

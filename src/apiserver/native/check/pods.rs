@@ -11,10 +11,21 @@ pub(in crate::apiserver::native) fn pod(new: &Value, old: Option<&Value>) -> Pro
     let mut out = meta::object(new, old, names::dns_subdomain);
     let spec = Spot::root(new).get("spec");
     self::spec(&mut out, &spec);
-    if let Some(old) = old {
-        changes(&mut out, &spec, &Spot::root(old).get("spec"));
+    match old {
+        Some(old) => changes(&mut out, &spec, &Spot::root(old).get("spec")),
+        None => trimmed_images(&mut out, &spec),
     }
     out
+}
+
+/// Templates may have spaces around images, and had them before anybody looked.
+fn trimmed_images(out: &mut Problems, spec: &Spot<'_>) {
+    for container in ["containers", "initContainers"].iter().flat_map(|it| spec.get(it).items()) {
+        let image = container.get("image");
+        if image.text().trim() != image.text() {
+            out.push(image.invalid("must not have leading or trailing whitespace"));
+        }
+    }
 }
 
 pub(in crate::apiserver::native) fn pod_template(new: &Value, old: Option<&Value>) -> Problems {

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{Problems, Spot, meta, names, not_negative, obey, pods, shown};
+use super::{Problems, Spot, meta, names, not_negative, obey, pods, shown, status};
 
 const NO_MATCH: &str = "`selector` does not match template `labels`";
 
@@ -114,6 +114,7 @@ pub(in crate::apiserver::native) fn deployment(new: &Value, old: Option<&Value>)
         out.push(deadline.invalid("must be greater than minReadySeconds"));
     }
     owner.same_selector(&mut out, old);
+    status::deployment(&mut out, new, old);
     out
 }
 
@@ -179,6 +180,7 @@ pub(in crate::apiserver::native) fn replica_set(new: &Value, old: Option<&Value>
         owner.replicas(&mut out);
     }
     owner.same_selector(&mut out, old);
+    status::replica_set(&mut out, new, old);
     out
 }
 
@@ -210,6 +212,7 @@ pub(in crate::apiserver::native) fn replication_controller(
     if policy.text() != "Always" {
         out.push(policy.unsupported(&["Always"]));
     }
+    status::replica_set(&mut out, new, old);
     out
 }
 
@@ -248,6 +251,7 @@ pub(in crate::apiserver::native) fn daemon_set(new: &Value, old: Option<&Value>)
     }
     not_negative(&mut out, &spec.get("revisionHistoryLimit"));
     owner.same_selector(&mut out, old);
+    status::daemon_set(&mut out, new, old);
     out
 }
 
@@ -299,6 +303,7 @@ pub(in crate::apiserver::native) fn stateful_set(new: &Value, old: Option<&Value
         }
         not_negative(&mut out, &spec.get("replicas"));
     }
+    status::stateful_set(&mut out, new, old);
     out
 }
 

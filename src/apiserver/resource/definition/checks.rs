@@ -463,9 +463,13 @@ fn stored_versions(crd: &Value, spec: &Spec<'_>, found: &mut Vec<Problem>) {
         found.push(Problem::new(path, kind));
         return;
     }
-    for version in spec.versions().filter(|it| structure::flag(it, "storage")) {
+    // Each is found once: a second version of the same name is not there.
+    let mut left = stored.clone();
+    for version in spec.versions() {
         let name = structure::text(version, "name");
-        if !stored.contains(&name) {
+        let was_there = left.contains(&name);
+        left.retain(|it| *it != name);
+        if structure::flag(version, "storage") && !was_there {
             let text = format!("must have the storage version {name}");
             found.push(Problem::new(path, ProblemKind::InvalidGo(source::version(version), text)));
         }

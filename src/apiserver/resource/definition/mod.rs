@@ -47,8 +47,21 @@ pub(crate) fn kind(crd: &Value) -> Option<Kind> {
         served.iter().map(|it| structure::text(it, "name").to_owned()).collect();
     let kind = text("/spec/names/kind")?;
     let basic = ResourceDef::new(text("/spec/group")?, "", text("/spec/names/plural")?, kind);
-    let versions =
-        served.iter().zip(&names).map(|(it, name)| (name.clone(), version(it, preserves)));
+    let mut versions: BTreeMap<String, Version> = served
+        .iter()
+        .zip(&names)
+        .map(|(it, name)| (name.clone(), version(it, preserves)))
+        .collect();
+    let has_status =
+        |it: &Value| it.pointer("/subresources/status").is_some_and(|it| !it.is_null());
+    let any_status = served.iter().any(|it| has_status(it));
+    for (name, it) in names.iter().zip(&served) {
+        if let Some(version) = versions.get_mut(name) {
+            version.without_status = any_status && !has_status(it);
+            version.warning = deprecation(&v1, it, &served);
+        }
+    }
+    share_storage(all, preserves, &mut versions);
     Some(Kind {
         def: ResourceDef {
             singular: text("/spec/names/singular")
@@ -56,15 +69,58 @@ pub(crate) fn kind(crd: &Value) -> Option<Kind> {
             short_names: object::strings(&v1, "/spec/names/shortNames"),
             categories: object::strings(&v1, "/spec/names/categories"),
             namespaced: text("/spec/scope") == Some("Namespaced"),
-            status_subresource: served
-                .iter()
-                .any(|it| it.pointer("/subresources/status").is_some_and(|it| !it.is_null())),
+            status_subresource: any_status,
             versions: names.clone(),
             ..basic
         },
         native: None,
-        versions: versions.collect::<BTreeMap<_, _>>(),
+        versions,
     })
+}
+
+/// Objects have only the fields of the version they are stored in, and its defaults, whichever version is asked for.
+fn share_storage(all: &[Value], preserves: bool, versions: &mut BTreeMap<String, Version>) {
+    let schema = |it: &Value| it.pointer("/schema/openAPIV3Schema").cloned();
+    let Some(storage) = all.iter().find(|it| object::flag(it, "/storage")).map(schema) else {
+        return;
+    };
+    if preserves || all.iter().all(|it| schema(it) == storage) {
+        return;
+    }
+    let parsed = storage.map_or_else(
+        || Schema { preserves_unknown: true, ..Schema::default() },
+        |it| Schema::parse(&it),
+    );
+    let parsed = Arc::new(parsed);
+    for version in versions.values_mut() {
+        version.stored = Some(Arc::clone(&parsed));
+    }
+}
+
+/// What clients of a deprecated version are told: its own words, or where to go.
+fn deprecation(crd: &Value, version: &Value, served: &[&Value]) -> Option<String> {
+    if !object::flag(version, "/deprecated") {
+        return None;
+    }
+    if let Some(own) = version.get("deprecationWarning").and_then(Value::as_str) {
+        return Some(own.into());
+    }
+    let text = |path: &str| crd.pointer(path).and_then(Value::as_str).unwrap_or_default();
+    let (group, kind) = (text("/spec/group"), text("/spec/names/kind"));
+    let name = structure::text(version, "name");
+    // They are sorted: the first one is the best.
+    let better = served.iter().map(|it| (structure::text(it, "name"), *it));
+    let better = better
+        .filter(|(other, it)| !object::flag(it, "/deprecated") && by_priority(other, name).is_lt())
+        .map(|(other, _)| other)
+        .next();
+    let advice = better.map(|it| format!("; use {group}/{it} {kind}")).unwrap_or_default();
+    Some(format!("{group}/{name} {kind} is deprecated{advice}"))
+}
+
+/// The status keeps in mind which versions objects were ever stored in.
+pub(crate) fn updated(_: &Value, new: &mut Value) {
+    status::remember_storage(new);
 }
 
 fn version(version: &Value, preserves: bool) -> Version {
@@ -82,6 +138,7 @@ fn version(version: &Value, preserves: bool) -> Version {
         rules,
         columns: columns.into_iter().flatten().map(column).collect(),
         scale: version.pointer("/subresources/scale").filter(|it| it.is_object()).map(scale),
+        ..Version::default()
     }
 }
 

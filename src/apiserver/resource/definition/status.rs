@@ -161,6 +161,14 @@ fn stored_versions(crd: &Value) -> Vec<Value> {
     all
 }
 
+/// Adds the storage version to those that objects were stored in.
+pub(super) fn remember_storage(crd: &mut Value) {
+    let all = stored_versions(crd);
+    if let Some(status) = crd.get_mut("status").and_then(Value::as_object_mut) {
+        status.insert("storedVersions".into(), all.into());
+    }
+}
+
 fn condition<'a>(crd: &'a Value, kind: &str) -> Option<&'a Value> {
     let conditions = crd.pointer("/status/conditions")?.as_array()?;
     conditions.iter().find(|it| it.get("type").is_some_and(|it| it == kind))

@@ -1,0 +1,117 @@
+//! The statuses of kinds that keep Pods alive: what their controllers report must be possible.
+
+use serde_json::Value;
+
+use super::{Problems, Spot, not_negative};
+
+const TOO_MANY: &str = "cannot be greater than status.replicas";
+
+/// Which counts a status has, and which of them count a part of all Pods.
+struct Counts {
+    all: &'static [&'static str],
+    parts: &'static [&'static str],
+    /// Whether those that are available are ready, too.
+    ready: bool,
+}
+
+/// What is wrong with a changed status. An unchanged one was checked when it was written.
+fn changed(out: &mut Problems, counts: &Counts, new: &Value, old: Option<&Value>) {
+    let Some(old) = old.filter(|it| it.get("status") != new.get("status")) else { return };
+    let status = Spot::root(new).get("status");
+    for field in counts.all {
+        not_negative(out, &status.get(field));
+    }
+    let total = status.get("replicas").number();
+    // What is not reported is none.
+    let none = Value::from(0);
+    let count = |field: &str| {
+        let it = status.get(field);
+        if it.is_set() { it } else { Spot { path: it.path, value: &none } }
+    };
+    for field in counts.parts {
+        let it = count(field);
+        if it.number() > total {
+            out.push(it.invalid(TOO_MANY));
+        }
+    }
+    let available = count("availableReplicas");
+    if counts.ready && available.number() > count("readyReplicas").number() {
+        out.push(available.invalid("cannot be greater than readyReplicas"));
+    }
+    let collisions = status.get("collisionCount");
+    let before = Spot::root(old).get("status").get("collisionCount");
+    not_negative(out, &collisions);
+    if before.is_set() && collisions.number() < before.number() {
+        out.push(count("collisionCount").invalid("cannot be decremented"));
+    }
+}
+
+pub(super) fn deployment(out: &mut Problems, new: &Value, old: Option<&Value>) {
+    let counts = Counts {
+        all: &[
+            "observedGeneration",
+            "replicas",
+            "updatedReplicas",
+            "readyReplicas",
+            "availableReplicas",
+            "unavailableReplicas",
+        ],
+        parts: &["updatedReplicas", "readyReplicas", "availableReplicas"],
+        ready: true,
+    };
+    changed(out, &counts, new, old);
+}
+
+/// Of replica sets and replication controllers.
+pub(super) fn replica_set(out: &mut Problems, new: &Value, old: Option<&Value>) {
+    let counts = Counts {
+        all: &[
+            "replicas",
+            "fullyLabeledReplicas",
+            "readyReplicas",
+            "availableReplicas",
+            "observedGeneration",
+        ],
+        parts: &["fullyLabeledReplicas", "readyReplicas", "availableReplicas"],
+        ready: true,
+    };
+    changed(out, &counts, new, old);
+}
+
+pub(super) fn stateful_set(out: &mut Problems, new: &Value, old: Option<&Value>) {
+    let counts = Counts {
+        all: &[
+            "replicas",
+            "readyReplicas",
+            "currentReplicas",
+            "updatedReplicas",
+            "observedGeneration",
+        ],
+        parts: &["readyReplicas", "currentReplicas", "updatedReplicas"],
+        ready: false,
+    };
+    changed(out, &counts, new, old);
+}
+
+pub(super) fn daemon_set(out: &mut Problems, new: &Value, old: Option<&Value>) {
+    let counts = Counts {
+        all: &[
+            "currentNumberScheduled",
+            "numberMisscheduled",
+            "desiredNumberScheduled",
+            "numberReady",
+            "observedGeneration",
+            "updatedNumberScheduled",
+            "numberAvailable",
+            "numberUnavailable",
+        ],
+        parts: &[],
+        ready: false,
+    };
+    changed(out, &counts, new, old);
+}
+
+pub(super) fn job(out: &mut Problems, new: &Value, old: Option<&Value>) {
+    let counts = Counts { all: &["active", "succeeded", "failed"], parts: &[], ready: false };
+    changed(out, &counts, new, old);
+}
