@@ -1,7 +1,7 @@
 //! `DeleteOptions`: how a deletion is meant, from its body, or from the URL if there is none.
 
 use http::header::CONTENT_TYPE;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::{
     Ask, body,
@@ -99,21 +99,21 @@ impl Options {
 }
 
 fn of_query(query: &Query) -> Result<Value, Refusal> {
-    let mut options = json!({});
+    let mut options = Map::new();
     if let Some(seconds) = query.integer("gracePeriodSeconds")? {
-        options["gracePeriodSeconds"] = seconds.into();
+        options.insert("gracePeriodSeconds".into(), seconds.into());
     }
     if query.has("orphanDependents") {
-        options["orphanDependents"] = query.flag("orphanDependents").into();
+        options.insert("orphanDependents".into(), query.flag("orphanDependents").into());
     }
     if let Some(policy) = query.all("propagationPolicy").next() {
-        options["propagationPolicy"] = policy.into();
+        options.insert("propagationPolicy".into(), policy.into());
     }
     if let Some(uid) = query.all("uid").next() {
-        options["preconditions"] = json!({ "uid": uid });
+        options.insert("preconditions".into(), json!({ "uid": uid }));
     }
-    options["dryRun"] = query.all("dryRun").collect();
-    Ok(options)
+    options.insert("dryRun".into(), query.all("dryRun").collect());
+    Ok(options.into())
 }
 
 /// The real server takes mistakes in here for its own.
