@@ -71,7 +71,7 @@ fn patch(operations: &Value) -> Value {
 #[tokio::test(start_paused = true)]
 async fn a_mutating_webhook_changes_what_is_written_and_later_ones_see_it() {
     let (cluster, asked) = cluster(|request| match request["url"].as_str() {
-        Some("https://hooks.example/first") => {
+        Some(url) if url.starts_with("https://hooks.example/first?") => {
             patch(&json!([{ "op": "add", "path": "/spec/b", "value": 2 }]))
         }
         _ => patch(
@@ -84,7 +84,7 @@ async fn a_mutating_webhook_changes_what_is_written_and_later_ones_see_it() {
     assert_eq!((status, &created["spec"]), (201, &json!({ "a": 1, "b": 2, "c": 2 })));
     let asked: Vec<_> =
         asked.lock().expect("no panic").iter().map(|it| it["url"].clone()).collect();
-    let name = |it: &str| json!(format!("https://hooks.example/{it}"));
+    let name = |it: &str| json!(format!("https://hooks.example/{it}?timeout=10s"));
     assert_eq!(asked, [name("first"), name("second"), name("first")]);
 }
 
