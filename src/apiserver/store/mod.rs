@@ -4,7 +4,11 @@ pub(crate) mod history;
 pub(crate) mod identities;
 pub(crate) mod stored;
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, VecDeque},
+    sync::Arc,
+    time::Duration,
+};
 
 use serde_json::Value;
 use tokio::time::Instant;
@@ -55,10 +59,16 @@ pub(crate) struct Table {
     pub(crate) history: History,
 }
 
+/// So many removed resources keep their last changes: watchers read them at once.
+const REMOVED_MAX: usize = 8;
+
 /// Everything the server knows.
 pub(crate) struct Store {
     /// By `plural.group`.
     pub(crate) tables: BTreeMap<String, Table>,
+    /// What happened to the objects of resources that are not served any more, the latest first: who watched them is told
+    /// the end.
+    removed: VecDeque<(String, History)>,
     /// The version of the latest change of any object.
     pub(crate) revision: u64,
     /// Older versions are compacted: they cannot be asked for.
@@ -73,6 +83,7 @@ impl Store {
     pub(crate) fn new(kinds: Vec<Kind>, seed: Option<u64>, clock: Clock) -> Self {
         let mut store = Self {
             tables: BTreeMap::new(),
+            removed: VecDeque::new(),
             revision: 0,
             compacted: 0,
             latency: Duration::ZERO,
@@ -90,6 +101,11 @@ impl Store {
         (self.clock)()
     }
 
+    /// The last changes of a resource that is not served any more.
+    pub(crate) fn removed(&self, resource: &str) -> Option<&History> {
+        self.removed.iter().find(|(it, _)| it == resource).map(|(_, history)| history)
+    }
+
     pub(crate) fn get(&self, key: &Key) -> Option<Arc<Stored>> {
         self.tables.get(&key.resource)?.objects.get(&key.place).cloned()
     }
@@ -103,7 +119,19 @@ impl Store {
     /// Removes an object at once, whoever holds it. Gives its last state.
     pub(crate) fn remove(&mut self, key: &Key) -> Option<Arc<Stored>> {
         let last = self.get(key)?.tree("", "");
+        if key.resource == resource::CRDS {
+            // Named after what it defines, whose objects do not outlive it.
+            self.empty(&key.place.name);
+        }
         Some(self.commit(key, ChangeKind::Deleted, last))
+    }
+
+    fn empty(&mut self, resource: &str) {
+        let places = self.tables.get(resource).map(|it| it.objects.keys().cloned().collect());
+        let places: Vec<Place> = places.unwrap_or_default();
+        for place in places {
+            self.remove(&Key { resource: resource.into(), place });
+        }
     }
 
     /// Starts to serve a resource, or serves it differently from now on.
@@ -113,8 +141,10 @@ impl Store {
         if let Some(table) = self.tables.get_mut(&resource) {
             table.kind = kind;
         } else {
-            // What happened before is nothing that a watcher of this resource could have missed.
-            let table = Table { objects: BTreeMap::new(), history: History::default(), kind };
+            // Nobody watches from before there was anything to watch.
+            let history = History::since(self.revision);
+            let table = Table { objects: BTreeMap::new(), history, kind };
+            self.removed.retain(|(it, _)| *it != resource);
             self.tables.insert(resource, table);
         }
     }
@@ -147,7 +177,13 @@ impl Store {
         match change {
             ChangeKind::Added | ChangeKind::Modified => self.define(kind),
             // Watchers of the resource find it missing, and end.
-            ChangeKind::Deleted => drop(self.tables.remove(&kind.def.qualified())),
+            ChangeKind::Deleted => {
+                let resource = kind.def.qualified();
+                if let Some(table) = self.tables.remove(&resource) {
+                    self.removed.truncate(REMOVED_MAX - 1);
+                    self.removed.push_front((resource, table.history));
+                }
+            }
         }
     }
 }

@@ -238,12 +238,15 @@ impl Watch {
             return Step::Line(Instant::now(), self.bookmark(true));
         }
         let store = self.shared.store();
-        let Some(table) = store.tables.get(&self.resource) else { return Step::Gone };
-        let forgotten = table.history.forgotten();
+        let served = store.tables.get(&self.resource).map(|it| &it.history);
+        let Some(history) = served.or_else(|| store.removed(&self.resource)) else {
+            return Step::Gone;
+        };
+        let forgotten = history.forgotten();
         if self.revision < forgotten {
             return Step::Last(error_line(&Refusal::too_old(self.revision, forgotten)));
         }
-        for change in table.history.after(self.revision) {
+        for change in history.after(self.revision) {
             let Some((kind, object)) = shown(&self.scope, change) else { continue };
             self.revision = change.revision;
             match lock(&self.shared.faults).of_event(&self.asked) {
@@ -262,6 +265,9 @@ impl Watch {
                 | None => {}
             }
             return Step::Line(change.due.max(self.late), self.line(kind, &object, &store));
+        }
+        if served.is_none() {
+            return Step::Gone;
         }
         self.revision = self.revision.max(store.revision);
         Step::Idle
