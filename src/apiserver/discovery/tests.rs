@@ -64,6 +64,10 @@ fn kinds(group: &str, document: &Value) -> Vec<Arc<Kind>> {
 fn the_resources_of_a_version_are_told_as_by_the_real_server() {
     for (path, document) in recorded()["resources"].as_object().unwrap() {
         let group = path.strip_prefix("/apis/").map_or("", |it| it.split_once('/').unwrap().0);
+        if group == "certificates.k8s.io" {
+            // Not served.
+            continue;
+        }
         let told = resources(&kinds(group, document), group, "v1").unwrap();
         assert_eq!(told, *document, "{path}");
     }

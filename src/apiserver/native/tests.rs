@@ -77,18 +77,18 @@ fn write(
     let native = kind.native.expect("native");
     decode(kind, version, &mut body)?;
     (native.defaults)(&mut body);
+    if old.is_none() && kind.def.namespaced {
+        object::set_meta(&mut body, "namespace", NAMESPACE);
+    }
+    if let Some(review) = native.review {
+        return review(body);
+    }
     if let Some(old) = old {
         object::put(&mut body, "status", old.get("status").cloned());
         (native.updated)(old, &mut body);
     } else {
         object::set_meta(&mut body, "uid", "UID");
-        if kind.def.namespaced {
-            object::set_meta(&mut body, "namespace", NAMESPACE);
-        }
         (native.created)(&mut body);
-    }
-    if let Some(review) = native.review {
-        return review(body);
     }
     let problems = (native.check)(&body, old);
     if problems.is_empty() {
@@ -200,6 +200,23 @@ fn bodies_are_answered_as_by_the_real_server() {
         }
     }
     assert!(wrong.is_empty(), "{} differ:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+/// 1.20 refuses it; later servers put back what they have given.
+#[test]
+fn a_service_keeps_the_address_that_an_update_leaves_out() {
+    let (kind, version) = target("/api/v1/services");
+    let sent = json!({ "metadata": { "name": "s" }, "spec": { "ports": [{ "port": 80 }] } });
+    let stored = write(&kind, &version, sent.clone(), None).expect("a service");
+    let address = &stored["spec"]["clusterIP"];
+    assert!(address.is_string());
+    let kept = write(&kind, &version, sent.clone(), Some(&stored)).expect("the same service");
+    assert_eq!(kept["spec"]["clusterIP"], *address);
+    assert_eq!(kept["spec"]["clusterIPs"], json!([address]));
+    let mut other = sent;
+    other["spec"]["clusterIP"] = json!("10.96.0.1");
+    let refusal = write(&kind, &version, other, Some(&stored)).expect_err("another address");
+    assert!(refusal.message.contains("may not change once set"), "{}", refusal.message);
 }
 
 /// The entries of a version in the discovery, as the table says, like the recorded ones.

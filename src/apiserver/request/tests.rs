@@ -68,7 +68,7 @@ fn types_of_bodies_are_lenient() {
         ";",
         "application/vnd.kubernetes.protobuf",
     ];
-    let text = "the body of the request was in an unknown format - accepted media types include: application/json, application/yaml";
+    let text = "the body of the request was in an unknown format - accepted media types include: application/json, application/yaml, application/vnd.kubernetes.protobuf";
     for kind in bad {
         let refusal = decode(CONFIG_MAP, kind, b"{}").expect_err(kind);
         assert_eq!((refusal.code, refusal.message.as_str()), (415, text), "{kind}");

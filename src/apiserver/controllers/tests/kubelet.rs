@@ -268,28 +268,28 @@ fn expected_status() -> Expect {
             }
           ],
           "hostIP": "192.0.2.1",
+          "podIP": "10.240.61.162",
+          "podIPs": [
+            {
+              "ip": "10.240.61.162"
+            }
+          ],
           "startTime": "2026-01-01T00:00:00Z",
           "containerStatuses": [
             {
               "name": "c",
-              "image": "busybox",
-              "imageID": "",
-              "ready": true,
-              "started": true,
-              "restartCount": 0,
               "state": {
                 "running": {
                   "startedAt": "2026-01-01T00:00:01Z"
                 }
               },
               "lastState": {},
-              "containerID": "kopf://00000000-0000-4000-8000-000000000001/c/0"
-            }
-          ],
-          "podIP": "10.240.61.162",
-          "podIPs": [
-            {
-              "ip": "10.240.61.162"
+              "ready": true,
+              "restartCount": 0,
+              "image": "busybox",
+              "imageID": "",
+              "containerID": "kopf://00000000-0000-4000-8000-000000000001/c/0",
+              "started": true
             }
           ]
         }"#]]

@@ -132,9 +132,9 @@ fn expected_slice() -> Expect {
             ],
             "name": "web-00003",
             "uid": "00000000-0000-4000-8000-000000000004",
+            "resourceVersion": "7",
             "creationTimestamp": "2026-01-01T00:00:00Z",
-            "generation": 2,
-            "resourceVersion": "7"
+            "generation": 2
           },
           "addressType": "IPv4",
           "endpoints": [

@@ -262,7 +262,7 @@ async fn a_stateful_set_goes_up_and_down_in_order() {
     cluster.make_ready();
     cluster.wait(1).await;
     let pod = cluster.get("pods", "db-1");
-    expect![[r#"{"containers":[{"name":"c","image":"nginx"}],"volumes":[{"name":"data","persistentVolumeClaim":{"claimName":"data-db-1"}}],"hostname":"db-1","subdomain":"db"}"#]].assert_eq(&pod["spec"].to_string());
+    expect![[r#"{"volumes":[{"name":"data","persistentVolumeClaim":{"claimName":"data-db-1"}}],"containers":[{"name":"c","image":"nginx"}],"hostname":"db-1","subdomain":"db"}"#]].assert_eq(&pod["spec"].to_string());
     cluster.merge(
         "statefulsets.apps",
         "db",
