@@ -6,7 +6,8 @@ use super::*;
 async fn resources_are_described() {
     let cluster = Cluster::stamping();
     let (_, list) = cluster.get("/apis/kopf.dev/v1").await;
-    let verbs = ["create", "delete", "get", "list", "patch", "update", "watch"];
+    // In the order of the real server.
+    let verbs = ["delete", "get", "list", "patch", "create", "update", "watch"];
     let expected = json!({
         "kind": "APIResourceList",
         "apiVersion": "v1",
@@ -41,20 +42,14 @@ async fn kube_discovers_everything() {
     assert_eq!(core, ["v1"]);
     let groups = cluster.client.list_api_groups().await.expect("groups").groups;
     let names: Vec<&str> = groups.iter().map(|it| it.name.as_str()).collect();
-    assert_eq!(names, ["apiextensions.k8s.io", "kopf.dev"]);
+    // Those of Kubernetes come first, in its order.
+    assert_eq!((names.first(), names.last()), (Some(&"apps"), Some(&"kopf.dev")));
     let resources =
         cluster.client.list_core_api_resources("v1").await.expect("resources").resources;
     let names: Vec<&str> = resources.iter().map(|it| it.name.as_str()).collect();
-    let expected = [
-        "configmaps",
-        "events",
-        "namespaces",
-        "namespaces/status",
-        "pods",
-        "pods/status",
-        "secrets",
-    ];
-    assert_eq!(names, expected);
+    for name in ["configmaps", "events", "namespaces/finalize", "pods", "pods/log", "pods/status"] {
+        assert!(names.contains(&name), "{name}: {names:?}");
+    }
 }
 
 #[tokio::test(start_paused = true)]
