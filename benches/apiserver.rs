@@ -57,7 +57,7 @@ async fn main() {
     let begun = Instant::now();
     let (_, list) = send(&mut server, "GET", EXAMPLES, None).await;
     row("one list of all", "ms", begun.elapsed().as_secs_f64() * 1e3);
-    row("its size", "MiB", f64::from(u32::try_from(list.len()).expect("fits")) / 1048576.0);
+    row("its size", "MiB", f64::from(u32::try_from(list.len()).expect("fits")) / 1_048_576.0);
 
     let begun = Instant::now();
     let path = format!("{EXAMPLES}?watch=true&resourceVersion=0");
@@ -74,7 +74,8 @@ async fn main() {
     row("watch events of what exists", "/s", f64::from(events) / begun.elapsed().as_secs_f64());
 
     let version: Value = serde_json::from_str(&list).expect("a list");
-    let version = version["metadata"]["resourceVersion"].as_str().expect("a version").to_owned();
+    let version = version.pointer("/metadata/resourceVersion").and_then(Value::as_str);
+    let version = version.expect("a version");
     let path = format!("{EXAMPLES}?watch=true&resourceVersion={version}");
     let request = Request::get(path).body(Full::<Bytes>::default()).expect("a request");
     let response = server.call(request).await.expect("an answer");

@@ -23,6 +23,21 @@ pub(crate) fn set_meta(object: &mut Value, field: &str, value: impl Into<Value>)
     }
 }
 
+/// Sets the version, at its place among the fields: it shows where bytes around a mistake are shown.
+pub(crate) fn set_version(object: &mut Value, revision: u64) {
+    let Some(meta) = meta_mut(object) else { return };
+    let place = meta.keys().position(|it| it == "uid").map(|it| it.saturating_add(1));
+    let version = revision.to_string();
+    match place {
+        Some(place) if !meta.contains_key("resourceVersion") => {
+            meta.shift_insert(place, "resourceVersion".into(), version.into());
+        }
+        _ => {
+            meta.insert("resourceVersion".into(), version.into());
+        }
+    }
+}
+
 /// Sets a top-level field, or removes it.
 pub(crate) fn put(object: &mut Value, field: &str, value: Option<Value>) {
     let Some(fields) = object.as_object_mut() else { return };

@@ -110,23 +110,25 @@ async fn respond(shared: &Arc<Shared>, ask: &Ask, warnings: &Warnings) -> Reply 
 }
 
 async fn answer(shared: &Arc<Shared>, ask: &Ask, warnings: &Warnings) -> Reply {
-    match route::parse(&ask.path) {
-        Some(Route::Objects(target)) => {
-            verbs::answer(shared, ask, &target, warnings).await.unwrap_or_else(Reply::from)
-        }
-        _ => {
-            let document = discovery::routes::answer(&kinds(shared), &shared.openapi, ask);
-            document.unwrap_or_else(|| unknown(shared, &ask.path))
-        }
+    if let Some(Route::Objects(target)) = route::parse(&ask.path) {
+        return verbs::answer(shared, ask, &target, warnings).await.unwrap_or_else(Reply::from);
     }
+    let document = discovery::routes::answer(&kinds(shared), &shared.openapi, ask);
+    document.unwrap_or_else(|| unknown(shared, &ask.path))
 }
 
 /// What is above groups knows all its paths, and tells them.
 fn unknown(shared: &Shared, path: &str) -> Reply {
-    if path.starts_with("/apis/") || path.starts_with("/api/") {
+    let kinds = kinds(shared);
+    let group = path.strip_prefix("/apis/").and_then(|it| it.split('/').next());
+    if kinds.iter().any(|it| it.def.native && Some(it.def.group.as_str()) == group) {
+        // Groups of the server itself know what they do not have.
+        return Refusal::unknown_resource().into();
+    }
+    if group.is_some() || path.starts_with("/api/") {
         return Reply::unknown_path();
     }
-    Reply::Document(404, discovery::paths(&kinds(shared)))
+    Reply::Document(404, discovery::paths(&kinds))
 }
 
 /// All served kinds.

@@ -62,21 +62,21 @@ fn checks(endpoint: &str) -> Option<Vec<&'static str>> {
 
 fn verbose(endpoint: &str, checks: &[&str], query: &Query) -> String {
     let excluded: Vec<&str> = query.all("exclude").collect();
-    let mut text = String::new();
-    for check in checks {
+    let line = |check: &&str| {
         let note = if excluded.contains(check) { "excluded: " } else { "" };
-        text.push_str(&format!("[+]{check} {note}ok\n"));
-    }
+        format!("[+]{check} {note}ok\n")
+    };
+    let mut lines: Vec<String> = checks.iter().map(line).collect();
     let mut unknown: Vec<String> =
         excluded.iter().filter(|it| !checks.contains(it)).map(|it| format!("{it:?}")).collect();
     unknown.sort();
     unknown.dedup();
     if !unknown.is_empty() {
         let unknown = unknown.join(",");
-        text.push_str(&format!(
+        lines.push(format!(
             "warn: some health checks cannot be excluded: no matches for {unknown}\n"
         ));
     }
-    text.push_str(&format!("{endpoint} check passed\n"));
-    text
+    lines.push(format!("{endpoint} check passed\n"));
+    lines.concat()
 }

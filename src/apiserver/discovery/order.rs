@@ -69,10 +69,7 @@ pub(super) fn versions<'a>(kinds: &'a [Arc<Kind>], group: &str) -> Vec<&'a str> 
 
 /// Stable before beta before alpha, newer before older; what is no such version comes last.
 fn rank(version: &str) -> Option<(u8, u32, u32)> {
-    let number = |text: &str| match text.starts_with('0') {
-        true => None,
-        false => text.parse().ok(),
-    };
+    let number = |text: &str| if text.starts_with('0') { None } else { text.parse().ok() };
     let rest = version.strip_prefix('v')?;
     let Some((at, _)) = rest.char_indices().find(|(_, it)| !it.is_ascii_digit()) else {
         return Some((2, number(rest)?, 0));

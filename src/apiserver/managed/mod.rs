@@ -155,6 +155,11 @@ pub(crate) fn apply(
 ) -> Result<Value, Refusal> {
     let (kind, zero) = type_of(schema, config);
     check_config(kind, writer, config)?;
+    if live.is_some_and(|it| it.get("kind") != config.get("kind")) {
+        return Err(Refusal::unclassed(
+            "failed to merge config: expected objects of the same type",
+        ));
+    }
     let former = live.and_then(Entries::read).unwrap_or_default();
     let mut entries = former.clone();
     if entries.0.is_empty() && live.is_some() {
@@ -165,11 +170,13 @@ pub(crate) fn apply(
 
     let id = Id::apply(writer.manager, writer.subresource);
     let last = entries.0.remove(&id);
-    let fields = without_identity(&fields_of(kind, config)).without(writer.ignored);
+    let applied = fields_of(kind, config).without(writer.ignored);
+    let fields = without_identity(&applied);
     let mut merged = merged(kind, writer, live, config);
     if let Some(last) = &last {
         let last = last.fields.clone().without(writer.ignored);
-        let managed = entries.all_fields().union(&fields);
+        // The name that is applied keeps the metadata from going with its last other field.
+        let managed = entries.all_fields().union(&applied);
         merged = merge::prune(kind, merged, &last, &managed);
     }
     let changes = compare(kind, zero, live.unwrap_or(zero), &merged).without(writer.ignored);
@@ -239,6 +246,12 @@ fn check_config(kind: Type<'_>, writer: &Writer<'_>, config: &Value) -> Result<(
         return Err(Refusal::bad_request(format!(
             "Incorrect version specified in apply patch. Specified patch version: {version}, expected: {}",
             writer.api_version
+        )));
+    }
+    if config.get("kind").and_then(Value::as_str).unwrap_or_default().is_empty() {
+        let (group, version) = version.split_once('/').unwrap_or(("", version));
+        return Err(Refusal::unclassed(format!(
+            "failed to create typed patch object: no corresponding type for {group}/{version}, Kind="
         )));
     }
     let Some(text) = validate::mistakes(kind, config) else { return Ok(()) };

@@ -189,7 +189,7 @@ fn namespace(facts: KindFacts, namespace: &str) -> Vec<Problem> {
     match (facts.namespaced, namespace) {
         (true, "") => vec![Problem::required(field, "")],
         (true, name) => {
-            let faults = names::label(name).into_iter();
+            let faults = names::dns_label(name).into_iter();
             faults.map(|it| Problem::invalid(field, name, it)).collect()
         }
         (false, "") => Vec::new(),
@@ -201,7 +201,7 @@ fn namespace(facts: KindFacts, namespace: &str) -> Vec<Problem> {
 pub(crate) fn labels(labels: Option<&Value>, field: &str) -> Vec<Problem> {
     let mut found = Vec::new();
     for (key, value) in labels.and_then(Value::as_object).into_iter().flatten() {
-        let faults = names::qualified(key).into_iter();
+        let faults = names::qualified_name(key).into_iter();
         found.extend(faults.map(|it| Problem::invalid(field, key.as_str(), it)));
         let value = value.as_str().unwrap_or_default();
         let faults = names::label_value(value).into_iter();
@@ -216,7 +216,7 @@ fn annotations(annotations: Option<&Value>) -> Vec<Problem> {
     let mut bytes = 0_usize;
     for (key, value) in annotations.and_then(Value::as_object).into_iter().flatten() {
         // The case of keys does not matter here.
-        let faults = names::qualified(&key.to_lowercase()).into_iter();
+        let faults = names::qualified_name(&key.to_lowercase()).into_iter();
         found.extend(faults.map(|it| Problem::invalid(field, key.as_str(), it)));
         bytes += key.len() + value.as_str().unwrap_or_default().len();
     }
@@ -231,7 +231,7 @@ fn finalizers(object: &Value) -> Vec<Problem> {
     let finalizers = object::finalizers(object);
     let mut found = Vec::new();
     for name in &finalizers {
-        let faults = names::qualified(name).into_iter();
+        let faults = names::qualified_name(name).into_iter();
         found.extend(faults.map(|it| Problem::invalid(field, name.as_str(), it)));
     }
     let has = |name: &str| finalizers.iter().any(|it| it == name);

@@ -54,31 +54,33 @@ impl NameFormat {
             _ => name.to_owned(),
         };
         match self {
-            Self::Subdomain => subdomain(&masked),
-            Self::Label => label(&masked),
-            Self::Label1035 => label_1035(&masked),
+            Self::Subdomain => dns_subdomain(&masked),
+            Self::Label => dns_label(&masked),
+            Self::Label1035 => dns_1035_label(&masked),
             Self::PathSegment => path_segment(name),
         }
     }
 }
 
 /// A DNS subdomain.
-pub(crate) fn subdomain(name: &str) -> Vec<String> {
+pub(crate) fn dns_subdomain(name: &str) -> Vec<String> {
     let good = name.split('.').all(is_label);
     faults(name, SUBDOMAIN_MAX, good, SUBDOMAIN)
 }
 
 /// A DNS label.
-pub(crate) fn label(name: &str) -> Vec<String> {
+pub(crate) fn dns_label(name: &str) -> Vec<String> {
     faults(name, LABEL_MAX, is_label(name), LABEL)
 }
 
-fn label_1035(name: &str) -> Vec<String> {
+/// A DNS label that starts with a letter.
+pub(crate) fn dns_1035_label(name: &str) -> Vec<String> {
     let good = is_label(name) && name.starts_with(|it: char| it.is_ascii_lowercase());
     faults(name, LABEL_MAX, good, LABEL_1035)
 }
 
-fn path_segment(name: &str) -> Vec<String> {
+/// A name that can stand in a path.
+pub(crate) fn path_segment(name: &str) -> Vec<String> {
     if matches!(name, "." | "..") {
         return vec![format!("may not be '{name}'")];
     }
@@ -87,7 +89,7 @@ fn path_segment(name: &str) -> Vec<String> {
 }
 
 /// The key of a label, an annotation or a finalizer: a name, maybe with a DNS subdomain before it.
-pub(crate) fn qualified(key: &str) -> Vec<String> {
+pub(crate) fn qualified_name(key: &str) -> Vec<String> {
     let parts: Vec<&str> = key.split('/').collect();
     let mut found = Vec::new();
     let name = match parts.as_slice() {
@@ -96,7 +98,9 @@ pub(crate) fn qualified(key: &str) -> Vec<String> {
             if prefix.is_empty() {
                 found.push("prefix part must be non-empty".to_owned());
             } else {
-                found.extend(subdomain(prefix).into_iter().map(|it| format!("prefix part {it}")));
+                found.extend(
+                    dns_subdomain(prefix).into_iter().map(|it| format!("prefix part {it}")),
+                );
             }
             name
         }
@@ -109,7 +113,7 @@ pub(crate) fn qualified(key: &str) -> Vec<String> {
     if name.is_empty() {
         found.push("name part must be non-empty".to_owned());
     } else if name.len() > LABEL_MAX {
-        found.push(format!("name part must be no more than {LABEL_MAX} characters"));
+        found.push(format!("name part {}", too_long(LABEL_MAX)));
     }
     if !is_word(name) {
         found.push(format!("name part {QUALIFIED}"));
@@ -122,12 +126,18 @@ pub(crate) fn label_value(value: &str) -> Vec<String> {
     faults(value, LABEL_MAX, value.is_empty() || is_word(value), VALUE)
 }
 
+/// `must be no more than 63 characters`
+pub(crate) fn too_long(most: usize) -> String {
+    format!("must be no more than {most} characters")
+}
+
 fn faults(text: &str, most: usize, good: bool, rule: &str) -> Vec<String> {
-    let long = (text.len() > most).then(|| format!("must be no more than {most} characters"));
+    let long = (text.len() > most).then(|| too_long(most));
     long.into_iter().chain((!good).then(|| rule.to_owned())).collect()
 }
 
-fn is_label(part: &str) -> bool {
+/// Whether this is a DNS label, of any length.
+pub(crate) fn is_label(part: &str) -> bool {
     let inside = |it: u8| it.is_ascii_lowercase() || it.is_ascii_digit() || it == b'-';
     !part.is_empty() && part.bytes().all(inside) && !part.starts_with('-') && !part.ends_with('-')
 }

@@ -12,7 +12,7 @@ const NATIVE: KindFacts =
     KindFacts { names: NameFormat::Subdomain, namespaced: true, native: true };
 const CUSTOM: KindFacts = KindFacts { native: false, ..NATIVE };
 
-fn last(faults: Vec<String>) -> String {
+fn last(faults: &[String]) -> String {
     faults.last().cloned().unwrap_or_default()
 }
 
@@ -22,12 +22,12 @@ fn brief(problems: &[Problem]) -> String {
         problems.iter().map(|it| format!("{}: {}", it.field, it.text())).collect();
     let mut text = texts.join(", ");
     let rules = [
-        ("NAME", last(names::qualified("-"))),
-        ("QUAL", last(names::qualified("a/b/c"))),
-        ("SUBDOMAIN", last(names::subdomain("-"))),
-        ("VALUE", last(names::label_value("-"))),
-        ("LABEL1035", last(NameFormat::Label1035.faults("-", false))),
-        ("LABEL", last(names::label("-"))),
+        ("NAME", last(&names::qualified_name("-"))),
+        ("QUAL", last(&names::qualified_name("a/b/c"))),
+        ("SUBDOMAIN", last(&names::dns_subdomain("-"))),
+        ("VALUE", last(&names::label_value("-"))),
+        ("LABEL1035", last(&NameFormat::Label1035.faults("-", false))),
+        ("LABEL", last(&names::dns_label("-"))),
     ];
     for (short, rule) in rules {
         text = text.replace(&rule, short);
@@ -50,14 +50,18 @@ fn names_have_the_format_of_their_kind() {
         ["A", "a_b", "-a", "a-", "a..b", ".a", ".", "..", "a/b", "a%b", "a b", "é", "x:y", "a\n"];
     for name in sub {
         assert_eq!(
-            last(NameFormat::Subdomain.faults(name, false)),
-            last(names::subdomain("-")),
+            last(&NameFormat::Subdomain.faults(name, false)),
+            last(&names::dns_subdomain("-")),
             "{name}"
         );
-        assert_eq!(last(NameFormat::Label.faults(name, false)), last(names::label("-")), "{name}");
         assert_eq!(
-            last(NameFormat::Label1035.faults(name, false)),
-            last(NameFormat::Label1035.faults("-", false)),
+            last(&NameFormat::Label.faults(name, false)),
+            last(&names::dns_label("-")),
+            "{name}"
+        );
+        assert_eq!(
+            last(&NameFormat::Label1035.faults(name, false)),
+            last(&NameFormat::Label1035.faults("-", false)),
             "{name}"
         );
     }
@@ -87,12 +91,12 @@ fn names_have_the_format_of_their_kind() {
         assert_eq!(format.faults(name, false).join(", "), expected, "{name}");
     }
     assert_eq!(
-        last(NameFormat::Label1035.faults("1a", false)),
-        last(NameFormat::Label1035.faults("-", false))
+        last(&NameFormat::Label1035.faults("1a", false)),
+        last(&NameFormat::Label1035.faults("-", false))
     );
     assert_eq!(
-        last(NameFormat::Label1035.faults("a.b", false)),
-        last(NameFormat::Label1035.faults("-", false))
+        last(&NameFormat::Label1035.faults("a.b", false)),
+        last(&NameFormat::Label1035.faults("-", false))
     );
 }
 
@@ -131,12 +135,23 @@ fn kinds_have_formats() {
     }
 }
 
+/// Metadata, and what is wrong with it on objects of native and of custom kinds; `=`: the same.
+fn check_new(cases: &[(Value, &str, &str)]) {
+    for (metadata, native, custom) in cases {
+        let custom = if *custom == "=" { native } else { custom };
+        let show = |facts| {
+            let text = brief(&check_create(facts, &object(metadata)));
+            text.replace(&"x".repeat(64), "X64")
+        };
+        assert_eq!(show(NATIVE), *native, "{metadata}");
+        assert_eq!(show(CUSTOM), *custom, "{metadata}");
+    }
+}
+
 #[test]
-fn new_objects_are_checked_as_by_the_real_server() {
+fn labels_and_annotations_are_checked_as_by_the_real_server() {
     let x64 = "x".repeat(64);
-    let cases: Vec<(Value, &str, &str)> = vec![
-        (json!({}), "", "="),
-        (json!({ "name": null }), "name: Required value: name or generateName is required", "="),
+    check_new(&[
         (json!({ "labels": { "a b": "c" } }), "labels: Invalid value: \"a b\": NAME", "="),
         (json!({ "labels": { "a": "c d" } }), "labels: Invalid value: \"c d\": VALUE", "="),
         (
@@ -183,6 +198,14 @@ fn new_objects_are_checked_as_by_the_real_server() {
             "=",
         ),
         (json!({ "annotations": { "a": "x".repeat(262_143) } }), "", "="),
+    ]);
+}
+
+#[test]
+fn new_objects_are_checked_as_by_the_real_server() {
+    check_new(&[
+        (json!({}), "", "="),
+        (json!({ "name": null }), "name: Required value: name or generateName is required", "="),
         (
             json!({ "finalizers": ["x"] }),
             "finalizers[0]: Invalid value: \"x\": name is neither a standard finalizer name nor is it fully qualified",
@@ -232,13 +255,7 @@ fn new_objects_are_checked_as_by_the_real_server() {
             "name: Invalid value: \"A B\": SUBDOMAIN, labels: Invalid value: \"a b\": NAME, annotations: Invalid value: \"a b\": NAME, finalizers: Invalid value: \"?\": NAME, finalizers[0]: Invalid value: \"?\": name is neither a standard finalizer name nor is it fully qualified",
             "name: Invalid value: \"A B\": SUBDOMAIN, labels: Invalid value: \"a b\": NAME, annotations: Invalid value: \"a b\": NAME, finalizers: Invalid value: \"?\": NAME",
         ),
-    ];
-    for (metadata, native, custom) in cases {
-        let custom = if custom == "=" { native } else { custom };
-        let show = |facts| brief(&check_create(facts, &object(&metadata))).replace(&x64, "X64");
-        assert_eq!(show(NATIVE), native, "{metadata}");
-        assert_eq!(show(CUSTOM), custom, "{metadata}");
-    }
+    ]);
 }
 
 #[test]

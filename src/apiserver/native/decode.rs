@@ -8,7 +8,10 @@ use super::{
     facts::{self, Form, GoField, GoType},
     stamp,
 };
-use crate::apiserver::{refusal::Refusal, resource::kind::Kind};
+use crate::apiserver::{
+    refusal::{Refusal, path::push_field},
+    resource::kind::Kind,
+};
 
 /// Deeper bodies are refused; types that contain themselves (JSON schemas in CRDs) allow for it.
 const DEPTH: usize = 200;
@@ -90,10 +93,7 @@ impl Walk {
         let start = path.len();
         for field in &known.fields {
             let child = given.shift_remove(field.name).unwrap_or(Value::Null);
-            if start > 0 {
-                path.push('.');
-            }
-            path.push_str(field.name);
+            push_field(path, field.name);
             let child = self.field(field, child, path, depth);
             path.truncate(start);
             if let Some(child) = child.map_err(|it| format!("{}.{}: {it}", known.name, field.go))? {

@@ -101,11 +101,6 @@ pub(crate) fn definition(name: &str) -> Option<&'static Schema> {
     parsed.get_or_init(parse).as_ref()
 }
 
-/// One definition as OpenAPI v2 has it.
-pub(crate) fn raw_definition(name: &str) -> Option<Value> {
-    serde_json::from_str(facts().schemas.get(name)?.0.get()).ok()
-}
-
 /// All definitions as OpenAPI v2 has them, without descriptions. Made anew by each call, for it is big.
 pub(crate) fn raw_definitions() -> Map<String, Value> {
     let all = facts().schemas.iter();

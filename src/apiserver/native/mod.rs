@@ -21,9 +21,8 @@ mod tests;
 use serde_json::Value;
 
 pub(crate) use self::{
-    check::{meta as check_meta, names},
     decode::{decode, order},
-    facts::{definition, raw_definition, raw_definitions},
+    facts::{definition, raw_definitions},
     kinds::{kinds, subresources},
 };
 use crate::apiserver::refusal::{Problem, Refusal};

@@ -60,7 +60,7 @@ struct Operation {
     #[prost(string, repeated, tag = "1")]
     tags: Vec<String>,
     #[prost(string, tag = "5")]
-    operation_id: String,
+    id: String,
     #[prost(string, repeated, tag = "6")]
     produces: Vec<String>,
     #[prost(string, repeated, tag = "7")]
@@ -90,7 +90,7 @@ struct Parameter {
 #[derive(Clone, PartialEq, Oneof)]
 enum ParameterKind {
     #[prost(message, tag = "1")]
-    Body(BodyParameter),
+    Body(Box<BodyParameter>),
     #[prost(message, tag = "2")]
     Other(NonBodyParameter),
 }
@@ -322,7 +322,7 @@ fn operation(it: &Value) -> Operation {
     });
     Operation {
         tags: texts(it, "tags"),
-        operation_id: text(it, "operationId"),
+        id: text(it, "operationId"),
         produces: texts(it, "produces"),
         consumes: texts(it, "consumes"),
         parameters: list(it, "parameters").map(parameter).collect(),
@@ -339,7 +339,7 @@ fn parameter(it: &Value) -> ParametersItem {
     let kind = match place.as_str() {
         "body" => {
             let schema = it.get("schema").map(schema);
-            ParameterKind::Body(BodyParameter { name, place, required, schema })
+            ParameterKind::Body(Box::new(BodyParameter { name, place, required, schema }))
         }
         "path" => {
             other(OtherParameter::Path(PathParameter { required, place, name, kind, unique_items }))
@@ -354,9 +354,9 @@ fn schema(it: &Value) -> Schema {
     let whole = |name: &str| it.get(name).and_then(Value::as_i64).unwrap_or_default();
     let number = |name: &str| it.get(name).and_then(Value::as_f64).unwrap_or_default();
     let additional = it.get("additionalProperties").map(|it| {
-        let kind = match it {
-            Value::Bool(flag) => AdditionalProperties::Boolean(*flag),
-            it => AdditionalProperties::Schema(Box::new(schema(it))),
+        let kind = match it.as_bool() {
+            Some(flag) => AdditionalProperties::Boolean(flag),
+            None => AdditionalProperties::Schema(Box::new(schema(it))),
         };
         Box::new(AdditionalPropertiesItem { kind: Some(kind) })
     });

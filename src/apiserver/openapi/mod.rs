@@ -80,16 +80,16 @@ impl OpenApi {
     /// `/openapi/v3`: where the documents of the versions are.
     pub(crate) fn v3_index(&self, kinds: &[Arc<Kind>]) -> Option<Document> {
         self.keep(kinds, "v3", || {
-            let mut versions: BTreeMap<String, String> = BTreeMap::new();
+            let mut versions: BTreeMap<String, Vec<String>> = BTreeMap::new();
             for kind in kinds {
                 for version in &kind.def.versions {
                     let schema = kind.versions.get(version).map(|it| &it.raw_schema);
                     let known = versions.entry(paths::base(&kind.def, version)).or_default();
-                    known.push_str(&format!("{:?} {schema:?}", kind.def));
+                    known.push(format!("{:?} {schema:?}", kind.def));
                 }
             }
             let paths = versions.into_iter().map(|(path, content)| {
-                let hash = document::etag(content.as_bytes());
+                let hash = document::etag(content.concat().as_bytes());
                 let url = format!("/openapi/v3/{path}?hash={}", hash.trim_matches('"'));
                 (path, json!({ "serverRelativeURL": url }))
             });

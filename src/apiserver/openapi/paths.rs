@@ -88,9 +88,10 @@ impl Maker<'_> {
         let can = |verb: &str| def.verbs.iter().any(|it| it == verb);
         let own = self.name(&def.group, self.version, &def.kind);
         let list = self.name(&def.group, self.version, &format!("{}List", def.kind));
-        let collection = match def.namespaced {
-            true => format!("{base}/namespaces/{{namespace}}/{}", def.plural),
-            false => format!("{base}/{}", def.plural),
+        let collection = if def.namespaced {
+            format!("{base}/namespaces/{{namespace}}/{}", def.plural)
+        } else {
+            format!("{base}/{}", def.plural)
         };
         if def.namespaced && can("list") {
             let id = format!("list{}{}ForAllNamespaces", self.prefix(), def.kind);

@@ -72,7 +72,7 @@ fn without_descriptions(value: &Value) -> Value {
             .map(|(name, it)| (name.clone(), without_descriptions(it)))
             .collect(),
         Value::Array(items) => items.iter().map(without_descriptions).collect(),
-        other => other.clone(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => value.clone(),
     }
 }
 

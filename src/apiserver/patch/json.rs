@@ -41,7 +41,9 @@ pub(crate) fn parse(body: &[u8]) -> Result<Vec<Operation>, Refusal> {
     let operation = |item: Value| match item {
         Value::Object(fields) => Ok(Operation::read(fields)),
         Value::Null => Ok(Operation::read(Map::new())),
-        other => Err(wrong(&other, "Operation")),
+        other @ (Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_)) => {
+            Err(wrong(&other, "Operation"))
+        }
     };
     let operations: Vec<Operation> = items.into_iter().map(operation).collect::<Result<_, _>>()?;
     if operations.len() > OPERATIONS_MAX {

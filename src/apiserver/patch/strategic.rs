@@ -275,20 +275,17 @@ fn merge_items(
     }
     for change in patch {
         let name = item_key(change, Some(key))?;
-        match places.get(&name).and_then(|it| own.get_mut(*it)) {
-            Some(item) => {
-                if let (Value::Object(fields), Value::Object(changes)) = (item.take(), change) {
-                    *item = Value::Object(merge_maps(fields, changes.clone(), spot)?);
-                    // A `$patch: delete` inside leaves an item without a key: it is not found again.
-                    if item.get(key).is_none() {
-                        places.remove(&name);
-                    }
+        if let Some(item) = places.get(&name).and_then(|it| own.get_mut(*it)) {
+            if let (Value::Object(fields), Value::Object(changes)) = (item.take(), change) {
+                *item = Value::Object(merge_maps(fields, changes.clone(), spot)?);
+                // A `$patch: delete` inside leaves an item without a key: it is not found again.
+                if item.get(key).is_none() {
+                    places.remove(&name);
                 }
             }
-            None => {
-                places.insert(name, own.len());
-                own.push(change.clone());
-            }
+        } else {
+            places.insert(name, own.len());
+            own.push(change.clone());
         }
     }
     Ok(own)
@@ -331,9 +328,8 @@ fn in_order(
         let other_first = match (first.peek(), others.peek()) {
             (None, None) => return Ok(merged),
             (None, Some(_)) => true,
-            (Some(_), None) => false,
             (Some((_, Some(place), _)), Some((Some(old), _))) => old < place,
-            (Some(_), Some(_)) => false,
+            (Some(_), Some(_) | None) => false,
         };
         if other_first {
             merged.extend(others.next().map(|(_, item)| item));
@@ -384,19 +380,17 @@ fn suffix(name: &str, directive: &str, what: &str) -> Result<String, Refusal> {
 }
 
 fn list(value: Value) -> Result<Vec<Value>, Refusal> {
-    match value {
-        Value::Array(items) => Ok(items),
-        other => Err(Refusal::unclassed(format!(
-            "expected a []interface {{}}, but received a {}",
-            go_type(&other)
-        ))),
+    if let Value::Array(items) = value {
+        return Ok(items);
     }
+    let text = format!("expected a []interface {{}}, but received a {}", go_type(&value));
+    Err(Refusal::unclassed(text))
 }
 
 fn unknown_directive(directive: &Value, patch: &Fields) -> Refusal {
-    let shown = match directive {
-        Value::String(text) => text.clone(),
-        other => format!("%!s({}={})", go_type(other), go_print(other)),
+    let shown = match directive.as_str() {
+        Some(text) => text.into(),
+        None => format!("%!s({}={})", go_type(directive), go_print(directive)),
     };
     let map = go_print(&Value::Object(patch.clone()));
     Refusal::unclassed(format!("unknown patch type: {shown} in map: {map}"))

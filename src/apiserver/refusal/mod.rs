@@ -1,6 +1,7 @@
 //! Negative answers: Kubernetes `Status` objects, worded as the real server words them.
 
 pub(crate) mod go;
+pub(crate) mod path;
 mod problem;
 
 use std::{borrow::Cow, fmt};
@@ -163,6 +164,25 @@ impl Refusal {
     pub(crate) fn method_not_allowed() -> Self {
         let message = "the server does not allow this method on the requested resource";
         Self { details: Some(json!({}).into()), ..Self::general(405, "MethodNotAllowed", message) }
+    }
+
+    /// Nothing is created of a kind whose definition goes away.
+    pub(crate) fn terminating_definition(def: &ResourceDef) -> Self {
+        let message = "create not allowed while custom resource definition is terminating";
+        Self { message: message.into(), ..Self::not_supported(def, "create") }
+    }
+
+    /// The object is not the one that the writer means.
+    pub(crate) fn other_uid(def: &ResourceDef, (namespace, name): (&str, &str), why: &str) -> Self {
+        let place = [def.storage_prefix().as_str(), namespace, name]
+            .iter()
+            .filter(|it| !it.is_empty())
+            .fold("/registry".to_owned(), |path, it| format!("{path}/{it}"));
+        let why = format!(
+            "StorageError: invalid object, Code: 4, Key: {place}, ResourceVersion: 0, \
+             AdditionalErrorMsg: Precondition failed: {why}"
+        );
+        Self::conflict_because(def, name, &why)
     }
 
     /// Custom resources say what is not done with them; `verb` is empty for methods that mean nothing to Kubernetes.

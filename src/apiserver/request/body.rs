@@ -90,7 +90,7 @@ pub(crate) fn type_meta(value: &Value) -> Result<(String, String), String> {
     let fields = match value {
         Value::Object(fields) => fields,
         Value::Null => return Ok((String::new(), String::new())),
-        other => {
+        other @ (Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_)) => {
             let name = json::type_name(other);
             return Err(format!("json: cannot unmarshal {name} into Go value of type {TYPE_META}"));
         }
@@ -105,7 +105,7 @@ pub(crate) fn type_meta(value: &Value) -> Result<(String, String), String> {
         match value {
             Value::String(text) => place.clone_from(text),
             Value::Null => {}
-            other => {
+            other @ (Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_)) => {
                 let wrong = json::type_name(other);
                 return Err(format!(
                     "json: cannot unmarshal {wrong} into Go struct field .{name} of type string"
@@ -129,6 +129,10 @@ fn native(
     );
     let (group, version) = given.0.split_once('/').unwrap_or(("", &given.0));
     let unhandled = |why: &str| cannot_be_handled(&given.1, version, expected, why);
+    if given.0 != wanted && given.1 == expected.kind && (expected.known)(group, version, &given.1) {
+        // The versions of a kind are one for the decoder.
+        return Err(other_version(&given.0, &wanted));
+    }
     if given.0 != wanted || given.1 != expected.kind {
         return Err(unhandled(&if (expected.known)(group, version, &given.1) {
             let package = match expected.group.split('.').next() {
@@ -191,9 +195,7 @@ fn custom(
     }
     let wanted = expected.api_version();
     if api_version != wanted {
-        return Err(Refusal::bad_request(format!(
-            "the API version in the data ({api_version}) does not match the expected API version ({wanted})"
-        )));
+        return Err(other_version(&api_version, &wanted));
     }
     if kind != expected.kind {
         let name = value.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
@@ -201,6 +203,12 @@ fn custom(
         return Err(Refusal::invalid(expected.group, &kind, name, &[problem]));
     }
     Ok(value)
+}
+
+fn other_version(given: &str, wanted: &str) -> Refusal {
+    Refusal::bad_request(format!(
+        "the API version in the data ({given}) does not match the expected API version ({wanted})"
+    ))
 }
 
 /// A body that is JSON, but not of this kind.
@@ -213,11 +221,12 @@ fn cannot_be_handled(kind: &str, version: &str, expected: &Expected<'_>, why: &s
 
 /// A number that is too large for a float: the real server names no field in this case either.
 fn huge_number(body: &[u8], expected: &Expected<'_>) -> Refusal {
-    let prefix = match expected.native {
-        true => format!("{}.{}.", expected.version, expected.kind),
-        false => String::new(),
+    let prefix = if expected.native {
+        format!("{}.{}.", expected.version, expected.kind)
+    } else {
+        String::new()
     };
-    let end = body.len();
+    let end = json::huge_number_end(body);
     let why = format!("{prefix}readNumberAsString: invalid number, {}", typed::place(body, end));
     cannot_be_handled(expected.kind, expected.version, expected, &why)
 }
@@ -275,8 +284,9 @@ pub(crate) fn check_place(object: &Value, name: &str, namespace: &str) -> Result
 
 /// What a patch makes of a custom object must still be of its kind.
 pub(crate) fn check_patched(patched: &Value, expected: Expected<'_>) -> Result<(), Refusal> {
+    let text = shown_patched(patched, expected.native);
     let refused = |why: &str| {
-        let problem = Problem::invalid("patch", patched.to_string(), why);
+        let problem = Problem::invalid("patch", text.as_str(), why);
         Err(Refusal::invalid("", "", "", &[problem]))
     };
     let (api_version, kind) = match type_meta(patched) {
@@ -290,10 +300,9 @@ pub(crate) fn check_patched(patched: &Value, expected: Expected<'_>) -> Result<(
     if expected.native {
         let same = |given: &str, wanted: &str| given.is_empty() || given == wanted;
         if same(&api_version, &wanted) && same(&kind, expected.kind) {
-            let bytes = patched.to_string();
             let checked = typed::metadata_of_native(
                 patched,
-                bytes.as_bytes(),
+                text.as_bytes(),
                 expected.version,
                 expected.kind,
             );
@@ -306,7 +315,6 @@ pub(crate) fn check_patched(patched: &Value, expected: Expected<'_>) -> Result<(
         ));
     }
     if kind.is_empty() {
-        let text = patched.to_string();
         return refused(&format!(
             "unmarshalerDecoder: Object 'Kind' is missing in '{text}', {}",
             typed::place(text.as_bytes(), text.len())
@@ -331,4 +339,28 @@ pub(crate) fn check_patched(patched: &Value, expected: Expected<'_>) -> Result<(
         return Err(Refusal::invalid(expected.group, &kind, name, &[problem]));
     }
     Ok(())
+}
+
+/// A patched object as the real server has it before it reads it again: a map with its keys in order. Below the first level
+/// of native kinds the order is that of the stored object.
+pub(crate) fn shown_patched(patched: &Value, native: bool) -> String {
+    match patched {
+        Value::Object(fields) if native => {
+            let mut fields = fields.clone();
+            fields.sort_keys();
+            Value::Object(fields).to_string()
+        }
+        _ => typed::sorted_json(patched),
+    }
+}
+
+/// The same refusal for what a patch has made of a native object.
+pub(crate) fn refuse_patched(refusal: Refusal, kind: &str, text: &str) -> Refusal {
+    match refusal.message.split_once(&format!("cannot be handled as a {kind}: ")) {
+        Some((_, why)) => {
+            let problem = Problem::invalid("patch", text, why);
+            Refusal::invalid("", "", "", &[problem])
+        }
+        None => refusal,
+    }
 }

@@ -75,6 +75,34 @@ fn read(bytes: &[u8]) -> Result<Value, Fault> {
     }
 }
 
+/// Where the first number ends that is too large for a float; the end of the text if there is none.
+pub(crate) fn huge_number_end(bytes: &[u8]) -> usize {
+    let mut at = 0_usize;
+    let mut quoted = false;
+    while let Some(byte) = bytes.get(at) {
+        match byte {
+            b'\\' if quoted => at = at.saturating_add(1),
+            b'"' => quoted = !quoted,
+            b'-' | b'0'..=b'9' if !quoted => {
+                let rest = bytes.get(at..).unwrap_or_default();
+                let digits =
+                    |it: &&u8| matches!(it, b'-' | b'+' | b'.' | b'e' | b'E' | b'0'..=b'9');
+                let length = rest.iter().take_while(digits).count();
+                let text = rest.get(..length).and_then(|it| std::str::from_utf8(it).ok());
+                let number = text.and_then(|it| it.parse::<f64>().ok());
+                let end = at.saturating_add(length);
+                if number.is_some_and(f64::is_infinite) {
+                    return end;
+                }
+                at = end.saturating_sub(1);
+            }
+            _ => {}
+        }
+        at = at.saturating_add(1);
+    }
+    bytes.len()
+}
+
 /// Go keeps whole numbers as integers, however they are written.
 pub(crate) fn settle_numbers(value: &mut Value) {
     match value {

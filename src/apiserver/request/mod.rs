@@ -44,10 +44,4 @@ impl Ask {
     pub(crate) fn header(&self, name: impl AsHeaderName) -> &str {
         self.headers.get(name).and_then(|it| it.to_str().ok()).unwrap_or_default()
     }
-
-    /// Without its parameters.
-    pub(crate) fn content_type(&self) -> &str {
-        let header = self.header(http::header::CONTENT_TYPE);
-        header.split(';').next().unwrap_or_default().trim()
-    }
 }

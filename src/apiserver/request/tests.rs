@@ -264,19 +264,19 @@ fn what_a_patch_makes_is_still_of_the_kind() {
 fn the_rules_of_names_are_spelled_as_they_are() {
     let rule = |faults: Vec<String>| faults.last().cloned().unwrap_or_default();
     assert_eq!(
-        rule(names::qualified("-")),
+        rule(names::qualified_name("-")),
         "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')"
     );
     assert_eq!(
-        rule(names::qualified("a/b/c")),
+        rule(names::qualified_name("a/b/c")),
         "a qualified name must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]') with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
     );
     assert_eq!(
-        rule(names::subdomain("-")),
+        rule(names::dns_subdomain("-")),
         r"a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')"
     );
     assert_eq!(
-        rule(names::label("-")),
+        rule(names::dns_label("-")),
         "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')"
     );
     assert_eq!(

@@ -426,10 +426,10 @@ impl<'a> Reader<'a> {
         let wrong = match serde_json::from_slice(value).unwrap_or_default() {
             Value::Null => None,
             Value::String(text) => time::check(&text).err(),
-            other => Some(format!(
-                "json: cannot unmarshal {} into Go value of type string",
-                json::type_name(&other)
-            )),
+            other @ (Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_)) => {
+                let name = json::type_name(&other);
+                Some(format!("json: cannot unmarshal {name} into Go value of type string"))
+            }
         };
         if let Some(wrong) = wrong {
             self.report("unmarshalerDecoder", &wrong);

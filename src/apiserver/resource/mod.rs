@@ -62,6 +62,23 @@ impl ResourceDef {
         join(&self.plural, &self.group)
     }
 
+    /// Where the real server keeps the objects in its database, as its errors tell. Native kinds have no group there, and some
+    /// have their first name.
+    pub(crate) fn storage_prefix(&self) -> String {
+        if !self.native || self.group == "apiextensions.k8s.io" {
+            return format!("{}/{}", self.group, self.plural);
+        }
+        match self.plural.as_str() {
+            "endpoints" => "services/endpoints",
+            "ingresses" => "ingress",
+            "nodes" => "minions",
+            "replicationcontrollers" => "controllers",
+            "services" => "services/specs",
+            other => other,
+        }
+        .to_owned()
+    }
+
     /// The `apiVersion` of its objects as seen through one of its versions.
     pub(crate) fn api_version(&self, version: &str) -> String {
         if self.group.is_empty() { version.into() } else { format!("{}/{version}", self.group) }

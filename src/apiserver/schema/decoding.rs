@@ -271,7 +271,7 @@ impl Decoder<'_> {
         self.skip();
         let bytes = self.bytes.get(start..self.head).unwrap_or_default();
         let complaint = match serde_json::from_slice::<Value>(bytes) {
-            Ok(Value::Null) => None,
+            Ok(Value::Null) | Err(_) => None,
             Ok(Value::String(text)) => time_complaint(&text),
             Ok(other) => {
                 let kind = match other {
@@ -282,7 +282,6 @@ impl Decoder<'_> {
                 };
                 Some(format!("json: cannot unmarshal {kind} into Go value of type string"))
             }
-            Err(_) => None,
         };
         if let Some(text) = complaint {
             self.report("unmarshalerDecoder", &text);

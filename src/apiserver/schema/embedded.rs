@@ -2,8 +2,15 @@
 
 use serde_json::Value;
 
-use super::{Schema, Shape, lists, names};
-use crate::apiserver::{object, refusal::Problem};
+use super::{Schema, Shape};
+use crate::apiserver::{
+    metadata::names,
+    object,
+    refusal::{
+        Problem,
+        path::{push_field, push_item},
+    },
+};
 
 /// What is wrong with the embedded objects in an object. The object itself is checked elsewhere.
 pub(super) fn check(schema: &Schema, object: &Value, found: &mut Vec<Problem>) {
@@ -25,9 +32,9 @@ fn walk(schema: &Schema, value: &Value, path: &mut String, found: &mut Vec<Probl
                 };
                 let Some(schema) = link.and_then(super::Link::schema) else { continue };
                 if known {
-                    lists::push_field(path, name);
+                    push_field(path, name);
                 } else {
-                    path.push_str(&format!("[{name}]"));
+                    push_item(path, name);
                 }
                 walk(schema, value, path, found);
                 path.truncate(length);
@@ -36,7 +43,7 @@ fn walk(schema: &Schema, value: &Value, path: &mut String, found: &mut Vec<Probl
         (Value::Array(items), Shape::List { items: Some(link), .. }) => {
             let Some(schema) = link.schema() else { return };
             for (at, item) in items.iter().enumerate() {
-                path.push_str(&format!("[{at}]"));
+                push_item(path, at);
                 walk(schema, item, path, found);
                 path.truncate(length);
             }
@@ -57,7 +64,7 @@ pub(super) fn one(value: &Value, path: &str, found: &mut Vec<Problem>) {
     if kind.is_empty() {
         found.push(Problem::required(format!("{path}.kind"), "must not be empty"));
     } else {
-        let wrong = names::dns1035_label(&kind.to_lowercase());
+        let wrong = names::dns_1035_label(&kind.to_lowercase());
         if !wrong.is_empty() {
             let text =
                 format!("may have mixed case, but should otherwise match: {}", wrong.join(","));
@@ -78,18 +85,18 @@ fn metadata(whole: &Value, meta: &Value, path: &str, found: &mut Vec<Problem>) {
     };
     let namespace = object::meta(whole, "namespace");
     if !namespace.is_empty() {
-        wrong("namespace", namespace, names::dns1123_label(namespace));
+        wrong("namespace", namespace, names::dns_label(namespace));
     }
     let map = |name: &str| meta.get(name).and_then(Value::as_object).into_iter().flatten();
     for (key, value) in map("labels") {
-        wrong("labels", key, names::qualified(key));
+        wrong("labels", key, names::qualified_name(key));
         let value = value.as_str().unwrap_or_default();
         wrong("labels", value, names::label_value(value));
     }
     for (key, _) in map("annotations") {
-        wrong("annotations", key, names::qualified(&key.to_lowercase()));
+        wrong("annotations", key, names::qualified_name(&key.to_lowercase()));
     }
     for finalizer in object::finalizers(whole) {
-        wrong("finalizers", &finalizer, names::qualified(&finalizer));
+        wrong("finalizers", &finalizer, names::qualified_name(&finalizer));
     }
 }

@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use jiff::civil::Date;
 
-use super::names;
+use crate::apiserver::metadata::names;
 
 /// Formats of texts, without the hyphens, which do not matter.
 const KNOWN: [&str; 27] = [
@@ -62,8 +62,8 @@ pub(super) fn fits(format: &str, text: &str) -> bool {
         "isbn" => is_isbn10(text) || is_isbn13(text),
         "isbn10" => is_isbn10(text),
         "isbn13" => is_isbn13(text),
-        "k8slongname" => names::dns1123_subdomain(text).is_empty(),
-        "k8sshortname" => names::dns1123_label(text).is_empty(),
+        "k8slongname" => names::dns_subdomain(text).is_empty(),
+        "k8sshortname" => names::dns_label(text).is_empty(),
         "mac" => is_mac(text),
         "rgbcolor" => is_rgb_color(text),
         "ssn" => is_ssn(text),

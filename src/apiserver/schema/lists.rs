@@ -5,7 +5,10 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value};
 
 use super::{ListType, Schema, Shape};
-use crate::apiserver::refusal::{Problem, ProblemKind};
+use crate::apiserver::refusal::{
+    Problem, ProblemKind,
+    path::{push_field, push_item},
+};
 
 /// What is there twice, anywhere in an object.
 pub(super) fn check(schema: &Schema, object: &Value, found: &mut Vec<Problem>) {
@@ -26,7 +29,7 @@ fn walk(schema: &Schema, value: &Value, path: &mut String, found: &mut Vec<Probl
                     }
                     (None, Some(link)) => {
                         let Some(schema) = link.schema() else { continue };
-                        path.push_str(&format!("[{name}]"));
+                        push_item(path, name);
                         walk(schema, value, path, found);
                     }
                     (None, None) => {}
@@ -38,20 +41,13 @@ fn walk(schema: &Schema, value: &Value, path: &mut String, found: &mut Vec<Probl
             duplicates(order, items, path, found);
             let Some(schema) = link.as_ref().and_then(super::Link::schema) else { return };
             for (at, item) in items.iter().enumerate() {
-                path.push_str(&format!("[{at}]"));
+                push_item(path, at);
                 walk(schema, item, path, found);
                 path.truncate(length);
             }
         }
         _ => {}
     }
-}
-
-pub(super) fn push_field(path: &mut String, name: &str) {
-    if !path.is_empty() {
-        path.push('.');
-    }
-    path.push_str(name);
 }
 
 fn duplicates(order: &ListType, items: &[Value], path: &str, found: &mut Vec<Problem>) {
@@ -109,6 +105,6 @@ fn canonical(value: &Value) -> String {
             format!("{sorted:?}")
         }
         Value::Array(items) => format!("{:?}", items.iter().map(canonical).collect::<Vec<_>>()),
-        scalar => scalar.to_string(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => value.to_string(),
     }
 }

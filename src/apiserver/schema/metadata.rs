@@ -2,8 +2,11 @@
 
 use serde_json::{Map, Value};
 
-use super::{Schema, Shape, decoding, lists};
-use crate::apiserver::refusal::go;
+use super::{Schema, Shape, decoding};
+use crate::apiserver::refusal::{
+    go,
+    path::{push_field, push_item},
+};
 
 const FIELDS: [&str; 15] = [
     "annotations",
@@ -34,9 +37,9 @@ pub(crate) fn clean(meta: &mut Value) {
         FIELDS.contains(&name.as_str()) && !is_empty(value) && {
             match name.as_str() {
                 "labels" | "annotations" => texts(value),
-                "ownerReferences" => items(value, |it| owner(it)),
+                "ownerReferences" => items(value, owner),
                 "managedFields" => {
-                    items(value, |it| it.retain(|name, _| WRITER_FIELDS.contains(&name.as_str())))
+                    items(value, |it| it.retain(|name, _| WRITER_FIELDS.contains(&name.as_str())));
                 }
                 _ => {}
             }
@@ -111,8 +114,8 @@ fn embedded(schema: &Schema, value: &Value, path: &mut String) -> Option<String>
         (Value::Object(values), Shape::Map { fields, rest, .. }) => {
             for (name, value) in values {
                 match fields.get(name) {
-                    Some(_) => lists::push_field(path, name),
-                    None => path.push_str(&format!("[{name}]")),
+                    Some(_) => push_field(path, name),
+                    None => push_item(path, name),
                 }
                 let schema = fields.get(name).or(rest.as_ref()).and_then(super::Link::schema);
                 let found = schema.and_then(|it| embedded(it, value, path));
@@ -126,7 +129,7 @@ fn embedded(schema: &Schema, value: &Value, path: &mut String) -> Option<String>
         (Value::Array(items), Shape::List { items: Some(link), .. }) => {
             let schema = link.schema()?;
             items.iter().enumerate().find_map(|(at, item)| {
-                path.push_str(&format!("[{at}]"));
+                push_item(path, at);
                 let found = embedded(schema, item, path);
                 path.truncate(length);
                 found

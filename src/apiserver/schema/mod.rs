@@ -11,7 +11,6 @@ mod expressions;
 mod formats;
 mod lists;
 pub(crate) mod metadata;
-pub(crate) mod names;
 pub(crate) mod pattern;
 mod prune;
 pub(crate) mod rules;
@@ -155,11 +154,6 @@ impl Schema {
             Shape::List { order, .. } => order,
             Shape::Any | Shape::Scalar(_) | Shape::Map { .. } => &ListType::Atomic,
         }
-    }
-
-    /// Whether a map is merged as a whole only.
-    pub(crate) fn is_atomic_map(&self) -> bool {
-        matches!(self.shape, Shape::Map { atomic: true, .. })
     }
 }
 

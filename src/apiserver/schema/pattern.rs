@@ -9,15 +9,15 @@ const SIZE_MAX: usize = 4 << 20;
 pub(crate) fn compile(pattern: &str) -> Result<Regex, String> {
     let translated = translate(pattern);
     let built = RegexBuilder::new(&translated).size_limit(SIZE_MAX).build();
-    built.map_err(|error| match error {
-        regex::Error::CompiledTooBig(_) => "expression is too big".into(),
-        // The parser draws the place over several lines; the last one says what is wrong.
-        other => {
-            let text = other.to_string();
-            let line = text.lines().last().unwrap_or_default();
-            let (words, part) = in_words_of_go(line.trim_start_matches("error: "), pattern);
-            format!("error parsing regexp: {words}: `{part}`")
+    built.map_err(|error| {
+        if matches!(error, regex::Error::CompiledTooBig(_)) {
+            return "expression is too big".into();
         }
+        // The parser draws the place over several lines; the last one says what is wrong.
+        let text = error.to_string();
+        let line = text.lines().last().unwrap_or_default();
+        let (words, part) = in_words_of_go(line.trim_start_matches("error: "), pattern);
+        format!("error parsing regexp: {words}: `{part}`")
     })
 }
 

@@ -60,7 +60,7 @@ fn walk(value: &mut Value, schema: Option<&Schema>, Mode { whole, keeps }: Mode)
                     // What nothing is said of is kept inside of what keeps unknown fields; and it is kept in the items, too.
                     None if keeps => {}
                     Some(schema) if keeps => {
-                        walk(item, Some(schema), Mode { whole: schema.embedded, keeps })
+                        walk(item, Some(schema), Mode { whole: schema.embedded, keeps });
                     }
                     schema => descend(item, schema),
                 }
@@ -99,7 +99,9 @@ pub(super) fn drop_nulls(schema: &Schema, value: &mut Value) {
         Value::Object(fields) => fields.retain(|name, value| keep_field(schema, name, value)),
         Value::Array(items) => {
             if let Some(schema) = schema.items() {
-                items.iter_mut().for_each(|it| drop_nulls(schema, it));
+                for item in items {
+                    drop_nulls(schema, item);
+                }
             }
         }
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}

@@ -282,10 +282,7 @@ fn options(checks: &Checks, value: &Value, path: &str) -> Option<Problem> {
     if options.iter().any(|it| same(it, value)) {
         return None;
     }
-    let texts = options.iter().map(|it| match it {
-        Value::String(text) => text.clone(),
-        other => go::json(other),
-    });
+    let texts = options.iter().map(|it| it.as_str().map_or_else(|| go::json(it), String::from));
     let kind = ProblemKind::NotSupported(value.clone(), texts.collect());
     Some(Problem::new(field(path), kind))
 }

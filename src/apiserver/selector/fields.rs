@@ -22,11 +22,11 @@ pub(crate) struct Selectable {
 enum Wording {
     /// Custom kinds, and native ones with fields of their own.
     #[default]
-    NotSupported,
+    Unsupported,
     /// Native kinds with a name and a namespace only.
-    NotKnown,
+    Unknown,
     /// What kind a field is not supported for, as in `batchv1.Job`.
-    NotSupportedFor(&'static str),
+    UnsupportedFor(&'static str),
 }
 
 impl Selectable {
@@ -34,13 +34,13 @@ impl Selectable {
     pub(crate) fn new<'a>(def: &ResourceDef, own: impl IntoIterator<Item = &'a str>) -> Self {
         let own: Vec<String> = own.into_iter().map(String::from).collect();
         let refusal = match (def.group.as_str(), def.plural.as_str()) {
-            ("batch", "jobs") => Wording::NotSupportedFor("batchv1.Job"),
-            ("batch", "cronjobs") => Wording::NotSupportedFor("\"CronJob\""),
-            _ if def.native && own.is_empty() => Wording::NotKnown,
-            _ => Wording::NotSupported,
+            ("batch", "jobs") => Wording::UnsupportedFor("batchv1.Job"),
+            ("batch", "cronjobs") => Wording::UnsupportedFor("\"CronJob\""),
+            _ if def.native && own.is_empty() => Wording::Unknown,
+            _ => Wording::Unsupported,
         };
         // Plain native kinds take the namespace even if they have none.
-        let namespaced = def.namespaced || matches!(refusal, Wording::NotKnown);
+        let namespaced = def.namespaced || matches!(refusal, Wording::Unknown);
         let common = ["metadata.name", "metadata.namespace"].into_iter().map(String::from);
         let common = common.take(if namespaced { 2 } else { 1 });
         Self { names: common.chain(own).collect(), refusal }
@@ -57,11 +57,11 @@ impl Selectable {
             return Ok(());
         }
         Err(match &self.refusal {
-            Wording::NotSupported => format!("field label not supported: {field}"),
-            Wording::NotKnown => format!(
+            Wording::Unsupported => format!("field label not supported: {field}"),
+            Wording::Unknown => format!(
                 "\"{field}\" is not a known field selector: only \"metadata.name\", \"metadata.namespace\""
             ),
-            Wording::NotSupportedFor(kind) => {
+            Wording::UnsupportedFor(kind) => {
                 format!("field label \"{field}\" not supported for {kind}")
             }
         })

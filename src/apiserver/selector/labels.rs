@@ -46,7 +46,7 @@ pub(crate) fn parse(text: &str) -> Result<Vec<Rule>, String> {
         match parser.peek() {
             Token::End => return Ok(rules),
             Token::Word(_) | Token::Symbol("!") => {}
-            other => {
+            other @ Token::Symbol(_) => {
                 let found = other.text();
                 return Err(format!(
                     "found '{found}', expected: !, identifier, or 'end of string'"
@@ -58,14 +58,14 @@ pub(crate) fn parse(text: &str) -> Result<Vec<Rule>, String> {
             Token::End => return Ok(rules),
             Token::Symbol(",") => match parser.peek() {
                 Token::Word(_) | Token::Symbol("!") => {}
-                other => {
+                other @ (Token::Symbol(_) | Token::End) => {
                     return Err(format!(
                         "found '{}', expected: identifier after ','",
                         other.text()
                     ));
                 }
             },
-            other => {
+            other @ (Token::Word(_) | Token::Symbol(_)) => {
                 return Err(format!("found '{}', expected: ',' or 'end of string'", other.text()));
             }
         }
@@ -144,7 +144,7 @@ impl Parser {
             self.at += 1;
         }
         let key = self.word()?;
-        check(&names::qualified(&key), || format!("invalid label key {}", go::quote(&key)))?;
+        check(&names::qualified_name(&key), || format!("invalid label key {}", go::quote(&key)))?;
         if absent {
             return Ok(Rule { key, test: Test::Absent });
         }
@@ -158,7 +158,9 @@ impl Parser {
     fn word(&mut self) -> Result<String, String> {
         match self.next() {
             Token::Word(text) => Ok(text),
-            other => Err(format!("found '{}', expected: identifier", other.text())),
+            other @ (Token::Symbol(_) | Token::End) => {
+                Err(format!("found '{}', expected: identifier", other.text()))
+            }
         }
     }
 
@@ -199,9 +201,9 @@ impl Parser {
 
     /// Behind `in`.
     fn values(&mut self) -> Result<BTreeSet<String>, String> {
-        match self.next() {
-            Token::Symbol("(") => {}
-            other => return Err(format!("found '{}' expected: '('", other.text())),
+        let opening = self.next();
+        if opening != Token::Symbol("(") {
+            return Err(format!("found '{}' expected: '('", opening.text()));
         }
         match self.peek() {
             Token::Symbol(")") => {
@@ -209,7 +211,9 @@ impl Parser {
                 Ok(BTreeSet::from([String::new()]))
             }
             Token::Word(_) | Token::Symbol(",") => self.list(),
-            other => Err(format!("found '{}', expected: ',', ')' or identifier", other.text())),
+            other @ (Token::Symbol(_) | Token::End) => {
+                Err(format!("found '{}', expected: ',', ')' or identifier", other.text()))
+            }
         }
     }
 
@@ -223,7 +227,7 @@ impl Parser {
                     match self.peek() {
                         Token::Symbol(",") => {}
                         Token::Symbol(")") => break,
-                        other => {
+                        other @ (Token::Word(_) | Token::Symbol(_) | Token::End) => {
                             return Err(format!("found '{}', expected: ',' or ')'", other.text()));
                         }
                     }
@@ -240,10 +244,10 @@ impl Parser {
                         Token::Symbol(",") => {
                             values.insert(String::new());
                         }
-                        _ => {}
+                        Token::Word(_) | Token::Symbol(_) | Token::End => {}
                     }
                 }
-                other => {
+                other @ (Token::Symbol(_) | Token::End) => {
                     return Err(format!("found '{}', expected: ',', or identifier", other.text()));
                 }
             }

@@ -12,14 +12,14 @@ use crate::apiserver::{
 /// The rules of names stand in every second answer: here in short.
 fn full(text: &str) -> String {
     let rule = |faults: Vec<String>| faults.last().cloned().unwrap_or_default();
-    let name = rule(names::qualified("-"));
+    let name = rule(names::qualified_name("-"));
     text.replace(
         "{NAME}",
         name.trim_start_matches("name part ").replacen("must", "name part must", 1).as_str(),
     )
-    .replace("{SUBDOMAIN}", &rule(names::subdomain("-")))
+    .replace("{SUBDOMAIN}", &rule(names::dns_subdomain("-")))
     .replace("{VALUE}", &rule(names::label_value("-")))
-    .replace("{QUALIFIED}", &rule(names::qualified("a/b/c")))
+    .replace("{QUALIFIED}", &rule(names::qualified_name("a/b/c")))
 }
 
 fn by_labels(text: &str) -> Result<Selector, Refusal> {
@@ -31,7 +31,7 @@ fn by_fields(text: &str, selectable: &Selectable) -> Result<Selector, Refusal> {
 }
 
 fn encoded(text: &str) -> String {
-    text.bytes().map(|it| format!("%{it:02x}")).collect()
+    text.bytes().map(|it| format!("%{it:02x}")).collect::<Vec<_>>().concat()
 }
 
 fn message(parsed: Result<Selector, Refusal>) -> String {
@@ -73,7 +73,7 @@ const JOBS: usize = 4;
 
 fn selectable(group: &str, plural: &str, namespaced: bool, own: &[&str]) -> Selectable {
     let native = !group.contains('.');
-    let def = ResourceDef { native, namespaced, ..ResourceDef::new(group, "v1", plural, "Kind") };
+    let def = ResourceDef { namespaced, native, ..ResourceDef::new(group, "v1", plural, "Kind") };
     Selectable::new(&def, own.iter().copied())
 }
 

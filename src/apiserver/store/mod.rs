@@ -139,7 +139,7 @@ impl Store {
     /// The one place where versions are made.
     fn commit(&mut self, key: &Key, kind: ChangeKind, mut object: Value) -> Arc<Stored> {
         self.revision += 1;
-        object::set_meta(&mut object, "resourceVersion", self.revision.to_string());
+        object::set_version(&mut object, self.revision);
         let stored = Arc::new(Stored::of(&object));
         let due = Instant::now() + self.latency;
         if let Some(table) = self.tables.get_mut(&key.resource) {

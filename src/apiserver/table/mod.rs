@@ -94,13 +94,15 @@ impl Printer {
     }
 
     fn table(&self, metadata: Value, columns: Value, rows: Vec<Value>) -> Value {
-        json!({
-            "kind": "Table",
-            "apiVersion": self.version.api_version(),
-            "metadata": metadata,
-            "columnDefinitions": columns,
-            "rows": rows,
-        })
+        // Moved in, for the rows may be many and big.
+        let fields = [
+            ("kind", "Table".into()),
+            ("apiVersion", self.version.api_version().into()),
+            ("metadata", metadata),
+            ("columnDefinitions", columns),
+            ("rows", rows.into()),
+        ];
+        fields.into_iter().collect()
     }
 
     fn definitions(&self) -> Value {
@@ -131,9 +133,10 @@ impl Printer {
             Include::Metadata => partial(object, self.version),
             Include::Object => object.clone(),
         };
-        match conditions {
-            Value::Null => json!({ "cells": cells, "object": shown }),
-            conditions => json!({ "cells": cells, "conditions": conditions, "object": shown }),
+        if conditions.is_null() {
+            json!({ "cells": cells, "object": shown })
+        } else {
+            json!({ "cells": cells, "conditions": conditions, "object": shown })
         }
     }
 }

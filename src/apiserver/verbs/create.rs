@@ -14,6 +14,7 @@ use crate::apiserver::{
 };
 
 pub(crate) async fn create(call: &Call<'_>) -> Result<Reply, Refusal> {
+    check_definition(call)?;
     WriteOptions::parse(&call.query, Write::Create)?;
     let mut object = call.decode()?;
     if call.shared.stamps && !object::meta(&object, "resourceVersion").is_empty() {
@@ -40,12 +41,17 @@ pub(crate) async fn write(call: &Call<'_>, object: Value) -> Result<Reply, Refus
     check_namespace(call, namespace, object::meta(&object, "name"))?;
     let attempt = call.attempt("CREATE", "", None);
     let mut object = webhooks::mutate(call.shared, &attempt, object).await?;
+    let is_versioned = names_version(call, &object);
     rules::read(&call.view, &mut object)?;
     stamp(&mut call.shared.store(), call, &mut object);
     let object = rules::created(&call.view, object, call.strictness())?;
     webhooks::validate(call.shared, &attempt, Some(&object)).await?;
     let key = call.key(object::meta(&object, "name"));
     let mut store = call.shared.store();
+    if is_versioned && !call.is_dry() {
+        let why = "resourceVersion should not be set on objects to be created";
+        return Err(Refusal::unclassed(why));
+    }
     if store.get(&key).is_some() {
         return Err(Refusal::already_exists(def, &key.place.name));
     }
@@ -58,6 +64,26 @@ pub(crate) async fn write(call: &Call<'_>, object: Value) -> Result<Reply, Refus
     }
     let stored = store.put(&key, object);
     Ok(Reply::Object { status: 201, view: call.view.clone(), object: stored })
+}
+
+/// What a definition defines is not created any more once the definition goes away.
+fn check_definition(call: &Call<'_>) -> Result<(), Refusal> {
+    let def = &call.view.kind.def;
+    if def.native {
+        return Ok(());
+    }
+    // A definition is named after its resource.
+    let definition = call.shared.store().get(&Key::new(CRDS, "", &def.qualified()));
+    if definition.is_some_and(|it| object::deleting(&it.tree("", ""))) {
+        return Err(Refusal::terminating_definition(def));
+    }
+    Ok(())
+}
+
+/// Whether a new object claims to be a version of an old one. Objects that a `PUT` or a patch makes may do so.
+fn names_version(call: &Call<'_>, object: &Value) -> bool {
+    let version = object::meta(object, "resourceVersion").parse::<u64>();
+    call.shared.stamps && call.ask.method == "POST" && version.is_ok_and(|it| it > 0)
 }
 
 /// Nothing is created where there is no namespace, or in one that goes away.

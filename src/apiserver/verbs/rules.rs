@@ -8,10 +8,14 @@ use crate::apiserver::{
     managed,
     metadata::{self, KindFacts},
     native, object,
-    refusal::{Problem, ProblemKind, Refusal},
+    refusal::{
+        Problem, ProblemKind, Refusal,
+        path::{push_field, push_item},
+    },
     resource::{CRDS, ResourceDef, kind::View},
     schema,
     store::identities::Identities,
+    verbs::scale,
 };
 
 /// Which part of an object a writer may change.
@@ -48,6 +52,13 @@ const OWN_FIELDS: [&str; 8] = [
 
 /// A new object in its namespace.
 pub(crate) fn placed(namespace: &str, mut body: Value) -> Result<Value, Refusal> {
+    if namespace.is_empty() {
+        // What has no namespace does not get one from its body.
+        if let Some(meta) = object::meta_mut(&mut body) {
+            meta.shift_remove("namespace");
+        }
+        return Ok(body);
+    }
     let given = object::meta(&body, "namespace");
     if namespace.is_empty() {
         // Outside of namespaces the real server does not look at it.
@@ -109,10 +120,7 @@ fn lost(before: &Value, after: &Value, path: &mut String, found: &mut Vec<String
     match (before, after) {
         (Value::Object(before), Value::Object(after)) => {
             for (name, value) in before {
-                if !path.is_empty() {
-                    path.push('.');
-                }
-                path.push_str(name);
+                push_field(path, name);
                 match after.get(name) {
                     Some(kept) => lost(value, kept, path, found),
                     None => found.push(path.clone()),
@@ -122,7 +130,7 @@ fn lost(before: &Value, after: &Value, path: &mut String, found: &mut Vec<String
         }
         (Value::Array(before), Value::Array(after)) => {
             for (index, (value, kept)) in before.iter().zip(after).enumerate() {
-                path.push_str(&format!("[{index}]"));
+                push_item(path, index);
                 lost(value, kept, path, found);
                 path.truncate(length);
             }
@@ -145,7 +153,12 @@ pub(crate) fn created(
     }
     metadata::normalize(&mut object);
     let mut problems = metadata::check_create(KindFacts::of(def), &object);
-    problems.extend(check(view, &object, None));
+    let own = check(view, &object, None);
+    if view.kind.native.is_some() {
+        // Most checks of native kinds look at the metadata too.
+        problems.retain(|it| !own.contains(it));
+    }
+    problems.extend(own);
     if strictness == Strictness::Strict {
         refuse(view, &object, &problems)?;
     }
@@ -191,7 +204,9 @@ pub(crate) fn updated(
         metadata::normalize(&mut new);
         let mut problems = metadata::check_update(KindFacts::of(def), &new, old);
         problems.extend(managed::check_entries(&new));
-        problems.extend(check(view, &new, Some(old)));
+        if part != Part::Status || def.qualified() != CRDS {
+            problems.extend(check(view, &new, Some(old)));
+        }
         if strictness == Strictness::Strict {
             refuse(view, old, &problems)?;
         }
@@ -221,8 +236,11 @@ fn check(view: &View, new: &Value, old: Option<&Value>) -> Vec<Problem> {
             (native.check)(new, stored.as_ref())
         }
         (Some(native), _) => (native.check)(new, old),
-        (None, Some(rules)) => rules.check(new, old),
-        (None, None) => Vec::new(),
+        (None, rules) => {
+            let mut found = rules.map(|it| it.check(new, old)).unwrap_or_default();
+            found.extend(scale::faults(view, new));
+            found
+        }
     }
 }
 
@@ -231,15 +249,8 @@ fn refuse(view: &View, object: &Value, problems: &[Problem]) -> Result<(), Refus
         return Ok(());
     }
     let def = &view.kind.def;
-    let mut causes: Vec<Problem> = Vec::new();
-    for problem in problems {
-        // The checks of a native kind look at the metadata too; the real server looks twice at that of custom objects.
-        if !def.native || !causes.contains(problem) {
-            causes.push(problem.clone());
-        }
-    }
     let group = view.kind.native.and_then(|it| it.refused_group).unwrap_or(&def.group);
-    Err(Refusal::invalid(group, &def.kind, object::meta(object, "name"), &causes))
+    Err(Refusal::invalid(group, &def.kind, object::meta(object, "name"), problems))
 }
 
 /// The writer must know the stored version, or, for native kinds, may not care.
@@ -273,15 +284,6 @@ fn is_new_generation(view: &View, old: &Value, new: &Value) -> bool {
     let mut names = fields(old);
     names.extend(fields(new));
     !def.native && names.iter().any(|it| old.get(it) != new.get(it))
-}
-
-/// Says that the object goes away as soon as nobody holds it.
-pub(crate) fn mark(object: &mut Value, now: &str, stamps: bool) {
-    object::set_meta(object, "deletionTimestamp", now);
-    if stamps {
-        object::set_meta(object, "deletionGracePeriodSeconds", 0);
-        raise_generation(object);
-    }
 }
 
 /// Only objects that count their generations have one.

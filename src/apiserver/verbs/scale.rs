@@ -8,7 +8,11 @@ use crate::apiserver::{
     patch::Patch,
     refusal::{Problem, Refusal},
     reply::Reply,
-    resource::kind::{Scale, View},
+    request::{body, json as texts},
+    resource::{
+        ResourceDef,
+        kind::{Scale, View},
+    },
     verbs::{Call, modify, rules::Part},
 };
 
@@ -30,12 +34,17 @@ pub(crate) async fn answer(call: &Call<'_>, verb: &str, name: &str) -> Result<Re
     let edit: Edit<'_> = match verb {
         "get" => {
             let found = call.shared.store().get(&call.key(name));
-            let found = found.ok_or_else(|| Refusal::not_found(def, name))?;
-            return Ok(Reply::Document(200, shown(scale, &call.view.tree(&found))));
+            let found = found.ok_or_else(|| no_scale(def, name))?;
+            let object = call.view.tree(&found);
+            check_present(def, scale, &object)?;
+            return Ok(Reply::Document(200, shown(scale, &object)));
         }
         "update" => {
             let body: Value = serde_json::from_slice(&call.ask.body)
                 .map_err(|error| Refusal::bad_request(error.to_string()))?;
+            check_body(&body)?;
+            let namespace = call.target.namespace.as_deref().unwrap_or_default();
+            body::check_place(&body, name, namespace)?;
             Box::new(move |_scale| Ok(body.clone()))
         }
         "patch" => {
@@ -51,7 +60,8 @@ pub(crate) async fn answer(call: &Call<'_>, verb: &str, name: &str) -> Result<Re
             return Err(Refusal::conflict(def, name));
         }
         let replicas = wanted.pointer("/spec/replicas").and_then(Value::as_i64).unwrap_or(0);
-        if replicas < 0 {
+        // Custom objects have this check among their others.
+        if replicas < 0 && def.native {
             let text = "must be greater than or equal to 0";
             let problem = Problem::invalid("spec.replicas", replicas, text);
             return Err(Refusal::invalid("autoscaling", "Scale", name, &[problem]));
@@ -74,6 +84,100 @@ pub(crate) async fn answer(call: &Call<'_>, verb: &str, name: &str) -> Result<Re
     })
 }
 
+/// Native kinds name the subresource as well.
+fn no_scale(def: &ResourceDef, name: &str) -> Refusal {
+    let plural = format!("{}/scale", def.plural);
+    if def.native {
+        Refusal::not_found(&ResourceDef { plural, ..def.clone() }, name)
+    } else {
+        Refusal::not_found(def, name)
+    }
+}
+
+/// A custom object need not have what its scale shows.
+fn check_present(def: &ResourceDef, scale: &Scale, object: &Value) -> Result<(), Refusal> {
+    let path = &scale.wanted;
+    if def.native || object.pointer(&pointer(path)).is_some_and(Value::is_i64) {
+        return Ok(());
+    }
+    Err(Refusal::internal(&format!("the spec replicas field {path:?} does not exist")))
+}
+
+/// Only a `Scale` can be written here.
+fn check_body(body: &Value) -> Result<(), Refusal> {
+    let text = |field: &str| body.get(field).and_then(Value::as_str).unwrap_or_default();
+    let (version, kind) = (text("apiVersion"), text("kind"));
+    if matches!((version, kind), ("" | "autoscaling/v1", "" | "Scale")) {
+        return Ok(());
+    }
+    Err(Refusal::bad_request(format!(
+        "no kind {kind:?} is registered for version {version:?} in the scheme of scales"
+    )))
+}
+
+/// What is wrong with the fields of a custom object that its scale shows.
+pub(crate) fn faults(view: &View, object: &Value) -> Vec<Problem> {
+    let Some(scale) = paths(view) else { return Vec::new() };
+    let mut found = Vec::new();
+    for path in [&scale.wanted, &scale.present] {
+        let text = match nested(object, path, "int64", Value::is_i64) {
+            Err(why) => {
+                found.push(Problem::invalid(path.as_str(), 0, why));
+                continue;
+            }
+            Ok(number) => match number.and_then(Value::as_i64).unwrap_or(0) {
+                ..0 => "should be a non-negative integer".to_owned(),
+                it if it > i64::from(i32::MAX) => {
+                    format!("should be less than or equal to {}", i32::MAX)
+                }
+                _ => continue,
+            },
+        };
+        let number = object.pointer(&pointer(path)).and_then(Value::as_i64).unwrap_or(0);
+        found.push(Problem::invalid(path.as_str(), number, text));
+    }
+    if let Some(path) = &scale.selector
+        && let Err(why) = nested(object, path, "string", Value::is_string)
+    {
+        found.push(Problem::invalid(path.as_str(), "", why));
+    }
+    found
+}
+
+/// The value at a path if it is of a type; why not, in the words of Go.
+fn nested<'a>(
+    object: &'a Value,
+    path: &str,
+    wanted: &str,
+    is_wanted: impl Fn(&Value) -> bool,
+) -> Result<Option<&'a Value>, String> {
+    let mut place = object;
+    let mut at = String::new();
+    for name in path.trim_start_matches('.').split('.') {
+        let Some(fields) = place.as_object() else {
+            return Err(other_type(&at, place, "map[string]interface{}"));
+        };
+        let Some(value) = fields.get(name) else { return Ok(None) };
+        at = format!("{at}.{name}");
+        place = value;
+    }
+    if is_wanted(place) { Ok(Some(place)) } else { Err(other_type(&at, place, wanted)) }
+}
+
+fn other_type(path: &str, value: &Value, wanted: &str) -> String {
+    let found = match value {
+        Value::Null => "<nil>",
+        Value::Bool(_) => "bool",
+        Value::Number(it) if it.is_i64() => "int64",
+        Value::Number(_) => "float64",
+        Value::String(_) => "string",
+        Value::Array(_) => "[]interface {}",
+        Value::Object(_) => "map[string]interface {}",
+    };
+    let value = texts::go_print(value);
+    format!("{path} accessor error: {value} is of the type {found}, expected {wanted}")
+}
+
 /// The object as a `Scale`.
 fn shown(scale: &Scale, object: &Value) -> Value {
     let number = |path: &str| object.pointer(&pointer(path)).and_then(Value::as_i64).unwrap_or(0);
@@ -89,7 +193,8 @@ fn shown(scale: &Scale, object: &Value) -> Value {
         fields.retain(|_, value| value != "");
     }
     let mut spec = json!({});
-    if let Some(wanted) = object.pointer(&pointer(&scale.wanted)) {
+    let wanted = number(&scale.wanted);
+    if wanted != 0 {
         spec = json!({ "replicas": wanted });
     }
     let mut status = json!({ "replicas": number(&scale.present) });

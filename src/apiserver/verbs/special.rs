@@ -46,7 +46,7 @@ fn log(call: &Call<'_>, name: &str) -> Result<Reply, Refusal> {
     let key = call.key(name);
     let (first, revision) = lines(call.shared, &key, &params, call)?;
     if first.complete || !call.query.flag("follow") {
-        let text: String = first.lines.iter().map(|it| format!("{it}\n")).collect();
+        let text = in_lines(&first.lines);
         return Ok(Reply::Text(200, "text/plain", Bytes::from(text)));
     }
     // New lines come with changes of the Pod. What is told already is counted, not looked at.
@@ -60,12 +60,16 @@ fn log(call: &Call<'_>, name: &str) -> Result<Reply, Refusal> {
             revision = server.revision();
             now = logs(&pod, &params, &server.now()).ok()?;
         }
-        let new: String = now.lines.iter().skip(told).map(|it| format!("{it}\n")).collect();
+        let new = in_lines(now.lines.get(told..).unwrap_or_default());
         let told = now.lines.len();
         let next = (!now.complete).then_some((server, key, params, now, revision, told));
         Some((Bytes::from(new), next))
     });
     Ok(Reply::Stream("text/plain", told.boxed()))
+}
+
+fn in_lines(lines: &[String]) -> String {
+    lines.iter().flat_map(|it| [it.as_str(), "\n"]).collect()
 }
 
 fn lines(

@@ -100,7 +100,7 @@ async fn files_that_cannot_be_read() {
 }
 
 #[tokio::test]
-async fn files_that_are_no_objects() {
+async fn files_of_broken_yaml_or_json() {
     let desk = desk("malformed");
     desk.file("a.yaml", &format!("{OBJECT}---\n# Here it is:\nkind: [X\n"));
     check(
@@ -152,6 +152,11 @@ async fn files_that_are_no_objects() {
     "]],
     )
     .await;
+}
+
+#[tokio::test]
+async fn files_that_are_no_objects() {
+    let desk = desk("no-objects");
     desk.file("a.yaml", &format!("{OBJECT}---\n\n- 1\n"));
     check(
         &desk,

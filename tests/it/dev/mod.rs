@@ -12,7 +12,10 @@ use std::{
     time::Duration,
 };
 
-use kube::{Client, Config, config::Kubeconfig};
+use kube::{
+    Client, Config,
+    config::{KubeConfigOptions, Kubeconfig},
+};
 use tokio::process::Command;
 
 use crate::e2e::operator::Operator;
@@ -97,6 +100,6 @@ impl Drop for Desk {
 /// A client over HTTP.
 async fn client(kubeconfig: &Path) -> Client {
     let config = Kubeconfig::read_from(kubeconfig).expect("a kubeconfig");
-    let config = Config::from_custom_kubeconfig(config, &Default::default()).await;
+    let config = Config::from_custom_kubeconfig(config, &KubeConfigOptions::default()).await;
     Client::try_from(config.expect("a whole kubeconfig")).expect("a client")
 }

@@ -57,7 +57,7 @@ pub(crate) fn kopf(kubeconfig: &Path, args: &[&str]) -> Command {
 }
 
 /// Our binary, serving this namespace, with short delays and much to say.
-pub(crate) fn ours(namespace: &Namespace, script: &Path) -> Operator {
+pub(super) fn ours(namespace: &Namespace, script: &Path) -> Operator {
     let quick = file("tests/e2e/quick.lua");
     let mut command = kopf(&namespace.kubeconfig(), &["--standalone", "--verbose", "-n"]);
     Operator::start(command.arg(&namespace.name).arg(quick).arg(script))

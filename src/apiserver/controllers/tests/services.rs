@@ -106,6 +106,7 @@ async fn a_big_service_has_several_slices() {
 }
 
 /// Of two Pods, one of them ready.
+#[expect(clippy::too_many_lines, reason = "one object, as it is stored")]
 fn expected_slice() -> Expect {
     expect![[r#"
         {

@@ -51,7 +51,7 @@ fn the_built_in_schemas_give_the_same() {
         let recorded: Value = serde_json::from_str(recorded).unwrap();
         let all = recorded["steps"].as_array().unwrap().iter();
         let all = all.filter_map(|step| Some((native::definition(&definition(step)?)?, step)));
-        steps += check(all.collect());
+        steps += check(&all.collect::<Vec<_>>());
     }
     assert_eq!(steps, STEPS_WITH_BUILT_IN_SCHEMA);
 }
@@ -66,11 +66,11 @@ fn replay_all(recorded: &str, count: usize) {
         .collect();
     let steps = recorded["steps"].as_array().unwrap().iter();
     let steps = steps.map(|step| (&schemas[step["schema"].as_str().unwrap()], step));
-    assert_eq!(check(steps.collect()), count);
+    assert_eq!(check(&steps.collect::<Vec<_>>()), count);
 }
 
 /// Replays exchanges; how many.
-fn check(steps: Vec<(&Schema, &Value)>) -> usize {
+fn check(steps: &[(&Schema, &Value)]) -> usize {
     let failures: Vec<String> = steps
         .iter()
         .filter_map(|(schema, step)| {

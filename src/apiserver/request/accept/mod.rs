@@ -160,8 +160,8 @@ impl Accept {
     /// How to encode a refusal for this client: it is never transformed.
     pub(crate) fn of_refusal(header: &str) -> Media {
         let ranges = ranges(header);
-        let plain = ranges.iter().filter(|it| it.convert == Convert::default());
-        plain.filter_map(Range::media).next().unwrap_or(Media::Json)
+        let mut plain = ranges.iter().filter(|it| it.convert == Convert::default());
+        plain.find_map(Range::media).unwrap_or(Media::Json)
     }
 
     /// For the header of the answer. Clients of aggregated discovery read from it whether they got what they wanted.

@@ -12,9 +12,9 @@ use super::{
     structure,
 };
 use crate::apiserver::{
+    metadata::names,
     object,
     refusal::{Problem, ProblemKind},
-    schema::names,
 };
 
 /// What is wrong with a new definition, or with a change of an old one. `new` may be in either version, which decides how
@@ -43,7 +43,7 @@ pub(crate) fn check(new: &Value, old: Option<&Value>) -> Vec<Problem> {
 fn name(crd: &Value, found: &mut Vec<Problem>) {
     let name = object::meta(crd, "name");
     let text = |pointer: &str| crd.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
-    let mut wrong = names::dns1123_subdomain(name);
+    let mut wrong = names::dns_subdomain(name);
     if name != format!("{}.{}", text("/spec/names/plural"), text("/spec/group")) {
         wrong.push("must be spec.names.plural+\".\"+spec.group".into());
     }
@@ -178,7 +178,7 @@ impl<'a> Spec<'a> {
 
     fn group_and_scope(&self, found: &mut Vec<Problem>) {
         let group = self.text("group");
-        let wrong = names::dns1123_subdomain(group);
+        let wrong = names::dns_subdomain(group);
         if group.is_empty() {
             found.push(Problem::required("spec.group", ""));
         } else if !wrong.is_empty() {
@@ -246,7 +246,7 @@ impl<'a> Spec<'a> {
             let name = structure::text(version, "name");
             unique &= seen.insert(name);
             let path = format!("spec.versions[{at}]");
-            let wrong = names::dns1035_label(name);
+            let wrong = names::dns_1035_label(name);
             if !wrong.is_empty() {
                 found.push(Problem::invalid(format!("{path}.name"), name, wrong.join(",")));
             }
@@ -270,7 +270,7 @@ impl<'a> Spec<'a> {
             found.push(wrong("must have exactly one version marked as storage version"));
         }
         let version = self.text("version");
-        let label = names::dns1035_label(version);
+        let label = names::dns_1035_label(version);
         if !version.is_empty() && !label.is_empty() {
             found.push(Problem::invalid("spec.version", version, label.join(",")));
         }
@@ -320,13 +320,13 @@ fn names_are_labels(names: Option<&Value>, path: &str, found: &mut Vec<Problem>)
     let Some(names) = names else { return };
     let text = |field: &str| structure::text(names, field);
     for field in ["plural", "singular"] {
-        let wrong = names::dns1035_label(text(field));
+        let wrong = names::dns_1035_label(text(field));
         if !text(field).is_empty() && !wrong.is_empty() {
             found.push(Problem::invalid(format!("{path}.{field}"), text(field), wrong.join(",")));
         }
     }
     for field in ["kind", "listKind"] {
-        let wrong = names::dns1035_label(&text(field).to_lowercase());
+        let wrong = names::dns_1035_label(&text(field).to_lowercase());
         if !text(field).is_empty() && !wrong.is_empty() {
             let text_of =
                 format!("may have mixed case, but should otherwise match: {}", wrong.join(","));
@@ -335,7 +335,7 @@ fn names_are_labels(names: Option<&Value>, path: &str, found: &mut Vec<Problem>)
     }
     let mut list = |field: &str| {
         for (at, name) in structure::several(names, field).filter_map(Value::as_str).enumerate() {
-            let wrong = names::dns1035_label(name);
+            let wrong = names::dns_1035_label(name);
             if !wrong.is_empty() {
                 found.push(Problem::invalid(
                     format!("{path}.{field}[{at}]"),
@@ -352,7 +352,7 @@ fn names_are_labels(names: Option<&Value>, path: &str, found: &mut Vec<Problem>)
     }
     let mut list = |field: &str| {
         for (at, name) in structure::several(names, field).filter_map(Value::as_str).enumerate() {
-            let wrong = names::dns1035_label(name);
+            let wrong = names::dns_1035_label(name);
             if !wrong.is_empty() {
                 found.push(Problem::invalid(
                     format!("{path}.{field}[{at}]"),
@@ -477,9 +477,13 @@ fn stored_versions(crd: &Value, spec: &Spec<'_>, found: &mut Vec<Problem>) {
         found.push(Problem::new(path, kind));
         return;
     }
-    for version in spec.versions().filter(|it| structure::flag(it, "storage")) {
+    // Each is found once: a second version of the same name is not there.
+    let mut left = stored.clone();
+    for version in spec.versions() {
         let name = structure::text(version, "name");
-        if !stored.contains(&name) {
+        let was_there = left.contains(&name);
+        left.retain(|it| *it != name);
+        if structure::flag(version, "storage") && !was_there {
             let text = format!("must have the storage version {name}");
             found.push(Problem::new(path, ProblemKind::InvalidGo(source::version(version), text)));
         }

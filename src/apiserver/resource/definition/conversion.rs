@@ -6,8 +6,8 @@ use serde_json::Value;
 
 use super::structure::{self, go_texts};
 use crate::apiserver::{
+    metadata::names,
     refusal::{Problem, ProblemKind},
-    schema::names,
 };
 
 /// What is wrong with the conversion of a spec in the inner form.
@@ -124,7 +124,7 @@ fn reviews(all: &Value, known_reviews: bool, path: &str, found: &mut Vec<Problem
             found.push(Problem::invalid(at, *version, "duplicate version"));
             continue;
         }
-        for text in names::dns1035_label(version) {
+        for text in names::dns_1035_label(version) {
             found.push(Problem::invalid(at.clone(), *version, text));
         }
     }

@@ -123,11 +123,6 @@ pub(crate) fn updated(_: &Value, new: &mut Value) {
     status::remember_storage(new);
 }
 
-/// Whether its resource is served: once accepted, it stays.
-pub(crate) fn is_established(crd: &Value) -> bool {
-    checks::object_condition(crd, "Established")
-}
-
 fn version(version: &Value, preserves: bool) -> Version {
     let raw = version.pointer("/schema/openAPIV3Schema").cloned().map(Arc::new);
     let schema = raw.as_ref().map(|it| Arc::new(Schema::parse(it)));

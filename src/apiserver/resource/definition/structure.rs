@@ -165,13 +165,12 @@ fn meta_types(schema: &Value, level: Level, path: &str, found: &mut Vec<Problem>
 fn is_plain_metadata(schema: &Value) -> bool {
     let fields = schema.as_object().into_iter().flatten();
     fields.into_iter().all(|(name, value)| match name.as_str() {
-        "type" | "default" => true,
         "properties" => value
             .as_object()
             .is_some_and(|it| it.keys().all(|it| matches!(it.as_str(), "name" | "generateName"))),
-        // Checks of the value are left alone.
-        "required" | "minProperties" | "maxProperties" | "allOf" | "anyOf" | "oneOf" | "not"
-        | "enum" | "format" => true,
+        // Checks of the value are left alone, too.
+        "type" | "default" | "required" | "minProperties" | "maxProperties" | "allOf" | "anyOf"
+        | "oneOf" | "not" | "enum" | "format" => true,
         _ => false,
     })
 }

@@ -17,16 +17,15 @@ fn message(crd: &Value, problems: &[crate::apiserver::refusal::Problem]) -> Stri
 
 /// Addresses in the memory of the real server, and structures it prints at length.
 fn mask(text: &str) -> String {
-    let mut out = String::new();
-    let mut rest = text;
-    while let Some(at) = rest.find("0x") {
-        out.push_str(&rest[..at]);
+    let mut parts = text.split("0x");
+    let mut out = parts.next().expect("a first part").to_owned();
+    for part in parts {
         out.push_str("0x0");
-        rest = rest[at + 2..].trim_start_matches(|c: char| c.is_ascii_hexdigit());
+        out.push_str(part.trim_start_matches(|c: char| c.is_ascii_hexdigit()));
     }
-    out.push_str(rest);
-    match (out.find("apiextensions.JSONSchemaProps{"), out.rfind("}: only")) {
-        (Some(start), Some(end)) => format!("{}...{}", &out[..start + 30], &out[end..]),
+    let structure = "apiextensions.JSONSchemaProps{";
+    match (out.split_once(structure), out.rsplit_once("}: only")) {
+        (Some((before, _)), Some((_, after))) => format!("{before}{structure}...}}: only{after}"),
         _ => out,
     }
 }
@@ -151,7 +150,6 @@ fn stored(sets: &[(&str, Value)]) -> Value {
 #[test]
 fn what_is_served_keeps_its_group_names_and_scope() {
     let old = stored(&[]);
-    assert!(is_established(&old));
     assert!(check(&old, Some(&old)).is_empty());
     let mut new = old.clone();
     new["spec"]["scope"] = "Cluster".into();

@@ -34,14 +34,16 @@ impl Sizes {
         match value {
             Value::Array(items) => {
                 self.list = self.list.max(length(items.len()));
-                items.iter().for_each(|it| self.measure(it));
+                for item in items {
+                    self.measure(item);
+                }
             }
             Value::Object(fields) => {
                 self.list = self.list.max(length(fields.len()));
-                fields.iter().for_each(|(name, it)| {
+                for (name, field) in fields {
                     self.text = self.text.max(length(name.len()));
-                    self.measure(it);
-                });
+                    self.measure(field);
+                }
             }
             Value::String(text) => self.text = self.text.max(length(text.len())),
             Value::Null | Value::Bool(_) | Value::Number(_) => {}
@@ -115,9 +117,8 @@ fn rounds(range: &IdedExpr, value: &Value) -> Option<u64> {
 }
 
 fn part<'a>(range: &IdedExpr, value: &'a Value) -> Option<&'a Value> {
-    match &range.expr {
-        Expr::Ident(name) if name == "self" => Some(value),
-        Expr::Select(select) => part(&select.operand, value)?.get(&select.field),
-        _ => None,
+    if let Expr::Select(select) = &range.expr {
+        return part(&select.operand, value)?.get(&select.field);
     }
+    matches!(&range.expr, Expr::Ident(name) if name == "self").then_some(value)
 }

@@ -1,4 +1,5 @@
 //! Functions that Kubernetes adds to CEL.
+#![expect(clippy::needless_pass_by_value, reason = "`cel` gives its functions their arguments so")]
 
 use std::sync::Arc;
 
@@ -101,24 +102,27 @@ fn arg(args: &Args<'_, '_>, at: usize) -> Result<CelValue, ExecutionError> {
 }
 
 fn list(args: &Args<'_, '_>) -> Result<Arc<Vec<CelValue>>, ExecutionError> {
-    match arg(args, 0)? {
-        CelValue::List(items) => Ok(items),
-        other => Err(ExecutionError::unsupported_target_type(other)),
+    let value = arg(args, 0)?;
+    if let CelValue::List(items) = value {
+        return Ok(items);
     }
+    Err(ExecutionError::unsupported_target_type(value))
 }
 
 fn string(args: &Args<'_, '_>, at: usize) -> Result<Arc<String>, ExecutionError> {
-    match arg(args, at)? {
-        CelValue::String(text) => Ok(text),
-        other => Err(ExecutionError::unsupported_target_type(other)),
+    let value = arg(args, at)?;
+    if let CelValue::String(text) = value {
+        return Ok(text);
     }
+    Err(ExecutionError::unsupported_target_type(value))
 }
 
 fn float(args: &Args<'_, '_>, at: usize) -> Result<f64, ExecutionError> {
-    match arg(args, at)? {
-        CelValue::Float(it) => Ok(it),
-        other => Err(ExecutionError::unsupported_target_type(other)),
+    let value = arg(args, at)?;
+    if let CelValue::Float(it) = value {
+        return Ok(it);
     }
+    Err(ExecutionError::unsupported_target_type(value))
 }
 
 fn is_sorted<'b, 'v>(args: Args<'b, 'v>) -> Answer<'b, 'v> {
@@ -132,17 +136,15 @@ fn sum<'b, 'v>(args: Args<'b, 'v>) -> Answer<'b, 'v> {
     let mut all = 0.0;
     let mut floats = false;
     for item in items.iter() {
-        match item {
-            CelValue::Int(it) => {
-                whole = whole
-                    .checked_add(*it)
-                    .ok_or_else(|| ExecutionError::function_error("sum", "integer overflow"))?;
-            }
-            CelValue::Float(it) => {
-                floats = true;
-                all += it;
-            }
-            other => return Err(ExecutionError::unsupported_target_type(other.clone())),
+        if let CelValue::Int(it) = item {
+            whole = whole
+                .checked_add(*it)
+                .ok_or_else(|| ExecutionError::function_error("sum", "integer overflow"))?;
+        } else if let CelValue::Float(it) = item {
+            floats = true;
+            all += it;
+        } else {
+            return Err(ExecutionError::unsupported_target_type(item.clone()));
         }
     }
     if floats { give(all) } else { give(whole) }

@@ -17,7 +17,10 @@ use cel::{Context, Env, Value as CelValue, common::ast::IdedExpr};
 use serde_json::Value;
 
 use self::place::Place;
-use crate::apiserver::refusal::{Problem, ProblemKind, go};
+use crate::apiserver::refusal::{
+    Problem, ProblemKind, go,
+    path::{push_field, push_item},
+};
 
 /// What the rules of one object may cost together. One unit is about 0.2 µs in a release build.
 const BUDGET: u64 = 5_000_000;
@@ -99,9 +102,9 @@ impl Run<'_> {
                     };
                     let Some(inner) = inner else { continue };
                     if known {
-                        super::lists::push_field(path, name);
+                        push_field(path, name);
                     } else {
-                        path.push_str(&format!("[{name}]"));
+                        push_item(path, name);
                     }
                     self.place(inner, value, old.and_then(|it| it.get(name)), path);
                     path.truncate(length);
@@ -111,7 +114,7 @@ impl Run<'_> {
                 let Some(inner) = &place.items else { return };
                 for (at, item) in items.iter().enumerate() {
                     let old = old.and_then(|it| place.counterpart(item, it));
-                    path.push_str(&format!("[{at}]"));
+                    push_item(path, at);
                     self.place(inner, item, old, path);
                     path.truncate(length);
                 }

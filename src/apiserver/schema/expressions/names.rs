@@ -176,7 +176,6 @@ fn is_too_deep(source: &str) -> bool {
         match (quote, c) {
             (Some(_), '\\') => drop(chars.next()),
             (Some(open), c) if open == c => quote = None,
-            (Some(_), _) => {}
             (None, '"' | '\'') => quote = Some(c),
             (None, '(' | '[' | '{') => depth += 1,
             (None, ')' | ']' | '}') => depth = depth.saturating_sub(1),
@@ -186,9 +185,9 @@ fn is_too_deep(source: &str) -> bool {
                 operators += 1;
             }
             (None, '.' | '+' | '-' | '*' | '/' | '%' | '!' | '<' | '>' | '=' | '&' | '|') => {
-                operators += 1
+                operators += 1;
             }
-            (None, _) => {}
+            (Some(_) | None, _) => {}
         }
         deepest = deepest.max(depth);
     }

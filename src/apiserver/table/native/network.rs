@@ -87,9 +87,8 @@ fn endpoints(row: &Row<'_>) -> String {
         }
         for port in ports {
             let port = number(port, "/port");
-            all.extend(addresses().map(|it| match it.contains(':') {
-                true => format!("[{it}]:{port}"),
-                false => format!("{it}:{port}"),
+            all.extend(addresses().map(|it| {
+                if it.contains(':') { format!("[{it}]:{port}") } else { format!("{it}:{port}") }
             }));
         }
     }
