@@ -133,10 +133,6 @@ impl Walk {
                 it.as_f64() == Some(0.0) && !field.pointer && !matches!(field.form, Form::IntOrText)
             }
         };
-        if empty && value.is_array() {
-            // Stored lists are nothing rather than empty.
-            value = Value::Null;
-        }
         Ok((!(field.omit && empty)).then_some(value))
     }
 

@@ -20,7 +20,21 @@ pub(super) fn fill(name: &str, object: &mut Value) {
 
 /// Puts the fields of an object in the order in which the real server writes them.
 pub(super) fn order(name: &str, object: &mut Value) {
-    walk(name, object, |_, _| {});
+    // Definitions are stored as JSON, all others in a format without empty lists.
+    let visit: Visit = if name.starts_with("io.k8s.apiextensions") { |_, _| {} } else { no_lists };
+    walk(name, object, visit);
+}
+
+/// Lists that are always written are null rather than empty.
+fn no_lists(name: &str, fields: &mut Fields) {
+    let Some(known) = facts::go_type(name) else { return };
+    for field in known.fields.iter().filter(|it| matches!(it.form, Form::List(..))) {
+        if let Some(value) = fields.get_mut(field.name)
+            && value.as_array().is_some_and(Vec::is_empty)
+        {
+            *value = Value::Null;
+        }
+    }
 }
 
 /// What is done with each struct, by the name of its definition.

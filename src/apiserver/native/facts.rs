@@ -57,6 +57,12 @@ pub(crate) enum Form {
     Struct(&'static str),
 }
 
+/// Fields that came after the recorded server, and that this one writes.
+const LATER: [(&str, [&str; 3]); 1] = [(
+    "io.k8s.apimachinery.pkg.apis.meta.v1.ManagedFieldsEntry",
+    ["subresource", "Subresource", "?string"],
+)];
+
 struct Facts {
     schemas: BTreeMap<&'static str, (&'static RawValue, OnceLock<Option<Schema>>)>,
     types: BTreeMap<&'static str, (&'static RawValue, OnceLock<Option<GoType>>)>,
@@ -115,8 +121,12 @@ pub(crate) fn go_type(name: &str) -> Option<&'static GoType> {
     let (text, parsed) = facts().types.get(name)?;
     let parse = || {
         let text: &'static str = text.get();
-        let (name, fields): (&str, Vec<[&'static str; 3]>) = serde_json::from_str(text).ok()?;
-        Some(GoType { name, fields: fields.into_iter().filter_map(field).collect() })
+        let (go, fields): (&str, Vec<[&'static str; 3]>) = serde_json::from_str(text).ok()?;
+        let later = LATER.iter().filter(|(of, _)| *of == name).map(|(_, field)| *field);
+        Some(GoType {
+            name: go,
+            fields: fields.into_iter().chain(later).filter_map(field).collect(),
+        })
     };
     parsed.get_or_init(parse).as_ref()
 }

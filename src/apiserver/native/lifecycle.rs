@@ -114,7 +114,7 @@ pub(super) fn namespace(it: &mut Value) {
 }
 
 /// Every namespace carries its name as a label, so that selectors can name it.
-pub(super) fn label_namespace(it: &mut Value) {
+pub(crate) fn label_namespace(it: &mut Value) {
     let name = object::meta(it, "name").to_owned();
     if !names::dns_label(&name).is_empty() {
         // Such a name is refused anyway.

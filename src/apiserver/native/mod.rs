@@ -24,6 +24,7 @@ pub(crate) use self::{
     decode::{decode, order},
     facts::{definition, raw_definitions},
     kinds::{kinds, subresources},
+    lifecycle::label_namespace,
 };
 use crate::apiserver::refusal::{Problem, Refusal};
 

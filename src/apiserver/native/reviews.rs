@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::check::{Problems, Spot};
 use crate::apiserver::{
     object,
-    refusal::{Problem, Refusal},
+    refusal::{Problem, ProblemKind, Refusal, go},
 };
 
 /// `SelfSubjectAccessReview`: allowed.
@@ -22,7 +22,19 @@ fn allowed(mut it: Value, of_somebody: bool) -> Result<Value, Refusal> {
     let mut out = Problems::new();
     let spec = Spot::root(&it).get("spec");
     let attributes = spec.get("resourceAttributes");
-    if attributes.is_set() == spec.get("nonResourceAttributes").is_set() {
+    let elsewhere = spec.get("nonResourceAttributes");
+    if attributes.is_set() && elsewhere.is_set() {
+        let text = |field: &str| go::quote(elsewhere.get(field).text());
+        let shown = format!(
+            "authorization.NonResourceAttributes{{Path:{}, Verb:{}}}",
+            text("path"),
+            text("verb")
+        );
+        let detail = "cannot be specified in combination with resourceAttributes";
+        let kind = ProblemKind::InvalidGo(shown, detail.into());
+        out.push(Problem::new(elsewhere.path.clone(), kind));
+    }
+    if !attributes.is_set() && !elsewhere.is_set() {
         let detail = "exactly one of nonResourceAttributes or resourceAttributes must be specified";
         out.push(Problem::invalid(attributes.path.clone(), "null", detail));
     }
@@ -31,6 +43,7 @@ fn allowed(mut it: Value, of_somebody: bool) -> Result<Value, Refusal> {
         let detail = "at least one of user or group must be specified";
         out.push(Problem::invalid("spec.user", "", detail));
     }
+    out.extend(with_metadata(&it));
     let here = object::meta(&it, "namespace");
     let there = attributes.get("namespace");
     if !here.is_empty() && attributes.is_set() && there.text() != here {
@@ -48,6 +61,18 @@ fn allowed(mut it: Value, of_somebody: bool) -> Result<Value, Refusal> {
     Ok(it)
 }
 
+/// Access reviews have nothing to be called by.
+fn with_metadata(it: &Value) -> Option<Problem> {
+    let meta = it.get("metadata").and_then(Value::as_object)?;
+    let mut given = meta.clone();
+    given.retain(|field, value| {
+        !matches!(field.as_str(), "namespace" | "managedFields") && !value.is_null()
+    });
+    let text = format!("Invalid value: {}: must be empty", Value::Object(given.clone()));
+    let kind = ProblemKind::Worded("FieldValueInvalid", text);
+    (!given.is_empty()).then(|| Problem::new("metadata", kind))
+}
+
 /// `SelfSubjectRulesReview`: everything.
 pub(super) fn rules(mut it: Value) -> Result<Value, Refusal> {
     if Spot::root(&it).get("spec").get("namespace").text().is_empty() {
@@ -58,6 +83,8 @@ pub(super) fn rules(mut it: Value) -> Result<Value, Refusal> {
         "nonResourceRules": [{ "verbs": ["*"], "nonResourceURLs": ["*"] }],
         "incomplete": false,
     });
+    // Nothing of the question is in the answer.
+    object::put(&mut it, "metadata", Some(json!({ "creationTimestamp": null })));
     object::put(&mut it, "spec", Some(json!({})));
     object::put(&mut it, "status", Some(status));
     Ok(it)

@@ -4,7 +4,11 @@ pub(crate) mod history;
 pub(crate) mod identities;
 pub(crate) mod stored;
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, VecDeque},
+    sync::Arc,
+    time::Duration,
+};
 
 use serde_json::Value;
 use tokio::time::Instant;
@@ -55,12 +59,16 @@ pub(crate) struct Table {
     pub(crate) history: History,
 }
 
+/// So many removed resources keep their last changes: watchers read them at once.
+const REMOVED_MAX: usize = 8;
+
 /// Everything the server knows.
 pub(crate) struct Store {
     /// By `plural.group`.
     pub(crate) tables: BTreeMap<String, Table>,
-    /// What was said last of resources that are not served any more, for their watchers.
-    pub(crate) gone: BTreeMap<String, History>,
+    /// What happened to the objects of resources that are not served any more, the latest first: who watched them is told
+    /// the end.
+    removed: VecDeque<(String, History)>,
     /// The version of the latest change of any object.
     pub(crate) revision: u64,
     /// Older versions are compacted: they cannot be asked for.
@@ -75,7 +83,7 @@ impl Store {
     pub(crate) fn new(kinds: Vec<Kind>, seed: Option<u64>, clock: Clock) -> Self {
         let mut store = Self {
             tables: BTreeMap::new(),
-            gone: BTreeMap::new(),
+            removed: VecDeque::new(),
             revision: 0,
             compacted: 0,
             latency: Duration::ZERO,
@@ -91,6 +99,11 @@ impl Store {
     /// The time for stamps.
     pub(crate) fn now(&self) -> String {
         (self.clock)()
+    }
+
+    /// The last changes of a resource that is not served any more.
+    pub(crate) fn removed(&self, resource: &str) -> Option<&History> {
+        self.removed.iter().find(|(it, _)| it == resource).map(|(_, history)| history)
     }
 
     pub(crate) fn get(&self, key: &Key) -> Option<Arc<Stored>> {
@@ -130,8 +143,8 @@ impl Store {
         } else {
             // Nobody watches from before there was anything to watch.
             let history = History::since(self.revision);
-            self.gone.remove(&resource);
             let table = Table { objects: BTreeMap::new(), history, kind };
+            self.removed.retain(|(it, _)| *it != resource);
             self.tables.insert(resource, table);
         }
     }
@@ -167,7 +180,8 @@ impl Store {
             ChangeKind::Deleted => {
                 let resource = kind.def.qualified();
                 if let Some(table) = self.tables.remove(&resource) {
-                    self.gone.insert(resource, table.history);
+                    self.removed.truncate(REMOVED_MAX - 1);
+                    self.removed.push_front((resource, table.history));
                 }
             }
         }

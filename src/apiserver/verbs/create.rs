@@ -22,13 +22,13 @@ pub(crate) async fn create(call: &Call<'_>) -> Result<Reply, Refusal> {
         return Err(Refusal::unclassed(why));
     }
     call.read(&mut object)?;
-    if let Some(review) = call.view.kind.native.and_then(|it| it.review) {
-        let namespace = call.target.namespace.as_deref().unwrap_or_default();
-        return Ok(Reply::Document(201, review(rules::placed(namespace, object)?)?));
-    }
     if call.shared.stamps {
         let time = call.shared.store().now();
         managed::track(call.view.schema(), &call.writer(&time), None, &mut object);
+    }
+    if let Some(review) = call.view.kind.native.and_then(|it| it.review) {
+        let namespace = call.target.namespace.as_deref().unwrap_or_default();
+        return Ok(Reply::Document(201, review(rules::placed(namespace, object)?)?));
     }
     write(call, object).await
 }

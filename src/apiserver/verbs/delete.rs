@@ -237,8 +237,7 @@ fn wanted_hold(finalizers: &[String], deletion: &Deletion<'_>, key: &Key) -> Opt
     let present = || [ORPHAN, FOREGROUND].into_iter().find(|it| finalizers.iter().any(|f| f == it));
     let by_default = || {
         let orphans = deletion.view.kind.native.is_some_and(|it| it.orphans);
-        let orphans = deletion.by_client && orphans;
-        orphans.then_some(ORPHAN)
+        (deletion.by_client && orphans).then_some(ORPHAN)
     };
     match deletion.options.propagation.as_deref() {
         Some("Orphan") => Some(ORPHAN),

@@ -25,7 +25,7 @@ use crate::apiserver::{
         query::Query,
         route::Target,
     },
-    resource::kind::View,
+    resource::{ResourceDef, kind::View},
     store::{Key, Store},
     table::Presenter,
     verbs::rules::{Part, Strictness},
@@ -219,6 +219,8 @@ async fn one(call: &Call<'_>, verb: &str, name: &str) -> Result<Reply, Refusal> 
     let part = match call.target.subresource.as_deref() {
         None if def.verbs.iter().any(|it| it == verb) => Part::Main,
         None if verb == "post" && !def.native => return create::create(call).await,
+        // Reviews cannot be told from each other: none has a place of its own.
+        None if def.native && !named(def) => return Err(Refusal::unknown_resource()),
         None => return Err(Refusal::method_not_allowed()),
         Some("status" | "scale") if matches!(verb, "post" | "delete") && has_part(call) => {
             return Err(refused(call, if verb == "post" { "create" } else { verb }));
@@ -236,6 +238,11 @@ async fn one(call: &Call<'_>, verb: &str, name: &str) -> Result<Reply, Refusal> 
         "delete" => delete::one(call, name).await,
         _ => Err(Refusal::method_not_allowed()),
     }
+}
+
+/// Whether single objects of this kind can be asked for.
+fn named(def: &ResourceDef) -> bool {
+    def.verbs.iter().any(|it| matches!(it.as_str(), "get" | "update" | "patch" | "delete"))
 }
 
 /// Whether there is the status or the scale that is asked for.

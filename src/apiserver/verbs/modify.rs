@@ -139,12 +139,20 @@ pub(crate) async fn write(
         if call.is_dry() {
             return Ok(Reply::Document(200, new));
         }
-        let (old, new) = (view.stored(old), view.stored(new));
+        let new = view.stored(new);
+        // What is compared is what is kept, without what reading adds.
+        let old = if view.converts() { stored_as(&present, &new) } else { old };
         if let Some(object) = swap(&mut call.shared.store(), &key, &present, (&old, new)) {
             return Ok(Reply::Object { status: 200, view: view.clone(), object });
         }
     }
     Err(Refusal::conflict(&view.kind.def, name))
+}
+
+/// The present object under the names of the new one.
+fn stored_as(present: &Stored, new: &Value) -> Value {
+    let text = |name: &str| new.get(name).and_then(Value::as_str).unwrap_or_default();
+    present.tree(text("apiVersion"), text("kind"))
 }
 
 /// Puts the new object in the place of the old one, if that is still the present one. Without a difference there is no new

@@ -178,12 +178,12 @@ pub(crate) fn updated(
         check_version(def, old, &new)?;
     }
     new = match part {
-        Part::Status => with(old, &new, |it, new| {
-            object::put(it, "status", new.get("status").cloned());
-        }),
-        Part::Finalize => with(old, &new, |it, new| {
-            object::put(it, "spec", new.get("spec").cloned());
-        }),
+        Part::Status => with_status(def, old, &new),
+        Part::Finalize => {
+            object::put(&mut new, "status", old.get("status").cloned());
+            native::label_namespace(&mut new);
+            new
+        }
         Part::Main if view.has_status() => {
             object::put(&mut new, "status", old.get("status").cloned());
             new
@@ -218,12 +218,33 @@ pub(crate) fn updated(
     Ok(new)
 }
 
-/// The old object with a part of the new one. Its `managedFields` tell who has written that part.
-fn with(old: &Value, new: &Value, change: impl FnOnce(&mut Value, &Value)) -> Value {
+/// The old object with a new status. Whoever writes the status of a native kind may write metadata, too.
+fn with_status(def: &ResourceDef, old: &Value, new: &Value) -> Value {
     let mut object = old.clone();
-    change(&mut object, new);
-    if let Some(managers) = new.pointer("/metadata/managedFields") {
-        object::set_meta(&mut object, "managedFields", managers.clone());
+    object::put(&mut object, "status", new.get("status").cloned());
+    let name = def.qualified();
+    // Of definitions and custom objects, only who has written the status is taken over.
+    let whole = def.native && name != CRDS;
+    let given = if whole { "/metadata" } else { "/metadata/managedFields" };
+    match new.pointer(given).cloned() {
+        Some(meta) if whole => object::put(&mut object, "metadata", Some(meta)),
+        Some(managers) => object::set_meta(&mut object, "managedFields", managers),
+        None => {}
+    }
+    let kept = match name.as_str() {
+        "deployments.apps" => "labels",
+        "pods" => "ownerReferences",
+        "namespaces" => {
+            native::label_namespace(&mut object);
+            return object;
+        }
+        _ => return object,
+    };
+    if let Some(meta) = object::meta_mut(&mut object) {
+        match old.get("metadata").and_then(|it| it.get(kept)) {
+            Some(before) => meta.insert(kept.into(), before.clone()),
+            None => meta.shift_remove(kept),
+        };
     }
     object
 }

@@ -24,12 +24,17 @@ pub(crate) async fn answer(call: &Call<'_>, verb: &str, name: &str) -> Result<Re
     let def = &call.view.kind.def;
     let subresource = call.target.subresource.as_deref().unwrap_or_default();
     let known = native::subresources(&def.group, &def.plural);
-    if !def.native || !known.iter().any(|it| it.name == subresource) {
+    let found = known.iter().find(|it| it.name == subresource).filter(|_| def.native);
+    let Some(found) = found else {
         return if def.native {
             Err(Refusal::unknown_resource())
         } else {
             Err(Refusal::not_found(def, name))
         };
+    };
+    let asked = if verb == "post" { "create" } else { verb };
+    if !found.verbs.contains(&asked) {
+        return Err(Refusal::method_not_allowed());
     }
     match (def.qualified().as_str(), subresource, verb) {
         ("pods", "log", "get") => log(call, name),

@@ -238,9 +238,10 @@ impl Watch {
             return Step::Line(Instant::now(), self.bookmark(true));
         }
         let store = self.shared.store();
-        let table = store.tables.get(&self.resource);
-        let last = || store.gone.get(&self.resource);
-        let Some(history) = table.map(|it| &it.history).or_else(last) else { return Step::Gone };
+        let served = store.tables.get(&self.resource).map(|it| &it.history);
+        let Some(history) = served.or_else(|| store.removed(&self.resource)) else {
+            return Step::Gone;
+        };
         let forgotten = history.forgotten();
         if self.revision < forgotten {
             return Step::Last(error_line(&Refusal::too_old(self.revision, forgotten)));
@@ -265,7 +266,7 @@ impl Watch {
             }
             return Step::Line(change.due.max(self.late), self.line(kind, &object, &store));
         }
-        if table.is_none() {
+        if served.is_none() {
             return Step::Gone;
         }
         self.revision = self.revision.max(store.revision);

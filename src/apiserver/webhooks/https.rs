@@ -84,7 +84,10 @@ pub(crate) fn https() -> Post {
         let client = Client::builder(TokioExecutor::new()).build(connector);
         let request = Request::post(&target.url).header(CONTENT_TYPE, "application/json");
         let request = request.body(Full::new(body)).map_err(|it| failed(&it))?;
-        let response = client.request(request).await.map_err(|it| failed(&chain(&it)))?;
+        let response = client
+            .request(request)
+            .await
+            .map_err(|it| failed(&refused(&target.url, &it).unwrap_or_else(|| chain(&it))))?;
         let status = response.status();
         let body = Limited::new(response.into_body(), ANSWER_BYTES_MAX).collect().await;
         let body = body.map_err(|it| failed(&it))?.to_bytes();
@@ -113,6 +116,18 @@ fn tls(trusted: &[u8]) -> Result<ClientConfig, String> {
 }
 
 /// An error with its causes.
+/// That nobody listens, in the words of Go.
+fn refused(url: &str, error: &(dyn std::error::Error + 'static)) -> Option<String> {
+    let mut causes = std::iter::successors(Some(error), |it| it.source());
+    let refused = causes.any(|it| {
+        let io = it.downcast_ref::<std::io::Error>();
+        io.is_some_and(|it| it.kind() == std::io::ErrorKind::ConnectionRefused)
+    });
+    let uri: http::Uri = url.parse().ok()?;
+    let (host, port) = (uri.host()?, uri.port_u16().unwrap_or(443));
+    refused.then(|| format!("dial tcp {host}:{port}: connect: connection refused"))
+}
+
 fn chain(error: &(dyn std::error::Error + 'static)) -> String {
     let causes = std::iter::successors(Some(error), |it| it.source());
     let texts: Vec<String> = causes.map(ToString::to_string).collect();

@@ -119,7 +119,11 @@ async fn ask(
     }
     let uid = shared.store().identities.uid();
     let question = review::question(&uid, attempt, hook, object);
-    let call = shared.post.call(&hook.target, question.to_string().into());
+    let mut target = hook.target.clone();
+    // The webhook is told how much time it has.
+    let separator = if target.url.contains('?') { '&' } else { '?' };
+    target.url.push_str(&format!("{separator}timeout={}s", hook.timeout.as_secs()));
+    let call = shared.post.call(&target, question.to_string().into());
     let answer = match tokio::time::timeout(hook.timeout, call).await {
         Ok(answer) => answer,
         Err(_elapsed) => Err("context deadline exceeded".to_owned()),

@@ -6,8 +6,7 @@ use super::*;
 async fn resources_are_described() {
     let cluster = Cluster::stamping();
     let (_, list) = cluster.get("/apis/kopf.dev/v1").await;
-    let verbs =
-        ["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"];
+    let verbs = ["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"];
     let expected = json!({
         "kind": "APIResourceList",
         "apiVersion": "v1",

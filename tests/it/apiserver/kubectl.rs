@@ -224,7 +224,8 @@ impl Shell<'_> {
 
 /// The embedded server on a socket, and what the scripts say of it.
 async fn embedded(kubectl: &Path, name: &str, script: &Script) -> Vec<Value> {
-    let server = ApiServer::builder().cluster(true).clock(super::differential::time).build();
+    let server =
+        ApiServer::builder().cluster(true).seed(1).clock(super::differential::time).build();
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
     let listener = Listener::bind(Options { address, beyond_loopback: false }).await;
     let listener = listener.expect("a free port");

@@ -4,8 +4,8 @@ use serde_json::Value;
 
 use super::{Problems, Spot, names, names::NameRule};
 use crate::apiserver::{
-    object,
-    refusal::{Problem, ProblemKind},
+    metadata, object,
+    refusal::{Problem, ProblemKind, go},
 };
 
 /// All annotations together, in bytes.
@@ -143,7 +143,10 @@ fn finalizers(out: &mut Problems, spot: &Spot<'_>) {
     let has = |name: &str| spot.items().iter().any(|it| it.text() == name);
     if has("orphan") && has("foregroundDeletion") {
         let detail = "finalizer orphan and foregroundDeletion cannot be both set";
-        out.push(spot.invalid(detail));
+        let items = spot.items();
+        let texts = go::texts(items.iter().map(|it| it.text().to_owned()));
+        let kind = ProblemKind::InvalidGo(texts, detail.into());
+        out.push(Problem::new(spot.path.clone(), kind));
     }
 }
 

@@ -57,8 +57,10 @@ pub(super) fn standard_resource(name: &str) -> bool {
 pub(in crate::apiserver::native) fn namespace(new: &Value, old: Option<&Value>) -> Problems {
     let mut out = meta::object(new, old, names::dns_label);
     for finalizer in Spot::root(new).get("spec").get("finalizers").items() {
-        obey(&mut out, &finalizer.named("spec.finalizers"), names::qualified_name);
-        meta::standard_finalizer(&mut out, &finalizer.named("spec.finalizers"));
+        // Which one it is shows in changes only.
+        let finalizer = if old.is_some() { finalizer } else { finalizer.named("spec.finalizers") };
+        obey(&mut out, &finalizer, names::qualified_name);
+        meta::standard_finalizer(&mut out, &finalizer);
     }
     out
 }

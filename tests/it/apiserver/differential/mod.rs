@@ -53,7 +53,7 @@ fn recorded(script: &Script) -> Vec<Value> {
 }
 
 async fn embedded(script: &Script) -> Transcript {
-    let server = ApiServer::builder().cluster(true).clock(time).build();
+    let server = ApiServer::builder().cluster(true).clock(time).seed(1).build();
     let client = testing::client(&server);
     tokio::select! {
         said = transcript(&client, script, "r00000000") => said,
