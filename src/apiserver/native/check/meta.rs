@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::{Problems, Spot, names, names::NameRule};
 use crate::apiserver::{
-    metadata, object,
+    object,
     refusal::{Problem, ProblemKind, go},
 };
 
@@ -143,9 +143,8 @@ fn finalizers(out: &mut Problems, spot: &Spot<'_>) {
     let has = |name: &str| spot.items().iter().any(|it| it.text() == name);
     if has("orphan") && has("foregroundDeletion") {
         let detail = "finalizer orphan and foregroundDeletion cannot be both set";
-        let items = spot.items();
-        let texts = go::texts(items.iter().map(|it| it.text().to_owned()));
-        let kind = ProblemKind::InvalidGo(texts, detail.into());
+        let texts: Vec<String> = spot.items().iter().map(|it| it.text().into()).collect();
+        let kind = ProblemKind::InvalidGo(go::texts(&texts), detail.into());
         out.push(Problem::new(spot.path.clone(), kind));
     }
 }
