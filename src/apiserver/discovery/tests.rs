@@ -64,7 +64,11 @@ fn kinds(group: &str, document: &Value) -> Vec<Arc<Kind>> {
 fn the_resources_of_a_version_are_told_as_by_the_real_server() {
     for (path, document) in recorded()["resources"].as_object().unwrap() {
         let group = path.strip_prefix("/apis/").map_or("", |it| it.split_once('/').unwrap().0);
-        let told = resources(&kinds(group, document), group, "v1").unwrap();
+        let mut told = resources(&kinds(group, document), group, "v1").unwrap();
+        // Not recorded.
+        for resource in told["resources"].as_array_mut().unwrap() {
+            resource.as_object_mut().unwrap().shift_remove("storageVersionHash");
+        }
         assert_eq!(told, *document, "{path}");
     }
 }
