@@ -144,7 +144,7 @@ impl ApiServer {
         let store = self.0.store();
         let mut changes = Vec::new();
         for (resource, table) in &store.tables {
-            if after < table.history.forgotten() {
+            if table.history.lacks(after) {
                 return None;
             }
             changes.extend(table.history.after(after).map(|it| (it.revision, resource, it)));

@@ -51,12 +51,14 @@ pub(crate) struct History {
     bytes: usize,
     /// The newest change that is forgotten already.
     forgotten: u64,
+    /// What there was to watch began here.
+    start: u64,
 }
 
 impl History {
     /// Knows nothing of what was before.
     pub(crate) fn since(revision: u64) -> Self {
-        Self { forgotten: revision, ..Self::default() }
+        Self { start: revision, ..Self::default() }
     }
 
     pub(crate) fn push(&mut self, change: Change) {
@@ -72,7 +74,12 @@ impl History {
 
     /// The newest change that is forgotten: who has not seen it cannot catch up.
     pub(crate) fn forgotten(&self) -> u64 {
-        self.forgotten
+        self.forgotten.max(self.start)
+    }
+
+    /// Whether changes after a revision are forgotten; before the start there were none.
+    pub(crate) fn lacks(&self, after: u64) -> bool {
+        after < self.forgotten
     }
 
     /// The changes after a revision, oldest first.
