@@ -12,6 +12,7 @@ use crate::apiserver::{
         json,
         query::Query,
     },
+    resource::ResourceDef,
     schema::Schema,
     selector::{Selector, fields::Selectable},
 };
@@ -39,20 +40,23 @@ pub fn patch(kind: u8, patch: &[u8]) {
 
 /// Reads a query with selectors, and both selectors of a text.
 pub fn select(text: &str) {
+    let selectable = Selectable::new(&ResourceDef::new("kopf.dev", "v1", "widgets", "Widget"), []);
     let labels_of = BTreeMap::from([("a".to_owned(), "b".to_owned())]);
-    let object = object();
     let check = |selector: Selector| {
         let by_labels = selector.matches_labels(&labels_of);
         let empty = selector.is_empty();
-        assert!(!empty || (by_labels && selector.matches(&object)), "nothing fits everything");
+        assert!(
+            !empty || (by_labels && selector.matches_fields(|_| String::new())),
+            "nothing fits everything"
+        );
     };
-    if let Ok(selector) = Selector::parse(&Query::parse(text)) {
+    if let Ok(selector) = Selector::parse_for(&Query::parse(text), &selectable) {
         check(selector);
     }
     let encoded: String = text.bytes().map(|it| format!("%{it:02x}")).collect();
     for name in ["labelSelector", "fieldSelector"] {
         let query = Query::parse(&format!("{name}={encoded}"));
-        if let Ok(selector) = Selector::parse_for(&query, &Selectable::common()) {
+        if let Ok(selector) = Selector::parse_for(&query, &selectable) {
             check(selector);
         }
     }

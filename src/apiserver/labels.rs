@@ -2,6 +2,8 @@
 
 use serde_json::Value;
 
+use crate::apiserver::object;
+
 /// Whether a label selector takes an object with these labels. An empty one takes everything; one that is missing, nothing.
 pub(crate) fn selects(selector: Option<&Value>, labels: &Value) -> bool {
     let Some(selector) = selector.filter(|it| it.is_object()) else { return false };
@@ -33,6 +35,30 @@ pub(crate) fn is_empty(selector: Option<&Value>) -> bool {
         Some(_) | None => true,
     };
     empty("matchLabels") && empty("matchExpressions")
+}
+
+/// A label selector as the text of a query, the requirements sorted by their keys.
+pub(crate) fn text(selector: &Value) -> String {
+    let labels = selector.get("matchLabels").and_then(Value::as_object).into_iter().flatten();
+    let labels = labels
+        .map(|(key, it)| (key.as_str(), format!("{key}={}", it.as_str().unwrap_or_default())));
+    let rules = object::list(selector, "/matchExpressions").iter().map(|it| {
+        let key = object::text(it, "/key");
+        let mut values = object::strings(it, "/values");
+        values.sort_unstable();
+        let values = values.join(",");
+        let rule = match object::text(it, "/operator") {
+            "In" => format!("{key} in ({values})"),
+            "NotIn" => format!("{key} notin ({values})"),
+            "Exists" => key.into(),
+            "DoesNotExist" => format!("!{key}"),
+            _ => "<error>".into(),
+        };
+        (key, rule)
+    });
+    let mut all: Vec<(&str, String)> = labels.chain(rules).collect();
+    all.sort_by_key(|(key, _)| *key);
+    all.into_iter().map(|(_, it)| it).collect::<Vec<_>>().join(",")
 }
 
 /// Whether a plain map of labels, as in a Service, takes an object. An empty one takes nothing.

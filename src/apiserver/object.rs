@@ -56,7 +56,7 @@ pub(crate) fn held(object: &Value) -> bool {
 
 /// Whether a deleted object was given time that is not over: only who gave it lets it go.
 pub(crate) fn has_time_left(object: &Value) -> bool {
-    let seconds = object.pointer("/metadata/deletionGracePeriodSeconds").and_then(Value::as_i64);
+    let seconds = number(object, "/metadata/deletionGracePeriodSeconds");
     seconds.is_some_and(|it| it > 0)
 }
 
@@ -70,10 +70,24 @@ pub(crate) fn finalizers(object: &Value) -> Vec<String> {
     strings(object, "/metadata/finalizers")
 }
 
+/// A text at this place; empty if it is not there.
+pub(crate) fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
+    object.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
+}
+
+/// A whole number at this place.
+pub(crate) fn number(object: &Value, pointer: &str) -> Option<i64> {
+    object.pointer(pointer).and_then(Value::as_i64)
+}
+
+/// The items of an array at this place; none if it is not there.
+pub(crate) fn list<'a>(object: &'a Value, pointer: &str) -> &'a [Value] {
+    object.pointer(pointer).and_then(Value::as_array).map_or(&[], Vec::as_slice)
+}
+
 /// The texts of an array.
 pub(crate) fn strings(object: &Value, pointer: &str) -> Vec<String> {
-    let items = object.pointer(pointer).and_then(Value::as_array);
-    items.into_iter().flatten().filter_map(Value::as_str).map(String::from).collect()
+    list(object, pointer).iter().filter_map(Value::as_str).map(String::from).collect()
 }
 
 /// A boolean; false if it is not there.

@@ -16,8 +16,16 @@ use hyper::body::Frame;
 use serde_json::{Value, json};
 
 use crate::apiserver::{
-    discovery::document::Document, refusal::Refusal, resource::kind::View, service::ResponseBody,
-    store::stored::Stored, verbs::watch::Watch,
+    discovery::document::Document,
+    refusal::Refusal,
+    request::{
+        accept::{Form, Media},
+        yaml,
+    },
+    resource::kind::View,
+    service::ResponseBody,
+    store::stored::Stored,
+    verbs::watch::Watch,
 };
 
 const JSON: &str = "application/json";
@@ -34,6 +42,8 @@ pub(crate) enum Reply {
     List(List),
     /// Some other text, with its content type.
     Text(u16, &'static str, Bytes),
+    /// A text of which browsers must not think that it is something else.
+    Plain(u16, Bytes),
     /// A document that clients keep: not sent again to those who know it, packed for those who can read that.
     Tagged { document: Document, known: bool, packed: bool },
     /// A text that is not at its end yet.
@@ -61,15 +71,16 @@ impl From<Refusal> for Reply {
 impl Reply {
     /// No part of the server feels responsible for the path; the real one says so in plain text.
     pub(crate) fn unknown_path() -> Self {
-        Self::Text(404, PLAIN, Bytes::from_static(b"404 page not found\n"))
+        Self::Plain(404, Bytes::from_static(b"404 page not found\n"))
     }
 
     /// The HTTP status.
     pub(crate) fn status(&self) -> u16 {
         match self {
-            Self::Object { status, .. } | Self::Document(status, _) | Self::Text(status, ..) => {
-                *status
-            }
+            Self::Object { status, .. }
+            | Self::Document(status, _)
+            | Self::Text(status, ..)
+            | Self::Plain(status, _) => *status,
             Self::Tagged { known: true, .. } => 304,
             Self::List(_) | Self::Watch(_) | Self::Stream(..) | Self::Tagged { .. } => 200,
         }
@@ -83,22 +94,31 @@ impl Reply {
                 body.pointer("/metadata/resourceVersion")?.as_str().map(String::from)
             }
             Self::List(list) => Some(list.revision.to_string()),
-            Self::Text(..) | Self::Watch(_) | Self::Stream(..) | Self::Tagged { .. } => None,
+            Self::Text(..)
+            | Self::Plain(..)
+            | Self::Watch(_)
+            | Self::Stream(..)
+            | Self::Tagged { .. } => None,
         }
     }
 
-    /// The response, with warnings for whoever looks at it.
-    pub(crate) fn render(self, warnings: &[String]) -> Response<ResponseBody> {
-        let whole = |body: Vec<u8>| Full::new(Bytes::from(body)).boxed_unsync();
+    /// The response in a form, with warnings for whoever looks at it.
+    pub(crate) fn render(self, form: Form, warnings: &[String]) -> Response<ResponseBody> {
+        let whole = |body: Vec<u8>| {
+            let body = Full::new(Bytes::from(formed(body, form)));
+            (form.media.content_type(), body.boxed_unsync())
+        };
         let status = self.status();
+        let plain = matches!(self, Self::Plain(..));
         let mut tag = None;
         let mut encoding = None;
         let retry_after = self.retry_after_seconds();
         let (kind, body) = match self {
-            Self::Object { view, object, .. } => (JSON, whole(view.text(&object))),
-            Self::Document(_, body) => (JSON, whole(body.to_string().into_bytes())),
-            Self::List(list) => (JSON, whole(list.text())),
+            Self::Object { view, object, .. } => whole(view.text(&object)),
+            Self::Document(_, body) => whole(body.to_string().into_bytes()),
+            Self::List(list) => whole(list.text()),
             Self::Text(_, kind, body) => (kind, Full::new(body).boxed_unsync()),
+            Self::Plain(_, body) => (PLAIN, Full::new(body).boxed_unsync()),
             Self::Tagged { document, known, packed } => {
                 tag = HeaderValue::from_str(&document.etag).ok();
                 let body = match (known, packed) {
@@ -123,7 +143,7 @@ impl Reply {
         let headers = response.headers_mut();
         headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, private"));
         headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
-        if kind == PLAIN {
+        if plain {
             headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
         }
         if let Some(tag) = tag {
@@ -151,15 +171,23 @@ impl Reply {
     }
 }
 
+/// A JSON text as the client wants to see it.
+fn formed(text: Vec<u8>, form: Form) -> Vec<u8> {
+    let tree = |text: &[u8]| serde_json::from_slice::<Value>(text).unwrap_or_default();
+    match (form.media, form.pretty) {
+        (Media::Yaml, _) => yaml::write(&tree(&text)).into_bytes(),
+        (Media::Json, true) => serde_json::to_vec_pretty(&tree(&text)).unwrap_or(text),
+        (Media::Json, false) => text,
+    }
+}
+
 impl List {
     /// The metadata of the list.
     pub(crate) fn metadata(&self) -> Value {
         let mut metadata = json!({ "resourceVersion": self.revision.to_string() });
         if let Some(fields) = metadata.as_object_mut() {
-            // Lists of custom objects always have it.
-            let none = (!self.view.kind.def.native).then_some("");
-            if let Some(next) = self.next.as_deref().or(none) {
-                fields.insert("continue".into(), next.into());
+            if let Some(next) = &self.next {
+                fields.insert("continue".into(), next.as_str().into());
             }
             if let Some(remaining) = self.remaining {
                 fields.insert("remainingItemCount".into(), remaining.into());
@@ -172,10 +200,15 @@ impl List {
         let (view, def) = (&self.view, &self.view.kind.def);
         let size: usize = self.items.iter().map(|it| it.len() + 64).sum();
         let mut text = Vec::with_capacity(size + 256);
+        let mut metadata = self.metadata();
+        if let Some(fields) = metadata.as_object_mut().filter(|_| !def.native) {
+            // Lists of custom resources say so when they are at their end.
+            fields.entry("continue").or_insert_with(|| "".into());
+        }
         let head = json!({
             "kind": format!("{}List", def.kind),
             "apiVersion": view.api_version,
-            "metadata": self.metadata(),
+            "metadata": metadata,
         });
         text.extend_from_slice(head.to_string().trim_end_matches('}').as_bytes());
         // The trim took the brace of the metadata too.

@@ -22,6 +22,7 @@ use super::{
     reply::Reply,
     request::{
         Ask,
+        accept::Form,
         log::LoggedRequest,
         route::{self, Route},
     },
@@ -71,8 +72,9 @@ where
                 Err(_too_large) => Refusal::too_large().into(),
             };
             shared.announce();
+            let form = Form::of(&ask, reply.status() >= 400);
             log(&shared, ask, &reply);
-            let response = reply.render(&lock(&warnings));
+            let response = reply.render(form, &lock(&warnings));
             Ok(if bodiless { response.map(|_body| Empty::new().boxed_unsync()) } else { response })
         })
     }
@@ -91,7 +93,8 @@ async fn respond(shared: &Arc<Shared>, ask: &Ask, warnings: &Warnings) -> Reply 
             return Refusal::injected(504, None).into();
         }
         Some(Effect::StaleList(changes)) => {
-            let revision = shared.store().revision.saturating_sub(changes);
+            // Zero would be any version.
+            let revision = shared.store().revision.saturating_sub(changes).max(1);
             let separator = if ask.query.is_empty() { "" } else { "&" };
             let stale = format!("resourceVersionMatch=Exact&resourceVersion={revision}");
             let query = format!("{stale}{separator}{}", ask.query);

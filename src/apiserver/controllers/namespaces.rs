@@ -7,11 +7,14 @@ use serde_json::{Value, json};
 use super::{
     Controller, NO_STEP, Plan,
     conditions::{self, Wanted},
-    time::{Moment, text},
+    time::Moment,
     world::{Key, News, Seen, World},
     write::{Edit, Write, set},
 };
-use crate::apiserver::{object, refusal::join};
+use crate::apiserver::{
+    object::{self, text},
+    refusal::join,
+};
 
 const NAMESPACES: &str = "namespaces";
 const ACCOUNTS: &str = "serviceaccounts";

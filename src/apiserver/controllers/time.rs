@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
-use serde_json::Value;
 
 /// When a decision is made.
 #[derive(Clone, Debug)]
@@ -33,16 +32,6 @@ impl Moment {
         let left = seconds.saturating_sub(self.since(stamp)?);
         u64::try_from(left).ok().filter(|it| *it > 0).map(Duration::from_secs)
     }
-}
-
-/// A text at this place of an object; empty if it is not there.
-pub(crate) fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
-    object.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
-}
-
-/// A number at this place of an object.
-pub(crate) fn number(object: &Value, pointer: &str) -> Option<i64> {
-    object.pointer(pointer).and_then(Value::as_i64)
 }
 
 /// Reads `1500ms`, `30s`, `2m`, `1h` or a plain number of seconds.

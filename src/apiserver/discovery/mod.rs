@@ -13,6 +13,8 @@ mod tests;
 
 use std::{collections::BTreeSet, sync::Arc};
 
+use base64::{Engine as _, prelude::BASE64_STANDARD};
+use blake2::{Blake2s256, Digest as _};
 use serde_json::{Map, Value, json};
 
 pub(crate) use self::subresources::{Subresource, subresources};
@@ -128,6 +130,7 @@ fn describe_resource(kind: &Kind, version: &str) -> Vec<Value> {
         "verbs": order::verbs(&def.verbs, def.native),
         "shortNames": def.short_names,
         "categories": def.categories,
+        "storageVersionHash": storage_hash(kind),
     });
     let parts = subresources(kind, version).into_iter().map(|it| {
         let foreign = it.group != def.group || it.version != version;
@@ -144,6 +147,17 @@ fn describe_resource(kind: &Kind, version: &str) -> Vec<Value> {
     std::iter::once(main).chain(parts).map(without_empty).collect()
 }
 
+/// Changes when objects are stored otherwise, so that clients know that they are. Empty for what is never stored.
+fn storage_hash(kind: &Kind) -> String {
+    let def = &kind.def;
+    if !def.verbs.iter().any(|it| it == "watch") {
+        return String::new();
+    }
+    let name = format!("{}/{}/{}", def.group, kind.storage(), def.kind);
+    let digest = Blake2s256::digest(name.as_bytes());
+    BASE64_STANDARD.encode(digest.get(..8).unwrap_or_default())
+}
+
 /// Optional fields are left out when they are empty.
 fn without_empty(mut value: Value) -> Value {
     if let Some(fields) = value.as_object_mut() {
@@ -151,7 +165,7 @@ fn without_empty(mut value: Value) -> Value {
             "shortNames" | "categories" | "subresources" => {
                 value.as_array().is_some_and(|it| !it.is_empty())
             }
-            "group" | "version" => value != "",
+            "group" | "version" | "storageVersionHash" => value != "",
             _ => true,
         });
     }

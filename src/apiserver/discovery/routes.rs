@@ -13,7 +13,7 @@ use crate::apiserver::{
     reply::Reply,
     request::{
         Ask,
-        accept::{Accept, Endpoint, Shape},
+        accept::{self, Accept, Endpoint, Shape},
         query::Query,
     },
     resource::kind::Kind,
@@ -23,7 +23,11 @@ use crate::apiserver::{
 pub(crate) fn answer(kinds: &[Arc<Kind>], openapi: &OpenApi, ask: &Ask) -> Option<Reply> {
     let query = Query::parse(&ask.query);
     if let Some(text) = health::answer(&ask.path, &query) {
-        return Some(Reply::Text(200, health::CONTENT_TYPE, Bytes::from(text)));
+        let part = ask.path.trim_start_matches('/').contains('/');
+        return Some(match part {
+            true => Reply::Text(200, health::CONTENT_TYPE, Bytes::from(text)),
+            false => Reply::Plain(200, Bytes::from(text)),
+        });
     }
     if ask.path.starts_with("//") {
         return None;
@@ -49,17 +53,18 @@ pub(crate) fn answer(kinds: &[Arc<Kind>], openapi: &OpenApi, ask: &Ask) -> Optio
             Some(form) => tagged(Document::new(form, body.to_string().as_bytes())),
             None => Reply::Document(200, body),
         }),
-        ["apis", group] => document(accept, super::group(kinds, group)?),
-        ["apis", group, version] => match super::resources(kinds, group, version) {
-            Some(found) => document(accept, found),
-            // Groups of the server itself know what they do not have.
-            None if kinds.iter().any(|it| it.def.native && it.def.group == *group) => {
-                Err(Refusal::unknown_resource())
+        ["apis", group] => document(accept, false, super::group(kinds, group)?),
+        ["apis", group, version] => {
+            let native = kinds.iter().any(|it| it.def.native && it.def.group == *group);
+            match super::resources(kinds, group, version) {
+                Some(found) => document(accept, native, found),
+                // Groups of the server itself know what they do not have.
+                None if native => Err(Refusal::unknown_resource()),
+                None => return None,
             }
-            None => return None,
-        },
+        }
         ["api", version] => match super::resources(kinds, "", version) {
-            Some(found) => document(accept, found),
+            Some(found) => document(accept, true, found),
             None => Err(Refusal::unknown_resource()),
         },
         _ => return None,
@@ -74,8 +79,11 @@ fn discovery(
     path: &str,
     accept: &str,
 ) -> Result<(Option<&'static str>, Value), Refusal> {
-    let accept = Accept::parse(accept, Endpoint::Discovery)?;
     let core = path.trim_matches('/') == "api";
+    if core {
+        accept::check_routed(accept)?;
+    }
+    let accept = Accept::parse(accept, Endpoint::Discovery)?;
     Ok(match (accept.shape, core) {
         (Shape::Groups { beta }, true) => {
             (Some(accept.content_type()), aggregated::core(kinds, beta))
@@ -88,7 +96,11 @@ fn discovery(
     })
 }
 
-fn document(accept: &str, body: Value) -> Result<Reply, Refusal> {
+/// A document with one form; the router stands before those of native groups.
+fn document(accept: &str, routed: bool, body: Value) -> Result<Reply, Refusal> {
+    if routed {
+        accept::check_routed(accept)?;
+    }
     Accept::parse(accept, Endpoint::Document)?;
     Ok(Reply::Document(200, body))
 }

@@ -5,7 +5,10 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::typing::{Declared, Form, Node, Type};
-use crate::apiserver::schema::{Scalar, Shape};
+use crate::apiserver::{
+    refusal::go,
+    schema::{Scalar, Shape},
+};
 
 /// A configuration with more mistakes gets the first ones only.
 const MISTAKES_MAX: usize = 100;
@@ -80,7 +83,7 @@ fn type_mistake(kind: Type<'_>, value: &Value) -> Option<String> {
         Node::Object(_) | Node::Deduced | Node::Untyped => return None,
         Node::Metadata | Node::Known(_) => kind.schema()?,
     };
-    let expected = |what: &str| Some(format!("expected {what}, got &{{{}}}", go_value(value)));
+    let expected = |what: &str| Some(format!("expected {what}, got &{{{}}}", go::plain(value)));
     match (&schema.shape, value) {
         (_, Value::Null)
         | (Shape::Any, _)
@@ -102,43 +105,7 @@ fn type_mistake(kind: Type<'_>, value: &Value) -> Option<String> {
         }
         (Shape::Scalar(Scalar::Text), _) => Some(format!(
             "expected string, got &value.valueUnstructured{{Value:{}}}",
-            go_syntax(value)
+            go::source(value)
         )),
-    }
-}
-
-/// A value as Go prints it with `%v`.
-fn go_value(value: &Value) -> String {
-    match value {
-        Value::Null => "<nil>".into(),
-        Value::String(text) => text.clone(),
-        Value::Array(items) => {
-            format!("[{}]", items.iter().map(go_value).collect::<Vec<_>>().join(" "))
-        }
-        Value::Object(fields) => {
-            let mut fields: Vec<_> =
-                fields.iter().map(|(k, v)| format!("{k}:{}", go_value(v))).collect();
-            fields.sort();
-            format!("map[{}]", fields.join(" "))
-        }
-        Value::Bool(_) | Value::Number(_) => value.to_string(),
-    }
-}
-
-/// A value as Go prints it with `%#v`.
-fn go_syntax(value: &Value) -> String {
-    match value {
-        Value::Null => "interface {}(nil)".into(),
-        Value::Array(items) => {
-            let items: Vec<_> = items.iter().map(go_syntax).collect();
-            format!("[]interface {{}}{{{}}}", items.join(", "))
-        }
-        Value::Object(fields) => {
-            let mut fields: Vec<_> =
-                fields.iter().map(|(k, v)| format!("{k:?}:{}", go_syntax(v))).collect();
-            fields.sort();
-            format!("map[string]interface {{}}{{{}}}", fields.join(", "))
-        }
-        Value::String(_) | Value::Bool(_) | Value::Number(_) => value.to_string(),
     }
 }

@@ -237,7 +237,7 @@ fn finalizers(object: &Value) -> Vec<Problem> {
     let has = |name: &str| finalizers.iter().any(|it| it == name);
     if has(ORPHAN) && has(FOREGROUND) {
         let text = format!("finalizer {ORPHAN} and {FOREGROUND} cannot be both set");
-        found.push(Problem::new(field, ProblemKind::InvalidGo(go_strings(&finalizers), text)));
+        found.push(Problem::new(field, ProblemKind::InvalidGo(go::texts(&finalizers), text)));
     }
     found
 }
@@ -261,7 +261,7 @@ fn changes(new: &Value, old: &Value) -> Vec<Problem> {
         added.dedup();
         if !added.is_empty() {
             let text = "no new finalizers can be added if the object is being deleted, found new finalizers";
-            let text = format!("{text} {}", go_strings(&added));
+            let text = format!("{text} {}", go::texts(&added));
             found.push(Problem::forbidden("metadata.finalizers", text));
         }
     }
@@ -302,9 +302,3 @@ fn changes(new: &Value, old: &Value) -> Vec<Problem> {
 }
 
 const IMMUTABLE: &str = "field is immutable";
-
-/// As Go prints a list of texts with `%#v`.
-pub(crate) fn go_strings(texts: &[String]) -> String {
-    let quoted: Vec<String> = texts.iter().map(|it| go::quote(it)).collect();
-    format!("[]string{{{}}}", quoted.join(", "))
-}

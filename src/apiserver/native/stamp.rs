@@ -5,6 +5,7 @@ use jiff::{Timestamp, tz::TimeZone};
 use serde_json::{Value, json};
 
 use super::{facts::Form, quantity::Quantity};
+use crate::apiserver::request::json::type_name;
 
 /// Checks a value and brings it into its canonical form. The error is worded as the real server words it, without the place.
 pub(super) fn scalar(form: &Form, value: &mut Value) -> Result<(), String> {
@@ -106,17 +107,6 @@ fn instant(value: &Value, layout: &str) -> Result<Timestamp, String> {
     let strict = text.as_bytes().get(10) == Some(&b'T') && text.len() >= 20;
     let parsed = text.parse::<Timestamp>().ok().filter(|_| strict);
     parsed.ok_or_else(|| format!("unmarshalerDecoder: parsing time {text:?} as {layout:?}: cannot parse {text:?} as \"2006\""))
-}
-
-fn type_name(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "bool",
-        Value::Number(_) => "number",
-        Value::String(_) => "string",
-        Value::Array(_) => "array",
-        Value::Object(_) => "object",
-    }
 }
 
 fn time(value: &Value) -> Result<String, String> {

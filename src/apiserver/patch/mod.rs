@@ -11,7 +11,7 @@ mod tests;
 use serde_json::Value;
 
 use crate::apiserver::{
-    refusal::{Problem, Refusal},
+    refusal::{Problem, Refusal, go},
     request::{
         body,
         json::{Fault, parse, parse_first, type_name},
@@ -78,7 +78,7 @@ impl Patch {
                     crate::apiserver::object::put(&mut merged, field, object.get(field).cloned());
                 }
                 if let Some(why) = schema.and_then(|it| coerce::fault(&merged, it)) {
-                    let shown = crate::apiserver::request::json::go_print(patch);
+                    let shown = go::plain(patch);
                     return Err(unfit(shown, why));
                 }
                 Ok(merged)

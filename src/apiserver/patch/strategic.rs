@@ -7,11 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Map, Value};
 
 use crate::apiserver::{
-    refusal::Refusal,
-    request::{
-        json::{go_print, type_name},
-        typed::sorted_json,
-    },
+    refusal::{Refusal, go},
+    request::{json::type_name, typed::sorted_json},
     schema::{Link, PatchRule, Schema, Shape},
 };
 
@@ -343,13 +340,13 @@ fn in_order(
 fn item_key(item: &Value, key: Option<&str>) -> Result<String, Refusal> {
     let Some(key) = key else { return Ok(sorted_json(item)) };
     if !item.is_object() {
-        let kind = go_type(item);
+        let kind = go::type_of(item);
         return Err(Refusal::unclassed(format!(
             "expected a map[string]interface {{}}, but received a {kind}"
         )));
     }
     item.get(key).map(sorted_json).ok_or_else(|| {
-        let map = go_print(item);
+        let map = go::plain(item);
         Refusal::unclassed(format!("map: {map} does not contain declared merge key: {key}"))
     })
 }
@@ -383,32 +380,20 @@ fn list(value: Value) -> Result<Vec<Value>, Refusal> {
     if let Value::Array(items) = value {
         return Ok(items);
     }
-    let text = format!("expected a []interface {{}}, but received a {}", go_type(&value));
+    let text = format!("expected a []interface {{}}, but received a {}", go::type_of(&value));
     Err(Refusal::unclassed(text))
 }
 
 fn unknown_directive(directive: &Value, patch: &Fields) -> Refusal {
     let shown = match directive.as_str() {
         Some(text) => text.into(),
-        None => format!("%!s({}={})", go_type(directive), go_print(directive)),
+        None => format!("%!s({}={})", go::type_of(directive), go::plain(directive)),
     };
-    let map = go_print(&Value::Object(patch.clone()));
+    let map = go::plain(&Value::Object(patch.clone()));
     Refusal::unclassed(format!("unknown patch type: {shown} in map: {map}"))
 }
 
 fn go_list(items: &[Value]) -> String {
-    let items: Vec<String> = items.iter().map(go_print).collect();
+    let items: Vec<String> = items.iter().map(go::plain).collect();
     format!("[{}]", items.join(" "))
-}
-
-fn go_type(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "<nil>",
-        Value::Bool(_) => "bool",
-        Value::Number(number) if number.is_i64() => "int64",
-        Value::Number(_) => "float64",
-        Value::String(_) => "string",
-        Value::Array(_) => "[]interface {}",
-        Value::Object(_) => "map[string]interface {}",
-    }
 }

@@ -1,8 +1,8 @@
 //! Values as Go prints them: the real server does so in its messages.
 
-use std::{collections::BTreeMap, fmt::Write as _};
+use std::{collections::BTreeMap, fmt::Write as _, ops::Range};
 
-use serde_json::{Number, Value};
+use serde_json::{Map, Number, Value};
 
 /// Longer values would make messages nobody reads; deeper ones do not come out of the parser anyway.
 const DEPTH_MAX: usize = 128;
@@ -14,8 +14,50 @@ pub(crate) fn value(value: &Value) -> String {
         Value::String(text) => quote(text),
         Value::Number(it) => number(it),
         Value::Bool(it) => it.to_string(),
-        Value::Array(_) | Value::Object(_) => source(value, DEPTH_MAX),
+        Value::Array(_) | Value::Object(_) => source(value),
     }
+}
+
+/// A value as `%v` gives it: maps in the order of their keys, no quotes.
+pub(crate) fn plain(value: &Value) -> String {
+    match value {
+        Value::Null => "<nil>".into(),
+        Value::Bool(it) => it.to_string(),
+        Value::Number(it) => number(it),
+        Value::String(text) => text.clone(),
+        Value::Array(items) => {
+            let items: Vec<String> = items.iter().map(plain).collect();
+            format!("[{}]", items.join(" "))
+        }
+        Value::Object(fields) => {
+            let fields = sorted(fields).map(|(key, it)| format!("{key}:{}", plain(it)));
+            format!("map[{}]", fields.collect::<Vec<String>>().join(" "))
+        }
+    }
+}
+
+/// The type of a value as `%T` gives it.
+pub(crate) fn type_of(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "<nil>",
+        Value::Bool(_) => "bool",
+        Value::Number(number) if number.is_i64() => "int64",
+        Value::Number(_) => "float64",
+        Value::String(_) => "string",
+        Value::Array(_) => "[]interface {}",
+        Value::Object(_) => "map[string]interface {}",
+    }
+}
+
+/// A value as `%#v` gives it: Go source.
+pub(crate) fn source(value: &Value) -> String {
+    source_to(value, DEPTH_MAX)
+}
+
+/// A list of texts as `%#v` gives it.
+pub(crate) fn texts<T: AsRef<str>>(texts: impl IntoIterator<Item = T>) -> String {
+    let quoted: Vec<String> = texts.into_iter().map(|it| quote(it.as_ref())).collect();
+    format!("[]string{{{}}}", quoted.join(", "))
 }
 
 /// A text in double quotes, as `%q` gives it.
@@ -40,15 +82,20 @@ pub(crate) fn number(number: &Number) -> String {
 
 /// A float as `%v` gives it.
 pub(crate) fn float(it: f64) -> String {
+    float_within(it, &(1e-4..1e21), 2)
+}
+
+/// The shortest digits. Sizes outside of the range have an exponent, of that many digits at least.
+pub(crate) fn float_within(it: f64, plain: &Range<f64>, digits: usize) -> String {
     let size = it.abs();
-    if size != 0.0 && !(1e-4..1e21).contains(&size) {
-        let text = format!("{it:e}");
-        // Go writes the sign of the exponent always, and two digits at least.
-        let (digits, exponent) = text.split_once('e').unwrap_or((&text, "0"));
-        let (sign, exponent) = exponent.strip_prefix('-').map_or(('+', exponent), |it| ('-', it));
-        return format!("{digits}e{sign}{exponent:0>2}");
+    if size == 0.0 || plain.contains(&size) {
+        return it.to_string();
     }
-    format!("{it}")
+    let text = format!("{it:e}");
+    // Go writes the sign of the exponent always.
+    let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
+    let (sign, exponent) = exponent.strip_prefix('-').map_or(('+', exponent), |it| ('-', it));
+    format!("{mantissa}e{sign}{exponent:0>digits$}")
 }
 
 fn push_escaped(out: &mut String, c: char) {
@@ -82,8 +129,7 @@ fn push_escaped(out: &mut String, c: char) {
     debug_assert!(written.is_ok());
 }
 
-/// As `%#v` gives it. The keys of maps are sorted.
-fn source(value: &Value, depth: usize) -> String {
+fn source_to(value: &Value, depth: usize) -> String {
     if depth == 0 {
         return "...".into();
     }
@@ -93,14 +139,13 @@ fn source(value: &Value, depth: usize) -> String {
         Value::Number(it) => number(it),
         Value::String(text) => quote(text),
         Value::Array(items) => {
-            let items: Vec<String> = items.iter().map(|it| source(it, depth - 1)).collect();
+            let items: Vec<String> = items.iter().map(|it| source_to(it, depth - 1)).collect();
             format!("[]interface {{}}{{{}}}", items.join(", "))
         }
         Value::Object(fields) => {
-            let sorted: BTreeMap<&String, &Value> = fields.iter().collect();
-            let fields =
-                sorted.iter().map(|(key, it)| format!("{}:{}", quote(key), source(it, depth - 1)));
-            let fields: Vec<String> = fields.collect();
+            let field =
+                |(key, it): (&String, _)| format!("{}:{}", quote(key), source_to(it, depth - 1));
+            let fields: Vec<String> = sorted(fields).map(field).collect();
             format!("map[string]interface {{}}{{{}}}", fields.join(", "))
         }
     }
@@ -109,14 +154,16 @@ fn source(value: &Value, depth: usize) -> String {
 /// JSON as Go writes it: the keys of maps are sorted, numbers plain, and `<`, `>` and `&` escaped.
 pub(crate) fn json(value: &Value) -> String {
     match value {
-        Value::Number(it) => number(it),
+        Value::Number(it) => match (it.as_i64(), it.as_f64()) {
+            (None, Some(it)) => float_within(it, &(1e-6..1e21), 1),
+            _ => it.to_string(),
+        },
         Value::Array(items) => {
             let items: Vec<String> = items.iter().map(json).collect();
             format!("[{}]", items.join(","))
         }
         Value::Object(fields) => {
-            let sorted: BTreeMap<&String, &Value> = fields.iter().collect();
-            let fields = sorted.iter().map(|(key, it)| format!("{}:{}", json_text(key), json(it)));
+            let fields = sorted(fields).map(|(key, it)| format!("{}:{}", json_text(key), json(it)));
             format!("{{{}}}", fields.collect::<Vec<String>>().join(","))
         }
         Value::String(text) => json_text(text),
@@ -136,4 +183,8 @@ fn json_text(text: &str) -> String {
         out = out.replace(c, escaped);
     }
     out
+}
+
+fn sorted(fields: &Map<String, Value>) -> impl Iterator<Item = (&String, &Value)> {
+    fields.iter().collect::<BTreeMap<_, _>>().into_iter()
 }

@@ -21,8 +21,6 @@ pub(crate) enum ProblemKind {
     Invalid(Value, String),
     /// A value that Go prints in its own notation, and why it is refused.
     InvalidGo(String, String),
-    /// Wrong JSON type: the value as Go prints its type or value, and what was expected.
-    TypeInvalid(Value, String),
     /// The value, and what would be accepted.
     NotSupported(Value, Vec<String>),
     /// The same, the value as Go prints it.
@@ -32,8 +30,6 @@ pub(crate) enum ProblemKind {
     Forbidden(String),
     /// The value, and the limit in bytes.
     TooLong(Value, usize),
-    /// How many there are, and how many there may be.
-    TooMany(usize, usize),
     Internal(String),
     /// About a value that has a form of its own in Go, such as a struct: the reason, and the whole text.
     Worded(&'static str, String),
@@ -69,7 +65,6 @@ impl Problem {
         match &self.kind {
             ProblemKind::Required(_) => "FieldValueRequired",
             ProblemKind::Invalid(..) | ProblemKind::InvalidGo(..) => "FieldValueInvalid",
-            ProblemKind::TypeInvalid(..) => "FieldValueTypeInvalid",
             ProblemKind::NotSupported(..) | ProblemKind::NotSupportedShown(..) => {
                 "FieldValueNotSupported"
             }
@@ -77,7 +72,6 @@ impl Problem {
             ProblemKind::NotFound(_) => "FieldValueNotFound",
             ProblemKind::Forbidden(_) => "FieldValueForbidden",
             ProblemKind::TooLong(..) => "FieldValueTooLong",
-            ProblemKind::TooMany(..) => "FieldValueTooMany",
             ProblemKind::Internal(_) => "InternalError",
             ProblemKind::Worded(reason, _) => reason,
         }
@@ -92,9 +86,7 @@ impl Problem {
         match &self.kind {
             ProblemKind::Required(detail) if detail.is_empty() => "Required value".into(),
             ProblemKind::Required(detail) => format!("Required value: {detail}"),
-            ProblemKind::Invalid(value, detail) | ProblemKind::TypeInvalid(value, detail) => {
-                with("Invalid value", value, detail)
-            }
+            ProblemKind::Invalid(value, detail) => with("Invalid value", value, detail),
             ProblemKind::InvalidGo(value, detail) => format!("Invalid value: {value}: {detail}"),
             ProblemKind::NotSupported(value, supported) => {
                 let quoted: Vec<String> = supported.iter().map(|it| go::quote(it)).collect();
@@ -102,7 +94,7 @@ impl Problem {
                 with("Unsupported value", value, if quoted.is_empty() { "" } else { &detail })
             }
             ProblemKind::NotSupportedShown(value, supported) => {
-                let quoted: Vec<String> = supported.iter().map(|it| format!("{it:?}")).collect();
+                let quoted: Vec<String> = supported.iter().map(|it| go::quote(it)).collect();
                 let supported = quoted.join(", ");
                 format!("Unsupported value: {value}: supported values: {supported}")
             }
@@ -111,9 +103,6 @@ impl Problem {
             ProblemKind::Forbidden(detail) if detail.is_empty() => "Forbidden".into(),
             ProblemKind::Forbidden(detail) => format!("Forbidden: {detail}"),
             ProblemKind::TooLong(_, limit) => format!("Too long: must have at most {limit} bytes"),
-            ProblemKind::TooMany(count, limit) => {
-                format!("Too many: {count}: must have at most {limit} items")
-            }
             ProblemKind::Internal(detail) => format!("Internal error: {detail}"),
             ProblemKind::Worded(_, text) => text.clone(),
         }

@@ -344,14 +344,12 @@ pub(crate) fn check_patched(patched: &Value, expected: Expected<'_>) -> Result<(
 /// A patched object as the real server has it before it reads it again: a map with its keys in order. Below the first level
 /// of native kinds the order is that of the stored object.
 pub(crate) fn shown_patched(patched: &Value, native: bool) -> String {
-    match patched {
-        Value::Object(fields) if native => {
-            let mut fields = fields.clone();
-            fields.sort_keys();
-            Value::Object(fields).to_string()
-        }
-        _ => typed::sorted_json(patched),
+    if native && let Value::Object(fields) = patched {
+        let mut fields = fields.clone();
+        fields.sort_keys();
+        return Value::Object(fields).to_string();
     }
+    typed::sorted_json(patched)
 }
 
 /// The same refusal for what a patch has made of a native object.

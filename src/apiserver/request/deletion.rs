@@ -1,7 +1,7 @@
 //! `DeleteOptions`: how a deletion is meant, from its body, or from the URL if there is none.
 
 use http::header::CONTENT_TYPE;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::{
     Ask, body,
@@ -10,7 +10,6 @@ use super::{
     typed, yaml,
 };
 use crate::apiserver::{
-    metadata,
     refusal::{Problem, ProblemKind, Refusal, go},
     resource::{CRDS, ResourceDef},
 };
@@ -100,21 +99,21 @@ impl Options {
 }
 
 fn of_query(query: &Query) -> Result<Value, Refusal> {
-    let mut options = json!({});
+    let mut options = Map::new();
     if let Some(seconds) = query.integer("gracePeriodSeconds")? {
-        options["gracePeriodSeconds"] = seconds.into();
+        options.insert("gracePeriodSeconds".into(), seconds.into());
     }
     if query.has("orphanDependents") {
-        options["orphanDependents"] = query.flag("orphanDependents").into();
+        options.insert("orphanDependents".into(), query.flag("orphanDependents").into());
     }
     if let Some(policy) = query.all("propagationPolicy").next() {
-        options["propagationPolicy"] = policy.into();
+        options.insert("propagationPolicy".into(), policy.into());
     }
     if let Some(uid) = query.all("uid").next() {
-        options["preconditions"] = json!({ "uid": uid });
+        options.insert("preconditions".into(), json!({ "uid": uid }));
     }
-    options["dryRun"] = query.all("dryRun").collect();
-    Ok(options)
+    options.insert("dryRun".into(), query.all("dryRun").collect());
+    Ok(options.into())
 }
 
 /// The real server takes mistakes in here for its own.
@@ -168,7 +167,7 @@ fn check(options: &Value) -> Result<(), Refusal> {
     let runs = runs.into_iter().flatten().filter_map(Value::as_str).map(String::from);
     let runs: Vec<String> = runs.collect();
     if runs.iter().any(|it| it != "All") {
-        let kind = ProblemKind::NotSupportedShown(metadata::go_strings(&runs), vec!["All".into()]);
+        let kind = ProblemKind::NotSupportedShown(go::texts(&runs), vec!["All".into()]);
         problems.push(Problem::new("dryRun", kind));
     }
     if problems.is_empty() {

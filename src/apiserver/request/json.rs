@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 
-use serde_json::{Map, Number, Value};
+use serde_json::{Number, Value};
 
 /// How deep the real server follows nested lists and maps.
 const GO_DEPTH_MAX: usize = 10_000;
@@ -390,45 +390,4 @@ fn quoted(sign: u8) -> String {
         0x80..=0xA0 | 0xAD => format!(r"'\u{:04x}'", u32::from(sign)),
         printable => format!("'{}'", char::from(printable)),
     }
-}
-
-/// A value as Go's `%v` prints it: maps in the order of their keys, no quotes.
-pub(crate) fn go_print(value: &Value) -> String {
-    let mut text = String::new();
-    print(value, &mut text);
-    text
-}
-
-fn print(value: &Value, text: &mut String) {
-    match value {
-        Value::Null => text.push_str("<nil>"),
-        Value::String(own) => text.push_str(own),
-        Value::Bool(_) | Value::Number(_) => text.push_str(&value.to_string()),
-        Value::Array(items) => {
-            text.push('[');
-            for (index, item) in items.iter().enumerate() {
-                if index > 0 {
-                    text.push(' ');
-                }
-                print(item, text);
-            }
-            text.push(']');
-        }
-        Value::Object(fields) => print_map(fields, text),
-    }
-}
-
-fn print_map(fields: &Map<String, Value>, text: &mut String) {
-    let mut sorted: Vec<(&String, &Value)> = fields.iter().collect();
-    sorted.sort_by_key(|(key, _)| *key);
-    text.push_str("map[");
-    for (index, (key, value)) in sorted.into_iter().enumerate() {
-        if index > 0 {
-            text.push(' ');
-        }
-        text.push_str(key);
-        text.push(':');
-        print(value, text);
-    }
-    text.push(']');
 }

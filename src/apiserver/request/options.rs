@@ -2,7 +2,7 @@
 
 use crate::apiserver::{
     metadata,
-    refusal::{Problem, ProblemKind, Refusal},
+    refusal::{Problem, ProblemKind, Refusal, go},
     request::query::Query,
 };
 
@@ -45,8 +45,7 @@ impl WriteOptions {
         problems.extend(manager.map(metadata::check_manager).unwrap_or_default());
         let dry_runs: Vec<String> = query.all("dryRun").map(String::from).collect();
         if dry_runs.iter().any(|it| it != "All") {
-            let kind =
-                ProblemKind::NotSupportedShown(metadata::go_strings(&dry_runs), vec!["All".into()]);
+            let kind = ProblemKind::NotSupportedShown(go::texts(&dry_runs), vec!["All".into()]);
             problems.push(Problem::new("dryRun", kind));
         }
         if !problems.is_empty() {

@@ -28,6 +28,8 @@ pub(crate) struct Target {
     pub(crate) namespace: Option<String>,
     pub(crate) name: Option<String>,
     pub(crate) subresource: Option<String>,
+    /// The path says that it is a watch, as old clients do it.
+    pub(crate) watch: bool,
 }
 
 /// `None`: nothing of Kubernetes has such a path.
@@ -52,6 +54,10 @@ pub(crate) fn parse(path: &str) -> Option<Route> {
 }
 
 fn target(group: &str, version: &str, rest: &[&str]) -> Option<Target> {
+    let (watch, rest) = match rest {
+        ["watch", rest @ ..] => (true, rest),
+        rest => (false, rest),
+    };
     let (namespace, plural, rest) = match rest {
         // A namespace is an object too: here the word after its name is not a plural.
         ["namespaces", _, "status" | "finalize"] if group.is_empty() => split_plural(rest)?,
@@ -73,6 +79,7 @@ fn target(group: &str, version: &str, rest: &[&str]) -> Option<Target> {
         namespace: namespace.map(String::from),
         name: name.map(String::from),
         subresource,
+        watch,
     })
 }
 

@@ -1,4 +1,5 @@
-//! YAML as far as clients send it: one document that means a JSON value, with bounds on what aliases may blow up.
+//! YAML as far as clients send it, one document that means a JSON value, with bounds on what aliases may blow up; and JSON
+//! values as YAML.
 
 use serde_json::Value;
 
@@ -33,6 +34,16 @@ pub(crate) fn parse(bytes: &[u8]) -> Result<Value, String> {
         }
         Err(error) => Err(words(&error)),
     }
+}
+
+/// Writes a document, its fields in the order of their names.
+pub(crate) fn write(value: &Value) -> String {
+    let mut sorted = value.clone();
+    sorted.sort_all_objects();
+    // Without long lines in pieces: some readers put them together in other ways.
+    let options = serde_saphyr::ser_options! { prefer_block_scalars: false };
+    // What comes out of the store is not deep, and only the depth could be too much.
+    serde_saphyr::to_string_with_options(&sorted, options).unwrap_or_default()
 }
 
 fn options() -> serde_saphyr::Options {

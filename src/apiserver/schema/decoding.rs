@@ -5,7 +5,7 @@
 //! puts its name in front of the message.
 
 use super::Value;
-use crate::apiserver::refusal::go;
+use crate::apiserver::{refusal::go, request::json::type_name};
 
 /// What a field of metadata is in the real server.
 #[derive(Clone, Copy)]
@@ -274,12 +274,7 @@ impl Decoder<'_> {
             Ok(Value::Null) | Err(_) => None,
             Ok(Value::String(text)) => time_complaint(&text),
             Ok(other) => {
-                let kind = match other {
-                    Value::Bool(_) => "bool",
-                    Value::Number(_) => "number",
-                    Value::Array(_) => "array",
-                    Value::Object(_) | Value::Null | Value::String(_) => "object",
-                };
+                let kind = type_name(&other);
                 Some(format!("json: cannot unmarshal {kind} into Go value of type string"))
             }
         };

@@ -18,10 +18,9 @@ pub(crate) struct Selectable {
 }
 
 /// The real server says it in three ways.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 enum Wording {
     /// Custom kinds, and native ones with fields of their own.
-    #[default]
     Unsupported,
     /// Native kinds with a name and a namespace only.
     Unknown,
@@ -44,12 +43,6 @@ impl Selectable {
         let common = ["metadata.name", "metadata.namespace"].into_iter().map(String::from);
         let common = common.take(if namespaced { 2 } else { 1 });
         Self { names: common.chain(own).collect(), refusal }
-    }
-
-    /// What custom resources with namespaces have.
-    pub(crate) fn common() -> Self {
-        let names = ["metadata.name", "metadata.namespace"].map(String::from);
-        Self { names: names.into(), refusal: Wording::default() }
     }
 
     fn check(&self, field: &str) -> Result<(), String> {

@@ -24,12 +24,7 @@ pub(crate) struct Selector {
 }
 
 impl Selector {
-    /// With the fields that every kind has.
-    pub(crate) fn parse(query: &Query) -> Result<Self, Refusal> {
-        Self::parse_for(query, &Selectable::common())
-    }
-
-    /// With the fields of a kind. Labels come first: the real server reads the query in this order.
+    /// Reads both from a query. Labels come first, as in the real server.
     pub(crate) fn parse_for(query: &Query, selectable: &Selectable) -> Result<Self, Refusal> {
         let labels = query.text("labelSelector").unwrap_or_default();
         let fields = query.text("fieldSelector").unwrap_or_default();
@@ -39,14 +34,15 @@ impl Selector {
         })
     }
 
+    /// Lets only this name fit.
+    pub(crate) fn narrow(&mut self, name: &str) {
+        let field = "metadata.name".into();
+        self.fields.push(Term { field, value: name.into(), equal: true });
+    }
+
     /// Whether everything fits.
     pub(crate) fn is_empty(&self) -> bool {
         self.labels.is_empty() && self.fields.is_empty()
-    }
-
-    /// The fields that must be known of an object to decide.
-    pub(crate) fn fields(&self) -> impl Iterator<Item = &str> {
-        self.fields.iter().map(|it| it.field.as_str())
     }
 
     /// The only name that can fit, if the selector says so.
@@ -63,16 +59,6 @@ impl Selector {
     /// Whether an object with these fields fits. `field` gives the text of a field, empty if it is not there.
     pub(crate) fn matches_fields(&self, field: impl Fn(&str) -> String) -> bool {
         self.fields.iter().all(|it| (field(&it.field) == it.value) == it.equal)
-    }
-
-    /// Whether a whole object fits. Fields are found by their paths.
-    pub(crate) fn matches(&self, object: &Value) -> bool {
-        let label = |name: &str| object.get("metadata")?.get("labels")?.get(name)?.as_str();
-        self.labels.iter().all(|rule| rule.fits(label(&rule.key)))
-            && self.matches_fields(|name| {
-                let found = name.split('.').try_fold(object, |value, part| value.get(part));
-                field_text(found)
-            })
     }
 }
 

@@ -54,6 +54,11 @@ pub(crate) struct History {
 }
 
 impl History {
+    /// Knows nothing of what was before.
+    pub(crate) fn since(revision: u64) -> Self {
+        Self { forgotten: revision, ..Self::default() }
+    }
+
     pub(crate) fn push(&mut self, change: Change) {
         self.bytes += change.object.len();
         self.changes.push_back(change);

@@ -119,7 +119,19 @@ impl Store {
     /// Removes an object at once, whoever holds it. Gives its last state.
     pub(crate) fn remove(&mut self, key: &Key) -> Option<Arc<Stored>> {
         let last = self.get(key)?.tree("", "");
+        if key.resource == resource::CRDS {
+            // Named after what it defines, whose objects do not outlive it.
+            self.empty(&key.place.name);
+        }
         Some(self.commit(key, ChangeKind::Deleted, last))
+    }
+
+    fn empty(&mut self, resource: &str) {
+        let places = self.tables.get(resource).map(|it| it.objects.keys().cloned().collect());
+        let places: Vec<Place> = places.unwrap_or_default();
+        for place in places {
+            self.remove(&Key { resource: resource.into(), place });
+        }
     }
 
     /// Starts to serve a resource, or serves it differently from now on.
@@ -129,8 +141,9 @@ impl Store {
         if let Some(table) = self.tables.get_mut(&resource) {
             table.kind = kind;
         } else {
-            // What happened before is nothing that a watcher of this resource could have missed.
-            let table = Table { objects: BTreeMap::new(), history: History::default(), kind };
+            // Nobody watches from before there was anything to watch.
+            let history = History::since(self.revision);
+            let table = Table { objects: BTreeMap::new(), history, kind };
             self.removed.retain(|(it, _)| *it != resource);
             self.tables.insert(resource, table);
         }

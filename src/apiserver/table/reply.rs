@@ -57,6 +57,10 @@ impl Presenter {
             (Reply::Object { status, view, object }, Shape::Partial(version)) => {
                 Ok(Reply::Document(status, partial(&view.tree(&object), version)))
             }
+            // Custom resources have one type for objects and lists, so that it is noticed later.
+            (Reply::Object { view, .. }, Shape::PartialList(_)) if !view.kind.def.native => {
+                Err(Refusal::unclassed("content is not a list"))
+            }
             (Reply::Object { view, .. }, shape @ Shape::PartialList(_)) => {
                 // With custom objects the real server takes this for a failure of its own.
                 Err(if view.kind.def.native {

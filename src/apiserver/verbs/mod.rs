@@ -167,7 +167,10 @@ pub(crate) async fn answer(
         return if own { Err(Refusal::unknown_resource()) } else { Ok(Reply::unknown_path()) };
     };
     let query = Query::parse(&ask.query);
-    let verb = verb(&ask.method, target.name.is_some(), query.flag("watch"));
+    let verb = match target.watch {
+        true => (ask.method == "GET").then_some("watch"),
+        false => verb(&ask.method, target.name.is_some(), query.flag("watch")),
+    };
     let agent = ask.header(http::header::USER_AGENT);
     let manager = managed::manager_of(query.text("fieldManager").unwrap_or_default(), agent);
     let call = Call { shared, ask, query, target, view, warnings, manager };
@@ -182,8 +185,8 @@ pub(crate) async fn answer(
     }
     let presenter = Presenter::new(&call.view, accept, verb == "watch", include)?;
     let reply = match &target.name {
-        Some(name) => one(&call, verb, name).await,
-        None => many(&call, verb).await,
+        Some(name) if !target.watch => one(&call, verb, name).await,
+        _ => many(&call, verb).await,
     }?;
     presenter.reply(reply, &shared.store().now())
 }

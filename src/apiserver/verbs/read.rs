@@ -35,11 +35,12 @@ pub(crate) fn scope(call: &Call<'_>) -> Result<Scope, Refusal> {
     let kind = &call.view.kind;
     let own = kind.native.map_or(&[][..], |it| it.fields).iter().map(|(name, _)| *name);
     let selectable = Selectable::new(&kind.def, own);
-    Ok(Scope {
-        view: call.view.clone(),
-        namespace: call.target.namespace.clone(),
-        selector: Selector::parse_for(&call.query, &selectable)?,
-    })
+    let mut selector = Selector::parse_for(&call.query, &selectable)?;
+    // Old clients watch single objects by their paths.
+    if let Some(name) = call.target.name.as_deref() {
+        selector.narrow(name);
+    }
+    Ok(Scope { view: call.view.clone(), namespace: call.target.namespace.clone(), selector })
 }
 
 /// One page. All pages show the state of the first one.
@@ -66,11 +67,24 @@ pub(crate) fn page(call: &Call<'_>) -> Result<List, Refusal> {
     let mut items: Vec<_> = covered(objects, &scope, page.start.as_ref()).collect();
     let left = page.limit.map_or(0, |it| items.len().saturating_sub(it));
     items.truncate(items.len() - left);
-    let last = items.last().filter(|_| left > 0).map(|it| &it.head);
+    let last = items.last().filter(|_| page.limit == Some(items.len()));
+    let last = last.filter(|it| left > 0 || more(objects, &scope, it)).map(|it| &it.head);
     let next = last.map(|it| token(page.revision, &scope, &it.namespace, &it.name));
     // With a selector the real server does not count what is left.
     let remaining = Some(left).filter(|it| *it > 0 && scope.selector.is_empty());
     Ok(List { view: scope.view, revision: page.revision, next, remaining, items })
+}
+
+/// Whether anything comes after an object: the real server does not look whether it fits.
+fn more(objects: &Objects, scope: &Scope, last: &Stored) -> bool {
+    // A name is looked up, not searched for.
+    if scope.selector.name().is_some() {
+        return false;
+    }
+    let everything = Scope { selector: Selector::default(), ..scope.clone() };
+    let name = format!("{}\0", last.head.name);
+    let after = Place { namespace: last.head.namespace.to_string(), name };
+    covered(objects, &everything, Some(&after)).next().is_some()
 }
 
 /// The objects of a scope from a place on, in order.

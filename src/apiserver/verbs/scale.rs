@@ -4,11 +4,11 @@ use http::header::CONTENT_TYPE;
 use serde_json::{Value, json};
 
 use crate::apiserver::{
-    object,
+    labels, object,
     patch::Patch,
-    refusal::{Problem, Refusal},
+    refusal::{Problem, Refusal, go},
     reply::Reply,
-    request::{body, json as texts},
+    request::body,
     resource::{
         ResourceDef,
         kind::{Scale, View},
@@ -77,6 +77,7 @@ pub(crate) async fn answer(call: &Call<'_>, verb: &str, name: &str) -> Result<Re
         Reply::Document(status, object) => Reply::Document(status, shown(scale, &object)),
         other @ (Reply::List(_)
         | Reply::Text(..)
+        | Reply::Plain(..)
         | Reply::Watch(_)
         | Reply::Tagged { .. }
         | Reply::Stream(..)) => other,
@@ -164,16 +165,7 @@ fn nested<'a>(
 }
 
 fn other_type(path: &str, value: &Value, wanted: &str) -> String {
-    let found = match value {
-        Value::Null => "<nil>",
-        Value::Bool(_) => "bool",
-        Value::Number(it) if it.is_i64() => "int64",
-        Value::Number(_) => "float64",
-        Value::String(_) => "string",
-        Value::Array(_) => "[]interface {}",
-        Value::Object(_) => "map[string]interface {}",
-    };
-    let value = texts::go_print(value);
+    let (value, found) = (go::plain(value), go::type_of(value));
     format!("{path} accessor error: {value} is of the type {found}, expected {wanted}")
 }
 
@@ -213,25 +205,10 @@ fn shown(scale: &Scale, object: &Value) -> Value {
     })
 }
 
-/// A selector object as the text of a query.
+/// A selector as the text of a query; that of a `ReplicationController` is a plain map of labels.
 fn selector_text(selector: &Value) -> String {
-    let plain = selector.get("matchLabels").unwrap_or(selector).as_object();
-    let plain = plain.into_iter().flatten();
-    let mut parts: Vec<String> =
-        plain.filter_map(|(name, value)| Some(format!("{name}={}", value.as_str()?))).collect();
-    let rules = selector.get("matchExpressions").and_then(Value::as_array);
-    for rule in rules.into_iter().flatten() {
-        let key = rule.get("key").and_then(Value::as_str).unwrap_or_default();
-        let values = object::strings(rule, "/values").join(",");
-        parts.push(match rule.get("operator").and_then(Value::as_str) {
-            Some("In") => format!("{key} in ({values})"),
-            Some("NotIn") => format!("{key} notin ({values})"),
-            Some("DoesNotExist") => format!("!{key}"),
-            _ => key.to_owned(),
-        });
-    }
-    parts.sort();
-    parts.join(",")
+    let full = ["matchLabels", "matchExpressions"].iter().any(|it| selector.get(it).is_some());
+    if full { labels::text(selector) } else { labels::text(&json!({ "matchLabels": selector })) }
 }
 
 /// `.spec.replicas` as a JSON pointer.

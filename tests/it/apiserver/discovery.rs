@@ -88,6 +88,7 @@ async fn a_created_definition_serves_its_resource_until_it_is_deleted() {
     assert_eq!(cluster.delete(&format!("{crds}/things.x.dev")).await.0, 200);
     let mut watch = Lines { body: watch.into_body(), start: cluster.start };
     assert_eq!(watch.next().await, "0 ADDED t 2");
+    assert_eq!(watch.next().await, "0 DELETED t 3");
     assert_eq!(watch.next().await, "0 END");
     assert_eq!(cluster.get("/apis/x.dev/v1/things").await.0, 404);
     assert_eq!(cluster.get("/apis/x.dev").await.0, 404);

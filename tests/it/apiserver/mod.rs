@@ -5,6 +5,7 @@ mod deletions;
 mod differential;
 mod discovery;
 mod faults;
+mod forms;
 mod kubectl;
 mod lists;
 mod refusals;

@@ -4,7 +4,10 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::pods::annotation;
-use crate::apiserver::{Refusal, controllers::time::text, object};
+use crate::apiserver::{
+    Refusal,
+    object::{self, text},
+};
 
 /// What a client asks for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -11,12 +11,13 @@ use crate::apiserver::{
     controllers::{
         Controller, Plan,
         kubelet::volumes,
-        time::{Moment, duration, number, text},
+        time::{Moment, duration},
         workloads::pods::{self, PODS},
         world::{Key, News, World},
         write::{Write, set},
     },
-    labels, object,
+    labels,
+    object::{self, number, text},
 };
 
 pub(super) const CONTROLLER: Controller =

@@ -4,13 +4,8 @@ use serde_json::{Map, Value, json};
 
 use super::{NODE_IP, pods, pods::condition};
 use crate::apiserver::{
-    controllers::{
-        conditions,
-        time::{Moment, number, text},
-        workloads::pods::ready as is_ready,
-        world::Key,
-    },
-    object,
+    controllers::{conditions, time::Moment, workloads::pods::ready as is_ready, world::Key},
+    object::{self, number, text},
 };
 
 const KINDS: [(&str, &str); 2] =

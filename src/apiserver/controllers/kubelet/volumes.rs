@@ -5,11 +5,11 @@ use serde_json::{Value, json};
 use crate::apiserver::{
     controllers::{
         Controller, NO_STEP, Plan,
-        time::{Moment, text},
+        time::Moment,
         world::{Key, News, World},
         write::{Write, set},
     },
-    object,
+    object::{self, text},
 };
 
 pub(super) const CLAIMS: &str = "persistentvolumeclaims";

@@ -19,8 +19,11 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 use tokio::{task::JoinSet, time::Instant};
 
-use super::{Controllers, run, time::text, world::Key};
-use crate::apiserver::{ApiServer, ResourceDef, object};
+use super::{Controllers, run, world::Key};
+use crate::apiserver::{
+    ApiServer, ResourceDef,
+    object::{self, text},
+};
 
 /// The stamps of the tests begin here.
 const START: i64 = 1_767_225_600;

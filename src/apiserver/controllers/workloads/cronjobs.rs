@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::apiserver::{
     controllers::{
         Controller, NO_STEP, Plan, conditions,
-        time::{Moment, number, text},
+        time::Moment,
         workloads::{
             claim,
             jobs::{self, JOBS},
@@ -18,7 +18,7 @@ use crate::apiserver::{
         world::{Key, News, World},
         write::{Edit, Write, set, unset},
     },
-    object,
+    object::{self, number, text},
 };
 
 const CRON_JOBS: &str = "cronjobs.batch";

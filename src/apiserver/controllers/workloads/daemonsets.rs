@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::apiserver::{
     controllers::{
         Controller, NO_STEP, Plan,
-        time::{Moment, number, text},
+        time::Moment,
         workloads::{
             claim,
             pods::{self, PODS},
@@ -17,7 +17,8 @@ use crate::apiserver::{
         world::{Key, News, World},
         write::{Write, set},
     },
-    labels, object,
+    labels,
+    object::{self, number, text},
 };
 
 const DAEMON_SETS: &str = "daemonsets.apps";

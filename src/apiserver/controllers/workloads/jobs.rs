@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::apiserver::{
     controllers::{
         Controller, NO_STEP, Plan, conditions,
-        time::{Moment, number, text},
+        time::Moment,
         workloads::{
             claim,
             pods::{self, PODS},
@@ -15,7 +15,8 @@ use crate::apiserver::{
         world::{Key, News, World},
         write::{Write, set},
     },
-    labels, object,
+    labels,
+    object::{self, number, text},
 };
 
 pub(crate) const JOBS: &str = "jobs.batch";

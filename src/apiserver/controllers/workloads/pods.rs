@@ -5,13 +5,8 @@ use std::time::Duration;
 use serde_json::{Map, Value, json};
 
 use crate::apiserver::{
-    controllers::{
-        conditions,
-        time::{Moment, text},
-        workloads::claim,
-        world::Key,
-    },
-    object,
+    controllers::{conditions, time::Moment, workloads::claim, world::Key},
+    object::{self, text},
 };
 
 pub(crate) const PODS: &str = "pods";

@@ -5,12 +5,13 @@ use serde_json::{Value, json};
 use crate::apiserver::{
     controllers::{
         Controller, NO_STEP, Plan,
-        time::{Moment, number},
+        time::Moment,
         workloads::{claim, pods, pods::PODS},
         world::{Key, News, World},
         write::{Write, set},
     },
-    labels, object,
+    labels,
+    object::{self, number},
 };
 
 pub(crate) const REPLICA_SETS: &str = "replicasets.apps";

@@ -4,12 +4,11 @@ use serde_json::{Value, json};
 
 use crate::apiserver::{
     controllers::{
-        time::number,
         workloads::{claim, pods, revision},
         world::{Key, World},
         write::{Write, set},
     },
-    object,
+    object::{self, number},
 };
 
 pub(crate) const REVISIONS: &str = "controllerrevisions.apps";

@@ -3,11 +3,8 @@
 use serde_json::Value;
 
 use crate::apiserver::{
-    controllers::{
-        time::{number, text},
-        world::Key,
-    },
-    object,
+    controllers::world::Key,
+    object::{self, number, text},
 };
 
 pub(crate) const DESIRED: &str = "deployment.kubernetes.io/desired-replicas";

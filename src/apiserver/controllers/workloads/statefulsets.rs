@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::apiserver::{
     controllers::{
         Controller, NO_STEP, Plan,
-        time::{Moment, number, text},
+        time::Moment,
         workloads::{
             claim,
             pods::{self, PODS},
@@ -16,7 +16,8 @@ use crate::apiserver::{
         world::{Key, News, World},
         write::{Write, set},
     },
-    labels, object,
+    labels,
+    object::{self, number, text},
 };
 
 const STATEFUL_SETS: &str = "statefulsets.apps";

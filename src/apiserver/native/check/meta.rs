@@ -4,8 +4,8 @@ use serde_json::Value;
 
 use super::{Problems, Spot, names, names::NameRule};
 use crate::apiserver::{
-    metadata, object,
-    refusal::{Problem, ProblemKind},
+    object,
+    refusal::{Problem, ProblemKind, go},
 };
 
 /// All annotations together, in bytes.
@@ -144,7 +144,7 @@ fn finalizers(out: &mut Problems, spot: &Spot<'_>) {
     if has("orphan") && has("foregroundDeletion") {
         let detail = "finalizer orphan and foregroundDeletion cannot be both set";
         let texts: Vec<String> = spot.items().iter().map(|it| it.text().into()).collect();
-        let kind = ProblemKind::InvalidGo(metadata::go_strings(&texts), detail.into());
+        let kind = ProblemKind::InvalidGo(go::texts(&texts), detail.into());
         out.push(Problem::new(spot.path.clone(), kind));
     }
 }

@@ -3,13 +3,13 @@
 use serde_json::Value;
 
 use super::Spot;
-use crate::apiserver::refusal::{Problem, ProblemKind};
+use crate::apiserver::refusal::{Problem, ProblemKind, go};
 
 /// A map of texts.
 pub(super) fn texts(value: &Value) -> String {
     let Some(map) = value.as_object() else { return "map[string]string(nil)".into() };
     let mut entries: Vec<String> =
-        map.iter().map(|(key, it)| format!("{key:?}:{}", quoted(it))).collect();
+        map.iter().map(|(key, it)| format!("{}:{}", go::quote(key), quoted(it))).collect();
     entries.sort();
     format!("map[string]string{{{}}}", entries.join(", "))
 }
@@ -44,12 +44,11 @@ fn requirement(rule: &Value) -> String {
 /// A list of texts.
 pub(super) fn list(value: &Value) -> String {
     let Some(items) = value.as_array() else { return "[]string(nil)".into() };
-    let items: Vec<String> = items.iter().map(quoted).collect();
-    format!("[]string{{{}}}", items.join(", "))
+    go::texts(items.iter().map(|it| it.as_str().unwrap_or_default()))
 }
 
 pub(super) fn quoted(value: &Value) -> String {
-    format!("{:?}", value.as_str().unwrap_or_default())
+    go::quote(value.as_str().unwrap_or_default())
 }
 
 /// A refused value, shown so.
@@ -63,7 +62,7 @@ pub(super) fn invalid(spot: &Spot<'_>, shown: &str, detail: &str) -> Problem {
 
 /// An unsupported value, shown so.
 pub(super) fn unsupported(spot: &Spot<'_>, shown: &str, supported: &[&str]) -> Problem {
-    let quoted: Vec<String> = supported.iter().map(|it| format!("{it:?}")).collect();
+    let quoted: Vec<String> = supported.iter().map(|it| go::quote(it)).collect();
     let text = format!("Unsupported value: {shown}: supported values: {}", quoted.join(", "));
     Problem::new(spot.path.clone(), ProblemKind::Worded("FieldValueNotSupported", text))
 }

@@ -7,7 +7,14 @@
 #[cfg(test)]
 mod tests;
 
-use crate::apiserver::refusal::Refusal;
+use crate::apiserver::{
+    refusal::Refusal,
+    request::{
+        Ask,
+        query::Query,
+        route::{self, Route},
+    },
+};
 
 const ALL: &str = "application/json, application/yaml, application/vnd.kubernetes.protobuf";
 const STREAMS: &str =
@@ -89,12 +96,46 @@ impl Media {
     }
 }
 
+/// How an answer that is JSON is written down.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Form {
+    pub(crate) media: Media,
+    pub(crate) pretty: bool,
+}
+
+impl Form {
+    /// For the answer to a request. Refusals have a form of their own.
+    pub(crate) fn of(ask: &Ask, refused: bool) -> Self {
+        let header = ask.header(http::header::ACCEPT);
+        let endpoint = match route::parse(&ask.path) {
+            Some(Route::Objects(_)) => Endpoint::Custom,
+            _ => Endpoint::Document,
+        };
+        // What no form fits is a refusal, or has one form only.
+        let accept = Accept::parse(header, endpoint).ok();
+        let media = match accept {
+            _ if refused => Accept::of_refusal(header),
+            Some(accept) => accept.media,
+            None => Media::Json,
+        };
+        let query = Query::parse(&ask.query);
+        let agent = ask.header(http::header::USER_AGENT);
+        let wished = pretty(query.all("pretty").next(), agent);
+        Self { media, pretty: wished || accept.is_some_and(|it| it.pretty) }
+    }
+}
+
+/// What the router of the native kinds says to a header.
+pub(crate) fn check_routed(header: &str) -> Result<(), Refusal> {
+    if knows_router(header) { Ok(()) } else { Err(unroutable()) }
+}
+
 impl Accept {
     /// Chooses the first acceptable form. An empty header accepts everything.
     pub(crate) fn parse(header: &str, endpoint: Endpoint) -> Result<Self, Refusal> {
         let routed = matches!(endpoint, Endpoint::Native | Endpoint::NativeWatch);
-        if routed && !knows_router(header) {
-            return Err(unroutable());
+        if routed {
+            check_routed(header)?;
         }
         let ranges = ranges(header);
         let streams = matches!(endpoint, Endpoint::NativeWatch | Endpoint::CustomWatch);

@@ -333,36 +333,22 @@ fn names_are_labels(names: Option<&Value>, path: &str, found: &mut Vec<Problem>)
             found.push(Problem::invalid(format!("{path}.{field}"), text(field), text_of));
         }
     }
-    let mut list = |field: &str| {
-        for (at, name) in structure::several(names, field).filter_map(Value::as_str).enumerate() {
-            let wrong = names::dns_1035_label(name);
-            if !wrong.is_empty() {
-                found.push(Problem::invalid(
-                    format!("{path}.{field}[{at}]"),
-                    name,
-                    wrong.join(","),
-                ));
-            }
-        }
-    };
-    list("shortNames");
+    labels(names, "shortNames", path, found);
     if !text("kind").is_empty() && text("kind") == text("listKind") {
         let words = "kind and listKind may not be the same";
         found.push(Problem::invalid(format!("{path}.listKind"), text("listKind"), words));
     }
-    let mut list = |field: &str| {
-        for (at, name) in structure::several(names, field).filter_map(Value::as_str).enumerate() {
-            let wrong = names::dns_1035_label(name);
-            if !wrong.is_empty() {
-                found.push(Problem::invalid(
-                    format!("{path}.{field}[{at}]"),
-                    name,
-                    wrong.join(","),
-                ));
-            }
+    labels(names, "categories", path, found);
+}
+
+fn labels(names: &Value, field: &str, path: &str, found: &mut Vec<Problem>) {
+    for (at, name) in structure::several(names, field).filter_map(Value::as_str).enumerate() {
+        let wrong = names::dns_1035_label(name);
+        if !wrong.is_empty() {
+            let at = format!("{path}.{field}[{at}]");
+            found.push(Problem::invalid(at, name, wrong.join(",")));
         }
-    };
-    list("categories");
+    }
 }
 
 fn subresources(all: Option<&Value>, path: &str, found: &mut Vec<Problem>) {

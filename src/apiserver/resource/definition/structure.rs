@@ -276,8 +276,8 @@ fn complete(
     }
 }
 
-/// A list of texts as Go writes it.
+/// A list of texts as Go prints it.
 pub(super) fn go_texts(value: Option<&Value>) -> String {
     let items = value.and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
-    format!("[]string{{{}}}", items.map(go::quote).collect::<Vec<_>>().join(", "))
+    go::texts(items)
 }

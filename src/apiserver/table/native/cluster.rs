@@ -6,8 +6,9 @@ use serde_json::Value;
 
 use super::{
     Column, Layout,
-    row::{NONE, Row, join, number, or_none, text},
+    row::{NONE, Row, join, number, or_none},
 };
+use crate::apiserver::object::text;
 
 /// A label with this prefix names a role of a node.
 const ROLE_PREFIX: &str = "node-role.kubernetes.io/";

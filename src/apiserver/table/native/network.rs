@@ -6,8 +6,9 @@ use serde_json::Value;
 
 use super::{
     Column, Layout,
-    row::{NONE, Row, first_of, join, list, number, or_none, text},
+    row::{NONE, Row, first_of, join, number, or_none},
 };
+use crate::apiserver::object::{list, text};
 
 /// More addresses, hosts and ports than these are only counted.
 const SHOWN: usize = 3;

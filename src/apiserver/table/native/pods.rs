@@ -4,8 +4,9 @@ use serde_json::{Value, json};
 
 use super::{
     Column, Layout,
-    row::{NONE, Row, list, number, text},
+    row::{NONE, Row, number},
 };
+use crate::apiserver::object::{list, text};
 
 pub(super) static PODS: Layout = Layout {
     conditions: finished,

@@ -6,8 +6,9 @@ use serde_json::Value;
 
 use super::{
     Column, Layout,
-    row::{NONE, Row, first_of, join, plain, text},
+    row::{NONE, Row, first_of, join, plain},
 };
+use crate::apiserver::object::text;
 
 /// More metrics than these are only counted.
 const METRICS_SHOWN: usize = 2;

@@ -5,7 +5,11 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use serde_json::Value;
 
-use crate::apiserver::{object, table::age};
+use crate::apiserver::{
+    labels,
+    object::{self, list, text},
+    table::age,
+};
 
 /// What stands for nothing.
 pub(super) const NONE: &str = "<none>";
@@ -89,44 +93,13 @@ impl<'a> Row<'a> {
 
     /// A label selector as text.
     pub(super) fn selector(&self, pointer: &str) -> String {
-        self.get(pointer).map_or_else(|| NONE.into(), selector)
+        self.get(pointer).map_or_else(|| NONE.into(), |it| or_none(labels::text(it)))
     }
 }
 
-/// The requirements, sorted by their keys.
-fn selector(selector: &Value) -> String {
-    let labels = selector.get("matchLabels").and_then(Value::as_object).into_iter().flatten();
-    let labels =
-        labels.map(|(key, it)| (key.clone(), format!("{key}={}", it.as_str().unwrap_or_default())));
-    let expressions = list(selector, "/matchExpressions").iter().map(|it| {
-        let key = text(it, "/key");
-        let mut values: Vec<&str> = list(it, "/values").iter().filter_map(Value::as_str).collect();
-        values.sort_unstable();
-        let values = values.join(",");
-        let requirement = match text(it, "/operator") {
-            "In" => format!("{key} in ({values})"),
-            "NotIn" => format!("{key} notin ({values})"),
-            "Exists" => key.into(),
-            "DoesNotExist" => format!("!{key}"),
-            _ => "<error>".into(),
-        };
-        (key.to_owned(), requirement)
-    });
-    let mut all: Vec<(String, String)> = labels.chain(expressions).collect();
-    all.sort_by(|(left, _), (right, _)| left.cmp(right));
-    or_none(join(all.into_iter().map(|(_, it)| it), ","))
-}
-
-pub(super) fn text<'a>(value: &'a Value, pointer: &str) -> &'a str {
-    value.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
-}
-
+/// A number that is 0 if it is not there.
 pub(super) fn number(value: &Value, pointer: &str) -> i64 {
-    value.pointer(pointer).and_then(Value::as_i64).unwrap_or_default()
-}
-
-pub(super) fn list<'a>(value: &'a Value, pointer: &str) -> &'a [Value] {
-    value.pointer(pointer).and_then(Value::as_array).map_or(&[], Vec::as_slice)
+    object::number(value, pointer).unwrap_or_default()
 }
 
 pub(super) fn join<T: AsRef<str>>(parts: impl IntoIterator<Item = T>, between: &str) -> String {

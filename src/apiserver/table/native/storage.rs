@@ -4,8 +4,9 @@ use serde_json::Value;
 
 use super::{
     Column, Layout,
-    row::{NONE, Row, join, text},
+    row::{NONE, Row, join},
 };
+use crate::apiserver::object::text;
 
 /// Older than the field, and stronger.
 const CLASS_ANNOTATION: &str = "/metadata/annotations/volume.beta.kubernetes.io~1storage-class";

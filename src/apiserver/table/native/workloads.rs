@@ -4,9 +4,9 @@ use serde_json::Value;
 
 use super::{
     Column, Layout,
-    row::{NONE, Row, text},
+    row::{NONE, Row},
 };
-use crate::apiserver::table::age;
+use crate::apiserver::{object::text, table::age};
 
 const CONTAINERS: &str = "/spec/template/spec/containers";
 

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use crate::apiserver::{
     controllers::{
         Controller, NO_STEP, Plan,
-        time::{Moment, number},
+        time::Moment,
         workloads::{
             claim, pods,
             pods::PODS,
@@ -16,7 +16,8 @@ use crate::apiserver::{
         world::{Key, News, World},
         write::{Edit, Write, set},
     },
-    labels, object,
+    labels,
+    object::{self, number},
 };
 
 mod status;

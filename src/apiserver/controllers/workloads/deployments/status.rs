@@ -6,11 +6,11 @@ use super::View;
 use crate::apiserver::{
     controllers::{
         Plan, conditions,
-        time::{Moment, number},
+        time::Moment,
         workloads::rollout::Set,
         write::{Write, set},
     },
-    object,
+    object::{self, number},
 };
 
 /// A deadline of this many seconds is none: the greatest 32-bit number.
