@@ -30,10 +30,6 @@ impl Query {
         self.0.iter().any(|(it, _)| it == name)
     }
 
-    pub(crate) fn number(&self, name: &str) -> Option<u64> {
-        self.text(name)?.parse().ok()
-    }
-
     /// A number, or the answer to what is none.
     pub(crate) fn integer(&self, name: &str) -> Result<Option<i64>, Refusal> {
         let Some(text) = self.all(name).next() else { return Ok(None) };
