@@ -24,9 +24,10 @@ pub(crate) fn answer(kinds: &[Arc<Kind>], openapi: &OpenApi, ask: &Ask) -> Optio
     let query = Query::parse(&ask.query);
     if let Some(text) = health::answer(&ask.path, &query) {
         let part = ask.path.trim_start_matches('/').contains('/');
-        return Some(match part {
-            true => Reply::Text(200, health::CONTENT_TYPE, Bytes::from(text)),
-            false => Reply::Plain(200, Bytes::from(text)),
+        return Some(if part {
+            Reply::Text(200, health::CONTENT_TYPE, Bytes::from(text))
+        } else {
+            Reply::Plain(200, Bytes::from(text))
         });
     }
     if ask.path.starts_with("//") {

@@ -167,9 +167,10 @@ pub(crate) async fn answer(
         return if own { Err(Refusal::unknown_resource()) } else { Ok(Reply::unknown_path()) };
     };
     let query = Query::parse(&ask.query);
-    let verb = match target.watch {
-        true => (ask.method == "GET").then_some("watch"),
-        false => verb(&ask.method, target.name.is_some(), query.flag("watch")),
+    let verb = if target.watch {
+        (ask.method == "GET").then_some("watch")
+    } else {
+        verb(&ask.method, target.name.is_some(), query.flag("watch"))
     };
     let agent = ask.header(http::header::USER_AGENT);
     let manager = managed::manager_of(query.text("fieldManager").unwrap_or_default(), agent);

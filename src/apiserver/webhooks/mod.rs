@@ -122,7 +122,8 @@ async fn ask(
     let mut target = hook.target.clone();
     // The webhook is told how much time it has.
     let separator = if target.url.contains('?') { '&' } else { '?' };
-    target.url.push_str(&format!("{separator}timeout={}s", hook.timeout.as_secs()));
+    let seconds = hook.timeout.as_secs();
+    target.url = format!("{}{separator}timeout={seconds}s", target.url);
     let call = shared.post.call(&target, question.to_string().into());
     let answer = match tokio::time::timeout(hook.timeout, call).await {
         Ok(answer) => answer,

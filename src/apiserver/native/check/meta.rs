@@ -143,8 +143,8 @@ fn finalizers(out: &mut Problems, spot: &Spot<'_>) {
     let has = |name: &str| spot.items().iter().any(|it| it.text() == name);
     if has("orphan") && has("foregroundDeletion") {
         let detail = "finalizer orphan and foregroundDeletion cannot be both set";
-        let texts: Vec<String> = spot.items().iter().map(|it| it.text().into()).collect();
-        let kind = ProblemKind::InvalidGo(go::texts(&texts), detail.into());
+        let shown = go::texts(spot.items().iter().map(Spot::text));
+        let kind = ProblemKind::InvalidGo(shown, detail.into());
         out.push(Problem::new(spot.path.clone(), kind));
     }
 }
