@@ -71,6 +71,7 @@ impl Mask {
         self.learn(value);
         let mut masked = self.apply(value, "");
         sort_causes(&mut masked);
+        sort_resources(&mut masked);
         masked
     }
 
@@ -215,6 +216,14 @@ impl Mask {
         let text = POINTER.replace_all(&text, "<pointer>").into_owned();
         let text = VERSION.replace_all(&text, "$1<version>").into_owned();
         VERSION.replace_all(&text, "$1<version>").into_owned()
+    }
+}
+
+/// Definitions are told in no order.
+fn sort_resources(document: &mut Value) {
+    let own = document["groupVersion"].as_str().is_some_and(|it| it.contains("$run"));
+    if let Some(Value::Array(resources)) = document.get_mut("resources").filter(|_| own) {
+        resources.sort_by_key(|it| it["name"].as_str().unwrap_or_default().to_owned());
     }
 }
 
