@@ -10,6 +10,15 @@ const STRATEGIC: &str = "application/strategic-merge-patch+json";
 const APPLY: &str = "application/apply-patch+yaml";
 /// What the server takes in one request.
 const BODY_BYTES_MAX: usize = 3 * 1024 * 1024;
+/// Mistakes of clients that the real server calls its own.
+const THEIR_500: [&str; 6] = [
+    "Invalid JSON Patch",
+    "failed to create typed patch object",
+    "couldn't get version/kind; json parse error",
+    "resourceVersion should not be set on objects to be created",
+    "v1.DeleteOptions.",
+    "struct Decode: ",
+];
 const DEEP: usize = 10_000;
 const MEGABYTE: usize = 1_000_000;
 
@@ -40,13 +49,17 @@ impl Cluster {
         let code = response.status().as_u16();
         let body = response.into_body().collect().await.expect("a whole body").to_bytes();
         if code >= 300 {
-            assert!((400..500).contains(&code), "{told}: {code}");
-            let status: Value = serde_json::from_slice(&body).expect("a status");
-            assert_eq!(
-                (&status["kind"], &status["code"]),
-                (&json!("Status"), &json!(code)),
-                "{told}"
+            let status: Value = serde_json::from_slice(&body).unwrap_or_default();
+            let message = status["message"].as_str().unwrap_or_default();
+            let theirs = code == 500 && THEIR_500.iter().any(|it| message.contains(it));
+            assert!(
+                (400..500).contains(&code) || theirs,
+                "{told}: {code} {:?}",
+                message.get(..200)
             );
+            // Paths above those of objects are answered with a list of paths, or a line of text.
+            let found = (&status["kind"], &status["code"]);
+            assert!(code == 404 || found == (&json!("Status"), &json!(code)), "{told}: {status}");
         }
         assert_eq!(self.get(N1).await.0, 200, "after {told}");
         code
@@ -142,7 +155,7 @@ async fn large_bodies_are_read_or_refused_at_once() {
     let names = format!("a: {{{}b}}", "b,".repeat(1_000_000));
     cluster.survives("POST", OBJECTS, YAML, names).await;
     // A write each: these take their time without optimization.
-    for value in [keys(200_000, "1"), same, list] {
+    for value in [keys(100_000, "1"), same, list] {
         assert!(value.len() < BODY_BYTES_MAX);
         let custom = |field: &str| {
             format!(
@@ -179,8 +192,8 @@ async fn patches_of_many_steps_take_no_time() {
     cluster.survives("PATCH", N1, JSON, many(&add, 10_000).to_string()).await;
 
     // Each step of these goes through a large list or map.
-    let list: Vec<u8> = vec![1; 500_000];
-    let map: Value = (0..150_000).map(|it| (format!("{it:x}"), json!(1))).collect();
+    let list: Vec<u8> = vec![1; 100_000];
+    let map: Value = (0..50_000).map(|it| (format!("{it:x}"), json!(1))).collect();
     let spec = json!({ "list": list, "map": map });
     let (code, _) = cluster.patch(N1, MERGE, json!({ "spec": spec })).await;
     assert_eq!(code, 200);
@@ -193,7 +206,6 @@ async fn patches_of_many_steps_take_no_time() {
         json!({ "op": "move", "from": "/spec/map", "path": "/spec/map" }),
         json!({ "op": "copy", "from": "/spec/list", "path": "/spec/map" }),
     ] {
-        let started = std::time::Instant::now();
         cluster
             .survives(
                 "PATCH",
@@ -202,14 +214,11 @@ async fn patches_of_many_steps_take_no_time() {
                 many(&operation, 10_000).to_string(),
             )
             .await;
-        eprintln!("{operation}: {:?}", started.elapsed());
     }
     let first: Vec<Value> = (0..10_000)
         .map(|it| json!({ "op": "remove", "path": format!("/spec/map/{it:x}") }))
         .collect();
-    let started = std::time::Instant::now();
     cluster.survives("PATCH", &format!("{N1}?dryRun=All"), JSON, json!(first).to_string()).await;
-    eprintln!("removals: {:?}", started.elapsed());
 }
 
 #[tokio::test(start_paused = true)]
@@ -487,4 +496,30 @@ async fn definitions_may_be_deep_or_wide() {
     ] {
         cluster.survives("GET", path, "", "").await;
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_wrong_with_long_lists_is_told_in_no_time() {
+    let cluster = cluster().await;
+    let bad: Value = (0..30_000).map(|it| (format!("?{it}"), json!("?"))).collect();
+    let owners = vec![json!({ "controller": true }); 20_000];
+    for metadata in [json!({ "labels": bad }), json!({ "ownerReferences": owners })] {
+        let patch = json!({ "metadata": metadata }).to_string();
+        cluster.refuses("PATCH", N1, MERGE, patch.clone()).await;
+        cluster.refuses("PATCH", "/api/v1/namespaces/ns1/configmaps/c1", MERGE, patch).await;
+    }
+    let tolerations: Vec<Value> =
+        (0..20_000).map(|it| json!({ "key": format!("k{it}"), "operator": "Exists" })).collect();
+    let pods = "/api/v1/namespaces/ns1/pods";
+    let pod = json!({
+        "metadata": { "name": "p" },
+        "spec": { "containers": [{ "name": "c", "image": "i" }], "tolerations": tolerations },
+    });
+    let code = cluster.survives("POST", pods, "application/json", pod.to_string()).await;
+    assert_eq!(code, 201);
+    let more =
+        json!([{ "op": "add", "path": "/spec/tolerations/-", "value": { "operator": "Exists" } }]);
+    let started = std::time::Instant::now();
+    cluster.survives("PATCH", &format!("{pods}/p"), JSON, more.to_string()).await;
+    assert!(started.elapsed().as_secs() < 60, "it is quadratic");
 }
