@@ -12,6 +12,7 @@ mod lists;
 mod refusals;
 mod watches;
 mod webhooks;
+mod webhooks_https;
 mod writes;
 
 use std::time::Duration;
