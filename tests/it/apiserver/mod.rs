@@ -6,6 +6,7 @@ mod differential;
 mod discovery;
 mod faults;
 mod forms;
+mod hostile;
 mod kubectl;
 mod lists;
 mod refusals;
