@@ -281,7 +281,6 @@ async fn long_names_and_parameters_are_refused() {
             "fieldManager",
             "fieldValidation",
             "pretty",
-            text,
         ] {
             cluster.survives("GET", &format!("{OBJECTS}?{name}={text}"), "", "").await;
             cluster.survives("PATCH", &format!("{N1}?{name}={text}"), MERGE, "{}").await;
