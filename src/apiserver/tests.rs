@@ -78,6 +78,7 @@ fn paths_that_are_too_long_mean_nothing() {
 }
 
 #[test]
+#[expect(clippy::disallowed_types, reason = "what is measured is the time of the machine")]
 fn many_problems_are_told_in_no_time() {
     let problem = |it: usize| Problem::invalid(format!("spec.a[{}]", it % 50_000), "x", "bad");
     let problems: Vec<Problem> = (0..100_000).map(problem).collect();

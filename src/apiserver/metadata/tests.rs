@@ -281,6 +281,7 @@ fn what_is_wrong_with_a_long_list_is_not_told_for_each_item() {
 }
 
 #[test]
+#[expect(clippy::disallowed_types, reason = "what is measured is the time of the machine")]
 fn finalizers_are_compared_in_no_time() {
     let many = |from: usize| (from..from + 100_000).map(|it| format!("a/b{it}"));
     let marked = |from: usize| {
