@@ -11,7 +11,7 @@ const APPLY: &str = "application/apply-patch+yaml";
 /// What the server takes in one request.
 const BODY_BYTES_MAX: usize = 3 * 1024 * 1024;
 /// Mistakes of clients that the real server calls its own.
-const THEIRS: [&str; 8] = [
+const THEIRS: [&str; 9] = [
     "strconv.ParseUint",
     "Too large resource version",
     "Invalid JSON Patch",
@@ -20,6 +20,7 @@ const THEIRS: [&str; 8] = [
     "resourceVersion should not be set on objects to be created",
     "v1.DeleteOptions.",
     "struct Decode: ",
+    "yaml: line ",
 ];
 const DEEP: usize = 10_000;
 const MEGABYTE: usize = 1_000_000;
@@ -57,7 +58,7 @@ impl Cluster {
             assert!(
                 (400..500).contains(&code) || theirs,
                 "{told}: {code} {:?}",
-                message.get(..200)
+                message.get(..200).unwrap_or(message)
             );
             // Paths above those of objects are answered with a list of paths, or a line of text.
             let found = (&status["kind"], &status["code"]);
@@ -157,9 +158,15 @@ async fn large_bodies_are_read_or_refused_at_once() {
     let list = format!("[{}1]", "1,".repeat(1_000_000));
     let names = format!("a: {{{}b}}", "b,".repeat(1_000_000));
     cluster.survives("POST", OBJECTS, YAML, names).await;
-    // A write each: these take their time without optimization.
-    for value in [keys(100_000, "1"), same, list] {
+    for value in [same, list] {
         assert!(value.len() < BODY_BYTES_MAX);
+        let body = format!(
+            r#"{{"apiVersion":"kopf.dev/v1","kind":"KopfExample","metadata":{{"name":"n9"}},"spec":{value}}}"#
+        );
+        cluster.survives("POST", &format!("{OBJECTS}?dryRun=All"), "application/json", body).await;
+    }
+    // Many writes: they take their time without optimization.
+    for value in [keys(10_000, "1")] {
         let custom = |field: &str| {
             format!(
                 r#"{{"apiVersion":"kopf.dev/v1","kind":"KopfExample","metadata":{{"name":"n9"}},"{field}":{value}}}"#
@@ -179,7 +186,10 @@ async fn large_bodies_are_read_or_refused_at_once() {
     for (size, code) in [(BODY_BYTES_MAX, 400), (BODY_BYTES_MAX + 1, 413)] {
         for (method, path) in [("POST", OBJECTS), ("PUT", N1), ("DELETE", N1)] {
             let body = vec![b'x'; size];
-            assert_eq!(cluster.survives(method, path, "application/json", body).await, code);
+            let answered = cluster.survives(method, path, "application/json", body).await;
+            // The real server takes unreadable options of a deletion for a mistake of its own.
+            let wanted = if method == "DELETE" && code == 400 { 500 } else { code };
+            assert_eq!(answered, wanted, "{method}");
         }
     }
 }
@@ -214,7 +224,7 @@ async fn patches_of_many_steps_take_no_time() {
                 "PATCH",
                 &format!("{N1}?dryRun=All"),
                 JSON,
-                many(&operation, 10_000).to_string(),
+                many(&operation, 2_000).to_string(),
             )
             .await;
     }
@@ -228,7 +238,7 @@ async fn patches_of_many_steps_take_no_time() {
 #[expect(clippy::too_many_lines, reason = "most of them are lists")]
 async fn long_names_and_parameters_are_refused() {
     let cluster = cluster().await;
-    let long = "a".repeat(MEGABYTE);
+    let long = "a".repeat(MEGABYTE / 4);
     for value in [
         json!(&long),
         json!({ &long: &long }),
@@ -260,7 +270,8 @@ async fn long_names_and_parameters_are_refused() {
     cluster.refuses("GET", &format!("{OBJECTS}/{long}"), "", "").await;
     cluster.refuses("GET", &format!("/{long}"), "", "").await;
     cluster.refuses("GET", &format!("/apis/{long}"), "", "").await;
-    cluster.refuses("GET", &format!("/apis/{long}/v1/{long}"), "", "").await;
+    let half = "a".repeat(30_000);
+    cluster.refuses("GET", &format!("/apis/{half}/v1/{half}"), "", "").await;
     cluster.survives("GET", &"/a".repeat(30_000), "", "").await;
     for text in [
         &long,
