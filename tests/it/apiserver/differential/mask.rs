@@ -31,6 +31,9 @@ static GO_TIME: LazyLock<Regex> =
 static CONTEXT: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(r"(?s)^(.*resourceVersion.*bigger context \.\.\.\|).*").expect("valid")
 });
+/// The managers in an object inside of a message: their order is that of their times, so of chance.
+static MANAGERS: LazyLock<Regex> =
+    LazyLock::new(|| Regex::new(r#"(\\"managedFields\\":)\[.*?\](,\\"name\\")"#).expect("valid"));
 /// In the output of kubectl.
 static AGES: LazyLock<Regex> =
     LazyLock::new(|| Regex::new(r"(^|\s)(\d+[smhd]|\d+m\d+s|<invalid>)\b").expect("valid"));
@@ -213,6 +216,7 @@ impl Mask {
         let text = UID.replace_all(&text, uid).into_owned();
         let text = TIME.replace_all(&text, "<time>").into_owned();
         let text = GO_TIME.replace_all(&text, "<time>").into_owned();
+        let text = MANAGERS.replace_all(&text, "$1<managers>$2").into_owned();
         let text = CONTEXT.replace(&text, "$1<cut>").into_owned();
         let text = POINTER.replace_all(&text, "<pointer>").into_owned();
         let text = VERSION.replace_all(&text, "$1<version>").into_owned();
