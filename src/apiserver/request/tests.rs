@@ -25,7 +25,18 @@ fn decode(of: Of, content_type: &str, body: &[u8]) -> Result<Value, Refusal> {
     let known =
         |group: &str, version: &str, kind: &str| (group, version, kind) == ("", "v1", "Pod");
     let native = of == Of::ConfigMap;
-    body::decode(content_type, body, Expected { group, version: "v1", kind, native, known: &known })
+    body::decode(
+        content_type,
+        body,
+        Expected {
+            group,
+            version: "v1",
+            kind,
+            native,
+            definition: "io.k8s.api.core.v1.ConfigMap",
+            known: &known,
+        },
+    )
 }
 
 #[test]
