@@ -1,7 +1,7 @@
 // Prints what the Go types of the native kinds say and OpenAPI does not: which fields are left out when empty, which are
 // pointers, in which order they are written, how Go names them (errors of decoding are worded with these names), and their
 // numbers in protobuf.
-// Run by scripts/native-schemas.
+// Run by scripts/native-schemas. `go run -mod=mod . bodies` prints bodies in protobuf and in JSON instead, for tests.
 package main
 
 import (
@@ -147,6 +147,10 @@ func visit(t reflect.Type) {
 }
 
 func main() {
+	if len(os.Args) > 1 && os.Args[1] == "bodies" {
+		bodies()
+		return
+	}
 	s := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
 		admissionregistration.AddToScheme, apps.AddToScheme, authentication.AddToScheme, authorization.AddToScheme,

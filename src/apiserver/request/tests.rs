@@ -215,13 +215,20 @@ fn objects_and_urls_agree() {
 #[test]
 fn what_a_patch_makes_is_still_of_the_kind() {
     let known = |_: &str, _: &str, _: &str| false;
-    let native =
-        Expected { group: "", version: "v1", kind: "ConfigMap", native: true, known: &known };
+    let native = Expected {
+        group: "",
+        version: "v1",
+        kind: "ConfigMap",
+        native: true,
+        definition: "",
+        known: &known,
+    };
     let custom = Expected {
         group: "patch.example.com",
         version: "v1",
         kind: "Widget",
         native: false,
+        definition: "",
         known: &known,
     };
     let of = "patch.example.com/v1";
