@@ -45,7 +45,7 @@ pub(crate) async fn answer(call: &Call<'_>, verb: &str, name: &str) -> Result<Re
         "update" => {
             let content_type = call.ask.header(CONTENT_TYPE);
             let body = body::decode_part(content_type, &call.ask.body, DEFINITION)
-                .map_err(|error| Refusal::bad_request(error))?;
+                .map_err(Refusal::bad_request)?;
             check_body(&body)?;
             let namespace = call.target.namespace.as_deref().unwrap_or_default();
             body::check_place(&body, name, namespace)?;

@@ -167,10 +167,7 @@ impl<'a> Message<'a> {
     ) -> Result<Value, Wrong> {
         match &field.form {
             Form::List(_, items) => {
-                let mut list = match old {
-                    Value::Array(list) => list,
-                    _ => Vec::new(),
-                };
+                let mut list = if let Value::Array(list) = old { list } else { Vec::new() };
                 let is_number = matches!(**items, Form::Bool | Form::Int32 | Form::Int64);
                 if is_number && tag.wire == wire::BYTES {
                     let mut packed = Reader::new(reader.bytes()?);
@@ -185,15 +182,23 @@ impl<'a> Message<'a> {
             }
             Form::Map(items) => {
                 tag.expect(wire::BYTES, go)?;
-                let mut map = match old {
-                    Value::Object(map) => map,
-                    _ => Map::new(),
-                };
+                let mut map = if let Value::Object(map) = old { map } else { Map::new() };
                 let (key, value) = self.entry(field, items, reader.bytes()?)?;
                 map.insert(key, value);
                 Ok(Value::Object(map))
             }
-            form => {
+            form @ (Form::Text
+            | Form::Bool
+            | Form::Int32
+            | Form::Int64
+            | Form::Float
+            | Form::Bytes
+            | Form::Quantity
+            | Form::Time
+            | Form::MicroTime
+            | Form::IntOrText
+            | Form::Any
+            | Form::Struct(_)) => {
                 check_wire(form, tag, go)?;
                 self.value(field, form, old, reader)
             }
@@ -237,10 +242,7 @@ impl<'a> Message<'a> {
                 None => raw(reader.bytes()?)?,
             },
             Form::Struct(definition) => {
-                let mut fields = match old {
-                    Value::Object(fields) => fields,
-                    _ => Map::new(),
-                };
+                let mut fields = if let Value::Object(fields) = old { fields } else { Map::new() };
                 Message::of(definition, self.depth + 1)?.read(reader.bytes()?, &mut fields)?;
                 Value::Object(fields)
             }
