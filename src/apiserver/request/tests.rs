@@ -69,16 +69,7 @@ fn types_of_bodies_are_lenient() {
     for kind in good {
         assert!(decode(CONFIG_MAP, kind, b"{}").is_ok(), "{kind}");
     }
-    let bad = [
-        "text/plain",
-        "application/x",
-        "*/*",
-        "garbage",
-        "text/yaml",
-        "application/*",
-        ";",
-        "application/vnd.kubernetes.protobuf",
-    ];
+    let bad = ["text/plain", "application/x", "*/*", "garbage", "text/yaml", "application/*", ";"];
     let text = "the body of the request was in an unknown format - accepted media types include: application/json, application/yaml, application/vnd.kubernetes.protobuf";
     for kind in bad {
         let refusal = decode(CONFIG_MAP, kind, b"{}").expect_err(kind);
