@@ -5,19 +5,18 @@
 #![expect(clippy::expect_used, reason = "a benchmark may stop at the first surprise")]
 #![expect(clippy::print_stdout, reason = "the table is the result")]
 
-use std::{convert::Infallible, env, fs, path::Path, time::Duration};
+use std::{env, fs, net::Ipv4Addr, path::Path, time::Duration};
 
-use hyper::{body::Incoming, server::conn::http1, service::service_fn};
-use hyper_util::rt::TokioIo;
-use kopf::apiserver::{ApiServer, ResourceDef};
+use kopf::apiserver::{
+    ApiServer, ResourceDef,
+    serve::{Listener, Options},
+};
 use serde_json::{Value, json};
 use tokio::{
-    net::TcpListener,
     process::{Child, Command},
-    task::{JoinSet, LocalSet},
     time::{Instant, sleep},
 };
-use tower::ServiceExt as _;
+use tokio_util::sync::CancellationToken;
 
 /// As messages of the server name the resource.
 const EXAMPLES: &str = "kopfexamples.kopf.dev";
@@ -45,7 +44,7 @@ const SCRIPT: &str = "
 #[tokio::main(flavor = "current_thread")]
 async fn main() {
     let events = env::args().find_map(|it| it.parse().ok()).unwrap_or(EVENTS);
-    LocalSet::new().run_until(soak(events)).await;
+    soak(events).await;
 }
 
 async fn soak(events: u64) {
@@ -54,13 +53,17 @@ async fn soak(events: u64) {
     let mut resource = ResourceDef::new("kopf.dev", "v1", "kopfexamples", "KopfExample");
     resource.status_subresource = true;
     let server = ApiServer::builder().resource(resource).build();
-    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
-    let port = listener.local_addr().expect("an address").port();
-    let connections = tokio::task::spawn_local(serve(listener, server.clone()));
-    let mut operator = start(&directory, port);
-    run(&server, &operator, events).await;
+    let address = (Ipv4Addr::LOCALHOST, 0).into();
+    let listener = Listener::bind(Options { address, beyond_loopback: false }).await;
+    let listener = listener.expect("a port");
+    let mut operator = start(&directory, &listener.url());
+    let stop = CancellationToken::new();
+    let rounds = async {
+        run(&server, &operator, events).await;
+        stop.cancel();
+    };
+    tokio::join!(listener.serve(server.clone(), stop.clone()), rounds);
     operator.kill().await.expect("the operator ends");
-    connections.abort();
     fs::remove_dir_all(&directory).expect("the directory is ours");
 }
 
@@ -111,30 +114,12 @@ async fn wait(server: &ApiServer, round: u64) {
     }
 }
 
-async fn serve(listener: TcpListener, server: ApiServer) {
-    let mut connections = JoinSet::new();
-    loop {
-        let (stream, _) = listener.accept().await.expect("a connection");
-        stream.set_nodelay(true).expect("a socket");
-        let server = server.clone();
-        let service = service_fn(move |request: http::Request<Incoming>| {
-            let server = server.clone();
-            async move {
-                Ok::<_, Infallible>(server.oneshot(request).await.unwrap_or_else(|it| match it {}))
-            }
-        });
-        connections
-            .spawn_local(http1::Builder::new().serve_connection(TokioIo::new(stream), service));
-        while connections.try_join_next().is_some() {}
-    }
-}
-
-fn start(directory: &Path, port: u16) -> Child {
+fn start(directory: &Path, url: &str) -> Child {
     let (script, kubeconfig) = (directory.join("soak.lua"), directory.join("kubeconfig"));
     fs::write(&script, SCRIPT).expect("the script");
     let config = json!({
         "apiVersion": "v1", "kind": "Config", "current-context": "soak",
-        "clusters": [{ "name": "soak", "cluster": { "server": format!("http://127.0.0.1:{port}") } }],
+        "clusters": [{ "name": "soak", "cluster": { "server": url } }],
         "users": [{ "name": "soak", "user": {} }],
         "contexts": [{ "name": "soak", "context": { "cluster": "soak", "user": "soak" } }],
     });

@@ -1,35 +1,94 @@
-//! Whole requests to the server in process: a method, a path with a query, a content type, and a body, one per line.
+//! Whole requests to the server in process, split by zero bytes: a method, a path with a query, a content type (and what is
+//! accepted, behind a tab), and a body, one per line.
+//!
+//! The server is a cluster with everything: native kinds, two open custom kinds as in `tests/apiserver/setup/`, and one with a
+//! schema full of rules.
 #![no_main]
 
 use std::time::Duration;
 
-use http::Request;
+use base64::{Engine as _, prelude::BASE64_STANDARD};
+use http::{Request, header};
 use http_body_util::{BodyExt as _, Full};
-use kopf_fuzz::apiserver::{ApiServer, ResourceDef};
+use kopf_fuzz::apiserver::{ApiServer, Post, Target};
 use libfuzzer_sys::fuzz_target;
+use serde_json::{Value, json};
 use tower::ServiceExt as _;
 
 /// How many requests of one input are sent.
 const REQUESTS_MAX: usize = 16;
+/// Of virtual time: a watch without an end is cut here. Longer than the pause between bookmarks.
+const PATIENCE: Duration = Duration::from_secs(90);
+/// What the server is asked first: pairs of a path and a body to POST there.
+const SETUP: &str = include_str!("setup.json");
 
 fuzz_target!(|data: &[u8]| {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
+    // On a paused clock, waiting takes no time.
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
     let runtime = runtime.expect("a runtime");
     runtime.block_on(async {
-        let widgets = ResourceDef::new("fuzz.example.com", "v1", "widgets", "Widget");
-        let server = ApiServer::builder().resource(widgets).build();
+        let server = server(data).await;
         for request in data.split(|it| *it == 0).take(REQUESTS_MAX) {
             let mut lines = request.splitn(4, |it| *it == b'\n');
             let mut line = || lines.next().unwrap_or_default();
-            let built =
-                Request::builder().method(line()).uri(line()).header("content-type", line());
-            let Ok(request) = built.body(Full::<bytes::Bytes>::new(line().to_vec().into())) else {
-                continue;
-            };
-            let Ok(answer) = server.clone().oneshot(request).await;
-            // A watch has no end: what it has at once is enough.
-            let _late =
-                tokio::time::timeout(Duration::from_millis(1), answer.into_body().collect()).await;
+            let (method, uri, types, body) = (line(), line(), line(), line());
+            let mut types = types.split(|it| *it == b'\t');
+            let mut kind = || types.next().unwrap_or_default();
+            send(&server, (method, uri), [kind(), kind()], body.to_vec()).await;
         }
     });
 });
+
+/// Gives the status; zero if it is no request.
+async fn send(
+    server: &ApiServer,
+    (method, uri): (&[u8], &[u8]),
+    [kind, accept]: [&[u8]; 2],
+    body: Vec<u8>,
+) -> u16 {
+    let request = Request::builder().method(method).uri(uri);
+    let request = request.header(header::CONTENT_TYPE, kind).header(header::ACCEPT, accept);
+    let Ok(request) = request.body(Full::<bytes::Bytes>::new(body.into())) else { return 0 };
+    let Ok(answer) = server.clone().oneshot(request).await;
+    let status = answer.status().as_u16();
+    let _late = tokio::time::timeout(PATIENCE, answer.into_body().collect()).await;
+    status
+}
+
+/// A new server with what the input speaks of: definitions take longer than requests.
+async fn server(input: &[u8]) -> ApiServer {
+    let server = ApiServer::builder().cluster(true).webhooks(Post::new(webhook)).build();
+    let setup: Vec<(String, Value)> = serde_json::from_str(SETUP).expect("a list");
+    for (path, body) in setup {
+        let name = body.pointer("/spec/names/plural").and_then(Value::as_str).unwrap_or_default();
+        if !input.windows(name.len().max(1)).any(|it| it == name.as_bytes()) && !name.is_empty() {
+            continue;
+        }
+        let json = b"application/json";
+        let body = body.to_string().into_bytes();
+        let status = send(&server, (b"POST", path.as_bytes()), [json, b""], body).await;
+        assert_eq!(status, 201, "{path}");
+    }
+    server
+}
+
+/// Webhooks answer what their URLs say.
+async fn webhook(target: Target, review: bytes::Bytes) -> Result<bytes::Bytes, String> {
+    let review: Value = serde_json::from_slice(&review).expect("a review");
+    let url = target.url;
+    let mut response = json!({ "uid": review["request"]["uid"], "allowed": !url.contains("deny") });
+    if url.contains("patch") {
+        let patch = BASE64_STANDARD.encode(r#"[{"op":"add","path":"/metadata/labels","value":{"a":"b"}}]"#);
+        response["patchType"] = "JSONPatch".into();
+        response["patch"] = patch.into();
+    }
+    if url.contains("down") {
+        return Err("connection refused".into());
+    }
+    if url.contains("garbage") {
+        return Ok(url.into());
+    }
+    let answer = json!({ "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response });
+    Ok(answer.to_string().into())
+}

@@ -1,6 +1,8 @@
 //! The pure corners that requests do not reach one by one.
 
 use crate::apiserver::{
+    Refusal,
+    refusal::Problem,
     request::query::{Query, percent_decode},
     request::route::{self, Route, Target},
 };
@@ -73,4 +75,15 @@ fn paths_that_are_too_long_mean_nothing() {
     assert_eq!(route::parse("/healthz/x"), None);
     assert_eq!(route::parse("/apis/g"), Some(Route::Group("g".into())));
     assert_eq!(route::parse("/apis/g/v1/"), Some(Route::Resources("g".into(), "v1".into())));
+}
+
+#[test]
+#[expect(clippy::disallowed_types, reason = "what is measured is the time of the machine")]
+fn many_problems_are_told_in_no_time() {
+    let problem = |it: usize| Problem::invalid(format!("spec.a[{}]", it % 50_000), "x", "bad");
+    let problems: Vec<Problem> = (0..100_000).map(problem).collect();
+    let started = std::time::Instant::now();
+    let refusal = Refusal::invalid("a.dev", "A", "a", &problems);
+    assert!(started.elapsed().as_secs() < 20, "it is quadratic");
+    assert_eq!(refusal.message.matches("spec.a[7]:").count(), 1, "each is told once");
 }

@@ -14,6 +14,7 @@ use super::{
     chosen,
     time::Moment,
     world::{Key, News, Seen, World},
+    write::Write,
 };
 use crate::apiserver::{ApiServer, Refusal, resource::CRDS};
 
@@ -23,6 +24,10 @@ const RETRY: Duration = Duration::from_millis(500);
 const RETRY_DOUBLINGS_MAX: u32 = 6;
 /// Decisions between two chances for other tasks: a burst of ten thousand objects must not silence the server.
 const DECISIONS_AT_ONCE: usize = 64;
+/// Equal writes in a row that change something each time. More are a loop, not a repair.
+const REPEATED_MAX: u32 = 8;
+/// Between two rounds of a loop.
+const REPEATED_PAUSE: Duration = Duration::from_secs(10);
 /// A controller that asks for no wait at all still waits so long: a wrong decision must not become a hot loop.
 const AGAIN_MIN: Duration = Duration::from_millis(1);
 
@@ -69,6 +74,8 @@ struct State {
     steps: BTreeMap<Task, (String, Instant)>,
     /// How often in a row a write was refused.
     failures: BTreeMap<Task, u32>,
+    /// The last writes, and how often in a row they have changed something.
+    repeated: BTreeMap<Task, (Vec<Write>, u32)>,
 }
 
 impl State {
@@ -84,6 +91,7 @@ impl State {
             timers: BTreeMap::new(),
             steps: BTreeMap::new(),
             failures: BTreeMap::new(),
+            repeated: BTreeMap::new(),
         }
     }
 
@@ -196,6 +204,12 @@ impl State {
         let moment = Moment::new(self.server.now(), self.in_step(&controller, task));
         let plan = (controller.decide)(&self.world, &task.1, &moment);
         self.set_timer(task, plan.again);
+        if self.repeats(task, &plan.writes) {
+            tracing::warn!(writes = %plan.writes.len(), "a controller writes the same again and again: it pauses");
+            self.set_timer(task, Some(REPEATED_PAUSE));
+            return;
+        }
+        let before = self.server.revision();
         for write in &plan.writes {
             if let Err(refusal) = write.apply(&self.server) {
                 tracing::debug!(%write, error = %refusal, "a controller's write is refused");
@@ -204,6 +218,24 @@ impl State {
             }
         }
         self.failures.remove(task);
+        if self.server.revision() == before {
+            self.repeated.remove(task);
+        } else {
+            let (writes, count) = self.repeated.entry(task.clone()).or_default();
+            *count = if *writes == plan.writes { count.saturating_add(1) } else { 0 };
+            *writes = plan.writes;
+        }
+    }
+
+    /// Whether the same writes have been done several times in a row, and have changed something each time: somebody takes
+    /// them back, or they are not stored as they are wanted.
+    fn repeats(&mut self, task: &Task, writes: &[Write]) -> bool {
+        let same = self.repeated.get(task).filter(|(it, _)| !it.is_empty() && it == writes);
+        let repeats = same.is_some_and(|(_, count)| *count >= REPEATED_MAX);
+        if repeats {
+            self.repeated.remove(task);
+        }
+        repeats
     }
 
     fn in_step(&mut self, controller: &Controller, task: &Task) -> Duration {

@@ -14,6 +14,7 @@ mod compare;
 mod conflict;
 mod element;
 mod entries;
+mod last_applied;
 mod merge;
 mod names;
 mod set;
@@ -191,7 +192,10 @@ pub(crate) fn apply(
     let api_version = writer.api_version.to_owned();
     entries.0.insert(id.clone(), Entry { api_version, time, fields });
     entries.tidy();
-    if let Some(live) = live.filter(|_| changes.is_empty() && entries == former) {
+    last_applied::update(writer.manager, config, &mut merged);
+    let remembered = |it: &Value| it.pointer("/metadata/annotations").cloned();
+    let same = live.is_some_and(|it| remembered(it) == remembered(&merged));
+    if let Some(live) = live.filter(|_| same && changes.is_empty() && entries == former) {
         return Ok(live.clone());
     }
     if let Some(entry) = entries.0.get_mut(&id) {

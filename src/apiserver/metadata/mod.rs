@@ -9,6 +9,8 @@ mod owners;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeSet;
+
 use serde_json::{Map, Value};
 
 pub(crate) use self::{generate::generate_name, names::NameFormat};
@@ -27,6 +29,8 @@ const ORPHAN: &str = "orphan";
 const FOREGROUND: &str = "foregroundDeletion";
 /// Bytes of the name of a field manager.
 const MANAGER_BYTES_MAX: usize = 128;
+/// How many of its signs are told to be wrong, each with the whole name.
+const MANAGER_FAULTS_MAX: usize = 100;
 
 /// What is known of a kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -133,12 +137,11 @@ pub(crate) fn check_manager(manager: &str) -> Vec<Problem> {
     if manager.len() > MANAGER_BYTES_MAX {
         found.push(Problem::new(field, ProblemKind::TooLong(manager.into(), MANAGER_BYTES_MAX)));
     }
-    for (at, sign) in manager.char_indices() {
-        if sign.is_control() {
-            let code = u32::from(sign);
-            let text = format!("invalid character U+{code:04X} (at position {at})");
-            found.push(Problem::invalid(field, manager, text));
-        }
+    let bad = manager.char_indices().filter(|(_, sign)| sign.is_control());
+    for (at, sign) in bad.take(MANAGER_FAULTS_MAX) {
+        let code = u32::from(sign);
+        let text = format!("invalid character U+{code:04X} (at position {at})");
+        found.push(Problem::invalid(field, manager, text));
     }
     found
 }
@@ -254,7 +257,7 @@ fn unqualified_finalizers(object: &Value) -> Vec<Problem> {
 fn changes(new: &Value, old: &Value) -> Vec<Problem> {
     let mut found = Vec::new();
     if object::deleting(old) {
-        let before = object::finalizers(old);
+        let before: BTreeSet<String> = object::finalizers(old).into_iter().collect();
         let mut added = object::finalizers(new);
         added.retain(|it| !before.contains(it));
         added.sort();

@@ -5,31 +5,41 @@ use serde_json::Value;
 use crate::apiserver::refusal::{Problem, ProblemKind, go};
 
 const FIELD: &str = "metadata.ownerReferences";
+/// How many controllers too many are told, each with the whole list: a body must not become terabytes.
+const TOLD_MAX: usize = 3;
 
 /// What is wrong with the owners of an object.
 pub(super) fn check(owners: Option<&Value>) -> Vec<Problem> {
     let owners = owners.and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
     let mut found = Vec::new();
-    let mut controller: Option<String> = None;
+    let mut controller: Option<&str> = None;
+    let mut shown: Option<String> = None;
+    let mut told = 0_usize;
     for owner in owners {
         found.extend(check_one(owner));
         if owner.get("controller") != Some(&Value::Bool(true)) {
             continue;
         }
         let name = text(owner, "name");
-        match &controller {
-            None => controller = Some(name.to_owned()),
-            Some(first) => {
-                let all: Vec<String> = owners.iter().map(go_print).collect();
-                let shown = format!("[]v1.OwnerReference{{{}}}", all.join(", "));
+        match controller {
+            None => controller = Some(name),
+            Some(first) if told < TOLD_MAX => {
+                let shown = shown.get_or_insert_with(|| go_print_all(owners));
+                told = told.saturating_add(1);
                 let detail = format!(
                     "Only one reference can have Controller set to true. Found \"true\" in references for {first} and {name}"
                 );
-                found.push(Problem::new(FIELD, ProblemKind::InvalidGo(shown, detail)));
+                found.push(Problem::new(FIELD, ProblemKind::InvalidGo(shown.clone(), detail)));
             }
+            Some(_) => {}
         }
     }
     found
+}
+
+fn go_print_all(owners: &[Value]) -> String {
+    let all: Vec<String> = owners.iter().map(go_print).collect();
+    format!("[]v1.OwnerReference{{{}}}", all.join(", "))
 }
 
 fn check_one(owner: &Value) -> Vec<Problem> {

@@ -270,6 +270,30 @@ fn only_one_owner_is_the_controller() {
 }
 
 #[test]
+fn what_is_wrong_with_a_long_list_is_not_told_for_each_item() {
+    let owners: Vec<Value> = (0..5_000).map(|_| json!({ "controller": true })).collect();
+    let problems = check_create(NATIVE, &object(&json!({ "ownerReferences": owners })));
+    let told: usize = problems.iter().map(|it| it.text().len()).sum();
+    assert!(told < 20_000_000, "{told}");
+
+    let problems = check_manager(&"\u{1}".repeat(100_000));
+    assert!(problems.len() < 200, "{}", problems.len());
+}
+
+#[test]
+#[expect(clippy::disallowed_types, reason = "what is measured is the time of the machine")]
+fn finalizers_are_compared_in_no_time() {
+    let many = |from: usize| (from..from + 100_000).map(|it| format!("a/b{it}"));
+    let marked = |from: usize| {
+        let finalizers: Vec<String> = many(from).collect();
+        object(&json!({ "finalizers": finalizers, "deletionTimestamp": "2026-01-01T00:00:00Z" }))
+    };
+    let started = std::time::Instant::now();
+    assert!(!check_update(NATIVE, &marked(50_000), &marked(0)).is_empty());
+    assert!(started.elapsed().as_secs() < 60, "it is quadratic");
+}
+
+#[test]
 fn objects_without_namespaces_have_none() {
     let facts = KindFacts { namespaced: false, ..NATIVE };
     assert_eq!(

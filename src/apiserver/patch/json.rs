@@ -12,6 +12,9 @@ use crate::apiserver::{
 const OPERATIONS_MAX: usize = 10_000;
 /// What all `copy` operations of a patch may add together; the real server takes the limit of bodies.
 const COPIED_BYTES_MAX: usize = 3 * 1024 * 1024;
+/// How many values all operations of a patch may look at or push aside: many small steps in large lists and maps would take
+/// minutes. This takes about a second; the real server gives up after one minute.
+const WORK_MAX: usize = 50_000_000;
 
 /// One step.
 #[derive(Clone, Debug, PartialEq)]
@@ -67,49 +70,62 @@ impl Operation {
 /// Applies all steps or none. `None`: one of them fails; the real server does not say why.
 pub(crate) fn apply(operations: &[Operation], object: &Value) -> Option<Value> {
     let mut object = object.clone();
-    let mut copied = 0_usize;
+    let mut left = Left { work: WORK_MAX, copied_bytes: COPIED_BYTES_MAX };
     for operation in operations {
-        step(operation, &mut object, &mut copied)?;
+        step(operation, &mut object, &mut left)?;
     }
     Some(object)
 }
 
-fn step(operation: &Operation, object: &mut Value, copied: &mut usize) -> Option<()> {
+/// What the other steps of a patch may still do.
+struct Left {
+    work: usize,
+    copied_bytes: usize,
+}
+
+impl Left {
+    fn spend(&mut self, work: usize) -> Option<()> {
+        self.work = self.work.checked_sub(work)?;
+        Some(())
+    }
+}
+
+fn step(operation: &Operation, object: &mut Value, left: &mut Left) -> Option<()> {
     let path = operation.path.as_deref()?;
     match operation.kind.as_str() {
         "add" => {
-            shallow(path, &operation.value)?;
-            locate(object, path)?.add(operation.value.clone())
+            shallow(path, &operation.value, left)?;
+            locate(object, path)?.add(operation.value.clone(), left)
         }
         "replace" => {
-            shallow(path, &operation.value)?;
+            shallow(path, &operation.value, left)?;
             locate(object, path)?.replace(operation.value.clone())
         }
-        "remove" => locate(object, path)?.remove().map(drop),
-        "test" => (locate(object, path)?.get()? == operation.value).then_some(()),
+        "remove" => locate(object, path)?.remove(left).map(drop),
+        "test" => (*locate(object, path)?.get()? == operation.value).then_some(()),
         "move" => {
             let from = operation.from.as_deref()?;
-            let value = locate(object, from)?.remove()?;
-            shallow(path, &value)?;
-            locate(object, path)?.add(value)
+            let value = locate(object, from)?.remove(left)?;
+            shallow(path, &value, left)?;
+            locate(object, path)?.add(value, left)
         }
         "copy" => {
-            let value = locate(object, operation.from.as_deref()?)?.get()?;
-            *copied += serde_json::to_vec(&value).ok()?.len();
-            if *copied > COPIED_BYTES_MAX {
-                return None;
-            }
-            shallow(path, &value)?;
-            locate(object, path)?.add(value)
+            let value = locate(object, operation.from.as_deref()?)?.get()?.clone();
+            let bytes = serde_json::to_vec(&value).ok()?.len();
+            left.copied_bytes = left.copied_bytes.checked_sub(bytes)?;
+            shallow(path, &value, left)?;
+            locate(object, path)?.add(value, left)
         }
         _ => None,
     }
 }
 
 /// Whether the object stays shallow enough with the value there.
-fn shallow(path: &str, value: &Value) -> Option<()> {
+fn shallow(path: &str, value: &Value, left: &mut Left) -> Option<()> {
     let above = path.matches('/').count();
-    (above + json::depth(value) <= json::DEPTH_MAX).then_some(())
+    let (depth, count) = json::extent(value);
+    left.spend(count)?;
+    (above + depth <= json::DEPTH_MAX).then_some(())
 }
 
 /// A field or an item, which may not be there yet.
@@ -152,14 +168,14 @@ fn locate<'a>(object: &'a mut Value, path: &str) -> Option<Place<'a>> {
 
 impl Place<'_> {
     /// A missing field is `null`, a missing item is an error.
-    fn get(&self) -> Option<Value> {
+    fn get(&self) -> Option<&Value> {
         match &self.parent {
-            Parent::Map(fields) => Some(fields.get(&self.key).cloned().unwrap_or_default()),
-            Parent::List(items) => items.get(index(&self.key, items.len())?).cloned(),
+            Parent::Map(fields) => Some(fields.get(&self.key).unwrap_or(&Value::Null)),
+            Parent::List(items) => items.get(index(&self.key, items.len())?),
         }
     }
 
-    fn add(self, value: Value) -> Option<()> {
+    fn add(self, value: Value, left: &mut Left) -> Option<()> {
         match self.parent {
             Parent::Map(fields) => {
                 fields.insert(self.key, value);
@@ -167,6 +183,7 @@ impl Place<'_> {
             Parent::List(items) if self.key == "-" => items.push(value),
             Parent::List(items) => {
                 let at = index(&self.key, items.len() + 1)?;
+                left.spend(items.len().saturating_sub(at))?;
                 items.insert(at, value);
             }
         }
@@ -186,11 +203,16 @@ impl Place<'_> {
         Some(())
     }
 
-    fn remove(self) -> Option<Value> {
+    fn remove(self, left: &mut Left) -> Option<Value> {
         match self.parent {
-            Parent::Map(fields) => fields.shift_remove(&self.key),
+            Parent::Map(fields) => {
+                // All behind it move up, however many these are.
+                left.spend(fields.len())?;
+                fields.shift_remove(&self.key)
+            }
             Parent::List(items) => {
                 let at = index(&self.key, items.len())?;
+                left.spend(items.len().saturating_sub(at))?;
                 Some(items.remove(at))
             }
         }

@@ -551,3 +551,25 @@ const CONFIG_MAP_PATCHES: &[Row] = &[
     (r#"{"metadata":{"$setElementOrder/finalizers":["zz"],"finalizers":["e/f"]}}"#, 500, "The order in patch list:\n[e/f]\n doesn't match $setElementOrder list:\n[zz]\n"),
     (r#"{"metadata":{"$setElementOrder/finalizers":["c/d",1]}}"#, 200, r#"{"finalizers":["a/b","c/d"],"labels":{"l":"1"},"data":{"a":"b"}}"#),
 ];
+
+#[test]
+fn many_steps_in_large_lists_and_maps_are_cut_short() {
+    let list: Vec<Value> = vec![json!(1); 200_000];
+    let map: Value = (0..50_000).map(|it| (format!("k{it}"), json!(1))).collect();
+    let object = json!({ "list": list, "map": map });
+    let patch = |operation: fn(usize) -> Value| {
+        let operations: Vec<Value> = (0..10_000).map(operation).collect();
+        let text = Value::Array(operations).to_string();
+        let parsed = Patch::parse("application/json-patch+json", text.as_bytes(), true);
+        parsed.expect("a patch").apply(&object, None).is_ok()
+    };
+    // These take no longer in a large object than in a small one.
+    assert!(patch(|_| json!({ "op": "add", "path": "/list/-", "value": 1 })));
+    assert!(patch(|_| json!({ "op": "replace", "path": "/map/k7", "value": 1 })));
+    assert!(!patch(|_| json!({ "op": "test", "path": "/list", "value": [] })));
+    // Minutes, without a bound.
+    assert!(!patch(|_| json!({ "op": "add", "path": "/list/0", "value": 1 })));
+    assert!(!patch(|_| json!({ "op": "remove", "path": "/list/0" })));
+    assert!(!patch(|it| json!({ "op": "remove", "path": format!("/map/k{it}") })));
+    assert!(!patch(|_| json!({ "op": "move", "from": "/map", "path": "/map" })));
+}

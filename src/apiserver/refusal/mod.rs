@@ -4,7 +4,7 @@ pub(crate) mod go;
 pub(crate) mod path;
 mod problem;
 
-use std::{borrow::Cow, fmt};
+use std::{borrow::Cow, collections::BTreeSet, fmt};
 
 use serde_json::{Value, json};
 
@@ -49,13 +49,10 @@ impl Refusal {
 
     /// A body is not acceptable, for these reasons. `kind` is the qualified kind, as in `Deployment.apps`.
     pub(crate) fn invalid(group: &str, kind: &str, name: &str, problems: &[Problem]) -> Self {
-        let mut texts: Vec<String> = Vec::new();
-        for problem in problems {
-            let text = format!("{}: {}", problem.field, problem.text());
-            if !texts.contains(&text) {
-                texts.push(text);
-            }
-        }
+        let mut told = BTreeSet::new();
+        let mut texts: Vec<String> =
+            problems.iter().map(|it| format!("{}: {}", it.field, it.text())).collect();
+        texts.retain(|it| told.insert(it.clone()));
         let text = match texts.as_slice() {
             [one] => one.clone(),
             several => format!("[{}]", several.join(", ")),

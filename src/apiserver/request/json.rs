@@ -48,10 +48,16 @@ pub(crate) fn type_name(value: &Value) -> &'static str {
 
 /// How deep the lists and maps of a value are nested; does not recurse.
 pub(crate) fn depth(value: &Value) -> usize {
-    let mut deepest = 0;
+    extent(value).0
+}
+
+/// The same, and how many values there are.
+pub(crate) fn extent(value: &Value) -> (usize, usize) {
+    let (mut deepest, mut count) = (0, 0_usize);
     let mut open = vec![(value, 0_usize)];
     while let Some((value, above)) = open.pop() {
         let own = above + 1;
+        count = count.saturating_add(1);
         match value {
             Value::Array(items) => open.extend(items.iter().map(|it| (it, own))),
             Value::Object(fields) => open.extend(fields.values().map(|it| (it, own))),
@@ -59,7 +65,7 @@ pub(crate) fn depth(value: &Value) -> usize {
         }
         deepest = deepest.max(own);
     }
-    deepest
+    (deepest, count)
 }
 
 fn read(bytes: &[u8]) -> Result<Value, Fault> {

@@ -30,7 +30,7 @@ pub struct LoggedRequest {
 }
 
 /// Bytes of bodies remembered: a server that runs for days with large objects must not fill the memory.
-const BYTES_MAX: usize = 16 * 1024 * 1024;
+const BYTES_MAX: usize = 4 * 1024 * 1024;
 
 /// A bounded log.
 #[derive(Debug, Default)]

@@ -42,7 +42,6 @@ pub(crate) async fn write(call: &Call<'_>, object: Value) -> Result<Reply, Refus
     let attempt = call.attempt("CREATE", "", None);
     let mut object = webhooks::mutate(call.shared, &attempt, object).await?;
     let is_versioned = names_version(call, &object);
-    rules::read(&call.view, &mut object)?;
     stamp(&mut call.shared.store(), call, &mut object);
     let object = rules::created(&call.view, object, call.strictness())?;
     webhooks::validate(call.shared, &attempt, Some(&object)).await?;

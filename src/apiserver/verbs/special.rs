@@ -50,6 +50,12 @@ pub(crate) async fn answer(call: &Call<'_>, verb: &str, name: &str) -> Result<Re
 fn log(call: &Call<'_>, name: &str) -> Result<Reply, Refusal> {
     let params = params(&call.query);
     let key = call.key(name);
+    let pod = call.shared.store().get(&key).map(|it| call.view.tree(&it));
+    let node = pod.as_ref().and_then(|it| it.pointer("/spec/nodeName")).and_then(Value::as_str);
+    if pod.is_some() && node.unwrap_or_default().is_empty() {
+        // Nobody can be asked who runs it; the real server has nothing to say then.
+        return Ok(Reply::Text(200, "text/plain", Bytes::new()));
+    }
     let (first, revision) = lines(call.shared, &key, &params, call)?;
     if first.complete || !call.query.flag("follow") {
         let text = in_lines(&first.lines);

@@ -168,7 +168,8 @@ impl Watch {
             first: Cell::new(true),
             late: now,
             revision: options.after.unwrap_or(present),
-            deadline: options.timeout.map(|it| now + it),
+            // Later than the clock can tell is never.
+            deadline: options.timeout.and_then(|it| now.checked_add(it)),
             next_bookmark: options.bookmarks.map(|it| now + it),
             options,
             ended: false,

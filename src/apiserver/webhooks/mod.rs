@@ -19,7 +19,7 @@ use crate::apiserver::{
     refusal::Refusal,
     resource::kind::View,
     store::{Key, Store},
-    verbs::Warnings,
+    verbs::{Warnings, rules},
 };
 
 const MUTATING: &str = "mutatingwebhookconfigurations.admissionregistration.k8s.io";
@@ -40,13 +40,17 @@ pub(crate) struct Attempt<'a> {
     pub(crate) warnings: &'a Warnings,
 }
 
-/// Lets webhooks change the object that is going to be written.
+/// Lets webhooks change the object that is going to be written. What they made of it is read like a body: fields that do not
+/// exist go, and what is left out is filled in.
 pub(crate) async fn mutate(
     shared: &Shared,
     attempt: &Attempt<'_>,
     mut object: Value,
 ) -> Result<Value, Refusal> {
     let hooks = hooks(&shared.store(), MUTATING, attempt, Some(&object));
+    if hooks.is_empty() {
+        return Ok(object);
+    }
     let mut again = Vec::new();
     for (index, hook) in hooks.iter().enumerate() {
         let before = object.clone();
@@ -63,6 +67,7 @@ pub(crate) async fn mutate(
             object = ask_for_changes(shared, attempt, hook, object).await?;
         }
     }
+    rules::read(attempt.view, &mut object)?;
     Ok(object)
 }
 

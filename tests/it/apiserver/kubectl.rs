@@ -71,6 +71,9 @@ struct Step {
     run: String,
     #[serde(default)]
     stdin: Option<String>,
+    /// Another command that must succeed first; it is repeated. A real server needs its time for some things.
+    #[serde(default)]
+    once: Option<String>,
     /// A shell command that edits the file in its first argument.
     #[serde(default)]
     editor: Option<String>,
@@ -167,6 +170,9 @@ impl Shell<'_> {
         if !step.meanwhile.is_empty() {
             return self.watch(step).await;
         }
+        if let Some(once) = &step.once {
+            self.wait_for(once).await;
+        }
         let mut command = self.command(&step.run);
         if let Some(editor) = &step.editor {
             command.env("EDITOR", fill_in(editor, &self.vars));
@@ -187,6 +193,14 @@ impl Shell<'_> {
             "stdout": self.lines(&String::from_utf8_lossy(&output.stdout)),
             "stderr": self.lines(&String::from_utf8_lossy(&output.stderr)),
         })
+    }
+
+    /// Repeats a command until it succeeds.
+    async fn wait_for(&mut self, command: &str) {
+        let succeeds = async {
+            while !self.command(command).output().await.expect("a shell").status.success() {}
+        };
+        timeout(PATIENCE, succeeds).await.unwrap_or_else(|_| panic!("never succeeds: {command}"));
     }
 
     /// Changes things while a command looks at them.

@@ -6,11 +6,13 @@ mod differential;
 mod discovery;
 mod faults;
 mod forms;
+mod hostile;
 mod kubectl;
 mod lists;
 mod refusals;
 mod watches;
 mod webhooks;
+mod webhooks_https;
 mod writes;
 
 use std::time::Duration;

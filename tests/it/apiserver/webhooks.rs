@@ -179,3 +179,37 @@ fn rule(differences: &Value) -> Value {
     json_patch::merge(&mut rule, differences);
     json!({ "rules": [rule] })
 }
+
+#[tokio::test(start_paused = true)]
+async fn what_a_webhook_adds_is_held_to_the_schema() {
+    let (cluster, _) = cluster(|_| {
+        patch(&json!([
+            { "op": "add", "path": "/spec/known", "value": {} },
+            { "op": "add", "path": "/spec/unknown", "value": 1 },
+        ]))
+    });
+    let known =
+        json!({ "type": "object", "properties": { "x": { "type": "integer", "default": 7 } } });
+    let spec = json!({ "type": "object", "properties": { "known": known } });
+    let schema = json!({ "type": "object", "properties": { "spec": spec } });
+    let definition = json!({
+        "metadata": { "name": "strictones.kopf.dev" },
+        "spec": {
+            "group": "kopf.dev", "scope": "Namespaced",
+            "names": { "plural": "strictones", "singular": "strictone", "kind": "StrictOne", "listKind": "StrictOneList" },
+            "versions": [{
+                "name": "v1", "served": true, "storage": true, "schema": { "openAPIV3Schema": schema },
+            }],
+        },
+    });
+    let definitions = "customresourcedefinitions.apiextensions.k8s.io";
+    cluster.server.create(definitions, definition).expect("it is new");
+    cluster.hook("mutating", "adds", &rule(&json!({ "operations": ["*"], "resources": ["*"] })));
+    let path = "/apis/kopf.dev/v1/namespaces/ns1/strictones";
+    let body = json!({ "apiVersion": "kopf.dev/v1", "kind": "StrictOne", "metadata": { "name": "a" }, "spec": {} });
+    let (status, created) = cluster.post(path, body).await;
+    assert_eq!((status, &created["spec"]), (201, &json!({ "known": { "x": 7 } })));
+    let patch = json!({ "spec": { "known": null } });
+    let (status, patched) = cluster.patch(&format!("{path}/a"), MERGE, patch).await;
+    assert_eq!((status, &patched["spec"]), (200, &json!({ "known": { "x": 7 } })));
+}

@@ -181,3 +181,28 @@ fn expected_slice() -> Expect {
           ]
         }"#]]
 }
+
+/// With the rules of the native kinds, which store an empty list as none.
+#[tokio::test(start_paused = true)]
+async fn a_port_that_no_pod_has_is_left_out_once() {
+    let server = ApiServer::builder().build();
+    let mut tasks = JoinSet::new();
+    tasks.spawn(run(server.clone(), WORKLOADS));
+    let spec = json!({ "nodeName": "n", "containers": [{ "name": "c" }] });
+    let ready = json!([{ "type": "Ready", "status": "True" }]);
+    let status = json!({ "phase": "Running", "podIP": "10.0.0.1", "conditions": ready });
+    let metadata = json!({ "name": "p", "namespace": "ns", "labels": { "app": "web" } });
+    let pod = json!({ "metadata": metadata, "spec": spec, "status": status });
+    server.create("pods", pod).expect("a new object");
+    let ports = json!([{ "port": 80, "targetPort": "unknown" }]);
+    let spec = json!({ "selector": { "app": "web" }, "ports": ports });
+    let service = json!({ "metadata": meta("web"), "spec": spec });
+    server.create("services", service).expect("a new object");
+    // Without a pause: who writes for ever would keep the clock from moving.
+    for _ in 0..1_000 {
+        tokio::task::yield_now().await;
+    }
+    let slices = server.list("endpointslices.discovery.k8s.io");
+    assert_eq!(slices.len(), 1);
+    assert!(server.revision() < 10, "{:#} after {}", slices[0], server.revision());
+}

@@ -258,7 +258,9 @@ fn write_slices(
     for (ports, group) in grouped(backends) {
         for chunk in group.chunks(SLICE_MAX) {
             let endpoints: Vec<Value> = chunk.iter().map(|it| endpoint(it)).collect();
-            wanted.push((Value::from(ports), endpoints.into()));
+            // No ports are stored as none at all: an empty list would be written again and again.
+            let ports = if ports.is_empty() { Value::Null } else { Value::from(ports) };
+            wanted.push((ports, endpoints.into()));
         }
     }
     // A Service without Pods has an empty slice.

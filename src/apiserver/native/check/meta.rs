@@ -1,5 +1,7 @@
 //! What is wrong with the metadata of an object; the same for all kinds, but for the rule of names.
 
+use std::collections::BTreeSet;
+
 use serde_json::Value;
 
 use super::{Problems, Spot, names, names::NameRule};
@@ -8,6 +10,8 @@ use crate::apiserver::{
     refusal::{Problem, ProblemKind, go},
 };
 
+/// How many controllers too many are told, each with the whole list: a body must not become terabytes.
+const CONTROLLERS_TOLD_MAX: usize = 3;
 /// All annotations together, in bytes.
 const ANNOTATIONS: usize = 256 * 1024;
 
@@ -62,7 +66,7 @@ fn name(out: &mut Problems, meta: &Spot<'_>, rule: NameRule) {
 }
 
 fn no_new_finalizers(out: &mut Problems, new: &Value, old: &Value) {
-    let before = object::finalizers(old);
+    let before: BTreeSet<String> = object::finalizers(old).into_iter().collect();
     let mut extra: Vec<String> =
         object::finalizers(new).into_iter().filter(|it| !before.contains(it)).collect();
     extra.sort();
@@ -108,6 +112,7 @@ pub(crate) fn annotations(out: &mut Problems, spot: &Spot<'_>) {
 
 fn owners(out: &mut Problems, spot: &Spot<'_>) {
     let mut controller = "";
+    let mut told = 0_usize;
     for owner in spot.items() {
         let version = owner.get("apiVersion").text();
         let slashes = version.matches('/').count();
@@ -128,7 +133,8 @@ fn owners(out: &mut Problems, spot: &Spot<'_>) {
         let name = owner.get("name").text();
         if controller.is_empty() {
             controller = name;
-        } else {
+        } else if told < CONTROLLERS_TOLD_MAX {
+            told = told.saturating_add(1);
             out.push(spot.invalid(format!(
                 "Only one reference can have Controller set to true. Found \"true\" in references for {controller} and {name}"
             )));

@@ -1,9 +1,11 @@
 //! Pods and templates of Pods.
 
+use std::collections::BTreeSet;
+
 use serde_json::Value;
 
 use super::{Problems, Spot, containers, maybe_one_of, meta, names, obey, one_of, volumes};
-use crate::apiserver::refusal::Problem;
+use crate::apiserver::{refusal::Problem, request::typed::sorted_json};
 
 const CHANGES: &str = "pod updates may not change fields other than `spec.containers[*].image`, `spec.initContainers[*].image`, `spec.activeDeadlineSeconds` or `spec.tolerations` (only additions to existing tolerations)";
 
@@ -205,8 +207,9 @@ fn changes(out: &mut Problems, new: &Spot<'_>, old: &Spot<'_>) {
         return;
     }
     let kept = new.get("tolerations");
+    let texts: BTreeSet<String> = kept.items().iter().map(|it| sorted_json(it.value)).collect();
     for toleration in old.get("tolerations").items() {
-        if !kept.items().iter().any(|it| it.value == toleration.value) {
+        if !texts.contains(&sorted_json(toleration.value)) {
             let detail = "existing toleration can not be modified except its tolerationSeconds";
             out.push(kept.forbidden(detail));
             break;

@@ -40,7 +40,7 @@ static DATE: LazyLock<Regex> = LazyLock::new(|| {
 });
 static URL: LazyLock<Regex> =
     LazyLock::new(|| Regex::new(r"https?://127\.0\.0\.1:\d{2,}").expect("valid"));
-static IP: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"\b10\.0\.0\.\d+").expect("valid"));
+static IP: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"\b10\.\d+\.\d+\.\d+").expect("valid"));
 static ADDRESS: LazyLock<Regex> =
     LazyLock::new(|| Regex::new(r"^10\.\d+\.\d+\.\d+$").expect("valid"));
 
