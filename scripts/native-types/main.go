@@ -1,6 +1,7 @@
 // Prints what the Go types of the native kinds say and OpenAPI does not: which fields are left out when empty, which are
-// pointers, in which order they are written, and how Go names them (errors of decoding are worded with these names).
-// Run by scripts/native-schemas.
+// pointers, in which order they are written, how Go names them (errors of decoding are worded with these names), and their
+// numbers in protobuf.
+// Run by scripts/native-schemas. `go run -mod=mod . bodies` prints bodies in protobuf and in JSON instead, for tests.
 package main
 
 import (
@@ -76,7 +77,25 @@ func code(t reflect.Type) string {
 	panic(t.String())
 }
 
-func fields(t reflect.Type, prefix string) [][]string {
+// number prints the number of a field in protobuf, after those of the embedded structs around it: `#2.7`. What a message
+// must know beyond its JSON form follows as a letter.
+func number(f reflect.StructField, around string) string {
+	tag := strings.Split(f.Tag.Get("protobuf"), ",")
+	if len(tag) < 2 {
+		return around
+	}
+	return around + map[bool]string{true: "#", false: "."}[around == ""] + tag[1]
+}
+
+// union tells which of the schemas that are one of several things it is.
+func union(t reflect.Type) string {
+	if t.Kind() == reflect.Ptr || t.Kind() == reflect.Slice || t.Kind() == reflect.Map {
+		return union(t.Elem())
+	}
+	return map[string]string{"JSONSchemaPropsOrArray": "a", "JSONSchemaPropsOrBool": "b", "JSONSchemaPropsOrStringArray": "s"}[t.Name()]
+}
+
+func fields(t reflect.Type, prefix, around string) [][]string {
 	out := [][]string{}
 	for i := 0; i < t.NumField(); i++ {
 		f := t.Field(i)
@@ -85,7 +104,14 @@ func fields(t reflect.Type, prefix string) [][]string {
 			continue
 		}
 		if f.Anonymous && tag[0] == "" {
-			out = append(out, fields(f.Type, prefix+f.Name+": ")...)
+			embedded := fields(f.Type, prefix+f.Name+": ", number(f, around))
+			if f.Tag.Get("protobuf") == "" {
+				// The envelope has the kind and the version, not the message.
+				for _, it := range embedded {
+					it[2] = strings.Split(it[2], "#")[0]
+				}
+			}
+			out = append(out, embedded...)
 			continue
 		}
 		flags := ""
@@ -101,7 +127,11 @@ func fields(t reflect.Type, prefix string) [][]string {
 		if n == "" {
 			n = f.Name
 		}
-		out = append(out, []string{n, prefix + f.Name, flags + code(f.Type)})
+		own := ""
+		if f.Tag.Get("protobuf") != "" {
+			own = number(f, around) + union(f.Type)
+		}
+		out = append(out, []string{n, prefix + f.Name, flags + code(f.Type) + own})
 	}
 	return out
 }
@@ -113,10 +143,14 @@ func visit(t reflect.Type) {
 	}
 	entry := map[string]interface{}{"go": t.String()}
 	types[n] = entry
-	entry["fields"] = fields(t, "")
+	entry["fields"] = fields(t, "", "")
 }
 
 func main() {
+	if len(os.Args) > 1 && os.Args[1] == "bodies" {
+		bodies()
+		return
+	}
 	s := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
 		admissionregistration.AddToScheme, apps.AddToScheme, authentication.AddToScheme, authorization.AddToScheme,

@@ -91,9 +91,23 @@ fn finish(good: bool, body: &Value, old: &Value) {
 fn expected(native: bool) -> Expected<'static> {
     let kind = "Widget";
     if native {
-        Expected { group: "", version: "v1", kind, native, known: &|_, _, _| true }
+        Expected {
+            group: "",
+            version: "v1",
+            kind,
+            native,
+            definition: "io.k8s.api.core.v1.Pod",
+            known: &|_, _, _| true,
+        }
     } else {
-        Expected { group: "x.y", version: "v1", kind, native, known: &|_, _, _| false }
+        Expected {
+            group: "x.y",
+            version: "v1",
+            kind,
+            native,
+            definition: "",
+            known: &|_, _, _| false,
+        }
     }
 }
 

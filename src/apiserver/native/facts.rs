@@ -32,6 +32,20 @@ pub(crate) struct GoField {
     /// Null is a value of its own, and zero values are written.
     pub(crate) pointer: bool,
     pub(crate) form: Form,
+    /// In protobuf: its own number after those of the embedded structs around it. None for what only JSON has.
+    pub(crate) numbers: Vec<u32>,
+    pub(crate) union: Option<Union>,
+}
+
+/// What is one of several things in JSON, and says in protobuf which; all are parts of JSON schemas.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Union {
+    /// A schema or a list of schemas.
+    Schemas,
+    /// A schema, or whether anything is allowed.
+    Flag,
+    /// A schema or a list of names.
+    Names,
 }
 
 /// What the values of a field look like.
@@ -60,7 +74,7 @@ pub(crate) enum Form {
 /// Fields that came after the recorded server, and that this one writes.
 const LATER: [(&str, [&str; 3]); 1] = [(
     "io.k8s.apimachinery.pkg.apis.meta.v1.ManagedFieldsEntry",
-    ["subresource", "Subresource", "?string"],
+    ["subresource", "Subresource", "?string#8"],
 )];
 
 struct Facts {
@@ -132,6 +146,7 @@ pub(crate) fn go_type(name: &str) -> Option<&'static GoType> {
 }
 
 fn field([name, go, code]: [&'static str; 3]) -> Option<GoField> {
+    let (code, numbers) = code.split_once('#').unwrap_or((code, ""));
     let bare = code.trim_start_matches(['?', '*']);
     let flags = code.strip_suffix(bare)?;
     Some(GoField {
@@ -140,6 +155,17 @@ fn field([name, go, code]: [&'static str; 3]) -> Option<GoField> {
         omit: flags.contains('?'),
         pointer: flags.contains('*'),
         form: form(bare)?,
+        union: match numbers.chars().next_back() {
+            Some('a') => Some(Union::Schemas),
+            Some('b') => Some(Union::Flag),
+            Some('s') => Some(Union::Names),
+            _ => None,
+        },
+        numbers: numbers
+            .trim_end_matches(|it: char| it.is_alphabetic())
+            .split('.')
+            .filter_map(|it| it.parse().ok())
+            .collect(),
     })
 }
 

@@ -8,13 +8,13 @@ use crate::apiserver::{
     refusal::{Problem, Refusal},
     request::{
         json::{self, Fault},
+        protobuf::{self, Envelope, PROTOBUF},
         typed, yaml,
     },
 };
 
-/// What bodies may be, in the words and the order of the real server. Protobuf is named and not read: clients that send it are
-/// told in the words they know.
-pub(crate) const ACCEPTED: [&str; 3] = [JSON, YAML, "application/vnd.kubernetes.protobuf"];
+/// What bodies may be, in the order of the real server. Protobuf is for native kinds only, but named for all.
+pub(crate) const ACCEPTED: [&str; 3] = [JSON, YAML, PROTOBUF];
 pub(crate) const JSON: &str = "application/json";
 pub(crate) const YAML: &str = "application/yaml";
 /// How much of a body is shown in an error.
@@ -33,6 +33,8 @@ pub(crate) struct Expected<'a> {
     pub(crate) kind: &'a str,
     /// Compiled into Kubernetes: kind and version may be left out.
     pub(crate) native: bool,
+    /// The definition of a native kind, as in `io.k8s.api.core.v1.Pod`; protobuf cannot be read without it.
+    pub(crate) definition: &'a str,
     /// Whether there is a native kind of this group, version and name.
     pub(crate) known: &'a dyn Fn(&str, &str, &str) -> bool,
 }
@@ -61,6 +63,10 @@ pub(crate) fn decode(
     };
     let value = match media_type(content_type).as_str() {
         "" | JSON => json::parse(body),
+        PROTOBUF if expected.native => {
+            let envelope = Envelope::parse(body).map_err(|why| unrecognized(&why))?;
+            return of_protobuf(envelope, body, &expected);
+        }
         YAML => Ok(yaml::parse(body).map_err(|error| unrecognized(&format!("yaml: {error}")))?),
         _ => return Err(Refusal::unsupported_media_type(&ACCEPTED)),
     };
@@ -83,6 +89,42 @@ pub(crate) fn decode(
     } else {
         custom(value, body, (api_version, kind), &expected)
     }
+}
+
+fn of_protobuf(
+    envelope: Envelope<'_>,
+    body: &[u8],
+    expected: &Expected<'_>,
+) -> Result<Value, Refusal> {
+    let Envelope { api_version, kind, message } = envelope;
+    let same = |given: &str, wanted: &str| given.is_empty() || given == wanted;
+    let is_expected = same(&api_version, &expected.api_version()) && same(&kind, expected.kind);
+    // Messages of other kinds need not be read to be refused.
+    let value = if is_expected {
+        protobuf::message(expected.definition, message)
+            .map_err(|why| cannot_be_handled(expected.kind, expected.version, expected, &why))?
+    } else {
+        Value::Object(serde_json::Map::new())
+    };
+    native(value, body, (api_version, kind), expected)
+}
+
+/// A body of an endpoint below objects: JSON, or protobuf of this definition.
+pub(crate) fn decode_part(
+    content_type: &str,
+    body: &[u8],
+    definition: &str,
+) -> Result<Value, String> {
+    if media_type(content_type) != PROTOBUF {
+        return serde_json::from_slice(body).map_err(|error| error.to_string());
+    }
+    let envelope = Envelope::parse(body)?;
+    let mut value = protobuf::message(definition, envelope.message)?;
+    if let Some(fields) = value.as_object_mut() {
+        fields.insert("apiVersion".into(), envelope.api_version.into());
+        fields.insert("kind".into(), envelope.kind.into());
+    }
+    Ok(value)
 }
 
 /// The version and the kind that a body names, empty if missing; or why they cannot be read.

@@ -6,6 +6,7 @@ use serde_json::{Map, Value, json};
 use super::{
     Ask, body,
     json::{self as reading, Fault},
+    protobuf::{self, Envelope, PROTOBUF},
     query::Query,
     typed, yaml,
 };
@@ -16,6 +17,9 @@ use crate::apiserver::{
 
 /// Where the real server keeps the options of requests; stands in its answers.
 const SCHEME: &str = "k8s.io/apimachinery/pkg/apis/meta/internalversion/scheme/register.go:27";
+
+/// What protobuf holds.
+const DEFINITION: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions";
 
 /// Who may be left behind.
 const POLICIES: [&str; 3] = ["Foreground", "Background", "Orphan"];
@@ -129,23 +133,33 @@ fn of_body(ask: &Ask) -> Result<Value, Refusal> {
         body::YAML => {
             yaml::parse(&ask.body).map_err(|why| Refusal::unclassed(format!("yaml: {why}")))?
         }
+        PROTOBUF => {
+            let envelope = Envelope::parse(&ask.body).map_err(Refusal::unclassed)?;
+            check_kind(&envelope.api_version, &envelope.kind)?;
+            return protobuf::message(DEFINITION, envelope.message).map_err(Refusal::unclassed);
+        }
         _ => return Err(Refusal::unsupported_media_type(&body::ACCEPTED)),
     };
     let (version, kind) = body::type_meta(&value).map_err(|why| unread(&why))?;
     if version.matches('/').count() > 1 {
         return Err(Refusal::unclassed(format!("unexpected GroupVersion string: {version}")));
     }
-    if !kind.is_empty() && kind != "DeleteOptions" {
-        let version = if version.is_empty() { "v1" } else { &version };
-        return Err(Refusal::unclassed(format!(
-            "no kind {} is registered for version {} in scheme {}",
-            go::quote(&kind),
-            go::quote(version),
-            go::quote(SCHEME)
-        )));
-    }
+    check_kind(&version, &kind)?;
     typed::delete_options(&value, &ask.body).map_err(Refusal::unclassed)?;
     Ok(value)
+}
+
+fn check_kind(version: &str, kind: &str) -> Result<(), Refusal> {
+    if kind.is_empty() || kind == "DeleteOptions" {
+        return Ok(());
+    }
+    let version = if version.is_empty() { "v1" } else { version };
+    Err(Refusal::unclassed(format!(
+        "no kind {} is registered for version {} in scheme {}",
+        go::quote(kind),
+        go::quote(version),
+        go::quote(SCHEME)
+    )))
 }
 
 fn check(options: &Value) -> Result<(), Refusal> {

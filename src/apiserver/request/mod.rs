@@ -7,6 +7,7 @@ pub(crate) mod json;
 pub(crate) mod list;
 pub(crate) mod log;
 pub(crate) mod options;
+pub(crate) mod protobuf;
 pub(crate) mod query;
 pub(crate) mod route;
 pub(crate) mod time;

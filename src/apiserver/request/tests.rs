@@ -25,7 +25,18 @@ fn decode(of: Of, content_type: &str, body: &[u8]) -> Result<Value, Refusal> {
     let known =
         |group: &str, version: &str, kind: &str| (group, version, kind) == ("", "v1", "Pod");
     let native = of == Of::ConfigMap;
-    body::decode(content_type, body, Expected { group, version: "v1", kind, native, known: &known })
+    body::decode(
+        content_type,
+        body,
+        Expected {
+            group,
+            version: "v1",
+            kind,
+            native,
+            definition: "io.k8s.api.core.v1.ConfigMap",
+            known: &known,
+        },
+    )
 }
 
 #[test]
@@ -58,16 +69,7 @@ fn types_of_bodies_are_lenient() {
     for kind in good {
         assert!(decode(CONFIG_MAP, kind, b"{}").is_ok(), "{kind}");
     }
-    let bad = [
-        "text/plain",
-        "application/x",
-        "*/*",
-        "garbage",
-        "text/yaml",
-        "application/*",
-        ";",
-        "application/vnd.kubernetes.protobuf",
-    ];
+    let bad = ["text/plain", "application/x", "*/*", "garbage", "text/yaml", "application/*", ";"];
     let text = "the body of the request was in an unknown format - accepted media types include: application/json, application/yaml, application/vnd.kubernetes.protobuf";
     for kind in bad {
         let refusal = decode(CONFIG_MAP, kind, b"{}").expect_err(kind);
@@ -204,13 +206,20 @@ fn objects_and_urls_agree() {
 #[test]
 fn what_a_patch_makes_is_still_of_the_kind() {
     let known = |_: &str, _: &str, _: &str| false;
-    let native =
-        Expected { group: "", version: "v1", kind: "ConfigMap", native: true, known: &known };
+    let native = Expected {
+        group: "",
+        version: "v1",
+        kind: "ConfigMap",
+        native: true,
+        definition: "",
+        known: &known,
+    };
     let custom = Expected {
         group: "patch.example.com",
         version: "v1",
         kind: "Widget",
         native: false,
+        definition: "",
         known: &known,
     };
     let of = "patch.example.com/v1";

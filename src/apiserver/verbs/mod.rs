@@ -62,7 +62,10 @@ impl Call<'_> {
     pub(crate) fn decode(&self) -> Result<Value, Refusal> {
         let content_type = self.ask.header(http::header::CONTENT_TYPE);
         let known = |group: &str, version: &str, kind: &str| self.is_known(group, version, kind);
-        body::decode(content_type, &self.ask.body, self.expected(&known))
+        let definition = self.view.kind.native.map(|it| it.schema_of(&self.view.version));
+        let definition = definition.unwrap_or_default();
+        let expected = Expected { definition: &definition, ..self.expected(&known) };
+        body::decode(content_type, &self.ask.body, expected)
     }
 
     /// Reads an object as [`rules::read`] does it, and tells of unknown fields as the client wants.
@@ -111,6 +114,7 @@ impl Call<'_> {
             version: &self.view.version,
             kind: &def.kind,
             native: def.native,
+            definition: "",
             known,
         }
     }

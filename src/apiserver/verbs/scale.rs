@@ -16,6 +16,9 @@ use crate::apiserver::{
     verbs::{Call, modify, rules::Part},
 };
 
+/// What protobuf holds.
+const DEFINITION: &str = "io.k8s.api.autoscaling.v1.Scale";
+
 /// From the present scale to the wanted one.
 type Edit<'a> = Box<dyn Fn(&Value) -> Result<Value, Refusal> + Send + Sync + 'a>;
 
@@ -40,8 +43,9 @@ pub(crate) async fn answer(call: &Call<'_>, verb: &str, name: &str) -> Result<Re
             return Ok(Reply::Document(200, shown(scale, &object)));
         }
         "update" => {
-            let body: Value = serde_json::from_slice(&call.ask.body)
-                .map_err(|error| Refusal::bad_request(error.to_string()))?;
+            let content_type = call.ask.header(CONTENT_TYPE);
+            let body = body::decode_part(content_type, &call.ask.body, DEFINITION)
+                .map_err(Refusal::bad_request)?;
             check_body(&body)?;
             let namespace = call.target.namespace.as_deref().unwrap_or_default();
             body::check_place(&body, name, namespace)?;

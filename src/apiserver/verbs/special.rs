@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use futures::{StreamExt as _, stream};
+use http::header::CONTENT_TYPE;
 use serde_json::{Value, json};
 
 use crate::apiserver::{
@@ -13,7 +14,7 @@ use crate::apiserver::{
     native,
     refusal::Refusal,
     reply::Reply,
-    request::query::Query,
+    request::{body::decode_part, query::Query},
     resource::ResourceDef,
     store::Key,
     verbs::{Call, delete, modify, rules::Part},
@@ -110,7 +111,7 @@ fn params(query: &Query) -> LogParams {
 
 /// Deletes a Pod. There are no disruption budgets to ask: nothing runs.
 fn evict(call: &Call<'_>, name: &str) -> Result<Reply, Refusal> {
-    let body = body(call)?;
+    let body = body(call, "io.k8s.api.policy.v1beta1.Eviction")?;
     let options = body.get("deleteOptions").cloned().unwrap_or_else(|| json!({}));
     delete::evicted(call, name, &options)?;
     Ok(Reply::Document(201, success(201)))
@@ -118,7 +119,7 @@ fn evict(call: &Call<'_>, name: &str) -> Result<Reply, Refusal> {
 
 /// Puts a Pod on a node.
 async fn bind(call: &Call<'_>, name: &str) -> Result<Reply, Refusal> {
-    let body = body(call)?;
+    let body = body(call, "io.k8s.api.core.v1.Binding")?;
     let node = body.pointer("/target/name").and_then(Value::as_str).unwrap_or_default().to_owned();
     let def = &call.view.kind.def;
     modify::write(call, Part::Everything, name, |pod| {
@@ -143,8 +144,9 @@ async fn bind(call: &Call<'_>, name: &str) -> Result<Reply, Refusal> {
     Ok(Reply::Document(201, success(201)))
 }
 
-fn body(call: &Call<'_>) -> Result<Value, Refusal> {
-    serde_json::from_slice(&call.ask.body).map_err(|error| {
+fn body(call: &Call<'_>, definition: &str) -> Result<Value, Refusal> {
+    let content_type = call.ask.header(CONTENT_TYPE);
+    decode_part(content_type, &call.ask.body, definition).map_err(|error| {
         Refusal::bad_request(format!("couldn't get version/kind; json parse error: {error}"))
     })
 }

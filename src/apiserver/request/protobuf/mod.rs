@@ -1,0 +1,450 @@
+//! Bodies in the protobuf of Kubernetes: an envelope that names the kind, and a message that only the Go types of the kind can
+//! read. It becomes the JSON tree that Go would write of it, and is treated like any other body then.
+//!
+//! The numbers of the fields come with the facts of the native kinds, so there is one decoder for all. Malformed bytes are
+//! refused in the words of the real server; fields that it does not know are left out, as there.
+
+#[cfg(test)]
+mod tests;
+mod wire;
+
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use jiff::Timestamp;
+use serde_json::{Map, Value};
+
+use self::wire::{Reader, Tag, Wrong, low_half};
+use crate::apiserver::{
+    native::{
+        facts::{self, Form, GoField, GoType, Union},
+        quantity::Quantity,
+    },
+    request::json,
+};
+
+pub(crate) const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
+/// What every body starts with.
+const PREFIX: &[u8] = b"k8s\0";
+/// The same bound as that of JSON; types that contain themselves (JSON schemas in CRDs) allow for it.
+const DEPTH_MAX: usize = json::DEPTH_MAX;
+/// The zero value of a time of Go: the first second of the year 1.
+const NO_TIME: i64 = -62_135_596_800;
+
+/// A body that is not read yet. Kind and version are empty if missing.
+#[derive(Debug, Default)]
+pub(crate) struct Envelope<'a> {
+    pub(crate) api_version: String,
+    pub(crate) kind: String,
+    pub(crate) message: &'a [u8],
+}
+
+impl<'a> Envelope<'a> {
+    pub(crate) fn parse(body: &'a [u8]) -> Result<Self, Wrong> {
+        if body.is_empty() {
+            return Err("empty data".into());
+        }
+        let Some(body) = body.strip_prefix(PREFIX) else {
+            return Err(format!(
+                "provided data does not appear to be a protobuf message, expected prefix {}",
+                "[107 56 115 0]"
+            ));
+        };
+        if body.is_empty() {
+            return Err("empty body".into());
+        }
+        let mut envelope = Self::default();
+        let mut reader = Reader::new(body);
+        while let Some(tag) = reader.tag("Unknown")? {
+            match tag.number {
+                1 => {
+                    tag.expect(wire::BYTES, "TypeMeta")?;
+                    envelope.type_meta(reader.bytes()?)?;
+                }
+                2 => {
+                    tag.expect(wire::BYTES, "Raw")?;
+                    envelope.message = reader.bytes()?;
+                }
+                // How it is packed and written: the real server does not look at these either.
+                3 => {
+                    tag.expect(wire::BYTES, "ContentEncoding")?;
+                    reader.skip(tag)?;
+                }
+                4 => {
+                    tag.expect(wire::BYTES, "ContentType")?;
+                    reader.skip(tag)?;
+                }
+                _ => reader.skip(tag)?,
+            }
+        }
+        // What cannot be read counts as missing here.
+        if envelope.api_version.matches('/').count() > 1 {
+            envelope.api_version.clear();
+        }
+        Ok(envelope)
+    }
+
+    fn type_meta(&mut self, bytes: &[u8]) -> Result<(), Wrong> {
+        let mut reader = Reader::new(bytes);
+        while let Some(tag) = reader.tag("TypeMeta")? {
+            let (place, name) = match tag.number {
+                1 => (&mut self.api_version, "APIVersion"),
+                2 => (&mut self.kind, "Kind"),
+                _ => {
+                    reader.skip(tag)?;
+                    continue;
+                }
+            };
+            tag.expect(wire::BYTES, name)?;
+            *place = reader.text()?;
+        }
+        Ok(())
+    }
+}
+
+/// A message of a definition, such as `io.k8s.api.core.v1.Pod`, as JSON. Kind and version stand in the envelope, not in it.
+pub(crate) fn message(definition: &str, bytes: &[u8]) -> Result<Value, Wrong> {
+    let mut fields = Map::new();
+    Message::of(definition, 0)?.read(bytes, &mut fields)?;
+    Ok(Value::Object(fields))
+}
+
+/// A message that is being read, or the part of it that is embedded in another one.
+#[derive(Clone, Copy)]
+struct Message<'a> {
+    definition: &'a str,
+    known: &'static GoType,
+    /// In errors.
+    name: &'a str,
+    /// The numbers that lead to an embedded struct.
+    around: &'a [u32],
+    depth: usize,
+}
+
+impl<'a> Message<'a> {
+    fn of(definition: &'a str, depth: usize) -> Result<Self, Wrong> {
+        if depth > DEPTH_MAX {
+            return Err("exceeded max depth".into());
+        }
+        let known = facts::go_type(definition).ok_or("unknown type")?;
+        let name = known.name.rsplit('.').next().unwrap_or_default();
+        Ok(Self { definition, known, name, around: &[], depth })
+    }
+
+    /// Adds the fields to those that are there already: a message may come in parts.
+    fn read(self, bytes: &[u8], into: &mut Map<String, Value>) -> Result<(), Wrong> {
+        let mut reader = Reader::new(bytes);
+        while let Some(tag) = reader.tag(self.name)? {
+            let numbers = [self.around, &[tag.number]].concat();
+            let found = self.known.fields.iter().find(|it| it.numbers.starts_with(&numbers));
+            let Some(field) = found else {
+                reader.skip(tag)?;
+                continue;
+            };
+            // The name of the field, after those of the embedded structs around it.
+            let go = field.go.split(": ").nth(self.around.len()).unwrap_or(field.go);
+            if field.numbers.len() > numbers.len() {
+                tag.expect(wire::BYTES, go)?;
+                let embedded = Message { name: go, around: &numbers, ..self };
+                embedded.read(reader.bytes()?, into)?;
+                continue;
+            }
+            let old = into.get_mut(field.name).map_or(Value::Null, Value::take);
+            let value = self.field(field, old, (tag, go), &mut reader)?;
+            if field.omit && !field.pointer && is_zero(&field.form, &value) {
+                into.shift_remove(field.name);
+            } else {
+                into.insert(field.name.into(), value);
+            }
+        }
+        Ok(())
+    }
+
+    fn field(
+        self,
+        field: &GoField,
+        old: Value,
+        (tag, go): (Tag, &str),
+        reader: &mut Reader<'_>,
+    ) -> Result<Value, Wrong> {
+        match &field.form {
+            Form::List(_, items) => {
+                let mut list = if let Value::Array(list) = old { list } else { Vec::new() };
+                let is_number = matches!(**items, Form::Bool | Form::Int32 | Form::Int64);
+                if is_number && tag.wire == wire::BYTES {
+                    let mut packed = Reader::new(reader.bytes()?);
+                    while !packed.is_empty() {
+                        list.push(self.value(field, items, Value::Null, &mut packed)?);
+                    }
+                } else {
+                    check_wire(items, tag, go)?;
+                    list.push(self.value(field, items, Value::Null, reader)?);
+                }
+                Ok(Value::Array(list))
+            }
+            Form::Map(items) => {
+                tag.expect(wire::BYTES, go)?;
+                let mut map = if let Value::Object(map) = old { map } else { Map::new() };
+                let (key, value) = self.entry(field, items, reader.bytes()?)?;
+                map.insert(key, value);
+                Ok(Value::Object(map))
+            }
+            form @ (Form::Text
+            | Form::Bool
+            | Form::Int32
+            | Form::Int64
+            | Form::Float
+            | Form::Bytes
+            | Form::Quantity
+            | Form::Time
+            | Form::MicroTime
+            | Form::IntOrText
+            | Form::Any
+            | Form::Struct(_)) => {
+                check_wire(form, tag, go)?;
+                self.value(field, form, old, reader)
+            }
+        }
+    }
+
+    fn entry(self, field: &GoField, items: &Form, bytes: &[u8]) -> Result<(String, Value), Wrong> {
+        let (mut key, mut value) = (String::new(), None);
+        let mut reader = Reader::new(bytes);
+        while let Some(tag) = reader.entry_tag()? {
+            match tag.number {
+                1 => key = reader.text()?,
+                2 => value = Some(self.value(field, items, Value::Null, &mut reader)?),
+                _ => reader.skip(tag)?,
+            }
+        }
+        Ok((key, value.unwrap_or_else(|| zero(items))))
+    }
+
+    /// A single value; `old` is what was read of it before.
+    fn value(
+        self,
+        field: &GoField,
+        form: &Form,
+        old: Value,
+        reader: &mut Reader<'_>,
+    ) -> Result<Value, Wrong> {
+        Ok(match form {
+            Form::Text => reader.text()?.into(),
+            Form::Bool => (reader.varint()? != 0).into(),
+            Form::Int32 => low_half(reader.varint()?).cast_signed().into(),
+            Form::Int64 => reader.varint()?.cast_signed().into(),
+            Form::Float => float(f64::from_bits(reader.fixed64()?)),
+            Form::Bytes => STANDARD.encode(reader.bytes()?).into(),
+            Form::Quantity => quantity(reader.bytes()?)?,
+            Form::Time => time(reader.bytes()?, false)?,
+            Form::MicroTime => time(reader.bytes()?, true)?,
+            Form::IntOrText => int_or_text(reader.bytes()?)?,
+            Form::Any => match field.union {
+                Some(union) => self.union(union, reader.bytes()?)?,
+                None => raw(reader.bytes()?)?,
+            },
+            Form::Struct(definition) => {
+                let mut fields = if let Value::Object(fields) = old { fields } else { Map::new() };
+                Message::of(definition, self.depth + 1)?.read(reader.bytes()?, &mut fields)?;
+                Value::Object(fields)
+            }
+            // Lists in lists and in maps are messages of their own.
+            Form::List(_, items) => {
+                let mut list = Vec::new();
+                let mut reader = Reader::new(reader.bytes()?);
+                while let Some(tag) = reader.tag("Items")? {
+                    if tag.number == 1 {
+                        check_wire(items, tag, "Items")?;
+                        list.push(self.value(field, items, Value::Null, &mut reader)?);
+                    } else {
+                        reader.skip(tag)?;
+                    }
+                }
+                Value::Array(list)
+            }
+            Form::Map(_) => return Err("unknown type".into()),
+        })
+    }
+
+    /// One of several things that a JSON schema may have in one place.
+    fn union(self, union: Union, bytes: &[u8]) -> Result<Value, Wrong> {
+        let (name, first, second) = match union {
+            Union::Schemas => ("JSONSchemaPropsOrArray", "Schema", "JSONSchemas"),
+            Union::Flag => ("JSONSchemaPropsOrBool", "Allows", "Schema"),
+            Union::Names => ("JSONSchemaPropsOrStringArray", "Schema", "Property"),
+        };
+        let (mut schema, mut list, mut flag) = (None, Vec::new(), false);
+        let mut reader = Reader::new(bytes);
+        while let Some(tag) = reader.tag(name)? {
+            match (union, tag.number) {
+                (Union::Flag, 1) => {
+                    tag.is_varint(first)?;
+                    flag = reader.varint()? != 0;
+                }
+                (Union::Schemas | Union::Names, 1) | (Union::Flag, 2) => {
+                    tag.expect(wire::BYTES, "Schema")?;
+                    schema = Some(self.schema(reader.bytes()?)?);
+                }
+                (Union::Schemas, 2) => {
+                    tag.expect(wire::BYTES, second)?;
+                    list.push(self.schema(reader.bytes()?)?);
+                }
+                (Union::Names, 2) => {
+                    tag.expect(wire::BYTES, second)?;
+                    list.push(reader.text()?.into());
+                }
+                _ => reader.skip(tag)?,
+            }
+        }
+        Ok(match (union, schema) {
+            (Union::Schemas | Union::Names, _) if !list.is_empty() => list.into(),
+            (Union::Flag, None) => flag.into(),
+            (_, schema) => schema.unwrap_or_default(),
+        })
+    }
+
+    /// What holds unions are schemas, and so is what they hold.
+    fn schema(self, bytes: &[u8]) -> Result<Value, Wrong> {
+        let mut fields = Map::new();
+        Message::of(self.definition, self.depth + 1)?.read(bytes, &mut fields)?;
+        Ok(Value::Object(fields))
+    }
+}
+
+fn check_wire(form: &Form, tag: Tag, go: &str) -> Result<(), Wrong> {
+    match form {
+        Form::Bool | Form::Int32 | Form::Int64 => tag.is_varint(go),
+        Form::Float => tag.is_fixed64(go),
+        Form::Text
+        | Form::Bytes
+        | Form::Quantity
+        | Form::Time
+        | Form::MicroTime
+        | Form::IntOrText
+        | Form::Any
+        | Form::List(..)
+        | Form::Map(_)
+        | Form::Struct(_) => tag.expect(wire::BYTES, go),
+    }
+}
+
+/// What JSON leaves out; protobuf has it.
+fn is_zero(form: &Form, value: &Value) -> bool {
+    match value {
+        Value::Bool(it) => !it,
+        Value::Number(it) => !matches!(form, Form::IntOrText) && it.as_f64() == Some(0.0),
+        Value::String(it) => it.is_empty() && matches!(form, Form::Text | Form::Bytes),
+        Value::Null | Value::Array(_) | Value::Object(_) => false,
+    }
+}
+
+/// The value of an entry without one.
+fn zero(form: &Form) -> Value {
+    match form {
+        Form::Text | Form::Bytes => "".into(),
+        Form::Bool => false.into(),
+        Form::Int32 | Form::Int64 | Form::Float | Form::IntOrText => 0.into(),
+        Form::Quantity => "0".into(),
+        Form::Struct(_) => Map::new().into(),
+        Form::Time | Form::MicroTime | Form::Any | Form::List(..) | Form::Map(_) => Value::Null,
+    }
+}
+
+/// Go writes whole numbers without a point.
+fn float(value: f64) -> Value {
+    serde_json::from_str(&value.to_string()).unwrap_or_default()
+}
+
+fn quantity(bytes: &[u8]) -> Result<Value, Wrong> {
+    let mut text = String::new();
+    let mut reader = Reader::new(bytes);
+    while let Some(tag) = reader.tag("Quantity")? {
+        if tag.number == 1 {
+            tag.expect(wire::BYTES, "String_")?;
+            text = reader.text()?;
+        } else {
+            reader.skip(tag)?;
+        }
+    }
+    Quantity::parse(&text)?;
+    Ok(text.into())
+}
+
+/// Two numbers: seconds, and nanoseconds, which only some times keep. No bytes are no time.
+fn time(bytes: &[u8], fine: bool) -> Result<Value, Wrong> {
+    if bytes.is_empty() {
+        return Ok(Value::Null);
+    }
+    let (mut seconds, mut nanos) = (0, 0);
+    let mut reader = Reader::new(bytes);
+    while let Some(tag) = reader.tag("Timestamp")? {
+        match tag.number {
+            1 => {
+                tag.is_varint("Seconds")?;
+                seconds = reader.varint()?.cast_signed();
+            }
+            2 => {
+                tag.is_varint("Nanos")?;
+                nanos = low_half(reader.varint()?).cast_signed();
+            }
+            _ => reader.skip(tag)?,
+        }
+    }
+    if seconds == NO_TIME && (nanos == 0 || !fine) {
+        return Ok(Value::Null);
+    }
+    let time = Timestamp::new(seconds, if fine { nanos } else { 0 });
+    let text = time.map(|it| if fine { format!("{it:.6}") } else { it.to_string() });
+    // Years below zero have a sign.
+    match text {
+        Ok(text) if !text.starts_with('-') => Ok(text.into()),
+        Ok(_) | Err(_) => Err("Time.MarshalJSON: year outside of range [0,9999]".into()),
+    }
+}
+
+fn int_or_text(bytes: &[u8]) -> Result<Value, Wrong> {
+    let (mut kind, mut number, mut text) = (0, 0, String::new());
+    let mut reader = Reader::new(bytes);
+    while let Some(tag) = reader.tag("IntOrString")? {
+        match tag.number {
+            1 => {
+                tag.is_varint("Type")?;
+                kind = reader.varint()?;
+            }
+            2 => {
+                tag.is_varint("IntVal")?;
+                number = low_half(reader.varint()?).cast_signed();
+            }
+            3 => {
+                tag.expect(wire::BYTES, "StrVal")?;
+                text = reader.text()?;
+            }
+            _ => reader.skip(tag)?,
+        }
+    }
+    match kind {
+        0 => Ok(number.into()),
+        1 => Ok(text.into()),
+        // The real server closes the connection.
+        _ => Err("impossible IntOrString.Type".into()),
+    }
+}
+
+/// JSON in protobuf: extensions, the fields of a manager, defaults in schemas.
+fn raw(bytes: &[u8]) -> Result<Value, Wrong> {
+    let mut raw: &[u8] = &[];
+    let mut reader = Reader::new(bytes);
+    while let Some(tag) = reader.tag("RawExtension")? {
+        if tag.number == 1 {
+            tag.expect(wire::BYTES, "Raw")?;
+            raw = reader.bytes()?;
+        } else {
+            reader.skip(tag)?;
+        }
+    }
+    if raw.is_empty() {
+        return Ok(Value::Null);
+    }
+    json::parse(raw).map_err(|fault| match fault {
+        json::Fault::Syntax { text, .. } => text,
+        json::Fault::Number => "number out of range".into(),
+    })
+}

@@ -1,0 +1,152 @@
+//! The wire format: tags, numbers, and bytes of a length, with the words that the real server has for what is malformed.
+
+const VARINT: u8 = 0;
+const FIXED64: u8 = 1;
+/// Texts, messages, and numbers in a row.
+pub(super) const BYTES: u8 = 2;
+const GROUP: u8 = 3;
+const GROUP_END: u8 = 4;
+const FIXED32: u8 = 5;
+/// A number of 64 bits has at most ten bytes of seven.
+const VARINT_BYTES: u32 = 10;
+
+/// Why a message cannot be read.
+pub(super) type Wrong = String;
+
+/// The number of a field, and how its value is written.
+#[derive(Clone, Copy)]
+pub(super) struct Tag {
+    pub(super) number: u32,
+    pub(super) wire: u8,
+}
+
+impl Tag {
+    /// Is the value written as it should be?
+    pub(super) fn expect(self, wire: u8, field: &str) -> Result<(), Wrong> {
+        if self.wire == wire {
+            return Ok(());
+        }
+        Err(format!("proto: wrong wireType = {} for field {field}", self.wire))
+    }
+
+    pub(super) fn is_varint(self, field: &str) -> Result<(), Wrong> {
+        self.expect(VARINT, field)
+    }
+
+    pub(super) fn is_fixed64(self, field: &str) -> Result<(), Wrong> {
+        self.expect(FIXED64, field)
+    }
+}
+
+/// Reads a message from its start to its end.
+pub(super) struct Reader<'a>(&'a [u8]);
+
+impl<'a> Reader<'a> {
+    pub(super) fn new(bytes: &'a [u8]) -> Self {
+        Self(bytes)
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The next field of a message; `None` at its end.
+    pub(super) fn tag(&mut self, message: &str) -> Result<Option<Tag>, Wrong> {
+        if self.0.is_empty() {
+            return Ok(None);
+        }
+        let (tag, raw) = self.loose_tag()?;
+        if tag.wire == GROUP_END {
+            return Err(format!("proto: {message}: wiretype end group for non-group"));
+        }
+        if tag.number.cast_signed() <= 0 {
+            let number = tag.number.cast_signed();
+            return Err(format!("proto: {message}: illegal tag {number} (wire type {raw})"));
+        }
+        Ok(Some(tag))
+    }
+
+    /// The next field of an entry of a map, where nothing is checked; `None` at its end.
+    pub(super) fn entry_tag(&mut self) -> Result<Option<Tag>, Wrong> {
+        if self.0.is_empty() {
+            return Ok(None);
+        }
+        Ok(Some(self.loose_tag()?.0))
+    }
+
+    fn loose_tag(&mut self) -> Result<(Tag, u64), Wrong> {
+        let raw = self.varint()?;
+        let [low, ..] = raw.to_le_bytes();
+        Ok((Tag { number: low_half(raw >> 3), wire: low & 7 }, raw))
+    }
+
+    pub(super) fn varint(&mut self) -> Result<u64, Wrong> {
+        let mut value = 0;
+        for at in 0..VARINT_BYTES {
+            let (byte, rest) = self.0.split_first().ok_or_else(cut)?;
+            self.0 = rest;
+            value |= u64::from(byte & 0x7f) << (7 * at);
+            if byte & 0x80 == 0 {
+                return Ok(value);
+            }
+        }
+        Err("proto: integer overflow".into())
+    }
+
+    pub(super) fn fixed64(&mut self) -> Result<u64, Wrong> {
+        let (bytes, rest) = self.0.split_first_chunk().ok_or_else(cut)?;
+        self.0 = rest;
+        Ok(u64::from_le_bytes(*bytes))
+    }
+
+    pub(super) fn bytes(&mut self) -> Result<&'a [u8], Wrong> {
+        let length = self.varint()?;
+        if length.cast_signed() < 0 {
+            return Err("proto: negative length found during unmarshaling".into());
+        }
+        let length = usize::try_from(length).map_err(|_too_long| cut())?;
+        let (bytes, rest) = self.0.split_at_checked(length).ok_or_else(cut)?;
+        self.0 = rest;
+        Ok(bytes)
+    }
+
+    /// Go keeps what is no UTF-8 until it writes it as JSON, and replaces it then.
+    pub(super) fn text(&mut self) -> Result<String, Wrong> {
+        Ok(String::from_utf8_lossy(self.bytes()?).into_owned())
+    }
+
+    /// Leaves out the value of a field. Groups may hold groups: they are counted, not climbed into.
+    pub(super) fn skip(&mut self, tag: Tag) -> Result<(), Wrong> {
+        let mut tag = tag;
+        let mut open = 0_usize;
+        loop {
+            match tag.wire {
+                VARINT => drop(self.varint()?),
+                FIXED64 => drop(self.fixed64()?),
+                BYTES => drop(self.bytes()?),
+                GROUP => open += 1,
+                GROUP_END => {
+                    open = open.checked_sub(1).ok_or("proto: unexpected end of group")?;
+                }
+                FIXED32 => {
+                    self.0 = self.0.split_first_chunk::<4>().ok_or_else(cut)?.1;
+                }
+                other => return Err(format!("proto: illegal wireType {other}")),
+            }
+            if open == 0 {
+                return Ok(());
+            }
+            tag = self.loose_tag()?.0;
+        }
+    }
+}
+
+/// Go takes 32 bits of a number that has more.
+pub(super) fn low_half(value: u64) -> u32 {
+    let [a, b, c, d, ..] = value.to_le_bytes();
+    u32::from_le_bytes([a, b, c, d])
+}
+
+fn cut() -> Wrong {
+    "unexpected EOF".into()
+}
