@@ -36,7 +36,7 @@ static MANAGERS: LazyLock<Regex> =
     LazyLock::new(|| Regex::new(r#"(\\"managedFields\\":)\[.*?\](,\\"name\\")"#).expect("valid"));
 /// In the output of kubectl.
 static AGES: LazyLock<Regex> =
-    LazyLock::new(|| Regex::new(r"(^|\s)(\d+[smhd]|\d+m\d+s|<invalid>)\b").expect("valid"));
+    LazyLock::new(|| Regex::new(r"(^|\s)(\d{1,5}[smhd]|\d+m\d+s|<invalid>)\b").expect("valid"));
 static GAP: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"(\S) {2,}").expect("valid"));
 static DATE: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(r"[A-Z][a-z]{2}, \d\d [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d [+-]\d{4}").expect("valid")
