@@ -92,6 +92,7 @@ fn invocation(handler: kopf::logic::handler::Handler) -> Arc<Invocation> {
         cause: Cause::Object(cause),
         memo: Memo::default(),
         logger: Logger::of_object(LoggerKind::Full, Arc::new(ObjectRef::default())),
+        facilities: Arc::default(),
     })
 }
 

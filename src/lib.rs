@@ -3,6 +3,7 @@
 pub mod apiserver;
 pub mod cli;
 pub mod cluster;
+pub mod features;
 pub mod handling;
 pub mod logic;
 pub mod ports;

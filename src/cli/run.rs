@@ -17,7 +17,7 @@ use crate::cli::{
 };
 use crate::cluster::{ConnectOptions, KubeCluster};
 use crate::logic::{lifecycle::Lifecycle, registry::Registry};
-use crate::ports::{Clock, Cluster};
+use crate::ports::{Clock, Cluster, Health};
 use crate::reactor::{self, Connect, Failure, Operator, Scope};
 use crate::scripting::{Placement, ScriptHost, Source};
 use crate::settings::Settings;
@@ -93,6 +93,7 @@ pub(super) async fn operate(
         scope,
         lifecycle: Lifecycle::default(),
         connect,
+        health: Health::default(),
     };
     tokio::select! {
         biased; // the operator's own end is its answer to a signal

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use crate::logic::{filters::Answers, handler::Handler, outcome::Raised, selection::Ask};
-use crate::ports::{Cause, Invocation, Logger, Memo, ObjectCause, Scripts};
+use crate::ports::{Cause, Facilities, Invocation, Logger, Memo, ObjectCause, Scripts};
 
 /// Who answers, and what about.
 pub struct Asker<'a> {
@@ -18,6 +18,8 @@ pub struct Asker<'a> {
     pub memo: &'a Memo,
     /// Where their lines go.
     pub logger: &'a Logger,
+    /// What every call can reach.
+    pub facilities: &'a Arc<Facilities>,
 }
 
 /// A filter callback that failed: an error of the cycle, not of a handler.
@@ -58,6 +60,7 @@ impl Asker<'_> {
             cause: Cause::Object(self.cause.clone()),
             memo: self.memo.clone(),
             logger: self.logger.clone(),
+            facilities: Arc::clone(self.facilities),
         })
     }
 }

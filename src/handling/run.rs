@@ -10,7 +10,7 @@ use crate::logic::{
     handler::Handler,
     outcome::{self, Effort, Ended, Outcome},
 };
-use crate::ports::{Attempt, Cause, Clock, Invocation, Logger, Memo, Scripts};
+use crate::ports::{Attempt, Cause, Clock, Facilities, Invocation, Logger, Memo, Scripts};
 use crate::settings::Execution;
 
 /// What attempts of all handlers have in common.
@@ -22,6 +22,8 @@ pub struct Runner<'a> {
     pub clock: Clock,
     /// Defaults of handlers.
     pub settings: &'a Execution,
+    /// What every call can reach.
+    pub facilities: &'a Arc<Facilities>,
 }
 
 /// One attempt, before it is made.
@@ -57,6 +59,7 @@ impl Runner<'_> {
             cause,
             memo,
             logger: logger.clone(),
+            facilities: Arc::clone(self.facilities),
         };
         let ended = self.scripts.call(Arc::new(invocation)).await;
         let trace = match &ended {

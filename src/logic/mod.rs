@@ -36,4 +36,5 @@ pub mod selector;
 pub mod served;
 pub mod settle;
 pub mod state;
+pub mod stopping;
 pub mod throttle;

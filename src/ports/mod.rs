@@ -5,9 +5,15 @@
 
 mod clock;
 mod cluster;
+mod facilities;
+mod health;
+mod indexes;
 mod logger;
 mod memo;
+mod pauses;
+mod posts;
 mod scripts;
+mod stopped;
 
 pub use crate::logic::filters::Question;
 pub use clock::Clock;
@@ -15,12 +21,18 @@ pub use cluster::{
     ApiError, Cluster, ErrorClass, Extent, GroupFilter, NewObject, PatchKind, PatchRequest,
     StreamEvent, StreamTarget,
 };
+pub use facilities::Facilities;
+pub use health::{Health, HealthState, PartHealth};
+pub use indexes::Indexes;
 pub use logger::{Logger, LoggerKind, TARGET_ACTIVITIES, TARGET_OBJECTS};
 pub use memo::{Document, Memo, WeakDocument};
+pub use pauses::Pauses;
+pub use posts::Posts;
 pub use scripts::{
-    ActivityCause, Attempt, Cause, ChangeCause, Invocation, ObjectCause, ObjectDetail, Scripts,
-    SharedPatch, lock_patch,
+    ActivityCause, Attempt, BackgroundCause, Cause, ChangeCause, Invocation, LiveObject,
+    ObjectCause, ObjectDetail, Scripts, SharedPatch, lock_patch,
 };
+pub use stopped::Stopped;
 
 /// A future of a border; boxed so that borders stay object-safe and builds short.
 pub type BoxFuture<'a, T> = futures::future::BoxFuture<'a, T>;

@@ -8,7 +8,7 @@ use std::{
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::{BoxFuture, Logger, Memo};
+use super::{BoxFuture, Facilities, Logger, Memo, Stopped};
 use crate::logic::{
     diff::Diff,
     filters::Question,
@@ -66,6 +66,8 @@ pub struct Invocation {
     pub memo: Memo,
     /// `ctx.logger`
     pub logger: Logger,
+    /// What every call can reach.
+    pub facilities: Arc<Facilities>,
 }
 
 /// The kwargs `retry`, `started`, `runtime`.
@@ -117,6 +119,52 @@ pub enum ObjectDetail {
     Watch(Option<EventType>),
     /// Change handlers.
     Change(ChangeCause),
+    /// Daemons and timers.
+    Background(BackgroundCause),
+    /// Index handlers.
+    Index,
+}
+
+/// The kwargs of daemons and timers.
+#[derive(Clone, Debug)]
+pub struct BackgroundCause {
+    /// The kwarg `stopped`.
+    pub stopped: Stopped,
+    /// The object as its latest event showed it: what the kwargs show instead of [`ObjectCause::object`].
+    pub live: LiveObject,
+}
+
+/// An object that is replaced by each of its events. Clones share it.
+#[derive(Clone, Debug)]
+pub struct LiveObject(Arc<Mutex<Arc<Object>>>);
+
+impl LiveObject {
+    /// As it is now.
+    pub fn new(object: Arc<Object>) -> Self {
+        LiveObject(Arc::new(Mutex::new(object)))
+    }
+
+    /// The latest state.
+    pub fn get(&self) -> Arc<Object> {
+        Arc::clone(&self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// A newer state.
+    pub fn set(&self, object: Arc<Object>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = object;
+    }
+}
+
+impl ObjectCause {
+    /// The object that the kwargs show at this moment.
+    pub fn current(&self) -> Arc<Object> {
+        match &self.detail {
+            ObjectDetail::Background(background) => background.live.get(),
+            ObjectDetail::Watch(_) | ObjectDetail::Change(_) | ObjectDetail::Index => {
+                Arc::clone(&self.object)
+            }
+        }
+    }
 }
 
 /// The kwargs of change handlers.

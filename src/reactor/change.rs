@@ -5,7 +5,7 @@
 use std::{sync::Arc, time::Duration};
 
 use super::{error::CycleError, memory::Memory, serving::Serving};
-use crate::handling::{asking::Asker, run::Try};
+use crate::handling::run::Try;
 use crate::logic::{
     cause::Change,
     filters::{Answers, Subject},
@@ -91,12 +91,7 @@ impl Changing<'_> {
         answers: &mut Answers,
     ) -> Result<Vec<Arc<Handler>>, CycleError> {
         let cause = self.cause(kwargs(change, None));
-        let asker = Asker {
-            scripts: &*self.serving.scripts,
-            cause: &cause,
-            memo: self.memo,
-            logger: self.logger,
-        };
+        let asker = self.serving.asker(&cause, self.memo, self.logger);
         let subject = Subject { object: self.object, change: Some(change) };
         let handlers = &self.serving.handlers.changing;
         Ok(asker.decide(answers, |known| selection::changing(handlers, &subject, known)).await?)

@@ -16,10 +16,7 @@ use super::{
     queue::{Event, Queue},
     serving::Serving,
 };
-use crate::handling::{
-    asking::Asker,
-    run::{Runner, Try},
-};
+use crate::handling::run::{Runner, Try};
 use crate::logic::{
     cause::{self, Change},
     filters::{Answers, Subject},
@@ -96,8 +93,7 @@ impl Cycle<'_> {
             return Ok(());
         }
         let cause = self.cause(patch, ObjectDetail::Watch(self.event.event_type));
-        let asker =
-            Asker { scripts: &*self.serving.scripts, cause: &cause, memo, logger: self.logger };
+        let asker = self.serving.asker(&cause, memo, self.logger);
         let subject = Subject { object: &self.event.object, change: None };
         let handlers = &self.serving.handlers.watching;
         let mut answers = Answers::default();
@@ -193,8 +189,7 @@ impl Cycle<'_> {
             &handlers.extra_fields,
         )?;
         let cause = self.cause(patch, ObjectDetail::Change(kwargs(&change, None)));
-        let asker =
-            Asker { scripts: &*self.serving.scripts, cause: &cause, memo, logger: self.logger };
+        let asker = self.serving.asker(&cause, memo, self.logger);
         let subject = Subject { object, change: Some(&change) };
         let (is_in_scope, required) = asker
             .decide(&mut answers, |known| {

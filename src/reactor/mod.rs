@@ -1,6 +1,7 @@
 //! The main flow: streams → queues → workers; start and shutdown of an operator.
 
 mod change;
+mod companions;
 mod conclusion;
 mod cycle;
 mod error;
@@ -19,6 +20,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use self::{
+    companions::Companions,
     memory::Memories,
     observer::{Observer, Target},
     roster::Roster,
@@ -29,7 +31,9 @@ use crate::handling::{
     run::Runner,
 };
 use crate::logic::{handler::Kind, lifecycle::Lifecycle, registry::Registry, served};
-use crate::ports::{ApiError, BoxFuture, Clock, Cluster, Memo, Scripts};
+use crate::ports::{
+    ApiError, BoxFuture, Clock, Cluster, Facilities, Health, Memo, Pauses, Scripts,
+};
 use crate::settings::Settings;
 
 /// Everything an operator is made of.
@@ -48,6 +52,8 @@ pub struct Operator {
     pub lifecycle: Lifecycle,
     /// Logs in; called once, after the start-up handlers.
     pub connect: Connect,
+    /// Where its parts tell how they are.
+    pub health: Health,
 }
 
 /// Which namespaces are served.
@@ -91,8 +97,10 @@ impl Failure {
 /// # Errors
 /// When start-up handlers fail (nothing else happens then), when the cluster cannot be used, when clean-up handlers fail.
 pub async fn run(operator: Operator, stop: CancellationToken) -> Result<(), Failure> {
-    let Operator { scripts, registry, settings, clock, scope, lifecycle, connect } = operator;
+    let Operator { scripts, registry, settings, clock, scope, lifecycle, connect, health } =
+        operator;
     let memo = Memo::default();
+    let facilities = Arc::new(Facilities::default());
     let activity = |kind| Activity {
         kind,
         handlers: registry.activities(kind),
@@ -101,7 +109,8 @@ pub async fn run(operator: Operator, stop: CancellationToken) -> Result<(), Fail
     };
     tracing::debug!(target: "kopf.running", "Starting kopf {}.", env!("CARGO_PKG_VERSION"));
     let execution = snapshot(&settings).execution;
-    let runner = Runner { scripts: &*scripts, clock, settings: &execution };
+    let runner =
+        Runner { scripts: &*scripts, clock, settings: &execution, facilities: &facilities };
     let startup = activity(Kind::Startup);
     tokio::select! {
         biased; // a stop during the start is obeyed at once
@@ -119,13 +128,16 @@ pub async fn run(operator: Operator, stop: CancellationToken) -> Result<(), Fail
         clock,
         lifecycle,
         memo: memo.clone(),
+        facilities: Arc::clone(&facilities),
+        health,
     };
     let served = tokio::select! {
         biased; // as above
         () = stop.cancelled() => Ok(()),
         served = serving.run(&registry, &scope, connect, &stop) => served,
     };
-    let runner = Runner { scripts: &*scripts, clock, settings: &current.execution };
+    let runner =
+        Runner { scripts: &*scripts, clock, settings: &current.execution, facilities: &facilities };
     let cleaned = activities::run(runner, &activity(Kind::Cleanup)).await;
     served?;
     cleaned?;
@@ -139,6 +151,8 @@ struct Serve {
     clock: Clock,
     lifecycle: Lifecycle,
     memo: Memo,
+    facilities: Arc<Facilities>,
+    health: Health,
 }
 
 impl Serve {
@@ -155,7 +169,13 @@ impl Serve {
         tracing::info!(target: "kopf.running", "Initial authentication has finished.");
         let settings = Arc::clone(&self.settings);
         let mut observer = Observer::start(&*cluster, registry, scope, settings).await?;
-        let shared = Shared { cluster: &cluster, start: Instant::now(), memories: Arc::default() };
+        let shared = Shared {
+            cluster: &cluster,
+            start: Instant::now(),
+            memories: Arc::default(),
+            pauses: Pauses::default(),
+        };
+        let companions = Companions::new();
         let mut roster = Roster::new();
         loop {
             roster.adjust(observer.targets(), |target| self.serving(registry, target, &shared));
@@ -167,6 +187,7 @@ impl Serve {
             }
         }
         roster.end().await;
+        companions.end().await;
         Ok(())
     }
 
@@ -182,6 +203,9 @@ impl Serve {
             memo: self.memo.clone(),
             start: shared.start,
             memories: Arc::clone(&shared.memories),
+            facilities: Arc::clone(&self.facilities),
+            pauses: shared.pauses.clone(),
+            health: self.health.clone(),
         }
     }
 }
@@ -191,6 +215,7 @@ struct Shared<'a> {
     cluster: &'a Arc<dyn Cluster>,
     start: Instant,
     memories: Arc<Memories>,
+    pauses: Pauses,
 }
 
 /// The settings as they are now.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use tokio::time::Instant;
 
 use super::memory::Memories;
+use crate::handling::asking::Asker;
 use crate::handling::run::Runner;
 use crate::logic::{
     lifecycle::Lifecycle,
@@ -12,7 +13,9 @@ use crate::logic::{
     registry::ResourceHandlers,
     resource::Resource,
 };
-use crate::ports::{Clock, Cluster, Memo, Scripts};
+use crate::ports::{
+    Clock, Cluster, Facilities, Health, Logger, Memo, ObjectCause, Pauses, Scripts,
+};
 use crate::settings::Settings;
 
 /// One resource and everything needed to handle its objects.
@@ -37,12 +40,35 @@ pub(super) struct Serving {
     pub(super) start: Instant,
     /// The memories of all objects.
     pub(super) memories: Arc<Memories>,
+    /// What every call of a script can reach.
+    pub(super) facilities: Arc<Facilities>,
+    /// What holds the operator back.
+    #[expect(dead_code, reason = "features hook up one by one")]
+    pub(super) pauses: Pauses,
+    /// Where streams tell how they are.
+    #[expect(dead_code, reason = "features hook up one by one")]
+    pub(super) health: Health,
 }
 
 impl Serving {
     /// Runs handlers with the defaults of this operator.
     pub(super) fn runner(&self) -> Runner<'_> {
-        Runner { scripts: &*self.scripts, clock: self.clock, settings: &self.settings.execution }
+        Runner {
+            scripts: &*self.scripts,
+            clock: self.clock,
+            settings: &self.settings.execution,
+            facilities: &self.facilities,
+        }
+    }
+
+    /// Asks filters about an object.
+    pub(super) fn asker<'a>(
+        &'a self,
+        cause: &'a ObjectCause,
+        memo: &'a Memo,
+        logger: &'a Logger,
+    ) -> Asker<'a> {
+        Asker { scripts: &*self.scripts, cause, memo, logger, facilities: &self.facilities }
     }
 
     /// The identity of an object in logs. Items of lists may lack their kind.

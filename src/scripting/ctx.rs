@@ -128,7 +128,13 @@ fn of_detail(cause: &ObjectCause, name: &str) -> Kwarg {
             change.new.clone().map_or(Kwarg::Absent, Kwarg::Tree)
         }
         (ObjectDetail::Change(change), "diff") => Kwarg::Tree(Arc::new(listed(&change.diff))),
-        (ObjectDetail::Watch(_) | ObjectDetail::Change(_), _) => Kwarg::Absent,
+        (
+            ObjectDetail::Watch(_)
+            | ObjectDetail::Change(_)
+            | ObjectDetail::Background(_)
+            | ObjectDetail::Index,
+            _,
+        ) => Kwarg::Absent,
     }
 }
 

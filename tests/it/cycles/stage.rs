@@ -148,6 +148,7 @@ impl Stage {
                     Ok(Arc::new(KubeCluster::over(client, Arc::new(settings))) as Arc<_>)
                 })
             }),
+            health: kopf::ports::Health::default(),
         };
         let mut task = JoinSet::new();
         let token = stop.clone();
@@ -279,6 +280,7 @@ impl Actor {
                     call["new"] = change.new.as_deref().cloned().unwrap_or_default();
                     call["diff"] = diff(&change.diff);
                 }
+                ObjectDetail::Background(_) | ObjectDetail::Index => {}
             }
         }
         self.calls.lock().expect("no panic while held").push(call);

@@ -67,6 +67,7 @@ impl Watched {
                 let cluster = KubeCluster::over(client, Arc::new(settings));
                 Box::pin(async move { Ok(Arc::new(cluster) as Arc<_>) })
             }),
+            health: kopf::ports::Health::default(),
         };
         let (stop, mut task) = (CancellationToken::new(), JoinSet::new());
         let token = stop.clone();

@@ -149,6 +149,7 @@ impl Script {
             cause,
             memo: self.memo.clone(),
             logger: Logger::of_object(LoggerKind::Full, Arc::new(ObjectRef::default())),
+            facilities: Arc::default(),
         })
     }
 }

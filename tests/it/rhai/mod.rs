@@ -70,6 +70,7 @@ impl Operator {
             cause: Cause::Object(cause),
             memo: self.memo.clone(),
             logger: Logger::of_object(LoggerKind::Full, Arc::new(ObjectRef::default())),
+            facilities: Arc::default(),
         };
         self.host.call(Arc::new(invocation)).await
     }

@@ -137,6 +137,7 @@ impl Stage {
                     Ok(Arc::new(KubeCluster::over(client, Arc::new(settings))) as Arc<_>)
                 })
             }),
+            health: kopf::ports::Health::default(),
         };
         let mut task = JoinSet::new();
         let (token, transcript) = (stop.clone(), self.transcript.clone());

@@ -73,8 +73,9 @@ async fn check_activity(vector: &Vector) -> Result<(), String> {
         settings: Arc::default(),
         memo: Memo::default(),
     };
-    let runner =
-        Runner { scripts: &scripts, clock: Clock::system(), settings: &settings.execution };
+    let facilities = Arc::default();
+    let (scripts, settings) = (&scripts, &settings.execution);
+    let runner = Runner { scripts, clock: Clock::system(), settings, facilities: &facilities };
     let runner = Runner { clock: Clock::starting_at(jiff::Timestamp::UNIX_EPOCH), ..runner };
     let until = catalogue::seconds(&vector.input["until"]).unwrap_or_default();
     let ended = time::timeout(until, activities::run(runner, &activity)).await;

@@ -113,6 +113,7 @@ impl Fixture {
             cause: Cause::Object(cause),
             memo: self.memo.clone(),
             logger: Logger::of_object(LoggerKind::Full, reference),
+            facilities: Arc::default(),
         })
     }
 
@@ -124,6 +125,7 @@ impl Fixture {
             cause: Cause::Activity(ActivityCause { activity: "startup", settings }),
             memo: self.memo.clone(),
             logger: Logger::of_activity(),
+            facilities: Arc::default(),
         })
     }
 

@@ -1,0 +1,1 @@
+//! What happens around the main flow: daemons, timers, indexes, peering, leader election, posting, probes.

@@ -1,0 +1,12 @@
+//! What an operator offers to every call of its scripts, whatever the call is about.
+
+use super::{indexes::Indexes, posts::Posts};
+
+/// Shared by all calls of one operator.
+#[derive(Clone, Debug, Default)]
+pub struct Facilities {
+    /// The in-memory tables, by id: kwargs of every handler and filter.
+    pub indexes: Indexes,
+    /// Where Kubernetes events go.
+    pub posts: Posts,
+}
