@@ -21,10 +21,10 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 /// The resource of the objects, as messages of the server name it.
-pub(super) const EXAMPLES: &str = "kopfexamples.kopf.dev";
+pub(crate) const EXAMPLES: &str = "kopfexamples.kopf.dev";
 
 /// An operator with one creation handler, and the names of the objects it was called for.
-pub(super) struct Watched {
+pub(crate) struct Watched {
     created: Arc<Mutex<Vec<String>>>,
     stop: CancellationToken,
     task: JoinSet<()>,
@@ -32,7 +32,7 @@ pub(super) struct Watched {
 
 impl Watched {
     /// Starts it; `act` is called in the handler with the name of the object.
-    pub(super) fn start(
+    pub(crate) fn start(
         server: &ApiServer,
         scope: Scope,
         act: impl Fn(&str) + Send + Sync + 'static,
@@ -76,7 +76,7 @@ impl Watched {
     }
 
     /// Stops it, and tells for which objects the handler was called, in order.
-    pub(super) async fn end(mut self) -> Vec<String> {
+    pub(crate) async fn end(mut self) -> Vec<String> {
         self.stop.cancel();
         while self.task.join_next().await.is_some() {}
         self.created.lock().expect("no panic while held").clone()
@@ -84,7 +84,7 @@ impl Watched {
 }
 
 /// An object of the resource.
-pub(super) fn object(namespace: &str, name: &str) -> Value {
+pub(crate) fn object(namespace: &str, name: &str) -> Value {
     json!({
         "apiVersion": "kopf.dev/v1", "kind": "KopfExample",
         "metadata": { "namespace": namespace, "name": name, "uid": name }, "spec": {},
