@@ -6,7 +6,7 @@ use expect_test::{Expect, expect};
 use serde_json::json;
 
 use super::subscriber;
-use crate::cli::args::LogFormat;
+use crate::cli::args::{ColorWhen, LogFormat};
 use crate::cli::options::{LogOptions, Verbosity};
 use crate::logic::object::ObjectRef;
 use crate::logic::outcome::{LogLevel, LogLine};
@@ -26,7 +26,13 @@ fn check(options: LogOptions, act: impl FnOnce(), expected: &Expect) {
 
 fn options(format: LogFormat) -> LogOptions {
     let prefix = format != LogFormat::Json;
-    LogOptions { verbosity: Verbosity::Normal, format, prefix, refkey: "object".into() }
+    LogOptions {
+        verbosity: Verbosity::Normal,
+        format,
+        prefix,
+        refkey: "object".into(),
+        color: ColorWhen::Never,
+    }
 }
 
 fn logger(namespace: Option<&str>) -> Logger {
