@@ -12,6 +12,7 @@ use super::{
     errors::problem,
     live::Live,
     script::Shared,
+    stopped::{self, StopFlag},
     value::{plain, same, text, to_json},
     view::{View, register_setter},
 };
@@ -62,6 +63,7 @@ impl Ctx {
             Kwarg::Memo(document) => Dynamic::from(Live::memo(document)),
             Kwarg::Logger(logger) => Dynamic::from(ScriptLogger(logger)),
             Kwarg::Settings(cause) => Dynamic::from(SettingsView { cause, group: None }),
+            Kwarg::Stopped(stopped) => Dynamic::from(StopFlag(stopped)),
         }
     }
 
@@ -143,12 +145,18 @@ pub(super) fn register(engine: &mut Engine, shared: &Arc<Shared>) {
     engine
         .register_type_with_name::<Ctx>("ctx")
         .register_indexer_get(|ctx: &mut Ctx, name: ImmutableString| ctx.get(&name))
+        // Parentheses behind a name call a method: this is what `ctx.stopped()` is.
+        .register_fn("stopped", |ctx: Ctx| match ctx.invocation.background() {
+            Some(background) => Ok(background.stopped.is_set()),
+            None => Err(problem("only daemons and timers have ctx.stopped")),
+        })
         .register_type_with_name::<SettingsView>("settings")
         .register_indexer_get(|settings: &mut SettingsView, name: ImmutableString| {
             settings.get(&name)
         });
     register_setter(engine, Ctx::set);
     register_setter(engine, SettingsView::set);
+    stopped::register(engine);
     register_logger(engine);
     register_patch(engine, shared);
 }

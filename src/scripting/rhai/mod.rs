@@ -12,6 +12,7 @@ mod pool;
 mod runner;
 mod script;
 mod shadowed;
+mod stopped;
 #[cfg(test)]
 mod tests;
 mod turn;

@@ -16,6 +16,7 @@ use std::{
 use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot},
     task::spawn_blocking,
+    time::Instant,
 };
 use tracing::Dispatch;
 
@@ -105,9 +106,10 @@ impl Runner {
         };
         self.pool.submit(Box::new(work)).map_err(|error| RunError::NoThread(error.to_string()))?;
         while let (Some(wait), rest) = self.next_wait(waits).await {
-            tokio::time::sleep(wait.duration).await;
+            let began = Instant::now();
+            wait.until.wait().await;
             // It waits for this; should it be gone, the next wait says so.
-            wait.resume.send(()).ok();
+            wait.resume.send(began.elapsed()).ok();
             waits = rest;
         }
         match finished.await {
