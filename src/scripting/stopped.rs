@@ -25,7 +25,7 @@ pub(super) async fn wait(stopped: Stopped, timeout: Option<Duration>) -> bool {
         None => stopped.wait().await,
         // What counts is the flag, whichever was first.
         Some(timeout) => {
-            tokio::time::timeout(timeout.min(SLEEP_MAX), stopped.wait()).await.unwrap_or(())
+            tokio::time::timeout(timeout.min(SLEEP_MAX), stopped.wait()).await.unwrap_or_default();
         }
     }
     stopped.is_set()

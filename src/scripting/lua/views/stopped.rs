@@ -8,7 +8,7 @@ use mlua::{
 };
 use serde_json::Value;
 
-use crate::logic::stopping::StopReasons;
+use crate::logic::stopping::{StopReason, StopReasons};
 use crate::ports::Stopped;
 use crate::scripting::{
     lua::{push::Style, watchdog, world::World},
@@ -70,7 +70,7 @@ impl UserData for ReasonsView {
         });
         methods.add_meta_method(MetaMethod::Index, |_, view, place: LuaValue| {
             let place = place.as_usize().and_then(|it| it.checked_sub(1));
-            Ok(place.and_then(|it| view.0.iter().nth(it)).map(|it| it.as_str()))
+            Ok(place.and_then(|it| view.0.iter().nth(it)).map(StopReason::as_str))
         });
         methods.add_meta_method(MetaMethod::Len, |_, view, ()| Ok(view.0.iter().count()));
         methods.add_meta_method(MetaMethod::Iter, |lua, view, ()| view.iterate(lua));

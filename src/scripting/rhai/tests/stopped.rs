@@ -92,14 +92,14 @@ async fn only_daemons_and_timers_have_it() {
 
 #[tokio::test(start_paused = true)]
 async fn the_object_is_seen_as_it_is_at_the_moment() {
-    let code = r#"
+    let code = r"
         let seen = [];
         for i in 0..2 {
             seen.push([ctx.spec.x, ctx.body.spec.x, ctx.labels.app, ctx.meta.labels.app]);
             kopf.sleep(10);
         }
         [seen, ctx.old_value == (), ctx.diff == (), ctx.reason == (), ctx.retry, ctx.resource.plural]
-    "#;
+    ";
     let fixture = daemon(code).await;
     let live = live(&fixture);
     let call = fixture.loaded.engine.call(fixture.background(&live, &Stopped::default()));
@@ -123,6 +123,27 @@ async fn a_dropped_daemon_ends_at_its_wait() {
     stopped.set(StopReason::OperatorExiting);
     sleep(Duration::from_secs(5)).await;
     assert_eq!(fixture.memo.lock()["at"], json!(1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn daemons_leave_threads_to_other_handlers() {
+    let text = "kopf::daemon(\"things\", |ctx| { ctx.memo.n = (ctx.memo.n ?? 0) + 1; \
+                ctx.stopped.wait(); true }); kopf::on_create(\"things\", |ctx| ctx.memo.n);";
+    let fixture = Fixture::new(text, json!({})).await;
+    let (live, stopped) = (live(&fixture), Stopped::default());
+    let daemon = || fixture.loaded.engine.call(fixture.background(&live, &stopped));
+    let daemons = futures::future::join_all((0..100).map(|_| daemon()));
+    let handler = async {
+        sleep(Duration::from_secs(1)).await;
+        // Those that never got a thread stop without having been called.
+        assert_eq!(fixture.call_nth(1).await, Ended::Returned(Some(json!(48))));
+        stopped.set(StopReason::OperatorExiting);
+    };
+    let (ended, ()) = tokio::join!(daemons, handler);
+    let called = ended.iter().filter(|it| **it == Ended::Returned(Some(json!(true)))).count();
+    let uncalled = ended.iter().filter(|it| **it == Ended::Returned(None)).count();
+    assert_eq!(called + uncalled, 100);
+    assert_eq!(fixture.memo.lock()["n"], json!(called));
 }
 
 #[tokio::test(start_paused = true)]
