@@ -5,6 +5,7 @@
 
 pub mod annotations;
 pub mod cause;
+pub mod claim;
 pub mod configure;
 pub mod corrupt;
 pub mod declare;

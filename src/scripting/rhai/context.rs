@@ -13,6 +13,7 @@ use super::{
     errors::problem,
     live::Live,
     script::Shared,
+    stopped::{self, StopFlag},
     value::{plain, same, text, to_json},
     view::{View, register_setter},
 };
@@ -62,6 +63,7 @@ impl Ctx {
             Kwarg::Settings(cause) => {
                 Dynamic::from(SettingsView(SettingsAccess::new(cause.settings)))
             }
+            Kwarg::Stopped(stopped) => Dynamic::from(StopFlag(stopped)),
         }
     }
 
@@ -174,9 +176,15 @@ fn register_settings(engine: &mut Engine) {
 pub(super) fn register(engine: &mut Engine, shared: &Arc<Shared>) {
     engine
         .register_type_with_name::<Ctx>("ctx")
-        .register_indexer_get(|ctx: &mut Ctx, name: ImmutableString| ctx.get(&name));
+        .register_indexer_get(|ctx: &mut Ctx, name: ImmutableString| ctx.get(&name))
+        // Parentheses behind a name call a method: this is what `ctx.stopped()` is.
+        .register_fn("stopped", |ctx: Ctx| match ctx.invocation.background() {
+            Some(background) => Ok(background.stopped.is_set()),
+            None => Err(problem("only daemons and timers have ctx.stopped")),
+        });
     register_setter(engine, Ctx::set);
     register_settings(engine);
+    stopped::register(engine);
     register_logger(engine);
     register_patch(engine, shared);
 }
