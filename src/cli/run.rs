@@ -9,11 +9,11 @@ use futures::Stream;
 use tokio_util::sync::CancellationToken;
 
 use crate::cli::{
-    logging,
+    logging::{self, Log},
     options::{Note, RunOptions, ScopeOption},
     report::{Exit, Report},
     signals::{self, StopSignal},
-    sources,
+    sources, variable,
 };
 use crate::cluster::{ConnectOptions, KubeCluster};
 use crate::logic::{lifecycle::Lifecycle, registry::Registry};
@@ -26,7 +26,7 @@ use crate::settings::Settings;
 pub(super) fn run(options: &RunOptions) -> Result<Exit, Report> {
     let clock = Clock::system();
     let sources = sources::read_all(&options.paths, Path::new(""))?;
-    start_log(options, clock)?;
+    let _log = start_log(options, clock)?;
     let scope = scope(&options.scope);
     on_runtime(async {
         let signals = listen()?;
@@ -36,8 +36,8 @@ pub(super) fn run(options: &RunOptions) -> Result<Exit, Report> {
 }
 
 /// From now on there is a log, and bugs are told in it.
-pub(super) fn start_log(options: &RunOptions, clock: Clock) -> Result<(), Report> {
-    logging::install(options.log.clone(), clock)
+pub(super) fn start_log(options: &RunOptions, clock: Clock) -> Result<Log, Report> {
+    let log = logging::install(options.log.clone(), clock, &variable)
         .map_err(|problem| Report::failure(format!("cannot start the log: {problem}")))?;
     std::panic::set_hook(Box::new(tell_bug));
     for note in &options.notes {
@@ -46,7 +46,7 @@ pub(super) fn start_log(options: &RunOptions, clock: Clock) -> Result<(), Report
             Note::Warning(text) => tracing::warn!(target: "kopf.running", "{text}"),
         }
     }
-    Ok(())
+    Ok(log)
 }
 
 /// Runs to the end. One thread: scripts have threads of their own, and a pool would only add memory and switches.
