@@ -181,7 +181,8 @@ impl<'a> Options<'a> {
     }
 }
 
-const DURATION: &str =
+/// What [`duration_of`] takes, for messages.
+pub const DURATION: &str =
     "seconds, or a duration such as \"500ms\", \"1.5s\", \"10m\", \"2h\", \"1d\"";
 
 fn unknown(kind: Kind, name: &str) -> DeclareError {
@@ -225,7 +226,12 @@ fn criterion(argument: &Argument) -> Option<Criterion> {
 }
 
 fn duration(argument: &Argument) -> Option<Duration> {
-    let seconds = match value(argument)? {
+    duration_of(value(argument)?)
+}
+
+/// Seconds, or a text such as `"10m"`; `None` if it is neither.
+pub fn duration_of(value: &Value) -> Option<Duration> {
+    let seconds = match value {
         Value::Number(it) => it.as_f64()?,
         Value::String(text) => {
             let split = |(unit, size): &(&str, f64)| Some((text.strip_suffix(unit)?, *size));
