@@ -10,7 +10,7 @@ use tokio::time;
 use super::{Base, daemon::Daemon, object::Changed, patches::Patches};
 use crate::handling::run::{self, Try};
 use crate::logic::{
-    declare::{DURATION, duration_of},
+    duration,
     function::Function,
     handler::{InitialDelay, Kind},
     outcome::{self, Effort, Ended, LogLevel, Outcome, Raised, RaisedKind},
@@ -200,9 +200,12 @@ fn delay_of(value: &serde_json::Value) -> Result<Option<Duration>, Raised> {
     if value.is_null() {
         return Ok(None);
     }
-    duration_of(value).map(Some).ok_or_else(|| Raised {
+    duration::parse(value).map(Some).ok_or_else(|| Raised {
         kind: RaisedKind::Arbitrary("TypeError".into()),
-        message: format!("the function of `initial_delay` must return {DURATION}, not {value}"),
+        message: format!(
+            "the function of `initial_delay` must return {}, not {value}",
+            duration::EXPECTED
+        ),
         trace: None,
     })
 }

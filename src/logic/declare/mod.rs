@@ -12,11 +12,8 @@ use std::{fmt, sync::Arc};
 
 use serde_json::Value;
 
+pub use self::options::{OptionSpec, options_of};
 use self::values::Options;
-pub use self::{
-    options::{OptionSpec, options_of},
-    values::{DURATION, duration_of},
-};
 use super::{
     function::Function,
     handler::{Admission, Background, Callback, Category, Filters, Handler, Kind, Limits},

@@ -63,6 +63,16 @@ impl StopReason {
             StopReason::DaemonAbandoned => "DAEMON_ABANDONED",
         }
     }
+
+    /// The reason of this name.
+    pub fn named(name: &str) -> Option<Self> {
+        ALL.iter().copied().find(|it| it.as_str() == name)
+    }
+
+    /// All names.
+    pub fn names() -> impl Iterator<Item = &'static str> {
+        ALL.iter().map(|it| it.as_str())
+    }
 }
 
 impl StopReasons {
