@@ -22,7 +22,7 @@ const SETTINGS: &str = "KOPF_SETTINGS_";
 
 /// The commands with variables, and what their variables are called after the prefix `KOPF_COMMAND_`. The names are those of
 /// Kopf, also where an option has another one.
-const COMMANDS: &[(&str, &[&str])] = &[
+pub const COMMANDS: &[(&str, &[&str])] = &[
     (
         "RUN",
         &[

@@ -44,6 +44,7 @@ scenarios! {
     readonly
     results
     selectors
+    settings
     shared
     sleeping
     startup
