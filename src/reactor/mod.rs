@@ -8,6 +8,7 @@ mod error;
 mod expectation;
 mod memory;
 mod observer;
+mod place;
 mod queue;
 mod roster;
 mod serving;
@@ -26,13 +27,14 @@ use self::{
     roster::Roster,
     serving::Serving,
 };
+use crate::features::indexes::{self, Readiness};
 use crate::handling::{
     activities::{self, Activity, ActivityError},
     run::Runner,
 };
 use crate::logic::{handler::Kind, lifecycle::Lifecycle, registry::Registry, served};
 use crate::ports::{
-    ApiError, BoxFuture, Clock, Cluster, Facilities, Health, Memo, Pauses, Scripts,
+    ApiError, BoxFuture, Clock, Cluster, Facilities, Health, Indexes, Memo, Pauses, Scripts,
 };
 use crate::settings::Settings;
 
@@ -100,7 +102,8 @@ pub async fn run(operator: Operator, stop: CancellationToken) -> Result<(), Fail
     let Operator { scripts, registry, settings, clock, scope, lifecycle, connect, health } =
         operator;
     let memo = Memo::default();
-    let facilities = Arc::new(Facilities::default());
+    let facilities =
+        Arc::new(Facilities { indexes: Indexes::new(registry.indexes()), ..Facilities::default() });
     let activity = |kind| Activity {
         kind,
         handlers: registry.activities(kind),
@@ -174,11 +177,17 @@ impl Serve {
             start: Instant::now(),
             memories: Arc::default(),
             pauses: Pauses::default(),
+            readiness: Readiness::new(registry.has_indexes()),
         };
-        let companions = Companions::new();
+        let mut companions = Companions::new();
+        if registry.has_indexes() {
+            let (readiness, health) = (shared.readiness.clone(), self.health.clone());
+            companions.add(|stop| indexes::watch(readiness, health, stop));
+        }
         let mut roster = Roster::new();
         loop {
             roster.adjust(observer.targets(), |target| self.serving(registry, target, &shared));
+            shared.readiness.started();
             tokio::select! {
                 biased; // stop first: nothing new begins after it
                 () = stop.cancelled() => break,
@@ -191,9 +200,18 @@ impl Serve {
         Ok(())
     }
 
-    fn serving(&self, registry: &Registry, (resource, _): &Target, shared: &Shared<'_>) -> Serving {
+    fn serving(&self, registry: &Registry, target: &Target, shared: &Shared<'_>) -> Serving {
+        let (resource, place) = target;
+        let handlers = registry.for_resource(resource, &served::NO_FUNCTIONS);
+        let hold = if handlers.indexing.is_empty() {
+            shared.readiness.bystander()
+        } else {
+            let place = place.as_deref().map_or_else(String::new, |it| format!(" in '{it}'"));
+            shared.readiness.indexed(format!("{resource}{place}"))
+        };
         Serving {
-            handlers: registry.for_resource(resource, &served::NO_FUNCTIONS),
+            handlers,
+            hold,
             resource: Arc::new(resource.clone()),
             cluster: Arc::clone(shared.cluster),
             scripts: Arc::clone(&self.scripts),
@@ -216,6 +234,7 @@ struct Shared<'a> {
     start: Instant,
     memories: Arc<Memories>,
     pauses: Pauses,
+    readiness: Readiness,
 }
 
 /// The settings as they are now.

@@ -8,7 +8,8 @@ use serde_json::{Value, json};
 
 use crate::logic::{diff::Diff, resource::Resource};
 use crate::ports::{
-    ActivityCause, Cause, Document, Invocation, Logger, ObjectCause, ObjectDetail, SharedPatch,
+    ActivityCause, Cause, Document, Index, Invocation, Logger, ObjectCause, ObjectDetail,
+    SharedPatch,
 };
 
 /// A field of `ctx`, before it becomes a value of a language.
@@ -30,6 +31,8 @@ pub(crate) enum Kwarg {
     Logger(Logger),
     /// `settings`
     Settings(ActivityCause),
+    /// A table that index handlers fill.
+    Index(Index),
 }
 
 /// All names `ctx` can have in handlers that exist today; for messages and completion.
@@ -65,6 +68,10 @@ pub(crate) const NAMES: &[&str] = &[
 
 /// The kwarg of this name for this call.
 pub(crate) fn kwarg(invocation: &Invocation, name: &str) -> Kwarg {
+    // The ids of indexes are names of the script, so they come before ours.
+    if let Some(index) = invocation.facilities.indexes.get(name) {
+        return Kwarg::Index(index.clone());
+    }
     match name {
         "logger" => return Kwarg::Logger(invocation.logger.clone()),
         "memo" => return Kwarg::Memo(invocation.memo.clone()),

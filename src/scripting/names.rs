@@ -36,7 +36,7 @@ pub(crate) const DECLARING: &[Declaring] = &[
     declaring("on_cleanup", "cleanup", Some(Kind::Cleanup)),
     declaring("daemon", "daemon", None),
     declaring("timer", "timer", None),
-    declaring("index", "index", None),
+    declaring("index", "index", Some(Kind::Index)),
     declaring("on_login", "login", None),
     declaring("on_probe", "probe", None),
     declaring("on_validate", "validate", None),
@@ -66,6 +66,7 @@ const OTHERS: &[&str] = &[
     "on",
     "retry",
     "sleep",
+    "values",
 ];
 
 /// The delay of a temporary error that names none, as in Kopf.
