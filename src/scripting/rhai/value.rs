@@ -6,8 +6,10 @@ use rhai::{Array, Dynamic, Engine, Map};
 use serde_json::Value;
 
 use super::{
+    context::SettingsView,
     index::{IndexView, StoreView},
     live::Live,
+    stopped::Reasons,
     view::View,
 };
 use crate::scripting::{
@@ -98,6 +100,12 @@ fn convert(value: &Dynamic, depth: usize) -> Result<Value, Refused> {
     }
     if let Some(live) = value.read_lock::<Live>() {
         return Ok(live.json());
+    }
+    if let Some(settings) = value.read_lock::<SettingsView>() {
+        return Ok(settings.json());
+    }
+    if let Some(reasons) = value.read_lock::<Reasons>() {
+        return Ok(reasons.json());
     }
     if let Some(index) = value.read_lock::<IndexView>() {
         return Ok(index.json());

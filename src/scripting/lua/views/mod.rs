@@ -6,6 +6,7 @@ mod logger;
 mod memo;
 mod patch;
 mod settings;
+mod stopped;
 
 use mlua::{AnyUserData, Function as LuaFunction, Lua, Value as LuaValue};
 use serde_json::Value;
@@ -14,11 +15,17 @@ pub(super) use self::{
     ctx::CtxView,
     index::{item, values},
 };
-use self::{memo::MemoView, patch::PatchView};
+use self::{memo::MemoView, patch::PatchView, settings::SettingsView, stopped::ReasonsView};
 
 /// The content of a view as plain JSON; `None` if the object has none.
 pub(super) fn json_of(object: &AnyUserData) -> Option<Value> {
     if let Ok(view) = object.borrow::<PatchView>() {
+        return Some(view.json());
+    }
+    if let Ok(view) = object.borrow::<SettingsView>() {
+        return Some(view.json());
+    }
+    if let Ok(view) = object.borrow::<ReasonsView>() {
         return Some(view.json());
     }
     if let Ok(view) = object.borrow::<MemoView>() {
@@ -32,8 +39,14 @@ pub(super) fn iterate(lua: &Lua, object: &AnyUserData) -> mlua::Result<(LuaFunct
     if let Ok(view) = object.borrow::<PatchView>() {
         return view.iterate(lua);
     }
+    if let Ok(view) = object.borrow::<SettingsView>() {
+        return view.iterate(lua);
+    }
     if let Ok(ctx) = object.borrow::<CtxView>() {
         return ctx.iterate(lua);
+    }
+    if let Ok(reasons) = object.borrow::<ReasonsView>() {
+        return reasons.iterate(lua);
     }
     if let Some(walk) = index::iterate(lua, object) {
         return walk;
