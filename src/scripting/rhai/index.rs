@@ -21,7 +21,7 @@ use super::{
 };
 use crate::logic::indexing::{Key, Values};
 use crate::ports::Index;
-use crate::scripting::text::{INDEX_READ_ONLY, NO_INDEX, number, of_patch, shown};
+use crate::scripting::text::{INDEX_READ_ONLY, NO_INDEX, number, shown};
 
 /// An index.
 #[derive(Clone, Debug)]
@@ -166,7 +166,7 @@ pub(super) fn register(engine: &mut Engine) {
         .register_iterator::<IndexView>();
     for name in ["to_string", "to_debug", "to_json", "print"] {
         engine
-            .register_fn(name, |view: IndexView| of_patch(&view.json()))
+            .register_fn(name, |view: IndexView| shown(&view.json()))
             .register_fn(name, |view: StoreView| shown(&view.json()));
     }
     register_store(engine);

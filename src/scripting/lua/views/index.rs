@@ -157,7 +157,7 @@ impl UserData for IndexView {
         methods.add_meta_method(MetaMethod::Len, |_, view, ()| Ok(view.0.len()));
         methods.add_meta_method(MetaMethod::Iter, |lua, view, ()| view.iterate(lua));
         methods.add_meta_method(MetaMethod::ToString, |_, view, ()| {
-            Ok(text::of_patch(&view.0.to_json()))
+            Ok(text::shown(&view.0.to_json()))
         });
     }
 }
