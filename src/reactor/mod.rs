@@ -9,6 +9,7 @@ mod error;
 mod expectation;
 mod memory;
 mod observer;
+mod place;
 mod queue;
 mod roster;
 mod serving;
@@ -28,14 +29,17 @@ use self::{
     roster::Roster,
     serving::Serving,
 };
-use crate::features::daemons;
+use crate::features::{
+    daemons,
+    indexes::{self, Readiness},
+};
 use crate::handling::{
     activities::{self, Activity, ActivityError},
     run::Runner,
 };
 use crate::logic::{handler::Kind, lifecycle::Lifecycle, registry::Registry, served};
 use crate::ports::{
-    ApiError, BoxFuture, Clock, Cluster, Facilities, Health, Memo, Pauses, Scripts,
+    ApiError, BoxFuture, Clock, Cluster, Facilities, Health, Indexes, Memo, Pauses, Scripts,
 };
 use crate::settings::Settings;
 
@@ -103,7 +107,8 @@ pub async fn run(operator: Operator, stop: CancellationToken) -> Result<(), Fail
     let Operator { scripts, registry, settings, clock, scope, lifecycle, connect, health } =
         operator;
     let memo = Memo::default();
-    let facilities = Arc::new(Facilities::default());
+    let facilities =
+        Arc::new(Facilities { indexes: Indexes::new(registry.indexes()), ..Facilities::default() });
     let activity = |kind| Activity {
         kind,
         handlers: registry.activities(kind),
@@ -178,6 +183,7 @@ impl Serve {
             memories: Arc::default(),
             pauses: Pauses::default(),
             team: Arc::default(),
+            readiness: Readiness::new(registry.has_indexes()),
         };
         let mut companions = Companions::new();
         companions.add(|stop| {
@@ -185,9 +191,14 @@ impl Serve {
             let settings = Arc::clone(&self.settings);
             async move { team.heed(&pauses, &settings.background, stop).await }
         });
+        if registry.has_indexes() {
+            let (readiness, health) = (shared.readiness.clone(), self.health.clone());
+            companions.add(|stop| indexes::watch(readiness, health, stop));
+        }
         let mut roster = Roster::new();
         loop {
             roster.adjust(observer.targets(), |target| self.serving(registry, target, &shared));
+            shared.readiness.started();
             tokio::select! {
                 biased; // stop first: nothing new begins after it
                 () = stop.cancelled() => break,
@@ -201,7 +212,15 @@ impl Serve {
         Ok(())
     }
 
-    fn serving(&self, registry: &Registry, (resource, _): &Target, shared: &Shared<'_>) -> Serving {
+    fn serving(&self, registry: &Registry, target: &Target, shared: &Shared<'_>) -> Serving {
+        let (resource, place) = target;
+        let handlers = registry.for_resource(resource, &served::NO_FUNCTIONS);
+        let hold = if handlers.indexing.is_empty() {
+            shared.readiness.bystander()
+        } else {
+            let place = place.as_deref().map_or_else(String::new, |it| format!(" in '{it}'"));
+            shared.readiness.indexed(format!("{resource}{place}"))
+        };
         let resource = Arc::new(resource.clone());
         let background = Arc::new(daemons::Base {
             resource: Arc::clone(&resource),
@@ -213,7 +232,8 @@ impl Serve {
             team: Arc::clone(&shared.team),
         });
         Serving {
-            handlers: registry.for_resource(&resource, &served::NO_FUNCTIONS),
+            handlers,
+            hold,
             resource,
             cluster: Arc::clone(shared.cluster),
             scripts: Arc::clone(&self.scripts),
@@ -238,6 +258,7 @@ struct Shared<'a> {
     memories: Arc<Memories>,
     pauses: Pauses,
     team: Arc<daemons::Team>,
+    readiness: Readiness,
 }
 
 /// The settings as they are now.

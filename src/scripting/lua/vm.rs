@@ -26,11 +26,11 @@ use super::{
 use crate::logic::{
     filters::Question,
     function::{Function, ScriptId},
-    handler::Handler,
+    handler::{Handler, Kind},
     outcome::{Ended, Raised},
 };
 use crate::ports::Invocation;
-use crate::scripting::{LoadError, Source};
+use crate::scripting::{LoadError, Source, refused::Refused};
 
 /// The memory of one VM. A script that needs more is told so.
 const MEMORY_MAX: usize = 64 * 1024 * 1024;
@@ -103,9 +103,10 @@ impl Vm {
     /// Calls the function of a handler.
     pub(super) async fn call(&self, invocation: Arc<Invocation>) -> Ended {
         let function = invocation.handler.function.clone();
+        let kind = invocation.handler.kind;
         let ctx = CtxView::new(invocation);
-        match self.run_function(&function, ctx).await.and_then(|it| self.result(&it)) {
-            Ok(result) => Ended::Returned(result),
+        match self.run_function(&function, ctx).await.and_then(|it| self.result(kind, &it)) {
+            Ok(ended) => ended,
             Err(raised) => Ended::Raised(raised),
         }
     }
@@ -137,7 +138,8 @@ impl Vm {
         invocation: Arc<Invocation>,
     ) -> Result<Value, Raised> {
         let returned = self.run_function(&function, CtxView::new(invocation)).await?;
-        self.result(&returned).map(Option::unwrap_or_default)
+        let read = self.world.read(&returned, None);
+        read.map_err(|it| self.raised(&mlua::Error::runtime(it.at("the result"))))
     }
 
     /// Lets a function change a copy of a body.
@@ -149,13 +151,15 @@ impl Vm {
         changed.map_err(|it| self.raised(&mlua::Error::runtime(it.at("body"))))
     }
 
-    fn result(&self, value: &LuaValue) -> Result<Option<Value>, Raised> {
-        if value.is_nil() {
-            return Ok(None);
+    fn result(&self, kind: Kind, value: &LuaValue) -> Result<Ended, Raised> {
+        let refused = |it: Refused| self.raised(&mlua::Error::runtime(it.at("the result")));
+        if kind == Kind::Index
+            && let Some(entries) = self.world.read_keyed(value).map_err(refused)?
+        {
+            return Ok(Ended::Keyed(entries));
         }
-        let read = self.world.read(value, None);
-        let read = read.map_err(|it| self.raised(&mlua::Error::runtime(it.at("the result"))))?;
-        Ok((!read.is_null()).then_some(read))
+        let read = self.world.read(value, None).map_err(refused)?;
+        Ok(Ended::Returned((!read.is_null()).then_some(read)))
     }
 
     fn raised(&self, error: &mlua::Error) -> Raised {

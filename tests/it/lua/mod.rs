@@ -179,6 +179,7 @@ impl Call {
     pub(crate) fn result(self) -> Value {
         match self.ended {
             Ended::Returned(result) => result.unwrap_or_default(),
+            Ended::Keyed(entries) => json!(entries),
             Ended::Raised(raised) => panic!("{}: {:?}", raised.message, raised.trace),
         }
     }
@@ -188,6 +189,7 @@ impl Call {
         match self.ended {
             Ended::Raised(raised) => raised,
             Ended::Returned(result) => panic!("returned {result:?}"),
+            Ended::Keyed(entries) => panic!("returned {entries:?}"),
         }
     }
 }

@@ -33,6 +33,10 @@ scenarios! {
     errors
     filters
     ids
+    indexes
+    indexes_changing
+    indexes_first
+    indexes_shared
     kwargs
     limits
     logging

@@ -157,6 +157,7 @@ impl Fixture {
     async fn returned(&self) -> Value {
         match self.call_nth(0).await {
             Ended::Returned(value) => value.unwrap_or_default(),
+            Ended::Keyed(entries) => panic!("{entries:?}"),
             Ended::Raised(raised) => panic!("{raised:?}"),
         }
     }
@@ -165,6 +166,7 @@ impl Fixture {
     async fn raised(&self) -> Raised {
         match self.call_nth(0).await {
             Ended::Returned(value) => panic!("returned {value:?}"),
+            Ended::Keyed(entries) => panic!("{entries:?}"),
             Ended::Raised(raised) => raised,
         }
     }
