@@ -1,5 +1,6 @@
 //! The main flow: streams → queues → workers; start and shutdown of an operator.
 
+mod background;
 mod change;
 mod companions;
 mod conclusion;
@@ -17,6 +18,7 @@ mod worker;
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use futures::future;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -27,12 +29,21 @@ use self::{
     roster::Roster,
     serving::Serving,
 };
-use crate::features::indexes::{self, Readiness};
+use crate::features::{
+    daemons,
+    indexes::{self, Hold, Readiness},
+};
 use crate::handling::{
     activities::{self, Activity, ActivityError},
     run::Runner,
 };
-use crate::logic::{handler::Kind, lifecycle::Lifecycle, registry::Registry, served};
+use crate::logic::{
+    handler::Kind,
+    lifecycle::Lifecycle,
+    registry::{Registry, ResourceHandlers},
+    resource::Resource,
+    served,
+};
 use crate::ports::{
     ApiError, BoxFuture, Clock, Cluster, Facilities, Health, Indexes, Memo, Pauses, Scripts,
 };
@@ -178,8 +189,14 @@ impl Serve {
             memories: Arc::default(),
             pauses: Pauses::default(),
             readiness: Readiness::new(registry.has_indexes()),
+            team: Arc::default(),
         };
         let mut companions = Companions::new();
+        companions.add(|stop| {
+            let (team, pauses) = (Arc::clone(&shared.team), shared.pauses.clone());
+            let settings = Arc::clone(&self.settings);
+            async move { team.heed(&pauses, &settings.background, stop).await }
+        });
         if registry.has_indexes() {
             let (readiness, health) = (shared.readiness.clone(), self.health.clone());
             companions.add(|stop| indexes::watch(readiness, health, stop));
@@ -195,24 +212,29 @@ impl Serve {
                 () = roster.attend() => {}
             }
         }
-        roster.end().await;
+        // Side by side: workers finish what they do, daemons and timers what they can.
+        future::join(roster.end(), shared.team.end(&self.settings.background)).await;
         companions.end().await;
         Ok(())
     }
 
     fn serving(&self, registry: &Registry, target: &Target, shared: &Shared<'_>) -> Serving {
         let (resource, place) = target;
-        let handlers = registry.for_resource(resource, &served::NO_FUNCTIONS);
-        let hold = if handlers.indexing.is_empty() {
-            shared.readiness.bystander()
-        } else {
-            let place = place.as_deref().map_or_else(String::new, |it| format!(" in '{it}'"));
-            shared.readiness.indexed(format!("{resource}{place}"))
-        };
+        let resource = Arc::new(resource.clone());
+        let background = Arc::new(daemons::Base {
+            resource: Arc::clone(&resource),
+            cluster: Arc::clone(shared.cluster),
+            scripts: Arc::clone(&self.scripts),
+            settings: Arc::clone(&self.settings),
+            clock: self.clock,
+            facilities: Arc::clone(&self.facilities),
+            team: Arc::clone(&shared.team),
+        });
+        let handlers = registry.for_resource(&resource, &served::NO_FUNCTIONS);
         Serving {
+            hold: shared.hold(&handlers, &resource, place.as_deref()),
             handlers,
-            hold,
-            resource: Arc::new(resource.clone()),
+            resource,
             cluster: Arc::clone(shared.cluster),
             scripts: Arc::clone(&self.scripts),
             settings: Arc::clone(&self.settings),
@@ -222,6 +244,7 @@ impl Serve {
             start: shared.start,
             memories: Arc::clone(&shared.memories),
             facilities: Arc::clone(&self.facilities),
+            background,
             pauses: shared.pauses.clone(),
             health: self.health.clone(),
         }
@@ -235,6 +258,18 @@ struct Shared<'a> {
     memories: Arc<Memories>,
     pauses: Pauses,
     readiness: Readiness,
+    team: Arc<daemons::Team>,
+}
+
+impl Shared<'_> {
+    /// The share of a stream in the readiness of the indexes.
+    fn hold(&self, handlers: &ResourceHandlers, resource: &Resource, place: Option<&str>) -> Hold {
+        if handlers.indexing.is_empty() {
+            return self.readiness.bystander();
+        }
+        let place = place.map_or_else(String::new, |it| format!(" in '{it}'"));
+        self.readiness.indexed(format!("{resource}{place}"))
+    }
 }
 
 /// The settings as they are now.
