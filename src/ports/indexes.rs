@@ -128,3 +128,31 @@ impl Iterator for Keys {
         Some(key.clone())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use serde_json::json;
+
+    use super::{Contribution, Indexes, Key, Owner};
+    use crate::logic::object::Header;
+
+    #[test]
+    fn a_walk_leaves_out_keys_that_go_and_meets_those_that_come() {
+        let indexes = Indexes::new(["idx".into()]);
+        let index = indexes.get("idx").unwrap();
+        let owner = |uid: &str| Owner::of(&Header { uid: Some(uid.into()), ..Header::default() });
+        let put = |key: &str| {
+            let entry = (Key::text(key), Arc::new(json!(1)));
+            index.apply(&owner(key), Contribution::Replace(vec![entry]));
+        };
+        ["a", "b", "c"].into_iter().for_each(put);
+        let mut keys = index.keys();
+        assert_eq!(keys.next(), Some(Key::text("a")));
+        indexes.remove(&owner("a"));
+        indexes.remove(&owner("b"));
+        put("d");
+        assert_eq!(keys.collect::<Vec<_>>(), [Key::text("c"), Key::text("d")]);
+    }
+}

@@ -31,13 +31,19 @@ use self::{
 };
 use crate::features::{
     daemons,
-    indexes::{self, Readiness},
+    indexes::{self, Hold, Readiness},
 };
 use crate::handling::{
     activities::{self, Activity, ActivityError},
     run::Runner,
 };
-use crate::logic::{handler::Kind, lifecycle::Lifecycle, registry::Registry, served};
+use crate::logic::{
+    handler::Kind,
+    lifecycle::Lifecycle,
+    registry::{Registry, ResourceHandlers},
+    resource::Resource,
+    served,
+};
 use crate::ports::{
     ApiError, BoxFuture, Clock, Cluster, Facilities, Health, Indexes, Memo, Pauses, Scripts,
 };
@@ -182,8 +188,8 @@ impl Serve {
             start: Instant::now(),
             memories: Arc::default(),
             pauses: Pauses::default(),
-            team: Arc::default(),
             readiness: Readiness::new(registry.has_indexes()),
+            team: Arc::default(),
         };
         let mut companions = Companions::new();
         companions.add(|stop| {
@@ -214,13 +220,6 @@ impl Serve {
 
     fn serving(&self, registry: &Registry, target: &Target, shared: &Shared<'_>) -> Serving {
         let (resource, place) = target;
-        let handlers = registry.for_resource(resource, &served::NO_FUNCTIONS);
-        let hold = if handlers.indexing.is_empty() {
-            shared.readiness.bystander()
-        } else {
-            let place = place.as_deref().map_or_else(String::new, |it| format!(" in '{it}'"));
-            shared.readiness.indexed(format!("{resource}{place}"))
-        };
         let resource = Arc::new(resource.clone());
         let background = Arc::new(daemons::Base {
             resource: Arc::clone(&resource),
@@ -231,9 +230,10 @@ impl Serve {
             facilities: Arc::clone(&self.facilities),
             team: Arc::clone(&shared.team),
         });
+        let handlers = registry.for_resource(&resource, &served::NO_FUNCTIONS);
         Serving {
+            hold: shared.hold(&handlers, &resource, place.as_deref()),
             handlers,
-            hold,
             resource,
             cluster: Arc::clone(shared.cluster),
             scripts: Arc::clone(&self.scripts),
@@ -257,8 +257,19 @@ struct Shared<'a> {
     start: Instant,
     memories: Arc<Memories>,
     pauses: Pauses,
-    team: Arc<daemons::Team>,
     readiness: Readiness,
+    team: Arc<daemons::Team>,
+}
+
+impl Shared<'_> {
+    /// The share of a stream in the readiness of the indexes.
+    fn hold(&self, handlers: &ResourceHandlers, resource: &Resource, place: Option<&str>) -> Hold {
+        if handlers.indexing.is_empty() {
+            return self.readiness.bystander();
+        }
+        let place = place.map_or_else(String::new, |it| format!(" in '{it}'"));
+        self.readiness.indexed(format!("{resource}{place}"))
+    }
 }
 
 /// The settings as they are now.

@@ -83,7 +83,6 @@ impl Owner {
             return Owner(uid.into());
         }
         let part = |it: &Option<String>| it.clone().unwrap_or_default();
-        let parts = [header.kind.clone(), part(&header.namespace), part(&header.name)];
-        Owner(parts.join("/").into())
+        Owner([part(&header.namespace), part(&header.name)].join("/").into())
     }
 }

@@ -1,3 +1,5 @@
+//! What tables keep, in which order, and what the results of index handlers do to them.
+
 use std::{sync::Arc, time::Duration};
 
 use serde_json::{Value, json};

@@ -105,10 +105,15 @@ impl Vm {
         let function = invocation.handler.function.clone();
         let kind = invocation.handler.kind;
         let ctx = CtxView::new(invocation);
-        match self.run_function(&function, ctx).await.and_then(|it| self.result(kind, &it)) {
-            Ok(ended) => ended,
-            Err(raised) => Ended::Raised(raised),
-        }
+        let returned = self.run_function(&function, ctx).await;
+        let ended = returned.and_then(|it| {
+            if kind == Kind::Index {
+                self.contribution(&it)
+            } else {
+                self.result(&it).map(Ended::Returned)
+            }
+        });
+        ended.unwrap_or_else(Ended::Raised)
     }
 
     /// Asks a filter callback.
@@ -151,15 +156,21 @@ impl Vm {
         changed.map_err(|it| self.raised(&mlua::Error::runtime(it.at("body"))))
     }
 
-    fn result(&self, kind: Kind, value: &LuaValue) -> Result<Ended, Raised> {
-        let refused = |it: Refused| self.raised(&mlua::Error::runtime(it.at("the result")));
-        if kind == Kind::Index
-            && let Some(entries) = self.world.read_keyed(value).map_err(refused)?
-        {
-            return Ok(Ended::Keyed(entries));
+    fn result(&self, value: &LuaValue) -> Result<Option<Value>, Raised> {
+        let read = self.world.read(value, None).map_err(|it| self.refused(&it))?;
+        Ok((!read.is_null()).then_some(read))
+    }
+
+    /// The result of an index function: its keys need not be texts.
+    fn contribution(&self, value: &LuaValue) -> Result<Ended, Raised> {
+        match self.world.read_keyed(value).map_err(|it| self.refused(&it))? {
+            Some(entries) => Ok(Ended::Keyed(entries)),
+            None => self.result(value).map(Ended::Returned),
         }
-        let read = self.world.read(value, None).map_err(refused)?;
-        Ok(Ended::Returned((!read.is_null()).then_some(read)))
+    }
+
+    fn refused(&self, refused: &Refused) -> Raised {
+        self.raised(&mlua::Error::runtime(refused.at("the result")))
     }
 
     fn raised(&self, error: &mlua::Error) -> Raised {

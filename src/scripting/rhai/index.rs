@@ -103,6 +103,13 @@ impl StoreView {
         json_of(value).is_some_and(|it| self.0.iter().any(|value| **value == it))
     }
 
+    /// As lists do it: -1 if there is none.
+    fn place_of(&self, value: &Dynamic) -> INT {
+        let value = json_of(value);
+        let place = self.0.iter().position(|it| value.as_ref() == Some(&**it));
+        place.map_or(-1, count)
+    }
+
     /// The values as a list of the language.
     fn array(&self) -> Array {
         self.0.iter().map(native).collect()
@@ -180,6 +187,7 @@ fn register_store(engine: &mut Engine) {
         .register_fn("is_empty", |view: StoreView| view.0.is_empty())
         .register_fn("contains", |view: StoreView, value: Dynamic| view.contains(&value))
         .register_fn("get", |view: StoreView, place: INT| view.at(place).unwrap_or_default())
+        .register_fn("index_of", |view: StoreView, value: Dynamic| view.place_of(&value))
         .register_fn("to_array", |view: StoreView| view.array())
         .register_fn("==", |a: StoreView, b: StoreView| a.0 == b.0)
         .register_fn("!=", |a: StoreView, b: StoreView| a.0 != b.0)

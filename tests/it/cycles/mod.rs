@@ -6,6 +6,7 @@
 mod crashes;
 mod errors;
 mod observation;
+mod readiness;
 pub(crate) mod scenario;
 mod server;
 pub(crate) mod stage;

@@ -31,6 +31,10 @@ function has_no_peer(ctx)
     return not is_peer(ctx)
 end
 
+function ticks(ctx)
+    ctx.logger:info("timer " .. tostring(ctx.names))
+end
+
 function ends(ctx)
     ctx.logger:info("cleanup " .. tostring(ctx.names))
 end
@@ -41,4 +45,5 @@ kopf.on_startup(starts)
 kopf.on_event("kopfexamples", { labels = READS, when = is_peer }, seen)
 kopf.on_create("kopfexamples", { labels = READS, when = is_peer }, created)
 kopf.on_create("kopfexamples", { labels = READS, when = has_no_peer }, unexpected)
+kopf.timer("kopfexamples", { interval = 15, labels = READS, when = is_peer }, ticks)
 kopf.on_cleanup(ends)
