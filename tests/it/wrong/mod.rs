@@ -2,5 +2,6 @@
 //!
 //! The letters are those of the list in `docs/compatibility.md`.
 
+mod background;
 mod big_objects;
 mod two_operators;
