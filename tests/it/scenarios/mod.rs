@@ -30,6 +30,7 @@ macro_rules! scenarios {
 }
 
 scenarios! {
+    daemons
     errors
     filters
     ids
@@ -48,6 +49,7 @@ scenarios! {
     sleeping
     startup
     surprises
+    timers
 }
 
 /// Where the scenarios are.
