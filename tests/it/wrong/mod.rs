@@ -4,4 +4,5 @@
 
 mod background;
 mod big_objects;
+mod pauses;
 mod two_operators;
