@@ -73,8 +73,10 @@ impl Attending<'_> {
         } else {
             // Those that run are stopped at the moment of the pause, all at once.
             if !self.serving.pauses.is_paused() {
+                let host =
+                    daemons::Host { object: self.object, memo: self.memo, logger: self.logger };
                 for handler in &wanted {
-                    background.spawn(base, handler, self.object, self.memo, self.logger);
+                    background.spawn(base, handler, host);
                 }
             }
             background.stop(StopReason::FiltersMismatch, |it| !is_wanted(it), base).await

@@ -8,7 +8,7 @@ use std::{
 use kopf::{
     apiserver::{ApiServer, ResourceDef},
     cluster::KubeCluster,
-    features::daemons::{Base, OfObject, Team},
+    features::daemons::{Base, Host, OfObject, Team},
     logic::{
         declare::{Argument, Declaration, declare},
         handler::{Handler, Kind},
@@ -99,8 +99,8 @@ impl Yard {
     fn cycle(&mut self) -> bool {
         let logger = Logger::of_object(LoggerKind::Local, Arc::new(ObjectRef::default()));
         self.background.reap();
-        let memo = Memo::default();
-        self.background.spawn(&self.base, &self.handler, &self.object, &memo, &logger);
+        let host = Host { object: &self.object, memo: &Memo::default(), logger: &logger };
+        self.background.spawn(&self.base, &self.handler, host);
         self.background.is_stopping(|_| true)
     }
 
