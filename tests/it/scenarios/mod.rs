@@ -30,6 +30,7 @@ macro_rules! scenarios {
 }
 
 scenarios! {
+    daemons
     errors
     filters
     ids
@@ -52,6 +53,7 @@ scenarios! {
     sleeping
     startup
     surprises
+    timers
 }
 
 /// Where the scenarios are.
