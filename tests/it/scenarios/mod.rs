@@ -49,6 +49,7 @@ scenarios! {
     readonly
     results
     selectors
+    settings
     shared
     sleeping
     startup
