@@ -90,6 +90,11 @@ impl Logger {
     /// Whether a line of this level would be seen; ask before building a long text.
     pub fn is_enabled(&self, level: LogLevel) -> bool {
         match level {
+            // One level terser: debug lines never, info lines where others show debug lines.
+            LogLevel::Debug if self.kind == LoggerKind::Terse => false,
+            LogLevel::Info if self.kind == LoggerKind::Terse => {
+                tracing::enabled!(target: TARGET_OBJECTS, tracing::Level::DEBUG)
+            }
             LogLevel::Debug => tracing::enabled!(target: TARGET_OBJECTS, tracing::Level::DEBUG),
             LogLevel::Info => tracing::enabled!(target: TARGET_OBJECTS, tracing::Level::INFO),
             LogLevel::Warning | LogLevel::Error => true,

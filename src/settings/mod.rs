@@ -277,7 +277,8 @@ impl Default for Background {
     fn default() -> Self {
         Background {
             cancellation_polling: secs(60),
-            instant_exit_timeout: None,
+            // Kopf: none, only turns of its scheduler. Scripts compute on threads of their own, where ours says nothing.
+            instant_exit_timeout: Some(Duration::from_millis(100)),
             instant_exit_zero_time_cycles: 10,
         }
     }

@@ -11,6 +11,7 @@ use serde_json::Value;
 use super::{
     api::Constant,
     errors::problem,
+    index::IndexView,
     live::Live,
     script::Shared,
     stopped::{self, StopFlag},
@@ -60,6 +61,7 @@ impl Ctx {
             Kwarg::Patch(patch) => Dynamic::from(Live::patch(patch)),
             Kwarg::Memo(document) => Dynamic::from(Live::memo(document)),
             Kwarg::Logger(logger) => Dynamic::from(ScriptLogger(logger)),
+            Kwarg::Index(index) => Dynamic::from(IndexView(index)),
             Kwarg::Settings(cause) => {
                 Dynamic::from(SettingsView(SettingsAccess::new(cause.settings)))
             }
@@ -75,6 +77,12 @@ impl Ctx {
     /// Refuses every change. Rhai assigns parts back after something in them was assigned; that is none.
     fn set(&self, name: &str, value: &Dynamic) -> Result<(), Box<EvalAltResult>> {
         let present = self.get(name);
+        if let (Some(present), Some(value)) =
+            (present.read_lock::<IndexView>(), value.read_lock::<IndexView>())
+            && present.0.is(&value.0)
+        {
+            return Ok(());
+        }
         let unchanged = match (present.read_lock::<Live>(), value.read_lock::<Live>()) {
             (Some(present), Some(value)) => present.is(&value),
             (Some(_), None) | (None, Some(_)) => false,

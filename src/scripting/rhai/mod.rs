@@ -6,6 +6,7 @@ mod context;
 mod control;
 mod errors;
 mod functions;
+mod index;
 mod live;
 mod modules;
 mod pool;

@@ -30,9 +30,14 @@ macro_rules! scenarios {
 }
 
 scenarios! {
+    daemons
     errors
     filters
     ids
+    indexes
+    indexes_changing
+    indexes_first
+    indexes_shared
     kwargs
     limits
     logging
@@ -49,6 +54,7 @@ scenarios! {
     sleeping
     startup
     surprises
+    timers
 }
 
 /// Where the scenarios are.
