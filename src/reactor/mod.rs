@@ -136,6 +136,7 @@ pub async fn run(operator: Operator, stop: CancellationToken) -> Result<(), Fail
     };
 
     let current = Arc::new(snapshot(&settings));
+    scripts.configure(&current);
     let serving = Serve {
         scripts: Arc::clone(&scripts),
         settings: Arc::clone(&current),
@@ -145,11 +146,7 @@ pub async fn run(operator: Operator, stop: CancellationToken) -> Result<(), Fail
         facilities: Arc::clone(&facilities),
         health,
     };
-    let served = tokio::select! {
-        biased; // as above
-        () = stop.cancelled() => Ok(()),
-        served = serving.run(&registry, &scope, connect, &stop) => served,
-    };
+    let served = serving.run(&registry, &scope, connect, &stop).await;
     let runner =
         Runner { scripts: &*scripts, clock, settings: &current.execution, facilities: &facilities };
     let cleaned = activities::run(runner, &activity(Kind::Cleanup)).await;
@@ -179,10 +176,18 @@ impl Serve {
         stop: &CancellationToken,
     ) -> Result<(), Failure> {
         tracing::info!(target: "kopf.running", "Initial authentication has been initiated.");
-        let cluster = connect(Settings::clone(&self.settings)).await?;
+        let cluster = tokio::select! {
+            biased; // a stop before anything has begun is obeyed at once
+            () = stop.cancelled() => return Ok(()),
+            cluster = connect(Settings::clone(&self.settings)) => cluster?,
+        };
         tracing::info!(target: "kopf.running", "Initial authentication has finished.");
         let settings = Arc::clone(&self.settings);
-        let mut observer = Observer::start(&*cluster, registry, scope, settings).await?;
+        let mut observer = tokio::select! {
+            biased; // as above
+            () = stop.cancelled() => return Ok(()),
+            observer = Observer::start(&*cluster, registry, scope, settings) => observer?,
+        };
         let shared = Shared {
             cluster: &cluster,
             start: Instant::now(),

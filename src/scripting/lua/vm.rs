@@ -143,7 +143,8 @@ impl Vm {
         invocation: Arc<Invocation>,
     ) -> Result<Value, Raised> {
         let returned = self.run_function(&function, CtxView::new(invocation)).await?;
-        self.result(&returned).map(Option::unwrap_or_default)
+        let read = self.world.read(&returned, None);
+        read.map_err(|it| self.raised(&mlua::Error::runtime(it.at("the result"))))
     }
 
     /// Lets a function change a copy of a body.

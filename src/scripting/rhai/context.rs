@@ -149,14 +149,14 @@ impl SettingsView {
     }
 }
 
-/// A resource selector as the key of a map: a list of its parts, or a marker.
-fn selector(key: &Dynamic) -> Result<String, Box<EvalAltResult>> {
-    let key = if key.is_array() {
-        to_json("the key", key).and_then(|it| selector_key(&it))
-    } else {
-        marker_key(&key.to_string())
-    };
-    key.map_err(problem)
+/// A resource selector as the key of a map: a list of its parts.
+fn of_parts(parts: Array) -> Result<String, Box<EvalAltResult>> {
+    to_json("the key", &parts.into()).and_then(|it| selector_key(&it)).map_err(problem)
+}
+
+/// A marker as the key of a map.
+fn of_marker(marker: &Constant) -> Result<String, Box<EvalAltResult>> {
+    marker_key(marker.shown()).map_err(problem)
 }
 
 fn register_settings(engine: &mut Engine) {
@@ -165,15 +165,13 @@ fn register_settings(engine: &mut Engine) {
     engine
         .register_type_with_name::<SettingsView>("settings")
         .register_indexer_get(|it: &mut SettingsView, name: ImmutableString| it.get(&name))
-        .register_indexer_get(|it: &mut SettingsView, key: Array| it.get(&selector(&key.into())?))
+        .register_indexer_get(|it: &mut SettingsView, key: Array| it.get(&of_parts(key)?))
         .register_indexer_set(|it: &mut SettingsView, key: Array, value: Dynamic| {
-            it.set(&selector(&key.into())?, &value)
+            it.set(&of_parts(key)?, &value)
         })
-        .register_indexer_get(|it: &mut SettingsView, key: Constant| {
-            it.get(&selector(&Dynamic::from(key))?)
-        })
+        .register_indexer_get(|it: &mut SettingsView, key: Constant| it.get(&of_marker(&key)?))
         .register_indexer_set(|it: &mut SettingsView, key: Constant, value: Dynamic| {
-            it.set(&selector(&Dynamic::from(key))?, &value)
+            it.set(&of_marker(&key)?, &value)
         })
         .register_fn("keys", |it: SettingsView| it.keys())
         .register_fn("to_string", shown)

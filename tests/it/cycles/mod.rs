@@ -27,6 +27,6 @@ fn cycles() {
         Some(stage::play(&scenario).compare(&vector.expected))
     });
     vectors::say(&format!(
-        "vectors cycles: {beyond} need daemons, timers or sub-handlers, which come later"
+        "vectors cycles: {beyond} need sub-handlers, which come later"
     ));
 }

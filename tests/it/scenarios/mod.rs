@@ -30,6 +30,7 @@ macro_rules! scenarios {
 }
 
 scenarios! {
+    daemons
     errors
     filters
     ids
@@ -48,10 +49,12 @@ scenarios! {
     readonly
     results
     selectors
+    settings
     shared
     sleeping
     startup
     surprises
+    timers
 }
 
 /// Where the scenarios are.

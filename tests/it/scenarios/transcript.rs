@@ -177,10 +177,10 @@ impl Line {
     fn put(&mut self, name: &str, value: &str) {
         match name {
             "message" => value.clone_into(&mut self.message),
-            "object" => {
-                let object: Value = serde_json::from_str(value).unwrap_or_default();
-                self.object = object["name"].as_str().map(str::to_owned);
-            }
+            "object.name" => self.object = Some(value.to_owned()),
+            // Always the same, or told by the message.
+            "activity" | "object.api_version" | "object.kind" | "object.uid"
+            | "object.namespace" => {}
             "extra" => self.extra.extend([" ", value]),
             "trace" => self.trace = true,
             name => self.extra.extend([" ", name, "=", value]),
