@@ -26,7 +26,5 @@ fn cycles() {
         }
         Some(stage::play(&scenario).compare(&vector.expected))
     });
-    vectors::say(&format!(
-        "vectors cycles: {beyond} need sub-handlers, which come later"
-    ));
+    vectors::say(&format!("vectors cycles: {beyond} need sub-handlers, which come later"));
 }
