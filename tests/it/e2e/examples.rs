@@ -351,6 +351,6 @@ async fn indexing(run: Run) {
     run.namespace.until_object(OBJECT, "the pod is gone", none).await;
     run.until_says("Timer 'intervalled' succeeded.").await;
     let ended = run.stop().await;
-    ended.assert_count("Indexer", 0);
+    ended.assert_count("failed", 0);
     assert!(ended.count(r#""app=second":["second"]"#) > 0, "the timer prints the index");
 }
