@@ -205,7 +205,7 @@ impl Runner {
             return;
         }
         let (all, name) = (short.all.load(Ordering::Relaxed), &self.name);
-        let whose = if std::ptr::eq(short, &self.background) {
+        let whose = if std::ptr::eq(short, std::ptr::from_ref(&self.background)) {
             format!("All {all} threads for daemons and timers of {name} are taken: further ones")
         } else {
             format!("All {all} threads of {name} are taken: further calls")
