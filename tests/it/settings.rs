@@ -356,7 +356,11 @@ fn reference() -> String {
                 Value::Object(storage) if !storage.is_empty() => {
                     storage.keys().cloned().collect::<String>()
                 }
-                value => value.to_string().replace(',', ", "),
+                value @ (Value::Bool(_)
+                | Value::Number(_)
+                | Value::String(_)
+                | Value::Array(_)
+                | Value::Object(_)) => value.to_string().replace(',', ", "),
             };
             writeln!(text, "| `{name}` | {takes} | `{value}` | {doc} |").expect("memory");
         }
