@@ -8,12 +8,13 @@ use std::{
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::{BoxFuture, Facilities, Logger, Memo, Stopped};
+use super::{BoxFuture, Children, Facilities, Logger, Memo, Stopped};
 use crate::logic::{
     diff::Diff,
     filters::Question,
     function::Function,
     handler::Handler,
+    lifecycle::Chooser,
     object::Object,
     outcome::{Ended, Raised},
     patch::Patch,
@@ -27,6 +28,11 @@ use crate::settings::Settings;
 /// A call never panics and never hangs for a reason of the host: what goes wrong in a script comes back as [`Raised`].
 /// Dropping the future cancels the call at its next waiting point.
 pub trait Scripts: Send + Sync + 'static {
+    /// Which of the handlers that are due run in one cycle, if the scripts say so.
+    fn lifecycle(&self) -> Option<Chooser> {
+        None
+    }
+
     /// Calls a handler.
     fn call(&self, invocation: Arc<Invocation>) -> BoxFuture<'static, Ended>;
 
@@ -36,6 +42,14 @@ pub trait Scripts: Send + Sync + 'static {
         question: Question,
         invocation: Arc<Invocation>,
     ) -> BoxFuture<'static, Result<bool, Raised>>;
+
+    /// Lets a lifecycle function choose from the handlers that are due, given as data; gives what it returned.
+    fn choose(
+        &self,
+        function: Function,
+        due: Value,
+        invocation: Arc<Invocation>,
+    ) -> BoxFuture<'static, Result<Value, Raised>>;
 
     /// Lets a function change a copy of a raw body; gives the changed copy.
     fn transform(
@@ -68,6 +82,8 @@ pub struct Invocation {
     pub logger: Logger,
     /// What every call can reach.
     pub facilities: Arc<Facilities>,
+    /// The sub-handlers; `None` where there can be none.
+    pub children: Option<Children>,
 }
 
 /// The kwargs `retry`, `started`, `runtime`.

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use tokio::time;
 
 use super::{
-    change::{Changing, kwargs},
+    change::{Changing, Scene, kwargs},
     conclusion::{Conclusion, Left},
     error::CycleError,
     expectation::Expectation,
@@ -144,14 +144,14 @@ impl Cycle<'_> {
         }
         let delays = match change {
             Some(change) => {
-                let changing = Changing {
+                let scene = Scene {
                     serving: self.serving,
-                    memory: &mut *self.memory,
                     logger: &self.logger.with_kind(LoggerKind::Full),
                     object: &object,
                     patch,
                     memo,
                 };
+                let changing = Changing { scene, memory: &mut *self.memory };
                 changing.run(&change, &mut answers).await?
             }
             None => Vec::new(),

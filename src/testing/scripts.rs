@@ -90,6 +90,15 @@ impl Scripts for NativeScripts {
         Box::pin(async { answer })
     }
 
+    fn choose(
+        &self,
+        function: Function,
+        due: Value,
+        _invocation: Arc<Invocation>,
+    ) -> BoxFuture<'static, Result<Value, Raised>> {
+        self.transform(function, due)
+    }
+
     fn transform(
         &self,
         function: Function,

@@ -15,6 +15,7 @@ use crate::logic::{
     filters::Question,
     function::{Function, ScriptId},
     handler::Handler,
+    lifecycle::Chooser,
     outcome::{Ended, Raised},
 };
 use crate::ports::Invocation;
@@ -31,12 +32,16 @@ pub(super) enum Request {
     Call(Arc<Invocation>, oneshot::Sender<Ended>),
     /// Ask a filter.
     Ask(Question, Arc<Invocation>, oneshot::Sender<Result<bool, Raised>>),
+    /// Choose from handlers.
+    Choose(Function, Value, Arc<Invocation>, oneshot::Sender<Result<Value, Raised>>),
     /// Transform a body.
     Transform(Function, Value, oneshot::Sender<Result<Value, Raised>>),
 }
 
 /// The result of loading.
-pub(super) type Loading = oneshot::Sender<Result<Vec<Handler>, LoadError>>;
+pub(super) type Loading = oneshot::Sender<Result<Declared, LoadError>>;
+/// What the top level of a script declared: its handlers and the default lifecycles it set, each in order.
+pub(super) type Declared = (Vec<Handler>, Vec<Chooser>);
 
 /// Loads a script and serves its calls until nobody can send any.
 pub(super) async fn live(
@@ -56,8 +61,8 @@ pub(super) async fn live(
         })
     });
     match loaded {
-        Ok((vm, handlers)) => {
-            if loading.send(Ok(handlers)).is_ok() {
+        Ok((vm, declared)) => {
+            if loading.send(Ok(declared)).is_ok() {
                 serve(Rc::new(vm), requests).await;
             }
         }
@@ -90,6 +95,9 @@ async fn answer(vm: Rc<Vm>, request: Request) {
         }
         Request::Ask(question, invocation, to) => {
             reply(to, vm.ask(question, invocation), Err).await;
+        }
+        Request::Choose(function, due, invocation, to) => {
+            reply(to, vm.choose(function, due, invocation), Err).await;
         }
         Request::Transform(function, body, to) => {
             reply(to, vm.transform(function, body), Err).await;

@@ -15,6 +15,7 @@ use mlua::{
 use serde_json::Value;
 
 use super::{
+    actor::Declared,
     host_table,
     modules::Modules,
     push::Style,
@@ -26,7 +27,6 @@ use super::{
 use crate::logic::{
     filters::Question,
     function::{Function, ScriptId},
-    handler::Handler,
     outcome::{Ended, Raised},
 };
 use crate::ports::Invocation;
@@ -54,7 +54,7 @@ impl Vm {
     pub(super) async fn load(
         script: ScriptId,
         source: &Source,
-    ) -> Result<(Vm, Vec<Handler>), LoadError> {
+    ) -> Result<(Vm, Declared), LoadError> {
         let vm = Vm::new(script, source).map_err(|error| LoadError {
             file: source.name.clone(),
             line: None,
@@ -66,7 +66,7 @@ impl Vm {
         let chunk = vm.lua.load(source.text.as_str()).set_name(format!("@{}", source.name));
         let chunk = chunk.set_mode(ChunkMode::Text).into_function();
         let chunk = chunk.map_err(|it| told(ScriptError::of_error(&vm.world, &it)))?;
-        match vm.run_to_end(&chunk, ()).await {
+        match vm.run_to_end(&chunk, (), None).await {
             Err(Failure::Script(error)) => return Err(told(error)),
             Err(Failure::OutOfTime) => {
                 let error = mlua::Error::runtime(raised::out_of_time().message);
@@ -75,7 +75,8 @@ impl Vm {
             Ok(_) => {}
         }
         let handlers = vm.world.declared.borrow_mut().take().unwrap_or_default();
-        Ok((vm, handlers))
+        let lifecycles = vm.world.lifecycles.take();
+        Ok((vm, (handlers, lifecycles)))
     }
 
     fn new(script: ScriptId, source: &Source) -> mlua::Result<Vm> {
@@ -90,6 +91,8 @@ impl Vm {
             format: OnceCell::new(),
             functions: super::world::Functions::default(),
             declared: RefCell::new(Some(Vec::new())),
+            lifecycles: RefCell::default(),
+            present: RefCell::default(),
             side_table: super::side_table::SideTable::default(),
             texts: RefCell::new(BTreeMap::from([(source.name.clone(), text)])),
         });
@@ -103,8 +106,9 @@ impl Vm {
     /// Calls the function of a handler.
     pub(super) async fn call(&self, invocation: Arc<Invocation>) -> Ended {
         let function = invocation.handler.function.clone();
+        let present = Some(Arc::clone(&invocation));
         let ctx = CtxView::new(invocation);
-        match self.run_function(&function, ctx).await.and_then(|it| self.result(&it)) {
+        match self.run_function(&function, ctx, present).await.and_then(|it| self.result(&it)) {
             Ok(result) => Ended::Returned(result),
             Err(raised) => Ended::Raised(raised),
         }
@@ -116,25 +120,42 @@ impl Vm {
         question: Question,
         invocation: Arc<Invocation>,
     ) -> Result<bool, Raised> {
+        let present = Some(Arc::clone(&invocation));
         let ctx = CtxView::new(invocation);
         let answer = match &question.about {
-            None => self.run_function(&question.function, ctx).await,
+            None => self.run_function(&question.function, ctx, present).await,
             Some(value) => {
                 let value = value.clone().unwrap_or_default();
                 let value = self.world.push(&self.lua, &value, Style::Frozen);
                 let value = value.map_err(|it| self.raised(&it))?;
-                self.run_function(&question.function, (value, ctx)).await
+                self.run_function(&question.function, (value, ctx), present).await
             }
         }?;
         // The truth of the language: everything but nil and false.
         Ok(!matches!(answer, LuaValue::Nil | LuaValue::Boolean(false)))
     }
 
+    /// Lets a lifecycle function choose.
+    pub(super) async fn choose(
+        &self,
+        function: Function,
+        due: Value,
+        invocation: Arc<Invocation>,
+    ) -> Result<Value, Raised> {
+        let due = self.world.push(&self.lua, &due, Style::Frozen);
+        let due = due.map_err(|it| self.raised(&it))?;
+        let present = Arc::clone(&invocation);
+        let ctx = CtxView::new(invocation);
+        let chosen = self.run_function(&function, (due, ctx), Some(present)).await?;
+        let read = self.world.read(&chosen, None);
+        read.map_err(|it| self.raised(&mlua::Error::runtime(it.at("the chosen handlers"))))
+    }
+
     /// Lets a function change a copy of a body.
     pub(super) async fn transform(&self, function: Function, body: Value) -> Result<Value, Raised> {
         let copy = self.world.push(&self.lua, &body, Style::Mutable);
         let copy = copy.map_err(|it| self.raised(&it))?;
-        self.run_function(&function, copy.clone()).await?;
+        self.run_function(&function, copy.clone(), None).await?;
         let changed = self.world.read(&copy, Some(&body));
         changed.map_err(|it| self.raised(&mlua::Error::runtime(it.at("body"))))
     }
@@ -156,11 +177,12 @@ impl Vm {
         &self,
         function: &Function,
         arguments: impl IntoLuaMulti,
+        present: Option<Arc<Invocation>>,
     ) -> Result<LuaValue, Raised> {
         let Some(function) = self.world.functions.get(function.slot) else {
             return Err(raised::of_host("the function is gone"));
         };
-        self.run_to_end(&function, arguments).await.map_err(|failure| match failure {
+        self.run_to_end(&function, arguments, present).await.map_err(|failure| match failure {
             Failure::Script(error) => error.into_raised(&self.world),
             Failure::OutOfTime => raised::out_of_time(),
         })
@@ -170,11 +192,13 @@ impl Vm {
         &self,
         function: &LuaFunction,
         arguments: impl IntoLuaMulti,
+        present: Option<Arc<Invocation>>,
     ) -> Result<LuaValue, Failure> {
         let of_error = |error| Failure::Script(ScriptError::of_error(&self.world, &error));
         let mut arguments = arguments.into_lua_multi(&self.lua).map_err(of_error)?;
         arguments.push_front(LuaValue::Function(function.clone()));
         let call = self.run.call_async::<(bool, LuaValue)>(arguments);
+        let call = self.world.during(present, call);
         match self.watchdog.guard(call).await {
             None => Err(Failure::OutOfTime),
             Some(Err(error)) => Err(of_error(error)),

@@ -4,6 +4,7 @@
 
 use std::{
     cell::{Cell, RefCell},
+    future::Future,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -15,6 +16,7 @@ use rhai::{Dynamic, EvalAltResult, Position};
 use tokio::sync::{mpsc, oneshot};
 
 use super::turn::Turns;
+use crate::ports::BoxFuture;
 
 /// How often the limits are looked at, in operations: some microseconds of running time.
 const CHECK_EVERY: u64 = 256;
@@ -32,11 +34,10 @@ pub(super) enum Budget {
 }
 
 /// What a call asks of the runtime while it runs.
-#[derive(Debug)]
 pub(super) struct Wait {
-    /// How long to sleep.
-    pub(super) duration: Duration,
-    /// Told when the time has passed; dropped if the call is given up.
+    /// What to wait for.
+    pub(super) until: BoxFuture<'static, ()>,
+    /// Told when it has come; dropped if the call is given up.
     pub(super) resume: oneshot::Sender<()>,
 }
 
@@ -156,11 +157,21 @@ pub(super) fn overdue() -> Option<Abort> {
 
 /// Lets time pass for the running call; blocks only its own thread.
 pub(super) fn wait(duration: Duration) -> Result<(), Box<EvalAltResult>> {
+    wait_for(tokio::time::sleep(duration))
+}
+
+/// Waits until something is done, which the runtime does; blocks only the thread of the running call.
+pub(super) fn wait_for<T: Send + 'static>(
+    until: impl Future<Output = T> + Send + 'static,
+) -> Result<T, Box<EvalAltResult>> {
     let (resume, resumed) = oneshot::channel();
+    let (give, mut given) = oneshot::channel();
+    let until = async move { drop(give.send(until.await)) };
+    let wait = Wait { until: Box::pin(until), resume };
     let asked = CURRENT.with_borrow(|current| {
         let control = current.as_ref()?;
         control.pause();
-        control.waits.blocking_send(Wait { duration, resume }).ok()
+        control.waits.blocking_send(wait).ok()
     });
     // A call that was given up has dropped the other end.
     let passed = asked.is_some() && resumed.blocking_recv().is_ok();
@@ -169,7 +180,8 @@ pub(super) fn wait(duration: Duration) -> Result<(), Box<EvalAltResult>> {
             control.resume();
         }
     });
-    if passed { Ok(()) } else { Err(Abort::Cancelled.into_error()) }
+    let given = if passed { given.try_recv().ok() } else { None };
+    given.ok_or_else(|| Abort::Cancelled.into_error())
 }
 
 impl Abort {

@@ -9,6 +9,7 @@ mod functions;
 mod live;
 mod modules;
 mod pool;
+mod present;
 mod runner;
 mod script;
 mod shadowed;
@@ -35,6 +36,7 @@ use super::{LoadError, Loaded, Placement, Source};
 use crate::logic::{
     filters::Question,
     function::{Function, ScriptId},
+    handler::Kind,
     outcome::{Ended, Raised},
 };
 use crate::ports::{BoxFuture, Invocation, Scripts};
@@ -62,12 +64,12 @@ fn load_on(
     async move {
         let file = source.name.clone();
         let loaded = runner.run(move || script::load(id, &source)).await;
-        let (script, handlers) = loaded.unwrap_or_else(|error| {
+        let (script, handlers, lifecycles) = loaded.unwrap_or_else(|error| {
             let message = error.to_string();
             Err(LoadError { file, line: None, source_line: None, message, hint: None })
         })?;
         let engine = RhaiEngine { script: Arc::new(script), runner: Arc::new(runner) };
-        Ok(Loaded { engine: Arc::new(engine), handlers })
+        Ok(Loaded { engine: Arc::new(engine), handlers, lifecycles })
     }
     .boxed()
 }
@@ -85,14 +87,34 @@ impl RhaiEngine {
         }
         .boxed()
     }
+
+    /// The same for a call that is about something; the job gets its `ctx`.
+    fn run_about<T: Send + 'static>(
+        &self,
+        invocation: Arc<Invocation>,
+        job: impl FnOnce(&Script, Dynamic) -> Result<T, Raised> + Send + 'static,
+    ) -> BoxFuture<'static, Result<T, Raised>> {
+        let (script, runner) = (Arc::clone(&self.script), Arc::clone(&self.runner));
+        async move {
+            // Its parent, which is of the same script, has a thread and waits.
+            let is_within = invocation.handler.kind == Kind::Sub;
+            let job = move || {
+                let ctx = Dynamic::from(Ctx::new(Arc::clone(&invocation)));
+                present::during(Some(invocation), || job(&script, ctx))
+            };
+            let result =
+                if is_within { runner.run_within(job).await } else { runner.run(job).await };
+            result.unwrap_or_else(|error| Err(of_host(error.to_string())))
+        }
+        .boxed()
+    }
 }
 
 impl Scripts for RhaiEngine {
     fn call(&self, invocation: Arc<Invocation>) -> BoxFuture<'static, Ended> {
-        let ended = self.run(move |script| {
-            let function = invocation.handler.function.clone();
-            let ctx = Ctx::new(invocation);
-            let result = script.call(&function, vec![Dynamic::from(ctx)])?;
+        let function = invocation.handler.function.clone();
+        let ended = self.run_about(invocation, move |script, ctx| {
+            let result = script.call(&function, vec![ctx])?;
             let result = to_json("the result", &result).map_err(errors::of_value)?;
             Ok((!result.is_null()).then_some(result))
         });
@@ -104,11 +126,24 @@ impl Scripts for RhaiEngine {
         question: Question,
         invocation: Arc<Invocation>,
     ) -> BoxFuture<'static, Result<bool, Raised>> {
-        self.run(move |script| {
+        self.run_about(invocation, move |script, ctx| {
             let mut arguments: Vec<_> = question.about.map(context::about).into_iter().collect();
-            arguments.push(Dynamic::from(Ctx::new(invocation)));
+            arguments.push(ctx);
             let answer = script.call(&question.function, arguments)?;
             Ok(!answer.is_unit() && answer.as_bool().unwrap_or(true))
+        })
+    }
+
+    fn choose(
+        &self,
+        function: Function,
+        due: Value,
+        invocation: Arc<Invocation>,
+    ) -> BoxFuture<'static, Result<Value, Raised>> {
+        self.run_about(invocation, move |script, ctx| {
+            let due = context::about(Some(due));
+            let chosen = script.call(&function, vec![due, ctx])?;
+            to_json("the chosen handlers", &chosen).map_err(errors::of_value)
         })
     }
 

@@ -83,6 +83,23 @@ impl Runner {
         job: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, RunError> {
         let permit = self.permit().await?;
+        self.run_permitted(Some(permit), job).await
+    }
+
+    /// Runs a job for which a job of this script waits: it has its own thread, but counts as a part of that job. So jobs that
+    /// wait for others cannot keep them from a thread. There are as many more threads as such jobs are nested.
+    pub(super) async fn run_within<T: Send + 'static>(
+        &self,
+        job: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, RunError> {
+        self.run_permitted(None, job).await
+    }
+
+    async fn run_permitted<T: Send + 'static>(
+        &self,
+        permit: Option<OwnedSemaphorePermit>,
+        job: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, RunError> {
         let cancelled = CancelOnDrop::default();
         // One wait at a time: a job asks for the next one only after the last.
         let (ask, mut waits) = mpsc::channel(1);
@@ -105,7 +122,7 @@ impl Runner {
         };
         self.pool.submit(Box::new(work)).map_err(|error| RunError::NoThread(error.to_string()))?;
         while let (Some(wait), rest) = self.next_wait(waits).await {
-            tokio::time::sleep(wait.duration).await;
+            wait.until.await;
             // It waits for this; should it be gone, the next wait says so.
             wait.resume.send(()).ok();
             waits = rest;

@@ -24,6 +24,7 @@ use super::{
 use crate::logic::{
     function::{Function, ScriptId},
     handler::Handler,
+    lifecycle::Chooser,
     outcome::Raised,
 };
 use crate::scripting::{LoadError, Source, print::print_line};
@@ -47,11 +48,16 @@ pub(super) struct Shared {
     pub(super) sources: Arc<Sources>,
     /// What the top level declares; `None` when it has returned.
     pub(super) declared: Mutex<Option<Vec<Handler>>>,
+    /// The default lifecycles it sets, in order.
+    pub(super) lifecycles: Mutex<Vec<Chooser>>,
     /// The variables of the top level: Rhai hides them from named functions.
     globals: Mutex<BTreeMap<String, Dynamic>>,
     /// The names that are assigned to anywhere: what Rhai gets from the resolver, it does not assign to.
     assigned: OnceLock<BTreeSet<String>>,
 }
+
+/// A loaded script, its handlers, and the default lifecycles it set.
+type Declared = (Script, Vec<Handler>, Vec<Chooser>);
 
 /// A script whose top level has run.
 pub(super) struct Script {
@@ -64,6 +70,11 @@ pub(super) struct Script {
 }
 
 impl Shared {
+    /// Whether the top level still runs.
+    pub(super) fn is_loading(&self) -> bool {
+        self.declared.lock().unwrap_or_else(PoisonError::into_inner).is_some()
+    }
+
     fn globals(&self) -> MutexGuard<'_, BTreeMap<String, Dynamic>> {
         self.globals.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -123,12 +134,13 @@ impl Shared {
 }
 
 /// Compiles a script and runs its top level. Needs a deep stack.
-pub(super) fn load(id: ScriptId, source: &Source) -> Result<(Script, Vec<Handler>), LoadError> {
+pub(super) fn load(id: ScriptId, source: &Source) -> Result<Declared, LoadError> {
     let shared = Arc::new(Shared {
         name: source.name.as_str().into(),
         functions: Functions::new(id),
         sources: Arc::default(),
         declared: Mutex::new(Some(Vec::new())),
+        lifecycles: Mutex::default(),
         globals: Mutex::default(),
         assigned: OnceLock::new(),
     });
@@ -149,8 +161,11 @@ pub(super) fn load(id: ScriptId, source: &Source) -> Result<(Script, Vec<Handler
     for function in ast.iter_functions() {
         arities.entry(function.name.to_owned()).or_default().push(function.params.len());
     }
-    let declared = shared.declared.lock().unwrap_or_else(PoisonError::into_inner).take();
-    Ok((Script { engine, shared, global, arities }, declared.unwrap_or_default()))
+    let handlers = shared.declared.lock().unwrap_or_else(PoisonError::into_inner).take();
+    let lifecycles =
+        std::mem::take(&mut *shared.lifecycles.lock().unwrap_or_else(PoisonError::into_inner));
+    let script = Script { engine, shared, global, arities };
+    Ok((script, handlers.unwrap_or_default(), lifecycles))
 }
 
 fn engine(shared: &Arc<Shared>, source: &Source) -> Engine {

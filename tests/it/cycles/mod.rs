@@ -26,6 +26,6 @@ fn cycles() {
         Some(stage::play(&scenario).compare(&vector.expected))
     });
     vectors::say(&format!(
-        "vectors cycles: {beyond} need daemons, timers, indexes or sub-handlers, which come later"
+        "vectors cycles: {beyond} need daemons, timers or indexes, which come later"
     ));
 }

@@ -65,11 +65,7 @@ impl Scenario {
     pub(super) fn is_beyond(&self) -> Option<String> {
         let kinds = ["create", "update", "delete", "resume", "field", "event"];
         let kind = |it: &Value| it["on"].as_str().unwrap_or_default().to_owned();
-        let unknown = self.handlers.iter().map(kind).find(|it| !kinds.contains(&it.as_str()));
-        let has_sub = |it: &Value| {
-            it["do"].as_array().is_some_and(|all| all.iter().any(|it| it.get("sub").is_some()))
-        };
-        unknown.or_else(|| self.handlers.iter().any(has_sub).then(|| "sub-handlers".to_owned()))
+        self.handlers.iter().map(kind).find(|it| !kinds.contains(&it.as_str()))
     }
 }
 

@@ -150,6 +150,7 @@ impl Script {
             memo: self.memo.clone(),
             logger: Logger::of_object(LoggerKind::Full, Arc::new(ObjectRef::default())),
             facilities: Arc::default(),
+            children: None,
         })
     }
 }

@@ -3,6 +3,7 @@
 //! Each name exists twice, as `kopf::name` and as `kopf.name`: the first is a static module, the second a method of the value
 //! that the variable `kopf` resolves to.
 
+mod children;
 mod data;
 mod declaring;
 mod raising;
@@ -90,6 +91,7 @@ pub(super) fn register(engine: &mut Engine, shared: &Arc<Shared>) {
     functions.extend(raising::functions());
     let (all, short) = declaring::functions(shared);
     functions.extend(all);
+    functions.extend(children::functions(shared));
     let mut methods = Module::new();
     let mut names = Module::new();
     for function in &functions {
@@ -107,6 +109,7 @@ pub(super) fn register(engine: &mut Engine, shared: &Arc<Shared>) {
         modes.set_var(*name, *mode);
     }
     names.set_sub_module("ErrorsMode", modes);
+    names.set_sub_module("lifecycles", children::module());
     for name in CONSTANTS {
         if let Ok(value) = constant(name) {
             names.set_var(*name, value);
@@ -121,6 +124,7 @@ pub(super) fn register(engine: &mut Engine, shared: &Arc<Shared>) {
     data::register(engine);
     raising::register(engine);
     declaring::register(engine);
+    children::register(engine);
 }
 
 const CONSTANTS: &[&str] = &["PRESENT", "ABSENT", "EVERYTHING", "ErrorsMode"];
@@ -129,6 +133,7 @@ const CONSTANTS: &[&str] = &["PRESENT", "ABSENT", "EVERYTHING", "ErrorsMode"];
 fn constant(name: &str) -> Outcome {
     match name {
         "on" => Ok(Dynamic::from(On)),
+        "lifecycles" => Ok(Dynamic::from(children::Lifecycles)),
         "PRESENT" => Ok(Dynamic::from(declaring::Constant(Marker::Present))),
         "ABSENT" => Ok(Dynamic::from(declaring::Constant(Marker::Absent))),
         "EVERYTHING" => Ok(Dynamic::from(declaring::Constant(Marker::Everything))),

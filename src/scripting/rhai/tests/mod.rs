@@ -114,6 +114,7 @@ impl Fixture {
             memo: self.memo.clone(),
             logger: Logger::of_object(LoggerKind::Full, reference),
             facilities: Arc::default(),
+            children: None,
         })
     }
 
@@ -126,6 +127,7 @@ impl Fixture {
             memo: self.memo.clone(),
             logger: Logger::of_activity(),
             facilities: Arc::default(),
+            children: None,
         })
     }
 
