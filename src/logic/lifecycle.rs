@@ -4,7 +4,7 @@
 
 use std::{fmt, sync::Arc};
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::{function::Function, handler::Handler, nearest::nearest, progress::Record};
 
@@ -101,20 +101,16 @@ impl Lifecycle {
 
 /// A handler that is due, as a lifecycle function sees it: what tells it from others, and its progress.
 pub fn candidate(handler: &Handler, record: Option<&Record>) -> Value {
-    let mut candidate = json!({
-        "id": &*handler.id,
-        "kind": handler.kind.name(),
-        "retries": record.map_or(0, |it| it.retries),
-    });
-    let started = record.map(|it| it.started.to_string().into());
-    let message = record.and_then(|it| it.message.clone()).map(Value::from);
-    let optional = [("param", handler.param.clone()), ("started", started), ("message", message)];
-    for (key, value) in optional {
-        if let Some(value) = value {
-            candidate[key] = value;
-        }
-    }
-    candidate
+    let fields = [
+        ("id", Some((*handler.id).into())),
+        ("kind", Some(handler.kind.name().into())),
+        ("param", handler.param.clone()),
+        ("retries", Some(record.map_or(0, |it| it.retries).into())),
+        ("started", record.map(|it| it.started.to_string().into())),
+        ("message", record.and_then(|it| it.message.clone()).map(Value::from)),
+    ];
+    let known = fields.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?)));
+    Value::Object(known.collect())
 }
 
 /// The handlers that a lifecycle function chose: it gives one or a list, each as it got it, or by its id.

@@ -70,9 +70,10 @@ impl Children {
         let passed = passed.map(|it| self.make_all(it)).transpose()?;
         let (answer, answered) = oneshot::channel();
         let order = Order { passed, chooser, answer };
-        let gone = || ExecuteError::Raised(gone(&self.parent));
-        self.orders.send(order).await.map_err(|_| gone())?;
-        answered.await.map_err(|_| gone())?.map_err(ExecuteError::Raised)
+        // Nobody answers for a handler that has ended; its order is dropped then, and this closes the answer.
+        drop(self.orders.send(order).await);
+        let answer = answered.await.unwrap_or_else(|_| Err(gone(&self.parent)));
+        answer.map_err(ExecuteError::Raised)
     }
 
     /// Sub-handlers that are not declared, but passed to an execution.

@@ -157,7 +157,8 @@ pub(super) fn overdue() -> Option<Abort> {
 
 /// Lets time pass for the running call; blocks only its own thread.
 pub(super) fn wait(duration: Duration) -> Result<(), Box<EvalAltResult>> {
-    wait_for(tokio::time::sleep(duration))
+    // Made where there is a clock: on the runtime.
+    wait_for(async move { tokio::time::sleep(duration).await })
 }
 
 /// Waits until something is done, which the runtime does; blocks only the thread of the running call.

@@ -31,8 +31,8 @@ use crate::scripting::{LoadError, Source, print::print_line};
 
 /// The deepest recursion: what the stacks of the threads hold.
 const CALL_LEVELS_MAX: usize = 64;
-/// The deepest nesting of an expression, at the top level and in functions.
-const EXPRESSION_DEPTHS_MAX: (usize, usize) = (64, 32);
+/// The deepest nesting of an expression, at the top level and in functions. A closure in a closure is one expression.
+const EXPRESSION_DEPTHS_MAX: (usize, usize) = (64, 64);
 /// The longest string: the size of the largest object a cluster stores, several times.
 const STRING_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// The most items of a list or a map.
@@ -105,6 +105,10 @@ impl Shared {
         index: usize,
         context: &EvalContext<'_, '_, '_, '_, '_, '_>,
     ) -> Option<Dynamic> {
+        // Also where a closure has captured it: a closure in that closure would meet its lock.
+        if name == "kopf" {
+            return Some(Dynamic::from(Kopf));
+        }
         let scope = context.scope();
         let local = match index.checked_sub(1) {
             Some(from_the_end) => scope.iter_raw().nth(from_the_end).map(|(_, _, value)| value),
@@ -112,9 +116,6 @@ impl Shared {
         };
         if let Some(value) = local {
             return self.is_handle(name, value).then(|| value.clone());
-        }
-        if name == "kopf" {
-            return Some(Dynamic::from(Kopf));
         }
         // A module has its own variables.
         let main = context.source() == Some(self.name.as_str());

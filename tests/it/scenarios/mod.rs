@@ -47,7 +47,10 @@ scenarios! {
     shared
     sleeping
     startup
+    subhandler_filters
+    subhandlers
     surprises
+    timeouts
 }
 
 /// Where the scenarios are.
