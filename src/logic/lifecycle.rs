@@ -44,7 +44,7 @@ impl fmt::Display for Chooser {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Chooser::BuiltIn(lifecycle) => lifecycle.name(),
-            Chooser::Custom(function) if function.name.is_empty() => "a function",
+            Chooser::Custom(function) if function.name.is_empty() => "function",
             Chooser::Custom(function) => &function.name,
         })
     }
@@ -133,16 +133,14 @@ pub fn chosen(given: &Value, due: &[Arc<Handler>]) -> Result<Vec<Arc<Handler>>, 
             let ids: Vec<&str> = due.iter().map(|it| &*it.id).collect();
             let meant = id.and_then(|id| nearest(id, ids.iter().copied()));
             let hint = meant.map(|it| format!("; did you mean '{it}'?")).unwrap_or_default();
-            format!(
-                "the lifecycle function gave {item}, which is none of the handlers it got{hint}"
-            )
+            format!("it gave {item}, which is none of the handlers it got{hint}")
         })?;
         if !chosen.iter().any(|it| it.id == handler.id) {
             chosen.push(Arc::clone(handler));
         }
     }
     if chosen.is_empty() && !due.is_empty() {
-        return Err("the lifecycle function chose none of the handlers it got".into());
+        return Err("it chose none of the handlers it got".into());
     }
     Ok(chosen)
 }

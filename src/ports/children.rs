@@ -133,13 +133,13 @@ fn lock(declared: &Mutex<Vec<Arc<Handler>>>) -> MutexGuard<'_, Vec<Arc<Handler>>
 
 /// Progress is kept under the id.
 fn check_unique(others: &[Arc<Handler>], handler: &Handler) -> Result<(), DeclareError> {
-    match others.iter().find(|it| it.id == handler.id) {
-        None => Ok(()),
-        Some(other) => Err(DeclareError {
-            message: format!("two sub-handlers have the id '{}'", handler.id),
-            hint: Some(format!("the first is at {}: give one of them an `id`", other.location)),
-        }),
+    if !others.iter().any(|it| it.id == handler.id) {
+        return Ok(());
     }
+    Err(DeclareError {
+        message: format!("two sub-handlers have the id '{}'", handler.id),
+        hint: Some("give one of them another `id`".into()),
+    })
 }
 
 fn gone(parent: &Handler) -> Raised {

@@ -9,7 +9,7 @@ use tokio::time;
 
 use super::{
     change::{Changing, Scene, kwargs},
-    conclusion::{Conclusion, Left},
+    conclusion::{Conclusion, Left, Unsent},
     error::CycleError,
     expectation::Expectation,
     memory::Memory,
@@ -52,39 +52,48 @@ pub(super) struct Cycle<'a> {
 impl Cycle<'_> {
     /// Runs the pass. `patched` is the object as our last request left it, also when a later step fails.
     pub(super) async fn run(mut self, patched: &mut Option<Arc<Object>>) -> Result<(), CycleError> {
-        // They stay in the memory until they are sent, so that an error before that does not lose them.
-        let leftovers = self.memory.leftovers.clone();
+        let is_gone = self.event.event_type == Some(EventType::Deleted);
+        let unsent = self.memory.unsent.take().filter(|_| !is_gone);
+        let backlog = match unsent.map(|it| *it) {
+            Some(Unsent { patch, left: Some(left) }) => {
+                return self.conclusion(patched).run(patch, left).await;
+            }
+            Some(Unsent { patch, left: None }) => Some(patch),
+            None => None,
+        };
+        // They stay in the memory until they are sent, so that an error before that does not lose them. A backlog has them.
+        let leftovers = if backlog.is_some() { Vec::new() } else { self.memory.leftovers.clone() };
         let is_resuming_conflict = !leftovers.is_empty();
         let patch: SharedPatch =
             Arc::new(Mutex::new(Patch { transformations: leftovers, ..Patch::default() }));
-        if let Some(unsent) = self.memory.unsent.take() {
-            return self.conclude(unsent.patch, unsent.left, patched).await;
-        }
         let memo = self.memory.memo(&self.serving.memo);
-        self.watch(&patch, &memo).await?;
+        if let Err(error) = self.watch(&patch, &memo).await {
+            self.memory.unsent = backlog.map(|patch| Box::new(Unsent { patch, left: None }));
+            return Err(error);
+        }
+        if let Some(backlog) = backlog {
+            let all = backlog.followed_by(std::mem::take(&mut *lock(&patch)));
+            if self.conclusion(patched).catch_up(all).await? {
+                return Ok(());
+            }
+        }
         let left = self.change(&patch, &memo, is_resuming_conflict).await?;
-        if self.event.event_type == Some(EventType::Deleted) {
+        if is_gone {
             return Ok(());
         }
         let patch = std::mem::take(&mut *lock(&patch));
-        self.conclude(patch, left, patched).await
+        self.conclusion(patched).run(patch, left).await
     }
 
-    async fn conclude(
-        self,
-        patch: Patch,
-        left: Left,
-        patched: &mut Option<Arc<Object>>,
-    ) -> Result<(), CycleError> {
-        let conclusion = Conclusion {
+    fn conclusion<'c>(&'c mut self, patched: &'c mut Option<Arc<Object>>) -> Conclusion<'c> {
+        Conclusion {
             serving: self.serving,
             queue: self.queue,
             memory: self.memory,
             object: &self.event.object,
             logger: self.logger,
             patched,
-        };
-        conclusion.run(patch, left).await
+        }
     }
 
     /// Calls the handlers of raw events, once each.

@@ -17,8 +17,13 @@ pub(super) enum CycleError {
     #[error(transparent)]
     Filter(#[from] FilterError),
     /// A lifecycle function raised, or chose nothing sensible.
-    #[error("a lifecycle function failed: {}", .0.message)]
-    Lifecycle(Raised),
+    #[error("the lifecycle {lifecycle} failed: {}", .raised.message)]
+    Lifecycle {
+        /// As log lines call it.
+        lifecycle: String,
+        /// What it raised.
+        raised: Raised,
+    },
     /// The patch could not be sent.
     #[error(transparent)]
     Patch(#[from] PatchError),
@@ -35,7 +40,7 @@ impl CycleError {
     pub(super) fn trace(&self) -> Option<&str> {
         match self {
             CycleError::Filter(error) => error.raised.trace.as_deref(),
-            CycleError::Lifecycle(raised)
+            CycleError::Lifecycle { raised, .. }
             | CycleError::Patch(PatchError::Transformation(raised)) => raised.trace.as_deref(),
             CycleError::Patch(PatchError::Api(_))
             | CycleError::Corrupt(_)

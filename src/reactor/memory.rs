@@ -29,7 +29,7 @@ pub(super) struct Memory {
     pub(super) memo: Option<Memo>,
     /// Pauses after unexpected errors; absent while all is well.
     pub(super) throttle: Option<Box<Throttle>>,
-    /// What the last cycle could not send; only for another try with the same event.
+    /// What the last cycle could not send. It is sent again before anything else is done to the object.
     pub(super) unsent: Option<Box<Unsent>>,
     /// Transformations that met a conflict and wait for the next cycle.
     pub(super) leftovers: Vec<Transformation>,

@@ -83,10 +83,10 @@ impl Level<'_> {
         let invocation = serving.asker(&cause, memo, logger).invocation(first);
         let candidates = due.iter().map(|it| lifecycle::candidate(it, state.record(&it.id)));
         let chosen = serving.scripts.choose(function, candidates.collect(), invocation).await;
-        let chosen = chosen.map_err(CycleError::Lifecycle)?;
-        lifecycle::chosen(&chosen, due).map_err(|message| {
+        let failed = |raised| CycleError::Lifecycle { lifecycle: self.chooser.to_string(), raised };
+        lifecycle::chosen(&chosen.map_err(failed)?, due).map_err(|message| {
             let kind = RaisedKind::Arbitrary("Error".into());
-            CycleError::Lifecycle(Raised { kind, message, trace: None })
+            failed(Raised { kind, message, trace: None })
         })
     }
 

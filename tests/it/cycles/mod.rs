@@ -5,6 +5,7 @@
 
 mod crashes;
 mod errors;
+mod lost;
 mod observation;
 pub(crate) mod scenario;
 mod server;

@@ -34,6 +34,7 @@ scenarios! {
     filters
     ids
     kwargs
+    lifecycles
     limits
     logging
     memo
@@ -48,6 +49,7 @@ scenarios! {
     sleeping
     startup
     subhandler_filters
+    subhandler_mistakes
     subhandlers
     surprises
     timeouts

@@ -9,8 +9,8 @@ kopf.on_create("kopfexamples", { id = "long_fn", when = named("long"), timeout =
     kopf.sleep(10)
     ctx.logger:info("never reached")
 end)
-kopf.on_create("kopfexamples", { id = "just_in_time_fn", when = named("long"), timeout = 5 }, function(ctx)
-    kopf.sleep(5 - ctx.runtime)
+kopf.on_create("kopfexamples", { id = "in_time_fn", when = named("long"), timeout = 5 }, function(ctx)
+    kopf.sleep(4.5 - ctx.runtime)
 end)
 
 kopf.on_create("kopfexamples", { id = "tried_fn", when = named("tried"), timeout = 5 }, function(ctx)
