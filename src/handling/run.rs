@@ -90,7 +90,7 @@ impl Runner<'_> {
         };
         let trace = match &ended {
             Ended::Raised(raised) => raised.trace.clone(),
-            Ended::Returned(_) => None,
+            Ended::Returned(_) | Ended::Keyed(_) => None,
         };
         let (outcome, line) =
             outcome::after(&handler, ended, effort(), self.settings.default_backoff);

@@ -5,16 +5,20 @@
 
 pub mod annotations;
 pub mod cause;
+pub mod claim;
+pub mod configure;
 pub mod corrupt;
 pub mod declare;
 pub mod diff;
 pub mod diffbase;
+pub mod duration;
 pub mod essence;
 pub mod fields;
 pub mod filters;
 pub mod function;
 pub mod handler;
 pub mod hierarchy;
+pub mod indexing;
 pub mod json;
 pub mod lifecycle;
 pub mod namespaces;

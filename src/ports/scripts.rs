@@ -33,6 +33,12 @@ pub trait Scripts: Send + Sync + 'static {
         None
     }
 
+    /// The settings as start-up handlers have left them; told before anything else is called.
+    fn configure(&self, settings: &Settings) {
+        // Most engines have nothing to do about it.
+        let _unused = settings;
+    }
+
     /// Calls a handler.
     fn call(&self, invocation: Arc<Invocation>) -> BoxFuture<'static, Ended>;
 
@@ -43,11 +49,12 @@ pub trait Scripts: Send + Sync + 'static {
         invocation: Arc<Invocation>,
     ) -> BoxFuture<'static, Result<bool, Raised>>;
 
-    /// Lets a lifecycle function choose from the handlers that are due, given as data; gives what it returned.
-    fn choose(
+    /// Calls a function for what it returns, with the kwargs of `invocation`; null if it returns nothing. Some functions are
+    /// asked about data: they get these first.
+    fn compute(
         &self,
         function: Function,
-        due: Value,
+        about: Option<Value>,
         invocation: Arc<Invocation>,
     ) -> BoxFuture<'static, Result<Value, Raised>>;
 
@@ -179,6 +186,16 @@ impl ObjectCause {
             ObjectDetail::Watch(_) | ObjectDetail::Change(_) | ObjectDetail::Index => {
                 Arc::clone(&self.object)
             }
+        }
+    }
+}
+
+impl Invocation {
+    /// What only daemons and timers have.
+    pub fn background(&self) -> Option<&BackgroundCause> {
+        match &self.cause {
+            Cause::Object(ObjectCause { detail: ObjectDetail::Background(it), .. }) => Some(it),
+            Cause::Object(_) | Cause::Activity(_) => None,
         }
     }
 }

@@ -8,18 +8,23 @@ use std::sync::{Arc, Mutex};
 use tokio::time;
 
 use super::{
+    background::{Attended, Attending},
     change::{Changing, Scene, kwargs},
-    conclusion::{Conclusion, Left, Unsent},
+    conclusion::{Conclusion, Left, Next, Unsent},
     error::CycleError,
     expectation::Expectation,
     memory::Memory,
+    place::Place,
     queue::{Event, Queue},
     serving::Serving,
 };
+use crate::features::indexes::Indexer;
 use crate::handling::run::{Runner, Try};
 use crate::logic::{
     cause::{self, Change},
+    claim::Claim,
     filters::{Answers, Subject},
+    indexing::Owner,
     object::Object,
     outcome::LogLevel,
     patch::{Patch, Transformation},
@@ -37,6 +42,8 @@ pub(super) struct Cycle<'a> {
     pub(super) serving: &'a Serving,
     /// Where newer events wait.
     pub(super) queue: &'a Queue,
+    /// The worker's place, for waits that concern others.
+    pub(super) place: &'a Place,
     /// The object's memory.
     pub(super) memory: &'a mut Memory,
     /// The event.
@@ -51,35 +58,46 @@ pub(super) struct Cycle<'a> {
 
 impl Cycle<'_> {
     /// Runs the pass. `patched` is the object as our last request left it, also when a later step fails.
-    pub(super) async fn run(mut self, patched: &mut Option<Arc<Object>>) -> Result<(), CycleError> {
+    pub(super) async fn run(
+        mut self,
+        patched: &mut Option<Arc<Object>>,
+    ) -> Result<Next, CycleError> {
         let is_gone = self.event.event_type == Some(EventType::Deleted);
-        let unsent = self.memory.unsent.take().filter(|_| !is_gone);
-        let backlog = match unsent.map(|it| *it) {
-            Some(Unsent { patch, left: Some(left) }) => {
-                return self.conclusion(patched).run(patch, left).await;
-            }
-            Some(Unsent { patch, left: None }) => Some(patch),
-            None => None,
-        };
-        // They stay in the memory until they are sent, so that an error before that does not lose them. A backlog has them.
-        let leftovers = if backlog.is_some() { Vec::new() } else { self.memory.leftovers.clone() };
+        let own = self.memory.unsent.take_if(|it| is_gone || it.left.is_some()).map(|it| *it);
+        if let Some(Unsent { patch, left: Some(left) }) = own.filter(|_| !is_gone) {
+            return self.conclusion(patched).run(patch, left).await;
+        }
+        // They stay in the memory until they are sent, so that an error before that does not lose them. What an earlier event
+        // left behind has them, too.
+        let leftovers =
+            if self.memory.unsent.is_some() { Vec::new() } else { self.memory.leftovers.clone() };
         let is_resuming_conflict = !leftovers.is_empty();
         let patch: SharedPatch =
             Arc::new(Mutex::new(Patch { transformations: leftovers, ..Patch::default() }));
         let memo = self.memory.memo(&self.serving.memo);
-        if let Err(error) = self.watch(&patch, &memo).await {
-            self.memory.unsent = backlog.map(|patch| Box::new(Unsent { patch, left: None }));
-            return Err(error);
+        self.index(&memo).await?;
+        if !self.is_open().await {
+            return Ok(Next::Event);
         }
-        if let Some(backlog) = backlog {
-            let all = backlog.followed_by(std::mem::take(&mut *lock(&patch)));
+        self.watch(&patch, &memo).await?;
+        if let Some(unsent) = self.memory.unsent.take() {
+            let all = unsent.patch.followed_by(std::mem::take(&mut *lock(&patch)));
             if self.conclusion(patched).catch_up(all).await? {
-                return Ok(());
+                return Ok(Next::Event);
             }
         }
-        let left = self.change(&patch, &memo, is_resuming_conflict).await?;
+        let attending = Attending {
+            serving: self.serving,
+            memory: &mut *self.memory,
+            event_type: self.event.event_type,
+            object: &self.event.object,
+            memo: &memo,
+            logger: self.logger,
+        };
+        let attended = attending.run().await?;
+        let left = self.change(&patch, &memo, is_resuming_conflict, attended).await?;
         if is_gone {
-            return Ok(());
+            return Ok(Next::Event);
         }
         let patch = std::mem::take(&mut *lock(&patch));
         self.conclusion(patched).run(patch, left).await
@@ -94,6 +112,50 @@ impl Cycle<'_> {
             logger: self.logger,
             patched,
         }
+    }
+
+    /// Brings the tables up to date, before any handler looks at them.
+    async fn index(&mut self, memo: &Memo) -> Result<(), CycleError> {
+        if self.is_repeat || self.serving.handlers.indexing.is_empty() {
+            return Ok(());
+        }
+        let header = self.event.object.header();
+        let is_gone = self.event.event_type == Some(EventType::Deleted);
+        let indexed = if is_gone {
+            self.serving.facilities.indexes.remove(&Owner::of(header));
+            Ok(())
+        } else {
+            let mut failures = self.memory.unindexed.take().unwrap_or_default();
+            let indexer = Indexer {
+                runner: self.runner(),
+                handlers: &self.serving.handlers.indexing,
+                cause: self.cause(&SharedPatch::default(), ObjectDetail::Index),
+                memo,
+                logger: self.logger,
+            };
+            let indexed = indexer.run(&mut failures).await.map_err(CycleError::Index);
+            self.memory.unindexed = Some(failures).filter(|it| !it.is_empty());
+            indexed
+        };
+        self.serving.hold.indexed(header);
+        indexed
+    }
+
+    /// Waits until the tables are complete; tells whether they are, and not the end has come.
+    async fn is_open(&self) -> bool {
+        let hold = &self.serving.hold;
+        if hold.is_open() {
+            return true;
+        }
+        let wait = async {
+            tokio::select! {
+                biased; // both at once: nothing new begins at the end
+                () = self.queue.ended() => false,
+                () = hold.open() => true,
+            }
+        };
+        // Others may need the place to complete the tables.
+        self.place.without(wait).await
     }
 
     /// Calls the handlers of raw events, once each.
@@ -132,6 +194,7 @@ impl Cycle<'_> {
         patch: &SharedPatch,
         memo: &Memo,
         is_resuming_conflict: bool,
+        attended: Attended,
     ) -> Result<Left, CycleError> {
         let object = Arc::clone(&self.event.object);
         let persistence = &self.serving.settings.persistence;
@@ -139,6 +202,10 @@ impl Cycle<'_> {
         let header = object.header();
         let ongoing = header.deletion_timestamp.is_some();
         let blocked = header.finalizers.contains(&persistence.finalizer);
+        let Attended { is_required, mut delays, is_awaited } = attended;
+        let required = required || is_required;
+        self.claim(required, blocked);
+        let blocked = blocked && (required || self.memory.claim.is_ours());
         let hold = plan::hold(required, blocked, ongoing);
         let change = change.filter(|_| hold == Hold::Keep);
         self.hold(hold, patch);
@@ -149,22 +216,19 @@ impl Cycle<'_> {
             Some(_) | None => true,
         };
         if !is_consistent {
-            return Ok(Left::default());
+            return Ok(Left { delays, looked_at: false, is_awaited });
         }
-        let delays = match change {
-            Some(change) => {
-                let scene = Scene {
-                    serving: self.serving,
-                    logger: &self.logger.with_kind(LoggerKind::Full),
-                    object: &object,
-                    patch,
-                    memo,
-                };
-                let changing = Changing { scene, memory: &mut *self.memory };
-                changing.run(&change, &mut answers).await?
-            }
-            None => Vec::new(),
-        };
+        if let Some(change) = change {
+            let scene = Scene {
+                serving: self.serving,
+                logger: &self.logger.with_kind(LoggerKind::Full),
+                object: &object,
+                patch,
+                memo,
+            };
+            let changing = Changing { scene, memory: &mut *self.memory };
+            delays.extend(changing.run(&change, &mut answers).await?);
+        }
         let is_gone = self.event.event_type == Some(EventType::Deleted);
         if !is_gone && ongoing && blocked && delays.is_empty() {
             self.logger
@@ -173,7 +237,7 @@ impl Cycle<'_> {
                 .transformations
                 .push(Transformation::AllowDeletion(persistence.finalizer.as_str().into()));
         }
-        Ok(Left { delays, looked_at: true })
+        Ok(Left { delays, looked_at: true, is_awaited })
     }
 
     /// What happened, if any change handler cares for the object, and whether any of them needs to hold it.
@@ -212,7 +276,21 @@ impl Cycle<'_> {
         Ok((is_in_scope.then_some(change), required, answers))
     }
 
-    fn hold(&self, hold: Hold, patch: &SharedPatch) {
+    /// Follows whose finalizer it is; tells once when it turns out to be of somebody else.
+    fn claim(&mut self, required: bool, blocked: bool) {
+        let before = self.memory.claim;
+        self.memory.claim = before.seen(required, blocked);
+        if before.is_ours() && !self.memory.claim.is_ours() {
+            let text = format!(
+                "The finalizer {} came back after it was removed: another operator needs it, so it is left alone. \
+                 Give each operator a finalizer and annotations of its own, see settings.persistence.",
+                self.serving.settings.persistence.finalizer
+            );
+            self.logger.log(LogLevel::Warning, &text);
+        }
+    }
+
+    fn hold(&mut self, hold: Hold, patch: &SharedPatch) {
         let finalizer: Arc<str> = self.serving.settings.persistence.finalizer.as_str().into();
         let (line, transformation) = match hold {
             Hold::Keep => return,
@@ -225,6 +303,7 @@ impl Cycle<'_> {
                 Transformation::AllowDeletion(finalizer),
             ),
         };
+        self.memory.claim = if hold == Hold::Release { Claim::Releasing } else { Claim::Ours };
         self.logger.log(LogLevel::Debug, line);
         lock(patch).transformations.push(transformation);
     }

@@ -6,7 +6,10 @@ use std::{
 };
 
 use super::conclusion::Unsent;
-use crate::logic::{object::Header, patch::Transformation, throttle::Throttle};
+use crate::features::daemons;
+use crate::logic::{
+    claim::Claim, indexing::Failures, object::Header, patch::Transformation, throttle::Throttle,
+};
 use crate::ports::Memo;
 
 /// Finds an object in memory.
@@ -27,12 +30,18 @@ pub(super) struct Memory {
     pub(super) handled_once: bool,
     /// The memo of its handlers; made on first use.
     pub(super) memo: Option<Memo>,
+    /// The index handlers that failed for the object; absent while all is well.
+    pub(super) unindexed: Option<Box<Failures>>,
     /// Pauses after unexpected errors; absent while all is well.
     pub(super) throttle: Option<Box<Throttle>>,
     /// What the last cycle could not send. It is sent again before anything else is done to the object.
     pub(super) unsent: Option<Box<Unsent>>,
+    /// Whose finalizer it is that none of our handlers needs.
+    pub(super) claim: Claim,
     /// Transformations that met a conflict and wait for the next cycle.
     pub(super) leftovers: Vec<Transformation>,
+    /// Its daemons and timers; absent while there is nothing to know about them.
+    pub(super) background: Option<Box<daemons::OfObject>>,
 }
 
 /// The memories of all objects. A worker takes one out while it works and puts it back.

@@ -1,5 +1,6 @@
 //! The main flow: streams → queues → workers; start and shutdown of an operator.
 
+mod background;
 mod change;
 mod companions;
 mod conclusion;
@@ -8,6 +9,7 @@ mod error;
 mod expectation;
 mod memory;
 mod observer;
+mod place;
 mod queue;
 mod roster;
 mod serving;
@@ -16,6 +18,7 @@ mod worker;
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use futures::future;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -26,6 +29,10 @@ use self::{
     roster::Roster,
     serving::Serving,
 };
+use crate::features::{
+    daemons,
+    indexes::{self, Hold, Readiness},
+};
 use crate::handling::{
     activities::{self, Activity, ActivityError},
     run::Runner,
@@ -33,11 +40,12 @@ use crate::handling::{
 use crate::logic::{
     handler::Kind,
     lifecycle::{Chooser, Lifecycle},
-    registry::Registry,
+    registry::{Registry, ResourceHandlers},
+    resource::Resource,
     served,
 };
 use crate::ports::{
-    ApiError, BoxFuture, Clock, Cluster, Facilities, Health, Memo, Pauses, Scripts,
+    ApiError, BoxFuture, Clock, Cluster, Facilities, Health, Indexes, Memo, Pauses, Scripts,
 };
 use crate::settings::Settings;
 
@@ -105,7 +113,8 @@ pub async fn run(operator: Operator, stop: CancellationToken) -> Result<(), Fail
     let Operator { scripts, registry, settings, clock, scope, lifecycle, connect, health } =
         operator;
     let memo = Memo::default();
-    let facilities = Arc::new(Facilities::default());
+    let facilities =
+        Arc::new(Facilities { indexes: Indexes::new(registry.indexes()), ..Facilities::default() });
     let activity = |kind| Activity {
         kind,
         handlers: registry.activities(kind),
@@ -127,6 +136,7 @@ pub async fn run(operator: Operator, stop: CancellationToken) -> Result<(), Fail
     };
 
     let current = Arc::new(snapshot(&settings));
+    scripts.configure(&current);
     let serving = Serve {
         scripts: Arc::clone(&scripts),
         settings: Arc::clone(&current),
@@ -136,11 +146,7 @@ pub async fn run(operator: Operator, stop: CancellationToken) -> Result<(), Fail
         facilities: Arc::clone(&facilities),
         health,
     };
-    let served = tokio::select! {
-        biased; // as above
-        () = stop.cancelled() => Ok(()),
-        served = serving.run(&registry, &scope, connect, &stop) => served,
-    };
+    let served = serving.run(&registry, &scope, connect, &stop).await;
     let runner =
         Runner { scripts: &*scripts, clock, settings: &current.execution, facilities: &facilities };
     let cleaned = activities::run(runner, &activity(Kind::Cleanup)).await;
@@ -170,20 +176,40 @@ impl Serve {
         stop: &CancellationToken,
     ) -> Result<(), Failure> {
         tracing::info!(target: "kopf.running", "Initial authentication has been initiated.");
-        let cluster = connect(Settings::clone(&self.settings)).await?;
+        let cluster = tokio::select! {
+            biased; // a stop before anything has begun is obeyed at once
+            () = stop.cancelled() => return Ok(()),
+            cluster = connect(Settings::clone(&self.settings)) => cluster?,
+        };
         tracing::info!(target: "kopf.running", "Initial authentication has finished.");
         let settings = Arc::clone(&self.settings);
-        let mut observer = Observer::start(&*cluster, registry, scope, settings).await?;
+        let mut observer = tokio::select! {
+            biased; // as above
+            () = stop.cancelled() => return Ok(()),
+            observer = Observer::start(&*cluster, registry, scope, settings) => observer?,
+        };
         let shared = Shared {
             cluster: &cluster,
             start: Instant::now(),
             memories: Arc::default(),
             pauses: Pauses::default(),
+            readiness: Readiness::new(registry.has_indexes()),
+            team: Arc::default(),
         };
-        let companions = Companions::new();
+        let mut companions = Companions::new();
+        companions.add(|stop| {
+            let (team, pauses) = (Arc::clone(&shared.team), shared.pauses.clone());
+            let settings = Arc::clone(&self.settings);
+            async move { team.heed(&pauses, &settings.background, stop).await }
+        });
+        if registry.has_indexes() {
+            let (readiness, health) = (shared.readiness.clone(), self.health.clone());
+            companions.add(|stop| indexes::watch(readiness, health, stop));
+        }
         let mut roster = Roster::new();
         loop {
             roster.adjust(observer.targets(), |target| self.serving(registry, target, &shared));
+            shared.readiness.started();
             tokio::select! {
                 biased; // stop first: nothing new begins after it
                 () = stop.cancelled() => break,
@@ -191,15 +217,29 @@ impl Serve {
                 () = roster.attend() => {}
             }
         }
-        roster.end().await;
+        // Side by side: workers finish what they do, daemons and timers what they can.
+        future::join(roster.end(), shared.team.end(&self.settings.background)).await;
         companions.end().await;
         Ok(())
     }
 
-    fn serving(&self, registry: &Registry, (resource, _): &Target, shared: &Shared<'_>) -> Serving {
+    fn serving(&self, registry: &Registry, target: &Target, shared: &Shared<'_>) -> Serving {
+        let (resource, place) = target;
+        let resource = Arc::new(resource.clone());
+        let background = Arc::new(daemons::Base {
+            resource: Arc::clone(&resource),
+            cluster: Arc::clone(shared.cluster),
+            scripts: Arc::clone(&self.scripts),
+            settings: Arc::clone(&self.settings),
+            clock: self.clock,
+            facilities: Arc::clone(&self.facilities),
+            team: Arc::clone(&shared.team),
+        });
+        let handlers = registry.for_resource(&resource, &served::NO_FUNCTIONS);
         Serving {
-            handlers: registry.for_resource(resource, &served::NO_FUNCTIONS),
-            resource: Arc::new(resource.clone()),
+            hold: shared.hold(&handlers, &resource, place.as_deref()),
+            handlers,
+            resource,
             cluster: Arc::clone(shared.cluster),
             scripts: Arc::clone(&self.scripts),
             settings: Arc::clone(&self.settings),
@@ -209,6 +249,7 @@ impl Serve {
             start: shared.start,
             memories: Arc::clone(&shared.memories),
             facilities: Arc::clone(&self.facilities),
+            background,
             pauses: shared.pauses.clone(),
             health: self.health.clone(),
         }
@@ -221,6 +262,19 @@ struct Shared<'a> {
     start: Instant,
     memories: Arc<Memories>,
     pauses: Pauses,
+    readiness: Readiness,
+    team: Arc<daemons::Team>,
+}
+
+impl Shared<'_> {
+    /// The share of a stream in the readiness of the indexes.
+    fn hold(&self, handlers: &ResourceHandlers, resource: &Resource, place: Option<&str>) -> Hold {
+        if handlers.indexing.is_empty() {
+            return self.readiness.bystander();
+        }
+        let place = place.map_or_else(String::new, |it| format!(" in '{it}'"));
+        self.readiness.indexed(format!("{resource}{place}"))
+    }
 }
 
 /// The settings as they are now.

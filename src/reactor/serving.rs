@@ -5,6 +5,7 @@ use std::sync::Arc;
 use tokio::time::Instant;
 
 use super::memory::Memories;
+use crate::features::{daemons, indexes::Hold};
 use crate::handling::asking::Asker;
 use crate::handling::run::Runner;
 use crate::logic::{
@@ -24,6 +25,8 @@ pub(super) struct Serving {
     pub(super) resource: Arc<Resource>,
     /// The handlers that want it.
     pub(super) handlers: ResourceHandlers,
+    /// Keeps handlers waiting until all objects are indexed.
+    pub(super) hold: Hold,
     /// The cluster.
     pub(super) cluster: Arc<dyn Cluster>,
     /// The scripts.
@@ -42,8 +45,9 @@ pub(super) struct Serving {
     pub(super) memories: Arc<Memories>,
     /// What every call of a script can reach.
     pub(super) facilities: Arc<Facilities>,
+    /// What daemons and timers share.
+    pub(super) background: Arc<daemons::Base>,
     /// What holds the operator back.
-    #[expect(dead_code, reason = "features hook up one by one")]
     pub(super) pauses: Pauses,
     /// Where streams tell how they are.
     #[expect(dead_code, reason = "features hook up one by one")]

@@ -8,10 +8,12 @@ use futures::FutureExt as _;
 use tokio::time::{self, Instant};
 
 use super::{
+    conclusion::Next,
     cycle::Cycle,
     error::CycleError,
     expectation::Expectation,
     memory::{Key, Memory},
+    place::Place,
     queue::{Event, Queue},
     serving::Serving,
 };
@@ -26,11 +28,14 @@ pub(super) struct Worker {
     pub(super) key: Key,
     /// Its events.
     pub(super) queue: Arc<Queue>,
+    /// Its place among the busy workers.
+    pub(super) place: Place,
 }
 
 impl Worker {
     /// Works until there is nothing to do. The memory of the object outlives the worker.
     pub(super) async fn run(self) {
+        self.place.take().await;
         let mut expected: Option<Expectation> = None;
         while let Some(mut event) = self.next(expected.as_ref()).await {
             if let Some(own) = expected.take_if(|it| it.is_met_by(&event.object)) {
@@ -38,6 +43,7 @@ impl Worker {
             }
             let mut memory = self.serving.memories.recall(&self.key, event.event_type.is_none());
             let is_gone = event.event_type == Some(EventType::Deleted);
+            self.tell_background(&event, &mut memory);
             let patched = self.handle(event, &mut memory, expected.as_ref()).await;
             if let Some(object) = patched {
                 let timeout = self.serving.settings.persistence.consistency_timeout;
@@ -46,6 +52,17 @@ impl Worker {
             if !is_gone {
                 self.serving.memories.keep(self.key.clone(), memory, &self.serving.memo);
             }
+        }
+    }
+
+    /// Daemons and timers see the object as it is now, or that it is gone, whatever becomes of the cycle.
+    fn tell_background(&self, event: &Event, memory: &mut Memory) {
+        if event.event_type == Some(EventType::Deleted) {
+            if let Some(background) = memory.background.take() {
+                background.dismiss(&self.serving.background);
+            }
+        } else if let Some(background) = &memory.background {
+            background.show(&event.object);
         }
     }
 
@@ -86,6 +103,7 @@ impl Worker {
             let cycle = Cycle {
                 serving: &self.serving,
                 queue: &self.queue,
+                place: &self.place,
                 memory,
                 event: event.clone(),
                 logger: &logger,
@@ -95,9 +113,19 @@ impl Worker {
             // A bug in one cycle must not take the operator down: it costs this object a pause.
             let ended = AssertUnwindSafe(cycle.run(&mut patched)).catch_unwind().await;
             let ended = ended.unwrap_or_else(|it| Err(CycleError::Bug(panic_text(it.as_ref()))));
-            let Err(error) = ended else {
-                memory.throttle = None;
-                return patched;
+            // Also after a panic in the middle of it: one object must not hold all others back.
+            self.serving.hold.indexed(event.object.header());
+            let error = match ended {
+                Ok(Next::Event) => {
+                    memory.throttle = None;
+                    return patched;
+                }
+                Ok(Next::Again) => {
+                    memory.throttle = None;
+                    is_repeat = true;
+                    continue;
+                }
+                Err(error) => error,
             };
             if !self.throttle(memory, &logger, &error).await {
                 // What was done is still to be sent, but what comes next is decided by the newer event.
@@ -106,7 +134,7 @@ impl Worker {
                 }
                 return patched;
             }
-            is_repeat = true;
+            is_repeat |= !matches!(error, CycleError::Index(_));
         }
     }
 

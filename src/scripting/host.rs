@@ -20,6 +20,7 @@ use crate::logic::{
     outcome::{Ended, Raised, RaisedKind},
 };
 use crate::ports::{BoxFuture, Invocation, Scripts};
+use crate::settings::Settings;
 
 /// The languages, by the extension of their files.
 const LANGUAGES: &[(&str, Load)] = &[("lua", lua::load), ("rhai", rhai::load)];
@@ -72,6 +73,12 @@ impl Scripts for ScriptHost {
         self.lifecycle.clone()
     }
 
+    fn configure(&self, settings: &Settings) {
+        for engine in self.engines.values() {
+            engine.configure(settings);
+        }
+    }
+
     fn call(&self, invocation: Arc<Invocation>) -> BoxFuture<'static, Ended> {
         match self.engine(&invocation.handler.function) {
             Some(engine) => engine.call(invocation),
@@ -90,14 +97,14 @@ impl Scripts for ScriptHost {
         }
     }
 
-    fn choose(
+    fn compute(
         &self,
         function: Function,
-        due: Value,
+        about: Option<Value>,
         invocation: Arc<Invocation>,
     ) -> BoxFuture<'static, Result<Value, Raised>> {
         match self.engine(&function) {
-            Some(engine) => engine.choose(function, due, invocation),
+            Some(engine) => engine.compute(function, about, invocation),
             None => Box::pin(async { Err(unknown_script()) }),
         }
     }

@@ -14,6 +14,7 @@ mod print;
 mod refused;
 mod rhai;
 mod settings_access;
+mod stopped;
 mod text;
 mod withdraw;
 

@@ -82,7 +82,8 @@ impl Level<'_> {
         let cause = self.cause(kwargs(self.change, None));
         let invocation = serving.asker(&cause, memo, logger).invocation(first);
         let candidates = due.iter().map(|it| lifecycle::candidate(it, state.record(&it.id)));
-        let chosen = serving.scripts.choose(function, candidates.collect(), invocation).await;
+        let chosen =
+            serving.scripts.compute(function, Some(candidates.collect()), invocation).await;
         let failed = |raised| CycleError::Lifecycle { lifecycle: self.chooser.to_string(), raised };
         lifecycle::chosen(&chosen.map_err(failed)?, due).map_err(|message| {
             let kind = RaisedKind::Arbitrary("Error".into());

@@ -32,8 +32,8 @@ pub(super) enum Request {
     Call(Arc<Invocation>, oneshot::Sender<Ended>),
     /// Ask a filter.
     Ask(Question, Arc<Invocation>, oneshot::Sender<Result<bool, Raised>>),
-    /// Choose from handlers.
-    Choose(Function, Value, Arc<Invocation>, oneshot::Sender<Result<Value, Raised>>),
+    /// Call a function for what it returns.
+    Compute(Function, Option<Value>, Arc<Invocation>, oneshot::Sender<Result<Value, Raised>>),
     /// Transform a body.
     Transform(Function, Value, oneshot::Sender<Result<Value, Raised>>),
 }
@@ -96,8 +96,8 @@ async fn answer(vm: Rc<Vm>, request: Request) {
         Request::Ask(question, invocation, to) => {
             reply(to, vm.ask(question, invocation), Err).await;
         }
-        Request::Choose(function, due, invocation, to) => {
-            reply(to, vm.choose(function, due, invocation), Err).await;
+        Request::Compute(function, about, invocation, to) => {
+            reply(to, vm.compute(function, about, invocation), Err).await;
         }
         Request::Transform(function, body, to) => {
             reply(to, vm.transform(function, body), Err).await;

@@ -124,13 +124,13 @@ impl Scripts for LuaEngine {
         self.request(|to| Request::Ask(question, invocation, to), Err)
     }
 
-    fn choose(
+    fn compute(
         &self,
         function: Function,
-        due: Value,
+        about: Option<Value>,
         invocation: Arc<Invocation>,
     ) -> BoxFuture<'static, Result<Value, Raised>> {
-        self.request(|to| Request::Choose(function, due, invocation, to), Err)
+        self.request(|to| Request::Compute(function, about, invocation, to), Err)
     }
 
     fn transform(

@@ -27,10 +27,11 @@ use super::{
 use crate::logic::{
     filters::Question,
     function::{Function, ScriptId},
+    handler::Kind,
     outcome::{Ended, Raised},
 };
 use crate::ports::Invocation;
-use crate::scripting::{LoadError, Source};
+use crate::scripting::{LoadError, Source, refused::Refused};
 
 /// The memory of one VM. A script that needs more is told so.
 const MEMORY_MAX: usize = 64 * 1024 * 1024;
@@ -106,12 +107,18 @@ impl Vm {
     /// Calls the function of a handler.
     pub(super) async fn call(&self, invocation: Arc<Invocation>) -> Ended {
         let function = invocation.handler.function.clone();
+        let kind = invocation.handler.kind;
         let present = Some(Arc::clone(&invocation));
         let ctx = CtxView::new(invocation);
-        match self.run_function(&function, ctx, present).await.and_then(|it| self.result(&it)) {
-            Ok(result) => Ended::Returned(result),
-            Err(raised) => Ended::Raised(raised),
-        }
+        let returned = self.run_function(&function, ctx, present).await;
+        let ended = returned.and_then(|it| {
+            if kind == Kind::Index {
+                self.contribution(&it)
+            } else {
+                self.result(&it).map(Ended::Returned)
+            }
+        });
+        ended.unwrap_or_else(Ended::Raised)
     }
 
     /// Asks a filter callback.
@@ -135,20 +142,25 @@ impl Vm {
         Ok(!matches!(answer, LuaValue::Nil | LuaValue::Boolean(false)))
     }
 
-    /// Lets a lifecycle function choose.
-    pub(super) async fn choose(
+    /// Calls a function for what it returns.
+    pub(super) async fn compute(
         &self,
         function: Function,
-        due: Value,
+        about: Option<Value>,
         invocation: Arc<Invocation>,
     ) -> Result<Value, Raised> {
-        let due = self.world.push(&self.lua, &due, Style::Frozen);
-        let due = due.map_err(|it| self.raised(&it))?;
-        let present = Arc::clone(&invocation);
+        let present = Some(Arc::clone(&invocation));
         let ctx = CtxView::new(invocation);
-        let chosen = self.run_function(&function, (due, ctx), Some(present)).await?;
-        let read = self.world.read(&chosen, None);
-        read.map_err(|it| self.raised(&mlua::Error::runtime(it.at("the chosen handlers"))))
+        let returned = match about {
+            None => self.run_function(&function, ctx, present).await?,
+            Some(about) => {
+                let about = self.world.push(&self.lua, &about, Style::Frozen);
+                let about = about.map_err(|it| self.raised(&it))?;
+                self.run_function(&function, (about, ctx), present).await?
+            }
+        };
+        let read = self.world.read(&returned, None);
+        read.map_err(|it| self.raised(&mlua::Error::runtime(it.at("the result"))))
     }
 
     /// Lets a function change a copy of a body.
@@ -161,12 +173,20 @@ impl Vm {
     }
 
     fn result(&self, value: &LuaValue) -> Result<Option<Value>, Raised> {
-        if value.is_nil() {
-            return Ok(None);
-        }
-        let read = self.world.read(value, None);
-        let read = read.map_err(|it| self.raised(&mlua::Error::runtime(it.at("the result"))))?;
+        let read = self.world.read(value, None).map_err(|it| self.refused(&it))?;
         Ok((!read.is_null()).then_some(read))
+    }
+
+    /// The result of an index function: its keys need not be texts.
+    fn contribution(&self, value: &LuaValue) -> Result<Ended, Raised> {
+        match self.world.read_keyed(value).map_err(|it| self.refused(&it))? {
+            Some(entries) => Ok(Ended::Keyed(entries)),
+            None => self.result(value).map(Ended::Returned),
+        }
+    }
+
+    fn refused(&self, refused: &Refused) -> Raised {
+        self.raised(&mlua::Error::runtime(refused.at("the result")))
     }
 
     fn raised(&self, error: &mlua::Error) -> Raised {

@@ -5,22 +5,25 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use rhai::{Dynamic, Engine, EvalAltResult, FnPtr, ImmutableString, Map, NativeCallContext};
+use rhai::{Array, Dynamic, Engine, EvalAltResult, FnPtr, ImmutableString, Map, NativeCallContext};
 use serde_json::Value;
 
 use super::{
+    api::Constant,
     errors::problem,
+    index::IndexView,
     live::Live,
     script::Shared,
+    stopped::{self, StopFlag},
     value::{plain, same, text, to_json},
     view::{View, register_setter},
 };
 use crate::logic::{outcome::LogLevel, patch::Transformation};
-use crate::ports::{ActivityCause, Invocation, Logger, SharedPatch};
+use crate::ports::{Invocation, Logger, SharedPatch};
 use crate::scripting::{
     ctx::{Kwarg, kwarg},
-    settings_access,
-    text::not_assignable,
+    settings_access::{Found, SettingsAccess, marker_key, selector_key},
+    text::{not_assignable, of_patch},
 };
 
 /// The argument of a call.
@@ -39,12 +42,9 @@ struct ScriptLogger(Logger);
 #[derive(Clone, Debug)]
 struct Transformations(SharedPatch);
 
-/// `ctx.settings`, or one of its groups.
+/// `ctx.settings`, one of its groups, or a setting that is a map.
 #[derive(Clone, Debug)]
-struct SettingsView {
-    cause: ActivityCause,
-    group: Option<&'static str>,
-}
+pub(super) struct SettingsView(SettingsAccess);
 
 impl Ctx {
     /// The argument of this call.
@@ -61,7 +61,11 @@ impl Ctx {
             Kwarg::Patch(patch) => Dynamic::from(Live::patch(patch)),
             Kwarg::Memo(document) => Dynamic::from(Live::memo(document)),
             Kwarg::Logger(logger) => Dynamic::from(ScriptLogger(logger)),
-            Kwarg::Settings(cause) => Dynamic::from(SettingsView { cause, group: None }),
+            Kwarg::Index(index) => Dynamic::from(IndexView(index)),
+            Kwarg::Settings(cause) => {
+                Dynamic::from(SettingsView(SettingsAccess::new(cause.settings)))
+            }
+            Kwarg::Stopped(stopped) => Dynamic::from(StopFlag(stopped)),
         }
     }
 
@@ -73,6 +77,12 @@ impl Ctx {
     /// Refuses every change. Rhai assigns parts back after something in them was assigned; that is none.
     fn set(&self, name: &str, value: &Dynamic) -> Result<(), Box<EvalAltResult>> {
         let present = self.get(name);
+        if let (Some(present), Some(value)) =
+            (present.read_lock::<IndexView>(), value.read_lock::<IndexView>())
+            && present.0.is(&value.0)
+        {
+            return Ok(());
+        }
         let unchanged = match (present.read_lock::<Live>(), value.read_lock::<Live>()) {
             (Some(present), Some(value)) => present.is(&value),
             (Some(_), None) | (None, Some(_)) => false,
@@ -112,16 +122,16 @@ fn structured(fields: &Map) -> serde_json::Map<String, Value> {
 }
 
 impl SettingsView {
+    /// All values from here on.
+    pub(super) fn json(&self) -> Value {
+        self.0.json()
+    }
+
     fn get(&self, name: &str) -> Result<Dynamic, Box<EvalAltResult>> {
-        let Some(group) = self.group else {
-            let group = settings_access::groups().find(|it| *it == name);
-            let group = group.ok_or_else(|| problem(settings_access::unknown(name, "")))?;
-            return Ok(Dynamic::from(SettingsView { group: Some(group), ..self.clone() }));
-        };
-        let settings = self.cause.settings.lock().unwrap_or_else(PoisonError::into_inner);
-        settings_access::get(&settings, group, name)
-            .map(|value| plain(&value))
-            .ok_or_else(|| problem(settings_access::unknown(group, name)))
+        Ok(match self.0.get(name).map_err(problem)? {
+            Found::Place(place) => Dynamic::from(SettingsView(place)),
+            Found::Value(value) => plain(&value),
+        })
     }
 
     fn set(&self, name: &str, value: &Dynamic) -> Result<(), Box<EvalAltResult>> {
@@ -129,13 +139,43 @@ impl SettingsView {
             // Rhai assigns a group back after something in it was assigned.
             return Ok(());
         }
-        let Some(group) = self.group else {
-            return Err(problem("a group of settings cannot be replaced: assign to its settings"));
-        };
-        let value = to_json(&format!("settings.{group}.{name}"), value).map_err(problem)?;
-        let mut settings = self.cause.settings.lock().unwrap_or_else(PoisonError::into_inner);
-        settings_access::set(&mut settings, group, name, value).map_err(problem)
+        let value = to_json(&format!("settings: {name}"), value).map_err(problem)?;
+        self.0.set(name, value).map_err(problem)
     }
+
+    fn keys(&self) -> Array {
+        let fields = self.json();
+        fields.as_object().into_iter().flatten().map(|(name, _)| name.into()).collect()
+    }
+}
+
+/// A resource selector as the key of a map: a list of its parts.
+fn of_parts(parts: Array) -> Result<String, Box<EvalAltResult>> {
+    to_json("the key", &parts.into()).and_then(|it| selector_key(&it)).map_err(problem)
+}
+
+/// A marker as the key of a map.
+fn of_marker(marker: &Constant) -> Result<String, Box<EvalAltResult>> {
+    marker_key(marker.shown()).map_err(problem)
+}
+
+fn register_settings(engine: &mut Engine) {
+    register_setter(engine, SettingsView::set);
+    let shown = |it: SettingsView| of_patch(&it.json());
+    engine
+        .register_type_with_name::<SettingsView>("settings")
+        .register_indexer_get(|it: &mut SettingsView, name: ImmutableString| it.get(&name))
+        .register_indexer_get(|it: &mut SettingsView, key: Array| it.get(&of_parts(key)?))
+        .register_indexer_set(|it: &mut SettingsView, key: Array, value: Dynamic| {
+            it.set(&of_parts(key)?, &value)
+        })
+        .register_indexer_get(|it: &mut SettingsView, key: Constant| it.get(&of_marker(&key)?))
+        .register_indexer_set(|it: &mut SettingsView, key: Constant, value: Dynamic| {
+            it.set(&of_marker(&key)?, &value)
+        })
+        .register_fn("keys", |it: SettingsView| it.keys())
+        .register_fn("to_string", shown)
+        .register_fn("print", shown);
 }
 
 /// Teaches an engine `ctx` and its parts that are no data.
@@ -143,12 +183,14 @@ pub(super) fn register(engine: &mut Engine, shared: &Arc<Shared>) {
     engine
         .register_type_with_name::<Ctx>("ctx")
         .register_indexer_get(|ctx: &mut Ctx, name: ImmutableString| ctx.get(&name))
-        .register_type_with_name::<SettingsView>("settings")
-        .register_indexer_get(|settings: &mut SettingsView, name: ImmutableString| {
-            settings.get(&name)
+        // Parentheses behind a name call a method: this is what `ctx.stopped()` is.
+        .register_fn("stopped", |ctx: Ctx| match ctx.invocation.background() {
+            Some(background) => Ok(background.stopped.is_set()),
+            None => Err(problem("only daemons and timers have ctx.stopped")),
         });
     register_setter(engine, Ctx::set);
-    register_setter(engine, SettingsView::set);
+    register_settings(engine);
+    stopped::register(engine);
     register_logger(engine);
     register_patch(engine, shared);
 }

@@ -6,6 +6,7 @@ mod context;
 mod control;
 mod errors;
 mod functions;
+mod index;
 mod live;
 mod modules;
 mod pool;
@@ -13,6 +14,7 @@ mod present;
 mod runner;
 mod script;
 mod shadowed;
+mod stopped;
 #[cfg(test)]
 mod tests;
 mod turn;
@@ -39,7 +41,8 @@ use crate::logic::{
     handler::Kind,
     outcome::{Ended, Raised},
 };
-use crate::ports::{BoxFuture, Invocation, Scripts};
+use crate::ports::{BoxFuture, Invocation, Scripts, Stopped};
+use crate::settings::Settings;
 
 /// A loaded script and the threads it runs on.
 struct RhaiEngine {
@@ -62,7 +65,7 @@ fn load_on(
     source: Source,
 ) -> BoxFuture<'static, Result<Loaded, LoadError>> {
     async move {
-        let file = source.name.clone();
+        let (file, runner) = (source.name.clone(), runner.of(&source.name));
         let loaded = runner.run(move || script::load(id, &source)).await;
         let (script, handlers, lifecycles) = loaded.unwrap_or_else(|error| {
             let message = error.to_string();
@@ -94,30 +97,66 @@ impl RhaiEngine {
         invocation: Arc<Invocation>,
         job: impl FnOnce(&Script, Dynamic) -> Result<T, Raised> + Send + 'static,
     ) -> BoxFuture<'static, Result<T, Raised>> {
-        let (script, runner) = (Arc::clone(&self.script), Arc::clone(&self.runner));
+        // The parent of a sub-handler, which is of the same script, has a thread and waits.
+        let is_within = invocation.handler.kind == Kind::Sub;
+        let runner = Arc::clone(&self.runner);
+        let job = about(Arc::clone(&self.script), invocation, job);
         async move {
-            // Its parent, which is of the same script, has a thread and waits.
-            let is_within = invocation.handler.kind == Kind::Sub;
-            let job = move || {
-                let ctx = Dynamic::from(Ctx::new(Arc::clone(&invocation)));
-                present::during(Some(invocation), || job(&script, ctx))
-            };
             let result =
                 if is_within { runner.run_within(job).await } else { runner.run(job).await };
             result.unwrap_or_else(|error| Err(of_host(error.to_string())))
         }
         .boxed()
     }
+
+    /// Runs a daemon or a timer. One that must stop before it gets a thread has no result.
+    fn run_background<T: Send + 'static>(
+        &self,
+        stopped: Stopped,
+        invocation: Arc<Invocation>,
+        job: impl FnOnce(&Script, Dynamic) -> Result<Option<T>, Raised> + Send + 'static,
+    ) -> BoxFuture<'static, Result<Option<T>, Raised>> {
+        let runner = Arc::clone(&self.runner);
+        let job = about(Arc::clone(&self.script), invocation, job);
+        async move {
+            match runner.run_background(&stopped, job).await {
+                Ok(result) => result.unwrap_or(Ok(None)),
+                Err(error) => Err(of_host(error.to_string())),
+            }
+        }
+        .boxed()
+    }
+}
+
+/// A job that is about something.
+fn about<T>(
+    script: Arc<Script>,
+    invocation: Arc<Invocation>,
+    job: impl FnOnce(&Script, Dynamic) -> T,
+) -> impl FnOnce() -> T {
+    move || {
+        let ctx = Dynamic::from(Ctx::new(Arc::clone(&invocation)));
+        present::during(Some(invocation), || job(&script, ctx))
+    }
 }
 
 impl Scripts for RhaiEngine {
+    fn configure(&self, settings: &Settings) {
+        self.runner.limit(settings.execution.max_workers);
+    }
+
     fn call(&self, invocation: Arc<Invocation>) -> BoxFuture<'static, Ended> {
+        let stopped = invocation.background().map(|it| it.stopped.clone());
         let function = invocation.handler.function.clone();
-        let ended = self.run_about(invocation, move |script, ctx| {
+        let job = move |script: &Script, ctx| {
             let result = script.call(&function, vec![ctx])?;
             let result = to_json("the result", &result).map_err(errors::of_value)?;
             Ok((!result.is_null()).then_some(result))
-        });
+        };
+        let ended = match stopped {
+            None => self.run_about(invocation, job),
+            Some(stopped) => self.run_background(stopped, invocation, job),
+        };
         ended.map(|it| it.map_or_else(Ended::Raised, Ended::Returned)).boxed()
     }
 
@@ -134,16 +173,18 @@ impl Scripts for RhaiEngine {
         })
     }
 
-    fn choose(
+    fn compute(
         &self,
         function: Function,
-        due: Value,
+        about: Option<Value>,
         invocation: Arc<Invocation>,
     ) -> BoxFuture<'static, Result<Value, Raised>> {
         self.run_about(invocation, move |script, ctx| {
-            let due = context::about(Some(due));
-            let chosen = script.call(&function, vec![due, ctx])?;
-            to_json("the chosen handlers", &chosen).map_err(errors::of_value)
+            let mut arguments: Vec<_> =
+                about.map(|it| context::about(Some(it))).into_iter().collect();
+            arguments.push(ctx);
+            let returned = script.call(&function, arguments)?;
+            to_json("the result", &returned).map_err(errors::of_value)
         })
     }
 

@@ -60,13 +60,6 @@ impl Scenario {
             status_subresource: input["status_subresource"].as_bool().unwrap_or(false),
         }
     }
-
-    /// Why the present reactor cannot play it; `None` if it can.
-    pub(super) fn is_beyond(&self) -> Option<String> {
-        let kinds = ["create", "update", "delete", "resume", "field", "event"];
-        let kind = |it: &Value| it["on"].as_str().unwrap_or_default().to_owned();
-        self.handlers.iter().map(kind).find(|it| !kinds.contains(&it.as_str()))
-    }
 }
 
 /// A number of seconds; zero if there is none.

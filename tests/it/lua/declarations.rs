@@ -117,12 +117,12 @@ fn errors_are_told_as_a_compiler_tells_them() {
 #[test]
 fn what_is_not_built_says_so() {
     check(
-        "kopf.daemon('kopfexamples', function(ctx) end)",
+        "kopf.on_mutate('kopfexamples', function(ctx) end)",
         &expect![[r"
-        error: handlers.lua:1: kopf.daemon is not supported yet by this version
+        error: handlers.lua:1: kopf.on_mutate is not supported yet by this version
           |
-        1 | kopf.daemon('kopfexamples', function(ctx) end)
-          | ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^"]],
+        1 | kopf.on_mutate('kopfexamples', function(ctx) end)
+          | ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^"]],
     );
     check(
         "kopf.on.validate('kopfexamples', function(ctx) end)",
@@ -145,7 +145,8 @@ fn what_is_not_built_says_so() {
 #[test]
 fn registration_ends_with_the_top_level() {
     let raised = super::run("kopf.on_create('kopfexamples', function() end)").raised();
-    assert_eq!(raised.message, "kopf.on_create was called after the script was loaded");
+    let told = "kopf.on_create was called after the script was loaded (call it at the top level of the file)";
+    assert_eq!(raised.message, told);
 }
 
 fn check(text: &str, expected: &Expect) {

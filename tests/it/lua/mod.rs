@@ -2,7 +2,9 @@
 
 mod declarations;
 mod errors;
+mod indexes;
 mod sandbox;
+mod stopped;
 mod values;
 mod views;
 mod waiting;
@@ -26,8 +28,9 @@ use kopf::{
         resource::Resource,
     },
     ports::{
-        ActivityCause, Attempt, Cause, ChangeCause, Invocation, Logger, LoggerKind, Memo,
-        ObjectCause, ObjectDetail, Scripts as _, SharedPatch,
+        ActivityCause, Attempt, BackgroundCause, Cause, ChangeCause, Facilities, Invocation,
+        LiveObject, Logger, LoggerKind, Memo, ObjectCause, ObjectDetail, Scripts as _, SharedPatch,
+        Stopped,
     },
     scripting::{LoadError, Placement, ScriptHost, Source},
     settings::Settings,
@@ -41,6 +44,7 @@ pub(crate) struct Script {
     pub(crate) handlers: Vec<Arc<Handler>>,
     pub(crate) memo: Memo,
     pub(crate) settings: Arc<Mutex<Settings>>,
+    pub(crate) facilities: Arc<Facilities>,
 }
 
 /// How one call ended, and the patch it made.
@@ -87,6 +91,7 @@ pub(crate) async fn try_load(source: Source, placement: Placement) -> Result<Scr
         handlers: handlers.into_iter().map(Arc::new).collect(),
         memo: Memo::default(),
         settings: Arc::default(),
+        facilities: Arc::default(),
     })
 }
 
@@ -132,6 +137,25 @@ impl Script {
         self.invocation(id, Cause::Object(cause))
     }
 
+    /// The invocation of a daemon or a timer.
+    pub(crate) fn background(
+        &self,
+        id: &str,
+        live: &LiveObject,
+        stopped: &Stopped,
+    ) -> Arc<Invocation> {
+        let cause = ObjectCause {
+            resource: Arc::new(resource()),
+            object: live.get(),
+            patch: SharedPatch::default(),
+            detail: ObjectDetail::Background(BackgroundCause {
+                stopped: stopped.clone(),
+                live: live.clone(),
+            }),
+        };
+        self.invocation(id, Cause::Object(cause))
+    }
+
     /// The invocation of an activity.
     pub(crate) fn startup(&self, id: &str) -> Arc<Invocation> {
         let settings = Arc::clone(&self.settings);
@@ -149,7 +173,7 @@ impl Script {
             cause,
             memo: self.memo.clone(),
             logger: Logger::of_object(LoggerKind::Full, Arc::new(ObjectRef::default())),
-            facilities: Arc::default(),
+            facilities: Arc::clone(&self.facilities),
             children: None,
         })
     }
@@ -160,6 +184,7 @@ impl Call {
     pub(crate) fn result(self) -> Value {
         match self.ended {
             Ended::Returned(result) => result.unwrap_or_default(),
+            Ended::Keyed(entries) => json!(entries),
             Ended::Raised(raised) => panic!("{}: {:?}", raised.message, raised.trace),
         }
     }
@@ -169,6 +194,7 @@ impl Call {
         match self.ended {
             Ended::Raised(raised) => raised,
             Ended::Returned(result) => panic!("returned {result:?}"),
+            Ended::Keyed(entries) => panic!("returned {entries:?}"),
         }
     }
 }

@@ -30,9 +30,14 @@ macro_rules! scenarios {
 }
 
 scenarios! {
+    daemons
     errors
     filters
     ids
+    indexes
+    indexes_changing
+    indexes_first
+    indexes_shared
     kwargs
     lifecycles
     limits
@@ -45,6 +50,7 @@ scenarios! {
     readonly
     results
     selectors
+    settings
     shared
     sleeping
     startup
@@ -53,6 +59,7 @@ scenarios! {
     subhandlers
     surprises
     timeouts
+    timers
 }
 
 /// Where the scenarios are.

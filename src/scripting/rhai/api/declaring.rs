@@ -22,7 +22,18 @@ use crate::scripting::{
 
 /// `kopf.PRESENT` and the like.
 #[derive(Clone, Debug)]
-pub(super) struct Constant(pub(super) Marker);
+pub(in crate::scripting::rhai) struct Constant(pub(super) Marker);
+
+impl Constant {
+    /// As it prints.
+    pub(in crate::scripting::rhai) fn shown(&self) -> &'static str {
+        match self.0 {
+            Marker::Present => "kopf.PRESENT",
+            Marker::Absent => "kopf.ABSENT",
+            Marker::Everything => "kopf.EVERYTHING",
+        }
+    }
+}
 
 /// `kopf.all_` and the like.
 #[derive(Clone, Debug)]
@@ -47,7 +58,7 @@ pub(super) fn functions(shared: &Arc<Shared>) -> (Vec<HostFn>, Vec<HostFn>) {
 pub(super) fn register(engine: &mut Engine) {
     engine
         .register_type_with_name::<Constant>("marker")
-        .register_fn("to_string", |constant: Constant| format!("{:?}", constant.0).to_uppercase())
+        .register_fn("to_string", |constant: Constant| constant.shown())
         .register_type_with_name::<Combined>("callback");
 }
 

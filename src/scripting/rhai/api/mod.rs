@@ -7,6 +7,7 @@ mod children;
 mod data;
 mod declaring;
 mod raising;
+mod storages;
 
 use std::{any::TypeId, sync::Arc};
 
@@ -15,6 +16,7 @@ use rhai::{
     Module, NativeCallContext, plugin::RhaiFunc,
 };
 
+pub(super) use self::declaring::Constant;
 use super::{errors::problem, script::Shared};
 use crate::logic::declare::Marker;
 use crate::scripting::names::{self, ERROR_MODES};
@@ -89,6 +91,7 @@ impl HostFn {
 pub(super) fn register(engine: &mut Engine, shared: &Arc<Shared>) {
     let mut functions = data::functions();
     functions.extend(raising::functions());
+    functions.extend(storages::functions());
     let (all, short) = declaring::functions(shared);
     functions.extend(all);
     functions.extend(children::functions(shared));
@@ -134,9 +137,9 @@ fn constant(name: &str) -> Outcome {
     match name {
         "on" => Ok(Dynamic::from(On)),
         "lifecycles" => Ok(Dynamic::from(children::Lifecycles)),
-        "PRESENT" => Ok(Dynamic::from(declaring::Constant(Marker::Present))),
-        "ABSENT" => Ok(Dynamic::from(declaring::Constant(Marker::Absent))),
-        "EVERYTHING" => Ok(Dynamic::from(declaring::Constant(Marker::Everything))),
+        "PRESENT" => Ok(Dynamic::from(Constant(Marker::Present))),
+        "ABSENT" => Ok(Dynamic::from(Constant(Marker::Absent))),
+        "EVERYTHING" => Ok(Dynamic::from(Constant(Marker::Everything))),
         "ErrorsMode" => {
             let modes = ERROR_MODES.iter().map(|(name, mode)| ((*name).into(), (*mode).into()));
             Ok(Dynamic::from_map(modes.collect::<Map>()))

@@ -4,7 +4,9 @@ mod data;
 mod declarations;
 mod failures;
 mod imports;
+mod indexes;
 mod patches;
+mod stopped;
 mod time;
 
 use std::{
@@ -27,8 +29,8 @@ use crate::logic::{
     resource::Resource,
 };
 use crate::ports::{
-    ActivityCause, Attempt, Cause, ChangeCause, Document, Invocation, Logger, LoggerKind,
-    ObjectCause, ObjectDetail, SharedPatch,
+    ActivityCause, Attempt, BackgroundCause, Cause, ChangeCause, Document, Facilities, Invocation,
+    LiveObject, Logger, LoggerKind, ObjectCause, ObjectDetail, SharedPatch, Stopped,
 };
 use crate::scripting::{LoadError, Loaded, Placement, Source};
 use crate::settings::Settings;
@@ -40,6 +42,7 @@ struct Fixture {
     patch: SharedPatch,
     memo: Document,
     settings: Arc<Mutex<Settings>>,
+    facilities: Arc<Facilities>,
 }
 
 fn source(text: &str) -> Source {
@@ -63,6 +66,7 @@ impl Fixture {
             patch: SharedPatch::default(),
             memo: Document::default(),
             settings: Arc::default(),
+            facilities: Arc::default(),
         }
     }
 
@@ -84,14 +88,38 @@ impl Fixture {
     }
 
     fn invocation(&self, handler: Arc<Handler>) -> Arc<Invocation> {
-        let object = Arc::new(Object::from_value(self.body.clone()));
-        let reference = Arc::new(object.header().reference());
         let diff = vec![DiffItem {
             operation: Operation::Change,
             field: vec!["spec".into(), "x".into()],
             old: json!(1),
             new: json!(2),
         }];
+        let detail = ObjectDetail::Change(ChangeCause {
+            reason: Reason::Create,
+            old: None,
+            new: Some(Arc::new(self.body.clone())),
+            diff: Arc::new(diff),
+        });
+        let object = Arc::new(Object::from_value(self.body.clone()));
+        self.about(handler, object, detail)
+    }
+
+    /// The invocation of a daemon or a timer.
+    fn background(&self, live: &LiveObject, stopped: &Stopped) -> Arc<Invocation> {
+        let detail = ObjectDetail::Background(BackgroundCause {
+            stopped: stopped.clone(),
+            live: live.clone(),
+        });
+        self.about(self.nth(0), live.get(), detail)
+    }
+
+    fn about(
+        &self,
+        handler: Arc<Handler>,
+        object: Arc<Object>,
+        detail: ObjectDetail,
+    ) -> Arc<Invocation> {
+        let reference = Arc::new(object.header().reference());
         let cause = ObjectCause {
             resource: Arc::new(Resource {
                 plural: "things".into(),
@@ -100,12 +128,7 @@ impl Fixture {
             }),
             object,
             patch: Arc::clone(&self.patch),
-            detail: ObjectDetail::Change(ChangeCause {
-                reason: Reason::Create,
-                old: None,
-                new: Some(Arc::new(self.body.clone())),
-                diff: Arc::new(diff),
-            }),
+            detail,
         };
         Arc::new(Invocation {
             handler,
@@ -113,7 +136,7 @@ impl Fixture {
             cause: Cause::Object(cause),
             memo: self.memo.clone(),
             logger: Logger::of_object(LoggerKind::Full, reference),
-            facilities: Arc::default(),
+            facilities: Arc::clone(&self.facilities),
             children: None,
         })
     }
@@ -126,7 +149,7 @@ impl Fixture {
             cause: Cause::Activity(ActivityCause { activity: "startup", settings }),
             memo: self.memo.clone(),
             logger: Logger::of_activity(),
-            facilities: Arc::default(),
+            facilities: Arc::clone(&self.facilities),
             children: None,
         })
     }
@@ -139,6 +162,7 @@ impl Fixture {
     async fn returned(&self) -> Value {
         match self.call_nth(0).await {
             Ended::Returned(value) => value.unwrap_or_default(),
+            Ended::Keyed(entries) => panic!("{entries:?}"),
             Ended::Raised(raised) => panic!("{raised:?}"),
         }
     }
@@ -147,6 +171,7 @@ impl Fixture {
     async fn raised(&self) -> Raised {
         match self.call_nth(0).await {
             Ended::Returned(value) => panic!("returned {value:?}"),
+            Ended::Keyed(entries) => panic!("{entries:?}"),
             Ended::Raised(raised) => raised,
         }
     }
