@@ -56,6 +56,7 @@ scenarios! {
     startup
     subhandler_filters
     subhandler_mistakes
+    subhandler_threads
     subhandlers
     surprises
     timeouts
