@@ -55,6 +55,8 @@ pub(super) struct Shared {
     globals: Mutex<BTreeMap<String, Dynamic>>,
     /// The names that are assigned to anywhere: what Rhai gets from the resolver, it does not assign to.
     assigned: OnceLock<BTreeSet<String>>,
+    /// The variables of loops in the main file that nothing but their loop changes.
+    loops: OnceLock<BTreeSet<String>>,
 }
 
 /// A loaded script, its handlers, and the default lifecycles it set.
@@ -116,11 +118,26 @@ impl Shared {
             None => scope.get(name),
         };
         if let Some(value) = local {
-            return self.is_handle(name, value).then(|| value.clone());
+            let is_main = context.source() == Some(self.name.as_str());
+            let is_copied =
+                self.is_handle(name, value) || (is_main && self.is_of_loop(name, value));
+            return is_copied.then(|| value.clone());
         }
         // A module has its own variables.
         let main = context.source() == Some(self.name.as_str());
         if main { self.globals().get(name).cloned() } else { None }
+    }
+
+    /// Whether a variable is that of a loop, and plain: a closure then captures its value of this turn.
+    ///
+    /// Rhai has one variable for all turns. Sub-handlers that are declared in a loop would all see its last value.
+    fn is_of_loop(&self, name: &str, value: &Dynamic) -> bool {
+        let is_plain = value.is_string()
+            || value.is_int()
+            || value.is_float()
+            || value.is_bool()
+            || value.is_char();
+        is_plain && !value.is_shared() && self.loops.get().is_some_and(|names| names.contains(name))
     }
 
     /// Whether a variable holds a handle of the host: its clones are the same thing.
@@ -149,6 +166,7 @@ pub(super) fn load(id: ScriptId, source: &Source) -> Result<Declared, LoadError>
         lifecycles: Mutex::default(),
         globals: Mutex::default(),
         assigned: OnceLock::new(),
+        loops: OnceLock::new(),
     });
     shared.sources.insert(&source.name, &source.text);
     let engine = engine(&shared, source);
@@ -161,7 +179,8 @@ pub(super) fn load(id: ScriptId, source: &Source) -> Result<Declared, LoadError>
         error.set_position(position);
         return Err(failed(error));
     }
-    shared.assigned.get_or_init(|| assigned(&ast));
+    let assigned = shared.assigned.get_or_init(|| assigned(&ast));
+    shared.loops.get_or_init(|| loops(&ast, assigned));
     let global = run_top_level(&engine, &ast, &shared).map_err(failed)?;
     let mut arities = BTreeMap::<String, Vec<usize>>::new();
     for function in ast.iter_functions() {
@@ -258,6 +277,40 @@ fn assigned(ast: &AST) -> BTreeSet<String> {
         true
     });
     names
+}
+
+/// The variables of loops that are never assigned to, nor changed by a method.
+fn loops(ast: &AST, assigned: &BTreeSet<String>) -> BTreeSet<String> {
+    /// The methods of strings that change them.
+    const CHANGING: [&str; 13] = [
+        "append",
+        "clear",
+        "crop",
+        "make_lower",
+        "make_upper",
+        "pad",
+        "pop",
+        "push",
+        "remove",
+        "replace",
+        "set",
+        "trim",
+        "truncate",
+    ];
+    let (mut names, mut changed) = (BTreeSet::new(), assigned.clone());
+    ast.walk(&mut |path| {
+        if let Some(ASTNode::Stmt(Stmt::For(variables, _))) = path.last() {
+            names.insert(variables.0.name.to_string());
+        }
+        if let Some(ASTNode::Expr(Expr::Dot(dot, ..))) = path.last()
+            && let (Expr::Variable(variable, ..), Expr::MethodCall(call, _)) = (&dot.lhs, &dot.rhs)
+            && CHANGING.contains(&call.name.as_str())
+        {
+            changed.insert(variable.1.to_string());
+        }
+        true
+    });
+    names.difference(&changed).cloned().collect()
 }
 
 impl Script {
