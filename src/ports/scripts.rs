@@ -33,11 +33,8 @@ pub trait Scripts: Send + Sync + 'static {
         None
     }
 
-    /// The settings as start-up handlers have left them; told before anything else is called.
-    fn configure(&self, settings: &Settings) {
-        // Most engines have nothing to do about it.
-        let _unused = settings;
-    }
+    /// The settings as start-up handlers have left them; told before anything else is called. Most have nothing to do.
+    fn configure(&self, _settings: &Settings) {}
 
     /// Calls a handler.
     fn call(&self, invocation: Arc<Invocation>) -> BoxFuture<'static, Ended>;
