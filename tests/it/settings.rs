@@ -136,6 +136,7 @@ fn check_script(name: &str, text: &str) {
                 memo: Memo::default(),
                 logger: Logger::of_activity(),
                 facilities: Arc::default(),
+                children: None,
             }))
         };
         let settings = Arc::default();

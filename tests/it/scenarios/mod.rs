@@ -39,6 +39,7 @@ scenarios! {
     indexes_first
     indexes_shared
     kwargs
+    lifecycles
     limits
     logging
     memo
@@ -53,7 +54,12 @@ scenarios! {
     shared
     sleeping
     startup
+    subhandler_filters
+    subhandler_mistakes
+    subhandler_threads
+    subhandlers
     surprises
+    timeouts
     timers
 }
 
