@@ -10,7 +10,7 @@ use http::Method;
 
 use crate::logic::{object::Object, resource::Resource};
 use crate::ports::{
-    ApiError, BoxFuture, Cluster, GroupFilter, NewObject, PatchRequest, StreamEvent, StreamTarget,
+    ApiError, BoxFuture, Cluster, Discovered, GroupFilter, NewObject, PatchRequest, StreamEvent, StreamTarget,
 };
 use crate::settings::Settings;
 
@@ -111,7 +111,7 @@ impl Cluster for KubeCluster {
     fn discover<'a>(
         &'a self,
         groups: &'a GroupFilter,
-    ) -> BoxFuture<'a, Result<Vec<Resource>, ApiError>> {
+    ) -> BoxFuture<'a, Result<Discovered, ApiError>> {
         Box::pin(discovery::discover(&self.transport, groups))
     }
 

@@ -18,7 +18,7 @@ mod stopped;
 pub use crate::logic::filters::Question;
 pub use clock::Clock;
 pub use cluster::{
-    ApiError, Cluster, ErrorClass, Extent, GroupFilter, NewObject, PatchKind, PatchRequest,
+    ApiError, Cluster, Discovered, ErrorClass, Extent, GroupFilter, NewObject, PatchKind, PatchRequest,
     StreamEvent, StreamTarget,
 };
 pub use facilities::Facilities;

@@ -37,6 +37,13 @@ pub trait Scripts: Send + Sync + 'static {
         invocation: Arc<Invocation>,
     ) -> BoxFuture<'static, Result<bool, Raised>>;
 
+    /// Asks the function of a selector whether it wants a resource.
+    fn choose(
+        &self,
+        function: Function,
+        resource: Arc<Resource>,
+    ) -> BoxFuture<'static, Result<bool, Raised>>;
+
     /// Lets a function change a copy of a raw body; gives the changed copy.
     fn transform(
         &self,

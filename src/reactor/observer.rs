@@ -57,7 +57,7 @@ impl<'a> Observer<'a> {
         scope: &Scope,
         settings: Arc<Settings>,
     ) -> Result<Self, ApiError> {
-        let resources = cluster.discover(&groups(registry)).await?;
+        let resources = cluster.discover(&groups(registry)).await?.resources;
         let mut observer = Observer {
             cluster,
             registry,
@@ -120,8 +120,8 @@ impl<'a> Observer<'a> {
     async fn rescan(&mut self) -> bool {
         while time::timeout(SETTLING, next_of_definitions(&mut self.definitions)).await.is_ok() {}
         match self.cluster.discover(&groups(self.registry)).await {
-            Ok(resources) => {
-                self.resources = resources;
+            Ok(found) => {
+                self.resources = found.resources;
                 true
             }
             Err(error) => {
@@ -152,7 +152,7 @@ async fn next_of_definitions(events: &mut Option<Events>) -> bool {
     let Some(stream) = events else { return std::future::pending().await };
     match stream.next().await {
         Some(Ok(StreamEvent::Object(event_type, _))) => event_type.is_some(),
-        Some(Ok(StreamEvent::Listed)) => false,
+        Some(Ok(StreamEvent::Listing | StreamEvent::Listed | StreamEvent::Alive)) => false,
         Some(Err(error)) if error.class != ErrorClass::Denied => false,
         Some(Err(_)) | None => {
             tracing::warn!(
@@ -194,6 +194,7 @@ impl Namespaces {
             Some(Ok(StreamEvent::Object(event_type, object))) => {
                 Some(self.note(event_type, &object))
             }
+            Some(Ok(StreamEvent::Listing | StreamEvent::Alive)) => Some(false),
             Some(Ok(StreamEvent::Listed)) => None,
             Some(Err(error)) if error.class != ErrorClass::Denied => Some(false),
             Some(Err(_)) | None => {

@@ -50,7 +50,7 @@ impl Streaming {
                 Some(ended) = self.workers.join_next() => self.forget(ended.ok()),
                 event = events.next() => match event {
                     Some(Ok(StreamEvent::Object(event_type, object))) => self.dispatch(Event { event_type, object }),
-                    Some(Ok(StreamEvent::Listed)) => {}
+                    Some(Ok(StreamEvent::Listing | StreamEvent::Listed | StreamEvent::Alive)) => {}
                     Some(Err(error)) => self.report(&error),
                     None => break,
                 },

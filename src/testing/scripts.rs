@@ -7,17 +7,20 @@ use serde_json::Value;
 use crate::logic::{
     function::{Function, ScriptId},
     outcome::{Ended, Raised, RaisedKind},
+    resource::Resource,
 };
 use crate::ports::{BoxFuture, Invocation, Question, Scripts};
 
 type Call = Arc<dyn Fn(Arc<Invocation>) -> BoxFuture<'static, Ended> + Send + Sync>;
 type Filter = Arc<dyn Fn(&Invocation, Option<Option<Value>>) -> Result<bool, Raised> + Send + Sync>;
+type Choice = Arc<dyn Fn(&Resource) -> Result<bool, Raised> + Send + Sync>;
 type Transform = Arc<dyn Fn(Value) -> Value + Send + Sync>;
 
 #[derive(Clone)]
 enum Native {
     Call(Call),
     Filter(Filter),
+    Choice(Choice),
     Transform(Transform),
 }
 
@@ -47,6 +50,15 @@ impl NativeScripts {
         self.add(name, Native::Filter(Arc::new(filter)))
     }
 
+    /// Adds the function of a selector.
+    pub fn choice(
+        &self,
+        name: &str,
+        choice: impl Fn(&Resource) -> Result<bool, Raised> + Send + Sync + 'static,
+    ) -> Function {
+        self.add(name, Native::Choice(Arc::new(choice)))
+    }
+
     /// Adds a transformation of a raw body.
     pub fn transformation(
         &self,
@@ -72,7 +84,7 @@ impl Scripts for NativeScripts {
     fn call(&self, invocation: Arc<Invocation>) -> BoxFuture<'static, Ended> {
         match self.find(&invocation.handler.function) {
             Some(Native::Call(call)) => call(invocation),
-            Some(Native::Filter(_) | Native::Transform(_)) | None => {
+            Some(Native::Filter(_) | Native::Choice(_) | Native::Transform(_)) | None => {
                 Box::pin(async { Ended::Raised(unknown("handler")) })
             }
         }
@@ -85,7 +97,23 @@ impl Scripts for NativeScripts {
     ) -> BoxFuture<'static, Result<bool, Raised>> {
         let answer = match self.find(&question.function) {
             Some(Native::Filter(filter)) => filter(&invocation, question.about),
-            Some(Native::Call(_) | Native::Transform(_)) | None => Err(unknown("filter")),
+            Some(Native::Call(_) | Native::Choice(_) | Native::Transform(_)) | None => {
+                Err(unknown("filter"))
+            }
+        };
+        Box::pin(async { answer })
+    }
+
+    fn choose(
+        &self,
+        function: Function,
+        resource: Arc<Resource>,
+    ) -> BoxFuture<'static, Result<bool, Raised>> {
+        let answer = match self.find(&function) {
+            Some(Native::Choice(choice)) => choice(&resource),
+            Some(Native::Call(_) | Native::Filter(_) | Native::Transform(_)) | None => {
+                Err(unknown("function of a selector"))
+            }
         };
         Box::pin(async { answer })
     }
@@ -97,7 +125,9 @@ impl Scripts for NativeScripts {
     ) -> BoxFuture<'static, Result<Value, Raised>> {
         let changed = match self.find(&function) {
             Some(Native::Transform(transform)) => Ok(transform(body)),
-            Some(Native::Call(_) | Native::Filter(_)) | None => Err(unknown("transformation")),
+            Some(Native::Call(_) | Native::Filter(_) | Native::Choice(_)) | None => {
+                Err(unknown("transformation"))
+            }
         };
         Box::pin(async { changed })
     }

@@ -207,7 +207,7 @@ async fn fill(server: &ApiServer, plan: &Plan, files: &Files) -> Result<Filled, 
 }
 
 async fn known(cluster: &KubeCluster) -> Result<Vec<Resource>, Report> {
-    let known = cluster.discover(&GroupFilter::All).await;
+    let known = cluster.discover(&GroupFilter::All).await.map(|it| it.resources);
     known.map_err(|problem| Report::failure(problem.message))
 }
 

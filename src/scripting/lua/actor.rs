@@ -16,6 +16,7 @@ use crate::logic::{
     function::{Function, ScriptId},
     handler::Handler,
     outcome::{Ended, Raised},
+    resource::Resource,
 };
 use crate::ports::Invocation;
 use crate::scripting::{LoadError, Source};
@@ -31,6 +32,8 @@ pub(super) enum Request {
     Call(Arc<Invocation>, oneshot::Sender<Ended>),
     /// Ask a filter.
     Ask(Question, Arc<Invocation>, oneshot::Sender<Result<bool, Raised>>),
+    /// Ask the function of a selector.
+    Choose(Function, Arc<Resource>, oneshot::Sender<Result<bool, Raised>>),
     /// Transform a body.
     Transform(Function, Value, oneshot::Sender<Result<Value, Raised>>),
 }
@@ -90,6 +93,9 @@ async fn answer(vm: Rc<Vm>, request: Request) {
         }
         Request::Ask(question, invocation, to) => {
             reply(to, vm.ask(question, invocation), Err).await;
+        }
+        Request::Choose(function, resource, to) => {
+            reply(to, vm.choose(function, resource), Err).await;
         }
         Request::Transform(function, body, to) => {
             reply(to, vm.transform(function, body), Err).await;
