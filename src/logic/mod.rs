@@ -5,6 +5,7 @@
 
 pub mod annotations;
 pub mod cause;
+pub mod claim;
 pub mod corrupt;
 pub mod declare;
 pub mod diff;
