@@ -18,8 +18,8 @@ mod stopped;
 pub use crate::logic::filters::Question;
 pub use clock::Clock;
 pub use cluster::{
-    ApiError, Cluster, Discovered, ErrorClass, Extent, GroupFilter, NewObject, PatchKind, PatchRequest,
-    StreamEvent, StreamTarget,
+    ApiError, Cluster, Discovered, ErrorClass, Extent, GroupFilter, NewObject, PatchKind,
+    PatchRequest, StreamEvent, StreamTarget,
 };
 pub use facilities::Facilities;
 pub use health::{Health, HealthState, PartHealth};

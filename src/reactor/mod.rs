@@ -1,5 +1,6 @@
 //! The main flow: streams → queues → workers; start and shutdown of an operator.
 
+mod backlog;
 mod change;
 mod companions;
 mod conclusion;
@@ -8,8 +9,11 @@ mod error;
 mod expectation;
 mod memory;
 mod observer;
+mod place;
+mod pulse;
 mod queue;
 mod roster;
+mod seen;
 mod serving;
 mod streams;
 mod worker;
@@ -22,7 +26,7 @@ use tokio_util::sync::CancellationToken;
 use self::{
     companions::Companions,
     memory::Memories,
-    observer::{Observer, Target},
+    observer::{Observer, Target, Targets},
     roster::Roster,
     serving::Serving,
 };
@@ -30,7 +34,7 @@ use crate::handling::{
     activities::{self, Activity, ActivityError},
     run::Runner,
 };
-use crate::logic::{handler::Kind, lifecycle::Lifecycle, registry::Registry, served};
+use crate::logic::{handler::Kind, lifecycle::Lifecycle, registry::Registry};
 use crate::ports::{
     ApiError, BoxFuture, Clock, Cluster, Facilities, Health, Memo, Pauses, Scripts,
 };
@@ -168,7 +172,8 @@ impl Serve {
         let cluster = connect(Settings::clone(&self.settings)).await?;
         tracing::info!(target: "kopf.running", "Initial authentication has finished.");
         let settings = Arc::clone(&self.settings);
-        let mut observer = Observer::start(&*cluster, registry, scope, settings).await?;
+        let mut observer =
+            Observer::start(&*cluster, &*self.scripts, registry, scope, settings).await?;
         let shared = Shared {
             cluster: &cluster,
             start: Instant::now(),
@@ -178,7 +183,11 @@ impl Serve {
         let companions = Companions::new();
         let mut roster = Roster::new();
         loop {
-            roster.adjust(observer.targets(), |target| self.serving(registry, target, &shared));
+            roster.adjust(
+                observer.targets(),
+                |target| observer.is_gone(target),
+                |target, all| self.serving(target, all, &shared),
+            );
             tokio::select! {
                 biased; // stop first: nothing new begins after it
                 () = stop.cancelled() => break,
@@ -191,10 +200,11 @@ impl Serve {
         Ok(())
     }
 
-    fn serving(&self, registry: &Registry, (resource, _): &Target, shared: &Shared<'_>) -> Serving {
+    fn serving(&self, target: &Target, all: &Targets, shared: &Shared<'_>) -> Serving {
+        let handlers = all.get(target).map(Arc::clone).unwrap_or_default();
         Serving {
-            handlers: registry.for_resource(resource, &served::NO_FUNCTIONS),
-            resource: Arc::new(resource.clone()),
+            handlers,
+            resource: Arc::clone(&target.0),
             cluster: Arc::clone(shared.cluster),
             scripts: Arc::clone(&self.scripts),
             settings: Arc::clone(&self.settings),

@@ -23,7 +23,7 @@ pub(super) struct Serving {
     /// The resource.
     pub(super) resource: Arc<Resource>,
     /// The handlers that want it.
-    pub(super) handlers: ResourceHandlers,
+    pub(super) handlers: Arc<ResourceHandlers>,
     /// The cluster.
     pub(super) cluster: Arc<dyn Cluster>,
     /// The scripts.
@@ -46,7 +46,6 @@ pub(super) struct Serving {
     #[expect(dead_code, reason = "features hook up one by one")]
     pub(super) pauses: Pauses,
     /// Where streams tell how they are.
-    #[expect(dead_code, reason = "features hook up one by one")]
     pub(super) health: Health,
 }
 

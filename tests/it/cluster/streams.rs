@@ -37,6 +37,8 @@ async fn transcript(
     let stream = KubeCluster::over(client, settings).stream(target);
     let told = |item: Result<StreamEvent, ApiError>| {
         let text = match item {
+            // Between the others, these would only repeat what the times say.
+            Ok(StreamEvent::Listing | StreamEvent::Alive) => return None,
             Ok(StreamEvent::Listed) => "listed".to_owned(),
             Ok(StreamEvent::Object(kind, object)) => {
                 let name = object.header().name.clone().unwrap_or_default();
@@ -44,9 +46,10 @@ async fn transcript(
             }
             Err(error) => format!("{:?}", error.class),
         };
-        format!("{:.1} {text}", start.elapsed().as_secs_f64())
+        Some(format!("{:.1} {text}", start.elapsed().as_secs_f64()))
     };
-    stream.take(items_max).map(told).collect().await
+    let told = stream.filter_map(|it| std::future::ready(told(it)));
+    told.take(items_max).collect().await
 }
 
 fn hang() -> Reply {

@@ -11,7 +11,7 @@ use kopf::{
     cluster::KubeCluster,
     logic::reason::EventType,
     ports::{ApiError, Cluster as _, ErrorClass, StreamEvent, StreamTarget},
-    settings::Settings,
+    settings::{Selectors, Settings},
 };
 use serde_json::{Map, Value, json};
 use tokio::time::{Instant, timeout};
@@ -142,7 +142,7 @@ async fn check_stream(vector: &Vector) -> Result<(), String> {
     let collecting = async {
         while let Some(item) = stream.next().await {
             match item {
-                Ok(event) => events.push(told(start, &event)),
+                Ok(event) => events.extend(told(start, &event)),
                 // The reference ends here; ours goes on, as a test of its own shows.
                 Err(error) => {
                     raised = json!(class(&error));
@@ -181,14 +181,17 @@ fn tenths(seconds: f64) -> f64 {
     (seconds * 10.0).round() / 10.0
 }
 
-fn told(start: Instant, event: &StreamEvent) -> Value {
+fn told(start: Instant, event: &StreamEvent) -> Option<Value> {
     let at = tenths(start.elapsed().as_secs_f64());
     match event {
-        StreamEvent::Listed => json!([at, "LISTED", null, null]),
+        StreamEvent::Listed => Some(json!([at, "LISTED", null, null])),
         StreamEvent::Object(kind, object) => {
             let header = object.header();
-            json!([at, kind.map(EventType::as_str), header.name, header.resource_version])
+            let kind = kind.map(EventType::as_str);
+            Some(json!([at, kind, header.name, header.resource_version]))
         }
+        // The reference has no such.
+        StreamEvent::Listing | StreamEvent::Alive => None,
     }
 }
 
@@ -213,10 +216,26 @@ fn watching(given: &Value) -> Result<Settings, String> {
             "chunk_size" => {
                 settings.watching.chunk_size = value.as_u64().and_then(|it| u32::try_from(it).ok());
             }
+            "initial_streaming" => settings.watching.initial_streaming = value == true,
+            "connect_timeout" => settings.watching.connect_timeout = seconds(value),
+            "client_timeout" => settings.watching.client_timeout = seconds(value),
+            "label_selectors" => settings.watching.label_selectors = selectors(value),
+            "field_selectors" => settings.watching.field_selectors = selectors(value),
+            "shard_selectors" => settings.watching.shard_selectors = selectors(value),
             other => return Err(format!("there is no setting {other}")),
         }
     }
     Ok(settings)
+}
+
+/// `[[selector, text], …]`; a selector of several arguments is a list.
+fn selectors(value: &Value) -> Selectors {
+    let key = |it: &Value| match it.as_array() {
+        Some(parts) => parts.iter().filter_map(Value::as_str).collect::<Vec<_>>().join("/"),
+        None => it.as_str().unwrap_or_default().to_owned(),
+    };
+    let pair = |it: &Value| (key(&it[0]), it[1].as_str().unwrap_or_default().to_owned());
+    value.as_array().into_iter().flatten().map(pair).collect()
 }
 
 /// Lists and watches are answered each in their own order; the last answer is repeated.

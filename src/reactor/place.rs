@@ -1,0 +1,148 @@
+//! Places for busy workers: `settings.queueing.worker_limit`.
+//!
+//! A stream takes a place before it starts a worker, so that objects which wait for one cost no task. A worker that waits
+//! for others, rather than for its own work, lends its place out meanwhile.
+
+use std::{
+    collections::VecDeque,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use tokio::sync::{Notify, oneshot};
+
+/// The places of one stream. Clones share them.
+#[derive(Clone, Debug)]
+pub(super) struct Places(Option<Arc<Shared>>);
+
+/// A place in use; dropping it frees it.
+#[derive(Debug)]
+pub(super) struct Place(Option<Arc<Shared>>);
+
+#[derive(Debug)]
+struct Shared {
+    state: Mutex<State>,
+    freed: Notify,
+}
+
+#[derive(Debug)]
+struct State {
+    free: usize,
+    /// Workers that lent their place out and want one back; they come before new workers.
+    returning: VecDeque<oneshot::Sender<Place>>,
+}
+
+impl Places {
+    /// So many places; `None`: no limit.
+    pub(super) fn new(limit: Option<usize>) -> Self {
+        Places(limit.map(|free| {
+            let state = Mutex::new(State { free, returning: VecDeque::new() });
+            Arc::new(Shared { state, freed: Notify::new() })
+        }))
+    }
+
+    /// Whether there is a limit.
+    pub(super) fn are_limited(&self) -> bool {
+        self.0.is_some()
+    }
+
+    /// A place, if one is free.
+    pub(super) fn try_take(&self) -> Option<Place> {
+        let Some(shared) = &self.0 else { return Some(Place(None)) };
+        let mut state = shared.lock();
+        state.free = state.free.checked_sub(1)?;
+        Some(Place(Some(Arc::clone(shared))))
+    }
+
+    /// Waits until a place may have become free since the last look.
+    pub(super) async fn freed(&self) {
+        match &self.0 {
+            Some(shared) => shared.freed.notified().await,
+            None => std::future::pending().await,
+        }
+    }
+}
+
+impl Place {
+    /// Waits for something that needs others to go on: they may have the place meanwhile.
+    #[expect(dead_code, reason = "index handlers are to wait for all others")]
+    pub(super) async fn without<T>(&mut self, wait: impl Future<Output = T>) -> T {
+        let Some(shared) = self.0.clone() else { return wait.await };
+        self.0 = None;
+        shared.free();
+        let result = wait.await;
+        if let Some(place) = (Places(Some(Arc::clone(&shared)))).try_take() {
+            *self = place;
+            return result;
+        }
+        let (sender, receiver) = oneshot::channel();
+        shared.lock().returning.push_back(sender);
+        // The sender is kept until it is used: there is no error to see.
+        if let Ok(place) = receiver.await {
+            *self = place;
+        }
+        result
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        if let Some(shared) = self.0.take() {
+            shared.free();
+        }
+    }
+}
+
+impl Shared {
+    fn free(self: &Arc<Self>) {
+        let mut place = Place(Some(Arc::clone(self)));
+        let returning = std::iter::from_fn(|| self.lock().returning.pop_front());
+        for one in returning {
+            match one.send(place) {
+                Ok(()) => return,
+                // It does not wait any more.
+                Err(unused) => place = unused,
+            }
+        }
+        place.0 = None;
+        self.lock().free += 1;
+        self.freed.notify_one();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // Every change under this lock is one step; a panic cannot leave it half-done.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::FutureExt as _;
+
+    use super::Places;
+
+    #[test]
+    fn a_place_is_free_again_when_it_is_dropped() {
+        let places = Places::new(Some(1));
+        let first = places.try_take().unwrap();
+        assert!(places.try_take().is_none());
+        drop(first);
+        assert!(places.try_take().is_some());
+        assert!(Places::new(None).try_take().is_some());
+    }
+
+    #[tokio::test]
+    async fn who_lends_a_place_out_gets_one_back_before_newcomers() {
+        let places = Places::new(Some(1));
+        let mut lender = places.try_take().unwrap();
+        let (done, wait) = tokio::sync::oneshot::channel::<()>();
+        let lend = lender.without(wait);
+        tokio::pin!(lend);
+        assert!(lend.as_mut().now_or_never().is_none());
+        let borrower = places.try_take().expect("it is lent out");
+        done.send(()).unwrap();
+        assert!(lend.as_mut().now_or_never().is_none(), "somebody else has it");
+        drop(borrower);
+        assert!(places.try_take().is_none(), "it belongs to the lender again");
+        lend.await.unwrap();
+    }
+}
