@@ -24,6 +24,8 @@ pub(super) struct Namespaces {
     /// Those of the listing that goes on.
     listed: BTreeSet<Arc<str>>,
     source: Source,
+    /// Whether the source has been listed since it is what it is.
+    is_known: bool,
     /// The failure that was told last.
     told: Option<String>,
 }
@@ -69,6 +71,7 @@ impl Namespaces {
             present: BTreeSet::new(),
             listed: BTreeSet::new(),
             source,
+            is_known: false,
             told: None,
         };
         namespaces.fill().await;
@@ -123,11 +126,13 @@ impl Namespaces {
                     let resource = resource.clone();
                     let events = view.watch(&resource, Extent::Whole);
                     self.source = Source::Stream(events, resource);
+                    self.is_known = false;
                     continue;
                 }
             };
             match self.take(item) {
                 News::Changed | News::Listed(true) => return,
+                News::Denied if !self.is_known => {}
                 News::Denied => self.tell(
                     "Not enough permissions to watch for namespaces: changes (deletion/creation) will not be noticed; \
                      the namespaces are only refreshed on operator restarts.",
@@ -149,6 +154,7 @@ impl Namespaces {
                 let listed = std::mem::take(&mut self.listed);
                 let is_changed = listed != self.present;
                 self.present = listed;
+                self.is_known = true;
                 News::Listed(is_changed)
             }
             Some(Ok(StreamEvent::Alive)) => {

@@ -146,7 +146,12 @@ impl<'a> Resources<'a> {
             () = self.definitions.next(&self.wanted, &mut self.notes) => {}
             () = due => {
                 let now = Instant::now();
-                let groups = self.later.iter().filter(|(_, it)| it.at <= now).map(|(group, _)| group.clone());
+                let due = self.later.iter_mut().filter(|(_, it)| it.at <= now);
+                let groups = due.map(|(group, it)| {
+                    // What comes of it sets the time anew.
+                    it.at = now + PAUSE_MAX;
+                    group.clone()
+                });
                 self.notes.mark(groups.collect::<Vec<_>>());
             }
         }

@@ -5,8 +5,10 @@
 
 mod crashes;
 mod errors;
+pub(crate) mod heard;
 mod observation;
 pub(crate) mod scenario;
+mod scopes;
 mod server;
 pub(crate) mod stage;
 pub(crate) mod transcript;

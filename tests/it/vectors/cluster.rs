@@ -16,8 +16,9 @@ use kopf::{
 use serde_json::{Map, Value, json};
 use tokio::time::{Instant, timeout};
 
+use super::catalogue::kopfexamples;
 use super::{Vector, run, same};
-use crate::cluster::{Chunk, Log, Reply, kopfexamples, record_logs, scripted};
+use crate::cluster::{Chunk, Log, Reply, record_logs, scripted};
 
 #[test]
 fn api_retries() {
@@ -254,7 +255,7 @@ fn stream_script(
             .into_iter()
             .flat_map(|it| it.split('&'))
             .filter_map(|it| it.split_once('='))
-            .map(|(key, value)| (key.to_owned(), json!(value)))
+            .map(|(key, value)| (key.to_owned(), json!(decoded(value))))
             .collect();
         let is_watch = query.contains_key("watch");
         let at = tenths(start.elapsed().as_secs_f64());
@@ -266,6 +267,21 @@ fn stream_script(
         *done += 1;
         if is_watch { watch_reply(step) } else { list_reply(step) }
     }
+}
+
+/// Of what the selectors of the vectors have in them.
+fn decoded(value: &str) -> String {
+    [
+        ("%2C", ","),
+        ("%3D", "="),
+        ("%2F", "/"),
+        ("%21", "!"),
+        ("%20", " "),
+        ("%28", "("),
+        ("%29", ")"),
+    ]
+    .into_iter()
+    .fold(value.to_owned(), |text, (code, plain)| text.replace(code, plain))
 }
 
 fn list_reply(step: &Value) -> Reply {

@@ -2,5 +2,9 @@
 //!
 //! The letters are those of the list in `docs/compatibility.md`.
 
+mod backlogs;
 mod big_objects;
+mod failed_streams;
+mod missed_deletions;
+mod slow_handlers;
 mod two_operators;
