@@ -6,6 +6,7 @@ use std::{
 };
 
 use super::conclusion::Unsent;
+use crate::features::daemons;
 use crate::logic::{claim::Claim, object::Header, patch::Transformation, throttle::Throttle};
 use crate::ports::Memo;
 
@@ -37,6 +38,8 @@ pub(super) struct Memory {
     pub(super) claim: Claim,
     /// Transformations that met a conflict and wait for the next cycle.
     pub(super) leftovers: Vec<Transformation>,
+    /// Its daemons and timers; absent while there is nothing to know about them.
+    pub(super) background: Option<Box<daemons::OfObject>>,
 }
 
 /// The memories of all objects. A worker takes one out while it works and puts it back.
@@ -105,8 +108,8 @@ impl Memories {
     }
 
     /// Lets go of an object that is not served any more.
-    pub(super) fn forget(&self, key: &Key) {
-        self.lock().remove(key);
+    pub(super) fn forget(&self, key: &Key) -> Option<Memory> {
+        self.lock().remove(key)
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<Key, Memory>> {

@@ -1,5 +1,6 @@
 //! The main flow: streams → queues → workers; start and shutdown of an operator.
 
+mod background;
 mod backlog;
 mod change;
 mod companions;
@@ -20,6 +21,7 @@ mod worker;
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use futures::future;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -30,6 +32,7 @@ use self::{
     roster::Roster,
     serving::Serving,
 };
+use crate::features::daemons;
 use crate::handling::{
     activities::{self, Activity, ActivityError},
     run::Runner,
@@ -179,8 +182,14 @@ impl Serve {
             start: Instant::now(),
             memories: Arc::default(),
             pauses: Pauses::default(),
+            team: Arc::default(),
         };
-        let companions = Companions::new();
+        let mut companions = Companions::new();
+        companions.add(|stop| {
+            let (team, pauses) = (Arc::clone(&shared.team), shared.pauses.clone());
+            let settings = Arc::clone(&self.settings);
+            async move { team.heed(&pauses, &settings.background, stop).await }
+        });
         let mut roster = Roster::new();
         loop {
             roster.adjust(
@@ -195,16 +204,27 @@ impl Serve {
                 () = roster.attend() => {}
             }
         }
-        roster.end().await;
+        // Side by side: workers finish what they do, daemons and timers what they can.
+        future::join(roster.end(), shared.team.end(&self.settings.background)).await;
         companions.end().await;
         Ok(())
     }
 
     fn serving(&self, target: &Target, all: &Targets, shared: &Shared<'_>) -> Serving {
         let handlers = all.get(target).map(Arc::clone).unwrap_or_default();
+        let resource = Arc::clone(&target.0);
+        let background = Arc::new(daemons::Base {
+            resource: Arc::clone(&resource),
+            cluster: Arc::clone(shared.cluster),
+            scripts: Arc::clone(&self.scripts),
+            settings: Arc::clone(&self.settings),
+            clock: self.clock,
+            facilities: Arc::clone(&self.facilities),
+            team: Arc::clone(&shared.team),
+        });
         Serving {
             handlers,
-            resource: Arc::clone(&target.0),
+            resource,
             cluster: Arc::clone(shared.cluster),
             scripts: Arc::clone(&self.scripts),
             settings: Arc::clone(&self.settings),
@@ -214,6 +234,7 @@ impl Serve {
             start: shared.start,
             memories: Arc::clone(&shared.memories),
             facilities: Arc::clone(&self.facilities),
+            background,
             pauses: shared.pauses.clone(),
             health: self.health.clone(),
         }
@@ -226,6 +247,7 @@ struct Shared<'a> {
     start: Instant,
     memories: Arc<Memories>,
     pauses: Pauses,
+    team: Arc<daemons::Team>,
 }
 
 /// The settings as they are now.

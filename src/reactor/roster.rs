@@ -2,11 +2,15 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use tokio::{sync::oneshot, task::JoinSet};
+use tokio::{
+    sync::oneshot::{self, error::TryRecvError},
+    task::JoinSet,
+};
 use tokio_util::sync::CancellationToken;
 
 use super::{
     observer::{Target, Targets},
+    seen::Seen,
     serving::Serving,
     streams::{Farewell, Streaming},
 };
@@ -15,8 +19,8 @@ use super::{
 pub(super) struct Roster {
     running: BTreeMap<Target, Running>,
     /// Those that were told to end and have not yet: the next stream of the same target waits for it, so that no object has
-    /// two workers.
-    ending: BTreeMap<Target, CancellationToken>,
+    /// two workers, and takes over what it has seen.
+    ending: BTreeMap<Target, Legacy>,
     tasks: JoinSet<()>,
     /// The operator ends.
     exit: CancellationToken,
@@ -26,8 +30,11 @@ pub(super) struct Roster {
 struct Running {
     serving: Arc<Serving>,
     farewell: oneshot::Sender<Farewell>,
-    ended: CancellationToken,
+    legacy: Legacy,
 }
+
+/// What a stream leaves at its end.
+type Legacy = oneshot::Receiver<Option<Seen>>;
 
 impl Roster {
     /// Nothing runs.
@@ -56,12 +63,16 @@ impl Roster {
                 && running.serving.handlers.are(handlers)
         };
         for (target, running) in self.running.extract_if(.., |it, running| !stays(it, running)) {
-            let farewell = if is_gone(&target) { Farewell::Gone } else { Farewell::Unserved };
+            let farewell = match (wanted.contains_key(&target), is_gone(&target)) {
+                (true, _) => Farewell::Replaced,
+                (false, true) => Farewell::Gone,
+                (false, false) => Farewell::Unserved,
+            };
             // A stream that has ended needs to be told nothing.
             let _unheard = running.farewell.send(farewell);
-            self.ending.insert(target, running.ended);
+            self.ending.insert(target, running.legacy);
         }
-        self.ending.retain(|_, ended| !ended.is_cancelled());
+        self.ending.retain(|_, legacy| matches!(legacy.try_recv(), Err(TryRecvError::Empty)));
         for target in wanted.keys() {
             if !self.running.contains_key(target) {
                 let running = self.start(target, Arc::new(serving(target, &wanted)));
@@ -72,19 +83,20 @@ impl Roster {
 
     fn start(&mut self, target: &Target, serving: Arc<Serving>) -> Running {
         let (farewell, told) = oneshot::channel();
-        let ended = CancellationToken::new();
-        let running = Running { serving: Arc::clone(&serving), farewell, ended: ended.clone() };
-        let before = self.ending.get(target).cloned();
+        let (leave, legacy) = oneshot::channel();
+        let before = self.ending.remove(target);
         let exit = self.exit.clone();
-        let stream = Streaming::new(serving, target.1.clone());
+        let mut stream = Streaming::new(Arc::clone(&serving), target.1.clone());
         self.tasks.spawn(async move {
-            let _told_when_ended = ended.drop_guard();
-            if let Some(before) = before {
-                before.cancelled().await;
+            if let Some(before) = before
+                && let Ok(Some(seen)) = before.await
+            {
+                stream.inherit(seen);
             }
-            stream.run(told, exit).await;
+            // Perhaps nobody comes after it.
+            let _unclaimed = leave.send(stream.run(told, exit).await);
         });
-        running
+        Running { serving, farewell, legacy }
     }
 
     /// Takes note of streams that have ended, for as long as it is polled.

@@ -54,6 +54,12 @@ impl Seen {
         }
     }
 
+    /// Takes over what another one knows.
+    pub(super) fn inherit(&mut self, other: Seen) {
+        self.objects = other.objects;
+        self.listing = other.listing;
+    }
+
     /// A listing begins.
     pub(super) fn begin(&mut self) {
         self.listing = self.listing.wrapping_add(1);

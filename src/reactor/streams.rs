@@ -38,6 +38,8 @@ pub(super) enum Farewell {
     Gone,
     /// Nobody wants the resource any more.
     Unserved,
+    /// Another stream takes over its objects.
+    Replaced,
 }
 
 /// One stream and its workers.
@@ -69,11 +71,44 @@ impl Streaming {
         }
     }
 
-    /// Runs until it is told to end, or until the operator does; then lets the workers finish.
-    pub(super) async fn run(mut self, told: oneshot::Receiver<Farewell>, exit: CancellationToken) {
+    /// Takes over from a stream of the same target: of the objects that it has seen, none may go unnoticed.
+    pub(super) fn inherit(&mut self, seen: Seen) {
+        self.seen.inherit(seen);
+    }
+
+    /// Runs until it is told to end, or until the operator does; then lets the workers finish. Gives what another stream of
+    /// the same target should inherit, if one is to come.
+    pub(super) async fn run(
+        mut self,
+        told: oneshot::Receiver<Farewell>,
+        exit: CancellationToken,
+    ) -> Option<Seen> {
         match self.serve(told, &exit).await {
-            Some(farewell) => self.leave(farewell, &exit).await,
-            None => self.finish().await,
+            Some(Farewell::Replaced) => {
+                self.settle(&exit).await;
+                Some(self.seen)
+            }
+            Some(Farewell::Gone) => {
+                let known = self.seen.drain();
+                let keys = known.iter().map(|(key, _)| key.clone()).collect::<Vec<_>>();
+                for (key, object) in known {
+                    self.dispatch(&key, Event::new(Some(EventType::Deleted), Arc::new(object)));
+                }
+                self.settle(&exit).await;
+                self.let_go(&keys);
+                None
+            }
+            Some(Farewell::Unserved) => {
+                self.backlog = Backlog::default();
+                self.settle(&exit).await;
+                let known = self.seen.drain();
+                self.let_go(&known.into_iter().map(|(key, _)| key).collect::<Vec<_>>());
+                None
+            }
+            None => {
+                self.finish().await;
+                None
+            }
         }
     }
 
@@ -201,18 +236,8 @@ impl Streaming {
         }
     }
 
-    /// Ends within a running operator: its objects are let go, in their own time.
-    async fn leave(mut self, farewell: Farewell, exit: &CancellationToken) {
-        let known = self.seen.drain();
-        let keys = known.iter().map(|(key, _)| key.clone()).collect::<Vec<_>>();
-        match farewell {
-            Farewell::Gone => {
-                for (key, object) in known {
-                    self.dispatch(&key, Event::new(Some(EventType::Deleted), Arc::new(object)));
-                }
-            }
-            Farewell::Unserved => self.backlog = Backlog::default(),
-        }
+    /// Ends within a running operator: workers finish what there is to do, in their own time.
+    async fn settle(&mut self, exit: &CancellationToken) {
         self.is_ending = true;
         self.queues.values().for_each(|it| it.end());
         loop {
@@ -220,21 +245,26 @@ impl Streaming {
             self.relieve();
             tokio::select! {
                 biased; // the end of the operator cuts it short
-                () = exit.cancelled() => break,
+                () = exit.cancelled() => return self.finish().await,
                 ended = self.workers.join_next() => match ended {
                     Some(ended) => self.forget(ended.ok()),
-                    None => break,
+                    None => return,
                 },
                 () = self.places.freed(), if !self.backlog.is_empty() => {}
             }
         }
-        let memories = Arc::clone(&self.serving.memories);
-        self.finish().await;
-        keys.iter().for_each(|it| memories.forget(it));
+    }
+
+    /// Nothing remains of objects that are not served any more.
+    fn let_go(&self, keys: &[Key]) {
+        let forgotten = keys.iter().filter_map(|it| self.serving.memories.forget(it));
+        for background in forgotten.filter_map(|it| it.background) {
+            background.dismiss(&self.serving.background);
+        }
     }
 
     /// Ends with the operator: workers finish what they do, but not for long.
-    async fn finish(mut self) {
+    async fn finish(&mut self) {
         self.queues.values().for_each(|it| it.end());
         let all_ended = async { while self.workers.join_next().await.is_some() {} };
         let timeout = self.serving.settings.queueing.exit_timeout;

@@ -2,7 +2,7 @@
 //!
 //! Names are Kopf's, because its users are ours; durations are [`Duration`]s, written as seconds or `"10m"` by users.
 //! Settings are read when they are needed, so a change made in `on_startup` holds for the whole run. What users read about
-//! each, and how it is read and set by name, is the table in `table.rs`.
+//! each, and how it is read and set by name, is in `logic/configure/table.rs`.
 
 use std::time::Duration;
 

@@ -34,6 +34,8 @@ pub(super) enum Request {
     Ask(Question, Arc<Invocation>, oneshot::Sender<Result<bool, Raised>>),
     /// Ask the function of a selector.
     Choose(Function, Arc<Resource>, oneshot::Sender<Result<bool, Raised>>),
+    /// Call a function for what it returns.
+    Compute(Function, Arc<Invocation>, oneshot::Sender<Result<Value, Raised>>),
     /// Transform a body.
     Transform(Function, Value, oneshot::Sender<Result<Value, Raised>>),
 }
@@ -96,6 +98,9 @@ async fn answer(vm: Rc<Vm>, request: Request) {
         }
         Request::Choose(function, resource, to) => {
             reply(to, vm.choose(function, resource), Err).await;
+        }
+        Request::Compute(function, invocation, to) => {
+            reply(to, vm.compute(function, invocation), Err).await;
         }
         Request::Transform(function, body, to) => {
             reply(to, vm.transform(function, body), Err).await;
