@@ -32,14 +32,22 @@ use self::{
     roster::Roster,
     serving::Serving,
 };
-use crate::features::daemons;
+use crate::features::{
+    daemons,
+    indexes::{self, Hold, Readiness},
+};
 use crate::handling::{
     activities::{self, Activity, ActivityError},
     run::Runner,
 };
-use crate::logic::{handler::Kind, lifecycle::Lifecycle, registry::Registry};
+use crate::logic::{
+    handler::Kind,
+    lifecycle::Lifecycle,
+    registry::{Registry, ResourceHandlers},
+    resource::Resource,
+};
 use crate::ports::{
-    ApiError, BoxFuture, Clock, Cluster, Facilities, Health, Memo, Pauses, Scripts,
+    ApiError, BoxFuture, Clock, Cluster, Facilities, Health, Indexes, Memo, Pauses, Scripts,
 };
 use crate::settings::Settings;
 
@@ -107,7 +115,8 @@ pub async fn run(operator: Operator, stop: CancellationToken) -> Result<(), Fail
     let Operator { scripts, registry, settings, clock, scope, lifecycle, connect, health } =
         operator;
     let memo = Memo::default();
-    let facilities = Arc::new(Facilities::default());
+    let facilities =
+        Arc::new(Facilities { indexes: Indexes::new(registry.indexes()), ..Facilities::default() });
     let activity = |kind| Activity {
         kind,
         handlers: registry.activities(kind),
@@ -129,6 +138,7 @@ pub async fn run(operator: Operator, stop: CancellationToken) -> Result<(), Fail
     };
 
     let current = Arc::new(snapshot(&settings));
+    scripts.configure(&current);
     let serving = Serve {
         scripts: Arc::clone(&scripts),
         settings: Arc::clone(&current),
@@ -138,11 +148,7 @@ pub async fn run(operator: Operator, stop: CancellationToken) -> Result<(), Fail
         facilities: Arc::clone(&facilities),
         health,
     };
-    let served = tokio::select! {
-        biased; // as above
-        () = stop.cancelled() => Ok(()),
-        served = serving.run(&registry, &scope, connect, &stop) => served,
-    };
+    let served = serving.run(&registry, &scope, connect, &stop).await;
     let runner =
         Runner { scripts: &*scripts, clock, settings: &current.execution, facilities: &facilities };
     let cleaned = activities::run(runner, &activity(Kind::Cleanup)).await;
@@ -172,16 +178,25 @@ impl Serve {
         stop: &CancellationToken,
     ) -> Result<(), Failure> {
         tracing::info!(target: "kopf.running", "Initial authentication has been initiated.");
-        let cluster = connect(Settings::clone(&self.settings)).await?;
+        let cluster = tokio::select! {
+            biased; // a stop before anything has begun is obeyed at once
+            () = stop.cancelled() => return Ok(()),
+            cluster = connect(Settings::clone(&self.settings)) => cluster?,
+        };
         tracing::info!(target: "kopf.running", "Initial authentication has finished.");
         let settings = Arc::clone(&self.settings);
-        let mut observer =
-            Observer::start(&*cluster, &*self.scripts, registry, scope, settings).await?;
+        let scripts = &*self.scripts;
+        let mut observer = tokio::select! {
+            biased; // as above
+            () = stop.cancelled() => return Ok(()),
+            observer = Observer::start(&*cluster, scripts, registry, scope, settings) => observer?,
+        };
         let shared = Shared {
             cluster: &cluster,
             start: Instant::now(),
             memories: Arc::default(),
             pauses: Pauses::default(),
+            readiness: Readiness::new(registry.has_indexes()),
             team: Arc::default(),
         };
         let mut companions = Companions::new();
@@ -190,6 +205,10 @@ impl Serve {
             let settings = Arc::clone(&self.settings);
             async move { team.heed(&pauses, &settings.background, stop).await }
         });
+        if registry.has_indexes() {
+            let (readiness, health) = (shared.readiness.clone(), self.health.clone());
+            companions.add(|stop| indexes::watch(readiness, health, stop));
+        }
         let mut roster = Roster::new();
         loop {
             roster.adjust(
@@ -197,6 +216,7 @@ impl Serve {
                 |target| observer.is_gone(target),
                 |target, all| self.serving(target, all, &shared),
             );
+            shared.readiness.started();
             tokio::select! {
                 biased; // stop first: nothing new begins after it
                 () = stop.cancelled() => break,
@@ -223,6 +243,7 @@ impl Serve {
             team: Arc::clone(&shared.team),
         });
         Serving {
+            hold: shared.hold(&handlers, &resource, target.1.as_deref()),
             handlers,
             resource,
             cluster: Arc::clone(shared.cluster),
@@ -247,7 +268,19 @@ struct Shared<'a> {
     start: Instant,
     memories: Arc<Memories>,
     pauses: Pauses,
+    readiness: Readiness,
     team: Arc<daemons::Team>,
+}
+
+impl Shared<'_> {
+    /// The share of a stream in the readiness of the indexes.
+    fn hold(&self, handlers: &ResourceHandlers, resource: &Resource, place: Option<&str>) -> Hold {
+        if handlers.indexing.is_empty() {
+            return self.readiness.bystander();
+        }
+        let place = place.map_or_else(String::new, |it| format!(" in '{it}'"));
+        self.readiness.indexed(format!("{resource}{place}"))
+    }
 }
 
 /// The settings as they are now.

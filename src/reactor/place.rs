@@ -5,7 +5,10 @@
 
 use std::{
     collections::VecDeque,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use tokio::sync::{Notify, oneshot};
@@ -16,7 +19,12 @@ pub(super) struct Places(Option<Arc<Shared>>);
 
 /// A place in use; dropping it frees it.
 #[derive(Debug)]
-pub(super) struct Place(Option<Arc<Shared>>);
+pub(super) struct Place {
+    /// `None`: there is no limit.
+    shared: Option<Arc<Shared>>,
+    /// Not while it is lent out.
+    is_taken: AtomicBool,
+}
 
 #[derive(Debug)]
 struct Shared {
@@ -47,10 +55,11 @@ impl Places {
 
     /// A place, if one is free.
     pub(super) fn try_take(&self) -> Option<Place> {
-        let Some(shared) = &self.0 else { return Some(Place(None)) };
-        let mut state = shared.lock();
-        state.free = state.free.checked_sub(1)?;
-        Some(Place(Some(Arc::clone(shared))))
+        if let Some(shared) = &self.0 {
+            let mut state = shared.lock();
+            state.free = state.free.checked_sub(1)?;
+        }
+        Some(Place { shared: self.0.clone(), is_taken: true.into() })
     }
 
     /// Waits until a place may have become free since the last look.
@@ -64,48 +73,64 @@ impl Places {
 
 impl Place {
     /// Waits for something that needs others to go on: they may have the place meanwhile.
-    #[expect(dead_code, reason = "index handlers are to wait for all others")]
-    pub(super) async fn without<T>(&mut self, wait: impl Future<Output = T>) -> T {
-        let Some(shared) = self.0.clone() else { return wait.await };
-        self.0 = None;
-        shared.free();
+    pub(super) async fn without<T>(&self, wait: impl Future<Output = T>) -> T {
+        let Some(shared) = &self.shared else { return wait.await };
+        self.give();
         let result = wait.await;
-        if let Some(place) = (Places(Some(Arc::clone(&shared)))).try_take() {
-            *self = place;
-            return result;
-        }
-        let (sender, receiver) = oneshot::channel();
-        shared.lock().returning.push_back(sender);
-        // The sender is kept until it is used: there is no error to see.
-        if let Ok(place) = receiver.await {
-            *self = place;
+        let places = Places(Some(Arc::clone(shared)));
+        let place = match places.try_take() {
+            Some(place) => Some(place),
+            None => {
+                let (sender, receiver) = oneshot::channel();
+                shared.lock().returning.push_back(sender);
+                // The sender is kept until it is used: there is no error to see.
+                receiver.await.ok()
+            }
+        };
+        if let Some(place) = place {
+            let is_taken = place.is_taken.swap(false, Ordering::AcqRel);
+            self.is_taken.store(is_taken, Ordering::Release);
         }
         result
     }
-}
 
-impl Drop for Place {
-    fn drop(&mut self) {
-        if let Some(shared) = self.0.take() {
+    fn give(&self) {
+        if let Some(shared) = &self.shared
+            && self.is_taken.swap(false, Ordering::AcqRel)
+        {
             shared.free();
         }
     }
 }
 
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.give();
+    }
+}
+
 impl Shared {
     fn free(self: &Arc<Self>) {
-        let mut place = Place(Some(Arc::clone(self)));
-        let returning = std::iter::from_fn(|| self.lock().returning.pop_front());
-        for one in returning {
-            match one.send(place) {
+        let place = Place { shared: Some(Arc::clone(self)), is_taken: true.into() };
+        let mut place = Some(place);
+        while let Some(one) = self.next_returning()
+            && let Some(offered) = place.take()
+        {
+            match one.send(offered) {
                 Ok(()) => return,
                 // It does not wait any more.
-                Err(unused) => place = unused,
+                Err(unused) => place = Some(unused),
             }
         }
-        place.0 = None;
+        if let Some(place) = place {
+            place.is_taken.store(false, Ordering::Release);
+        }
         self.lock().free += 1;
         self.freed.notify_one();
+    }
+
+    fn next_returning(&self) -> Option<oneshot::Sender<Place>> {
+        self.lock().returning.pop_front()
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -133,7 +158,7 @@ mod tests {
     #[tokio::test]
     async fn who_lends_a_place_out_gets_one_back_before_newcomers() {
         let places = Places::new(Some(1));
-        let mut lender = places.try_take().unwrap();
+        let lender = places.try_take().unwrap();
         let (done, wait) = tokio::sync::oneshot::channel::<()>();
         let lend = lender.without(wait);
         tokio::pin!(lend);

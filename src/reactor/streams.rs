@@ -24,7 +24,7 @@ use super::{
     serving::Serving,
     worker::Worker,
 };
-use crate::logic::reason::EventType;
+use crate::logic::{indexing::Owner, reason::EventType};
 use crate::ports::{ApiError, Extent, StreamEvent, StreamTarget};
 
 /// After so many events the workers get a turn: a listing comes all at once, and its objects should not all have a worker
@@ -83,7 +83,9 @@ impl Streaming {
         told: oneshot::Receiver<Farewell>,
         exit: CancellationToken,
     ) -> Option<Seen> {
-        match self.serve(told, &exit).await {
+        let farewell = self.serve(told, &exit).await;
+        self.serving.hold.end();
+        match farewell {
             Some(Farewell::Replaced) => {
                 self.settle(&exit).await;
                 Some(self.seen)
@@ -102,6 +104,9 @@ impl Streaming {
                 self.backlog = Backlog::default();
                 self.settle(&exit).await;
                 let known = self.seen.drain();
+                for (_, object) in &known {
+                    self.serving.facilities.indexes.remove(&Owner::of(object.header()));
+                }
                 self.let_go(&known.into_iter().map(|(key, _)| key).collect::<Vec<_>>());
                 None
             }
@@ -149,6 +154,7 @@ impl Streaming {
         match item {
             Ok(StreamEvent::Object(event_type, object)) => {
                 pulse.heard();
+                self.serving.hold.seen(object.header());
                 let key = Key::of(object.header());
                 if event_type == Some(EventType::Deleted) {
                     self.seen.forget(&key);
@@ -171,6 +177,7 @@ impl Streaming {
                 for (key, object) in missed {
                     self.dispatch(&key, Event::new(Some(EventType::Deleted), Arc::new(object)));
                 }
+                self.serving.hold.listed();
             }
             Ok(StreamEvent::Alive) => pulse.alive(),
             Err(error) => pulse.failed(&error),

@@ -32,7 +32,6 @@ pub(super) struct Worker {
     /// Its events.
     pub(super) queue: Arc<Queue>,
     /// Its place among the busy workers.
-    #[expect(dead_code, reason = "it is there to be dropped")]
     pub(super) place: Place,
     /// Whether it may wait for more events of an object that it has changed; not where others wait for its place.
     pub(super) lingers: bool,
@@ -113,6 +112,7 @@ impl Worker {
             let cycle = Cycle {
                 serving: &self.serving,
                 queue: &self.queue,
+                place: &self.place,
                 memory,
                 event: event.clone(),
                 logger: &logger,
@@ -122,6 +122,8 @@ impl Worker {
             // A bug in one cycle must not take the operator down: it costs this object a pause.
             let ended = AssertUnwindSafe(cycle.run(&mut patched)).catch_unwind().await;
             let ended = ended.unwrap_or_else(|it| Err(CycleError::Bug(panic_text(it.as_ref()))));
+            // Also after a panic in the middle of it: one object must not hold all others back.
+            self.serving.hold.indexed(event.object.header());
             let error = match ended {
                 Ok(Next::Event) => {
                     memory.throttle = None;
@@ -138,7 +140,7 @@ impl Worker {
                 memory.unsent = None;
                 return patched;
             }
-            is_repeat = true;
+            is_repeat |= !matches!(error, CycleError::Index(_));
         }
     }
 

@@ -6,6 +6,7 @@ mod context;
 mod control;
 mod errors;
 mod functions;
+mod index;
 mod live;
 mod modules;
 mod pool;
@@ -41,6 +42,7 @@ use crate::logic::{
     resource::Resource,
 };
 use crate::ports::{BoxFuture, Invocation, Scripts, Stopped};
+use crate::settings::Settings;
 
 /// A loaded script and the threads it runs on.
 struct RhaiEngine {
@@ -109,6 +111,10 @@ impl RhaiEngine {
 }
 
 impl Scripts for RhaiEngine {
+    fn configure(&self, settings: &Settings) {
+        self.runner.limit(settings.execution.max_workers);
+    }
+
     fn call(&self, invocation: Arc<Invocation>) -> BoxFuture<'static, Ended> {
         let stopped = invocation.background().map(|it| it.stopped.clone());
         let job = move |script: &Script| {

@@ -7,6 +7,7 @@ mod crashes;
 mod errors;
 pub(crate) mod heard;
 mod observation;
+mod readiness;
 pub(crate) mod scenario;
 mod scopes;
 mod server;
@@ -27,7 +28,5 @@ fn cycles() {
         }
         Some(stage::play(&scenario).compare(&vector.expected))
     });
-    vectors::say(&format!(
-        "vectors cycles: {beyond} need daemons, timers, indexes or sub-handlers, which come later"
-    ));
+    vectors::say(&format!("vectors cycles: {beyond} need sub-handlers, which come later"));
 }

@@ -31,9 +31,14 @@ macro_rules! scenarios {
 
 scenarios! {
     choosing
+    daemons
     errors
     filters
     ids
+    indexes
+    indexes_changing
+    indexes_first
+    indexes_shared
     kwargs
     limits
     logging
@@ -45,10 +50,12 @@ scenarios! {
     readonly
     results
     selectors
+    settings
     shared
     sleeping
     startup
     surprises
+    timers
 }
 
 /// Where the scenarios are.
