@@ -211,8 +211,9 @@ impl Serve {
         }
         let mut roster = Roster::new();
         loop {
+            let targets = observer.targets();
             roster.adjust(
-                observer.targets(),
+                &targets,
                 |target| observer.is_gone(target),
                 |target, all| self.serving(target, all, &shared),
             );

@@ -78,15 +78,13 @@ impl Place {
         self.give();
         let result = wait.await;
         let places = Places(Some(Arc::clone(shared)));
-        let place = match places.try_take() {
-            Some(place) => Some(place),
-            None => {
-                let (sender, receiver) = oneshot::channel();
-                shared.lock().returning.push_back(sender);
-                // The sender is kept until it is used: there is no error to see.
-                receiver.await.ok()
-            }
-        };
+        let mut place = places.try_take();
+        if place.is_none() {
+            let (sender, receiver) = oneshot::channel();
+            shared.lock().returning.push_back(sender);
+            // The sender is kept until it is used: there is no error to see.
+            place = receiver.await.ok();
+        }
         if let Some(place) = place {
             let is_taken = place.is_taken.swap(false, Ordering::AcqRel);
             self.is_taken.store(is_taken, Ordering::Release);

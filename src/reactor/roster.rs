@@ -53,7 +53,7 @@ impl Roster {
     /// A stream whose resource is described otherwise than before, or has other handlers, is replaced by a new one.
     pub(super) fn adjust(
         &mut self,
-        wanted: Targets,
+        wanted: &Targets,
         is_gone: impl Fn(&Target) -> bool,
         serving: impl Fn(&Target, &Targets) -> Serving,
     ) {
@@ -75,7 +75,7 @@ impl Roster {
         self.ending.retain(|_, legacy| matches!(legacy.try_recv(), Err(TryRecvError::Empty)));
         for target in wanted.keys() {
             if !self.running.contains_key(target) {
-                let running = self.start(target, Arc::new(serving(target, &wanted)));
+                let running = self.start(target, Arc::new(serving(target, wanted)));
                 self.running.insert(target.clone(), running);
             }
         }

@@ -35,8 +35,14 @@ struct Glimpse {
     path: Box<str>,
     /// The listing in or after which it was seen last.
     listing: u32,
-    /// Labels and annotations, if there are any to keep.
-    tags: Option<Box<(Map<String, Value>, Map<String, Value>)>>,
+    /// If there are any to keep.
+    tags: Option<Box<Tags>>,
+}
+
+#[derive(Debug)]
+struct Tags {
+    labels: Map<String, Value>,
+    annotations: Map<String, Value>,
 }
 
 impl Seen {
@@ -74,9 +80,12 @@ impl Seen {
         let pick = |all: &Map<String, Value>, keys: &BTreeSet<String>| {
             keys.iter().filter_map(|it| Some((it.clone(), all.get(it)?.clone()))).collect()
         };
-        let tags: (Map<_, _>, Map<_, _>) =
-            (pick(&header.labels, &self.labels), pick(&header.annotations, &self.annotations));
-        let tags = (!tags.0.is_empty() || !tags.1.is_empty()).then(|| Box::new(tags));
+        let tags = Tags {
+            labels: pick(&header.labels, &self.labels),
+            annotations: pick(&header.annotations, &self.annotations),
+        };
+        let is_tagged = !tags.labels.is_empty() || !tags.annotations.is_empty();
+        let tags = is_tagged.then(|| Box::new(tags));
         self.objects.insert(key.clone(), Glimpse { path, listing: self.listing, tags });
     }
 
@@ -112,15 +121,15 @@ impl Seen {
             Some((namespace, name)) => (Some(namespace), name),
             None => (None, &*glimpse.path),
         };
-        let mut metadata = json!({ "name": name });
-        let mut add = |key: &str, value: Value| metadata[key] = value;
+        let mut metadata = Map::from_iter([("name".to_owned(), name.into())]);
+        let mut add = |key: &str, value: Value| drop(metadata.insert(key.into(), value));
         if let Some(namespace) = namespace {
             add("namespace", namespace.into());
         }
         if let Some(uid) = key.uid() {
             add("uid", uid.into());
         }
-        if let Some((labels, annotations)) = glimpse.tags.map(|it| *it) {
+        if let Some(Tags { labels, annotations }) = glimpse.tags.map(|it| *it) {
             add("labels", labels.into());
             add("annotations", annotations.into());
         }
@@ -187,5 +196,15 @@ mod tests {
         // The next one begins before this is complete.
         seen.begin();
         assert_eq!(seen.complete().len(), 1, "it went between the two");
+    }
+
+    #[test]
+    fn what_another_stream_has_seen_is_missed_by_its_heir() {
+        let (mut old, mut new) = (seen(), seen());
+        old.begin();
+        note(&mut old, UID, "a");
+        new.inherit(old);
+        new.begin();
+        assert_eq!(new.complete().len(), 1);
     }
 }

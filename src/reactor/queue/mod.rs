@@ -28,6 +28,7 @@ const REPLACED_MAX: usize = 64;
 
 /// An event on its way to a worker.
 #[derive(Clone, Debug)]
+#[expect(clippy::struct_field_names, reason = "`type` is reserved, and `kind` is another thing")]
 pub(super) struct Event {
     /// No type for objects of a listing.
     pub(super) event_type: Option<EventType>,

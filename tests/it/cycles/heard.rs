@@ -16,7 +16,7 @@ use kopf::{
         reason::EventType,
         registry::Registry,
     },
-    ports::{Cause, Clock, Health, Invocation, ObjectDetail},
+    ports::{Cause, Clock, Health, Invocation, ObjectCause, ObjectDetail},
     reactor::{self, Operator, Scope},
     settings::Settings,
     testing::{self, NativeScripts},
@@ -56,7 +56,7 @@ impl Listener {
         }
     }
 
-    /// One handler more, of this id; each call takes so long.
+    /// One handler more, of this id; each call takes so long, daemons run until they must stop.
     pub(crate) fn hears(
         mut self,
         id: &str,
@@ -67,9 +67,17 @@ impl Listener {
     ) -> Self {
         let heard = Arc::clone(&self.heard);
         let function = self.scripts.handler(id, move |invocation| {
-            heard.lock().expect("no panic while held").push(told(&invocation));
+            heard.lock().expect("no panic while held").push(told(&invocation, "runs"));
+            let heard = Arc::clone(&heard);
             Box::pin(async move {
-                time::sleep(takes).await;
+                match &invocation.cause {
+                    Cause::Object(ObjectCause { detail: ObjectDetail::Background(it), .. }) => {
+                        it.stopped.wait().await;
+                        let stops = told(&invocation, "stops");
+                        heard.lock().expect("no panic while held").push(stops);
+                    }
+                    Cause::Object(_) | Cause::Activity(_) => time::sleep(takes).await,
+                }
                 Ended::Returned(None)
             })
         });
@@ -129,12 +137,12 @@ impl Listening {
     }
 }
 
-fn told(invocation: &Invocation) -> String {
+fn told(invocation: &Invocation, in_background: &str) -> String {
     let Cause::Object(cause) = &invocation.cause else { return invocation.handler.id.to_string() };
     let what = match &cause.detail {
         ObjectDetail::Watch(kind) => kind.map_or("listed", EventType::as_str),
         ObjectDetail::Change(change) => change.reason.as_str(),
-        ObjectDetail::Background(_) => "runs",
+        ObjectDetail::Background(_) => in_background,
         ObjectDetail::Index => "indexes",
     };
     let name = cause.object.header().name.clone().unwrap_or_default();

@@ -164,6 +164,31 @@ async fn a_namespace_that_went_while_nobody_looked_is_let_go() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn with_its_namespace_or_its_handlers_an_object_loses_its_daemons() {
+    let server = server(Vec::new());
+    let mut categories = names();
+    categories["categories"] = json!(["mine"]);
+    server.create(DEFINITIONS, definition("kopf.dev", categories)).expect("it is new");
+    for place in ["ns1", "ns2"] {
+        add_namespace(&server, place);
+        add_example(&server, place, &format!("in-{place}"));
+    }
+    let mine = [("category", Argument::Value("mine".into()))];
+    let operator = Listener::new(namespaces(&["ns*"]))
+        .hears("daemon", Kind::Daemon, Vec::new(), &mine, Duration::ZERO)
+        .start(&server);
+    pass(5).await;
+    assert_eq!(operator.heard_sorted(), ["daemon runs in-ns1", "daemon runs in-ns2"]);
+    server.remove("namespaces", "", "ns1").expect("it is there");
+    pass(5).await;
+    assert_eq!(operator.heard(), ["daemon stops in-ns1"]);
+    let none = json!({ "spec": { "names": { "categories": [] } } });
+    server.merge(DEFINITIONS, "", EXAMPLES, none).expect("it is there");
+    pass(5).await;
+    assert_eq!(operator.end().await, ["daemon stops in-ns2"]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_belongs_to_no_namespace_is_served_once_there_is_one_to_serve() {
     let mut cluster_scoped = ResourceDef::new("kopf.dev", "v1", "kopfwides", "KopfWide");
     cluster_scoped.namespaced = false;

@@ -78,6 +78,27 @@ async fn filters_by_labels_hold_for_it() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn its_daemons_stop_and_it_starts_anew_when_it_comes_back() {
+    let server = server();
+    let examples = vec![Argument::Value("kopfexamples".into())];
+    let operator = Listener::new(Scope::Cluster)
+        .hears("daemon", Kind::Daemon, examples, &[], Duration::ZERO)
+        .start(&server);
+    pass(5).await;
+    assert_eq!(operator.heard_sorted(), ["daemon runs a", "daemon runs b"]);
+    server.fault(Fault::always(Effect::LostEvent).on("", "kopfexamples?watch=true").times(1));
+    server.remove(EXAMPLES, "ns1", "a").expect("it is there");
+    server.compact();
+    server.close_watches();
+    pass(5).await;
+    assert_eq!(operator.heard(), ["daemon stops a"]);
+    server.create(EXAMPLES, object("ns1", "a")).expect("it is new");
+    pass(5).await;
+    assert_eq!(operator.heard(), ["daemon runs a"]);
+    operator.end().await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn objects_of_a_definition_that_is_gone_get_their_deletion() {
     let server = ApiServer::builder().build();
     let definition = json!({
