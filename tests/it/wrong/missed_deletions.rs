@@ -92,6 +92,7 @@ async fn its_daemons_stop_and_it_starts_anew_when_it_comes_back() {
     server.close_watches();
     pass(5).await;
     assert_eq!(operator.heard(), ["daemon stops a"]);
+    server.clear_faults();
     server.create(EXAMPLES, object("ns1", "a")).expect("it is new");
     pass(5).await;
     assert_eq!(operator.heard(), ["daemon runs a"]);

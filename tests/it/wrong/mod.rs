@@ -5,7 +5,6 @@
 mod background;
 mod backlogs;
 mod big_objects;
-mod big_objects;
 mod failed_streams;
 mod missed_deletions;
 mod pauses;
