@@ -4,13 +4,13 @@
 //! cannot make the server cut our watch. What the events do not tell it finds out itself: an object that a complete listing
 //! lacks is gone, and gets the event that it missed.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use futures::StreamExt as _;
 use tokio::{
     sync::oneshot,
     task::{self, JoinSet},
-    time,
+    time::{self, Instant},
 };
 use tokio_util::sync::CancellationToken;
 
@@ -30,6 +30,16 @@ use crate::ports::{ApiError, Extent, StreamEvent, StreamTarget};
 /// After so many events the workers get a turn: a listing comes all at once, and its objects should not all have a worker
 /// before the first of them has done its work.
 const EVENTS_PER_TURN: usize = 64;
+
+/// With so many workers, the next objects of a listing wait for some of them to end: each costs memory, and most have little to
+/// do. This is no limit: those that have much to do are not waited for.
+const WORKERS_PER_LISTING: usize = 256;
+
+/// How long no worker may end until the listing goes on nevertheless.
+const BREATH: Duration = Duration::from_millis(20);
+
+/// How long a listing may be held up in all: the watch begins after it.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Why a stream ends before the operator does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,6 +62,8 @@ pub(super) struct Streaming {
     places: Places,
     backlog: Backlog,
     seen: Seen,
+    /// What is left of [`PATIENCE`].
+    patience: Duration,
     /// Nothing more will come.
     is_ending: bool,
 }
@@ -67,6 +79,7 @@ impl Streaming {
             queues: BTreeMap::new(),
             workers: JoinSet::new(),
             backlog: Backlog::default(),
+            patience: Duration::ZERO,
             is_ending: false,
         }
     }
@@ -144,10 +157,25 @@ impl Streaming {
                     taken = taken.wrapping_add(1);
                     if taken.is_multiple_of(EVENTS_PER_TURN) {
                         task::yield_now().await;
+                        self.take_breath(exit).await;
                     }
                 }
             }
         }
+    }
+
+    /// Lets workers end before there are more of them, if they do.
+    async fn take_breath(&mut self, exit: &CancellationToken) {
+        let start = Instant::now();
+        while self.workers.len() > WORKERS_PER_LISTING && start.elapsed() < self.patience {
+            tokio::select! {
+                biased; // the end first; then make room
+                () = exit.cancelled() => return,
+                Some(ended) = self.workers.join_next() => self.forget(ended.ok()),
+                () = time::sleep(BREATH) => break,
+            }
+        }
+        self.patience = self.patience.saturating_sub(start.elapsed());
     }
 
     fn take(&mut self, item: Result<StreamEvent, ApiError>, pulse: &mut Pulse) {
@@ -163,8 +191,13 @@ impl Streaming {
                 }
                 self.dispatch(&key, Event::new(event_type, object));
             }
-            Ok(StreamEvent::Listing) => self.seen.begin(),
+            Ok(StreamEvent::Listing) => {
+                self.seen.begin();
+                self.patience = PATIENCE;
+            }
             Ok(StreamEvent::Listed) => {
+                // What comes now is not held up.
+                self.patience = Duration::ZERO;
                 let missed = self.seen.complete();
                 if !missed.is_empty() {
                     tracing::info!(
