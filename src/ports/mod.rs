@@ -20,8 +20,8 @@ pub use crate::logic::filters::Question;
 pub use children::{Children, ExecuteError, Order, Orders};
 pub use clock::Clock;
 pub use cluster::{
-    ApiError, Cluster, ErrorClass, Extent, GroupFilter, NewObject, PatchKind, PatchRequest,
-    StreamEvent, StreamTarget,
+    ApiError, Cluster, Discovered, ErrorClass, Extent, GroupFilter, NewObject, PatchKind,
+    PatchRequest, StreamEvent, StreamTarget,
 };
 pub use facilities::Facilities;
 pub use health::{Health, HealthState, PartHealth};

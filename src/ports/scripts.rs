@@ -46,6 +46,13 @@ pub trait Scripts: Send + Sync + 'static {
         invocation: Arc<Invocation>,
     ) -> BoxFuture<'static, Result<bool, Raised>>;
 
+    /// Asks the function of a selector whether it wants a resource.
+    fn choose(
+        &self,
+        function: Function,
+        resource: Arc<Resource>,
+    ) -> BoxFuture<'static, Result<bool, Raised>>;
+
     /// Calls a function for what it returns, with the kwargs of `invocation`; null if it returns nothing. Some functions are
     /// asked about data: they get these first.
     fn compute(

@@ -17,6 +17,7 @@ use crate::logic::{
     handler::Handler,
     lifecycle::Chooser,
     outcome::{Ended, Raised},
+    resource::Resource,
 };
 use crate::ports::Invocation;
 use crate::scripting::{LoadError, Source};
@@ -32,6 +33,8 @@ pub(super) enum Request {
     Call(Arc<Invocation>, oneshot::Sender<Ended>),
     /// Ask a filter.
     Ask(Question, Arc<Invocation>, oneshot::Sender<Result<bool, Raised>>),
+    /// Ask the function of a selector.
+    Choose(Function, Arc<Resource>, oneshot::Sender<Result<bool, Raised>>),
     /// Call a function for what it returns.
     Compute(Function, Option<Value>, Arc<Invocation>, oneshot::Sender<Result<Value, Raised>>),
     /// Transform a body.
@@ -95,6 +98,9 @@ async fn answer(vm: Rc<Vm>, request: Request) {
         }
         Request::Ask(question, invocation, to) => {
             reply(to, vm.ask(question, invocation), Err).await;
+        }
+        Request::Choose(function, resource, to) => {
+            reply(to, vm.choose(function, resource), Err).await;
         }
         Request::Compute(function, about, invocation, to) => {
             reply(to, vm.compute(function, about, invocation), Err).await;
