@@ -113,6 +113,8 @@ pub struct Networking {
     pub error_backoffs: Vec<Duration>,
     /// Follow `Retry-After` even when it is shorter than our own pause.
     pub enforce_retry_after: bool,
+    /// Whether the proxy variables of the environment count: `HTTPS_PROXY`, `HTTP_PROXY`, `NO_PROXY`.
+    pub trust_env: bool,
 }
 
 /// `settings.persistence`
@@ -261,6 +263,7 @@ impl Default for Networking {
             connect_timeout: None,
             error_backoffs: [1, 1, 2, 3, 5, 8, 13, 21].map(secs).to_vec(),
             enforce_retry_after: false,
+            trust_env: false,
         }
     }
 }

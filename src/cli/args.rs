@@ -30,7 +30,7 @@ Without PATHS: ./handlers.lua, ./handlers.rhai or ./handlers/, the first that ex
 
 Environment variables, used where the command line says nothing:
   KOPF_RUN_CLUSTERWIDE (-A), KOPF_RUN_NAMESPACES (-n; separated by spaces), KOPF_RUN_NAMESPACE (one more -n),
-  KOPF_RUN_STANDALONE, KOPF_RUN_VERBOSE, KOPF_RUN_DEBUG, KOPF_RUN_QUIET,
+  KOPF_RUN_LIVENESS_ENDPOINT (-L), KOPF_RUN_HEALTH, KOPF_RUN_STANDALONE, KOPF_RUN_VERBOSE, KOPF_RUN_DEBUG, KOPF_RUN_QUIET,
   KOPF_RUN_LOG_FORMAT, KOPF_RUN_LOG_PREFIX, KOPF_RUN_LOG_REFKEY";
 
 /// What the options have no room for.
@@ -56,6 +56,12 @@ pub struct RunArgs {
     /// Do not look for other operators; accepted for Kopf's sake, since this version never looks for them
     #[arg(long)]
     pub standalone: bool,
+    /// Serve the results of the probe handlers at this URL, such as http://0.0.0.0:8080/healthz, and what --health serves
+    #[arg(short = 'L', long, value_name = "URL")]
+    pub liveness: Option<String>,
+    /// Serve /healthz, /livez, /readyz and /metrics at this address, such as 0.0.0.0:8081
+    #[arg(long, value_name = "HOST:PORT")]
+    pub health: Option<String>,
     /// How to log.
     #[command(flatten)]
     pub log: LogArgs,

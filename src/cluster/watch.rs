@@ -19,7 +19,7 @@ use super::{
     transport::{self, Request, Transport},
     url,
 };
-use crate::ports::{ApiError, ErrorClass, Extent, StreamEvent, StreamTarget};
+use crate::ports::{ApiError, ErrorClass, Extent, HealthState, Pulse, StreamEvent, StreamTarget};
 
 /// The log target of streams.
 const TARGET: &str = "kopf.watching";
@@ -48,6 +48,8 @@ struct Watcher {
     transport: Arc<Transport>,
     target: StreamTarget,
     path: String,
+    /// Where it tells how it goes.
+    pulse: Arc<Pulse>,
     /// Failures in a row; the pauses grow with them. A list ends no row: what may be listed, but not watched, would be
     /// listed again and again.
     failures: u32,
@@ -101,9 +103,10 @@ type Step = (Option<Result<StreamEvent, ApiError>>, State);
 pub(super) fn stream(
     transport: Arc<Transport>,
     target: StreamTarget,
+    pulse: Arc<Pulse>,
 ) -> BoxStream<'static, Result<StreamEvent, ApiError>> {
     let path = url::collection(&target.resource, target.namespace.as_deref());
-    let watcher = Watcher { transport, target, path, failures: 0 };
+    let watcher = Watcher { transport, target, path, pulse, failures: 0 };
     debug!(target: TARGET, "Starting the watch-stream for {watcher}.");
     let start = (watcher, State::Listing { token: None });
     stream::unfold(start, |(mut watcher, mut state)| async move {
@@ -162,7 +165,10 @@ impl Watcher {
                 (None, State::Handing(page))
             }
             None if page.token.is_some() => (None, State::Listing { token: page.token }),
-            None => (Some(Ok(StreamEvent::Listed)), State::Connecting { version: page.version }),
+            None => {
+                self.pulse.recover("listed");
+                (Some(Ok(StreamEvent::Listed)), State::Connecting { version: page.version })
+            }
         }
     }
 
@@ -185,12 +191,14 @@ impl Watcher {
         let opening = self.transport.open(&request, &settings.networking);
         match timeout_at(deadline, opening).await {
             Ok(Ok(response)) => {
+                self.pulse.recover("watching");
                 let lines = Lines::new(response.into_body());
                 let watch = Watch { lines, version, silent_at, ends_at, heard: false };
                 (None, State::Watching(watch))
             }
             Err(_) => self.after_silence(deadline == silent_at, version),
             Ok(Err(error)) if is_quiet(&error) && error.status.is_none() => {
+                self.pulse.say(HealthState::Unready, &error.message);
                 let pause = self.next_pause(watching.reconnect_backoff);
                 (None, State::Pausing { pause, next: Next::Connect { version } })
             }
@@ -237,6 +245,7 @@ impl Watcher {
             }
         };
         watch.heard = true;
+        self.pulse.beat();
         if !matches!(parsed, Line::Refusal(..)) {
             self.failures = 0;
         }
@@ -290,6 +299,7 @@ impl Watcher {
             let pause = backoff.max(PAUSE_MIN);
             return (None, State::Pausing { pause, next: Next::List });
         }
+        self.pulse.say(HealthState::Unready, &error.message);
         if is_quiet(&error) {
             let pause = self.next_pause(backoff);
             return (None, State::Pausing { pause, next: Next::List });

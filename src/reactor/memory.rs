@@ -84,6 +84,11 @@ impl Memories {
         self.lock().insert(key, memory);
     }
 
+    /// How many objects are remembered, without those whose worker is busy.
+    pub(super) fn count(&self) -> i64 {
+        i64::try_from(self.lock().len()).unwrap_or(i64::MAX)
+    }
+
     fn lock(&self) -> MutexGuard<'_, BTreeMap<Key, Memory>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

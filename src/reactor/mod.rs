@@ -8,6 +8,7 @@ mod error;
 mod expectation;
 mod memory;
 mod observer;
+mod probing;
 mod queue;
 mod roster;
 mod serving;
@@ -23,18 +24,25 @@ use self::{
     companions::Companions,
     memory::Memories,
     observer::{Observer, Target},
+    probing::Probing,
     roster::Roster,
     serving::Serving,
 };
+use crate::features::probes::{self, BindError, Counted, Endpoint};
 use crate::handling::{
-    activities::{self, Activity, ActivityError},
+    activities::{self, Activity, ActivityError, Standing},
     run::Runner,
 };
 use crate::logic::{handler::Kind, lifecycle::Lifecycle, registry::Registry, served};
 use crate::ports::{
-    ApiError, BoxFuture, Clock, Cluster, Facilities, Health, Memo, Pauses, Scripts,
+    ApiError, AskLogin, BoxFuture, Clock, Cluster, Facilities, Health, HealthState, Memo,
+    NativeLogins, Pauses, Scripts,
 };
 use crate::settings::Settings;
+
+/// The parts of the health that are of the operator itself.
+const STARTUP: &str = "startup";
+const STOPPING: &str = "shutdown";
 
 /// Everything an operator is made of.
 pub struct Operator {
@@ -54,6 +62,8 @@ pub struct Operator {
     pub connect: Connect,
     /// Where its parts tell how they are.
     pub health: Health,
+    /// Where the probe handlers are asked, if anywhere.
+    pub liveness: Option<Endpoint>,
 }
 
 /// Which namespaces are served.
@@ -65,9 +75,17 @@ pub enum Scope {
     Namespaces(Vec<String>),
 }
 
-/// Makes the connection to the cluster, as the settings say.
+/// Makes the connection to the cluster.
 pub type Connect =
-    Box<dyn FnOnce(Settings) -> BoxFuture<'static, Result<Arc<dyn Cluster>, ApiError>> + Send>;
+    Box<dyn FnOnce(Connecting) -> BoxFuture<'static, Result<Arc<dyn Cluster>, ApiError>> + Send>;
+
+/// What a connection is made with.
+pub struct Connecting {
+    /// As they are after start-up.
+    pub settings: Settings,
+    /// The login handlers of the scripts, if there are any: nobody else is asked then.
+    pub login: Option<AskLogin>,
+}
 
 /// Why an operator ended other than by being told to.
 #[derive(Debug, thiserror::Error)]
@@ -78,6 +96,9 @@ pub enum Failure {
     /// The cluster cannot be used.
     #[error("{0}")]
     Cluster(#[from] ApiError),
+    /// The liveness endpoint cannot be served.
+    #[error("the liveness endpoint: {0}")]
+    Liveness(#[from] BindError),
 }
 
 impl Failure {
@@ -88,6 +109,7 @@ impl Failure {
                 Some("see the errors of the handlers above; nothing else was started".into())
             }
             Failure::Cluster(error) => error.hint.clone(),
+            Failure::Liveness(_) => Some("choose another address with -L/--liveness".into()),
         }
     }
 }
@@ -97,8 +119,18 @@ impl Failure {
 /// # Errors
 /// When start-up handlers fail (nothing else happens then), when the cluster cannot be used, when clean-up handlers fail.
 pub async fn run(operator: Operator, stop: CancellationToken) -> Result<(), Failure> {
-    let Operator { scripts, registry, settings, clock, scope, lifecycle, connect, health } =
-        operator;
+    let Operator {
+        scripts,
+        registry,
+        settings,
+        clock,
+        scope,
+        lifecycle,
+        connect,
+        health,
+        liveness,
+    } = operator;
+    let scripts: Arc<dyn Scripts> = Arc::new(Counted::new(scripts, health.metrics().clone()));
     let memo = Memo::default();
     let facilities = Arc::new(Facilities::default());
     let activity = |kind| Activity {
@@ -106,12 +138,14 @@ pub async fn run(operator: Operator, stop: CancellationToken) -> Result<(), Fail
         handlers: registry.activities(kind),
         settings: Arc::clone(&settings),
         memo: memo.clone(),
+        logins: NativeLogins::default(),
     };
     tracing::debug!(target: "kopf.running", "Starting kopf {}.", env!("CARGO_PKG_VERSION"));
     let execution = snapshot(&settings).execution;
     let runner =
         Runner { scripts: &*scripts, clock, settings: &execution, facilities: &facilities };
     let startup = activity(Kind::Startup);
+    health.note(STARTUP, HealthState::Unready, "the start-up handlers are running");
     tokio::select! {
         biased; // a stop during the start is obeyed at once
         () = stop.cancelled() => {
@@ -120,8 +154,20 @@ pub async fn run(operator: Operator, stop: CancellationToken) -> Result<(), Fail
         }
         started = activities::run(runner, &startup) => started?,
     };
+    health.note(STARTUP, HealthState::Ready, "");
 
     let current = Arc::new(snapshot(&settings));
+    let standing = |kind| Standing {
+        activity: activity(kind),
+        scripts: Arc::clone(&scripts),
+        clock,
+        execution: current.execution.clone(),
+        facilities: Arc::clone(&facilities),
+    };
+    let login = standing(Kind::Login);
+    let login = (!login.activity.handlers.is_empty()).then(|| login.into_login());
+    let connecting = Connecting { settings: Settings::clone(&current), login };
+    let probe = standing(Kind::Probe);
     let serving = Serve {
         scripts: Arc::clone(&scripts),
         settings: Arc::clone(&current),
@@ -129,13 +175,20 @@ pub async fn run(operator: Operator, stop: CancellationToken) -> Result<(), Fail
         lifecycle,
         memo: memo.clone(),
         facilities: Arc::clone(&facilities),
-        health,
+        health: health.clone(),
     };
-    let served = tokio::select! {
-        biased; // as above
-        () = stop.cancelled() => Ok(()),
-        served = serving.run(&registry, &scope, connect, &stop) => served,
+    let served = async {
+        let probing = Probing::start(liveness, probe, &health).await?;
+        let served = tokio::select! {
+            biased; // as above
+            () = stop.cancelled() => Ok(()),
+            served = serving.run(&registry, &scope, connect(connecting), &stop) => served,
+        };
+        health.note(STOPPING, HealthState::Unready, "the operator is stopping");
+        probing.end().await;
+        served
     };
+    let served = served.await;
     let runner =
         Runner { scripts: &*scripts, clock, settings: &current.execution, facilities: &facilities };
     let cleaned = activities::run(runner, &activity(Kind::Cleanup)).await;
@@ -161,11 +214,11 @@ impl Serve {
         self,
         registry: &Registry,
         scope: &Scope,
-        connect: Connect,
+        connect: impl Future<Output = Result<Arc<dyn Cluster>, ApiError>>,
         stop: &CancellationToken,
     ) -> Result<(), Failure> {
         tracing::info!(target: "kopf.running", "Initial authentication has been initiated.");
-        let cluster = connect(Settings::clone(&self.settings)).await?;
+        let cluster = connect.await?;
         tracing::info!(target: "kopf.running", "Initial authentication has finished.");
         let settings = Arc::clone(&self.settings);
         let mut observer = Observer::start(&*cluster, registry, scope, settings).await?;
@@ -175,7 +228,12 @@ impl Serve {
             memories: Arc::default(),
             pauses: Pauses::default(),
         };
-        let companions = Companions::new();
+        let known = Arc::clone(&shared.memories);
+        let help = "Objects that the operator remembers";
+        self.health.metrics().sample("kopf_objects_known", help, move || known.count());
+        let mut companions = Companions::new();
+        let (pauses, health) = (shared.pauses.clone(), self.health.clone());
+        companions.add(|stop| probes::follow_pauses(pauses, health, stop));
         let mut roster = Roster::new();
         loop {
             roster.adjust(observer.targets(), |target| self.serving(registry, target, &shared));

@@ -46,7 +46,6 @@ pub(super) struct Serving {
     #[expect(dead_code, reason = "features hook up one by one")]
     pub(super) pauses: Pauses,
     /// Where streams tell how they are.
-    #[expect(dead_code, reason = "features hook up one by one")]
     pub(super) health: Health,
 }
 

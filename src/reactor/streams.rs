@@ -6,6 +6,7 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use futures::StreamExt as _;
+use prometheus_client::metrics::{counter::Counter, family::Family};
 use tokio::{sync::Semaphore, task::JoinSet, time};
 use tokio_util::sync::CancellationToken;
 
@@ -15,7 +16,7 @@ use super::{
     serving::Serving,
     worker::Worker,
 };
-use crate::ports::{ApiError, Extent, StreamEvent, StreamTarget};
+use crate::ports::{ApiError, Extent, Metrics, Pulse, ResourceLabels, StreamEvent, StreamTarget};
 
 /// One stream and its workers.
 pub(super) struct Streaming {
@@ -42,7 +43,8 @@ impl Streaming {
             extent: Extent::Whole,
             settings: Arc::clone(&self.serving.settings),
         };
-        let mut events = self.serving.cluster.stream(target);
+        let pulse = Arc::new(self.pulse());
+        let mut events = self.serving.cluster.stream_with_pulse(target, pulse);
         loop {
             tokio::select! {
                 biased; // stop first: nothing new begins after it; then make room; then more work
@@ -50,7 +52,7 @@ impl Streaming {
                 Some(ended) = self.workers.join_next() => self.forget(ended.ok()),
                 event = events.next() => match event {
                     Some(Ok(StreamEvent::Object(event_type, object))) => self.dispatch(Event { event_type, object }),
-                    Some(Ok(StreamEvent::Listed)) => {}
+                    Some(Ok(StreamEvent::Listed)) => self.count(|it| &it.listings),
                     Some(Err(error)) => self.report(&error),
                     None => break,
                 },
@@ -58,6 +60,23 @@ impl Streaming {
         }
         drop(events);
         self.finish().await;
+    }
+
+    /// Where the stream tells how it is; gone when the stream is.
+    fn pulse(&self) -> Pulse {
+        let name = format!("stream/{} {}", self.serving.resource, self.place());
+        // Each connection is a sound, and a silent one is followed by the next: a healthy stream is never silent for so long.
+        let silence_max = self.serving.settings.watching.inactivity_timeout.saturating_mul(3);
+        self.serving.health.pulse(&name, Some(silence_max))
+    }
+
+    fn count(&self, which: impl FnOnce(&Metrics) -> &Family<ResourceLabels, Counter>) {
+        let resource = self.serving.resource.to_string();
+        which(self.serving.health.metrics()).get_or_create(&ResourceLabels { resource }).inc();
+    }
+
+    fn place(&self) -> String {
+        self.namespace.as_deref().map_or_else(|| "cluster-wide".into(), |it| format!("in '{it}'"))
     }
 
     fn dispatch(&mut self, event: Event) {
@@ -79,7 +98,9 @@ impl Streaming {
         self.queues.insert(key.clone(), Arc::clone(&queue));
         let worker = Worker { serving: Arc::clone(&self.serving), key: key.clone(), queue };
         let places = self.places.clone();
+        let busy = self.serving.health.metrics().busy();
         self.workers.spawn(async move {
+            let _busy = busy;
             let _place = match places {
                 Some(places) => places.acquire_owned().await.ok(),
                 None => None,
@@ -114,10 +135,8 @@ impl Streaming {
 
     /// The stream goes on trying; the user should know why nothing comes.
     fn report(&self, error: &ApiError) {
-        let place = self
-            .namespace
-            .as_deref()
-            .map_or_else(|| "cluster-wide".into(), |it| format!("in '{it}'"));
+        self.count(|it| &it.stream_failures);
+        let place = self.place();
         let hint = error.hint.as_deref().map(|it| format!(" hint: {it}")).unwrap_or_default();
         tracing::error!(
             target: "kopf.watching",

@@ -41,11 +41,12 @@ use crate::cli::{
     report::{Exit, Report},
     run::{self, Plan},
     sources,
+    visible::Visible,
 };
 use crate::cluster::KubeCluster;
 use crate::logic::{registry::Registry, resource::Resource, served};
 use crate::ports::{Clock, Cluster, GroupFilter};
-use crate::reactor::{Connect, Scope};
+use crate::reactor::{Connect, Connecting, Scope};
 use crate::scripting::Source;
 use crate::settings::Settings;
 
@@ -70,6 +71,7 @@ async fn develop(
     clock: Clock,
 ) -> Result<Exit, Report> {
     let signals = run::listen()?;
+    let visible = Visible::open(&options.run).await?;
     let plan = run::load(sources, scope(&options.run.scope), clock).await?;
     let stamp = move || clock.now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
     let server = ApiServer::builder().clock(stamp).cluster(true).seed(fastrand::u64(..)).build();
@@ -93,7 +95,7 @@ async fn develop(
     if let Some((data, _)) = &data {
         beside.spawn(data.clone().keep(server.clone(), stop.clone()));
     }
-    let ended = run::operate(plan, connect(server.clone()), signals).await;
+    let ended = run::operate(plan, connect(server.clone()), visible, signals).await;
     stop.cancel();
     if !matches!(ended, Ok(Exit::Killed(_))) {
         while beside.join_next().await.is_some() {}
@@ -135,8 +137,14 @@ fn scope(option: &ScopeOption) -> Scope {
 }
 
 fn connect(server: ApiServer) -> Connect {
-    Box::new(|settings| {
+    Box::new(|Connecting { settings, login }| {
         Box::pin(async move {
+            if login.is_some() {
+                tracing::info!(
+                    target: "kopf.dev",
+                    "This server knows everybody: the login handlers are not asked here."
+                );
+            }
             let client = Client::new(server, NAMESPACE);
             Ok(Arc::new(KubeCluster::over(client, Arc::new(settings))) as Arc<dyn Cluster>)
         })

@@ -10,9 +10,13 @@ use crate::cli::{
     args::{LogArgs, LogFormat, RunArgs},
     report::Report,
 };
+use crate::features::probes::{Endpoint, UrlError};
 
+mod address;
 #[cfg(test)]
 mod tests;
+
+pub use address::Address;
 
 /// `kopf run`, understood.
 #[derive(Clone, Debug, PartialEq)]
@@ -23,6 +27,10 @@ pub struct RunOptions {
     pub scope: ScopeOption,
     /// Whether other operators are ignored.
     pub standalone: bool,
+    /// Where the probe handlers are asked.
+    pub liveness: Option<Endpoint>,
+    /// Where health and metrics are served.
+    pub health: Option<Address>,
     /// How to log.
     pub log: LogOptions,
 }
@@ -74,6 +82,8 @@ pub fn resolve_run(args: RunArgs, lookup: Lookup<'_>) -> Result<RunOptions, Repo
     Ok(RunOptions {
         scope: scope(&args, &environment)?,
         standalone: args.standalone || environment.flag("STANDALONE")?,
+        liveness: liveness(args.liveness, &environment)?,
+        health: health(args.health, &environment)?,
         log: log(args.log, &environment)?,
         paths: args.paths,
     })
@@ -98,6 +108,28 @@ fn scope(args: &RunArgs, environment: &Environment<'_>) -> Result<ScopeOption, R
         (false, true) => Ok(ScopeOption::Unsaid),
         (false, false) => Ok(ScopeOption::Namespaces(namespaces)),
     }
+}
+
+/// A wrong URL fails as with Kopf, not as a usage error, but before anything runs.
+fn liveness(
+    typed: Option<String>,
+    environment: &Environment<'_>,
+) -> Result<Option<Endpoint>, Report> {
+    let Some(url) = typed.or_else(|| environment.text("LIVENESS_ENDPOINT")) else {
+        return Ok(None);
+    };
+    url.parse().map(Some).map_err(|error: UrlError| {
+        Report::failure(error.to_string())
+            .with_hint("-L/--liveness takes a URL such as http://0.0.0.0:8080/healthz")
+    })
+}
+
+fn health(typed: Option<String>, environment: &Environment<'_>) -> Result<Option<Address>, Report> {
+    let Some(text) = typed.or_else(|| environment.text("HEALTH")) else { return Ok(None) };
+    Address::parse(&text).map(Some).ok_or_else(|| {
+        Report::usage(format!("'{text}' is no address to listen on"))
+            .with_hint("--health takes HOST:PORT such as 0.0.0.0:8081, or :PORT for all addresses of this machine")
+    })
 }
 
 fn log(args: LogArgs, environment: &Environment<'_>) -> Result<LogOptions, Report> {

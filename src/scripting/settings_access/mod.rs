@@ -60,6 +60,7 @@ const KNOBS: &[Knob] = &[
     knob!(networking.connect_timeout),
     knob!(networking.error_backoffs),
     knob!(networking.enforce_retry_after),
+    knob!(networking.trust_env),
     knob!(persistence.finalizer),
     knob!(persistence.progress_storage),
     knob!(persistence.diffbase_storage),
