@@ -56,7 +56,7 @@ pub struct RunArgs {
     /// Do not look for other operators; accepted for Kopf's sake, since this version never looks for them
     #[arg(long)]
     pub standalone: bool,
-    /// Serve the results of the probe handlers at this URL, such as http://0.0.0.0:8080/healthz, and what --health serves
+    /// Serve the results of the probe handlers at this URL, such as `http://0.0.0.0:8080/healthz`, and what --health serves
     #[arg(short = 'L', long, value_name = "URL")]
     pub liveness: Option<String>,
     /// Serve /healthz, /livez, /readyz and /metrics at this address, such as 0.0.0.0:8081

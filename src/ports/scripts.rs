@@ -37,6 +37,13 @@ pub trait Scripts: Send + Sync + 'static {
         invocation: Arc<Invocation>,
     ) -> BoxFuture<'static, Result<bool, Raised>>;
 
+    /// Calls a function for what it returns, with the kwargs of `invocation`; null if it returns nothing.
+    fn compute(
+        &self,
+        function: Function,
+        invocation: Arc<Invocation>,
+    ) -> BoxFuture<'static, Result<Value, Raised>>;
+
     /// Lets a function change a copy of a raw body; gives the changed copy.
     fn transform(
         &self,
@@ -165,6 +172,16 @@ impl ObjectCause {
             ObjectDetail::Watch(_) | ObjectDetail::Change(_) | ObjectDetail::Index => {
                 Arc::clone(&self.object)
             }
+        }
+    }
+}
+
+impl Invocation {
+    /// What only daemons and timers have.
+    pub fn background(&self) -> Option<&BackgroundCause> {
+        match &self.cause {
+            Cause::Object(ObjectCause { detail: ObjectDetail::Background(it), .. }) => Some(it),
+            Cause::Object(_) | Cause::Activity(_) => None,
         }
     }
 }

@@ -1,5 +1,6 @@
 //! The main flow: streams → queues → workers; start and shutdown of an operator.
 
+mod background;
 mod change;
 mod companions;
 mod conclusion;
@@ -17,6 +18,7 @@ mod worker;
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use futures::future;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -28,6 +30,7 @@ use self::{
     roster::Roster,
     serving::Serving,
 };
+use crate::features::daemons;
 use crate::features::probes::{self, BindError, Counted, Endpoint};
 use crate::handling::{
     activities::{self, Activity, ActivityError, Standing},
@@ -146,14 +149,11 @@ pub async fn run(operator: Operator, stop: CancellationToken) -> Result<(), Fail
         Runner { scripts: &*scripts, clock, settings: &execution, facilities: &facilities };
     let startup = activity(Kind::Startup);
     health.note(STARTUP, HealthState::Unready, "the start-up handlers are running");
-    tokio::select! {
-        biased; // a stop during the start is obeyed at once
-        () = stop.cancelled() => {
-            tracing::warn!(target: "kopf.running", "Startup activity is only partially executed due to cancellation.");
-            return Ok(());
-        }
-        started = activities::run(runner, &startup) => started?,
+    let Some(started) = unless_stopped(&stop, activities::run(runner, &startup)).await else {
+        tracing::warn!(target: "kopf.running", "Startup activity is only partially executed due to cancellation.");
+        return Ok(());
     };
+    started?;
     health.note(STARTUP, HealthState::Ready, "");
 
     let current = Arc::new(snapshot(&settings));
@@ -179,16 +179,12 @@ pub async fn run(operator: Operator, stop: CancellationToken) -> Result<(), Fail
     };
     let served = async {
         let probing = Probing::start(liveness, probe, &health).await?;
-        let served = tokio::select! {
-            biased; // as above
-            () = stop.cancelled() => Ok(()),
-            served = serving.run(&registry, &scope, connect(connecting), &stop) => served,
-        };
-        health.note(STOPPING, HealthState::Unready, "the operator is stopping");
+        let served = serving.run(&registry, &scope, connect(connecting), &stop).await;
         probing.end().await;
         served
     };
     let served = served.await;
+    health.note(STOPPING, HealthState::Unready, "the operator is stopping");
     let runner =
         Runner { scripts: &*scripts, clock, settings: &current.execution, facilities: &facilities };
     let cleaned = activities::run(runner, &activity(Kind::Cleanup)).await;
@@ -218,22 +214,21 @@ impl Serve {
         stop: &CancellationToken,
     ) -> Result<(), Failure> {
         tracing::info!(target: "kopf.running", "Initial authentication has been initiated.");
-        let cluster = connect.await?;
+        let Some(cluster) = unless_stopped(stop, connect).await else { return Ok(()) };
+        let cluster = cluster?;
         tracing::info!(target: "kopf.running", "Initial authentication has finished.");
         let settings = Arc::clone(&self.settings);
-        let mut observer = Observer::start(&*cluster, registry, scope, settings).await?;
+        let observer = Observer::start(&*cluster, registry, scope, settings);
+        let Some(observer) = unless_stopped(stop, observer).await else { return Ok(()) };
+        let mut observer = observer?;
         let shared = Shared {
             cluster: &cluster,
             start: Instant::now(),
             memories: Arc::default(),
             pauses: Pauses::default(),
+            team: Arc::default(),
         };
-        let known = Arc::clone(&shared.memories);
-        let help = "Objects that the operator remembers";
-        self.health.metrics().sample("kopf_objects_known", help, move || known.count());
-        let mut companions = Companions::new();
-        let (pauses, health) = (shared.pauses.clone(), self.health.clone());
-        companions.add(|stop| probes::follow_pauses(pauses, health, stop));
+        let companions = self.companions(&shared);
         let mut roster = Roster::new();
         loop {
             roster.adjust(observer.targets(), |target| self.serving(registry, target, &shared));
@@ -244,15 +239,43 @@ impl Serve {
                 () = roster.attend() => {}
             }
         }
-        roster.end().await;
+        self.health.note(STOPPING, HealthState::Unready, "the operator is stopping");
+        // Side by side: workers finish what they do, daemons and timers what they can.
+        future::join(roster.end(), shared.team.end(&self.settings.background)).await;
         companions.end().await;
         Ok(())
     }
 
+    /// Those that live as long as the streams.
+    fn companions(&self, shared: &Shared<'_>) -> Companions {
+        let known = Arc::clone(&shared.memories);
+        let help = "Objects that the operator remembers";
+        self.health.metrics().sample("kopf_objects_known", help, move || known.count());
+        let mut companions = Companions::new();
+        companions
+            .add(|stop| probes::follow_pauses(shared.pauses.clone(), self.health.clone(), stop));
+        companions.add(|stop| {
+            let (team, pauses) = (Arc::clone(&shared.team), shared.pauses.clone());
+            let settings = Arc::clone(&self.settings);
+            async move { team.heed(&pauses, &settings.background, stop).await }
+        });
+        companions
+    }
+
     fn serving(&self, registry: &Registry, (resource, _): &Target, shared: &Shared<'_>) -> Serving {
+        let resource = Arc::new(resource.clone());
+        let background = Arc::new(daemons::Base {
+            resource: Arc::clone(&resource),
+            cluster: Arc::clone(shared.cluster),
+            scripts: Arc::clone(&self.scripts),
+            settings: Arc::clone(&self.settings),
+            clock: self.clock,
+            facilities: Arc::clone(&self.facilities),
+            team: Arc::clone(&shared.team),
+        });
         Serving {
-            handlers: registry.for_resource(resource, &served::NO_FUNCTIONS),
-            resource: Arc::new(resource.clone()),
+            handlers: registry.for_resource(&resource, &served::NO_FUNCTIONS),
+            resource,
             cluster: Arc::clone(shared.cluster),
             scripts: Arc::clone(&self.scripts),
             settings: Arc::clone(&self.settings),
@@ -262,9 +285,19 @@ impl Serve {
             start: shared.start,
             memories: Arc::clone(&shared.memories),
             facilities: Arc::clone(&self.facilities),
+            background,
             pauses: shared.pauses.clone(),
             health: self.health.clone(),
         }
+    }
+}
+
+/// The result, or nothing if it is not wanted any more.
+async fn unless_stopped<T>(stop: &CancellationToken, work: impl Future<Output = T>) -> Option<T> {
+    tokio::select! {
+        biased; // a stop is obeyed at once
+        () = stop.cancelled() => None,
+        done = work => Some(done),
     }
 }
 
@@ -274,6 +307,7 @@ struct Shared<'a> {
     start: Instant,
     memories: Arc<Memories>,
     pauses: Pauses,
+    team: Arc<daemons::Team>,
 }
 
 /// The settings as they are now.

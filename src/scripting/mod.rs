@@ -7,12 +7,14 @@
 pub(crate) mod ctx;
 mod diagnostics;
 mod host;
+mod logins;
 mod lua;
 mod names;
 mod print;
 mod refused;
 mod rhai;
 mod settings_access;
+mod stopped;
 mod text;
 mod withdraw;
 

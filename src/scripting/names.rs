@@ -4,9 +4,11 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::{settings_access::duration_of, text::did_you_mean};
+use super::text::did_you_mean;
 use crate::logic::{
+    configure::STORAGES,
     declare::DeclareError,
+    duration,
     handler::{Category, Kind},
 };
 
@@ -34,11 +36,11 @@ pub(crate) const DECLARING: &[Declaring] = &[
     declaring("on_event", "event", Some(Kind::Event)),
     declaring("on_startup", "startup", Some(Kind::Startup)),
     declaring("on_cleanup", "cleanup", Some(Kind::Cleanup)),
-    declaring("daemon", "daemon", None),
-    declaring("timer", "timer", None),
+    declaring("daemon", "daemon", Some(Kind::Daemon)),
+    declaring("timer", "timer", Some(Kind::Timer)),
     declaring("index", "index", None),
-    declaring("on_login", "login", None),
-    declaring("on_probe", "probe", None),
+    declaring("on_login", "login", Some(Kind::Login)),
+    declaring("on_probe", "probe", Some(Kind::Probe)),
     declaring("on_validate", "validate", None),
     declaring("on_mutate", "mutate", None),
     declaring("subhandler", "subhandler", None),
@@ -50,6 +52,7 @@ pub(crate) const DECLARING: &[Declaring] = &[
 const OTHERS: &[&str] = &[
     "ABSENT",
     "AdmissionError",
+    "ConnectionInfo",
     "ErrorsMode",
     "EVERYTHING",
     "PRESENT",
@@ -61,6 +64,8 @@ const OTHERS: &[&str] = &[
     "copy",
     "fail",
     "get",
+    "login_with_kubeconfig",
+    "login_with_service_account",
     "none_",
     "not_",
     "on",
@@ -76,7 +81,7 @@ pub(crate) const ERROR_MODES: &[(&str, &str)] =
     &[("IGNORED", "ignored"), ("TEMPORARY", "temporary"), ("PERMANENT", "permanent")];
 
 fn known() -> impl Iterator<Item = &'static str> {
-    DECLARING.iter().map(|it| it.name).chain(OTHERS.iter().copied())
+    DECLARING.iter().map(|it| it.name).chain(OTHERS.iter().copied()).chain(STORAGES)
 }
 
 /// Whether there is `kopf.NAME`.
@@ -124,6 +129,6 @@ pub(crate) fn duration(value: &Value) -> Result<Option<Duration>, String> {
     if value.is_null() {
         return Ok(None);
     }
-    let expected = || format!("expected seconds or a duration such as \"10m\", got {value}");
-    duration_of(value).map(Some).ok_or_else(expected)
+    let expected = || format!("expected {}, got {value}", duration::EXPECTED);
+    duration::parse(value).map(Some).ok_or_else(expected)
 }

@@ -60,6 +60,14 @@ impl Scripts for Counted {
         self.scripts.ask(question, invocation)
     }
 
+    fn compute(
+        &self,
+        function: Function,
+        invocation: Arc<Invocation>,
+    ) -> BoxFuture<'static, Result<Value, Raised>> {
+        self.scripts.compute(function, invocation)
+    }
+
     fn transform(
         &self,
         function: Function,

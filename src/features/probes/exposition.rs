@@ -1,4 +1,4 @@
-//! The numbers as Prometheus reads them: the OpenMetrics text format.
+//! The numbers as Prometheus reads them: the text format of `OpenMetrics`.
 
 use std::{collections::BTreeMap, sync::atomic::AtomicU64};
 

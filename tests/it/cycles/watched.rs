@@ -1,4 +1,4 @@
-//! An operator with one creation handler, for tests of what surrounds handlers.
+//! An operator with a few handlers of closures, for tests of what surrounds handlers.
 
 use std::sync::{Arc, Mutex};
 
@@ -23,7 +23,7 @@ use tokio_util::sync::CancellationToken;
 /// The resource of the objects, as messages of the server name it.
 pub(crate) const EXAMPLES: &str = "kopfexamples.kopf.dev";
 
-/// An operator with one creation handler, and the names of the objects it was called for.
+/// An operator, and the names of the objects its handlers were called for.
 pub(crate) struct Watched {
     created: Arc<Mutex<Vec<String>>>,
     stop: CancellationToken,
@@ -31,8 +31,18 @@ pub(crate) struct Watched {
 }
 
 impl Watched {
-    /// Starts it; `act` is called in the handler with the name of the object.
+    /// Starts one with a creation handler; `act` is called in it with the name of the object.
     pub(crate) fn start(
+        server: &ApiServer,
+        scope: Scope,
+        act: impl Fn(&str) + Send + Sync + 'static,
+    ) -> Self {
+        Watched::with(&[Kind::Create], server, scope, act)
+    }
+
+    /// Starts one with a handler of each of these kinds.
+    pub(crate) fn with(
+        kinds: &[Kind],
         server: &ApiServer,
         scope: Scope,
         act: impl Fn(&str) + Send + Sync + 'static,
@@ -47,23 +57,25 @@ impl Watched {
             }
             Box::pin(async { Ended::Returned(None) })
         });
-        let declaration = Declaration {
-            kind: Kind::Create,
-            selectors: vec![Argument::Value("kopfexamples".into())],
-            options: Vec::new(),
-            function,
-            location: "test:1".into(),
+        let handler = |kind: &Kind| {
+            let declaration = Declaration {
+                kind: *kind,
+                selectors: vec![Argument::Value("kopfexamples".into())],
+                options: Vec::new(),
+                function: function.clone(),
+                location: "test:1".into(),
+            };
+            declare(declaration).expect("a declaration")
         };
-        let handler = declare(declaration).expect("a declaration");
         let client = testing::client(server);
         let operator = Operator {
             scripts: Arc::new(scripts),
-            registry: Registry::new(vec![handler]).expect("one id"),
+            registry: Registry::new(kinds.iter().map(handler).collect()).expect("no clash"),
             settings: Arc::default(),
             clock: Clock::starting_at(jiff::Timestamp::UNIX_EPOCH),
             scope,
             lifecycle: Lifecycle::default(),
-            connect: Box::new(move |kopf::reactor::Connecting { settings, .. }| {
+            connect: Box::new(move |reactor::Connecting { settings, .. }| {
                 let cluster = KubeCluster::over(client, Arc::new(settings));
                 Box::pin(async move { Ok(Arc::new(cluster) as Arc<_>) })
             }),

@@ -132,7 +132,7 @@ impl Stage {
             clock: self.clock,
             scope: Scope::Cluster,
             lifecycle: Lifecycle::default(),
-            connect: Box::new(move |kopf::reactor::Connecting { settings, .. }| {
+            connect: Box::new(move |reactor::Connecting { settings, .. }| {
                 Box::pin(async move {
                     Ok(Arc::new(KubeCluster::over(client, Arc::new(settings))) as Arc<_>)
                 })

@@ -3,3 +3,4 @@
 //! The letters are those of the list in `docs/compatibility.md`.
 
 mod big_objects;
+mod two_operators;
