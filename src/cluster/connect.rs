@@ -138,7 +138,7 @@ impl Source {
         if let Some(namespace) = &login.default_namespace {
             config.default_namespace.clone_from(namespace);
         }
-        let session = self.session(config).await?;
+        let session = session(config, Arc::clone(&self.dial)).await?;
         Ok(Found {
             handler,
             priority: login.priority,
@@ -164,26 +164,24 @@ impl Source {
         proxy::choose(&mut config, wanted.as_deref(), environment.as_ref())?;
         Ok(config)
     }
+}
 
-    async fn session(&self, mut config: Config) -> Result<Session, ApiError> {
-        // As client-go has it, the file goes before a token beside it. `kube` would send line ends along.
-        let token = match config.auth_info.token_file.take().map(PathBuf::from) {
-            None => None,
-            Some(path) => {
-                let shown = path.display().to_string();
-                let refused = |it| unreadable_token(&shown, &it);
-                config.auth_info.token = None;
-                Some(TokenFile::open(path).map_err(refused)?)
-            }
-        };
-        let server = config.cluster_url.to_string().trim_end_matches('/').to_owned();
-        let dial = Arc::clone(&self.dial);
-        // An exec plugin runs in here.
-        match tokio::task::spawn_blocking(move || dial(config)).await {
-            Ok(Ok(client)) => Ok(Session::new(client, token, server)),
-            Ok(Err(error)) => Err(unusable(&error)),
-            Err(error) => Err(refuse(format!("cannot make a client: {error}"), None)),
+/// A connection of this configuration. An exec plugin runs in here.
+pub(super) async fn session(mut config: Config, dial: Dial) -> Result<Session, ApiError> {
+    // As client-go has it, the file goes before a token beside it. `kube` would send line ends along.
+    let token = match config.auth_info.token_file.take().map(PathBuf::from) {
+        None => None,
+        Some(path) => {
+            let shown = path.display().to_string();
+            config.auth_info.token = None;
+            Some(TokenFile::open(path).map_err(|it| unreadable_token(&shown, &it))?)
         }
+    };
+    let server = config.cluster_url.to_string().trim_end_matches('/').to_owned();
+    match tokio::task::spawn_blocking(move || dial(config)).await {
+        Ok(Ok(client)) => Ok(Session::new(client, token, server)),
+        Ok(Err(error)) => Err(unusable(&error)),
+        Err(error) => Err(refuse(format!("cannot make a client: {error}"), None)),
     }
 }
 

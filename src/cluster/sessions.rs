@@ -154,10 +154,12 @@ impl Sessions {
         self.pick().map(|it| place(&it.1)).unwrap_or_default()
     }
 
-    /// The server has accepted a request.
-    pub(super) fn accepted(&self) {
-        self.lock().accept();
-        self.pulse.recover("accepted by the server");
+    /// The server has accepted a request with these credentials.
+    pub(super) fn accepted(&self, ticket: &Ticket) {
+        if self.lock().accept() {
+            let text = format!("the server accepts '{}'", ticket.handler());
+            self.pulse.say(HealthState::Ready, &text);
+        }
     }
 
     /// The server has answered 401.

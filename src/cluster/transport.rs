@@ -193,7 +193,7 @@ impl Transport {
             let failure = match sent {
                 Ok(response) => {
                     course.succeed();
-                    self.sessions.accepted();
+                    self.sessions.accepted(&ticket);
                     return Ok(Accepted { response, place, retired: session.retired() });
                 }
                 Err(failure) => failure,
@@ -210,7 +210,7 @@ impl Transport {
                     Advice::Final => return Err(self.fail(failure, &request.action)),
                 }
             } else if failure.is_answer() {
-                self.sessions.accepted();
+                self.sessions.accepted(&ticket);
             }
             match judge(&failure, course.attempt, networking) {
                 Verdict::Final => return Err(self.fail(failure, &request.action)),

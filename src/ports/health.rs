@@ -122,10 +122,13 @@ impl Pulse {
         self.part.say(state, text);
     }
 
-    /// The part is well from now on; told once after each trouble, a sound otherwise.
+    /// The part is well; only a sound if that is known.
     pub fn recover(&self, text: &str) {
-        let is_well = self.part.lock().0 == HealthState::Ready;
-        if is_well { self.beat() } else { self.say(HealthState::Ready, text) }
+        let is_known = {
+            let said = self.part.lock();
+            said.0 == HealthState::Ready && said.1 == text
+        };
+        if is_known { self.beat() } else { self.say(HealthState::Ready, text) }
     }
 }
 

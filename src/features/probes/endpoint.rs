@@ -39,7 +39,11 @@ impl FromStr for Endpoint {
             }
             Some(_) | None => (authority, 80),
         };
-        let host = host.trim_start_matches('[').trim_end_matches(']');
+        let bare = host.strip_prefix('[').and_then(|it| it.strip_suffix(']'));
+        if bare.is_none() && host.contains(':') {
+            return Err(UrlError::Port(url.to_owned()));
+        }
+        let host = bare.unwrap_or(host);
         let host = if host.is_empty() { "localhost" } else { host };
         let path = if path.is_empty() { "/" } else { path };
         Ok(Endpoint { host: host.to_owned(), port, path: path.to_owned() })

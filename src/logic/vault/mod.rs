@@ -116,9 +116,9 @@ impl<T: Clone> Vault<T> {
         Some((Ticket { generation: self.generation, handler }, item.found.content.clone()))
     }
 
-    /// The server has accepted a request.
-    pub fn accept(&mut self) {
-        self.logins = 0;
+    /// The server has accepted a request. Tells whether that is news since the last login.
+    pub fn accept(&mut self) -> bool {
+        std::mem::take(&mut self.logins) > 0
     }
 
     /// The server has answered 401 to these credentials.

@@ -89,7 +89,8 @@ fn logins_that_bring_nothing_new_wait_longer_and_longer() {
     }
     assert_eq!(pauses, [0, 1, 2, 4, 8, 16, 32, 60, 60]);
     vault.fill(vec![found("a", "a", 0)], at(0));
-    vault.accept();
+    assert!(vault.accept());
+    assert!(!vault.accept());
     let (ticket, _) = pick(&vault).unwrap();
     assert_eq!(vault.reject(&ticket, at(0)), Rejection::NoneLeft(Duration::ZERO));
 }
