@@ -2,3 +2,4 @@
 pub mod probes;
 
 pub mod daemons;
+pub mod indexes;

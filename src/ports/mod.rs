@@ -25,7 +25,7 @@ pub use cluster::{
 };
 pub use facilities::Facilities;
 pub use health::{Health, HealthState, PartHealth, Pulse};
-pub use indexes::Indexes;
+pub use indexes::{Index, Indexes};
 pub use logger::{Logger, LoggerKind, TARGET_ACTIVITIES, TARGET_OBJECTS};
 pub use login::{AskLogin, NativeLogins};
 pub use memo::{Document, Memo, WeakDocument};

@@ -9,6 +9,7 @@ mod error;
 mod expectation;
 mod memory;
 mod observer;
+mod place;
 mod probing;
 mod queue;
 mod roster;
@@ -30,15 +31,24 @@ use self::{
     roster::Roster,
     serving::Serving,
 };
-use crate::features::daemons;
-use crate::features::probes::{self, BindError, Counted, Endpoint};
+use crate::features::{
+    daemons,
+    indexes::{self, Hold, Readiness},
+    probes::{self, BindError, Counted, Endpoint},
+};
 use crate::handling::{
     activities::{self, Activity, ActivityError, Standing},
     run::Runner,
 };
-use crate::logic::{handler::Kind, lifecycle::Lifecycle, registry::Registry, served};
+use crate::logic::{
+    handler::Kind,
+    lifecycle::Lifecycle,
+    registry::{Registry, ResourceHandlers},
+    resource::Resource,
+    served,
+};
 use crate::ports::{
-    ApiError, AskLogin, BoxFuture, Clock, Cluster, Facilities, Health, HealthState, Memo,
+    ApiError, AskLogin, BoxFuture, Clock, Cluster, Facilities, Health, HealthState, Indexes, Memo,
     NativeLogins, Pauses, Scripts,
 };
 use crate::settings::Settings;
@@ -135,7 +145,8 @@ pub async fn run(operator: Operator, stop: CancellationToken) -> Result<(), Fail
     } = operator;
     let scripts: Arc<dyn Scripts> = Arc::new(Counted::new(scripts, health.metrics().clone()));
     let memo = Memo::default();
-    let facilities = Arc::new(Facilities::default());
+    let facilities =
+        Arc::new(Facilities { indexes: Indexes::new(registry.indexes()), ..Facilities::default() });
     let activity = |kind| Activity {
         kind,
         handlers: registry.activities(kind),
@@ -157,6 +168,7 @@ pub async fn run(operator: Operator, stop: CancellationToken) -> Result<(), Fail
     health.note(STARTUP, HealthState::Ready, "");
 
     let current = Arc::new(snapshot(&settings));
+    scripts.configure(&current);
     let standing = |kind| Standing {
         activity: activity(kind),
         scripts: Arc::clone(&scripts),
@@ -226,12 +238,14 @@ impl Serve {
             start: Instant::now(),
             memories: Arc::default(),
             pauses: Pauses::default(),
+            readiness: Readiness::new(registry.has_indexes()),
             team: Arc::default(),
         };
-        let companions = self.companions(&shared);
+        let companions = self.companions(registry, &shared);
         let mut roster = Roster::new();
         loop {
             roster.adjust(observer.targets(), |target| self.serving(registry, target, &shared));
+            shared.readiness.started();
             tokio::select! {
                 biased; // stop first: nothing new begins after it
                 () = stop.cancelled() => break,
@@ -247,7 +261,7 @@ impl Serve {
     }
 
     /// Those that live as long as the streams.
-    fn companions(&self, shared: &Shared<'_>) -> Companions {
+    fn companions(&self, registry: &Registry, shared: &Shared<'_>) -> Companions {
         let known = Arc::clone(&shared.memories);
         let help = "Objects that the operator remembers";
         self.health.metrics().sample("kopf_objects_known", help, move || known.count());
@@ -259,10 +273,15 @@ impl Serve {
             let settings = Arc::clone(&self.settings);
             async move { team.heed(&pauses, &settings.background, stop).await }
         });
+        if registry.has_indexes() {
+            let (readiness, health) = (shared.readiness.clone(), self.health.clone());
+            companions.add(|stop| indexes::watch(readiness, health, stop));
+        }
         companions
     }
 
-    fn serving(&self, registry: &Registry, (resource, _): &Target, shared: &Shared<'_>) -> Serving {
+    fn serving(&self, registry: &Registry, target: &Target, shared: &Shared<'_>) -> Serving {
+        let (resource, place) = target;
         let resource = Arc::new(resource.clone());
         let background = Arc::new(daemons::Base {
             resource: Arc::clone(&resource),
@@ -273,8 +292,10 @@ impl Serve {
             facilities: Arc::clone(&self.facilities),
             team: Arc::clone(&shared.team),
         });
+        let handlers = registry.for_resource(&resource, &served::NO_FUNCTIONS);
         Serving {
-            handlers: registry.for_resource(&resource, &served::NO_FUNCTIONS),
+            hold: shared.hold(&handlers, &resource, place.as_deref()),
+            handlers,
             resource,
             cluster: Arc::clone(shared.cluster),
             scripts: Arc::clone(&self.scripts),
@@ -307,7 +328,19 @@ struct Shared<'a> {
     start: Instant,
     memories: Arc<Memories>,
     pauses: Pauses,
+    readiness: Readiness,
     team: Arc<daemons::Team>,
+}
+
+impl Shared<'_> {
+    /// The share of a stream in the readiness of the indexes.
+    fn hold(&self, handlers: &ResourceHandlers, resource: &Resource, place: Option<&str>) -> Hold {
+        if handlers.indexing.is_empty() {
+            return self.readiness.bystander();
+        }
+        let place = place.map_or_else(String::new, |it| format!(" in '{it}'"));
+        self.readiness.indexed(format!("{resource}{place}"))
+    }
 }
 
 /// The settings as they are now.

@@ -16,6 +16,7 @@ mod health;
 mod lua;
 mod rhai;
 mod scenarios;
+mod settings;
 mod tidy;
 mod vectors;
 mod wrong;

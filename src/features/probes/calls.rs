@@ -11,6 +11,7 @@ use crate::logic::{
     outcome::{Ended, Raised, RaisedKind},
 };
 use crate::ports::{BoxFuture, Invocation, Metrics, Scripts};
+use crate::settings::Settings;
 
 /// The same scripts, counted.
 pub struct Counted {
@@ -40,6 +41,10 @@ impl Drop for Call {
 }
 
 impl Scripts for Counted {
+    fn configure(&self, settings: &Settings) {
+        self.scripts.configure(settings);
+    }
+
     fn call(&self, invocation: Arc<Invocation>) -> BoxFuture<'static, Ended> {
         let called = self.scripts.call(Arc::clone(&invocation));
         let metrics = self.metrics.clone();
@@ -79,7 +84,7 @@ impl Scripts for Counted {
 
 fn outcome(ended: &Ended) -> &'static str {
     match ended {
-        Ended::Returned(_) => "success",
+        Ended::Returned(_) | Ended::Keyed(_) => "success",
         Ended::Raised(raised) => match raised.kind {
             RaisedKind::Temporary(_) => "temporary",
             RaisedKind::Permanent => "permanent",
