@@ -41,9 +41,9 @@ fn the_parts_of_a_healthy_operator_are_told() {
     expect_test::expect![[r#"
         (503, "[-]startup failed: the start-up handlers are running\nreadyz check failed\n")
         (200, "ok")
-        [+]login ok: logged in by 'login'
+        [+]login ok: the server accepts 'login'
         [+]startup ok
-        [+]stream/kopfexamples.v1.kopf.dev cluster-wide ok: listed (heard 5 s ago)
+        [+]stream/kopfexamples.v1.kopf.dev cluster-wide ok: watching (heard 5 s ago)
         readyz check passed
     "#]]
     .assert_eq(&told);
@@ -67,7 +67,7 @@ fn a_refused_stream_is_not_ready_until_it_is_let_in_again() {
     });
     expect_test::expect![[r#"
         503
-        [+]login ok: logged in by 'login'
+        [+]login ok: the server accepts 'login'
         [+]startup ok
         [-]stream/kopfexamples.v1.kopf.dev cluster-wide failed: cannot list kopfexamples.v1.kopf.dev cluster-wide: 403 Forbidden: not through this gate
         readyz check failed
