@@ -7,6 +7,7 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use futures::StreamExt as _;
+use prometheus_client::metrics::{counter::Counter, family::Family};
 use tokio::{
     sync::oneshot,
     task::{self, JoinSet},
@@ -18,14 +19,14 @@ use super::{
     backlog::Backlog,
     memory::Key,
     place::{Place, Places},
-    pulse::Pulse,
     queue::{Event, Queue},
     seen::Seen,
     serving::Serving,
+    stream_log::StreamLog,
     worker::Worker,
 };
 use crate::logic::{indexing::Owner, reason::EventType};
-use crate::ports::{ApiError, Extent, StreamEvent, StreamTarget};
+use crate::ports::{ApiError, Extent, Metrics, Pulse, ResourceLabels, StreamEvent, StreamTarget};
 
 /// After so many events the workers get a turn: a listing comes all at once, and its objects should not all have a worker
 /// before the first of them has done its work.
@@ -142,8 +143,9 @@ impl Streaming {
             extent: Extent::Whole,
             settings: Arc::clone(&self.serving.settings),
         };
-        let mut pulse = Pulse::new(self.serving.health.clone(), self.name());
-        let mut events = self.serving.cluster.stream(target);
+        let mut log = StreamLog::new(self.name());
+        let pulse = Arc::new(self.pulse());
+        let mut events = self.serving.cluster.stream_with_pulse(target, pulse);
         let mut taken = 0_usize;
         loop {
             tokio::select! {
@@ -153,7 +155,7 @@ impl Streaming {
                 Some(ended) = self.workers.join_next() => self.forget(ended.ok()),
                 () = self.places.freed(), if !self.backlog.is_empty() => self.relieve(),
                 item = events.next() => {
-                    self.take(item?, &mut pulse);
+                    self.take(item?, &mut log);
                     taken = taken.wrapping_add(1);
                     if taken.is_multiple_of(EVENTS_PER_TURN) {
                         task::yield_now().await;
@@ -178,10 +180,9 @@ impl Streaming {
         self.patience = self.patience.saturating_sub(start.elapsed());
     }
 
-    fn take(&mut self, item: Result<StreamEvent, ApiError>, pulse: &mut Pulse) {
+    fn take(&mut self, item: Result<StreamEvent, ApiError>, log: &mut StreamLog) {
         match item {
             Ok(StreamEvent::Object(event_type, object)) => {
-                pulse.heard();
                 self.serving.hold.seen(object.header());
                 let key = Key::of(object.header());
                 if event_type == Some(EventType::Deleted) {
@@ -196,6 +197,7 @@ impl Streaming {
                 self.patience = PATIENCE;
             }
             Ok(StreamEvent::Listed) => {
+                self.count(|it| &it.listings);
                 // What comes now is not held up.
                 self.patience = Duration::ZERO;
                 let missed = self.seen.complete();
@@ -212,9 +214,25 @@ impl Streaming {
                 }
                 self.serving.hold.listed();
             }
-            Ok(StreamEvent::Alive) => pulse.alive(),
-            Err(error) => pulse.failed(&error),
+            Ok(StreamEvent::Alive) => log.alive(),
+            Err(error) => {
+                self.count(|it| &it.stream_failures);
+                log.failed(&error);
+            }
         }
+    }
+
+    /// Where the stream tells how it is; gone when the stream is.
+    fn pulse(&self) -> Pulse {
+        let name = format!("stream/{}", self.name());
+        // Each connection is a sound, and a silent one is followed by the next: a healthy stream is never silent for so long.
+        let silence_max = self.serving.settings.watching.inactivity_timeout.saturating_mul(3);
+        self.serving.health.pulse(&name, Some(silence_max))
+    }
+
+    fn count(&self, which: impl FnOnce(&Metrics) -> &Family<ResourceLabels, Counter>) {
+        let resource = self.serving.resource.to_string();
+        which(self.serving.health.metrics()).get_or_create(&ResourceLabels { resource }).inc();
     }
 
     fn dispatch(&mut self, key: &Key, event: Event) {
@@ -262,7 +280,9 @@ impl Streaming {
         let lingers = !self.places.are_limited();
         let serving = Arc::clone(&self.serving);
         let worker = Worker { serving, key: key.clone(), queue, place, lingers };
+        let busy = self.serving.health.metrics().busy();
         self.workers.spawn(async move {
+            let _busy = busy;
             worker.run().await;
             key
         });
