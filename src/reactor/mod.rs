@@ -9,6 +9,7 @@ mod error;
 mod expectation;
 mod memory;
 mod observer;
+mod place;
 mod queue;
 mod roster;
 mod serving;
@@ -28,14 +29,23 @@ use self::{
     roster::Roster,
     serving::Serving,
 };
-use crate::features::daemons;
+use crate::features::{
+    daemons,
+    indexes::{self, Hold, Readiness},
+};
 use crate::handling::{
     activities::{self, Activity, ActivityError},
     run::Runner,
 };
-use crate::logic::{handler::Kind, lifecycle::Lifecycle, registry::Registry, served};
+use crate::logic::{
+    handler::Kind,
+    lifecycle::Lifecycle,
+    registry::{Registry, ResourceHandlers},
+    resource::Resource,
+    served,
+};
 use crate::ports::{
-    ApiError, BoxFuture, Clock, Cluster, Facilities, Health, Memo, Pauses, Scripts,
+    ApiError, BoxFuture, Clock, Cluster, Facilities, Health, Indexes, Memo, Pauses, Scripts,
 };
 use crate::settings::Settings;
 
@@ -103,7 +113,8 @@ pub async fn run(operator: Operator, stop: CancellationToken) -> Result<(), Fail
     let Operator { scripts, registry, settings, clock, scope, lifecycle, connect, health } =
         operator;
     let memo = Memo::default();
-    let facilities = Arc::new(Facilities::default());
+    let facilities =
+        Arc::new(Facilities { indexes: Indexes::new(registry.indexes()), ..Facilities::default() });
     let activity = |kind| Activity {
         kind,
         handlers: registry.activities(kind),
@@ -125,6 +136,7 @@ pub async fn run(operator: Operator, stop: CancellationToken) -> Result<(), Fail
     };
 
     let current = Arc::new(snapshot(&settings));
+    scripts.configure(&current);
     let serving = Serve {
         scripts: Arc::clone(&scripts),
         settings: Arc::clone(&current),
@@ -181,6 +193,7 @@ impl Serve {
             start: Instant::now(),
             memories: Arc::default(),
             pauses: Pauses::default(),
+            readiness: Readiness::new(registry.has_indexes()),
             team: Arc::default(),
         };
         let mut companions = Companions::new();
@@ -189,9 +202,14 @@ impl Serve {
             let settings = Arc::clone(&self.settings);
             async move { team.heed(&pauses, &settings.background, stop).await }
         });
+        if registry.has_indexes() {
+            let (readiness, health) = (shared.readiness.clone(), self.health.clone());
+            companions.add(|stop| indexes::watch(readiness, health, stop));
+        }
         let mut roster = Roster::new();
         loop {
             roster.adjust(observer.targets(), |target| self.serving(registry, target, &shared));
+            shared.readiness.started();
             tokio::select! {
                 biased; // stop first: nothing new begins after it
                 () = stop.cancelled() => break,
@@ -205,7 +223,8 @@ impl Serve {
         Ok(())
     }
 
-    fn serving(&self, registry: &Registry, (resource, _): &Target, shared: &Shared<'_>) -> Serving {
+    fn serving(&self, registry: &Registry, target: &Target, shared: &Shared<'_>) -> Serving {
+        let (resource, place) = target;
         let resource = Arc::new(resource.clone());
         let background = Arc::new(daemons::Base {
             resource: Arc::clone(&resource),
@@ -216,8 +235,10 @@ impl Serve {
             facilities: Arc::clone(&self.facilities),
             team: Arc::clone(&shared.team),
         });
+        let handlers = registry.for_resource(&resource, &served::NO_FUNCTIONS);
         Serving {
-            handlers: registry.for_resource(&resource, &served::NO_FUNCTIONS),
+            hold: shared.hold(&handlers, &resource, place.as_deref()),
+            handlers,
             resource,
             cluster: Arc::clone(shared.cluster),
             scripts: Arc::clone(&self.scripts),
@@ -241,7 +262,19 @@ struct Shared<'a> {
     start: Instant,
     memories: Arc<Memories>,
     pauses: Pauses,
+    readiness: Readiness,
     team: Arc<daemons::Team>,
+}
+
+impl Shared<'_> {
+    /// The share of a stream in the readiness of the indexes.
+    fn hold(&self, handlers: &ResourceHandlers, resource: &Resource, place: Option<&str>) -> Hold {
+        if handlers.indexing.is_empty() {
+            return self.readiness.bystander();
+        }
+        let place = place.map_or_else(String::new, |it| format!(" in '{it}'"));
+        self.readiness.indexed(format!("{resource}{place}"))
+    }
 }
 
 /// The settings as they are now.

@@ -15,6 +15,7 @@ mod e2e;
 mod lua;
 mod rhai;
 mod scenarios;
+mod settings;
 mod tidy;
 mod vectors;
 mod wrong;

@@ -292,6 +292,7 @@ impl Actor {
             "runtime": attempt.runtime.as_secs_f64(),
             "memo": *invocation.memo.lock(),
             "param": invocation.handler.param,
+            "index": indexes(invocation),
         });
         if let Cause::Object(cause) = &invocation.cause {
             let object = cause.current();
@@ -329,6 +330,21 @@ impl Drop for Cancellation<'_> {
             actor.note(call, "cancelled_at", actor.start.elapsed().as_secs_f64().into());
         }
     }
+}
+
+/// All indexes as the vectors write them.
+fn indexes(invocation: &Invocation) -> Value {
+    let index = |it: &kopf::ports::Index| {
+        let mut stores = Vec::new();
+        for (key, values) in it.keys().filter_map(|key| Some((key.to_value(), it.get(&key)?))) {
+            let mut values = values.iter().map(|it| Value::clone(it)).collect::<Vec<_>>();
+            values.sort_by_key(Value::to_string);
+            stores.push(json!([key, values]));
+        }
+        stores.sort_by_key(|it| it[0].to_string());
+        (it.id().to_string(), Value::Array(stores))
+    };
+    invocation.facilities.indexes.all().map(index).collect::<Map<_, _>>().into()
 }
 
 /// A declaration without a function name is of `create_fn`, `update_fn`, ….

@@ -41,7 +41,15 @@ impl Transcript {
             &of_kind("patch").into_iter().map(flat).collect::<Vec<_>>(),
         )?;
         let objects = expected["objects"].as_array().cloned().unwrap_or_default();
-        sequence("object", &self.objects, &objects)
+        let ((own, mut versions), (expected, mut of_expected)) =
+            (without_versions(&self.objects), without_versions(&objects));
+        sequence("object", &own, &expected)?;
+        if objects.len() > 1 {
+            // Which of several objects comes first at one moment is nobody's business.
+            versions.sort_by_key(Value::to_string);
+            of_expected.sort_by_key(Value::to_string);
+        }
+        sequence("version", &versions, &of_expected)
     }
 
     /// The calls of daemons and timers, and those of cycles.
@@ -50,6 +58,17 @@ impl Transcript {
             |it: &Value| it["call"].as_str().is_some_and(|id| self.background.contains(id));
         calls.into_iter().partition(is_beside)
     }
+}
+
+/// The objects, and their versions beside them.
+fn without_versions(objects: &[Value]) -> (Vec<Value>, Vec<Value>) {
+    let apart = |object: &Value| {
+        let mut object = object.clone();
+        let metadata = object["metadata"].as_object_mut();
+        let version = metadata.and_then(|it| it.shift_remove("resourceVersion"));
+        (object, version.unwrap_or_default())
+    };
+    objects.iter().map(apart).unzip()
 }
 
 fn sequence(what: &str, own: &[Value], expected: &[Value]) -> Result<(), String> {

@@ -34,6 +34,10 @@ scenarios! {
     errors
     filters
     ids
+    indexes
+    indexes_changing
+    indexes_first
+    indexes_shared
     kwargs
     limits
     logging
@@ -45,6 +49,7 @@ scenarios! {
     readonly
     results
     selectors
+    settings
     shared
     sleeping
     startup
