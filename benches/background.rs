@@ -49,7 +49,11 @@ async fn main() {
     let (empty, full) = play("background", BACKGROUND, objects).await;
     let each = f64::from(u32::try_from(full.saturating_sub(seen)).unwrap_or(u32::MAX)) * 1024.0
         / f64::from(2 * objects);
-    println!("{} daemons and timers: {} KiB more than an empty operator,", 2 * objects, full - empty);
+    println!(
+        "{} daemons and timers: {} KiB more than an empty operator,",
+        2 * objects,
+        full - empty
+    );
     println!("{each:.0} bytes each on top of their objects");
 }
 

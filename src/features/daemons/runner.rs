@@ -50,7 +50,7 @@ impl Runner {
         }
     }
 
-    pub(super) async fn run(&self) {
+    async fn run(&self) {
         let handler = &self.daemon.handler;
         if let Some(delay) = self.initial_delay().await {
             let mut schedule = Schedule::new(handler, delay, self.now());
@@ -75,7 +75,7 @@ impl Runner {
     }
 
     /// One attempt with its patch; `None` if it was cancelled.
-    pub(super) async fn attempt(&self, effort: Effort, patches: &mut Patches) -> Option<Outcome> {
+    async fn attempt(&self, effort: Effort, patches: &mut Patches) -> Option<Outcome> {
         let handler = &self.daemon.handler;
         let patch: SharedPatch = patches.begin();
         let now = self.base.clock.now();
