@@ -133,7 +133,8 @@ pub struct ActivityCause {
 pub struct ObjectCause {
     /// The kwarg `resource`.
     pub resource: Arc<Resource>,
-    /// The source of `body`, `spec`, `meta`, `status`, `labels`, `annotations`, `uid`, `name`, `namespace`.
+    /// The source of `body`, `spec`, `meta`, `status`, `labels`, `annotations`, `uid`, `name`, `namespace`; empty in the
+    /// background, where [`ObjectCause::current`] knows better.
     pub object: Arc<Object>,
     /// The kwarg `patch`.
     pub patch: SharedPatch,
