@@ -146,7 +146,7 @@ fn told(invocation: &Invocation, in_background: &str) -> String {
         ObjectDetail::Background(_) => in_background,
         ObjectDetail::Index => "indexes",
     };
-    let name = cause.object.header().name.clone().unwrap_or_default();
+    let name = cause.current().header().name.clone().unwrap_or_default();
     format!("{} {what} {name}", invocation.handler.id)
 }
 
