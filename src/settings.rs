@@ -16,6 +16,10 @@ pub struct Settings {
     pub process: Process,
     /// Kubernetes events written by the operator.
     pub posting: Posting,
+    /// Other operators of the same objects.
+    pub peering: Peering,
+    /// The election of a leader among replicas.
+    pub leadership: Leadership,
     /// Listing and watching.
     pub watching: Watching,
     /// Queues and workers.
@@ -56,6 +60,42 @@ pub struct Posting {
     pub reporting_instance: String,
     /// `metadata.generateName` of posted events.
     pub event_name_prefix: String,
+}
+
+/// `settings.peering`
+#[derive(Clone, Debug)]
+pub struct Peering {
+    /// The name of the peering object.
+    pub name: String,
+    /// Do not log each renewal of our record.
+    pub stealth: bool,
+    /// The operator of the highest priority works, the others pause.
+    pub priority: i64,
+    /// How long our record counts; it is renewed before.
+    pub lifetime: Duration,
+    /// Stay paused until the peering object is there.
+    pub mandatory: bool,
+    /// Neither look for other operators nor be seen by them.
+    pub standalone: bool,
+    /// Meet in one object of the cluster rather than in one of each namespace. Set at the start as the operator serves.
+    pub clusterwide: bool,
+}
+
+/// `settings.leadership`
+#[derive(Clone, Debug)]
+pub struct Leadership {
+    /// Whether replicas elect a leader, and only the leader acts.
+    pub enabled: bool,
+    /// The name of the lease; operators in one namespace need one each.
+    pub name: String,
+    /// Its namespace; `None`: that of the pod, or of the kubeconfig.
+    pub namespace: Option<String>,
+    /// Another replica takes over when the lease was not renewed for so long.
+    pub duration: Duration,
+    /// A leader that cannot renew the lease for so long stops; shorter than `duration`.
+    pub renew_deadline: Duration,
+    /// The pause between attempts to get or to renew the lease.
+    pub retry_period: Duration,
 }
 
 /// `settings.watching`
@@ -220,6 +260,34 @@ impl Default for Posting {
             reporting_component: "kopf".into(),
             reporting_instance: "dev".into(),
             event_name_prefix: "kopf-event-".into(),
+        }
+    }
+}
+
+impl Default for Peering {
+    fn default() -> Self {
+        Peering {
+            name: "default".into(),
+            stealth: false,
+            priority: 0,
+            lifetime: secs(60),
+            mandatory: false,
+            standalone: false,
+            clusterwide: true,
+        }
+    }
+}
+
+impl Default for Leadership {
+    /// The numbers of client-go.
+    fn default() -> Self {
+        Leadership {
+            enabled: false,
+            name: "kopf".into(),
+            namespace: None,
+            duration: secs(15),
+            renew_deadline: secs(10),
+            retry_period: secs(2),
         }
     }
 }

@@ -5,12 +5,14 @@
 
 use std::{fmt, sync::Arc};
 
+use bytes::Bytes;
 use futures::stream::BoxStream;
 use http::Method;
 
 use crate::logic::{object::Object, resource::Resource};
 use crate::ports::{
-    ApiError, BoxFuture, Cluster, GroupFilter, NewObject, PatchRequest, StreamEvent, StreamTarget,
+    Address, ApiError, BoxFuture, Cluster, GroupFilter, NewObject, PatchRequest, StreamEvent,
+    StreamTarget,
 };
 use crate::settings::Settings;
 
@@ -154,6 +156,18 @@ impl Cluster for KubeCluster {
         }))
     }
 
+    fn get<'a>(&'a self, address: Address<'a>) -> BoxFuture<'a, Result<Object, ApiError>> {
+        Box::pin(self.send(single(Method::GET, "get", address, None)))
+    }
+
+    fn replace<'a>(
+        &'a self,
+        address: Address<'a>,
+        payload: Bytes,
+    ) -> BoxFuture<'a, Result<Object, ApiError>> {
+        Box::pin(self.send(single(Method::PUT, "update", address, Some(payload))))
+    }
+
     fn list<'a>(
         &'a self,
         resource: &'a Resource,
@@ -164,6 +178,23 @@ impl Cluster for KubeCluster {
 
     fn default_namespace(&self) -> &str {
         self.transport.default_namespace()
+    }
+}
+
+/// A request about one object.
+fn single<'a>(
+    method: Method,
+    verb: &'static str,
+    address: Address<'a>,
+    payload: Option<Bytes>,
+) -> Request<'a> {
+    let Address { resource, namespace, name } = address;
+    Request {
+        accept: transport::JSON,
+        method,
+        url: url::object(url::collection(resource, namespace), name, None),
+        content: payload.map(|it| ("application/json", it)),
+        action: Action::Use { verb, resource, namespace, name: Some(name), subresource: None },
     }
 }
 

@@ -18,8 +18,8 @@ mod stopped;
 pub use crate::logic::filters::Question;
 pub use clock::Clock;
 pub use cluster::{
-    ApiError, Cluster, ErrorClass, Extent, GroupFilter, NewObject, PatchKind, PatchRequest,
-    StreamEvent, StreamTarget,
+    Address, ApiError, Cluster, ErrorClass, Extent, GroupFilter, NewObject, PatchKind,
+    PatchRequest, StreamEvent, StreamTarget,
 };
 pub use facilities::Facilities;
 pub use health::{Health, HealthState, PartHealth};

@@ -1,4 +1,4 @@
-//! What holds the operator back: other operators, a missing peering, a lost leadership.
+//! What holds the operator back: other operators, or a mandatory peering that is not there.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -27,12 +27,19 @@ impl Pauses {
         !self.0.borrow().is_empty()
     }
 
+    /// Whether this blocker is among them.
+    pub fn has(&self, blocker: &str) -> bool {
+        self.0.borrow().contains(blocker)
+    }
+
     /// The blockers, sorted.
     pub fn blockers(&self) -> Vec<String> {
         self.0.borrow().iter().cloned().collect()
     }
 
     /// Waits until the operator is paused, or until it is not.
+    ///
+    /// A pause that has ended when the waiting task runs is not seen.
     pub async fn until(&self, is_paused: bool) {
         let mut changes = self.0.subscribe();
         // The sender lives as long as `self`: there is no error to see.

@@ -44,6 +44,28 @@ const KNOBS: &[Knob] = &[
     knob!(posting.reporting_component),
     knob!(posting.reporting_instance),
     knob!(posting.event_name_prefix),
+    knob!(peering.name),
+    knob!(peering.stealth),
+    knob!(peering.priority),
+    knob!(peering.lifetime),
+    knob!(peering.mandatory),
+    knob!(peering.standalone),
+    knob!(peering.clusterwide),
+    Knob {
+        group: "peering",
+        name: "namespaced",
+        get: |settings| (!settings.peering.clusterwide).to_json(),
+        set: |settings, value| {
+            settings.peering.clusterwide = !bool::from_json(value)?;
+            Ok(())
+        },
+    },
+    knob!(leadership.enabled),
+    knob!(leadership.name),
+    knob!(leadership.namespace),
+    knob!(leadership.duration),
+    knob!(leadership.renew_deadline),
+    knob!(leadership.retry_period),
     knob!(watching.server_timeout),
     knob!(watching.client_timeout),
     knob!(watching.reconnect_backoff),

@@ -63,6 +63,6 @@ fn a_wrong_value_is_told_with_the_setting() {
 #[test]
 fn groups_are_listed_once() {
     let all: Vec<_> = groups().collect();
-    assert_eq!(all.len(), 8);
+    assert_eq!(all.len(), 10);
     assert_eq!(all.first(), Some(&"process"));
 }

@@ -34,6 +34,19 @@ impl Setting for String {
     }
 }
 
+impl Setting for i64 {
+    fn to_json(&self) -> Value {
+        (*self).into()
+    }
+
+    fn from_json(value: Value) -> Result<Self, String> {
+        let negative = || value.as_f64().filter(|it| it.fract() == 0.0 && *it < 0.0);
+        let exact = value.as_i64().or_else(|| whole(&value));
+        let exact = exact.or_else(|| format!("{:.0}", negative()?).parse().ok());
+        exact.ok_or_else(|| unfit("a whole number", &value))
+    }
+}
+
 impl Setting for u32 {
     fn to_json(&self) -> Value {
         (*self).into()
