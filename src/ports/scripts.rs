@@ -167,6 +167,16 @@ impl ObjectCause {
     }
 }
 
+impl Invocation {
+    /// What only daemons and timers have.
+    pub fn background(&self) -> Option<&BackgroundCause> {
+        match &self.cause {
+            Cause::Object(ObjectCause { detail: ObjectDetail::Background(it), .. }) => Some(it),
+            Cause::Object(_) | Cause::Activity(_) => None,
+        }
+    }
+}
+
 /// The kwargs of change handlers.
 #[derive(Clone, Debug)]
 pub struct ChangeCause {

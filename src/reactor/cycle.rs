@@ -19,6 +19,7 @@ use super::{
 use crate::handling::run::{Runner, Try};
 use crate::logic::{
     cause::{self, Change},
+    claim::Claim,
     filters::{Answers, Subject},
     object::Object,
     outcome::LogLevel,
@@ -130,6 +131,8 @@ impl Cycle<'_> {
         let header = object.header();
         let ongoing = header.deletion_timestamp.is_some();
         let blocked = header.finalizers.contains(&persistence.finalizer);
+        self.claim(required, blocked);
+        let blocked = blocked && (required || self.memory.claim.is_ours());
         let hold = plan::hold(required, blocked, ongoing);
         let change = change.filter(|_| hold == Hold::Keep);
         self.hold(hold, patch);
@@ -203,7 +206,21 @@ impl Cycle<'_> {
         Ok((is_in_scope.then_some(change), required, answers))
     }
 
-    fn hold(&self, hold: Hold, patch: &SharedPatch) {
+    /// Follows whose finalizer it is; tells once when it turns out to be of somebody else.
+    fn claim(&mut self, required: bool, blocked: bool) {
+        let before = self.memory.claim;
+        self.memory.claim = before.seen(required, blocked);
+        if before.is_ours() && !self.memory.claim.is_ours() {
+            let text = format!(
+                "The finalizer {} came back after it was removed: another operator needs it, so it is left alone. \
+                 Give each operator a finalizer and annotations of its own, see settings.persistence.",
+                self.serving.settings.persistence.finalizer
+            );
+            self.logger.log(LogLevel::Warning, &text);
+        }
+    }
+
+    fn hold(&mut self, hold: Hold, patch: &SharedPatch) {
         let finalizer: Arc<str> = self.serving.settings.persistence.finalizer.as_str().into();
         let (line, transformation) = match hold {
             Hold::Keep => return,
@@ -216,6 +233,7 @@ impl Cycle<'_> {
                 Transformation::AllowDeletion(finalizer),
             ),
         };
+        self.memory.claim = if hold == Hold::Release { Claim::Releasing } else { Claim::Ours };
         self.logger.log(LogLevel::Debug, line);
         lock(patch).transformations.push(transformation);
     }

@@ -6,7 +6,7 @@ use std::{
 };
 
 use super::conclusion::Unsent;
-use crate::logic::{object::Header, patch::Transformation, throttle::Throttle};
+use crate::logic::{claim::Claim, object::Header, patch::Transformation, throttle::Throttle};
 use crate::ports::Memo;
 
 /// Finds an object in memory.
@@ -31,6 +31,8 @@ pub(super) struct Memory {
     pub(super) throttle: Option<Box<Throttle>>,
     /// What the last cycle could not send; only for another try with the same event.
     pub(super) unsent: Option<Box<Unsent>>,
+    /// Whose finalizer it is that none of our handlers needs.
+    pub(super) claim: Claim,
     /// Transformations that met a conflict and wait for the next cycle.
     pub(super) leftovers: Vec<Transformation>,
 }

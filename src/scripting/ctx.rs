@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use crate::logic::{diff::Diff, resource::Resource};
 use crate::ports::{
     ActivityCause, Cause, Document, Invocation, Logger, ObjectCause, ObjectDetail, SharedPatch,
+    Stopped,
 };
 
 /// A field of `ctx`, before it becomes a value of a language.
@@ -30,6 +31,8 @@ pub(crate) enum Kwarg {
     Logger(Logger),
     /// `settings`
     Settings(ActivityCause),
+    /// `stopped`
+    Stopped(Stopped),
 }
 
 /// All names `ctx` can have in handlers that exist today; for messages and completion.
@@ -59,9 +62,19 @@ pub(crate) const NAMES: &[&str] = &[
     "spec",
     "started",
     "status",
+    "stopped",
     "type",
     "uid",
 ];
+
+/// What daemons and timers see anew when the object has changed.
+const LIVE: &[&str] =
+    &["annotations", "body", "labels", "meta", "name", "namespace", "spec", "status", "uid"];
+
+/// Whether the kwarg shows the object as it is at the moment, where there is such a thing.
+pub(crate) fn is_live(name: &str) -> bool {
+    LIVE.contains(&name)
+}
 
 /// The kwarg of this name for this call.
 pub(crate) fn kwarg(invocation: &Invocation, name: &str) -> Kwarg {
@@ -94,8 +107,9 @@ fn of_activity(cause: &ActivityCause, name: &str) -> Kwarg {
 }
 
 fn of_object(cause: &ObjectCause, name: &str) -> Kwarg {
-    let header = cause.object.header();
-    let part = |keys| Kwarg::Part(Arc::clone(cause.object.body()), keys);
+    let object = cause.current();
+    let header = object.header();
+    let part = |keys| Kwarg::Part(Arc::clone(object.body()), keys);
     match name {
         "resource" => Kwarg::Tree(Arc::new(record(&cause.resource))),
         "patch" => Kwarg::Patch(Arc::clone(&cause.patch)),
@@ -128,6 +142,9 @@ fn of_detail(cause: &ObjectCause, name: &str) -> Kwarg {
             change.new.clone().map_or(Kwarg::Absent, Kwarg::Tree)
         }
         (ObjectDetail::Change(change), "diff") => Kwarg::Tree(Arc::new(listed(&change.diff))),
+        (ObjectDetail::Background(background), "stopped") => {
+            Kwarg::Stopped(background.stopped.clone())
+        }
         (
             ObjectDetail::Watch(_)
             | ObjectDetail::Change(_)

@@ -13,6 +13,7 @@ mod print;
 mod refused;
 mod rhai;
 mod settings_access;
+mod stopped;
 mod text;
 mod withdraw;
 

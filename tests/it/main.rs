@@ -17,3 +17,4 @@ mod rhai;
 mod scenarios;
 mod tidy;
 mod vectors;
+mod wrong;

@@ -15,6 +15,9 @@ pub use self::stamp::{format_stamp, parse_stamp, touch_stamp};
 pub use self::storage::{fetch, purge, store, touch};
 use super::{corrupt::CorruptState, json, outcome::Outcome};
 
+/// The longest stored message: annotations have little room, and the log has the whole text.
+const MESSAGE_BYTES_MAX: usize = 4096;
+
 /// The progress of one handler. Kept while its cause is not finished.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
@@ -126,7 +129,7 @@ impl Record {
             retries: self.retries.saturating_add(1),
             success: outcome.last && outcome.error.is_none(),
             failure: outcome.last && outcome.error.is_some(),
-            message: outcome.error.as_ref().map(|it| it.message.clone()),
+            message: outcome.error.as_ref().map(|it| shortened(&it.message)),
             subrefs: sorted(subrefs),
         }
     }
@@ -163,6 +166,15 @@ fn later(now: Timestamp, delay: Duration) -> Timestamp {
     let delay = SignedDuration::try_from(delay).unwrap_or(SignedDuration::MAX);
     let delay = delay.round(Unit::Microsecond).unwrap_or(delay);
     now.saturating_add(delay).unwrap_or(Timestamp::MAX)
+}
+
+/// The message, or as much of its beginning as may be stored.
+fn shortened(message: &str) -> String {
+    if message.len() <= MESSAGE_BYTES_MAX {
+        return message.to_owned();
+    }
+    let end = message.floor_char_boundary(MESSAGE_BYTES_MAX - "...".len());
+    message.get(..end).unwrap_or_default().to_owned() + "..."
 }
 
 fn sorted(ids: impl Iterator<Item = String>) -> Vec<String> {

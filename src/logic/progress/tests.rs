@@ -53,3 +53,15 @@ fn an_endless_delay_ends_with_the_calendar() {
     let now = at("2026-01-01T00:00:00Z");
     assert_eq!(Record::new(now, None).transition(&outcome, now).delayed, Some(Timestamp::MAX));
 }
+
+#[test]
+fn a_long_message_is_stored_as_far_as_there_is_room() {
+    let failure = |text: &str| {
+        let raised = crate::logic::outcome::Failure { class: "Error".into(), message: text.into() };
+        let outcome = Outcome { error: Some(raised), ..Outcome::default() };
+        Record::new(Timestamp::UNIX_EPOCH, None).transition(&outcome, Timestamp::UNIX_EPOCH).message
+    };
+    let long = failure(&"я".repeat(100_000)).expect("a message");
+    assert!(long.len() <= 4096 && long.len() > 4090 && long.ends_with("я..."), "{}", long.len());
+    assert_eq!(failure(&"x".repeat(4096)).as_deref(), Some(&*"x".repeat(4096)));
+}

@@ -10,14 +10,15 @@ use super::{
     push::{Shapes, Style},
     raised::HandlerError,
     views,
-    watchdog::Watchdog,
+    watchdog::{self, Watchdog},
     world::World,
 };
-use crate::logic::outcome::RaisedKind;
-use crate::scripting::{names, print, text};
+use crate::logic::{
+    configure::{STORAGES, storage},
+    outcome::RaisedKind,
+};
+use crate::scripting::{names, print, stopped::SLEEP_MAX, text};
 
-/// Longer sleeps end here; more than a century is a mistake, and not worth an overflow.
-const SLEEP_MAX: Duration = Duration::from_hours(100 * 366 * 24);
 /// Built-ins that have no place in a sandbox.
 const REMOVED: [&str; 6] =
     ["loadstring", "getfenv", "setfenv", "newproxy", "gcinfo", "collectgarbage"];
@@ -60,6 +61,7 @@ pub(super) fn install(
     declare::install(lua, &kopf)?;
     add_errors(lua, &kopf)?;
     add_values(lua, &kopf)?;
+    add_storages(lua, &kopf)?;
     let host = host_functions(lua, watchdog, modules)?;
     let prelude = lua.load(include_str!("prelude.lua")).set_name("=kopf");
     let run = prelude.call(host)?;
@@ -113,10 +115,24 @@ fn add_values(lua: &Lua, kopf: &Table) -> mlua::Result<()> {
     kopf.set("copy", lua.create_function(copy)?)?;
     let sleep = |lua: Lua, duration: LuaValue| async move {
         let duration = seconds(&lua, "kopf.sleep", &duration)?.unwrap_or_default();
-        tokio::time::sleep(duration.min(SLEEP_MAX)).await;
+        watchdog::wait(&lua, tokio::time::sleep(duration.min(SLEEP_MAX))).await;
         Ok(())
     };
     kopf.set("sleep", lua.create_async_function(sleep)?)
+}
+
+/// Values for `ctx.settings.persistence`.
+fn add_storages(lua: &Lua, kopf: &Table) -> mlua::Result<()> {
+    for name in STORAGES {
+        let make = move |lua: &Lua, parameters: LuaValue| {
+            let world = World::of(lua)?;
+            let parameters = world.read_as(&format!("kopf.{name}"), &parameters)?;
+            let made = storage(name, parameters).map_err(mlua::Error::runtime)?;
+            world.push(lua, &made, Style::Frozen)
+        };
+        kopf.set(name, lua.create_function(make)?)?;
+    }
+    Ok(())
 }
 
 /// What the prelude needs and scripts do not see.
@@ -165,7 +181,11 @@ fn text(value: &LuaValue) -> mlua::Result<String> {
 }
 
 /// A duration that was passed to this function.
-fn seconds(lua: &Lua, function: &str, value: &LuaValue) -> mlua::Result<Option<Duration>> {
+pub(super) fn seconds(
+    lua: &Lua,
+    function: &str,
+    value: &LuaValue,
+) -> mlua::Result<Option<Duration>> {
     let value = World::of(lua)?.read_as(function, value)?;
     names::duration(&value).map_err(|it| mlua::Error::runtime(format!("{function}: {it}")))
 }

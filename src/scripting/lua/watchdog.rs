@@ -79,6 +79,7 @@ impl Watchdog {
     /// Watches this VM from a thread of its own.
     pub(super) fn of(lua: &Lua) -> std::io::Result<Self> {
         let present = Rc::<Present>::default();
+        lua.set_app_data(Rc::clone(&present));
         let interrupt = Interrupt::of(lua, Rc::clone(&present));
         let shared = Arc::new(Shared {
             slice: AtomicU64::new(0),
@@ -122,6 +123,19 @@ impl Watchdog {
         }
         Slice(self)
     }
+}
+
+/// Waits for something outside of the VM.
+///
+/// The time pays back computing, one for one: a daemon lives long, and should not be aborted for the sum of its short turns.
+pub(super) async fn wait<T>(lua: &Lua, something: impl Future<Output = T>) -> T {
+    let budget = lua.app_data_ref::<Rc<Present>>().and_then(|it| it.budget.borrow().clone());
+    let began = Instant::now();
+    let result = something.await;
+    if let Some(budget) = budget {
+        budget.pay_back(began.elapsed());
+    }
+    result
 }
 
 /// A slice that runs. It ends also when the host panics in it.
@@ -236,6 +250,11 @@ impl Interrupt {
 }
 
 impl Budget {
+    fn pay_back(&self, waited: Duration) {
+        let slices = u32::try_from(waited.as_millis() / SLICE.as_millis()).unwrap_or(u32::MAX);
+        self.slices.set(self.slices.get().saturating_sub(slices));
+    }
+
     /// One slice more: go on, let others go on, or abort.
     fn spend(&self, lua: &Lua, interrupt: Interrupt) -> mlua::Result<VmState> {
         self.slices.set(self.slices.get().saturating_add(1));

@@ -12,15 +12,23 @@ use std::{
 };
 
 use rhai::{Dynamic, EvalAltResult, Position};
-use tokio::sync::{mpsc, oneshot};
+use tokio::{
+    sync::{mpsc, oneshot},
+    time,
+};
 
 use super::turn::Turns;
+use crate::ports::Stopped;
+use crate::scripting::stopped;
 
 /// How often the limits are looked at, in operations: some microseconds of running time.
 const CHECK_EVERY: u64 = 256;
 
 /// How long a call may compute while others of its script want to.
 const SLICE: Duration = Duration::from_millis(5);
+
+/// What the operations of [`Budget::Operations`] stand for.
+const A_SECOND: Duration = Duration::from_secs(1);
 
 /// How long a call may compute. Waiting does not count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,10 +42,19 @@ pub(super) enum Budget {
 /// What a call asks of the runtime while it runs.
 #[derive(Debug)]
 pub(super) struct Wait {
-    /// How long to sleep.
-    pub(super) duration: Duration,
-    /// Told when the time has passed; dropped if the call is given up.
-    pub(super) resume: oneshot::Sender<()>,
+    /// What to wait for.
+    pub(super) until: Until,
+    /// Told how long it took; dropped if the call is given up.
+    pub(super) resume: oneshot::Sender<Duration>,
+}
+
+/// What a call waits for.
+#[derive(Debug)]
+pub(super) enum Until {
+    /// So much time has passed.
+    Passed(Duration),
+    /// The daemon must stop, or so much time has passed.
+    Stopped(Stopped, Option<Duration>),
 }
 
 /// Why a call was ended from outside. Scripts cannot catch it.
@@ -123,6 +140,17 @@ impl Control {
         }
     }
 
+    /// Waiting pays back computing, one for one: a daemon lives long, and should not be aborted for the sum of its short turns.
+    fn pay_back(&self, waited: Duration) {
+        let watch = self.watch.get();
+        self.watch.set(Stopwatch { before: watch.before.saturating_sub(waited), ..watch });
+        if let Budget::Operations(limit) = self.budget {
+            let paid = waited.as_millis().saturating_mul(limit.into()) / A_SECOND.as_millis();
+            let paid = u64::try_from(paid).unwrap_or(u64::MAX);
+            self.operations.set(self.operations.get().saturating_sub(paid));
+        }
+    }
+
     fn check(&self) -> Option<Abort> {
         if self.cancelled.load(Ordering::Relaxed) {
             return Some(Abort::Cancelled);
@@ -155,21 +183,32 @@ pub(super) fn overdue() -> Option<Abort> {
 }
 
 /// Lets time pass for the running call; blocks only its own thread.
-pub(super) fn wait(duration: Duration) -> Result<(), Box<EvalAltResult>> {
+pub(super) fn wait(until: Until) -> Result<(), Box<EvalAltResult>> {
     let (resume, resumed) = oneshot::channel();
     let asked = CURRENT.with_borrow(|current| {
         let control = current.as_ref()?;
         control.pause();
-        control.waits.blocking_send(Wait { duration, resume }).ok()
+        control.waits.blocking_send(Wait { until, resume }).ok()
     });
     // A call that was given up has dropped the other end.
-    let passed = asked.is_some() && resumed.blocking_recv().is_ok();
+    let passed = asked.and_then(|()| resumed.blocking_recv().ok());
     CURRENT.with_borrow(|current| {
         if let Some(control) = current {
+            control.pay_back(passed.unwrap_or_default());
             control.resume();
         }
     });
-    if passed { Ok(()) } else { Err(Abort::Cancelled.into_error()) }
+    passed.map(drop).ok_or_else(|| Abort::Cancelled.into_error())
+}
+
+impl Until {
+    /// Waits on the runtime.
+    pub(super) async fn wait(self) {
+        match self {
+            Until::Passed(duration) => time::sleep(duration.min(stopped::SLEEP_MAX)).await,
+            Until::Stopped(flag, timeout) => drop(stopped::wait(flag, timeout).await),
+        }
+    }
 }
 
 impl Abort {

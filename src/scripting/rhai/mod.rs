@@ -12,6 +12,7 @@ mod pool;
 mod runner;
 mod script;
 mod shadowed;
+mod stopped;
 #[cfg(test)]
 mod tests;
 mod turn;
@@ -37,7 +38,7 @@ use crate::logic::{
     function::{Function, ScriptId},
     outcome::{Ended, Raised},
 };
-use crate::ports::{BoxFuture, Invocation, Scripts};
+use crate::ports::{BoxFuture, Invocation, Scripts, Stopped};
 
 /// A loaded script and the threads it runs on.
 struct RhaiEngine {
@@ -60,7 +61,7 @@ fn load_on(
     source: Source,
 ) -> BoxFuture<'static, Result<Loaded, LoadError>> {
     async move {
-        let file = source.name.clone();
+        let (file, runner) = (source.name.clone(), runner.of(&source.name));
         let loaded = runner.run(move || script::load(id, &source)).await;
         let (script, handlers) = loaded.unwrap_or_else(|error| {
             let message = error.to_string();
@@ -87,15 +88,38 @@ impl RhaiEngine {
     }
 }
 
+impl RhaiEngine {
+    /// Runs a daemon or a timer. One that must stop before it gets a thread has no result.
+    fn run_background<T: Send + 'static>(
+        &self,
+        stopped: Stopped,
+        job: impl FnOnce(&Script) -> Result<Option<T>, Raised> + Send + 'static,
+    ) -> BoxFuture<'static, Result<Option<T>, Raised>> {
+        let (script, runner) = (Arc::clone(&self.script), Arc::clone(&self.runner));
+        async move {
+            match runner.run_background(&stopped, move || job(&script)).await {
+                Ok(result) => result.unwrap_or(Ok(None)),
+                Err(error) => Err(of_host(error.to_string())),
+            }
+        }
+        .boxed()
+    }
+}
+
 impl Scripts for RhaiEngine {
     fn call(&self, invocation: Arc<Invocation>) -> BoxFuture<'static, Ended> {
-        let ended = self.run(move |script| {
+        let stopped = invocation.background().map(|it| it.stopped.clone());
+        let job = move |script: &Script| {
             let function = invocation.handler.function.clone();
             let ctx = Ctx::new(invocation);
             let result = script.call(&function, vec![Dynamic::from(ctx)])?;
             let result = to_json("the result", &result).map_err(errors::of_value)?;
             Ok((!result.is_null()).then_some(result))
-        });
+        };
+        let ended = match stopped {
+            None => self.run(job),
+            Some(stopped) => self.run_background(stopped, job),
+        };
         ended.map(|it| it.map_or_else(Ended::Raised, Ended::Returned)).boxed()
     }
 

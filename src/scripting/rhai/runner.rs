@@ -16,6 +16,7 @@ use std::{
 use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot},
     task::spawn_blocking,
+    time::Instant,
 };
 use tracing::Dispatch;
 
@@ -24,10 +25,13 @@ use super::{
     pool::Pool,
     turn::Turns,
 };
+use crate::ports::Stopped;
 use crate::scripting::Placement;
 
 /// The most calls of one script at once; each holds a thread, also while it waits.
 const RUNNING_MAX: usize = 64;
+/// Daemons and timers may take so much of that: their calls last, and the other handlers should always find a thread.
+const BACKGROUND_SHARE: (usize, usize) = (3, 4);
 /// The most calls of one script that wait for a thread; more are refused, and their handlers retried.
 const WAITING_MAX: usize = 10_000;
 /// The running time of one call.
@@ -41,8 +45,20 @@ pub(super) struct Runner {
     placement: Placement,
     budget: Budget,
     turns: Arc<Turns>,
-    permits: Arc<Semaphore>,
+    /// Threads for all calls, and how many of them daemons and timers may take.
+    permits: Permits,
+    background: Permits,
     waiting: AtomicUsize,
+    /// The script, for messages.
+    name: String,
+    /// It was told once that threads are short.
+    told: AtomicBool,
+}
+
+/// Rights to a thread.
+struct Permits {
+    free: Arc<Semaphore>,
+    all: usize,
 }
 
 /// Why a job gave no result.
@@ -72,9 +88,18 @@ impl Runner {
             placement,
             budget,
             turns: Arc::default(),
-            permits: Arc::new(Semaphore::new(RUNNING_MAX)),
+            permits: Permits::new(RUNNING_MAX),
+            background: Permits::new(RUNNING_MAX * BACKGROUND_SHARE.0 / BACKGROUND_SHARE.1),
             waiting: AtomicUsize::new(0),
+            name: String::new(),
+            told: AtomicBool::new(false),
         }
+    }
+
+    /// For this script.
+    pub(super) fn of(mut self, name: &str) -> Self {
+        name.clone_into(&mut self.name);
+        self
     }
 
     /// Runs a job. Dropping the future ends the job at its next operation or wait.
@@ -82,7 +107,35 @@ impl Runner {
         &self,
         job: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, RunError> {
-        let permit = self.permit().await?;
+        let permit = self.permit(&self.permits).await?;
+        self.run_with(permit, job).await
+    }
+
+    /// Runs the call of a daemon or a timer. `None` if it had to stop before there was a thread for it.
+    pub(super) async fn run_background<T: Send + 'static>(
+        &self,
+        stopped: &Stopped,
+        job: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<Option<T>, RunError> {
+        let permits = async {
+            // In this order: a daemon that waits for its share takes no thread away.
+            let share = self.permit(&self.background).await?;
+            Ok((share, self.permit(&self.permits).await?))
+        };
+        let permits = tokio::select! {
+            biased; // it is called if that is possible at once
+            permits = permits => permits?,
+            () = stopped.wait() => return Ok(None),
+        };
+        self.run_with(permits, job).await.map(Some)
+    }
+
+    /// Runs a job that holds these permits.
+    async fn run_with<T: Send + 'static>(
+        &self,
+        permits: impl Send + 'static,
+        job: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, RunError> {
         let cancelled = CancelOnDrop::default();
         // One wait at a time: a job asks for the next one only after the last.
         let (ask, mut waits) = mpsc::channel(1);
@@ -97,7 +150,7 @@ impl Runner {
         let work = move || {
             let _log = log.as_ref().map(tracing::dispatcher::set_default);
             let result = panic::catch_unwind(AssertUnwindSafe(|| control.scope(job)));
-            drop(permit);
+            drop(permits);
             // Nobody may be waiting any more.
             drop(finish.send(result));
             // Only now the waits end, and with them the hold on the clock: the result is there already.
@@ -105,9 +158,10 @@ impl Runner {
         };
         self.pool.submit(Box::new(work)).map_err(|error| RunError::NoThread(error.to_string()))?;
         while let (Some(wait), rest) = self.next_wait(waits).await {
-            tokio::time::sleep(wait.duration).await;
+            let began = Instant::now();
+            wait.until.wait().await;
             // It waits for this; should it be gone, the next wait says so.
-            wait.resume.send(()).ok();
+            wait.resume.send(began.elapsed()).ok();
             waits = rest;
         }
         match finished.await {
@@ -125,13 +179,32 @@ impl Runner {
     }
 
     /// The right to a thread.
-    async fn permit(&self) -> Result<OwnedSemaphorePermit, RunError> {
-        if let Ok(permit) = Arc::clone(&self.permits).try_acquire_owned() {
+    async fn permit(&self, of: &Permits) -> Result<OwnedSemaphorePermit, RunError> {
+        if let Ok(permit) = Arc::clone(&of.free).try_acquire_owned() {
             return Ok(permit);
         }
+        self.tell(of);
         let _place = Place::take(&self.waiting).ok_or(RunError::Busy)?;
         // The semaphore is never closed.
-        Arc::clone(&self.permits).acquire_owned().await.or(Err(RunError::Busy))
+        Arc::clone(&of.free).acquire_owned().await.or(Err(RunError::Busy))
+    }
+
+    /// Tells that threads are short, once: what waits for one is seen nowhere else.
+    fn tell(&self, short: &Permits) {
+        if self.told.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        let (all, name) = (short.all, &self.name);
+        let whose = if std::ptr::eq(short, &self.background) {
+            format!("All {all} threads for daemons and timers of {name} are taken: further ones")
+        } else {
+            format!("All {all} threads of {name} are taken: further calls")
+        };
+        tracing::warn!(
+            target: "kopf.scripts",
+            "{whose} wait until one is free. A call in Rhai holds a thread also while it waits: \
+             write daemons of many objects in Lua, or raise settings.execution.max_workers."
+        );
     }
 
     /// What the job asks for next; `None` when it has ended. Time stands still meanwhile if that is the placement.
@@ -153,6 +226,12 @@ impl Runner {
                 hold.await.unwrap_or_else(|_| (None, mpsc::channel(1).1))
             }
         }
+    }
+}
+
+impl Permits {
+    fn new(all: usize) -> Self {
+        Permits { free: Arc::new(Semaphore::new(all)), all }
     }
 }
 

@@ -6,11 +6,11 @@
 mod crashes;
 mod errors;
 mod observation;
-mod scenario;
+pub(crate) mod scenario;
 mod server;
-mod stage;
-mod transcript;
-mod watched;
+pub(crate) mod stage;
+pub(crate) mod transcript;
+pub(crate) mod watched;
 
 use crate::vectors;
 

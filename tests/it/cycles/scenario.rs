@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::{Map, Value};
 
 /// One scenario of the suite `cycles`.
-pub(super) struct Scenario {
+pub(crate) struct Scenario {
     /// Declarations with behaviours, as in the vectors.
     pub(super) handlers: Vec<Value>,
     /// What is on the cluster before the operator starts.
@@ -42,7 +42,7 @@ pub(super) enum Action {
 
 impl Scenario {
     /// Reads the `input` of a vector.
-    pub(super) fn parse(input: &Value) -> Self {
+    pub(crate) fn parse(input: &Value) -> Self {
         let list = |key: &str| input[key].as_array().cloned().unwrap_or_default();
         Scenario {
             handlers: list("handlers"),

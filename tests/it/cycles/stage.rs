@@ -39,7 +39,7 @@ const BASE: &str = "2026-01-01T00:00:00Z";
 const MYOP: &str = "my-op.example.com";
 
 /// Plays it to the end.
-pub(super) fn play(scenario: &Scenario) -> Transcript {
+pub(crate) fn play(scenario: &Scenario) -> Transcript {
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build();
     runtime.expect("a runtime").block_on(async { Stage::new(scenario).play(scenario).await })

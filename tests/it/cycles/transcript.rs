@@ -3,13 +3,13 @@
 use serde_json::{Map, Value, json};
 
 /// What a played scenario left behind.
-pub(super) struct Transcript {
+pub(crate) struct Transcript {
     /// Handler calls in order, each with `t` and kwargs.
-    pub(super) calls: Vec<Value>,
+    pub(crate) calls: Vec<Value>,
     /// PATCH requests in order, each with `t`.
-    pub(super) patches: Vec<Value>,
+    pub(crate) patches: Vec<Value>,
     /// The final objects.
-    pub(super) objects: Vec<Value>,
+    pub(crate) objects: Vec<Value>,
 }
 
 impl Transcript {

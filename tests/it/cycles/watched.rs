@@ -1,4 +1,4 @@
-//! An operator with one creation handler, for tests of what surrounds handlers.
+//! An operator with a few handlers of closures, for tests of what surrounds handlers.
 
 use std::sync::{Arc, Mutex};
 
@@ -21,18 +21,28 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 /// The resource of the objects, as messages of the server name it.
-pub(super) const EXAMPLES: &str = "kopfexamples.kopf.dev";
+pub(crate) const EXAMPLES: &str = "kopfexamples.kopf.dev";
 
-/// An operator with one creation handler, and the names of the objects it was called for.
-pub(super) struct Watched {
+/// An operator, and the names of the objects its handlers were called for.
+pub(crate) struct Watched {
     created: Arc<Mutex<Vec<String>>>,
     stop: CancellationToken,
     task: JoinSet<()>,
 }
 
 impl Watched {
-    /// Starts it; `act` is called in the handler with the name of the object.
-    pub(super) fn start(
+    /// Starts one with a creation handler; `act` is called in it with the name of the object.
+    pub(crate) fn start(
+        server: &ApiServer,
+        scope: Scope,
+        act: impl Fn(&str) + Send + Sync + 'static,
+    ) -> Self {
+        Watched::with(&[Kind::Create], server, scope, act)
+    }
+
+    /// Starts one with a handler of each of these kinds.
+    pub(crate) fn with(
+        kinds: &[Kind],
         server: &ApiServer,
         scope: Scope,
         act: impl Fn(&str) + Send + Sync + 'static,
@@ -47,18 +57,20 @@ impl Watched {
             }
             Box::pin(async { Ended::Returned(None) })
         });
-        let declaration = Declaration {
-            kind: Kind::Create,
-            selectors: vec![Argument::Value("kopfexamples".into())],
-            options: Vec::new(),
-            function,
-            location: "test:1".into(),
+        let handler = |kind: &Kind| {
+            let declaration = Declaration {
+                kind: *kind,
+                selectors: vec![Argument::Value("kopfexamples".into())],
+                options: Vec::new(),
+                function: function.clone(),
+                location: "test:1".into(),
+            };
+            declare(declaration).expect("a declaration")
         };
-        let handler = declare(declaration).expect("a declaration");
         let client = testing::client(server);
         let operator = Operator {
             scripts: Arc::new(scripts),
-            registry: Registry::new(vec![handler]).expect("one id"),
+            registry: Registry::new(kinds.iter().map(handler).collect()).expect("no clash"),
             settings: Arc::default(),
             clock: Clock::starting_at(jiff::Timestamp::UNIX_EPOCH),
             scope,
@@ -76,7 +88,7 @@ impl Watched {
     }
 
     /// Stops it, and tells for which objects the handler was called, in order.
-    pub(super) async fn end(mut self) -> Vec<String> {
+    pub(crate) async fn end(mut self) -> Vec<String> {
         self.stop.cancel();
         while self.task.join_next().await.is_some() {}
         self.created.lock().expect("no panic while held").clone()
@@ -84,7 +96,7 @@ impl Watched {
 }
 
 /// An object of the resource.
-pub(super) fn object(namespace: &str, name: &str) -> Value {
+pub(crate) fn object(namespace: &str, name: &str) -> Value {
     json!({
         "apiVersion": "kopf.dev/v1", "kind": "KopfExample",
         "metadata": { "namespace": namespace, "name": name, "uid": name }, "spec": {},

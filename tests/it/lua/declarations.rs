@@ -117,12 +117,12 @@ fn errors_are_told_as_a_compiler_tells_them() {
 #[test]
 fn what_is_not_built_says_so() {
     check(
-        "kopf.daemon('kopfexamples', function(ctx) end)",
+        "kopf.on_mutate('kopfexamples', function(ctx) end)",
         &expect![[r"
-        error: handlers.lua:1: kopf.daemon is not supported yet by this version
+        error: handlers.lua:1: kopf.on_mutate is not supported yet by this version
           |
-        1 | kopf.daemon('kopfexamples', function(ctx) end)
-          | ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^"]],
+        1 | kopf.on_mutate('kopfexamples', function(ctx) end)
+          | ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^"]],
     );
     check(
         "kopf.on.validate('kopfexamples', function(ctx) end)",

@@ -3,6 +3,7 @@
 mod declarations;
 mod errors;
 mod sandbox;
+mod stopped;
 mod values;
 mod views;
 mod waiting;
@@ -26,8 +27,8 @@ use kopf::{
         resource::Resource,
     },
     ports::{
-        ActivityCause, Attempt, Cause, ChangeCause, Invocation, Logger, LoggerKind, Memo,
-        ObjectCause, ObjectDetail, Scripts as _, SharedPatch,
+        ActivityCause, Attempt, BackgroundCause, Cause, ChangeCause, Invocation, LiveObject,
+        Logger, LoggerKind, Memo, ObjectCause, ObjectDetail, Scripts as _, SharedPatch, Stopped,
     },
     scripting::{LoadError, Placement, ScriptHost, Source},
     settings::Settings,
@@ -128,6 +129,25 @@ impl Script {
             object: Arc::new(object),
             patch: Arc::clone(patch),
             detail: ObjectDetail::Change(change),
+        };
+        self.invocation(id, Cause::Object(cause))
+    }
+
+    /// The invocation of a daemon or a timer.
+    pub(crate) fn background(
+        &self,
+        id: &str,
+        live: &LiveObject,
+        stopped: &Stopped,
+    ) -> Arc<Invocation> {
+        let cause = ObjectCause {
+            resource: Arc::new(resource()),
+            object: live.get(),
+            patch: SharedPatch::default(),
+            detail: ObjectDetail::Background(BackgroundCause {
+                stopped: stopped.clone(),
+                live: live.clone(),
+            }),
         };
         self.invocation(id, Cause::Object(cause))
     }

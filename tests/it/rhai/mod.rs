@@ -143,12 +143,13 @@ fn all_errors_of_loading_are_told() {
     on_paused_clock(async {
         let source =
             |name: &str, text: &str| Source { name: name.into(), path: None, text: text.into() };
-        let sources = vec![source("a.rhai", "\n  let x = ;"), source("b.rhai", "kopf::timer(1);")];
+        let sources =
+            vec![source("a.rhai", "\n  let x = ;"), source("b.rhai", "kopf::on_mutate(1);")];
         let loaded = ScriptHost::load(sources, Placement::CurrentRuntime).await;
         let told: Vec<_> = loaded.err().expect("wrong").iter().map(ToString::to_string).collect();
         assert!(told[0].starts_with("error: a.rhai:2: "), "{}", told[0]);
         assert!(told[0].ends_with("\n2 |   let x = ;\n  |   ^^^^^^^^^"), "{}", told[0]);
-        let expected = "error: b.rhai:1: kopf.timer is not supported yet by this version";
+        let expected = "error: b.rhai:1: kopf.on_mutate is not supported yet by this version";
         assert!(told[1].starts_with(expected), "{}", told[1]);
     });
 }

@@ -1,6 +1,9 @@
 //! `ctx`: the kwargs of one call, made on first use.
 
-use std::{cell::RefCell, collections::BTreeMap, sync::Arc};
+use std::{
+    cell::RefCell,
+    sync::{Arc, Weak},
+};
 
 use mlua::{
     Function as LuaFunction, Lua, MetaMethod, UserData, UserDataFields, UserDataMethods,
@@ -8,7 +11,11 @@ use mlua::{
 };
 use serde_json::{Map, Value};
 
-use super::{logger::LoggerView, memo::MemoView, patch::PatchView, settings::SettingsView};
+use super::{
+    logger::LoggerView, memo::MemoView, patch::PatchView, settings::SettingsView,
+    stopped::StoppedView,
+};
+use crate::logic::object::Object;
 use crate::ports::{Cause, Invocation};
 use crate::scripting::{
     ctx::{self, Kwarg},
@@ -19,25 +26,38 @@ use crate::scripting::{
 /// The argument of handlers.
 pub(in crate::scripting::lua) struct CtxView {
     invocation: Arc<Invocation>,
-    /// A part is the same table each time it is read.
-    made: RefCell<BTreeMap<String, LuaValue>>,
+    /// A part is the same table each time it is read. Few are, so that a list is the smallest.
+    made: RefCell<Vec<(Box<str>, LuaValue)>>,
+    /// The object that the parts in daemons and timers were made of; a note that does not keep it.
+    seen: RefCell<Weak<Object>>,
 }
 
 impl CtxView {
     /// The argument for one call.
     pub(in crate::scripting::lua) fn new(invocation: Arc<Invocation>) -> Self {
-        CtxView { invocation, made: RefCell::default() }
+        CtxView { invocation, made: RefCell::default(), seen: RefCell::default() }
     }
 
     fn field(&self, lua: &Lua, name: &str) -> mlua::Result<LuaValue> {
-        if let Some(made) = self.made.borrow().get(name) {
+        self.renew();
+        if let Some((_, made)) = self.made.borrow().iter().find(|(it, _)| **it == *name) {
             return Ok(made.clone());
         }
         let value = self.make(lua, name)?;
         if !value.is_nil() {
-            self.made.borrow_mut().insert(name.to_owned(), value.clone());
+            self.made.borrow_mut().push((name.into(), value.clone()));
         }
         Ok(value)
+    }
+
+    /// Forgets the parts of an object that has changed since.
+    fn renew(&self) {
+        let Some(background) = self.invocation.background() else { return };
+        let latest = Arc::downgrade(&background.live.get());
+        if !Weak::ptr_eq(&*self.seen.borrow(), &latest) {
+            self.made.borrow_mut().retain(|(name, _)| !ctx::is_live(name));
+            *self.seen.borrow_mut() = latest;
+        }
     }
 
     fn make(&self, lua: &Lua, name: &str) -> mlua::Result<LuaValue> {
@@ -56,6 +76,7 @@ impl CtxView {
             Kwarg::Memo(memo) => view(lua, MemoView::root(memo)),
             Kwarg::Logger(logger) => view(lua, LoggerView(logger)),
             Kwarg::Settings(cause) => view(lua, SettingsView::root(cause.settings)),
+            Kwarg::Stopped(stopped) => view(lua, StoppedView(stopped)),
         }
     }
 
@@ -70,7 +91,7 @@ impl CtxView {
 
     fn body(&self) -> Arc<Value> {
         match &self.invocation.cause {
-            Cause::Object(cause) => Arc::clone(cause.object.body()),
+            Cause::Object(cause) => Arc::clone(cause.current().body()),
             Cause::Activity(_) => Arc::default(),
         }
     }

@@ -5,16 +5,23 @@ mod logger;
 mod memo;
 mod patch;
 mod settings;
+mod stopped;
 
 use mlua::{AnyUserData, Function as LuaFunction, Lua, Value as LuaValue};
 use serde_json::Value;
 
 pub(super) use self::ctx::CtxView;
-use self::{memo::MemoView, patch::PatchView};
+use self::{memo::MemoView, patch::PatchView, settings::SettingsView, stopped::ReasonsView};
 
 /// The content of a view as plain JSON; `None` if the object has none.
 pub(super) fn json_of(object: &AnyUserData) -> Option<Value> {
     if let Ok(view) = object.borrow::<PatchView>() {
+        return Some(view.json());
+    }
+    if let Ok(view) = object.borrow::<SettingsView>() {
+        return Some(view.json());
+    }
+    if let Ok(view) = object.borrow::<ReasonsView>() {
         return Some(view.json());
     }
     object.borrow::<MemoView>().ok().map(|view| view.json())
@@ -25,8 +32,14 @@ pub(super) fn iterate(lua: &Lua, object: &AnyUserData) -> mlua::Result<(LuaFunct
     if let Ok(view) = object.borrow::<PatchView>() {
         return view.iterate(lua);
     }
+    if let Ok(view) = object.borrow::<SettingsView>() {
+        return view.iterate(lua);
+    }
     if let Ok(ctx) = object.borrow::<CtxView>() {
         return ctx.iterate(lua);
+    }
+    if let Ok(reasons) = object.borrow::<ReasonsView>() {
+        return reasons.iterate(lua);
     }
     match object.borrow::<MemoView>() {
         Ok(view) => view.iterate(lua),

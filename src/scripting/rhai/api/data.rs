@@ -8,7 +8,7 @@ use super::{HostFn, Outcome, spread};
 use crate::scripting::{
     names,
     rhai::{
-        control,
+        control::{self, Until},
         errors::problem,
         live::Live,
         value::{plain, to_json},
@@ -48,7 +48,7 @@ pub(super) fn register(engine: &mut Engine) {
 
 fn sleep(duration: &Dynamic) -> Outcome {
     let duration = seconds("kopf.sleep", duration)?.unwrap_or_default();
-    control::wait(duration).map(|()| Dynamic::UNIT)
+    control::wait(Until::Passed(duration)).map(|()| Dynamic::UNIT)
 }
 
 /// A duration that was passed to this function; `()` is none.

@@ -113,7 +113,7 @@ async fn a_missing_function_is_told() {
 
 #[tokio::test]
 async fn names_of_later_versions_say_so() {
-    for text in ["kopf::daemon(\"x\", |ctx| {});", "\n kopf.on.validate(\"x\", |ctx| {});"] {
+    for text in ["kopf::on_mutate(\"x\", |ctx| {});", "\n kopf.on.validate(\"x\", |ctx| {});"] {
         let error = refusal(text).await;
         assert!(error.message.ends_with("is not supported yet by this version"), "{error:?}");
     }

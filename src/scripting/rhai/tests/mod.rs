@@ -5,6 +5,7 @@ mod declarations;
 mod failures;
 mod imports;
 mod patches;
+mod stopped;
 mod time;
 
 use std::{
@@ -27,8 +28,8 @@ use crate::logic::{
     resource::Resource,
 };
 use crate::ports::{
-    ActivityCause, Attempt, Cause, ChangeCause, Document, Invocation, Logger, LoggerKind,
-    ObjectCause, ObjectDetail, SharedPatch,
+    ActivityCause, Attempt, BackgroundCause, Cause, ChangeCause, Document, Invocation, LiveObject,
+    Logger, LoggerKind, ObjectCause, ObjectDetail, SharedPatch, Stopped,
 };
 use crate::scripting::{LoadError, Loaded, Placement, Source};
 use crate::settings::Settings;
@@ -84,14 +85,38 @@ impl Fixture {
     }
 
     fn invocation(&self, handler: Arc<Handler>) -> Arc<Invocation> {
-        let object = Arc::new(Object::from_value(self.body.clone()));
-        let reference = Arc::new(object.header().reference());
         let diff = vec![DiffItem {
             operation: Operation::Change,
             field: vec!["spec".into(), "x".into()],
             old: json!(1),
             new: json!(2),
         }];
+        let detail = ObjectDetail::Change(ChangeCause {
+            reason: Reason::Create,
+            old: None,
+            new: Some(Arc::new(self.body.clone())),
+            diff: Arc::new(diff),
+        });
+        let object = Arc::new(Object::from_value(self.body.clone()));
+        self.about(handler, object, detail)
+    }
+
+    /// The invocation of a daemon or a timer.
+    fn background(&self, live: &LiveObject, stopped: &Stopped) -> Arc<Invocation> {
+        let detail = ObjectDetail::Background(BackgroundCause {
+            stopped: stopped.clone(),
+            live: live.clone(),
+        });
+        self.about(self.nth(0), live.get(), detail)
+    }
+
+    fn about(
+        &self,
+        handler: Arc<Handler>,
+        object: Arc<Object>,
+        detail: ObjectDetail,
+    ) -> Arc<Invocation> {
+        let reference = Arc::new(object.header().reference());
         let cause = ObjectCause {
             resource: Arc::new(Resource {
                 plural: "things".into(),
@@ -100,12 +125,7 @@ impl Fixture {
             }),
             object,
             patch: Arc::clone(&self.patch),
-            detail: ObjectDetail::Change(ChangeCause {
-                reason: Reason::Create,
-                old: None,
-                new: Some(Arc::new(self.body.clone())),
-                diff: Arc::new(diff),
-            }),
+            detail,
         };
         Arc::new(Invocation {
             handler,

@@ -1,4 +1,13 @@
-//! Why a daemon or a timer must stop.
+//! Why and how a daemon or a timer must stop.
+//!
+//! The contract is `tests/vectors/daemon-stopping.json`. [`StopReasons`] are what its script sees; [`step`] and [`linear`]
+//! decide how hard it is pressed.
+
+mod stages;
+#[cfg(test)]
+mod tests;
+
+pub use self::stages::{Patience, Stage, graceful, linear, step};
 
 use std::fmt;
 
@@ -54,6 +63,16 @@ impl StopReason {
             StopReason::DaemonAbandoned => "DAEMON_ABANDONED",
         }
     }
+
+    /// The reason of this name.
+    pub fn named(name: &str) -> Option<Self> {
+        ALL.iter().copied().find(|it| it.as_str() == name)
+    }
+
+    /// All names.
+    pub fn names() -> impl Iterator<Item = &'static str> {
+        ALL.iter().map(|it| it.as_str())
+    }
 }
 
 impl StopReasons {
@@ -65,6 +84,11 @@ impl StopReasons {
     /// Whether there is none: nobody was asked to stop.
     pub fn is_empty(self) -> bool {
         self.0 == 0
+    }
+
+    /// Whether it has not ended yet, but was asked to.
+    pub fn is_stopping(self) -> bool {
+        !self.is_empty() && !self.contains(StopReason::Done)
     }
 
     /// Whether this one is among them.

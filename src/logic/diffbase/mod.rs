@@ -1,6 +1,10 @@
 //! The last handled essence, as it is kept on the object.
 //!
-//! The contract is `tests/vectors/diffbase-storage.json`.
+//! The contract is `tests/vectors/diffbase-storage.json`. What does not fit as plain text is kept as `compact.rs` says.
+
+mod compact;
+#[cfg(test)]
+mod tests;
 
 use serde_json::{Map, Value};
 
@@ -49,7 +53,7 @@ pub fn is_stored(storage: &DiffBaseStorage, body: &Value, essence: &Value) -> bo
             return storages.first().is_some_and(|it| is_stored(it, body, essence));
         }
     };
-    text.is_some_and(|it| it.trim_end() == json::encode(essence))
+    text.is_some_and(|it| it.trim_end() == json::encode(essence) || compact::is_of(it, essence))
 }
 
 /// Adds the essence to a patch of the object.
@@ -61,9 +65,11 @@ pub fn store(
 ) {
     match storage {
         DiffBaseStorage::Annotations(own) => {
+            let names = annotations::names(&own.prefix, &own.key, own.v1, body);
+            let room = compact::room(body, &names);
             // With a line feed, so that `kubectl get -o yaml` shows a block and not an escaped line.
-            let text = json::encode(essence) + "\n";
-            for name in annotations::names(&own.prefix, &own.key, own.v1, body) {
+            let text = compact::fit(json::encode(essence), essence, room) + "\n";
+            for name in names {
                 annotations::put(patch, &name, text.clone().into());
             }
             annotations::put_marker(patch, &own.prefix, body);
@@ -80,7 +86,9 @@ pub fn store(
 }
 
 fn decode(text: &str, place: &str) -> Result<Option<Value>, CorruptState> {
-    let essence = serde_json::from_str(text)
+    let essence: Value = serde_json::from_str(text)
         .map_err(|source| CorruptState::Json { place: place.to_owned(), source })?;
+    let broken = || CorruptState::Shape { place: place.to_owned(), expected: "a compact essence" };
+    let essence = compact::unfold(essence).ok_or_else(broken)?;
     Ok(Some(essence).filter(|it: &Value| !it.is_null()))
 }

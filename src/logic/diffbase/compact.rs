@@ -1,0 +1,101 @@
+//! An essence that is too big for an annotation: deflated, or at least recognisable.
+//!
+//! Kubernetes refuses objects whose annotations are longer than 256 KiB together, which a big spec alone can be. Such an
+//! essence is kept as a JSON object with the one key [`MARK`], so that operators that do not know it see a change where it
+//! is, and never broken JSON. Small objects are kept as they always were.
+
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use blake2::{Blake2b, Digest as _, digest::consts::U32};
+use flate2::{Compress, Compression, Decompress, FlushCompress, FlushDecompress, Status};
+use serde_json::{Map, Value, json};
+
+use super::super::annotations;
+
+/// The key that tells a compact essence from a plain one.
+const MARK: &str = "kopf.zalando.org/compact";
+/// Deflated JSON in base64.
+const DEFLATED: &str = "deflate";
+/// A hash of the JSON with sorted keys: enough to see that something has changed, but not what.
+const DIGEST: &str = "blake2b";
+
+/// The most bytes of all annotations of an object, names included (`TotalAnnotationSizeLimitB` of Kubernetes).
+const ANNOTATIONS_MAX: usize = 256 * 1024;
+/// Left free for the progress of handlers and for what users add.
+const RESERVE: usize = 48 * 1024;
+/// The longest essence that is inflated: more than any object may have (etcd takes 1.5 MiB), and little for a process.
+const INFLATED_MAX: usize = 16 * 1024 * 1024;
+
+/// The bytes that are free for the text, which is written under each of these names.
+pub(super) fn room(body: &Value, names: &[String]) -> usize {
+    let others =
+        annotations::of(body).into_iter().flatten().filter(|(name, _)| !names.contains(name));
+    let taken: usize =
+        others.map(|(name, value)| name.len() + value.as_str().map_or(0, str::len)).sum();
+    let own: usize = names.iter().map(String::len).sum();
+    ANNOTATIONS_MAX.saturating_sub(RESERVE + taken + own) / names.len().max(1)
+}
+
+/// The text as it is, or the shorter one that fits.
+pub(super) fn fit(plain: String, essence: &Value, room: usize) -> String {
+    if plain.len() < room {
+        return plain;
+    }
+    let deflated = deflate(plain.as_bytes()).map(|it| marked(DEFLATED, &STANDARD.encode(it)));
+    deflated.filter(|it| it.len() < room).unwrap_or_else(|| marked(DIGEST, &digest(essence)))
+}
+
+/// Whether the stored text is the digest of this essence.
+pub(super) fn is_of(text: &str, essence: &Value) -> bool {
+    // The usual texts are long and not this: look at the beginning before anything is parsed.
+    let head = format!("{{\"{MARK}\":{{\"{DIGEST}\"");
+    text.starts_with(&head) && text.trim_end() == marked(DIGEST, &digest(essence))
+}
+
+/// The essence inside; a plain one is its own. Of a digest nothing is known but that it was something, so all of the new
+/// essence counts as added. `None` if the compact form is broken.
+pub(super) fn unfold(stored: Value) -> Option<Value> {
+    let Some(inner) = stored.get(MARK) else { return Some(stored) };
+    if inner.get(DIGEST).is_some() {
+        return Some(Value::Object(Map::new()));
+    }
+    let bytes = STANDARD.decode(inner.get(DEFLATED)?.as_str()?).ok()?;
+    serde_json::from_slice(&inflate(&bytes)?).ok()
+}
+
+fn marked(form: &str, content: &str) -> String {
+    json!({ MARK: { form: content } }).to_string()
+}
+
+fn deflate(text: &[u8]) -> Option<Vec<u8>> {
+    // Raw deflate never grows by more than five bytes per 16 KiB.
+    let mut bytes = Vec::with_capacity(text.len() + text.len() / 1024 + 64);
+    let mut stream = Compress::new(Compression::default(), false);
+    let status = stream.compress_vec(text, &mut bytes, FlushCompress::Finish).ok()?;
+    (status == Status::StreamEnd).then_some(bytes)
+}
+
+fn inflate(bytes: &[u8]) -> Option<Vec<u8>> {
+    let mut text = Vec::with_capacity(bytes.len() * 4);
+    let mut stream = Decompress::new(false);
+    while text.len() < INFLATED_MAX {
+        text.reserve(bytes.len().max(1024));
+        let read = usize::try_from(stream.total_in()).ok()?;
+        let before = text.len();
+        let rest = bytes.get(read..)?;
+        match stream.decompress_vec(rest, &mut text, FlushDecompress::None).ok()? {
+            Status::StreamEnd => return Some(text),
+            Status::Ok | Status::BufError if text.len() == before && rest.is_empty() => {
+                return None;
+            }
+            Status::Ok | Status::BufError => {}
+        }
+    }
+    None
+}
+
+/// Independent of the order of keys, which an API server may change.
+fn digest(essence: &Value) -> String {
+    let mut sorted = essence.clone();
+    sorted.sort_all_objects();
+    STANDARD.encode(Blake2b::<U32>::digest(sorted.to_string().as_bytes()))
+}

@@ -1,0 +1,82 @@
+//! `ctx.stopped` of daemons and timers.
+//!
+//! Every object is true in Lua, this one too: `if ctx.stopped()` asks, `if ctx.stopped` does not.
+
+use mlua::{
+    Function as LuaFunction, Lua, MetaMethod, UserData, UserDataFields, UserDataMethods,
+    Value as LuaValue,
+};
+use serde_json::Value;
+
+use crate::logic::stopping::{StopReason, StopReasons};
+use crate::ports::Stopped;
+use crate::scripting::{
+    lua::{push::Style, watchdog, world::World},
+    stopped,
+};
+
+/// The stop flag.
+pub(super) struct StoppedView(pub(super) Stopped);
+
+/// `ctx.stopped.reason`
+pub(super) struct ReasonsView(StopReasons);
+
+impl UserData for StoppedView {
+    fn add_fields<F: UserDataFields<Self>>(fields: &mut F) {
+        fields.add_meta_field(MetaMethod::Type, "stopped");
+        fields.add_field_method_get("reason", |_, view| {
+            Ok(stopped::reasons(&view.0).map(ReasonsView))
+        });
+    }
+
+    fn add_methods<M: UserDataMethods<Self>>(methods: &mut M) {
+        methods.add_async_method("wait", |lua, view, timeout: LuaValue| {
+            let flag = view.0.clone();
+            // Nothing of the view is held while the script waits.
+            drop(view);
+            async move {
+                let timeout = World::of(&lua)?.read_as("stopped.wait", &timeout)?;
+                let timeout = stopped::timeout(&timeout).map_err(mlua::Error::runtime)?;
+                Ok(watchdog::wait(&lua, stopped::wait(flag, timeout)).await)
+            }
+        });
+        methods.add_method("is_set", |_, view, ()| Ok(view.0.is_set()));
+        methods.add_meta_method(MetaMethod::Call, |_, view, ()| Ok(view.0.is_set()));
+        methods.add_meta_method(MetaMethod::ToString, |_, view, ()| Ok(stopped::shown(&view.0)));
+    }
+}
+
+impl ReasonsView {
+    /// The names.
+    pub(super) fn json(&self) -> Value {
+        stopped::listed(self.0)
+    }
+
+    /// Over the names, as a list.
+    pub(super) fn iterate(&self, lua: &Lua) -> mlua::Result<(LuaFunction, LuaValue)> {
+        let names = World::of(lua)?.push(lua, &self.json(), Style::Frozen)?;
+        Ok((lua.globals().get("next")?, names))
+    }
+}
+
+impl UserData for ReasonsView {
+    fn add_fields<F: UserDataFields<Self>>(fields: &mut F) {
+        fields.add_meta_field(MetaMethod::Type, "stop reasons");
+    }
+
+    fn add_methods<M: UserDataMethods<Self>>(methods: &mut M) {
+        methods.add_method("contains", |_, view, name: String| {
+            stopped::contains(view.0, &name).map_err(mlua::Error::runtime)
+        });
+        methods.add_meta_method(MetaMethod::Index, |_, view, place: LuaValue| {
+            let place = place.as_usize().and_then(|it| it.checked_sub(1));
+            Ok(place.and_then(|it| view.0.iter().nth(it)).map(StopReason::as_str))
+        });
+        methods.add_meta_method(MetaMethod::Len, |_, view, ()| Ok(view.0.iter().count()));
+        methods.add_meta_method(MetaMethod::Iter, |lua, view, ()| view.iterate(lua));
+        methods.add_meta_method(MetaMethod::ToString, |_, view, ()| Ok(view.0.to_string()));
+        methods.add_meta_function(MetaMethod::Concat, |_, (a, b): (LuaValue, LuaValue)| {
+            Ok(format!("{}{}", a.to_string()?, b.to_string()?))
+        });
+    }
+}

@@ -1,0 +1,151 @@
+//! What daemons and timers see: the stop flag, and the object as it is at the moment.
+
+use std::{sync::Arc, time::Duration};
+
+use kopf::{
+    logic::{object::Object, outcome::Ended, stopping::StopReason},
+    ports::{LiveObject, Scripts as _, Stopped},
+};
+use serde_json::{Value, json};
+use tokio::time::{Instant, sleep, timeout};
+
+use super::{Script, load, on_paused_clock, run, sample};
+
+fn live() -> LiveObject {
+    LiveObject::new(Arc::new(Object::from_value(sample())))
+}
+
+async fn daemon(body: &str) -> Script {
+    load(&format!("kopf.daemon('x', function(ctx) {body} end)")).await
+}
+
+/// Runs the body of a daemon; `RESOURCE_DELETED` comes after 12 s, one more reason with it.
+fn stopped_after_12s(body: &str) -> (Value, u64) {
+    on_paused_clock(async {
+        let (script, stopped, began) = (daemon(body).await, Stopped::default(), Instant::now());
+        let stopping = async {
+            sleep(Duration::from_secs(12)).await;
+            stopped.set(StopReason::ResourceDeleted);
+            stopped.set(StopReason::DaemonSignalled);
+        };
+        let call = script.host.call(script.background("daemon", &live(), &stopped));
+        let (ended, ()) = tokio::join!(call, stopping);
+        match ended {
+            Ended::Returned(result) => (result.unwrap_or_default(), began.elapsed().as_secs()),
+            Ended::Raised(raised) => panic!("{raised:?}"),
+        }
+    })
+}
+
+#[test]
+fn a_wait_ends_with_the_time_or_with_the_stop() {
+    let body = "local n = 0; while not ctx.stopped:wait(5) do n = n + 1 end; return n";
+    assert_eq!(stopped_after_12s(body), (json!(2), 12));
+    let body = "return {ctx.stopped:wait('500ms'), ctx.stopped:wait(0), ctx.stopped:wait(), ctx.stopped:wait()}";
+    assert_eq!(stopped_after_12s(body), (json!([false, false, true, true]), 12));
+}
+
+#[test]
+fn the_flag_and_its_reasons_can_be_asked() {
+    let body = r#"
+        local s = ctx.stopped
+        local before = {s(), s:is_set(), s.reason == nil, tostring(s)}
+        s:wait()
+        local names = {}
+        for _, name in ipairs(s.reason) do table.insert(names, name) end
+        for _, name in pairs(s.reason) do table.insert(names, name) end
+        local has = {s.reason:contains("RESOURCE_DELETED"), s.reason:contains("OPERATOR_EXITING")}
+        return {before, {s(), s:is_set(), tostring(s), "stopped: " .. s.reason, #s.reason}, names, has, s.reason}
+    "#;
+    let names = ["RESOURCE_DELETED", "DAEMON_SIGNALLED"];
+    let text = "RESOURCE_DELETED|DAEMON_SIGNALLED";
+    let expected = json!([
+        [false, false, true, "not stopped"],
+        [true, true, text, format!("stopped: {text}"), 2],
+        [names[0], names[1], names[0], names[1]],
+        [true, false],
+        names,
+    ]);
+    assert_eq!(stopped_after_12s(body), (expected, 12));
+}
+
+#[test]
+fn wrong_arguments_are_told() {
+    let body = r#"
+        local _, time = pcall(function() ctx.stopped:wait("soon") end)
+        ctx.stopped:wait()
+        local _, name = pcall(function() ctx.stopped.reason:contains("resource_delete") end)
+        return {tostring(time), tostring(name)}
+    "#;
+    let (told, _) = stopped_after_12s(body);
+    let time = r#"stopped.wait: expected seconds or a duration such as "10m", got "soon""#;
+    assert!(told[0].as_str().unwrap().contains(time), "{told}");
+    let name =
+        r#"stopped.reason: there is no reason "resource_delete"; did you mean `RESOURCE_DELETED`?"#;
+    assert!(told[1].as_str().unwrap().contains(name), "{told}");
+}
+
+#[test]
+fn only_daemons_and_timers_have_it() {
+    assert_eq!(run("return ctx.stopped == nil").result(), json!(true));
+}
+
+#[test]
+fn the_object_is_seen_as_it_is_at_the_moment() {
+    on_paused_clock(async {
+        let body = r#"
+            local seen = {}
+            for i = 1, 2 do
+                local same = ctx.spec == ctx.spec and ctx.memo == ctx.memo
+                table.insert(seen, {ctx.spec.size, ctx.body.spec.size, ctx.labels.app, ctx.meta.labels.app, same})
+                kopf.sleep(10)
+            end
+            ctx.patch.status.seen = #seen
+            table.insert(seen, {ctx.old == nil, ctx.new == nil, ctx.diff == nil, ctx.reason == nil, ctx.retry, ctx.resource.plural})
+            return seen
+        "#;
+        let (script, live) = (daemon(body).await, live());
+        let call = script.host.call(script.background("daemon", &live, &Stopped::default()));
+        let change = async {
+            sleep(Duration::from_secs(5)).await;
+            let mut body = sample();
+            body["spec"]["size"] = json!(3);
+            body["metadata"]["labels"]["app"] = json!("new");
+            live.set(Arc::new(Object::from_value(body)));
+        };
+        let (ended, ()) = tokio::join!(call, change);
+        let expected = json!([
+            [2, 2, "demo", "demo", true],
+            [3, 3, "new", "new", true],
+            [true, true, true, true, 3, "kopfexamples"],
+        ]);
+        assert_eq!(ended, Ended::Returned(Some(expected)));
+    });
+}
+
+#[test]
+fn a_dropped_daemon_ends_at_its_wait() {
+    on_paused_clock(async {
+        let script = daemon("ctx.memo.at = 1; ctx.stopped:wait(); ctx.memo.at = 2").await;
+        let stopped = Stopped::default();
+        let call = script.host.call(script.background("daemon", &live(), &stopped));
+        timeout(Duration::from_secs(5), call).await.unwrap_err();
+        stopped.set(StopReason::OperatorExiting);
+        sleep(Duration::from_secs(5)).await;
+        assert_eq!(script.memo.lock()["at"], json!(1));
+    });
+}
+
+#[test]
+fn waiting_pays_back_computing() {
+    // Each turn computes for about 50 ms; all of them together for much more than a call may.
+    let body = r"
+        for i = 1, 25 do
+            local began = os.clock()
+            while os.clock() - began < 0.05 do end
+            ctx.stopped:wait(1)
+        end
+        return true
+    ";
+    assert_eq!(stopped_after_12s(body).0, json!(true));
+}

@@ -1,0 +1,6 @@
+//! Where Kopf is wrong, and we are right: each test fails on the behaviour of Kopf 1.45.2.
+//!
+//! The letters are those of the list in `docs/compatibility.md`.
+
+mod big_objects;
+mod two_operators;
