@@ -13,6 +13,7 @@ use report::{Exit, Report};
 
 pub mod args;
 mod dev;
+mod identity;
 pub mod logging;
 pub mod options;
 pub mod report;

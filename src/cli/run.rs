@@ -9,7 +9,7 @@ use futures::Stream;
 use tokio_util::sync::CancellationToken;
 
 use crate::cli::{
-    logging,
+    identity, logging,
     options::{RunOptions, ScopeOption},
     report::{Exit, Report},
     signals::{self, StopSignal},
@@ -94,6 +94,7 @@ pub(super) async fn operate(
         lifecycle: Lifecycle::default(),
         connect,
         health: Health::default(),
+        identity: identity::of_operator(clock),
     };
     tokio::select! {
         biased; // the operator's own end is its answer to a signal

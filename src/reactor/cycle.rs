@@ -53,6 +53,10 @@ pub(super) struct Cycle<'a> {
 impl Cycle<'_> {
     /// Runs the pass. `patched` is the object as our last request left it, also when a later step fails.
     pub(super) async fn run(mut self, patched: &mut Option<Arc<Object>>) -> Result<(), CycleError> {
+        // Only indexes are kept by a standby; the event comes again when it leads.
+        if self.event.is_standby {
+            return Ok(());
+        }
         // They stay in the memory until they are sent, so that an error before that does not lose them.
         let leftovers = self.memory.leftovers.clone();
         let is_resuming_conflict = !leftovers.is_empty();

@@ -1,5 +1,6 @@
 //! The main flow: streams → queues → workers; start and shutdown of an operator.
 
+mod backlog;
 mod change;
 mod companions;
 mod conclusion;
@@ -9,6 +10,7 @@ mod expectation;
 mod memory;
 mod observer;
 mod queue;
+mod replicas;
 mod roster;
 mod serving;
 mod streams;
@@ -23,14 +25,18 @@ use self::{
     companions::Companions,
     memory::Memories,
     observer::{Observer, Target},
+    replicas::Replicas,
     roster::Roster,
     serving::Serving,
 };
+use crate::features::leadership::Leadership;
 use crate::handling::{
     activities::{self, Activity, ActivityError},
     run::Runner,
 };
-use crate::logic::{handler::Kind, lifecycle::Lifecycle, registry::Registry, served};
+use crate::logic::{
+    handler::Kind, lifecycle::Lifecycle, peering::Identity, registry::Registry, served,
+};
 use crate::ports::{
     ApiError, BoxFuture, Clock, Cluster, Facilities, Health, Memo, Pauses, Scripts,
 };
@@ -54,6 +60,8 @@ pub struct Operator {
     pub connect: Connect,
     /// Where its parts tell how they are.
     pub health: Health,
+    /// How other operators and replicas know it.
+    pub identity: Identity,
 }
 
 /// Which namespaces are served.
@@ -78,6 +86,12 @@ pub enum Failure {
     /// The cluster cannot be used.
     #[error("{0}")]
     Cluster(#[from] ApiError),
+    /// The settings make no sense together.
+    #[error("{0}")]
+    Settings(String),
+    /// Another replica may lead now: nothing was done any more from that moment on.
+    #[error("the leadership is lost: {0}")]
+    Leadership(String),
 }
 
 impl Failure {
@@ -88,6 +102,10 @@ impl Failure {
                 Some("see the errors of the handlers above; nothing else was started".into())
             }
             Failure::Cluster(error) => error.hint.clone(),
+            Failure::Settings(_) => None,
+            Failure::Leadership(_) => {
+                Some("nothing is to be done: started again, this replica is a standby".into())
+            }
         }
     }
 }
@@ -95,10 +113,22 @@ impl Failure {
 /// Runs an operator until `stop`, or until it cannot go on.
 ///
 /// # Errors
-/// When start-up handlers fail (nothing else happens then), when the cluster cannot be used, when clean-up handlers fail.
+/// When start-up handlers fail (nothing else happens then), when the cluster cannot be used, when clean-up handlers fail,
+/// and when the leadership is lost: then clean-up handlers are not called, for they could act where another replica acts.
 pub async fn run(operator: Operator, stop: CancellationToken) -> Result<(), Failure> {
-    let Operator { scripts, registry, settings, clock, scope, lifecycle, connect, health } =
-        operator;
+    let Operator {
+        scripts,
+        registry,
+        settings,
+        clock,
+        scope,
+        lifecycle,
+        connect,
+        health,
+        identity,
+    } = operator;
+    settings.lock().unwrap_or_else(PoisonError::into_inner).peering.clusterwide =
+        scope == Scope::Cluster;
     let memo = Memo::default();
     let facilities = Arc::new(Facilities::default());
     let activity = |kind| Activity {
@@ -130,12 +160,12 @@ pub async fn run(operator: Operator, stop: CancellationToken) -> Result<(), Fail
         memo: memo.clone(),
         facilities: Arc::clone(&facilities),
         health,
+        identity,
     };
-    let served = tokio::select! {
-        biased; // as above
-        () = stop.cancelled() => Ok(()),
-        served = serving.run(&registry, &scope, connect, &stop) => served,
-    };
+    let served = serving.run(&registry, &scope, connect, &stop).await;
+    if let Err(Failure::Leadership(_)) = &served {
+        return served;
+    }
     let runner =
         Runner { scripts: &*scripts, clock, settings: &current.execution, facilities: &facilities };
     let cleaned = activities::run(runner, &activity(Kind::Cleanup)).await;
@@ -153,6 +183,7 @@ struct Serve {
     memo: Memo,
     facilities: Arc<Facilities>,
     health: Health,
+    identity: Identity,
 }
 
 impl Serve {
@@ -164,20 +195,56 @@ impl Serve {
         connect: Connect,
         stop: &CancellationToken,
     ) -> Result<(), Failure> {
-        tracing::info!(target: "kopf.running", "Initial authentication has been initiated.");
-        let cluster = connect(Settings::clone(&self.settings)).await?;
-        tracing::info!(target: "kopf.running", "Initial authentication has finished.");
+        let start = async {
+            tracing::info!(target: "kopf.running", "Initial authentication has been initiated.");
+            let cluster = connect(Settings::clone(&self.settings)).await?;
+            tracing::info!(target: "kopf.running", "Initial authentication has finished.");
+            Ok::<_, Failure>(cluster)
+        };
+        let cluster = tokio::select! {
+            biased; // a stop during the start is obeyed at once
+            () = stop.cancelled() => return Ok(()),
+            started = start => started?,
+        };
         let settings = Arc::clone(&self.settings);
-        let mut observer = Observer::start(&*cluster, registry, scope, settings).await?;
+        let observer = tokio::select! {
+            biased; // as above
+            () = stop.cancelled() => return Ok(()),
+            started = Observer::start(&*cluster, registry, scope, settings) => started?,
+        };
+        let replicas = Replicas::start(&self, &cluster)?;
+        let served = tokio::select! {
+            biased; // the loss first: whatever runs is dropped in this moment, and nothing begins any more
+            reason = replicas.lost() => Err(Failure::Leadership(reason)),
+            () = self.serve(registry, &cluster, (observer, &replicas), stop) => Ok(()),
+        };
+        replicas.end().await;
+        served
+    }
+
+    /// Runs the streams and what is beside them, until `stop`.
+    async fn serve(
+        &self,
+        registry: &Registry,
+        cluster: &Arc<dyn Cluster>,
+        (mut observer, replicas): (Observer<'_>, &Replicas),
+        stop: &CancellationToken,
+    ) {
         let shared = Shared {
-            cluster: &cluster,
+            cluster,
             start: Instant::now(),
             memories: Arc::default(),
             pauses: Pauses::default(),
+            leadership: replicas.leadership(),
         };
-        let companions = Companions::new();
+        let mut companions = Companions::new();
+        let venues = self.meet(replicas, &shared, &mut companions);
         let mut roster = Roster::new();
         loop {
+            if let Some(venues) = &venues {
+                let (places, is_known) = observer.peerings();
+                venues.set(places, is_known);
+            }
             roster.adjust(observer.targets(), |target| self.serving(registry, target, &shared));
             tokio::select! {
                 biased; // stop first: nothing new begins after it
@@ -188,7 +255,6 @@ impl Serve {
         }
         roster.end().await;
         companions.end().await;
-        Ok(())
     }
 
     fn serving(&self, registry: &Registry, (resource, _): &Target, shared: &Shared<'_>) -> Serving {
@@ -205,6 +271,7 @@ impl Serve {
             memories: Arc::clone(&shared.memories),
             facilities: Arc::clone(&self.facilities),
             pauses: shared.pauses.clone(),
+            leadership: shared.leadership.clone(),
             health: self.health.clone(),
         }
     }
@@ -216,6 +283,7 @@ struct Shared<'a> {
     start: Instant,
     memories: Arc<Memories>,
     pauses: Pauses,
+    leadership: Leadership,
 }
 
 /// The settings as they are now.

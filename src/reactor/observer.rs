@@ -10,7 +10,7 @@ use tokio::time;
 
 use super::Scope;
 use crate::logic::{
-    namespaces::NamespacePattern, object::Object, reason::EventType, registry::Registry,
+    namespaces::NamespacePattern, object::Object, peering, reason::EventType, registry::Registry,
     resource::Resource, served,
 };
 use crate::ports::{ApiError, Cluster, ErrorClass, Extent, GroupFilter, StreamEvent, StreamTarget};
@@ -57,7 +57,7 @@ impl<'a> Observer<'a> {
         scope: &Scope,
         settings: Arc<Settings>,
     ) -> Result<Self, ApiError> {
-        let resources = cluster.discover(&groups(registry)).await?;
+        let resources = cluster.discover(&groups(registry, &settings)).await?;
         let mut observer = Observer {
             cluster,
             registry,
@@ -100,6 +100,22 @@ impl<'a> Observer<'a> {
         targets.collect()
     }
 
+    /// Where to meet other operators, and whether the cluster has such places at all.
+    pub(super) fn peerings(&mut self) -> (BTreeSet<peering::Place>, bool) {
+        let mut clusterwide = self.settings.peering.clusterwide;
+        if !clusterwide && self.namespaces.is_none() {
+            let text = "settings.peering.namespaced has no effect in an operator of the whole cluster: \
+                        it meets others at the ClusterKopfPeering.";
+            if self.told.insert(text.to_owned()) {
+                tracing::warn!(target: "kopf.peering", "{text}");
+            }
+            clusterwide = true;
+        }
+        let namespaces = self.namespaces.as_ref().map(|it| &it.present);
+        let places = peering::places(&self.resources, clusterwide, namespaces);
+        (places, !peering::resources(&self.resources, clusterwide).is_empty())
+    }
+
     /// Waits until something has changed.
     pub(super) async fn changed(&mut self) {
         loop {
@@ -119,7 +135,7 @@ impl<'a> Observer<'a> {
     /// Asks the cluster again what it has. A failure changes nothing: the next change of a definition asks again.
     async fn rescan(&mut self) -> bool {
         while time::timeout(SETTLING, next_of_definitions(&mut self.definitions)).await.is_ok() {}
-        match self.cluster.discover(&groups(self.registry)).await {
+        match self.cluster.discover(&groups(self.registry, &self.settings)).await {
             Ok(resources) => {
                 self.resources = resources;
                 true
@@ -220,9 +236,12 @@ impl Namespaces {
     }
 }
 
-fn groups(registry: &Registry) -> GroupFilter {
+fn groups(registry: &Registry, settings: &Settings) -> GroupFilter {
     // The core group is needed for namespaces and events, the other for the definitions of resources.
     let own = [String::new(), "apiextensions.k8s.io".to_owned()];
+    let of_peering = peering::GROUPS.map(str::to_owned);
+    let of_peering = of_peering.into_iter().filter(|_| !settings.peering.standalone);
+    let own = own.into_iter().chain(of_peering);
     registry
         .groups()
         .map_or(GroupFilter::All, |it| GroupFilter::Only(it.into_iter().chain(own).collect()))

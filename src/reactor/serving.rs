@@ -5,6 +5,7 @@ use std::sync::Arc;
 use tokio::time::Instant;
 
 use super::memory::Memories;
+use crate::features::leadership::Leadership;
 use crate::handling::asking::Asker;
 use crate::handling::run::Runner;
 use crate::logic::{
@@ -43,8 +44,9 @@ pub(super) struct Serving {
     /// What every call of a script can reach.
     pub(super) facilities: Arc<Facilities>,
     /// What holds the operator back.
-    #[expect(dead_code, reason = "features hook up one by one")]
     pub(super) pauses: Pauses,
+    /// Whether this replica may act.
+    pub(super) leadership: Leadership,
     /// Where streams tell how they are.
     #[expect(dead_code, reason = "features hook up one by one")]
     pub(super) health: Health,

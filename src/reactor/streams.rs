@@ -5,17 +5,22 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use futures::StreamExt as _;
+use futures::{StreamExt as _, stream::BoxStream};
 use tokio::{sync::Semaphore, task::JoinSet, time};
 use tokio_util::sync::CancellationToken;
 
 use super::{
+    backlog::Backlog,
     memory::Key,
     queue::{Event, Queue},
     serving::Serving,
     worker::Worker,
 };
+use crate::logic::peering::whereabouts;
 use crate::ports::{ApiError, Extent, StreamEvent, StreamTarget};
+
+/// The events of one stream.
+type Events = BoxStream<'static, Result<StreamEvent, ApiError>>;
 
 /// One stream and its workers.
 pub(super) struct Streaming {
@@ -25,13 +30,23 @@ pub(super) struct Streaming {
     workers: JoinSet<Key>,
     /// `settings.queueing.worker_limit`
     places: Option<Arc<Semaphore>>,
+    /// What a standby would do if it led.
+    backlog: Backlog,
 }
 
 impl Streaming {
     /// A stream of one namespace, or of the whole cluster.
     pub(super) fn new(serving: Arc<Serving>, namespace: Option<Arc<str>>) -> Self {
         let places = serving.settings.queueing.worker_limit.map(|it| Arc::new(Semaphore::new(it)));
-        Streaming { serving, namespace, queues: BTreeMap::new(), workers: JoinSet::new(), places }
+        let backlog = Backlog::new(serving.leadership.is_leading());
+        Streaming {
+            serving,
+            namespace,
+            queues: BTreeMap::new(),
+            workers: JoinSet::new(),
+            places,
+            backlog,
+        }
     }
 
     /// Runs until it is told to stop; then lets the workers finish, but not for long.
@@ -42,22 +57,77 @@ impl Streaming {
             extent: Extent::Whole,
             settings: Arc::clone(&self.serving.settings),
         };
-        let mut events = self.serving.cluster.stream(target);
+        while self.sit_out_pause(&stop).await {
+            let events = self.serving.cluster.stream(target.clone());
+            self.listen(events, &stop).await;
+        }
+        self.finish().await;
+    }
+
+    /// Takes events until the operator is told to stop, or pauses.
+    async fn listen(&mut self, mut events: Events, stop: &CancellationToken) {
+        let (pauses, leadership) = (self.serving.pauses.clone(), self.serving.leadership.clone());
+        let mut paused = std::pin::pin!(pauses.until(true));
+        let mut leading = std::pin::pin!(leadership.until_leading());
         loop {
             tokio::select! {
                 biased; // stop first: nothing new begins after it; then make room; then more work
                 () = stop.cancelled() => break,
+                () = &mut paused => break,
+                () = &mut leading, if self.backlog.is_standby() => self.take_over(),
                 Some(ended) = self.workers.join_next() => self.forget(ended.ok()),
                 event = events.next() => match event {
-                    Some(Ok(StreamEvent::Object(event_type, object))) => self.dispatch(Event { event_type, object }),
-                    Some(Ok(StreamEvent::Listed)) => {}
+                    Some(Ok(StreamEvent::Object(event_type, object))) => self.take(Event { event_type, object, is_standby: false }),
+                    Some(Ok(StreamEvent::Listed)) => self.backlog.settle(),
                     Some(Err(error)) => self.report(&error),
                     None => break,
                 },
             }
         }
-        drop(events);
-        self.finish().await;
+    }
+
+    /// Waits while the operator is paused; tells whether to go on. Workers finish what they have.
+    async fn sit_out_pause(&mut self, stop: &CancellationToken) -> bool {
+        let pauses = self.serving.pauses.clone();
+        if pauses.is_paused() {
+            let blockers = pauses.blockers().join(", ");
+            let text =
+                format!("Pausing the watch-stream for {} (blockers: {blockers}).", self.place());
+            tracing::debug!(target: "kopf.watching", "{text}");
+            // The list after the pause tells more.
+            self.backlog.clear();
+            let mut resumed = std::pin::pin!(pauses.until(false));
+            loop {
+                tokio::select! {
+                    biased; // as in `listen`
+                    () = stop.cancelled() => break,
+                    Some(ended) = self.workers.join_next() => self.forget(ended.ok()),
+                    () = &mut resumed => {
+                        tracing::debug!(target: "kopf.watching", "Resuming the watch-stream for {}.", self.place());
+                        break;
+                    }
+                }
+            }
+        }
+        !stop.is_cancelled()
+    }
+
+    /// From now on this replica acts: on what it has seen so far first.
+    fn take_over(&mut self) {
+        for event in self.backlog.take_over() {
+            self.dispatch(event);
+        }
+    }
+
+    /// An event of the stream: worked on by a leader, noted by a standby.
+    fn take(&mut self, event: Event) {
+        if !self.backlog.is_standby() {
+            return self.dispatch(event);
+        }
+        self.backlog.note(&event);
+        if !self.serving.handlers.indexing.is_empty() {
+            self.dispatch(Event { is_standby: true, ..event });
+        }
     }
 
     fn dispatch(&mut self, event: Event) {
@@ -114,15 +184,17 @@ impl Streaming {
 
     /// The stream goes on trying; the user should know why nothing comes.
     fn report(&self, error: &ApiError) {
-        let place = self
-            .namespace
-            .as_deref()
-            .map_or_else(|| "cluster-wide".into(), |it| format!("in '{it}'"));
+        let place = self.place();
         let hint = error.hint.as_deref().map(|it| format!(" hint: {it}")).unwrap_or_default();
         tracing::error!(
             target: "kopf.watching",
-            "Watching {} {place} has failed and will be tried again: {error}.{hint}",
-            self.serving.resource
+            "Watching {place} has failed and will be tried again: {error}.{hint}"
         );
+    }
+
+    /// The resource and where it is watched.
+    fn place(&self) -> String {
+        let place = whereabouts(self.namespace.as_deref());
+        format!("{} {place}", self.serving.resource)
     }
 }

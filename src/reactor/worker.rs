@@ -36,7 +36,8 @@ impl Worker {
             if let Some(own) = expected.take_if(|it| it.is_met_by(&event.object)) {
                 event.object = own.object;
             }
-            let mut memory = self.serving.memories.recall(&self.key, event.event_type.is_none());
+            let is_listed = event.event_type.is_none() || event.is_standby;
+            let mut memory = self.serving.memories.recall(&self.key, is_listed);
             let is_gone = event.event_type == Some(EventType::Deleted);
             let patched = self.handle(event, &mut memory, expected.as_ref()).await;
             if let Some(object) = patched {

@@ -61,6 +61,28 @@ impl Identity {
     }
 }
 
+/// The names of a machine as a lookup in this text of `/etc/hosts` gives them, from its name to its address and back.
+pub fn aliases(hosts: &str, host: &str) -> Vec<String> {
+    let lines = || {
+        let texts = hosts.lines().map(|it| it.split('#').next().unwrap_or_default());
+        texts.map(str::split_whitespace)
+    };
+    let named = lines().find(|line| line.clone().skip(1).any(|it| it == host));
+    let Some(address) = named.and_then(|mut it| it.next()) else { return Vec::new() };
+    let found = lines().find(|line| line.clone().next() == Some(address));
+    found.into_iter().flatten().skip(1).map(str::to_owned).collect()
+}
+
+/// The name of a user with this number in this text of `/etc/passwd`.
+pub fn user(passwd: &str, number: u32) -> Option<String> {
+    let fields = |line: &str| {
+        let mut fields = line.split(':');
+        let name = fields.next()?.to_owned();
+        (fields.nth(1)?.parse() == Ok(number)).then_some(name)
+    };
+    passwd.lines().find_map(fields)
+}
+
 /// The name that tells the most.
 fn host(around: &Surroundings) -> &str {
     let names = || {

@@ -17,7 +17,7 @@ use serde_json::{Map, Value, json};
 
 use super::progress;
 
-pub use identity::{Identity, Moment, Surroundings};
+pub use identity::{Identity, Moment, Surroundings, aliases, user};
 pub use peer::Peer;
 pub use places::{GROUPS, Place, kind, places, plural, resources};
 pub use verdict::{Standing, Verdict, judge};

@@ -75,12 +75,10 @@ pub fn step(handler: &Handler, patience: Patience, reasons: StopReasons, age: Du
 /// All stages for a daemon that was asked to stop and did not at once: to be gone through until it ends.
 pub fn linear(handler: &Handler, patience: Patience) -> Vec<Stage> {
     let stage = |mark, line, delay| Stage { mark: Some(mark), line: Some(line), delay };
-    let backoff = patience.backoff.map(|it| {
-        stage(StopReason::DaemonSignalled, signalled(handler), Some(it))
-    });
-    let timeout = patience.timeout.map(|it| {
-        stage(StopReason::DaemonCancelled, cancelled(handler), Some(it))
-    });
+    let backoff =
+        patience.backoff.map(|it| stage(StopReason::DaemonSignalled, signalled(handler), Some(it)));
+    let timeout =
+        patience.timeout.map(|it| stage(StopReason::DaemonCancelled, cancelled(handler), Some(it)));
     let end = stage(StopReason::DaemonAbandoned, abandoned(handler), None);
     backoff.into_iter().chain(timeout).chain([end]).collect()
 }

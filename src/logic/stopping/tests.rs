@@ -4,9 +4,8 @@ use super::{StopReason, StopReasons};
 
 #[test]
 fn reasons_are_named_in_a_fixed_order() {
-    let reasons = StopReasons::default()
-        .with(StopReason::DaemonSignalled)
-        .with(StopReason::FiltersMismatch);
+    let reasons =
+        StopReasons::default().with(StopReason::DaemonSignalled).with(StopReason::FiltersMismatch);
     assert_eq!(reasons.to_string(), "FILTERS_MISMATCH|DAEMON_SIGNALLED");
 }
 

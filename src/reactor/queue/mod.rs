@@ -23,6 +23,8 @@ pub(super) struct Event {
     pub(super) event_type: Option<EventType>,
     /// The object as of this event.
     pub(super) object: Arc<Object>,
+    /// A standby looks at it only to keep its indexes: it comes again when this replica leads.
+    pub(super) is_standby: bool,
 }
 
 /// The queue of one object. Filled by its stream, emptied by its worker.

@@ -11,7 +11,11 @@ use crate::logic::{object::Object, reason::EventType};
 
 fn event(version: usize) -> Event {
     let body = json!({ "metadata": { "resourceVersion": version.to_string() } });
-    Event { event_type: Some(EventType::Modified), object: Arc::new(Object::from_value(body)) }
+    Event {
+        event_type: Some(EventType::Modified),
+        object: Arc::new(Object::from_value(body)),
+        is_standby: false,
+    }
 }
 
 fn version(event: &Event) -> usize {

@@ -149,6 +149,7 @@ impl Stage {
                 })
             }),
             health: kopf::ports::Health::default(),
+            identity: kopf::testing::identity("operator"),
         };
         let mut task = JoinSet::new();
         let token = stop.clone();

@@ -138,6 +138,7 @@ impl Stage {
                 })
             }),
             health: kopf::ports::Health::default(),
+            identity: kopf::testing::identity("operator"),
         };
         let mut task = JoinSet::new();
         let (token, transcript) = (stop.clone(), self.transcript.clone());
