@@ -1,5 +1,6 @@
 //! The main flow: streams → queues → workers; start and shutdown of an operator.
 
+mod background;
 mod backlog;
 mod change;
 mod companions;
@@ -18,6 +19,7 @@ mod worker;
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use futures::future;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -29,7 +31,7 @@ use self::{
     roster::Roster,
     serving::Serving,
 };
-use crate::features::leadership::Leadership;
+use crate::features::{daemons, leadership::Leadership};
 use crate::handling::{
     activities::{self, Activity, ActivityError},
     run::Runner,
@@ -213,32 +215,43 @@ impl Serve {
             started = Observer::start(&*cluster, registry, scope, settings) => started?,
         };
         let replicas = Replicas::start(&self, &cluster)?;
-        let served = tokio::select! {
-            biased; // the loss first: whatever runs is dropped in this moment, and nothing begins any more
-            reason = replicas.lost() => Err(Failure::Leadership(reason)),
-            () = self.serve(registry, &cluster, (observer, &replicas), stop) => Ok(()),
+        let team = Arc::default();
+        let shared = Shared {
+            cluster: &cluster,
+            start: Instant::now(),
+            memories: Arc::default(),
+            pauses: Pauses::default(),
+            leadership: replicas.leadership(),
+            team: Arc::clone(&team),
         };
+        let lost = tokio::select! {
+            biased; // the loss first: whatever runs is dropped in this moment, and nothing begins any more
+            reason = replicas.lost() => Some(reason),
+            () = self.serve(registry, shared, (observer, &replicas), stop) => None,
+        };
+        if let Some(reason) = lost {
+            team.cut().await;
+            return Err(Failure::Leadership(reason));
+        }
         replicas.end().await;
-        served
+        Ok(())
     }
 
     /// Runs the streams and what is beside them, until `stop`.
     async fn serve(
         &self,
         registry: &Registry,
-        cluster: &Arc<dyn Cluster>,
+        shared: Shared<'_>,
         (mut observer, replicas): (Observer<'_>, &Replicas),
         stop: &CancellationToken,
     ) {
-        let shared = Shared {
-            cluster,
-            start: Instant::now(),
-            memories: Arc::default(),
-            pauses: Pauses::default(),
-            leadership: replicas.leadership(),
-        };
         let mut companions = Companions::new();
         let venues = self.meet(replicas, &shared, &mut companions);
+        companions.add(|stop| {
+            let (team, pauses) = (Arc::clone(&shared.team), shared.pauses.clone());
+            let settings = Arc::clone(&self.settings);
+            async move { team.heed(&pauses, &settings.background, stop).await }
+        });
         let mut roster = Roster::new();
         loop {
             if let Some(venues) = &venues {
@@ -253,14 +266,25 @@ impl Serve {
                 () = roster.attend() => {}
             }
         }
-        roster.end().await;
+        // Side by side: workers finish what they do, daemons and timers what they can.
+        future::join(roster.end(), shared.team.end(&self.settings.background)).await;
         companions.end().await;
     }
 
     fn serving(&self, registry: &Registry, (resource, _): &Target, shared: &Shared<'_>) -> Serving {
+        let resource = Arc::new(resource.clone());
+        let background = Arc::new(daemons::Base {
+            resource: Arc::clone(&resource),
+            cluster: Arc::clone(shared.cluster),
+            scripts: Arc::clone(&self.scripts),
+            settings: Arc::clone(&self.settings),
+            clock: self.clock,
+            facilities: Arc::clone(&self.facilities),
+            team: Arc::clone(&shared.team),
+        });
         Serving {
-            handlers: registry.for_resource(resource, &served::NO_FUNCTIONS),
-            resource: Arc::new(resource.clone()),
+            handlers: registry.for_resource(&resource, &served::NO_FUNCTIONS),
+            resource,
             cluster: Arc::clone(shared.cluster),
             scripts: Arc::clone(&self.scripts),
             settings: Arc::clone(&self.settings),
@@ -270,6 +294,7 @@ impl Serve {
             start: shared.start,
             memories: Arc::clone(&shared.memories),
             facilities: Arc::clone(&self.facilities),
+            background,
             pauses: shared.pauses.clone(),
             leadership: shared.leadership.clone(),
             health: self.health.clone(),
@@ -284,6 +309,7 @@ struct Shared<'a> {
     memories: Arc<Memories>,
     pauses: Pauses,
     leadership: Leadership,
+    team: Arc<daemons::Team>,
 }
 
 /// The settings as they are now.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tokio::time::Instant;
 
 use super::memory::Memories;
-use crate::features::leadership::Leadership;
+use crate::features::{daemons, leadership::Leadership};
 use crate::handling::asking::Asker;
 use crate::handling::run::Runner;
 use crate::logic::{
@@ -43,6 +43,8 @@ pub(super) struct Serving {
     pub(super) memories: Arc<Memories>,
     /// What every call of a script can reach.
     pub(super) facilities: Arc<Facilities>,
+    /// What daemons and timers share.
+    pub(super) background: Arc<daemons::Base>,
     /// What holds the operator back.
     pub(super) pauses: Pauses,
     /// Whether this replica may act.

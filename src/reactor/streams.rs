@@ -58,16 +58,17 @@ impl Streaming {
             settings: Arc::clone(&self.serving.settings),
         };
         while self.sit_out_pause(&stop).await {
+            let pauses = self.serving.pauses.count();
             let events = self.serving.cluster.stream(target.clone());
-            self.listen(events, &stop).await;
+            self.listen(events, pauses, &stop).await;
         }
         self.finish().await;
     }
 
-    /// Takes events until the operator is told to stop, or pauses.
-    async fn listen(&mut self, mut events: Events, stop: &CancellationToken) {
+    /// Takes events until the operator is told to stop, or pauses for another time.
+    async fn listen(&mut self, mut events: Events, count: u64, stop: &CancellationToken) {
         let (pauses, leadership) = (self.serving.pauses.clone(), self.serving.leadership.clone());
-        let mut paused = std::pin::pin!(pauses.until(true));
+        let mut paused = std::pin::pin!(pauses.next(count));
         let mut leading = std::pin::pin!(leadership.until_leading());
         loop {
             tokio::select! {

@@ -81,6 +81,11 @@ impl StopReasons {
         StopReasons(bits)
     }
 
+    /// One bit for each.
+    pub fn bits(self) -> u8 {
+        self.0
+    }
+
     /// Whether there is none: nobody was asked to stop.
     pub fn is_empty(self) -> bool {
         self.0 == 0

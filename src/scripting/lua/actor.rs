@@ -31,6 +31,8 @@ pub(super) enum Request {
     Call(Arc<Invocation>, oneshot::Sender<Ended>),
     /// Ask a filter.
     Ask(Question, Arc<Invocation>, oneshot::Sender<Result<bool, Raised>>),
+    /// Call a function for what it returns.
+    Compute(Function, Arc<Invocation>, oneshot::Sender<Result<Value, Raised>>),
     /// Transform a body.
     Transform(Function, Value, oneshot::Sender<Result<Value, Raised>>),
 }
@@ -90,6 +92,9 @@ async fn answer(vm: Rc<Vm>, request: Request) {
         }
         Request::Ask(question, invocation, to) => {
             reply(to, vm.ask(question, invocation), Err).await;
+        }
+        Request::Compute(function, invocation, to) => {
+            reply(to, vm.compute(function, invocation), Err).await;
         }
         Request::Transform(function, body, to) => {
             reply(to, vm.transform(function, body), Err).await;
