@@ -253,6 +253,15 @@ impl Serve {
             async move { team.heed(&pauses, &settings.background, stop).await }
         });
         let mut roster = Roster::new();
+        if let Some(venues) = &venues {
+            let (places, is_known) = observer.peerings();
+            venues.set(places, is_known);
+            tokio::select! {
+                biased; // a stop during the start is obeyed at once
+                () = stop.cancelled() => {}
+                () = venues.looked() => {}
+            }
+        }
         loop {
             if let Some(venues) = &venues {
                 let (places, is_known) = observer.peerings();

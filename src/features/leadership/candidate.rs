@@ -36,6 +36,8 @@ pub(super) struct Candidate {
     start: Instant,
     /// The last line about others or about a problem; told once.
     told: String,
+    /// Whether the last request failed.
+    is_failing: bool,
 }
 
 impl Candidate {
@@ -55,6 +57,7 @@ impl Candidate {
             leadership,
             start: Instant::now(),
             told: String::new(),
+            is_failing: false,
         }
     }
 
@@ -107,6 +110,7 @@ impl Candidate {
     ) {
         let now = self.uptime();
         let is_read = *request == Request::Read;
+        self.is_failing = false;
         match answer {
             Ok(Ok(object)) if is_read => self.elector.read(Some(Value::clone(object.body())), now),
             Ok(Ok(object)) => self.elector.wrote(Value::clone(object.body()), sent),
@@ -134,6 +138,7 @@ impl Candidate {
     fn publish(&mut self, role: &Role) {
         let lease = self.lease();
         match role {
+            Role::Leader | Role::Standby if self.is_failing => {}
             Role::Leader => {
                 self.say(&format!("This replica leads: it holds the {lease}."));
                 self.health.note(PART, HealthState::Ready, &format!("leads with the {lease}"));
@@ -168,6 +173,7 @@ impl Candidate {
     }
 
     fn complain(&mut self, problem: &str) {
+        self.is_failing = true;
         let text = format!("The {} cannot be used, and is tried again: {problem}", self.lease());
         self.health.note(PART, HealthState::Unready, &text);
         if self.told != text {

@@ -8,7 +8,7 @@ use tokio::time::{self, Instant};
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    Common, TARGET,
+    Common, Looks, TARGET,
     requests::{self, Errand, Reply, Request},
 };
 use crate::logic::{
@@ -53,11 +53,13 @@ pub(super) struct Member {
     is_seen: bool,
     /// The last problem, told once.
     told: String,
+    /// Where to tell that we have looked.
+    looks: Looks,
 }
 
 impl Member {
     /// Nothing is known yet.
-    pub(super) fn new(common: Common, place: Place) -> Self {
+    pub(super) fn new(common: Common, place: Place, looks: Looks) -> Self {
         Member {
             blocker: common.blocker(&place),
             common,
@@ -71,6 +73,7 @@ impl Member {
             look_at: None,
             is_seen: false,
             told: String::new(),
+            looks,
         }
     }
 
@@ -95,12 +98,20 @@ impl Member {
                     self.request = None;
                     self.take(reply);
                 }
-                event = events.next() => match event {
-                    Some(Ok(StreamEvent::Object(kind, object))) => self.see(kind, &object),
-                    Some(Ok(StreamEvent::Listed)) => self.miss(),
-                    Some(Err(error)) => self.complain("watched", &error),
-                    // Streams have no end.
-                    None => break,
+                event = events.next() => {
+                    match event {
+                        Some(Ok(StreamEvent::Object(kind, object))) => self.see(kind, &object),
+                        Some(Ok(StreamEvent::Listed)) => {
+                            self.miss();
+                            self.looked();
+                        }
+                        Some(Err(error)) => {
+                            self.complain("watched", &error);
+                            self.looked();
+                        }
+                        // Streams have no end.
+                        None => break,
+                    }
                 },
                 () = leadership.until_leading(), if is_standby => self.announce_at = Instant::now(),
                 () = until(wake_at) => {}
@@ -108,6 +119,10 @@ impl Member {
         }
         drop(events);
         self.leave().await;
+    }
+
+    fn looked(&self) {
+        self.looks.send_if_modified(|it| it.insert(self.place.clone()));
     }
 
     /// Begins the request that is due, if none is under way.

@@ -3,17 +3,20 @@
 //! One [`Member`] per peering object. What they decide is in `logic/peering/`; they set and lift blockers of
 //! [`Pauses`], which streams and daemons obey. No error ends them: each is told once and the request is tried again.
 
+mod command;
 mod member;
 mod requests;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
+    time::Duration,
 };
 
-use tokio::{sync::watch, task::JoinSet};
+use tokio::{sync::watch, task::JoinSet, time};
 use tokio_util::sync::CancellationToken;
 
+pub use self::command::{Command, Problem};
 use self::member::Member;
 use super::leadership::Leadership;
 use crate::logic::peering::{self, Place};
@@ -22,6 +25,9 @@ use crate::settings::Settings;
 
 /// The log target of peering.
 const TARGET: &str = "kopf.peering";
+
+/// The longest that the start waits for a first look. Where the cluster is slow, there is work to do all the same.
+const LOOK_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// What all members share.
 #[derive(Clone)]
@@ -46,18 +52,25 @@ pub struct Common {
 pub struct Venues {
     common: Common,
     places: watch::Sender<BTreeSet<Place>>,
+    looks: Looks,
 }
 
 /// The meetings with other operators.
 pub struct Peering {
     common: Common,
     places: watch::Receiver<BTreeSet<Place>>,
+    looks: Looks,
 }
+
+/// The places where somebody has looked how things stand.
+type Looks = Arc<watch::Sender<BTreeSet<Place>>>;
 
 /// Prepares the meetings; nothing is requested before [`Peering::run`].
 pub fn prepare(common: Common) -> (Venues, Peering) {
     let (sender, places) = watch::channel(BTreeSet::new());
-    (Venues { common: common.clone(), places: sender }, Peering { common, places })
+    let looks = Looks::default();
+    let venues = Venues { common: common.clone(), places: sender, looks: Arc::clone(&looks) };
+    (venues, Peering { common, places, looks })
 }
 
 impl Venues {
@@ -85,6 +98,19 @@ impl Venues {
         }
         self.places.send_replace(places);
     }
+
+    /// Waits until somebody has looked at each place, but not for long: an operator that starts beside a stronger one should
+    /// see it before its own objects.
+    pub async fn looked(&self) {
+        let mut looks = self.looks.subscribe();
+        let all = looks.wait_for(|it| self.places.borrow().is_subset(it));
+        if time::timeout(LOOK_TIMEOUT, all).await.is_err() {
+            tracing::warn!(
+                target: TARGET,
+                "Other operators cannot be seen yet. The work begins without knowing of them."
+            );
+        }
+    }
 }
 
 impl Peering {
@@ -102,7 +128,8 @@ impl Peering {
             for place in wanted {
                 running.entry(place.clone()).or_insert_with(|| {
                     let end = CancellationToken::new();
-                    let member = Member::new(self.common.clone(), place.clone());
+                    let member =
+                        Member::new(self.common.clone(), place.clone(), Arc::clone(&self.looks));
                     let token = end.clone();
                     members.spawn(async move {
                         member.run(token).await;

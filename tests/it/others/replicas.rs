@@ -11,10 +11,10 @@ use super::site::{Plan, Running, Site};
 const NAMES: [&str; 3] = ["a", "b", "c"];
 
 /// Each seed is another story.
-const SEEDS: std::ops::Range<u64> = 0..20;
+const SEEDS: std::ops::Range<u64> = 0..6;
 
 /// The seconds of one story.
-const LENGTH: u64 = 600;
+const LENGTH: u64 = 300;
 
 /// The replicas of one story. A process that comes again is another one.
 struct Replicas<'a> {
