@@ -1,5 +1,6 @@
 //! What happens around the main flow: daemons, timers, indexes, peering, leader election, posting, probes.
 
 pub mod daemons;
+pub mod indexes;
 pub mod leadership;
 pub mod peering;

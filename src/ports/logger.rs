@@ -1,7 +1,8 @@
 //! Log lines about objects and activities.
 //!
-//! Lines go to `tracing` with the fields `message`, `object` (JSON of [`ObjectRef`]), `extra` (JSON object of structured
-//! fields) and `trace` (several lines of text); `cli/logging` formats them.
+//! Lines go to `tracing` with the fields `message`, `object.…` (the parts of an [`ObjectRef`], one by one: a line costs no
+//! encoding), `activity` (its name), `extra` (JSON object of structured fields) and `trace` (several lines of text);
+//! `cli/logging` formats them.
 
 use std::sync::Arc;
 
@@ -35,17 +36,24 @@ pub enum LoggerKind {
 pub struct Logger {
     kind: LoggerKind,
     object: Option<Arc<ObjectRef>>,
+    activity: Option<&'static str>,
 }
 
 impl Logger {
     /// A logger for an object.
     pub fn of_object(kind: LoggerKind, object: Arc<ObjectRef>) -> Self {
-        Logger { kind, object: Some(object) }
+        Logger { kind, object: Some(object), activity: None }
     }
 
     /// A logger for activities.
     pub fn of_activity() -> Self {
-        Logger { kind: LoggerKind::Activity, object: None }
+        Logger { kind: LoggerKind::Activity, object: None, activity: None }
+    }
+
+    /// The same, with the name of the activity: it is shown as a part of the logger's name.
+    #[must_use]
+    pub fn named(self, activity: &'static str) -> Self {
+        Logger { activity: Some(activity), ..self }
     }
 
     /// The same object, another kind.
@@ -82,6 +90,11 @@ impl Logger {
     /// Whether a line of this level would be seen; ask before building a long text.
     pub fn is_enabled(&self, level: LogLevel) -> bool {
         match level {
+            // One level terser: debug lines never, info lines where others show debug lines.
+            LogLevel::Debug if self.kind == LoggerKind::Terse => false,
+            LogLevel::Info if self.kind == LoggerKind::Terse => {
+                tracing::enabled!(target: TARGET_OBJECTS, tracing::Level::DEBUG)
+            }
             LogLevel::Debug => tracing::enabled!(target: TARGET_OBJECTS, tracing::Level::DEBUG),
             LogLevel::Info => tracing::enabled!(target: TARGET_OBJECTS, tracing::Level::INFO),
             LogLevel::Warning | LogLevel::Error => true,
@@ -98,13 +111,25 @@ impl Logger {
         if !self.is_enabled(level) {
             return;
         }
-        let object = self.object.as_deref().and_then(|it| serde_json::to_string(it).ok());
-        let object = object.as_deref();
+        let object = self.object.as_deref();
+        let activity = self.activity;
         let extra = extra.and_then(|it| serde_json::to_string(it).ok());
         let extra = extra.as_deref();
         macro_rules! emit {
             ($target:expr, $level:ident) => {
-                tracing::event!(target: $target, tracing::Level::$level, object, extra, trace, message = text)
+                tracing::event!(
+                    target: $target,
+                    tracing::Level::$level,
+                    object.api_version = object.map(|it| it.api_version.as_str()),
+                    object.kind = object.map(|it| it.kind.as_str()),
+                    object.name = object.map(|it| it.name.as_str()),
+                    object.uid = object.map(|it| it.uid.as_str()),
+                    object.namespace = object.and_then(|it| it.namespace.as_deref()),
+                    activity,
+                    extra,
+                    trace,
+                    message = text,
+                )
             };
         }
         match (self.kind == LoggerKind::Activity, level) {

@@ -10,6 +10,7 @@ mod error;
 mod expectation;
 mod memory;
 mod observer;
+mod place;
 mod queue;
 mod replicas;
 mod roster;
@@ -31,16 +32,25 @@ use self::{
     roster::Roster,
     serving::Serving,
 };
-use crate::features::{daemons, leadership::Leadership};
+use crate::features::{
+    daemons,
+    indexes::{self, Hold, Readiness},
+    leadership::Leadership,
+};
 use crate::handling::{
     activities::{self, Activity, ActivityError},
     run::Runner,
 };
 use crate::logic::{
-    handler::Kind, lifecycle::Lifecycle, peering::Identity, registry::Registry, served,
+    handler::Kind,
+    lifecycle::Lifecycle,
+    peering::Identity,
+    registry::{Registry, ResourceHandlers},
+    resource::Resource,
+    served,
 };
 use crate::ports::{
-    ApiError, BoxFuture, Clock, Cluster, Facilities, Health, Memo, Pauses, Scripts,
+    ApiError, BoxFuture, Clock, Cluster, Facilities, Health, Indexes, Memo, Pauses, Scripts,
 };
 use crate::settings::Settings;
 
@@ -129,10 +139,9 @@ pub async fn run(operator: Operator, stop: CancellationToken) -> Result<(), Fail
         health,
         identity,
     } = operator;
-    settings.lock().unwrap_or_else(PoisonError::into_inner).peering.clusterwide =
-        scope == Scope::Cluster;
     let memo = Memo::default();
-    let facilities = Arc::new(Facilities::default());
+    let facilities =
+        Arc::new(Facilities { indexes: Indexes::new(registry.indexes()), ..Facilities::default() });
     let activity = |kind| Activity {
         kind,
         handlers: registry.activities(kind),
@@ -154,6 +163,7 @@ pub async fn run(operator: Operator, stop: CancellationToken) -> Result<(), Fail
     };
 
     let current = Arc::new(snapshot(&settings));
+    scripts.configure(&current);
     let serving = Serve {
         scripts: Arc::clone(&scripts),
         settings: Arc::clone(&current),
@@ -222,6 +232,7 @@ impl Serve {
             memories: Arc::default(),
             pauses: Pauses::default(),
             leadership: replicas.leadership(),
+            readiness: Readiness::new(registry.has_indexes()),
             team: Arc::clone(&team),
         };
         let lost = tokio::select! {
@@ -252,6 +263,10 @@ impl Serve {
             let settings = Arc::clone(&self.settings);
             async move { team.heed(&pauses, &settings.background, stop).await }
         });
+        if registry.has_indexes() {
+            let (readiness, health) = (shared.readiness.clone(), self.health.clone());
+            companions.add(|stop| indexes::watch(readiness, health, stop));
+        }
         let mut roster = Roster::new();
         if let Some(venues) = &venues {
             let (places, is_known) = observer.peerings();
@@ -268,6 +283,7 @@ impl Serve {
                 venues.set(places, is_known);
             }
             roster.adjust(observer.targets(), |target| self.serving(registry, target, &shared));
+            shared.readiness.started();
             tokio::select! {
                 biased; // stop first: nothing new begins after it
                 () = stop.cancelled() => break,
@@ -280,7 +296,8 @@ impl Serve {
         companions.end().await;
     }
 
-    fn serving(&self, registry: &Registry, (resource, _): &Target, shared: &Shared<'_>) -> Serving {
+    fn serving(&self, registry: &Registry, target: &Target, shared: &Shared<'_>) -> Serving {
+        let (resource, place) = target;
         let resource = Arc::new(resource.clone());
         let background = Arc::new(daemons::Base {
             resource: Arc::clone(&resource),
@@ -291,8 +308,10 @@ impl Serve {
             facilities: Arc::clone(&self.facilities),
             team: Arc::clone(&shared.team),
         });
+        let handlers = registry.for_resource(&resource, &served::NO_FUNCTIONS);
         Serving {
-            handlers: registry.for_resource(&resource, &served::NO_FUNCTIONS),
+            hold: shared.hold(&handlers, &resource, place.as_deref()),
+            handlers,
             resource,
             cluster: Arc::clone(shared.cluster),
             scripts: Arc::clone(&self.scripts),
@@ -318,7 +337,19 @@ struct Shared<'a> {
     memories: Arc<Memories>,
     pauses: Pauses,
     leadership: Leadership,
+    readiness: Readiness,
     team: Arc<daemons::Team>,
+}
+
+impl Shared<'_> {
+    /// The share of a stream in the readiness of the indexes.
+    fn hold(&self, handlers: &ResourceHandlers, resource: &Resource, place: Option<&str>) -> Hold {
+        if handlers.indexing.is_empty() {
+            return self.readiness.bystander();
+        }
+        let place = place.map_or_else(String::new, |it| format!(" in '{it}'"));
+        self.readiness.indexed(format!("{resource}{place}"))
+    }
 }
 
 /// The settings as they are now.

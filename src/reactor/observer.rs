@@ -103,14 +103,15 @@ impl<'a> Observer<'a> {
     /// Where to meet other operators, and whether the cluster has such places at all.
     pub(super) fn peerings(&mut self) -> (BTreeSet<peering::Place>, bool) {
         let mut clusterwide = self.settings.peering.clusterwide;
-        if !clusterwide && self.namespaces.is_none() {
+        let is_known = !peering::resources(&self.resources, clusterwide).is_empty();
+        if !clusterwide && self.namespaces.is_none() && is_known {
             let text = "settings.peering.namespaced has no effect in an operator of the whole cluster: \
                         it meets others at the ClusterKopfPeering.";
             if self.told.insert(text.to_owned()) {
                 tracing::warn!(target: "kopf.peering", "{text}");
             }
-            clusterwide = true;
         }
+        clusterwide |= self.namespaces.is_none();
         let namespaces = self.namespaces.as_ref().map(|it| &it.present);
         let places = peering::places(&self.resources, clusterwide, namespaces);
         (places, !peering::resources(&self.resources, clusterwide).is_empty())

@@ -12,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 use super::{
     backlog::Backlog,
     memory::Key,
+    place::Place,
     queue::{Event, Queue},
     serving::Serving,
     worker::Worker,
@@ -62,6 +63,7 @@ impl Streaming {
             let events = self.serving.cluster.stream(target.clone());
             self.listen(events, pauses, &stop).await;
         }
+        self.serving.hold.end();
         self.finish().await;
     }
 
@@ -79,7 +81,7 @@ impl Streaming {
                 Some(ended) = self.workers.join_next() => self.forget(ended.ok()),
                 event = events.next() => match event {
                     Some(Ok(StreamEvent::Object(event_type, object))) => self.take(Event { event_type, object, is_standby: false }),
-                    Some(Ok(StreamEvent::Listed)) => self.backlog.settle(),
+                    Some(Ok(StreamEvent::Listed)) => self.listed(),
                     Some(Err(error)) => self.report(&error),
                     None => break,
                 },
@@ -120,6 +122,11 @@ impl Streaming {
         }
     }
 
+    fn listed(&mut self) {
+        self.backlog.settle();
+        self.serving.hold.listed();
+    }
+
     /// An event of the stream: worked on by a leader, noted by a standby.
     fn take(&mut self, event: Event) {
         if !self.backlog.is_standby() {
@@ -132,6 +139,7 @@ impl Streaming {
     }
 
     fn dispatch(&mut self, event: Event) {
+        self.serving.hold.seen(event.object.header());
         let key = Key::of(event.object.header());
         let refused = match self.queues.get(&key) {
             Some(queue) => queue.push(event).err(),
@@ -148,13 +156,9 @@ impl Streaming {
         // A fresh queue refuses nothing.
         drop(queue.push(event));
         self.queues.insert(key.clone(), Arc::clone(&queue));
-        let worker = Worker { serving: Arc::clone(&self.serving), key: key.clone(), queue };
-        let places = self.places.clone();
+        let place = Place::of(self.places.clone());
+        let worker = Worker { serving: Arc::clone(&self.serving), key: key.clone(), queue, place };
         self.workers.spawn(async move {
-            let _place = match places {
-                Some(places) => places.acquire_owned().await.ok(),
-                None => None,
-            };
             worker.run().await;
             key
         });

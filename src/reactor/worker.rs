@@ -13,6 +13,7 @@ use super::{
     error::CycleError,
     expectation::Expectation,
     memory::{Key, Memory},
+    place::Place,
     queue::{Event, Queue},
     serving::Serving,
 };
@@ -27,23 +28,22 @@ pub(super) struct Worker {
     pub(super) key: Key,
     /// Its events.
     pub(super) queue: Arc<Queue>,
+    /// Its place among the busy workers.
+    pub(super) place: Place,
 }
 
 impl Worker {
     /// Works until there is nothing to do. The memory of the object outlives the worker.
     pub(super) async fn run(self) {
+        self.place.take().await;
         let mut expected: Option<Expectation> = None;
         while let Some(mut event) = self.next(expected.as_ref()).await {
-            let is_gone = event.event_type == Some(EventType::Deleted);
-            // The list after the pause tells more; only the end of an object is told but once.
-            if self.serving.pauses.is_paused() && !is_gone {
-                continue;
-            }
             if let Some(own) = expected.take_if(|it| it.is_met_by(&event.object)) {
                 event.object = own.object;
             }
             let is_listed = event.event_type.is_none() || event.is_standby;
             let mut memory = self.serving.memories.recall(&self.key, is_listed);
+            let is_gone = event.event_type == Some(EventType::Deleted);
             self.tell_background(&event, &mut memory);
             let patched = self.handle(event, &mut memory, expected.as_ref()).await;
             if let Some(object) = patched {
@@ -104,6 +104,7 @@ impl Worker {
             let cycle = Cycle {
                 serving: &self.serving,
                 queue: &self.queue,
+                place: &self.place,
                 memory,
                 event: event.clone(),
                 logger: &logger,
@@ -113,6 +114,8 @@ impl Worker {
             // A bug in one cycle must not take the operator down: it costs this object a pause.
             let ended = AssertUnwindSafe(cycle.run(&mut patched)).catch_unwind().await;
             let ended = ended.unwrap_or_else(|it| Err(CycleError::Bug(panic_text(it.as_ref()))));
+            // Also after a panic in the middle of it: one object must not hold all others back.
+            self.serving.hold.indexed(event.object.header());
             let error = match ended {
                 Ok(Next::Event) => {
                     memory.throttle = None;
@@ -129,11 +132,7 @@ impl Worker {
                 memory.unsent = None;
                 return patched;
             }
-            // What handlers did is sent, but none is called any more: the list after the pause brings the object back.
-            if self.serving.pauses.is_paused() && memory.unsent.is_none() {
-                return patched;
-            }
-            is_repeat = true;
+            is_repeat |= !matches!(error, CycleError::Index(_));
         }
     }
 

@@ -16,6 +16,7 @@ mod lua;
 mod others;
 mod rhai;
 mod scenarios;
+mod settings;
 mod tidy;
 mod vectors;
 mod wrong;

@@ -252,7 +252,7 @@ impl Member {
         let standing = Standing {
             identity,
             priority: settings.peering.priority,
-            shares: false,
+            shares: !settings.watching.shard_selectors.is_empty(),
             is_paused: pauses.has(&self.blocker),
         };
         let verdict = peering::judge(&self.peers, standing, now);

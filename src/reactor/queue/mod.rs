@@ -23,7 +23,7 @@ pub(super) struct Event {
     pub(super) event_type: Option<EventType>,
     /// The object as of this event.
     pub(super) object: Arc<Object>,
-    /// A standby looks at it only to keep its indexes: it comes again when this replica leads.
+    /// It is for the indexes alone: this replica stands by, and the event comes again when it leads.
     pub(super) is_standby: bool,
 }
 
@@ -89,6 +89,13 @@ impl Queue {
                     return;
                 }
             }
+            self.changed.notified().await;
+        }
+    }
+
+    /// Waits for the end of the queue, whatever comes before it.
+    pub(super) async fn ended(&self) {
+        while !self.lock().ended {
             self.changed.notified().await;
         }
     }

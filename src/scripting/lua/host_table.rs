@@ -113,6 +113,8 @@ fn add_values(lua: &Lua, kopf: &Table) -> mlua::Result<()> {
         world.push(lua, &world.read_as("kopf.copy", &value)?, Style::Mutable)
     };
     kopf.set("copy", lua.create_function(copy)?)?;
+    let values = |lua: &Lua, index: LuaValue| views::values(lua, &index);
+    kopf.set("values", lua.create_function(values)?)?;
     let sleep = |lua: Lua, duration: LuaValue| async move {
         let duration = seconds(&lua, "kopf.sleep", &duration)?.unwrap_or_default();
         watchdog::wait(&lua, tokio::time::sleep(duration.min(SLEEP_MAX))).await;
@@ -159,6 +161,11 @@ fn host_functions(lua: &Lua, watchdog: &Rc<Watchdog>, modules: Modules) -> mlua:
         World::of(lua)?.push(lua, &content, Style::Frozen)
     };
     host.set("plain", lua.create_function(plain)?)?;
+    let item = |lua: &Lua, (object, step): (AnyUserData, LuaValue)| {
+        let item = views::item(lua, &object, &step).transpose()?;
+        Ok((item.is_some(), item.unwrap_or(LuaValue::Nil)))
+    };
+    host.set("item", lua.create_function(item)?)?;
     let iterate = |lua: &Lua, object: AnyUserData| views::iterate(lua, &object);
     host.set("iterate", lua.create_function(iterate)?)?;
     host.set("pending", Lua::poll_pending())?;

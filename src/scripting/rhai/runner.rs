@@ -58,7 +58,7 @@ pub(super) struct Runner {
 /// Rights to a thread.
 struct Permits {
     free: Arc<Semaphore>,
-    all: usize,
+    all: AtomicUsize,
 }
 
 /// Why a job gave no result.
@@ -100,6 +100,16 @@ impl Runner {
     pub(super) fn of(mut self, name: &str) -> Self {
         name.clone_into(&mut self.name);
         self
+    }
+
+    /// Changes how many calls may run at once; `None` is the usual number.
+    pub(super) fn limit(&self, running: Option<usize>) {
+        // No machine has more threads for one script than calls may wait for them.
+        let all = running.unwrap_or(RUNNING_MAX).min(WAITING_MAX);
+        let share = all * BACKGROUND_SHARE.0 / BACKGROUND_SHARE.1;
+        self.permits.resize(all);
+        // A single thread is for everything.
+        self.background.resize(share.max(1));
     }
 
     /// Runs a job. Dropping the future ends the job at its next operation or wait.
@@ -194,7 +204,7 @@ impl Runner {
         if self.told.swap(true, Ordering::Relaxed) {
             return;
         }
-        let (all, name) = (short.all, &self.name);
+        let (all, name) = (short.all.load(Ordering::Relaxed), &self.name);
         let whose = if std::ptr::eq(short, &self.background) {
             format!("All {all} threads for daemons and timers of {name} are taken: further ones")
         } else {
@@ -231,7 +241,14 @@ impl Runner {
 
 impl Permits {
     fn new(all: usize) -> Self {
-        Permits { free: Arc::new(Semaphore::new(all)), all }
+        Permits { free: Arc::new(Semaphore::new(all)), all: AtomicUsize::new(all) }
+    }
+
+    /// Changes how many there are. Those in use stay so: call it while nothing runs.
+    fn resize(&self, all: usize) {
+        let before = self.all.swap(all, Ordering::Relaxed);
+        self.free.add_permits(all.saturating_sub(before));
+        let _forgotten = self.free.forget_permits(before.saturating_sub(all));
     }
 }
 

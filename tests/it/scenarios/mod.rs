@@ -30,9 +30,14 @@ macro_rules! scenarios {
 }
 
 scenarios! {
+    daemons
     errors
     filters
     ids
+    indexes
+    indexes_changing
+    indexes_first
+    indexes_shared
     kwargs
     limits
     logging
@@ -44,10 +49,12 @@ scenarios! {
     readonly
     results
     selectors
+    settings
     shared
     sleeping
     startup
     surprises
+    timers
 }
 
 /// Where the scenarios are.

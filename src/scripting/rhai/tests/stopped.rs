@@ -31,6 +31,7 @@ async fn stopped_after_12s(code: &str) -> (Value, u64) {
     let (ended, ()) = tokio::join!(call, stopping);
     match ended {
         Ended::Returned(result) => (result.unwrap_or_default(), began.elapsed().as_secs()),
+        Ended::Keyed(entries) => panic!("{entries:?}"),
         Ended::Raised(raised) => panic!("{raised:?}"),
     }
 }
