@@ -80,7 +80,7 @@ impl Watched {
                 Box::pin(async move { Ok(Arc::new(cluster) as Arc<_>) })
             }),
             health: kopf::ports::Health::default(),
-            identity: kopf::testing::identity("operator"),
+            identity: testing::identity("operator"),
         };
         let (stop, mut task) = (CancellationToken::new(), JoinSet::new());
         let token = stop.clone();
