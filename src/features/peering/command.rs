@@ -166,18 +166,17 @@ impl Command {
         let (resource, namespace) = place;
         let namespace = namespace.as_deref();
         let now = self.clock.now();
-        let payload = match &self.record {
-            Some(record) => peering::announcement(&self.identity, record, now),
-            None => {
-                let address = Address { resource, namespace, name: &self.name };
-                let found = absent(self.cluster.get(address).await)?;
-                let Some(object) = found else { return Ok(Outcome::Missing) };
-                let peers = Peer::all_of(object.body(), now);
-                if !peers.iter().any(|it| it.identity == self.identity) {
-                    return Ok(Outcome::Nothing(peers));
-                }
-                peering::removal([self.identity.as_str()])
+        let payload = if let Some(record) = &self.record {
+            peering::announcement(&self.identity, record, now)
+        } else {
+            let address = Address { resource, namespace, name: &self.name };
+            let found = absent(self.cluster.get(address).await)?;
+            let Some(object) = found else { return Ok(Outcome::Missing) };
+            let peers = Peer::all_of(object.body(), now);
+            if !peers.iter().any(|it| it.identity == self.identity) {
+                return Ok(Outcome::Nothing(peers));
             }
+            peering::removal([self.identity.as_str()])
         };
         let request = PatchRequest {
             resource,
@@ -194,18 +193,16 @@ impl Command {
     fn tell_success(&self, kind: &str, place: &Place) {
         let (name, identity, place) = (&self.name, &self.identity, whereabouts(place));
         tracing::debug!(target: TARGET, "Keep-alive in '{name}' {place}: ok.");
-        match &self.record {
-            Some(Record { priority, lifetime, .. }) => tracing::info!(
-                target: TARGET,
-                "Frozen for {} seconds: operators of a priority below {priority} pause by the {kind} '{name}' {place}. \
-                 The record is that of '{identity}'.",
-                lifetime.as_secs()
-            ),
-            None => tracing::info!(
-                target: TARGET,
-                "Resumed: the record of '{identity}' is gone from the {kind} '{name}' {place}."
-            ),
-        }
+        let text = if let Some(Record { priority, lifetime, .. }) = &self.record {
+            let seconds = lifetime.as_secs();
+            format!(
+                "Frozen for {seconds} seconds: operators of a priority below {priority} pause by the {kind} '{name}' {place}. \
+                 The record is that of '{identity}'."
+            )
+        } else {
+            format!("Resumed: the record of '{identity}' is gone from the {kind} '{name}' {place}.")
+        };
+        tracing::info!(target: TARGET, "{text}");
     }
 
     fn tell_nothing(&self, kind: &str, place: &Place, peers: &[Peer]) {

@@ -209,7 +209,7 @@ impl Elector {
             "leaseDurationSeconds": 1,
             "acquireTime": stamp,
             "renewTime": stamp,
-            "leaseTransitions": lease["spec"]["leaseTransitions"].as_i64().unwrap_or_default(),
+            "leaseTransitions": field(&lease, "leaseTransitions").as_i64().unwrap_or_default(),
         });
         Some(with_spec(lease, spec))
     }
@@ -255,6 +255,11 @@ impl Sign {
             content: spec.clone(),
         }
     }
+}
+
+/// A field of the spec, or null.
+fn field<'a>(lease: &'a Value, name: &str) -> &'a Value {
+    lease.get("spec").and_then(|it| it.get(name)).unwrap_or(&Value::Null)
 }
 
 fn with_spec(mut lease: Value, spec: Value) -> Value {

@@ -87,7 +87,9 @@ pub fn user(passwd: &str, number: u32) -> Option<String> {
 fn host(around: &Surroundings) -> &str {
     let names = || {
         let all = around.aliases.iter().map(String::as_str);
-        all.filter(|it| !it.ends_with(".arpa") && it.parse::<std::net::IpAddr>().is_err())
+        all.filter(|it| {
+            it.rsplit('.').next() != Some("arpa") && it.parse::<std::net::IpAddr>().is_err()
+        })
     };
     let dotted = names().find(|it| it.contains('.'));
     let plain = || names().find(|it| *it != "localhost");

@@ -37,16 +37,15 @@ pub fn period(lifetime: Duration, margin: u64) -> Duration {
 
 /// The merge patch that announces an operator, or renews its record.
 pub fn announcement(identity: &str, record: &Record, now: Timestamp) -> Value {
-    let mut entry = json!({
-        "priority": record.priority,
-        "lifetime": whole_seconds(record.lifetime),
-        "lastseen": progress::format_stamp(now),
-    });
+    let mut entry = Map::new();
+    entry.insert("priority".into(), record.priority.into());
+    entry.insert("lifetime".into(), whole_seconds(record.lifetime).into());
+    entry.insert("lastseen".into(), progress::format_stamp(now).into());
     if let Some(message) = &record.message {
         // Kopf ignores fields that it does not know.
-        entry["message"] = message.as_str().into();
+        entry.insert("message".into(), message.as_str().into());
     }
-    status(std::iter::once((identity, entry)))
+    status(std::iter::once((identity, entry.into())))
 }
 
 /// The merge patch that removes records.

@@ -128,7 +128,7 @@ impl Indexed {
                 Box::pin(async move { Ok(Arc::new(cluster) as Arc<_>) })
             }),
             health: health.clone(),
-            identity: kopf::testing::identity("operator"),
+            identity: testing::identity("operator"),
         };
         let (stop, mut task) = (CancellationToken::new(), JoinSet::new());
         let token = stop.clone();

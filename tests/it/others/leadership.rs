@@ -285,3 +285,47 @@ async fn replicas_are_one_operator_for_others_and_no_peers_of_each_other() {
     b.stop().await;
     assert_eq!(records().get("leader@ops/kopf"), None);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_standby_keeps_its_indexes_and_calls_no_other_handler() {
+    let kinds = [Kind::Index, Kind::Create, Kind::Event, Kind::Daemon];
+    let site = Site::new([]);
+    site.create("before");
+    let a = site.start(Plan::new("a").replica().with(&[Kind::Event]));
+    site.until(1).await;
+    let b = site.start(Plan::new("b").replica().with(&kinds));
+    site.until(2).await;
+    site.create("one");
+    site.until(10).await;
+    let of_b = || site.calls().into_iter().filter(|it| it.starts_with("b ")).collect::<Vec<_>>();
+    assert_eq!(of_b(), ["b index before", "b index one"]);
+    assert!(site.requests("PATCH", "kopfexamples").is_empty());
+    a.stop().await;
+    site.until(15).await;
+    for object in ["before", "one"] {
+        for handler in ["create", "event", "daemon"] {
+            let call = format!("b {handler} {object}");
+            assert!(of_b().contains(&call), "{call} is not in {:?}", of_b());
+        }
+    }
+    drop(b);
+}
+
+#[tokio::test(start_paused = true)]
+async fn daemons_of_a_leader_that_is_cut_off_are_cancelled_before_others_begin() {
+    let site = Site::new([]);
+    site.create("one");
+    let a = site.start(Plan::new("a").replica().with(&[Kind::Daemon]));
+    site.until(1).await;
+    let b = site.start(Plan::new("b").replica().with(&[Kind::Daemon]));
+    site.until(9).await;
+    a.connect(false);
+    a.end().await.expect_err("it cannot lead");
+    let lost = site.start.elapsed();
+    site.until(60).await;
+    assert_eq!(site.calls(), ["a daemon one", "a daemon one cut", "b daemon one"]);
+    let times: Vec<_> = site.timed_calls().into_iter().map(|(at, _)| at).collect();
+    assert_eq!(times[1], lost);
+    assert!(times[2] - lost >= Duration::from_secs(4), "{times:?}");
+    drop(b);
+}

@@ -183,6 +183,10 @@ impl Site {
                 let call = Call { calls: Arc::clone(&calls), text, start, is_done: false };
                 call.note("");
                 Box::pin(async move {
+                    if kind == Kind::Daemon {
+                        // It takes no notice of anything.
+                        std::future::pending::<()>().await;
+                    }
                     if kind == Kind::Create && !creation.is_zero() {
                         time::sleep(creation).await;
                         call.end();
