@@ -27,11 +27,8 @@ use crate::settings::Settings;
 /// A call never panics and never hangs for a reason of the host: what goes wrong in a script comes back as [`Raised`].
 /// Dropping the future cancels the call at its next waiting point.
 pub trait Scripts: Send + Sync + 'static {
-    /// The settings as start-up handlers have left them; told before anything else is called.
-    fn configure(&self, settings: &Settings) {
-        // Most engines have nothing to do about it.
-        let _unused = settings;
-    }
+    /// The settings as start-up handlers have left them; told before anything else is called. Most have nothing to do.
+    fn configure(&self, _settings: &Settings) {}
 
     /// Calls a handler.
     fn call(&self, invocation: Arc<Invocation>) -> BoxFuture<'static, Ended>;

@@ -129,7 +129,7 @@ fn add_storages(lua: &Lua, kopf: &Table) -> mlua::Result<()> {
         let make = move |lua: &Lua, parameters: LuaValue| {
             let world = World::of(lua)?;
             let parameters = world.read_as(&format!("kopf.{name}"), &parameters)?;
-            let made = storage(name, parameters).map_err(mlua::Error::runtime)?;
+            let made = storage(name, &parameters).map_err(mlua::Error::runtime)?;
             world.push(lua, &made, Style::Frozen)
         };
         kopf.set(name, lua.create_function(make)?)?;

@@ -450,3 +450,46 @@ async fn a_record_that_somebody_removes_is_written_again() {
     assert_eq!(names(&site), ["op"]);
     operator.stop().await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn operators_with_shards_share_the_work() {
+    let site = site();
+    let start = |name: &'static str, shard: &str| {
+        let mut plan = Plan::new(name).with(&[kopf::logic::handler::Kind::Event]);
+        plan.settings.watching.shard_selectors.insert("*".into(), shard.into());
+        site.start(plan)
+    };
+    let first = start("first", "0/2");
+    site.until(1).await;
+    let second = start("second", "1/2");
+    site.until(10).await;
+    site.create("one");
+    site.until(20).await;
+    // The embedded server knows no shards: what counts is that nobody pauses.
+    assert_eq!(site.calls().len(), 2);
+    assert_eq!(site.said("Possibly conflicting operators"), 0);
+    write(&site, "boss", &record(1, 600, "2026-01-01T00:00:20Z"));
+    site.until(21).await;
+    site.create("two");
+    site.until(30).await;
+    assert_eq!(site.calls().len(), 2, "stronger operators are obeyed all the same");
+    first.stop().await;
+    second.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn daemons_are_stopped_in_a_pause_and_start_again() {
+    use kopf::logic::handler::Kind;
+    let site = site();
+    site.create("one");
+    let operator = site.start(Plan::new("op").with(&[Kind::Daemon]));
+    site.until(1).await;
+    assert_eq!(site.calls(), ["op daemon one"]);
+    write(&site, "ops@home", &record(100, 600, "2026-01-01T00:00:01Z"));
+    site.until(30).await;
+    assert_eq!(site.calls(), ["op daemon one", "op daemon one stops"]);
+    write(&site, "ops@home", &Value::Null);
+    site.until(60).await;
+    assert_eq!(site.calls(), ["op daemon one", "op daemon one stops", "op daemon one"]);
+    operator.stop().await;
+}

@@ -22,7 +22,7 @@ use kopf::{
         outcome::Ended,
         registry::Registry,
     },
-    ports::{Cause, Clock, Health},
+    ports::{Cause, Clock, Health, ObjectDetail},
     reactor::{self, Operator, Scope},
     settings::Settings,
     testing::{self, NativeScripts},
@@ -179,13 +179,17 @@ impl Site {
             let function = scripts.handler(&id, move |invocation| {
                 let Cause::Object(cause) = &invocation.cause else { panic!("of an object") };
                 let object = cause.object.header().name.clone().unwrap_or_default();
+                let stopped = match &cause.detail {
+                    ObjectDetail::Background(background) => Some(background.stopped.clone()),
+                    ObjectDetail::Watch(_) | ObjectDetail::Change(_) | ObjectDetail::Index => None,
+                };
                 let text = format!("{operator} {name} {object}");
                 let call = Call { calls: Arc::clone(&calls), text, start, is_done: false };
                 call.note("");
                 Box::pin(async move {
-                    if kind == Kind::Daemon {
-                        // It takes no notice of anything.
-                        std::future::pending::<()>().await;
+                    if let Some(stopped) = stopped {
+                        stopped.wait().await;
+                        call.note(" stops");
                     }
                     if kind == Kind::Create && !creation.is_zero() {
                         time::sleep(creation).await;
