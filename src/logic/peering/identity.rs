@@ -88,7 +88,7 @@ fn host(around: &Surroundings) -> &str {
     let names = || {
         let all = around.aliases.iter().map(String::as_str);
         all.filter(|it| {
-            it.rsplit('.').next() != Some("arpa") && it.parse::<std::net::IpAddr>().is_err()
+            it.rsplit('.').next() != Some("arpa") && it.parse::<core::net::IpAddr>().is_err()
         })
     };
     let dotted = names().find(|it| it.contains('.'));

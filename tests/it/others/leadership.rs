@@ -323,7 +323,7 @@ async fn daemons_of_a_leader_that_is_cut_off_are_cancelled_before_others_begin()
     a.end().await.expect_err("it cannot lead");
     let lost = site.start.elapsed();
     site.until(60).await;
-    assert_eq!(site.calls(), ["a daemon one", "a daemon one cut", "b daemon one"]);
+    assert_eq!(site.calls(), ["a daemon one", "a daemon one stops", "b daemon one"]);
     let times: Vec<_> = site.timed_calls().into_iter().map(|(at, _)| at).collect();
     assert_eq!(times[1], lost);
     assert!(times[2] - lost >= Duration::from_secs(4), "{times:?}");
