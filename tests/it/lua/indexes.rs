@@ -80,7 +80,10 @@ fn what_is_no_key_and_no_value_is_refused_with_its_place() {
         Ended::Raised(raised) => raised.message,
         other => panic!("{other:?}"),
     };
-    assert_eq!(problem("return {[{}] = 1}"), "the result: a key that is a table");
+    assert_eq!(
+        problem("return {[{}] = 1}"),
+        "the result: a key that is a table; make one text of its parts"
+    );
     assert_eq!(
         problem("return {[print] = 1}"),
         "the result: a key: the value: a function cannot be kept as JSON"
