@@ -72,7 +72,7 @@ impl Cycle<'_> {
         }
         let memo = self.memory.memo(&self.serving.memo);
         self.index(&memo).await?;
-        if self.event.is_standby || !self.is_open().await || self.is_paused() {
+        if self.event.for_indexes || !self.is_open().await || self.is_paused() {
             return Ok(Next::Event);
         }
         self.watch(&patch, &memo).await?;

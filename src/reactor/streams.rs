@@ -80,7 +80,7 @@ impl Streaming {
                 () = &mut leading, if self.backlog.is_standby() => self.take_over(),
                 Some(ended) = self.workers.join_next() => self.forget(ended.ok()),
                 event = events.next() => match event {
-                    Some(Ok(StreamEvent::Object(event_type, object))) => self.take(Event { event_type, object, is_standby: false }),
+                    Some(Ok(StreamEvent::Object(event_type, object))) => self.take(Event { event_type, object, for_indexes: false }),
                     Some(Ok(StreamEvent::Listed)) => self.listed(),
                     Some(Err(error)) => self.report(&error),
                     None => break,
@@ -134,7 +134,7 @@ impl Streaming {
         }
         self.backlog.note(&event);
         if !self.serving.handlers.indexing.is_empty() {
-            self.dispatch(Event { is_standby: true, ..event });
+            self.dispatch(Event { for_indexes: true, ..event });
         }
     }
 

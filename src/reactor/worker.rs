@@ -41,7 +41,7 @@ impl Worker {
             if let Some(own) = expected.take_if(|it| it.is_met_by(&event.object)) {
                 event.object = own.object;
             }
-            let is_listed = event.event_type.is_none() || event.is_standby;
+            let is_listed = event.event_type.is_none() || event.for_indexes;
             let mut memory = self.serving.memories.recall(&self.key, is_listed);
             let is_gone = event.event_type == Some(EventType::Deleted);
             self.tell_background(&event, &mut memory);

@@ -24,7 +24,7 @@ pub(super) struct Event {
     /// The object as of this event.
     pub(super) object: Arc<Object>,
     /// It is for the indexes alone: this replica stands by, and the event comes again when it leads.
-    pub(super) is_standby: bool,
+    pub(super) for_indexes: bool,
 }
 
 /// The queue of one object. Filled by its stream, emptied by its worker.

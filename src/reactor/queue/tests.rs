@@ -14,7 +14,7 @@ fn event(version: usize) -> Event {
     Event {
         event_type: Some(EventType::Modified),
         object: Arc::new(Object::from_value(body)),
-        is_standby: false,
+        for_indexes: false,
     }
 }
 

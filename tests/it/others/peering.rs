@@ -403,8 +403,7 @@ async fn errors_are_told_once_and_overcome() {
 async fn a_peering_that_hangs_holds_up_neither_the_work_nor_the_end() {
     let site = site();
     site.server.fault(
-        Fault::always(Effect::Latency(Duration::from_secs(3600)))
-            .on("PATCH", "clusterkopfpeerings"),
+        Fault::always(Effect::Latency(Duration::from_hours(1))).on("PATCH", "clusterkopfpeerings"),
     );
     let operator = site.start(Plan::new("op"));
     site.create("one");

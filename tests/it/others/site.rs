@@ -55,7 +55,9 @@ pub(super) struct Site {
     clock: Clock,
     calls: Calls,
     log: Log,
-    _capturing: DefaultGuard,
+    /// Held, so that the log is written while the site is there.
+    #[expect(dead_code, reason = "it works by being there")]
+    capturing: DefaultGuard,
 }
 
 /// What handlers did: `operator handler object`, in order.
@@ -132,9 +134,9 @@ impl Site {
             builder = builder.resource(resource);
         }
         let log = Log::default();
-        let _capturing = capture(&log);
+        let capturing = capture(&log);
         let (server, start) = (builder.build(), Instant::now());
-        Site { server, start, clock, calls: Calls::default(), log, _capturing }
+        Site { server, start, clock, calls: Calls::default(), log, capturing }
     }
 
     /// Starts an operator.
