@@ -205,11 +205,11 @@ fn the_most_telling_host_name_is_taken() {
 fn an_operator_is_told_from_all_others_also_in_the_same_pod() {
     let moment = Moment { start: now(), random: [0, 6, 255] };
     let own = Identity::of_operator(&surroundings("box", &[]), moment);
-    assert_eq!(own.peer, "ops@box/20261121034825/ahk");
+    assert_eq!(own.peer, "ops@box/20261121034825/ahl");
     assert_eq!(own.process, own.peer);
     let pod = Surroundings { pod: Some("pod-1".into()), ..surroundings("box", &[]) };
     let own = Identity::of_operator(&pod, moment);
-    assert_eq!((own.peer.as_str(), own.process.as_str()), ("pod-1", "pod-1/20261121034825/ahk"));
+    assert_eq!((own.peer.as_str(), own.process.as_str()), ("pod-1", "pod-1/20261121034825/ahl"));
     assert_eq!(Identity::of_person(&pod), "pod-1");
 }
 
