@@ -9,10 +9,10 @@ use bytes::Bytes;
 use futures::stream::BoxStream;
 use http::Method;
 
-use crate::logic::{object::Object, resource::Resource};
+use crate::logic::{object::Object, resource::Resource, selector::Restrictions};
 use crate::ports::{
-    Address, ApiError, BoxFuture, Cluster, GroupFilter, NewObject, PatchRequest, StreamEvent,
-    StreamTarget,
+    Address, ApiError, BoxFuture, Cluster, Discovered, GroupFilter, NewObject, PatchRequest,
+    StreamEvent, StreamTarget,
 };
 use crate::settings::Settings;
 
@@ -87,6 +87,7 @@ impl KubeCluster {
     ) -> Result<Vec<Object>, ApiError> {
         let settings = self.transport.settings();
         let path = url::collection(resource, namespace);
+        let restrictions = Restrictions::of(resource, &settings.watching);
         let action =
             Action::Use { verb: "list", resource, namespace, name: None, subresource: None };
         let malformed = |it: serde_json::Error| {
@@ -94,7 +95,13 @@ impl KubeCluster {
         };
         let (mut objects, mut token) = (Vec::new(), None);
         loop {
-            let request = watch::list_request(&path, settings.watching.chunk_size, token, action);
+            let request = watch::list_request(
+                &path,
+                &restrictions,
+                settings.watching.chunk_size,
+                token,
+                action,
+            );
             let body = self.transport.fetch(&request, &settings.networking).await?;
             let mut page = Page::parse(&body).map_err(malformed)?;
             objects.reserve(page.len());
@@ -113,7 +120,7 @@ impl Cluster for KubeCluster {
     fn discover<'a>(
         &'a self,
         groups: &'a GroupFilter,
-    ) -> BoxFuture<'a, Result<Vec<Resource>, ApiError>> {
+    ) -> BoxFuture<'a, Result<Discovered, ApiError>> {
         Box::pin(discovery::discover(&self.transport, groups))
     }
 

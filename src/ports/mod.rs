@@ -3,6 +3,7 @@
 //! Adapters (`cluster/`, `scripting/`, `testing/`) implement these; `handling/`, `features/` and `reactor/` know nothing else
 //! of the outside.
 
+mod children;
 mod clock;
 mod cluster;
 mod facilities;
@@ -16,9 +17,10 @@ mod scripts;
 mod stopped;
 
 pub use crate::logic::filters::Question;
+pub use children::{Children, ExecuteError, Order, Orders};
 pub use clock::Clock;
 pub use cluster::{
-    Address, ApiError, Cluster, ErrorClass, Extent, GroupFilter, NewObject, PatchKind,
+    Address, ApiError, Cluster, Discovered, ErrorClass, Extent, GroupFilter, NewObject, PatchKind,
     PatchRequest, StreamEvent, StreamTarget,
 };
 pub use facilities::Facilities;

@@ -1,74 +1,88 @@
-//! What a standby would work on if it led: the newest state of each object of one stream.
+//! Objects whose events wait for a worker, in the order in which they should get one.
 //!
-//! Filled while another replica leads, worked on at once at the takeover. For handlers a takeover is a start: every object
-//! comes as from a listing, so those that resume do, and what the former leader has finished is not done again.
+//! A restart lists everything, and much of it needs work: what happens now must not wait behind that. So there are two
+//! queues, and the backlog of a listing comes second.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, VecDeque};
 
-use super::{memory::Key, queue::Event};
-use crate::logic::reason::EventType;
+use super::memory::Key;
 
-/// The objects of one stream, while this replica does not lead.
-#[derive(Debug)]
-pub(super) enum Backlog {
-    /// Somebody else leads, or nobody yet.
-    Standby {
-        /// One event for each object: the bound is what the cluster has.
-        newest: BTreeMap<Key, Event>,
-        /// The objects of the listing that comes in.
-        listed: BTreeSet<Key>,
-    },
-    /// There is nothing to wait for.
-    Leading,
+/// The objects that wait.
+#[derive(Debug, Default)]
+pub(super) struct Backlog {
+    live: VecDeque<Key>,
+    listed: VecDeque<Key>,
+    /// Whether it is live, of each that waits. One that became live stands in both queues.
+    waiting: BTreeMap<Key, bool>,
 }
 
 impl Backlog {
-    /// Empty, and not even needed by a leader.
-    pub(super) fn new(is_leading: bool) -> Self {
-        if is_leading {
-            Backlog::Leading
-        } else {
-            Backlog::Standby { newest: BTreeMap::new(), listed: BTreeSet::new() }
+    /// Lets an object wait, or takes note that one which waits has a live event now.
+    pub(super) fn add(&mut self, key: &Key, is_live: bool) {
+        match self.waiting.get_mut(key) {
+            Some(was_live) if *was_live || !is_live => return,
+            Some(was_live) => *was_live = true,
+            None => drop(self.waiting.insert(key.clone(), is_live)),
         }
+        let queue = if is_live { &mut self.live } else { &mut self.listed };
+        queue.push_back(key.clone());
     }
 
-    /// Whether events are noted rather than worked on.
-    pub(super) fn is_standby(&self) -> bool {
-        matches!(self, Backlog::Standby { .. })
-    }
-
-    /// Notes an event; it replaces the one before of the same object.
-    pub(super) fn note(&mut self, event: &Event) {
-        let Backlog::Standby { newest, listed } = self else { return };
-        let key = Key::of(event.object.header());
-        if event.event_type.is_none() {
-            listed.insert(key.clone());
+    /// The next one.
+    pub(super) fn next(&mut self) -> Option<Key> {
+        while let Some(key) = self.live.pop_front().or_else(|| self.listed.pop_front()) {
+            // Those that were live have left already.
+            if self.waiting.remove(&key).is_some() {
+                return Some(key);
+            }
         }
-        if event.event_type == Some(EventType::Deleted) {
-            newest.remove(&key);
-        } else {
-            newest.insert(key, Event { event_type: None, ..event.clone() });
+        None
+    }
+
+    /// Whether an object waits.
+    pub(super) fn has(&self, key: &Key) -> bool {
+        self.waiting.contains_key(key)
+    }
+
+    /// Whether nobody waits.
+    pub(super) fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Backlog, Key};
+
+    fn key(name: &str) -> Key {
+        Key::Text(name.into())
+    }
+
+    fn drain(backlog: &mut Backlog) -> Vec<Key> {
+        std::iter::from_fn(|| backlog.next()).collect()
+    }
+
+    #[test]
+    fn what_happens_now_comes_before_what_was_listed() {
+        let mut backlog = Backlog::default();
+        backlog.add(&key("a"), false);
+        backlog.add(&key("b"), false);
+        backlog.add(&key("c"), true);
+        assert_eq!(drain(&mut backlog), ["c", "a", "b"].map(key));
+    }
+
+    #[test]
+    fn an_object_with_news_moves_up_and_is_served_once() {
+        let mut backlog = Backlog::default();
+        for name in ["a", "b"] {
+            backlog.add(&key(name), false);
         }
-    }
-
-    /// A listing is complete: what is not in it is gone.
-    pub(super) fn settle(&mut self) {
-        let Backlog::Standby { newest, listed } = self else { return };
-        newest.retain(|key, _| listed.contains(key));
-        listed.clear();
-    }
-
-    /// Forgets what was noted; another listing will tell.
-    pub(super) fn clear(&mut self) {
-        *self = Backlog::new(!self.is_standby());
-    }
-
-    /// From now on nothing is noted any more; gives what was.
-    pub(super) fn take_over(&mut self) -> impl Iterator<Item = Event> + use<> {
-        let newest = match std::mem::replace(self, Backlog::Leading) {
-            Backlog::Standby { newest, .. } => newest,
-            Backlog::Leading => BTreeMap::new(),
-        };
-        newest.into_values()
+        backlog.add(&key("b"), true);
+        backlog.add(&key("b"), false);
+        assert!(backlog.has(&key("b")));
+        assert_eq!(drain(&mut backlog), ["b", "a"].map(key));
+        assert!(backlog.is_empty());
+        backlog.add(&key("b"), false);
+        assert_eq!(drain(&mut backlog), [key("b")], "it may come again");
     }
 }

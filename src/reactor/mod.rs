@@ -11,10 +11,13 @@ mod expectation;
 mod memory;
 mod observer;
 mod place;
+mod pulse;
 mod queue;
 mod replicas;
 mod roster;
+mod seen;
 mod serving;
+mod standby;
 mod streams;
 mod worker;
 
@@ -27,7 +30,7 @@ use tokio_util::sync::CancellationToken;
 use self::{
     companions::Companions,
     memory::Memories,
-    observer::{Observer, Target},
+    observer::{Observer, Target, Targets},
     replicas::Replicas,
     roster::Roster,
     serving::Serving,
@@ -43,11 +46,10 @@ use crate::handling::{
 };
 use crate::logic::{
     handler::Kind,
-    lifecycle::Lifecycle,
+    lifecycle::{Chooser, Lifecycle},
     peering::Identity,
     registry::{Registry, ResourceHandlers},
     resource::Resource,
-    served,
 };
 use crate::ports::{
     ApiError, BoxFuture, Clock, Cluster, Facilities, Health, Indexes, Memo, Pauses, Scripts,
@@ -66,7 +68,7 @@ pub struct Operator {
     pub clock: Clock,
     /// Which namespaces are served.
     pub scope: Scope,
-    /// The order in which the handlers of one object run.
+    /// The order in which the handlers of one object run, unless the scripts set another.
     pub lifecycle: Lifecycle,
     /// Logs in; called once, after the start-up handlers.
     pub connect: Connect,
@@ -168,7 +170,7 @@ pub async fn run(operator: Operator, stop: CancellationToken) -> Result<(), Fail
         scripts: Arc::clone(&scripts),
         settings: Arc::clone(&current),
         clock,
-        lifecycle,
+        lifecycle: scripts.lifecycle().unwrap_or_else(|| lifecycle.into()),
         memo: memo.clone(),
         facilities: Arc::clone(&facilities),
         health,
@@ -191,7 +193,7 @@ struct Serve {
     scripts: Arc<dyn Scripts>,
     settings: Arc<Settings>,
     clock: Clock,
-    lifecycle: Lifecycle,
+    lifecycle: Chooser,
     memo: Memo,
     facilities: Arc<Facilities>,
     health: Health,
@@ -219,10 +221,11 @@ impl Serve {
             started = start => started?,
         };
         let settings = Arc::clone(&self.settings);
+        let scripts = &*self.scripts;
         let observer = tokio::select! {
             biased; // as above
             () = stop.cancelled() => return Ok(()),
-            started = Observer::start(&*cluster, registry, scope, settings) => started?,
+            started = Observer::start(&*cluster, scripts, registry, scope, settings) => started?,
         };
         let replicas = Replicas::start(&self, &cluster)?;
         let team = Arc::default();
@@ -282,7 +285,12 @@ impl Serve {
                 let (places, is_known) = observer.peerings();
                 venues.set(places, is_known);
             }
-            roster.adjust(observer.targets(), |target| self.serving(registry, target, &shared));
+            let targets = observer.targets();
+            roster.adjust(
+                &targets,
+                |target| observer.is_gone(target),
+                |target, all| self.serving(target, all, &shared),
+            );
             shared.readiness.started();
             tokio::select! {
                 biased; // stop first: nothing new begins after it
@@ -296,9 +304,9 @@ impl Serve {
         companions.end().await;
     }
 
-    fn serving(&self, registry: &Registry, target: &Target, shared: &Shared<'_>) -> Serving {
-        let (resource, place) = target;
-        let resource = Arc::new(resource.clone());
+    fn serving(&self, target: &Target, all: &Targets, shared: &Shared<'_>) -> Serving {
+        let handlers = all.get(target).map(Arc::clone).unwrap_or_default();
+        let resource = Arc::clone(&target.0);
         let background = Arc::new(daemons::Base {
             resource: Arc::clone(&resource),
             cluster: Arc::clone(shared.cluster),
@@ -308,16 +316,15 @@ impl Serve {
             facilities: Arc::clone(&self.facilities),
             team: Arc::clone(&shared.team),
         });
-        let handlers = registry.for_resource(&resource, &served::NO_FUNCTIONS);
         Serving {
-            hold: shared.hold(&handlers, &resource, place.as_deref()),
+            hold: shared.hold(&handlers, &resource, target.1.as_deref()),
             handlers,
             resource,
             cluster: Arc::clone(shared.cluster),
             scripts: Arc::clone(&self.scripts),
             settings: Arc::clone(&self.settings),
             clock: self.clock,
-            lifecycle: self.lifecycle,
+            lifecycle: self.lifecycle.clone(),
             memo: self.memo.clone(),
             start: shared.start,
             memories: Arc::clone(&shared.memories),

@@ -96,7 +96,11 @@ impl Command {
         let clusterwide = self.namespaces.is_none();
         let groups = peering::GROUPS.map(str::to_owned);
         let groups = GroupFilter::Only(groups.into_iter().collect());
-        let known = self.cluster.discover(&groups).await?;
+        let discovered = self.cluster.discover(&groups).await?;
+        if let Some(error) = discovered.failed.into_values().next() {
+            return Err(error.into());
+        }
+        let known = discovered.resources;
         let kind = peering::kind(clusterwide);
         let resources = peering::resources(&known, clusterwide);
         let Some(api_version) = resources.first().map(|it| it.api_version()) else {
@@ -143,12 +147,12 @@ impl Command {
     }
 
     /// The namespaces that are meant. A list of exact names needs no right to list namespaces.
-    async fn present(&self) -> Result<Option<BTreeSet<String>>, ApiError> {
+    async fn present(&self) -> Result<Option<BTreeSet<Arc<str>>>, ApiError> {
         let Some(patterns) = &self.namespaces else { return Ok(None) };
         let patterns: Vec<_> = patterns.iter().map(NamespacePattern::new).collect();
         let exact = patterns.iter().map(NamespacePattern::exact).collect::<Option<Vec<_>>>();
         if let Some(names) = exact {
-            return Ok(Some(names.into_iter().map(str::to_owned).collect()));
+            return Ok(Some(names.into_iter().map(Arc::from).collect()));
         }
         let resource = Resource {
             version: "v1".into(),
@@ -159,7 +163,8 @@ impl Command {
         };
         let all = self.cluster.list(&resource, None).await?;
         let names = all.iter().filter_map(|it| it.header().name.clone());
-        Ok(Some(names.filter(|name| patterns.iter().any(|it| it.matches(name))).collect()))
+        let names = names.filter(|name| patterns.iter().any(|it| it.matches(name)));
+        Ok(Some(names.map(Arc::from).collect()))
     }
 
     async fn visit(&self, place: &Place) -> Result<Outcome, ApiError> {

@@ -105,6 +105,7 @@ impl Member {
                             self.miss();
                             self.looked();
                         }
+                        Some(Ok(StreamEvent::Listing | StreamEvent::Alive)) => {}
                         Some(Err(error)) => {
                             self.complain("watched", &error);
                             self.looked();

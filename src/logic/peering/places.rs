@@ -36,13 +36,13 @@ pub fn resources(known: &[Resource], clusterwide: bool) -> Vec<&Resource> {
 pub fn places(
     known: &[Resource],
     clusterwide: bool,
-    namespaces: Option<&BTreeSet<String>>,
+    namespaces: Option<&BTreeSet<Arc<str>>>,
 ) -> BTreeSet<Place> {
     let mut places = BTreeSet::new();
     for resource in resources(known, clusterwide) {
         if resource.namespaced {
             let names = namespaces.into_iter().flatten();
-            places.extend(names.map(|it| (resource.clone(), Some(Arc::from(it.as_str())))));
+            places.extend(names.map(|it| (resource.clone(), Some(Arc::clone(it)))));
         } else {
             places.insert((resource.clone(), None));
         }

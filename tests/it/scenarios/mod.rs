@@ -30,6 +30,7 @@ macro_rules! scenarios {
 }
 
 scenarios! {
+    choosing
     daemons
     errors
     filters
@@ -39,6 +40,7 @@ scenarios! {
     indexes_first
     indexes_shared
     kwargs
+    lifecycles
     limits
     logging
     memo
@@ -53,7 +55,12 @@ scenarios! {
     shared
     sleeping
     startup
+    subhandler_filters
+    subhandler_mistakes
+    subhandler_threads
+    subhandlers
     surprises
+    timeouts
     timers
 }
 
