@@ -20,13 +20,16 @@ use crate::logic::{
     reason::{EventType, Reason},
     resource::Resource,
 };
-use crate::settings::Settings;
+use crate::settings::{Execution, Settings};
 
 /// Calls script functions. Waiting inside a call suspends only that call.
 ///
 /// A call never panics and never hangs for a reason of the host: what goes wrong in a script comes back as [`Raised`].
 /// Dropping the future cancels the call at its next waiting point.
 pub trait Scripts: Send + Sync + 'static {
+    /// Takes in the settings once they are complete: after the start-up handlers. Nothing to do for most.
+    fn configure(&self, _settings: &Execution) {}
+
     /// Calls a handler.
     fn call(&self, invocation: Arc<Invocation>) -> BoxFuture<'static, Ended>;
 

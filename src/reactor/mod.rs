@@ -122,6 +122,7 @@ pub async fn run(operator: Operator, stop: CancellationToken) -> Result<(), Fail
     };
 
     let current = Arc::new(snapshot(&settings));
+    scripts.configure(&current.execution);
     let serving = Serve {
         scripts: Arc::clone(&scripts),
         settings: Arc::clone(&current),

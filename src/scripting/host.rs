@@ -19,6 +19,7 @@ use crate::logic::{
     outcome::{Ended, Raised, RaisedKind},
 };
 use crate::ports::{BoxFuture, Invocation, Scripts};
+use crate::settings::Execution;
 
 /// The languages, by the extension of their files.
 const LANGUAGES: &[(&str, Load)] = &[("lua", lua::load), ("rhai", rhai::load)];
@@ -57,6 +58,12 @@ impl ScriptHost {
 }
 
 impl Scripts for ScriptHost {
+    fn configure(&self, settings: &Execution) {
+        for engine in self.engines.values() {
+            engine.configure(settings);
+        }
+    }
+
     fn call(&self, invocation: Arc<Invocation>) -> BoxFuture<'static, Ended> {
         match self.engine(&invocation.handler.function) {
             Some(engine) => engine.call(invocation),

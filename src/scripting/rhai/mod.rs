@@ -39,6 +39,7 @@ use crate::logic::{
     outcome::{Ended, Raised},
 };
 use crate::ports::{BoxFuture, Invocation, Scripts, Stopped};
+use crate::settings::Execution;
 
 /// A loaded script and the threads it runs on.
 struct RhaiEngine {
@@ -107,6 +108,12 @@ impl RhaiEngine {
 }
 
 impl Scripts for RhaiEngine {
+    fn configure(&self, settings: &Execution) {
+        if let Some(threads) = settings.max_workers {
+            self.runner.resize(threads);
+        }
+    }
+
     fn call(&self, invocation: Arc<Invocation>) -> BoxFuture<'static, Ended> {
         let stopped = invocation.background().map(|it| it.stopped.clone());
         let job = move |script: &Script| {

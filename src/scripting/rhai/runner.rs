@@ -28,7 +28,7 @@ use super::{
 use crate::ports::Stopped;
 use crate::scripting::Placement;
 
-/// The most calls of one script at once; each holds a thread, also while it waits.
+/// The most calls of one script at once, unless the settings say otherwise; each holds a thread, also while it waits.
 const RUNNING_MAX: usize = 64;
 /// Daemons and timers may take so much of that: their calls last, and the other handlers should always find a thread.
 const BACKGROUND_SHARE: (usize, usize) = (3, 4);
@@ -58,7 +58,7 @@ pub(super) struct Runner {
 /// Rights to a thread.
 struct Permits {
     free: Arc<Semaphore>,
-    all: usize,
+    all: AtomicUsize,
 }
 
 /// Why a job gave no result.
@@ -89,7 +89,7 @@ impl Runner {
             budget,
             turns: Arc::default(),
             permits: Permits::new(RUNNING_MAX),
-            background: Permits::new(RUNNING_MAX * BACKGROUND_SHARE.0 / BACKGROUND_SHARE.1),
+            background: Permits::new(background_of(RUNNING_MAX)),
             waiting: AtomicUsize::new(0),
             name: String::new(),
             told: AtomicBool::new(false),
@@ -100,6 +100,12 @@ impl Runner {
     pub(super) fn of(mut self, name: &str) -> Self {
         name.clone_into(&mut self.name);
         self
+    }
+
+    /// Another number of threads; to be called before there are many calls.
+    pub(super) fn resize(&self, threads: usize) {
+        self.permits.resize(threads);
+        self.background.resize(background_of(threads));
     }
 
     /// Runs a job. Dropping the future ends the job at its next operation or wait.
@@ -194,7 +200,7 @@ impl Runner {
         if self.told.swap(true, Ordering::Relaxed) {
             return;
         }
-        let (all, name) = (short.all, &self.name);
+        let (all, name) = (short.all.load(Ordering::Relaxed), &self.name);
         let whose = if std::ptr::eq(short, &self.background) {
             format!("All {all} threads for daemons and timers of {name} are taken: further ones")
         } else {
@@ -231,8 +237,25 @@ impl Runner {
 
 impl Permits {
     fn new(all: usize) -> Self {
-        Permits { free: Arc::new(Semaphore::new(all)), all }
+        Permits { free: Arc::new(Semaphore::new(all)), all: AtomicUsize::new(all) }
     }
+
+    fn resize(&self, all: usize) {
+        let all = all.min(Semaphore::MAX_PERMITS);
+        let before = self.all.swap(all, Ordering::Relaxed);
+        if all >= before {
+            self.free.add_permits(all - before);
+        } else {
+            // Those in use at this moment stay: a few threads more than asked for.
+            self.free.forget_permits(before - all);
+        }
+    }
+}
+
+/// How many of so many threads daemons and timers may take.
+fn background_of(threads: usize) -> usize {
+    let (part, whole) = BACKGROUND_SHARE;
+    (threads.saturating_mul(part) / whole).max(1)
 }
 
 /// Tells the job that nobody waits for it any more.
