@@ -109,10 +109,13 @@ fn add_values(lua: &Lua, kopf: &Table) -> mlua::Result<()> {
         world.push(lua, &world.read_as("kopf.copy", &value)?, Style::Mutable)
     };
     kopf.set("copy", lua.create_function(copy)?)?;
-    let sleep = |lua: Lua, duration: LuaValue| async move {
-        let duration = seconds(&lua, "kopf.sleep", &duration)?.unwrap_or_default();
-        watchdog::wait(&lua, tokio::time::sleep(duration.min(SLEEP_MAX))).await;
-        Ok(())
+    let sleep = |lua: Lua, duration: LuaValue| match seconds(&lua, "kopf.sleep", &duration) {
+        Ok(duration) => {
+            let duration = duration.unwrap_or_default().min(SLEEP_MAX);
+            // Made inside: a timer belongs to the moment when it is waited for.
+            watchdog::wait(&lua, async move { tokio::time::sleep(duration).await })
+        }
+        Err(error) => watchdog::refuse(error),
     };
     kopf.set("sleep", lua.create_async_function(sleep)?)
 }
