@@ -1,1 +1,3 @@
 //! What happens around the main flow: daemons, timers, indexes, peering, leader election, posting, probes.
+
+pub mod daemons;

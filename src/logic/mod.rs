@@ -6,10 +6,12 @@
 pub mod annotations;
 pub mod cause;
 pub mod claim;
+pub mod configure;
 pub mod corrupt;
 pub mod declare;
 pub mod diff;
 pub mod diffbase;
+pub mod duration;
 pub mod essence;
 pub mod fields;
 pub mod filters;

@@ -40,6 +40,13 @@ pub trait Scripts: Send + Sync + 'static {
         invocation: Arc<Invocation>,
     ) -> BoxFuture<'static, Result<bool, Raised>>;
 
+    /// Calls a function for what it returns, with the kwargs of `invocation`; null if it returns nothing.
+    fn compute(
+        &self,
+        function: Function,
+        invocation: Arc<Invocation>,
+    ) -> BoxFuture<'static, Result<Value, Raised>>;
+
     /// Lets a function change a copy of a raw body; gives the changed copy.
     fn transform(
         &self,

@@ -20,10 +20,20 @@ struct Flag {
 }
 
 impl Stopped {
-    /// Adds a reason; wakes everybody who waits.
-    pub fn set(&self, reason: StopReason) {
-        self.0.reasons.fetch_or(reason as u8, Ordering::AcqRel);
-        self.0.changed.notify_waiters();
+    /// Adds a reason, wakes everybody who waits, and tells whether it is new.
+    ///
+    /// Nothing is added when it has ended: what ended by itself stays so.
+    pub fn set(&self, reason: StopReason) -> bool {
+        let add = |known| {
+            let known = StopReasons::from_bits(known);
+            let is_news = !known.contains(reason) && !known.contains(StopReason::Done);
+            is_news.then(|| known.with(reason).bits())
+        };
+        let is_new = self.0.reasons.fetch_update(Ordering::AcqRel, Ordering::Acquire, add).is_ok();
+        if is_new {
+            self.0.changed.notify_waiters();
+        }
+        is_new
     }
 
     /// The reasons so far.
@@ -38,10 +48,19 @@ impl Stopped {
 
     /// Waits until it must stop.
     pub async fn wait(&self) {
+        self.until_so(|it| !it.is_empty()).await;
+    }
+
+    /// Waits until this reason is among the others: [`StopReason::Done`] is the end.
+    pub async fn until(&self, reason: StopReason) {
+        self.until_so(|it| it.contains(reason)).await;
+    }
+
+    async fn until_so(&self, is_so: impl Fn(StopReasons) -> bool) {
         loop {
             // Registered before the look, so that a change in between is not missed.
             let changed = self.0.changed.notified();
-            if self.is_set() {
+            if is_so(self.reasons()) {
                 return;
             }
             changed.await;

@@ -20,7 +20,6 @@ impl Companions {
         Companions { tasks: JoinSet::new(), stop: CancellationToken::new() }
     }
 
-    #[expect(dead_code, reason = "features hook up one by one")]
     /// Starts one; it ends soon after its token is cancelled.
     pub(super) fn add<F>(&mut self, life: impl FnOnce(CancellationToken) -> F)
     where

@@ -4,6 +4,7 @@
 
 use std::{sync::Arc, time::Duration};
 
+use futures::future;
 use tokio::time;
 
 use super::{error::CycleError, memory::Memory, queue::Queue, serving::Serving};
@@ -18,6 +19,26 @@ pub(super) struct Left {
     pub(super) delays: Vec<Duration>,
     /// Whether the object was looked at to the end, i.e. passed all gates.
     pub(super) looked_at: bool,
+    /// Some daemons or timers can only start again when they have stopped.
+    pub(super) is_awaited: bool,
+}
+
+/// What the worker does after a cycle.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Next {
+    /// Wait for the next event.
+    Event,
+    /// Look at the object once more: a daemon has ended that the cycle waited for.
+    Again,
+}
+
+/// How a pause ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Pause {
+    Complete,
+    Interrupted,
+    /// A daemon or a timer that was asked to stop has ended.
+    Exit,
 }
 
 /// What a cycle could not send.
@@ -50,7 +71,7 @@ impl Conclusion<'_> {
     ///
     /// A patch that cannot be sent stays in the memory: what the handlers did is sent again after a pause, they are not
     /// called again for it.
-    pub(super) async fn run(mut self, mut patch: Patch, left: Left) -> Result<(), CycleError> {
+    pub(super) async fn run(mut self, mut patch: Patch, left: Left) -> Result<Next, CycleError> {
         let is_sent = !patch.is_empty();
         if is_sent {
             self.untouch(&mut patch);
@@ -62,14 +83,15 @@ impl Conclusion<'_> {
         let is_changed = is_sent && self.is_changed();
         match left.delays.iter().min() {
             Some(delay) if is_changed => self.skip_sleep(*delay),
-            Some(delay) => self.wait(*delay).await?,
+            Some(delay) => return self.wait(*delay).await,
+            None if left.is_awaited && !is_changed => return Ok(self.wait_for_exit().await),
             None if !is_sent && left.looked_at => {
                 self.logger
                     .log(LogLevel::Debug, "Handling cycle is finished, waiting for new changes.");
             }
             None => {}
         }
-        Ok(())
+        Ok(Next::Event)
     }
 
     /// Whether the patch made a new version, whose event will wake us. One that changed nothing wakes nobody.
@@ -102,14 +124,34 @@ impl Conclusion<'_> {
     }
 
     /// Sleeps until handlers are due, and provokes an event then.
-    async fn wait(&mut self, delay: Duration) -> Result<(), CycleError> {
-        if self.sleep(delay).await { self.touch().await } else { Ok(()) }
+    async fn wait(&mut self, delay: Duration) -> Result<Next, CycleError> {
+        match self.sleep(delay).await {
+            Pause::Complete => self.touch().await.map(|()| Next::Event),
+            Pause::Interrupted => Ok(Next::Event),
+            Pause::Exit => Ok(Next::Again),
+        }
     }
 
-    /// Sleeps until handlers are due; tells whether the whole time.
-    async fn sleep(&self, delay: Duration) -> bool {
+    /// Without a limit: nothing is due, and newer events interrupt it.
+    async fn wait_for_exit(&self) -> Next {
+        tokio::select! {
+            biased; // a newer event tells more
+            () = self.queue.pressure() => Next::Event,
+            () = self.exit() => Next::Again,
+        }
+    }
+
+    async fn exit(&self) {
+        match &self.memory.background {
+            Some(background) => background.exit().await,
+            None => future::pending().await,
+        }
+    }
+
+    /// Sleeps until handlers are due.
+    async fn sleep(&self, delay: Duration) -> Pause {
         if delay.is_zero() {
-            return true;
+            return Pause::Complete;
         }
         let limited = delay.min(plan::SLEEP_MAX);
         let seconds = python_text::float(delay);
@@ -122,11 +164,12 @@ impl Conclusion<'_> {
         self.logger.log(LogLevel::Debug, &text);
         let until = time::Instant::now() + limited;
         let slept = tokio::select! {
-            biased; // a pause that is complete counts as complete
-            () = time::sleep_until(until) => true,
-            () = self.queue.pressure() => false,
+            biased; // a pause that is complete counts as complete; a newer event tells more than an exit
+            () = time::sleep_until(until) => Pause::Complete,
+            () = self.queue.pressure() => Pause::Interrupted,
+            () = self.exit() => Pause::Exit,
         };
-        if !slept {
+        if slept == Pause::Interrupted {
             let left = until.saturating_duration_since(time::Instant::now());
             let left = python_text::float(left);
             let text = format!("Sleeping was interrupted by new changes, {left} seconds left.");

@@ -8,8 +8,9 @@ use std::sync::{Arc, Mutex};
 use tokio::time;
 
 use super::{
+    background::{Attended, Attending},
     change::{Changing, kwargs},
-    conclusion::{Conclusion, Left},
+    conclusion::{Conclusion, Left, Next},
     error::CycleError,
     expectation::Expectation,
     memory::Memory,
@@ -52,7 +53,10 @@ pub(super) struct Cycle<'a> {
 
 impl Cycle<'_> {
     /// Runs the pass. `patched` is the object as our last request left it, also when a later step fails.
-    pub(super) async fn run(mut self, patched: &mut Option<Arc<Object>>) -> Result<(), CycleError> {
+    pub(super) async fn run(
+        mut self,
+        patched: &mut Option<Arc<Object>>,
+    ) -> Result<Next, CycleError> {
         // They stay in the memory until they are sent, so that an error before that does not lose them.
         let leftovers = self.memory.leftovers.clone();
         let is_resuming_conflict = !leftovers.is_empty();
@@ -63,9 +67,18 @@ impl Cycle<'_> {
         }
         let memo = self.memory.memo(&self.serving.memo);
         self.watch(&patch, &memo).await?;
-        let left = self.change(&patch, &memo, is_resuming_conflict).await?;
+        let attending = Attending {
+            serving: self.serving,
+            memory: &mut *self.memory,
+            event_type: self.event.event_type,
+            object: &self.event.object,
+            memo: &memo,
+            logger: self.logger,
+        };
+        let attended = attending.run().await?;
+        let left = self.change(&patch, &memo, is_resuming_conflict, attended).await?;
         if self.event.event_type == Some(EventType::Deleted) {
-            return Ok(());
+            return Ok(Next::Event);
         }
         let patch = std::mem::take(&mut *lock(&patch));
         self.conclude(patch, left, patched).await
@@ -76,7 +89,7 @@ impl Cycle<'_> {
         patch: Patch,
         left: Left,
         patched: &mut Option<Arc<Object>>,
-    ) -> Result<(), CycleError> {
+    ) -> Result<Next, CycleError> {
         let conclusion = Conclusion {
             serving: self.serving,
             queue: self.queue,
@@ -124,6 +137,7 @@ impl Cycle<'_> {
         patch: &SharedPatch,
         memo: &Memo,
         is_resuming_conflict: bool,
+        attended: Attended,
     ) -> Result<Left, CycleError> {
         let object = Arc::clone(&self.event.object);
         let persistence = &self.serving.settings.persistence;
@@ -131,6 +145,8 @@ impl Cycle<'_> {
         let header = object.header();
         let ongoing = header.deletion_timestamp.is_some();
         let blocked = header.finalizers.contains(&persistence.finalizer);
+        let Attended { is_required, mut delays, is_awaited } = attended;
+        let required = required || is_required;
         self.claim(required, blocked);
         let blocked = blocked && (required || self.memory.claim.is_ours());
         let hold = plan::hold(required, blocked, ongoing);
@@ -143,22 +159,19 @@ impl Cycle<'_> {
             Some(_) | None => true,
         };
         if !is_consistent {
-            return Ok(Left::default());
+            return Ok(Left { delays, looked_at: false, is_awaited });
         }
-        let delays = match change {
-            Some(change) => {
-                let changing = Changing {
-                    serving: self.serving,
-                    memory: &mut *self.memory,
-                    logger: &self.logger.with_kind(LoggerKind::Full),
-                    object: &object,
-                    patch,
-                    memo,
-                };
-                changing.run(&change, &mut answers).await?
-            }
-            None => Vec::new(),
-        };
+        if let Some(change) = change {
+            let changing = Changing {
+                serving: self.serving,
+                memory: &mut *self.memory,
+                logger: &self.logger.with_kind(LoggerKind::Full),
+                object: &object,
+                patch,
+                memo,
+            };
+            delays.extend(changing.run(&change, &mut answers).await?);
+        }
         let is_gone = self.event.event_type == Some(EventType::Deleted);
         if !is_gone && ongoing && blocked && delays.is_empty() {
             self.logger
@@ -167,7 +180,7 @@ impl Cycle<'_> {
                 .transformations
                 .push(Transformation::AllowDeletion(persistence.finalizer.as_str().into()));
         }
-        Ok(Left { delays, looked_at: true })
+        Ok(Left { delays, looked_at: true, is_awaited })
     }
 
     /// What happened, if any change handler cares for the object, and whether any of them needs to hold it.

@@ -6,6 +6,7 @@ use std::{
 };
 
 use super::conclusion::Unsent;
+use crate::features::daemons;
 use crate::logic::{claim::Claim, object::Header, patch::Transformation, throttle::Throttle};
 use crate::ports::Memo;
 
@@ -35,6 +36,8 @@ pub(super) struct Memory {
     pub(super) claim: Claim,
     /// Transformations that met a conflict and wait for the next cycle.
     pub(super) leftovers: Vec<Transformation>,
+    /// Its daemons and timers; absent while there is nothing to know about them.
+    pub(super) background: Option<Box<daemons::OfObject>>,
 }
 
 /// The memories of all objects. A worker takes one out while it works and puts it back.

@@ -1,5 +1,6 @@
 //! The main flow: streams → queues → workers; start and shutdown of an operator.
 
+mod background;
 mod change;
 mod companions;
 mod conclusion;
@@ -16,6 +17,7 @@ mod worker;
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use futures::future;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -26,6 +28,7 @@ use self::{
     roster::Roster,
     serving::Serving,
 };
+use crate::features::daemons;
 use crate::handling::{
     activities::{self, Activity, ActivityError},
     run::Runner,
@@ -175,8 +178,14 @@ impl Serve {
             start: Instant::now(),
             memories: Arc::default(),
             pauses: Pauses::default(),
+            team: Arc::default(),
         };
-        let companions = Companions::new();
+        let mut companions = Companions::new();
+        companions.add(|stop| {
+            let (team, pauses) = (Arc::clone(&shared.team), shared.pauses.clone());
+            let settings = Arc::clone(&self.settings);
+            async move { team.heed(&pauses, &settings.background, stop).await }
+        });
         let mut roster = Roster::new();
         loop {
             roster.adjust(observer.targets(), |target| self.serving(registry, target, &shared));
@@ -187,15 +196,26 @@ impl Serve {
                 () = roster.attend() => {}
             }
         }
-        roster.end().await;
+        // Side by side: workers finish what they do, daemons and timers what they can.
+        future::join(roster.end(), shared.team.end(&self.settings.background)).await;
         companions.end().await;
         Ok(())
     }
 
     fn serving(&self, registry: &Registry, (resource, _): &Target, shared: &Shared<'_>) -> Serving {
+        let resource = Arc::new(resource.clone());
+        let background = Arc::new(daemons::Base {
+            resource: Arc::clone(&resource),
+            cluster: Arc::clone(shared.cluster),
+            scripts: Arc::clone(&self.scripts),
+            settings: Arc::clone(&self.settings),
+            clock: self.clock,
+            facilities: Arc::clone(&self.facilities),
+            team: Arc::clone(&shared.team),
+        });
         Serving {
-            handlers: registry.for_resource(resource, &served::NO_FUNCTIONS),
-            resource: Arc::new(resource.clone()),
+            handlers: registry.for_resource(&resource, &served::NO_FUNCTIONS),
+            resource,
             cluster: Arc::clone(shared.cluster),
             scripts: Arc::clone(&self.scripts),
             settings: Arc::clone(&self.settings),
@@ -205,6 +225,7 @@ impl Serve {
             start: shared.start,
             memories: Arc::clone(&shared.memories),
             facilities: Arc::clone(&self.facilities),
+            background,
             pauses: shared.pauses.clone(),
             health: self.health.clone(),
         }
@@ -217,6 +238,7 @@ struct Shared<'a> {
     start: Instant,
     memories: Arc<Memories>,
     pauses: Pauses,
+    team: Arc<daemons::Team>,
 }
 
 /// The settings as they are now.

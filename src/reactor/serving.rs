@@ -5,6 +5,7 @@ use std::sync::Arc;
 use tokio::time::Instant;
 
 use super::memory::Memories;
+use crate::features::daemons;
 use crate::handling::asking::Asker;
 use crate::handling::run::Runner;
 use crate::logic::{
@@ -42,8 +43,9 @@ pub(super) struct Serving {
     pub(super) memories: Arc<Memories>,
     /// What every call of a script can reach.
     pub(super) facilities: Arc<Facilities>,
+    /// What daemons and timers share.
+    pub(super) background: Arc<daemons::Base>,
     /// What holds the operator back.
-    #[expect(dead_code, reason = "features hook up one by one")]
     pub(super) pauses: Pauses,
     /// Where streams tell how they are.
     #[expect(dead_code, reason = "features hook up one by one")]

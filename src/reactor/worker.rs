@@ -8,6 +8,7 @@ use futures::FutureExt as _;
 use tokio::time::{self, Instant};
 
 use super::{
+    conclusion::Next,
     cycle::Cycle,
     error::CycleError,
     expectation::Expectation,
@@ -38,6 +39,7 @@ impl Worker {
             }
             let mut memory = self.serving.memories.recall(&self.key, event.event_type.is_none());
             let is_gone = event.event_type == Some(EventType::Deleted);
+            self.tell_background(&event, &mut memory);
             let patched = self.handle(event, &mut memory, expected.as_ref()).await;
             if let Some(object) = patched {
                 let timeout = self.serving.settings.persistence.consistency_timeout;
@@ -46,6 +48,17 @@ impl Worker {
             if !is_gone {
                 self.serving.memories.keep(self.key.clone(), memory, &self.serving.memo);
             }
+        }
+    }
+
+    /// Daemons and timers see the object as it is now, or that it is gone, whatever becomes of the cycle.
+    fn tell_background(&self, event: &Event, memory: &mut Memory) {
+        if event.event_type == Some(EventType::Deleted) {
+            if let Some(background) = memory.background.take() {
+                background.dismiss(&self.serving.background);
+            }
+        } else if let Some(background) = &memory.background {
+            background.show(&event.object);
         }
     }
 
@@ -95,9 +108,17 @@ impl Worker {
             // A bug in one cycle must not take the operator down: it costs this object a pause.
             let ended = AssertUnwindSafe(cycle.run(&mut patched)).catch_unwind().await;
             let ended = ended.unwrap_or_else(|it| Err(CycleError::Bug(panic_text(it.as_ref()))));
-            let Err(error) = ended else {
-                memory.throttle = None;
-                return patched;
+            let error = match ended {
+                Ok(Next::Event) => {
+                    memory.throttle = None;
+                    return patched;
+                }
+                Ok(Next::Again) => {
+                    memory.throttle = None;
+                    is_repeat = true;
+                    continue;
+                }
+                Err(error) => error,
             };
             if !self.throttle(memory, &logger, &error).await {
                 memory.unsent = None;

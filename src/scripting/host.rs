@@ -82,6 +82,17 @@ impl Scripts for ScriptHost {
         }
     }
 
+    fn compute(
+        &self,
+        function: Function,
+        invocation: Arc<Invocation>,
+    ) -> BoxFuture<'static, Result<Value, Raised>> {
+        match self.engine(&function) {
+            Some(engine) => engine.compute(function, invocation),
+            None => Box::pin(async { Err(unknown_script()) }),
+        }
+    }
+
     fn transform(
         &self,
         function: Function,

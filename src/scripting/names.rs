@@ -4,9 +4,11 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::{settings_access::duration_of, text::did_you_mean};
+use super::text::did_you_mean;
 use crate::logic::{
+    configure::STORAGES,
     declare::DeclareError,
+    duration,
     handler::{Category, Kind},
 };
 
@@ -76,7 +78,7 @@ pub(crate) const ERROR_MODES: &[(&str, &str)] =
     &[("IGNORED", "ignored"), ("TEMPORARY", "temporary"), ("PERMANENT", "permanent")];
 
 fn known() -> impl Iterator<Item = &'static str> {
-    DECLARING.iter().map(|it| it.name).chain(OTHERS.iter().copied())
+    DECLARING.iter().map(|it| it.name).chain(OTHERS.iter().copied()).chain(STORAGES)
 }
 
 /// Whether there is `kopf.NAME`.
@@ -124,6 +126,6 @@ pub(crate) fn duration(value: &Value) -> Result<Option<Duration>, String> {
     if value.is_null() {
         return Ok(None);
     }
-    let expected = || format!("expected seconds or a duration such as \"10m\", got {value}");
-    duration_of(value).map(Some).ok_or_else(expected)
+    let expected = || format!("expected {}, got {value}", duration::EXPECTED);
+    duration::parse(value).map(Some).ok_or_else(expected)
 }

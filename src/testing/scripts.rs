@@ -12,12 +12,14 @@ use crate::ports::{BoxFuture, Invocation, Question, Scripts};
 
 type Call = Arc<dyn Fn(Arc<Invocation>) -> BoxFuture<'static, Ended> + Send + Sync>;
 type Filter = Arc<dyn Fn(&Invocation, Option<Option<Value>>) -> Result<bool, Raised> + Send + Sync>;
+type Compute = Arc<dyn Fn(&Invocation) -> Result<Value, Raised> + Send + Sync>;
 type Transform = Arc<dyn Fn(Value) -> Value + Send + Sync>;
 
 #[derive(Clone)]
 enum Native {
     Call(Call),
     Filter(Filter),
+    Compute(Compute),
     Transform(Transform),
 }
 
@@ -47,6 +49,15 @@ impl NativeScripts {
         self.add(name, Native::Filter(Arc::new(filter)))
     }
 
+    /// Adds a function that is called for what it returns.
+    pub fn computation(
+        &self,
+        name: &str,
+        compute: impl Fn(&Invocation) -> Result<Value, Raised> + Send + Sync + 'static,
+    ) -> Function {
+        self.add(name, Native::Compute(Arc::new(compute)))
+    }
+
     /// Adds a transformation of a raw body.
     pub fn transformation(
         &self,
@@ -72,7 +83,7 @@ impl Scripts for NativeScripts {
     fn call(&self, invocation: Arc<Invocation>) -> BoxFuture<'static, Ended> {
         match self.find(&invocation.handler.function) {
             Some(Native::Call(call)) => call(invocation),
-            Some(Native::Filter(_) | Native::Transform(_)) | None => {
+            Some(Native::Filter(_) | Native::Compute(_) | Native::Transform(_)) | None => {
                 Box::pin(async { Ended::Raised(unknown("handler")) })
             }
         }
@@ -85,9 +96,25 @@ impl Scripts for NativeScripts {
     ) -> BoxFuture<'static, Result<bool, Raised>> {
         let answer = match self.find(&question.function) {
             Some(Native::Filter(filter)) => filter(&invocation, question.about),
-            Some(Native::Call(_) | Native::Transform(_)) | None => Err(unknown("filter")),
+            Some(Native::Call(_) | Native::Compute(_) | Native::Transform(_)) | None => {
+                Err(unknown("filter"))
+            }
         };
         Box::pin(async { answer })
+    }
+
+    fn compute(
+        &self,
+        function: Function,
+        invocation: Arc<Invocation>,
+    ) -> BoxFuture<'static, Result<Value, Raised>> {
+        let computed = match self.find(&function) {
+            Some(Native::Compute(compute)) => compute(&invocation),
+            Some(Native::Call(_) | Native::Filter(_) | Native::Transform(_)) | None => {
+                Err(unknown("computation"))
+            }
+        };
+        Box::pin(async { computed })
     }
 
     fn transform(
@@ -97,7 +124,9 @@ impl Scripts for NativeScripts {
     ) -> BoxFuture<'static, Result<Value, Raised>> {
         let changed = match self.find(&function) {
             Some(Native::Transform(transform)) => Ok(transform(body)),
-            Some(Native::Call(_) | Native::Filter(_)) | None => Err(unknown("transformation")),
+            Some(Native::Call(_) | Native::Filter(_) | Native::Compute(_)) | None => {
+                Err(unknown("transformation"))
+            }
         };
         Box::pin(async { changed })
     }

@@ -9,12 +9,8 @@ use super::{
     Argument, DeclareError, Marker,
     options::options_of,
 };
-use crate::logic::nearest::nearest;
+use crate::logic::{duration, nearest::nearest};
 use crate::settings::FieldPath;
-
-/// The units of durations, longest first so that `ms` is not read as `s`.
-const UNITS: &[(&str, f64)] =
-    &[("ms", 0.001), ("s", 1.0), ("m", 60.0), ("h", 3600.0), ("d", 86_400.0)];
 
 const OPERATIONS: [&str; 4] = ["CREATE", "UPDATE", "DELETE", "CONNECT"];
 
@@ -225,14 +221,5 @@ fn criterion(argument: &Argument) -> Option<Criterion> {
 }
 
 fn duration(argument: &Argument) -> Option<Duration> {
-    let seconds = match value(argument)? {
-        Value::Number(it) => it.as_f64()?,
-        Value::String(text) => {
-            let split = |(unit, size): &(&str, f64)| Some((text.strip_suffix(unit)?, *size));
-            let (number, size) = UNITS.iter().find_map(split)?;
-            number.trim().parse::<f64>().ok()? * size
-        }
-        Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => return None,
-    };
-    Duration::try_from_secs_f64(seconds).ok()
+    duration::parse(value(argument)?)
 }

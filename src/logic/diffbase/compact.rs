@@ -4,11 +4,9 @@
 //! essence is kept as a JSON object with the one key [`MARK`], so that operators that do not know it see a change where it
 //! is, and never broken JSON. Small objects are kept as they always were.
 
-use std::io::{Read as _, Write as _};
-
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use blake2::{Blake2b, Digest as _, digest::consts::U32};
-use flate2::{Compression, read::DeflateDecoder, write::DeflateEncoder};
+use flate2::{Compress, Compression, Decompress, FlushCompress, FlushDecompress, Status};
 use serde_json::{Map, Value, json};
 
 use super::super::annotations;
@@ -25,7 +23,7 @@ const ANNOTATIONS_MAX: usize = 256 * 1024;
 /// Left free for the progress of handlers and for what users add.
 const RESERVE: usize = 48 * 1024;
 /// The longest essence that is inflated: more than any object may have (etcd takes 1.5 MiB), and little for a process.
-const INFLATED_MAX: u64 = 16 * 1024 * 1024;
+const INFLATED_MAX: usize = 16 * 1024 * 1024;
 
 /// The bytes that are free for the text, which is written under each of these names.
 pub(super) fn room(body: &Value, names: &[String]) -> usize {
@@ -61,9 +59,7 @@ pub(super) fn unfold(stored: Value) -> Option<Value> {
         return Some(Value::Object(Map::new()));
     }
     let bytes = STANDARD.decode(inner.get(DEFLATED)?.as_str()?).ok()?;
-    let mut text = String::new();
-    DeflateDecoder::new(&*bytes).take(INFLATED_MAX).read_to_string(&mut text).ok()?;
-    serde_json::from_str(&text).ok()
+    serde_json::from_slice(&inflate(&bytes)?).ok()
 }
 
 fn marked(form: &str, content: &str) -> String {
@@ -71,16 +67,35 @@ fn marked(form: &str, content: &str) -> String {
 }
 
 fn deflate(text: &[u8]) -> Option<Vec<u8>> {
-    let mut encoder = DeflateEncoder::new(Vec::new(), Compression::default());
-    // Writing into memory does not fail; if it ever did, the digest would do.
-    encoder.write_all(text).ok()?;
-    encoder.finish().ok()
+    // Raw deflate never grows by more than five bytes per 16 KiB.
+    let mut bytes = Vec::with_capacity(text.len() + text.len() / 1024 + 64);
+    let mut stream = Compress::new(Compression::default(), false);
+    let status = stream.compress_vec(text, &mut bytes, FlushCompress::Finish).ok()?;
+    (status == Status::StreamEnd).then_some(bytes)
+}
+
+fn inflate(bytes: &[u8]) -> Option<Vec<u8>> {
+    let mut text = Vec::with_capacity(bytes.len() * 4);
+    let mut stream = Decompress::new(false);
+    while text.len() < INFLATED_MAX {
+        text.reserve(bytes.len().max(1024));
+        let read = usize::try_from(stream.total_in()).ok()?;
+        let before = text.len();
+        let rest = bytes.get(read..)?;
+        match stream.decompress_vec(rest, &mut text, FlushDecompress::None).ok()? {
+            Status::StreamEnd => return Some(text),
+            Status::Ok | Status::BufError if text.len() == before && rest.is_empty() => {
+                return None;
+            }
+            Status::Ok | Status::BufError => {}
+        }
+    }
+    None
 }
 
 /// Independent of the order of keys, which an API server may change.
 fn digest(essence: &Value) -> String {
     let mut sorted = essence.clone();
     sorted.sort_all_objects();
-    let hash = Blake2b::<U32>::digest(sorted.to_string().as_bytes());
-    hash.iter().map(|it| format!("{it:02x}")).collect()
+    STANDARD.encode(Blake2b::<U32>::digest(sorted.to_string().as_bytes()))
 }

@@ -1,3 +1,5 @@
+//! What is kept of essences of all sizes.
+
 use serde_json::{Map, Value, json};
 
 use super::{fetch, is_stored, store};
@@ -85,6 +87,8 @@ fn whatever_is_stored_fits_beside_what_is_there() {
 
 #[test]
 fn a_broken_compact_essence_is_told_and_not_taken_for_a_new_object() {
-    let text = r#"{"kopf.zalando.org/compact":{"deflate":"!"}}"#;
-    fetch(&Persistence::default().diffbase_storage, &body(text)).expect_err("broken");
+    for content in ["!", "", "AAAA", "7cE=", "S0xKTkk="] {
+        let text = json!({ "kopf.zalando.org/compact": { "deflate": content } }).to_string();
+        fetch(&Persistence::default().diffbase_storage, &body(&text)).expect_err(content);
+    }
 }

@@ -4,7 +4,11 @@
 //! written in their shortest form with at least one fractional digit. Integers beyond 64 bits become floats; the API of
 //! Kubernetes has none.
 
-use std::{cmp::Ordering, fmt::Write as _};
+use std::{
+    cmp::Ordering,
+    fmt::Write as _,
+    hash::{DefaultHasher, Hash as _, Hasher as _},
+};
 
 use serde_json::{Number, Value};
 
@@ -22,6 +26,34 @@ pub fn equal(a: &Value, b: &Value) -> bool {
         }
         _ => a == b,
     }
+}
+
+/// A number that is the same for equal values, whatever the order of their keys, and most likely another for others.
+pub fn fingerprint(value: &Value) -> u64 {
+    // Its keys are fixed, unlike those of a map's hasher: the same value gives the same number.
+    let mut hasher = DefaultHasher::new();
+    match value {
+        Value::Null => 'n'.hash(&mut hasher),
+        Value::Bool(it) => ('b', it).hash(&mut hasher),
+        // As text: `1` and `1.0` are equal to [`equal`], but a server does not turn one into the other.
+        Value::Number(it) => ('d', it.to_string()).hash(&mut hasher),
+        Value::String(it) => ('s', it).hash(&mut hasher),
+        Value::Array(items) => {
+            ('a', items.len()).hash(&mut hasher);
+            items.iter().for_each(|it| fingerprint(it).hash(&mut hasher));
+        }
+        Value::Object(fields) => {
+            let field = |(key, value): (&String, &Value)| {
+                let mut hasher = DefaultHasher::new();
+                (key, fingerprint(value)).hash(&mut hasher);
+                hasher.finish()
+            };
+            // A sum does not depend on the order.
+            let sum = fields.iter().map(field).fold(0_u64, u64::wrapping_add);
+            ('m', fields.len(), sum).hash(&mut hasher);
+        }
+    }
+    hasher.finish()
 }
 
 /// Whether a condition would hold: null, false, zero, and everything empty are not true.

@@ -65,3 +65,18 @@ fn everything_outside_of_printable_ascii_is_escaped() {
     let value = json!("a\u{7f}é😀\u{1}\"\\/\n");
     assert_eq!(encode(&value), r#""a\u007f\u00e9\ud83d\ude00\u0001\"\\/\n""#);
 }
+
+#[test]
+fn a_fingerprint_does_not_mind_the_order_of_keys_and_minds_all_else() {
+    let value = json!({ "a": [1, { "b": "1" }], "c": null });
+    assert_eq!(fingerprint(&value), fingerprint(&json!({ "c": null, "a": [1, { "b": "1" }] })));
+    let others = [
+        json!({ "a": [1, { "b": 1 }], "c": null }),
+        json!({ "a": [{ "b": "1" }, 1], "c": null }),
+        json!({ "a": [1, { "b": "1" }] }),
+        json!({ "c": [1, { "b": "1" }], "a": null }),
+    ];
+    for other in others {
+        assert_ne!(fingerprint(&value), fingerprint(&other), "{other}");
+    }
+}

@@ -72,6 +72,18 @@ pub fn allow_deletion(body: &mut Value, finalizer: &str) {
     }
 }
 
+/// Adds a newer merge-patch to one that was not sent yet.
+///
+/// Not quite the same as sending both: where the older one removes a map and the newer one fills it, what was in it stays.
+pub fn compose(older: &mut Map<String, Value>, newer: Map<String, Value>) {
+    for (key, value) in newer {
+        match (older.get_mut(&key), value) {
+            (Some(Value::Object(present)), Value::Object(more)) => compose(present, more),
+            (_, value) => drop(older.insert(key, value)),
+        }
+    }
+}
+
 /// Applies a merge-patch for a conversion to operations.
 ///
 /// Unlike in RFC 7386, a null also removes the maps above it that become empty, and an empty map makes nothing.

@@ -44,3 +44,15 @@ fn transformations_of_finalizers_are_idempotent() {
     allow_deletion(&mut body, "f");
     assert_eq!(body, original);
 }
+
+#[test]
+fn a_newer_patch_wins_over_one_that_was_not_sent() {
+    let map = |it: Value| it.as_object().cloned().unwrap_or_default();
+    let mut patch = map(json!({ "status": { "a": 1, "b": { "x": 1 } }, "spec": 0 }));
+    compose(
+        &mut patch,
+        map(json!({ "status": { "b": { "y": null }, "a": 2 }, "spec": { "z": 1 } })),
+    );
+    let both = json!({ "status": { "a": 2, "b": { "x": 1, "y": null } }, "spec": { "z": 1 } });
+    assert_eq!(Value::Object(patch), both);
+}

@@ -37,6 +37,8 @@ pub(super) enum Request {
     Call(Arc<Invocation>, oneshot::Sender<Ended>),
     /// Ask a filter.
     Ask(Question, Arc<Invocation>, oneshot::Sender<Result<bool, Raised>>),
+    /// Call a function for what it returns.
+    Compute(Function, Arc<Invocation>, oneshot::Sender<Result<Value, Raised>>),
     /// Transform a body.
     Transform(Function, Value, oneshot::Sender<Result<Value, Raised>>),
 }
@@ -96,6 +98,9 @@ fn answer(vm: Rc<Vm>, request: Request) -> LocalBoxFuture<'static, ()> {
         }
         Request::Ask(question, invocation, to) => {
             Box::pin(async move { reply(to, pin!(vm.ask(question, invocation)), Err).await })
+        }
+        Request::Compute(function, invocation, to) => {
+            reply(to, vm.compute(function, invocation), Err).await;
         }
         Request::Transform(function, body, to) => {
             Box::pin(async move { reply(to, pin!(vm.transform(function, body)), Err).await })

@@ -13,7 +13,10 @@ use super::{
     watchdog::{self, Watchdog},
     world::World,
 };
-use crate::logic::outcome::RaisedKind;
+use crate::logic::{
+    configure::{STORAGES, storage},
+    outcome::RaisedKind,
+};
 use crate::scripting::{names, print, stopped::SLEEP_MAX, text};
 
 /// Built-ins that have no place in a sandbox.
@@ -58,6 +61,7 @@ pub(super) fn install(
     declare::install(lua, &kopf)?;
     add_errors(lua, &kopf)?;
     add_values(lua, &kopf)?;
+    add_storages(lua, &kopf)?;
     let host = host_functions(lua, watchdog, modules)?;
     let prelude = lua.load(include_str!("prelude.lua")).set_name("=kopf");
     let run = prelude.call(host)?;
@@ -118,6 +122,20 @@ fn add_values(lua: &Lua, kopf: &Table) -> mlua::Result<()> {
         Err(error) => watchdog::refuse(error),
     };
     kopf.set("sleep", lua.create_async_function(sleep)?)
+}
+
+/// Values for `ctx.settings.persistence`.
+fn add_storages(lua: &Lua, kopf: &Table) -> mlua::Result<()> {
+    for name in STORAGES {
+        let make = move |lua: &Lua, parameters: LuaValue| {
+            let world = World::of(lua)?;
+            let parameters = world.read_as(&format!("kopf.{name}"), &parameters)?;
+            let made = storage(name, parameters).map_err(mlua::Error::runtime)?;
+            world.push(lua, &made, Style::Frozen)
+        };
+        kopf.set(name, lua.create_function(make)?)?;
+    }
+    Ok(())
 }
 
 /// What the prelude needs and scripts do not see.

@@ -128,6 +128,14 @@ impl Scripts for LuaEngine {
         self.request(|to| Request::Ask(question, invocation, to), Err)
     }
 
+    fn compute(
+        &self,
+        function: Function,
+        invocation: Arc<Invocation>,
+    ) -> BoxFuture<'static, Result<Value, Raised>> {
+        self.request(|to| Request::Compute(function, invocation, to), Err)
+    }
+
     fn transform(
         &self,
         function: Function,

@@ -131,6 +131,16 @@ impl Vm {
         Ok(!matches!(answer, LuaValue::Nil | LuaValue::Boolean(false)))
     }
 
+    /// Calls a function for what it returns.
+    pub(super) async fn compute(
+        &self,
+        function: Function,
+        invocation: Arc<Invocation>,
+    ) -> Result<Value, Raised> {
+        let returned = self.run_function(&function, CtxView::new(invocation)).await?;
+        self.result(&returned).map(Option::unwrap_or_default)
+    }
+
     /// Lets a function change a copy of a body.
     pub(super) async fn transform(&self, function: Function, body: Value) -> Result<Value, Raised> {
         let copy = self.world.push(&self.lua, &body, Style::Mutable);

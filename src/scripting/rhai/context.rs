@@ -5,10 +5,11 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use rhai::{Dynamic, Engine, EvalAltResult, FnPtr, ImmutableString, Map, NativeCallContext};
+use rhai::{Array, Dynamic, Engine, EvalAltResult, FnPtr, ImmutableString, Map, NativeCallContext};
 use serde_json::Value;
 
 use super::{
+    api::Constant,
     errors::problem,
     live::Live,
     script::Shared,
@@ -17,11 +18,11 @@ use super::{
     view::{View, register_setter},
 };
 use crate::logic::{outcome::LogLevel, patch::Transformation};
-use crate::ports::{ActivityCause, Invocation, Logger, SharedPatch};
+use crate::ports::{Invocation, Logger, SharedPatch};
 use crate::scripting::{
     ctx::{Kwarg, kwarg},
-    settings_access,
-    text::not_assignable,
+    settings_access::{Found, SettingsAccess, marker_key, selector_key},
+    text::{not_assignable, of_patch},
 };
 
 /// The argument of a call.
@@ -40,12 +41,9 @@ struct ScriptLogger(Logger);
 #[derive(Clone, Debug)]
 struct Transformations(SharedPatch);
 
-/// `ctx.settings`, or one of its groups.
+/// `ctx.settings`, one of its groups, or a setting that is a map.
 #[derive(Clone, Debug)]
-struct SettingsView {
-    cause: ActivityCause,
-    group: Option<&'static str>,
-}
+pub(super) struct SettingsView(SettingsAccess);
 
 impl Ctx {
     /// The argument of this call.
@@ -62,7 +60,9 @@ impl Ctx {
             Kwarg::Patch(patch) => Dynamic::from(Live::patch(patch)),
             Kwarg::Memo(document) => Dynamic::from(Live::memo(document)),
             Kwarg::Logger(logger) => Dynamic::from(ScriptLogger(logger)),
-            Kwarg::Settings(cause) => Dynamic::from(SettingsView { cause, group: None }),
+            Kwarg::Settings(cause) => {
+                Dynamic::from(SettingsView(SettingsAccess::new(cause.settings)))
+            }
             Kwarg::Stopped(stopped) => Dynamic::from(StopFlag(stopped)),
         }
     }
@@ -114,16 +114,16 @@ fn structured(fields: &Map) -> serde_json::Map<String, Value> {
 }
 
 impl SettingsView {
+    /// All values from here on.
+    pub(super) fn json(&self) -> Value {
+        self.0.json()
+    }
+
     fn get(&self, name: &str) -> Result<Dynamic, Box<EvalAltResult>> {
-        let Some(group) = self.group else {
-            let group = settings_access::groups().find(|it| *it == name);
-            let group = group.ok_or_else(|| problem(settings_access::unknown(name, "")))?;
-            return Ok(Dynamic::from(SettingsView { group: Some(group), ..self.clone() }));
-        };
-        let settings = self.cause.settings.lock().unwrap_or_else(PoisonError::into_inner);
-        settings_access::get(&settings, group, name)
-            .map(|value| plain(&value))
-            .ok_or_else(|| problem(settings_access::unknown(group, name)))
+        Ok(match self.0.get(name).map_err(problem)? {
+            Found::Place(place) => Dynamic::from(SettingsView(place)),
+            Found::Value(value) => plain(&value),
+        })
     }
 
     fn set(&self, name: &str, value: &Dynamic) -> Result<(), Box<EvalAltResult>> {
@@ -131,13 +131,45 @@ impl SettingsView {
             // Rhai assigns a group back after something in it was assigned.
             return Ok(());
         }
-        let Some(group) = self.group else {
-            return Err(problem("a group of settings cannot be replaced: assign to its settings"));
-        };
-        let value = to_json(&format!("settings.{group}.{name}"), value).map_err(problem)?;
-        let mut settings = self.cause.settings.lock().unwrap_or_else(PoisonError::into_inner);
-        settings_access::set(&mut settings, group, name, value).map_err(problem)
+        let value = to_json(&format!("settings: {name}"), value).map_err(problem)?;
+        self.0.set(name, value).map_err(problem)
     }
+
+    fn keys(&self) -> Array {
+        let fields = self.json();
+        fields.as_object().into_iter().flatten().map(|(name, _)| name.into()).collect()
+    }
+}
+
+/// A resource selector as the key of a map: a list of its parts, or a marker.
+fn selector(key: &Dynamic) -> Result<String, Box<EvalAltResult>> {
+    let key = if key.is_array() {
+        to_json("the key", key).and_then(|it| selector_key(&it))
+    } else {
+        marker_key(&key.to_string())
+    };
+    key.map_err(problem)
+}
+
+fn register_settings(engine: &mut Engine) {
+    register_setter(engine, SettingsView::set);
+    let shown = |it: SettingsView| of_patch(&it.json());
+    engine
+        .register_type_with_name::<SettingsView>("settings")
+        .register_indexer_get(|it: &mut SettingsView, name: ImmutableString| it.get(&name))
+        .register_indexer_get(|it: &mut SettingsView, key: Array| it.get(&selector(&key.into())?))
+        .register_indexer_set(|it: &mut SettingsView, key: Array, value: Dynamic| {
+            it.set(&selector(&key.into())?, &value)
+        })
+        .register_indexer_get(|it: &mut SettingsView, key: Constant| {
+            it.get(&selector(&Dynamic::from(key))?)
+        })
+        .register_indexer_set(|it: &mut SettingsView, key: Constant, value: Dynamic| {
+            it.set(&selector(&Dynamic::from(key))?, &value)
+        })
+        .register_fn("keys", |it: SettingsView| it.keys())
+        .register_fn("to_string", shown)
+        .register_fn("print", shown);
 }
 
 /// Teaches an engine `ctx` and its parts that are no data.
@@ -149,13 +181,9 @@ pub(super) fn register(engine: &mut Engine, shared: &Arc<Shared>) {
         .register_fn("stopped", |ctx: Ctx| match ctx.invocation.background() {
             Some(background) => Ok(background.stopped.is_set()),
             None => Err(problem("only daemons and timers have ctx.stopped")),
-        })
-        .register_type_with_name::<SettingsView>("settings")
-        .register_indexer_get(|settings: &mut SettingsView, name: ImmutableString| {
-            settings.get(&name)
         });
     register_setter(engine, Ctx::set);
-    register_setter(engine, SettingsView::set);
+    register_settings(engine);
     stopped::register(engine);
     register_logger(engine);
     register_patch(engine, shared);

@@ -143,6 +143,17 @@ impl Scripts for RhaiEngine {
         })
     }
 
+    fn compute(
+        &self,
+        function: Function,
+        invocation: Arc<Invocation>,
+    ) -> BoxFuture<'static, Result<Value, Raised>> {
+        self.run(move |script| {
+            let returned = script.call(&function, vec![Dynamic::from(Ctx::new(invocation))])?;
+            to_json("the result", &returned).map_err(errors::of_value)
+        })
+    }
+
     fn transform(
         &self,
         function: Function,

@@ -5,7 +5,7 @@
 use rhai::{Array, Dynamic, Engine, Map};
 use serde_json::Value;
 
-use super::{live::Live, stopped::Reasons, view::View};
+use super::{context::SettingsView, live::Live, stopped::Reasons, view::View};
 use crate::scripting::{
     refused::{DEPTH_MAX, FUNCTION, HOST_OBJECT, NOT_FINITE, Refused},
     text::shown,
@@ -94,6 +94,9 @@ fn convert(value: &Dynamic, depth: usize) -> Result<Value, Refused> {
     }
     if let Some(live) = value.read_lock::<Live>() {
         return Ok(live.json());
+    }
+    if let Some(settings) = value.read_lock::<SettingsView>() {
+        return Ok(settings.json());
     }
     if let Some(reasons) = value.read_lock::<Reasons>() {
         return Ok(reasons.json());

@@ -35,6 +35,9 @@ in_both_languages! {
     events: "08-events";
     filtering: "11-filtering-handlers";
     hooks: "13-hooks";
+    subhandlers: "07-subhandlers";
+    daemons: "14-daemons";
+    timers: "15-timers";
 }
 
 /// An example that runs in a namespace of its own.
@@ -237,4 +240,88 @@ async fn hooks(run: Run) {
     ] {
         ended.assert_count(line, 1);
     }
+}
+
+async fn subhandlers(run: Run) {
+    run.namespace.apply_object().await;
+    run.until_says("Creation is processed: 1 succeeded; 0 failed.").await;
+    let object = run.namespace.until_object(OBJECT, "the records are removed", is_settled).await;
+    assert_eq!(annotations(&object).len(), 1, "{object:#}");
+    run.namespace.delete_object().await;
+    run.until_says("Deleted, really deleted").await;
+    let prefix = run.prefix();
+    let ended = run.stop().await;
+    for item in ["item1", "item2"] {
+        ended.assert_count(&format!("=== Handling creation for {item}. ==="), 1);
+        ended.assert_count(&format!("{prefix}Handler 'create_fn/{item}' is invoked."), 1);
+        ended.assert_count(&format!("{prefix}Handler 'create_fn/{item}' succeeded."), 1);
+    }
+    ended.assert_count(&format!("{prefix}Handler 'create_fn' is invoked."), 2);
+    let unfinished = "Handler 'create_fn' has unfinished sub-handlers. Will retry soon.";
+    ended.assert_count(&format!("{prefix}{unfinished}"), 1);
+    ended.assert_count(&format!("{prefix}Handler 'create_fn' succeeded."), 1);
+}
+
+async fn daemons(run: Run) {
+    run.namespace.apply_object().await;
+    run.until_says("=> Ping from a sync daemon: field='value', retry=3").await;
+    run.until_says("=> Ping from an async daemon: field='value'").await;
+    let object = run.namespace.object(OBJECT).await.expect("the object");
+    assert_eq!(object["metadata"]["finalizers"], json!(["kopf.zalando.org/KopfFinalizerMarker"]));
+    assert_eq!(object["status"]["message"], "Failed 3 times.");
+    assert_eq!(annotations(&object), [], "{object:#}");
+    // They see the object as it is now, not as it was when they started.
+    run.namespace.patch_object(r#"{"spec": {"field": "changed"}}"#).await;
+    run.until_says("=> Ping from a sync daemon: field='changed', retry=3").await;
+    run.until_says("=> Ping from an async daemon: field='changed'").await;
+    run.namespace.delete_object().await;
+    run.namespace.until_gone().await;
+    let prefix = run.prefix();
+    let ended = run.stop().await;
+    for (line, times) in [
+        ("Daemon 'background_sync' failed temporarily: Simulated failure.", 3),
+        ("Daemon 'background_async' failed temporarily: Simulated failure.", 3),
+        ("Daemon 'background_sync' succeeded.", 1),
+        ("Daemon 'background_sync' has exited on request and will not be retried or restarted.", 1),
+        ("Daemon 'background_async' is signalled to exit gracefully.", 1),
+        ("Daemon 'background_async' is signalled to exit by force.", 1),
+        ("Daemon 'background_async' is cancelled. Will escalate.", 1),
+        ("Daemon 'background_async' did not exit in time.", 0),
+        ("Adding the finalizer, thus preventing the actual deletion.", 1),
+        ("Removing the finalizer, thus allowing the actual deletion.", 1),
+        ("Deleted, really deleted", 0),
+    ] {
+        ended.assert_count(&format!("{prefix}{line}"), times);
+    }
+}
+
+async fn timers(run: Run) {
+    let sync = "Timer 'every_few_seconds_sync' succeeded.";
+    run.namespace.apply_object().await;
+    run.operator.until_says_times(sync, 4).await;
+    run.operator.until_says_times("Timer 'every_few_seconds_async' succeeded.", 1).await;
+    let object = run.namespace.object(OBJECT).await.expect("the object");
+    assert_eq!(object["metadata"]["finalizers"], json!(["kopf.zalando.org/KopfFinalizerMarker"]));
+    run.namespace.patch_object(r#"{"spec": {"field": "changed"}}"#).await;
+    run.until_says("Ping from a sync timer: field='changed'").await;
+    run.until_says("Ping from an async timer: field='changed'").await;
+    run.namespace.delete_object().await;
+    run.namespace.until_gone().await;
+    let prefix = run.prefix();
+    let ended = run.stop().await;
+    // The timer that waits for five seconds of peace calls three times before that of ten.
+    let pings =
+        |which: &str| ended.seconds_of(&format!("{prefix}Ping from {which} timer: field='value'"));
+    let (first, second) = (pings("a sync"), pings("an async"));
+    let apart = second[0] - first[0];
+    assert!((4.5..7.0).contains(&apart), "the second timer starts {apart} s after the first");
+    for pair in first.windows(2) {
+        let pause = pair[1] - pair[0];
+        assert!((1.9..3.5).contains(&pause), "{pause} s between two calls");
+    }
+    ended.assert_count(
+        &format!("{prefix}Removing the finalizer, thus allowing the actual deletion."),
+        1,
+    );
+    ended.assert_count(&format!("{prefix}Timer 'every_few_seconds_sync' failed"), 0);
 }

@@ -165,6 +165,17 @@ impl Ended {
         self.output.matches(text).count()
     }
 
+    /// When the lines with this text were told, as seconds of the day.
+    pub(crate) fn seconds_of(&self, text: &str) -> Vec<f64> {
+        // `[2026-11-21 04:10:28,317] …`
+        let second = |line: &str| {
+            let time = line.get(12..24).expect("a time").replace(',', ".");
+            let parts = time.split(':').map(|it| it.parse::<f64>().expect("a number"));
+            parts.fold(0.0, |sum, part| sum * 60.0 + part)
+        };
+        self.output.lines().filter(|it| it.contains(text)).map(second).collect()
+    }
+
     /// Fails the test unless it was told one error, at the start of a line.
     pub(crate) fn assert_one_error(&self) {
         let count = self.output.lines().filter(|it| it.starts_with("error: ")).count();

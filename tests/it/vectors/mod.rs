@@ -10,6 +10,7 @@ mod handlers;
 mod handling;
 mod objects;
 pub(crate) mod state;
+mod stopping;
 mod times;
 
 use std::{collections::BTreeMap, fs, io::Write as _, path::PathBuf};
@@ -41,6 +42,7 @@ const BUILT: &[&str] = &[
     "annotation-keys",
     "cause-adjustment",
     "cause-detection",
+    "daemon-stopping",
     "dicts-utils",
     "diff",
     "diff-reduce",

@@ -11,11 +11,14 @@ use mlua::{AnyUserData, Function as LuaFunction, Lua, Value as LuaValue};
 use serde_json::Value;
 
 pub(super) use self::ctx::CtxView;
-use self::{memo::MemoView, patch::PatchView, stopped::ReasonsView};
+use self::{memo::MemoView, patch::PatchView, settings::SettingsView, stopped::ReasonsView};
 
 /// The content of a view as plain JSON; `None` if the object has none.
 pub(super) fn json_of(object: &AnyUserData) -> Option<Value> {
     if let Ok(view) = object.borrow::<PatchView>() {
+        return Some(view.json());
+    }
+    if let Ok(view) = object.borrow::<SettingsView>() {
         return Some(view.json());
     }
     if let Ok(view) = object.borrow::<ReasonsView>() {
@@ -27,6 +30,9 @@ pub(super) fn json_of(object: &AnyUserData) -> Option<Value> {
 /// What `pairs` of a view gives.
 pub(super) fn iterate(lua: &Lua, object: &AnyUserData) -> mlua::Result<(LuaFunction, LuaValue)> {
     if let Ok(view) = object.borrow::<PatchView>() {
+        return view.iterate(lua);
+    }
+    if let Ok(view) = object.borrow::<SettingsView>() {
         return view.iterate(lua);
     }
     if let Ok(ctx) = object.borrow::<CtxView>() {

@@ -1,56 +1,83 @@
 //! `ctx.settings`: every setting by group and name.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
-use mlua::{Lua, MetaMethod, UserData, UserDataFields, UserDataMethods, Value as LuaValue};
+use mlua::{
+    Function as LuaFunction, IntoLua as _, Lua, MetaMethod, UserData, UserDataFields,
+    UserDataMethods, Value as LuaValue,
+};
+use serde_json::Value;
 
 use super::step;
 use crate::scripting::{
     lua::{push::Style, world::World},
-    settings_access,
+    settings_access::{Found, SettingsAccess, marker_key, selector_key},
+    text,
 };
 use crate::settings::Settings;
 
-/// All settings, or one group of them.
-pub(super) struct SettingsView {
-    settings: Arc<Mutex<Settings>>,
-    group: Option<String>,
-}
+/// All settings, one group of them, or a setting that is a map.
+pub(super) struct SettingsView(SettingsAccess);
 
 impl SettingsView {
     /// All settings.
     pub(super) fn root(settings: Arc<Mutex<Settings>>) -> Self {
-        SettingsView { settings, group: None }
+        SettingsView(SettingsAccess::new(settings))
+    }
+
+    /// All values from here on.
+    pub(super) fn json(&self) -> Value {
+        self.0.json()
+    }
+
+    /// What `pairs` gives.
+    pub(super) fn iterate(&self, lua: &Lua) -> mlua::Result<(LuaFunction, LuaValue)> {
+        let names = match self.json() {
+            Value::Object(fields) => fields.into_iter().map(|(name, _)| name).collect(),
+            Value::Null
+            | Value::Bool(_)
+            | Value::Number(_)
+            | Value::String(_)
+            | Value::Array(_) => Vec::new(),
+        };
+        let names = std::cell::RefCell::new(names.into_iter());
+        let view = SettingsView(self.0.clone());
+        let next = lua.create_function(move |lua, _: mlua::MultiValue| {
+            let Some(name) = names.borrow_mut().next() else {
+                return Ok((LuaValue::Nil, LuaValue::Nil));
+            };
+            let name = name.into_lua(lua)?;
+            let value = view.get(lua, &name)?;
+            // A nil would end the loop of some readers: an absent value is the null that it is.
+            Ok((name, if value.is_nil() { LuaValue::NULL } else { value }))
+        })?;
+        Ok((next, LuaValue::Nil))
     }
 
     fn get(&self, lua: &Lua, name: &LuaValue) -> mlua::Result<LuaValue> {
-        let name = step(name)?;
-        let Some(group) = &self.group else {
-            if !settings_access::is_group(&name) {
-                return Err(mlua::Error::runtime(settings_access::unknown(&name, "")));
-            }
-            let view = SettingsView { settings: Arc::clone(&self.settings), group: Some(name) };
-            return lua.create_userdata(view).map(LuaValue::UserData);
-        };
-        let value = settings_access::get(&self.lock(), group, &name);
-        let value =
-            value.ok_or_else(|| mlua::Error::runtime(settings_access::unknown(group, &name)))?;
-        World::of(lua)?.push(lua, &value, Style::Frozen)
+        match self.0.get(&key(lua, name)?).map_err(mlua::Error::runtime)? {
+            Found::Place(place) => lua.create_userdata(SettingsView(place)).map(LuaValue::UserData),
+            Found::Value(value) => World::of(lua)?.push(lua, &value, Style::Frozen),
+        }
     }
 
     fn set(&self, lua: &Lua, name: &LuaValue, value: &LuaValue) -> mlua::Result<()> {
-        let name = step(name)?;
-        let group = self.group.as_ref().ok_or_else(|| {
-            mlua::Error::runtime("assign single settings: ctx.settings.group.name = value")
-        })?;
-        let value = World::of(lua)?.read_as(&format!("settings.{group}.{name}"), value)?;
-        settings_access::set(&mut self.lock(), group, &name, value).map_err(mlua::Error::runtime)
+        let name = key(lua, name)?;
+        let value = World::of(lua)?.read_as(&format!("settings: {name}"), value)?;
+        self.0.set(&name, value).map_err(mlua::Error::runtime)
     }
+}
 
-    fn lock(&self) -> MutexGuard<'_, Settings> {
-        // A panic while the lock was held cannot leave a setting half-written.
-        self.settings.lock().unwrap_or_else(PoisonError::into_inner)
+/// A name, or a resource selector as the key of a map.
+fn key(lua: &Lua, key: &LuaValue) -> mlua::Result<String> {
+    if key.is_table() {
+        let parts = World::of(lua)?.read_as("the key", key)?;
+        return selector_key(&parts).map_err(mlua::Error::runtime);
     }
+    if key.is_userdata() {
+        return marker_key(&key.to_string()?).map_err(mlua::Error::runtime);
+    }
+    step(key)
 }
 
 impl UserData for SettingsView {
@@ -65,5 +92,7 @@ impl UserData for SettingsView {
             MetaMethod::NewIndex,
             |lua, view, (name, value): (LuaValue, LuaValue)| view.set(lua, &name, &value),
         );
+        methods
+            .add_meta_method(MetaMethod::ToString, |_, view, ()| Ok(text::of_patch(&view.json())));
     }
 }

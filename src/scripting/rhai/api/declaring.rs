@@ -20,7 +20,7 @@ use crate::scripting::{
 
 /// `kopf.PRESENT` and the like.
 #[derive(Clone, Debug)]
-pub(super) struct Constant(pub(super) Marker);
+pub(in crate::scripting::rhai) struct Constant(pub(super) Marker);
 
 /// `kopf.all_` and the like.
 #[derive(Clone, Debug)]
@@ -45,7 +45,9 @@ pub(super) fn functions(shared: &Arc<Shared>) -> (Vec<HostFn>, Vec<HostFn>) {
 pub(super) fn register(engine: &mut Engine) {
     engine
         .register_type_with_name::<Constant>("marker")
-        .register_fn("to_string", |constant: Constant| format!("{:?}", constant.0).to_uppercase())
+        .register_fn("to_string", |constant: Constant| {
+            format!("kopf.{}", format!("{:?}", constant.0).to_uppercase())
+        })
         .register_type_with_name::<Combined>("callback");
 }
 

@@ -6,6 +6,7 @@
 mod data;
 mod declaring;
 mod raising;
+mod storages;
 
 use std::{any::TypeId, sync::Arc};
 
@@ -14,6 +15,7 @@ use rhai::{
     Module, NativeCallContext, plugin::RhaiFunc,
 };
 
+pub(super) use self::declaring::Constant;
 use super::{errors::problem, script::Shared};
 use crate::logic::declare::Marker;
 use crate::scripting::names::{self, ERROR_MODES};
@@ -88,6 +90,7 @@ impl HostFn {
 pub(super) fn register(engine: &mut Engine, shared: &Arc<Shared>) {
     let mut functions = data::functions();
     functions.extend(raising::functions());
+    functions.extend(storages::functions());
     let (all, short) = declaring::functions(shared);
     functions.extend(all);
     let mut methods = Module::new();
@@ -129,9 +132,9 @@ const CONSTANTS: &[&str] = &["PRESENT", "ABSENT", "EVERYTHING", "ErrorsMode"];
 fn constant(name: &str) -> Outcome {
     match name {
         "on" => Ok(Dynamic::from(On)),
-        "PRESENT" => Ok(Dynamic::from(declaring::Constant(Marker::Present))),
-        "ABSENT" => Ok(Dynamic::from(declaring::Constant(Marker::Absent))),
-        "EVERYTHING" => Ok(Dynamic::from(declaring::Constant(Marker::Everything))),
+        "PRESENT" => Ok(Dynamic::from(Constant(Marker::Present))),
+        "ABSENT" => Ok(Dynamic::from(Constant(Marker::Absent))),
+        "EVERYTHING" => Ok(Dynamic::from(Constant(Marker::Everything))),
         "ErrorsMode" => {
             let modes = ERROR_MODES.iter().map(|(name, mode)| ((*name).into(), (*mode).into()));
             Ok(Dynamic::from_map(modes.collect::<Map>()))

@@ -1,4 +1,13 @@
-//! Why a daemon or a timer must stop.
+//! Why and how a daemon or a timer must stop.
+//!
+//! The contract is `tests/vectors/daemon-stopping.json`. [`StopReasons`] are what its script sees; [`step`] and [`linear`]
+//! decide how hard it is pressed.
+
+mod stages;
+#[cfg(test)]
+mod tests;
+
+pub use self::stages::{Patience, Stage, graceful, linear, step};
 
 use std::fmt;
 
@@ -72,9 +81,19 @@ impl StopReasons {
         StopReasons(bits)
     }
 
+    /// One bit for each.
+    pub fn bits(self) -> u8 {
+        self.0
+    }
+
     /// Whether there is none: nobody was asked to stop.
     pub fn is_empty(self) -> bool {
         self.0 == 0
+    }
+
+    /// Whether it has not ended yet, but was asked to.
+    pub fn is_stopping(self) -> bool {
+        !self.is_empty() && !self.contains(StopReason::Done)
     }
 
     /// Whether this one is among them.

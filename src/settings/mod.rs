@@ -1,10 +1,19 @@
 //! Every knob of the operator: plain data with defaults.
 //!
 //! Names are Kopf's, because its users are ours; durations are [`Duration`]s, written as seconds or `"10m"` by users.
-//! The meaning of each is in the code that reads it. Settings are read when they are needed, so a change made in
-//! `on_startup` holds for the whole run.
+//! Settings are read when they are needed, so a change made in `on_startup` holds for the whole run. What users read about
+//! each, and how it is read and set by name, is in `logic/configure/table.rs`.
 
 use std::time::Duration;
+
+use indexmap::IndexMap;
+
+mod storages;
+
+pub use storages::{
+    AnnotationsDiffBase, AnnotationsProgress, DiffBaseStorage, ProgressStorage, StatusDiffBase,
+    StatusProgress,
+};
 
 /// A path of keys into an object: `spec.field` is `["spec", "field"]`; the empty path is the object itself.
 pub type FieldPath = Vec<String>;
@@ -16,6 +25,8 @@ pub struct Settings {
     pub process: Process,
     /// Kubernetes events written by the operator.
     pub posting: Posting,
+    /// Other operators that serve the same objects.
+    pub peering: Peering,
     /// Listing and watching.
     pub watching: Watching,
     /// Queues and workers.
@@ -24,6 +35,8 @@ pub struct Settings {
     pub scanning: Scanning,
     /// Invocation of handlers.
     pub execution: Execution,
+    /// Daemons and timers.
+    pub background: Background,
     /// Requests to the API.
     pub networking: Networking,
     /// State kept on objects.
@@ -50,6 +63,10 @@ pub struct Posting {
     pub default_backoffs: Vec<Duration>,
     /// Pauses between the attempts to post a line of a logger.
     pub logging_backoffs: Vec<Duration>,
+    /// The most objects whose events are posted at once; `None`: no limit.
+    pub worker_limit: Option<usize>,
+    /// Who posts the events of one object ends without work for this long.
+    pub idle_timeout: Duration,
     /// The component named in posted events.
     pub reporting_component: String,
     /// The instance named in posted events.
@@ -57,6 +74,32 @@ pub struct Posting {
     /// `metadata.generateName` of posted events.
     pub event_name_prefix: String,
 }
+
+/// `settings.peering`
+#[derive(Clone, Debug)]
+pub struct Peering {
+    /// The name of the peering object.
+    pub name: String,
+    /// Do not log successful signs of life.
+    pub stealth: bool,
+    /// Own priority: operators of lower priority pause while this one lives.
+    pub priority: i64,
+    /// How long others believe the last sign of life.
+    pub lifetime: Duration,
+    /// Stay paused until the peering object exists.
+    pub mandatory: bool,
+    /// Ignore all other operators.
+    pub standalone: bool,
+    /// Meet at a `ClusterKopfPeering`, not at a `KopfPeering` of each namespace. Set by the scope at the start.
+    pub clusterwide: bool,
+}
+
+/// By resource selector as a text: the arguments of a declaration joined by slashes, such as `pods`, `v1/pods` or
+/// `kopf.dev/v1/kopfexamples`; [`EVERYTHING`] is every resource. In the order of definition.
+pub type Selectors = IndexMap<String, String>;
+
+/// The key of every resource in [`Selectors`].
+pub const EVERYTHING: &str = "*";
 
 /// `settings.watching`
 #[derive(Clone, Debug)]
@@ -71,6 +114,16 @@ pub struct Watching {
     pub inactivity_timeout: Duration,
     /// `limit` of list requests; `None` asks for everything at once.
     pub chunk_size: Option<u32>,
+    /// The longest a connection for a watch may take to be made; `None`: as for other requests.
+    pub connect_timeout: Option<Duration>,
+    /// Get the initial objects from the watch itself, without a list request.
+    pub initial_streaming: bool,
+    /// `labelSelector` of lists and watches.
+    pub label_selectors: Selectors,
+    /// `fieldSelector` of lists and watches.
+    pub field_selectors: Selectors,
+    /// `shardSelector` of lists and watches.
+    pub shard_selectors: Selectors,
 }
 
 /// `settings.queueing`
@@ -102,6 +155,17 @@ pub struct Execution {
     pub max_workers: Option<usize>,
 }
 
+/// `settings.background`
+#[derive(Clone, Debug)]
+pub struct Background {
+    /// How often a daemon that does not stop is looked at again, if it has no cancellation timeout.
+    pub cancellation_polling: Duration,
+    /// How long to wait for a daemon right after it was told to stop.
+    pub instant_exit_timeout: Option<Duration>,
+    /// How many turns of the scheduler a daemon has for that if there is no such timeout.
+    pub instant_exit_zero_time_cycles: u32,
+}
+
 /// `settings.networking`
 #[derive(Clone, Debug)]
 pub struct Networking {
@@ -113,6 +177,8 @@ pub struct Networking {
     pub error_backoffs: Vec<Duration>,
     /// Follow `Retry-After` even when it is shorter than our own pause.
     pub enforce_retry_after: bool,
+    /// Use the proxies of `HTTP_PROXY`, `HTTPS_PROXY` and `NO_PROXY`.
+    pub trust_env: bool,
 }
 
 /// `settings.persistence`
@@ -126,74 +192,6 @@ pub struct Persistence {
     pub diffbase_storage: DiffBaseStorage,
     /// How long to wait until the own patch comes back before handlers run; zero does not wait.
     pub consistency_timeout: Duration,
-}
-
-/// Where the progress of handlers is kept on an object.
-#[derive(Clone, Debug, PartialEq)]
-pub enum ProgressStorage {
-    /// In annotations.
-    Annotations(AnnotationsProgress),
-    /// In the status.
-    Status(StatusProgress),
-    /// In all of these; read from the first that has it.
-    Multi(Vec<ProgressStorage>),
-    /// Written to annotations; read and purged in the status as well, for objects of older operators.
-    Smart(AnnotationsProgress, StatusProgress),
-}
-
-/// Progress in annotations.
-#[derive(Clone, Debug, PartialEq)]
-pub struct AnnotationsProgress {
-    /// The part of the annotation names before the slash.
-    pub prefix: String,
-    /// Write null fields too.
-    pub verbose: bool,
-    /// The record key of the annotation that provokes a new event.
-    pub touch_key: String,
-    /// Also write and read the shorter names of old versions.
-    pub v1: bool,
-}
-
-/// Progress in the status.
-#[derive(Clone, Debug, PartialEq)]
-pub struct StatusProgress {
-    /// The field that maps handler ids to records.
-    pub field: FieldPath,
-    /// The field that provokes a new event.
-    pub touch_field: FieldPath,
-}
-
-/// Where the last handled essence is kept on an object.
-#[derive(Clone, Debug, PartialEq)]
-pub enum DiffBaseStorage {
-    /// In an annotation.
-    Annotations(AnnotationsDiffBase),
-    /// In the status.
-    Status(StatusDiffBase),
-    /// In all of these; read from the first that has it.
-    Multi(Vec<DiffBaseStorage>),
-}
-
-/// The last handled essence in an annotation.
-#[derive(Clone, Debug, PartialEq)]
-pub struct AnnotationsDiffBase {
-    /// The part of the annotation name before the slash.
-    pub prefix: String,
-    /// The record key.
-    pub key: String,
-    /// Fields whose changes do not matter.
-    pub ignored_fields: Vec<FieldPath>,
-    /// Also write and read the shorter name of old versions.
-    pub v1: bool,
-}
-
-/// The last handled essence in the status.
-#[derive(Clone, Debug, PartialEq)]
-pub struct StatusDiffBase {
-    /// The field that holds the text.
-    pub field: FieldPath,
-    /// Fields whose changes do not matter.
-    pub ignored_fields: Vec<FieldPath>,
 }
 
 /// The prefix of annotations and of the finalizer, shared with Kopf.
@@ -217,9 +215,25 @@ impl Default for Posting {
             level: 20,
             default_backoffs: [1, 1, 2, 3, 5, 8, 13, 21].map(secs).to_vec(),
             logging_backoffs: [1, 1, 2, 3, 5].map(secs).to_vec(),
+            worker_limit: None,
+            idle_timeout: secs(1),
             reporting_component: "kopf".into(),
             reporting_instance: "dev".into(),
             event_name_prefix: "kopf-event-".into(),
+        }
+    }
+}
+
+impl Default for Peering {
+    fn default() -> Self {
+        Peering {
+            name: "default".into(),
+            stealth: false,
+            priority: 0,
+            lifetime: secs(60),
+            mandatory: false,
+            standalone: false,
+            clusterwide: false,
         }
     }
 }
@@ -232,6 +246,11 @@ impl Default for Watching {
             reconnect_backoff: Duration::from_millis(100),
             inactivity_timeout: secs(70),
             chunk_size: None,
+            connect_timeout: None,
+            initial_streaming: false,
+            label_selectors: Selectors::new(),
+            field_selectors: Selectors::new(),
+            shard_selectors: Selectors::new(),
         }
     }
 }
@@ -254,6 +273,16 @@ impl Default for Execution {
     }
 }
 
+impl Default for Background {
+    fn default() -> Self {
+        Background {
+            cancellation_polling: secs(60),
+            instant_exit_timeout: None,
+            instant_exit_zero_time_cycles: 10,
+        }
+    }
+}
+
 impl Default for Networking {
     fn default() -> Self {
         Networking {
@@ -261,6 +290,7 @@ impl Default for Networking {
             connect_timeout: None,
             error_backoffs: [1, 1, 2, 3, 5, 8, 13, 21].map(secs).to_vec(),
             enforce_retry_after: false,
+            trust_env: false,
         }
     }
 }
@@ -269,50 +299,9 @@ impl Default for Persistence {
     fn default() -> Self {
         Persistence {
             finalizer: format!("{PREFIX}/KopfFinalizerMarker"),
-            progress_storage: ProgressStorage::Smart(
-                AnnotationsProgress::default(),
-                StatusProgress::default(),
-            ),
-            diffbase_storage: DiffBaseStorage::Annotations(AnnotationsDiffBase::default()),
+            progress_storage: ProgressStorage::default(),
+            diffbase_storage: DiffBaseStorage::default(),
             consistency_timeout: secs(5),
-        }
-    }
-}
-
-impl Default for AnnotationsProgress {
-    fn default() -> Self {
-        AnnotationsProgress {
-            prefix: PREFIX.into(),
-            verbose: false,
-            touch_key: "touch-dummy".into(),
-            v1: true,
-        }
-    }
-}
-
-impl Default for StatusProgress {
-    fn default() -> Self {
-        let path = |last: &str| vec!["status".into(), "kopf".into(), last.into()];
-        StatusProgress { field: path("progress"), touch_field: path("dummy") }
-    }
-}
-
-impl Default for AnnotationsDiffBase {
-    fn default() -> Self {
-        AnnotationsDiffBase {
-            prefix: PREFIX.into(),
-            key: "last-handled-configuration".into(),
-            ignored_fields: Vec::new(),
-            v1: true,
-        }
-    }
-}
-
-impl Default for StatusDiffBase {
-    fn default() -> Self {
-        StatusDiffBase {
-            field: vec!["status".into(), "kopf".into(), "last-handled-configuration".into()],
-            ignored_fields: Vec::new(),
         }
     }
 }

@@ -1,0 +1,149 @@
+//! One daemon or timer of one object, as those see it who let it run and stop it.
+
+use std::{
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
+
+use tokio::{
+    task,
+    time::{self, Instant},
+};
+
+use crate::logic::{
+    handler::Handler,
+    outcome::LogLine,
+    stopping::{self, Patience, Stage, StopReason, StopReasons},
+};
+use crate::ports::{Logger, Stopped};
+use crate::settings::Background;
+
+/// A daemon or a timer that runs, or ran, for one object.
+#[derive(Debug)]
+pub struct Daemon {
+    /// What it was declared as.
+    pub(super) handler: Arc<Handler>,
+    /// The kwarg `stopped`; also tells that it has ended.
+    pub(super) stopped: Stopped,
+    /// When it was first asked to stop.
+    asked: OnceLock<Instant>,
+    /// For the lines about its stopping.
+    logger: Logger,
+}
+
+impl Daemon {
+    /// One that was not asked to stop.
+    pub(super) fn new(handler: Arc<Handler>, logger: Logger) -> Self {
+        Daemon { handler, stopped: Stopped::default(), asked: OnceLock::new(), logger }
+    }
+
+    /// Whether it runs no more.
+    pub(super) fn has_ended(&self) -> bool {
+        self.stopped.reasons().contains(StopReason::Done)
+    }
+
+    /// Whether it ended without being asked to: then it must not start again for this object.
+    pub(super) fn is_over(&self) -> bool {
+        self.stopped.reasons() == StopReasons::default().with(StopReason::Done)
+    }
+
+    /// Whether it was asked to stop and still runs.
+    pub(super) fn is_stopping(&self) -> bool {
+        self.stopped.reasons().is_stopping()
+    }
+
+    /// Whether it was asked to stop, no matter whether it has.
+    pub(super) fn was_asked(&self) -> bool {
+        self.asked.get().is_some()
+    }
+
+    /// Asks it to stop; tells whether it was not asked to for this reason before.
+    pub(super) fn ask(&self, reason: StopReason) -> bool {
+        let is_new = self.stopped.set(reason);
+        if is_new {
+            self.asked.get_or_init(Instant::now);
+        }
+        is_new
+    }
+
+    /// Waits until it has ended.
+    pub(super) async fn end(&self) {
+        self.stopped.until(StopReason::Done).await;
+    }
+
+    /// Makes one step towards its end; gives the pause before the next one, if it must be waited for.
+    pub(super) async fn step(&self, reason: StopReason, settings: &Background) -> Option<Duration> {
+        let age = self.asked.get().map(Instant::elapsed).unwrap_or_default();
+        if self.ask(reason) {
+            self.instant_exit(settings).await;
+        }
+        if self.has_ended() {
+            return None;
+        }
+        let patience = Patience::with(&self.handler, settings);
+        let stage = stopping::step(&self.handler, patience, self.stopped.reasons(), age);
+        let is_pressed = stage.mark.is_some();
+        self.apply(&stage);
+        if is_pressed {
+            self.instant_exit(settings).await;
+        }
+        stage.delay.filter(|_| !self.has_ended())
+    }
+
+    /// Makes all steps in a row, until it has ended or is given up. It was asked to stop before, and had its chance.
+    pub(super) async fn press(&self, settings: &Background) {
+        let patience = Patience::with(&self.handler, settings);
+        for stage in stopping::linear(&self.handler, patience) {
+            if self.has_ended() {
+                return;
+            }
+            self.apply(&stage);
+            match stage.delay {
+                // Even those with no time at all get the chance to see what they are told.
+                Some(delay) if delay.is_zero() => self.instant_exit(settings).await,
+                Some(delay) => drop(time::timeout(delay, self.end()).await),
+                None => {}
+            }
+        }
+    }
+
+    /// Makes steps as they are due, for an object that is gone and has no cycles any more.
+    pub(super) async fn escort(&self, settings: &Background) {
+        while let Some(delay) = self.step(StopReason::ResourceDeleted, settings).await {
+            // The end or the pause, whichever comes first.
+            drop(time::timeout(delay, self.end()).await);
+        }
+    }
+
+    /// A chance to exit before anything else is done.
+    async fn instant_exit(&self, settings: &Background) {
+        if let Some(timeout) = settings.instant_exit_timeout {
+            drop(time::timeout(timeout, self.end()).await);
+            return;
+        }
+        for _ in 0..settings.instant_exit_zero_time_cycles {
+            if self.has_ended() {
+                return;
+            }
+            task::yield_now().await;
+        }
+    }
+
+    /// Two who stop it at once, as at the deletion of an object during the operator's exit, tell of each stage once.
+    fn apply(&self, stage: &Stage) {
+        let is_news = stage.mark.is_none_or(|mark| self.ask(mark));
+        if let Some(line) = stage.line.as_ref().filter(|_| is_news) {
+            self.log(line);
+        }
+    }
+
+    /// For lines about it that are not posted.
+    pub(super) fn logger(&self) -> &Logger {
+        &self.logger
+    }
+
+    /// A line about its stopping.
+    pub(super) fn log(&self, line: &LogLine) {
+        self.logger.line(line, None);
+    }
+}

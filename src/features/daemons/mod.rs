@@ -1,0 +1,37 @@
+//! Daemons and timers: functions that run in the background of an object, from its first sight until its end.
+//!
+//! A cycle of the object spawns and stops them (`object.rs`); each runs in a task of its own (`runner.rs`), which the
+//! operator's [`Team`] owns. Both sides meet in the [`Daemon`]: what it is, and whether it must stop. When it runs is decided
+//! in `logic/schedule`, how hard it is pressed to stop in `logic/stopping`.
+
+mod daemon;
+mod object;
+mod patches;
+mod runner;
+mod team;
+
+pub use self::{daemon::Daemon, object::OfObject, team::Team};
+
+use std::sync::Arc;
+
+use crate::logic::resource::Resource;
+use crate::ports::{Clock, Cluster, Facilities, Scripts};
+use crate::settings::Settings;
+
+/// What all daemons and timers of one resource share.
+pub struct Base {
+    /// The resource of their objects.
+    pub resource: Arc<Resource>,
+    /// Where their patches go.
+    pub cluster: Arc<dyn Cluster>,
+    /// Who calls them.
+    pub scripts: Arc<dyn Scripts>,
+    /// As they are after start-up.
+    pub settings: Arc<Settings>,
+    /// The time.
+    pub clock: Clock,
+    /// What every call can reach.
+    pub facilities: Arc<Facilities>,
+    /// All that run in this operator.
+    pub team: Arc<Team>,
+}

@@ -1,0 +1,161 @@
+//! The daemons and timers of one object: who runs, who must not run again, what they see of the object.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use futures::future;
+
+use super::{Base, daemon::Daemon, runner::Runner};
+use crate::logic::{handler::Handler, object::Object, stopping::StopReason};
+use crate::ports::{LiveObject, Logger, Memo};
+
+/// What is remembered of the background of one object between its events.
+#[derive(Debug)]
+pub struct OfObject {
+    running: Vec<Arc<Daemon>>,
+    /// The ids of those that ended by themselves.
+    over: Vec<Arc<str>>,
+    /// What those that run see of the object.
+    live: Option<LiveObject>,
+    /// The essence as it was last seen, as a fingerprint; `None` until somebody asks for it.
+    essence: Option<u64>,
+    changed: Changed,
+}
+
+/// When the essence of an object changed last, or when the object was first seen; shared with its timers.
+#[derive(Clone, Debug)]
+pub(super) struct Changed(Arc<AtomicU64>);
+
+impl OfObject {
+    /// An object that is seen for the first time.
+    pub fn new(base: &Base) -> Self {
+        OfObject {
+            running: Vec::new(),
+            over: Vec::new(),
+            live: None,
+            essence: None,
+            changed: Changed::new(base.team.uptime()),
+        }
+    }
+
+    /// Whether there is nothing to remember but the time of the last change.
+    pub fn is_empty(&self) -> bool {
+        self.running.is_empty() && self.over.is_empty()
+    }
+
+    /// Shows those that run a newer state of the object.
+    pub fn show(&self, object: &Arc<Object>) {
+        if let Some(live) = &self.live {
+            live.set(Arc::clone(object));
+        }
+    }
+
+    /// Compares the essence with the one of the event before.
+    pub fn compare(&mut self, essence: u64, base: &Base) {
+        if self.essence.replace(essence).is_some_and(|before| before != essence) {
+            self.changed.set(base.team.uptime());
+        }
+    }
+
+    /// Takes note of those that have ended. Who was asked to may start again, who was not is over.
+    pub fn reap(&mut self) {
+        for ended in self.running.extract_if(.., |it| it.has_ended()) {
+            if ended.is_over() {
+                self.over.push(Arc::clone(&ended.handler.id));
+            }
+        }
+        if self.running.is_empty() {
+            self.live = None;
+        }
+    }
+
+    /// Whether the handler of this id ended by itself, and so must not start again.
+    pub fn is_over(&self, id: &str) -> bool {
+        self.over.iter().any(|it| &**it == id)
+    }
+
+    /// Lets a handler run, unless it does.
+    pub fn spawn(
+        &mut self,
+        base: &Arc<Base>,
+        handler: &Arc<Handler>,
+        object: &Arc<Object>,
+        memo: &Memo,
+        logger: &Logger,
+    ) {
+        if self.running.iter().any(|it| it.handler.id == handler.id) {
+            return;
+        }
+        let live = self.live.get_or_insert_with(|| LiveObject::new(Arc::clone(object))).clone();
+        let daemon = Arc::new(Daemon::new(Arc::clone(handler), logger.clone()));
+        let runner = Runner {
+            base: Arc::clone(base),
+            daemon: Arc::clone(&daemon),
+            live,
+            changed: self.changed.clone(),
+            memo: memo.clone(),
+        };
+        if base.team.hire(runner) {
+            self.running.push(daemon);
+        }
+    }
+
+    /// Presses some of those that run to stop, all at once; gives the pauses until they must be pressed again.
+    pub async fn stop(
+        &self,
+        reason: StopReason,
+        whom: impl Fn(&Handler) -> bool,
+        base: &Base,
+    ) -> Vec<Duration> {
+        let settings = &base.settings.background;
+        let steps = self.running.iter().filter(|it| whom(&it.handler));
+        let delays = future::join_all(steps.map(|it| it.step(reason, settings))).await;
+        delays.into_iter().flatten().collect()
+    }
+
+    /// Whether some of those that run were asked to stop.
+    pub fn is_stopping(&self, whom: impl Fn(&Handler) -> bool) -> bool {
+        self.running.iter().any(|it| it.is_stopping() && whom(&it.handler))
+    }
+
+    /// Waits until any that was asked to stop has ended; for ever, if none was.
+    pub async fn exit(&self) {
+        let asked = self.running.iter().filter(|it| it.was_asked());
+        let ends: Vec<_> = asked.map(|it| Box::pin(it.end())).collect();
+        if ends.is_empty() {
+            return future::pending().await;
+        }
+        future::select_all(ends).await;
+    }
+
+    /// The object is gone: all must stop, though it will have no cycles in which to see to it.
+    pub fn dismiss(self, base: &Arc<Base>) {
+        for daemon in self.running.into_iter().filter(|it| !it.has_ended()) {
+            base.team.escort(daemon, base);
+        }
+    }
+}
+
+impl Changed {
+    fn new(moment: Duration) -> Self {
+        let changed = Changed(Arc::default());
+        changed.set(moment);
+        changed
+    }
+
+    fn set(&self, moment: Duration) {
+        // Saturates after five centuries.
+        let nanos = u64::try_from(moment.as_nanos()).unwrap_or(u64::MAX);
+        self.0.store(nanos, Ordering::Relaxed);
+    }
+
+    /// On the clock of the team.
+    pub(super) fn get(&self) -> Duration {
+        Duration::from_nanos(self.0.load(Ordering::Relaxed))
+    }
+}

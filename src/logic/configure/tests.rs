@@ -1,0 +1,288 @@
+//! Settings by name: what is taken, what is refused.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::{Outdated, TABLE, find, group, groups, storage};
+use crate::settings::{
+    AnnotationsDiffBase, AnnotationsProgress, DiffBaseStorage, ProgressStorage, Settings,
+    StatusDiffBase, StatusProgress,
+};
+
+fn set(settings: &mut Settings, place: &str, value: Value) -> Result<(), String> {
+    let (group, name) = place.split_once('.').expect("group.name");
+    find(group, name)?.0.set(settings, value)
+}
+
+fn refused(place: &str, value: Value) -> String {
+    set(&mut Settings::default(), place, value).expect_err("a refusal")
+}
+
+#[test]
+fn every_setting_takes_the_value_it_gives() {
+    let mut settings = Settings::default();
+    for setting in TABLE {
+        let value = setting.get(&settings);
+        setting.set(&mut settings, value.clone()).unwrap();
+        assert_eq!(setting.get(&settings), value, "{}.{}", setting.group, setting.name);
+    }
+}
+
+#[test]
+fn every_setting_has_a_line_of_text() {
+    for setting in TABLE {
+        let is_sentence = setting.doc.ends_with('.') && setting.doc.len() > 20;
+        assert!(is_sentence, "{}.{}: {}", setting.group, setting.name, setting.doc);
+    }
+}
+
+#[test]
+fn the_names_are_those_of_kopf_and_nothing_else() {
+    let expected = "\
+        process: ultimate_exiting_timeout
+        posting: enabled loggers level default_backoffs logging_backoffs worker_limit idle_timeout \
+            reporting_component reporting_instance event_name_prefix
+        peering: name stealth priority lifetime mandatory standalone clusterwide namespaced
+        watching: server_timeout client_timeout connect_timeout reconnect_backoff inactivity_timeout \
+            chunk_size initial_streaming label_selectors field_selectors shard_selectors
+        queueing: worker_limit idle_timeout exit_timeout error_delays batch_window
+        scanning: disabled
+        admission: server managed
+        execution: default_backoff max_workers
+        background: cancellation_polling instant_exit_timeout instant_exit_zero_time_cycles
+        networking: request_timeout connect_timeout error_backoffs enforce_retry_after trust_env
+        persistence: finalizer progress_storage diffbase_storage consistency_timeout";
+    let names = |group| TABLE.iter().filter(move |it| it.group == group).map(|it| it.name);
+    let line = |group| format!("{group}: {}", names(group).collect::<Vec<_>>().join(" "));
+    let expected: Vec<_> = expected.lines().map(str::trim).collect();
+    assert_eq!(groups().map(line).collect::<Vec<_>>(), expected);
+}
+
+#[test]
+fn null_takes_a_limit_away() {
+    let mut settings = Settings::default();
+    set(&mut settings, "queueing.worker_limit", json!(3.0)).unwrap();
+    assert_eq!(settings.queueing.worker_limit, Some(3));
+    set(&mut settings, "queueing.worker_limit", json!(null)).unwrap();
+    assert_eq!(settings.queueing.worker_limit, None);
+}
+
+#[test]
+fn one_duration_is_a_list_of_one_and_commas_make_a_list() {
+    let mut settings = Settings::default();
+    for (value, expected) in [
+        (json!(1.5), vec![Duration::from_millis(1500)]),
+        (json!("2s"), vec![Duration::from_secs(2)]),
+        (json!("1, 2s,3"), vec![1, 2, 3].into_iter().map(Duration::from_secs).collect()),
+        (json!([]), vec![]),
+        (json!({}), vec![]),
+    ] {
+        set(&mut settings, "networking.error_backoffs", value).unwrap();
+        assert_eq!(settings.networking.error_backoffs, expected);
+    }
+}
+
+#[test]
+fn levels_have_names() {
+    let mut settings = Settings::default();
+    set(&mut settings, "posting.level", json!("Warning")).unwrap();
+    assert_eq!(settings.posting.level, 30);
+    let error = refused("posting.level", json!("loud"));
+    assert!(error.starts_with("settings.posting.level: expected a level: 10, 20"), "{error}");
+}
+
+#[test]
+fn the_two_kinds_of_peering_are_opposites() {
+    let mut settings = Settings::default();
+    set(&mut settings, "peering.namespaced", json!(false)).unwrap();
+    assert!(settings.peering.clusterwide);
+    set(&mut settings, "peering.clusterwide", json!(false)).unwrap();
+    let (namespaced, _) = find("peering", "namespaced").unwrap();
+    assert_eq!(namespaced.get(&settings), json!(true));
+}
+
+#[test]
+fn items_of_a_map_are_set_and_taken_away() {
+    let mut settings = Settings::default();
+    let (setting, _) = find("watching", "label_selectors").unwrap();
+    setting.set_item(&mut settings, "v1/pods", json!("a=b")).unwrap();
+    setting.set_item(&mut settings, "*", json!("c=d")).unwrap();
+    assert_eq!(setting.get(&settings), json!({"v1/pods": "a=b", "*": "c=d"}));
+    setting.set_item(&mut settings, "v1/pods", json!(null)).unwrap();
+    assert_eq!(setting.get(&settings), json!({"*": "c=d"}));
+    let error = setting.set_item(&mut settings, "pods", json!(3)).unwrap_err();
+    assert!(error.contains("expected a map from resource selectors to texts"), "{error}");
+    let error = setting.set_item(&mut settings, "v1//pods", json!("x")).unwrap_err();
+    assert!(error.contains("\"v1//pods\" is no resource selector"), "{error}");
+}
+
+#[test]
+fn a_wrong_name_is_told_with_the_nearest_one_or_all() {
+    let told = |group, name| find(group, name).err().unwrap();
+    assert_eq!(
+        told("posting", "enable"),
+        "there is no setting settings.posting.enable; did you mean `enabled`?"
+    );
+    assert_eq!(
+        told("post", "enabled"),
+        "there is no group of settings settings.post; did you mean `posting`?"
+    );
+    assert_eq!(
+        told("execution", "zzz"),
+        "there is no setting settings.execution.zzz; there are default_backoff, max_workers"
+    );
+    assert!(told("execution", "executor").contains("scripts have no executors"));
+    assert_eq!(group("zzz").unwrap_err(), "there is no group of settings settings.zzz");
+}
+
+#[test]
+fn names_of_the_past_are_understood_and_told() {
+    let (setting, outdated) = find("batching", "idle_timeout").unwrap();
+    assert_eq!((setting.group, setting.name), ("queueing", "idle_timeout"));
+    let Some(Outdated(text)) = outdated else { panic!("nothing is told") };
+    assert!(text.starts_with("Batching settings are now queueing settings."), "{text}");
+    let (setting, outdated) = find("queueing", "batch_window").unwrap();
+    assert!(outdated.is_some());
+    assert_eq!(setting.set(&mut Settings::default(), json!(1)), Ok(()));
+}
+
+#[test]
+fn a_wrong_value_is_told_with_the_setting() {
+    for (place, value, expected) in [
+        ("execution.max_workers", json!(0), "Can't set thread pool limit lower than 1."),
+        ("execution.max_workers", json!("x"), "expected a whole number above zero, got \"x\""),
+        ("queueing.worker_limit", json!(0), "expected a whole number above zero, got 0"),
+        (
+            "queueing.error_delays",
+            json!([1, -2]),
+            "expected a list of seconds or durations such as \"10m\", got [1,-2]",
+        ),
+        ("scanning.disabled", json!(1), "expected true or false, got 1"),
+        ("peering.name", json!(1), "expected a text, got 1"),
+        ("peering.priority", json!(1.5), "expected a whole number, got 1.5"),
+        (
+            "admission.managed",
+            json!("x"),
+            "this version has no admission handlers yet: leave it unset",
+        ),
+        (
+            "persistence.finalizer",
+            json!("x"),
+            "expected a domain and a name such as \"my-operator.example.com/Finalizer\", got \"x\"",
+        ),
+    ] {
+        assert_eq!(refused(place, value), format!("settings.{place}: {expected}"));
+    }
+}
+
+fn progress(name: &str, parameters: Value) -> ProgressStorage {
+    let mut settings = Settings::default();
+    let value = storage(name, parameters).unwrap();
+    set(&mut settings, "persistence.progress_storage", value).unwrap();
+    settings.persistence.progress_storage
+}
+
+fn diffbase(name: &str, parameters: Value) -> DiffBaseStorage {
+    let mut settings = Settings::default();
+    let value = storage(name, parameters).unwrap();
+    set(&mut settings, "persistence.diffbase_storage", value).unwrap();
+    settings.persistence.diffbase_storage
+}
+
+fn path(dotted: &str) -> Vec<String> {
+    dotted.split('.').map(str::to_owned).collect()
+}
+
+#[test]
+fn storages_have_the_names_parameters_and_defaults_of_kopf() {
+    let annotations = AnnotationsProgress {
+        prefix: "my.example.com".into(),
+        verbose: true,
+        touch_key: "t".into(),
+        v1: false,
+    };
+    let given = json!({"prefix": "my.example.com", "verbose": true, "touch_key": "t", "v1": false});
+    assert_eq!(
+        progress("AnnotationsProgressStorage", given),
+        ProgressStorage::Annotations(annotations)
+    );
+    assert_eq!(progress("SmartProgressStorage", json!(null)), ProgressStorage::default());
+    let status =
+        StatusProgress { field: path("status.me.progress"), touch_field: path("status.me.dummy") };
+    assert_eq!(
+        progress("StatusProgressStorage", json!({"name": "me"})),
+        ProgressStorage::Status(status)
+    );
+    let status = StatusProgress {
+        field: path("status.kopf"),
+        touch_field: vec!["status".into(), "a.b".into()],
+    };
+    assert_eq!(
+        progress(
+            "StatusProgressStorage",
+            json!({"field": "status.{name}", "touch_field": ["status", "a.b"]})
+        ),
+        ProgressStorage::Status(status)
+    );
+    assert_eq!(
+        diffbase(
+            "AnnotationsDiffBaseStorage",
+            json!({"key": "last", "ignored_fields": ["spec.a", ["b.c"]]})
+        ),
+        DiffBaseStorage::Annotations(AnnotationsDiffBase {
+            key: "last".into(),
+            ignored_fields: vec![path("spec.a"), vec!["b.c".into()]],
+            ..AnnotationsDiffBase::default()
+        })
+    );
+    let both = json!([
+        storage("StatusDiffBaseStorage", json!(null)).unwrap(),
+        "AnnotationsDiffBaseStorage"
+    ]);
+    assert_eq!(
+        diffbase("MultiDiffBaseStorage", both),
+        DiffBaseStorage::Multi(vec![
+            DiffBaseStorage::Status(StatusDiffBase::default()),
+            DiffBaseStorage::default()
+        ])
+    );
+}
+
+#[test]
+fn mistakes_in_storages_are_told_with_the_parameter() {
+    let told = |name, parameters| storage(name, parameters).expect_err("a refusal");
+    assert_eq!(
+        told("AnnotationsProgressStorage", json!({"prefix": ""})),
+        "Annotations storages must be prefixed."
+    );
+    assert!(
+        told("SmartProgressStorage", json!({"prefix": "My_Prefix"}))
+            .starts_with("SmartProgressStorage, parameter `prefix`: expected a domain name")
+    );
+    assert_eq!(
+        told("AnnotationsDiffBaseStorage", json!({"prefx": "a.b"})),
+        "AnnotationsDiffBaseStorage has no parameter `prefx`; did you mean `prefix`?"
+    );
+    assert_eq!(
+        told("StatusProgressStorage", json!({"field": "status..x"})),
+        "StatusProgressStorage, parameter `field`: expected a field such as \"status.progress\", got \"status..x\""
+    );
+    assert_eq!(
+        told("MultiProgressStorage", json!([])),
+        "MultiProgressStorage needs a list of the storages that it is made of"
+    );
+    assert!(
+        told("MultiProgressStorage", json!(["StatusDiffBaseStorage"]))
+            .starts_with("expected one of")
+    );
+    assert_eq!(
+        told("StatusDiffBaseStorage", json!("status.x")),
+        "StatusDiffBaseStorage takes parameters by their names, got \"status.x\""
+    );
+    let other = storage("StatusDiffBaseStorage", json!(null)).unwrap();
+    assert!(
+        refused("persistence.progress_storage", other)
+            .contains("expected one of AnnotationsProgressStorage")
+    );
+}

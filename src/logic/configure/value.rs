@@ -1,0 +1,179 @@
+//! Which plain values a setting takes, by its type.
+
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::Shape;
+use crate::logic::duration;
+use crate::settings::Selectors;
+
+/// A type of settings, as users see it.
+pub(super) trait Plain: Sized {
+    /// The end of "expected …".
+    const TAKES: &'static str;
+    /// What kind of value it is.
+    const SHAPE: Shape = Shape::Plain;
+    /// For reading.
+    fn to_json(&self) -> Value;
+    /// For writing; the error completes the sentence "settings.x.y: …".
+    fn from_json(value: Value) -> Result<Self, String>;
+}
+
+impl Plain for bool {
+    const TAKES: &'static str = "true or false";
+
+    fn to_json(&self) -> Value {
+        (*self).into()
+    }
+
+    fn from_json(value: Value) -> Result<Self, String> {
+        value.as_bool().ok_or_else(|| unfit::<Self>(&value))
+    }
+}
+
+impl Plain for String {
+    const TAKES: &'static str = "a text";
+    const SHAPE: Shape = Shape::Text;
+
+    fn to_json(&self) -> Value {
+        self.as_str().into()
+    }
+
+    fn from_json(value: Value) -> Result<Self, String> {
+        value.as_str().map(str::to_owned).ok_or_else(|| unfit::<Self>(&value))
+    }
+}
+
+impl Plain for u32 {
+    const TAKES: &'static str = "a whole number from zero up";
+
+    fn to_json(&self) -> Value {
+        (*self).into()
+    }
+
+    fn from_json(value: Value) -> Result<Self, String> {
+        let number = whole(&value).and_then(|it| u32::try_from(it).ok());
+        number.ok_or_else(|| unfit::<Self>(&value))
+    }
+}
+
+impl Plain for i64 {
+    const TAKES: &'static str = "a whole number";
+
+    fn to_json(&self) -> Value {
+        (*self).into()
+    }
+
+    fn from_json(value: Value) -> Result<Self, String> {
+        whole(&value).ok_or_else(|| unfit::<Self>(&value))
+    }
+}
+
+/// Settings of this type are limits: zero would stop the operator without a word.
+impl Plain for usize {
+    const TAKES: &'static str = "a whole number above zero";
+
+    fn to_json(&self) -> Value {
+        (*self).into()
+    }
+
+    fn from_json(value: Value) -> Result<Self, String> {
+        let number = whole(&value).and_then(|it| usize::try_from(it).ok()).filter(|it| *it > 0);
+        number.ok_or_else(|| unfit::<Self>(&value))
+    }
+}
+
+impl Plain for Duration {
+    const TAKES: &'static str = duration::EXPECTED;
+
+    fn to_json(&self) -> Value {
+        duration::to_json(*self)
+    }
+
+    fn from_json(value: Value) -> Result<Self, String> {
+        duration::parse(&value).ok_or_else(|| unfit::<Self>(&value))
+    }
+}
+
+/// One duration is a list of one; a text with commas is a list, as the environment has no other.
+impl Plain for Vec<Duration> {
+    const TAKES: &'static str = "a list of seconds or durations such as \"10m\"";
+
+    fn to_json(&self) -> Value {
+        self.iter().map(Plain::to_json).collect()
+    }
+
+    fn from_json(value: Value) -> Result<Self, String> {
+        let unfit = || unfit::<Self>(&value);
+        let each = |items: &[Value]| items.iter().map(duration::parse).collect::<Option<_>>();
+        let list = match &value {
+            Value::Array(items) => each(items),
+            Value::String(text) if text.contains(',') => {
+                let seconds = |it: &str| it.parse::<f64>().map_or_else(|_| it.into(), Value::from);
+                each(&text.split(',').map(|it| seconds(it.trim())).collect::<Vec<_>>())
+            }
+            // An empty table of a script has no way to tell that it is a list.
+            Value::Object(fields) if fields.is_empty() => Some(Vec::new()),
+            Value::Null | Value::Bool(_) | Value::Object(_) => None,
+            Value::Number(_) | Value::String(_) => each(std::slice::from_ref(&value)),
+        };
+        list.ok_or_else(unfit)
+    }
+}
+
+impl Plain for Selectors {
+    const TAKES: &'static str = "a map from resource selectors to texts";
+    const SHAPE: Shape = Shape::Map;
+
+    fn to_json(&self) -> Value {
+        Value::Object(self.iter().map(|(key, it)| (key.clone(), it.as_str().into())).collect())
+    }
+
+    fn from_json(value: Value) -> Result<Self, String> {
+        let texts = |(key, it): (&String, &Value)| Some((key.clone(), it.as_str()?.to_owned()));
+        let read = match &value {
+            Value::Object(items) => items.iter().map(texts).collect(),
+            Value::Array(items) if items.is_empty() => Some(Selectors::new()),
+            Value::Null
+            | Value::Bool(_)
+            | Value::Number(_)
+            | Value::String(_)
+            | Value::Array(_) => None,
+        };
+        let read: Selectors = read.ok_or_else(|| unfit::<Self>(&value))?;
+        match read.keys().find(|key| key.split('/').any(str::is_empty)) {
+            Some(key) => Err(format!(
+                "{key:?} is no resource selector: write it as \"pods\", \"v1/pods\", \"kopf.dev/v1/kopfexamples\" or \"*\""
+            )),
+            None => Ok(read),
+        }
+    }
+}
+
+impl<T: Plain> Plain for Option<T> {
+    const TAKES: &'static str = T::TAKES;
+    const SHAPE: Shape = T::SHAPE;
+
+    fn to_json(&self) -> Value {
+        self.as_ref().map_or(Value::Null, Plain::to_json)
+    }
+
+    fn from_json(value: Value) -> Result<Self, String> {
+        if value.is_null() { Ok(None) } else { T::from_json(value).map(Some) }
+    }
+}
+
+/// A number without a fraction; Lua has no other numbers than floats.
+pub(super) fn whole(value: &Value) -> Option<i64> {
+    value.as_i64().or_else(|| {
+        let float = value.as_f64().filter(|it| it.fract() == 0.0)?;
+        // The text of a float without a fraction is an integer, unless it is too large for one.
+        format!("{float:.0}").parse().ok()
+    })
+}
+
+/// The message about a value of another type.
+pub(super) fn unfit<T: Plain>(value: &Value) -> String {
+    format!("expected {}, got {value}", T::TAKES)
+}

@@ -1,0 +1,69 @@
+//! Durations as users write them: seconds, or a number with a unit.
+
+use std::time::Duration;
+
+use serde_json::Value;
+
+/// What is expected, for messages.
+pub const EXPECTED: &str = "seconds or a duration such as \"10m\"";
+
+/// The longer unit goes first where one ends with the other.
+const UNITS: [(&str, f64); 5] =
+    [("ms", 0.001), ("s", 1.0), ("m", 60.0), ("h", 3_600.0), ("d", 86_400.0)];
+
+/// The longest there is. More than a century is a mistake, and sums with the present time must not overflow.
+const MAX: Duration = Duration::from_hours(100 * 366 * 24);
+
+/// Reads a duration; `None` if it is none, or negative, or more than a century.
+pub fn parse(value: &Value) -> Option<Duration> {
+    let seconds = match value {
+        Value::Number(it) => it.as_f64()?,
+        Value::String(text) => {
+            let split = |(unit, size): &(&str, f64)| Some((text.trim().strip_suffix(unit)?, *size));
+            let (number, size) = UNITS.iter().find_map(split)?;
+            number.trim().parse::<f64>().ok()? * size
+        }
+        Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => return None,
+    };
+    Duration::try_from_secs_f64(seconds).ok().filter(|it| *it <= MAX)
+}
+
+/// Seconds, without a fraction if there is none.
+pub fn to_json(duration: Duration) -> Value {
+    if duration.subsec_nanos() == 0 {
+        duration.as_secs().into()
+    } else {
+        duration.as_secs_f64().into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::{Duration, parse, to_json};
+
+    #[test]
+    fn seconds_and_units_are_read_and_nonsense_is_not() {
+        for (value, expected) in [
+            (json!(0), Duration::ZERO),
+            (json!(1.5), Duration::from_millis(1500)),
+            (json!("500ms"), Duration::from_millis(500)),
+            (json!(" 1.5 s "), Duration::from_millis(1500)),
+            (json!("10m"), Duration::from_mins(10)),
+            (json!("2h"), Duration::from_hours(2)),
+            (json!("1d"), Duration::from_hours(24)),
+        ] {
+            assert_eq!(parse(&value), Some(expected), "{value}");
+        }
+        for value in [json!(-1), json!("10"), json!("m"), json!(1e12), json!(true), json!("NaNs")] {
+            assert_eq!(parse(&value), None, "{value}");
+        }
+    }
+
+    #[test]
+    fn whole_seconds_are_whole_numbers() {
+        assert_eq!(to_json(Duration::from_secs(5)), json!(5));
+        assert_eq!(to_json(Duration::from_millis(100)), json!(0.1));
+    }
+}

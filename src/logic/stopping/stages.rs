@@ -1,0 +1,106 @@
+//! How hard a daemon that was asked to stop is pressed, and when.
+//!
+//! Step by step while events of its object come; all in one go when nobody will come back to it.
+
+use std::time::Duration;
+
+use super::{StopReason, StopReasons};
+use crate::logic::{
+    handler::Handler,
+    outcome::{LogLevel, LogLine},
+    python_text,
+};
+use crate::settings::Background;
+
+/// How long a handler may take to stop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Patience {
+    /// For a graceful exit.
+    pub backoff: Option<Duration>,
+    /// For a forced exit after that; without it, nobody forces it and nobody gives up on it.
+    pub timeout: Option<Duration>,
+    /// How often to look when there is no timeout.
+    pub polling: Duration,
+}
+
+/// What to do about a daemon that has not ended.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Stage {
+    /// To be added to its reasons; [`StopReason::DaemonCancelled`] also means to cancel it.
+    pub mark: Option<StopReason>,
+    /// For the log of its object.
+    pub line: Option<LogLine>,
+    /// Until the next stage; `None`: nobody waits for it any more.
+    pub delay: Option<Duration>,
+}
+
+impl Patience {
+    /// The patience with a handler. Timers have only the polling.
+    pub fn with(handler: &Handler, settings: &Background) -> Self {
+        let own = &handler.background;
+        Patience {
+            backoff: own.cancellation_backoff,
+            timeout: own.cancellation_timeout,
+            polling: own
+                .cancellation_polling
+                .filter(|it| !it.is_zero())
+                .unwrap_or(settings.cancellation_polling),
+        }
+    }
+}
+
+/// One step for a daemon that was asked to stop `age` ago, for `reasons`, and still runs.
+pub fn step(handler: &Handler, patience: Patience, reasons: StopReasons, age: Duration) -> Stage {
+    let once = |mark, line: fn(&Handler) -> LogLine, delay| {
+        let is_new = !reasons.contains(mark);
+        Stage { mark: is_new.then_some(mark), line: is_new.then(|| line(handler)), delay }
+    };
+    let backoff = patience.backoff.unwrap_or_default();
+    if age < backoff {
+        return once(StopReason::DaemonSignalled, signalled, Some(backoff.saturating_sub(age)));
+    }
+    let Some(timeout) = patience.timeout else {
+        let delay = patience.polling;
+        let seconds = python_text::seconds(delay);
+        let text = format!("{handler} is still exiting. The next check is in {seconds} seconds.");
+        return Stage { mark: None, line: Some(debug(text)), delay: Some(delay) };
+    };
+    let end = backoff.saturating_add(timeout);
+    if age < end {
+        return once(StopReason::DaemonCancelled, cancelled, Some(end.saturating_sub(age)));
+    }
+    once(StopReason::DaemonAbandoned, abandoned, None)
+}
+
+/// All stages for a daemon that was asked to stop and did not at once: to be gone through until it ends.
+pub fn linear(handler: &Handler, patience: Patience) -> Vec<Stage> {
+    let stage = |mark, line, delay| Stage { mark: Some(mark), line: Some(line), delay };
+    let backoff =
+        patience.backoff.map(|it| stage(StopReason::DaemonSignalled, signalled(handler), Some(it)));
+    let timeout =
+        patience.timeout.map(|it| stage(StopReason::DaemonCancelled, cancelled(handler), Some(it)));
+    let end = stage(StopReason::DaemonAbandoned, abandoned(handler), None);
+    backoff.into_iter().chain(timeout).chain([end]).collect()
+}
+
+/// The line about a daemon that ended as soon as it was asked to.
+pub fn graceful(handler: &Handler) -> LogLine {
+    debug(format!("{handler} has exited gracefully."))
+}
+
+fn signalled(handler: &Handler) -> LogLine {
+    debug(format!("{handler} is signalled to exit gracefully."))
+}
+
+fn cancelled(handler: &Handler) -> LogLine {
+    debug(format!("{handler} is signalled to exit by force."))
+}
+
+fn abandoned(handler: &Handler) -> LogLine {
+    let text = format!("{handler} did not exit in time. Leaving it orphaned.");
+    LogLine { level: LogLevel::Warning, text, with_trace: false }
+}
+
+fn debug(text: String) -> LogLine {
+    LogLine { level: LogLevel::Debug, text, with_trace: false }
+}

@@ -1,0 +1,109 @@
+//! Lets the daemons and timers of one object run, or stops them, as the object is now.
+//!
+//! Before: `cycle.rs`. After: `features/daemons`.
+
+use std::{sync::Arc, time::Duration};
+
+use super::{error::CycleError, memory::Memory, serving::Serving};
+use crate::features::daemons;
+use crate::logic::{
+    essence,
+    filters::{Answers, Subject},
+    handler::Handler,
+    json,
+    object::Object,
+    reason::EventType,
+    selection,
+    stopping::StopReason,
+};
+use crate::ports::{
+    BackgroundCause, LiveObject, Logger, Memo, ObjectCause, ObjectDetail, SharedPatch, Stopped,
+};
+
+/// The background of one object, for one event.
+pub(super) struct Attending<'a> {
+    pub(super) serving: &'a Serving,
+    pub(super) memory: &'a mut Memory,
+    pub(super) event_type: Option<EventType>,
+    pub(super) object: &'a Arc<Object>,
+    pub(super) memo: &'a Memo,
+    pub(super) logger: &'a Logger,
+}
+
+/// What the background asks of the rest of the cycle.
+#[derive(Debug, Default)]
+pub(super) struct Attended {
+    /// Daemons or timers must see the end of the object.
+    pub(super) is_required: bool,
+    /// Pauses until those that do not stop must be pressed again. The object is held meanwhile.
+    pub(super) delays: Vec<Duration>,
+    /// Some should run, but an earlier run of them has not stopped yet.
+    pub(super) is_awaited: bool,
+}
+
+impl Attending<'_> {
+    /// Starts those that should run, presses those that should not.
+    pub(super) async fn run(self) -> Result<Attended, CycleError> {
+        if self.serving.handlers.spawning.is_empty() {
+            return Ok(Attended::default());
+        }
+        if let Some(background) = &mut self.memory.background {
+            background.reap();
+        }
+        let wanted = self.wanted().await?;
+        let is_required = !wanted.is_empty();
+        // What ran for an object that is gone was dismissed already.
+        if self.event_type == Some(EventType::Deleted) {
+            return Ok(Attended { is_required, ..Attended::default() });
+        }
+        let base = &self.serving.background;
+        let background =
+            self.memory.background.get_or_insert_with(|| Box::new(daemons::OfObject::new(base)));
+        let is_timed = self.serving.handlers.spawning.iter().any(|it| it.background.idle.is_some());
+        if is_timed {
+            let persistence = &self.serving.settings.persistence;
+            let extra = &self.serving.handlers.extra_fields;
+            let essence = essence::of(persistence, self.object.body(), extra);
+            background.compare(json::fingerprint(&essence), base);
+        }
+        let delays = if self.object.header().deletion_timestamp.is_some() {
+            background.stop(StopReason::ResourceDeleted, |_| true, base).await
+        } else {
+            // Those that run are stopped at the moment of the pause, all at once.
+            if !self.serving.pauses.is_paused() {
+                for handler in &wanted {
+                    background.spawn(base, handler, self.object, self.memo, self.logger);
+                }
+            }
+            let is_unwanted = |it: &Handler| wanted.iter().all(|wanted| wanted.id != it.id);
+            background.stop(StopReason::FiltersMismatch, is_unwanted, base).await
+        };
+        let is_awaited =
+            background.is_stopping(|it| wanted.iter().any(|wanted| wanted.id == it.id));
+        // Most objects have nothing in the background: they should cost nothing.
+        if background.is_empty() && !is_timed {
+            self.memory.background = None;
+        }
+        Ok(Attended { is_required, delays, is_awaited })
+    }
+
+    /// The handlers that match and are not over. They are asked about the object as it is, not about a change.
+    async fn wanted(&self) -> Result<Vec<Arc<Handler>>, CycleError> {
+        let detail = ObjectDetail::Background(BackgroundCause {
+            stopped: Stopped::default(),
+            live: LiveObject::new(Arc::clone(self.object)),
+        });
+        let cause = ObjectCause {
+            resource: Arc::clone(&self.serving.resource),
+            object: Arc::clone(self.object),
+            patch: SharedPatch::default(),
+            detail,
+        };
+        let asker = self.serving.asker(&cause, self.memo, self.logger);
+        let subject = Subject { object: self.object, change: None };
+        let handlers = &self.serving.handlers.spawning;
+        let is_over = |id: &str| self.memory.background.as_ref().is_some_and(|it| it.is_over(id));
+        let decision = |known: &Answers| selection::spawning(handlers, &subject, known, is_over);
+        Ok(asker.decide(&mut Answers::default(), decision).await?)
+    }
+}

@@ -1,0 +1,123 @@
+//! `ctx.settings` as both languages see it: groups, their settings, and the items of those that are maps.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use serde_json::{Map, Value};
+
+use crate::logic::configure::{self, Outdated, Setting, Shape};
+use crate::settings::{EVERYTHING, Settings};
+
+/// A place in the settings.
+#[derive(Clone, Debug)]
+pub(crate) struct SettingsAccess {
+    settings: Arc<Mutex<Settings>>,
+    place: Place,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Place {
+    All,
+    Group(&'static str),
+    Map(&'static Setting),
+}
+
+/// What is at a name.
+pub(crate) enum Found {
+    /// More names.
+    Place(SettingsAccess),
+    /// A value.
+    Value(Value),
+}
+
+impl SettingsAccess {
+    /// All settings.
+    pub(crate) fn new(settings: Arc<Mutex<Settings>>) -> Self {
+        SettingsAccess { settings, place: Place::All }
+    }
+
+    /// What is at this name; the error says what is there instead.
+    pub(crate) fn get(&self, name: &str) -> Result<Found, String> {
+        match self.place {
+            Place::All => configure::group(name).map(|it| self.at(Place::Group(it))),
+            Place::Group(group) => {
+                let (setting, outdated) = configure::find(group, name)?;
+                warn(outdated);
+                Ok(match setting.shape {
+                    Shape::Map => self.at(Place::Map(setting)),
+                    Shape::Plain | Shape::Text => Found::Value(setting.get(&self.lock())),
+                })
+            }
+            Place::Map(setting) => {
+                let item = setting.get(&self.lock()).get(name).cloned();
+                Ok(Found::Value(item.unwrap_or_default()))
+            }
+        }
+    }
+
+    /// Changes what is at this name.
+    pub(crate) fn set(&self, name: &str, value: Value) -> Result<(), String> {
+        match self.place {
+            Place::All => {
+                let group = configure::group(name)?;
+                Err(format!("settings.{group} is a group: assign its settings one by one"))
+            }
+            Place::Group(group) => {
+                let (setting, outdated) = configure::find(group, name)?;
+                warn(outdated);
+                setting.set(&mut self.lock(), value)
+            }
+            Place::Map(setting) => setting.set_item(&mut self.lock(), name, value),
+        }
+    }
+
+    /// All values from here on.
+    pub(crate) fn json(&self) -> Value {
+        let settings = self.lock();
+        let of_group = |group: &str| -> Map<String, Value> {
+            let own = configure::TABLE.iter().filter(|it| it.group == group);
+            own.map(|it| (it.name.to_owned(), it.get(&settings))).collect()
+        };
+        match self.place {
+            Place::All => {
+                let groups = configure::groups();
+                groups.map(|it| (it.to_owned(), Value::Object(of_group(it)))).collect()
+            }
+            Place::Group(group) => Value::Object(of_group(group)),
+            Place::Map(setting) => setting.get(&settings),
+        }
+    }
+
+    fn at(&self, place: Place) -> Found {
+        Found::Place(SettingsAccess { settings: Arc::clone(&self.settings), place })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Settings> {
+        // A panic while the lock was held cannot leave a setting half-written.
+        self.settings.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The key of a resource selector that is written as a list: `["v1", "pods"]`.
+pub(crate) fn selector_key(parts: &Value) -> Result<String, String> {
+    let items = parts.as_array().map(Vec::as_slice).unwrap_or_default();
+    let texts: Option<Vec<_>> = items.iter().map(Value::as_str).collect();
+    match texts {
+        Some(texts) if !texts.is_empty() => Ok(texts.join("/")),
+        Some(_) | None => Err(format!("a key must be a text or a list of texts, not {parts}")),
+    }
+}
+
+/// The key of the selector that prints as this text, if there is one.
+pub(crate) fn marker_key(printed: &str) -> Result<String, String> {
+    if printed == "kopf.EVERYTHING" {
+        Ok(EVERYTHING.to_owned())
+    } else {
+        Err(format!("a key must be a text or kopf.EVERYTHING, not {printed}"))
+    }
+}
+
+fn warn(outdated: Option<Outdated>) {
+    if let Some(Outdated(text)) = outdated {
+        tracing::warn!(target: "kopf.settings", "{text}");
+    }
+}

@@ -1,0 +1,121 @@
+//! Where the operator keeps its state on objects: the storages, with their names and defaults.
+
+use super::{FieldPath, PREFIX};
+
+/// Where the progress of handlers is kept on an object.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ProgressStorage {
+    /// In annotations.
+    Annotations(AnnotationsProgress),
+    /// In the status.
+    Status(StatusProgress),
+    /// In all of these; read from the first that has it.
+    Multi(Vec<ProgressStorage>),
+    /// Written to annotations; read and purged in the status as well, for objects of older operators.
+    Smart(AnnotationsProgress, StatusProgress),
+}
+
+/// Progress in annotations.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AnnotationsProgress {
+    /// The part of the annotation names before the slash.
+    pub prefix: String,
+    /// Write null fields too.
+    pub verbose: bool,
+    /// The record key of the annotation that provokes a new event.
+    pub touch_key: String,
+    /// Also write and read the shorter names of old versions.
+    pub v1: bool,
+}
+
+/// Progress in the status.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StatusProgress {
+    /// The field that maps handler ids to records.
+    pub field: FieldPath,
+    /// The field that provokes a new event.
+    pub touch_field: FieldPath,
+}
+
+/// Where the last handled essence is kept on an object.
+#[derive(Clone, Debug, PartialEq)]
+pub enum DiffBaseStorage {
+    /// In an annotation.
+    Annotations(AnnotationsDiffBase),
+    /// In the status.
+    Status(StatusDiffBase),
+    /// In all of these; read from the first that has it.
+    Multi(Vec<DiffBaseStorage>),
+}
+
+/// The last handled essence in an annotation.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AnnotationsDiffBase {
+    /// The part of the annotation name before the slash.
+    pub prefix: String,
+    /// The record key.
+    pub key: String,
+    /// Fields whose changes do not matter.
+    pub ignored_fields: Vec<FieldPath>,
+    /// Also write and read the shorter name of old versions.
+    pub v1: bool,
+}
+
+/// The last handled essence in the status.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StatusDiffBase {
+    /// The field that holds the text.
+    pub field: FieldPath,
+    /// Fields whose changes do not matter.
+    pub ignored_fields: Vec<FieldPath>,
+}
+
+impl Default for ProgressStorage {
+    fn default() -> Self {
+        ProgressStorage::Smart(AnnotationsProgress::default(), StatusProgress::default())
+    }
+}
+
+impl Default for DiffBaseStorage {
+    fn default() -> Self {
+        DiffBaseStorage::Annotations(AnnotationsDiffBase::default())
+    }
+}
+
+impl Default for AnnotationsProgress {
+    fn default() -> Self {
+        AnnotationsProgress {
+            prefix: PREFIX.into(),
+            verbose: false,
+            touch_key: "touch-dummy".into(),
+            v1: true,
+        }
+    }
+}
+
+impl Default for StatusProgress {
+    fn default() -> Self {
+        let path = |last: &str| vec!["status".into(), "kopf".into(), last.into()];
+        StatusProgress { field: path("progress"), touch_field: path("dummy") }
+    }
+}
+
+impl Default for AnnotationsDiffBase {
+    fn default() -> Self {
+        AnnotationsDiffBase {
+            prefix: PREFIX.into(),
+            key: "last-handled-configuration".into(),
+            ignored_fields: Vec::new(),
+            v1: true,
+        }
+    }
+}
+
+impl Default for StatusDiffBase {
+    fn default() -> Self {
+        StatusDiffBase {
+            field: vec!["status".into(), "kopf".into(), "last-handled-configuration".into()],
+            ignored_fields: Vec::new(),
+        }
+    }
+}
