@@ -1,3 +1,4 @@
 //! What happens around the main flow: daemons, timers, indexes, peering, leader election, posting, probes.
 
 pub mod daemons;
+pub mod posting;

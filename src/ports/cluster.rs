@@ -1,6 +1,6 @@
 //! The Kubernetes API as the inner side sees it.
 
-use std::{collections::BTreeSet, fmt, sync::Arc};
+use std::{collections::BTreeSet, fmt, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use futures::stream::BoxStream;
@@ -126,6 +126,8 @@ pub struct NewObject<'a> {
     pub namespace: Option<&'a str>,
     /// JSON.
     pub payload: Bytes,
+    /// Pauses between its attempts, if not those of `settings.networking`.
+    pub backoffs: Option<&'a [Duration]>,
 }
 
 /// Why a request failed, retries included.

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
+use super::Posts;
 use crate::logic::{
     object::ObjectRef,
     outcome::{LogLevel, LogLine},
@@ -35,17 +36,25 @@ pub enum LoggerKind {
 pub struct Logger {
     kind: LoggerKind,
     object: Option<Arc<ObjectRef>>,
+    /// Where its lines are posted too, if they are.
+    posts: Option<Posts>,
 }
 
 impl Logger {
     /// A logger for an object.
     pub fn of_object(kind: LoggerKind, object: Arc<ObjectRef>) -> Self {
-        Logger { kind, object: Some(object) }
+        Logger { kind, object: Some(object), posts: None }
     }
 
     /// A logger for activities.
     pub fn of_activity() -> Self {
-        Logger { kind: LoggerKind::Activity, object: None }
+        Logger { kind: LoggerKind::Activity, object: None, posts: None }
+    }
+
+    /// The same, and lines of [`LoggerKind::Full`] are also posted as Kubernetes events, as the settings say.
+    #[must_use]
+    pub fn posting(self, posts: &Posts) -> Self {
+        Logger { posts: Some(posts.clone()), ..self }
     }
 
     /// The same object, another kind.
@@ -79,8 +88,19 @@ impl Logger {
         self.write(LogLevel::Error, text, Some(trace), fields);
     }
 
-    /// Whether a line of this level would be seen; ask before building a long text.
+    /// Whether a line of this level would be seen or posted; ask before building a long text.
     pub fn is_enabled(&self, level: LogLevel) -> bool {
+        Self::is_shown(level) || self.posts_of(level).is_some()
+    }
+
+    /// Where a line of this level is posted, if it is.
+    fn posts_of(&self, level: LogLevel) -> Option<(&Posts, &Arc<ObjectRef>)> {
+        let posts = self.posts.as_ref().filter(|it| it.wants(level))?;
+        let object = self.object.as_ref().filter(|_| self.kind == LoggerKind::Full)?;
+        Some((posts, object))
+    }
+
+    fn is_shown(level: LogLevel) -> bool {
         match level {
             LogLevel::Debug => tracing::enabled!(target: TARGET_OBJECTS, tracing::Level::DEBUG),
             LogLevel::Info => tracing::enabled!(target: TARGET_OBJECTS, tracing::Level::INFO),
@@ -95,7 +115,11 @@ impl Logger {
         trace: Option<&str>,
         extra: Option<&Map<String, Value>>,
     ) {
-        if !self.is_enabled(level) {
+        if let Some((posts, object)) = self.posts_of(level) {
+            let traced = trace.map(|it| format!("{text}\n{it}"));
+            posts.log(object, level, traced.as_deref().unwrap_or(text));
+        }
+        if !Self::is_shown(level) {
             return;
         }
         let object = self.object.as_deref().and_then(|it| serde_json::to_string(it).ok());

@@ -27,7 +27,7 @@ pub use indexes::Indexes;
 pub use logger::{Logger, LoggerKind, TARGET_ACTIVITIES, TARGET_OBJECTS};
 pub use memo::{Document, Memo, WeakDocument};
 pub use pauses::Pauses;
-pub use posts::Posts;
+pub use posts::{Inbox, Post, Posts};
 pub use scripts::{
     ActivityCause, Attempt, BackgroundCause, Cause, ChangeCause, Invocation, LiveObject,
     ObjectCause, ObjectDetail, Scripts, SharedPatch, lock_patch,

@@ -9,6 +9,7 @@ mod error;
 mod expectation;
 mod memory;
 mod observer;
+mod poster;
 mod queue;
 mod roster;
 mod serving;
@@ -25,6 +26,7 @@ use self::{
     companions::Companions,
     memory::Memories,
     observer::{Observer, Target},
+    poster::Poster,
     roster::Roster,
     serving::Serving,
 };
@@ -35,7 +37,7 @@ use crate::handling::{
 };
 use crate::logic::{handler::Kind, lifecycle::Lifecycle, registry::Registry, served};
 use crate::ports::{
-    ApiError, BoxFuture, Clock, Cluster, Facilities, Health, Memo, Pauses, Scripts,
+    ApiError, BoxFuture, Clock, Cluster, Facilities, Health, Memo, Pauses, Posts, Scripts,
 };
 use crate::settings::Settings;
 
@@ -103,7 +105,8 @@ pub async fn run(operator: Operator, stop: CancellationToken) -> Result<(), Fail
     let Operator { scripts, registry, settings, clock, scope, lifecycle, connect, health } =
         operator;
     let memo = Memo::default();
-    let facilities = Arc::new(Facilities::default());
+    let facilities =
+        Arc::new(Facilities { posts: Posts::new(Arc::clone(&settings)), ..Facilities::default() });
     let activity = |kind| Activity {
         kind,
         handlers: registry.activities(kind),
@@ -126,6 +129,8 @@ pub async fn run(operator: Operator, stop: CancellationToken) -> Result<(), Fail
 
     let current = Arc::new(snapshot(&settings));
     scripts.configure(&current.execution);
+    facilities.posts.listen();
+    let (connect, poster) = Poster::start(connect, &facilities.posts, &current, clock);
     let serving = Serve {
         scripts: Arc::clone(&scripts),
         settings: Arc::clone(&current),
@@ -143,6 +148,8 @@ pub async fn run(operator: Operator, stop: CancellationToken) -> Result<(), Fail
     let runner =
         Runner { scripts: &*scripts, clock, settings: &current.execution, facilities: &facilities };
     let cleaned = activities::run(runner, &activity(Kind::Cleanup)).await;
+    // Last: clean-up handlers post events too.
+    poster.end().await;
     served?;
     cleaned?;
     Ok(())

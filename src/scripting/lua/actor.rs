@@ -100,7 +100,7 @@ fn answer(vm: Rc<Vm>, request: Request) -> LocalBoxFuture<'static, ()> {
             Box::pin(async move { reply(to, pin!(vm.ask(question, invocation)), Err).await })
         }
         Request::Compute(function, invocation, to) => {
-            reply(to, vm.compute(function, invocation), Err).await;
+            Box::pin(async move { reply(to, pin!(vm.compute(function, invocation)), Err).await })
         }
         Request::Transform(function, body, to) => {
             Box::pin(async move { reply(to, pin!(vm.transform(function, body)), Err).await })

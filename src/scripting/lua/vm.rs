@@ -67,7 +67,7 @@ impl Vm {
         let chunk = vm.lua.load(source.text.as_str()).set_name(format!("@{}", source.name));
         let chunk = chunk.set_mode(ChunkMode::Text).into_function();
         let chunk = chunk.map_err(|it| told(ScriptError::of_error(&vm.world, &it)))?;
-        match vm.run_to_end(chunk, ()).await {
+        match vm.run_to_end(chunk, (), None).await {
             Err(Failure::Script(error)) => return Err(told(error)),
             Err(Failure::OutOfTime) => {
                 let error = mlua::Error::runtime(raised::out_of_time().message);
@@ -91,6 +91,7 @@ impl Vm {
             format: OnceCell::new(),
             functions: super::world::Functions::default(),
             declared: RefCell::new(Some(Vec::new())),
+            present: RefCell::default(),
             side_table: super::side_table::SideTable::default(),
             texts: RefCell::new(BTreeMap::from([(source.name.clone(), text)])),
         });
@@ -104,8 +105,9 @@ impl Vm {
     /// Calls the function of a handler.
     pub(super) async fn call(&self, invocation: Arc<Invocation>) -> Ended {
         let function = invocation.handler.function.clone();
+        let present = Some(Arc::clone(&invocation));
         let ctx = CtxView::new(invocation);
-        match self.run_function(&function, ctx).await.and_then(|it| self.result(&it)) {
+        match self.run_function(&function, ctx, present).await.and_then(|it| self.result(&it)) {
             Ok(result) => Ended::Returned(result),
             Err(raised) => Ended::Raised(raised),
         }
@@ -117,14 +119,15 @@ impl Vm {
         question: Question,
         invocation: Arc<Invocation>,
     ) -> Result<bool, Raised> {
+        let present = Some(Arc::clone(&invocation));
         let ctx = CtxView::new(invocation);
         let answer = match &question.about {
-            None => self.run_function(&question.function, ctx).await,
+            None => self.run_function(&question.function, ctx, present).await,
             Some(value) => {
                 let value = value.clone().unwrap_or_default();
                 let value = self.world.push(&self.lua, &value, Style::Frozen);
                 let value = value.map_err(|it| self.raised(&it))?;
-                self.run_function(&question.function, (value, ctx)).await
+                self.run_function(&question.function, (value, ctx), present).await
             }
         }?;
         // The truth of the language: everything but nil and false.
@@ -137,7 +140,9 @@ impl Vm {
         function: Function,
         invocation: Arc<Invocation>,
     ) -> Result<Value, Raised> {
-        let returned = self.run_function(&function, CtxView::new(invocation)).await?;
+        let present = Some(Arc::clone(&invocation));
+        let ctx = CtxView::new(invocation);
+        let returned = self.run_function(&function, ctx, present).await?;
         self.result(&returned).map(Option::unwrap_or_default)
     }
 
@@ -145,7 +150,7 @@ impl Vm {
     pub(super) async fn transform(&self, function: Function, body: Value) -> Result<Value, Raised> {
         let copy = self.world.push(&self.lua, &body, Style::Mutable);
         let copy = copy.map_err(|it| self.raised(&it))?;
-        self.run_function(&function, copy.clone()).await?;
+        self.run_function(&function, copy.clone(), None).await?;
         let changed = self.world.read(&copy, Some(&body));
         changed.map_err(|it| self.raised(&mlua::Error::runtime(it.at("body"))))
     }
@@ -168,10 +173,11 @@ impl Vm {
         &self,
         function: &Function,
         arguments: impl IntoLuaMulti,
+        present: Option<Arc<Invocation>>,
     ) -> impl Future<Output = Result<LuaValue, Raised>> {
         let function = self.world.functions.get(function.slot);
         // Boxed, because a future that is awaited takes twice its size.
-        let call = function.map(|it| Box::pin(self.run_to_end(it, arguments)));
+        let call = function.map(|it| Box::pin(self.run_to_end(it, arguments, present)));
         async move {
             let call = call.ok_or_else(|| raised::of_host("the function is gone"))?;
             call.await.map_err(|failure| match failure {
@@ -185,10 +191,12 @@ impl Vm {
         &self,
         function: LuaFunction,
         arguments: impl IntoLuaMulti,
+        present: Option<Arc<Invocation>>,
     ) -> impl Future<Output = Result<LuaValue, Failure>> {
         let call = arguments.into_lua_multi(&self.lua).map(|mut arguments| {
             arguments.push_front(LuaValue::Function(function));
-            self.watchdog.guard(self.run.call_async::<(bool, LuaValue)>(arguments))
+            let call = self.run.call_async::<(bool, LuaValue)>(arguments);
+            self.watchdog.guard(self.world.during(present, call))
         });
         async move {
             let of_error = |error| Failure::Script(ScriptError::of_error(&self.world, &error));

@@ -3,6 +3,8 @@
 use std::{
     cell::{OnceCell, RefCell},
     collections::BTreeMap,
+    future::{Future, poll_fn},
+    pin::pin,
     rc::Rc,
     sync::{Arc, Mutex, PoisonError},
 };
@@ -19,6 +21,7 @@ use crate::logic::{
     function::{Function, ScriptId},
     handler::Handler,
 };
+use crate::ports::Invocation;
 use crate::scripting::refused::Refused;
 
 /// The host's part of one VM.
@@ -33,6 +36,8 @@ pub(super) struct World {
     pub(super) functions: Functions,
     /// What was declared; `None` when the top level has finished.
     pub(super) declared: RefCell<Option<Vec<Handler>>>,
+    /// What the call is about that computes now; `None` at the top level and in calls that are about nothing.
+    pub(super) present: RefCell<Option<Arc<Invocation>>>,
     /// Values of memos that are no data.
     pub(super) side_table: SideTable,
     /// The texts of the script and its modules, by chunk name, for messages.
@@ -44,6 +49,22 @@ impl World {
     pub(super) fn of(lua: &Lua) -> mlua::Result<Rc<World>> {
         let world = lua.app_data_ref::<Rc<World>>().map(|it| Rc::clone(&it));
         world.ok_or_else(|| mlua::Error::runtime("the VM is not set up"))
+    }
+
+    /// Runs a call that is about this. While it computes, and only then, the host's functions see that.
+    pub(super) async fn during<T>(
+        &self,
+        present: Option<Arc<Invocation>>,
+        call: impl Future<Output = T>,
+    ) -> T {
+        let mut call = pin!(call);
+        poll_fn(|cx| {
+            self.present.replace(present.clone());
+            let polled = call.as_mut().poll(cx);
+            self.present.replace(None);
+            polled
+        })
+        .await
     }
 
     /// JSON into Lua.

@@ -9,6 +9,7 @@ mod functions;
 mod live;
 mod modules;
 mod pool;
+mod present;
 mod runner;
 mod script;
 mod shadowed;
@@ -22,11 +23,9 @@ mod view;
 use std::sync::Arc;
 
 use futures::FutureExt as _;
-use rhai::Dynamic;
 use serde_json::Value;
 
 use self::{
-    context::Ctx,
     errors::of_host,
     runner::Runner,
     script::Script,
@@ -118,8 +117,7 @@ impl Scripts for RhaiEngine {
         let stopped = invocation.background().map(|it| it.stopped.clone());
         let job = move |script: &Script| {
             let function = invocation.handler.function.clone();
-            let ctx = Ctx::new(invocation);
-            let result = script.call(&function, vec![Dynamic::from(ctx)])?;
+            let result = script.call_about(invocation, &function, None)?;
             let result = to_json("the result", &result).map_err(errors::of_value)?;
             Ok((!result.is_null()).then_some(result))
         };
@@ -136,9 +134,8 @@ impl Scripts for RhaiEngine {
         invocation: Arc<Invocation>,
     ) -> BoxFuture<'static, Result<bool, Raised>> {
         self.run(move |script| {
-            let mut arguments: Vec<_> = question.about.map(context::about).into_iter().collect();
-            arguments.push(Dynamic::from(Ctx::new(invocation)));
-            let answer = script.call(&question.function, arguments)?;
+            let about = question.about.map(context::about);
+            let answer = script.call_about(invocation, &question.function, about)?;
             Ok(!answer.is_unit() && answer.as_bool().unwrap_or(true))
         })
     }
@@ -149,7 +146,7 @@ impl Scripts for RhaiEngine {
         invocation: Arc<Invocation>,
     ) -> BoxFuture<'static, Result<Value, Raised>> {
         self.run(move |script| {
-            let returned = script.call(&function, vec![Dynamic::from(Ctx::new(invocation))])?;
+            let returned = script.call_about(invocation, &function, None)?;
             to_json("the result", &returned).map_err(errors::of_value)
         })
     }

@@ -201,7 +201,7 @@ impl Runner {
             return;
         }
         let (all, name) = (short.all.load(Ordering::Relaxed), &self.name);
-        let whose = if std::ptr::eq(short, &self.background) {
+        let whose = if std::ptr::eq(short, &raw const self.background) {
             format!("All {all} threads for daemons and timers of {name} are taken: further ones")
         } else {
             format!("All {all} threads of {name} are taken: further calls")

@@ -18,7 +18,7 @@ use super::{
     functions::Functions,
     live::{self, Live},
     modules::Modules,
-    shadowed, value,
+    present, shadowed, value,
     view::{self, View},
 };
 use crate::logic::{
@@ -26,6 +26,7 @@ use crate::logic::{
     handler::Handler,
     outcome::Raised,
 };
+use crate::ports::Invocation;
 use crate::scripting::{LoadError, Source, print::print_line};
 
 /// The deepest recursion: what the stacks of the threads hold.
@@ -239,6 +240,18 @@ fn assigned(ast: &AST) -> BTreeSet<String> {
 }
 
 impl Script {
+    /// Calls a function with `ctx`, after what it is asked about. Meanwhile the host's functions know what the call is about.
+    pub(super) fn call_about(
+        &self,
+        invocation: Arc<Invocation>,
+        function: &Function,
+        about: Option<Dynamic>,
+    ) -> Result<Dynamic, Raised> {
+        let mut arguments: Vec<_> = about.into_iter().collect();
+        arguments.push(Dynamic::from(Ctx::new(Arc::clone(&invocation))));
+        present::during(Some(invocation), || self.call(function, arguments))
+    }
+
     /// Calls a function with as many of these arguments as it has parameters.
     pub(super) fn call(
         &self,
