@@ -9,6 +9,7 @@ mod diagnostics;
 mod host;
 mod lua;
 mod names;
+mod posting;
 mod print;
 mod refused;
 mod rhai;

@@ -7,6 +7,7 @@ use mlua::{AnyUserData, Function as LuaFunction, LightUserData, Lua, Table, Valu
 use super::{
     declare,
     modules::Modules,
+    posting,
     push::{Shapes, Style},
     raised::HandlerError,
     views,
@@ -59,6 +60,7 @@ pub(super) fn install(
     let kopf = lua.create_table()?;
     globals.set("kopf", &kopf)?;
     declare::install(lua, &kopf)?;
+    posting::install(lua, &kopf)?;
     add_errors(lua, &kopf)?;
     add_values(lua, &kopf)?;
     add_storages(lua, &kopf)?;

@@ -7,6 +7,7 @@ mod actor;
 mod declare;
 mod host_table;
 mod modules;
+mod posting;
 mod push;
 mod raised;
 mod read;

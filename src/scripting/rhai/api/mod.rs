@@ -5,6 +5,7 @@
 
 mod data;
 mod declaring;
+mod posting;
 mod raising;
 mod storages;
 
@@ -89,6 +90,7 @@ impl HostFn {
 /// Teaches an engine everything below `kopf`.
 pub(super) fn register(engine: &mut Engine, shared: &Arc<Shared>) {
     let mut functions = data::functions();
+    functions.extend(posting::functions());
     functions.extend(raising::functions());
     functions.extend(storages::functions());
     let (all, short) = declaring::functions(shared);
