@@ -167,3 +167,28 @@ impl Note {
         Note { kind: kind.to_owned(), reason: reason.to_owned(), message: message.to_owned() }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Note, failed, fit};
+
+    #[test]
+    fn a_message_fits_in_bytes_and_stays_text() {
+        assert_eq!(fit("ü"), "ü");
+        assert_eq!(fit(&"x".repeat(1024)).len(), 1024);
+        let cut = fit(&"ü".repeat(1000)).into_owned();
+        assert!((1020..=1024).contains(&cut.len()), "{}", cut.len());
+        assert!(cut.starts_with("üü") && cut.contains("ü...ü") && cut.ends_with("üü"));
+        assert!(fit(&"€".repeat(1000)).len() <= 1024);
+    }
+
+    #[test]
+    fn a_failure_names_the_event() {
+        let note = Note::new("Normal", "Tested", "hello");
+        assert_eq!(
+            failed(Some(403), "no", &note),
+            "Failed to post an event. Ignoring and continuing. Code: 403. Message: no. \
+             Event: type='Normal', reason='Tested', message='hello'."
+        );
+    }
+}

@@ -13,6 +13,7 @@ mod cycles;
 mod dev;
 mod e2e;
 mod lua;
+mod posting;
 mod rhai;
 mod scenarios;
 mod tidy;

@@ -100,7 +100,12 @@ async fn a_real_server_is_discovered_listed_watched_and_patched() {
     while !matches!(next(&mut stream).await, StreamEvent::Listed) {}
 
     let body = json!({"metadata": {"generateName": "kopf-it-"}, "data": {"a": "1"}}).to_string();
-    let new = NewObject { resource, namespace: Some("default"), payload: Bytes::from(body) };
+    let new = NewObject {
+        resource,
+        namespace: Some("default"),
+        payload: Bytes::from(body),
+        backoffs: None,
+    };
     let created = cluster.create(new).await.expect("an object");
     let name = created.header().name.clone().expect("a name");
     let patched = cluster

@@ -40,6 +40,8 @@ scenarios! {
     modules
     odd_objects
     patching
+    posting
+    posting_loggers
     reading
     readonly
     results
