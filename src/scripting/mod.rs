@@ -6,6 +6,7 @@
 
 pub(crate) mod ctx;
 mod diagnostics;
+mod hierarchy;
 mod host;
 mod lua;
 mod names;

@@ -61,17 +61,13 @@ const OTHERS: &[&str] = &[
     "any_",
     "array",
     "copy",
-    "event",
-    "exception",
     "fail",
     "get",
-    "info",
     "none_",
     "not_",
     "on",
     "retry",
     "sleep",
-    "warn",
 ];
 
 /// The delay of a temporary error that names none, as in Kopf.

@@ -5,7 +5,7 @@ use std::{rc::Rc, time::Duration};
 use mlua::{AnyUserData, Function as LuaFunction, LightUserData, Lua, Table, Value as LuaValue};
 
 use super::{
-    declare,
+    declare, hierarchy,
     modules::Modules,
     posting,
     push::{Shapes, Style},
@@ -61,6 +61,7 @@ pub(super) fn install(
     globals.set("kopf", &kopf)?;
     declare::install(lua, &kopf)?;
     posting::install(lua, &kopf)?;
+    hierarchy::install(lua, &kopf)?;
     add_errors(lua, &kopf)?;
     add_values(lua, &kopf)?;
     add_storages(lua, &kopf)?;

@@ -5,6 +5,7 @@
 
 mod actor;
 mod declare;
+mod hierarchy;
 mod host_table;
 mod modules;
 mod posting;

@@ -32,6 +32,7 @@ macro_rules! scenarios {
 scenarios! {
     errors
     filters
+    hierarchies
     ids
     kwargs
     limits

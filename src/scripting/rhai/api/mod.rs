@@ -5,6 +5,7 @@
 
 mod data;
 mod declaring;
+mod hierarchy;
 mod posting;
 mod raising;
 mod storages;
@@ -91,6 +92,7 @@ impl HostFn {
 pub(super) fn register(engine: &mut Engine, shared: &Arc<Shared>) {
     let mut functions = data::functions();
     functions.extend(posting::functions());
+    functions.extend(hierarchy::functions());
     functions.extend(raising::functions());
     functions.extend(storages::functions());
     let (all, short) = declaring::functions(shared);
