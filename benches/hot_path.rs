@@ -1,11 +1,16 @@
 //! Micro-benchmarks of the hot path: what is done for every event, before any handler.
 
-use std::{collections::BTreeSet, hint::black_box};
+use std::{collections::BTreeSet, hint::black_box, sync::Arc};
 
 use bytes::Bytes;
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use kopf::{
-    logic::{cause, diffbase, object::Object, reason::EventType},
+    logic::{
+        cause, diffbase,
+        indexing::{Contribution, Key, Owner, Table},
+        object::{Header, Object},
+        reason::EventType,
+    },
     settings::Persistence,
 };
 use serde_json::{Map, Value, json};
@@ -83,5 +88,52 @@ fn causes(criterion: &mut Criterion) {
     }
 }
 
-criterion_group!(hot_path, reading, causes);
+fn owner(number: usize) -> Owner {
+    Owner::of(&Header { uid: Some(format!("uid-{number}")), ..Header::default() })
+}
+
+/// A key of its own, and a key that all objects share.
+fn contribution(number: usize, value: usize) -> Contribution {
+    let value = Arc::new(Value::from(value));
+    let own = (Key::text(&format!("key-{number}")), Arc::clone(&value));
+    Contribution::Replace(vec![own, (Key::Null, value)])
+}
+
+/// An event must cost the same whatever the size of the table.
+fn indexing(criterion: &mut Criterion) {
+    for size in [1_000, 100_000] {
+        let fill = || {
+            let mut table = Table::default();
+            (0..size).for_each(|it| table.apply(&owner(it), contribution(it, it)));
+            table
+        };
+        let mut group = criterion.benchmark_group(format!("index of {size} objects"));
+        group.sample_size(10).throughput(Throughput::Elements(size as u64));
+        group.bench_function("filling", |it| it.iter(fill));
+        group.sample_size(100).throughput(Throughput::Elements(1));
+        let mut table = fill();
+        let mut turn = 0;
+        group.bench_function("one event", |it| {
+            it.iter(|| {
+                turn += 1;
+                table.apply(&owner(turn % size), contribution(turn % size, turn));
+            });
+        });
+        group.bench_function("an object goes and comes", |it| {
+            it.iter(|| {
+                turn += 1;
+                table.apply(&owner(turn % size), Contribution::Remove);
+                table.apply(&owner(turn % size), contribution(turn % size, turn));
+            });
+        });
+        let key = Key::text(&format!("key-{}", size / 2));
+        group.bench_function("one lookup", |it| it.iter(|| table.get(black_box(&key))));
+        group.bench_function("lookup of all values", |it| {
+            it.iter(|| table.get(black_box(&Key::Null)));
+        });
+        group.finish();
+    }
+}
+
+criterion_group!(hot_path, reading, causes, indexing);
 criterion_main!(hot_path);

@@ -22,16 +22,43 @@ pub enum Command {
     /// Run an operator on a Kubernetes API server of its own: no cluster is needed
     #[command(after_help = DEV_AFTER_HELP)]
     Dev(DevArgs),
+    /// Print a script that completes the options of this command in a shell
+    #[command(after_help = COMPLETIONS_AFTER_HELP)]
+    Completions(CompletionsArgs),
 }
+
+/// Where to put what is printed.
+const COMPLETIONS_AFTER_HELP: &str = "\
+For this session:    source <(kopf completions bash)
+For all sessions:    kopf completions bash > ~/.local/share/bash-completion/completions/kopf
+                     kopf completions zsh > \"${fpath[1]}/_kopf\"
+                     kopf completions fish > ~/.config/fish/completions/kopf.fish";
 
 /// The environment variables are not clap's: a list in a variable is split at spaces, one on the command line is not.
 const RUN_AFTER_HELP: &str = "\
 Without PATHS: ./handlers.lua, ./handlers.rhai or ./handlers/, the first that exists.
 
+Options and settings can be kept in a file, kopf.yaml, in the current directory or beside the scripts: long options without
+their dashes, and settings by group:
+
+  namespace: [myapp-*]
+  log-format: json
+  settings:
+    queueing: {worker_limit: 20}
+
 Environment variables, used where the command line says nothing:
   KOPF_RUN_CLUSTERWIDE (-A), KOPF_RUN_NAMESPACES (-n; separated by spaces), KOPF_RUN_NAMESPACE (one more -n),
-  KOPF_RUN_STANDALONE, KOPF_RUN_VERBOSE, KOPF_RUN_DEBUG, KOPF_RUN_QUIET,
-  KOPF_RUN_LOG_FORMAT, KOPF_RUN_LOG_PREFIX, KOPF_RUN_LOG_REFKEY";
+  KOPF_RUN_STANDALONE, KOPF_RUN_PEERING (-P), KOPF_RUN_PRIORITY (-p), KOPF_RUN_DEV, KOPF_RUN_LIVENESS_ENDPOINT (-L),
+  KOPF_RUN_CONFIG, KOPF_RUN_VERBOSE, KOPF_RUN_DEBUG, KOPF_RUN_QUIET, KOPF_RUN_LOG_FORMAT, KOPF_RUN_LOG_PREFIX,
+  KOPF_RUN_LOG_REFKEY, KOPF_RUN_COLOR (also NO_COLOR, CLICOLOR_FORCE),
+  KOPF_SETTINGS_GROUP__NAME (one setting, such as KOPF_SETTINGS_QUEUEING__WORKER_LIMIT=20)
+
+What is said nearer to the operator wins: defaults < kopf.yaml < environment < command line < start-up handlers.
+
+Examples:
+  kopf run handlers.lua                       the whole cluster, as the current kubectl context or the pod's account
+  kopf run -n 'myapp-*' handlers/ --verbose   some namespaces; what is decided and why is logged
+  kopf run -A --set execution.default_backoff=10s handlers.rhai";
 
 /// What the options have no room for.
 const DEV_AFTER_HELP: &str = "\
@@ -48,14 +75,41 @@ pub struct RunArgs {
     #[arg(value_name = "PATHS")]
     pub paths: Vec<PathBuf>,
     /// Serve all namespaces and the cluster-scoped resources
-    #[arg(short = 'A', long)]
+    #[arg(short = 'A', long, help_heading = "What to serve")]
     pub all_namespaces: bool,
     /// Serve the namespaces of this name or glob pattern, such as 'myapp-*, !*-pr-*'; repeatable
-    #[arg(short, long = "namespace", value_name = "PATTERN", action = ArgAction::Append)]
+    #[arg(short, long = "namespace", value_name = "PATTERN", action = ArgAction::Append, help_heading = "What to serve")]
     pub namespaces: Vec<String>,
-    /// Do not look for other operators; accepted for Kopf's sake, since this version never looks for them
-    #[arg(long)]
+    /// Ignore other operators: neither pause for them nor tell them of this one
+    #[arg(long, help_heading = "Other operators")]
     pub standalone: bool,
+    /// Meet other operators at the peering object of this name, and stay paused until it exists
+    #[arg(short = 'P', long, value_name = "NAME", help_heading = "Other operators")]
+    pub peering: Option<String>,
+    /// Operators of a lower priority pause while this one runs; default: 0
+    #[arg(
+        short,
+        long,
+        value_name = "NUMBER",
+        allow_negative_numbers = true,
+        help_heading = "Other operators"
+    )]
+    pub priority: Option<i64>,
+    /// A developer's operator beside the real one: --priority 666
+    #[arg(long, help_heading = "Other operators")]
+    pub dev: bool,
+    /// Serve the results of probe handlers at this address, such as http://0.0.0.0:8080/healthz
+    #[arg(short = 'L', long, value_name = "URL", help_heading = "How to run")]
+    pub liveness: Option<String>,
+    /// Read options and settings from this file; default: kopf.yaml here or beside the scripts, if there is one
+    #[arg(long, value_name = "FILE", help_heading = "How to run")]
+    pub config: Option<PathBuf>,
+    /// Change a setting, such as queueing.worker_limit=20; repeatable
+    #[arg(long = "set", value_name = "GROUP.NAME=VALUE", action = ArgAction::Append, help_heading = "How to run")]
+    pub settings: Vec<String>,
+    /// Kopf's option for modules of Python: scripts are named as PATHS
+    #[arg(short, long = "module", value_name = "NAME", hide = true, action = ArgAction::Append)]
+    pub modules: Vec<String>,
     /// How to log.
     #[command(flatten)]
     pub log: LogArgs,
@@ -87,8 +141,17 @@ pub struct DevArgs {
     pub no_controllers: bool,
 }
 
+/// `kopf completions`
+#[derive(Debug, Args)]
+pub struct CompletionsArgs {
+    /// The shell
+    #[arg(value_enum, value_name = "SHELL")]
+    pub shell: clap_complete::Shell,
+}
+
 /// The logging options.
 #[derive(Debug, Default, Args)]
+#[command(next_help_heading = "The log")]
 pub struct LogArgs {
     /// Log what the operator decides and does
     #[arg(short, long)]
@@ -111,6 +174,21 @@ pub struct LogArgs {
     /// Do not put [namespace/name] before messages about an object
     #[arg(long)]
     pub no_log_prefix: bool,
+    /// When to use colours; default: auto, which is on a terminal unless NO_COLOR is set
+    #[arg(long, value_enum, ignore_case = true, value_name = "WHEN")]
+    pub color: Option<ColorWhen>,
+}
+
+/// When to use colours.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum ColorWhen {
+    /// On a terminal
+    #[default]
+    Auto,
+    /// Always, also in files and pipes
+    Always,
+    /// Never
+    Never,
 }
 
 /// How a log line looks.

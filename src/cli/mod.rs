@@ -1,18 +1,22 @@
 //! The command line: options, scripts, logging, signals, exit codes. The outermost layer; it joins all others.
 //!
 //! The only place that reads arguments and the environment, prints, and ends the process. Each step is small and has a
-//! file: what was typed (`args`), what it means (`options`), the scripts (`sources`), the log (`logging`), the signals
-//! (`signals`), and how a failure is told (`report`).
+//! file: what was typed (`args`), the variables (`environment`), `kopf.yaml` (`config`), what they mean together (`options`),
+//! the scripts (`sources`), the log (`logging`), the signals (`signals`), and how a failure is told (`report`).
 
-use std::process::ExitCode;
+use std::{path::Path, process::ExitCode};
 
-use clap::{Parser as _, error::ErrorKind};
+use clap::{CommandFactory as _, Parser as _, error::ErrorKind};
 
-use args::{Command, LowArgs};
+use args::{Command, LowArgs, RunArgs};
+use config::Config;
+use options::{Note, RunOptions};
 use report::{Exit, Report};
 
 pub mod args;
+pub mod config;
 mod dev;
+pub mod environment;
 pub mod logging;
 pub mod options;
 pub mod report;
@@ -27,10 +31,12 @@ pub fn main() -> ExitCode {
         Err(problem) => return explain(&problem),
     };
     let ended = match args.command {
-        Command::Run(args) => {
-            options::resolve_run(args, &variable).and_then(|options| run::run(&options))
+        Command::Run(args) => start_run(args),
+        Command::Dev(args) => start_dev(args),
+        Command::Completions(args) => {
+            complete(args.shell);
+            Ok(Exit::Success)
         }
-        Command::Dev(args) => dev::resolve(args, &variable).and_then(|options| dev::run(&options)),
     };
     ended
         .unwrap_or_else(|report: Report| {
@@ -38,6 +44,45 @@ pub fn main() -> ExitCode {
             report.exit
         })
         .into()
+}
+
+fn start_run(args: RunArgs) -> Result<Exit, Report> {
+    let config = configuration(&args)?;
+    let mut options = options::resolve_run(args, &variable, config.as_ref())?;
+    note_variables(&mut options)?;
+    run::run(&options)
+}
+
+fn start_dev(args: args::DevArgs) -> Result<Exit, Report> {
+    let config = configuration(&args.run)?;
+    let mut options = dev::resolve(args, &variable, config.as_ref())?;
+    note_variables(options.run_mut())?;
+    dev::run(&options)
+}
+
+fn configuration(args: &RunArgs) -> Result<Option<Config>, Report> {
+    let named = args.config.clone().or_else(|| variable("KOPF_RUN_CONFIG").map(Into::into));
+    config::find(
+        named.as_deref().filter(|it| !it.as_os_str().is_empty()),
+        &args.paths,
+        Path::new(""),
+    )
+}
+
+/// Variables that nobody reads are told: they are most often misspelled.
+fn note_variables(options: &mut RunOptions) -> Result<(), Report> {
+    let names: Vec<_> =
+        std::env::vars_os().filter_map(|(name, _)| name.into_string().ok()).collect();
+    let warnings = environment::check(names.iter().map(String::as_str))?;
+    options.notes.extend(warnings.into_iter().map(Note::Warning));
+    Ok(())
+}
+
+/// Prints a script for this shell. A closed stdout is nothing to stumble over.
+fn complete(shell: clap_complete::Shell) {
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut LowArgs::command(), "kopf", &mut script);
+    let _closed = std::io::Write::write_all(&mut std::io::stdout(), &script);
 }
 
 #[expect(clippy::disallowed_methods, reason = "the one place that reads the environment")]

@@ -9,11 +9,11 @@ use futures::Stream;
 use tokio_util::sync::CancellationToken;
 
 use crate::cli::{
-    logging,
-    options::{RunOptions, ScopeOption},
+    logging::{self, Log},
+    options::{Note, RunOptions, ScopeOption},
     report::{Exit, Report},
     signals::{self, StopSignal},
-    sources,
+    sources, variable,
 };
 use crate::cluster::{ConnectOptions, KubeCluster};
 use crate::logic::{lifecycle::Lifecycle, registry::Registry};
@@ -26,21 +26,27 @@ use crate::settings::Settings;
 pub(super) fn run(options: &RunOptions) -> Result<Exit, Report> {
     let clock = Clock::system();
     let sources = sources::read_all(&options.paths, Path::new(""))?;
-    start_log(options, clock)?;
+    let _log = start_log(options, clock)?;
     let scope = scope(&options.scope);
     on_runtime(async {
         let signals = listen()?;
-        let plan = load(sources, scope, clock).await?;
+        let plan = load(sources, scope, options.settings.clone(), clock).await?;
         operate(plan, connect(), signals).await
     })
 }
 
 /// From now on there is a log, and bugs are told in it.
-pub(super) fn start_log(options: &RunOptions, clock: Clock) -> Result<(), Report> {
-    logging::install(options.log.clone(), clock)
+pub(super) fn start_log(options: &RunOptions, clock: Clock) -> Result<Log, Report> {
+    let log = logging::install(options.log.clone(), clock, &variable)
         .map_err(|problem| Report::failure(format!("cannot start the log: {problem}")))?;
     std::panic::set_hook(Box::new(tell_bug));
-    Ok(())
+    for note in &options.notes {
+        match note {
+            Note::Info(text) => tracing::info!(target: "kopf.running", "{text}"),
+            Note::Warning(text) => tracing::warn!(target: "kopf.running", "{text}"),
+        }
+    }
+    Ok(log)
 }
 
 /// Runs to the end. One thread: scripts have threads of their own, and a pool would only add memory and switches.
@@ -65,15 +71,21 @@ pub(super) struct Plan {
     /// What the scripts declare.
     pub(super) registry: Registry,
     scope: Scope,
+    settings: Settings,
     clock: Clock,
 }
 
 /// Loads the scripts.
-pub(super) async fn load(sources: Vec<Source>, scope: Scope, clock: Clock) -> Result<Plan, Report> {
+pub(super) async fn load(
+    sources: Vec<Source>,
+    scope: Scope,
+    settings: Settings,
+    clock: Clock,
+) -> Result<Plan, Report> {
     let loaded = ScriptHost::load(sources, Placement::Threads).await;
     let (scripts, handlers) = loaded.map_err(|errors| Report::of_scripts(&errors))?;
     let registry = Registry::new(handlers).map_err(|it| Report::failure(it.to_string()))?;
-    Ok(Plan { scripts, registry, scope, clock })
+    Ok(Plan { scripts, registry, scope, settings, clock })
 }
 
 /// Runs until a signal, or until it cannot go on.
@@ -82,8 +94,8 @@ pub(super) async fn operate(
     connect: Connect,
     signals: impl Stream<Item = StopSignal>,
 ) -> Result<Exit, Report> {
-    let Plan { scripts, registry, scope, clock } = plan;
-    let settings = Arc::new(Mutex::new(Settings::default()));
+    let Plan { scripts, registry, scope, settings, clock } = plan;
+    let settings = Arc::new(Mutex::new(settings));
     let stop = CancellationToken::new();
     let operator = Operator {
         scripts: Arc::new(scripts),

@@ -85,7 +85,7 @@ async fn attempt(runner: Runner<'_>, activity: &Activity, progress: &mut Progres
         started: progress.started,
         cause: Cause::Activity(cause),
         memo: activity.memo.clone(),
-        logger: Logger::of_activity(),
+        logger: Logger::of_activity().named(name(activity.kind)),
     };
     let outcome = runner.run(attempt).await;
     progress.retries += 1;

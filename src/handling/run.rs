@@ -64,7 +64,7 @@ impl Runner<'_> {
         let ended = self.scripts.call(Arc::new(invocation)).await;
         let trace = match &ended {
             Ended::Raised(raised) => raised.trace.clone(),
-            Ended::Returned(_) => None,
+            Ended::Returned(_) | Ended::Keyed(_) => None,
         };
         let runtime = since(started, self.clock.now());
         let (outcome, line) = outcome::after(

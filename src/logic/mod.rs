@@ -18,6 +18,7 @@ pub mod filters;
 pub mod function;
 pub mod handler;
 pub mod hierarchy;
+pub mod indexing;
 pub mod json;
 pub mod lifecycle;
 pub mod namespaces;

@@ -22,6 +22,8 @@ const ADMISSION_ERROR: &str = "AdmissionError";
 pub enum Ended {
     /// It returned; `None` is nil / `()`.
     Returned(Option<Value>),
+    /// It returned a map with other keys than texts, as items: only index handlers do.
+    Keyed(Vec<(Value, Value)>),
     /// It raised.
     Raised(Raised),
 }
@@ -59,6 +61,8 @@ pub struct Outcome {
     pub delay: Option<Duration>,
     /// To be stored in the status.
     pub result: Option<Value>,
+    /// What an index handler returned with other keys than texts, in the place of the result.
+    pub entries: Option<Vec<(Value, Value)>>,
     /// The error's class and message, if it did not succeed.
     pub error: Option<Failure>,
     /// Ids of sub-handlers seen in this attempt.
@@ -136,10 +140,14 @@ pub fn after(
     effort: Effort,
     default_backoff: Duration,
 ) -> (Outcome, LogLine) {
+    let succeeded = |outcome| {
+        let line = line(LogLevel::Info, format!("{handler} succeeded."));
+        (Outcome { last: true, ..outcome }, line)
+    };
     let Raised { kind, message, .. } = match ended {
-        Ended::Returned(result) => {
-            let outcome = Outcome { last: true, result, ..Outcome::default() };
-            return (outcome, line(LogLevel::Info, format!("{handler} succeeded.")));
+        Ended::Returned(result) => return succeeded(Outcome { result, ..Outcome::default() }),
+        Ended::Keyed(entries) => {
+            return succeeded(Outcome { entries: Some(entries), ..Outcome::default() });
         }
         Ended::Raised(raised) => raised,
     };

@@ -1,5 +1,158 @@
 //! In-memory tables that index handlers fill and every handler reads.
 
-/// The tables of one operator, by id.
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard},
+};
+
+use serde_json::{Map, Value};
+
+use crate::logic::indexing::{Contribution, Key, Owner, Place, Table, Values};
+
+/// The tables of one operator, by id. All scripts share them, in whatever language they are. Clones are the same tables.
 #[derive(Clone, Debug, Default)]
-pub struct Indexes {}
+pub struct Indexes(Arc<BTreeMap<Arc<str>, Index>>);
+
+/// One table, alive: every look shows what it has now. Clones are the same table.
+#[derive(Clone, Debug)]
+pub struct Index {
+    id: Arc<str>,
+    table: Arc<RwLock<Table>>,
+}
+
+impl Indexes {
+    /// Empty tables of these ids.
+    pub fn new(ids: impl IntoIterator<Item = Arc<str>>) -> Self {
+        let index = |id: Arc<str>| (Arc::clone(&id), Index { id, table: Arc::default() });
+        Indexes(Arc::new(ids.into_iter().map(index).collect()))
+    }
+
+    /// The table of this id.
+    pub fn get(&self, id: &str) -> Option<&Index> {
+        self.0.get(id)
+    }
+
+    /// All tables, by id.
+    pub fn all(&self) -> impl Iterator<Item = &Index> {
+        self.0.values()
+    }
+
+    /// Takes all values of an object out.
+    pub fn remove(&self, owner: &Owner) {
+        for index in self.all() {
+            index.apply(owner, Contribution::Remove);
+        }
+    }
+}
+
+impl Index {
+    /// The id, which is the name of the kwarg.
+    pub fn id(&self) -> &Arc<str> {
+        &self.id
+    }
+
+    /// Whether both are the same table.
+    pub fn is(&self, other: &Index) -> bool {
+        Arc::ptr_eq(&self.table, &other.table)
+    }
+
+    /// Changes the values of an object.
+    pub fn apply(&self, owner: &Owner, contribution: Contribution) {
+        self.write().apply(owner, contribution);
+    }
+
+    /// How many keys there are.
+    pub fn len(&self) -> usize {
+        self.read().len()
+    }
+
+    /// Whether there is no value.
+    pub fn is_empty(&self) -> bool {
+        self.read().is_empty()
+    }
+
+    /// Whether there is a value under a key.
+    pub fn contains(&self, key: &Key) -> bool {
+        self.read().contains(key)
+    }
+
+    /// The values under a key, as they are now; never empty.
+    pub fn get(&self, key: &Key) -> Option<Values> {
+        self.read().get(key)
+    }
+
+    /// The values under all keys, as they are now.
+    pub fn values(&self) -> Values {
+        self.read().values()
+    }
+
+    /// The keys in the order in which they came. The table is locked for single steps only: keys that go are left out, keys
+    /// that come are met at the end.
+    pub fn keys(&self) -> Keys {
+        Keys { index: self.clone(), place: None }
+    }
+
+    /// A copy of all as JSON, whose keys are texts.
+    pub fn to_json(&self) -> Value {
+        let item = |key: Key| {
+            let values = self.get(&key)?;
+            let values = values.iter().map(|it| Value::clone(it)).collect();
+            Some((key.to_name(), Value::Array(values)))
+        };
+        Value::Object(self.keys().filter_map(item).collect::<Map<_, _>>())
+    }
+
+    fn read(&self) -> RwLockReadGuard<'_, Table> {
+        self.table.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, Table> {
+        self.table.write().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A walk over the keys of a table.
+#[derive(Debug)]
+pub struct Keys {
+    index: Index,
+    place: Option<Place>,
+}
+
+impl Iterator for Keys {
+    type Item = Key;
+
+    fn next(&mut self) -> Option<Key> {
+        let table = self.index.read();
+        let (place, key) = table.after(self.place)?;
+        self.place = Some(place);
+        Some(key.clone())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use serde_json::json;
+
+    use super::{Contribution, Indexes, Key, Owner};
+    use crate::logic::object::Header;
+
+    #[test]
+    fn a_walk_leaves_out_keys_that_go_and_meets_those_that_come() {
+        let indexes = Indexes::new(["idx".into()]);
+        let index = indexes.get("idx").unwrap();
+        let owner = |uid: &str| Owner::of(&Header { uid: Some(uid.into()), ..Header::default() });
+        let put = |key: &str| {
+            let entry = (Key::text(key), Arc::new(json!(1)));
+            index.apply(&owner(key), Contribution::Replace(vec![entry]));
+        };
+        ["a", "b", "c"].into_iter().for_each(put);
+        let mut keys = index.keys();
+        assert_eq!(keys.next(), Some(Key::text("a")));
+        indexes.remove(&owner("a"));
+        indexes.remove(&owner("b"));
+        put("d");
+        assert_eq!(keys.collect::<Vec<_>>(), [Key::text("c"), Key::text("d")]);
+    }
+}

@@ -1,7 +1,8 @@
 //! Log lines about objects and activities.
 //!
-//! Lines go to `tracing` with the fields `message`, `object` (JSON of [`ObjectRef`]), `extra` (JSON object of structured
-//! fields) and `trace` (several lines of text); `cli/logging` formats them.
+//! Lines go to `tracing` with the fields `message`, `object.…` (the parts of an [`ObjectRef`], one by one: a line costs no
+//! encoding), `activity` (its name), `extra` (JSON object of structured fields) and `trace` (several lines of text);
+//! `cli/logging` formats them.
 
 use std::sync::Arc;
 
@@ -38,23 +39,30 @@ pub struct Logger {
     object: Option<Arc<ObjectRef>>,
     /// Where its lines are posted too, if they are.
     posts: Option<Posts>,
+    activity: Option<&'static str>,
 }
 
 impl Logger {
     /// A logger for an object.
     pub fn of_object(kind: LoggerKind, object: Arc<ObjectRef>) -> Self {
-        Logger { kind, object: Some(object), posts: None }
+        Logger { kind, object: Some(object), activity: None, posts: None }
     }
 
     /// A logger for activities.
     pub fn of_activity() -> Self {
-        Logger { kind: LoggerKind::Activity, object: None, posts: None }
+        Logger { kind: LoggerKind::Activity, object: None, activity: None, posts: None }
     }
 
     /// The same, and lines of [`LoggerKind::Full`] are also posted as Kubernetes events, as the settings say.
     #[must_use]
     pub fn posting(self, posts: &Posts) -> Self {
         Logger { posts: Some(posts.clone()), ..self }
+    }
+
+    /// The same, with the name of the activity: it is shown as a part of the logger's name.
+    #[must_use]
+    pub fn named(self, activity: &'static str) -> Self {
+        Logger { activity: Some(activity), ..self }
     }
 
     /// The same object, another kind.
@@ -90,7 +98,7 @@ impl Logger {
 
     /// Whether a line of this level would be seen or posted; ask before building a long text.
     pub fn is_enabled(&self, level: LogLevel) -> bool {
-        Self::is_shown(level) || self.posts_of(level).is_some()
+        self.is_shown(level) || self.posts_of(level).is_some()
     }
 
     /// Where a line of this level is posted, if it is.
@@ -100,8 +108,13 @@ impl Logger {
         Some((posts, object))
     }
 
-    fn is_shown(level: LogLevel) -> bool {
+    fn is_shown(&self, level: LogLevel) -> bool {
         match level {
+            // One level terser: debug lines never, info lines where others show debug lines.
+            LogLevel::Debug if self.kind == LoggerKind::Terse => false,
+            LogLevel::Info if self.kind == LoggerKind::Terse => {
+                tracing::enabled!(target: TARGET_OBJECTS, tracing::Level::DEBUG)
+            }
             LogLevel::Debug => tracing::enabled!(target: TARGET_OBJECTS, tracing::Level::DEBUG),
             LogLevel::Info => tracing::enabled!(target: TARGET_OBJECTS, tracing::Level::INFO),
             LogLevel::Warning | LogLevel::Error => true,
@@ -119,16 +132,28 @@ impl Logger {
             let traced = trace.map(|it| format!("{text}\n{it}"));
             posts.log(object, level, traced.as_deref().unwrap_or(text));
         }
-        if !Self::is_shown(level) {
+        if !self.is_shown(level) {
             return;
         }
-        let object = self.object.as_deref().and_then(|it| serde_json::to_string(it).ok());
-        let object = object.as_deref();
+        let object = self.object.as_deref();
+        let activity = self.activity;
         let extra = extra.and_then(|it| serde_json::to_string(it).ok());
         let extra = extra.as_deref();
         macro_rules! emit {
             ($target:expr, $level:ident) => {
-                tracing::event!(target: $target, tracing::Level::$level, object, extra, trace, message = text)
+                tracing::event!(
+                    target: $target,
+                    tracing::Level::$level,
+                    object.api_version = object.map(|it| it.api_version.as_str()),
+                    object.kind = object.map(|it| it.kind.as_str()),
+                    object.name = object.map(|it| it.name.as_str()),
+                    object.uid = object.map(|it| it.uid.as_str()),
+                    object.namespace = object.and_then(|it| it.namespace.as_deref()),
+                    activity,
+                    extra,
+                    trace,
+                    message = text,
+                )
             };
         }
         match (self.kind == LoggerKind::Activity, level) {

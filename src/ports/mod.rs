@@ -23,7 +23,7 @@ pub use cluster::{
 };
 pub use facilities::Facilities;
 pub use health::{Health, HealthState, PartHealth};
-pub use indexes::Indexes;
+pub use indexes::{Index, Indexes};
 pub use logger::{Logger, LoggerKind, TARGET_ACTIVITIES, TARGET_OBJECTS};
 pub use memo::{Document, Memo, WeakDocument};
 pub use pauses::Pauses;

@@ -20,15 +20,18 @@ use crate::logic::{
     reason::{EventType, Reason},
     resource::Resource,
 };
-use crate::settings::{Execution, Settings};
+use crate::settings::Settings;
 
 /// Calls script functions. Waiting inside a call suspends only that call.
 ///
 /// A call never panics and never hangs for a reason of the host: what goes wrong in a script comes back as [`Raised`].
 /// Dropping the future cancels the call at its next waiting point.
 pub trait Scripts: Send + Sync + 'static {
-    /// Takes in the settings once they are complete: after the start-up handlers. Nothing to do for most.
-    fn configure(&self, _settings: &Execution) {}
+    /// The settings as start-up handlers have left them; told before anything else is called.
+    fn configure(&self, settings: &Settings) {
+        // Most engines have nothing to do about it.
+        let _unused = settings;
+    }
 
     /// Calls a handler.
     fn call(&self, invocation: Arc<Invocation>) -> BoxFuture<'static, Ended>;

@@ -66,20 +66,24 @@ impl Attending<'_> {
             let essence = essence::of(persistence, self.object.body(), extra);
             background.compare(json::fingerprint(&essence), base);
         }
-        let delays = if self.object.header().deletion_timestamp.is_some() {
+        let is_wanted = |it: &Handler| wanted.iter().any(|wanted| wanted.id == it.id);
+        let is_ending = self.object.header().deletion_timestamp.is_some();
+        let delays = if is_ending {
             background.stop(StopReason::ResourceDeleted, |_| true, base).await
         } else {
             // Those that run are stopped at the moment of the pause, all at once.
             if !self.serving.pauses.is_paused() {
+                let host =
+                    daemons::Host { object: self.object, memo: self.memo, logger: self.logger };
                 for handler in &wanted {
-                    background.spawn(base, handler, self.object, self.memo, self.logger);
+                    background.spawn(base, handler, host);
                 }
             }
-            let is_unwanted = |it: &Handler| wanted.iter().all(|wanted| wanted.id != it.id);
-            background.stop(StopReason::FiltersMismatch, is_unwanted, base).await
+            background.stop(StopReason::FiltersMismatch, |it| !is_wanted(it), base).await
         };
-        let is_awaited =
-            background.is_stopping(|it| wanted.iter().any(|wanted| wanted.id == it.id));
+        // Nobody waits for those that have ended by now.
+        background.reap();
+        let is_awaited = !is_ending && background.is_stopping(is_wanted);
         // Most objects have nothing in the background: they should cost nothing.
         if background.is_empty() && !is_timed {
             self.memory.background = None;

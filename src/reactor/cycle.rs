@@ -14,14 +14,17 @@ use super::{
     error::CycleError,
     expectation::Expectation,
     memory::Memory,
+    place::Place,
     queue::{Event, Queue},
     serving::Serving,
 };
+use crate::features::indexes::Indexer;
 use crate::handling::run::{Runner, Try};
 use crate::logic::{
     cause::{self, Change},
     claim::Claim,
     filters::{Answers, Subject},
+    indexing::Owner,
     object::Object,
     outcome::LogLevel,
     patch::{Patch, Transformation},
@@ -39,6 +42,8 @@ pub(super) struct Cycle<'a> {
     pub(super) serving: &'a Serving,
     /// Where newer events wait.
     pub(super) queue: &'a Queue,
+    /// The worker's place, for waits that concern others.
+    pub(super) place: &'a Place,
     /// The object's memory.
     pub(super) memory: &'a mut Memory,
     /// The event.
@@ -66,6 +71,10 @@ impl Cycle<'_> {
             return self.conclude(unsent.patch, unsent.left, patched).await;
         }
         let memo = self.memory.memo(&self.serving.memo);
+        self.index(&memo).await?;
+        if !self.is_open().await {
+            return Ok(Next::Event);
+        }
         self.watch(&patch, &memo).await?;
         let attending = Attending {
             serving: self.serving,
@@ -99,6 +108,50 @@ impl Cycle<'_> {
             patched,
         };
         conclusion.run(patch, left).await
+    }
+
+    /// Brings the tables up to date, before any handler looks at them.
+    async fn index(&mut self, memo: &Memo) -> Result<(), CycleError> {
+        if self.is_repeat || self.serving.handlers.indexing.is_empty() {
+            return Ok(());
+        }
+        let header = self.event.object.header();
+        let is_gone = self.event.event_type == Some(EventType::Deleted);
+        let indexed = if is_gone {
+            self.serving.facilities.indexes.remove(&Owner::of(header));
+            Ok(())
+        } else {
+            let mut failures = self.memory.unindexed.take().unwrap_or_default();
+            let indexer = Indexer {
+                runner: self.runner(),
+                handlers: &self.serving.handlers.indexing,
+                cause: self.cause(&SharedPatch::default(), ObjectDetail::Index),
+                memo,
+                logger: self.logger,
+            };
+            let indexed = indexer.run(&mut failures).await.map_err(CycleError::Index);
+            self.memory.unindexed = Some(failures).filter(|it| !it.is_empty());
+            indexed
+        };
+        self.serving.hold.indexed(header);
+        indexed
+    }
+
+    /// Waits until the tables are complete; tells whether they are, and not the end has come.
+    async fn is_open(&self) -> bool {
+        let hold = &self.serving.hold;
+        if hold.is_open() {
+            return true;
+        }
+        let wait = async {
+            tokio::select! {
+                biased; // both at once: nothing new begins at the end
+                () = self.queue.ended() => false,
+                () = hold.open() => true,
+            }
+        };
+        // Others may need the place to complete the tables.
+        self.place.without(wait).await
     }
 
     /// Calls the handlers of raw events, once each.

@@ -12,6 +12,9 @@ pub(super) enum CycleError {
     /// A filter callback raised.
     #[error(transparent)]
     Filter(#[from] FilterError),
+    /// A filter callback of an index handler raised: no other handler has been called yet.
+    #[error(transparent)]
+    Index(FilterError),
     /// The patch could not be sent.
     #[error(transparent)]
     Patch(#[from] PatchError),
@@ -27,7 +30,7 @@ impl CycleError {
     /// Where in the script it happened, if it did.
     pub(super) fn trace(&self) -> Option<&str> {
         match self {
-            CycleError::Filter(error) => error.raised.trace.as_deref(),
+            CycleError::Filter(error) | CycleError::Index(error) => error.raised.trace.as_deref(),
             CycleError::Patch(PatchError::Transformation(raised)) => raised.trace.as_deref(),
             CycleError::Patch(PatchError::Api(_))
             | CycleError::Corrupt(_)

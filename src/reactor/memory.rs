@@ -7,7 +7,9 @@ use std::{
 
 use super::conclusion::Unsent;
 use crate::features::daemons;
-use crate::logic::{claim::Claim, object::Header, patch::Transformation, throttle::Throttle};
+use crate::logic::{
+    claim::Claim, indexing::Failures, object::Header, patch::Transformation, throttle::Throttle,
+};
 use crate::ports::Memo;
 
 /// Finds an object in memory.
@@ -28,6 +30,8 @@ pub(super) struct Memory {
     pub(super) handled_once: bool,
     /// The memo of its handlers; made on first use.
     pub(super) memo: Option<Memo>,
+    /// The index handlers that failed for the object; absent while all is well.
+    pub(super) unindexed: Option<Box<Failures>>,
     /// Pauses after unexpected errors; absent while all is well.
     pub(super) throttle: Option<Box<Throttle>>,
     /// What the last cycle could not send; only for another try with the same event.

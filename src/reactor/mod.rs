@@ -9,6 +9,7 @@ mod error;
 mod expectation;
 mod memory;
 mod observer;
+mod place;
 mod poster;
 mod queue;
 mod roster;
@@ -30,14 +31,23 @@ use self::{
     roster::Roster,
     serving::Serving,
 };
-use crate::features::daemons;
+use crate::features::{
+    daemons,
+    indexes::{self, Hold, Readiness},
+};
 use crate::handling::{
     activities::{self, Activity, ActivityError},
     run::Runner,
 };
-use crate::logic::{handler::Kind, lifecycle::Lifecycle, registry::Registry, served};
+use crate::logic::{
+    handler::Kind,
+    lifecycle::Lifecycle,
+    registry::{Registry, ResourceHandlers},
+    resource::Resource,
+    served,
+};
 use crate::ports::{
-    ApiError, BoxFuture, Clock, Cluster, Facilities, Health, Memo, Pauses, Posts, Scripts,
+    ApiError, BoxFuture, Clock, Cluster, Facilities, Health, Indexes, Memo, Pauses, Posts, Scripts,
 };
 use crate::settings::Settings;
 
@@ -105,8 +115,10 @@ pub async fn run(operator: Operator, stop: CancellationToken) -> Result<(), Fail
     let Operator { scripts, registry, settings, clock, scope, lifecycle, connect, health } =
         operator;
     let memo = Memo::default();
-    let facilities =
-        Arc::new(Facilities { posts: Posts::new(Arc::clone(&settings)), ..Facilities::default() });
+    let facilities = Arc::new(Facilities {
+        indexes: Indexes::new(registry.indexes()),
+        posts: Posts::new(Arc::clone(&settings)),
+    });
     let activity = |kind| Activity {
         kind,
         handlers: registry.activities(kind),
@@ -128,7 +140,7 @@ pub async fn run(operator: Operator, stop: CancellationToken) -> Result<(), Fail
     };
 
     let current = Arc::new(snapshot(&settings));
-    scripts.configure(&current.execution);
+    scripts.configure(&current);
     facilities.posts.listen();
     let (connect, poster) = Poster::start(connect, &facilities.posts, &current, clock);
     let serving = Serve {
@@ -140,11 +152,7 @@ pub async fn run(operator: Operator, stop: CancellationToken) -> Result<(), Fail
         facilities: Arc::clone(&facilities),
         health,
     };
-    let served = tokio::select! {
-        biased; // as above
-        () = stop.cancelled() => Ok(()),
-        served = serving.run(&registry, &scope, connect, &stop) => served,
-    };
+    let served = serving.run(&registry, &scope, connect, &stop).await;
     let runner =
         Runner { scripts: &*scripts, clock, settings: &current.execution, facilities: &facilities };
     let cleaned = activities::run(runner, &activity(Kind::Cleanup)).await;
@@ -176,15 +184,24 @@ impl Serve {
         stop: &CancellationToken,
     ) -> Result<(), Failure> {
         tracing::info!(target: "kopf.running", "Initial authentication has been initiated.");
-        let cluster = connect(Settings::clone(&self.settings)).await?;
+        let cluster = tokio::select! {
+            biased; // a stop before anything has begun is obeyed at once
+            () = stop.cancelled() => return Ok(()),
+            cluster = connect(Settings::clone(&self.settings)) => cluster?,
+        };
         tracing::info!(target: "kopf.running", "Initial authentication has finished.");
         let settings = Arc::clone(&self.settings);
-        let mut observer = Observer::start(&*cluster, registry, scope, settings).await?;
+        let mut observer = tokio::select! {
+            biased; // as above
+            () = stop.cancelled() => return Ok(()),
+            observer = Observer::start(&*cluster, registry, scope, settings) => observer?,
+        };
         let shared = Shared {
             cluster: &cluster,
             start: Instant::now(),
             memories: Arc::default(),
             pauses: Pauses::default(),
+            readiness: Readiness::new(registry.has_indexes()),
             team: Arc::default(),
         };
         let mut companions = Companions::new();
@@ -193,9 +210,14 @@ impl Serve {
             let settings = Arc::clone(&self.settings);
             async move { team.heed(&pauses, &settings.background, stop).await }
         });
+        if registry.has_indexes() {
+            let (readiness, health) = (shared.readiness.clone(), self.health.clone());
+            companions.add(|stop| indexes::watch(readiness, health, stop));
+        }
         let mut roster = Roster::new();
         loop {
             roster.adjust(observer.targets(), |target| self.serving(registry, target, &shared));
+            shared.readiness.started();
             tokio::select! {
                 biased; // stop first: nothing new begins after it
                 () = stop.cancelled() => break,
@@ -209,7 +231,8 @@ impl Serve {
         Ok(())
     }
 
-    fn serving(&self, registry: &Registry, (resource, _): &Target, shared: &Shared<'_>) -> Serving {
+    fn serving(&self, registry: &Registry, target: &Target, shared: &Shared<'_>) -> Serving {
+        let (resource, place) = target;
         let resource = Arc::new(resource.clone());
         let background = Arc::new(daemons::Base {
             resource: Arc::clone(&resource),
@@ -220,8 +243,10 @@ impl Serve {
             facilities: Arc::clone(&self.facilities),
             team: Arc::clone(&shared.team),
         });
+        let handlers = registry.for_resource(&resource, &served::NO_FUNCTIONS);
         Serving {
-            handlers: registry.for_resource(&resource, &served::NO_FUNCTIONS),
+            hold: shared.hold(&handlers, &resource, place.as_deref()),
+            handlers,
             resource,
             cluster: Arc::clone(shared.cluster),
             scripts: Arc::clone(&self.scripts),
@@ -245,7 +270,19 @@ struct Shared<'a> {
     start: Instant,
     memories: Arc<Memories>,
     pauses: Pauses,
+    readiness: Readiness,
     team: Arc<daemons::Team>,
+}
+
+impl Shared<'_> {
+    /// The share of a stream in the readiness of the indexes.
+    fn hold(&self, handlers: &ResourceHandlers, resource: &Resource, place: Option<&str>) -> Hold {
+        if handlers.indexing.is_empty() {
+            return self.readiness.bystander();
+        }
+        let place = place.map_or_else(String::new, |it| format!(" in '{it}'"));
+        self.readiness.indexed(format!("{resource}{place}"))
+    }
 }
 
 /// The settings as they are now.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tokio::time::Instant;
 
 use super::memory::Memories;
-use crate::features::daemons;
+use crate::features::{daemons, indexes::Hold};
 use crate::handling::asking::Asker;
 use crate::handling::run::Runner;
 use crate::logic::{
@@ -25,6 +25,8 @@ pub(super) struct Serving {
     pub(super) resource: Arc<Resource>,
     /// The handlers that want it.
     pub(super) handlers: ResourceHandlers,
+    /// Keeps handlers waiting until all objects are indexed.
+    pub(super) hold: Hold,
     /// The cluster.
     pub(super) cluster: Arc<dyn Cluster>,
     /// The scripts.

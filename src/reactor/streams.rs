@@ -11,6 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     memory::Key,
+    place::Place,
     queue::{Event, Queue},
     serving::Serving,
     worker::Worker,
@@ -50,17 +51,19 @@ impl Streaming {
                 Some(ended) = self.workers.join_next() => self.forget(ended.ok()),
                 event = events.next() => match event {
                     Some(Ok(StreamEvent::Object(event_type, object))) => self.dispatch(Event { event_type, object }),
-                    Some(Ok(StreamEvent::Listed)) => {}
+                    Some(Ok(StreamEvent::Listed)) => self.serving.hold.listed(),
                     Some(Err(error)) => self.report(&error),
                     None => break,
                 },
             }
         }
         drop(events);
+        self.serving.hold.end();
         self.finish().await;
     }
 
     fn dispatch(&mut self, event: Event) {
+        self.serving.hold.seen(event.object.header());
         let key = Key::of(event.object.header());
         let refused = match self.queues.get(&key) {
             Some(queue) => queue.push(event).err(),
@@ -77,13 +80,9 @@ impl Streaming {
         // A fresh queue refuses nothing.
         drop(queue.push(event));
         self.queues.insert(key.clone(), Arc::clone(&queue));
-        let worker = Worker { serving: Arc::clone(&self.serving), key: key.clone(), queue };
-        let places = self.places.clone();
+        let place = Place::of(self.places.clone());
+        let worker = Worker { serving: Arc::clone(&self.serving), key: key.clone(), queue, place };
         self.workers.spawn(async move {
-            let _place = match places {
-                Some(places) => places.acquire_owned().await.ok(),
-                None => None,
-            };
             worker.run().await;
             key
         });

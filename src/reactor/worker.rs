@@ -13,6 +13,7 @@ use super::{
     error::CycleError,
     expectation::Expectation,
     memory::{Key, Memory},
+    place::Place,
     queue::{Event, Queue},
     serving::Serving,
 };
@@ -27,11 +28,14 @@ pub(super) struct Worker {
     pub(super) key: Key,
     /// Its events.
     pub(super) queue: Arc<Queue>,
+    /// Its place among the busy workers.
+    pub(super) place: Place,
 }
 
 impl Worker {
     /// Works until there is nothing to do. The memory of the object outlives the worker.
     pub(super) async fn run(self) {
+        self.place.take().await;
         let mut expected: Option<Expectation> = None;
         while let Some(mut event) = self.next(expected.as_ref()).await {
             if let Some(own) = expected.take_if(|it| it.is_met_by(&event.object)) {
@@ -100,6 +104,7 @@ impl Worker {
             let cycle = Cycle {
                 serving: &self.serving,
                 queue: &self.queue,
+                place: &self.place,
                 memory,
                 event: event.clone(),
                 logger: &logger,
@@ -109,6 +114,8 @@ impl Worker {
             // A bug in one cycle must not take the operator down: it costs this object a pause.
             let ended = AssertUnwindSafe(cycle.run(&mut patched)).catch_unwind().await;
             let ended = ended.unwrap_or_else(|it| Err(CycleError::Bug(panic_text(it.as_ref()))));
+            // Also after a panic in the middle of it: one object must not hold all others back.
+            self.serving.hold.indexed(event.object.header());
             let error = match ended {
                 Ok(Next::Event) => {
                     memory.throttle = None;
@@ -125,7 +132,7 @@ impl Worker {
                 memory.unsent = None;
                 return patched;
             }
-            is_repeat = true;
+            is_repeat |= !matches!(error, CycleError::Index(_));
         }
     }
 

@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 
 use crate::logic::{diff::Diff, resource::Resource};
 use crate::ports::{
-    ActivityCause, Cause, Document, Invocation, Logger, ObjectCause, ObjectDetail, SharedPatch,
-    Stopped,
+    ActivityCause, Cause, Document, Index, Invocation, Logger, ObjectCause, ObjectDetail,
+    SharedPatch, Stopped,
 };
 
 /// A field of `ctx`, before it becomes a value of a language.
@@ -31,6 +31,8 @@ pub(crate) enum Kwarg {
     Logger(Logger),
     /// `settings`
     Settings(ActivityCause),
+    /// A table that index handlers fill.
+    Index(Index),
     /// `stopped`
     Stopped(Stopped),
 }
@@ -78,6 +80,10 @@ pub(crate) fn is_live(name: &str) -> bool {
 
 /// The kwarg of this name for this call.
 pub(crate) fn kwarg(invocation: &Invocation, name: &str) -> Kwarg {
+    // The ids of indexes are names of the script, so they come before ours.
+    if let Some(index) = invocation.facilities.indexes.get(name) {
+        return Kwarg::Index(index.clone());
+    }
     match name {
         "logger" => return Kwarg::Logger(invocation.logger.clone()),
         "memo" => return Kwarg::Memo(invocation.memo.clone()),

@@ -246,7 +246,7 @@ impl Rest {
     /// One dotted path, or a list of paths; each of them a text or a list of keys.
     fn nested(&self) -> Result<Vec<FieldPath>, String> {
         let path = |it: &Value| {
-            fields::parse(it).map_err(|_| {
+            fields::parse(it).map_err(|_not_a_path| {
                 format!(
                     "`nested` is a path such as \"spec.template\", or a list of paths, not {it}"
                 )

@@ -19,7 +19,7 @@ use crate::logic::{
     outcome::{Ended, Raised, RaisedKind},
 };
 use crate::ports::{BoxFuture, Invocation, Scripts};
-use crate::settings::Execution;
+use crate::settings::Settings;
 
 /// The languages, by the extension of their files.
 const LANGUAGES: &[(&str, Load)] = &[("lua", lua::load), ("rhai", rhai::load)];
@@ -58,7 +58,7 @@ impl ScriptHost {
 }
 
 impl Scripts for ScriptHost {
-    fn configure(&self, settings: &Execution) {
+    fn configure(&self, settings: &Settings) {
         for engine in self.engines.values() {
             engine.configure(settings);
         }

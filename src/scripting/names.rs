@@ -38,7 +38,7 @@ pub(crate) const DECLARING: &[Declaring] = &[
     declaring("on_cleanup", "cleanup", Some(Kind::Cleanup)),
     declaring("daemon", "daemon", Some(Kind::Daemon)),
     declaring("timer", "timer", Some(Kind::Timer)),
-    declaring("index", "index", None),
+    declaring("index", "index", Some(Kind::Index)),
     declaring("on_login", "login", None),
     declaring("on_probe", "probe", None),
     declaring("on_validate", "validate", None),
@@ -68,6 +68,7 @@ const OTHERS: &[&str] = &[
     "on",
     "retry",
     "sleep",
+    "values",
 ];
 
 /// The delay of a temporary error that names none, as in Kopf.

@@ -12,6 +12,18 @@ use crate::logic::nearest::nearest;
 pub(crate) const READ_ONLY: &str =
     "this value is read-only: change the object through ctx.patch, or change a kopf.copy of it";
 
+/// The error of assigning into an index.
+pub(crate) const INDEX_READ_ONLY: &str =
+    "indexes are read-only: they are filled with what the functions of kopf.index return";
+
+/// The error of `kopf.values` of something else.
+pub(crate) const NO_INDEX: &str = "kopf.values: expected an index, such as ctx.<id of the index>";
+
+/// The number that a step of a path is.
+pub(crate) fn number(step: &str) -> Option<i64> {
+    step.parse().ok()
+}
+
 /// The error of assigning to a field of `ctx`.
 pub(crate) fn not_assignable(name: &str) -> String {
     format!(

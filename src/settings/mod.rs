@@ -19,7 +19,7 @@ pub use storages::{
 pub type FieldPath = Vec<String>;
 
 /// All settings of one operator.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Settings {
     /// The life of the process.
     pub process: Process,
@@ -44,14 +44,14 @@ pub struct Settings {
 }
 
 /// `settings.process`
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Process {
     /// A graceful exit that takes longer than this ends at once; `None`: never.
     pub ultimate_exiting_timeout: Option<Duration>,
 }
 
 /// `settings.posting`
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Posting {
     /// Whether events are posted at all.
     pub enabled: bool,
@@ -76,7 +76,7 @@ pub struct Posting {
 }
 
 /// `settings.peering`
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Peering {
     /// The name of the peering object.
     pub name: String,
@@ -102,7 +102,7 @@ pub type Selectors = IndexMap<String, String>;
 pub const EVERYTHING: &str = "*";
 
 /// `settings.watching`
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Watching {
     /// `timeoutSeconds` of watch requests; omitted when `None`.
     pub server_timeout: Option<Duration>,
@@ -127,7 +127,7 @@ pub struct Watching {
 }
 
 /// `settings.queueing`
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Queueing {
     /// The most workers at once per stream; `None`: no limit.
     pub worker_limit: Option<usize>,
@@ -140,14 +140,14 @@ pub struct Queueing {
 }
 
 /// `settings.scanning`
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Scanning {
     /// Do not observe namespaces and resource definitions at run time.
     pub disabled: bool,
 }
 
 /// `settings.execution`
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Execution {
     /// The pause before an arbitrary error is retried, for handlers without `backoff`.
     pub default_backoff: Duration,
@@ -156,7 +156,7 @@ pub struct Execution {
 }
 
 /// `settings.background`
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Background {
     /// How often a daemon that does not stop is looked at again, if it has no cancellation timeout.
     pub cancellation_polling: Duration,
@@ -167,7 +167,7 @@ pub struct Background {
 }
 
 /// `settings.networking`
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Networking {
     /// The longest a regular request may take.
     pub request_timeout: Duration,
@@ -182,7 +182,7 @@ pub struct Networking {
 }
 
 /// `settings.persistence`
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Persistence {
     /// The finalizer that holds objects until their deletion is handled.
     pub finalizer: String,
@@ -277,7 +277,8 @@ impl Default for Background {
     fn default() -> Self {
         Background {
             cancellation_polling: secs(60),
-            instant_exit_timeout: None,
+            // Kopf: none, only turns of its scheduler. Scripts compute on threads of their own, where ours says nothing.
+            instant_exit_timeout: Some(Duration::from_millis(100)),
             instant_exit_zero_time_cycles: 10,
         }
     }

@@ -16,6 +16,7 @@ mod lua;
 mod posting;
 mod rhai;
 mod scenarios;
+mod settings;
 mod tidy;
 mod vectors;
 mod wrong;

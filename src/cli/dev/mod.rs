@@ -59,7 +59,7 @@ pub(super) fn run(options: &DevOptions) -> Result<Exit, Report> {
     let clock = Clock::system();
     let sources = sources::read_all(&options.run.paths, Path::new("")).map_err(misplaced)?;
     let files = Files::read(&options.definitions, &options.objects)?;
-    run::start_log(&options.run, clock)?;
+    let _log = run::start_log(&options.run, clock)?;
     run::on_runtime(develop(options, sources, files, clock))
 }
 
@@ -70,7 +70,8 @@ async fn develop(
     clock: Clock,
 ) -> Result<Exit, Report> {
     let signals = run::listen()?;
-    let plan = run::load(sources, scope(&options.run.scope), clock).await?;
+    let settings = options.run.settings.clone();
+    let plan = run::load(sources, scope(&options.run.scope), settings, clock).await?;
     let stamp = move || clock.now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
     let server = ApiServer::builder().clock(stamp).cluster(true).seed(fastrand::u64(..)).build();
     let data = options.data.as_deref().map(|it| Data::open(it, &server)).transpose()?;

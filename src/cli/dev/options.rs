@@ -4,7 +4,9 @@ use std::path::PathBuf;
 
 use crate::cli::{
     args::DevArgs,
-    options::{self, Lookup, RunOptions},
+    config::Config,
+    environment::Lookup,
+    options::{self, RunOptions},
     report::Report,
 };
 
@@ -26,6 +28,13 @@ pub(in crate::cli) struct DevOptions {
     pub(super) controllers: bool,
 }
 
+impl DevOptions {
+    /// What is the same as for `kopf run`.
+    pub(in crate::cli) fn run_mut(&mut self) -> &mut RunOptions {
+        &mut self.run
+    }
+}
+
 /// Where the kubeconfig is written.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum KubeconfigOption {
@@ -36,13 +45,17 @@ pub(super) enum KubeconfigOption {
 }
 
 /// Joins what was typed with the environment; what was typed wins.
-pub(in crate::cli) fn resolve(args: DevArgs, lookup: Lookup<'_>) -> Result<DevOptions, Report> {
+pub(in crate::cli) fn resolve(
+    args: DevArgs,
+    lookup: Lookup<'_>,
+    config: Option<&Config>,
+) -> Result<DevOptions, Report> {
     let kubeconfig = match args.kubeconfig {
         Some(file) => KubeconfigOption::File(file),
         None => KubeconfigOption::Within(directory(lookup)),
     };
     Ok(DevOptions {
-        run: options::resolve_run(args.run, lookup)?,
+        run: options::resolve_run(args.run, lookup, config)?,
         definitions: args.definitions,
         objects: args.objects,
         port: args.port,

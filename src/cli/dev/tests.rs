@@ -169,7 +169,7 @@ fn dev(typed: &[&str], variables: &[(&str, &str)]) -> DevOptions {
     let lookup = |name: &str| {
         variables.iter().find(|(it, _)| *it == name).map(|(_, value)| (*value).to_owned())
     };
-    options::resolve(args, &lookup).expect("options")
+    options::resolve(args, &lookup, None).expect("options")
 }
 
 #[test]

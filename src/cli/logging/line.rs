@@ -2,16 +2,34 @@
 
 use std::{fmt::Write as _, io};
 
+use anstyle::Style;
 use jiff::{Timestamp, tz::TimeZone};
-use serde::Serialize as _;
+use serde::Serialize;
 use serde_json::{Map, Value};
 use tracing::Level;
 
-use crate::cli::args::LogFormat;
+use super::color;
+use crate::cli::args::{ColorWhen, LogFormat};
 use crate::cli::options::LogOptions;
+use crate::logic::object::ObjectRef;
 
 /// The width of the logger's name in the full format; longer names are cut.
 const NAME_WIDTH: usize = 20;
+
+/// Kopf's names of our loggers: those that people filter their logs by.
+const LOGGERS: &[(&str, &str)] = &[
+    ("kopf.admission", "kopf._core.engines.admission"),
+    ("kopf.authentication", "kopf._core.engines.activities"),
+    ("kopf.daemons", "kopf._core.engines.daemons"),
+    ("kopf.observation", "kopf._core.reactor.observation"),
+    ("kopf.orchestration", "kopf._core.reactor.orchestration"),
+    ("kopf.peering", "kopf._core.engines.peering"),
+    ("kopf.posting", "kopf._core.engines.posting"),
+    ("kopf.probing", "kopf._core.engines.probing"),
+    ("kopf.queueing", "kopf._core.reactor.queueing"),
+    ("kopf.running", "kopf._core.reactor.running"),
+    ("kopf.watching", "kopf._cogs.clients.watching"),
+];
 
 /// One event of the log.
 #[derive(Debug)]
@@ -22,8 +40,8 @@ pub(super) struct Record {
     pub(super) level: Level,
     /// The text.
     pub(super) message: String,
-    /// The object it is about, as `ports::Logger` describes it.
-    pub(super) object: Option<Value>,
+    /// The object it is about.
+    pub(super) object: Option<ObjectRef>,
     /// Structured fields of scripts: keys in JSON, not shown otherwise.
     pub(super) extra: Map<String, Value>,
     /// Structured fields of our own: keys in JSON, `key=value` otherwise.
@@ -35,8 +53,9 @@ pub(super) struct Record {
 impl Record {
     /// A record without content.
     pub(super) fn new(target: &str, level: Level) -> Self {
+        let known = LOGGERS.iter().find(|(ours, _)| *ours == target);
         Record {
-            target: target.replace("::", "."),
+            target: known.map_or_else(|| target.replace("::", "."), |(_, its)| (*its).to_owned()),
             level,
             message: String::new(),
             object: None,
@@ -50,11 +69,17 @@ impl Record {
 /// The line, with its end.
 pub(super) fn format(record: &Record, options: &LogOptions, now: Timestamp) -> String {
     let mut line = match options.format {
-        LogFormat::Plain => text(record, options),
+        LogFormat::Plain => plain(record, options),
         LogFormat::Full => full(record, options, now),
         LogFormat::Json => json(record, options, now),
     };
     line.push('\n');
+    line
+}
+
+fn plain(record: &Record, options: &LogOptions) -> String {
+    let mut line = String::new();
+    text(&mut line, record, options, style(options, color::of_message(record.level)));
     line
 }
 
@@ -63,59 +88,75 @@ fn full(record: &Record, options: &LogOptions, now: Timestamp) -> String {
     let time = local.strftime("%Y-%m-%d %H:%M:%S,%3f");
     let name: String = record.target.chars().take(NAME_WIDTH).collect();
     let level = level_name(record.level);
-    format!("[{time}] {name:NAME_WIDTH$} [{level:8}] {}", text(record, options))
+    let (aside, loud) =
+        (style(options, color::ASIDE), style(options, color::of_level(record.level)));
+    let mut line =
+        format!("{aside}[{time}] {name:NAME_WIDTH$}{aside:#} [{loud}{level:8}{loud:#}] ");
+    text(&mut line, record, options, Style::new());
+    line
+}
+
+/// A style, if there are colours.
+fn style(options: &LogOptions, style: Style) -> Style {
+    match options.color {
+        ColorWhen::Always => style,
+        ColorWhen::Auto | ColorWhen::Never => Style::new(),
+    }
 }
 
 /// The message as people read it, with the prefix, our fields, and the trace on lines of its own.
-fn text(record: &Record, options: &LogOptions) -> String {
-    let mut text = prefixed(record, options);
+fn text(line: &mut String, record: &Record, options: &LogOptions, style: Style) {
+    let _always_fits = write!(line, "{style}");
+    prefixed(line, record, options);
     for (key, value) in &record.fields {
         // Texts without the quotes of JSON.
         let _always_fits = match value.as_str() {
-            Some(value) => write!(text, " {key}={value}"),
-            None => write!(text, " {key}={value}"),
+            Some(value) => write!(line, " {key}={value}"),
+            None => write!(line, " {key}={value}"),
         };
     }
+    let _always_fits = write!(line, "{style:#}");
     if let Some(trace) = &record.trace {
-        text.push('\n');
-        text.push_str(trace.trim_end());
+        let aside = self::style(options, color::ASIDE);
+        let _always_fits = write!(line, "\n{aside}{}{aside:#}", trace.trim_end());
     }
-    text
 }
 
-fn prefixed(record: &Record, options: &LogOptions) -> String {
-    let part = |key: &str| record.object.as_ref().and_then(|it| it.get(key)?.as_str());
-    match (part("namespace"), part("name")) {
-        (Some(namespace), Some(name)) if options.prefix => {
-            format!("[{namespace}/{name}] {}", record.message)
-        }
-        (None, Some(name)) if options.prefix => format!("[{name}] {}", record.message),
-        _ => record.message.clone(),
+fn prefixed(line: &mut String, record: &Record, options: &LogOptions) {
+    if let Some(object) = record.object.as_ref().filter(|_| options.prefix) {
+        let _always_fits = match &object.namespace {
+            Some(namespace) => write!(line, "[{namespace}/{}] ", object.name),
+            None => write!(line, "[{}] ", object.name),
+        };
     }
+    line.push_str(&record.message);
 }
 
 /// The order of keys is part of the format. Fields of scripts cannot replace the keys of the line itself.
 fn json(record: &Record, options: &LogOptions, now: Timestamp) -> String {
-    let mut own: Vec<(&str, Value)> = Vec::new();
+    let mut message = String::new();
+    prefixed(&mut message, record, options);
+    let is_taken = |key: &str| {
+        matches!(key, "message" | "timestamp" | "severity")
+            || (key == "exc_info" && record.trace.is_some())
+            || (key == options.refkey && record.object.is_some())
+    };
+    let mut line = JsonLine::default();
+    line.put("message", &message);
+    for (key, value) in record.extra.iter().chain(&record.fields).filter(|(key, _)| !is_taken(key))
+    {
+        line.put(key, value);
+    }
     if let Some(trace) = &record.trace {
-        own.push(("exc_info", trace.trim_end().into()));
+        line.put("exc_info", trace.trim_end());
     }
     let utc = now.to_zoned(TimeZone::UTC);
-    own.push(("timestamp", utc.strftime("%Y-%m-%dT%H:%M:%S.%6f+00:00").to_string().into()));
+    line.put("timestamp", &utc.strftime("%Y-%m-%dT%H:%M:%S.%6f+00:00").to_string());
     if let Some(object) = &record.object {
-        own.push((&options.refkey, object.clone()));
+        line.put(&options.refkey, object);
     }
-    own.push(("severity", severity(record.level).into()));
-
-    let mut line = Map::new();
-    line.insert("message".into(), prefixed(record, options).into());
-    for (key, value) in record.extra.iter().chain(&record.fields) {
-        if key != "message" && own.iter().all(|(taken, _)| taken != key) {
-            line.insert(key.clone(), value.clone());
-        }
-    }
-    line.extend(own.into_iter().map(|(key, value)| (key.to_owned(), value)));
-    spaced(&Value::Object(line))
+    line.put("severity", severity(record.level));
+    line.end()
 }
 
 fn level_name(level: Level) -> &'static str {
@@ -136,12 +177,27 @@ fn severity(level: Level) -> &'static str {
     }
 }
 
-/// JSON as Python writes it, with a space after each comma and colon: people search their logs for `"severity": "error"`.
-fn spaced(value: &Value) -> String {
-    let mut bytes = Vec::new();
-    let mut serializer = serde_json::Serializer::with_formatter(&mut bytes, Spaced);
-    let _always_fits = value.serialize(&mut serializer);
-    String::from_utf8(bytes).unwrap_or_default()
+/// An object as Python writes it, with a space after each comma and colon: people search their logs for `"severity": "error"`.
+#[derive(Default)]
+struct JsonLine(Vec<u8>);
+
+impl JsonLine {
+    fn put(&mut self, key: &str, value: &(impl Serialize + ?Sized)) {
+        self.0.extend_from_slice(if self.0.is_empty() { b"{" } else { b", " });
+        self.write(key);
+        self.0.extend_from_slice(b": ");
+        self.write(value);
+    }
+
+    fn write(&mut self, value: &(impl Serialize + ?Sized)) {
+        let mut serializer = serde_json::Serializer::with_formatter(&mut self.0, Spaced);
+        let _always_fits = value.serialize(&mut serializer);
+    }
+
+    fn end(mut self) -> String {
+        self.0.push(b'}');
+        String::from_utf8(self.0).unwrap_or_default()
+    }
 }
 
 struct Spaced;

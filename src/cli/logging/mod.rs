@@ -1,11 +1,12 @@
 //! The log: from `tracing` events to lines on stderr.
 //!
-//! `line.rs` decides what a line looks like and is pure; this file collects the fields of an event and writes. The fields
-//! `object`, `extra` and `trace` are those of `ports::Logger`; any other field is shown as `key=value`, or as a key in JSON.
+//! `line.rs` decides what a line looks like and is pure, `output.rs` writes it; this file collects the fields of an event. The
+//! fields `object.…`, `activity`, `extra` and `trace` are those of `ports::Logger`; any other field is shown as `key=value`, or
+//! as a key in JSON.
 
 use std::{
     fmt,
-    io::{self, Write as _},
+    io::{self, IsTerminal as _, Stderr},
 };
 
 use serde_json::Value;
@@ -21,17 +22,24 @@ use tracing_subscriber::{
     util::{SubscriberInitExt as _, TryInitError},
 };
 
-use crate::cli::options::{LogOptions, Verbosity};
+use crate::cli::{
+    environment::Lookup,
+    options::{LogOptions, Verbosity},
+};
+use crate::logic::object::ObjectRef;
 use crate::ports::Clock;
 
+mod color;
 mod line;
+mod output;
 #[cfg(test)]
 mod tests;
 
 use line::Record;
+use output::Output;
 
 /// Where finished lines go; a line is one call.
-type Sink = Box<dyn Fn(&str) + Send + Sync>;
+pub type Sink = Box<dyn Fn(&str) + Send + Sync>;
 
 /// Turns events into lines.
 struct LineLayer {
@@ -40,18 +48,32 @@ struct LineLayer {
     sink: Sink,
 }
 
-/// Logs to stderr from now on, for the whole process.
-pub fn install(options: LogOptions, clock: Clock) -> Result<(), TryInitError> {
-    subscriber(options, clock, Box::new(to_stderr)).try_init()
+/// Dropping it waits a little for lines that stderr has not taken yet.
+#[must_use = "the end of the log is written when it is dropped"]
+pub struct Log(Output<Stderr>);
+
+impl Drop for Log {
+    fn drop(&mut self) {
+        self.0.flush();
+    }
 }
 
-/// One write per line, so that lines of several threads and of scripts' `print` do not mix. Blocking, as the alternative
-/// is to lose the lines that matter most: the last ones.
-fn to_stderr(line: &str) {
-    let _closed = io::stderr().lock().write_all(line.as_bytes());
+/// Logs to stderr from now on, for the whole process. Variables tell about colours.
+pub fn install(
+    mut options: LogOptions,
+    clock: Clock,
+    lookup: Lookup<'_>,
+) -> Result<Log, TryInitError> {
+    let stderr = io::stderr();
+    options.color = color::decide(options.color, lookup, stderr.is_terminal());
+    let output = Output::new(stderr);
+    let log = Log(output.clone());
+    subscriber(options, clock, Box::new(move |line| output.line(line))).try_init()?;
+    Ok(log)
 }
 
-fn subscriber(options: LogOptions, clock: Clock, sink: Sink) -> impl Subscriber + Send + Sync {
+/// Turns events into lines for this sink.
+pub fn subscriber(options: LogOptions, clock: Clock, sink: Sink) -> impl Subscriber + Send + Sync {
     let targets = targets(options.verbosity);
     tracing_subscriber::registry().with(targets).with(LineLayer { options, clock, sink })
 }
@@ -86,24 +108,39 @@ struct Fields<'a>(&'a mut Record);
 impl Fields<'_> {
     fn put(&mut self, field: &Field, value: Value) {
         match (field.name(), value) {
+            // Also the message of `tracing::info!("…")`.
             ("message", Value::String(text)) => self.0.message = text,
-            ("trace", Value::String(text)) => self.0.trace = Some(text),
-            ("object", Value::String(text)) => self.0.object = serde_json::from_str(&text).ok(),
-            ("extra", Value::String(text)) => {
-                if let Ok(Value::Object(fields)) = serde_json::from_str(&text) {
-                    self.0.extra.extend(fields);
-                }
-            }
             (name, value) => {
                 self.0.fields.insert(name.to_owned(), value);
             }
         }
     }
+
+    fn put_extra(&mut self, text: &str) {
+        if let Ok(Value::Object(fields)) = serde_json::from_str(text) {
+            self.0.extra.extend(fields);
+        }
+    }
+
+    fn object(&mut self) -> &mut ObjectRef {
+        self.0.object.get_or_insert_default()
+    }
 }
 
 impl Visit for Fields<'_> {
     fn record_str(&mut self, field: &Field, value: &str) {
-        self.put(field, value.into());
+        match field.name() {
+            "message" => value.clone_into(&mut self.0.message),
+            "object.api_version" => value.clone_into(&mut self.object().api_version),
+            "object.kind" => value.clone_into(&mut self.object().kind),
+            "object.name" => value.clone_into(&mut self.object().name),
+            "object.uid" => value.clone_into(&mut self.object().uid),
+            "object.namespace" => self.object().namespace = Some(value.to_owned()),
+            "activity" => self.0.target.extend([".", value]),
+            "extra" => self.put_extra(value),
+            "trace" => self.0.trace = Some(value.to_owned()),
+            _ => self.put(field, value.into()),
+        }
     }
 
     fn record_bool(&mut self, field: &Field, value: bool) {
@@ -123,7 +160,7 @@ impl Visit for Fields<'_> {
     }
 
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
-        // Also the message of `tracing::info!("…")`, and every `%field`: both print as they are.
+        // A message, or a `%field`: both print as they are.
         self.put(field, format!("{value:?}").into());
     }
 }

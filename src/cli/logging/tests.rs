@@ -6,7 +6,7 @@ use expect_test::{Expect, expect};
 use serde_json::json;
 
 use super::subscriber;
-use crate::cli::args::LogFormat;
+use crate::cli::args::{ColorWhen, LogFormat};
 use crate::cli::options::{LogOptions, Verbosity};
 use crate::logic::object::ObjectRef;
 use crate::logic::outcome::{LogLevel, LogLine};
@@ -26,7 +26,13 @@ fn check(options: LogOptions, act: impl FnOnce(), expected: &Expect) {
 
 fn options(format: LogFormat) -> LogOptions {
     let prefix = format != LogFormat::Json;
-    LogOptions { verbosity: Verbosity::Normal, format, prefix, refkey: "object".into() }
+    LogOptions {
+        verbosity: Verbosity::Normal,
+        format,
+        prefix,
+        refkey: "object".into(),
+        color: ColorWhen::Never,
+    }
 }
 
 fn logger(namespace: Option<&str>) -> Logger {
@@ -140,4 +146,122 @@ async fn verbosity_chooses_levels_and_libraries() {
         "own debug\nown info\nown warning\nlibrary debug\nlibrary info\nlibrary warning\nclient error\n"
     ]];
     check(with(Verbosity::Debug), log, &debug);
+}
+
+#[tokio::test(start_paused = true)]
+async fn loggers_have_the_names_of_kopf() {
+    let at = "2026-11-21T04:10:28.317999Z".parse().expect("a timestamp");
+    for (target, shown) in [
+        ("kopf.running", "kopf._core.reactor.r"),
+        ("kopf.authentication", "kopf._core.engines.a"),
+        ("kopf.watching", "kopf._cogs.clients.w"),
+        ("kopf.dev", "kopf.dev            "),
+    ] {
+        let record = super::Record::new(target, tracing::Level::INFO);
+        let line = super::line::format(&record, &options(LogFormat::Full), at);
+        assert!(line.contains(&format!("] {shown} [INFO    ] ")), "{line}");
+    }
+    let lines = Arc::new(Mutex::new(String::new()));
+    let sink = Arc::clone(&lines);
+    let sink = Box::new(move |line: &str| sink.lock().expect("no panic").push_str(line));
+    let clock = Clock::starting_at(at);
+    tracing::subscriber::with_default(subscriber(options(LogFormat::Full), clock, sink), || {
+        Logger::of_activity().named("startup").log(LogLevel::Info, "text");
+    });
+    let lines = lines.lock().expect("no panic");
+    assert!(lines.ends_with("] kopf.activities.star [INFO    ] text\n"), "{lines}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn colours_change_no_column() {
+    let colored = |format| LogOptions { color: ColorWhen::Always, ..options(format) };
+    let warn = || tracing::warn!(target: "kopf.dev", "text");
+    check(colored(LogFormat::Plain), warn, &expect![["\u{1b}[33mtext\u{1b}[0m\n"]]);
+    let at = "2026-11-21T04:10:28.317999Z".parse().expect("a timestamp");
+    let mut record = super::Record::new("kopf.dev", tracing::Level::WARN);
+    record.message = "text".into();
+    let line = super::line::format(&record, &colored(LogFormat::Full), at);
+    assert!(line.starts_with("\u{1b}[2m[2026-"), "{line:?}");
+    let end = "] kopf.dev            \u{1b}[0m [\u{1b}[1m\u{1b}[33mWARNING \u{1b}[0m] text\n";
+    assert!(line.ends_with(end), "{line:?}");
+    let log = || Logger::of_activity().log(LogLevel::Info, "text");
+    check(
+        colored(LogFormat::Json),
+        log,
+        &expect![[r#"
+            {"message": "text", "timestamp": "2026-11-21T04:10:37.849026+00:00", "severity": "info"}
+        "#]],
+    );
+}
+
+#[test]
+fn colours_follow_the_customs_of_terminals() {
+    use ColorWhen::{Always, Auto, Never};
+    let decide = |when, variables: &[(&str, &str)], is_terminal| {
+        let lookup = |name: &str| {
+            let found = variables.iter().find(|(key, _)| *key == name);
+            found.map(|(_, value)| (*value).to_owned())
+        };
+        super::color::decide(when, &lookup, is_terminal)
+    };
+    assert_eq!(decide(Auto, &[], true), Always);
+    assert_eq!(decide(Auto, &[], false), Never);
+    assert_eq!(decide(Auto, &[("NO_COLOR", "1")], true), Never);
+    assert_eq!(decide(Auto, &[("NO_COLOR", "")], true), Always);
+    assert_eq!(decide(Auto, &[("CLICOLOR_FORCE", "1")], false), Always);
+    assert_eq!(decide(Auto, &[("CLICOLOR_FORCE", "0")], false), Never);
+    assert_eq!(decide(Auto, &[("NO_COLOR", "1"), ("CLICOLOR_FORCE", "1")], true), Never);
+    assert_eq!(decide(Auto, &[("CLICOLOR", "0")], true), Never);
+    assert_eq!(decide(Auto, &[("TERM", "dumb")], true), Never);
+    assert_eq!(decide(Always, &[("NO_COLOR", "1")], false), Always);
+    assert_eq!(decide(Never, &[("CLICOLOR_FORCE", "1")], true), Never);
+}
+
+/// All lines that come out of a pipe until its other end is closed.
+fn read_all(mut reader: std::io::PipeReader) -> String {
+    let mut text = String::new();
+    std::io::Read::read_to_string(&mut reader, &mut text).expect("a text");
+    text
+}
+
+#[test]
+fn lines_that_are_read_come_in_order_at_once() {
+    let (reader, writer) = std::io::pipe().expect("a pipe");
+    let output = super::output::Output::new(writer);
+    let long = format!("{}\n", "x".repeat(10_000));
+    for line in ["one\n", &long, "two\n", "three\n"] {
+        output.line(line);
+    }
+    output.flush();
+    drop(output);
+    assert_eq!(read_all(reader), format!("one\n{long}two\nthree\n"));
+}
+
+#[test]
+fn a_pipe_that_nobody_reads_costs_lines_and_not_the_operator() {
+    let (reader, writer) = std::io::pipe().expect("a pipe");
+    let output = super::output::Output::new(writer);
+    // More than the pipe and the queue take together; none of these calls may wait.
+    let lines = 20_000;
+    for number in 0..lines {
+        output.line(&format!("{number:063}\n"));
+    }
+    // Now somebody reads; the writer ends when all that is left is written.
+    drop(output);
+    let text = read_all(reader);
+    let mut lost = 0;
+    let mut last = None;
+    let mut seen = 0;
+    for line in text.lines() {
+        if let Some(note) = line.strip_prefix("kopf: ") {
+            lost += note.split(' ').next().and_then(|it| it.parse::<i32>().ok()).expect("a number");
+        } else {
+            let number: i32 = line.trim_start_matches('0').parse().unwrap_or(0);
+            assert!(last < Some(number), "the order is kept");
+            last = Some(number);
+            seen += 1;
+        }
+    }
+    assert!(lost > 0, "the queue has a bound");
+    assert_eq!(seen + lost, lines);
 }

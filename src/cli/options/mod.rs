@@ -1,15 +1,20 @@
-//! What the command line and the environment mean together.
+//! What the command line, the environment and `kopf.yaml` mean together.
 //!
-//! A pure function from [`RunArgs`] and a lookup of variables to [`RunOptions`]: convert once, at the edge.
+//! A pure function from [`RunArgs`], a lookup of variables and a file to [`RunOptions`]: convert once, at the edge. What was
+//! typed wins over the environment, and that over the file.
 
 use std::path::PathBuf;
 
-use clap::ValueEnum as _;
+use serde_json::Value;
 
 use crate::cli::{
-    args::{LogArgs, LogFormat, RunArgs},
+    args::{ColorWhen, LogArgs, LogFormat, RunArgs},
+    config::Config,
+    environment::{self, Environment, Lookup},
     report::Report,
 };
+use crate::logic::configure::{self, Setting};
+use crate::settings::Settings;
 
 #[cfg(test)]
 mod tests;
@@ -21,10 +26,41 @@ pub struct RunOptions {
     pub paths: Vec<PathBuf>,
     /// What to serve.
     pub scope: ScopeOption,
-    /// Whether other operators are ignored.
-    pub standalone: bool,
+    /// The settings, as start-up handlers find them.
+    pub settings: Settings,
+    /// Where the results of probes are served, if anywhere.
+    pub liveness: Option<String>,
     /// How to log.
     pub log: LogOptions,
+    /// What the user should know as soon as there is a log.
+    pub notes: Vec<Note>,
+}
+
+/// A line for the log.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Note {
+    /// Good to know.
+    Info(String),
+    /// Better changed.
+    Warning(String),
+}
+
+/// A setting that is changed before the operator starts.
+#[derive(Clone, Debug)]
+pub struct Assignment {
+    /// Which one.
+    pub setting: &'static Setting,
+    /// To what.
+    pub value: Value,
+    /// Who says so: a place in a file, a variable, an option.
+    pub origin: String,
+}
+
+impl PartialEq for Assignment {
+    fn eq(&self, other: &Self) -> bool {
+        let name = |it: &Self| (it.setting.group, it.setting.name);
+        name(self) == name(other) && self.value == other.value && self.origin == other.origin
+    }
 }
 
 /// Which namespaces to serve.
@@ -49,6 +85,8 @@ pub struct LogOptions {
     pub prefix: bool,
     /// The key of the object in JSON lines.
     pub refkey: String,
+    /// Whether lines have colours.
+    pub color: ColorWhen,
 }
 
 /// How much to log.
@@ -65,34 +103,159 @@ pub enum Verbosity {
     Debug,
 }
 
-/// Looks up an environment variable; unset ones are `None`.
-pub type Lookup<'a> = &'a dyn Fn(&str) -> Option<String>;
+/// The priority of `--dev`.
+const PRIORITY_DEV: i64 = 666;
 
-/// Joins what was typed with the environment; what was typed wins.
-pub fn resolve_run(args: RunArgs, lookup: Lookup<'_>) -> Result<RunOptions, Report> {
-    let environment = Environment(lookup);
+/// Joins what was typed with the environment and the file; what is nearer to the user wins.
+pub fn resolve_run(
+    args: RunArgs,
+    lookup: Lookup<'_>,
+    config: Option<&Config>,
+) -> Result<RunOptions, Report> {
+    let variables = Environment::new(lookup, "RUN");
+    refuse_modules(&args, &variables)?;
+    let none = Config::default();
+    let file = config.unwrap_or(&none);
+    let scope = scope(&args, &variables, file)?;
+    let mut settings = Settings::default();
+    settings.peering.clusterwide = match scope {
+        ScopeOption::Cluster | ScopeOption::Unsaid => true,
+        ScopeOption::Namespaces(_) => false,
+    };
+    apply(&mut settings, &file.settings)?;
+    apply_peering(&mut settings, &Peering::of_file(file));
+    apply(&mut settings, &environment::settings(lookup)?)?;
+    apply_peering(&mut settings, &Peering::of_environment(&variables)?);
+    let (assignments, outdated) = typed_settings(&args.settings)?;
+    apply(&mut settings, &assignments)?;
+    apply_peering(&mut settings, &Peering::typed(&args));
+    let mut notes: Vec<_> = config
+        .map(|it| Note::Info(format!("Options and settings are read from {}.", it.path.display())))
+        .into_iter()
+        .collect();
+    notes.extend(file.warnings.iter().cloned().chain(outdated).map(Note::Warning));
+    let liveness = args.liveness.or_else(|| variables.text("LIVENESS_ENDPOINT"));
     Ok(RunOptions {
-        scope: scope(&args, &environment)?,
-        standalone: args.standalone || environment.flag("STANDALONE")?,
-        log: log(args.log, &environment)?,
-        paths: args.paths,
+        scope,
+        settings,
+        liveness: liveness.or_else(|| Some(file.text("liveness")?.0.to_owned())),
+        log: log(args.log, &variables, file)?,
+        paths: if args.paths.is_empty() { file.paths() } else { args.paths },
+        notes,
     })
 }
 
-fn scope(args: &RunArgs, environment: &Environment<'_>) -> Result<ScopeOption, Report> {
-    let clusterwide = args.all_namespaces || environment.flag("CLUSTERWIDE")?;
+/// Modules are Python's way to name handlers.
+fn refuse_modules(args: &RunArgs, variables: &Environment<'_>) -> Result<(), Report> {
+    let place = match (args.modules.first(), variables.text("MODULES")) {
+        (Some(name), _) => format!("--module {name}"),
+        (None, Some(_)) => variables.name("MODULES"),
+        (None, None) => return Ok(()),
+    };
+    Err(Report::usage(format!("{place}: scripts are files, there are no modules to import"))
+        .with_hint("name the script files or their directory: kopf run path/to/handlers.lua"))
+}
+
+fn apply(settings: &mut Settings, assignments: &[Assignment]) -> Result<(), Report> {
+    for Assignment { setting, value, origin } in assignments {
+        setting
+            .set(settings, value.clone())
+            .map_err(|problem| Report::usage(format!("{origin}: {problem}")))?;
+    }
+    Ok(())
+}
+
+/// What `--set` says, and which of its names are of the past.
+fn typed_settings(typed: &[String]) -> Result<(Vec<Assignment>, Vec<String>), Report> {
+    let (mut assignments, mut outdated) = (Vec::new(), Vec::new());
+    for text in typed {
+        let wrong = |problem: String| Report::usage(format!("--set {text}: {problem}"));
+        let parts = text.split_once('=').and_then(|(name, value)| {
+            let name = name.trim();
+            let (group, name) = name.strip_prefix("settings.").unwrap_or(name).split_once('.')?;
+            Some((group, name, value))
+        });
+        let (group, name, value) = parts.ok_or_else(|| {
+            wrong("this is no setting".into())
+                .with_hint("write it as GROUP.NAME=VALUE, such as queueing.worker_limit=20")
+        })?;
+        let (setting, old) = configure::find(group, name).map_err(wrong)?;
+        outdated.extend(old.map(|it| format!("--set {text}: {}", it.0)));
+        let value = environment::value(setting, value).map_err(wrong)?;
+        assignments.push(Assignment { setting, value, origin: "--set".into() });
+    }
+    Ok((assignments, outdated))
+}
+
+/// The options that are short for settings, as one source has them.
+struct Peering {
+    standalone: bool,
+    name: Option<String>,
+    priority: Option<i64>,
+}
+
+impl Peering {
+    fn typed(args: &RunArgs) -> Self {
+        let priority = if args.dev { Some(PRIORITY_DEV) } else { args.priority };
+        Peering { standalone: args.standalone, name: args.peering.clone(), priority }
+    }
+
+    fn of_environment(variables: &Environment<'_>) -> Result<Self, Report> {
+        let dev = variables.flag("DEV")?.then_some(PRIORITY_DEV);
+        Ok(Peering {
+            standalone: variables.flag("STANDALONE")?,
+            name: variables.text("PEERING"),
+            priority: dev.or(variables.number("PRIORITY")?),
+        })
+    }
+
+    fn of_file(file: &Config) -> Self {
+        let dev = file.flag("dev").unwrap_or(false).then_some(PRIORITY_DEV);
+        Peering {
+            standalone: file.flag("standalone").unwrap_or(false),
+            name: file.text("peering").map(|(name, _)| name.to_owned()),
+            priority: dev.or(file.number("priority")),
+        }
+    }
+}
+
+fn apply_peering(settings: &mut Settings, options: &Peering) {
+    let peering = &mut settings.peering;
+    // Not said is not the same as denied: the settings may say it too.
+    peering.standalone |= options.standalone;
+    if let Some(name) = &options.name {
+        peering.name.clone_from(name);
+        peering.mandatory = true;
+    }
+    if let Some(priority) = options.priority {
+        peering.priority = priority;
+    }
+}
+
+/// A scope that was typed or is in the environment replaces that of the file.
+fn scope(
+    args: &RunArgs,
+    variables: &Environment<'_>,
+    file: &Config,
+) -> Result<ScopeOption, Report> {
+    let mut clusterwide = args.all_namespaces || variables.flag("CLUSTERWIDE")?;
     let mut namespaces = args.namespaces.clone();
     if namespaces.is_empty() {
-        let listed = environment.text("NAMESPACES").unwrap_or_default();
+        let listed = variables.text("NAMESPACES").unwrap_or_default();
         namespaces.extend(listed.split_whitespace().map(str::to_owned));
     }
-    namespaces.extend(environment.text("NAMESPACE"));
+    namespaces.extend(variables.text("NAMESPACE"));
+    let mut hint =
+        "check KOPF_RUN_CLUSTERWIDE, KOPF_RUN_NAMESPACES and KOPF_RUN_NAMESPACE too".to_owned();
+    if !clusterwide && namespaces.is_empty() {
+        clusterwide = file.flag("all-namespaces").unwrap_or(false);
+        namespaces = file.texts("namespace").unwrap_or_default();
+        hint = format!("both are in {}", file.path.display());
+    }
     match (clusterwide, namespaces.is_empty()) {
         (true, false) => {
             Err(Report::usage("Either --namespace or --all-namespaces can be used, not both.")
-                .with_hint(
-                    "check KOPF_RUN_CLUSTERWIDE, KOPF_RUN_NAMESPACES and KOPF_RUN_NAMESPACE too",
-                ))
+                .with_hint(hint))
         }
         (true, true) => Ok(ScopeOption::Cluster),
         (false, true) => Ok(ScopeOption::Unsaid),
@@ -100,68 +263,57 @@ fn scope(args: &RunArgs, environment: &Environment<'_>) -> Result<ScopeOption, R
     }
 }
 
-fn log(args: LogArgs, environment: &Environment<'_>) -> Result<LogOptions, Report> {
-    let verbosity = verbosity(&args, environment)?;
-    let format = match args.log_format {
-        Some(format) => format,
-        None => environment.log_format()?.unwrap_or_default(),
+fn log(args: LogArgs, variables: &Environment<'_>, file: &Config) -> Result<LogOptions, Report> {
+    let verbosity = verbosity(&args, variables, file)?;
+    let format = match (args.log_format, variables.choice("LOG_FORMAT")?) {
+        (Some(format), _) | (None, Some(format)) => format,
+        (None, None) => in_file(file, "log-format")?.unwrap_or_default(),
     };
-    let typed = match (args.log_prefix, args.no_log_prefix) {
+    let color = match (args.color, variables.choice("COLOR")?) {
+        (Some(color), _) | (None, Some(color)) => color,
+        (None, None) => in_file(file, "color")?.unwrap_or_default(),
+    };
+    let said = match (args.log_prefix, args.no_log_prefix) {
         (true, _) => Some(true),
         (false, true) => Some(false),
-        (false, false) => environment.truth("LOG_PREFIX")?,
+        (false, false) => variables.truth("LOG_PREFIX")?.or_else(|| file.flag("log-prefix")),
     };
-    let prefix = typed.unwrap_or(match format {
+    let prefix = said.unwrap_or(match format {
         LogFormat::Plain | LogFormat::Full => true,
         // There the object has a key of its own.
         LogFormat::Json => false,
     });
-    let refkey = args.log_refkey.or_else(|| environment.text("LOG_REFKEY"));
-    Ok(LogOptions { verbosity, format, prefix, refkey: refkey.unwrap_or_else(|| "object".into()) })
+    let refkey = args.log_refkey.or_else(|| variables.text("LOG_REFKEY"));
+    let refkey = refkey.or_else(|| Some(file.text("log-refkey")?.0.to_owned()));
+    let refkey = refkey.unwrap_or_else(|| "object".into());
+    Ok(LogOptions { verbosity, format, prefix, refkey, color })
 }
 
-/// More wins over less: `-d` over `-v` over `-q`.
-fn verbosity(args: &LogArgs, environment: &Environment<'_>) -> Result<Verbosity, Report> {
-    let debug = args.debug || environment.flag("DEBUG")?;
-    let verbose = args.verbose || environment.flag("VERBOSE")?;
-    let quiet = args.quiet || environment.flag("QUIET")?;
-    Ok(match (debug, verbose, quiet) {
-        (true, _, _) => Verbosity::Debug,
-        (false, true, _) => Verbosity::Verbose,
-        (false, false, true) => Verbosity::Quiet,
-        (false, false, false) => Verbosity::Normal,
-    })
+/// One of several words in the file.
+fn in_file<T: clap::ValueEnum>(file: &Config, key: &str) -> Result<Option<T>, Report> {
+    let Some((text, place)) = file.text(key) else { return Ok(None) };
+    environment::choice(&format!("{place}: {key}"), text).map(Some)
 }
 
-/// The variables of `kopf run`, without their common prefix.
-struct Environment<'a>(Lookup<'a>);
+/// More wins over less: `-d` over `-v` over `-q`. The file counts only if nobody else says anything.
+fn verbosity(
+    args: &LogArgs,
+    variables: &Environment<'_>,
+    file: &Config,
+) -> Result<Verbosity, Report> {
+    let debug = args.debug || variables.flag("DEBUG")?;
+    let verbose = args.verbose || variables.flag("VERBOSE")?;
+    let quiet = args.quiet || variables.flag("QUIET")?;
+    let of_file = |key| file.flag(key).unwrap_or(false);
+    let in_file = || most(of_file("debug"), of_file("verbose"), of_file("quiet"));
+    Ok(most(debug, verbose, quiet).or_else(in_file).unwrap_or_default())
+}
 
-impl Environment<'_> {
-    /// An empty variable is the same as an unset one.
-    fn text(&self, name: &str) -> Option<String> {
-        (self.0)(&format!("KOPF_RUN_{name}")).filter(|it| !it.is_empty())
-    }
-
-    fn flag(&self, name: &str) -> Result<bool, Report> {
-        Ok(self.truth(name)?.unwrap_or(false))
-    }
-
-    fn truth(&self, name: &str) -> Result<Option<bool>, Report> {
-        let Some(text) = self.text(name) else { return Ok(None) };
-        match text.trim().to_ascii_lowercase().as_str() {
-            "1" | "true" | "t" | "yes" | "y" | "on" => Ok(Some(true)),
-            "0" | "false" | "f" | "no" | "n" | "off" => Ok(Some(false)),
-            _ => Err(Report::usage(format!("KOPF_RUN_{name} is '{text}', which is no boolean"))
-                .with_hint("use one of: true, false, yes, no, on, off, 1, 0")),
-        }
-    }
-
-    fn log_format(&self) -> Result<Option<LogFormat>, Report> {
-        let Some(text) = self.text("LOG_FORMAT") else { return Ok(None) };
-        let ignore_case = true;
-        LogFormat::from_str(&text, ignore_case).map(Some).map_err(|_problem| {
-            Report::usage(format!("KOPF_RUN_LOG_FORMAT is '{text}', which is no log format"))
-                .with_hint("use one of: plain, full, json")
-        })
+fn most(debug: bool, verbose: bool, quiet: bool) -> Option<Verbosity> {
+    match (debug, verbose, quiet) {
+        (true, _, _) => Some(Verbosity::Debug),
+        (false, true, _) => Some(Verbosity::Verbose),
+        (false, false, true) => Some(Verbosity::Quiet),
+        (false, false, false) => None,
     }
 }

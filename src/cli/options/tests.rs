@@ -16,7 +16,7 @@ fn run(typed: &[&str], variables: &[(&str, &str)]) -> Result<RunOptions, Report>
         let found = variables.iter().find(|(key, _)| *key == name);
         found.map(|(_, value)| (*value).to_owned())
     };
-    resolve_run(args, &lookup)
+    resolve_run(args, &lookup, None)
 }
 
 fn scope(typed: &[&str], variables: &[(&str, &str)]) -> ScopeOption {
@@ -95,7 +95,7 @@ fn variables_fill_in_what_was_not_typed() {
     ];
     let options = run(&[], &variables).expect("valid options");
     assert_eq!((options.log.format, options.log.refkey.as_str()), (LogFormat::Json, "ref"));
-    assert!(options.standalone);
+    assert!(options.settings.peering.standalone);
     let options = run(&["--log-format=full", "--log-refkey=k"], &variables).expect("valid options");
     assert_eq!((options.log.format, options.log.refkey.as_str()), (LogFormat::Full, "k"));
 }
@@ -115,4 +115,131 @@ fn a_variable_that_cannot_be_read_is_a_usage_error_with_its_name() {
         assert!(problem.message.starts_with(&format!("{name} is 'maybe'")), "{problem}");
         assert!(problem.hint.is_some());
     }
+}
+
+/// With a file.
+fn run_with(typed: &[&str], variables: &[(&str, &str)], file: &str) -> Result<RunOptions, Report> {
+    let args = ["kopf", "run"].iter().chain(typed);
+    let command = LowArgs::try_parse_from(args).expect("well-formed arguments").command;
+    let Command::Run(args) = command else { panic!("another command: {command:?}") };
+    let lookup = |name: &str| {
+        let found = variables.iter().find(|(key, _)| *key == name);
+        found.map(|(_, value)| (*value).to_owned())
+    };
+    let config = crate::cli::config::parse("kopf.yaml".as_ref(), file).expect("a good file");
+    resolve_run(args, &lookup, Some(&config))
+}
+
+#[test]
+fn nearer_sources_win_over_farther_ones() {
+    let file = "settings: {queueing: {worker_limit: 1, idle_timeout: 1, exit_timeout: 1}}";
+    let variables = [
+        ("KOPF_SETTINGS_QUEUEING__IDLE_TIMEOUT", "2"),
+        ("KOPF_SETTINGS_QUEUEING__EXIT_TIMEOUT", "2s"),
+    ];
+    let options = run_with(&["--set", "queueing.exit_timeout=3"], &variables, file);
+    let queueing = options.expect("good options").settings.queueing;
+    assert_eq!(queueing.worker_limit, Some(1));
+    assert_eq!(queueing.idle_timeout.as_secs(), 2);
+    assert_eq!(queueing.exit_timeout.as_secs(), 3);
+}
+
+#[test]
+fn options_for_peering_are_settings() {
+    let peering = |typed: &[&str], variables: &[(&str, &str)], file: &str| {
+        run_with(typed, variables, file).expect("good options").settings.peering
+    };
+    let none = peering(&["-n", "a"], &[], "");
+    assert_eq!((none.name.as_str(), none.mandatory, none.clusterwide), ("default", false, false));
+    let given = peering(&["-A", "-P", "p", "-p", "-5"], &[], "");
+    assert_eq!((given.name.as_str(), given.mandatory, given.clusterwide), ("p", true, true));
+    assert_eq!(given.priority, -5);
+    assert_eq!(peering(&["--dev", "-p", "5"], &[], "").priority, 666);
+    assert_eq!(
+        peering(&[], &[("KOPF_RUN_DEV", "1"), ("KOPF_RUN_PRIORITY", "5")], "").priority,
+        666
+    );
+    assert_eq!(peering(&["-p", "7"], &[("KOPF_RUN_PRIORITY", "5")], "priority: 3").priority, 7);
+    assert_eq!(peering(&[], &[("KOPF_RUN_PRIORITY", "5")], "priority: 3").priority, 5);
+    assert_eq!(peering(&[], &[], "priority: 3\nsettings: {peering: {priority: 1}}").priority, 3);
+    assert!(peering(&[], &[], "standalone: true").standalone);
+}
+
+#[test]
+fn the_file_says_what_nobody_else_says() {
+    let file = "namespace: [a]\nlog-format: json\nverbose: true\nlog-refkey: r\npaths: [x.lua]\ncolor: never\nliveness: http://:1/";
+    let options = run_with(&[], &[], file).expect("good options");
+    assert_eq!(options.scope, namespaces(&["a"]));
+    assert_eq!(options.log.format, LogFormat::Json);
+    assert_eq!(options.log.verbosity, Verbosity::Verbose);
+    assert_eq!(options.log.refkey, "r");
+    assert_eq!(options.log.color, crate::cli::args::ColorWhen::Never);
+    assert_eq!(options.paths, [std::path::PathBuf::from("x.lua")]);
+    assert_eq!(options.liveness.as_deref(), Some("http://:1/"));
+    let options = run_with(&["-A", "-q", "y.lua"], &[("KOPF_RUN_LOG_FORMAT", "plain")], file);
+    let options = options.expect("good options");
+    assert_eq!(options.scope, ScopeOption::Cluster);
+    assert_eq!(options.log.format, LogFormat::Plain);
+    assert_eq!(options.log.verbosity, Verbosity::Quiet);
+    assert_eq!(options.paths, [std::path::PathBuf::from("y.lua")]);
+}
+
+#[test]
+fn wrong_values_are_told_with_their_source() {
+    let told = |typed: &[&str], variables: &[(&str, &str)], file: &str| {
+        let report = run_with(typed, variables, file).expect_err("a refusal");
+        assert_eq!(report.exit, Exit::Usage);
+        report.to_string()
+    };
+    let problem = "settings.queueing.worker_limit: expected a whole number above zero, got 0";
+    assert_eq!(
+        told(&[], &[], "settings:\n  queueing:\n    worker_limit: 0"),
+        format!("error: kopf.yaml:3: {problem}")
+    );
+    assert_eq!(
+        told(&[], &[("KOPF_SETTINGS_QUEUEING__WORKER_LIMIT", "0")], ""),
+        format!("error: KOPF_SETTINGS_QUEUEING__WORKER_LIMIT: {problem}")
+    );
+    assert_eq!(
+        told(&["--set", "queueing.worker_limit=0"], &[], ""),
+        format!("error: --set: {problem}")
+    );
+    assert_eq!(
+        told(&["--set", "worker_limit=0"], &[], ""),
+        "error: --set worker_limit=0: this is no setting\n\
+         hint: write it as GROUP.NAME=VALUE, such as queueing.worker_limit=20"
+    );
+    assert_eq!(
+        told(&["--set", "queueing.worker_limits=0"], &[], ""),
+        "error: --set queueing.worker_limits=0: there is no setting settings.queueing.worker_limits; \
+         did you mean `worker_limit`?"
+    );
+    assert_eq!(
+        told(&[], &[], "log-format: xml"),
+        "error: kopf.yaml:1: log-format is 'xml', which is unknown\nhint: use one of: plain, full, json"
+    );
+    assert_eq!(
+        told(&[], &[], "namespace: a\nall-namespaces: true"),
+        "error: Either --namespace or --all-namespaces can be used, not both.\nhint: both are in kopf.yaml"
+    );
+    assert_eq!(
+        told(&["-m", "handlers"], &[], ""),
+        "error: --module handlers: scripts are files, there are no modules to import\n\
+         hint: name the script files or their directory: kopf run path/to/handlers.lua"
+    );
+    assert_eq!(
+        told(&[], &[("KOPF_RUN_PRIORITY", "high")], ""),
+        "error: KOPF_RUN_PRIORITY is 'high', which is no whole number"
+    );
+}
+
+#[test]
+fn the_file_that_is_read_is_told() {
+    let options =
+        run_with(&[], &[], "settings: {queueing: {batch_window: 1}}").expect("good options");
+    let [super::Note::Info(read), super::Note::Warning(old)] = options.notes.as_slice() else {
+        panic!("{:?}", options.notes)
+    };
+    assert_eq!(read, "Options and settings are read from kopf.yaml.");
+    assert!(old.starts_with("kopf.yaml:1: Time-based event batching was removed."), "{old}");
 }

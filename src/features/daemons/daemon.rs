@@ -73,6 +73,7 @@ impl Daemon {
 
     /// Makes one step towards its end; gives the pause before the next one, if it must be waited for.
     pub(super) async fn step(&self, reason: StopReason, settings: &Background) -> Option<Duration> {
+        let began = Instant::now();
         let age = self.asked.get().map(Instant::elapsed).unwrap_or_default();
         if self.ask(reason) {
             self.instant_exit(settings).await;
@@ -87,7 +88,8 @@ impl Daemon {
         if is_pressed {
             self.instant_exit(settings).await;
         }
-        stage.delay.filter(|_| !self.has_ended())
+        let delay = stage.delay.filter(|_| !self.has_ended())?;
+        Some(delay.saturating_sub(began.elapsed()))
     }
 
     /// Makes all steps in a row, until it has ended or is given up. It was asked to stop before, and had its chance.

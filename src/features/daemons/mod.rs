@@ -10,7 +10,11 @@ mod patches;
 mod runner;
 mod team;
 
-pub use self::{daemon::Daemon, object::OfObject, team::Team};
+pub use self::{
+    daemon::Daemon,
+    object::{Host, OfObject},
+    team::Team,
+};
 
 use std::sync::Arc;
 

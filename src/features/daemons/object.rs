@@ -27,6 +27,17 @@ pub struct OfObject {
     changed: Changed,
 }
 
+/// The object in whose background handlers start, as its cycle sees it.
+#[derive(Clone, Copy)]
+pub struct Host<'a> {
+    /// The object now; later they see newer states.
+    pub object: &'a Arc<Object>,
+    /// Its memo.
+    pub memo: &'a Memo,
+    /// For lines about it that are not posted.
+    pub logger: &'a Logger,
+}
+
 /// When the essence of an object changed last, or when the object was first seen; shared with its timers.
 #[derive(Clone, Debug)]
 pub(super) struct Changed(Arc<AtomicU64>);
@@ -80,25 +91,19 @@ impl OfObject {
     }
 
     /// Lets a handler run, unless it does.
-    pub fn spawn(
-        &mut self,
-        base: &Arc<Base>,
-        handler: &Arc<Handler>,
-        object: &Arc<Object>,
-        memo: &Memo,
-        logger: &Logger,
-    ) {
+    pub fn spawn(&mut self, base: &Arc<Base>, handler: &Arc<Handler>, host: Host<'_>) {
         if self.running.iter().any(|it| it.handler.id == handler.id) {
             return;
         }
-        let live = self.live.get_or_insert_with(|| LiveObject::new(Arc::clone(object))).clone();
-        let daemon = Arc::new(Daemon::new(Arc::clone(handler), logger.clone()));
+        let live =
+            self.live.get_or_insert_with(|| LiveObject::new(Arc::clone(host.object))).clone();
+        let daemon = Arc::new(Daemon::new(Arc::clone(handler), host.logger.clone()));
         let runner = Runner {
             base: Arc::clone(base),
             daemon: Arc::clone(&daemon),
             live,
             changed: self.changed.clone(),
-            memo: memo.clone(),
+            memo: host.memo.clone(),
         };
         if base.team.hire(runner) {
             self.running.push(daemon);

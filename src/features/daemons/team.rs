@@ -137,7 +137,9 @@ impl Team {
         let asked: Vec<_> = self.all().into_iter().filter(|it| it.ask(reason)).collect();
         self.instant_exits(asked.clone(), settings).await;
         let (ended, left): (Vec<_>, Vec<_>) = asked.into_iter().partition(|it| it.has_ended());
-        ended.iter().for_each(|it| it.log(&stopping::graceful(&it.handler)));
+        for daemon in ended {
+            daemon.log(&stopping::graceful(&daemon.handler));
+        }
         future::join_all(left.iter().map(|it| it.press(settings))).await;
     }
 

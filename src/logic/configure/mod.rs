@@ -73,6 +73,9 @@ impl Setting {
         };
         if value.is_null() {
             items.shift_remove(key);
+        } else if !value.is_string() {
+            let (group, name) = (self.group, self.name);
+            return Err(format!("settings.{group}.{name}[{key:?}]: expected a text, got {value}"));
         } else {
             items.insert(key.to_owned(), value);
         }

@@ -112,6 +112,8 @@ fn items_of_a_map_are_set_and_taken_away() {
     setting.set_item(&mut settings, "v1/pods", json!(null)).unwrap();
     assert_eq!(setting.get(&settings), json!({"*": "c=d"}));
     let error = setting.set_item(&mut settings, "pods", json!(3)).unwrap_err();
+    assert_eq!(error, "settings.watching.label_selectors[\"pods\"]: expected a text, got 3");
+    let error = refused("watching.label_selectors", json!({"pods": 3}));
     assert!(error.contains("expected a map from resource selectors to texts"), "{error}");
     let error = setting.set_item(&mut settings, "v1//pods", json!("x")).unwrap_err();
     assert!(error.contains("\"v1//pods\" is no resource selector"), "{error}");

@@ -40,7 +40,9 @@ pub fn fingerprint(value: &Value) -> u64 {
         Value::String(it) => ('s', it).hash(&mut hasher),
         Value::Array(items) => {
             ('a', items.len()).hash(&mut hasher);
-            items.iter().for_each(|it| fingerprint(it).hash(&mut hasher));
+            for item in items {
+                fingerprint(item).hash(&mut hasher);
+            }
         }
         Value::Object(fields) => {
             let field = |(key, value): (&String, &Value)| {

@@ -83,6 +83,17 @@ impl Registry {
         without_repeats(self.handlers.iter().filter(|it| it.kind == kind).cloned())
     }
 
+    /// The ids of all indexes. Several handlers may fill one.
+    pub fn indexes(&self) -> BTreeSet<Arc<str>> {
+        let indexing = self.handlers.iter().filter(|it| it.kind == Kind::Index);
+        indexing.map(|it| Arc::clone(&it.id)).collect()
+    }
+
+    /// Whether there is any index.
+    pub fn has_indexes(&self) -> bool {
+        self.handlers.iter().any(|it| it.kind == Kind::Index)
+    }
+
     /// The handlers of some categories that have a selector, with it.
     pub fn selectors(&self, categories: &[Category]) -> Vec<(&Arc<Handler>, &Selector)> {
         self.handlers

@@ -10,8 +10,14 @@ use super::{
     *,
 };
 
-const DONE: Outcome =
-    Outcome { last: true, delay: None, result: None, error: None, subrefs: Vec::new() };
+const DONE: Outcome = Outcome {
+    last: true,
+    delay: None,
+    result: None,
+    entries: None,
+    error: None,
+    subrefs: Vec::new(),
+};
 
 fn schedule(kind: Kind, options: &[(&str, f64)]) -> Schedule {
     let options = options.iter().map(|(key, it)| ((*key).to_owned(), Argument::Value(json!(it))));

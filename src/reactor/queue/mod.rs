@@ -91,6 +91,13 @@ impl Queue {
         }
     }
 
+    /// Waits for the end of the queue, whatever comes before it.
+    pub(super) async fn ended(&self) {
+        while !self.lock().ended {
+            self.changed.notified().await;
+        }
+    }
+
     /// Closes the queue if nothing waits in it; afterwards `push` refuses. Tells whether it closed.
     pub(super) fn close_if_empty(&self) -> bool {
         let mut content = self.lock();

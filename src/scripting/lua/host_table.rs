@@ -116,6 +116,8 @@ fn add_values(lua: &Lua, kopf: &Table) -> mlua::Result<()> {
         world.push(lua, &world.read_as("kopf.copy", &value)?, Style::Mutable)
     };
     kopf.set("copy", lua.create_function(copy)?)?;
+    let values = |lua: &Lua, index: LuaValue| views::values(lua, &index);
+    kopf.set("values", lua.create_function(values)?)?;
     let sleep = |lua: Lua, duration: LuaValue| match seconds(&lua, "kopf.sleep", &duration) {
         Ok(duration) => {
             let duration = duration.unwrap_or_default().min(SLEEP_MAX);
@@ -165,6 +167,11 @@ fn host_functions(lua: &Lua, watchdog: &Rc<Watchdog>, modules: Modules) -> mlua:
         World::of(lua)?.push(lua, &content, Style::Frozen)
     };
     host.set("plain", lua.create_function(plain)?)?;
+    let item = |lua: &Lua, (object, step): (AnyUserData, LuaValue)| {
+        let item = views::item(lua, &object, &step).transpose()?;
+        Ok((item.is_some(), item.unwrap_or(LuaValue::Nil)))
+    };
+    host.set("item", lua.create_function(item)?)?;
     let iterate = |lua: &Lua, object: AnyUserData| views::iterate(lua, &object);
     host.set("iterate", lua.create_function(iterate)?)?;
     host.set("pending", Lua::poll_pending())?;

@@ -63,6 +63,18 @@ function table.remove(t, place)
     return value
 end
 
+-- What only reads a list takes a list of the host as well.
+for _, name in { "concat", "find", "unpack" } do
+    local native = table[name]
+    table[name] = function(t, ...)
+        if is_view(t) then
+            t = host.plain(t)
+        end
+        return native(t, ...)
+    end
+end
+_G.unpack = table.unpack
+
 function _G.print(...)
     local texts = pack(...)
     for i = 1, texts.n do
@@ -144,6 +156,25 @@ function _G.require(name)
     return result
 end
 
+local function step(value, key)
+    if is_view(value) then
+        -- Indexes are large: only what is asked for is converted.
+        local is_index, item = host.item(value, key)
+        if is_index then
+            return item
+        end
+        value = host.plain(value)
+    end
+    if type(value) ~= "table" then
+        return nil
+    end
+    local place = tonumber(key)
+    if place and #value > 0 then
+        return value[place + 1]
+    end
+    return value[key]
+end
+
 -- `a.b[0].c`: places in lists count from 0, as everywhere in Kubernetes. A list of keys is taken as it is.
 function kopf.get(value, path, default)
     local keys = path
@@ -151,18 +182,7 @@ function kopf.get(value, path, default)
         keys = split((gsub(path, "%[(%d+)%]", ".%1")), ".")
     end
     for _, key in ipairs(keys) do
-        if is_view(value) then
-            value = host.plain(value)
-        end
-        if type(value) ~= "table" then
-            return default
-        end
-        local place = tonumber(key)
-        if place and #value > 0 then
-            value = value[place + 1]
-        else
-            value = value[key]
-        end
+        value = step(value, key)
     end
     if is_view(value) then
         value = host.plain(value)

@@ -60,6 +60,41 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// The items of a table whose keys are numbers or truth values, also some of them; `None` if it is an object or a list.
+    ///
+    /// A table with the keys 1, 2, 3, … is a list, as everywhere in Lua.
+    pub(super) fn read_keyed(
+        &mut self,
+        value: &LuaValue,
+    ) -> Result<Option<Vec<(Value, Value)>>, Refused> {
+        let LuaValue::Table(table) = value else { return Ok(None) };
+        if table.metatable().is_some_and(|it| it == self.shapes.array) {
+            return Ok(None);
+        }
+        let mut items = Vec::new();
+        let mut texts = 0;
+        let walked = table.for_each(|key: LuaValue, value: LuaValue| {
+            texts += usize::from(key.is_string());
+            items.push((key, value));
+            Ok(())
+        });
+        walked.map_err(|error| Refused::because(error.to_string()))?;
+        if texts == items.len() || items.len() == table.raw_len() {
+            return Ok(None);
+        }
+        let mut entries = Vec::with_capacity(items.len());
+        for (key, value) in items {
+            if key.is_table() {
+                return Err(Refused::because(format!("a key that is a {}", key.type_name())));
+            }
+            let key =
+                self.read(&key, None).map_err(|it| Refused::because(format!("a key: {it}")))?;
+            let value = self.read(&value, None).map_err(|it| it.under(format!("[{key}]")))?;
+            entries.push((key, value));
+        }
+        Ok(Some(entries))
+    }
+
     fn read_table(&mut self, table: &Table, like: Option<&Value>) -> Result<Value, Refused> {
         let pointer = table.to_pointer();
         if self.around.contains(&pointer) {

@@ -27,11 +27,11 @@ use super::{
 use crate::logic::{
     filters::Question,
     function::{Function, ScriptId},
-    handler::Handler,
+    handler::{Handler, Kind},
     outcome::{Ended, Raised},
 };
 use crate::ports::Invocation;
-use crate::scripting::{LoadError, Source};
+use crate::scripting::{LoadError, Source, refused::Refused};
 
 /// The memory of one VM. A script that needs more is told so.
 const MEMORY_MAX: usize = 64 * 1024 * 1024;
@@ -105,12 +105,18 @@ impl Vm {
     /// Calls the function of a handler.
     pub(super) async fn call(&self, invocation: Arc<Invocation>) -> Ended {
         let function = invocation.handler.function.clone();
+        let kind = invocation.handler.kind;
         let present = Some(Arc::clone(&invocation));
         let ctx = CtxView::new(invocation);
-        match self.run_function(&function, ctx, present).await.and_then(|it| self.result(&it)) {
-            Ok(result) => Ended::Returned(result),
-            Err(raised) => Ended::Raised(raised),
-        }
+        let returned = self.run_function(&function, ctx, present).await;
+        let ended = returned.and_then(|it| {
+            if kind == Kind::Index {
+                self.contribution(&it)
+            } else {
+                self.result(&it).map(Ended::Returned)
+            }
+        });
+        ended.unwrap_or_else(Ended::Raised)
     }
 
     /// Asks a filter callback.
@@ -143,7 +149,8 @@ impl Vm {
         let present = Some(Arc::clone(&invocation));
         let ctx = CtxView::new(invocation);
         let returned = self.run_function(&function, ctx, present).await?;
-        self.result(&returned).map(Option::unwrap_or_default)
+        let read = self.world.read(&returned, None);
+        read.map_err(|it| self.raised(&mlua::Error::runtime(it.at("the result"))))
     }
 
     /// Lets a function change a copy of a body.
@@ -156,12 +163,20 @@ impl Vm {
     }
 
     fn result(&self, value: &LuaValue) -> Result<Option<Value>, Raised> {
-        if value.is_nil() {
-            return Ok(None);
-        }
-        let read = self.world.read(value, None);
-        let read = read.map_err(|it| self.raised(&mlua::Error::runtime(it.at("the result"))))?;
+        let read = self.world.read(value, None).map_err(|it| self.refused(&it))?;
         Ok((!read.is_null()).then_some(read))
+    }
+
+    /// The result of an index function: its keys need not be texts.
+    fn contribution(&self, value: &LuaValue) -> Result<Ended, Raised> {
+        match self.world.read_keyed(value).map_err(|it| self.refused(&it))? {
+            Some(entries) => Ok(Ended::Keyed(entries)),
+            None => self.result(value).map(Ended::Returned),
+        }
+    }
+
+    fn refused(&self, refused: &Refused) -> Raised {
+        self.raised(&mlua::Error::runtime(refused.at("the result")))
     }
 
     fn raised(&self, error: &mlua::Error) -> Raised {

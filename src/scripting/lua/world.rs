@@ -77,6 +77,14 @@ impl World {
         Reader::new(&self.shapes).read(value, like)
     }
 
+    /// A table with other keys than texts into its items; nothing if it is none: see [`Reader::read_keyed`].
+    pub(super) fn read_keyed(
+        &self,
+        value: &LuaValue,
+    ) -> Result<Option<Vec<(Value, Value)>>, Refused> {
+        Reader::new(&self.shapes).read_keyed(value)
+    }
+
     /// Lua into JSON, as a host function with an argument of this name does it.
     pub(super) fn read_as(&self, name: &str, value: &LuaValue) -> mlua::Result<Value> {
         self.read(value, None).map_err(|it| mlua::Error::runtime(it.at(name)))

@@ -11,6 +11,7 @@ use serde_json::Value;
 use super::{
     api::Constant,
     errors::problem,
+    index::IndexView,
     live::Live,
     script::Shared,
     stopped::{self, StopFlag},
@@ -60,6 +61,7 @@ impl Ctx {
             Kwarg::Patch(patch) => Dynamic::from(Live::patch(patch)),
             Kwarg::Memo(document) => Dynamic::from(Live::memo(document)),
             Kwarg::Logger(logger) => Dynamic::from(ScriptLogger(logger)),
+            Kwarg::Index(index) => Dynamic::from(IndexView(index)),
             Kwarg::Settings(cause) => {
                 Dynamic::from(SettingsView(SettingsAccess::new(cause.settings)))
             }
@@ -75,6 +77,12 @@ impl Ctx {
     /// Refuses every change. Rhai assigns parts back after something in them was assigned; that is none.
     fn set(&self, name: &str, value: &Dynamic) -> Result<(), Box<EvalAltResult>> {
         let present = self.get(name);
+        if let (Some(present), Some(value)) =
+            (present.read_lock::<IndexView>(), value.read_lock::<IndexView>())
+            && present.0.is(&value.0)
+        {
+            return Ok(());
+        }
         let unchanged = match (present.read_lock::<Live>(), value.read_lock::<Live>()) {
             (Some(present), Some(value)) => present.is(&value),
             (Some(_), None) | (None, Some(_)) => false,
@@ -141,14 +149,14 @@ impl SettingsView {
     }
 }
 
-/// A resource selector as the key of a map: a list of its parts, or a marker.
-fn selector(key: &Dynamic) -> Result<String, Box<EvalAltResult>> {
-    let key = if key.is_array() {
-        to_json("the key", key).and_then(|it| selector_key(&it))
-    } else {
-        marker_key(&key.to_string())
-    };
-    key.map_err(problem)
+/// A resource selector as the key of a map: a list of its parts.
+fn of_parts(parts: Array) -> Result<String, Box<EvalAltResult>> {
+    to_json("the key", &parts.into()).and_then(|it| selector_key(&it)).map_err(problem)
+}
+
+/// A marker as the key of a map.
+fn of_marker(marker: &Constant) -> Result<String, Box<EvalAltResult>> {
+    marker_key(marker.shown()).map_err(problem)
 }
 
 fn register_settings(engine: &mut Engine) {
@@ -157,15 +165,13 @@ fn register_settings(engine: &mut Engine) {
     engine
         .register_type_with_name::<SettingsView>("settings")
         .register_indexer_get(|it: &mut SettingsView, name: ImmutableString| it.get(&name))
-        .register_indexer_get(|it: &mut SettingsView, key: Array| it.get(&selector(&key.into())?))
+        .register_indexer_get(|it: &mut SettingsView, key: Array| it.get(&of_parts(key)?))
         .register_indexer_set(|it: &mut SettingsView, key: Array, value: Dynamic| {
-            it.set(&selector(&key.into())?, &value)
+            it.set(&of_parts(key)?, &value)
         })
-        .register_indexer_get(|it: &mut SettingsView, key: Constant| {
-            it.get(&selector(&Dynamic::from(key))?)
-        })
+        .register_indexer_get(|it: &mut SettingsView, key: Constant| it.get(&of_marker(&key)?))
         .register_indexer_set(|it: &mut SettingsView, key: Constant, value: Dynamic| {
-            it.set(&selector(&Dynamic::from(key))?, &value)
+            it.set(&of_marker(&key)?, &value)
         })
         .register_fn("keys", |it: SettingsView| it.keys())
         .register_fn("to_string", shown)

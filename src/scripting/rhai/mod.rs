@@ -6,6 +6,7 @@ mod context;
 mod control;
 mod errors;
 mod functions;
+mod index;
 mod live;
 mod modules;
 mod pool;
@@ -38,7 +39,7 @@ use crate::logic::{
     outcome::{Ended, Raised},
 };
 use crate::ports::{BoxFuture, Invocation, Scripts, Stopped};
-use crate::settings::Execution;
+use crate::settings::Settings;
 
 /// A loaded script and the threads it runs on.
 struct RhaiEngine {
@@ -107,10 +108,8 @@ impl RhaiEngine {
 }
 
 impl Scripts for RhaiEngine {
-    fn configure(&self, settings: &Execution) {
-        if let Some(threads) = settings.max_workers {
-            self.runner.resize(threads);
-        }
+    fn configure(&self, settings: &Settings) {
+        self.runner.limit(settings.execution.max_workers);
     }
 
     fn call(&self, invocation: Arc<Invocation>) -> BoxFuture<'static, Ended> {

@@ -89,7 +89,7 @@ impl Runner {
             budget,
             turns: Arc::default(),
             permits: Permits::new(RUNNING_MAX),
-            background: Permits::new(background_of(RUNNING_MAX)),
+            background: Permits::new(RUNNING_MAX * BACKGROUND_SHARE.0 / BACKGROUND_SHARE.1),
             waiting: AtomicUsize::new(0),
             name: String::new(),
             told: AtomicBool::new(false),
@@ -102,10 +102,14 @@ impl Runner {
         self
     }
 
-    /// Another number of threads; to be called before there are many calls.
-    pub(super) fn resize(&self, threads: usize) {
-        self.permits.resize(threads);
-        self.background.resize(background_of(threads));
+    /// Changes how many calls may run at once; `None` is the usual number.
+    pub(super) fn limit(&self, running: Option<usize>) {
+        // No machine has more threads for one script than calls may wait for them.
+        let all = running.unwrap_or(RUNNING_MAX).min(WAITING_MAX);
+        let share = all * BACKGROUND_SHARE.0 / BACKGROUND_SHARE.1;
+        self.permits.resize(all);
+        // A single thread is for everything.
+        self.background.resize(share.max(1));
     }
 
     /// Runs a job. Dropping the future ends the job at its next operation or wait.
@@ -240,22 +244,12 @@ impl Permits {
         Permits { free: Arc::new(Semaphore::new(all)), all: AtomicUsize::new(all) }
     }
 
+    /// Changes how many there are. Those in use stay so: call it while nothing runs.
     fn resize(&self, all: usize) {
-        let all = all.min(Semaphore::MAX_PERMITS);
         let before = self.all.swap(all, Ordering::Relaxed);
-        if all >= before {
-            self.free.add_permits(all - before);
-        } else {
-            // Those in use at this moment stay: a few threads more than asked for.
-            self.free.forget_permits(before - all);
-        }
+        self.free.add_permits(all.saturating_sub(before));
+        let _forgotten = self.free.forget_permits(before.saturating_sub(all));
     }
-}
-
-/// How many of so many threads daemons and timers may take.
-fn background_of(threads: usize) -> usize {
-    let (part, whole) = BACKGROUND_SHARE;
-    (threads.saturating_mul(part) / whole).max(1)
 }
 
 /// Tells the job that nobody waits for it any more.

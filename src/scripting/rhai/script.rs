@@ -16,6 +16,7 @@ use super::{
     control, errors,
     errors::{Sources, problem},
     functions::Functions,
+    index::{self, IndexView, StoreView},
     live::{self, Live},
     modules::Modules,
     present, shadowed, value,
@@ -118,7 +119,11 @@ impl Shared {
     fn is_handle(&self, name: &str, value: &Dynamic) -> bool {
         let assigned = || self.assigned.get().is_some_and(|names| names.contains(name));
         !value.is_shared()
-            && (value.is::<Ctx>() || value.is::<View>() || value.is::<Live>())
+            && (value.is::<Ctx>()
+                || value.is::<View>()
+                || value.is::<Live>()
+                || value.is::<IndexView>()
+                || value.is::<StoreView>())
             && !assigned()
     }
 }
@@ -181,6 +186,7 @@ fn engine(shared: &Arc<Shared>, source: &Source) -> Engine {
     value::register(&mut engine);
     view::register(&mut engine);
     live::register(&mut engine);
+    index::register(&mut engine);
     context::register(&mut engine, shared);
     api::register(&mut engine, shared);
     engine

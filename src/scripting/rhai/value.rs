@@ -5,7 +5,13 @@
 use rhai::{Array, Dynamic, Engine, Map};
 use serde_json::Value;
 
-use super::{context::SettingsView, live::Live, stopped::Reasons, view::View};
+use super::{
+    context::SettingsView,
+    index::{IndexView, StoreView},
+    live::Live,
+    stopped::Reasons,
+    view::View,
+};
 use crate::scripting::{
     refused::{DEPTH_MAX, FUNCTION, HOST_OBJECT, NOT_FINITE, Refused},
     text::shown,
@@ -100,6 +106,12 @@ fn convert(value: &Dynamic, depth: usize) -> Result<Value, Refused> {
     }
     if let Some(reasons) = value.read_lock::<Reasons>() {
         return Ok(reasons.json());
+    }
+    if let Some(index) = value.read_lock::<IndexView>() {
+        return Ok(index.json());
+    }
+    if let Some(store) = value.read_lock::<StoreView>() {
+        return Ok(store.json());
     }
     Err(Refused::because(if value.is_fnptr() { FUNCTION } else { HOST_OBJECT }))
 }

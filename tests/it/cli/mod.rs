@@ -1,5 +1,7 @@
 //! The binary as a user meets it: help, version, usage errors, scripts that are not there. No cluster is needed.
 
+mod docs;
+
 use std::process::{Command, Output};
 
 use expect_test::{Expect, expect};
@@ -36,7 +38,12 @@ fn the_version_line_is_that_of_kopf() {
 
 #[test]
 fn help_succeeds_when_asked_for_and_fails_when_not() {
-    for args in [&["--help"][..], &["run", "--help"][..], &["dev", "--help"][..]] {
+    for args in [
+        &["--help"][..],
+        &["run", "--help"][..],
+        &["dev", "--help"][..],
+        &["completions", "--help"][..],
+    ] {
         let output = kopf(args, &[]);
         assert_eq!(output.status.code(), Some(0));
         assert!(text(&output.stdout).contains("Usage: kopf"), "{args:?}");
@@ -60,6 +67,12 @@ fn every_option_and_variable_is_in_the_help() {
         "--log-prefix",
         "--no-log-prefix",
         "--log-refkey <TEXT>",
+        "--color <WHEN>",
+        "--config <FILE>",
+        "--set <GROUP.NAME=VALUE>",
+        "-P, --peering <NAME>",
+        "-p, --priority <NUMBER>",
+        "-L, --liveness <URL>",
     ];
     let own_of_dev = [
         "--crd <FILE>",
@@ -84,6 +97,13 @@ fn every_option_and_variable_is_in_the_help() {
         "KOPF_RUN_LOG_FORMAT",
         "KOPF_RUN_LOG_PREFIX",
         "KOPF_RUN_LOG_REFKEY",
+        "KOPF_RUN_PEERING",
+        "KOPF_RUN_PRIORITY",
+        "KOPF_RUN_DEV",
+        "KOPF_RUN_LIVENESS_ENDPOINT",
+        "KOPF_RUN_CONFIG",
+        "KOPF_RUN_COLOR",
+        "KOPF_SETTINGS_GROUP__NAME",
     ];
     for word in options.into_iter().chain(variables) {
         assert!(help.contains(word), "{word} is not in the help:\n{help}");
@@ -155,4 +175,69 @@ fn scripts_that_are_not_there_exit_with_1_and_a_hint() {
             hint: scripts are the files *.lua and *.rhai directly in it; names that start with '.' or '_' are skipped
         "]],
     );
+}
+
+#[test]
+fn completions_know_the_options_for_every_shell() {
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let output = kopf(&["completions", shell], &[]);
+        assert_eq!(output.status.code(), Some(0), "{shell}");
+        let script = text(&output.stdout);
+        assert!(script.contains("all-namespaces") && script.contains("dev"), "{shell}: {script}");
+    }
+    let output = kopf(&["completions", "tcsh"], &[]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("bash, elvish, fish, powershell, zsh"));
+}
+
+#[test]
+fn mistakes_outside_of_the_command_line_name_their_place() {
+    check_error(
+        &["run", "x.lua"],
+        &[("KOPF_SETTINGS_QUEUEING__WORKER_LIMITS", "3")],
+        2,
+        &expect![[r"
+            error: KOPF_SETTINGS_QUEUEING__WORKER_LIMITS: there is no setting settings.queueing.worker_limits; did you mean `worker_limit`?
+        "]],
+    );
+    check_error(
+        &["run", "x.lua"],
+        &[("KOPF_SETTINGS_QUEUEING__WORKER_LIMIT", "many")],
+        2,
+        &expect![[r#"
+            error: KOPF_SETTINGS_QUEUEING__WORKER_LIMIT: settings.queueing.worker_limit: expected a whole number above zero, got "many"
+        "#]],
+    );
+    check_error(
+        &["run", "x.lua", "--config", "nowhere.yaml"],
+        &[],
+        2,
+        &expect![[r"
+            error: there is no file 'nowhere.yaml'
+            hint: check the spelling and the current directory
+        "]],
+    );
+    check_error(
+        &["run", "-m", "handlers"],
+        &[],
+        2,
+        &expect![[r"
+            error: --module handlers: scripts are files, there are no modules to import
+            hint: name the script files or their directory: kopf run path/to/handlers.lua
+        "]],
+    );
+}
+
+#[test]
+fn a_misspelled_variable_is_warned_of_in_the_log() {
+    let output = kopf(
+        &["run", "-A", "--log-format=plain", "../scenarios/settings/handlers.lua"],
+        &[("KOPF_RUN_ALL_NAMESPACES", "1"), ("KUBECONFIG", "/nowhere"), ("HOME", "/nowhere")],
+    );
+    let log = text(&output.stderr);
+    assert!(
+        log.starts_with("The environment variable KOPF_RUN_ALL_NAMESPACES is unknown and has no effect; did you mean KOPF_RUN_CLUSTERWIDE?\n"),
+        "{log}"
+    );
+    assert_eq!(output.status.code(), Some(1));
 }

@@ -6,6 +6,7 @@
 mod crashes;
 mod errors;
 mod observation;
+mod readiness;
 pub(crate) mod scenario;
 mod server;
 pub(crate) mod stage;
@@ -25,7 +26,5 @@ fn cycles() {
         }
         Some(stage::play(&scenario).compare(&vector.expected))
     });
-    vectors::say(&format!(
-        "vectors cycles: {beyond} need daemons, timers, indexes or sub-handlers, which come later"
-    ));
+    vectors::say(&format!("vectors cycles: {beyond} need sub-handlers, which come later"));
 }

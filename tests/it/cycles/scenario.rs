@@ -63,7 +63,8 @@ impl Scenario {
 
     /// Why the present reactor cannot play it; `None` if it can.
     pub(super) fn is_beyond(&self) -> Option<String> {
-        let kinds = ["create", "update", "delete", "resume", "field", "event"];
+        let kinds =
+            ["create", "update", "delete", "resume", "field", "event", "daemon", "timer", "index"];
         let kind = |it: &Value| it["on"].as_str().unwrap_or_default().to_owned();
         let unknown = self.handlers.iter().map(kind).find(|it| !kinds.contains(&it.as_str()));
         let has_sub = |it: &Value| {

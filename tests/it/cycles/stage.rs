@@ -9,8 +9,8 @@ use std::{
 use kopf::{
     cluster::KubeCluster,
     logic::{
-        declare::declare, function::Function, lifecycle::Lifecycle, outcome::Ended,
-        patch::Transformation, registry::Registry,
+        declare::declare, function::Function, handler::Category, lifecycle::Lifecycle,
+        outcome::Ended, patch::Transformation, registry::Registry, stopping::StopReason,
     },
     ports::{Cause, Clock, Invocation, ObjectDetail},
     reactor::{self, Operator, Scope},
@@ -121,7 +121,10 @@ impl Stage {
 
     /// What was seen so far.
     pub(super) fn transcript(&self) -> Transcript {
+        let handlers = self.registry.handlers().iter();
+        let background = handlers.filter(|it| it.kind.category() == Category::Spawning);
         Transcript {
+            background: background.map(|it| it.id.to_string()).collect(),
             calls: self.calls.lock().expect("no panic while held").clone(),
             patches: self.server.patches(self.start),
             objects: self.server.objects(),
@@ -168,6 +171,8 @@ async fn lower(running: Option<Running>) {
 fn settings(scenario: &Scenario) -> Settings {
     let mut settings = Settings::default();
     settings.networking.error_backoffs = Vec::new();
+    // Closures exit in the turns of the scheduler that Kopf gives them; nobody needs time for it.
+    settings.background.instant_exit_timeout = None;
     for (name, value) in &scenario.settings {
         let short = value.as_str().unwrap_or_default();
         match name.as_str() {
@@ -221,14 +226,33 @@ impl Actor {
 
     fn act(self, invocation: Arc<Invocation>) -> futures::future::BoxFuture<'static, Ended> {
         Box::pin(async move {
-            self.record(&invocation);
             let behaviour = self.next(&invocation.handler.id);
+            let call = self.record(&invocation, &behaviour);
             if behaviour.get("sleep").is_some() {
+                let mut cancellation = Cancellation(Some((&self, call)));
                 time::sleep(seconds(&behaviour["sleep"])).await;
+                cancellation.0 = None;
+            }
+            if behaviour["wait_stopped"] == true {
+                self.wait_stopped(&invocation, call).await;
             }
             self.change(&invocation, &behaviour);
             catalogue::ended(&behaviour)
         })
+    }
+
+    async fn wait_stopped(&self, invocation: &Invocation, call: usize) {
+        let Cause::Object(cause) = &invocation.cause else { return };
+        let ObjectDetail::Background(background) = &cause.detail else { return };
+        background.stopped.wait().await;
+        let reasons = background.stopped.reasons().iter().map(StopReason::as_str);
+        self.note(call, "stopped_reason", reasons.collect());
+        self.note(call, "stopped_at", self.start.elapsed().as_secs_f64().into());
+    }
+
+    /// Adds to a call what is known of it later.
+    fn note(&self, call: usize, key: &str, value: Value) {
+        self.calls.lock().expect("no panic while held")[call][key] = value;
     }
 
     fn next(&self, id: &Arc<str>) -> Value {
@@ -258,7 +282,8 @@ impl Actor {
         }
     }
 
-    fn record(&self, invocation: &Invocation) {
+    /// Writes a call down; gives its number.
+    fn record(&self, invocation: &Invocation, behaviour: &Value) -> usize {
         let attempt = invocation.attempt.expect("handlers have attempts");
         let mut call = json!({
             "t": self.start.elapsed().as_secs_f64(),
@@ -267,9 +292,16 @@ impl Actor {
             "runtime": attempt.runtime.as_secs_f64(),
             "memo": *invocation.memo.lock(),
             "param": invocation.handler.param,
+            "index": indexes(invocation),
         });
         if let Cause::Object(cause) = &invocation.cause {
-            call["body"] = Value::clone(cause.object.body());
+            let object = cause.current();
+            call["body"] = match behaviour["show_body"].as_str() {
+                Some(path) => {
+                    path.split('.').fold(Value::clone(object.body()), |it, key| it[key].clone())
+                }
+                None => Value::clone(object.body()),
+            };
             match &cause.detail {
                 ObjectDetail::Watch(kind) => {
                     call["type"] = kind.map(kopf::logic::reason::EventType::as_str).into();
@@ -283,8 +315,36 @@ impl Actor {
                 ObjectDetail::Background(_) | ObjectDetail::Index => {}
             }
         }
-        self.calls.lock().expect("no panic while held").push(call);
+        let mut calls = self.calls.lock().expect("no panic while held");
+        calls.push(call);
+        calls.len() - 1
     }
+}
+
+/// Notes the moment of a cancellation, if there is one.
+struct Cancellation<'a>(Option<(&'a Actor, usize)>);
+
+impl Drop for Cancellation<'_> {
+    fn drop(&mut self) {
+        if let Some((actor, call)) = self.0 {
+            actor.note(call, "cancelled_at", actor.start.elapsed().as_secs_f64().into());
+        }
+    }
+}
+
+/// All indexes as the vectors write them.
+fn indexes(invocation: &Invocation) -> Value {
+    let index = |it: &kopf::ports::Index| {
+        let mut stores = Vec::new();
+        for (key, values) in it.keys().filter_map(|key| Some((key.to_value(), it.get(&key)?))) {
+            let mut values = values.iter().map(|it| Value::clone(it)).collect::<Vec<_>>();
+            values.sort_by_key(Value::to_string);
+            stores.push(json!([key, values]));
+        }
+        stores.sort_by_key(|it| it[0].to_string());
+        (it.id().to_string(), Value::Array(stores))
+    };
+    invocation.facilities.indexes.all().map(index).collect::<Map<_, _>>().into()
 }
 
 /// A declaration without a function name is of `create_fn`, `update_fn`, ….

@@ -1,9 +1,13 @@
 //! What was seen, held against what was expected: calls, patches, final objects, and when.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Map, Value, json};
 
 /// What a played scenario left behind.
 pub(crate) struct Transcript {
+    /// The ids of daemons and timers: when their calls begin among those of the cycle at the same moment does not matter.
+    pub(super) background: BTreeSet<String>,
     /// Handler calls in order, each with `t` and kwargs.
     pub(crate) calls: Vec<Value>,
     /// PATCH requests in order, each with `t`.
@@ -19,10 +23,13 @@ impl Transcript {
         let of_kind = |key: &str| {
             trace.iter().filter(|it| it.get(key).is_some()).cloned().collect::<Vec<_>>()
         };
-        let calls = of_kind("call").into_iter().map(without_later).collect::<Vec<_>>();
-        let own = self.calls.iter().zip(calls.iter().map(Some).chain(std::iter::repeat(None)));
-        let own = own.map(|(own, expected)| only_asked(own, expected)).collect::<Vec<_>>();
-        sequence("call", &own, &calls)?;
+        let (expected_beside, expected_calls) = self.partition(of_kind("call"));
+        let (beside, calls) = self.partition(self.calls.clone());
+        for (own, expected) in [(calls, expected_calls), (beside, expected_beside)] {
+            let asked = expected.iter().map(Some).chain(std::iter::repeat(None));
+            let own = own.iter().zip(asked).map(|(own, expected)| only_asked(own, expected));
+            sequence("call", &own.collect::<Vec<_>>(), &expected)?;
+        }
         let flat = |it: Value| {
             let mut patch = it["patch"].clone();
             patch["t"] = it["t"].clone();
@@ -34,8 +41,34 @@ impl Transcript {
             &of_kind("patch").into_iter().map(flat).collect::<Vec<_>>(),
         )?;
         let objects = expected["objects"].as_array().cloned().unwrap_or_default();
-        sequence("object", &self.objects, &objects)
+        let ((own, mut versions), (expected, mut of_expected)) =
+            (without_versions(&self.objects), without_versions(&objects));
+        sequence("object", &own, &expected)?;
+        if objects.len() > 1 {
+            // Which of several objects comes first at one moment is nobody's business.
+            versions.sort_by_key(Value::to_string);
+            of_expected.sort_by_key(Value::to_string);
+        }
+        sequence("version", &versions, &of_expected)
     }
+
+    /// The calls of daemons and timers, and those of cycles.
+    fn partition(&self, calls: Vec<Value>) -> (Vec<Value>, Vec<Value>) {
+        let is_beside =
+            |it: &Value| it["call"].as_str().is_some_and(|id| self.background.contains(id));
+        calls.into_iter().partition(is_beside)
+    }
+}
+
+/// The objects, and their versions beside them.
+fn without_versions(objects: &[Value]) -> (Vec<Value>, Vec<Value>) {
+    let apart = |object: &Value| {
+        let mut object = object.clone();
+        let metadata = object["metadata"].as_object_mut();
+        let version = metadata.and_then(|it| it.shift_remove("resourceVersion"));
+        (object, version.unwrap_or_default())
+    };
+    objects.iter().map(apart).unzip()
 }
 
 fn sequence(what: &str, own: &[Value], expected: &[Value]) -> Result<(), String> {
@@ -89,21 +122,18 @@ fn normal(value: &Value) -> Value {
     }
 }
 
-/// What the reference fills in when a call ends is of no interest.
-fn without_later(mut call: Value) -> Value {
-    if let Some(map) = call.as_object_mut() {
-        for key in ["cancelled_at", "stopped_at", "stopped_reason"] {
-            map.shift_remove(key);
-        }
-    }
-    call
-}
+/// What becomes known of a call when it ends, or is ended.
+const LATER: &[&str] = &["cancelled_at", "stopped_at", "stopped_reason"];
 
 /// Our calls carry all kwargs; the trace only those the scenario asked to see.
 fn only_asked(own: &Value, expected: Option<&Value>) -> Value {
     let Some(expected) = expected.and_then(Value::as_object) else { return own.clone() };
     let own = own.as_object().cloned().unwrap_or_default();
-    Value::Object(own.into_iter().filter(|(key, _)| expected.contains_key(key)).collect())
+    Value::Object(
+        own.into_iter()
+            .filter(|(key, _)| expected.contains_key(key) || LATER.contains(&key.as_str()))
+            .collect(),
+    )
 }
 
 /// A diff as the vectors write it.

@@ -2,6 +2,7 @@
 
 mod declarations;
 mod errors;
+mod indexes;
 mod sandbox;
 mod stopped;
 mod values;
@@ -27,8 +28,9 @@ use kopf::{
         resource::Resource,
     },
     ports::{
-        ActivityCause, Attempt, BackgroundCause, Cause, ChangeCause, Invocation, LiveObject,
-        Logger, LoggerKind, Memo, ObjectCause, ObjectDetail, Scripts as _, SharedPatch, Stopped,
+        ActivityCause, Attempt, BackgroundCause, Cause, ChangeCause, Facilities, Invocation,
+        LiveObject, Logger, LoggerKind, Memo, ObjectCause, ObjectDetail, Scripts as _, SharedPatch,
+        Stopped,
     },
     scripting::{LoadError, Placement, ScriptHost, Source},
     settings::Settings,
@@ -42,6 +44,7 @@ pub(crate) struct Script {
     pub(crate) handlers: Vec<Arc<Handler>>,
     pub(crate) memo: Memo,
     pub(crate) settings: Arc<Mutex<Settings>>,
+    pub(crate) facilities: Arc<Facilities>,
 }
 
 /// How one call ended, and the patch it made.
@@ -88,6 +91,7 @@ pub(crate) async fn try_load(source: Source, placement: Placement) -> Result<Scr
         handlers: handlers.into_iter().map(Arc::new).collect(),
         memo: Memo::default(),
         settings: Arc::default(),
+        facilities: Arc::default(),
     })
 }
 
@@ -169,7 +173,7 @@ impl Script {
             cause,
             memo: self.memo.clone(),
             logger: Logger::of_object(LoggerKind::Full, Arc::new(ObjectRef::default())),
-            facilities: Arc::default(),
+            facilities: Arc::clone(&self.facilities),
         })
     }
 }
@@ -179,6 +183,7 @@ impl Call {
     pub(crate) fn result(self) -> Value {
         match self.ended {
             Ended::Returned(result) => result.unwrap_or_default(),
+            Ended::Keyed(entries) => json!(entries),
             Ended::Raised(raised) => panic!("{}: {:?}", raised.message, raised.trace),
         }
     }
@@ -188,6 +193,7 @@ impl Call {
         match self.ended {
             Ended::Raised(raised) => raised,
             Ended::Returned(result) => panic!("returned {result:?}"),
+            Ended::Keyed(entries) => panic!("returned {entries:?}"),
         }
     }
 }

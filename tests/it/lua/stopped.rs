@@ -32,6 +32,7 @@ fn stopped_after_12s(body: &str) -> (Value, u64) {
         let (ended, ()) = tokio::join!(call, stopping);
         match ended {
             Ended::Returned(result) => (result.unwrap_or_default(), began.elapsed().as_secs()),
+            Ended::Keyed(entries) => panic!("{entries:?}"),
             Ended::Raised(raised) => panic!("{raised:?}"),
         }
     })

@@ -1,5 +1,7 @@
 //! Rhai scripts through the public face of the host, beside Lua scripts. What happens inside is tested beside the engine.
 
+mod workers;
+
 use std::{
     sync::{Arc, Mutex},
     time::Duration,

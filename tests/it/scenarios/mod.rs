@@ -30,10 +30,15 @@ macro_rules! scenarios {
 }
 
 scenarios! {
+    daemons
     errors
     filters
     hierarchies
     ids
+    indexes
+    indexes_changing
+    indexes_first
+    indexes_shared
     kwargs
     limits
     logging
@@ -47,10 +52,12 @@ scenarios! {
     readonly
     results
     selectors
+    settings
     shared
     sleeping
     startup
     surprises
+    timers
 }
 
 /// Where the scenarios are.

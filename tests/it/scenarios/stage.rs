@@ -11,6 +11,7 @@ use kopf::{
     scripting::{Placement, ScriptHost},
     settings::Settings,
 };
+use serde_json::Value;
 use tokio::{
     task::{JoinSet, LocalSet},
     time::{self, Instant},
@@ -92,15 +93,17 @@ impl Stage {
                 let body = complete(body);
                 let name = body["metadata"]["name"].as_str().unwrap_or_default().to_owned();
                 self.transcript.note("user", &format!("creates {name}"));
-                self.server.create(EXAMPLES, body).err()
+                self.server.create(&collection(&body), body).err()
             }
             Action::Edit(name, merge) => {
                 self.transcript.note("user", &format!("edits {name}: {merge}"));
-                self.server.merge(EXAMPLES, NAMESPACE, name, merge.clone()).err()
+                let (collection, name) = place(name);
+                self.server.merge(collection, NAMESPACE, name, merge.clone()).err()
             }
             Action::Delete(name) => {
                 self.transcript.note("user", &format!("deletes {name}"));
-                self.server.delete(EXAMPLES, NAMESPACE, name).err()
+                let (collection, name) = place(name);
+                self.server.delete(collection, NAMESPACE, name).err()
             }
             Action::Stop(()) => {
                 self.transcript.note("user", "stops the operator");
@@ -148,6 +151,19 @@ impl Stage {
         });
         Running { stop, task }
     }
+}
+
+/// Where objects of this kind are: those of other kinds are of the core of Kubernetes.
+fn collection(body: &Value) -> String {
+    match body["kind"].as_str() {
+        Some("KopfExample") | None => EXAMPLES.into(),
+        Some(kind) => format!("{}s", kind.to_lowercase()),
+    }
+}
+
+/// The collection and the name of an object: `configmaps/settings`, or only the name.
+fn place(name: &str) -> (&str, &str) {
+    name.split_once('/').unwrap_or((EXAMPLES, name))
 }
 
 /// Ends an operator, and waits until it has ended.

@@ -14,7 +14,7 @@ use kopf::apiserver::{ApiServer, LoggedRequest};
 use serde_json::Value;
 use tokio::{runtime::Handle, time::Instant};
 use tracing::{
-    Dispatch, Event, Level, Subscriber,
+    Dispatch, Event, Level, Metadata, Subscriber,
     dispatcher::DefaultGuard,
     field::{Field, Visit},
 };
@@ -185,11 +185,14 @@ pub(super) fn capture(transcript: &Transcript) -> DefaultGuard {
 struct Capture(Transcript);
 
 impl<S: Subscriber> Layer<S> for Capture {
+    /// As on the command line: some lines are written only if debug lines would be seen.
+    fn enabled(&self, metadata: &Metadata<'_>, _context: Context<'_, S>) -> bool {
+        *metadata.level() <= if self.0.0.verbose { Level::DEBUG } else { Level::INFO }
+    }
+
     fn on_event(&self, event: &Event<'_>, _context: Context<'_, S>) {
         let metadata = event.metadata();
-        let wanted = *metadata.level() <= Level::INFO
-            || (self.0.0.verbose && *metadata.level() == Level::DEBUG);
-        if !metadata.target().starts_with("kopf") || !wanted {
+        if !metadata.target().starts_with("kopf") {
             return;
         }
         let mut line = Line::default();
@@ -222,10 +225,10 @@ impl Line {
     fn put(&mut self, name: &str, value: &str) {
         match name {
             "message" => value.clone_into(&mut self.message),
-            "object" => {
-                let object: Value = serde_json::from_str(value).unwrap_or_default();
-                self.object = object["name"].as_str().map(str::to_owned);
-            }
+            "object.name" => self.object = Some(value.to_owned()),
+            // Always the same, or told by the message.
+            "activity" | "object.api_version" | "object.kind" | "object.uid"
+            | "object.namespace" => {}
             "extra" => self.extra.extend([" ", value]),
             "trace" => self.trace = true,
             name => self.extra.extend([" ", name, "=", value]),

@@ -25,7 +25,7 @@ use tokio::time::{self, Instant};
 use super::{Vector, catalogue, run, same, state::patches};
 use crate::cluster::record_logs;
 
-fn paused<T>(future: impl Future<Output = T>) -> T {
+pub(super) fn paused<T>(future: impl Future<Output = T>) -> T {
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build();
     runtime.expect("a runtime").block_on(future)

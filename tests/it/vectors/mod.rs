@@ -8,6 +8,7 @@ pub(crate) mod catalogue;
 mod cluster;
 mod handlers;
 mod handling;
+mod indexes;
 mod objects;
 pub(crate) mod state;
 mod stopping;
@@ -53,6 +54,7 @@ const BUILT: &[&str] = &[
     "handler-ids",
     "handler-selection",
     "hierarchies",
+    "indexing",
     "json-patches",
     "k8s-events",
     "lifecycles",

@@ -2,5 +2,7 @@
 //!
 //! The letters are those of the list in `docs/compatibility.md`.
 
+mod background;
 mod big_objects;
+mod pauses;
 mod two_operators;

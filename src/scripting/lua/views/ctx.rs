@@ -12,7 +12,7 @@ use mlua::{
 use serde_json::{Map, Value};
 
 use super::{
-    logger::LoggerView, memo::MemoView, patch::PatchView, settings::SettingsView,
+    index::IndexView, logger::LoggerView, memo::MemoView, patch::PatchView, settings::SettingsView,
     stopped::StoppedView,
 };
 use crate::logic::object::Object;
@@ -75,6 +75,7 @@ impl CtxView {
             Kwarg::Patch(patch) => view(lua, PatchView::root(patch, self.body())),
             Kwarg::Memo(memo) => view(lua, MemoView::root(memo)),
             Kwarg::Logger(logger) => view(lua, LoggerView(logger)),
+            Kwarg::Index(index) => view(lua, IndexView(index)),
             Kwarg::Settings(cause) => view(lua, SettingsView::root(cause.settings)),
             Kwarg::Stopped(stopped) => view(lua, StoppedView(stopped)),
         }
@@ -85,6 +86,9 @@ impl CtxView {
         let fields = lua.create_table()?;
         for name in ctx::NAMES {
             fields.raw_set(*name, self.field(lua, name)?)?;
+        }
+        for index in self.invocation.facilities.indexes.all() {
+            fields.raw_set(&**index.id(), self.field(lua, index.id())?)?;
         }
         Ok((lua.globals().get("next")?, LuaValue::Table(fields)))
     }

@@ -1,6 +1,7 @@
 //! Objects of the host in scripts: `ctx` and the parts of it that are alive.
 
 mod ctx;
+mod index;
 mod logger;
 mod memo;
 mod patch;
@@ -10,7 +11,10 @@ mod stopped;
 use mlua::{AnyUserData, Function as LuaFunction, Lua, Value as LuaValue};
 use serde_json::Value;
 
-pub(super) use self::ctx::CtxView;
+pub(super) use self::{
+    ctx::CtxView,
+    index::{item, values},
+};
 use self::{memo::MemoView, patch::PatchView, settings::SettingsView, stopped::ReasonsView};
 
 /// The content of a view as plain JSON; `None` if the object has none.
@@ -24,7 +28,10 @@ pub(super) fn json_of(object: &AnyUserData) -> Option<Value> {
     if let Ok(view) = object.borrow::<ReasonsView>() {
         return Some(view.json());
     }
-    object.borrow::<MemoView>().ok().map(|view| view.json())
+    if let Ok(view) = object.borrow::<MemoView>() {
+        return Some(view.json());
+    }
+    index::json_of(object)
 }
 
 /// What `pairs` of a view gives.
@@ -40,6 +47,9 @@ pub(super) fn iterate(lua: &Lua, object: &AnyUserData) -> mlua::Result<(LuaFunct
     }
     if let Ok(reasons) = object.borrow::<ReasonsView>() {
         return reasons.iterate(lua);
+    }
+    if let Some(walk) = index::iterate(lua, object) {
+        return walk;
     }
     match object.borrow::<MemoView>() {
         Ok(view) => view.iterate(lua),

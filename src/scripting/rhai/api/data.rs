@@ -10,6 +10,7 @@ use crate::scripting::{
     rhai::{
         control::{self, Until},
         errors::problem,
+        index::{self, IndexView, StoreView},
         live::Live,
         value::{plain, to_json},
         view::View,
@@ -28,6 +29,9 @@ pub(super) fn functions() -> Vec<HostFn> {
         }),
         HostFn::new("array", 0..=super::ARGUMENTS_MAX, |_, arguments| {
             Ok(Dynamic::from_array(spread(arguments)))
+        }),
+        HostFn::new("values", 1..=1, |_, arguments| {
+            index::values(&arguments.into_iter().next().unwrap_or_default())
         }),
         HostFn::new("get", 2..=3, |_, arguments| {
             let mut arguments = arguments.into_iter();
@@ -89,6 +93,12 @@ fn item(value: &Dynamic, step: &Dynamic) -> Dynamic {
     if let (Ok(list), Ok(index)) = (value.as_array_ref(), step.as_int()) {
         let item = usize::try_from(index).ok().and_then(|it| list.get(it));
         return item.cloned().unwrap_or_default();
+    }
+    if let Some(index) = value.read_lock::<IndexView>() {
+        return index.item(step);
+    }
+    if let Some(store) = value.read_lock::<StoreView>() {
+        return store.item(step);
     }
     let Ok(key) = step.as_immutable_string_ref() else {
         return Dynamic::UNIT;

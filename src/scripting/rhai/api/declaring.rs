@@ -22,6 +22,17 @@ use crate::scripting::{
 #[derive(Clone, Debug)]
 pub(in crate::scripting::rhai) struct Constant(pub(super) Marker);
 
+impl Constant {
+    /// As it prints.
+    pub(in crate::scripting::rhai) fn shown(&self) -> &'static str {
+        match self.0 {
+            Marker::Present => "kopf.PRESENT",
+            Marker::Absent => "kopf.ABSENT",
+            Marker::Everything => "kopf.EVERYTHING",
+        }
+    }
+}
+
 /// `kopf.all_` and the like.
 #[derive(Clone, Debug)]
 struct Combined(Callback);
@@ -45,9 +56,7 @@ pub(super) fn functions(shared: &Arc<Shared>) -> (Vec<HostFn>, Vec<HostFn>) {
 pub(super) fn register(engine: &mut Engine) {
     engine
         .register_type_with_name::<Constant>("marker")
-        .register_fn("to_string", |constant: Constant| {
-            format!("kopf.{}", format!("{:?}", constant.0).to_uppercase())
-        })
+        .register_fn("to_string", |constant: Constant| constant.shown())
         .register_type_with_name::<Combined>("callback");
 }
 

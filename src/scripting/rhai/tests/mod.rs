@@ -4,6 +4,7 @@ mod data;
 mod declarations;
 mod failures;
 mod imports;
+mod indexes;
 mod patches;
 mod stopped;
 mod time;
@@ -28,8 +29,8 @@ use crate::logic::{
     resource::Resource,
 };
 use crate::ports::{
-    ActivityCause, Attempt, BackgroundCause, Cause, ChangeCause, Document, Invocation, LiveObject,
-    Logger, LoggerKind, ObjectCause, ObjectDetail, SharedPatch, Stopped,
+    ActivityCause, Attempt, BackgroundCause, Cause, ChangeCause, Document, Facilities, Invocation,
+    LiveObject, Logger, LoggerKind, ObjectCause, ObjectDetail, SharedPatch, Stopped,
 };
 use crate::scripting::{LoadError, Loaded, Placement, Source};
 use crate::settings::Settings;
@@ -41,6 +42,7 @@ struct Fixture {
     patch: SharedPatch,
     memo: Document,
     settings: Arc<Mutex<Settings>>,
+    facilities: Arc<Facilities>,
 }
 
 fn source(text: &str) -> Source {
@@ -64,6 +66,7 @@ impl Fixture {
             patch: SharedPatch::default(),
             memo: Document::default(),
             settings: Arc::default(),
+            facilities: Arc::default(),
         }
     }
 
@@ -133,7 +136,7 @@ impl Fixture {
             cause: Cause::Object(cause),
             memo: self.memo.clone(),
             logger: Logger::of_object(LoggerKind::Full, reference),
-            facilities: Arc::default(),
+            facilities: Arc::clone(&self.facilities),
         })
     }
 
@@ -145,7 +148,7 @@ impl Fixture {
             cause: Cause::Activity(ActivityCause { activity: "startup", settings }),
             memo: self.memo.clone(),
             logger: Logger::of_activity(),
-            facilities: Arc::default(),
+            facilities: Arc::clone(&self.facilities),
         })
     }
 
@@ -157,6 +160,7 @@ impl Fixture {
     async fn returned(&self) -> Value {
         match self.call_nth(0).await {
             Ended::Returned(value) => value.unwrap_or_default(),
+            Ended::Keyed(entries) => panic!("{entries:?}"),
             Ended::Raised(raised) => panic!("{raised:?}"),
         }
     }
@@ -165,6 +169,7 @@ impl Fixture {
     async fn raised(&self) -> Raised {
         match self.call_nth(0).await {
             Ended::Returned(value) => panic!("returned {value:?}"),
+            Ended::Keyed(entries) => panic!("{entries:?}"),
             Ended::Raised(raised) => raised,
         }
     }

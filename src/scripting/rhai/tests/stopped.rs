@@ -8,7 +8,7 @@ use tokio::time::{Instant, sleep, timeout};
 use super::{Fixture, problem, run_with_budget};
 use crate::logic::{object::Object, outcome::Ended, stopping::StopReason};
 use crate::ports::{LiveObject, Stopped};
-use crate::settings::Execution;
+use crate::settings::Settings;
 
 async fn daemon(code: &str) -> Fixture {
     let text = format!("fn handler(ctx) {{ {code} }}\nkopf::daemon(\"things\", handler);\n");
@@ -32,6 +32,7 @@ async fn stopped_after_12s(code: &str) -> (Value, u64) {
     let (ended, ()) = tokio::join!(call, stopping);
     match ended {
         Ended::Returned(result) => (result.unwrap_or_default(), began.elapsed().as_secs()),
+        Ended::Keyed(entries) => panic!("{entries:?}"),
         Ended::Raised(raised) => panic!("{raised:?}"),
     }
 }
@@ -151,7 +152,8 @@ async fn daemons_leave_threads_to_other_handlers() {
 async fn the_settings_say_how_many_threads_there_are() {
     let fixture = Fixture::handler("kopf.sleep(10);", json!({})).await;
     for (threads, seconds) in [(2, 50), (100, 10), (1, 100)] {
-        let settings = Execution { max_workers: Some(threads), ..Execution::default() };
+        let mut settings = Settings::default();
+        settings.execution.max_workers = Some(threads);
         fixture.loaded.engine.configure(&settings);
         let began = Instant::now();
         futures::future::join_all((0..10).map(|_| fixture.call_nth(0))).await;

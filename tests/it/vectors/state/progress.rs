@@ -83,6 +83,7 @@ fn outcome(value: &Value) -> Outcome {
         result: value.get("result").cloned().filter(|it| !it.is_null()),
         error: value["exception"].as_array().map(|it| failure(it)),
         subrefs: strings.map(text).map(str::to_owned).collect(),
+        ..Outcome::default()
     }
 }
 

@@ -1,0 +1,259 @@
+//! `kopf.yaml`: run options and settings in a file.
+//!
+//! The keys are the long options of `kopf run` without their dashes, and `settings` with groups of settings. Whatever is not
+//! known is an error with its line: a misspelled key that is silently ignored is found out when it hurts.
+
+mod yaml;
+
+#[cfg(test)]
+mod tests;
+
+use std::{
+    collections::BTreeMap,
+    fs, io,
+    path::{Path, PathBuf},
+};
+
+use serde_json::Value;
+
+use self::yaml::{Content, Entry, Node};
+use crate::cli::{options::Assignment, report::Report};
+use crate::logic::{
+    configure::{self, Outdated},
+    nearest::nearest,
+};
+
+/// The name of the file that is looked for.
+pub const NAME: &str = "kopf.yaml";
+
+/// Larger files are refused: naming a dump by mistake must not fill the memory.
+const BYTES_MAX: u64 = 1 << 20;
+
+/// What an option of the file takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Takes {
+    /// true or false
+    Flag,
+    /// A text.
+    Text,
+    /// A text or a list of texts.
+    Texts,
+    /// A whole number.
+    Number,
+}
+
+/// The keys beside `settings`, with what they take.
+pub const KEYS: &[(&str, Takes)] = &[
+    ("paths", Takes::Texts),
+    ("all-namespaces", Takes::Flag),
+    ("namespace", Takes::Texts),
+    ("standalone", Takes::Flag),
+    ("dev", Takes::Flag),
+    ("peering", Takes::Text),
+    ("priority", Takes::Number),
+    ("liveness", Takes::Text),
+    ("verbose", Takes::Flag),
+    ("debug", Takes::Flag),
+    ("quiet", Takes::Flag),
+    ("log-format", Takes::Text),
+    ("log-prefix", Takes::Flag),
+    ("log-refkey", Takes::Text),
+    ("color", Takes::Text),
+];
+
+/// A file, understood.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Config {
+    /// The file as the user would name it.
+    pub path: PathBuf,
+    /// Values by the keys of [`KEYS`], with their places in the file; lists are lists even if they were a single text.
+    options: BTreeMap<&'static str, (Value, String)>,
+    /// The settings, in the order of the file.
+    pub settings: Vec<Assignment>,
+    /// Names of the past that are in use.
+    pub warnings: Vec<String>,
+}
+
+impl Config {
+    /// A truth, if the file says it.
+    pub fn flag(&self, key: &str) -> Option<bool> {
+        self.options.get(key)?.0.as_bool()
+    }
+
+    /// A number, if the file says it.
+    pub fn number(&self, key: &str) -> Option<i64> {
+        self.options.get(key)?.0.as_i64()
+    }
+
+    /// A text, if the file says it, and its place in the file.
+    pub fn text(&self, key: &str) -> Option<(&str, &str)> {
+        let (value, place) = self.options.get(key)?;
+        Some((value.as_str()?, place))
+    }
+
+    /// A list, if the file says it.
+    pub fn texts(&self, key: &str) -> Option<Vec<String>> {
+        let items = self.options.get(key)?.0.as_array()?;
+        Some(items.iter().filter_map(Value::as_str).map(str::to_owned).collect())
+    }
+
+    /// The scripts that it names, relative to where it is.
+    pub fn paths(&self) -> Vec<PathBuf> {
+        let base = self.path.parent().unwrap_or(Path::new(""));
+        self.texts("paths").unwrap_or_default().iter().map(|it| base.join(it)).collect()
+    }
+}
+
+/// Reads the file that was named, or else the `kopf.yaml` in the current directory or beside the scripts, if there is one.
+pub fn find(
+    named: Option<&Path>,
+    scripts: &[PathBuf],
+    here: &Path,
+) -> Result<Option<Config>, Report> {
+    if let Some(path) = named {
+        return read(path, here).map(Some);
+    }
+    let mut places = vec![PathBuf::new()];
+    for path in scripts {
+        let is_directory = here.join(path).is_dir();
+        places.push(if is_directory { path.clone() } else { path.parent().unwrap_or(path).into() });
+    }
+    let mut found: Vec<(PathBuf, PathBuf)> = Vec::new();
+    for path in places.into_iter().map(|it| it.join(NAME)) {
+        // The same file by another way is no other file.
+        let Ok(real) = fs::canonicalize(here.join(&path)) else { continue };
+        if found.iter().all(|(_, known)| *known != real) {
+            found.push((path, real));
+        }
+    }
+    match found.as_slice() {
+        [] => Ok(None),
+        [(path, _)] => read(path, here).map(Some),
+        [(one, _), (other, _), ..] => Err(Report::usage(format!(
+            "there are two configurations: '{}' and '{}'",
+            one.display(),
+            other.display()
+        ))
+        .with_hint("choose one of them with --config FILE, or move it away")),
+    }
+}
+
+fn read(path: &Path, here: &Path) -> Result<Config, Report> {
+    let place = here.join(path);
+    let name = path.display();
+    let text = match fs::metadata(&place) {
+        Ok(kind) if kind.len() > BYTES_MAX => {
+            return Err(Report::usage(format!(
+                "'{name}' has more than {} MiB: too much for a configuration",
+                BYTES_MAX >> 20
+            )));
+        }
+        Ok(_) => fs::read_to_string(&place),
+        Err(problem) => Err(problem),
+    };
+    let text = text.map_err(|problem| match problem.kind() {
+        io::ErrorKind::NotFound => Report::usage(format!("there is no file '{name}'"))
+            .with_hint("check the spelling and the current directory"),
+        io::ErrorKind::InvalidData => Report::usage(format!("'{name}' is not UTF-8"))
+            .with_hint("save the file in the UTF-8 encoding"),
+        _ => Report::usage(format!("cannot read '{name}': {problem}")),
+    })?;
+    parse(path, &text)
+}
+
+/// Understands the text of a file.
+pub fn parse(path: &Path, text: &str) -> Result<Config, Report> {
+    let place = |line: u64| format!("{}:{line}", path.display());
+    let root = yaml::parse(text).map_err(|(line, reason)| {
+        wrong(&place(line.max(1)), &format!("this is no YAML: {reason}"))
+    })?;
+    let mut config = Config { path: path.into(), ..Config::default() };
+    for Entry { line, key, value } in entries(&root, "a map of options", &place)? {
+        if key == "settings" {
+            settings(value, &place, &mut config)?;
+            continue;
+        }
+        let known = KEYS.iter().find(|(name, _)| name == key);
+        let (name, takes) = known.ok_or_else(|| unknown(&place(*line), key))?;
+        let value = option(name, *takes, value, &place(value.line.max(*line)))?;
+        if !value.is_null() {
+            config.options.insert(name, (value, place(*line)));
+        }
+    }
+    Ok(config)
+}
+
+/// The entries of a map; null is an empty one.
+fn entries<'a>(
+    node: &'a Node,
+    expected: &str,
+    place: &dyn Fn(u64) -> String,
+) -> Result<&'a [Entry], Report> {
+    match &node.content {
+        Content::Map(entries) => Ok(entries),
+        Content::Scalar(Value::Null) => Ok(&[]),
+        Content::List(_) | Content::Scalar(_) => {
+            let problem = format!("expected {expected}, got {}", node.plain());
+            Err(wrong(&place(node.line.max(1)), &problem))
+        }
+    }
+}
+
+fn settings(
+    groups: &Node,
+    place: &dyn Fn(u64) -> String,
+    config: &mut Config,
+) -> Result<(), Report> {
+    for Entry { line, key: group, value: names } in entries(groups, "groups of settings", place)? {
+        configure::group(group).map_err(|it| wrong(&place(*line), &it))?;
+        for Entry { line, key: name, value } in entries(names, "a group of settings", place)? {
+            let (setting, outdated) =
+                configure::find(group, name).map_err(|it| wrong(&place(*line), &it))?;
+            if let Some(Outdated(text)) = outdated {
+                config.warnings.push(format!("{}: {text}", place(*line)));
+            }
+            // The value of a key may start on a later line.
+            let origin = place(value.line.max(*line));
+            config.settings.push(Assignment { setting, value: value.plain(), origin });
+        }
+    }
+    Ok(())
+}
+
+/// The value of an option, as a list where it takes one.
+fn option(name: &str, takes: Takes, node: &Node, place: &str) -> Result<Value, Report> {
+    let value = node.plain();
+    let (fits, expected) = match takes {
+        Takes::Flag => (value.is_boolean(), "true or false"),
+        Takes::Text => (value.is_string(), "a text"),
+        Takes::Number => (value.is_i64(), "a whole number"),
+        Takes::Texts if value.is_string() => return Ok(Value::Array(vec![value])),
+        Takes::Texts => (
+            value.as_array().is_some_and(|it| it.iter().all(Value::is_string)),
+            "a text or a list of texts",
+        ),
+    };
+    if fits || value.is_null() {
+        Ok(value)
+    } else {
+        Err(wrong(place, &format!("{name}: expected {expected}, got {value}")))
+    }
+}
+
+fn unknown(place: &str, key: &str) -> Report {
+    let known = KEYS.iter().map(|(name, _)| *name).chain(["settings"]);
+    let problem = wrong(place, &format!("there is no option `{key}`"));
+    match nearest(key, known.clone()) {
+        _ if configure::group(key).is_ok() => {
+            problem.with_hint("groups of settings belong below `settings:`")
+        }
+        Some(name) => problem.with_hint(format!("did you mean `{name}`?")),
+        None => {
+            problem.with_hint(format!("the options are: {}", known.collect::<Vec<_>>().join(", ")))
+        }
+    }
+}
+
+fn wrong(place: &str, problem: &str) -> Report {
+    Report::usage(format!("{place}: {problem}"))
+}

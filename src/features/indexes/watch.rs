@@ -1,0 +1,74 @@
+//! Tells people why no handler is called: the tables are not complete.
+
+use std::{pin::pin, time::Duration};
+
+use tokio::time::{self, Instant};
+use tokio_util::sync::CancellationToken;
+
+use super::Readiness;
+use crate::ports::{Health, HealthState};
+
+/// The part of the health.
+const PART: &str = "indexes";
+/// Listings of big clusters take seconds; after this long, somebody should look.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// The most streams that a line names.
+const SHOWN: usize = 5;
+
+/// Keeps the health told until `stop`, and warns once whenever handlers have been held back for long.
+pub async fn watch(readiness: Readiness, health: Health, stop: CancellationToken) {
+    let mut stop = pin!(stop.cancelled());
+    let mut deadline = None;
+    let mut is_told = false;
+    loop {
+        let changes = readiness.changes();
+        let missing = readiness.missing();
+        tell(&health, readiness.is_reached(), &missing);
+        let until = if missing.is_empty() {
+            (deadline, is_told) = (None, false);
+            Instant::now()
+        } else {
+            *deadline.get_or_insert_with(|| Instant::now() + PATIENCE)
+        };
+        tokio::select! {
+            biased; // at the end nothing is worth a line; a change may have made the warning untrue
+            () = &mut stop => return,
+            () = changes => {}
+            () = time::sleep_until(until), if !missing.is_empty() && !is_told => {
+                is_told = true;
+                warn(readiness.is_reached(), &readiness.missing());
+            }
+        }
+    }
+}
+
+fn tell(health: &Health, is_reached: bool, missing: &[String]) {
+    let (state, text) = match (is_reached, missing.is_empty()) {
+        (false, _) => (HealthState::Unready, format!("not complete: {}", list(missing))),
+        (true, true) => (HealthState::Ready, "complete".into()),
+        // What was found later holds only its own objects back: the operator as a whole works.
+        (true, false) => (HealthState::Ready, format!("complete, but {}", list(missing))),
+    };
+    health.note(PART, state, &text);
+}
+
+fn warn(is_reached: bool, missing: &[String]) {
+    let who = if is_reached { "Their handlers are" } else { "No handler of any object is" };
+    let seconds = PATIENCE.as_secs();
+    tracing::warn!(
+        target: "kopf.indexing",
+        "The indexes are not complete after {seconds} seconds: {}. {who} called until then; see above for errors of these resources.",
+        list(missing)
+    );
+}
+
+fn list(missing: &[String]) -> String {
+    let mut shown = missing.iter().take(SHOWN).cloned().collect::<Vec<_>>();
+    if missing.is_empty() {
+        return "the resources are not known yet".into();
+    }
+    if let Some(more) = missing.len().checked_sub(SHOWN).filter(|it| *it > 0) {
+        shown.push(format!("and {more} more"));
+    }
+    shown.join(", ")
+}

@@ -1,0 +1,42 @@
+//! The index handlers that failed for one object: kept in memory only, until they succeed or the object goes.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use jiff::Timestamp;
+
+use crate::logic::{outcome::Outcome, progress::Record};
+
+/// The records of index handlers by id. Those that succeeded have none.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Failures(BTreeMap<Arc<str>, Record>);
+
+impl Failures {
+    /// Whether a handler may be called now: it has not failed for good, and is not to wait.
+    pub fn is_due(&self, id: &str, now: Timestamp) -> bool {
+        self.0.get(id).is_none_or(|it| it.awakened(now))
+    }
+
+    /// The failed attempts of a handler, and when the first of them began.
+    pub fn effort(&self, id: &str) -> Option<(u64, Timestamp)> {
+        self.0.get(id).map(|it| (it.retries, it.started))
+    }
+
+    /// Notes how an attempt ended that began at `started`. A success forgets what was before it.
+    pub fn note(&mut self, id: &Arc<str>, outcome: &Outcome, started: Timestamp, now: Timestamp) {
+        let record = self.0.remove(id).unwrap_or_else(|| Record::new(started, None));
+        let record = record.transition(outcome, now);
+        if !record.success {
+            self.0.insert(Arc::clone(id), record);
+        }
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// All records, by id.
+    pub fn records(&self) -> impl Iterator<Item = (&Arc<str>, &Record)> {
+        self.0.iter()
+    }
+}

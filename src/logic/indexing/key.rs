@@ -1,0 +1,88 @@
+//! The keys of a table: those of the values, and those of the objects that the values come from.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::logic::object::Header;
+
+/// A key of an index. Numbers of the same value are one key, however they are written.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Key {
+    /// No key: of values that were not returned in a map.
+    Null,
+    /// A truth value.
+    Bool(bool),
+    /// A whole number.
+    Integer(i64),
+    /// A text: the usual key.
+    Text(Arc<str>),
+    /// Anything else, as compact JSON: other numbers, lists, maps.
+    Json(Arc<str>),
+}
+
+impl Key {
+    /// The key that this text is.
+    pub fn text(text: &str) -> Self {
+        Key::Text(text.into())
+    }
+
+    /// The key that this value is.
+    pub fn of(value: &Value) -> Self {
+        match value {
+            Value::Null => Key::Null,
+            Value::Bool(it) => Key::Bool(*it),
+            Value::String(it) => Key::text(it),
+            Value::Number(it) => it
+                .as_i64()
+                .or_else(|| it.as_f64().and_then(whole))
+                .map_or_else(|| Key::Json(it.to_string().into()), Key::Integer),
+            Value::Array(_) | Value::Object(_) => Key::Json(value.to_string().into()),
+        }
+    }
+
+    /// The key as a value of its own type.
+    pub fn to_value(&self) -> Value {
+        match self {
+            Key::Null => Value::Null,
+            Key::Bool(it) => (*it).into(),
+            Key::Integer(it) => (*it).into(),
+            Key::Text(it) => (&**it).into(),
+            Key::Json(it) => serde_json::from_str(it).unwrap_or_default(),
+        }
+    }
+
+    /// The key of the same item in a JSON object, where all keys are texts: `null`, `true`, `8080`.
+    pub fn to_name(&self) -> String {
+        match self {
+            Key::Null => "null".into(),
+            Key::Bool(it) => it.to_string(),
+            Key::Integer(it) => it.to_string(),
+            Key::Text(it) | Key::Json(it) => it.to_string(),
+        }
+    }
+}
+
+/// The whole number that a float is, if it is one and small enough to be exact.
+fn whole(number: f64) -> Option<i64> {
+    /// 2^53: up to it, a float stands for one integer only.
+    const EXACT_MAX: f64 = 9_007_199_254_740_992.0;
+    let is_whole = number.fract() == 0.0 && number.abs() <= EXACT_MAX;
+    #[expect(clippy::cast_possible_truncation, reason = "it is whole and in the range of i64")]
+    is_whole.then_some(number as i64)
+}
+
+/// The object that values come from.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Owner(Arc<str>);
+
+impl Owner {
+    /// The identity of an object: its uid, or what else tells it from others.
+    pub fn of(header: &Header) -> Self {
+        if let Some(uid) = header.uid.as_deref().filter(|it| !it.is_empty()) {
+            return Owner(uid.into());
+        }
+        let part = |it: &Option<String>| it.clone().unwrap_or_default();
+        Owner([part(&header.namespace), part(&header.name)].join("/").into())
+    }
+}

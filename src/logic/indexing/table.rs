@@ -1,0 +1,185 @@
+//! One index: values by key, each put there by one object.
+//!
+//! An event of an object costs as much as it has keys, however large the table is. Values are shared, never copied.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, OnceLock},
+};
+
+use serde_json::Value;
+
+use super::{Contribution, Key, Owner};
+
+/// The values under one key, in the order in which their objects came.
+pub type Values = Arc<[Arc<Value>]>;
+
+/// A place in the order of a table.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Place(u64);
+
+/// One index.
+#[derive(Debug, Default)]
+pub struct Table {
+    stores: BTreeMap<Key, Store>,
+    /// The keys in the order in which they came.
+    order: BTreeMap<Place, Key>,
+    /// What each object has put into the table, and where; sorted by key.
+    owners: BTreeMap<Owner, Box<[(Key, Place)]>>,
+    last: Place,
+    /// [`Table::values`], until something changes.
+    all: OnceLock<Values>,
+}
+
+/// The values under one key.
+#[derive(Debug)]
+struct Store {
+    place: Place,
+    content: Content,
+    /// The content as a list, until it changes. Only of more than one value: for one it is made in no time.
+    listed: OnceLock<Values>,
+}
+
+/// Most keys have one value, and there may be very many keys.
+#[derive(Debug)]
+enum Content {
+    One(Place, Arc<Value>),
+    Many(BTreeMap<Place, Arc<Value>>),
+}
+
+impl Table {
+    /// Does what a call of an index handler means for the values of its object.
+    pub fn apply(&mut self, owner: &Owner, contribution: Contribution) {
+        match contribution {
+            Contribution::Keep => {}
+            Contribution::Remove => self.replace(owner, BTreeMap::new()),
+            Contribution::Replace(entries) => self.replace(owner, entries.into_iter().collect()),
+        }
+    }
+
+    /// How many keys there are.
+    pub fn len(&self) -> usize {
+        self.stores.len()
+    }
+
+    /// Whether there is no value.
+    pub fn is_empty(&self) -> bool {
+        self.stores.is_empty()
+    }
+
+    /// Whether there is a value under a key.
+    pub fn contains(&self, key: &Key) -> bool {
+        self.stores.contains_key(key)
+    }
+
+    /// The values under a key; never empty.
+    pub fn get(&self, key: &Key) -> Option<Values> {
+        self.stores.get(key).map(Store::values)
+    }
+
+    /// The values under all keys, key after key.
+    pub fn values(&self) -> Values {
+        let all = || {
+            let stores = self.order.values().filter_map(|key| self.stores.get(key));
+            stores.flat_map(|it| it.values().to_vec()).collect()
+        };
+        Arc::clone(self.all.get_or_init(all))
+    }
+
+    /// The first key after a place, and its own place: for walks that others may disturb in between.
+    pub fn after(&self, place: Option<Place>) -> Option<(Place, &Key)> {
+        let from = place.map_or(Place::default(), Place::next);
+        self.order.range(from..).next().map(|(place, key)| (*place, key))
+    }
+
+    /// Puts these values of an object in the place of those that it has. A value under the same key keeps its place.
+    fn replace(&mut self, owner: &Owner, entries: BTreeMap<Key, Arc<Value>>) {
+        let before = self.owners.remove(owner).unwrap_or_default();
+        if before.is_empty() && entries.is_empty() {
+            return;
+        }
+        self.all.take();
+        let mut known = BTreeMap::new();
+        for (key, place) in before {
+            if entries.contains_key(&key) {
+                known.insert(key, place);
+            } else {
+                self.remove(&key, place);
+            }
+        }
+        let mut now = Vec::with_capacity(entries.len());
+        for (key, value) in entries {
+            let place = known.get(&key).copied().unwrap_or_else(|| self.new_place());
+            self.put(&key, place, value);
+            now.push((key, place));
+        }
+        if !now.is_empty() {
+            self.owners.insert(owner.clone(), now.into());
+        }
+    }
+
+    fn new_place(&mut self) -> Place {
+        self.last = self.last.next();
+        self.last
+    }
+
+    fn put(&mut self, key: &Key, place: Place, value: Arc<Value>) {
+        if let Some(store) = self.stores.get_mut(key) {
+            return store.put(place, value);
+        }
+        // A store is where its first value is: places are used once.
+        self.order.insert(place, key.clone());
+        let content = Content::One(place, value);
+        self.stores.insert(key.clone(), Store { place, content, listed: OnceLock::new() });
+    }
+
+    fn remove(&mut self, key: &Key, place: Place) {
+        let Some(store) = self.stores.get_mut(key) else { return };
+        if store.remove(place) {
+            self.order.remove(&store.place);
+            self.stores.remove(key);
+        }
+    }
+}
+
+impl Place {
+    fn next(self) -> Self {
+        Place(self.0 + 1)
+    }
+}
+
+impl Store {
+    fn values(&self) -> Values {
+        match &self.content {
+            Content::One(_, value) => [Arc::clone(value)].into(),
+            Content::Many(values) => {
+                let list = || values.values().cloned().collect();
+                Arc::clone(self.listed.get_or_init(list))
+            }
+        }
+    }
+
+    fn put(&mut self, place: Place, value: Arc<Value>) {
+        self.listed.take();
+        match &mut self.content {
+            Content::One(present, old) if *present == place => *old = value,
+            Content::One(present, old) => {
+                let both = [(*present, Arc::clone(old)), (place, value)];
+                self.content = Content::Many(both.into());
+            }
+            Content::Many(values) => drop(values.insert(place, value)),
+        }
+    }
+
+    /// Tells whether nothing is left.
+    fn remove(&mut self, place: Place) -> bool {
+        self.listed.take();
+        match &mut self.content {
+            Content::One(present, _) => *present == place,
+            Content::Many(values) => {
+                values.remove(&place);
+                values.is_empty()
+            }
+        }
+    }
+}

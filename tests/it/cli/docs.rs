@@ -1,0 +1,111 @@
+//! `docs/cli.md`: the reference of the command line, made from the same definitions as the help.
+
+use std::{fmt::Write as _, path::PathBuf};
+
+use clap::{Arg, Command, CommandFactory as _};
+use expect_test::expect_file;
+use kopf::cli::{
+    args::LowArgs,
+    config::{KEYS, Takes},
+    environment,
+};
+
+const INTRODUCTION: &str = "\
+# The command line
+
+<!-- Made from src/cli/args.rs by the test `cli::docs::the_reference_is_that_of_the_help`. -->
+";
+
+const CONFIG: &str = "
+## kopf.yaml
+
+Options and settings of `kopf run` and `kopf dev` in a file: `kopf.yaml` in the current directory or beside the scripts, or the file
+that `--config` names. Two such files are an error, and so is every key that is not in this table.
+
+| key | takes |
+|---|---|
+";
+
+const ENVIRONMENT: &str = "
+## Environment variables
+
+They hold where the command line says nothing. An empty variable is an unset one. Flags are on for 1, true, t, yes, y, on. Variables
+that look like these and are none are warned of at the start, with the nearest name; unknown `KOPF_SETTINGS_…` are errors.
+
+";
+
+const REST: &str = "
+Each setting has a variable too: `KOPF_SETTINGS_GROUP__NAME`, see [settings](settings.md). `KUBECONFIG` names the kubeconfig.
+`NO_COLOR`, `CLICOLOR=0`, `CLICOLOR_FORCE` and `TERM=dumb` are respected where `--color` says nothing.
+
+## The log
+
+Everything goes to stderr; only `print` of scripts goes to stdout. A line is written at once. If stderr does not take it (a pipe whose
+reader is slow, a stopped terminal), up to 8192 lines wait; beyond that lines are lost, and where they are missing a line tells how
+many. The operator itself never waits for its log, except for one second at its end.
+
+## Exit codes
+
+| code | means |
+|---|---|
+| 0 | a signal stopped it; the command is done |
+| 1 | the scripts, the start or the end failed |
+| 2 | the command line, the environment or kopf.yaml make no sense |
+| 137 | a graceful exit took longer than `settings.process.ultimate_exiting_timeout` |
+";
+
+#[test]
+fn the_reference_is_that_of_the_help() {
+    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
+    expect_file![root.join("docs/cli.md")].assert_eq(&reference());
+}
+
+fn reference() -> String {
+    let mut text = INTRODUCTION.to_owned();
+    for command in LowArgs::command().get_subcommands() {
+        describe(&mut text, command);
+    }
+    text.push_str(CONFIG);
+    for (key, takes) in KEYS {
+        let takes = match takes {
+            Takes::Flag => "true or false",
+            Takes::Text => "a text",
+            Takes::Texts => "a text or a list of texts",
+            Takes::Number => "a whole number",
+        };
+        writeln!(text, "| `{key}` | {takes} |").expect("memory");
+    }
+    text.push_str("| `settings` | groups of [settings](settings.md) |\n");
+    text.push_str(ENVIRONMENT);
+    for (command, names) in environment::COMMANDS {
+        let names: Vec<_> = names.iter().map(|it| format!("`KOPF_{command}_{it}`")).collect();
+        writeln!(text, "- {}", names.join(", ")).expect("memory");
+    }
+    text + REST
+}
+
+fn describe(text: &mut String, command: &Command) {
+    let (name, about) = (command.get_name(), command.get_about().expect("a line of text"));
+    write!(text, "\n## kopf {name}\n\n{about}.\n\n| option | meaning |\n|---|---|\n")
+        .expect("memory");
+    for argument in command.get_arguments().filter(|it| !it.is_hide_set()) {
+        let help = argument.get_help().expect("a line of text").to_string();
+        writeln!(text, "| {} | {} |", spelled(argument), help.replace('|', "\\|")).expect("memory");
+    }
+    if let Some(more) = command.get_after_help() {
+        write!(text, "\n```text\n{more}\n```\n").expect("memory");
+    }
+}
+
+/// `-n, --namespace PATTERN`
+fn spelled(argument: &Arg) -> String {
+    let short = argument.get_short().map(|it| format!("-{it}"));
+    let long = argument.get_long().map(|it| format!("--{it}"));
+    let mut spelled = short.into_iter().chain(long).collect::<Vec<_>>().join(", ");
+    if argument.get_action().takes_values() {
+        for value in argument.get_value_names().unwrap_or_default() {
+            spelled = format!("{spelled} {value}");
+        }
+    }
+    format!("`{}`", spelled.trim())
+}

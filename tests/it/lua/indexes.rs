@@ -1,0 +1,176 @@
+//! Index functions and their tables in Lua; what both languages have in common is in the scenarios.
+
+use std::sync::Arc;
+
+use kopf::{
+    logic::{
+        indexing::{Contribution, Key, Owner},
+        object::Header,
+        outcome::Ended,
+    },
+    ports::{Facilities, Indexes},
+};
+use serde_json::{Value, json};
+
+use super::{load, on_paused_clock};
+
+/// An index `idx` with these items, each of an object of its own.
+pub(crate) fn facilities(items: impl IntoIterator<Item = (Value, Value)>) -> Arc<Facilities> {
+    let indexes = Indexes::new(["idx".into()]);
+    let index = indexes.get("idx").expect("it was made").clone();
+    for (number, (key, value)) in items.into_iter().enumerate() {
+        let owner = Owner::of(&Header { uid: Some(number.to_string()), ..Header::default() });
+        let entry = (Key::of(&key), Arc::new(value));
+        index.apply(&owner, Contribution::Replace(vec![entry]));
+    }
+    Arc::new(Facilities { indexes, ..Facilities::default() })
+}
+
+/// What a handler with this code returns, that sees these items.
+fn look(items: Vec<(Value, Value)>, code: &str) -> Value {
+    on_paused_clock(async {
+        let text = format!("kopf.on_update('x', function(ctx) {code} end)");
+        let mut script = load(&text).await;
+        script.facilities = facilities(items);
+        script.call("update").await.result()
+    })
+}
+
+/// How an index function with this code ends.
+fn indexed(code: &str) -> Ended {
+    on_paused_clock(async {
+        let text = format!("kopf.index('x', function(ctx) {code} end)");
+        load(&text).await.call("index").await.ended
+    })
+}
+
+#[test]
+fn numbers_and_truth_values_are_keys_of_results() {
+    let keyed = |items: Value| {
+        let items = items.as_array().cloned().unwrap_or_default();
+        Ended::Keyed(items.iter().map(|it| (it[0].clone(), it[1].clone())).collect())
+    };
+    assert_eq!(indexed("return {[8080] = ctx.name}"), keyed(json!([[8080, "example"]])));
+    assert_eq!(indexed("return {[true] = 1}"), keyed(json!([[true, 1]])));
+    assert_eq!(indexed("return {[kopf.null] = {x = 1}}"), keyed(json!([[null, { "x": 1 }]])));
+    assert_eq!(indexed("return {[1.5] = kopf.null}"), keyed(json!([[1.5, null]])));
+    let Ended::Keyed(mut mixed) = indexed("return {[1] = 'a', k = 'b'}") else {
+        panic!("keys of several types")
+    };
+    mixed.sort_by_key(|(key, _)| key.to_string());
+    assert_eq!(mixed, [(json!("k"), json!("b")), (json!(1), json!("a"))]);
+}
+
+#[test]
+fn lists_and_objects_are_what_they_always_are() {
+    let returned = |value: Value| Ended::Returned(Some(value));
+    assert_eq!(indexed("return {'a', 'b'}"), returned(json!(["a", "b"])));
+    assert_eq!(indexed("return {}"), returned(json!({})));
+    assert_eq!(indexed("return kopf.array()"), returned(json!([])));
+    assert_eq!(indexed("return ctx.spec.emptyList"), returned(json!([])));
+    assert_eq!(indexed("return ctx.labels"), returned(json!({ "app": "demo" })));
+    assert_eq!(indexed("return ctx.memo"), returned(json!({})));
+    assert_eq!(indexed("return false"), returned(json!(false)));
+    assert_eq!(indexed("return kopf.null"), Ended::Returned(None));
+}
+
+#[test]
+fn what_is_no_key_and_no_value_is_refused_with_its_place() {
+    let problem = |code: &str| match indexed(code) {
+        Ended::Raised(raised) => raised.message,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(problem("return {[{}] = 1}"), "the result: a key that is a table");
+    assert_eq!(
+        problem("return {[print] = 1}"),
+        "the result: a key: the value: a function cannot be kept as JSON"
+    );
+    assert_eq!(
+        problem("return {[7] = {x = print}}"),
+        "the result[7].x: a function cannot be kept as JSON"
+    );
+}
+
+#[test]
+fn keys_are_looked_up_by_value_and_type() {
+    let items = vec![
+        (json!(8080), json!("number")),
+        (json!("8080"), json!("text")),
+        (json!(true), json!("truth")),
+        (json!(null), json!("flat")),
+    ];
+    let code = r#"
+        local keys = {}
+        for key in pairs(ctx.idx) do table.insert(keys, type(key)) end
+        return {ctx.idx[8080][1], ctx.idx["8080"][1], ctx.idx[true][1], ctx.idx[kopf.null][1],
+            ctx.idx[1] == nil, ctx.idx[false] == nil, ctx.idx[nil] == nil, ctx.idx[ctx.spec.nothing] == nil,
+            kopf.get(ctx.idx, "8080[0]"), kopf.get(ctx.idx, {8080, 0}), #ctx.idx, table.concat(keys, " ")}
+    "#;
+    let expected = json!([
+        "number",
+        "text",
+        "truth",
+        "flat",
+        true,
+        true,
+        true,
+        true,
+        "text",
+        "number",
+        4,
+        "number string boolean userdata"
+    ]);
+    assert_eq!(look(items, code), expected);
+    let found = look(vec![(json!(7), json!("x"))], "return kopf.get(ctx.idx, '7[0]')");
+    assert_eq!(found, json!("x"), "a path is a text");
+}
+
+#[test]
+fn a_store_reads_as_a_list() {
+    let items =
+        vec![(json!("k"), json!("a")), (json!("k"), json!(null)), (json!("k"), json!({"x": [1]}))];
+    let code = r#"
+        local store = ctx.idx.k
+        local seen = {}
+        for place, value in store do table.insert(seen, place .. "=" .. tostring(value)) end
+        for place, value in pairs(store) do table.insert(seen, place .. "=" .. tostring(value)) end
+        return {table.concat(seen, " "), store[0] == nil, store[4] == nil, store.x == nil, store[3].x[1],
+            tostring(store), typeof(store), typeof(ctx.idx), (unpack(store)), #kopf.copy(store)}
+    "#;
+    let expected = json!([
+        r#"1=a 2=null 3={"x":[1]} 1=a 2=null 3={"x":[1]}"#,
+        true,
+        true,
+        true,
+        1,
+        r#"["a",null,{"x":[1]}]"#,
+        "store",
+        "index",
+        "a",
+        3
+    ]);
+    assert_eq!(look(items, code), expected);
+}
+
+#[test]
+fn ctx_names_its_indexes() {
+    let code =
+        "for name, value in pairs(ctx) do if name == 'idx' then return tostring(value) end end";
+    assert_eq!(look(vec![(json!("k"), json!(1))], code), json!(r#"{"k":[1]}"#));
+}
+
+/// The whole would not fit into the memory of a VM, and its conversion would take seconds.
+#[test]
+fn a_large_index_is_not_converted() {
+    let text = "x".repeat(1000);
+    let items = (0..100_000).map(|it| (json!(it % 50_000), json!({ "n": it, "text": text })));
+    let code = r#"
+        local sum = 0
+        for key, store in ctx.idx do
+            sum = sum + #store
+            if key == 1000 then break end
+        end
+        return {#ctx.idx, #kopf.values(ctx.idx), ctx.idx[49999][2].n, sum, kopf.get(ctx.idx, "3[1].n")}
+    "#;
+    assert_eq!(look(items.collect(), code), json!([50_000, 100_000, 99_999, 2002, 50_003]));
+}

@@ -1,0 +1,35 @@
+//! `settings.execution.max_workers`: how many handlers of a Rhai script run at once.
+
+use std::time::Duration;
+
+use futures::future;
+use kopf::ports::Scripts as _;
+use kopf::scripting::Placement;
+use kopf::settings::Settings;
+use tokio::time::Instant;
+
+use super::{Operator, on_paused_clock};
+
+/// How long three handlers of a second each take side by side.
+fn seconds(max_workers: Option<usize>) -> u64 {
+    on_paused_clock(async {
+        let text = "kopf::on_create(\"kopfexamples\", |ctx| { kopf::sleep(1); });";
+        let operator = Operator::of(&[("a.rhai", text)], Placement::CurrentRuntime).await;
+        let mut settings = Settings::default();
+        settings.execution.max_workers = max_workers;
+        operator.host.configure(&settings);
+        let start = Instant::now();
+        future::join3(operator.call("create"), operator.call("create"), operator.call("create"))
+            .await;
+        (start.elapsed() + Duration::from_millis(1)).as_secs()
+    })
+}
+
+#[test]
+fn as_many_handlers_run_at_once_as_the_setting_says() {
+    assert_eq!(seconds(None), 1);
+    assert_eq!(seconds(Some(3)), 1);
+    assert_eq!(seconds(Some(2)), 2);
+    assert_eq!(seconds(Some(1)), 3);
+    assert_eq!(seconds(Some(100)), 1);
+}

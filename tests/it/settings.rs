@@ -1,0 +1,365 @@
+//! The whole table of settings, through each way to set them: Lua, Rhai, `kopf.yaml`, environment. And its reference.
+
+use std::{
+    collections::BTreeMap,
+    fmt::Write as _,
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex},
+};
+
+use clap::Parser as _;
+use expect_test::expect_file;
+use kopf::{
+    cli::{
+        args::{Command, LowArgs},
+        config, environment,
+        options::{RunOptions, resolve_run},
+        report::Report,
+    },
+    logic::{
+        configure::{self, Setting, Shape, TABLE},
+        outcome::Ended,
+    },
+    ports::{ActivityCause, Cause, Invocation, Logger, Memo, Scripts as _},
+    scripting::{Placement, ScriptHost, Source},
+    settings::Settings,
+};
+use serde_json::{Value, json};
+
+use super::lua::on_paused_clock;
+
+/// A good value that is not the default, what reading gives then, and a bad value.
+fn samples(setting: &Setting) -> (Value, Value, Value) {
+    match (setting.group, setting.name) {
+        ("persistence", "finalizer") => {
+            (json!("example.com/held"), json!("example.com/held"), json!("held"))
+        }
+        ("persistence", "progress_storage") => {
+            let storage =
+                json!({"StatusProgressStorage": {"field": "status.a", "touch_field": "status.b"}});
+            (storage.clone(), storage, json!("StatusDiffBaseStorage"))
+        }
+        ("persistence", "diffbase_storage") => {
+            let storage =
+                json!({"StatusDiffBaseStorage": {"field": "status.a", "ignored_fields": []}});
+            (storage.clone(), storage, json!("StatusProgressStorage"))
+        }
+        ("posting", "level") => (json!("error"), json!(40), json!("loud")),
+        ("admission", _) => (json!(null), json!(null), json!("x")),
+        // Without an effect: it gives what it always gave.
+        ("queueing", "batch_window") => (json!(1), json!(0.1), json!("soon")),
+        _ => by_type(setting),
+    }
+}
+
+fn by_type(setting: &Setting) -> (Value, Value, Value) {
+    match setting.takes {
+        "true or false" => {
+            let other = !setting.get(&Settings::default()).as_bool().expect("a truth");
+            (json!(other), json!(other), json!(7))
+        }
+        "a text" => (json!("some-text"), json!("some-text"), json!(["x"])),
+        "a whole number" => (json!(-7), json!(-7), json!(1.5)),
+        "a whole number from zero up" | "a whole number above zero" => {
+            (json!(7), json!(7), json!(-7))
+        }
+        "seconds or a duration such as \"10m\"" => (json!("1500ms"), json!(1.5), json!("soon")),
+        "a list of seconds or durations such as \"10m\"" => {
+            (json!([1, "2m", 0.5]), json!([1, 120, 0.5]), json!([1, "soon"]))
+        }
+        "a map from resource selectors to texts" => {
+            let map = json!({"v1/pods": "a=b"});
+            (map.clone(), map, json!({"v1/pods": 7}))
+        }
+        other => panic!("no samples for a setting that takes {other}"),
+    }
+}
+
+fn lua(value: &Value) -> String {
+    match value {
+        Value::Null => "kopf.null".into(),
+        Value::Bool(_) | Value::Number(_) | Value::String(_) => value.to_string(),
+        Value::Array(items) => {
+            format!("kopf.array{{{}}}", items.iter().map(lua).collect::<Vec<_>>().join(", "))
+        }
+        Value::Object(fields) => {
+            let field = |(key, value): (&String, &Value)| format!("[{key:?}] = {}", lua(value));
+            format!("{{{}}}", fields.iter().map(field).collect::<Vec<_>>().join(", "))
+        }
+    }
+}
+
+fn rhai(value: &Value) -> String {
+    match value {
+        Value::Null => "()".into(),
+        Value::Bool(_) | Value::Number(_) | Value::String(_) => value.to_string(),
+        Value::Array(items) => {
+            format!("[{}]", items.iter().map(rhai).collect::<Vec<_>>().join(", "))
+        }
+        Value::Object(fields) => {
+            let field = |(key, value): (&String, &Value)| format!("{key:?}: {}", rhai(value));
+            format!("#{{{}}}", fields.iter().map(field).collect::<Vec<_>>().join(", "))
+        }
+    }
+}
+
+/// A script that sets every setting, and one handler for each that sets it wrongly.
+fn script(language: fn(&Value) -> String, declare: impl Fn(&str, &str) -> String) -> String {
+    let mut good = String::new();
+    let mut text = String::new();
+    for setting in TABLE {
+        let (group, name) = (setting.group, setting.name);
+        let (value, _, bad) = samples(setting);
+        writeln!(good, "ctx.settings.{group}.{name} = {};", language(&value)).expect("memory");
+        let bad = format!("ctx.settings.{group}.{name} = {};", language(&bad));
+        text.push_str(&declare(&format!("{group}_{name}"), &bad));
+    }
+    text.push_str(&declare("good", &good));
+    text
+}
+
+/// Calls start-up handlers of a script with fresh settings each.
+fn check_script(name: &str, text: &str) {
+    on_paused_clock(async {
+        let source = Source { name: name.into(), path: None, text: text.into() };
+        let (host, handlers) = ScriptHost::load(vec![source], Placement::CurrentRuntime)
+            .await
+            .unwrap_or_else(|errors| panic!("{}", errors[0]));
+        let handlers: BTreeMap<_, _> =
+            handlers.into_iter().map(|it| (it.id.to_string(), Arc::new(it))).collect();
+        let call = |id: &str, settings: &Arc<Mutex<Settings>>| {
+            let settings = Arc::clone(settings);
+            host.call(Arc::new(Invocation {
+                handler: Arc::clone(&handlers[id]),
+                attempt: None,
+                cause: Cause::Activity(ActivityCause { activity: "startup", settings }),
+                memo: Memo::default(),
+                logger: Logger::of_activity(),
+                facilities: Arc::default(),
+            }))
+        };
+        let settings = Arc::default();
+        let ended = call("good", &settings).await;
+        assert!(matches!(ended, Ended::Returned(_)), "{name}: {ended:?}");
+        check_good(name, &settings.lock().expect("no panic"));
+        for setting in TABLE {
+            let settings = Arc::default();
+            let id = format!("{}_{}", setting.group, setting.name);
+            let Ended::Raised(raised) = call(&id, &settings).await else {
+                panic!("{name} takes a wrong value for {id}")
+            };
+            let expected = format!("settings.{}.{}: ", setting.group, setting.name);
+            assert!(raised.message.contains(&expected), "{name}: {}", raised.message);
+            assert_eq!(*settings.lock().expect("no panic"), Settings::default(), "{id}");
+        }
+    });
+}
+
+/// Every setting has its good value.
+fn check_good(way: &str, settings: &Settings) {
+    for setting in TABLE {
+        let (_, expected, _) = samples(setting);
+        let found = setting.get(settings);
+        // `namespaced` is the other side of `clusterwide`, and comes after it.
+        if setting.name != "clusterwide" {
+            assert_eq!(
+                as_float(&found),
+                as_float(&expected),
+                "{way}: {}.{}",
+                setting.group,
+                setting.name
+            );
+        }
+    }
+}
+
+/// Lua knows one kind of numbers.
+fn as_float(value: &Value) -> Value {
+    match value {
+        Value::Number(number) => json!(number.as_f64()),
+        Value::Array(items) => items.iter().map(as_float).collect(),
+        Value::Null | Value::Bool(_) | Value::String(_) | Value::Object(_) => value.clone(),
+    }
+}
+
+#[test]
+fn lua_sets_every_setting_and_no_wrong_value() {
+    let declare = |id: &str, body: &str| {
+        format!("kopf.on_startup({{id = {id:?}}}, function(ctx)\n{body}\nend)\n")
+    };
+    check_script("handlers.lua", &script(lua, declare));
+}
+
+#[test]
+fn rhai_sets_every_setting_and_no_wrong_value() {
+    let declare = |id: &str, body: &str| {
+        format!("kopf::on_startup(#{{id: {id:?}}}, |ctx| {{\n{body}\n}});\n")
+    };
+    check_script("handlers.rhai", &script(rhai, declare));
+}
+
+fn resolve(
+    typed: &[String],
+    variables: &BTreeMap<String, String>,
+    file: &str,
+) -> Result<RunOptions, Report> {
+    let words = ["kopf".to_owned(), "run".to_owned(), "-n=x".to_owned()];
+    let args = LowArgs::try_parse_from(words.iter().chain(typed)).expect("well-formed arguments");
+    let Command::Run(args) = args.command else { panic!("another command") };
+    let config = config::parse(Path::new("kopf.yaml"), file)?;
+    resolve_run(args, &|name| variables.get(name).cloned(), Some(&config))
+}
+
+#[test]
+fn a_file_sets_every_setting_and_no_wrong_value() {
+    let mut file = json!({});
+    for setting in TABLE {
+        file["settings"][setting.group][setting.name] = samples(setting).0;
+    }
+    let yaml = serde_saphyr::to_string(&file).expect("YAML");
+    let options = resolve(&[], &BTreeMap::new(), &yaml).unwrap_or_else(|it| panic!("{it}\n{yaml}"));
+    check_good("kopf.yaml", &options.settings);
+    for setting in TABLE {
+        let (group, name) = (setting.group, setting.name);
+        let yaml = format!("settings:\n  {group}:\n    {name}: {}\n", samples(setting).2);
+        let report = resolve(&[], &BTreeMap::new(), &yaml).expect_err(&yaml).to_string();
+        let expected = format!("error: kopf.yaml:3: settings.{group}.{name}: ");
+        assert!(report.starts_with(&expected), "{report}");
+    }
+}
+
+/// A value where there is only text.
+fn text(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+/// Texts can be anything, and one without a rule has no wrong ones.
+fn takes_all_texts(setting: &Setting) -> bool {
+    setting.shape == Shape::Text && setting.takes == "a text"
+}
+
+#[test]
+fn variables_set_every_setting_and_no_wrong_value() {
+    let variables =
+        TABLE.iter().map(|it| (environment::variable(it), text(&samples(it).0))).collect();
+    let options = resolve(&[], &variables, "").unwrap_or_else(|it| panic!("{it}"));
+    check_good("the environment", &options.settings);
+    for setting in TABLE.iter().filter(|it| !takes_all_texts(it)) {
+        let name = environment::variable(setting);
+        let variables = [(name.clone(), text(&samples(setting).2))].into();
+        let report = resolve(&[], &variables, "").expect_err(&name).to_string();
+        assert!(report.starts_with(&format!("error: {name}: ")), "{report}");
+    }
+}
+
+#[test]
+fn the_option_set_sets_every_setting_and_no_wrong_value() {
+    let typed = |setting: &Setting, value: &Value| {
+        format!("--set={}.{}={}", setting.group, setting.name, text(value))
+    };
+    let all: Vec<_> = TABLE.iter().map(|it| typed(it, &samples(it).0)).collect();
+    let options = resolve(&all, &BTreeMap::new(), "").unwrap_or_else(|it| panic!("{it}"));
+    check_good("--set", &options.settings);
+    for setting in TABLE.iter().filter(|it| !takes_all_texts(it)) {
+        let wrong = [typed(setting, &samples(setting).2)];
+        let report = resolve(&wrong, &BTreeMap::new(), "").expect_err(&wrong[0]).to_string();
+        assert!(report.starts_with("error: --set"), "{report}");
+    }
+}
+
+#[test]
+fn the_reference_has_every_setting() {
+    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
+    expect_file![root.join("docs/settings.md")].assert_eq(&reference());
+}
+
+/// What stands before the tables.
+const INTRODUCTION: &str = "\
+# Settings
+
+<!-- Made from src/logic/configure/table.rs by the test `settings::the_reference_has_every_setting`. -->
+
+Each setting can be changed in four places. What is nearer to the operator wins:
+
+| place | how | when it is wrong |
+|---|---|---|
+| `kopf.yaml` | `settings:`, then the group, then the name | an error with the line; the operator does not start |
+| environment | `KOPF_SETTINGS_GROUP__NAME=value` (two underscores between group and name) | an error with the variable; it does not start |
+| command line | `--set group.name=value` | an error; it does not start |
+| start-up handlers | `ctx.settings.group.name = value` | an error of the handler, at its line |
+
+```yaml
+# kopf.yaml, in the current directory or beside the scripts, or named by --config FILE
+settings:
+  queueing:
+    worker_limit: 20
+  persistence:
+    finalizer: my-operator.example.com/Finalizer
+    progress_storage:
+      StatusProgressStorage: {field: status.my-operator}
+```
+
+```lua
+kopf.on_startup(function(ctx)
+    ctx.settings.queueing.worker_limit = 20
+    ctx.settings.persistence.progress_storage = kopf.StatusProgressStorage({ field = \"status.my-operator\" })
+    ctx.settings.watching.label_selectors[\"kopfexamples\"] = \"app=mine\"
+end)
+```
+
+```rhai
+kopf::on_startup(|ctx| {
+    ctx.settings.queueing.worker_limit = 20;
+    ctx.settings.persistence.progress_storage = kopf::StatusProgressStorage(#{ field: \"status.my-operator\" });
+    ctx.settings.watching.label_selectors[\"kopfexamples\"] = \"app=mine\";
+});
+```
+
+- A name that does not exist is an error that names the nearest one, and so is a value of another type.
+- Durations are seconds (`1.5`) or texts with a unit: `500ms`, `1.5s`, `10m`, `2h`, `1d`. Reading gives seconds.
+- An absent limit is `null` in YAML, `none` in the environment, `kopf.null` or nil in Lua, `()` in Rhai.
+- In the environment and after `--set` a value is written as in YAML; a list of durations may be `1, 2s, 3`.
+- The keys of the maps below `watching` are resource selectors: `kopfexamples`, `v1/pods`, `kopf.dev/v1/kopfexamples`, or `*` for
+  every resource; scripts may also write a list of the parts, or `kopf.EVERYTHING`.
+- Changes after the start-up handlers have no effect.
+";
+
+/// What stands after them.
+const STORAGES: &str = "\
+## Storages
+
+Where the operator keeps its state on objects, with the names, parameters and defaults of Kopf. Storages of one operator on the same
+objects must not change while something is in progress: what the old one has stored is not found by the new one, unless both are
+members of a Multi storage. `field` may be a dotted text or a list of keys; `{name}` in it is the parameter `name`.
+
+| storage | parameters |
+|---|---|
+| `AnnotationsProgressStorage` | `prefix = \"kopf.zalando.org\"`, `verbose = false`, `touch_key = \"touch-dummy\"`, `v1 = true` |
+| `StatusProgressStorage` | `name = \"kopf\"`, `field = \"status.{name}.progress\"`, `touch_field = \"status.{name}.dummy\"` |
+| `SmartProgressStorage` | those of both: written to annotations, read from the status too |
+| `MultiProgressStorage` | a list of progress storages: written to all, read from the first that has it |
+| `AnnotationsDiffBaseStorage` | `prefix = \"kopf.zalando.org\"`, `key = \"last-handled-configuration\"`, `ignored_fields = []`, `v1 = true` |
+| `StatusDiffBaseStorage` | `name = \"kopf\"`, `field = \"status.{name}.last-handled-configuration\"`, `ignored_fields = []` |
+| `MultiDiffBaseStorage` | a list of such storages |
+";
+
+fn reference() -> String {
+    let mut text = INTRODUCTION.to_owned();
+    let default = Settings::default();
+    for group in configure::groups() {
+        write!(text, "\n## {group}\n\n| name | takes | default | meaning |\n|---|---|---|---|\n")
+            .expect("memory");
+        for setting in TABLE.iter().filter(|it| it.group == group) {
+            let Setting { name, takes, doc, .. } = setting;
+            let value = match setting.get(&default) {
+                Value::Null => "none".to_owned(),
+                Value::Object(storage) if !storage.is_empty() => {
+                    storage.keys().cloned().collect::<String>()
+                }
+                value => value.to_string().replace(',', ", "),
+            };
+            writeln!(text, "| `{name}` | {takes} | `{value}` | {doc} |").expect("memory");
+        }
+    }
+    text + "\n" + STORAGES
+}

@@ -1,0 +1,166 @@
+//! Daemons and timers of an operator that is paused: all are told to stop, once, and can start again afterwards.
+
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use kopf::{
+    apiserver::{ApiServer, ResourceDef},
+    cluster::KubeCluster,
+    features::daemons::{Base, Host, OfObject, Team},
+    logic::{
+        declare::{Argument, Declaration, declare},
+        handler::{Handler, Kind},
+        object::{Object, ObjectRef},
+        outcome::Ended,
+        stopping::StopReason,
+    },
+    ports::{Cause, Clock, Logger, LoggerKind, Memo, ObjectDetail, Pauses},
+    settings::Settings,
+    testing::{self, NativeScripts},
+};
+use tokio::{
+    task::JoinSet,
+    time::{self, Instant},
+};
+use tokio_util::sync::CancellationToken;
+
+use crate::{cycles::watched::object, vectors::catalogue};
+
+/// The background of one object, without a reactor.
+struct Yard {
+    base: Arc<Base>,
+    background: OfObject,
+    handler: Arc<Handler>,
+    object: Arc<Object>,
+    pauses: Pauses,
+    stop: CancellationToken,
+    heeding: JoinSet<()>,
+    /// When it ended, and why.
+    ended: Arc<Mutex<Vec<(u64, String)>>>,
+}
+
+impl Yard {
+    /// With a daemon that ends `lag` after it was told to.
+    fn new(lag: Duration) -> Self {
+        let resource = ResourceDef::new("kopf.dev", "v1", "kopfexamples", "KopfExample");
+        let server = ApiServer::builder().resource(resource).build();
+        let (scripts, settings) = (NativeScripts::default(), Arc::new(Settings::default()));
+        let (ended, start) = (Arc::new(Mutex::new(Vec::new())), Instant::now());
+        let seen = Arc::clone(&ended);
+        let function = scripts.handler("daemon_fn", move |invocation| {
+            let seen = Arc::clone(&seen);
+            Box::pin(async move {
+                let Cause::Object(cause) = &invocation.cause else { panic!("an object") };
+                let ObjectDetail::Background(it) = &cause.detail else { panic!("a daemon") };
+                it.stopped.wait().await;
+                time::sleep(lag).await;
+                let reasons = it.stopped.reasons().to_string();
+                seen.lock()
+                    .expect("no panic while held")
+                    .push((start.elapsed().as_secs(), reasons));
+                Ended::Returned(None)
+            })
+        });
+        let handler = declare(Declaration {
+            kind: Kind::Daemon,
+            selectors: vec![Argument::Value("kopfexamples".into())],
+            options: Vec::new(),
+            function,
+            location: "test:1".into(),
+        });
+        let base = Arc::new(Base {
+            resource: Arc::new(catalogue::kopfexamples()),
+            cluster: Arc::new(KubeCluster::over(testing::client(&server), Arc::clone(&settings))),
+            scripts: Arc::new(scripts),
+            settings,
+            clock: Clock::starting_at(jiff::Timestamp::UNIX_EPOCH),
+            facilities: Arc::default(),
+            team: Arc::new(Team::default()),
+        });
+        let (pauses, stop, mut heeding) =
+            (Pauses::default(), CancellationToken::new(), JoinSet::new());
+        let (own, heeded, until) = (Arc::clone(&base), pauses.clone(), stop.clone());
+        heeding.spawn(async move { own.team.heed(&heeded, &own.settings.background, until).await });
+        Yard {
+            background: OfObject::new(&base),
+            base,
+            handler: Arc::new(handler.expect("a declaration")),
+            object: Arc::new(Object::from_value(object("ns1", "n1"))),
+            pauses,
+            stop,
+            heeding,
+            ended,
+        }
+    }
+
+    /// What a cycle of the object does; tells whether the daemon is being stopped.
+    fn cycle(&mut self) -> bool {
+        let logger = Logger::of_object(LoggerKind::Local, Arc::new(ObjectRef::default()));
+        self.background.reap();
+        let host = Host { object: &self.object, memo: &Memo::default(), logger: &logger };
+        self.background.spawn(&self.base, &self.handler, host);
+        self.background.is_stopping(|_| true)
+    }
+
+    async fn end(mut self) -> Vec<(u64, String)> {
+        self.stop.cancel();
+        while self.heeding.join_next().await.is_some() {}
+        self.base.team.end(&self.base.settings.background).await;
+        self.ended.lock().expect("no panic while held").clone()
+    }
+}
+
+async fn a_second() {
+    time::sleep(Duration::from_secs(1)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn daemons_stop_at_a_pause_and_start_again_after_it() {
+    let mut yard = Yard::new(Duration::ZERO);
+    assert!(!yard.cycle());
+    a_second().await;
+    yard.pauses.set("stronger@ns1", true);
+    a_second().await;
+    yard.pauses.set("stronger@ns1", false);
+    a_second().await;
+    assert!(!yard.cycle(), "a new one runs");
+    a_second().await;
+    let ended = yard.end().await;
+    let reasons = [StopReason::OperatorPausing, StopReason::OperatorExiting];
+    let reasons = reasons.map(|it| it.as_str().to_owned());
+    let [pausing, exiting] = reasons;
+    assert_eq!(ended, [(1, pausing), (4, exiting)]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_slow_daemon_is_given_up_once_and_starts_again_only_when_it_has_ended() {
+    let mut yard = Yard::new(Duration::from_secs(30));
+    yard.cycle();
+    a_second().await;
+    yard.pauses.set("stronger@ns1", true);
+    time::sleep(Duration::from_secs(10)).await;
+    yard.pauses.set("stronger@ns1", false);
+    assert!(yard.cycle(), "it is still the old one");
+    time::sleep(Duration::from_secs(25)).await;
+    assert!(!yard.cycle(), "a new one runs");
+    let ended = yard.end().await;
+    // The new one is cancelled as hung.
+    assert_eq!(ended, [(31, "OPERATOR_PAUSING|DAEMON_ABANDONED".to_owned())]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_pause_stops_those_that_started_since_the_last_one() {
+    let mut yard = Yard::new(Duration::ZERO);
+    for _ in 0..3 {
+        assert!(!yard.cycle());
+        a_second().await;
+        yard.pauses.set("stronger@ns1", true);
+        a_second().await;
+        yard.pauses.set("stronger@ns1", false);
+        a_second().await;
+    }
+    let ended = yard.end().await;
+    assert_eq!(ended.iter().map(|(at, _)| *at).collect::<Vec<_>>(), [1, 4, 7]);
+}
