@@ -68,6 +68,13 @@ that is printed at the start. Kinds that handlers name and nothing defines are m
 Scripts, namespaces and the log are chosen as for `kopf run`, also by its environment variables; without -n, all namespaces
 are served.";
 
+/// Help with words that are no Markdown.
+const LIVENESS_HELP: &str =
+    "Serve the results of probe handlers at this address, such as http://0.0.0.0:8080/healthz";
+const SET_HELP: &str = "Change a setting, such as queueing.worker_limit=20; repeatable";
+const COLOR_HELP: &str =
+    "When to use colours; default: auto, which is on a terminal unless NO_COLOR is set";
+
 /// `kopf run`
 #[derive(Debug, Default, Args)]
 pub struct RunArgs {
@@ -98,14 +105,14 @@ pub struct RunArgs {
     /// A developer's operator beside the real one: --priority 666
     #[arg(long, help_heading = "Other operators")]
     pub dev: bool,
-    /// Serve the results of probe handlers at this address, such as http://0.0.0.0:8080/healthz
-    #[arg(short = 'L', long, value_name = "URL", help_heading = "How to run")]
+    /// Where the results of probe handlers are served
+    #[arg(short = 'L', long, value_name = "URL", help = LIVENESS_HELP, help_heading = "How to run")]
     pub liveness: Option<String>,
     /// Read options and settings from this file; default: kopf.yaml here or beside the scripts, if there is one
     #[arg(long, value_name = "FILE", help_heading = "How to run")]
     pub config: Option<PathBuf>,
-    /// Change a setting, such as queueing.worker_limit=20; repeatable
-    #[arg(long = "set", value_name = "GROUP.NAME=VALUE", action = ArgAction::Append, help_heading = "How to run")]
+    /// Settings to change
+    #[arg(long = "set", help = SET_HELP, value_name = "GROUP.NAME=VALUE", action = ArgAction::Append, help_heading = "How to run")]
     pub settings: Vec<String>,
     /// Kopf's option for modules of Python: scripts are named as PATHS
     #[arg(short, long = "module", value_name = "NAME", hide = true, action = ArgAction::Append)]
@@ -174,8 +181,8 @@ pub struct LogArgs {
     /// Do not put [namespace/name] before messages about an object
     #[arg(long)]
     pub no_log_prefix: bool,
-    /// When to use colours; default: auto, which is on a terminal unless NO_COLOR is set
-    #[arg(long, value_enum, ignore_case = true, value_name = "WHEN")]
+    /// When to use colours
+    #[arg(long, help = COLOR_HELP, value_enum, ignore_case = true, value_name = "WHEN")]
     pub color: Option<ColorWhen>,
 }
 

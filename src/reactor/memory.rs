@@ -34,7 +34,7 @@ pub(super) struct Memory {
     pub(super) unindexed: Option<Box<Failures>>,
     /// Pauses after unexpected errors; absent while all is well.
     pub(super) throttle: Option<Box<Throttle>>,
-    /// What the last cycle could not send; only for another try with the same event.
+    /// What the last cycle could not send. It is sent again before anything else is done to the object.
     pub(super) unsent: Option<Box<Unsent>>,
     /// Whose finalizer it is that none of our handlers needs.
     pub(super) claim: Claim,

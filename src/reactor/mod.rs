@@ -41,7 +41,7 @@ use crate::handling::{
 };
 use crate::logic::{
     handler::Kind,
-    lifecycle::Lifecycle,
+    lifecycle::{Chooser, Lifecycle},
     registry::{Registry, ResourceHandlers},
     resource::Resource,
     served,
@@ -63,7 +63,7 @@ pub struct Operator {
     pub clock: Clock,
     /// Which namespaces are served.
     pub scope: Scope,
-    /// The order in which the handlers of one object run.
+    /// The order in which the handlers of one object run, unless the scripts set another.
     pub lifecycle: Lifecycle,
     /// Logs in; called once, after the start-up handlers.
     pub connect: Connect,
@@ -147,7 +147,7 @@ pub async fn run(operator: Operator, stop: CancellationToken) -> Result<(), Fail
         scripts: Arc::clone(&scripts),
         settings: Arc::clone(&current),
         clock,
-        lifecycle,
+        lifecycle: scripts.lifecycle().unwrap_or_else(|| lifecycle.into()),
         memo: memo.clone(),
         facilities: Arc::clone(&facilities),
         health,
@@ -168,7 +168,7 @@ struct Serve {
     scripts: Arc<dyn Scripts>,
     settings: Arc<Settings>,
     clock: Clock,
-    lifecycle: Lifecycle,
+    lifecycle: Chooser,
     memo: Memo,
     facilities: Arc<Facilities>,
     health: Health,
@@ -252,7 +252,7 @@ impl Serve {
             scripts: Arc::clone(&self.scripts),
             settings: Arc::clone(&self.settings),
             clock: self.clock,
-            lifecycle: self.lifecycle,
+            lifecycle: self.lifecycle.clone(),
             memo: self.memo.clone(),
             start: shared.start,
             memories: Arc::clone(&shared.memories),

@@ -9,7 +9,7 @@ use crate::features::{daemons, indexes::Hold};
 use crate::handling::asking::Asker;
 use crate::handling::run::Runner;
 use crate::logic::{
-    lifecycle::Lifecycle,
+    lifecycle::Chooser,
     object::{Header, ObjectRef},
     registry::ResourceHandlers,
     resource::Resource,
@@ -36,7 +36,7 @@ pub(super) struct Serving {
     /// The time.
     pub(super) clock: Clock,
     /// The order of handlers.
-    pub(super) lifecycle: Lifecycle,
+    pub(super) lifecycle: Chooser,
     /// The operator's memo, copied into each object's.
     pub(super) memo: Memo,
     /// When the operator began; throttles measure from here.

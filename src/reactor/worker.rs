@@ -129,7 +129,10 @@ impl Worker {
                 Err(error) => error,
             };
             if !self.throttle(memory, &logger, &error).await {
-                memory.unsent = None;
+                // What was done is still to be sent, but what comes next is decided by the newer event.
+                if let Some(unsent) = &mut memory.unsent {
+                    unsent.left = None;
+                }
                 return patched;
             }
             is_repeat |= !matches!(error, CycleError::Index(_));

@@ -127,7 +127,9 @@ impl Helper {
         present: Option<&Invocation>,
     ) -> Result<(), String> {
         let handled = present.and_then(handled);
-        let handled = || hierarchy::implicit_owner(handled.as_ref()).map_err(told);
+        let handled = || {
+            hierarchy::implicit_owner(handled.as_ref()).map_err(|it: HierarchyError| it.to_string())
+        };
         let owner = || match &rest.argument {
             Some(owner @ Value::Object(_)) => Ok(complete(owner, present)),
             Some(other) => Err(format!("the owner must be an object, not {other}")),
@@ -175,7 +177,7 @@ impl Helper {
             }
             Function::BuildObjectReference | Function::BuildOwnerReference => Ok(()),
         };
-        changed.map_err(told)
+        changed.map_err(|it: HierarchyError| it.to_string())
     }
 
     fn read(&self, mut rest: Vec<Option<Value>>) -> Result<Rest, String> {
@@ -258,10 +260,6 @@ impl Rest {
             Some(one) => path(one).map(|it| vec![it]),
         }
     }
-}
-
-fn told(error: HierarchyError) -> String {
-    error.to_string()
 }
 
 /// The handled object, as far as an owner is looked at.

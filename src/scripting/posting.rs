@@ -92,7 +92,9 @@ pub(crate) fn post(
     let posts = &present.facilities.posts;
     let settings = posts.settings();
     let backoffs = said.backoffs.clone().unwrap_or_else(|| settings.default_backoffs.clone());
-    let Some(note) = function.note(&settings, said, error).map_err(named)? else { return Ok(()) };
+    let Some(note) = function.note(&settings, said, error.as_ref()).map_err(named)? else {
+        return Ok(());
+    };
     for about in about {
         posts.post(Post { about, note: note.clone(), backoffs: backoffs.clone() });
     }
@@ -140,7 +142,7 @@ impl Function {
         self,
         settings: &Posting,
         said: Said,
-        error: Option<Described>,
+        error: Option<&Described>,
     ) -> Result<Option<Note>, String> {
         let required = |name: &str, value: Option<String>| {
             let value = value.filter(|it| !it.is_empty());
@@ -156,7 +158,7 @@ impl Function {
             Function::Info => posting::info(settings, &required("reason", reason)?, &message),
             Function::Warn => posting::warn(settings, &required("reason", reason)?, &message),
             Function::Exception => {
-                let error = error.as_ref().map(|(class, text)| (class.as_str(), text.as_str()));
+                let error = error.map(|(class, text)| (class.as_str(), text.as_str()));
                 let class = error.map_or(CLASS, |(class, _)| class);
                 let reason = reason.filter(|it| !it.is_empty());
                 let reason = reason.as_deref().unwrap_or(class);

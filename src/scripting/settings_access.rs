@@ -41,7 +41,7 @@ impl SettingsAccess {
             Place::All => configure::group(name).map(|it| self.at(Place::Group(it))),
             Place::Group(group) => {
                 let (setting, outdated) = configure::find(group, name)?;
-                warn(outdated);
+                warn(outdated.as_ref());
                 Ok(match setting.shape {
                     Shape::Map => self.at(Place::Map(setting)),
                     Shape::Plain | Shape::Text => Found::Value(setting.get(&self.lock())),
@@ -63,8 +63,8 @@ impl SettingsAccess {
             }
             Place::Group(group) => {
                 let (setting, outdated) = configure::find(group, name)?;
-                warn(outdated);
-                setting.set(&mut self.lock(), value)
+                warn(outdated.as_ref());
+                setting.set(&mut self.lock(), &value)
             }
             Place::Map(setting) => setting.set_item(&mut self.lock(), name, value),
         }
@@ -116,7 +116,7 @@ pub(crate) fn marker_key(printed: &str) -> Result<String, String> {
     }
 }
 
-fn warn(outdated: Option<Outdated>) {
+fn warn(outdated: Option<&Outdated>) {
     if let Some(Outdated(text)) = outdated {
         tracing::warn!(target: "kopf.settings", "{text}");
     }

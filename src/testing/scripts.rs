@@ -106,11 +106,13 @@ impl Scripts for NativeScripts {
     fn compute(
         &self,
         function: Function,
+        about: Option<Value>,
         invocation: Arc<Invocation>,
     ) -> BoxFuture<'static, Result<Value, Raised>> {
-        let computed = match self.find(&function) {
-            Some(Native::Compute(compute)) => compute(&invocation),
-            Some(Native::Call(_) | Native::Filter(_) | Native::Transform(_)) | None => {
+        let computed = match (self.find(&function), about) {
+            (Some(Native::Compute(compute)), _) => compute(&invocation),
+            (Some(Native::Transform(transform)), Some(about)) => Ok(transform(about)),
+            (Some(Native::Call(_) | Native::Filter(_) | Native::Transform(_)) | None, _) => {
                 Err(unknown("computation"))
             }
         };

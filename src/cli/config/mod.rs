@@ -151,12 +151,16 @@ fn read(path: &Path, here: &Path) -> Result<Config, Report> {
         Ok(_) => fs::read_to_string(&place),
         Err(problem) => Err(problem),
     };
-    let text = text.map_err(|problem| match problem.kind() {
-        io::ErrorKind::NotFound => Report::usage(format!("there is no file '{name}'"))
-            .with_hint("check the spelling and the current directory"),
-        io::ErrorKind::InvalidData => Report::usage(format!("'{name}' is not UTF-8"))
-            .with_hint("save the file in the UTF-8 encoding"),
-        _ => Report::usage(format!("cannot read '{name}': {problem}")),
+    let text = text.map_err(|problem| {
+        if problem.kind() == io::ErrorKind::NotFound {
+            Report::usage(format!("there is no file '{name}'"))
+                .with_hint("check the spelling and the current directory")
+        } else if problem.kind() == io::ErrorKind::InvalidData {
+            Report::usage(format!("'{name}' is not UTF-8"))
+                .with_hint("save the file in the UTF-8 encoding")
+        } else {
+            Report::usage(format!("cannot read '{name}': {problem}"))
+        }
     })?;
     parse(path, &text)
 }

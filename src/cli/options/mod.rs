@@ -159,7 +159,7 @@ fn refuse_modules(args: &RunArgs, variables: &Environment<'_>) -> Result<(), Rep
 fn apply(settings: &mut Settings, assignments: &[Assignment]) -> Result<(), Report> {
     for Assignment { setting, value, origin } in assignments {
         setting
-            .set(settings, value.clone())
+            .set(settings, value)
             .map_err(|problem| Report::usage(format!("{origin}: {problem}")))?;
     }
     Ok(())

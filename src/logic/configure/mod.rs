@@ -35,7 +35,7 @@ pub struct Setting {
     /// What kind of value that is.
     pub shape: Shape,
     get: fn(&Settings) -> Value,
-    set: fn(&mut Settings, Value) -> Result<(), String>,
+    set: fn(&mut Settings, &Value) -> Result<(), String>,
 }
 
 /// What kind of value a setting takes, where that makes a difference to how it is written.
@@ -56,7 +56,7 @@ impl Setting {
     }
 
     /// Changes it; the error names it and says what it takes.
-    pub fn set(&self, settings: &mut Settings, value: Value) -> Result<(), String> {
+    pub fn set(&self, settings: &mut Settings, value: &Value) -> Result<(), String> {
         let (group, name) = (self.group, self.name);
         (self.set)(settings, value).map_err(|problem| format!("settings.{group}.{name}: {problem}"))
     }
@@ -79,7 +79,7 @@ impl Setting {
         } else {
             items.insert(key.to_owned(), value);
         }
-        self.set(settings, Value::Object(items))
+        self.set(settings, &Value::Object(items))
     }
 }
 

@@ -41,12 +41,12 @@ const DIFFBASE_FIELD: &str = "status.{name}.last-handled-configuration";
 
 /// What `kopf.NAME(parameters)` gives, for the names of [`STORAGES`]. The parameters are checked at once, so that the error
 /// is at the place of the mistake.
-pub fn storage(name: &str, parameters: Value) -> Result<Value, String> {
+pub fn storage(name: &str, parameters: &Value) -> Result<Value, String> {
     let value = json!({ name: parameters });
-    match ProgressStorage::from_json(value.clone()) {
+    match ProgressStorage::from_json(&value) {
         Ok(storage) => Ok(storage.to_json()),
         Err(problem) if is_progress(name) => Err(problem),
-        Err(_) => DiffBaseStorage::from_json(value).map(|it| it.to_json()),
+        Err(_) => DiffBaseStorage::from_json(&value).map(|it| it.to_json()),
     }
 }
 
@@ -76,8 +76,8 @@ impl Plain for ProgressStorage {
         }
     }
 
-    fn from_json(value: Value) -> Result<Self, String> {
-        let (name, parameters) = named(&value).ok_or_else(|| unfit::<Self>(&value))?;
+    fn from_json(value: &Value) -> Result<Self, String> {
+        let (name, parameters) = named(value).ok_or_else(|| unfit::<Self>(value))?;
         match name {
             ANNOTATIONS_PROGRESS => {
                 let mut given = Parameters::new(ANNOTATIONS_PROGRESS, parameters)?;
@@ -95,7 +95,7 @@ impl Plain for ProgressStorage {
                 given.end().map(|()| ProgressStorage::Smart(own, old))
             }
             MULTI_PROGRESS => members(MULTI_PROGRESS, parameters).map(ProgressStorage::Multi),
-            _ => Err(unfit::<Self>(&value)),
+            _ => Err(unfit::<Self>(value)),
         }
     }
 }
@@ -120,8 +120,8 @@ impl Plain for DiffBaseStorage {
         }
     }
 
-    fn from_json(value: Value) -> Result<Self, String> {
-        let (name, parameters) = named(&value).ok_or_else(|| unfit::<Self>(&value))?;
+    fn from_json(value: &Value) -> Result<Self, String> {
+        let (name, parameters) = named(value).ok_or_else(|| unfit::<Self>(value))?;
         match name {
             ANNOTATIONS_DIFFBASE => {
                 let default = AnnotationsDiffBase::default();
@@ -144,7 +144,7 @@ impl Plain for DiffBaseStorage {
                 given.end().map(|()| DiffBaseStorage::Status(storage))
             }
             MULTI_DIFFBASE => members(MULTI_DIFFBASE, parameters).map(DiffBaseStorage::Multi),
-            _ => Err(unfit::<Self>(&value)),
+            _ => Err(unfit::<Self>(value)),
         }
     }
 }
@@ -164,9 +164,7 @@ fn named(value: &Value) -> Option<(&str, Option<&Value>)> {
 /// The members of a storage that is made of several.
 fn members<T: Plain>(name: &str, parameters: Option<&Value>) -> Result<Vec<T>, String> {
     match parameters {
-        Some(Value::Array(items)) if !items.is_empty() => {
-            items.iter().map(|it| T::from_json(it.clone())).collect()
-        }
+        Some(Value::Array(items)) if !items.is_empty() => items.iter().map(T::from_json).collect(),
         Some(_) | None => Err(format!("{name} needs a list of the storages that it is made of")),
     }
 }

@@ -278,16 +278,16 @@ const LEVEL: &str = "a level: 10, 20, 30, 40, 50, or debug, info, warning, error
 const LEVELS: [(&str, u32); 5] =
     [("debug", 10), ("info", 20), ("warning", 30), ("error", 40), ("critical", 50)];
 
-fn set_level(settings: &mut Settings, value: Value) -> Result<(), String> {
+fn set_level(settings: &mut Settings, value: &Value) -> Result<(), String> {
     let by_name = |name: &str| LEVELS.iter().find(|(it, _)| it.eq_ignore_ascii_case(name));
     let named = value.as_str().and_then(by_name).map(|(_, level)| *level);
-    let level = named.or_else(|| u32::from_json(value.clone()).ok());
+    let level = named.or_else(|| u32::from_json(value).ok());
     settings.posting.level = level.ok_or_else(|| format!("expected {LEVEL}, got {value}"))?;
     Ok(())
 }
 
-fn set_max_workers(settings: &mut Settings, value: Value) -> Result<(), String> {
-    if whole(&value).is_some_and(|it| it < 1) {
+fn set_max_workers(settings: &mut Settings, value: &Value) -> Result<(), String> {
+    if whole(value).is_some_and(|it| it < 1) {
         return Err("Can't set thread pool limit lower than 1.".to_owned());
     }
     settings.execution.max_workers = Plain::from_json(value)?;

@@ -1,4 +1,5 @@
 //! Settings by name: what is taken, what is refused.
+#![expect(clippy::needless_pass_by_value, reason = "calls read better with the values in them")]
 
 use std::time::Duration;
 
@@ -12,7 +13,7 @@ use crate::settings::{
 
 fn set(settings: &mut Settings, place: &str, value: Value) -> Result<(), String> {
     let (group, name) = place.split_once('.').expect("group.name");
-    find(group, name)?.0.set(settings, value)
+    find(group, name)?.0.set(settings, &value)
 }
 
 fn refused(place: &str, value: Value) -> String {
@@ -24,7 +25,7 @@ fn every_setting_takes_the_value_it_gives() {
     let mut settings = Settings::default();
     for setting in TABLE {
         let value = setting.get(&settings);
-        setting.set(&mut settings, value.clone()).unwrap();
+        setting.set(&mut settings, &value).unwrap();
         assert_eq!(setting.get(&settings), value, "{}.{}", setting.group, setting.name);
     }
 }
@@ -146,7 +147,7 @@ fn names_of_the_past_are_understood_and_told() {
     assert!(text.starts_with("Batching settings are now queueing settings."), "{text}");
     let (setting, outdated) = find("queueing", "batch_window").unwrap();
     assert!(outdated.is_some());
-    assert_eq!(setting.set(&mut Settings::default(), json!(1)), Ok(()));
+    assert_eq!(setting.set(&mut Settings::default(), &json!(1)), Ok(()));
 }
 
 #[test]
@@ -180,14 +181,14 @@ fn a_wrong_value_is_told_with_the_setting() {
 
 fn progress(name: &str, parameters: Value) -> ProgressStorage {
     let mut settings = Settings::default();
-    let value = storage(name, parameters).unwrap();
+    let value = storage(name, &parameters).unwrap();
     set(&mut settings, "persistence.progress_storage", value).unwrap();
     settings.persistence.progress_storage
 }
 
 fn diffbase(name: &str, parameters: Value) -> DiffBaseStorage {
     let mut settings = Settings::default();
-    let value = storage(name, parameters).unwrap();
+    let value = storage(name, &parameters).unwrap();
     set(&mut settings, "persistence.diffbase_storage", value).unwrap();
     settings.persistence.diffbase_storage
 }
@@ -239,7 +240,7 @@ fn storages_have_the_names_parameters_and_defaults_of_kopf() {
         })
     );
     let both = json!([
-        storage("StatusDiffBaseStorage", json!(null)).unwrap(),
+        storage("StatusDiffBaseStorage", &json!(null)).unwrap(),
         "AnnotationsDiffBaseStorage"
     ]);
     assert_eq!(
@@ -253,7 +254,7 @@ fn storages_have_the_names_parameters_and_defaults_of_kopf() {
 
 #[test]
 fn mistakes_in_storages_are_told_with_the_parameter() {
-    let told = |name, parameters| storage(name, parameters).expect_err("a refusal");
+    let told = |name, parameters| storage(name, &parameters).expect_err("a refusal");
     assert_eq!(
         told("AnnotationsProgressStorage", json!({"prefix": ""})),
         "Annotations storages must be prefixed."
@@ -282,7 +283,7 @@ fn mistakes_in_storages_are_told_with_the_parameter() {
         told("StatusDiffBaseStorage", json!("status.x")),
         "StatusDiffBaseStorage takes parameters by their names, got \"status.x\""
     );
-    let other = storage("StatusDiffBaseStorage", json!(null)).unwrap();
+    let other = storage("StatusDiffBaseStorage", &json!(null)).unwrap();
     assert!(
         refused("persistence.progress_storage", other)
             .contains("expected one of AnnotationsProgressStorage")

@@ -17,7 +17,7 @@ pub(super) trait Plain: Sized {
     /// For reading.
     fn to_json(&self) -> Value;
     /// For writing; the error completes the sentence "settings.x.y: …".
-    fn from_json(value: Value) -> Result<Self, String>;
+    fn from_json(value: &Value) -> Result<Self, String>;
 }
 
 impl Plain for bool {
@@ -27,8 +27,8 @@ impl Plain for bool {
         (*self).into()
     }
 
-    fn from_json(value: Value) -> Result<Self, String> {
-        value.as_bool().ok_or_else(|| unfit::<Self>(&value))
+    fn from_json(value: &Value) -> Result<Self, String> {
+        value.as_bool().ok_or_else(|| unfit::<Self>(value))
     }
 }
 
@@ -40,8 +40,8 @@ impl Plain for String {
         self.as_str().into()
     }
 
-    fn from_json(value: Value) -> Result<Self, String> {
-        value.as_str().map(str::to_owned).ok_or_else(|| unfit::<Self>(&value))
+    fn from_json(value: &Value) -> Result<Self, String> {
+        value.as_str().map(str::to_owned).ok_or_else(|| unfit::<Self>(value))
     }
 }
 
@@ -52,9 +52,9 @@ impl Plain for u32 {
         (*self).into()
     }
 
-    fn from_json(value: Value) -> Result<Self, String> {
-        let number = whole(&value).and_then(|it| u32::try_from(it).ok());
-        number.ok_or_else(|| unfit::<Self>(&value))
+    fn from_json(value: &Value) -> Result<Self, String> {
+        let number = whole(value).and_then(|it| u32::try_from(it).ok());
+        number.ok_or_else(|| unfit::<Self>(value))
     }
 }
 
@@ -65,8 +65,8 @@ impl Plain for i64 {
         (*self).into()
     }
 
-    fn from_json(value: Value) -> Result<Self, String> {
-        whole(&value).ok_or_else(|| unfit::<Self>(&value))
+    fn from_json(value: &Value) -> Result<Self, String> {
+        whole(value).ok_or_else(|| unfit::<Self>(value))
     }
 }
 
@@ -78,9 +78,9 @@ impl Plain for usize {
         (*self).into()
     }
 
-    fn from_json(value: Value) -> Result<Self, String> {
-        let number = whole(&value).and_then(|it| usize::try_from(it).ok()).filter(|it| *it > 0);
-        number.ok_or_else(|| unfit::<Self>(&value))
+    fn from_json(value: &Value) -> Result<Self, String> {
+        let number = whole(value).and_then(|it| usize::try_from(it).ok()).filter(|it| *it > 0);
+        number.ok_or_else(|| unfit::<Self>(value))
     }
 }
 
@@ -91,8 +91,8 @@ impl Plain for Duration {
         duration::to_json(*self)
     }
 
-    fn from_json(value: Value) -> Result<Self, String> {
-        duration::parse(&value).ok_or_else(|| unfit::<Self>(&value))
+    fn from_json(value: &Value) -> Result<Self, String> {
+        duration::parse(value).ok_or_else(|| unfit::<Self>(value))
     }
 }
 
@@ -104,10 +104,10 @@ impl Plain for Vec<Duration> {
         self.iter().map(Plain::to_json).collect()
     }
 
-    fn from_json(value: Value) -> Result<Self, String> {
-        let unfit = || unfit::<Self>(&value);
+    fn from_json(value: &Value) -> Result<Self, String> {
+        let unfit = || unfit::<Self>(value);
         let each = |items: &[Value]| items.iter().map(duration::parse).collect::<Option<_>>();
-        let list = match &value {
+        let list = match value {
             Value::Array(items) => each(items),
             Value::String(text) if text.contains(',') => {
                 let seconds = |it: &str| it.parse::<f64>().map_or_else(|_| it.into(), Value::from);
@@ -116,7 +116,7 @@ impl Plain for Vec<Duration> {
             // An empty table of a script has no way to tell that it is a list.
             Value::Object(fields) if fields.is_empty() => Some(Vec::new()),
             Value::Null | Value::Bool(_) | Value::Object(_) => None,
-            Value::Number(_) | Value::String(_) => each(std::slice::from_ref(&value)),
+            Value::Number(_) | Value::String(_) => each(std::slice::from_ref(value)),
         };
         list.ok_or_else(unfit)
     }
@@ -130,9 +130,9 @@ impl Plain for Selectors {
         Value::Object(self.iter().map(|(key, it)| (key.clone(), it.as_str().into())).collect())
     }
 
-    fn from_json(value: Value) -> Result<Self, String> {
+    fn from_json(value: &Value) -> Result<Self, String> {
         let texts = |(key, it): (&String, &Value)| Some((key.clone(), it.as_str()?.to_owned()));
-        let read = match &value {
+        let read = match value {
             Value::Object(items) => items.iter().map(texts).collect(),
             Value::Array(items) if items.is_empty() => Some(Selectors::new()),
             Value::Null
@@ -141,7 +141,7 @@ impl Plain for Selectors {
             | Value::String(_)
             | Value::Array(_) => None,
         };
-        let read: Selectors = read.ok_or_else(|| unfit::<Self>(&value))?;
+        let read: Selectors = read.ok_or_else(|| unfit::<Self>(value))?;
         match read.keys().find(|key| key.split('/').any(str::is_empty)) {
             Some(key) => Err(format!(
                 "{key:?} is no resource selector: write it as \"pods\", \"v1/pods\", \"kopf.dev/v1/kopfexamples\" or \"*\""
@@ -159,7 +159,7 @@ impl<T: Plain> Plain for Option<T> {
         self.as_ref().map_or(Value::Null, Plain::to_json)
     }
 
-    fn from_json(value: Value) -> Result<Self, String> {
+    fn from_json(value: &Value) -> Result<Self, String> {
         if value.is_null() { Ok(None) } else { T::from_json(value).map(Some) }
     }
 }

@@ -21,6 +21,7 @@ use crate::logic::{
     filters::Question,
     function::{Function, ScriptId},
     handler::Handler,
+    lifecycle::Chooser,
     outcome::{Ended, Raised},
 };
 use crate::ports::Invocation;
@@ -38,13 +39,15 @@ pub(super) enum Request {
     /// Ask a filter.
     Ask(Question, Arc<Invocation>, oneshot::Sender<Result<bool, Raised>>),
     /// Call a function for what it returns.
-    Compute(Function, Arc<Invocation>, oneshot::Sender<Result<Value, Raised>>),
+    Compute(Function, Option<Value>, Arc<Invocation>, oneshot::Sender<Result<Value, Raised>>),
     /// Transform a body.
     Transform(Function, Value, oneshot::Sender<Result<Value, Raised>>),
 }
 
 /// The result of loading.
-pub(super) type Loading = oneshot::Sender<Result<Vec<Handler>, LoadError>>;
+pub(super) type Loading = oneshot::Sender<Result<Declared, LoadError>>;
+/// What the top level of a script declared: its handlers and the default lifecycles it set, each in order.
+pub(super) type Declared = (Vec<Handler>, Vec<Chooser>);
 
 /// Loads a script and serves its calls until nobody can send any.
 pub(super) async fn live(
@@ -64,8 +67,8 @@ pub(super) async fn live(
         })
     });
     match loaded {
-        Ok((vm, handlers)) => {
-            if loading.send(Ok(handlers)).is_ok() {
+        Ok((vm, declared)) => {
+            if loading.send(Ok(declared)).is_ok() {
                 serve(Rc::new(vm), requests).await;
             }
         }
@@ -99,9 +102,9 @@ fn answer(vm: Rc<Vm>, request: Request) -> LocalBoxFuture<'static, ()> {
         Request::Ask(question, invocation, to) => {
             Box::pin(async move { reply(to, pin!(vm.ask(question, invocation)), Err).await })
         }
-        Request::Compute(function, invocation, to) => {
-            Box::pin(async move { reply(to, pin!(vm.compute(function, invocation)), Err).await })
-        }
+        Request::Compute(function, about, invocation, to) => Box::pin(async move {
+            reply(to, pin!(vm.compute(function, about, invocation)), Err).await;
+        }),
         Request::Transform(function, body, to) => {
             Box::pin(async move { reply(to, pin!(vm.transform(function, body)), Err).await })
         }

@@ -5,7 +5,7 @@ use std::{rc::Rc, time::Duration};
 use mlua::{AnyUserData, Function as LuaFunction, LightUserData, Lua, Table, Value as LuaValue};
 
 use super::{
-    declare, hierarchy,
+    children, declare, hierarchy,
     modules::Modules,
     posting,
     push::{Shapes, Style},
@@ -66,6 +66,7 @@ pub(super) fn install(
     add_values(lua, &kopf)?;
     add_storages(lua, &kopf)?;
     let host = host_functions(lua, watchdog, modules)?;
+    children::install(lua, &kopf, &host)?;
     let prelude = lua.load(include_str!("prelude.lua")).set_name("=kopf");
     let run = prelude.call(host)?;
     // Set once per VM: whether it was set before does not matter.
@@ -135,7 +136,7 @@ fn add_storages(lua: &Lua, kopf: &Table) -> mlua::Result<()> {
         let make = move |lua: &Lua, parameters: LuaValue| {
             let world = World::of(lua)?;
             let parameters = world.read_as(&format!("kopf.{name}"), &parameters)?;
-            let made = storage(name, parameters).map_err(mlua::Error::runtime)?;
+            let made = storage(name, &parameters).map_err(mlua::Error::runtime)?;
             world.push(lua, &made, Style::Frozen)
         };
         kopf.set(name, lua.create_function(make)?)?;

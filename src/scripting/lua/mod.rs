@@ -4,6 +4,7 @@
 //! `push.rs` make what a script sees of them, `read.rs` and `raised.rs` what comes out.
 
 mod actor;
+mod children;
 mod declare;
 mod hierarchy;
 mod host_table;
@@ -53,8 +54,8 @@ pub(crate) fn load(
         let home = Home::of(script, source.clone(), placement, (loading, queue));
         let home = home.map_err(|it| failed(format!("the script gets no thread: {it}")))?;
         let ended = || Err(failed("the script's thread has ended".into()));
-        let handlers = loaded.await.unwrap_or_else(|_| ended())?;
-        Ok(Loaded { engine: Arc::new(LuaEngine { requests, _home: home }), handlers })
+        let (handlers, lifecycles) = loaded.await.unwrap_or_else(|_| ended())?;
+        Ok(Loaded { engine: Arc::new(LuaEngine { requests, _home: home }), handlers, lifecycles })
     })
 }
 
@@ -133,9 +134,10 @@ impl Scripts for LuaEngine {
     fn compute(
         &self,
         function: Function,
+        about: Option<Value>,
         invocation: Arc<Invocation>,
     ) -> BoxFuture<'static, Result<Value, Raised>> {
-        self.request(|to| Request::Compute(function, invocation, to), Err)
+        self.request(|to| Request::Compute(function, about, invocation, to), Err)
     }
 
     fn transform(

@@ -85,7 +85,8 @@ impl<'a> Reader<'a> {
         let mut entries = Vec::with_capacity(items.len());
         for (key, value) in items {
             if key.is_table() {
-                return Err(Refused::because(format!("a key that is a {}", key.type_name())));
+                let problem = "a key that is a table; make one text of its parts";
+                return Err(Refused::because(problem));
             }
             let key =
                 self.read(&key, None).map_err(|it| Refused::because(format!("a key: {it}")))?;

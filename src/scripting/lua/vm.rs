@@ -16,6 +16,7 @@ use mlua::{
 use serde_json::Value;
 
 use super::{
+    actor::Declared,
     host_table,
     modules::Modules,
     push::Style,
@@ -27,7 +28,7 @@ use super::{
 use crate::logic::{
     filters::Question,
     function::{Function, ScriptId},
-    handler::{Handler, Kind},
+    handler::Kind,
     outcome::{Ended, Raised},
 };
 use crate::ports::Invocation;
@@ -55,7 +56,7 @@ impl Vm {
     pub(super) async fn load(
         script: ScriptId,
         source: &Source,
-    ) -> Result<(Vm, Vec<Handler>), LoadError> {
+    ) -> Result<(Vm, Declared), LoadError> {
         let vm = Vm::new(script, source).map_err(|error| LoadError {
             file: source.name.clone(),
             line: None,
@@ -76,7 +77,8 @@ impl Vm {
             Ok(_) => {}
         }
         let handlers = vm.world.declared.borrow_mut().take().unwrap_or_default();
-        Ok((vm, handlers))
+        let lifecycles = vm.world.lifecycles.take();
+        Ok((vm, (handlers, lifecycles)))
     }
 
     fn new(script: ScriptId, source: &Source) -> mlua::Result<Vm> {
@@ -91,6 +93,7 @@ impl Vm {
             format: OnceCell::new(),
             functions: super::world::Functions::default(),
             declared: RefCell::new(Some(Vec::new())),
+            lifecycles: RefCell::default(),
             present: RefCell::default(),
             side_table: super::side_table::SideTable::default(),
             texts: RefCell::new(BTreeMap::from([(source.name.clone(), text)])),
@@ -144,11 +147,19 @@ impl Vm {
     pub(super) async fn compute(
         &self,
         function: Function,
+        about: Option<Value>,
         invocation: Arc<Invocation>,
     ) -> Result<Value, Raised> {
         let present = Some(Arc::clone(&invocation));
         let ctx = CtxView::new(invocation);
-        let returned = self.run_function(&function, ctx, present).await?;
+        let returned = match about {
+            None => self.run_function(&function, ctx, present).await?,
+            Some(about) => {
+                let about = self.world.push(&self.lua, &about, Style::Frozen);
+                let about = about.map_err(|it| self.raised(&it))?;
+                self.run_function(&function, (about, ctx), present).await?
+            }
+        };
         let read = self.world.read(&returned, None);
         read.map_err(|it| self.raised(&mlua::Error::runtime(it.at("the result"))))
     }

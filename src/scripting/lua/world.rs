@@ -20,6 +20,7 @@ use super::{
 use crate::logic::{
     function::{Function, ScriptId},
     handler::Handler,
+    lifecycle::Chooser,
 };
 use crate::ports::Invocation;
 use crate::scripting::refused::Refused;
@@ -36,6 +37,8 @@ pub(super) struct World {
     pub(super) functions: Functions,
     /// What was declared; `None` when the top level has finished.
     pub(super) declared: RefCell<Option<Vec<Handler>>>,
+    /// The default lifecycles that were set, in order.
+    pub(super) lifecycles: RefCell<Vec<Chooser>>,
     /// What the call is about that computes now; `None` at the top level and in calls that are about nothing.
     pub(super) present: RefCell<Option<Arc<Invocation>>>,
     /// Values of memos that are no data.
@@ -65,6 +68,16 @@ impl World {
             polled
         })
         .await
+    }
+
+    /// A reference to a function: for as long as the VM lives if the top level declares something with it, otherwise for as
+    /// long as somebody has it.
+    pub(super) fn refer(&self, function: &LuaFunction, name: &str) -> Function {
+        if self.declared.borrow().is_some() {
+            self.functions.keep(self.script, function, name)
+        } else {
+            self.functions.lend(self.script, function, name)
+        }
     }
 
     /// JSON into Lua.

@@ -51,6 +51,7 @@ many. The operator itself never waits for its log, except for one second at its 
 | 0 | a signal stopped it; the command is done |
 | 1 | the scripts, the start or the end failed |
 | 2 | the command line, the environment or kopf.yaml make no sense |
+| 130, 143 | ended at once by a second Ctrl+C or SIGTERM |
 | 137 | a graceful exit took longer than `settings.process.ultimate_exiting_timeout` |
 ";
 

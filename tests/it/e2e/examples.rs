@@ -38,6 +38,7 @@ in_both_languages! {
     subhandlers: "07-subhandlers";
     daemons: "14-daemons";
     timers: "15-timers";
+    indexing: "16-indexing";
 }
 
 /// An example that runs in a namespace of its own.
@@ -324,4 +325,32 @@ async fn timers(run: Run) {
         1,
     );
     ended.assert_count(&format!("{prefix}Timer 'every_few_seconds_sync' failed"), 0);
+}
+
+async fn indexing(run: Run) {
+    let pod = |name: &str| {
+        json!({
+            "apiVersion": "v1", "kind": "Pod", "metadata": { "name": name, "labels": { "app": name } },
+            "spec": { "containers": [{ "name": "main", "image": "busybox" }] },
+        })
+    };
+    for name in ["first", "second"] {
+        run.namespace.create(&pod(name)).await;
+    }
+    let status = r#"{"status": {"phase": "Running"}}"#;
+    let patch = ["patch", "pod", "first", "--subresource=status", "--type=merge", "-p", status];
+    // Old versions of kubectl cannot write the status: then no pod runs.
+    let is_patched = run.namespace.try_kubectl(&patch, "").await.is_ok();
+    run.namespace.apply_object().await;
+    let first = format!("{}::first", run.namespace.name);
+    let expected = if is_patched { json!([first]) } else { json!([]) };
+    let running = |object: &Value| object["status"]["running-pods"] == expected;
+    run.namespace.until_object(OBJECT, "the running pods are known", running).await;
+    run.namespace.kubectl(&["delete", "pod", "first", "--now", "--wait=false"]).await;
+    let none = |object: &Value| object["status"]["running-pods"] == json!([]);
+    run.namespace.until_object(OBJECT, "the pod is gone", none).await;
+    run.until_says("Timer 'intervalled' succeeded.").await;
+    let ended = run.stop().await;
+    ended.assert_count("failed", 0);
+    assert!(ended.count(r#""app=second":["second"]"#) > 0, "the timer prints the index");
 }

@@ -40,6 +40,7 @@ scenarios! {
     indexes_first
     indexes_shared
     kwargs
+    lifecycles
     limits
     logging
     memo
@@ -56,7 +57,12 @@ scenarios! {
     shared
     sleeping
     startup
+    subhandler_filters
+    subhandler_mistakes
+    subhandler_threads
+    subhandlers
     surprises
+    timeouts
     timers
 }
 

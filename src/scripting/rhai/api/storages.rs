@@ -15,7 +15,7 @@ pub(super) fn functions() -> Vec<HostFn> {
         HostFn::new(name, 0..=1, move |_, arguments| {
             let parameters = arguments.into_iter().next().unwrap_or(Dynamic::UNIT);
             let parameters = to_json(&format!("kopf.{name}"), &parameters);
-            let made = parameters.and_then(|it| storage(name, it));
+            let made = parameters.and_then(|it| storage(name, &it));
             made.map(|it| plain(&it)).map_err(problem)
         })
     };
