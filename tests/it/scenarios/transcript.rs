@@ -45,6 +45,7 @@ struct Lines {
     /// Kubernetes events of this moment. They are posted beside everything else, so that only their own order is certain: they
     /// are written down at the end of the moment.
     posted: Vec<(f64, String)>,
+    has_posted: bool,
     /// How many of the server's requests are written down.
     requests: usize,
 }
@@ -71,7 +72,12 @@ impl Transcript {
         lines.flush(f64::INFINITY);
         let mut text = std::mem::take(&mut lines.text);
         for object in objects {
-            write!(text, "\n{}", pretty(&arranged(object))).expect("a string takes all");
+            let mut object = arranged(object);
+            // Events of the same moment take versions too, earlier or later.
+            if lines.has_posted {
+                object["metadata"]["resourceVersion"] = "…".into();
+            }
+            write!(text, "\n{}", pretty(&object)).expect("a string takes all");
         }
         text
     }
@@ -86,6 +92,7 @@ impl Transcript {
             if request.method == "POST" && request.path.ends_with("/events") {
                 let at = self.seconds(request.at);
                 lines.flush(at);
+                lines.has_posted = true;
                 lines.posted.push((at, told_event(request)));
             }
         }

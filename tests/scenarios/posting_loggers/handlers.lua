@@ -2,7 +2,7 @@
 
 kopf.on_startup(function(ctx)
     ctx.settings.posting.loggers = true
-    ctx.settings.posting.level = 10
+    ctx.settings.posting.level = 20
     ctx.logger:warning("activities are about no object")
 end)
 
