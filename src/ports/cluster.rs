@@ -1,11 +1,16 @@
 //! The Kubernetes API as the inner side sees it.
 
-use std::{collections::BTreeSet, fmt, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+    sync::Arc,
+    time::Duration,
+};
 
 use bytes::Bytes;
-use futures::stream::BoxStream;
+use futures::{StreamExt as _, stream::BoxStream};
 
-use super::BoxFuture;
+use super::{BoxFuture, HealthState, Pulse};
 use crate::logic::{object::Object, reason::EventType, resource::Resource};
 use crate::settings::Settings;
 
@@ -15,13 +20,27 @@ pub trait Cluster: Send + Sync + 'static {
     fn discover<'a>(
         &'a self,
         groups: &'a GroupFilter,
-    ) -> BoxFuture<'a, Result<Vec<Resource>, ApiError>>;
+    ) -> BoxFuture<'a, Result<Discovered, ApiError>>;
 
     /// The objects of one resource, and then their changes, without end.
     ///
     /// Reconnects and re-lists by itself. An `Err` is an attempt that failed for good; the stream pauses and goes on trying,
     /// so that it recovers when the reason is gone. Dropping it closes the connection.
     fn stream(&self, target: StreamTarget) -> BoxStream<'static, Result<StreamEvent, ApiError>>;
+
+    /// The same, and the pulse tells how it goes: with a sound for everything that comes, bookmarks included, and with the
+    /// reason while nothing can come.
+    fn stream_with_pulse(
+        &self,
+        target: StreamTarget,
+        pulse: Arc<Pulse>,
+    ) -> BoxStream<'static, Result<StreamEvent, ApiError>> {
+        // For clusters that do not know: what they hand over is still a sound.
+        Box::pin(self.stream(target).inspect(move |event| match event {
+            Ok(_) => pulse.recover("watching"),
+            Err(error) => pulse.say(HealthState::Unready, &error.message),
+        }))
+    }
 
     /// One PATCH. Gives the object as it is afterwards.
     fn patch<'a>(&'a self, request: PatchRequest<'a>) -> BoxFuture<'a, Result<Object, ApiError>>;
@@ -47,6 +66,15 @@ pub enum GroupFilter {
     All,
     /// Only these.
     Only(BTreeSet<String>),
+}
+
+/// What the cluster has.
+#[derive(Clone, Debug, Default)]
+pub struct Discovered {
+    /// The resources of the groups that answered.
+    pub resources: Vec<Resource>,
+    /// The groups with a part that did not answer, as of an aggregated API that is down: what they have is not known.
+    pub failed: BTreeMap<String, ApiError>,
 }
 
 /// What one stream serves.
@@ -75,10 +103,14 @@ pub enum Extent {
 /// An item of a stream.
 #[derive(Debug)]
 pub enum StreamEvent {
+    /// A listing begins, from its start: what is not in it when it is complete is gone.
+    Listing,
     /// An object; no event type if it comes from a listing.
     Object(Option<EventType>, Arc<Object>),
     /// A listing is complete.
     Listed,
+    /// There is nothing new, and the connection is alive.
+    Alive,
 }
 
 /// One PATCH request.

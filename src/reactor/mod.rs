@@ -1,6 +1,7 @@
 //! The main flow: streams → queues → workers; start and shutdown of an operator.
 
 mod background;
+mod backlog;
 mod change;
 mod companions;
 mod conclusion;
@@ -11,9 +12,12 @@ mod memory;
 mod observer;
 mod place;
 mod poster;
+mod probing;
 mod queue;
 mod roster;
+mod seen;
 mod serving;
+mod stream_log;
 mod streams;
 mod worker;
 
@@ -26,17 +30,19 @@ use tokio_util::sync::CancellationToken;
 use self::{
     companions::Companions,
     memory::Memories,
-    observer::{Observer, Target},
+    observer::{Observer, Target, Targets},
     poster::Poster,
+    probing::Probing,
     roster::Roster,
     serving::Serving,
 };
 use crate::features::{
     daemons,
     indexes::{self, Hold, Readiness},
+    probes::{self, BindError, Counted, Endpoint},
 };
 use crate::handling::{
-    activities::{self, Activity, ActivityError},
+    activities::{self, Activity, ActivityError, Standing},
     run::Runner,
 };
 use crate::logic::{
@@ -44,12 +50,16 @@ use crate::logic::{
     lifecycle::{Chooser, Lifecycle},
     registry::{Registry, ResourceHandlers},
     resource::Resource,
-    served,
 };
 use crate::ports::{
-    ApiError, BoxFuture, Clock, Cluster, Facilities, Health, Indexes, Memo, Pauses, Posts, Scripts,
+    ApiError, AskLogin, BoxFuture, Clock, Cluster, Facilities, Health, HealthState, Indexes, Memo,
+    NativeLogins, Pauses, Posts, Scripts,
 };
 use crate::settings::Settings;
+
+/// The parts of the health that are of the operator itself.
+const STARTUP: &str = "startup";
+const STOPPING: &str = "shutdown";
 
 /// Everything an operator is made of.
 pub struct Operator {
@@ -69,6 +79,8 @@ pub struct Operator {
     pub connect: Connect,
     /// Where its parts tell how they are.
     pub health: Health,
+    /// Where the probe handlers are asked, if anywhere.
+    pub liveness: Option<Endpoint>,
 }
 
 /// Which namespaces are served.
@@ -80,9 +92,17 @@ pub enum Scope {
     Namespaces(Vec<String>),
 }
 
-/// Makes the connection to the cluster, as the settings say.
+/// Makes the connection to the cluster.
 pub type Connect =
-    Box<dyn FnOnce(Settings) -> BoxFuture<'static, Result<Arc<dyn Cluster>, ApiError>> + Send>;
+    Box<dyn FnOnce(Connecting) -> BoxFuture<'static, Result<Arc<dyn Cluster>, ApiError>> + Send>;
+
+/// What a connection is made with.
+pub struct Connecting {
+    /// As they are after start-up.
+    pub settings: Settings,
+    /// The login handlers of the scripts, if there are any: nobody else is asked then.
+    pub login: Option<AskLogin>,
+}
 
 /// Why an operator ended other than by being told to.
 #[derive(Debug, thiserror::Error)]
@@ -93,6 +113,9 @@ pub enum Failure {
     /// The cluster cannot be used.
     #[error("{0}")]
     Cluster(#[from] ApiError),
+    /// The liveness endpoint cannot be served.
+    #[error("the liveness endpoint: {0}")]
+    Liveness(#[from] BindError),
 }
 
 impl Failure {
@@ -103,6 +126,7 @@ impl Failure {
                 Some("see the errors of the handlers above; nothing else was started".into())
             }
             Failure::Cluster(error) => error.hint.clone(),
+            Failure::Liveness(_) => Some("choose another address with -L/--liveness".into()),
         }
     }
 }
@@ -112,8 +136,18 @@ impl Failure {
 /// # Errors
 /// When start-up handlers fail (nothing else happens then), when the cluster cannot be used, when clean-up handlers fail.
 pub async fn run(operator: Operator, stop: CancellationToken) -> Result<(), Failure> {
-    let Operator { scripts, registry, settings, clock, scope, lifecycle, connect, health } =
-        operator;
+    let Operator {
+        scripts,
+        registry,
+        settings,
+        clock,
+        scope,
+        lifecycle,
+        connect,
+        health,
+        liveness,
+    } = operator;
+    let scripts: Arc<dyn Scripts> = Arc::new(Counted::new(scripts, health.metrics().clone()));
     let memo = Memo::default();
     let facilities = Arc::new(Facilities {
         indexes: Indexes::new(registry.indexes()),
@@ -124,25 +158,36 @@ pub async fn run(operator: Operator, stop: CancellationToken) -> Result<(), Fail
         handlers: registry.activities(kind),
         settings: Arc::clone(&settings),
         memo: memo.clone(),
+        logins: NativeLogins::default(),
     };
     tracing::debug!(target: "kopf.running", "Starting kopf {}.", env!("CARGO_PKG_VERSION"));
     let execution = snapshot(&settings).execution;
     let runner =
         Runner { scripts: &*scripts, clock, settings: &execution, facilities: &facilities };
     let startup = activity(Kind::Startup);
-    tokio::select! {
-        biased; // a stop during the start is obeyed at once
-        () = stop.cancelled() => {
-            tracing::warn!(target: "kopf.running", "Startup activity is only partially executed due to cancellation.");
-            return Ok(());
-        }
-        started = activities::run(runner, &startup) => started?,
+    health.note(STARTUP, HealthState::Unready, "the start-up handlers are running");
+    let Some(started) = unless_stopped(&stop, activities::run(runner, &startup)).await else {
+        tracing::warn!(target: "kopf.running", "Startup activity is only partially executed due to cancellation.");
+        return Ok(());
     };
+    started?;
+    health.note(STARTUP, HealthState::Ready, "");
 
     let current = Arc::new(snapshot(&settings));
     scripts.configure(&current);
     facilities.posts.listen();
     let (connect, poster) = Poster::start(connect, &facilities.posts, &current, clock);
+    let standing = |kind| Standing {
+        activity: activity(kind),
+        scripts: Arc::clone(&scripts),
+        clock,
+        execution: current.execution.clone(),
+        facilities: Arc::clone(&facilities),
+    };
+    let login = standing(Kind::Login);
+    let login = (!login.activity.handlers.is_empty()).then(|| login.into_login());
+    let connecting = Connecting { settings: Settings::clone(&current), login };
+    let probe = standing(Kind::Probe);
     let serving = Serve {
         scripts: Arc::clone(&scripts),
         settings: Arc::clone(&current),
@@ -150,9 +195,16 @@ pub async fn run(operator: Operator, stop: CancellationToken) -> Result<(), Fail
         lifecycle: scripts.lifecycle().unwrap_or_else(|| lifecycle.into()),
         memo: memo.clone(),
         facilities: Arc::clone(&facilities),
-        health,
+        health: health.clone(),
     };
-    let served = serving.run(&registry, &scope, connect, &stop).await;
+    let served = async {
+        let probing = Probing::start(liveness, probe, &health).await?;
+        let served = serving.run(&registry, &scope, connect(connecting), &stop).await;
+        probing.end().await;
+        served
+    };
+    let served = served.await;
+    health.note(STOPPING, HealthState::Unready, "the operator is stopping");
     let runner =
         Runner { scripts: &*scripts, clock, settings: &current.execution, facilities: &facilities };
     let cleaned = activities::run(runner, &activity(Kind::Cleanup)).await;
@@ -180,22 +232,17 @@ impl Serve {
         self,
         registry: &Registry,
         scope: &Scope,
-        connect: Connect,
+        connect: impl Future<Output = Result<Arc<dyn Cluster>, ApiError>>,
         stop: &CancellationToken,
     ) -> Result<(), Failure> {
         tracing::info!(target: "kopf.running", "Initial authentication has been initiated.");
-        let cluster = tokio::select! {
-            biased; // a stop before anything has begun is obeyed at once
-            () = stop.cancelled() => return Ok(()),
-            cluster = connect(Settings::clone(&self.settings)) => cluster?,
-        };
+        let Some(cluster) = unless_stopped(stop, connect).await else { return Ok(()) };
+        let cluster = cluster?;
         tracing::info!(target: "kopf.running", "Initial authentication has finished.");
         let settings = Arc::clone(&self.settings);
-        let mut observer = tokio::select! {
-            biased; // as above
-            () = stop.cancelled() => return Ok(()),
-            observer = Observer::start(&*cluster, registry, scope, settings) => observer?,
-        };
+        let observer = Observer::start(&*cluster, &*self.scripts, registry, scope, settings);
+        let Some(observer) = unless_stopped(stop, observer).await else { return Ok(()) };
+        let mut observer = observer?;
         let shared = Shared {
             cluster: &cluster,
             start: Instant::now(),
@@ -204,7 +251,38 @@ impl Serve {
             readiness: Readiness::new(registry.has_indexes()),
             team: Arc::default(),
         };
+        let companions = self.companions(registry, &shared);
+        let mut roster = Roster::new();
+        loop {
+            let targets = observer.targets();
+            roster.adjust(
+                &targets,
+                |target| observer.is_gone(target),
+                |target, all| self.serving(target, all, &shared),
+            );
+            shared.readiness.started();
+            tokio::select! {
+                biased; // stop first: nothing new begins after it
+                () = stop.cancelled() => break,
+                () = observer.changed() => {}
+                () = roster.attend() => {}
+            }
+        }
+        self.health.note(STOPPING, HealthState::Unready, "the operator is stopping");
+        // Side by side: workers finish what they do, daemons and timers what they can.
+        future::join(roster.end(), shared.team.end(&self.settings.background)).await;
+        companions.end().await;
+        Ok(())
+    }
+
+    /// Those that live as long as the streams.
+    fn companions(&self, registry: &Registry, shared: &Shared<'_>) -> Companions {
+        let known = Arc::clone(&shared.memories);
+        let help = "Objects that the operator remembers";
+        self.health.metrics().sample("kopf_objects_known", help, move || known.count());
         let mut companions = Companions::new();
+        companions
+            .add(|stop| probes::follow_pauses(shared.pauses.clone(), self.health.clone(), stop));
         companions.add(|stop| {
             let (team, pauses) = (Arc::clone(&shared.team), shared.pauses.clone());
             let settings = Arc::clone(&self.settings);
@@ -214,26 +292,12 @@ impl Serve {
             let (readiness, health) = (shared.readiness.clone(), self.health.clone());
             companions.add(|stop| indexes::watch(readiness, health, stop));
         }
-        let mut roster = Roster::new();
-        loop {
-            roster.adjust(observer.targets(), |target| self.serving(registry, target, &shared));
-            shared.readiness.started();
-            tokio::select! {
-                biased; // stop first: nothing new begins after it
-                () = stop.cancelled() => break,
-                () = observer.changed() => {}
-                () = roster.attend() => {}
-            }
-        }
-        // Side by side: workers finish what they do, daemons and timers what they can.
-        future::join(roster.end(), shared.team.end(&self.settings.background)).await;
-        companions.end().await;
-        Ok(())
+        companions
     }
 
-    fn serving(&self, registry: &Registry, target: &Target, shared: &Shared<'_>) -> Serving {
-        let (resource, place) = target;
-        let resource = Arc::new(resource.clone());
+    fn serving(&self, target: &Target, all: &Targets, shared: &Shared<'_>) -> Serving {
+        let handlers = all.get(target).map(Arc::clone).unwrap_or_default();
+        let resource = Arc::clone(&target.0);
         let background = Arc::new(daemons::Base {
             resource: Arc::clone(&resource),
             cluster: Arc::clone(shared.cluster),
@@ -243,9 +307,8 @@ impl Serve {
             facilities: Arc::clone(&self.facilities),
             team: Arc::clone(&shared.team),
         });
-        let handlers = registry.for_resource(&resource, &served::NO_FUNCTIONS);
         Serving {
-            hold: shared.hold(&handlers, &resource, place.as_deref()),
+            hold: shared.hold(&handlers, &resource, target.1.as_deref()),
             handlers,
             resource,
             cluster: Arc::clone(shared.cluster),
@@ -261,6 +324,15 @@ impl Serve {
             pauses: shared.pauses.clone(),
             health: self.health.clone(),
         }
+    }
+}
+
+/// The result, or nothing if it is not wanted any more.
+async fn unless_stopped<T>(stop: &CancellationToken, work: impl Future<Output = T>) -> Option<T> {
+    tokio::select! {
+        biased; // a stop is obeyed at once
+        () = stop.cancelled() => None,
+        done = work => Some(done),
     }
 }
 

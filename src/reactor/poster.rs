@@ -28,9 +28,9 @@ impl Poster {
         let (stop, grace) = (CancellationToken::new(), settings.queueing.exit_timeout);
         let mut task = JoinSet::new();
         task.spawn(posting::run(posts.clone(), told, clock, (stop.clone(), grace)));
-        let connect: Connect = Box::new(move |settings| {
+        let connect: Connect = Box::new(move |with| {
             Box::pin(async move {
-                let cluster = connect(settings).await?;
+                let cluster = connect(with).await?;
                 // It may have ended already; then there is nothing to tell.
                 drop(tell.send(Arc::clone(&cluster)));
                 Ok(cluster)

@@ -24,7 +24,7 @@ pub(super) struct Serving {
     /// The resource.
     pub(super) resource: Arc<Resource>,
     /// The handlers that want it.
-    pub(super) handlers: ResourceHandlers,
+    pub(super) handlers: Arc<ResourceHandlers>,
     /// Keeps handlers waiting until all objects are indexed.
     pub(super) hold: Hold,
     /// The cluster.
@@ -50,7 +50,6 @@ pub(super) struct Serving {
     /// What holds the operator back.
     pub(super) pauses: Pauses,
     /// Where streams tell how they are.
-    #[expect(dead_code, reason = "features hook up one by one")]
     pub(super) health: Health,
 }
 

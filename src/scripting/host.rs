@@ -18,6 +18,7 @@ use crate::logic::{
     handler::Handler,
     lifecycle::{Chooser, Lifecycle},
     outcome::{Ended, Raised, RaisedKind},
+    resource::Resource,
 };
 use crate::ports::{BoxFuture, Invocation, Scripts};
 use crate::settings::Settings;
@@ -46,7 +47,6 @@ impl ScriptHost {
             let script = next_id();
             match load_one(script, source, placement).await {
                 Ok(loaded) => {
-                    errors.extend(loaded.handlers.iter().filter_map(|it| unsupported(source, it)));
                     engines.insert(script, loaded.engine);
                     handlers.extend(loaded.handlers);
                     for next in loaded.lifecycles {
@@ -97,6 +97,17 @@ impl Scripts for ScriptHost {
         }
     }
 
+    fn choose(
+        &self,
+        function: Function,
+        resource: Arc<Resource>,
+    ) -> BoxFuture<'static, Result<bool, Raised>> {
+        match self.engine(&function) {
+            Some(engine) => engine.choose(function, resource),
+            None => Box::pin(async { Err(unknown_script()) }),
+        }
+    }
+
     fn compute(
         &self,
         function: Function,
@@ -138,20 +149,6 @@ async fn load_one(
         });
     };
     load(script, source, placement).await
-}
-
-/// What may be declared, but is not done yet: better told at once than found out later.
-fn unsupported(source: &Source, handler: &Handler) -> Option<LoadError> {
-    handler.selector.as_ref()?.function.as_ref()?;
-    let line = handler.location.rsplit(':').next().and_then(|it| it.parse::<u32>().ok());
-    let index = line.and_then(|it| usize::try_from(it).ok()?.checked_sub(1));
-    Some(LoadError {
-        file: source.name.clone(),
-        line,
-        source_line: index.and_then(|it| source.text.lines().nth(it)).map(str::to_owned),
-        message: "functions as resource selectors are not supported yet by this version".into(),
-        hint: Some("name the resource, or use kopf.EVERYTHING with a `when` filter".into()),
-    })
 }
 
 /// There is one default for all scripts, and always one that is set already: whoever sets another should know.

@@ -52,6 +52,7 @@ pub const KEYS: &[(&str, Takes)] = &[
     ("peering", Takes::Text),
     ("priority", Takes::Number),
     ("liveness", Takes::Text),
+    ("health", Takes::Text),
     ("verbose", Takes::Flag),
     ("debug", Takes::Flag),
     ("quiet", Takes::Flag),

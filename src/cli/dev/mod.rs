@@ -41,11 +41,13 @@ use crate::cli::{
     report::{Exit, Report},
     run::{self, Plan},
     sources,
+    visible::Visible,
 };
 use crate::cluster::KubeCluster;
-use crate::logic::{registry::Registry, resource::Resource, served};
+use crate::handling::choosing::Choices;
+use crate::logic::{resource::Resource, served};
 use crate::ports::{Clock, Cluster, GroupFilter};
-use crate::reactor::{Connect, Scope};
+use crate::reactor::{Connect, Connecting, Scope};
 use crate::scripting::Source;
 use crate::settings::Settings;
 
@@ -70,6 +72,7 @@ async fn develop(
     clock: Clock,
 ) -> Result<Exit, Report> {
     let signals = run::listen()?;
+    let visible = Visible::open(&options.run).await?;
     let settings = options.run.settings.clone();
     let plan = run::load(sources, scope(&options.run.scope), settings, clock).await?;
     let stamp = move || clock.now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
@@ -94,7 +97,7 @@ async fn develop(
     if let Some((data, _)) = &data {
         beside.spawn(data.clone().keep(server.clone(), stop.clone()));
     }
-    let ended = run::operate(plan, connect(server.clone()), signals).await;
+    let ended = run::operate(plan, connect(server.clone()), visible, signals).await;
     stop.cancel();
     if !matches!(ended, Ok(Exit::Killed(_))) {
         while beside.join_next().await.is_some() {}
@@ -136,8 +139,14 @@ fn scope(option: &ScopeOption) -> Scope {
 }
 
 fn connect(server: ApiServer) -> Connect {
-    Box::new(|settings| {
+    Box::new(|Connecting { settings, login }| {
         Box::pin(async move {
+            if login.is_some() {
+                tracing::info!(
+                    target: "kopf.dev",
+                    "This server knows everybody: the login handlers are not asked here."
+                );
+            }
             let client = Client::new(server, NAMESPACE);
             Ok(Arc::new(KubeCluster::over(client, Arc::new(settings))) as Arc<dyn Cluster>)
         })
@@ -203,17 +212,20 @@ async fn fill(server: &ApiServer, plan: &Plan, files: &Files) -> Result<Filled, 
     for document in objects {
         applied.push((api.apply(document).await?, document.clone()));
     }
-    let resources = choose(&plan.registry, &known(&cluster).await?);
+    let resources = choose(plan, &known(&cluster).await?).await;
     Ok(Filled { applied, made_up, resources })
 }
 
 async fn known(cluster: &KubeCluster) -> Result<Vec<Resource>, Report> {
-    let known = cluster.discover(&GroupFilter::All).await;
+    let known = cluster.discover(&GroupFilter::All).await.map(|it| it.resources);
     known.map_err(|problem| Report::failure(problem.message))
 }
 
-fn choose(registry: &Registry, known: &[Resource]) -> Vec<Resource> {
-    served::choose(registry, known).resources.into_iter().collect()
+async fn choose(plan: &Plan, known: &[Resource]) -> Vec<Resource> {
+    let mut choices = Choices::default();
+    choices.ask(&plan.scripts, &plan.registry, known).await;
+    let served = served::choose(&plan.registry, known, &|function, it| choices.of(function, it));
+    served.resources.into_iter().collect()
 }
 
 impl Filled {

@@ -23,6 +23,7 @@ use crate::logic::{
     handler::Handler,
     lifecycle::Chooser,
     outcome::{Ended, Raised},
+    resource::Resource,
 };
 use crate::ports::Invocation;
 use crate::scripting::{LoadError, Source};
@@ -38,6 +39,8 @@ pub(super) enum Request {
     Call(Arc<Invocation>, oneshot::Sender<Ended>),
     /// Ask a filter.
     Ask(Question, Arc<Invocation>, oneshot::Sender<Result<bool, Raised>>),
+    /// Ask the function of a selector.
+    Choose(Function, Arc<Resource>, oneshot::Sender<Result<bool, Raised>>),
     /// Call a function for what it returns.
     Compute(Function, Option<Value>, Arc<Invocation>, oneshot::Sender<Result<Value, Raised>>),
     /// Transform a body.
@@ -101,6 +104,9 @@ fn answer(vm: Rc<Vm>, request: Request) -> LocalBoxFuture<'static, ()> {
         }
         Request::Ask(question, invocation, to) => {
             Box::pin(async move { reply(to, pin!(vm.ask(question, invocation)), Err).await })
+        }
+        Request::Choose(function, resource, to) => {
+            Box::pin(async move { reply(to, pin!(vm.choose(function, resource)), Err).await })
         }
         Request::Compute(function, about, invocation, to) => Box::pin(async move {
             reply(to, pin!(vm.compute(function, about, invocation)), Err).await;

@@ -31,6 +31,7 @@ use crate::logic::{
     filters::Question,
     function::{Function, ScriptId},
     outcome::{Ended, Raised},
+    resource::Resource,
 };
 use crate::ports::{BoxFuture, Invocation, Scripts};
 
@@ -129,6 +130,14 @@ impl Scripts for LuaEngine {
         invocation: Arc<Invocation>,
     ) -> BoxFuture<'static, Result<bool, Raised>> {
         self.request(|to| Request::Ask(question, invocation, to), Err)
+    }
+
+    fn choose(
+        &self,
+        function: Function,
+        resource: Arc<Resource>,
+    ) -> BoxFuture<'static, Result<bool, Raised>> {
+        self.request(|to| Request::Choose(function, resource, to), Err)
     }
 
     fn compute(

@@ -30,9 +30,10 @@ use crate::logic::{
     function::{Function, ScriptId},
     handler::Kind,
     outcome::{Ended, Raised},
+    resource::Resource,
 };
 use crate::ports::Invocation;
-use crate::scripting::{LoadError, Source, refused::Refused};
+use crate::scripting::{LoadError, Source, ctx, refused::Refused};
 
 /// The memory of one VM. A script that needs more is told so.
 const MEMORY_MAX: usize = 64 * 1024 * 1024;
@@ -139,8 +140,18 @@ impl Vm {
                 self.run_function(&question.function, (value, ctx), present).await
             }
         }?;
-        // The truth of the language: everything but nil and false.
-        Ok(!matches!(answer, LuaValue::Nil | LuaValue::Boolean(false)))
+        Ok(is_true(&answer))
+    }
+
+    /// Asks the function of a selector.
+    pub(super) async fn choose(
+        &self,
+        function: Function,
+        resource: Arc<Resource>,
+    ) -> Result<bool, Raised> {
+        let record = self.world.push(&self.lua, &ctx::record(&resource), Style::Frozen);
+        let record = record.map_err(|it| self.raised(&it))?;
+        Ok(is_true(&self.run_function(&function, record, None).await?))
     }
 
     /// Calls a function for what it returns.
@@ -236,6 +247,11 @@ impl Vm {
             }
         }
     }
+}
+
+/// The truth of the language: everything but nil and false.
+fn is_true(answer: &LuaValue) -> bool {
+    !matches!(answer, LuaValue::Nil | LuaValue::Boolean(false))
 }
 
 /// Why a call has no result.

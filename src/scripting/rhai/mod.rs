@@ -33,13 +33,15 @@ use self::{
     runner::Runner,
     script::Script,
     value::{plain, to_json},
+    view::View,
 };
-use super::{LoadError, Loaded, Placement, Source};
+use super::{LoadError, Loaded, Placement, Source, ctx::record};
 use crate::logic::{
     filters::Question,
     function::{Function, ScriptId},
     handler::Kind,
     outcome::{Ended, Raised},
+    resource::Resource,
 };
 use crate::ports::{BoxFuture, Invocation, Scripts, Stopped};
 use crate::settings::Settings;
@@ -169,7 +171,18 @@ impl Scripts for RhaiEngine {
             let mut arguments: Vec<_> = question.about.map(context::about).into_iter().collect();
             arguments.push(ctx);
             let answer = script.call(&question.function, arguments)?;
-            Ok(!answer.is_unit() && answer.as_bool().unwrap_or(true))
+            Ok(is_true(&answer))
+        })
+    }
+
+    fn choose(
+        &self,
+        function: Function,
+        resource: Arc<Resource>,
+    ) -> BoxFuture<'static, Result<bool, Raised>> {
+        self.run(move |script| {
+            let record = View::tree(Arc::new(record(&resource)));
+            Ok(is_true(&script.call(&function, vec![record])?))
         })
     }
 
@@ -200,4 +213,9 @@ impl Scripts for RhaiEngine {
             to_json("body", &body.flatten()).map_err(errors::of_value)
         })
     }
+}
+
+/// The truth of filters: everything but `()` and false.
+fn is_true(answer: &Dynamic) -> bool {
+    !answer.is_unit() && answer.as_bool().unwrap_or(true)
 }

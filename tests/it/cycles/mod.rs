@@ -5,10 +5,12 @@
 
 mod crashes;
 mod errors;
+pub(crate) mod heard;
 mod lost;
 mod observation;
 mod readiness;
 pub(crate) mod scenario;
+mod scopes;
 mod server;
 pub(crate) mod stage;
 pub(crate) mod transcript;

@@ -30,6 +30,7 @@ macro_rules! scenarios {
 }
 
 scenarios! {
+    choosing
     daemons
     errors
     filters

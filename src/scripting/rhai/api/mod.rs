@@ -7,6 +7,7 @@ mod children;
 mod data;
 mod declaring;
 mod hierarchy;
+mod logins;
 mod posting;
 mod raising;
 mod storages;
@@ -96,6 +97,7 @@ pub(super) fn register(engine: &mut Engine, shared: &Arc<Shared>) {
     functions.extend(hierarchy::functions());
     functions.extend(raising::functions());
     functions.extend(storages::functions());
+    functions.extend(logins::functions());
     let (all, short) = declaring::functions(shared);
     functions.extend(all);
     functions.extend(children::functions(shared));
