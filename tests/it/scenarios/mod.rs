@@ -34,6 +34,7 @@ scenarios! {
     daemons
     errors
     filters
+    hierarchies
     ids
     indexes
     indexes_changing
@@ -47,6 +48,8 @@ scenarios! {
     modules
     odd_objects
     patching
+    posting
+    posting_loggers
     reading
     readonly
     results
