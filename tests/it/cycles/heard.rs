@@ -108,7 +108,7 @@ impl Listener {
                 Box::pin(async move { Ok(Arc::new(cluster) as Arc<_>) })
             }),
             health: self.health,
-            identity: kopf::testing::identity("operator"),
+            identity: testing::identity("operator"),
         };
         let (stop, mut task) = (CancellationToken::new(), JoinSet::new());
         let token = stop.clone();
