@@ -75,8 +75,8 @@ their dashes, and settings by group:
 Environment variables, used where the command line says nothing:
   KOPF_RUN_CLUSTERWIDE (-A), KOPF_RUN_NAMESPACES (-n; separated by spaces), KOPF_RUN_NAMESPACE (one more -n),
   KOPF_RUN_STANDALONE, KOPF_RUN_PEERING (-P), KOPF_RUN_PRIORITY (-p), KOPF_RUN_DEV, KOPF_RUN_LEADER_ELECT, KOPF_RUN_LEASE,
-  POD_ID (the name among other operators), KOPF_RUN_LIVENESS_ENDPOINT (-L), KOPF_RUN_CONFIG, KOPF_RUN_VERBOSE,
-  KOPF_RUN_DEBUG, KOPF_RUN_QUIET, KOPF_RUN_LOG_FORMAT, KOPF_RUN_LOG_PREFIX, KOPF_RUN_LOG_REFKEY,
+  POD_ID (the name among other operators), KOPF_RUN_LIVENESS_ENDPOINT (-L), KOPF_RUN_HEALTH, KOPF_RUN_CONFIG,
+  KOPF_RUN_VERBOSE, KOPF_RUN_DEBUG, KOPF_RUN_QUIET, KOPF_RUN_LOG_FORMAT, KOPF_RUN_LOG_PREFIX, KOPF_RUN_LOG_REFKEY,
   KOPF_RUN_COLOR (also NO_COLOR, CLICOLOR_FORCE),
   KOPF_SETTINGS_GROUP__NAME (one setting, such as KOPF_SETTINGS_QUEUEING__WORKER_LIMIT=20)
 
@@ -141,6 +141,9 @@ pub struct RunArgs {
     /// Where the results of probe handlers are served
     #[arg(short = 'L', long, value_name = "URL", help = LIVENESS_HELP, help_heading = "How to run")]
     pub liveness: Option<String>,
+    /// Serve /healthz, /livez, /readyz and /metrics at this address, such as 0.0.0.0:8081
+    #[arg(long, value_name = "HOST:PORT", help_heading = "How to run")]
+    pub health: Option<String>,
     /// Read options and settings from this file; default: kopf.yaml here or beside the scripts, if there is one
     #[arg(long, value_name = "FILE", help_heading = "How to run")]
     pub config: Option<PathBuf>,

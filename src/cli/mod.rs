@@ -26,6 +26,7 @@ pub mod report;
 mod run;
 pub mod signals;
 pub mod sources;
+mod visible;
 
 /// The `kopf` command, from arguments to exit code.
 pub fn main() -> ExitCode {

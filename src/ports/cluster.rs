@@ -7,9 +7,9 @@ use std::{
 };
 
 use bytes::Bytes;
-use futures::stream::BoxStream;
+use futures::{StreamExt as _, stream::BoxStream};
 
-use super::BoxFuture;
+use super::{BoxFuture, HealthState, Pulse};
 use crate::logic::{object::Object, reason::EventType, resource::Resource};
 use crate::settings::Settings;
 
@@ -26,6 +26,20 @@ pub trait Cluster: Send + Sync + 'static {
     /// Reconnects and re-lists by itself. An `Err` is an attempt that failed for good; the stream pauses and goes on trying,
     /// so that it recovers when the reason is gone. Dropping it closes the connection.
     fn stream(&self, target: StreamTarget) -> BoxStream<'static, Result<StreamEvent, ApiError>>;
+
+    /// The same, and the pulse tells how it goes: with a sound for everything that comes, bookmarks included, and with the
+    /// reason while nothing can come.
+    fn stream_with_pulse(
+        &self,
+        target: StreamTarget,
+        pulse: Arc<Pulse>,
+    ) -> BoxStream<'static, Result<StreamEvent, ApiError>> {
+        // For clusters that do not know: what they hand over is still a sound.
+        Box::pin(self.stream(target).inspect(move |event| match event {
+            Ok(_) => pulse.recover("watching"),
+            Err(error) => pulse.say(HealthState::Unready, &error.message),
+        }))
+    }
 
     /// One PATCH. Gives the object as it is afterwards.
     fn patch<'a>(&'a self, request: PatchRequest<'a>) -> BoxFuture<'a, Result<Object, ApiError>>;

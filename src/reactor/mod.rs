@@ -11,13 +11,14 @@ mod expectation;
 mod memory;
 mod observer;
 mod place;
-mod pulse;
+mod probing;
 mod queue;
 mod replicas;
 mod roster;
 mod seen;
 mod serving;
 mod standby;
+mod stream_log;
 mod streams;
 mod worker;
 
@@ -31,6 +32,7 @@ use self::{
     companions::Companions,
     memory::Memories,
     observer::{Observer, Target, Targets},
+    probing::Probing,
     replicas::Replicas,
     roster::Roster,
     serving::Serving,
@@ -39,9 +41,10 @@ use crate::features::{
     daemons,
     indexes::{self, Hold, Readiness},
     leadership::Leadership,
+    probes::{self, BindError, Counted, Endpoint},
 };
 use crate::handling::{
-    activities::{self, Activity, ActivityError},
+    activities::{self, Activity, ActivityError, Standing},
     run::Runner,
 };
 use crate::logic::{
@@ -52,9 +55,14 @@ use crate::logic::{
     resource::Resource,
 };
 use crate::ports::{
-    ApiError, BoxFuture, Clock, Cluster, Facilities, Health, Indexes, Memo, Pauses, Scripts,
+    ApiError, AskLogin, BoxFuture, Clock, Cluster, Facilities, Health, HealthState, Indexes, Memo,
+    NativeLogins, Pauses, Scripts,
 };
 use crate::settings::Settings;
+
+/// The parts of the health that are of the operator itself.
+const STARTUP: &str = "startup";
+const STOPPING: &str = "shutdown";
 
 /// Everything an operator is made of.
 pub struct Operator {
@@ -74,6 +82,8 @@ pub struct Operator {
     pub connect: Connect,
     /// Where its parts tell how they are.
     pub health: Health,
+    /// Where the probe handlers are asked, if anywhere.
+    pub liveness: Option<Endpoint>,
     /// How other operators and replicas know it.
     pub identity: Identity,
 }
@@ -87,9 +97,17 @@ pub enum Scope {
     Namespaces(Vec<String>),
 }
 
-/// Makes the connection to the cluster, as the settings say.
+/// Makes the connection to the cluster.
 pub type Connect =
-    Box<dyn FnOnce(Settings) -> BoxFuture<'static, Result<Arc<dyn Cluster>, ApiError>> + Send>;
+    Box<dyn FnOnce(Connecting) -> BoxFuture<'static, Result<Arc<dyn Cluster>, ApiError>> + Send>;
+
+/// What a connection is made with.
+pub struct Connecting {
+    /// As they are after start-up.
+    pub settings: Settings,
+    /// The login handlers of the scripts, if there are any: nobody else is asked then.
+    pub login: Option<AskLogin>,
+}
 
 /// Why an operator ended other than by being told to.
 #[derive(Debug, thiserror::Error)]
@@ -106,6 +124,9 @@ pub enum Failure {
     /// Another replica may lead now: nothing was done any more from that moment on.
     #[error("the leadership is lost: {0}")]
     Leadership(String),
+    /// The liveness endpoint cannot be served.
+    #[error("the liveness endpoint: {0}")]
+    Liveness(#[from] BindError),
 }
 
 impl Failure {
@@ -120,6 +141,7 @@ impl Failure {
             Failure::Leadership(_) => {
                 Some("nothing is to be done: started again, this replica is a standby".into())
             }
+            Failure::Liveness(_) => Some("choose another address with -L/--liveness".into()),
         }
     }
 }
@@ -139,8 +161,10 @@ pub async fn run(operator: Operator, stop: CancellationToken) -> Result<(), Fail
         lifecycle,
         connect,
         health,
+        liveness,
         identity,
     } = operator;
+    let scripts: Arc<dyn Scripts> = Arc::new(Counted::new(scripts, health.metrics().clone()));
     let memo = Memo::default();
     let facilities =
         Arc::new(Facilities { indexes: Indexes::new(registry.indexes()), ..Facilities::default() });
@@ -149,23 +173,34 @@ pub async fn run(operator: Operator, stop: CancellationToken) -> Result<(), Fail
         handlers: registry.activities(kind),
         settings: Arc::clone(&settings),
         memo: memo.clone(),
+        logins: NativeLogins::default(),
     };
     tracing::debug!(target: "kopf.running", "Starting kopf {}.", env!("CARGO_PKG_VERSION"));
     let execution = snapshot(&settings).execution;
     let runner =
         Runner { scripts: &*scripts, clock, settings: &execution, facilities: &facilities };
     let startup = activity(Kind::Startup);
-    tokio::select! {
-        biased; // a stop during the start is obeyed at once
-        () = stop.cancelled() => {
-            tracing::warn!(target: "kopf.running", "Startup activity is only partially executed due to cancellation.");
-            return Ok(());
-        }
-        started = activities::run(runner, &startup) => started?,
+    health.note(STARTUP, HealthState::Unready, "the start-up handlers are running");
+    let Some(started) = unless_stopped(&stop, activities::run(runner, &startup)).await else {
+        tracing::warn!(target: "kopf.running", "Startup activity is only partially executed due to cancellation.");
+        return Ok(());
     };
+    started?;
+    health.note(STARTUP, HealthState::Ready, "");
 
     let current = Arc::new(snapshot(&settings));
     scripts.configure(&current);
+    let standing = |kind| Standing {
+        activity: activity(kind),
+        scripts: Arc::clone(&scripts),
+        clock,
+        execution: current.execution.clone(),
+        facilities: Arc::clone(&facilities),
+    };
+    let login = standing(Kind::Login);
+    let login = (!login.activity.handlers.is_empty()).then(|| login.into_login());
+    let connecting = Connecting { settings: Settings::clone(&current), login };
+    let probe = standing(Kind::Probe);
     let serving = Serve {
         scripts: Arc::clone(&scripts),
         settings: Arc::clone(&current),
@@ -173,13 +208,20 @@ pub async fn run(operator: Operator, stop: CancellationToken) -> Result<(), Fail
         lifecycle: scripts.lifecycle().unwrap_or_else(|| lifecycle.into()),
         memo: memo.clone(),
         facilities: Arc::clone(&facilities),
-        health,
+        health: health.clone(),
         identity,
     };
-    let served = serving.run(&registry, &scope, connect, &stop).await;
+    let served = async {
+        let probing = Probing::start(liveness, probe, &health).await?;
+        let served = serving.run(&registry, &scope, connect(connecting), &stop).await;
+        probing.end().await;
+        served
+    };
+    let served = served.await;
     if let Err(Failure::Leadership(_)) = &served {
         return served;
     }
+    health.note(STOPPING, HealthState::Unready, "the operator is stopping");
     let runner =
         Runner { scripts: &*scripts, clock, settings: &current.execution, facilities: &facilities };
     let cleaned = activities::run(runner, &activity(Kind::Cleanup)).await;
@@ -206,27 +248,17 @@ impl Serve {
         self,
         registry: &Registry,
         scope: &Scope,
-        connect: Connect,
+        connect: impl Future<Output = Result<Arc<dyn Cluster>, ApiError>>,
         stop: &CancellationToken,
     ) -> Result<(), Failure> {
-        let start = async {
-            tracing::info!(target: "kopf.running", "Initial authentication has been initiated.");
-            let cluster = connect(Settings::clone(&self.settings)).await?;
-            tracing::info!(target: "kopf.running", "Initial authentication has finished.");
-            Ok::<_, Failure>(cluster)
-        };
-        let cluster = tokio::select! {
-            biased; // a stop during the start is obeyed at once
-            () = stop.cancelled() => return Ok(()),
-            started = start => started?,
-        };
+        tracing::info!(target: "kopf.running", "Initial authentication has been initiated.");
+        let Some(cluster) = unless_stopped(stop, connect).await else { return Ok(()) };
+        let cluster = cluster?;
+        tracing::info!(target: "kopf.running", "Initial authentication has finished.");
         let settings = Arc::clone(&self.settings);
-        let scripts = &*self.scripts;
-        let observer = tokio::select! {
-            biased; // as above
-            () = stop.cancelled() => return Ok(()),
-            started = Observer::start(&*cluster, scripts, registry, scope, settings) => started?,
-        };
+        let observer = Observer::start(&*cluster, &*self.scripts, registry, scope, settings);
+        let Some(observer) = unless_stopped(stop, observer).await else { return Ok(()) };
+        let observer = observer?;
         let replicas = Replicas::start(&self, &cluster)?;
         let team = Arc::default();
         let shared = Shared {
@@ -259,17 +291,8 @@ impl Serve {
         (mut observer, replicas): (Observer<'_>, &Replicas),
         stop: &CancellationToken,
     ) {
-        let mut companions = Companions::new();
+        let mut companions = self.companions(registry, &shared);
         let venues = self.meet(replicas, &shared, &mut companions);
-        companions.add(|stop| {
-            let (team, pauses) = (Arc::clone(&shared.team), shared.pauses.clone());
-            let settings = Arc::clone(&self.settings);
-            async move { team.heed(&pauses, &settings.background, stop).await }
-        });
-        if registry.has_indexes() {
-            let (readiness, health) = (shared.readiness.clone(), self.health.clone());
-            companions.add(|stop| indexes::watch(readiness, health, stop));
-        }
         let mut roster = Roster::new();
         if let Some(venues) = &venues {
             let (places, is_known) = observer.peerings();
@@ -299,9 +322,30 @@ impl Serve {
                 () = roster.attend() => {}
             }
         }
+        self.health.note(STOPPING, HealthState::Unready, "the operator is stopping");
         // Side by side: workers finish what they do, daemons and timers what they can.
         future::join(roster.end(), shared.team.end(&self.settings.background)).await;
         companions.end().await;
+    }
+
+    /// Those that live as long as the streams.
+    fn companions(&self, registry: &Registry, shared: &Shared<'_>) -> Companions {
+        let known = Arc::clone(&shared.memories);
+        let help = "Objects that the operator remembers";
+        self.health.metrics().sample("kopf_objects_known", help, move || known.count());
+        let mut companions = Companions::new();
+        companions
+            .add(|stop| probes::follow_pauses(shared.pauses.clone(), self.health.clone(), stop));
+        companions.add(|stop| {
+            let (team, pauses) = (Arc::clone(&shared.team), shared.pauses.clone());
+            let settings = Arc::clone(&self.settings);
+            async move { team.heed(&pauses, &settings.background, stop).await }
+        });
+        if registry.has_indexes() {
+            let (readiness, health) = (shared.readiness.clone(), self.health.clone());
+            companions.add(|stop| indexes::watch(readiness, health, stop));
+        }
+        companions
     }
 
     fn serving(&self, target: &Target, all: &Targets, shared: &Shared<'_>) -> Serving {
@@ -334,6 +378,15 @@ impl Serve {
             leadership: shared.leadership.clone(),
             health: self.health.clone(),
         }
+    }
+}
+
+/// The result, or nothing if it is not wanted any more.
+async fn unless_stopped<T>(stop: &CancellationToken, work: impl Future<Output = T>) -> Option<T> {
+    tokio::select! {
+        biased; // a stop is obeyed at once
+        () = stop.cancelled() => None,
+        done = work => Some(done),
     }
 }
 

@@ -7,6 +7,7 @@
 use std::{collections::BTreeMap, ops::ControlFlow, sync::Arc, time::Duration};
 
 use futures::{StreamExt as _, stream::BoxStream};
+use prometheus_client::metrics::{counter::Counter, family::Family};
 use tokio::{
     sync::oneshot,
     task::{self, JoinSet},
@@ -18,15 +19,15 @@ use super::{
     backlog::Backlog,
     memory::Key,
     place::{Place, Places},
-    pulse::Pulse,
     queue::{Event, Queue},
     seen::Seen,
     serving::Serving,
     standby::Standby,
+    stream_log::StreamLog,
     worker::Worker,
 };
 use crate::logic::{indexing::Owner, reason::EventType};
-use crate::ports::{ApiError, Extent, StreamEvent, StreamTarget};
+use crate::ports::{ApiError, Extent, Metrics, Pulse, ResourceLabels, StreamEvent, StreamTarget};
 
 /// After so many events the workers get a turn: a listing comes all at once, and its objects should not all have a worker
 /// before the first of them has done its work.
@@ -155,7 +156,8 @@ impl Streaming {
             if let ControlFlow::Break(end) = self.sit_out_pause(&mut signals).await {
                 return end;
             }
-            let events = self.serving.cluster.stream(target.clone());
+            let pulse = Arc::new(self.pulse());
+            let events = self.serving.cluster.stream_with_pulse(target.clone(), pulse);
             if let ControlFlow::Break(end) = self.listen(events, &mut signals).await {
                 return end;
             }
@@ -171,7 +173,7 @@ impl Streaming {
         let (pauses, leadership) = (self.serving.pauses.clone(), self.serving.leadership.clone());
         let mut paused = std::pin::pin!(pauses.next(pauses.count()));
         let mut leading = std::pin::pin!(leadership.until_leading());
-        let mut pulse = Pulse::new(self.serving.health.clone(), self.name());
+        let mut log = StreamLog::new(self.name());
         let mut taken = 0_usize;
         loop {
             tokio::select! {
@@ -184,7 +186,7 @@ impl Streaming {
                 () = self.places.freed(), if !self.backlog.is_empty() => self.relieve(),
                 item = events.next() => {
                     let Some(item) = item else { return ControlFlow::Break(None) };
-                    self.take(item, &mut pulse);
+                    self.take(item, &mut log);
                     taken = taken.wrapping_add(1);
                     if taken.is_multiple_of(EVENTS_PER_TURN) {
                         task::yield_now().await;
@@ -239,10 +241,9 @@ impl Streaming {
         self.patience = self.patience.saturating_sub(start.elapsed());
     }
 
-    fn take(&mut self, item: Result<StreamEvent, ApiError>, pulse: &mut Pulse) {
+    fn take(&mut self, item: Result<StreamEvent, ApiError>, log: &mut StreamLog) {
         match item {
             Ok(StreamEvent::Object(event_type, object)) => {
-                pulse.heard();
                 self.serving.hold.seen(object.header());
                 let key = Key::of(object.header());
                 if event_type == Some(EventType::Deleted) {
@@ -257,6 +258,7 @@ impl Streaming {
                 self.patience = PATIENCE;
             }
             Ok(StreamEvent::Listed) => {
+                self.count(|it| &it.listings);
                 // What comes now is not held up.
                 self.patience = Duration::ZERO;
                 let missed = self.seen.complete();
@@ -273,8 +275,11 @@ impl Streaming {
                 }
                 self.serving.hold.listed();
             }
-            Ok(StreamEvent::Alive) => pulse.alive(),
-            Err(error) => pulse.failed(&error),
+            Ok(StreamEvent::Alive) => log.alive(),
+            Err(error) => {
+                self.count(|it| &it.stream_failures);
+                log.failed(&error);
+            }
         }
     }
 
@@ -287,6 +292,19 @@ impl Streaming {
         if !self.serving.handlers.indexing.is_empty() {
             self.dispatch(key, Event { for_indexes: true, ..event });
         }
+    }
+
+    /// Where the stream tells how it is; gone when the stream is.
+    fn pulse(&self) -> Pulse {
+        let name = format!("stream/{}", self.name());
+        // Each connection is a sound, and a silent one is followed by the next: a healthy stream is never silent for so long.
+        let silence_max = self.serving.settings.watching.inactivity_timeout.saturating_mul(3);
+        self.serving.health.pulse(&name, Some(silence_max))
+    }
+
+    fn count(&self, which: impl FnOnce(&Metrics) -> &Family<ResourceLabels, Counter>) {
+        let resource = self.serving.resource.to_string();
+        which(self.serving.health.metrics()).get_or_create(&ResourceLabels { resource }).inc();
     }
 
     fn dispatch(&mut self, key: &Key, event: Event) {
@@ -334,7 +352,9 @@ impl Streaming {
         let lingers = !self.places.are_limited();
         let serving = Arc::clone(&self.serving);
         let worker = Worker { serving, key: key.clone(), queue, place, lingers };
+        let busy = self.serving.health.metrics().busy();
         self.workers.spawn(async move {
+            let _busy = busy;
             worker.run().await;
             key
         });

@@ -12,6 +12,7 @@ mod cluster;
 mod cycles;
 mod dev;
 mod e2e;
+mod health;
 mod lua;
 mod others;
 mod rhai;

@@ -54,6 +54,7 @@ pub const KEYS: &[(&str, Takes)] = &[
     ("leader-elect", Takes::Flag),
     ("lease", Takes::Text),
     ("liveness", Takes::Text),
+    ("health", Takes::Text),
     ("verbose", Takes::Flag),
     ("debug", Takes::Flag),
     ("quiet", Takes::Flag),

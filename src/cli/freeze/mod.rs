@@ -14,7 +14,8 @@ use crate::cli::{
     run,
 };
 use crate::features::peering::{Command, Problem};
-use crate::ports::Clock;
+use crate::ports::{Clock, Health};
+use crate::reactor::Connecting;
 use crate::settings::Settings;
 
 pub(super) use options::{FreezeOptions, resolve_freeze, resolve_resume};
@@ -25,7 +26,9 @@ pub(super) fn run(options: &FreezeOptions) -> Result<Exit, Report> {
     let _log = run::start_log(&options.log, &options.notes, clock)?;
     run::on_runtime(async {
         tracing::info!(target: "kopf.running", "Initial authentication has been initiated.");
-        let cluster = run::connect()(Settings::default()).await;
+        let settings = Settings::default();
+        let connecting = Connecting { settings, login: None };
+        let cluster = run::connect(Health::default(), clock)(connecting).await;
         let cluster = cluster.map_err(|it| report(&Problem::Api(it)))?;
         tracing::info!(target: "kopf.running", "Initial authentication has finished.");
         let command = Command {

@@ -13,11 +13,15 @@ use crate::cli::{
     environment::{self, Environment, Lookup},
     report::Report,
 };
+use crate::features::probes::{Endpoint, UrlError};
 use crate::logic::configure::{self, Setting};
 use crate::settings::Settings;
 
+mod address;
 #[cfg(test)]
 mod tests;
+
+pub use address::Address;
 
 /// `kopf run`, understood.
 #[derive(Clone, Debug, PartialEq)]
@@ -29,7 +33,9 @@ pub struct RunOptions {
     /// The settings, as start-up handlers find them.
     pub settings: Settings,
     /// Where the results of probes are served, if anywhere.
-    pub liveness: Option<String>,
+    pub liveness: Option<Endpoint>,
+    /// Where health and metrics are served, if anywhere.
+    pub health: Option<Address>,
     /// How to log.
     pub log: LogOptions,
     /// What the user should know as soon as there is a log.
@@ -134,11 +140,15 @@ pub fn resolve_run(
         .into_iter()
         .collect();
     notes.extend(file.warnings.iter().cloned().chain(outdated).map(Note::Warning));
+    let of_file = |name: &str| Some(file.text(name)?.0.to_owned());
     let liveness = args.liveness.or_else(|| variables.text("LIVENESS_ENDPOINT"));
+    let liveness = liveness.or_else(|| of_file("liveness"));
+    let health = args.health.or_else(|| variables.text("HEALTH")).or_else(|| of_file("health"));
     Ok(RunOptions {
         scope,
         settings,
-        liveness: liveness.or_else(|| Some(file.text("liveness")?.0.to_owned())),
+        liveness: liveness.map(|it| endpoint(&it)).transpose()?,
+        health: health.map(|it| address(&it)).transpose()?,
         log: log(args.log, &variables, file)?,
         paths: if args.paths.is_empty() { file.paths() } else { args.paths },
         notes,
@@ -277,6 +287,22 @@ fn scope(
         (false, true) => Ok(ScopeOption::Unsaid),
         (false, false) => Ok(ScopeOption::Namespaces(namespaces)),
     }
+}
+
+/// A wrong URL fails as with Kopf, not as a usage error, but before anything runs.
+fn endpoint(url: &str) -> Result<Endpoint, Report> {
+    url.parse().map_err(|error: UrlError| {
+        Report::failure(error.to_string())
+            .with_hint("-L/--liveness takes a URL such as http://0.0.0.0:8080/healthz")
+    })
+}
+
+fn address(text: &str) -> Result<Address, Report> {
+    Address::parse(text).ok_or_else(|| {
+        Report::usage(format!("'{text}' is no address to listen on")).with_hint(
+            "--health takes HOST:PORT such as 0.0.0.0:8081, or :PORT for all addresses of this machine",
+        )
+    })
 }
 
 /// How to log, as the three sources say.

@@ -155,11 +155,12 @@ impl Site {
             clock: self.clock,
             scope,
             lifecycle: Lifecycle::default(),
-            connect: Box::new(move |settings| {
+            connect: Box::new(move |reactor::Connecting { settings, .. }| {
                 let cluster = KubeCluster::over(client, Arc::new(settings));
                 Box::pin(async move { Ok(Arc::new(cluster) as Arc<_>) })
             }),
             health: health.clone(),
+            liveness: None,
             identity: testing::identity(&identity),
         };
         let (stop, mut task) = (CancellationToken::new(), JoinSet::new());
