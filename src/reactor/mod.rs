@@ -118,15 +118,15 @@ pub enum Failure {
     /// The cluster cannot be used.
     #[error("{0}")]
     Cluster(#[from] ApiError),
+    /// The liveness endpoint cannot be served.
+    #[error("the liveness endpoint: {0}")]
+    Liveness(#[from] BindError),
     /// The settings make no sense together.
     #[error("{0}")]
     Settings(String),
     /// Another replica may lead now: nothing was done any more from that moment on.
     #[error("the leadership is lost: {0}")]
     Leadership(String),
-    /// The liveness endpoint cannot be served.
-    #[error("the liveness endpoint: {0}")]
-    Liveness(#[from] BindError),
 }
 
 impl Failure {
@@ -137,11 +137,11 @@ impl Failure {
                 Some("see the errors of the handlers above; nothing else was started".into())
             }
             Failure::Cluster(error) => error.hint.clone(),
+            Failure::Liveness(_) => Some("choose another address with -L/--liveness".into()),
             Failure::Settings(_) => None,
             Failure::Leadership(_) => {
                 Some("nothing is to be done: started again, this replica is a standby".into())
             }
-            Failure::Liveness(_) => Some("choose another address with -L/--liveness".into()),
         }
     }
 }
@@ -222,6 +222,9 @@ pub async fn run(operator: Operator, stop: CancellationToken) -> Result<(), Fail
         return served;
     }
     health.note(STOPPING, HealthState::Unready, "the operator is stopping");
+    if let Err(Failure::Leadership(_)) = &served {
+        return served;
+    }
     let runner =
         Runner { scripts: &*scripts, clock, settings: &current.execution, facilities: &facilities };
     let cleaned = activities::run(runner, &activity(Kind::Cleanup)).await;

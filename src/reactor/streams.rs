@@ -283,17 +283,6 @@ impl Streaming {
         }
     }
 
-    /// Brings an event to its queue. A standby notes it, and only keeps its indexes.
-    fn bring(&mut self, key: &Key, event: Event) {
-        if !self.standby.is_on() {
-            return self.dispatch(key, event);
-        }
-        self.standby.note(key, &event);
-        if !self.serving.handlers.indexing.is_empty() {
-            self.dispatch(key, Event { for_indexes: true, ..event });
-        }
-    }
-
     /// Where the stream tells how it is; gone when the stream is.
     fn pulse(&self) -> Pulse {
         let name = format!("stream/{}", self.name());
@@ -305,6 +294,17 @@ impl Streaming {
     fn count(&self, which: impl FnOnce(&Metrics) -> &Family<ResourceLabels, Counter>) {
         let resource = self.serving.resource.to_string();
         which(self.serving.health.metrics()).get_or_create(&ResourceLabels { resource }).inc();
+    }
+
+    /// Brings an event to its queue. A standby notes it, and only keeps its indexes.
+    fn bring(&mut self, key: &Key, event: Event) {
+        if !self.standby.is_on() {
+            return self.dispatch(key, event);
+        }
+        self.standby.note(key, &event);
+        if !self.serving.handlers.indexing.is_empty() {
+            self.dispatch(key, Event { for_indexes: true, ..event });
+        }
     }
 
     fn dispatch(&mut self, key: &Key, event: Event) {

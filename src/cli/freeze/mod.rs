@@ -26,9 +26,11 @@ pub(super) fn run(options: &FreezeOptions) -> Result<Exit, Report> {
     let _log = run::start_log(&options.log, &options.notes, clock)?;
     run::on_runtime(async {
         tracing::info!(target: "kopf.running", "Initial authentication has been initiated.");
-        let settings = Settings::default();
-        let connecting = Connecting { settings, login: None };
-        let cluster = run::connect(Health::default(), clock)(connecting).await;
+        let cluster = run::connect(Health::default(), clock)(Connecting {
+            settings: Settings::default(),
+            login: None,
+        })
+        .await;
         let cluster = cluster.map_err(|it| report(&Problem::Api(it)))?;
         tracing::info!(target: "kopf.running", "Initial authentication has finished.");
         let command = Command {

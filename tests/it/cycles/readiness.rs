@@ -128,8 +128,8 @@ impl Indexed {
                 Box::pin(async move { Ok(Arc::new(cluster) as Arc<_>) })
             }),
             health: health.clone(),
-            identity: testing::identity("operator"),
             liveness: None,
+            identity: testing::identity("operator"),
         };
         let (stop, mut task) = (CancellationToken::new(), JoinSet::new());
         let token = stop.clone();

@@ -80,8 +80,8 @@ impl Watched {
                 Box::pin(async move { Ok(Arc::new(cluster) as Arc<_>) })
             }),
             health: kopf::ports::Health::default(),
-            identity: testing::identity("operator"),
             liveness: None,
+            identity: testing::identity("operator"),
         };
         let (stop, mut task) = (CancellationToken::new(), JoinSet::new());
         let token = stop.clone();

@@ -141,8 +141,8 @@ impl Stage {
                 })
             }),
             health: kopf::ports::Health::default(),
-            identity: kopf::testing::identity("operator"),
             liveness: None,
+            identity: kopf::testing::identity("operator"),
         };
         let mut task = JoinSet::new();
         let (token, transcript) = (stop.clone(), self.transcript.clone());
