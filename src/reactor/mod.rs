@@ -218,9 +218,6 @@ pub async fn run(operator: Operator, stop: CancellationToken) -> Result<(), Fail
         served
     };
     let served = served.await;
-    if let Err(Failure::Leadership(_)) = &served {
-        return served;
-    }
     health.note(STOPPING, HealthState::Unready, "the operator is stopping");
     if let Err(Failure::Leadership(_)) = &served {
         return served;
