@@ -130,9 +130,17 @@ pub fn inconsistencies(merge: &Map<String, Value>, response: &Value) -> Diff {
     let mut left = diff::scoped(&Value::Object(merge.clone()), response, Scope::Left);
     left.retain(|it| {
         let is_dropped = DROPPED_WHEN_EMPTY.iter().any(|path| it.field == path);
-        !is_dropped || json::truthy(&it.old) || json::truthy(&it.new)
+        !is_dropped || !leaves_nothing(&it.old) || json::truthy(&it.new)
     });
     left
+}
+
+/// Whether a server that takes it has nothing to keep: the last annotation may be deleted, too.
+fn leaves_nothing(sent: &Value) -> bool {
+    match sent {
+        Value::Object(map) => map.values().all(Value::is_null),
+        other => !json::truthy(other),
+    }
 }
 
 #[cfg(test)]

@@ -344,10 +344,10 @@ async fn indexing(run: Run) {
     run.namespace.apply_object().await;
     let first = format!("{}::first", run.namespace.name);
     let expected = if is_patched { json!([first]) } else { json!([]) };
-    let running = |object: &serde_json::Value| object["status"]["running-pods"] == expected;
+    let running = |object: &Value| object["status"]["running-pods"] == expected;
     run.namespace.until_object(OBJECT, "the running pods are known", running).await;
     run.namespace.kubectl(&["delete", "pod", "first", "--now", "--wait=false"]).await;
-    let none = |object: &serde_json::Value| object["status"]["running-pods"] == json!([]);
+    let none = |object: &Value| object["status"]["running-pods"] == json!([]);
     run.namespace.until_object(OBJECT, "the pod is gone", none).await;
     run.until_says("Timer 'intervalled' succeeded.").await;
     let ended = run.stop().await;

@@ -30,29 +30,45 @@ macro_rules! scenarios {
 }
 
 scenarios! {
+    causes
+    cluster_scoped
+    conflicts
     daemons
+    delays
     errors
+    filter_kwargs
     filters
+    filters_everywhere
+    filters_of_changes
     ids
     indexes
     indexes_changing
     indexes_first
     indexes_shared
     kwargs
+    kwargs_in_background
     limits
     logging
     memo
     modules
     odd_objects
+    optional_deletion
     patching
+    patching_everywhere
+    pruned
     reading
     readonly
+    recreated
     results
     selectors
     settings
     shared
     sleeping
     startup
+    status_fields
+    stealth
+    storages
+    superseded
     surprises
     timers
 }
