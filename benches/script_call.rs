@@ -93,6 +93,7 @@ fn invocation(handler: kopf::logic::handler::Handler) -> Arc<Invocation> {
         memo: Memo::default(),
         logger: Logger::of_object(LoggerKind::Full, Arc::new(ObjectRef::default())),
         facilities: Arc::default(),
+        children: None,
     })
 }
 

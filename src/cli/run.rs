@@ -67,7 +67,8 @@ pub(super) fn listen() -> Result<impl Stream<Item = StopSignal>, Report> {
 
 /// An operator that has everything but a cluster.
 pub(super) struct Plan {
-    scripts: ScriptHost,
+    /// What the handlers are functions of.
+    pub(super) scripts: ScriptHost,
     /// What the scripts declare.
     pub(super) registry: Registry,
     scope: Scope,

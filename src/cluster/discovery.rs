@@ -1,31 +1,27 @@
 //! Which resources the cluster serves: the discovery documents, read one by one.
 //!
-//! A group that does not answer is left out with a warning: a dead aggregated API must not stop operators that have nothing
-//! to do with it.
+//! A group that does not answer is named, but takes nothing else with it: a dead aggregated API must not stop operators that
+//! have nothing to do with it.
 
 use std::collections::BTreeSet;
 
 use futures::{StreamExt as _, stream};
 use serde::Deserialize;
-use tracing::warn;
 
 use super::{
     failure::{Action, Failure},
     transport::{Request, Transport},
 };
 use crate::logic::resource::Resource;
-use crate::ports::{ApiError, ErrorClass, GroupFilter};
+use crate::ports::{ApiError, Discovered, ErrorClass, GroupFilter};
 use crate::settings::Networking;
-
-/// The log target of discovery.
-const TARGET: &str = "kopf.scanning";
 
 /// Documents read at once. A cluster has some dozens of them.
 const READS_MAX: usize = 4;
 
-/// The document of one group is asked for only so many times more: an aggregated API that is down stays down, and the
-/// operator waits for it at each start.
-const GROUP_RETRIES_MAX: usize = 3;
+/// The document of one group is asked for only so many times more: an aggregated API that is down stays down, the operator
+/// waits for it at each start, and it is asked again later anyway.
+const GROUP_RETRIES_MAX: usize = 1;
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
@@ -83,17 +79,25 @@ struct Document {
 pub(super) async fn discover(
     transport: &Transport,
     filter: &GroupFilter,
-) -> Result<Vec<Resource>, ApiError> {
+) -> Result<Discovered, ApiError> {
     let settings = transport.settings();
     let documents = documents(transport, filter, &settings.networking).await?;
     let mut networking = settings.networking.clone();
     networking.error_backoffs.truncate(GROUP_RETRIES_MAX);
     let mut reads = stream::iter(documents)
-        .map(|document| resources(transport, document, &networking))
+        .map(|document| async {
+            let read = resources(transport, &document, &networking).await;
+            (document.group, read)
+        })
         .buffered(READS_MAX);
-    let mut found = Vec::new();
-    while let Some(some) = reads.next().await {
-        found.extend(some?);
+    let mut found = Discovered::default();
+    while let Some((group, read)) = reads.next().await {
+        match read {
+            Ok(some) => found.resources.extend(some),
+            // Without any answer, the cluster is unreachable: that is not the fault of one group.
+            Err(error) if error.status.is_none() || error.status == Some(401) => return Err(error),
+            Err(error) => drop(found.failed.insert(group, error)),
+        }
     }
     Ok(found)
 }
@@ -133,19 +137,14 @@ async fn documents(
 
 async fn resources(
     transport: &Transport,
-    document: Document,
+    document: &Document,
     networking: &Networking,
 ) -> Result<Vec<Resource>, ApiError> {
     match read::<Entries>(transport, &document.path, networking).await {
-        Ok(entries) => Ok(describe(&document, entries.resources)),
+        Ok(entries) => Ok(describe(document, entries.resources)),
         // The last resource of a group was removed in this moment.
         Err(error) if error.class == ErrorClass::Missing => Ok(Vec::new()),
-        // Without any answer, the cluster is unreachable: that is not the fault of one group.
-        Err(error) if error.status.is_none() || error.status == Some(401) => Err(error),
-        Err(error) => {
-            warn!(target: TARGET, "Resources of {} are left out: {error}", document.path);
-            Ok(Vec::new())
-        }
+        Err(error) => Err(error),
     }
 }
 

@@ -8,9 +8,10 @@ use std::{fmt, sync::Arc};
 use futures::stream::BoxStream;
 use http::Method;
 
-use crate::logic::{object::Object, resource::Resource};
+use crate::logic::{object::Object, resource::Resource, selector::Restrictions};
 use crate::ports::{
-    ApiError, BoxFuture, Cluster, GroupFilter, NewObject, PatchRequest, StreamEvent, StreamTarget,
+    ApiError, BoxFuture, Cluster, Discovered, GroupFilter, NewObject, PatchRequest, StreamEvent,
+    StreamTarget,
 };
 use crate::settings::Settings;
 
@@ -85,6 +86,7 @@ impl KubeCluster {
     ) -> Result<Vec<Object>, ApiError> {
         let settings = self.transport.settings();
         let path = url::collection(resource, namespace);
+        let restrictions = Restrictions::of(resource, &settings.watching);
         let action =
             Action::Use { verb: "list", resource, namespace, name: None, subresource: None };
         let malformed = |it: serde_json::Error| {
@@ -92,7 +94,13 @@ impl KubeCluster {
         };
         let (mut objects, mut token) = (Vec::new(), None);
         loop {
-            let request = watch::list_request(&path, settings.watching.chunk_size, token, action);
+            let request = watch::list_request(
+                &path,
+                &restrictions,
+                settings.watching.chunk_size,
+                token,
+                action,
+            );
             let body = self.transport.fetch(&request, &settings.networking).await?;
             let mut page = Page::parse(&body).map_err(malformed)?;
             objects.reserve(page.len());
@@ -111,7 +119,7 @@ impl Cluster for KubeCluster {
     fn discover<'a>(
         &'a self,
         groups: &'a GroupFilter,
-    ) -> BoxFuture<'a, Result<Vec<Resource>, ApiError>> {
+    ) -> BoxFuture<'a, Result<Discovered, ApiError>> {
         Box::pin(discovery::discover(&self.transport, groups))
     }
 

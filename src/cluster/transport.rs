@@ -1,7 +1,10 @@
 //! One request, with its attempts: sent through the client, judged by `retry.rs`, told by `failure.rs`.
 
 use std::{
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
@@ -74,6 +77,7 @@ pub(super) struct Transport {
     /// The address, for messages; empty if unknown.
     server: String,
     default_namespace: String,
+    refuses_streaming: AtomicBool,
 }
 
 /// The client with the present credentials.
@@ -130,6 +134,7 @@ impl Transport {
             settings: Mutex::new(settings),
             places: Semaphore::new(REQUESTS_MAX),
             server,
+            refuses_streaming: AtomicBool::new(false),
         }
     }
 
@@ -171,13 +176,29 @@ impl Transport {
         Err(self.fail(failure, &request.action))
     }
 
+    /// Whether the server has said that it does not give initial objects in the form of changes.
+    pub(super) fn refuses_streaming(&self) -> bool {
+        self.refuses_streaming.load(Ordering::Relaxed)
+    }
+
+    /// Notes that it does not; tells whether that is news.
+    pub(super) fn refuse_streaming(&self) -> bool {
+        !self.refuses_streaming.swap(true, Ordering::Relaxed)
+    }
+
     /// Sends a request until it is accepted; the body is still to be read, and nothing limits how long that takes.
     pub(super) async fn open(
         &self,
         request: &Request<'_>,
         networking: &Networking,
+        connect_timeout: Option<Duration>,
     ) -> Result<Response<Body>, ApiError> {
-        self.attempt(request, networking, None).await.map(|(response, _)| response)
+        // An answer begins as soon as there is a connection: what limits the one limits the other.
+        let limit = connect_timeout.or(networking.connect_timeout);
+        let limit =
+            limit.map_or(networking.request_timeout, |it| it.min(networking.request_timeout));
+        let networking = Networking { request_timeout: limit, ..networking.clone() };
+        self.attempt(request, &networking, None).await.map(|(response, _)| response)
     }
 
     /// The attempts of one request. A place is taken for each of them, not for the pauses between them: what one object has

@@ -19,6 +19,7 @@ use super::{
     transport::{self, Request, Transport},
     url,
 };
+use crate::logic::{reason::EventType, selector::Restrictions};
 use crate::ports::{ApiError, ErrorClass, Extent, StreamEvent, StreamTarget};
 
 /// The log target of streams.
@@ -48,6 +49,8 @@ struct Watcher {
     transport: Arc<Transport>,
     target: StreamTarget,
     path: String,
+    /// Which objects the settings want.
+    restrictions: Restrictions,
     /// Failures in a row; the pauses grow with them. A list ends no row: what may be listed, but not watched, would be
     /// listed again and again.
     failures: u32,
@@ -59,8 +62,8 @@ enum State {
     Listing { token: Option<String> },
     /// Hand the objects of a page over.
     Handing(Page),
-    /// Ask for the changes since this version.
-    Connecting { version: Option<String> },
+    /// Ask for the changes since this version, or for the objects in the form of changes.
+    Connecting(Since),
     /// Wait for the next change.
     Watching(Watch),
     /// Wait before listing, or before connecting again.
@@ -70,14 +73,25 @@ enum State {
 /// What comes after a pause.
 enum Next {
     List,
-    Connect { version: Option<String> },
+    Connect(Since),
+}
+
+/// Where a watch begins.
+#[derive(Clone)]
+enum Since {
+    /// At the objects as they are: what a list would give comes first.
+    Start,
+    /// After this version; at any if there is none.
+    Version(Option<String>),
 }
 
 /// An open watch.
 struct Watch {
     lines: Lines,
     /// The last version seen; the next watch goes on from here.
-    version: Option<String>,
+    since: Since,
+    /// When it was opened.
+    opened_at: Instant,
     /// When silence has lasted too long.
     silent_at: Instant,
     /// When the watch has lasted too long.
@@ -103,9 +117,11 @@ pub(super) fn stream(
     target: StreamTarget,
 ) -> BoxStream<'static, Result<StreamEvent, ApiError>> {
     let path = url::collection(&target.resource, target.namespace.as_deref());
-    let watcher = Watcher { transport, target, path, failures: 0 };
+    let restrictions = Restrictions::of(&target.resource, &target.settings.watching);
+    let watcher = Watcher { transport, target, path, restrictions, failures: 0 };
     debug!(target: TARGET, "Starting the watch-stream for {watcher}.");
-    let start = (watcher, State::Listing { token: None });
+    let start = watcher.start();
+    let start = (watcher, start);
     stream::unfold(start, |(mut watcher, mut state)| async move {
         loop {
             let (event, next) = watcher.step(state).await;
@@ -123,31 +139,47 @@ impl Watcher {
         match state {
             State::Listing { token } => self.list(token).await,
             State::Handing(page) => self.hand_over(page),
-            State::Connecting { version } => self.connect(version).await,
+            State::Connecting(since) => self.connect(since).await,
             State::Watching(watch) => self.watch(watch).await,
             State::Pausing { pause, next } => {
                 sleep(pause).await;
                 let next = match next {
-                    Next::List => State::Listing { token: None },
-                    Next::Connect { version } => State::Connecting { version },
+                    Next::List => self.start(),
+                    Next::Connect(since) => State::Connecting(since),
                 };
                 (None, next)
             }
         }
     }
 
+    /// How the objects are asked for.
+    fn start(&self) -> State {
+        if self.target.settings.watching.initial_streaming && !self.transport.refuses_streaming() {
+            State::Connecting(Since::Start)
+        } else {
+            State::Listing { token: None }
+        }
+    }
+
     async fn list(&mut self, token: Option<String>) -> Step {
         let settings = Arc::clone(&self.target.settings);
-        let request =
-            list_request(&self.path, settings.watching.chunk_size, token, self.action("list"))
-                .accepting(self.accept(METADATA_OF_LIST));
+        // A new list says anew what there is; the next page of one adds to it.
+        let event = token.is_none().then_some(Ok(StreamEvent::Listing));
+        let request = list_request(
+            &self.path,
+            &self.restrictions,
+            settings.watching.chunk_size,
+            token,
+            self.action("list"),
+        );
+        let request = request.accepting(self.accept(METADATA_OF_LIST));
         let answer = self.transport.fetch(&request, &settings.networking).await;
         let page = match answer {
             Ok(body) => Page::parse(&body).map_err(|error| self.malformed("list", &error)),
             Err(error) => Err(error),
         };
         match page {
-            Ok(page) => (None, State::Handing(page)),
+            Ok(page) => (event, State::Handing(page)),
             Err(error) => self.after_failure(error),
         }
     }
@@ -162,37 +194,49 @@ impl Watcher {
                 (None, State::Handing(page))
             }
             None if page.token.is_some() => (None, State::Listing { token: page.token }),
-            None => (Some(Ok(StreamEvent::Listed)), State::Connecting { version: page.version }),
+            None => {
+                let since = Since::Version(page.version);
+                (Some(Ok(StreamEvent::Listed)), State::Connecting(since))
+            }
         }
     }
 
-    async fn connect(&mut self, version: Option<String>) -> Step {
+    async fn connect(&mut self, since: Since) -> Step {
         let settings = Arc::clone(&self.target.settings);
         let watching = &settings.watching;
         let now = Instant::now();
         let silence = watching.inactivity_timeout.max(PAUSE_MIN);
         let silent_at = later(now, silence);
         let ends_at = watching.client_timeout.map(|it| later(now, it.max(PAUSE_MIN)));
-        let request = watch_request(
-            &self.path,
-            version.as_deref(),
-            watching.server_timeout,
-            self.action("watch"),
-        );
-        let request = request.accepting(self.accept(METADATA_OF_WATCH));
+        let request = self.watch_request(&since).accepting(self.accept(METADATA_OF_WATCH));
         // Connecting and its attempts count as silence.
         let deadline = ends_at.map_or(silent_at, |it| it.min(silent_at));
-        let opening = self.transport.open(&request, &settings.networking);
+        let opening = self.transport.open(&request, &settings.networking, watching.connect_timeout);
         match timeout_at(deadline, opening).await {
             Ok(Ok(response)) => {
                 let lines = Lines::new(response.into_body());
-                let watch = Watch { lines, version, silent_at, ends_at, heard: false };
-                (None, State::Watching(watch))
+                let event = match since {
+                    Since::Start => StreamEvent::Listing,
+                    Since::Version(_) => StreamEvent::Alive,
+                };
+                let opened_at = Instant::now();
+                let watch = Watch { lines, since, opened_at, silent_at, ends_at, heard: false };
+                (Some(Ok(event)), State::Watching(watch))
             }
-            Err(_) => self.after_silence(deadline == silent_at, version),
+            Err(_) => self.after_silence(deadline == silent_at, since),
             Ok(Err(error)) if is_quiet(&error) && error.status.is_none() => {
                 let pause = self.next_pause(watching.reconnect_backoff);
-                (None, State::Pausing { pause, next: Next::Connect { version } })
+                (None, State::Pausing { pause, next: Next::Connect(since) })
+            }
+            Ok(Err(error)) if is_refusal_to_stream(&error, &since) => {
+                if self.transport.refuse_streaming() {
+                    warn!(
+                        target: TARGET,
+                        "The server does not stream initial lists (settings.watching.initial_streaming): objects are \
+                         listed instead. {error}"
+                    );
+                }
+                (None, State::Listing { token: None })
             }
             Ok(Err(error)) => self.after_failure(error),
         }
@@ -210,7 +254,7 @@ impl Watcher {
             Heard::Line(line) => self.take(watch, &line),
             Heard::Silence => {
                 self.failures = 0;
-                self.after_silence(deadline == watch.silent_at, watch.version)
+                self.after_silence(deadline == watch.silent_at, watch.since)
             }
             Heard::End => self.after_end(watch),
             Heard::Broken(Broken::Payload(reason)) => {
@@ -244,14 +288,25 @@ impl Watcher {
         watch.silent_at = later(Instant::now(), silence);
         match parsed {
             Line::Event(kind, object) => {
-                if let Some(version) = &object.header().resource_version {
-                    watch.version = Some(version.clone());
-                }
-                (Some(Ok(StreamEvent::Object(Some(kind), object))), State::Watching(watch))
+                let kind = match &mut watch.since {
+                    Since::Start => Some(kind).filter(|it| *it != EventType::Added),
+                    Since::Version(last) => {
+                        if let Some(version) = &object.header().resource_version {
+                            *last = Some(version.clone());
+                        }
+                        Some(kind)
+                    }
+                };
+                (Some(Ok(StreamEvent::Object(kind, object))), State::Watching(watch))
             }
             Line::Bookmark(version) => {
-                watch.version = version.or(watch.version);
-                (None, State::Watching(watch))
+                let (event, before) = match &mut watch.since {
+                    // The first one ends the initial objects.
+                    Since::Start => (StreamEvent::Listed, None),
+                    Since::Version(last) => (StreamEvent::Alive, last.take()),
+                };
+                watch.since = Since::Version(version.or(before));
+                (Some(Ok(event)), State::Watching(watch))
             }
             Line::Refusal(code, text) => self.after_failure(self.refused(code, text)),
             Line::Unknown => {
@@ -266,19 +321,18 @@ impl Watcher {
     /// closes all watches must not be asked in a tight loop.
     fn after_end(&mut self, watch: Watch) -> Step {
         self.failures = 0;
-        let version = watch.version;
-        if watch.heard {
-            return (None, State::Connecting { version });
-        }
         let pause = self.target.settings.watching.reconnect_backoff.max(PAUSE_MIN);
-        (None, State::Pausing { pause, next: Next::Connect { version } })
+        if watch.heard || watch.opened_at.elapsed() >= pause {
+            return (None, State::Connecting(watch.since));
+        }
+        (None, State::Pausing { pause, next: Next::Connect(watch.since) })
     }
 
-    fn after_silence(&self, inactive: bool, version: Option<String>) -> Step {
+    fn after_silence(&self, inactive: bool, since: Since) -> Step {
         if inactive {
             debug!(target: TARGET, "Watch-stream for {self} is inactive, reconnecting.");
         }
-        (None, State::Connecting { version })
+        (None, State::Connecting(since))
     }
 
     /// Lists again after a pause. What passes by itself is not handed over: the attempts were logged already.
@@ -312,6 +366,25 @@ impl Watcher {
             Extent::Whole => transport::JSON,
             Extent::Metadata => metadata,
         }
+    }
+
+    fn watch_request(&self, since: &Since) -> Request<'_> {
+        let mut parameters =
+            vec![("watch", "true".to_owned()), ("allowWatchBookmarks", "true".into())];
+        parameters.extend(self.restrictions.parameters());
+        let version = match since {
+            Since::Start => &None,
+            Since::Version(version) => version,
+        };
+        parameters.extend(version.clone().map(|it| ("resourceVersion", it)));
+        // Fractions are written as they are set, though Kubernetes takes whole seconds only.
+        let timeout = self.target.settings.watching.server_timeout;
+        parameters.extend(timeout.map(|it| ("timeoutSeconds", it.as_secs_f64().to_string())));
+        if let Since::Start = since {
+            parameters.push(("sendInitialEvents", "true".into()));
+            parameters.push(("resourceVersionMatch", "NotOlderThan".into()));
+        }
+        Request::get(url::with_query(&self.path, &parameters), self.action("watch"))
     }
 
     fn action(&self, verb: &'static str) -> Action<'_> {
@@ -355,27 +428,21 @@ impl fmt::Display for Watcher {
 /// A request for a page of a list.
 pub(super) fn list_request<'a>(
     path: &str,
+    restrictions: &Restrictions,
     chunk_size: Option<u32>,
     token: Option<String>,
     action: Action<'a>,
 ) -> Request<'a> {
     let limit = chunk_size.map(|it| ("limit", it.to_string()));
     let token = token.map(|it| ("continue", it));
-    let parameters: Vec<_> = limit.into_iter().chain(token).collect();
+    let parameters: Vec<_> =
+        limit.into_iter().chain(restrictions.parameters()).chain(token).collect();
     Request::get(url::with_query(path, &parameters), action)
 }
 
-fn watch_request<'a>(
-    path: &str,
-    version: Option<&str>,
-    server_timeout: Option<Duration>,
-    action: Action<'a>,
-) -> Request<'a> {
-    let mut parameters = vec![("watch", "true".to_owned()), ("allowWatchBookmarks", "true".into())];
-    parameters.extend(version.map(|it| ("resourceVersion", it.to_owned())));
-    // Fractions are written as they are set, though Kubernetes takes whole seconds only.
-    parameters.extend(server_timeout.map(|it| ("timeoutSeconds", it.as_secs_f64().to_string())));
-    Request::get(url::with_query(path, &parameters), action)
+/// Whether the server does not know how to give the objects in the form of changes.
+fn is_refusal_to_stream(error: &ApiError, since: &Since) -> bool {
+    matches!(since, Since::Start) && matches!(error.status, Some(400 | 422))
 }
 
 /// Whether an error passes by itself: no answer, or too many requests.

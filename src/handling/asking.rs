@@ -53,7 +53,8 @@ impl Asker<'_> {
         }
     }
 
-    fn invocation(&self, handler: &Arc<Handler>) -> Arc<Invocation> {
+    /// The argument of a function that is asked about the object, on behalf of this handler.
+    pub fn invocation(&self, handler: &Arc<Handler>) -> Arc<Invocation> {
         Arc::new(Invocation {
             handler: Arc::clone(handler),
             attempt: None,
@@ -61,6 +62,7 @@ impl Asker<'_> {
             memo: self.memo.clone(),
             logger: self.logger.clone(),
             facilities: Arc::clone(self.facilities),
+            children: None,
         })
     }
 }

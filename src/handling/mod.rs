@@ -1,6 +1,7 @@
-//! Runs chosen handlers: arguments, limits, outcomes; asks filters; sends patches.
+//! Runs chosen handlers: arguments, limits, outcomes; asks filters and selectors; sends patches.
 
 pub mod activities;
 pub mod asking;
+pub mod choosing;
 pub mod patching;
 pub mod run;

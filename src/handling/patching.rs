@@ -37,6 +37,8 @@ pub struct Patched {
     pub object: Option<Arc<Object>>,
     /// Transformations that met a newer version of the object; for the next cycle.
     pub leftovers: Vec<Transformation>,
+    /// The object is gone.
+    pub is_gone: bool,
 }
 
 /// Why a patch could not be sent.
@@ -63,7 +65,7 @@ impl Patcher<'_> {
                     LogLevel::Debug,
                     "Patching was skipped: the object does not exist anymore.",
                 );
-                Ok(Patched::default())
+                Ok(Patched { is_gone: true, ..Patched::default() })
             }
             Err(error) => Err(error),
         }
@@ -75,7 +77,7 @@ impl Patcher<'_> {
             self.verify(&patch.merge, answer);
         }
         if patch.transformations.is_empty() {
-            return Ok(Patched { object: merged, leftovers: Vec::new() });
+            return Ok(Patched { object: merged, ..Patched::default() });
         }
         let freshest = merged.as_ref().unwrap_or(object);
         self.transform(freshest, &patch.transformations, merged.clone()).await
@@ -135,7 +137,7 @@ impl Patcher<'_> {
                 Err(error) => return Err(error.into()),
             }
         }
-        Ok(Patched { object: answer, leftovers: Vec::new() })
+        Ok(Patched { object: answer, ..Patched::default() })
     }
 
     async fn transformed(
@@ -160,7 +162,7 @@ impl Patcher<'_> {
              Remaining: {transformations:?}"
         );
         self.logger.log(LogLevel::Debug, &text);
-        Patched { object, leftovers: transformations.to_vec() }
+        Patched { object, leftovers: transformations.to_vec(), is_gone: false }
     }
 
     /// Warns if the cluster did not take what was sent: most often a schema has pruned unknown fields.

@@ -2,15 +2,18 @@
 //!
 //! Hop 5 of the walk. Before: `reactor/change.rs`. After: `logic/settle.rs`.
 
-use std::{sync::Arc, time::Duration};
+use std::{future::Future, sync::Arc, time::Duration};
 
 use jiff::Timestamp;
+use tokio::time;
 
 use crate::logic::{
     handler::Handler,
     outcome::{self, Effort, Ended, Outcome},
 };
-use crate::ports::{Attempt, Cause, Clock, Facilities, Invocation, Logger, Memo, Scripts};
+use crate::ports::{
+    Attempt, Cause, Children, Clock, Facilities, Invocation, Logger, Memo, Scripts,
+};
 use crate::settings::Execution;
 
 /// What attempts of all handlers have in common.
@@ -45,34 +48,52 @@ pub struct Try {
 impl Runner<'_> {
     /// Makes the attempt, if the handler's limits allow, and logs how it went.
     pub async fn run(&self, attempt: Try) -> Outcome {
+        self.run_with(attempt, None, |invocation| self.scripts.call(invocation)).await
+    }
+
+    /// The same for a handler that may have sub-handlers: `call` makes the call and runs them.
+    ///
+    /// When the handler's time is up, the call is dropped, whatever it waits for.
+    pub async fn run_with<F: Future<Output = Ended>>(
+        &self,
+        attempt: Try,
+        children: Option<Children>,
+        call: impl FnOnce(Arc<Invocation>) -> F,
+    ) -> Outcome {
         let Try { handler, retries, started, cause, memo, logger } = attempt;
         logger.line(&outcome::invoked(&handler), None);
-        let runtime = since(started, self.clock.now());
-        if let Some((outcome, line)) = outcome::before(&handler, Effort { retries, runtime }) {
+        let effort = || Effort { retries, runtime: since(started, self.clock.now()) };
+        let before = effort();
+        if let Some((outcome, line)) = outcome::before(&handler, before) {
             logger.line(&line, None);
             return outcome;
         }
-        let attempt = Some(Attempt { retry: retries, started, runtime });
         let invocation = Invocation {
             handler: Arc::clone(&handler),
-            attempt,
+            attempt: Some(Attempt { retry: retries, started, runtime: before.runtime }),
             cause,
             memo,
             logger: logger.clone(),
             facilities: Arc::clone(self.facilities),
+            children,
         };
-        let ended = self.scripts.call(Arc::new(invocation)).await;
+        let call = call(Arc::new(invocation));
+        let ended = match outcome::time_left(&handler, before) {
+            // A call that ends at the very last moment has ended in time.
+            Some(left) => time::timeout(left, call).await.ok(),
+            None => Some(call.await),
+        };
+        let Some(ended) = ended else {
+            let (outcome, line) = outcome::timed_out(&handler, effort().runtime);
+            logger.line(&line, None);
+            return outcome;
+        };
         let trace = match &ended {
             Ended::Raised(raised) => raised.trace.clone(),
             Ended::Returned(_) | Ended::Keyed(_) => None,
         };
-        let runtime = since(started, self.clock.now());
-        let (outcome, line) = outcome::after(
-            &handler,
-            ended,
-            Effort { retries, runtime },
-            self.settings.default_backoff,
-        );
+        let (outcome, line) =
+            outcome::after(&handler, ended, effort(), self.settings.default_backoff);
         logger.line(&line, trace.as_deref());
         outcome
     }

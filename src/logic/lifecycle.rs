@@ -2,9 +2,11 @@
 //!
 //! The contract is `tests/vectors/lifecycles.json`. Before: `selection.rs` and `progress.rs`. After: `handling/`.
 
-use std::sync::Arc;
+use std::{fmt, sync::Arc};
 
-use super::handler::Handler;
+use serde_json::Value;
+
+use super::{function::Function, handler::Handler, nearest::nearest, progress::Record};
 
 /// The order of a cycle's handlers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -22,6 +24,32 @@ pub enum Lifecycle {
     Randomized,
 }
 
+/// Who says which handlers run in one cycle.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Chooser {
+    /// One of the lifecycles that are built in.
+    BuiltIn(Lifecycle),
+    /// A function of a script: it gets the handlers that are due and `ctx`, and gives those to run now.
+    Custom(Function),
+}
+
+impl From<Lifecycle> for Chooser {
+    fn from(lifecycle: Lifecycle) -> Self {
+        Chooser::BuiltIn(lifecycle)
+    }
+}
+
+impl fmt::Display for Chooser {
+    /// As log lines call it.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Chooser::BuiltIn(lifecycle) => lifecycle.name(),
+            Chooser::Custom(function) if function.name.is_empty() => "function",
+            Chooser::Custom(function) => &function.name,
+        })
+    }
+}
+
 impl Lifecycle {
     /// All of them, by the names users write.
     pub const ALL: [(&'static str, Lifecycle); 5] = [
@@ -35,6 +63,11 @@ impl Lifecycle {
     /// By its name.
     pub fn parse(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|(it, _)| *it == name).map(|(_, lifecycle)| lifecycle)
+    }
+
+    /// As users write it.
+    pub fn name(self) -> &'static str {
+        Self::ALL.into_iter().find(|(_, it)| *it == self).map_or("asap", |(name, _)| name)
     }
 
     /// Picks from the handlers that are due, given in order. `random` gives a number below its argument.
@@ -64,4 +97,50 @@ impl Lifecycle {
             }
         }
     }
+}
+
+/// A handler that is due, as a lifecycle function sees it: what tells it from others, and its progress.
+pub fn candidate(handler: &Handler, record: Option<&Record>) -> Value {
+    let fields = [
+        ("id", Some((*handler.id).into())),
+        ("kind", Some(handler.kind.name().into())),
+        ("param", handler.param.clone()),
+        ("retries", Some(record.map_or(0, |it| it.retries).into())),
+        ("started", record.map(|it| it.started.to_string().into())),
+        ("message", record.and_then(|it| it.message.clone()).map(Value::from)),
+    ];
+    let known = fields.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?)));
+    Value::Object(known.collect())
+}
+
+/// The handlers that a lifecycle function chose: it gives one or a list, each as it got it, or by its id.
+///
+/// # Errors
+/// Something else was given, or nothing: then the cycle would be repeated at once and for ever.
+pub fn chosen(given: &Value, due: &[Arc<Handler>]) -> Result<Vec<Arc<Handler>>, String> {
+    let one = std::slice::from_ref(given);
+    let items = match given {
+        Value::Array(items) => items,
+        Value::Null => &[][..],
+        // A language may have one empty table for both lists and maps.
+        Value::Object(fields) if fields.is_empty() => &[],
+        Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Object(_) => one,
+    };
+    let mut chosen: Vec<Arc<Handler>> = Vec::new();
+    for item in items {
+        let id = item.as_str().or_else(|| item.get("id")?.as_str());
+        let handler = id.and_then(|id| due.iter().find(|it| &*it.id == id)).ok_or_else(|| {
+            let ids: Vec<&str> = due.iter().map(|it| &*it.id).collect();
+            let meant = id.and_then(|id| nearest(id, ids.iter().copied()));
+            let hint = meant.map(|it| format!("; did you mean '{it}'?")).unwrap_or_default();
+            format!("it gave {item}, which is none of the handlers it got{hint}")
+        })?;
+        if !chosen.iter().any(|it| it.id == handler.id) {
+            chosen.push(Arc::clone(handler));
+        }
+    }
+    if chosen.is_empty() && !due.is_empty() {
+        return Err("it chose none of the handlers it got".into());
+    }
+    Ok(chosen)
 }

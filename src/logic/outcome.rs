@@ -120,15 +120,24 @@ pub fn invoked(handler: &Handler) -> LogLine {
 pub fn before(handler: &Handler, effort: Effort) -> Option<(Outcome, LogLine)> {
     let limits = &handler.limits;
     if limits.timeout.is_some_and(|timeout| effort.runtime >= timeout) {
-        let runtime = python_text::interval(effort.runtime);
-        let text = format!("{handler} has timed out after {runtime}.");
-        return Some(exhausted(TIMEOUT_ERROR, text));
+        return Some(timed_out(handler, effort.runtime));
     }
     if limits.retries.is_some_and(|retries| effort.retries >= retries) {
         let text = format!("{handler} has exceeded {} retries.", effort.retries);
         return Some(exhausted(RETRIES_ERROR, text));
     }
     None
+}
+
+/// How long a call may take: until the handler's time is up. `None`: as long as it likes.
+pub fn time_left(handler: &Handler, effort: Effort) -> Option<Duration> {
+    handler.limits.timeout.map(|it| it.saturating_sub(effort.runtime))
+}
+
+/// The handler's time is up, be it before a call or in the middle of one.
+pub fn timed_out(handler: &Handler, runtime: Duration) -> (Outcome, LogLine) {
+    let runtime = python_text::interval(runtime);
+    exhausted(TIMEOUT_ERROR, format!("{handler} has timed out after {runtime}."))
 }
 
 /// Says what the end of a call means. The runtime is the one after the call, since calls take time.

@@ -98,6 +98,28 @@ impl Resource {
         }
     }
 
+    /// Whether both are described alike in all they have, not only the same resource.
+    pub fn is_described_as(&self, other: &Resource) -> bool {
+        let Resource {
+            group,
+            version,
+            plural,
+            kind,
+            singular,
+            shortcuts,
+            categories,
+            subresources,
+            namespaced,
+            preferred,
+            verbs,
+        } = self;
+        (group, version, plural, kind, singular)
+            == (&other.group, &other.version, &other.plural, &other.kind, &other.singular)
+            && (shortcuts, categories, subresources, verbs)
+                == (&other.shortcuts, &other.categories, &other.subresources, &other.verbs)
+            && (*namespaced, *preferred) == (other.namespaced, other.preferred)
+    }
+
     fn identity(&self) -> (&str, &str, &str) {
         (&self.group, &self.version, &self.plural)
     }

@@ -1,6 +1,10 @@
 //! The Kubernetes API as the inner side sees it.
 
-use std::{collections::BTreeSet, fmt, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+    sync::Arc,
+};
 
 use bytes::Bytes;
 use futures::stream::BoxStream;
@@ -15,7 +19,7 @@ pub trait Cluster: Send + Sync + 'static {
     fn discover<'a>(
         &'a self,
         groups: &'a GroupFilter,
-    ) -> BoxFuture<'a, Result<Vec<Resource>, ApiError>>;
+    ) -> BoxFuture<'a, Result<Discovered, ApiError>>;
 
     /// The objects of one resource, and then their changes, without end.
     ///
@@ -49,6 +53,15 @@ pub enum GroupFilter {
     Only(BTreeSet<String>),
 }
 
+/// What the cluster has.
+#[derive(Clone, Debug, Default)]
+pub struct Discovered {
+    /// The resources of the groups that answered.
+    pub resources: Vec<Resource>,
+    /// The groups with a part that did not answer, as of an aggregated API that is down: what they have is not known.
+    pub failed: BTreeMap<String, ApiError>,
+}
+
 /// What one stream serves.
 #[derive(Clone, Debug)]
 pub struct StreamTarget {
@@ -75,10 +88,14 @@ pub enum Extent {
 /// An item of a stream.
 #[derive(Debug)]
 pub enum StreamEvent {
+    /// A listing begins, from its start: what is not in it when it is complete is gone.
+    Listing,
     /// An object; no event type if it comes from a listing.
     Object(Option<EventType>, Arc<Object>),
     /// A listing is complete.
     Listed,
+    /// There is nothing new, and the connection is alive.
+    Alive,
 }
 
 /// One PATCH request.

@@ -3,6 +3,7 @@
 //! Adapters (`cluster/`, `scripting/`, `testing/`) implement these; `handling/`, `features/` and `reactor/` know nothing else
 //! of the outside.
 
+mod children;
 mod clock;
 mod cluster;
 mod facilities;
@@ -16,10 +17,11 @@ mod scripts;
 mod stopped;
 
 pub use crate::logic::filters::Question;
+pub use children::{Children, ExecuteError, Order, Orders};
 pub use clock::Clock;
 pub use cluster::{
-    ApiError, Cluster, ErrorClass, Extent, GroupFilter, NewObject, PatchKind, PatchRequest,
-    StreamEvent, StreamTarget,
+    ApiError, Cluster, Discovered, ErrorClass, Extent, GroupFilter, NewObject, PatchKind,
+    PatchRequest, StreamEvent, StreamTarget,
 };
 pub use facilities::Facilities;
 pub use health::{Health, HealthState, PartHealth};

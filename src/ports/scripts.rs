@@ -8,12 +8,13 @@ use std::{
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::{BoxFuture, Facilities, Logger, Memo, Stopped};
+use super::{BoxFuture, Children, Facilities, Logger, Memo, Stopped};
 use crate::logic::{
     diff::Diff,
     filters::Question,
     function::Function,
     handler::Handler,
+    lifecycle::Chooser,
     object::Object,
     outcome::{Ended, Raised},
     patch::Patch,
@@ -27,6 +28,11 @@ use crate::settings::Settings;
 /// A call never panics and never hangs for a reason of the host: what goes wrong in a script comes back as [`Raised`].
 /// Dropping the future cancels the call at its next waiting point.
 pub trait Scripts: Send + Sync + 'static {
+    /// Which of the handlers that are due run in one cycle, if the scripts say so.
+    fn lifecycle(&self) -> Option<Chooser> {
+        None
+    }
+
     /// The settings as start-up handlers have left them; told before anything else is called. Most have nothing to do.
     fn configure(&self, _settings: &Settings) {}
 
@@ -40,10 +46,19 @@ pub trait Scripts: Send + Sync + 'static {
         invocation: Arc<Invocation>,
     ) -> BoxFuture<'static, Result<bool, Raised>>;
 
-    /// Calls a function for what it returns, with the kwargs of `invocation`; null if it returns nothing.
+    /// Asks the function of a selector whether it wants a resource.
+    fn choose(
+        &self,
+        function: Function,
+        resource: Arc<Resource>,
+    ) -> BoxFuture<'static, Result<bool, Raised>>;
+
+    /// Calls a function for what it returns, with the kwargs of `invocation`; null if it returns nothing. Some functions are
+    /// asked about data: they get these first.
     fn compute(
         &self,
         function: Function,
+        about: Option<Value>,
         invocation: Arc<Invocation>,
     ) -> BoxFuture<'static, Result<Value, Raised>>;
 
@@ -78,6 +93,8 @@ pub struct Invocation {
     pub logger: Logger,
     /// What every call can reach.
     pub facilities: Arc<Facilities>,
+    /// The sub-handlers; `None` where there can be none.
+    pub children: Option<Children>,
 }
 
 /// The kwargs `retry`, `started`, `runtime`.

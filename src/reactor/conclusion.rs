@@ -46,8 +46,8 @@ enum Pause {
 pub(super) struct Unsent {
     /// All of it; repeating a part that was sent changes nothing.
     pub(super) patch: Patch,
-    /// What comes after it.
-    pub(super) left: Left,
+    /// What comes after it; `None` if it is of an earlier event: the present one is still to be handled then.
+    pub(super) left: Option<Left>,
 }
 
 /// The end of a cycle of one object.
@@ -73,14 +73,17 @@ impl Conclusion<'_> {
     /// called again for it.
     pub(super) async fn run(mut self, mut patch: Patch, left: Left) -> Result<Next, CycleError> {
         let is_sent = !patch.is_empty();
+        let mut is_changed = false;
         if is_sent {
             self.untouch(&mut patch);
-            if let Err(error) = self.send(&patch).await {
-                self.memory.unsent = Some(Box::new(Unsent { patch, left }));
-                return Err(error);
+            match self.send(&patch).await {
+                Ok(changed) => is_changed = changed,
+                Err(error) => {
+                    self.memory.unsent = Some(Box::new(Unsent { patch, left: Some(left) }));
+                    return Err(error);
+                }
             }
         }
-        let is_changed = is_sent && self.is_changed();
         match left.delays.iter().min() {
             Some(delay) if is_changed => self.skip_sleep(*delay),
             Some(delay) => return self.wait(*delay).await,
@@ -94,13 +97,23 @@ impl Conclusion<'_> {
         Ok(Next::Event)
     }
 
-    /// Whether the patch made a new version, whose event will wake us. One that changed nothing wakes nobody.
-    fn is_changed(&self) -> bool {
-        let before = &self.object.header().resource_version;
-        self.patched.as_deref().is_none_or(|it| it.header().resource_version != *before)
+    /// Sends what an earlier event left behind. Tells whether that made a new version of the object, which then comes as an
+    /// event of its own.
+    pub(super) async fn catch_up(mut self, mut patch: Patch) -> Result<bool, CycleError> {
+        self.untouch(&mut patch);
+        if self.object.header().deletion_timestamp.is_some() {
+            patch.admit_deletion();
+        }
+        let sent = self.send(&patch).await;
+        if sent.is_err() {
+            self.memory.unsent = Some(Box::new(Unsent { patch, left: None }));
+        }
+        sent
     }
 
-    async fn send(&mut self, patch: &Patch) -> Result<(), CycleError> {
+    /// Sends a patch. Tells whether there is a newer version of the object now, or none at all: then an event will wake us. One
+    /// that changed nothing wakes nobody.
+    async fn send(&mut self, patch: &Patch) -> Result<bool, CycleError> {
         let patcher = Patcher {
             cluster: &*self.serving.cluster,
             scripts: &*self.serving.scripts,
@@ -109,10 +122,15 @@ impl Conclusion<'_> {
         };
         let sent = patcher.apply(self.object, patch).await?;
         self.memory.leftovers = sent.leftovers;
+        let before = &self.object.header().resource_version;
+        let is_newer = sent.object.as_ref().is_some_and(|it| {
+            // With its last finalizer an object goes, in the version that it has.
+            it.header().is_released() || it.header().resource_version != *before
+        });
         if sent.object.is_some() {
             *self.patched = sent.object;
         }
-        Ok(())
+        Ok(is_newer || sent.is_gone || !self.memory.leftovers.is_empty())
     }
 
     fn skip_sleep(&self, delay: Duration) {
@@ -184,7 +202,7 @@ impl Conclusion<'_> {
         let stamp = progress::touch_stamp(self.serving.clock.now());
         let storage = &self.serving.settings.persistence.progress_storage;
         progress::touch(storage, self.object.body(), &mut patch.merge, Some(&stamp));
-        self.send(&patch).await
+        self.send(&patch).await.map(drop)
     }
 
     fn untouch(&self, patch: &mut Patch) {

@@ -9,8 +9,8 @@ use tokio::time;
 
 use super::{
     background::{Attended, Attending},
-    change::{Changing, kwargs},
-    conclusion::{Conclusion, Left, Next},
+    change::{Changing, Scene, kwargs},
+    conclusion::{Conclusion, Left, Next, Unsent},
     error::CycleError,
     expectation::Expectation,
     memory::Memory,
@@ -62,20 +62,30 @@ impl Cycle<'_> {
         mut self,
         patched: &mut Option<Arc<Object>>,
     ) -> Result<Next, CycleError> {
-        // They stay in the memory until they are sent, so that an error before that does not lose them.
-        let leftovers = self.memory.leftovers.clone();
+        let is_gone = self.event.event_type == Some(EventType::Deleted);
+        let own = self.memory.unsent.take_if(|it| is_gone || it.left.is_some()).map(|it| *it);
+        if let Some(Unsent { patch, left: Some(left) }) = own.filter(|_| !is_gone) {
+            return self.conclusion(patched).run(patch, left).await;
+        }
+        // They stay in the memory until they are sent, so that an error before that does not lose them. What an earlier event
+        // left behind has them, too.
+        let leftovers =
+            if self.memory.unsent.is_some() { Vec::new() } else { self.memory.leftovers.clone() };
         let is_resuming_conflict = !leftovers.is_empty();
         let patch: SharedPatch =
             Arc::new(Mutex::new(Patch { transformations: leftovers, ..Patch::default() }));
-        if let Some(unsent) = self.memory.unsent.take() {
-            return self.conclude(unsent.patch, unsent.left, patched).await;
-        }
         let memo = self.memory.memo(&self.serving.memo);
         self.index(&memo).await?;
         if !self.is_open().await {
             return Ok(Next::Event);
         }
         self.watch(&patch, &memo).await?;
+        if let Some(unsent) = self.memory.unsent.take() {
+            let all = unsent.patch.followed_by(std::mem::take(&mut *lock(&patch)));
+            if self.conclusion(patched).catch_up(all).await? {
+                return Ok(Next::Event);
+            }
+        }
         let attending = Attending {
             serving: self.serving,
             memory: &mut *self.memory,
@@ -86,28 +96,22 @@ impl Cycle<'_> {
         };
         let attended = attending.run().await?;
         let left = self.change(&patch, &memo, is_resuming_conflict, attended).await?;
-        if self.event.event_type == Some(EventType::Deleted) {
+        if is_gone {
             return Ok(Next::Event);
         }
         let patch = std::mem::take(&mut *lock(&patch));
-        self.conclude(patch, left, patched).await
+        self.conclusion(patched).run(patch, left).await
     }
 
-    async fn conclude(
-        self,
-        patch: Patch,
-        left: Left,
-        patched: &mut Option<Arc<Object>>,
-    ) -> Result<Next, CycleError> {
-        let conclusion = Conclusion {
+    fn conclusion<'c>(&'c mut self, patched: &'c mut Option<Arc<Object>>) -> Conclusion<'c> {
+        Conclusion {
             serving: self.serving,
             queue: self.queue,
             memory: self.memory,
             object: &self.event.object,
             logger: self.logger,
             patched,
-        };
-        conclusion.run(patch, left).await
+        }
     }
 
     /// Brings the tables up to date, before any handler looks at them.
@@ -215,14 +219,14 @@ impl Cycle<'_> {
             return Ok(Left { delays, looked_at: false, is_awaited });
         }
         if let Some(change) = change {
-            let changing = Changing {
+            let scene = Scene {
                 serving: self.serving,
-                memory: &mut *self.memory,
                 logger: &self.logger.with_kind(LoggerKind::Full),
                 object: &object,
                 patch,
                 memo,
             };
+            let changing = Changing { scene, memory: &mut *self.memory };
             delays.extend(changing.run(&change, &mut answers).await?);
         }
         let is_gone = self.event.event_type == Some(EventType::Deleted);

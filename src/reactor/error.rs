@@ -1,7 +1,11 @@
 //! Why a cycle can end early.
 
 use crate::handling::{asking::FilterError, patching::PatchError};
-use crate::logic::{corrupt::CorruptState, state::Undeliverable};
+use crate::logic::{
+    corrupt::CorruptState,
+    outcome::{Raised, RaisedKind},
+    state::Undeliverable,
+};
 
 /// Why a cycle ended early. Handlers' errors are not among these: they are outcomes.
 #[derive(Debug, thiserror::Error)]
@@ -12,6 +16,14 @@ pub(super) enum CycleError {
     /// A filter callback raised.
     #[error(transparent)]
     Filter(#[from] FilterError),
+    /// A lifecycle function raised, or chose nothing sensible.
+    #[error("the lifecycle {lifecycle} failed: {}", .raised.message)]
+    Lifecycle {
+        /// As log lines call it.
+        lifecycle: String,
+        /// What it raised.
+        raised: Raised,
+    },
     /// A filter callback of an index handler raised: no other handler has been called yet.
     #[error(transparent)]
     Index(FilterError),
@@ -31,11 +43,19 @@ impl CycleError {
     pub(super) fn trace(&self) -> Option<&str> {
         match self {
             CycleError::Filter(error) | CycleError::Index(error) => error.raised.trace.as_deref(),
-            CycleError::Patch(PatchError::Transformation(raised)) => raised.trace.as_deref(),
+            CycleError::Lifecycle { raised, .. }
+            | CycleError::Patch(PatchError::Transformation(raised)) => raised.trace.as_deref(),
             CycleError::Patch(PatchError::Api(_))
             | CycleError::Corrupt(_)
             | CycleError::Result(_)
             | CycleError::Bug(_) => None,
         }
+    }
+
+    /// The same for a handler whose sub-handlers met it: its own error, retried as such.
+    pub(super) fn into_raised(self) -> Raised {
+        let trace = self.trace().map(str::to_owned);
+        let kind = RaisedKind::Arbitrary("HostError".into());
+        Raised { kind, message: self.to_string(), trace }
     }
 }

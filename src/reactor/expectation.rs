@@ -6,6 +6,7 @@ use std::{sync::Arc, time::Duration};
 
 use tokio::time::Instant;
 
+use super::queue::Event;
 use crate::logic::object::Object;
 
 /// What the next events of an object should bring.
@@ -32,8 +33,15 @@ impl Expectation {
         })
     }
 
-    /// Whether an event brings it. Versions are opaque: only the very same one does.
-    pub(super) fn is_met_by(&self, object: &Object) -> bool {
-        self.version.is_some() && self.version == object.header().resource_version
+    /// Whether an event brings it, or replaced the one that did. Versions are opaque: only the very same one does.
+    pub(super) fn is_met_by(&self, event: &Event) -> bool {
+        let Some(version) = &self.version else { return false };
+        event.object.header().resource_version.as_ref() == Some(version)
+            || event.replaced.contains(version)
+    }
+
+    /// Our own copy of the object, if the event brings no newer one.
+    pub(super) fn freshest(self, object: Arc<Object>) -> Arc<Object> {
+        if object.header().resource_version == self.version { self.object } else { object }
     }
 }

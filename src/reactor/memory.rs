@@ -15,10 +15,12 @@ use crate::ports::Memo;
 /// Finds an object in memory.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Key {
-    /// The usual uid. As a number it needs no memory of its own, and there is one for every object.
-    Uuid(u128),
-    /// An unusual uid, or what else identifies the object.
+    /// The usual uid. As bytes it needs no memory of its own, and there is one for every object.
+    Uuid([u8; 16]),
+    /// An unusual uid.
     Text(Arc<str>),
+    /// What else identifies an object without a uid.
+    Parts(Arc<str>),
 }
 
 /// One object's memory. An idle object costs this and its key, nothing else.
@@ -34,7 +36,7 @@ pub(super) struct Memory {
     pub(super) unindexed: Option<Box<Failures>>,
     /// Pauses after unexpected errors; absent while all is well.
     pub(super) throttle: Option<Box<Throttle>>,
-    /// What the last cycle could not send; only for another try with the same event.
+    /// What the last cycle could not send. It is sent again before anything else is done to the object.
     pub(super) unsent: Option<Box<Unsent>>,
     /// Whose finalizer it is that none of our handlers needs.
     pub(super) claim: Claim,
@@ -62,12 +64,27 @@ impl Key {
             part(&header.namespace),
             part(&header.creation_timestamp),
         ];
-        Key::Text(parts.join("//").into())
+        Key::Parts(parts.join("//").into())
+    }
+
+    /// The uid of the object, if it has one.
+    pub(super) fn uid(&self) -> Option<String> {
+        match self {
+            Key::Uuid(bytes) => {
+                let mut text = format!("{:032x}", u128::from_be_bytes(*bytes));
+                for dash in [20, 16, 12, 8] {
+                    text.insert(dash, '-');
+                }
+                Some(text)
+            }
+            Key::Text(uid) => Some(uid.as_ref().to_owned()),
+            Key::Parts(_) => None,
+        }
     }
 }
 
-/// The number that a UUID spells; nothing if it could be spelled otherwise, so that two texts never are one key.
-fn uuid(text: &str) -> Option<u128> {
+/// The bytes that a UUID spells; nothing if it could be spelled otherwise, so that two texts never are one key.
+fn uuid(text: &str) -> Option<[u8; 16]> {
     let is_dash = |index: usize| matches!(index, 8 | 13 | 18 | 23);
     let is_digit = |it: char| it.is_ascii_digit() || ('a'..='f').contains(&it);
     let is_uuid = text.len() == 36
@@ -75,7 +92,8 @@ fn uuid(text: &str) -> Option<u128> {
             .chars()
             .enumerate()
             .all(|(index, it)| if is_dash(index) { it == '-' } else { is_digit(it) });
-    is_uuid.then(|| u128::from_str_radix(&text.replace('-', ""), 16).ok())?
+    let number = is_uuid.then(|| u128::from_str_radix(&text.replace('-', ""), 16).ok())?;
+    number.map(u128::to_be_bytes)
 }
 
 impl Memories {
@@ -91,6 +109,11 @@ impl Memories {
     pub(super) fn keep(&self, key: Key, mut memory: Memory, of_operator: &Memo) {
         memory.memo = memory.memo.filter(|it| !(it.is_spare() && of_operator.lock().is_empty()));
         self.lock().insert(key, memory);
+    }
+
+    /// Lets go of an object that is not served any more.
+    pub(super) fn forget(&self, key: &Key) -> Option<Memory> {
+        self.lock().remove(key)
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<Key, Memory>> {
@@ -124,6 +147,7 @@ mod tests {
         let usual = "a70153bc-47c0-43b0-8acd-de145afbe6c4";
         assert!(matches!(key(usual), Key::Uuid(_)));
         assert_eq!(key(usual), key(usual));
+        assert_eq!(key(usual).uid().as_deref(), Some(usual));
         assert_ne!(key(usual), key(&usual.to_uppercase()));
         assert_ne!(key("uid-1"), key("uid-2"));
     }

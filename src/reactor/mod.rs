@@ -1,6 +1,7 @@
 //! The main flow: streams → queues → workers; start and shutdown of an operator.
 
 mod background;
+mod backlog;
 mod change;
 mod companions;
 mod conclusion;
@@ -10,8 +11,10 @@ mod expectation;
 mod memory;
 mod observer;
 mod place;
+mod pulse;
 mod queue;
 mod roster;
+mod seen;
 mod serving;
 mod streams;
 mod worker;
@@ -25,7 +28,7 @@ use tokio_util::sync::CancellationToken;
 use self::{
     companions::Companions,
     memory::Memories,
-    observer::{Observer, Target},
+    observer::{Observer, Target, Targets},
     roster::Roster,
     serving::Serving,
 };
@@ -39,10 +42,9 @@ use crate::handling::{
 };
 use crate::logic::{
     handler::Kind,
-    lifecycle::Lifecycle,
+    lifecycle::{Chooser, Lifecycle},
     registry::{Registry, ResourceHandlers},
     resource::Resource,
-    served,
 };
 use crate::ports::{
     ApiError, BoxFuture, Clock, Cluster, Facilities, Health, Indexes, Memo, Pauses, Scripts,
@@ -61,7 +63,7 @@ pub struct Operator {
     pub clock: Clock,
     /// Which namespaces are served.
     pub scope: Scope,
-    /// The order in which the handlers of one object run.
+    /// The order in which the handlers of one object run, unless the scripts set another.
     pub lifecycle: Lifecycle,
     /// Logs in; called once, after the start-up handlers.
     pub connect: Connect,
@@ -141,7 +143,7 @@ pub async fn run(operator: Operator, stop: CancellationToken) -> Result<(), Fail
         scripts: Arc::clone(&scripts),
         settings: Arc::clone(&current),
         clock,
-        lifecycle,
+        lifecycle: scripts.lifecycle().unwrap_or_else(|| lifecycle.into()),
         memo: memo.clone(),
         facilities: Arc::clone(&facilities),
         health,
@@ -160,7 +162,7 @@ struct Serve {
     scripts: Arc<dyn Scripts>,
     settings: Arc<Settings>,
     clock: Clock,
-    lifecycle: Lifecycle,
+    lifecycle: Chooser,
     memo: Memo,
     facilities: Arc<Facilities>,
     health: Health,
@@ -183,10 +185,11 @@ impl Serve {
         };
         tracing::info!(target: "kopf.running", "Initial authentication has finished.");
         let settings = Arc::clone(&self.settings);
+        let scripts = &*self.scripts;
         let mut observer = tokio::select! {
             biased; // as above
             () = stop.cancelled() => return Ok(()),
-            observer = Observer::start(&*cluster, registry, scope, settings) => observer?,
+            observer = Observer::start(&*cluster, scripts, registry, scope, settings) => observer?,
         };
         let shared = Shared {
             cluster: &cluster,
@@ -208,7 +211,12 @@ impl Serve {
         }
         let mut roster = Roster::new();
         loop {
-            roster.adjust(observer.targets(), |target| self.serving(registry, target, &shared));
+            let targets = observer.targets();
+            roster.adjust(
+                &targets,
+                |target| observer.is_gone(target),
+                |target, all| self.serving(target, all, &shared),
+            );
             shared.readiness.started();
             tokio::select! {
                 biased; // stop first: nothing new begins after it
@@ -223,9 +231,9 @@ impl Serve {
         Ok(())
     }
 
-    fn serving(&self, registry: &Registry, target: &Target, shared: &Shared<'_>) -> Serving {
-        let (resource, place) = target;
-        let resource = Arc::new(resource.clone());
+    fn serving(&self, target: &Target, all: &Targets, shared: &Shared<'_>) -> Serving {
+        let handlers = all.get(target).map(Arc::clone).unwrap_or_default();
+        let resource = Arc::clone(&target.0);
         let background = Arc::new(daemons::Base {
             resource: Arc::clone(&resource),
             cluster: Arc::clone(shared.cluster),
@@ -235,16 +243,15 @@ impl Serve {
             facilities: Arc::clone(&self.facilities),
             team: Arc::clone(&shared.team),
         });
-        let handlers = registry.for_resource(&resource, &served::NO_FUNCTIONS);
         Serving {
-            hold: shared.hold(&handlers, &resource, place.as_deref()),
+            hold: shared.hold(&handlers, &resource, target.1.as_deref()),
             handlers,
             resource,
             cluster: Arc::clone(shared.cluster),
             scripts: Arc::clone(&self.scripts),
             settings: Arc::clone(&self.settings),
             clock: self.clock,
-            lifecycle: self.lifecycle,
+            lifecycle: self.lifecycle.clone(),
             memo: self.memo.clone(),
             start: shared.start,
             memories: Arc::clone(&shared.memories),

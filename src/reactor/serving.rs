@@ -9,7 +9,7 @@ use crate::features::{daemons, indexes::Hold};
 use crate::handling::asking::Asker;
 use crate::handling::run::Runner;
 use crate::logic::{
-    lifecycle::Lifecycle,
+    lifecycle::Chooser,
     object::{Header, ObjectRef},
     registry::ResourceHandlers,
     resource::Resource,
@@ -24,7 +24,7 @@ pub(super) struct Serving {
     /// The resource.
     pub(super) resource: Arc<Resource>,
     /// The handlers that want it.
-    pub(super) handlers: ResourceHandlers,
+    pub(super) handlers: Arc<ResourceHandlers>,
     /// Keeps handlers waiting until all objects are indexed.
     pub(super) hold: Hold,
     /// The cluster.
@@ -36,7 +36,7 @@ pub(super) struct Serving {
     /// The time.
     pub(super) clock: Clock,
     /// The order of handlers.
-    pub(super) lifecycle: Lifecycle,
+    pub(super) lifecycle: Chooser,
     /// The operator's memo, copied into each object's.
     pub(super) memo: Memo,
     /// When the operator began; throttles measure from here.
@@ -50,7 +50,6 @@ pub(super) struct Serving {
     /// What holds the operator back.
     pub(super) pauses: Pauses,
     /// Where streams tell how they are.
-    #[expect(dead_code, reason = "features hook up one by one")]
     pub(super) health: Health,
 }
 

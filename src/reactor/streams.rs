@@ -1,87 +1,267 @@
 //! One task per resource and namespace: brings each event to the queue of its object.
 //!
 //! Hop 2 of the walk. Before: `cluster/watch.rs`. After: `worker.rs`. The task never waits for a worker, so a slow handler
-//! cannot make the server cut our watch.
+//! cannot make the server cut our watch. What the events do not tell it finds out itself: an object that a complete listing
+//! lacks is gone, and gets the event that it missed.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use futures::StreamExt as _;
-use tokio::{sync::Semaphore, task::JoinSet, time};
+use tokio::{
+    sync::oneshot,
+    task::{self, JoinSet},
+    time::{self, Instant},
+};
 use tokio_util::sync::CancellationToken;
 
 use super::{
+    backlog::Backlog,
     memory::Key,
-    place::Place,
+    place::{Place, Places},
+    pulse::Pulse,
     queue::{Event, Queue},
+    seen::Seen,
     serving::Serving,
     worker::Worker,
 };
+use crate::logic::{indexing::Owner, reason::EventType};
 use crate::ports::{ApiError, Extent, StreamEvent, StreamTarget};
+
+/// After so many events the workers get a turn: a listing comes all at once, and its objects should not all have a worker
+/// before the first of them has done its work.
+const EVENTS_PER_TURN: usize = 64;
+
+/// With so many workers, the next objects of a listing wait for some of them to end: each costs memory, and most have little to
+/// do. This is no limit: those that have much to do are not waited for.
+const WORKERS_PER_LISTING: usize = 256;
+
+/// How long no worker may end until the listing goes on nevertheless.
+const BREATH: Duration = Duration::from_millis(20);
+
+/// How long a listing may be held up in all: the watch begins after it.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// Why a stream ends before the operator does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Farewell {
+    /// Its resource or its namespace is not in the cluster any more, and neither are its objects.
+    Gone,
+    /// Nobody wants the resource any more.
+    Unserved,
+    /// Another stream takes over its objects.
+    Replaced,
+}
 
 /// One stream and its workers.
 pub(super) struct Streaming {
     serving: Arc<Serving>,
     namespace: Option<Arc<str>>,
+    /// Of the objects with a worker, and of those that wait for one.
     queues: BTreeMap<Key, Arc<Queue>>,
     workers: JoinSet<Key>,
-    /// `settings.queueing.worker_limit`
-    places: Option<Arc<Semaphore>>,
+    places: Places,
+    backlog: Backlog,
+    seen: Seen,
+    /// What is left of [`PATIENCE`].
+    patience: Duration,
+    /// Nothing more will come.
+    is_ending: bool,
 }
 
 impl Streaming {
     /// A stream of one namespace, or of the whole cluster.
     pub(super) fn new(serving: Arc<Serving>, namespace: Option<Arc<str>>) -> Self {
-        let places = serving.settings.queueing.worker_limit.map(|it| Arc::new(Semaphore::new(it)));
-        Streaming { serving, namespace, queues: BTreeMap::new(), workers: JoinSet::new(), places }
+        Streaming {
+            places: Places::new(serving.settings.queueing.worker_limit),
+            seen: Seen::new(Arc::clone(&serving.resource), &serving.handlers.watching),
+            serving,
+            namespace,
+            queues: BTreeMap::new(),
+            workers: JoinSet::new(),
+            backlog: Backlog::default(),
+            patience: Duration::ZERO,
+            is_ending: false,
+        }
     }
 
-    /// Runs until it is told to stop; then lets the workers finish, but not for long.
-    pub(super) async fn run(mut self, stop: CancellationToken) {
+    /// Takes over from a stream of the same target: of the objects that it has seen, none may go unnoticed.
+    pub(super) fn inherit(&mut self, seen: Seen) {
+        self.seen.inherit(seen);
+    }
+
+    /// Runs until it is told to end, or until the operator does; then lets the workers finish. Gives what another stream of
+    /// the same target should inherit, if one is to come.
+    pub(super) async fn run(
+        mut self,
+        told: oneshot::Receiver<Farewell>,
+        exit: CancellationToken,
+    ) -> Option<Seen> {
+        let farewell = self.serve(told, &exit).await;
+        self.serving.hold.end();
+        match farewell {
+            Some(Farewell::Replaced) => {
+                self.settle(&exit).await;
+                Some(self.seen)
+            }
+            Some(Farewell::Gone) => {
+                let known = self.seen.drain();
+                let keys = known.iter().map(|(key, _)| key.clone()).collect::<Vec<_>>();
+                for (key, object) in known {
+                    self.dispatch(&key, Event::new(Some(EventType::Deleted), Arc::new(object)));
+                }
+                self.settle(&exit).await;
+                self.let_go(&keys);
+                None
+            }
+            Some(Farewell::Unserved) => {
+                self.backlog = Backlog::default();
+                self.settle(&exit).await;
+                let known = self.seen.drain();
+                for (_, object) in &known {
+                    self.serving.facilities.indexes.remove(&Owner::of(object.header()));
+                }
+                self.let_go(&known.into_iter().map(|(key, _)| key).collect::<Vec<_>>());
+                None
+            }
+            None => {
+                self.finish().await;
+                None
+            }
+        }
+    }
+
+    /// Takes events until the end; gives the reason, if it is not that of the operator.
+    async fn serve(
+        &mut self,
+        mut told: oneshot::Receiver<Farewell>,
+        exit: &CancellationToken,
+    ) -> Option<Farewell> {
         let target = StreamTarget {
             resource: Arc::clone(&self.serving.resource),
             namespace: self.namespace.clone(),
             extent: Extent::Whole,
             settings: Arc::clone(&self.serving.settings),
         };
+        let mut pulse = Pulse::new(self.serving.health.clone(), self.name());
         let mut events = self.serving.cluster.stream(target);
+        let mut taken = 0_usize;
         loop {
             tokio::select! {
-                biased; // stop first: nothing new begins after it; then make room; then more work
-                () = stop.cancelled() => break,
+                biased; // the end first: nothing new begins after it; then make room; then more work
+                () = exit.cancelled() => return None,
+                farewell = &mut told => return farewell.ok(),
                 Some(ended) = self.workers.join_next() => self.forget(ended.ok()),
-                event = events.next() => match event {
-                    Some(Ok(StreamEvent::Object(event_type, object))) => self.dispatch(Event { event_type, object }),
-                    Some(Ok(StreamEvent::Listed)) => self.serving.hold.listed(),
-                    Some(Err(error)) => self.report(&error),
-                    None => break,
-                },
+                () = self.places.freed(), if !self.backlog.is_empty() => self.relieve(),
+                item = events.next() => {
+                    self.take(item?, &mut pulse);
+                    taken = taken.wrapping_add(1);
+                    if taken.is_multiple_of(EVENTS_PER_TURN) {
+                        task::yield_now().await;
+                        self.take_breath(exit).await;
+                    }
+                }
             }
         }
-        drop(events);
-        self.serving.hold.end();
-        self.finish().await;
     }
 
-    fn dispatch(&mut self, event: Event) {
-        self.serving.hold.seen(event.object.header());
-        let key = Key::of(event.object.header());
-        let refused = match self.queues.get(&key) {
+    /// Lets workers end before there are more of them, if they do.
+    async fn take_breath(&mut self, exit: &CancellationToken) {
+        let start = Instant::now();
+        while self.workers.len() > WORKERS_PER_LISTING && start.elapsed() < self.patience {
+            tokio::select! {
+                biased; // the end first; then make room
+                () = exit.cancelled() => return,
+                Some(ended) = self.workers.join_next() => self.forget(ended.ok()),
+                () = time::sleep(BREATH) => break,
+            }
+        }
+        self.patience = self.patience.saturating_sub(start.elapsed());
+    }
+
+    fn take(&mut self, item: Result<StreamEvent, ApiError>, pulse: &mut Pulse) {
+        match item {
+            Ok(StreamEvent::Object(event_type, object)) => {
+                pulse.heard();
+                self.serving.hold.seen(object.header());
+                let key = Key::of(object.header());
+                if event_type == Some(EventType::Deleted) {
+                    self.seen.forget(&key);
+                } else {
+                    self.seen.note(&key, object.header());
+                }
+                self.dispatch(&key, Event::new(event_type, object));
+            }
+            Ok(StreamEvent::Listing) => {
+                self.seen.begin();
+                self.patience = PATIENCE;
+            }
+            Ok(StreamEvent::Listed) => {
+                // What comes now is not held up.
+                self.patience = Duration::ZERO;
+                let missed = self.seen.complete();
+                if !missed.is_empty() {
+                    tracing::info!(
+                        target: "kopf.watching",
+                        "{} objects of {} were deleted while they were not watched.",
+                        missed.len(),
+                        self.name()
+                    );
+                }
+                for (key, object) in missed {
+                    self.dispatch(&key, Event::new(Some(EventType::Deleted), Arc::new(object)));
+                }
+                self.serving.hold.listed();
+            }
+            Ok(StreamEvent::Alive) => pulse.alive(),
+            Err(error) => pulse.failed(&error),
+        }
+    }
+
+    fn dispatch(&mut self, key: &Key, event: Event) {
+        let is_live = event.event_type.is_some();
+        let refused = match self.queues.get(key) {
             Some(queue) => queue.push(event).err(),
             None => Some(event),
         };
-        if let Some(event) = refused {
-            self.hire(key, event);
+        match refused {
+            Some(event) => self.open(key, event),
+            // It may have waited as one of a listing.
+            None if is_live && self.backlog.has(key) => self.backlog.add(key, true),
+            None => {}
         }
     }
 
-    /// A new worker with a new queue.
-    fn hire(&mut self, key: Key, event: Event) {
-        let queue = Arc::new(Queue::default());
+    /// A new queue, and a worker as soon as there is a place.
+    fn open(&mut self, key: &Key, event: Event) {
+        let is_live = event.event_type.is_some();
+        // Those who call handlers of raw events must see each.
+        let queue = Arc::new(Queue::new(!self.serving.handlers.watching.is_empty()));
         // A fresh queue refuses nothing.
         drop(queue.push(event));
-        self.queues.insert(key.clone(), Arc::clone(&queue));
-        let place = Place::of(self.places.clone());
-        let worker = Worker { serving: Arc::clone(&self.serving), key: key.clone(), queue, place };
+        self.queues.insert(key.clone(), queue);
+        match self.places.try_take().filter(|_| self.backlog.is_empty()) {
+            Some(place) => self.hire(key.clone(), place),
+            None => self.backlog.add(key, is_live),
+        }
+    }
+
+    /// Gives free places to those who wait.
+    fn relieve(&mut self) {
+        while !self.backlog.is_empty() {
+            let Some(place) = self.places.try_take() else { return };
+            let Some(key) = self.backlog.next() else { return };
+            self.hire(key, place);
+        }
+    }
+
+    fn hire(&mut self, key: Key, place: Place) {
+        let Some(queue) = self.queues.get(&key).map(Arc::clone) else { return };
+        if self.is_ending {
+            queue.end();
+        }
+        let lingers = !self.places.are_limited();
+        let serving = Arc::clone(&self.serving);
+        let worker = Worker { serving, key: key.clone(), queue, place, lingers };
         self.workers.spawn(async move {
             worker.run().await;
             key
@@ -96,7 +276,35 @@ impl Streaming {
         }
     }
 
-    async fn finish(mut self) {
+    /// Ends within a running operator: workers finish what there is to do, in their own time.
+    async fn settle(&mut self, exit: &CancellationToken) {
+        self.is_ending = true;
+        self.queues.values().for_each(|it| it.end());
+        loop {
+            // One leaves, another one comes.
+            self.relieve();
+            tokio::select! {
+                biased; // the end of the operator cuts it short
+                () = exit.cancelled() => return self.finish().await,
+                ended = self.workers.join_next() => match ended {
+                    Some(ended) => self.forget(ended.ok()),
+                    None => return,
+                },
+                () = self.places.freed(), if !self.backlog.is_empty() => {}
+            }
+        }
+    }
+
+    /// Nothing remains of objects that are not served any more.
+    fn let_go(&self, keys: &[Key]) {
+        let forgotten = keys.iter().filter_map(|it| self.serving.memories.forget(it));
+        for background in forgotten.filter_map(|it| it.background) {
+            background.dismiss(&self.serving.background);
+        }
+    }
+
+    /// Ends with the operator: workers finish what they do, but not for long.
+    async fn finish(&mut self) {
         self.queues.values().for_each(|it| it.end());
         let all_ended = async { while self.workers.join_next().await.is_some() {} };
         let timeout = self.serving.settings.queueing.exit_timeout;
@@ -111,17 +319,11 @@ impl Streaming {
         }
     }
 
-    /// The stream goes on trying; the user should know why nothing comes.
-    fn report(&self, error: &ApiError) {
-        let place = self
-            .namespace
-            .as_deref()
-            .map_or_else(|| "cluster-wide".into(), |it| format!("in '{it}'"));
-        let hint = error.hint.as_deref().map(|it| format!(" hint: {it}")).unwrap_or_default();
-        tracing::error!(
-            target: "kopf.watching",
-            "Watching {} {place} has failed and will be tried again: {error}.{hint}",
-            self.serving.resource
-        );
+    /// The resource and where it is watched.
+    fn name(&self) -> String {
+        match &self.namespace {
+            Some(namespace) => format!("{} in '{namespace}'", self.serving.resource),
+            None => format!("{} cluster-wide", self.serving.resource),
+        }
     }
 }

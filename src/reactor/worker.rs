@@ -20,7 +20,10 @@ use super::{
 use crate::logic::{object::Object, outcome::LogLevel, reason::EventType, throttle::Throttle};
 use crate::ports::{Logger, LoggerKind};
 
-/// Handles the events of one object until none comes for a while, or until the stream has ended.
+/// Handles the events of one object until none comes any more, or until the stream has ended.
+///
+/// What it changed comes back as an event, so a worker that changed something waits a while for it; another one leaves at
+/// once. Most objects of a listing need nothing, and there may be many thousands.
 pub(super) struct Worker {
     /// What all workers of the stream share.
     pub(super) serving: Arc<Serving>,
@@ -30,22 +33,25 @@ pub(super) struct Worker {
     pub(super) queue: Arc<Queue>,
     /// Its place among the busy workers.
     pub(super) place: Place,
+    /// Whether it may wait for more events of an object that it has changed; not where others wait for its place.
+    pub(super) lingers: bool,
 }
 
 impl Worker {
     /// Works until there is nothing to do. The memory of the object outlives the worker.
     pub(super) async fn run(self) {
-        self.place.take().await;
         let mut expected: Option<Expectation> = None;
-        while let Some(mut event) = self.next(expected.as_ref()).await {
-            if let Some(own) = expected.take_if(|it| it.is_met_by(&event.object)) {
-                event.object = own.object;
+        let mut has_changed = false;
+        while let Some(mut event) = self.next(expected.as_ref(), has_changed).await {
+            if let Some(own) = expected.take_if(|it| it.is_met_by(&event)) {
+                event.object = own.freshest(event.object);
             }
             let mut memory = self.serving.memories.recall(&self.key, event.event_type.is_none());
             let is_gone = event.event_type == Some(EventType::Deleted);
             self.tell_background(&event, &mut memory);
             let patched = self.handle(event, &mut memory, expected.as_ref()).await;
             if let Some(object) = patched {
+                has_changed = true;
                 let timeout = self.serving.settings.persistence.consistency_timeout;
                 expected = Expectation::of(object, timeout);
             }
@@ -67,9 +73,12 @@ impl Worker {
     }
 
     /// The next event; `None` when idle for long enough, or at the end.
-    async fn next(&self, expected: Option<&Expectation>) -> Option<Event> {
+    async fn next(&self, expected: Option<&Expectation>, has_changed: bool) -> Option<Event> {
         loop {
-            let mut until = Instant::now() + self.serving.settings.queueing.idle_timeout;
+            let mut until = Instant::now();
+            if has_changed && self.lingers {
+                until += self.serving.settings.queueing.idle_timeout;
+            }
             if let Some(expected) = expected {
                 until = until.max(expected.deadline);
             }
@@ -128,7 +137,10 @@ impl Worker {
                 Err(error) => error,
             };
             if !self.throttle(memory, &logger, &error).await {
-                memory.unsent = None;
+                // What was done is still to be sent, but what comes next is decided by the newer event.
+                if let Some(unsent) = &mut memory.unsent {
+                    unsent.left = None;
+                }
                 return patched;
             }
             is_repeat |= !matches!(error, CycleError::Index(_));

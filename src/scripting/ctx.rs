@@ -169,8 +169,8 @@ fn listed(diff: &Diff) -> Value {
     items.collect()
 }
 
-/// `ctx.resource`
-fn record(resource: &Resource) -> Value {
+/// `ctx.resource`, and what functions of selectors are given.
+pub(crate) fn record(resource: &Resource) -> Value {
     json!({
         "group": resource.group,
         "version": resource.version,

@@ -16,7 +16,9 @@ use crate::logic::{
     filters::Question,
     function::{Function, ScriptId},
     handler::Handler,
+    lifecycle::{Chooser, Lifecycle},
     outcome::{Ended, Raised, RaisedKind},
+    resource::Resource,
 };
 use crate::ports::{BoxFuture, Invocation, Scripts};
 use crate::settings::Settings;
@@ -27,6 +29,8 @@ const LANGUAGES: &[(&str, Load)] = &[("lua", lua::load), ("rhai", rhai::load)];
 /// A generation of scripts: loaded together, replaced together, never changed.
 pub struct ScriptHost {
     engines: BTreeMap<ScriptId, Arc<dyn Scripts>>,
+    /// The default lifecycle, if a script set it.
+    lifecycle: Option<Chooser>,
 }
 
 impl ScriptHost {
@@ -38,18 +42,25 @@ impl ScriptHost {
         placement: Placement,
     ) -> Result<(ScriptHost, Vec<Handler>), Vec<LoadError>> {
         let (mut engines, mut handlers, mut errors) = (BTreeMap::new(), Vec::new(), Vec::new());
+        let mut lifecycle = None;
         for source in &sources {
             let script = next_id();
             match load_one(script, source, placement).await {
                 Ok(loaded) => {
-                    errors.extend(loaded.handlers.iter().filter_map(|it| unsupported(source, it)));
                     engines.insert(script, loaded.engine);
                     handlers.extend(loaded.handlers);
+                    for next in loaded.lifecycles {
+                        override_lifecycle(&mut lifecycle, next);
+                    }
                 }
                 Err(error) => errors.push(error),
             }
         }
-        if errors.is_empty() { Ok((ScriptHost { engines }, handlers)) } else { Err(errors) }
+        if errors.is_empty() {
+            Ok((ScriptHost { engines, lifecycle }, handlers))
+        } else {
+            Err(errors)
+        }
     }
 
     fn engine(&self, function: &Function) -> Option<Arc<dyn Scripts>> {
@@ -58,6 +69,10 @@ impl ScriptHost {
 }
 
 impl Scripts for ScriptHost {
+    fn lifecycle(&self) -> Option<Chooser> {
+        self.lifecycle.clone()
+    }
+
     fn configure(&self, settings: &Settings) {
         for engine in self.engines.values() {
             engine.configure(settings);
@@ -82,13 +97,25 @@ impl Scripts for ScriptHost {
         }
     }
 
+    fn choose(
+        &self,
+        function: Function,
+        resource: Arc<Resource>,
+    ) -> BoxFuture<'static, Result<bool, Raised>> {
+        match self.engine(&function) {
+            Some(engine) => engine.choose(function, resource),
+            None => Box::pin(async { Err(unknown_script()) }),
+        }
+    }
+
     fn compute(
         &self,
         function: Function,
+        about: Option<Value>,
         invocation: Arc<Invocation>,
     ) -> BoxFuture<'static, Result<Value, Raised>> {
         match self.engine(&function) {
-            Some(engine) => engine.compute(function, invocation),
+            Some(engine) => engine.compute(function, about, invocation),
             None => Box::pin(async { Err(unknown_script()) }),
         }
     }
@@ -124,18 +151,14 @@ async fn load_one(
     load(script, source, placement).await
 }
 
-/// What may be declared, but is not done yet: better told at once than found out later.
-fn unsupported(source: &Source, handler: &Handler) -> Option<LoadError> {
-    handler.selector.as_ref()?.function.as_ref()?;
-    let line = handler.location.rsplit(':').next().and_then(|it| it.parse::<u32>().ok());
-    let index = line.and_then(|it| usize::try_from(it).ok()?.checked_sub(1));
-    Some(LoadError {
-        file: source.name.clone(),
-        line,
-        source_line: index.and_then(|it| source.text.lines().nth(it)).map(str::to_owned),
-        message: "functions as resource selectors are not supported yet by this version".into(),
-        hint: Some("name the resource, or use kopf.EVERYTHING with a `when` filter".into()),
-    })
+/// There is one default for all scripts, and always one that is set already: whoever sets another should know.
+fn override_lifecycle(present: &mut Option<Chooser>, next: Chooser) {
+    let before = present.take().unwrap_or_else(|| Lifecycle::default().into());
+    tracing::warn!(
+        target: "kopf.lifecycles",
+        "The default lifecycle is already set to {before}, overriding it to {next}."
+    );
+    *present = Some(next);
 }
 
 /// Ids are unique in the process, so that functions of replaced generations are never taken for new ones. This is the one

@@ -4,6 +4,7 @@
 //! engine. Engines differ only in how values and calls look inside; what a script sees is decided in `ctx.rs`, what a
 //! declaration means in `logic/declare.rs`.
 
+mod children;
 pub(crate) mod ctx;
 mod diagnostics;
 mod host;
@@ -20,7 +21,7 @@ mod withdraw;
 use std::{path::PathBuf, sync::Arc};
 
 pub use self::{diagnostics::LoadError, host::ScriptHost};
-use crate::logic::{function::ScriptId, handler::Handler};
+use crate::logic::{function::ScriptId, handler::Handler, lifecycle::Chooser};
 use crate::ports::{BoxFuture, Scripts};
 
 /// Where the VMs of scripts run.
@@ -49,6 +50,8 @@ pub(crate) struct Loaded {
     pub(crate) engine: Arc<dyn Scripts>,
     /// What it declared, in order.
     pub(crate) handlers: Vec<Handler>,
+    /// The default lifecycles it set, in order.
+    pub(crate) lifecycles: Vec<Chooser>,
 }
 
 /// Loads one script: compiles it, runs its top level, collects its declarations.

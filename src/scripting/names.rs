@@ -10,6 +10,7 @@ use crate::logic::{
     declare::DeclareError,
     duration,
     handler::{Category, Kind},
+    lifecycle::Lifecycle,
 };
 
 /// One declaring function.
@@ -43,9 +44,8 @@ pub(crate) const DECLARING: &[Declaring] = &[
     declaring("on_probe", "probe", None),
     declaring("on_validate", "validate", None),
     declaring("on_mutate", "mutate", None),
-    declaring("subhandler", "subhandler", None),
-    declaring("register", "register", None),
-    Declaring { name: "execute", short: None, kind: None },
+    declaring("subhandler", "subhandler", Some(Kind::Sub)),
+    Declaring { name: "register", short: None, kind: Some(Kind::Sub) },
 ];
 
 /// The names that declare nothing.
@@ -61,12 +61,15 @@ const OTHERS: &[&str] = &[
     "any_",
     "array",
     "copy",
+    "execute",
     "fail",
     "get",
+    "lifecycles",
     "none_",
     "not_",
     "on",
     "retry",
+    "set_default_lifecycle",
     "sleep",
     "values",
 ];
@@ -98,9 +101,9 @@ pub(crate) fn not_built(name: &str) -> DeclareError {
 }
 
 /// A declaration without a function.
-pub(crate) fn no_handler(kind: Kind) -> DeclareError {
-    let name = kind.declared_by();
-    let selector = if kind.category() == Category::Activity { "" } else { "SELECTOR, " };
+pub(crate) fn no_handler(name: &str, kind: Kind) -> DeclareError {
+    let is_about_resources = kind.category() != Category::Activity && kind != Kind::Sub;
+    let selector = if is_about_resources { "SELECTOR, " } else { "" };
     DeclareError {
         message: format!("kopf.{name}: the last argument must be the handler function"),
         hint: Some(format!(
@@ -109,12 +112,27 @@ pub(crate) fn no_handler(kind: Kind) -> DeclareError {
     }
 }
 
-/// A declaration by a handler.
-pub(crate) fn too_late(kind: Kind) -> DeclareError {
+/// A function of `kopf` that takes nothing but options.
+pub(crate) fn no_options(name: &str) -> DeclareError {
     DeclareError {
-        message: format!("kopf.{} was called after the script was loaded", kind.declared_by()),
-        hint: Some("declare handlers at the top level of the file".into()),
+        message: format!("kopf.{name} takes nothing but options"),
+        hint: Some("they are named: fns, handlers, lifecycle".into()),
     }
+}
+
+/// A declaration by a handler.
+pub(crate) fn too_late(name: &str) -> DeclareError {
+    DeclareError {
+        message: format!("kopf.{name} was called after the script was loaded"),
+        hint: Some("call it at the top level of the file".into()),
+    }
+}
+
+/// There is no `kopf.lifecycles.NAME`.
+pub(crate) fn unknown_lifecycle(name: &str) -> String {
+    let known = Lifecycle::ALL.map(|(name, _)| name);
+    let hint = did_you_mean(name, known.into_iter(), "kopf.lifecycles.");
+    format!("there is no kopf.lifecycles.{name}{hint}")
 }
 
 /// A combination of something else than functions.

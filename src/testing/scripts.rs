@@ -7,11 +7,13 @@ use serde_json::Value;
 use crate::logic::{
     function::{Function, ScriptId},
     outcome::{Ended, Raised, RaisedKind},
+    resource::Resource,
 };
 use crate::ports::{BoxFuture, Invocation, Question, Scripts};
 
 type Call = Arc<dyn Fn(Arc<Invocation>) -> BoxFuture<'static, Ended> + Send + Sync>;
 type Filter = Arc<dyn Fn(&Invocation, Option<Option<Value>>) -> Result<bool, Raised> + Send + Sync>;
+type Choice = Arc<dyn Fn(&Resource) -> Result<bool, Raised> + Send + Sync>;
 type Compute = Arc<dyn Fn(&Invocation) -> Result<Value, Raised> + Send + Sync>;
 type Transform = Arc<dyn Fn(Value) -> Value + Send + Sync>;
 
@@ -19,6 +21,7 @@ type Transform = Arc<dyn Fn(Value) -> Value + Send + Sync>;
 enum Native {
     Call(Call),
     Filter(Filter),
+    Choice(Choice),
     Compute(Compute),
     Transform(Transform),
 }
@@ -47,6 +50,15 @@ impl NativeScripts {
         + 'static,
     ) -> Function {
         self.add(name, Native::Filter(Arc::new(filter)))
+    }
+
+    /// Adds the function of a selector.
+    pub fn choice(
+        &self,
+        name: &str,
+        choice: impl Fn(&Resource) -> Result<bool, Raised> + Send + Sync + 'static,
+    ) -> Function {
+        self.add(name, Native::Choice(Arc::new(choice)))
     }
 
     /// Adds a function that is called for what it returns.
@@ -83,9 +95,10 @@ impl Scripts for NativeScripts {
     fn call(&self, invocation: Arc<Invocation>) -> BoxFuture<'static, Ended> {
         match self.find(&invocation.handler.function) {
             Some(Native::Call(call)) => call(invocation),
-            Some(Native::Filter(_) | Native::Compute(_) | Native::Transform(_)) | None => {
-                Box::pin(async { Ended::Raised(unknown("handler")) })
-            }
+            Some(
+                Native::Filter(_) | Native::Choice(_) | Native::Compute(_) | Native::Transform(_),
+            )
+            | None => Box::pin(async { Ended::Raised(unknown("handler")) }),
         }
     }
 
@@ -96,9 +109,25 @@ impl Scripts for NativeScripts {
     ) -> BoxFuture<'static, Result<bool, Raised>> {
         let answer = match self.find(&question.function) {
             Some(Native::Filter(filter)) => filter(&invocation, question.about),
-            Some(Native::Call(_) | Native::Compute(_) | Native::Transform(_)) | None => {
-                Err(unknown("filter"))
-            }
+            Some(
+                Native::Call(_) | Native::Choice(_) | Native::Compute(_) | Native::Transform(_),
+            )
+            | None => Err(unknown("filter")),
+        };
+        Box::pin(async { answer })
+    }
+
+    fn choose(
+        &self,
+        function: Function,
+        resource: Arc<Resource>,
+    ) -> BoxFuture<'static, Result<bool, Raised>> {
+        let answer = match self.find(&function) {
+            Some(Native::Choice(choice)) => choice(&resource),
+            Some(
+                Native::Call(_) | Native::Filter(_) | Native::Compute(_) | Native::Transform(_),
+            )
+            | None => Err(unknown("function of a selector")),
         };
         Box::pin(async { answer })
     }
@@ -106,13 +135,19 @@ impl Scripts for NativeScripts {
     fn compute(
         &self,
         function: Function,
+        about: Option<Value>,
         invocation: Arc<Invocation>,
     ) -> BoxFuture<'static, Result<Value, Raised>> {
-        let computed = match self.find(&function) {
-            Some(Native::Compute(compute)) => compute(&invocation),
-            Some(Native::Call(_) | Native::Filter(_) | Native::Transform(_)) | None => {
-                Err(unknown("computation"))
-            }
+        let computed = match (self.find(&function), about) {
+            (Some(Native::Compute(compute)), _) => compute(&invocation),
+            (Some(Native::Transform(transform)), Some(about)) => Ok(transform(about)),
+            (
+                Some(
+                    Native::Call(_) | Native::Filter(_) | Native::Choice(_) | Native::Transform(_),
+                )
+                | None,
+                _,
+            ) => Err(unknown("computation")),
         };
         Box::pin(async { computed })
     }
@@ -124,9 +159,8 @@ impl Scripts for NativeScripts {
     ) -> BoxFuture<'static, Result<Value, Raised>> {
         let changed = match self.find(&function) {
             Some(Native::Transform(transform)) => Ok(transform(body)),
-            Some(Native::Call(_) | Native::Filter(_) | Native::Compute(_)) | None => {
-                Err(unknown("transformation"))
-            }
+            Some(Native::Call(_) | Native::Filter(_) | Native::Choice(_) | Native::Compute(_))
+            | None => Err(unknown("transformation")),
         };
         Box::pin(async { changed })
     }

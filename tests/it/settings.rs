@@ -136,6 +136,7 @@ fn check_script(name: &str, text: &str) {
                 memo: Memo::default(),
                 logger: Logger::of_activity(),
                 facilities: Arc::default(),
+                children: None,
             }))
         };
         let settings = Arc::default();
@@ -356,7 +357,11 @@ fn reference() -> String {
                 Value::Object(storage) if !storage.is_empty() => {
                     storage.keys().cloned().collect::<String>()
                 }
-                value => value.to_string().replace(',', ", "),
+                value @ (Value::Bool(_)
+                | Value::Number(_)
+                | Value::String(_)
+                | Value::Array(_)
+                | Value::Object(_)) => value.to_string().replace(',', ", "),
             };
             writeln!(text, "| `{name}` | {takes} | `{value}` | {doc} |").expect("memory");
         }

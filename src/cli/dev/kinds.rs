@@ -13,7 +13,6 @@ use crate::logic::{
     registry::Registry,
     resource::Resource,
     selector::{AnyName, Selector},
-    served::NO_FUNCTIONS,
 };
 
 /// Of a kind whose handlers name no group.
@@ -69,7 +68,8 @@ pub(super) fn missing(
     selectors.sort_by_key(|it| (it.group.is_none(), it.version.is_none()));
     let mut found: Vec<Definition> = Vec::new();
     for selector in selectors {
-        if !selector.select(known, NO_FUNCTIONS).is_empty() {
+        // What a function chooses has no name to be defined by.
+        if !selector.select(known, &|_, _| false).is_empty() {
             continue;
         }
         let Some(wanted) = Definition::of(selector, &samples) else { continue };

@@ -43,7 +43,8 @@ use crate::cli::{
     sources,
 };
 use crate::cluster::KubeCluster;
-use crate::logic::{registry::Registry, resource::Resource, served};
+use crate::handling::choosing::Choices;
+use crate::logic::{resource::Resource, served};
 use crate::ports::{Clock, Cluster, GroupFilter};
 use crate::reactor::{Connect, Scope};
 use crate::scripting::Source;
@@ -203,17 +204,20 @@ async fn fill(server: &ApiServer, plan: &Plan, files: &Files) -> Result<Filled, 
     for document in objects {
         applied.push((api.apply(document).await?, document.clone()));
     }
-    let resources = choose(&plan.registry, &known(&cluster).await?);
+    let resources = choose(plan, &known(&cluster).await?).await;
     Ok(Filled { applied, made_up, resources })
 }
 
 async fn known(cluster: &KubeCluster) -> Result<Vec<Resource>, Report> {
-    let known = cluster.discover(&GroupFilter::All).await;
+    let known = cluster.discover(&GroupFilter::All).await.map(|it| it.resources);
     known.map_err(|problem| Report::failure(problem.message))
 }
 
-fn choose(registry: &Registry, known: &[Resource]) -> Vec<Resource> {
-    served::choose(registry, known).resources.into_iter().collect()
+async fn choose(plan: &Plan, known: &[Resource]) -> Vec<Resource> {
+    let mut choices = Choices::default();
+    choices.ask(&plan.scripts, &plan.registry, known).await;
+    let served = served::choose(&plan.registry, known, &|function, it| choices.of(function, it));
+    served.resources.into_iter().collect()
 }
 
 impl Filled {

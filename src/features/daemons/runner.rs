@@ -127,7 +127,7 @@ impl Runner {
             let computed = tokio::select! {
                 biased; // what must stop does not begin
                 () = self.daemon.stopped.wait() => return None,
-                computed = self.base.scripts.compute(function.clone(), self.invocation()) => computed,
+                computed = self.base.scripts.compute(function.clone(), None, self.invocation()) => computed,
             };
             let raised = match computed.and_then(|it| delay_of(&it)) {
                 Ok(delay) => return Some(delay),
@@ -154,6 +154,7 @@ impl Runner {
             memo: self.memo.clone(),
             logger: self.logger(),
             facilities: Arc::clone(&self.base.facilities),
+            children: None,
         })
     }
 

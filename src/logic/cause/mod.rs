@@ -165,6 +165,15 @@ impl Change {
     }
 }
 
+impl Change {
+    /// The change as the sub-handlers of a handler of this field see it.
+    #[must_use]
+    pub fn below(&self, field: Option<&FieldPath>) -> Change {
+        let Narrowed { old, new, diff } = self.narrowed(field);
+        Change { old, new: new.unwrap_or_default(), diff, ..self.clone() }
+    }
+}
+
 impl Narrowed {
     /// The same change from one more field down.
     #[must_use]

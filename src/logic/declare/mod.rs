@@ -3,6 +3,7 @@
 //! Both languages turn their values into [`Argument`]s; everything after that is the same for both.
 //! The contract is `tests/vectors/handler-ids.json`, and `selectors.json` for the positional arguments.
 
+mod execution;
 mod options;
 #[cfg(test)]
 mod tests;
@@ -12,6 +13,7 @@ use std::{fmt, sync::Arc};
 
 use serde_json::Value;
 
+pub use self::execution::{Execution, chooser};
 pub use self::options::{OptionSpec, options_of};
 use self::values::Options;
 use super::{
@@ -98,7 +100,7 @@ pub fn declare(declaration: Declaration) -> Result<Handler, DeclareError> {
     if kind == Kind::Sub {
         return Err(DeclareError::new(
             "sub-handlers can only be declared while a handler runs",
-            "call kopf.subhandler or kopf.register inside a change handler",
+            "call it while a handler of on_create, on_update, on_delete, on_resume or on_field runs, or a sub-handler",
         ));
     }
     let options = Options::of(kind, &options)?;

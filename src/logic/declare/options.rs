@@ -51,7 +51,7 @@ const OPTIONS: &[OptionSpec] = &[
     option("id", "string", Scope::Every, "Names the handler in logs and in stored progress; by default the name of the function."),
     option("param", "any", Scope::Every, "Any data; the handler gets it as `ctx.param`."),
     option("errors", "string", Scope::Retried, "What an arbitrary error means: \"temporary\", \"permanent\" or \"ignored\"."),
-    option("timeout", "duration", Scope::Retried, "No new attempt starts when the first one was this long ago."),
+    option("timeout", "duration", Scope::Retried, "The time from the first attempt on, pauses included: then a running attempt is interrupted, and no new one starts."),
     option("retries", "integer", Scope::Retried, "The most attempts."),
     option("backoff", "duration", Scope::Retried, "The pause after an arbitrary error; by default `settings.execution.default_backoff`."),
     option("labels", "map", Scope::Objects, "Only objects whose labels pass: a value, `kopf.PRESENT`, `kopf.ABSENT` or a function for each."),

@@ -2,8 +2,11 @@
 //!
 //! The contract is `tests/vectors/namespaces.json`.
 
+mod fate;
 #[cfg(test)]
 mod tests;
+
+pub use fate::{Fate, fate};
 
 /// Globs joined by commas; `!` negates one. Whole names, case-sensitive.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,6 +1,38 @@
 //! Claims about patterns beyond the vectors.
 
+use serde_json::json;
+
 use super::*;
+use crate::logic::reason::EventType;
+
+fn terminating(statuses: &[&str]) -> serde_json::Value {
+    let conditions = statuses
+        .iter()
+        .map(|it| json!({ "status": it, "reason": "SomeContent", "message": "two pods are left" }));
+    json!({
+        "metadata": { "name": "ns1", "deletionTimestamp": "2026-01-01T00:00:00Z" },
+        "status": { "conditions": conditions.collect::<Vec<_>>() },
+    })
+}
+
+#[test]
+fn a_terminating_namespace_is_served_until_nothing_blocks_its_end() {
+    let modified = |body| fate(Some(EventType::Modified), &body);
+    assert_eq!(modified(json!({ "metadata": { "name": "ns1" } })), Fate::Served);
+    assert_eq!(modified(terminating(&[])), Fate::Served, "nobody has looked into it yet");
+    assert_eq!(
+        modified(terminating(&["False", "True"])),
+        Fate::Pending(vec![
+            "Namespace 'ns1' termination pending: SomeContent: two pods are left".into()
+        ])
+    );
+    assert_eq!(modified(terminating(&["False", "False"])), Fate::Gone);
+}
+
+#[test]
+fn a_deleted_namespace_is_gone_whatever_its_last_conditions_were() {
+    assert_eq!(fate(Some(EventType::Deleted), &terminating(&["True"])), Fate::Gone);
+}
 
 #[test]
 fn many_stars_are_matched_in_reasonable_time() {

@@ -85,6 +85,11 @@ impl Object {
         &self.header
     }
 
+    /// How many bytes it came in; zero for trees.
+    pub fn size(&self) -> usize {
+        self.raw.len()
+    }
+
     /// The tree, parsed on first use. `metadata.managedFields` never reaches it.
     ///
     /// Null if the bytes outside of the header are damaged: the API server does not send such.

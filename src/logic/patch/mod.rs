@@ -44,6 +44,30 @@ impl Patch {
     pub fn is_empty(&self) -> bool {
         self.merge.is_empty() && self.transformations.is_empty()
     }
+
+    /// Both in one, as if `later` were sent after this.
+    #[must_use]
+    pub fn followed_by(mut self, later: Patch) -> Self {
+        overlay(&mut self.merge, later.merge);
+        self.transformations.extend(later.transformations);
+        self
+    }
+
+    /// Leaves out what a server refuses of an object that is being deleted: new finalizers.
+    pub fn admit_deletion(&mut self) {
+        self.transformations.retain(|it| !matches!(it, Transformation::BlockDeletion(_)));
+    }
+}
+
+fn overlay(merge: &mut Map<String, Value>, later: Map<String, Value>) {
+    for (key, value) in later {
+        match (merge.get_mut(&key), value) {
+            (Some(Value::Object(present)), Value::Object(value)) => overlay(present, value),
+            (_, value) => {
+                merge.insert(key, value);
+            }
+        }
+    }
 }
 
 /// Adds a finalizer if it is not there. What is not a list of finalizers is replaced by one.

@@ -139,6 +139,16 @@ impl ResourceHandlers {
         found
     }
 
+    /// Whether both are the very same handlers.
+    pub fn are(&self, other: &ResourceHandlers) -> bool {
+        let lists = |it: &'_ ResourceHandlers| {
+            let ResourceHandlers { watching, changing, indexing, spawning, admission, .. } = it;
+            [watching, changing, indexing, spawning, admission]
+                .map(|list| list.iter().map(Arc::as_ptr).collect::<Vec<_>>())
+        };
+        lists(self) == lists(other)
+    }
+
     /// The ids of change handlers, each function and id once.
     pub fn owned(&self) -> Selected {
         without_repeats(self.changing.iter().cloned())

@@ -2,10 +2,13 @@
 //!
 //! The contract is `tests/vectors/selectors.json`.
 
+mod restrictions;
 #[cfg(test)]
 mod tests;
 
 use std::fmt;
+
+pub use restrictions::{Restrictions, misspelled};
 
 use super::{
     declare::{Argument, DeclareError, Marker},
@@ -14,6 +17,7 @@ use super::{
     python_text,
     resource::Resource,
 };
+use crate::settings::EVERYTHING;
 
 /// A resource selector, as parsed from a declaration.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -186,6 +190,27 @@ impl Selector {
             && self.shortcut.as_ref().is_none_or(|it| resource.shortcuts.contains(it))
             && self.name_fits(resource)
             && self.function_fits(resource, picks)
+    }
+
+    /// Whether it means a resource among all that there are: the same as [`Self::select`], of one of them.
+    pub fn means(&self, resource: &Resource, known: &[Resource], picks: Picks<'_>) -> bool {
+        let is_core = |it: &Resource| it.group.is_empty();
+        let is_other = self.is_specific() && !is_core(resource);
+        self.check(resource, picks)
+            && !(is_other && known.iter().any(|it| is_core(it) && self.check(it, picks)))
+    }
+
+    /// Reads a selector from one text: the arguments of a declaration, joined by slashes, `*` for everything.
+    ///
+    /// # Errors
+    /// When no declaration could have such arguments.
+    pub fn of_text(text: &str) -> Result<Selector, DeclareError> {
+        let argument = |part: &str| match part {
+            EVERYTHING => Argument::Marker(Marker::Everything),
+            name => Argument::Value(name.into()),
+        };
+        let arguments = text.split('/').map(argument).collect::<Vec<_>>();
+        Selector::parse(&arguments, Selector::default())
     }
 
     fn name_fits(&self, resource: &Resource) -> bool {

@@ -3,15 +3,13 @@
 use std::collections::BTreeSet;
 
 use super::{
+    function::Function,
     handler::{Category, Handler},
     nearest::nearest,
-    registry::Registry,
+    registry::{Registry, ResourceHandlers},
     resource::Resource,
     selector::{AnyName, Picks, Selector},
 };
-
-/// Functions that choose resources are refused when scripts are loaded, so there is none to ask.
-pub const NO_FUNCTIONS: Picks<'static> = &|_, _| false;
 
 /// The choice, with warnings for the user.
 #[derive(Debug, Default)]
@@ -23,7 +21,7 @@ pub struct Served {
 }
 
 /// Chooses what the handlers want from what there is.
-pub fn choose(registry: &Registry, known: &[Resource]) -> Served {
+pub fn choose(registry: &Registry, known: &[Resource], picks: Picks<'_>) -> Served {
     let handlers = registry.handlers();
     let watching = |it: &&Handler| {
         let category = it.kind.category();
@@ -38,18 +36,46 @@ pub fn choose(registry: &Registry, known: &[Resource]) -> Served {
     }
     let mut served = Served::default();
     for selector in &selectors {
-        served.resources.extend(selector.select(known, NO_FUNCTIONS).into_iter().cloned());
+        served.resources.extend(selector.select(known, picks).into_iter().cloned());
     }
-    served.drop_ambiguous(&selectors, known);
-    served.name_unresolved(&selectors, known);
-    served.drop_unusable(&wishes);
+    served.drop_ambiguous(&selectors, known, picks);
+    served.name_unresolved(&selectors, known, picks);
+    served.drop_unusable(&wishes, picks);
     served
 }
 
+/// The handlers of a resource: those that mean it among all that there are.
+///
+/// With handlers of `pods`, the pods of a metrics API are for those handlers only that name its group.
+pub fn handlers(
+    registry: &Registry,
+    resource: &Resource,
+    known: &[Resource],
+    picks: Picks<'_>,
+) -> ResourceHandlers {
+    let means = |it: &Selector| it.means(resource, known, picks);
+    let handlers = registry.handlers().iter();
+    let handlers = handlers.filter(|it| it.selector.as_ref().is_some_and(means)).cloned();
+    ResourceHandlers::among(&handlers.collect::<Vec<_>>(), resource, picks)
+}
+
+/// What the functions of selectors must be asked about: of the resources, those that nothing else in the selector rules out.
+pub fn questions<'a>(
+    registry: &'a Registry,
+    known: &'a [Resource],
+) -> impl Iterator<Item = (&'a Function, &'a Resource)> {
+    let selectors = registry.handlers().iter().filter_map(|it| it.selector.as_ref());
+    let functions = selectors.filter_map(|it| Some((it, it.function.as_ref()?)));
+    functions.flat_map(move |(selector, function)| {
+        let is_open = |it: &&Resource| selector.check(it, &|_, _| true);
+        known.iter().filter(is_open).map(move |it| (function, it))
+    })
+}
+
 impl Served {
-    fn drop_ambiguous(&mut self, selectors: &[&Selector], known: &[Resource]) {
+    fn drop_ambiguous(&mut self, selectors: &[&Selector], known: &[Resource], picks: Picks<'_>) {
         for selector in selectors.iter().filter(|it| it.is_specific()) {
-            let matching = selector.select(known, NO_FUNCTIONS);
+            let matching = selector.select(known, picks);
             if matching.len() > 1 {
                 let names = names(matching.iter().copied());
                 self.warnings.push(format!(
@@ -60,10 +86,9 @@ impl Served {
         }
     }
 
-    fn name_unresolved(&mut self, selectors: &[&Selector], known: &[Resource]) {
-        let is_unresolved = |it: &&&Selector| {
-            !self.resources.iter().any(|resource| it.check(resource, NO_FUNCTIONS))
-        };
+    fn name_unresolved(&mut self, selectors: &[&Selector], known: &[Resource], picks: Picks<'_>) {
+        let is_unresolved =
+            |it: &&&Selector| !self.resources.iter().any(|resource| it.check(resource, picks));
         let text = |it: &&Selector| match meant(it, known) {
             Some(name) => format!("{it} (did you mean {name}?)"),
             None => it.to_string(),
@@ -77,7 +102,7 @@ impl Served {
         }
     }
 
-    fn drop_unusable(&mut self, wishes: &[&Handler]) {
+    fn drop_unusable(&mut self, wishes: &[&Handler], picks: Picks<'_>) {
         let lacks = |it: &Resource, verb: &str| !it.verbs.contains(verb);
         let unwatchable = |it: &Resource| lacks(it, "watch") || lacks(it, "list");
         self.drop_if("Non-watchable", unwatchable);
@@ -89,7 +114,7 @@ impl Served {
             .filter_map(|it| it.selector.as_ref())
             .collect::<Vec<_>>();
         self.drop_if("Non-patchable", |it| {
-            lacks(it, "patch") && patching.iter().any(|selector| selector.check(it, NO_FUNCTIONS))
+            lacks(it, "patch") && patching.iter().any(|selector| selector.check(it, picks))
         });
     }
 

@@ -35,7 +35,7 @@ fn served(wishes: &[(Kind, &str)], known: &[Resource]) -> Served {
         };
         declare(declaration).unwrap()
     });
-    choose(&Registry::new(handlers.collect()).unwrap(), known)
+    choose(&Registry::new(handlers.collect()).unwrap(), known, &|_, _| false)
 }
 
 fn names(served: &Served) -> BTreeSet<String> {

@@ -5,7 +5,8 @@
 //! One cycle of a cause goes through a state in this order: [`State::load`] → [`State::begin`] → if anything is
 //! [`State::superseded`]: [`State::repurpose`], and if something still is: [`State::purge`] → call those who are
 //! [`State::awakened`] → [`State::apply`] their outcomes → [`State::store`] → if [`State::done`]: [`State::purge`],
-//! otherwise sleep for the least of [`State::delays`]. Sub-handlers go the same way without superseding and purging.
+//! otherwise sleep for the least of [`State::delays`]. Sub-handlers go the same way without superseding and purging; those
+//! that one attempt of their parent runs at different times are joined by [`State::absorb`].
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -105,6 +106,18 @@ impl State {
         }
     }
 
+    /// Takes in the records of further handlers. Those that are here already are newer, and stay.
+    pub fn absorb(&mut self, further: State) {
+        for (id, entry) in further.entries {
+            self.entries.entry(id).or_insert(entry);
+        }
+    }
+
+    /// The ids of all records.
+    pub fn ids(&self) -> impl Iterator<Item = &Arc<str>> {
+        self.entries.keys()
+    }
+
     /// The handlers that are stored for other causes, by the purpose. Empty if no cause is superseded.
     pub fn superseded(&self) -> BTreeMap<String, Counts> {
         let mut foreign = BTreeMap::<String, Counts>::new();
@@ -191,6 +204,12 @@ impl State {
     /// For each handler that is not finished, how long until it is to be called.
     pub fn delays(&self, now: Timestamp) -> Vec<Duration> {
         self.active().filter(|it| !it.finished()).map(|it| it.delay(now)).collect()
+    }
+
+    /// How long until a handler of the cause is to be called; `None` if it is finished, or not of the cause.
+    pub fn delay(&self, id: &str, now: Timestamp) -> Option<Duration> {
+        let entry = self.entries.get(id).filter(|it| it.active && !it.record.finished())?;
+        Some(entry.record.delay(now))
     }
 
     fn records(&self) -> impl Iterator<Item = &Record> {

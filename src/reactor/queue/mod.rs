@@ -9,20 +9,33 @@ use tokio::sync::Notify;
 
 use crate::logic::{object::Object, reason::EventType};
 
-/// The most events that wait for one object.
+/// The most events that wait for one object with handlers of raw events.
 ///
 /// A watch is never slowed down by a slow handler, so at the bound the newest event replaces the one before it: handlers
 /// of changes lose nothing, for they compare states; `on_event` handlers miss a step in between. An object must change this
 /// often during one handler call to get there.
-const EVENTS_MAX: usize = 1024;
+const STEPS_MAX: usize = 1024;
+
+/// The most changes that wait for one object where nobody needs to see each of them. A few, so that handlers see the usual
+/// steps; beyond that a change replaces the one before it.
+const CHANGES_MAX: usize = 16;
+
+/// The most bytes that wait for one object; only then do big objects replace each other earlier.
+const BYTES_MAX: usize = 16 << 20;
+
+/// How many versions an event remembers of those that it replaced: our own patch is among the latest.
+const REPLACED_MAX: usize = 64;
 
 /// An event on its way to a worker.
 #[derive(Clone, Debug)]
+#[expect(clippy::struct_field_names, reason = "`type` is reserved, and `kind` is another thing")]
 pub(super) struct Event {
     /// No type for objects of a listing.
     pub(super) event_type: Option<EventType>,
     /// The object as of this event.
     pub(super) object: Arc<Object>,
+    /// The versions of earlier events that it replaced in the queue, at most [`REPLACED_MAX`] of them.
+    pub(super) replaced: VecDeque<String>,
 }
 
 /// The queue of one object. Filled by its stream, emptied by its worker.
@@ -30,27 +43,66 @@ pub(super) struct Event {
 pub(super) struct Queue {
     content: Mutex<Content>,
     changed: Notify,
+    /// Somebody must see each event.
+    keeps_steps: bool,
 }
 
 #[derive(Debug, Default)]
 struct Content {
     events: VecDeque<Event>,
+    /// Of all events.
+    bytes: usize,
     /// Nothing more will come: the stream ends.
     ended: bool,
     /// The worker has gone: the next event needs another queue.
     closed: bool,
 }
 
+impl Event {
+    /// As it came.
+    pub(super) fn new(event_type: Option<EventType>, object: Arc<Object>) -> Self {
+        Event { event_type, object, replaced: VecDeque::new() }
+    }
+
+    /// Whether nothing but a step in between is lost when this stands for `other`, which came before it.
+    fn can_replace(&self, other: &Event) -> bool {
+        let kinds = (other.event_type, self.event_type);
+        let is_change = kinds == (Some(EventType::Modified), Some(EventType::Modified));
+        let is_listed_again = kinds == (None, None);
+        let (old, new) = (other.object.header(), self.object.header());
+        (is_change || is_listed_again)
+            && old.deletion_timestamp.is_some() == new.deletion_timestamp.is_some()
+    }
+
+    /// Takes the place of an event that came before it.
+    fn replace(&mut self, other: Event) {
+        self.replaced = other.replaced;
+        self.replaced.extend(other.object.header().resource_version.clone());
+        if self.replaced.len() > REPLACED_MAX {
+            self.replaced.pop_front();
+        }
+    }
+}
+
 impl Queue {
+    /// An empty queue; `keeps_steps` if each event must be seen.
+    pub(super) fn new(keeps_steps: bool) -> Self {
+        Queue { keeps_steps, ..Queue::default() }
+    }
+
     /// Adds an event; gives it back if the worker has gone.
-    pub(super) fn push(&self, event: Event) -> Result<(), Event> {
+    pub(super) fn push(&self, mut event: Event) -> Result<(), Event> {
         let mut content = self.lock();
         if content.closed {
             return Err(event);
         }
-        if content.events.len() >= EVENTS_MAX {
-            content.events.pop_back();
+        let max = if self.keeps_steps { STEPS_MAX } else { CHANGES_MAX };
+        let is_full = content.events.len() >= max || content.bytes >= BYTES_MAX;
+        if is_full && let Some(last) = content.events.pop_back_if(|last| event.can_replace(last)) {
+            content.bytes = content.bytes.saturating_sub(last.object.size());
+            event.replace(last);
         }
+        content.bytes = content.bytes.saturating_add(event.object.size());
         content.events.push_back(event);
         drop(content);
         self.changed.notify_one();
@@ -69,7 +121,10 @@ impl Queue {
             {
                 let mut content = self.lock();
                 match content.events.pop_front() {
-                    Some(event) => return Some(event),
+                    Some(event) => {
+                        content.bytes = content.bytes.saturating_sub(event.object.size());
+                        return Some(event);
+                    }
                     None if content.ended => return None,
                     None => {}
                 }

@@ -6,12 +6,12 @@ use futures::FutureExt as _;
 use serde_json::json;
 use tokio::time;
 
-use super::{EVENTS_MAX, Event, Queue};
+use super::{CHANGES_MAX, Event, Queue, STEPS_MAX};
 use crate::logic::{object::Object, reason::EventType};
 
 fn event(version: usize) -> Event {
     let body = json!({ "metadata": { "resourceVersion": version.to_string() } });
-    Event { event_type: Some(EventType::Modified), object: Arc::new(Object::from_value(body)) }
+    Event::new(Some(EventType::Modified), Arc::new(Object::from_value(body)))
 }
 
 fn version(event: &Event) -> usize {
@@ -27,15 +27,31 @@ fn events_leave_in_the_order_they_came() {
 }
 
 #[test]
-fn at_the_bound_the_newest_event_replaces_the_one_before_it() {
-    let queue = Queue::default();
-    (0..EVENTS_MAX + 5).for_each(|it| queue.push(event(it)).unwrap());
-    let mut last = 0;
-    for _ in 0..EVENTS_MAX {
-        last = version(&queue.next().now_or_never().unwrap().unwrap());
+fn at_the_bound_the_newest_change_replaces_the_one_before_it() {
+    for (keeps_steps, max) in [(true, STEPS_MAX), (false, CHANGES_MAX)] {
+        let queue = Queue::new(keeps_steps);
+        (0..max + 5).for_each(|it| queue.push(event(it)).unwrap());
+        let events = std::iter::from_fn(|| queue.next().now_or_never().flatten());
+        let events = events.collect::<Vec<_>>();
+        assert_eq!(events.len(), max);
+        let last = events.last().unwrap();
+        assert_eq!(version(last), max + 4);
+        assert!(last.replaced.contains(&(max + 3).to_string()), "our own patch may be that one");
     }
-    assert_eq!(last, EVENTS_MAX + 4);
-    assert!(queue.next().now_or_never().is_none());
+}
+
+#[test]
+fn the_end_of_an_object_replaces_nothing_and_is_not_replaced() {
+    let queue = Queue::new(false);
+    (0..CHANGES_MAX).for_each(|it| queue.push(event(it)).unwrap());
+    let deleted = Event { event_type: Some(EventType::Deleted), ..event(90) };
+    let created = Event { event_type: Some(EventType::Added), ..event(91) };
+    for it in [deleted, created, event(92), event(93)] {
+        queue.push(it).unwrap();
+    }
+    let events = std::iter::from_fn(|| queue.next().now_or_never().flatten());
+    let versions = events.skip(CHANGES_MAX).map(|it| version(&it)).collect::<Vec<_>>();
+    assert_eq!(versions, [90, 91, 93]);
 }
 
 #[test]

@@ -15,7 +15,9 @@ use crate::logic::{
     filters::Question,
     function::{Function, ScriptId},
     handler::Handler,
+    lifecycle::Chooser,
     outcome::{Ended, Raised},
+    resource::Resource,
 };
 use crate::ports::Invocation;
 use crate::scripting::{LoadError, Source};
@@ -31,14 +33,18 @@ pub(super) enum Request {
     Call(Arc<Invocation>, oneshot::Sender<Ended>),
     /// Ask a filter.
     Ask(Question, Arc<Invocation>, oneshot::Sender<Result<bool, Raised>>),
+    /// Ask the function of a selector.
+    Choose(Function, Arc<Resource>, oneshot::Sender<Result<bool, Raised>>),
     /// Call a function for what it returns.
-    Compute(Function, Arc<Invocation>, oneshot::Sender<Result<Value, Raised>>),
+    Compute(Function, Option<Value>, Arc<Invocation>, oneshot::Sender<Result<Value, Raised>>),
     /// Transform a body.
     Transform(Function, Value, oneshot::Sender<Result<Value, Raised>>),
 }
 
 /// The result of loading.
-pub(super) type Loading = oneshot::Sender<Result<Vec<Handler>, LoadError>>;
+pub(super) type Loading = oneshot::Sender<Result<Declared, LoadError>>;
+/// What the top level of a script declared: its handlers and the default lifecycles it set, each in order.
+pub(super) type Declared = (Vec<Handler>, Vec<Chooser>);
 
 /// Loads a script and serves its calls until nobody can send any.
 pub(super) async fn live(
@@ -58,8 +64,8 @@ pub(super) async fn live(
         })
     });
     match loaded {
-        Ok((vm, handlers)) => {
-            if loading.send(Ok(handlers)).is_ok() {
+        Ok((vm, declared)) => {
+            if loading.send(Ok(declared)).is_ok() {
                 serve(Rc::new(vm), requests).await;
             }
         }
@@ -93,8 +99,11 @@ async fn answer(vm: Rc<Vm>, request: Request) {
         Request::Ask(question, invocation, to) => {
             reply(to, vm.ask(question, invocation), Err).await;
         }
-        Request::Compute(function, invocation, to) => {
-            reply(to, vm.compute(function, invocation), Err).await;
+        Request::Choose(function, resource, to) => {
+            reply(to, vm.choose(function, resource), Err).await;
+        }
+        Request::Compute(function, about, invocation, to) => {
+            reply(to, vm.compute(function, about, invocation), Err).await;
         }
         Request::Transform(function, body, to) => {
             reply(to, vm.transform(function, body), Err).await;

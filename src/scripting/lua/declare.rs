@@ -12,7 +12,10 @@ use crate::logic::{
     declare::{self, Argument, Declaration, Marker},
     handler::{Callback, Kind},
 };
-use crate::scripting::names::{self, Declaring};
+use crate::scripting::{
+    children,
+    names::{self, Declaring},
+};
 
 /// `kopf.PRESENT` and the like.
 struct MarkerValue(Marker);
@@ -39,7 +42,7 @@ pub(super) fn install(lua: &Lua, kopf: &Table) -> mlua::Result<()> {
     let on = lua.create_table()?;
     for Declaring { name, short, kind } in names::DECLARING {
         let declare = lua.create_function(move |lua, arguments| match kind {
-            Some(kind) => declare_one(lua, *kind, arguments),
+            Some(kind) => declare_one(lua, name, *kind, arguments),
             None => Err(mlua::Error::external(names::not_built(name))),
         })?;
         if let Some(short) = short {
@@ -71,54 +74,79 @@ pub(super) fn install(lua: &Lua, kopf: &Table) -> mlua::Result<()> {
     kopf.set("not_", not)
 }
 
-fn declare_one(lua: &Lua, kind: Kind, arguments: MultiValue) -> mlua::Result<()> {
+fn declare_one(lua: &Lua, name: &str, kind: Kind, arguments: MultiValue) -> mlua::Result<()> {
     let world = World::of(lua)?;
-    if world.declared.borrow().is_none() {
-        return Err(mlua::Error::external(names::too_late(kind)));
+    let is_loading = world.declared.borrow().is_some();
+    if is_loading || kind != Kind::Sub {
+        if !is_loading {
+            return Err(mlua::Error::external(names::too_late(name)));
+        }
+        let declaration = read_declaration(lua, &world, (name, kind), arguments)?;
+        let handler = declare::declare(declaration).map_err(mlua::Error::external)?;
+        if let Some(declared) = &mut *world.declared.borrow_mut() {
+            declared.push(handler);
+        }
+        return Ok(());
     }
-    let declaration = read_declaration(lua, &world, kind, arguments)?;
-    let handler = declare::declare(declaration).map_err(mlua::Error::external)?;
-    if let Some(declared) = &mut *world.declared.borrow_mut() {
-        declared.push(handler);
-    }
-    Ok(())
+    let children = children::of_call(world.present.borrow().as_deref(), name);
+    let children = children.map_err(mlua::Error::external)?;
+    let declaration = read_declaration(lua, &world, (name, kind), arguments)?;
+    children.declare(declaration).map_err(mlua::Error::external)
 }
 
 fn read_declaration(
     lua: &Lua,
     world: &Rc<World>,
-    kind: Kind,
+    (name, kind): (&str, Kind),
     mut arguments: MultiValue,
 ) -> mlua::Result<Declaration> {
-    let name = kind.declared_by();
     let Some(LuaValue::Function(function)) = arguments.pop_back() else {
-        return Err(mlua::Error::external(names::no_handler(kind)));
+        return Err(mlua::Error::external(names::no_handler(name, kind)));
     };
-    let mut options = Vec::new();
-    if let Some(LuaValue::Table(table)) = arguments.back() {
-        table.for_each(|key: LuaValue, value: LuaValue| {
-            let LuaValue::String(key) = key else {
-                return Err(mlua::Error::runtime(format!(
-                    "kopf.{name}: options are named, not listed"
-                )));
-            };
-            let key = key.to_str()?.to_owned();
-            let value = argument(lua, world, &key, &value)?;
-            options.push((key, value));
-            Ok(())
-        })?;
+    let options = match arguments.back() {
+        Some(LuaValue::Table(table)) => options(lua, world, name, table)?,
+        Some(_) | None => Vec::new(),
+    };
+    if let Some(LuaValue::Table(_)) = arguments.back() {
         arguments.pop_back();
     }
-    // Tables have no order of their own.
-    options.sort_by(|(a, _), (b, _)| a.cmp(b));
     let selectors = arguments.iter().map(|it| argument(lua, world, "the selector", it));
     let selectors = selectors.collect::<mlua::Result<_>>()?;
-    let function = world.functions.keep(world.script, &function, &name_of(lua, &function));
+    let function = world.refer(&function, &name_of(lua, &function));
     Ok(Declaration { kind, selectors, options, function, location: caller(lua) })
 }
 
+/// The options of a function of `kopf`.
+pub(super) fn options(
+    lua: &Lua,
+    world: &World,
+    name: &str,
+    table: &Table,
+) -> mlua::Result<Vec<(String, Argument)>> {
+    let mut options = Vec::new();
+    table.for_each(|key: LuaValue, value: LuaValue| {
+        let LuaValue::String(key) = key else {
+            return Err(mlua::Error::runtime(format!(
+                "kopf.{name}: options are named, not listed"
+            )));
+        };
+        let key = key.to_str()?.to_owned();
+        let value = argument(lua, world, &key, &value)?;
+        options.push((key, value));
+        Ok(())
+    })?;
+    // Tables have no order of their own.
+    options.sort_by(|(a, _), (b, _)| a.cmp(b));
+    Ok(options)
+}
+
 /// A value of a declaration; `name` is for messages.
-fn argument(lua: &Lua, world: &World, name: &str, value: &LuaValue) -> mlua::Result<Argument> {
+pub(super) fn argument(
+    lua: &Lua,
+    world: &World,
+    name: &str,
+    value: &LuaValue,
+) -> mlua::Result<Argument> {
     match value {
         LuaValue::Nil => Ok(Argument::Absent),
         LuaValue::Function(_) => callback(lua, name, value).map(Argument::Callback),
@@ -182,7 +210,7 @@ fn callback(lua: &Lua, name: &str, value: &LuaValue) -> mlua::Result<Callback> {
     if let LuaValue::Function(function) = value {
         let world = World::of(lua)?;
         let name = name_of(lua, function);
-        return Ok(Callback::Function(world.functions.keep(world.script, function, &name)));
+        return Ok(Callback::Function(world.refer(function, &name)));
     }
     if let LuaValue::UserData(object) = value
         && let Ok(combined) = object.borrow::<CallbackValue>()
@@ -211,11 +239,18 @@ fn name_of(lua: &Lua, function: &LuaFunction) -> String {
     .unwrap_or_default()
 }
 
-/// `file:line` of the script's line that called the host.
-fn caller(lua: &Lua) -> String {
-    let place = lua.inspect_stack(1, |frame| {
-        let file = frame.source().short_src.map(std::borrow::Cow::into_owned).unwrap_or_default();
-        format!("{file}:{}", frame.current_line().unwrap_or_default())
-    });
-    place.unwrap_or_default()
+/// `file:line` of the script's line that called the host, maybe through the prelude.
+pub(super) fn caller(lua: &Lua) -> String {
+    /// The prelude and the host are a few frames, the script's own come right after.
+    const FRAMES_MAX: usize = 8;
+    let place = |level| {
+        lua.inspect_stack(level, |frame| {
+            let file = frame.source().short_src.map(std::borrow::Cow::into_owned);
+            let line = frame.current_line();
+            file.zip(line)
+                .filter(|(file, _)| file != "kopf")
+                .map(|(file, line)| format!("{file}:{line}"))
+        })
+    };
+    (1..FRAMES_MAX).find_map(|level| place(level).flatten()).unwrap_or_default()
 }

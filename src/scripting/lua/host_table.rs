@@ -5,7 +5,7 @@ use std::{rc::Rc, time::Duration};
 use mlua::{AnyUserData, Function as LuaFunction, LightUserData, Lua, Table, Value as LuaValue};
 
 use super::{
-    declare,
+    children, declare,
     modules::Modules,
     push::{Shapes, Style},
     raised::HandlerError,
@@ -63,6 +63,7 @@ pub(super) fn install(
     add_values(lua, &kopf)?;
     add_storages(lua, &kopf)?;
     let host = host_functions(lua, watchdog, modules)?;
+    children::install(lua, &kopf, &host)?;
     let prelude = lua.load(include_str!("prelude.lua")).set_name("=kopf");
     let run = prelude.call(host)?;
     // Set once per VM: whether it was set before does not matter.

@@ -4,6 +4,7 @@
 //! `push.rs` make what a script sees of them, `read.rs` and `raised.rs` what comes out.
 
 mod actor;
+mod children;
 mod declare;
 mod host_table;
 mod modules;
@@ -28,6 +29,7 @@ use crate::logic::{
     filters::Question,
     function::{Function, ScriptId},
     outcome::{Ended, Raised},
+    resource::Resource,
 };
 use crate::ports::{BoxFuture, Invocation, Scripts};
 
@@ -51,8 +53,8 @@ pub(crate) fn load(
         let home = Home::of(script, source.clone(), placement, (loading, queue));
         let home = home.map_err(|it| failed(format!("the script gets no thread: {it}")))?;
         let ended = || Err(failed("the script's thread has ended".into()));
-        let handlers = loaded.await.unwrap_or_else(|_| ended())?;
-        Ok(Loaded { engine: Arc::new(LuaEngine { requests, _home: home }), handlers })
+        let (handlers, lifecycles) = loaded.await.unwrap_or_else(|_| ended())?;
+        Ok(Loaded { engine: Arc::new(LuaEngine { requests, _home: home }), handlers, lifecycles })
     })
 }
 
@@ -123,12 +125,21 @@ impl Scripts for LuaEngine {
         self.request(|to| Request::Ask(question, invocation, to), Err)
     }
 
+    fn choose(
+        &self,
+        function: Function,
+        resource: Arc<Resource>,
+    ) -> BoxFuture<'static, Result<bool, Raised>> {
+        self.request(|to| Request::Choose(function, resource, to), Err)
+    }
+
     fn compute(
         &self,
         function: Function,
+        about: Option<Value>,
         invocation: Arc<Invocation>,
     ) -> BoxFuture<'static, Result<Value, Raised>> {
-        self.request(|to| Request::Compute(function, invocation, to), Err)
+        self.request(|to| Request::Compute(function, about, invocation, to), Err)
     }
 
     fn transform(

@@ -201,6 +201,14 @@ function kopf.fail(message)
     error(kopf.PermanentError(message), 2)
 end
 
+-- The errors of sub-handlers are raised where the script waits for them.
+function kopf.execute(options)
+    local problem = host.execute(options)
+    if problem then
+        error(problem, 2)
+    end
+end
+
 -- The error with the stack of the place where it was raised.
 local function caught(raised)
     return { raised = raised, trace = traceback(nil, 2) }

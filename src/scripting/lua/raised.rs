@@ -152,7 +152,10 @@ impl ScriptError {
     }
 
     /// As the error of a call.
-    pub(super) fn into_raised(self, world: &World) -> Raised {
+    pub(super) fn into_raised(mut self, world: &World) -> Raised {
+        if let Some(hint) = &self.hint {
+            self.message = format!("{} ({hint})", self.message);
+        }
         let mut lines = Vec::new();
         if let Some(position) = &self.position {
             lines.push(format!("{}:{}: {}", position.0, position.1, self.message));

@@ -15,6 +15,7 @@ use mlua::{
 use serde_json::Value;
 
 use super::{
+    actor::Declared,
     host_table,
     modules::Modules,
     push::Style,
@@ -26,11 +27,12 @@ use super::{
 use crate::logic::{
     filters::Question,
     function::{Function, ScriptId},
-    handler::{Handler, Kind},
+    handler::Kind,
     outcome::{Ended, Raised},
+    resource::Resource,
 };
 use crate::ports::Invocation;
-use crate::scripting::{LoadError, Source, refused::Refused};
+use crate::scripting::{LoadError, Source, ctx, refused::Refused};
 
 /// The memory of one VM. A script that needs more is told so.
 const MEMORY_MAX: usize = 64 * 1024 * 1024;
@@ -54,7 +56,7 @@ impl Vm {
     pub(super) async fn load(
         script: ScriptId,
         source: &Source,
-    ) -> Result<(Vm, Vec<Handler>), LoadError> {
+    ) -> Result<(Vm, Declared), LoadError> {
         let vm = Vm::new(script, source).map_err(|error| LoadError {
             file: source.name.clone(),
             line: None,
@@ -66,7 +68,7 @@ impl Vm {
         let chunk = vm.lua.load(source.text.as_str()).set_name(format!("@{}", source.name));
         let chunk = chunk.set_mode(ChunkMode::Text).into_function();
         let chunk = chunk.map_err(|it| told(ScriptError::of_error(&vm.world, &it)))?;
-        match vm.run_to_end(&chunk, ()).await {
+        match vm.run_to_end(&chunk, (), None).await {
             Err(Failure::Script(error)) => return Err(told(error)),
             Err(Failure::OutOfTime) => {
                 let error = mlua::Error::runtime(raised::out_of_time().message);
@@ -75,7 +77,8 @@ impl Vm {
             Ok(_) => {}
         }
         let handlers = vm.world.declared.borrow_mut().take().unwrap_or_default();
-        Ok((vm, handlers))
+        let lifecycles = vm.world.lifecycles.take();
+        Ok((vm, (handlers, lifecycles)))
     }
 
     fn new(script: ScriptId, source: &Source) -> mlua::Result<Vm> {
@@ -90,6 +93,8 @@ impl Vm {
             format: OnceCell::new(),
             functions: super::world::Functions::default(),
             declared: RefCell::new(Some(Vec::new())),
+            lifecycles: RefCell::default(),
+            present: RefCell::default(),
             side_table: super::side_table::SideTable::default(),
             texts: RefCell::new(BTreeMap::from([(source.name.clone(), text)])),
         });
@@ -104,8 +109,9 @@ impl Vm {
     pub(super) async fn call(&self, invocation: Arc<Invocation>) -> Ended {
         let function = invocation.handler.function.clone();
         let kind = invocation.handler.kind;
+        let present = Some(Arc::clone(&invocation));
         let ctx = CtxView::new(invocation);
-        let returned = self.run_function(&function, ctx).await;
+        let returned = self.run_function(&function, ctx, present).await;
         let ended = returned.and_then(|it| {
             if kind == Kind::Index {
                 self.contribution(&it)
@@ -122,27 +128,48 @@ impl Vm {
         question: Question,
         invocation: Arc<Invocation>,
     ) -> Result<bool, Raised> {
+        let present = Some(Arc::clone(&invocation));
         let ctx = CtxView::new(invocation);
         let answer = match &question.about {
-            None => self.run_function(&question.function, ctx).await,
+            None => self.run_function(&question.function, ctx, present).await,
             Some(value) => {
                 let value = value.clone().unwrap_or_default();
                 let value = self.world.push(&self.lua, &value, Style::Frozen);
                 let value = value.map_err(|it| self.raised(&it))?;
-                self.run_function(&question.function, (value, ctx)).await
+                self.run_function(&question.function, (value, ctx), present).await
             }
         }?;
-        // The truth of the language: everything but nil and false.
-        Ok(!matches!(answer, LuaValue::Nil | LuaValue::Boolean(false)))
+        Ok(is_true(&answer))
+    }
+
+    /// Asks the function of a selector.
+    pub(super) async fn choose(
+        &self,
+        function: Function,
+        resource: Arc<Resource>,
+    ) -> Result<bool, Raised> {
+        let record = self.world.push(&self.lua, &ctx::record(&resource), Style::Frozen);
+        let record = record.map_err(|it| self.raised(&it))?;
+        Ok(is_true(&self.run_function(&function, record, None).await?))
     }
 
     /// Calls a function for what it returns.
     pub(super) async fn compute(
         &self,
         function: Function,
+        about: Option<Value>,
         invocation: Arc<Invocation>,
     ) -> Result<Value, Raised> {
-        let returned = self.run_function(&function, CtxView::new(invocation)).await?;
+        let present = Some(Arc::clone(&invocation));
+        let ctx = CtxView::new(invocation);
+        let returned = match about {
+            None => self.run_function(&function, ctx, present).await?,
+            Some(about) => {
+                let about = self.world.push(&self.lua, &about, Style::Frozen);
+                let about = about.map_err(|it| self.raised(&it))?;
+                self.run_function(&function, (about, ctx), present).await?
+            }
+        };
         let read = self.world.read(&returned, None);
         read.map_err(|it| self.raised(&mlua::Error::runtime(it.at("the result"))))
     }
@@ -151,7 +178,7 @@ impl Vm {
     pub(super) async fn transform(&self, function: Function, body: Value) -> Result<Value, Raised> {
         let copy = self.world.push(&self.lua, &body, Style::Mutable);
         let copy = copy.map_err(|it| self.raised(&it))?;
-        self.run_function(&function, copy.clone()).await?;
+        self.run_function(&function, copy.clone(), None).await?;
         let changed = self.world.read(&copy, Some(&body));
         changed.map_err(|it| self.raised(&mlua::Error::runtime(it.at("body"))))
     }
@@ -181,11 +208,12 @@ impl Vm {
         &self,
         function: &Function,
         arguments: impl IntoLuaMulti,
+        present: Option<Arc<Invocation>>,
     ) -> Result<LuaValue, Raised> {
         let Some(function) = self.world.functions.get(function.slot) else {
             return Err(raised::of_host("the function is gone"));
         };
-        self.run_to_end(&function, arguments).await.map_err(|failure| match failure {
+        self.run_to_end(&function, arguments, present).await.map_err(|failure| match failure {
             Failure::Script(error) => error.into_raised(&self.world),
             Failure::OutOfTime => raised::out_of_time(),
         })
@@ -195,11 +223,13 @@ impl Vm {
         &self,
         function: &LuaFunction,
         arguments: impl IntoLuaMulti,
+        present: Option<Arc<Invocation>>,
     ) -> Result<LuaValue, Failure> {
         let of_error = |error| Failure::Script(ScriptError::of_error(&self.world, &error));
         let mut arguments = arguments.into_lua_multi(&self.lua).map_err(of_error)?;
         arguments.push_front(LuaValue::Function(function.clone()));
         let call = self.run.call_async::<(bool, LuaValue)>(arguments);
+        let call = self.world.during(present, call);
         match self.watchdog.guard(call).await {
             None => Err(Failure::OutOfTime),
             Some(Err(error)) => Err(of_error(error)),
@@ -209,6 +239,11 @@ impl Vm {
             }
         }
     }
+}
+
+/// The truth of the language: everything but nil and false.
+fn is_true(answer: &LuaValue) -> bool {
+    !matches!(answer, LuaValue::Nil | LuaValue::Boolean(false))
 }
 
 /// Why a call has no result.

@@ -3,6 +3,8 @@
 use std::{
     cell::{OnceCell, RefCell},
     collections::BTreeMap,
+    future::{Future, poll_fn},
+    pin::pin,
     rc::Rc,
     sync::{Arc, Mutex, PoisonError},
 };
@@ -18,7 +20,9 @@ use super::{
 use crate::logic::{
     function::{Function, ScriptId},
     handler::Handler,
+    lifecycle::Chooser,
 };
+use crate::ports::Invocation;
 use crate::scripting::refused::Refused;
 
 /// The host's part of one VM.
@@ -33,6 +37,10 @@ pub(super) struct World {
     pub(super) functions: Functions,
     /// What was declared; `None` when the top level has finished.
     pub(super) declared: RefCell<Option<Vec<Handler>>>,
+    /// The default lifecycles that were set, in order.
+    pub(super) lifecycles: RefCell<Vec<Chooser>>,
+    /// What the call is about that computes now; `None` at the top level and in calls that are about nothing.
+    pub(super) present: RefCell<Option<Arc<Invocation>>>,
     /// Values of memos that are no data.
     pub(super) side_table: SideTable,
     /// The texts of the script and its modules, by chunk name, for messages.
@@ -44,6 +52,32 @@ impl World {
     pub(super) fn of(lua: &Lua) -> mlua::Result<Rc<World>> {
         let world = lua.app_data_ref::<Rc<World>>().map(|it| Rc::clone(&it));
         world.ok_or_else(|| mlua::Error::runtime("the VM is not set up"))
+    }
+
+    /// Runs a call that is about this. While it computes, and only then, the host's functions see that.
+    pub(super) async fn during<T>(
+        &self,
+        present: Option<Arc<Invocation>>,
+        call: impl Future<Output = T>,
+    ) -> T {
+        let mut call = pin!(call);
+        poll_fn(|cx| {
+            self.present.replace(present.clone());
+            let polled = call.as_mut().poll(cx);
+            self.present.replace(None);
+            polled
+        })
+        .await
+    }
+
+    /// A reference to a function: for as long as the VM lives if the top level declares something with it, otherwise for as
+    /// long as somebody has it.
+    pub(super) fn refer(&self, function: &LuaFunction, name: &str) -> Function {
+        if self.declared.borrow().is_some() {
+            self.functions.keep(self.script, function, name)
+        } else {
+            self.functions.lend(self.script, function, name)
+        }
     }
 
     /// JSON into Lua.

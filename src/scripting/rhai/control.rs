@@ -4,6 +4,7 @@
 
 use std::{
     cell::{Cell, RefCell},
+    future::Future,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -18,7 +19,7 @@ use tokio::{
 };
 
 use super::turn::Turns;
-use crate::ports::Stopped;
+use crate::ports::{BoxFuture, Stopped};
 use crate::scripting::stopped;
 
 /// How often the limits are looked at, in operations: some microseconds of running time.
@@ -40,7 +41,6 @@ pub(super) enum Budget {
 }
 
 /// What a call asks of the runtime while it runs.
-#[derive(Debug)]
 pub(super) struct Wait {
     /// What to wait for.
     pub(super) until: Until,
@@ -49,12 +49,13 @@ pub(super) struct Wait {
 }
 
 /// What a call waits for.
-#[derive(Debug)]
 pub(super) enum Until {
     /// So much time has passed.
     Passed(Duration),
     /// The daemon must stop, or so much time has passed.
     Stopped(Stopped, Option<Duration>),
+    /// Something is done, which the runtime does.
+    Done(BoxFuture<'static, ()>),
 }
 
 /// Why a call was ended from outside. Scripts cannot catch it.
@@ -201,12 +202,22 @@ pub(super) fn wait(until: Until) -> Result<(), Box<EvalAltResult>> {
     passed.map(drop).ok_or_else(|| Abort::Cancelled.into_error())
 }
 
+/// Waits until something is done, and gives what came of it.
+pub(super) fn wait_for<T: Send + 'static>(
+    work: impl Future<Output = T> + Send + 'static,
+) -> Result<T, Box<EvalAltResult>> {
+    let (give, mut given) = oneshot::channel();
+    wait(Until::Done(Box::pin(async move { drop(give.send(work.await)) })))?;
+    given.try_recv().ok().ok_or_else(|| Abort::Cancelled.into_error())
+}
+
 impl Until {
     /// Waits on the runtime.
     pub(super) async fn wait(self) {
         match self {
             Until::Passed(duration) => time::sleep(duration.min(stopped::SLEEP_MAX)).await,
             Until::Stopped(flag, timeout) => drop(stopped::wait(flag, timeout).await),
+            Until::Done(work) => work.await,
         }
     }
 }

@@ -208,7 +208,9 @@ pub(super) fn raised(error: EvalAltResult, file: &str, sources: &Sources) -> Rai
     if let Some(abort) = trail.thrown::<Abort>() {
         return aborted(abort, trace);
     }
-    if let Some(Refused { message, .. }) = trail.thrown() {
+    if let Some(Refused { message, hint }) = trail.thrown() {
+        let hint = hint.map(|it| format!(" ({it})")).unwrap_or_default();
+        let message = format!("{message}{hint}");
         return Raised { kind: RaisedKind::Arbitrary(CLASS.into()), message, trace };
     }
     let (class, message) = trail.described();

@@ -10,6 +10,7 @@ mod index;
 mod live;
 mod modules;
 mod pool;
+mod present;
 mod runner;
 mod script;
 mod shadowed;
@@ -32,12 +33,15 @@ use self::{
     runner::Runner,
     script::Script,
     value::{plain, to_json},
+    view::View,
 };
-use super::{LoadError, Loaded, Placement, Source};
+use super::{LoadError, Loaded, Placement, Source, ctx::record};
 use crate::logic::{
     filters::Question,
     function::{Function, ScriptId},
+    handler::Kind,
     outcome::{Ended, Raised},
+    resource::Resource,
 };
 use crate::ports::{BoxFuture, Invocation, Scripts, Stopped};
 use crate::settings::Settings;
@@ -65,12 +69,12 @@ fn load_on(
     async move {
         let (file, runner) = (source.name.clone(), runner.of(&source.name));
         let loaded = runner.run(move || script::load(id, &source)).await;
-        let (script, handlers) = loaded.unwrap_or_else(|error| {
+        let (script, handlers, lifecycles) = loaded.unwrap_or_else(|error| {
             let message = error.to_string();
             Err(LoadError { file, line: None, source_line: None, message, hint: None })
         })?;
         let engine = RhaiEngine { script: Arc::new(script), runner: Arc::new(runner) };
-        Ok(Loaded { engine: Arc::new(engine), handlers })
+        Ok(Loaded { engine: Arc::new(engine), handlers, lifecycles })
     }
     .boxed()
 }
@@ -88,23 +92,53 @@ impl RhaiEngine {
         }
         .boxed()
     }
-}
 
-impl RhaiEngine {
+    /// The same for a call that is about something; the job gets its `ctx`.
+    fn run_about<T: Send + 'static>(
+        &self,
+        invocation: Arc<Invocation>,
+        job: impl FnOnce(&Script, Dynamic) -> Result<T, Raised> + Send + 'static,
+    ) -> BoxFuture<'static, Result<T, Raised>> {
+        // The parent of a sub-handler, which is of the same script, has a thread and waits.
+        let is_within = invocation.handler.kind == Kind::Sub;
+        let runner = Arc::clone(&self.runner);
+        let job = about(Arc::clone(&self.script), invocation, job);
+        async move {
+            let result =
+                if is_within { runner.run_within(job).await } else { runner.run(job).await };
+            result.unwrap_or_else(|error| Err(of_host(error.to_string())))
+        }
+        .boxed()
+    }
+
     /// Runs a daemon or a timer. One that must stop before it gets a thread has no result.
     fn run_background<T: Send + 'static>(
         &self,
         stopped: Stopped,
-        job: impl FnOnce(&Script) -> Result<Option<T>, Raised> + Send + 'static,
+        invocation: Arc<Invocation>,
+        job: impl FnOnce(&Script, Dynamic) -> Result<Option<T>, Raised> + Send + 'static,
     ) -> BoxFuture<'static, Result<Option<T>, Raised>> {
-        let (script, runner) = (Arc::clone(&self.script), Arc::clone(&self.runner));
+        let runner = Arc::clone(&self.runner);
+        let job = about(Arc::clone(&self.script), invocation, job);
         async move {
-            match runner.run_background(&stopped, move || job(&script)).await {
+            match runner.run_background(&stopped, job).await {
                 Ok(result) => result.unwrap_or(Ok(None)),
                 Err(error) => Err(of_host(error.to_string())),
             }
         }
         .boxed()
+    }
+}
+
+/// A job that is about something.
+fn about<T>(
+    script: Arc<Script>,
+    invocation: Arc<Invocation>,
+    job: impl FnOnce(&Script, Dynamic) -> T,
+) -> impl FnOnce() -> T {
+    move || {
+        let ctx = Dynamic::from(Ctx::new(Arc::clone(&invocation)));
+        present::during(Some(invocation), || job(&script, ctx))
     }
 }
 
@@ -115,16 +149,15 @@ impl Scripts for RhaiEngine {
 
     fn call(&self, invocation: Arc<Invocation>) -> BoxFuture<'static, Ended> {
         let stopped = invocation.background().map(|it| it.stopped.clone());
-        let job = move |script: &Script| {
-            let function = invocation.handler.function.clone();
-            let ctx = Ctx::new(invocation);
-            let result = script.call(&function, vec![Dynamic::from(ctx)])?;
+        let function = invocation.handler.function.clone();
+        let job = move |script: &Script, ctx| {
+            let result = script.call(&function, vec![ctx])?;
             let result = to_json("the result", &result).map_err(errors::of_value)?;
             Ok((!result.is_null()).then_some(result))
         };
         let ended = match stopped {
-            None => self.run(job),
-            Some(stopped) => self.run_background(stopped, job),
+            None => self.run_about(invocation, job),
+            Some(stopped) => self.run_background(stopped, invocation, job),
         };
         ended.map(|it| it.map_or_else(Ended::Raised, Ended::Returned)).boxed()
     }
@@ -134,21 +167,36 @@ impl Scripts for RhaiEngine {
         question: Question,
         invocation: Arc<Invocation>,
     ) -> BoxFuture<'static, Result<bool, Raised>> {
-        self.run(move |script| {
+        self.run_about(invocation, move |script, ctx| {
             let mut arguments: Vec<_> = question.about.map(context::about).into_iter().collect();
-            arguments.push(Dynamic::from(Ctx::new(invocation)));
+            arguments.push(ctx);
             let answer = script.call(&question.function, arguments)?;
-            Ok(!answer.is_unit() && answer.as_bool().unwrap_or(true))
+            Ok(is_true(&answer))
+        })
+    }
+
+    fn choose(
+        &self,
+        function: Function,
+        resource: Arc<Resource>,
+    ) -> BoxFuture<'static, Result<bool, Raised>> {
+        self.run(move |script| {
+            let record = View::tree(Arc::new(record(&resource)));
+            Ok(is_true(&script.call(&function, vec![record])?))
         })
     }
 
     fn compute(
         &self,
         function: Function,
+        about: Option<Value>,
         invocation: Arc<Invocation>,
     ) -> BoxFuture<'static, Result<Value, Raised>> {
-        self.run(move |script| {
-            let returned = script.call(&function, vec![Dynamic::from(Ctx::new(invocation))])?;
+        self.run_about(invocation, move |script, ctx| {
+            let mut arguments: Vec<_> =
+                about.map(|it| context::about(Some(it))).into_iter().collect();
+            arguments.push(ctx);
+            let returned = script.call(&function, arguments)?;
             to_json("the result", &returned).map_err(errors::of_value)
         })
     }
@@ -165,4 +213,9 @@ impl Scripts for RhaiEngine {
             to_json("body", &body.flatten()).map_err(errors::of_value)
         })
     }
+}
+
+/// The truth of filters: everything but `()` and false.
+fn is_true(answer: &Dynamic) -> bool {
+    !answer.is_unit() && answer.as_bool().unwrap_or(true)
 }

@@ -12,7 +12,7 @@ use std::{
 };
 
 /// Twice what the deepest recursion that the limits allow takes: an overflow would end the process. Untouched pages cost nothing.
-const STACK_BYTES: usize = 4 * 1024 * 1024;
+const STACK_BYTES: usize = 8 * 1024 * 1024;
 /// A thread without work for this long ends: long enough for the bursts of one object, short enough to give memory back.
 const IDLE: Duration = Duration::from_secs(10);
 

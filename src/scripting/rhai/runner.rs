@@ -121,6 +121,15 @@ impl Runner {
         self.run_with(permit, job).await
     }
 
+    /// Runs a job for which a job of this script waits: it has its own thread, but counts as a part of that job. So jobs that
+    /// wait for others cannot keep them from a thread. There are as many more threads as such jobs are nested.
+    pub(super) async fn run_within<T: Send + 'static>(
+        &self,
+        job: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, RunError> {
+        self.run_with((), job).await
+    }
+
     /// Runs the call of a daemon or a timer. `None` if it had to stop before there was a thread for it.
     pub(super) async fn run_background<T: Send + 'static>(
         &self,
@@ -205,7 +214,7 @@ impl Runner {
             return;
         }
         let (all, name) = (short.all.load(Ordering::Relaxed), &self.name);
-        let whose = if std::ptr::eq(short, &self.background) {
+        let whose = if std::ptr::eq(short, std::ptr::from_ref(&self.background)) {
             format!("All {all} threads for daemons and timers of {name} are taken: further ones")
         } else {
             format!("All {all} threads of {name} are taken: further calls")

@@ -25,14 +25,15 @@ use super::{
 use crate::logic::{
     function::{Function, ScriptId},
     handler::Handler,
+    lifecycle::Chooser,
     outcome::Raised,
 };
 use crate::scripting::{LoadError, Source, print::print_line};
 
 /// The deepest recursion: what the stacks of the threads hold.
 const CALL_LEVELS_MAX: usize = 64;
-/// The deepest nesting of an expression, at the top level and in functions.
-const EXPRESSION_DEPTHS_MAX: (usize, usize) = (64, 32);
+/// The deepest nesting of an expression, at the top level and in functions. A closure in a closure is one expression.
+const EXPRESSION_DEPTHS_MAX: (usize, usize) = (64, 64);
 /// The longest string: the size of the largest object a cluster stores, several times.
 const STRING_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// The most items of a list or a map.
@@ -48,11 +49,18 @@ pub(super) struct Shared {
     pub(super) sources: Arc<Sources>,
     /// What the top level declares; `None` when it has returned.
     pub(super) declared: Mutex<Option<Vec<Handler>>>,
+    /// The default lifecycles it sets, in order.
+    pub(super) lifecycles: Mutex<Vec<Chooser>>,
     /// The variables of the top level: Rhai hides them from named functions.
     globals: Mutex<BTreeMap<String, Dynamic>>,
     /// The names that are assigned to anywhere: what Rhai gets from the resolver, it does not assign to.
     assigned: OnceLock<BTreeSet<String>>,
+    /// The variables of loops in the main file that nothing but their loop changes.
+    loops: OnceLock<BTreeSet<String>>,
 }
+
+/// A loaded script, its handlers, and the default lifecycles it set.
+type Declared = (Script, Vec<Handler>, Vec<Chooser>);
 
 /// A script whose top level has run.
 pub(super) struct Script {
@@ -65,6 +73,11 @@ pub(super) struct Script {
 }
 
 impl Shared {
+    /// Whether the top level still runs.
+    pub(super) fn is_loading(&self) -> bool {
+        self.declared.lock().unwrap_or_else(PoisonError::into_inner).is_some()
+    }
+
     fn globals(&self) -> MutexGuard<'_, BTreeMap<String, Dynamic>> {
         self.globals.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -95,20 +108,36 @@ impl Shared {
         index: usize,
         context: &EvalContext<'_, '_, '_, '_, '_, '_>,
     ) -> Option<Dynamic> {
+        // Also where a closure has captured it: a closure in that closure would meet its lock.
+        if name == "kopf" {
+            return Some(Dynamic::from(Kopf));
+        }
         let scope = context.scope();
         let local = match index.checked_sub(1) {
             Some(from_the_end) => scope.iter_raw().nth(from_the_end).map(|(_, _, value)| value),
             None => scope.get(name),
         };
         if let Some(value) = local {
-            return self.is_handle(name, value).then(|| value.clone());
-        }
-        if name == "kopf" {
-            return Some(Dynamic::from(Kopf));
+            let is_main = context.source() == Some(self.name.as_str());
+            let is_copied =
+                self.is_handle(name, value) || (is_main && self.is_of_loop(name, value));
+            return is_copied.then(|| value.clone());
         }
         // A module has its own variables.
         let main = context.source() == Some(self.name.as_str());
         if main { self.globals().get(name).cloned() } else { None }
+    }
+
+    /// Whether a variable is that of a loop, and plain: a closure then captures its value of this turn.
+    ///
+    /// Rhai has one variable for all turns. Sub-handlers that are declared in a loop would all see its last value.
+    fn is_of_loop(&self, name: &str, value: &Dynamic) -> bool {
+        let is_plain = value.is_string()
+            || value.is_int()
+            || value.is_float()
+            || value.is_bool()
+            || value.is_char();
+        is_plain && !value.is_shared() && self.loops.get().is_some_and(|names| names.contains(name))
     }
 
     /// Whether a variable holds a handle of the host: its clones are the same thing.
@@ -128,14 +157,16 @@ impl Shared {
 }
 
 /// Compiles a script and runs its top level. Needs a deep stack.
-pub(super) fn load(id: ScriptId, source: &Source) -> Result<(Script, Vec<Handler>), LoadError> {
+pub(super) fn load(id: ScriptId, source: &Source) -> Result<Declared, LoadError> {
     let shared = Arc::new(Shared {
         name: source.name.as_str().into(),
         functions: Functions::new(id),
         sources: Arc::default(),
         declared: Mutex::new(Some(Vec::new())),
+        lifecycles: Mutex::default(),
         globals: Mutex::default(),
         assigned: OnceLock::new(),
+        loops: OnceLock::new(),
     });
     shared.sources.insert(&source.name, &source.text);
     let engine = engine(&shared, source);
@@ -148,14 +179,18 @@ pub(super) fn load(id: ScriptId, source: &Source) -> Result<(Script, Vec<Handler
         error.set_position(position);
         return Err(failed(error));
     }
-    shared.assigned.get_or_init(|| assigned(&ast));
+    let assigned = shared.assigned.get_or_init(|| assigned(&ast));
+    shared.loops.get_or_init(|| loops(&ast, assigned));
     let global = run_top_level(&engine, &ast, &shared).map_err(failed)?;
     let mut arities = BTreeMap::<String, Vec<usize>>::new();
     for function in ast.iter_functions() {
         arities.entry(function.name.to_owned()).or_default().push(function.params.len());
     }
-    let declared = shared.declared.lock().unwrap_or_else(PoisonError::into_inner).take();
-    Ok((Script { engine, shared, global, arities }, declared.unwrap_or_default()))
+    let handlers = shared.declared.lock().unwrap_or_else(PoisonError::into_inner).take();
+    let lifecycles =
+        std::mem::take(&mut *shared.lifecycles.lock().unwrap_or_else(PoisonError::into_inner));
+    let script = Script { engine, shared, global, arities };
+    Ok((script, handlers.unwrap_or_default(), lifecycles))
 }
 
 fn engine(shared: &Arc<Shared>, source: &Source) -> Engine {
@@ -242,6 +277,40 @@ fn assigned(ast: &AST) -> BTreeSet<String> {
         true
     });
     names
+}
+
+/// The variables of loops that are never assigned to, nor changed by a method.
+fn loops(ast: &AST, assigned: &BTreeSet<String>) -> BTreeSet<String> {
+    /// The methods of strings that change them.
+    const CHANGING: [&str; 13] = [
+        "append",
+        "clear",
+        "crop",
+        "make_lower",
+        "make_upper",
+        "pad",
+        "pop",
+        "push",
+        "remove",
+        "replace",
+        "set",
+        "trim",
+        "truncate",
+    ];
+    let (mut names, mut changed) = (BTreeSet::new(), assigned.clone());
+    ast.walk(&mut |path| {
+        if let Some(ASTNode::Stmt(Stmt::For(variables, _))) = path.last() {
+            names.insert(variables.0.name.to_string());
+        }
+        if let Some(ASTNode::Expr(Expr::Dot(dot, ..))) = path.last()
+            && let (Expr::Variable(variable, ..), Expr::MethodCall(call, _)) = (&dot.lhs, &dot.rhs)
+            && CHANGING.contains(&call.name.as_str())
+        {
+            changed.insert(variable.1.to_string());
+        }
+        true
+    });
+    names.difference(&changed).cloned().collect()
 }
 
 impl Script {

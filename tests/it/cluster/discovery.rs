@@ -38,7 +38,7 @@ fn cluster() -> KubeCluster {
 }
 
 async fn discover(filter: GroupFilter) -> Vec<Resource> {
-    cluster().discover(&filter).await.expect("resources")
+    cluster().discover(&filter).await.expect("resources").resources
 }
 
 fn names(resources: &[Resource]) -> Vec<String> {

@@ -78,7 +78,8 @@ async fn a_real_server_is_discovered_listed_watched_and_patched() {
     }
     let cluster = KubeCluster::connect(ConnectOptions::default()).await.expect("a cluster");
     let found = cluster.discover(&GroupFilter::All).await.expect("resources");
-    let resource = found.iter().find(|it| it.to_string() == "configmaps.v1").expect("config maps");
+    let resource =
+        found.resources.iter().find(|it| it.to_string() == "configmaps.v1").expect("config maps");
     assert_eq!((resource.kind.as_str(), resource.namespaced), ("ConfigMap", true));
 
     let settings = Arc::new(Settings::default());

@@ -2,7 +2,7 @@
 
 use std::{
     fmt, io,
-    sync::{Arc, Mutex},
+    sync::{Arc, Mutex, OnceLock},
     time::Duration,
 };
 
@@ -14,7 +14,7 @@ use hyper::body::Frame;
 use kube::client::Body;
 use serde_json::Value;
 use tokio::time::Instant;
-use tracing::{Event, Level, Subscriber, field::Visit, subscriber::DefaultGuard};
+use tracing::{Dispatch, Event, Level, Subscriber, field::Visit, subscriber::DefaultGuard};
 use tracing_subscriber::{Layer, layer::Context, layer::SubscriberExt as _};
 
 /// One scripted answer.
@@ -112,6 +112,10 @@ impl Log {
 
 /// Remembers what this thread logs for a target at debug level and above, while the guard lives.
 pub(crate) fn record_logs(target: &'static str) -> (Log, DefaultGuard) {
+    /// While there is only one subscriber, `tracing` asks that of the thread which comes to a line first whether anybody
+    /// wants the line, for ever: with another test on another thread, that may be none. So there are always two.
+    static SECOND: OnceLock<Dispatch> = OnceLock::new();
+    SECOND.get_or_init(|| Dispatch::new(tracing_subscriber::registry()));
     let log = Log { target, start: Instant::now(), lines: Arc::default() };
     let guard = tracing::subscriber::set_default(tracing_subscriber::registry().with(log.clone()));
     (log, guard)

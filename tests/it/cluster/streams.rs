@@ -14,7 +14,13 @@ use tokio::time::Instant;
 use super::{Chunk, Reply, kopfexamples, scripted};
 
 /// Plays the lists and the watches, and writes down what comes until the script of watches has ended with a hang.
-async fn transcript(
+async fn transcript(lists: Vec<Reply>, watches: Vec<Reply>, items_max: usize) -> Vec<String> {
+    transcript_with(|_| {}, lists, watches, items_max).await
+}
+
+/// The same with other settings.
+async fn transcript_with(
+    set: impl Fn(&mut Settings),
     mut lists: Vec<Reply>,
     mut watches: Vec<Reply>,
     items_max: usize,
@@ -26,6 +32,7 @@ async fn transcript(
     });
     let mut settings = Settings::default();
     settings.networking.error_backoffs.clear();
+    set(&mut settings);
     let settings = Arc::new(settings);
     let target = StreamTarget {
         extent: kopf::ports::Extent::Whole,
@@ -37,6 +44,8 @@ async fn transcript(
     let stream = KubeCluster::over(client, settings).stream(target);
     let told = |item: Result<StreamEvent, ApiError>| {
         let text = match item {
+            // Between the others, these would only repeat what the times say.
+            Ok(StreamEvent::Listing | StreamEvent::Alive) => return None,
             Ok(StreamEvent::Listed) => "listed".to_owned(),
             Ok(StreamEvent::Object(kind, object)) => {
                 let name = object.header().name.clone().unwrap_or_default();
@@ -44,9 +53,10 @@ async fn transcript(
             }
             Err(error) => format!("{:?}", error.class),
         };
-        format!("{:.1} {text}", start.elapsed().as_secs_f64())
+        Some(format!("{:.1} {text}", start.elapsed().as_secs_f64()))
     };
-    stream.take(items_max).map(told).collect().await
+    let told = stream.filter_map(|it| std::future::ready(told(it)));
+    told.take(items_max).collect().await
 }
 
 fn hang() -> Reply {
@@ -149,4 +159,40 @@ async fn an_object_that_is_none_is_left_out_of_a_list() {
 async fn an_unreachable_server_is_waited_for_without_noise() {
     let lists = vec![Reply::Refuse("no route"), Reply::Refuse("no route"), list(&[])];
     assert_eq!(transcript(lists, vec![], 1).await, ["0.3 listed"]);
+}
+
+fn streaming(settings: &mut Settings) {
+    settings.watching.initial_streaming = true;
+}
+
+fn change(kind: &str, name: &str) -> Value {
+    json!({"type": kind, "object": {"metadata": {"name": name, "resourceVersion": "7"}}})
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_streaming_list_that_breaks_off_begins_again() {
+    let watches = vec![
+        lines(&[change("ADDED", "a")]),
+        lines(&[
+            change("ADDED", "a"),
+            change("ADDED", "b"),
+            change("BOOKMARK", ""),
+            change("ADDED", "c"),
+        ]),
+    ];
+    let told = transcript_with(streaming, vec![], watches, 5).await;
+    assert_eq!(told, ["1.0 - a", "2.0 - a", "3.0 - b", "4.0 listed", "5.0 ADDED c"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_does_not_stream_lists_is_asked_for_lists_and_that_is_told_once() {
+    for code in [400, 422] {
+        let (log, _guard) = super::record_logs("kopf.watching");
+        let lists = vec![list(&["a"]), list(&["a"])];
+        let watches = vec![Reply::status(code), lines(&[error(410)])];
+        let told = transcript_with(streaming, lists, watches, 4).await;
+        assert_eq!(told, ["0.0 - a", "0.0 listed", "1.1 - a", "1.1 listed"]);
+        let warnings = log.lines().into_iter().filter(|it| it.1 == "WARNING");
+        assert_eq!(warnings.count(), 1, "{:?}", log.lines());
+    }
 }

@@ -42,16 +42,6 @@ fn a_patch_that_fails_is_sent_again_and_its_handlers_are_not_called_again() {
 }
 
 #[test]
-fn a_newer_event_is_handled_instead_of_the_patch_that_failed() {
-    let edit = json!([[1.5, "edit", "n1", { "spec": { "a": 2 } }]]);
-    let transcript = stage::play(&creation(&[500], &edit));
-    // The call of the first event is not recorded anywhere, so it is repeated for the newer state.
-    assert_eq!(transcript.calls.len(), 2);
-    assert_eq!(transcript.calls[1]["new"]["spec"]["a"], 2);
-    assert_eq!(transcript.objects[0]["status"]["create_fn"], json!({ "x": 1 }));
-}
-
-#[test]
 fn pauses_between_tries_grow() {
     let transcript = stage::play(&creation(&[500; 6], &json!([])));
     assert_eq!(times(&transcript.patches), [1.0, 2.0, 3.0, 5.0, 8.0, 13.0, 21.0]);

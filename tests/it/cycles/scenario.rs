@@ -60,18 +60,6 @@ impl Scenario {
             status_subresource: input["status_subresource"].as_bool().unwrap_or(false),
         }
     }
-
-    /// Why the present reactor cannot play it; `None` if it can.
-    pub(super) fn is_beyond(&self) -> Option<String> {
-        let kinds =
-            ["create", "update", "delete", "resume", "field", "event", "daemon", "timer", "index"];
-        let kind = |it: &Value| it["on"].as_str().unwrap_or_default().to_owned();
-        let unknown = self.handlers.iter().map(kind).find(|it| !kinds.contains(&it.as_str()));
-        let has_sub = |it: &Value| {
-            it["do"].as_array().is_some_and(|all| all.iter().any(|it| it.get("sub").is_some()))
-        };
-        unknown.or_else(|| self.handlers.iter().any(has_sub).then(|| "sub-handlers".to_owned()))
-    }
 }
 
 /// A number of seconds; zero if there is none.

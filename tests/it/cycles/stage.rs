@@ -236,9 +236,26 @@ impl Actor {
             if behaviour["wait_stopped"] == true {
                 self.wait_stopped(&invocation, call).await;
             }
+            self.declare_children(&invocation, &behaviour);
             self.change(&invocation, &behaviour);
             catalogue::ended(&behaviour)
         })
+    }
+
+    /// Sub-handlers act like handlers, and their calls are counted and noted together with those of others.
+    fn declare_children(&self, invocation: &Invocation, behaviour: &Value) {
+        for declaration in behaviour["sub"].as_array().into_iter().flatten() {
+            let behaviours = declaration["do"].as_array().cloned().unwrap_or_default();
+            let actor = Actor { behaviours: Arc::new(behaviours), ..self.clone() };
+            let mut named = declaration.clone();
+            named["on"] = "subhandler".into();
+            named["fn"] = declaration["id"].clone();
+            let mut declared = catalogue::declaration(&named);
+            let name = Arc::clone(&declared.function.name);
+            declared.function = self.scripts.handler(&name, move |it| actor.clone().act(it));
+            let children = invocation.children.as_ref().expect("a change handler");
+            children.declare(declared).expect("a declaration");
+        }
     }
 
     async fn wait_stopped(&self, invocation: &Invocation, call: usize) {

@@ -145,7 +145,8 @@ fn what_is_not_built_says_so() {
 #[test]
 fn registration_ends_with_the_top_level() {
     let raised = super::run("kopf.on_create('kopfexamples', function() end)").raised();
-    assert_eq!(raised.message, "kopf.on_create was called after the script was loaded");
+    let told = "kopf.on_create was called after the script was loaded (call it at the top level of the file)";
+    assert_eq!(raised.message, told);
 }
 
 fn check(text: &str, expected: &Expect) {

@@ -78,7 +78,7 @@ fn lists_and_objects_are_what_they_always_are() {
 fn what_is_no_key_and_no_value_is_refused_with_its_place() {
     let problem = |code: &str| match indexed(code) {
         Ended::Raised(raised) => raised.message,
-        other => panic!("{other:?}"),
+        other @ (Ended::Returned(_) | Ended::Keyed(_)) => panic!("{other:?}"),
     };
     assert_eq!(
         problem("return {[{}] = 1}"),

@@ -174,6 +174,7 @@ impl Script {
             memo: self.memo.clone(),
             logger: Logger::of_object(LoggerKind::Full, Arc::new(ObjectRef::default())),
             facilities: Arc::clone(&self.facilities),
+            children: None,
         })
     }
 }

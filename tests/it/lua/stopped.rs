@@ -94,7 +94,7 @@ fn only_daemons_and_timers_have_it() {
 #[test]
 fn the_object_is_seen_as_it_is_at_the_moment() {
     on_paused_clock(async {
-        let body = r#"
+        let body = r"
             local seen = {}
             for i = 1, 2 do
                 local same = ctx.spec == ctx.spec and ctx.memo == ctx.memo
@@ -104,7 +104,7 @@ fn the_object_is_seen_as_it_is_at_the_moment() {
             ctx.patch.status.seen = #seen
             table.insert(seen, {ctx.old == nil, ctx.new == nil, ctx.diff == nil, ctx.reason == nil, ctx.retry, ctx.resource.plural})
             return seen
-        "#;
+        ";
         let (script, live) = (daemon(body).await, live());
         let call = script.host.call(script.background("daemon", &live, &Stopped::default()));
         let change = async {

@@ -73,6 +73,7 @@ impl Operator {
             memo: self.memo.clone(),
             logger: Logger::of_object(LoggerKind::Full, Arc::new(ObjectRef::default())),
             facilities: Arc::default(),
+            children: None,
         };
         self.host.call(Arc::new(invocation)).await
     }

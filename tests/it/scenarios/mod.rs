@@ -33,6 +33,7 @@ scenarios! {
     causes
     cluster_scoped
     conflicts
+    choosing
     daemons
     delays
     errors
@@ -47,6 +48,7 @@ scenarios! {
     indexes_shared
     kwargs
     kwargs_in_background
+    lifecycles
     limits
     logging
     memo
@@ -69,7 +71,12 @@ scenarios! {
     stealth
     storages
     superseded
+    subhandler_filters
+    subhandler_mistakes
+    subhandler_threads
+    subhandlers
     surprises
+    timeouts
     timers
 }
 

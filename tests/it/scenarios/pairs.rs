@@ -66,7 +66,20 @@ const MISTAKES: &[(&str, &str)] = &[
     ("kopf.sleep('soon')", "kopf.sleep(\"soon\");"),
     ("kopf.TemporaryError('x', 'soon')", "kopf.TemporaryError(\"x\", \"soon\");"),
     ("kopf.copy(f)", "kopf.copy(f);"),
-    ("kopf.on_create(function(r) return true end, f)", "kopf::on_create(|r| true, f);"),
+    (
+        "kopf.on_create('kex', function(r) return true end, f)",
+        "kopf::on_create(\"kex\", |r| true, f);",
+    ),
+    ("kopf.subhandler(f)", "kopf::subhandler(f);"),
+    ("kopf.register({id = 'x'}, f)", "kopf.register(#{ id: \"x\" }, f);"),
+    ("kopf.execute()", "kopf.execute();"),
+    ("kopf.set_default_lifecycle('asapp')", "kopf.set_default_lifecycle(\"asapp\");"),
+    ("kopf.set_default_lifecycle(7)", "kopf.set_default_lifecycle(7);"),
+    ("kopf.set_default_lifecycle({f})", "kopf.set_default_lifecycle([f]);"),
+    (
+        "kopf.set_default_lifecycle(kopf.lifecycles.asaap)",
+        "kopf.set_default_lifecycle(kopf.lifecycles.asaap);",
+    ),
 ];
 
 /// Message and hint of a script that cannot be loaded.

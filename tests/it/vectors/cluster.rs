@@ -11,13 +11,14 @@ use kopf::{
     cluster::KubeCluster,
     logic::reason::EventType,
     ports::{ApiError, Cluster as _, ErrorClass, StreamEvent, StreamTarget},
-    settings::Settings,
+    settings::{Selectors, Settings},
 };
 use serde_json::{Map, Value, json};
 use tokio::time::{Instant, timeout};
 
+use super::catalogue::kopfexamples;
 use super::{Vector, run, same};
-use crate::cluster::{Chunk, Log, Reply, kopfexamples, record_logs, scripted};
+use crate::cluster::{Chunk, Log, Reply, record_logs, scripted};
 
 #[test]
 fn api_retries() {
@@ -142,7 +143,7 @@ async fn check_stream(vector: &Vector) -> Result<(), String> {
     let collecting = async {
         while let Some(item) = stream.next().await {
             match item {
-                Ok(event) => events.push(told(start, &event)),
+                Ok(event) => events.extend(told(start, &event)),
                 // The reference ends here; ours goes on, as a test of its own shows.
                 Err(error) => {
                     raised = json!(class(&error));
@@ -181,14 +182,17 @@ fn tenths(seconds: f64) -> f64 {
     (seconds * 10.0).round() / 10.0
 }
 
-fn told(start: Instant, event: &StreamEvent) -> Value {
+fn told(start: Instant, event: &StreamEvent) -> Option<Value> {
     let at = tenths(start.elapsed().as_secs_f64());
     match event {
-        StreamEvent::Listed => json!([at, "LISTED", null, null]),
+        StreamEvent::Listed => Some(json!([at, "LISTED", null, null])),
         StreamEvent::Object(kind, object) => {
             let header = object.header();
-            json!([at, kind.map(EventType::as_str), header.name, header.resource_version])
+            let kind = kind.map(EventType::as_str);
+            Some(json!([at, kind, header.name, header.resource_version]))
         }
+        // The reference has no such.
+        StreamEvent::Listing | StreamEvent::Alive => None,
     }
 }
 
@@ -213,10 +217,26 @@ fn watching(given: &Value) -> Result<Settings, String> {
             "chunk_size" => {
                 settings.watching.chunk_size = value.as_u64().and_then(|it| u32::try_from(it).ok());
             }
+            "initial_streaming" => settings.watching.initial_streaming = value == true,
+            "connect_timeout" => settings.watching.connect_timeout = seconds(value),
+            "client_timeout" => settings.watching.client_timeout = seconds(value),
+            "label_selectors" => settings.watching.label_selectors = selectors(value),
+            "field_selectors" => settings.watching.field_selectors = selectors(value),
+            "shard_selectors" => settings.watching.shard_selectors = selectors(value),
             other => return Err(format!("there is no setting {other}")),
         }
     }
     Ok(settings)
+}
+
+/// `[[selector, text], …]`; a selector of several arguments is a list.
+fn selectors(value: &Value) -> Selectors {
+    let key = |it: &Value| match it.as_array() {
+        Some(parts) => parts.iter().filter_map(Value::as_str).collect::<Vec<_>>().join("/"),
+        None => it.as_str().unwrap_or_default().to_owned(),
+    };
+    let pair = |it: &Value| (key(&it[0]), it[1].as_str().unwrap_or_default().to_owned());
+    value.as_array().into_iter().flatten().map(pair).collect()
 }
 
 /// Lists and watches are answered each in their own order; the last answer is repeated.
@@ -235,7 +255,7 @@ fn stream_script(
             .into_iter()
             .flat_map(|it| it.split('&'))
             .filter_map(|it| it.split_once('='))
-            .map(|(key, value)| (key.to_owned(), json!(value)))
+            .map(|(key, value)| (key.to_owned(), json!(decoded(value))))
             .collect();
         let is_watch = query.contains_key("watch");
         let at = tenths(start.elapsed().as_secs_f64());
@@ -247,6 +267,21 @@ fn stream_script(
         *done += 1;
         if is_watch { watch_reply(step) } else { list_reply(step) }
     }
+}
+
+/// Of what the selectors of the vectors have in them.
+fn decoded(value: &str) -> String {
+    [
+        ("%2C", ","),
+        ("%3D", "="),
+        ("%2F", "/"),
+        ("%21", "!"),
+        ("%20", " "),
+        ("%28", "("),
+        ("%29", ")"),
+    ]
+    .into_iter()
+    .fold(value.to_owned(), |text, (code, plain)| text.replace(code, plain))
 }
 
 fn list_reply(step: &Value) -> Reply {

@@ -89,7 +89,7 @@ impl<'a> Stopping<'a> {
 
     fn step(&mut self, moment: Duration) -> Value {
         if moment > self.now {
-            self.wait(moment - self.now, false);
+            self.wait(moment.saturating_sub(self.now), false);
         }
         let delay = self.delay_of_step();
         json!({
@@ -101,7 +101,7 @@ impl<'a> Stopping<'a> {
     }
 
     fn delay_of_step(&mut self) -> Option<Duration> {
-        let age = self.flagged.map_or(Duration::ZERO, |it| self.now - it);
+        let age = self.flagged.map_or(Duration::ZERO, |it| self.now.saturating_sub(it));
         if !self.reasons.contains(StopReason::ResourceDeleted) {
             self.mark(StopReason::ResourceDeleted);
             self.instant_exit();

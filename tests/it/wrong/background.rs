@@ -119,7 +119,7 @@ fn a_daemon_of_an_object_that_is_gone_is_cancelled_in_its_time() {
         }],
         "actions": [[1.2, "delete", "n1"]], "latency": 0.5,
     }));
-    assert_eq!(seconds(&transcript.calls[0]["cancelled_at"]), 3.7);
+    assert_eq!(transcript.calls[0]["cancelled_at"], json!(3.7));
 }
 
 #[test]
@@ -152,7 +152,7 @@ fn a_hung_daemon_has_five_seconds_at_the_end_of_the_operator() {
         "actions": [[10, "stop"], [30, "start"]], "until": 40,
     }));
     assert_eq!(times(&transcript.calls), [1.0, 30.0]);
-    assert_eq!(seconds(&transcript.calls[0]["cancelled_at"]), 15.0);
+    assert_eq!(transcript.calls[0]["cancelled_at"], json!(15.0));
 }
 
 #[test]
@@ -161,5 +161,5 @@ fn a_daemon_with_a_timeout_is_cancelled_at_the_end_of_the_operator() {
         "handlers": [{ "on": "daemon", "do": [{ "sleep": 1000 }], "cancellation_backoff": 2, "cancellation_timeout": 1 }],
         "actions": [[10, "stop"], [30, "start"]], "until": 40,
     }));
-    assert_eq!(seconds(&transcript.calls[0]["cancelled_at"]), 12.0);
+    assert_eq!(transcript.calls[0]["cancelled_at"], json!(12.0));
 }

@@ -3,6 +3,10 @@
 //! The letters are those of the list in `docs/compatibility.md`.
 
 mod background;
+mod backlogs;
 mod big_objects;
+mod failed_streams;
+mod missed_deletions;
 mod pauses;
+mod slow_handlers;
 mod two_operators;

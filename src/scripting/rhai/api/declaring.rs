@@ -10,9 +10,11 @@ use crate::logic::{
     handler::{Callback, Kind},
 };
 use crate::scripting::{
+    children,
     names::{self, Declaring},
     rhai::{
         errors::{Refused, problem},
+        present,
         script::Shared,
         value::to_json,
     },
@@ -42,7 +44,7 @@ pub(super) fn functions(shared: &Arc<Shared>) -> (Vec<HostFn>, Vec<HostFn>) {
     let function = |name: &'static str, it: &'static Declaring| {
         let shared = Arc::clone(shared);
         HostFn::new(name, 0..=ARGUMENTS_MAX, move |context, arguments| match it.kind {
-            Some(kind) => register_handler(&shared, context, kind, arguments),
+            Some(kind) => register_handler(&shared, context, (it.name, kind), arguments),
             None => Err(Refused::from(names::not_built(it.name)).into_error()),
         })
     };
@@ -96,39 +98,57 @@ fn callback(shared: &Shared, value: &Dynamic) -> Option<Callback> {
 fn register_handler(
     shared: &Shared,
     context: &NativeCallContext<'_>,
-    kind: Kind,
+    (name, kind): (&'static str, Kind),
     mut arguments: Vec<Dynamic>,
 ) -> Outcome {
     let refuse = |error: DeclareError| Refused::from(error).into_error();
     let function = arguments.pop().and_then(Dynamic::try_cast::<FnPtr>);
-    let function = function.ok_or_else(|| refuse(names::no_handler(kind)))?;
-    let mut options = Vec::new();
+    let function = function.ok_or_else(|| refuse(names::no_handler(name, kind)))?;
+    let mut given = Vec::new();
     if arguments.last().is_some_and(Dynamic::is_map) {
         let map = arguments.pop().and_then(Dynamic::try_cast::<rhai::Map>).unwrap_or_default();
-        for (name, value) in &map {
-            options.push((name.to_string(), argument(shared, name, value)?));
-        }
+        given = options(shared, &map)?;
     }
     let selectors = arguments.iter().map(|it| argument(shared, "selector", it));
-    let line = context.call_position().line().unwrap_or_default();
     let declaration = Declaration {
         kind,
         selectors: selectors.collect::<Result<_, _>>()?,
-        options,
+        options: given,
         function: shared.functions.refer(&function),
-        location: format!("{}:{line}", context.call_source().unwrap_or(&shared.name)),
+        location: location(shared, context),
     };
+    if kind == Kind::Sub && !shared.is_loading() {
+        let children = children::of_call(present::get().as_deref(), name).map_err(refuse)?;
+        children.declare(declaration).map_err(refuse)?;
+        return Ok(Dynamic::UNIT);
+    }
     let handler = declare(declaration).map_err(refuse)?;
     let mut declared = shared.declared.lock().unwrap_or_else(PoisonError::into_inner);
     let Some(declared) = declared.as_mut() else {
-        return Err(refuse(names::too_late(kind)));
+        return Err(refuse(names::too_late(name)));
     };
     declared.push(handler);
     Ok(Dynamic::UNIT)
 }
 
+/// The options of a function of `kopf`.
+pub(super) fn options(
+    shared: &Shared,
+    map: &rhai::Map,
+) -> Result<Vec<(String, Argument)>, Box<rhai::EvalAltResult>> {
+    let options =
+        map.iter().map(|(name, value)| Ok((name.to_string(), argument(shared, name, value)?)));
+    options.collect()
+}
+
+/// `file:line` of the line that calls the host.
+pub(super) fn location(shared: &Shared, context: &NativeCallContext<'_>) -> String {
+    let line = context.call_position().line().unwrap_or_default();
+    format!("{}:{line}", context.call_source().unwrap_or(&shared.name))
+}
+
 /// A value as declarations understand it.
-fn argument(
+pub(super) fn argument(
     shared: &Shared,
     name: &str,
     value: &Dynamic,

@@ -3,6 +3,7 @@
 //! Each name exists twice, as `kopf::name` and as `kopf.name`: the first is a static module, the second a method of the value
 //! that the variable `kopf` resolves to.
 
+mod children;
 mod data;
 mod declaring;
 mod raising;
@@ -93,6 +94,7 @@ pub(super) fn register(engine: &mut Engine, shared: &Arc<Shared>) {
     functions.extend(storages::functions());
     let (all, short) = declaring::functions(shared);
     functions.extend(all);
+    functions.extend(children::functions(shared));
     let mut methods = Module::new();
     let mut names = Module::new();
     for function in &functions {
@@ -110,6 +112,7 @@ pub(super) fn register(engine: &mut Engine, shared: &Arc<Shared>) {
         modes.set_var(*name, *mode);
     }
     names.set_sub_module("ErrorsMode", modes);
+    names.set_sub_module("lifecycles", children::module());
     for name in CONSTANTS {
         if let Ok(value) = constant(name) {
             names.set_var(*name, value);
@@ -124,6 +127,7 @@ pub(super) fn register(engine: &mut Engine, shared: &Arc<Shared>) {
     data::register(engine);
     raising::register(engine);
     declaring::register(engine);
+    children::register(engine);
 }
 
 const CONSTANTS: &[&str] = &["PRESENT", "ABSENT", "EVERYTHING", "ErrorsMode"];
@@ -132,6 +136,7 @@ const CONSTANTS: &[&str] = &["PRESENT", "ABSENT", "EVERYTHING", "ErrorsMode"];
 fn constant(name: &str) -> Outcome {
     match name {
         "on" => Ok(Dynamic::from(On)),
+        "lifecycles" => Ok(Dynamic::from(children::Lifecycles)),
         "PRESENT" => Ok(Dynamic::from(Constant(Marker::Present))),
         "ABSENT" => Ok(Dynamic::from(Constant(Marker::Absent))),
         "EVERYTHING" => Ok(Dynamic::from(Constant(Marker::Everything))),

@@ -34,7 +34,7 @@ async fn ended(items: Vec<(Value, Value)>, code: &str) -> Ended {
 async fn look(items: Vec<(Value, Value)>, code: &str) -> Value {
     match ended(items, code).await {
         Ended::Returned(value) => value.unwrap_or_default(),
-        other => panic!("{other:?}"),
+        other @ (Ended::Keyed(_) | Ended::Raised(_)) => panic!("{other:?}"),
     }
 }
 

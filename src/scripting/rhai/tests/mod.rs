@@ -137,6 +137,7 @@ impl Fixture {
             memo: self.memo.clone(),
             logger: Logger::of_object(LoggerKind::Full, reference),
             facilities: Arc::clone(&self.facilities),
+            children: None,
         })
     }
 
@@ -149,6 +150,7 @@ impl Fixture {
             memo: self.memo.clone(),
             logger: Logger::of_activity(),
             facilities: Arc::clone(&self.facilities),
+            children: None,
         })
     }
 

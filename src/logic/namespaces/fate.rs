@@ -1,0 +1,41 @@
+//! Whether a namespace is still served.
+
+use serde_json::Value;
+
+use crate::logic::reason::EventType;
+
+/// What an event of a namespace means for the streams in it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// It is there.
+    Served,
+    /// It is on its way out, but something in it must be handled before: why, a line for each reason.
+    Pending(Vec<String>),
+    /// Nothing is left in it, or it is gone.
+    Gone,
+}
+
+/// Decides by the type of the event and the namespace as of it.
+///
+/// A namespace that terminates stays until its conditions say that it is empty: the finalizers of its objects are removed by
+/// those who serve them.
+pub fn fate(event_type: Option<EventType>, namespace: &Value) -> Fate {
+    if event_type == Some(EventType::Deleted) {
+        return Fate::Gone;
+    }
+    let is_marked =
+        namespace.pointer("/metadata/deletionTimestamp").is_some_and(|it| !it.is_null());
+    let conditions = namespace.pointer("/status/conditions").and_then(Value::as_array);
+    let Some(conditions) = conditions.filter(|it| is_marked && !it.is_empty()) else {
+        return Fate::Served;
+    };
+    let text =
+        |it: &Value, key: &str| it.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let name = namespace.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
+    let blockers = conditions.iter().filter(|it| text(it, "status") == "True").map(|it| {
+        let (reason, message) = (text(it, "reason"), text(it, "message"));
+        format!("Namespace '{name}' termination pending: {reason}: {message}")
+    });
+    let blockers = blockers.collect::<Vec<_>>();
+    if blockers.is_empty() { Fate::Gone } else { Fate::Pending(blockers) }
+}

@@ -1,0 +1,88 @@
+//! Objects whose events wait for a worker, in the order in which they should get one.
+//!
+//! A restart lists everything, and much of it needs work: what happens now must not wait behind that. So there are two
+//! queues, and the backlog of a listing comes second.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use super::memory::Key;
+
+/// The objects that wait.
+#[derive(Debug, Default)]
+pub(super) struct Backlog {
+    live: VecDeque<Key>,
+    listed: VecDeque<Key>,
+    /// Whether it is live, of each that waits. One that became live stands in both queues.
+    waiting: BTreeMap<Key, bool>,
+}
+
+impl Backlog {
+    /// Lets an object wait, or takes note that one which waits has a live event now.
+    pub(super) fn add(&mut self, key: &Key, is_live: bool) {
+        match self.waiting.get_mut(key) {
+            Some(was_live) if *was_live || !is_live => return,
+            Some(was_live) => *was_live = true,
+            None => drop(self.waiting.insert(key.clone(), is_live)),
+        }
+        let queue = if is_live { &mut self.live } else { &mut self.listed };
+        queue.push_back(key.clone());
+    }
+
+    /// The next one.
+    pub(super) fn next(&mut self) -> Option<Key> {
+        while let Some(key) = self.live.pop_front().or_else(|| self.listed.pop_front()) {
+            // Those that were live have left already.
+            if self.waiting.remove(&key).is_some() {
+                return Some(key);
+            }
+        }
+        None
+    }
+
+    /// Whether an object waits.
+    pub(super) fn has(&self, key: &Key) -> bool {
+        self.waiting.contains_key(key)
+    }
+
+    /// Whether nobody waits.
+    pub(super) fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Backlog, Key};
+
+    fn key(name: &str) -> Key {
+        Key::Text(name.into())
+    }
+
+    fn drain(backlog: &mut Backlog) -> Vec<Key> {
+        std::iter::from_fn(|| backlog.next()).collect()
+    }
+
+    #[test]
+    fn what_happens_now_comes_before_what_was_listed() {
+        let mut backlog = Backlog::default();
+        backlog.add(&key("a"), false);
+        backlog.add(&key("b"), false);
+        backlog.add(&key("c"), true);
+        assert_eq!(drain(&mut backlog), ["c", "a", "b"].map(key));
+    }
+
+    #[test]
+    fn an_object_with_news_moves_up_and_is_served_once() {
+        let mut backlog = Backlog::default();
+        for name in ["a", "b"] {
+            backlog.add(&key(name), false);
+        }
+        backlog.add(&key("b"), true);
+        backlog.add(&key("b"), false);
+        assert!(backlog.has(&key("b")));
+        assert_eq!(drain(&mut backlog), ["b", "a"].map(key));
+        assert!(backlog.is_empty());
+        backlog.add(&key("b"), false);
+        assert_eq!(drain(&mut backlog), [key("b")], "it may come again");
+    }
+}

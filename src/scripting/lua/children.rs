@@ -1,0 +1,71 @@
+//! `kopf.execute`, `kopf.lifecycles`, `kopf.set_default_lifecycle`.
+
+use mlua::{Lua, Table, Value as LuaValue};
+
+use super::{declare, raised::HandlerError, world::World};
+use crate::logic::{
+    declare::{Execution, chooser},
+    lifecycle::Lifecycle,
+};
+use crate::ports::ExecuteError;
+use crate::scripting::{children, names};
+
+/// Adds the names that are for scripts to `kopf`, and those for the prelude to `host`.
+pub(super) fn install(lua: &Lua, kopf: &Table, host: &Table) -> mlua::Result<()> {
+    host.set("execute", lua.create_async_function(execute)?)?;
+    let set_default = |lua: &Lua, lifecycle: LuaValue| {
+        let world = World::of(lua)?;
+        if world.declared.borrow().is_none() {
+            return Err(mlua::Error::external(names::too_late("set_default_lifecycle")));
+        }
+        let argument = declare::argument(lua, &world, "lifecycle", &lifecycle)?;
+        let chooser = chooser("kopf.set_default_lifecycle", argument);
+        world.lifecycles.borrow_mut().push(chooser.map_err(mlua::Error::external)?);
+        Ok(())
+    };
+    kopf.set("set_default_lifecycle", lua.create_function(set_default)?)?;
+    let lifecycles = lua.create_table()?;
+    for (name, _) in Lifecycle::ALL {
+        lifecycles.set(name, name)?;
+    }
+    let meta = lua.create_table()?;
+    let missing = |_: &Lua, (_, name): (Table, LuaValue)| -> mlua::Result<LuaValue> {
+        Err(mlua::Error::runtime(names::unknown_lifecycle(&name.to_string()?)))
+    };
+    meta.set("__index", lua.create_function(missing)?)?;
+    meta.set("__metatable", "kopf.lifecycles")?;
+    lifecycles.set_metatable(Some(meta))?;
+    lifecycles.set_readonly(true);
+    kopf.set("lifecycles", lifecycles)
+}
+
+/// Runs sub-handlers. Gives what is to be raised; the prelude does that, since then it is raised at the script's line.
+async fn execute(lua: Lua, options: LuaValue) -> mlua::Result<Option<HandlerError>> {
+    let world = World::of(&lua)?;
+    let children = children::of_call(world.present.borrow().as_deref(), "execute");
+    let children = children.map_err(mlua::Error::external)?;
+    let options = match &options {
+        LuaValue::Nil => Vec::new(),
+        LuaValue::Table(table) => declare::options(&lua, &world, "execute", table)?,
+        LuaValue::Boolean(_)
+        | LuaValue::LightUserData(_)
+        | LuaValue::Integer(_)
+        | LuaValue::Number(_)
+        | LuaValue::Vector(_)
+        | LuaValue::String(_)
+        | LuaValue::Function(_)
+        | LuaValue::Thread(_)
+        | LuaValue::Buffer(_)
+        | LuaValue::UserData(_)
+        | LuaValue::Error(_)
+        | LuaValue::Other(_) => return Err(mlua::Error::external(names::no_options("execute"))),
+    };
+    let execution = Execution::parse(options, &declare::caller(&lua));
+    match children.execute(execution.map_err(mlua::Error::external)?).await {
+        Ok(()) => Ok(None),
+        Err(ExecuteError::Declared(error)) => Err(mlua::Error::external(error)),
+        Err(ExecuteError::Raised(raised)) => {
+            Ok(Some(HandlerError { kind: raised.kind, message: raised.message }))
+        }
+    }
+}

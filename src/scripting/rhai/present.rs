@@ -1,0 +1,28 @@
+//! What the call is about that a thread runs: for the functions of the host that depend on it.
+
+use std::{cell::RefCell, sync::Arc};
+
+use crate::ports::Invocation;
+
+thread_local! {
+    static PRESENT: RefCell<Option<Arc<Invocation>>> = const { RefCell::new(None) };
+}
+
+/// Runs a call that is about this. A thread runs one call at a time.
+pub(super) fn during<T>(invocation: Option<Arc<Invocation>>, call: impl FnOnce() -> T) -> T {
+    /// Forgets it, also after a panic.
+    struct Forget;
+    impl Drop for Forget {
+        fn drop(&mut self) {
+            PRESENT.set(None);
+        }
+    }
+    PRESENT.set(invocation);
+    let _forget = Forget;
+    call()
+}
+
+/// What the running call is about; `None` at the top level and in calls that are about nothing.
+pub(super) fn get() -> Option<Arc<Invocation>> {
+    PRESENT.with_borrow(Clone::clone)
+}

@@ -1,0 +1,161 @@
+//! Patches that fail, at any place of an object's life: no result is lost, and no finished handler is called again.
+
+use kopf::apiserver::{Effect, Fault};
+use serde_json::{Value, json};
+
+use super::{
+    scenario::{Action, Scenario},
+    stage::Stage,
+    transcript::Transcript,
+};
+
+/// What can happen to a PATCH. All are final for the client: it does not repeat requests in these tests.
+const MISHAPS: [Effect; 5] = [
+    Effect::Refuse { code: 409, retry_after_seconds: None },
+    Effect::Refuse { code: 500, retry_after_seconds: None },
+    Effect::Refuse { code: 503, retry_after_seconds: None },
+    Effect::Refuse { code: 403, retry_after_seconds: None },
+    Effect::TimeoutAfterwards,
+];
+
+/// The life of an object: created with results, retries and sub-handlers, updated, deleted. Results go to the status, which
+/// has requests of its own.
+fn life(more: &[Value]) -> Scenario {
+    let object = json!({
+        "apiVersion": "kopf.dev/v1", "kind": "KopfExample",
+        "metadata": { "name": "n1", "namespace": "ns1", "uid": "uid-n1" }, "spec": { "a": 1 },
+    });
+    let later = json!(["TemporaryError", "later", { "delay": 5 }]);
+    let mut actions = vec![
+        json!([1, "create", object]),
+        json!([40, "edit", "n1", { "spec": { "a": 2 } }]),
+        json!([80, "delete", "n1"]),
+    ];
+    actions.extend(more.iter().cloned());
+    actions.sort_by(|a, b| a[0].as_f64().partial_cmp(&b[0].as_f64()).expect("times"));
+    Scenario::parse(&json!({
+        "handlers": [
+            { "on": "create", "fn": "a", "do": [{ "result": { "x": 1 } }] },
+            { "on": "create", "fn": "b", "do": [{ "raises": later }, { "result": 2 }] },
+            { "on": "create", "fn": "p", "do": [{ "result": 3, "sub": [
+                { "id": "s", "do": [{ "result": 4 }] }, { "id": "t", "do": [{ "raises": later }, { "result": 5 }] },
+            ] }] },
+            { "on": "update", "fn": "u", "do": [{ "result": 6 }] },
+            { "on": "delete", "fn": "d", "do": [{}] },
+        ],
+        "actions": actions, "status_subresource": true, "until": 120,
+    }))
+}
+
+/// Plays it with one mishap at the `nth` PATCH, counted from one. Also gives the object as it is before its deletion.
+fn played(scenario: &Scenario, nth: usize, mishap: &Effect) -> (Transcript, Value) {
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build();
+    runtime.expect("a runtime").block_on(async {
+        let stage = Stage::new(scenario);
+        let server = stage.server().service();
+        let passed = u32::try_from(nth - 1).expect("a small number");
+        if passed > 0 {
+            server.fault(Fault::always(Effect::Pass).on("PATCH", "").times(passed));
+        }
+        server.fault(Fault::always(mishap.clone()).on("PATCH", "").times(1));
+        let running = stage.raise(scenario, stage.server().client());
+        let mut last = Value::Null;
+        for (at, action) in &scenario.actions {
+            stage.until(*at).await;
+            if matches!(action, Action::Delete(_)) {
+                last = stage.transcript().objects.first().cloned().unwrap_or_default();
+            }
+            stage.act(action);
+        }
+        stage.until(scenario.until).await;
+        let transcript = stage.transcript();
+        drop(running);
+        (transcript, last)
+    })
+}
+
+/// Handlers that were called, with their attempts: `a#0`. Parents are called as often as their sub-handlers need.
+fn calls(transcript: &Transcript) -> Vec<String> {
+    let text = |it: &Value| format!("{}#{}", it["call"].as_str().unwrap_or_default(), it["retry"]);
+    transcript.calls.iter().map(text).collect()
+}
+
+#[test]
+fn a_patch_that_fails_loses_no_result_and_repeats_no_handler() {
+    let scenario = life(&[]);
+    let (undisturbed, object) = played(&scenario, 1000, &Effect::Pass);
+    let usual = calls(&undisturbed);
+    let status = json!({ "a": { "x": 1 }, "b": 2, "p": 3, "p/s": 4, "p/t": 5, "u": 6 });
+    assert_eq!(object["status"], status);
+    for nth in 1..=undisturbed.patches.len() {
+        for mishap in &MISHAPS {
+            let (transcript, object) = played(&scenario, nth, mishap);
+            let at = format!("{mishap:?} at PATCH {nth}");
+            assert_eq!(calls(&transcript), usual, "{at}");
+            assert_eq!(object["status"], status, "{at}");
+            assert!(transcript.objects.is_empty(), "{at}: left behind {:?}", transcript.objects);
+        }
+    }
+}
+
+#[test]
+fn a_newer_event_during_the_pause_after_it_changes_nothing_about_that() {
+    // Something changes from outside half a second after each request that can fail: within the pause.
+    let edits = [1.5, 6.5, 40.5, 80.5].map(
+        |at| json!([at, "edit", "n1", { "metadata": { "labels": { "t": format!("t{at}") } } }]),
+    );
+    let scenario = life(&edits);
+    let status = json!({ "a": { "x": 1 }, "b": 2, "p": 3, "p/s": 4, "p/t": 5, "u": 6 });
+    let (undisturbed, _) = played(&scenario, 1000, &Effect::Pass);
+    for nth in 1..=undisturbed.patches.len() {
+        for mishap in &MISHAPS {
+            let (transcript, object) = played(&scenario, nth, mishap);
+            let at = format!("{mishap:?} at PATCH {nth}");
+            let seen = calls(&transcript);
+            for once in ["a#0", "b#0", "b#1", "p/s#0", "p/t#0", "p/t#1", "d#0"] {
+                let count = seen.iter().filter(|it| *it == once).count();
+                assert_eq!(count, 1, "{at}: {once} in {seen:?}");
+            }
+            assert_eq!(object["status"], status, "{at}");
+            assert!(transcript.objects.is_empty(), "{at}: left behind {:?}", transcript.objects);
+        }
+    }
+}
+
+#[test]
+fn a_newer_event_that_comes_with_the_lost_answer_is_still_handled() {
+    let object = json!({
+        "apiVersion": "kopf.dev/v1", "kind": "KopfExample",
+        "metadata": { "name": "n1", "namespace": "ns1", "uid": "uid-n1" }, "spec": { "a": 1 },
+    });
+    // The patch is through, so sending it again changes nothing and provokes no event.
+    let scenario = Scenario::parse(&json!({
+        "handlers": [{ "on": "create", "do": [{ "result": 1 }] }, { "on": "update", "do": [{ "result": 2 }] }],
+        "actions": [[1, "create", object], [1.5, "edit", "n1", { "spec": { "a": 2 } }]], "until": 30,
+    }));
+    let (transcript, _) = played(&scenario, 1, &Effect::TimeoutAfterwards);
+    assert_eq!(calls(&transcript), ["create_fn#0", "update_fn#0"]);
+    assert_eq!(transcript.objects[0]["status"], json!({ "create_fn": 1, "update_fn": 2 }));
+}
+
+#[test]
+fn a_patch_that_changes_nothing_does_not_stall_delayed_handlers() {
+    let object = json!({
+        "apiVersion": "kopf.dev/v1", "kind": "KopfExample",
+        "metadata": { "name": "n1", "namespace": "ns1", "uid": "uid-n1" }, "spec": { "a": 1 },
+    });
+    let later = json!(["TemporaryError", "later", { "delay": 5 }]);
+    let scenario = Scenario::parse(&json!({
+        "handlers": [
+            { "on": "event", "do": [{ "result": { "always": "the same" } }] },
+            { "on": "create", "do": [{ "raises": later }, { "raises": later }, { "result": "done" }] },
+        ],
+        "actions": [[1, "create", object]], "until": 30,
+    }));
+    let (transcript, _) = played(&scenario, 1000, &Effect::Pass);
+    let times = transcript.calls.iter().filter(|it| it["call"] == "create_fn");
+    let times: Vec<f64> = times.filter_map(|it| it["t"].as_f64()).map(f64::round).collect();
+    assert_eq!(times, [1.0, 6.0, 11.0]);
+    assert_eq!(transcript.objects[0]["status"]["create_fn"], "done");
+}
