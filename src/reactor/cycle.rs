@@ -218,6 +218,7 @@ impl Cycle<'_> {
         if !is_consistent {
             return Ok(Left { delays, looked_at: false, is_awaited });
         }
+        let looked_at = change.is_some();
         if let Some(change) = change {
             let scene = Scene {
                 serving: self.serving,
@@ -237,7 +238,7 @@ impl Cycle<'_> {
                 .transformations
                 .push(Transformation::AllowDeletion(persistence.finalizer.as_str().into()));
         }
-        Ok(Left { delays, looked_at: true, is_awaited })
+        Ok(Left { delays, looked_at, is_awaited })
     }
 
     /// What happened, if any change handler cares for the object, and whether any of them needs to hold it.

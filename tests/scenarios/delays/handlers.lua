@@ -1,7 +1,7 @@
 -- Handlers that wait long for their next attempt.
 
 function create_fn(ctx)
-    ctx.logger:info(`attempt {ctx.retry}, {ctx.runtime} s after the first`)
+    ctx.logger:info(`attempt {ctx.retry}, {math.floor(ctx.runtime)} s after the first`)
     if ctx.retry == 0 then
         kopf.retry("in a quarter of an hour", "15m")
     elseif ctx.retry == 1 then

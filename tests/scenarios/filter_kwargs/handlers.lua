@@ -35,7 +35,7 @@ kopf.index("kopfexamples", { id = "tables", when = told("index") }, nothing)
 kopf.on_event("kopfexamples", { id = "event", param = 1, when = told("event") }, nothing)
 kopf.on_create("kopfexamples", { id = "create", param = 1, when = told("create") }, nothing)
 kopf.on_update("kopfexamples", { id = "update", when = told("update") }, nothing)
-kopf.daemon("kopfexamples", { id = "daemon", when = told("daemon") }, nothing)
+kopf.daemon("kopfexamples", { id = "daemon", initial_delay = 0.1, when = told("daemon") }, nothing)
 kopf.on_create("kopfexamples", {
     id = "values",
     labels = { color = of_value("labels"), shape = of_value("labels") },

@@ -8,7 +8,7 @@ local FILTERS = {
     ["labels"] = { labels = { color = "blue" } },
     ["no-label"] = { labels = { shape = kopf.ABSENT } },
     ["annotations"] = { annotations = { note = kopf.PRESENT } },
-    ["when"] = { when = function(ctx) return ctx.spec.size == 10 end },
+    ["when"] = { when = function(ctx) return ctx.spec.mode == "a" end },
     ["field"] = { field = "spec.extra" },
     ["value"] = { field = "spec.size", value = 10 },
     ["absent"] = { field = "spec.extra", value = kopf.ABSENT },
@@ -34,7 +34,6 @@ for number, name in ipairs(names) do
     kopf.on_event("kopfexamples", with(FILTERS[name], { id = `event-{name}` }), function(ctx) end)
     kopf.daemon("kopfexamples", with(FILTERS[name], { id = `daemon-{name}`, initial_delay = number / 10 }), function(ctx)
         ctx.stopped:wait()
-        ctx.logger:info(`the daemon {name} stops: {ctx.stopped.reason}`)
     end)
     kopf.timer("kopfexamples", with(FILTERS[name], { id = `timer-{name}`, interval = 100, initial_delay = 1 + number / 10 }), function(ctx) end)
     kopf.index("kopfexamples", with(FILTERS[name], { id = `index_{string.gsub(name, "-", "_")}` }), function(ctx)

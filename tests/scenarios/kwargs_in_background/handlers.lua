@@ -14,13 +14,13 @@ local function tell(ctx, kind)
         end
     end
     ctx.logger:info(`{kind} has {table.concat(present, " ")}`)
-    ctx.logger:info(`attempt {ctx.retry} of {ctx.started}, {ctx.runtime} s, param {ctx.param}, of {ctx.namespace}/{ctx.name}`)
+    ctx.logger:info(`attempt {ctx.retry} of {ctx.started}, {math.floor(ctx.runtime)} s, param {ctx.param}, of {ctx.namespace}/{ctx.name}`)
     if ctx.retry == 0 then
         kopf.retry("once more", 2)
     end
 end
 
-kopf.daemon("kopfexamples", { id = "daemon", param = { a = 1 } }, function(ctx)
+kopf.daemon("kopfexamples", { id = "daemon", initial_delay = 0.1, param = { a = 1 } }, function(ctx)
     tell(ctx, "daemon")
 end)
 kopf.timer("kopfexamples", { id = "timer", param = "text", interval = 100, initial_delay = 1 }, function(ctx)

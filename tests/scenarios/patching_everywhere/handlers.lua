@@ -1,10 +1,8 @@
 -- Patches of handlers other than those of changes.
 
 function event_fn(ctx)
-    if ctx.type == "ADDED" then
-        ctx.patch.status.event = ctx.type
-        ctx.patch.metadata.labels.unwanted = kopf.null
-    end
+    ctx.patch.status.event = ctx.type
+    ctx.patch.metadata.labels.unwanted = kopf.null
 end
 
 function daemon_fn(ctx)
@@ -22,7 +20,7 @@ function timer_fn(ctx)
     ctx.patch.status.timer = ctx.spec.attempts
 end
 
-kopf.on_event("kopfexamples", event_fn)
+kopf.on_event("kopfexamples", { labels = { unwanted = kopf.PRESENT } }, event_fn)
 kopf.daemon("kopfexamples", { initial_delay = 1 }, daemon_fn)
 kopf.timer("kopfexamples", { interval = 5, initial_delay = 2 }, timer_fn)
 kopf.index("kopfexamples", { id = "table" }, function(ctx)
