@@ -206,7 +206,8 @@ impl Cycle<'_> {
         let required = required || is_required;
         self.claim(required, blocked);
         let blocked = blocked && (required || self.memory.claim.is_ours());
-        let hold = plan::hold(required, blocked, ongoing);
+        let is_gone = self.event.event_type == Some(EventType::Deleted);
+        let hold = plan::hold(required, blocked, ongoing || is_gone);
         let change = change.filter(|_| hold == Hold::Keep);
         self.hold(hold, patch);
         let is_consistent = match &change {
@@ -230,7 +231,6 @@ impl Cycle<'_> {
             let changing = Changing { scene, memory: &mut *self.memory };
             delays.extend(changing.run(&change, &mut answers).await?);
         }
-        let is_gone = self.event.event_type == Some(EventType::Deleted);
         if !is_gone && ongoing && blocked && delays.is_empty() {
             self.logger
                 .log(LogLevel::Debug, "Removing the finalizer, thus allowing the actual deletion.");

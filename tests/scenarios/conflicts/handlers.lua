@@ -12,4 +12,15 @@ function create_fn(ctx)
     ctx.logger:info("done")
 end
 
-kopf.on_create("kopfexamples", create_fn)
+-- Its patch has nothing but the function, so the version it is about is that of the event.
+function event_fn(ctx)
+    if ctx.type == "ADDED" then
+        ctx.patch.fns:append(function(body)
+            body.spec.double = body.spec.size * 2
+        end)
+        kopf.sleep(5)
+    end
+end
+
+kopf.on_create("kopfexamples", { labels = { raced = kopf.ABSENT } }, create_fn)
+kopf.on_event("kopfexamples", { labels = { raced = kopf.PRESENT } }, event_fn)
