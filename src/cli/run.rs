@@ -9,16 +9,18 @@ use futures::Stream;
 use tokio_util::sync::CancellationToken;
 
 use crate::cli::{
+    identity,
     logging::{self, Log},
-    options::{Note, RunOptions, ScopeOption},
+    options::{LogOptions, Note, RunOptions, ScopeOption},
     report::{Exit, Report},
     signals::{self, StopSignal},
     sources, variable,
+    visible::Visible,
 };
 use crate::cluster::{ConnectOptions, KubeCluster};
 use crate::logic::{lifecycle::Lifecycle, registry::Registry};
 use crate::ports::{Clock, Cluster, Health};
-use crate::reactor::{self, Connect, Failure, Operator, Scope};
+use crate::reactor::{self, Connect, Connecting, Failure, Operator, Scope};
 use crate::scripting::{Placement, ScriptHost, Source};
 use crate::settings::Settings;
 
@@ -26,21 +28,23 @@ use crate::settings::Settings;
 pub(super) fn run(options: &RunOptions) -> Result<Exit, Report> {
     let clock = Clock::system();
     let sources = sources::read_all(&options.paths, Path::new(""))?;
-    let _log = start_log(options, clock)?;
+    let _log = start_log(&options.log, &options.notes, clock)?;
     let scope = scope(&options.scope);
     on_runtime(async {
         let signals = listen()?;
+        let visible = Visible::open(options).await?;
         let plan = load(sources, scope, options.settings.clone(), clock).await?;
-        operate(plan, connect(), signals).await
+        let connect = connect(visible.health.clone(), clock);
+        operate(plan, connect, visible, signals).await
     })
 }
 
 /// From now on there is a log, and bugs are told in it.
-pub(super) fn start_log(options: &RunOptions, clock: Clock) -> Result<Log, Report> {
-    let log = logging::install(options.log.clone(), clock, &variable)
+pub(super) fn start_log(options: &LogOptions, notes: &[Note], clock: Clock) -> Result<Log, Report> {
+    let log = logging::install(options.clone(), clock, &variable)
         .map_err(|problem| Report::failure(format!("cannot start the log: {problem}")))?;
     std::panic::set_hook(Box::new(tell_bug));
-    for note in &options.notes {
+    for note in notes {
         match note {
             Note::Info(text) => tracing::info!(target: "kopf.running", "{text}"),
             Note::Warning(text) => tracing::warn!(target: "kopf.running", "{text}"),
@@ -93,6 +97,7 @@ pub(super) async fn load(
 pub(super) async fn operate(
     plan: Plan,
     connect: Connect,
+    visible: Visible,
     signals: impl Stream<Item = StopSignal>,
 ) -> Result<Exit, Report> {
     let Plan { scripts, registry, scope, settings, clock } = plan;
@@ -106,13 +111,17 @@ pub(super) async fn operate(
         scope,
         lifecycle: Lifecycle::default(),
         connect,
-        health: Health::default(),
+        health: visible.health.clone(),
+        liveness: visible.liveness.clone(),
+        identity: identity::of_operator(clock),
     };
-    tokio::select! {
+    let ended = tokio::select! {
         biased; // the operator's own end is its answer to a signal
         ended = reactor::run(operator, stop.clone()) => ended.map(|()| Exit::Success).map_err(|it| report(&it)),
-        at_once = signals::watch(signals, stop, settings) => Ok(at_once),
-    }
+        at_once = signals::watch(signals, stop, settings) => return Ok(at_once),
+    };
+    visible.close().await;
+    ended
 }
 
 /// A bug is one line of the log. It costs one object a pause, not the operator its life; a backtrace would help nobody here.
@@ -124,12 +133,15 @@ fn tell_bug(panic: &std::panic::PanicHookInfo<'_>) {
     tracing::error!(target: "kopf.running", "A bug in the operator itself at {place}: {text}");
 }
 
-fn connect() -> Connect {
-    Box::new(|settings| {
+/// As the kubeconfig says, or the pod.
+pub(super) fn connect(health: Health, clock: Clock) -> Connect {
+    Box::new(move |Connecting { settings, login }| {
         Box::pin(async move {
-            let cluster =
-                KubeCluster::connect(ConnectOptions { settings: Arc::new(settings), login: None });
-            cluster.await.map(|it| Arc::new(it) as Arc<dyn Cluster>)
+            let settings = Arc::new(settings);
+            let options =
+                ConnectOptions { settings, login, health, clock, ..ConnectOptions::default() };
+            let cluster = KubeCluster::connect(options).await?;
+            Ok(Arc::new(cluster) as Arc<dyn Cluster>)
         })
     })
 }

@@ -1,160 +1,198 @@
-//! Where the cluster is and who we are: a kubeconfig, or the service account of the pod we run in.
-//!
-//! `kube` reads the files and runs the exec plugins; here we choose between the two sources and say in one line what is wrong.
+//! From logins to connections: those of the scripts, else the kubeconfig, else the service account of the pod we run in.
 
-use std::{error::Error as _, io::ErrorKind, path::PathBuf, sync::Arc, time::Duration};
+use std::{fmt, path::PathBuf, sync::Arc, time::Duration};
 
-use kube::{
-    Client, Config,
-    client::ClientBuilder,
-    config::{InClusterError, KubeConfigOptions, Kubeconfig, KubeconfigError},
+use hyper_util::client::proxy::matcher::Matcher;
+use kube::{Client, Config, client::ClientBuilder};
+use serde_json::Value;
+
+use super::{
+    failure::Failure,
+    login, native, proxy,
+    reason::one_line,
+    sessions::{LogIn, Session, Sessions},
+    token_file::TokenFile,
 };
-
-use super::{failure::Failure, login::ConnectionInfo, reason::one_line};
-use crate::ports::{ApiError, BoxFuture, ErrorClass};
+use crate::logic::{
+    login::{Login, Method},
+    vault::Found,
+};
+use crate::ports::{ApiError, AskLogin, Clock, ErrorClass, Health};
 use crate::settings::Settings;
 
 /// The longest time to make a connection, unless settings say otherwise: more than a distant server needs.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The longest reason of a broken file in a message.
-const REASON_CHARS: usize = 300;
+pub(super) const REASON_CHARS: usize = 300;
 
 /// How to connect.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub struct ConnectOptions {
     /// The settings of requests; see [`super::KubeCluster::configure`] for later changes.
     pub settings: Arc<Settings>,
     /// Asked instead of the kubeconfig and the service account.
-    pub login: Option<Login>,
+    pub login: Option<AskLogin>,
+    /// Where logins and requests are told and counted.
+    pub health: Health,
+    /// For expirations.
+    pub clock: Clock,
+    /// Makes clients of configurations; usually [`dial`].
+    pub dial: Dial,
 }
 
-/// Gives credentials: at the start, and whenever the server rejects those before.
-pub type Login =
-    Arc<dyn Fn() -> BoxFuture<'static, Result<ConnectionInfo, ApiError>> + Send + Sync>;
+/// Makes a client of a configuration. It may run an exec plugin, which may ask a user: never call it on a thread that others
+/// wait for.
+pub type Dial = Arc<dyn Fn(Config) -> kube::Result<Client> + Send + Sync>;
 
-/// Where clients come from: each has the credentials as they are when it is made.
+/// Over the network.
+///
+/// # Errors
+/// When certificates or keys cannot be used, or an exec plugin fails.
+pub fn dial(config: Config) -> kube::Result<Client> {
+    ClientBuilder::try_from(config).map(ClientBuilder::build)
+}
+
+impl Default for ConnectOptions {
+    fn default() -> Self {
+        ConnectOptions {
+            settings: Arc::default(),
+            login: None,
+            health: Health::default(),
+            clock: Clock::system(),
+            dial: Arc::new(dial),
+        }
+    }
+}
+
+impl fmt::Debug for ConnectOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ConnectOptions").finish_non_exhaustive()
+    }
+}
+
+/// Where credentials come from: each login has them as they are at that moment.
 #[derive(Clone)]
-pub(super) struct Source {
-    login: Option<Login>,
+struct Source {
+    ask: Option<AskLogin>,
+    dial: Dial,
     connect_timeout: Duration,
+    trust_env: bool,
+}
+
+/// Logs in, and will do so again when that is needed.
+pub(super) async fn connect(options: &ConnectOptions) -> Result<Sessions, ApiError> {
+    // Kept for the life of the process: another provider that was installed before us serves as well.
+    let _already_installed = rustls::crypto::ring::default_provider().install_default().is_err();
+    let networking = &options.settings.networking;
+    let source = Source {
+        ask: options.login.clone(),
+        dial: Arc::clone(&options.dial),
+        connect_timeout: networking.connect_timeout.unwrap_or(CONNECT_TIMEOUT),
+        trust_env: networking.trust_env,
+    };
+    let log_in: LogIn = Box::new(move || {
+        let source = source.clone();
+        Box::pin(async move { source.log_in().await })
+    });
+    Sessions::start(log_in, options.clock, &options.health).await
 }
 
 impl Source {
-    /// The source that these options describe.
-    pub(super) fn new(options: &ConnectOptions) -> Self {
-        // Kept for the life of the process: another provider that was installed before us serves as well.
-        let _already_installed =
-            rustls::crypto::ring::default_provider().install_default().is_err();
-        let networking = &options.settings.networking;
-        Source {
-            login: options.login.clone(),
-            connect_timeout: networking.connect_timeout.unwrap_or(CONNECT_TIMEOUT),
+    async fn log_in(&self) -> Result<Vec<Found<Arc<Session>>>, ApiError> {
+        let Some(ask) = &self.ask else {
+            let (method, name) = native::first();
+            let login = Login { method, priority: 0, expiration: None, default_namespace: None };
+            return Ok(vec![self.found(name.into(), &login, None).await?]);
+        };
+        let returned = ask(native::present()).await.map_err(|problem| ApiError {
+            class: ErrorClass::Denied,
+            ..refuse(problem, Some("see the errors of the login handlers above"))
+        })?;
+        let mut all = Vec::new();
+        for (handler, value) in returned {
+            let refused =
+                |it| refuse(format!("the login handler '{handler}': {it}"), Some(RETURNS));
+            let login = Login::parse(&value).map_err(refused)?;
+            // What the operator reads by itself may have changed though the script says the same.
+            let is_told = matches!(login.method, Method::Info(_));
+            all.push(self.found(handler, &login, is_told.then_some(value)).await?);
         }
+        if all.is_empty() {
+            let message = "no credentials were retrieved from the login handlers";
+            return Err(refuse(message.to_owned(), Some(RETURNS)));
+        }
+        Ok(all)
     }
 
-    /// A client with the present credentials, and the address of its server.
-    pub(super) async fn connect(&self) -> Result<(Client, String), ApiError> {
-        let mut config = match &self.login {
-            Some(login) => login().await?.configuration().await?,
-            None => configuration().await?,
-        };
+    async fn found(
+        &self,
+        handler: Arc<str>,
+        login: &Login,
+        returned: Option<Value>,
+    ) -> Result<Found<Arc<Session>>, ApiError> {
+        let mut config = self.configuration(login).await?;
         // The one policy of repeating is ours.
         config.default_retry = false;
         config.connect_timeout = Some(self.connect_timeout);
-        let server = config.cluster_url.to_string().trim_end_matches('/').to_owned();
-        // An exec plugin runs in here and may ask a user: not on a thread that others wait for.
-        let built = tokio::task::spawn_blocking(move || {
-            ClientBuilder::try_from(config).map(ClientBuilder::build)
-        });
-        match built.await {
-            Ok(Ok(client)) => Ok((client, server)),
-            Ok(Err(error)) => Err(unusable(&error)),
-            Err(error) => Err(refuse(format!("cannot make a client: {error}"), None)),
+        if let Some(namespace) = &login.default_namespace {
+            config.default_namespace.clone_from(namespace);
         }
+        let session = session(config, Arc::clone(&self.dial)).await?;
+        Ok(Found {
+            handler,
+            priority: login.priority,
+            expiration: login.expiration,
+            returned,
+            content: Arc::new(session),
+        })
     }
-}
 
-/// The configuration of the first source that is there.
-async fn configuration() -> Result<Config, ApiError> {
-    let kubeconfig = match Kubeconfig::read() {
-        Ok(found) => found,
-        Err(error) if is_absent(&error) => return in_cluster(&error),
-        Err(error) => return Err(broken(&error)),
-    };
-    let contexts = kubeconfig.contexts.iter().map(|it| it.name.clone()).collect::<Vec<_>>();
-    let options = KubeConfigOptions::default();
-    let found = Config::from_custom_kubeconfig(kubeconfig, &options).await;
-    found.map_err(|error| incomplete(&error, &contexts))
-}
-
-fn in_cluster(absent: &KubeconfigError) -> Result<Config, ApiError> {
-    Config::incluster().map_err(|error| {
-        let file = path_of(absent).map(|it| format!(" at {}", it.display())).unwrap_or_default();
-        // Without these variables we are surely outside; anything else is a broken pod, and its reason matters.
-        let outside = matches!(error, InClusterError::ReadEnvironmentVariable(_));
-        let message = if outside {
-            format!("no kubeconfig{file}, and not in a cluster")
-        } else {
-            let reason = one_line(&error.to_string(), REASON_CHARS);
-            format!("no kubeconfig{file}, and the service account cannot be used: {reason}")
+    async fn configuration(&self, login: &Login) -> Result<Config, ApiError> {
+        let (mut config, wanted, trust_env) = match &login.method {
+            Method::Info(info) => {
+                let config = login::configuration(info).await?;
+                (config, info.proxy_url.clone(), info.trust_env.unwrap_or(self.trust_env))
+            }
+            Method::Kubeconfig => {
+                let (config, proxy) = native::kubeconfig().await?;
+                (config, proxy, self.trust_env)
+            }
+            Method::ServiceAccount => (native::service_account()?, None, self.trust_env),
         };
-        refuse(message, Some("set KUBECONFIG to a file, or run in a pod with a service account"))
-    })
-}
-
-/// Whether the file is simply not there.
-fn is_absent(error: &KubeconfigError) -> bool {
-    if let KubeconfigError::ReadConfig(error, _) = error {
-        return error.kind() == ErrorKind::NotFound;
+        let environment = trust_env.then(Matcher::from_env);
+        proxy::choose(&mut config, wanted.as_deref(), environment.as_ref())?;
+        Ok(config)
     }
-    matches!(error, KubeconfigError::FindPath)
 }
 
-/// A file that cannot be read or parsed.
-pub(super) fn broken(error: &KubeconfigError) -> ApiError {
-    let unreadable = |it: &PathBuf| Kubeconfig::read_from(it).is_err();
-    let path = path_of(error).or_else(|| named_files().into_iter().find(unreadable));
-    let file = path.map(|it| format!(" {}", it.display())).unwrap_or_default();
-    let reason = if let KubeconfigError::ReadConfig(error, _) = error {
-        error.to_string()
-    } else {
-        chain(error)
+/// A connection of this configuration. An exec plugin runs in here.
+pub(super) async fn session(mut config: Config, dial: Dial) -> Result<Session, ApiError> {
+    // As client-go has it, the file goes before a token beside it. `kube` would send line ends along.
+    let token = match config.auth_info.token_file.take().map(PathBuf::from) {
+        None => None,
+        Some(path) => {
+            let shown = path.display().to_string();
+            config.auth_info.token = None;
+            Some(TokenFile::open(path).map_err(|it| unreadable_token(&shown, &it))?)
+        }
     };
-    let message = format!("cannot read the kubeconfig{file}: {}", one_line(&reason, REASON_CHARS));
-    refuse(message, Some("`kubectl config view` must be able to read it too"))
+    let server = config.cluster_url.to_string().trim_end_matches('/').to_owned();
+    match tokio::task::spawn_blocking(move || dial(config)).await {
+        Ok(Ok(client)) => Ok(Session::new(client, token, server)),
+        Ok(Err(error)) => Err(unusable(&error)),
+        Err(error) => Err(refuse(format!("cannot make a client: {error}"), None)),
+    }
 }
 
-fn path_of(error: &KubeconfigError) -> Option<PathBuf> {
-    if let KubeconfigError::ReadConfig(_, path) = error { Some(path.clone()) } else { None }
-}
+/// What is expected of login handlers.
+const RETURNS: &str = "return a kopf.ConnectionInfo, or kopf.login_with_kubeconfig(), or kopf.login_with_service_account()";
 
-/// The files of `KUBECONFIG`, which `kube` has read already: its errors do not say in which one the mistake is.
-fn named_files() -> Vec<PathBuf> {
-    let value = std::env::var_os("KUBECONFIG").unwrap_or_default();
-    std::env::split_paths(&value).filter(|it| !it.as_os_str().is_empty()).collect()
-}
-
-/// A kubeconfig that does not lead to a cluster.
-pub(super) fn incomplete(error: &KubeconfigError, contexts: &[String]) -> ApiError {
-    let known = if contexts.is_empty() { "none".into() } else { contexts.join(", ") };
-    let choose = Some("choose one with `kubectl config use-context NAME`");
-    if let KubeconfigError::CurrentContextNotSet = error {
-        let message = format!("the kubeconfig has no current context; contexts in it: {known}");
-        return refuse(message, choose);
-    }
-    if let KubeconfigError::LoadContext(name) = error {
-        let message = format!("the kubeconfig has no context '{name}'; contexts in it: {known}");
-        return refuse(message, choose);
-    }
-    if let KubeconfigError::LoadClusterOfContext(name) = error {
-        let message = format!("the kubeconfig has no cluster '{name}', which its context names");
-        let repair = "repair it with `kubectl config set-context --current --cluster=NAME`";
-        return refuse(message, Some(repair));
-    }
-    let reason = one_line(&chain(error), REASON_CHARS);
-    let message = format!("the kubeconfig cannot be used: {reason}");
-    refuse(message, Some("`kubectl version` must work with it too"))
+fn unreadable_token(path: &str, problem: &std::io::Error) -> ApiError {
+    let message = format!("cannot log in: the token file {path} cannot be read: {problem}");
+    let hint =
+        "check `tokenFile` of the current context; in a pod: is the service account token mounted?";
+    ApiError { class: ErrorClass::Denied, ..refuse(message, Some(hint)) }
 }
 
 /// A configuration that no client can be made of.
@@ -170,18 +208,6 @@ fn unusable(error: &kube::Error) -> ApiError {
     };
     let message = format!("{what}: {}", one_line(&failure.to_string(), REASON_CHARS));
     ApiError { class, status: None, message, hint: Some(hint.into()) }
-}
-
-/// The texts of `kube` repeat their sources already, except for a few.
-pub(super) fn chain(error: &KubeconfigError) -> String {
-    let mut text = error.to_string();
-    if let Some(source) = error.source().map(ToString::to_string)
-        && !text.contains(&source)
-    {
-        text = format!("{text}: {source}");
-    }
-    // A YAML error draws the place below its first line, and paths come in two kinds of quotes.
-    text.lines().next().unwrap_or_default().replace("'\"", "'").replace("\"'", "'")
 }
 
 /// An error before any request.

@@ -133,6 +133,31 @@ impl Failure {
         }
     }
 
+    /// Whether the server does not know us.
+    pub(super) fn is_rejection(&self) -> bool {
+        matches!(self, Failure::Answer(Answer { status: 401, .. }))
+    }
+
+    /// Whether the server has answered.
+    pub(super) fn is_answer(&self) -> bool {
+        matches!(self, Failure::Answer(_))
+    }
+
+    /// In one word, for counting.
+    pub(super) fn label(&self) -> String {
+        let word = match self {
+            Failure::Answer(answer) => return answer.status.to_string(),
+            Failure::Unreachable(_) => "unreachable",
+            Failure::Timeout(_) => "timeout",
+            Failure::Untrusted(_) => "untrusted",
+            Failure::Credentials(_) => "credentials",
+            Failure::Payload(_) => "broken",
+            Failure::Malformed(_) => "malformed",
+            Failure::Unsendable(_) => "unsendable",
+        };
+        word.to_owned()
+    }
+
     /// The final error for the caller. `server` is the address, or empty if unknown.
     pub(super) fn into_error(self, action: &Action<'_>, server: &str) -> ApiError {
         let class = self.class();
@@ -223,6 +248,14 @@ impl fmt::Display for Failure {
 }
 
 impl Action<'_> {
+    /// What is done, in one word.
+    pub(super) fn verb(&self) -> &'static str {
+        match self {
+            Action::Discover(_) => "discover",
+            Action::Use { verb, .. } => verb,
+        }
+    }
+
     /// The RBAC rule that would allow it.
     fn rule(&self) -> Option<String> {
         let Action::Use { verb, resource, namespace, subresource, .. } = self else {

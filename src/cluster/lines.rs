@@ -2,17 +2,15 @@
 
 use bytes::{Bytes, BytesMut};
 use futures::StreamExt as _;
-use http_body_util::BodyDataStream;
-use kube::client::Body;
 
-use super::reason::reason;
+use super::{reason::reason, transport::Frames};
 
 /// The longest line. Objects are limited to some megabytes by the API server; this is for what is no API server.
 pub(super) const LINE_BYTES_MAX: usize = 64 << 20;
 
 /// Reads lines. Cancel-safe: what was read stays here.
 pub(super) struct Lines {
-    body: BodyDataStream<Body>,
+    body: Frames,
     splitter: Splitter,
     ended: bool,
 }
@@ -28,8 +26,8 @@ pub(super) enum Broken {
 
 impl Lines {
     /// The lines of this body.
-    pub(super) fn new(body: Body) -> Self {
-        Lines { body: BodyDataStream::new(body), splitter: Splitter::default(), ended: false }
+    pub(super) fn new(body: Frames) -> Self {
+        Lines { body, splitter: Splitter::default(), ended: false }
     }
 
     /// Whether the body is at its end; a line that came last may be a part of one.

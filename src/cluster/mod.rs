@@ -5,13 +5,14 @@
 
 use std::{fmt, sync::Arc};
 
+use bytes::Bytes;
 use futures::stream::BoxStream;
 use http::Method;
 
 use crate::logic::{object::Object, resource::Resource, selector::Restrictions};
 use crate::ports::{
-    ApiError, BoxFuture, Cluster, Discovered, GroupFilter, NewObject, PatchRequest, StreamEvent,
-    StreamTarget,
+    Address, ApiError, BoxFuture, Cluster, Discovered, GroupFilter, Metrics, NewObject,
+    PatchRequest, Pulse, StreamEvent, StreamTarget,
 };
 use crate::settings::Settings;
 
@@ -21,21 +22,24 @@ mod discovery;
 mod failure;
 mod lines;
 mod login;
+mod native;
+mod proxy;
 mod reason;
 mod retry;
+mod sessions;
 #[cfg(test)]
 mod tests;
+mod token_file;
 mod transport;
 mod url;
 mod watch;
 
-pub use connect::{ConnectOptions, Login};
-pub use login::ConnectionInfo;
+pub use connect::{ConnectOptions, Dial, dial};
 
-use connect::Source;
 use decode::Page;
 use failure::{Action, Failure};
-use transport::{Renew, Request, Transport};
+use sessions::Sessions;
+use transport::{Request, Transport};
 
 /// A Kubernetes cluster. Clones share the connection.
 #[derive(Clone)]
@@ -51,19 +55,15 @@ impl KubeCluster {
     /// # Errors
     /// When there is no usable configuration, or an exec plugin fails.
     pub async fn connect(options: ConnectOptions) -> Result<Self, ApiError> {
-        let source = Source::new(&options);
-        let (client, server) = source.connect().await?;
-        let renew: Renew = Box::new(move || {
-            let source = source.clone();
-            Box::pin(async move { Ok(source.connect().await?.0) })
-        });
-        let transport = Transport::new(client, Some(renew), server, options.settings);
+        let sessions = connect::connect(&options).await?;
+        let metrics = options.health.metrics().clone();
+        let transport = Transport::new(sessions, options.settings, metrics);
         Ok(KubeCluster { transport: Arc::new(transport) })
     }
 
     /// A cluster behind a ready-made client. Its credentials cannot be renewed: a 401 is final.
     pub fn over(client: kube::Client, settings: Arc<Settings>) -> Self {
-        let transport = Transport::new(client, None, String::new(), settings);
+        let transport = Transport::new(Sessions::only(client), settings, Metrics::default());
         KubeCluster { transport: Arc::new(transport) }
     }
 
@@ -124,7 +124,15 @@ impl Cluster for KubeCluster {
     }
 
     fn stream(&self, target: StreamTarget) -> BoxStream<'static, Result<StreamEvent, ApiError>> {
-        watch::stream(Arc::clone(&self.transport), target)
+        self.stream_with_pulse(target, Arc::default())
+    }
+
+    fn stream_with_pulse(
+        &self,
+        target: StreamTarget,
+        pulse: Arc<Pulse>,
+    ) -> BoxStream<'static, Result<StreamEvent, ApiError>> {
+        watch::stream(Arc::clone(&self.transport), target, pulse)
     }
 
     fn patch<'a>(&'a self, request: PatchRequest<'a>) -> BoxFuture<'a, Result<Object, ApiError>> {
@@ -162,6 +170,18 @@ impl Cluster for KubeCluster {
         }))
     }
 
+    fn get<'a>(&'a self, address: Address<'a>) -> BoxFuture<'a, Result<Object, ApiError>> {
+        Box::pin(self.send(single(Method::GET, "get", address, None)))
+    }
+
+    fn replace<'a>(
+        &'a self,
+        address: Address<'a>,
+        payload: Bytes,
+    ) -> BoxFuture<'a, Result<Object, ApiError>> {
+        Box::pin(self.send(single(Method::PUT, "update", address, Some(payload))))
+    }
+
     fn list<'a>(
         &'a self,
         resource: &'a Resource,
@@ -172,6 +192,23 @@ impl Cluster for KubeCluster {
 
     fn default_namespace(&self) -> &str {
         self.transport.default_namespace()
+    }
+}
+
+/// A request about one object.
+fn single<'a>(
+    method: Method,
+    verb: &'static str,
+    address: Address<'a>,
+    payload: Option<Bytes>,
+) -> Request<'a> {
+    let Address { resource, namespace, name } = address;
+    Request {
+        accept: transport::JSON,
+        method,
+        url: url::object(url::collection(resource, namespace), name, None),
+        content: payload.map(|it| ("application/json", it)),
+        action: Action::Use { verb, resource, namespace, name: Some(name), subresource: None },
     }
 }
 

@@ -38,20 +38,11 @@ impl Pause {
     }
 }
 
-/// Judges the failure of the attempt with this number, counted from zero.
-///
-/// `renewable` says whether new credentials can be had: only then can another attempt after a 401 end differently.
-pub(super) fn judge(
-    failure: &Failure,
-    attempt: usize,
-    networking: &Networking,
-    renewable: bool,
-) -> Verdict {
+/// Judges the failure of the attempt with this number, counted from zero. A 401 only comes here when other credentials can be
+/// had: then another attempt can end differently.
+pub(super) fn judge(failure: &Failure, attempt: usize, networking: &Networking) -> Verdict {
     let worth = match failure {
-        Failure::Answer(answer) => match answer.status {
-            401 => renewable,
-            status => status == 429 || (500..600).contains(&status),
-        },
+        Failure::Answer(answer) => matches!(answer.status, 401 | 429 | 500..=599),
         Failure::Unreachable(_) | Failure::Timeout(_) | Failure::Credentials(_) => true,
         // Accepted: its effect is there already.
         Failure::Payload(_) | Failure::Malformed(_)

@@ -9,6 +9,7 @@ use std::{
 };
 
 use bytes::Bytes;
+use futures::{StreamExt as _, stream::BoxStream};
 use http::{Method, Response, header};
 use http_body_util::{BodyExt as _, Limited};
 use kube::client::Body;
@@ -16,14 +17,16 @@ use tokio::{
     sync::{Semaphore, SemaphorePermit},
     time::{sleep, timeout},
 };
-use tracing::{debug, error, info};
+use tokio_util::sync::CancellationToken;
+use tracing::{debug, error};
 
 use super::{
     failure::{Action, Answer, Failure},
     reason::reason,
-    retry::{Verdict, judge},
+    retry::{Pause, Verdict, judge},
+    sessions::{Advice, Session, Sessions},
 };
-use crate::ports::{ApiError, BoxFuture};
+use crate::ports::{ApiError, Metrics};
 use crate::settings::{Networking, Settings};
 
 /// The longest body read at once. The largest collections are some hundreds of megabytes.
@@ -45,6 +48,9 @@ pub(super) const JSON: &str = "application/json";
 /// How the operator calls itself.
 const USER_AGENT: &str = concat!("kopf/", env!("CARGO_PKG_VERSION"));
 
+/// A body as it arrives.
+pub(super) type Frames = BoxStream<'static, Result<Bytes, kube::Error>>;
+
 /// One request, ready to be sent any number of times.
 #[derive(Debug)]
 pub(super) struct Request<'a> {
@@ -60,17 +66,9 @@ pub(super) struct Request<'a> {
     pub(super) action: Action<'a>,
 }
 
-/// Makes a client with the credentials as they are now.
-pub(super) type Renew =
-    Box<dyn Fn() -> BoxFuture<'static, Result<kube::Client, ApiError>> + Send + Sync>;
-
 /// The connection to a cluster, and the one policy of its use.
 pub(super) struct Transport {
-    link: Mutex<Link>,
-    /// Only one renewal of the credentials at a time; the others wait for its result.
-    renewal: tokio::sync::Mutex<()>,
-    /// `None` for a client that was given to us.
-    renew: Option<Renew>,
+    sessions: Sessions,
     settings: Mutex<Arc<Settings>>,
     /// At most [`REQUESTS_MAX`] are taken.
     places: Semaphore,
@@ -78,14 +76,8 @@ pub(super) struct Transport {
     server: String,
     default_namespace: String,
     refuses_streaming: AtomicBool,
-}
-
-/// The client with the present credentials.
-#[derive(Clone)]
-struct Link {
-    client: kube::Client,
-    /// Grows with each renewal: tells a late 401 of old credentials from one of the present ones.
-    generation: u64,
+    /// Counts requests.
+    metrics: Metrics,
 }
 
 impl<'a> Request<'a> {
@@ -119,22 +111,17 @@ impl<'a> Request<'a> {
 }
 
 impl Transport {
-    /// A connection through this client.
-    pub(super) fn new(
-        client: kube::Client,
-        renew: Option<Renew>,
-        server: String,
-        settings: Arc<Settings>,
-    ) -> Self {
+    /// A connection with these credentials.
+    pub(super) fn new(sessions: Sessions, settings: Arc<Settings>, metrics: Metrics) -> Self {
+        let (server, default_namespace) = sessions.place();
         Transport {
-            default_namespace: client.default_namespace().to_owned(),
-            link: Mutex::new(Link { client, generation: 0 }),
-            renewal: tokio::sync::Mutex::new(()),
-            renew,
+            sessions,
             settings: Mutex::new(settings),
             places: Semaphore::new(REQUESTS_MAX),
             server,
             refuses_streaming: AtomicBool::new(false),
+            default_namespace,
+            metrics,
         }
     }
 
@@ -165,7 +152,8 @@ impl Transport {
         networking: &Networking,
     ) -> Result<Bytes, ApiError> {
         // The place is kept until the answer is read: so long the connection is in use.
-        let (response, _place) = self.attempt(request, networking, Some(&self.places)).await?;
+        let accepted = self.attempt(request, networking, Some(&self.places)).await?;
+        let Accepted { response, place: _place, retired: _ } = accepted;
         let limit = networking.request_timeout;
         let body = Limited::new(response.into_body(), BODY_BYTES_MAX);
         let failure = match timeout(limit, body.collect()).await {
@@ -186,99 +174,154 @@ impl Transport {
         !self.refuses_streaming.swap(true, Ordering::Relaxed)
     }
 
-    /// Sends a request until it is accepted; the body is still to be read, and nothing limits how long that takes.
+    /// Sends a request until it is accepted; the body is still to be read, and nothing limits how long that takes. It ends
+    /// when the credentials it was asked with go out of use.
     pub(super) async fn open(
         &self,
         request: &Request<'_>,
         networking: &Networking,
         connect_timeout: Option<Duration>,
-    ) -> Result<Response<Body>, ApiError> {
+    ) -> Result<Response<Frames>, ApiError> {
         // An answer begins as soon as there is a connection: what limits the one limits the other.
         let limit = connect_timeout.or(networking.connect_timeout);
         let limit =
             limit.map_or(networking.request_timeout, |it| it.min(networking.request_timeout));
         let networking = Networking { request_timeout: limit, ..networking.clone() };
-        self.attempt(request, &networking, None).await.map(|(response, _)| response)
+        let accepted = self.attempt(request, &networking, None).await?;
+        let retired = accepted.retired.cancelled_owned();
+        Ok(accepted.response.map(|body| body.into_data_stream().take_until(retired).boxed()))
     }
 
     /// The attempts of one request. A place is taken for each of them, not for the pauses between them: what one object has
-    /// to wait for must not hold up the others.
+    /// to wait for must not hold up the others. While the server rejects all credentials there is only waiting.
     async fn attempt<'a>(
         &self,
         request: &Request<'_>,
         networking: &Networking,
         places: Option<&'a Semaphore>,
-    ) -> Result<(Response<Body>, Option<SemaphorePermit<'a>>), ApiError> {
-        let attempts = networking.error_backoffs.len().saturating_add(1);
-        let mut attempt = 0_usize;
+    ) -> Result<Accepted<'a>, ApiError> {
+        let mut course = Course::new(request, networking);
         loop {
-            let number = attempt.saturating_add(1);
-            if attempt > 0 {
-                debug!(target: TARGET, "Request attempt #{number}/{attempts}: {}", request.label());
-            }
             let place = match places {
                 Some(places) => places.acquire().await.ok(),
                 None => None,
             };
-            let link = lock(&self.link).clone();
-            let failure = match attempt_once(&link.client, request, networking).await {
+            // The place is kept meanwhile: whoever waits for credentials would wait for a place next.
+            let (ticket, session) = self.sessions.acquire().await;
+            course.announce();
+            let sent = attempt_once(&session, request, networking).await;
+            self.count(request, &sent);
+            let failure = match sent {
                 Ok(response) => {
-                    if attempt > 0 {
-                        debug!(target: TARGET, "Request attempt #{number}/{attempts} succeeded: {}", request.label());
-                    }
-                    return Ok((response, place));
+                    course.succeed();
+                    self.sessions.accepted(&ticket);
+                    return Ok(Accepted { response, place, retired: session.retired() });
                 }
                 Err(failure) => failure,
             };
-            drop(place);
-            let pause = match judge(&failure, attempt, networking, self.renew.is_some()) {
+            drop((place, session));
+            if failure.is_rejection() {
+                match self.sessions.rejected(&ticket, &failure) {
+                    Advice::Again => continue,
+                    Advice::Attempt if course.attempt == 0 => {
+                        course.attempt = 1;
+                        continue;
+                    }
+                    Advice::Attempt => {}
+                    Advice::Final => return Err(self.fail(failure, &request.action)),
+                }
+            } else if failure.is_answer() {
+                self.sessions.accepted(&ticket);
+            }
+            match judge(&failure, course.attempt, networking) {
                 Verdict::Final => return Err(self.fail(failure, &request.action)),
                 Verdict::Exhausted => {
-                    error!(target: TARGET, "Request attempt #{number}/{attempts} failed; escalating: {} -> {failure}", request.label());
+                    course.give_up(&failure);
                     return Err(self.fail(failure, &request.action));
                 }
-                Verdict::Again(pause) => pause,
-            };
-            if let Some(asked) = pause.asked {
-                let (own, asked) = (pause.own.as_secs_f64(), asked.as_secs_f64());
-                debug!(target: TARGET, "Overriding the backoff {own}s with the retry-after {asked}s from the server: {}", request.label());
+                Verdict::Again(pause) => course.pause(&pause, &failure).await,
             }
-            error!(target: TARGET, "Request attempt #{number}/{attempts} failed; will retry: {} -> {failure}", request.label());
-            sleep(pause.duration()).await;
-            if let Failure::Answer(Answer { status: 401, .. }) = failure {
-                self.renew(link.generation).await;
-            }
-            attempt = number;
         }
     }
 
-    /// Reads the credentials again, unless somebody did so since that generation.
-    async fn renew(&self, generation: u64) {
-        let Some(renew) = &self.renew else { return };
-        let _one_at_a_time = self.renewal.lock().await;
-        if lock(&self.link).generation != generation {
-            return;
+    fn count(&self, request: &Request<'_>, sent: &Result<Response<Body>, Failure>) {
+        let result = match sent {
+            Ok(response) => response.status().as_u16().to_string(),
+            Err(failure) => failure.label(),
+        };
+        self.metrics.requested(request.action.verb(), result);
+    }
+}
+
+/// An answer that is a success.
+struct Accepted<'a> {
+    response: Response<Body>,
+    /// Kept until the answer is read: so long the connection is in use.
+    place: Option<SemaphorePermit<'a>>,
+    /// Cancelled when its credentials are out of use.
+    retired: CancellationToken,
+}
+
+/// The attempts of one request, as the log tells them.
+struct Course<'a> {
+    request: &'a Request<'a>,
+    /// How many there may be.
+    attempts: usize,
+    /// The number of the present one, from zero.
+    attempt: usize,
+}
+
+impl<'a> Course<'a> {
+    fn new(request: &'a Request<'a>, networking: &Networking) -> Self {
+        Course { request, attempts: networking.error_backoffs.len().saturating_add(1), attempt: 0 }
+    }
+
+    fn number(&self) -> usize {
+        self.attempt.saturating_add(1)
+    }
+
+    fn announce(&self) {
+        if self.attempt > 0 {
+            let Course { request, attempts, .. } = self;
+            debug!(target: TARGET, "Request attempt #{}/{attempts}: {}", self.number(), request.label());
         }
-        info!(target: TARGET, "Re-authentication has been initiated.");
-        match renew().await {
-            Ok(client) => {
-                *lock(&self.link) = Link { client, generation: generation.wrapping_add(1) };
-                info!(target: TARGET, "Re-authentication has finished.");
-            }
-            Err(problem) => {
-                error!(target: TARGET, "Re-authentication has failed: {problem}");
-            }
+    }
+
+    fn succeed(&self) {
+        if self.attempt > 0 {
+            let Course { request, attempts, .. } = self;
+            debug!(target: TARGET, "Request attempt #{}/{attempts} succeeded: {}", self.number(), request.label());
         }
+    }
+
+    fn give_up(&self, failure: &Failure) {
+        let Course { request, attempts, .. } = self;
+        error!(target: TARGET, "Request attempt #{}/{attempts} failed; escalating: {} -> {failure}", self.number(), request.label());
+    }
+
+    async fn pause(&mut self, pause: &Pause, failure: &Failure) {
+        let Course { request, attempts, .. } = self;
+        if let Some(asked) = pause.asked {
+            let (own, asked) = (pause.own.as_secs_f64(), asked.as_secs_f64());
+            debug!(target: TARGET, "Overriding the backoff {own}s with the retry-after {asked}s from the server: {}", request.label());
+        }
+        error!(target: TARGET, "Request attempt #{}/{attempts} failed; will retry: {} -> {failure}", self.attempt.saturating_add(1), request.label());
+        sleep(pause.duration()).await;
+        self.attempt = self.attempt.saturating_add(1);
     }
 }
 
 async fn attempt_once(
-    client: &kube::Client,
+    session: &Session,
     request: &Request<'_>,
     networking: &Networking,
 ) -> Result<Response<Body>, Failure> {
     let limit: Duration = networking.request_timeout;
-    let response = timeout(limit, client.send(request.build()?))
+    let mut ready = request.build()?;
+    if let Some(authorization) = session.authorization() {
+        ready.headers_mut().insert(header::AUTHORIZATION, authorization);
+    }
+    let response = timeout(limit, session.client().send(ready))
         .await
         .map_err(|_elapsed| Failure::Timeout(limit))?
         .map_err(|it| Failure::of_client(&it))?;

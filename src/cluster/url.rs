@@ -44,6 +44,13 @@ pub(super) fn with_query(path: &str, parameters: &[(&str, String)]) -> String {
     url
 }
 
+/// One part alone.
+pub(super) fn encoded(part: &str) -> String {
+    let mut text = String::new();
+    push_encoded(&mut text, part);
+    text
+}
+
 fn push_segment(path: &mut String, segment: &str) {
     path.push('/');
     match segment {

@@ -20,7 +20,7 @@ use super::{
     url,
 };
 use crate::logic::{reason::EventType, selector::Restrictions};
-use crate::ports::{ApiError, ErrorClass, Extent, StreamEvent, StreamTarget};
+use crate::ports::{ApiError, ErrorClass, Extent, HealthState, Pulse, StreamEvent, StreamTarget};
 
 /// The log target of streams.
 const TARGET: &str = "kopf.watching";
@@ -51,6 +51,8 @@ struct Watcher {
     path: String,
     /// Which objects the settings want.
     restrictions: Restrictions,
+    /// Where it tells how it goes.
+    pulse: Arc<Pulse>,
     /// Failures in a row; the pauses grow with them. A list ends no row: what may be listed, but not watched, would be
     /// listed again and again.
     failures: u32,
@@ -115,10 +117,11 @@ type Step = (Option<Result<StreamEvent, ApiError>>, State);
 pub(super) fn stream(
     transport: Arc<Transport>,
     target: StreamTarget,
+    pulse: Arc<Pulse>,
 ) -> BoxStream<'static, Result<StreamEvent, ApiError>> {
     let path = url::collection(&target.resource, target.namespace.as_deref());
     let restrictions = Restrictions::of(&target.resource, &target.settings.watching);
-    let watcher = Watcher { transport, target, path, restrictions, failures: 0 };
+    let watcher = Watcher { transport, target, path, restrictions, pulse, failures: 0 };
     debug!(target: TARGET, "Starting the watch-stream for {watcher}.");
     let start = watcher.start();
     let start = (watcher, start);
@@ -195,6 +198,7 @@ impl Watcher {
             }
             None if page.token.is_some() => (None, State::Listing { token: page.token }),
             None => {
+                self.pulse.recover("listed");
                 let since = Since::Version(page.version);
                 (Some(Ok(StreamEvent::Listed)), State::Connecting(since))
             }
@@ -214,6 +218,7 @@ impl Watcher {
         let opening = self.transport.open(&request, &settings.networking, watching.connect_timeout);
         match timeout_at(deadline, opening).await {
             Ok(Ok(response)) => {
+                self.pulse.recover("watching");
                 let lines = Lines::new(response.into_body());
                 let event = match since {
                     Since::Start => StreamEvent::Listing,
@@ -225,6 +230,7 @@ impl Watcher {
             }
             Err(_) => self.after_silence(deadline == silent_at, since),
             Ok(Err(error)) if is_quiet(&error) && error.status.is_none() => {
+                self.pulse.say(HealthState::Unready, &error.message);
                 let pause = self.next_pause(watching.reconnect_backoff);
                 (None, State::Pausing { pause, next: Next::Connect(since) })
             }
@@ -281,6 +287,7 @@ impl Watcher {
             }
         };
         watch.heard = true;
+        self.pulse.beat();
         if !matches!(parsed, Line::Refusal(..)) {
             self.failures = 0;
         }
@@ -344,6 +351,7 @@ impl Watcher {
             let pause = backoff.max(PAUSE_MIN);
             return (None, State::Pausing { pause, next: Next::List });
         }
+        self.pulse.say(HealthState::Unready, &error.message);
         if is_quiet(&error) {
             let pause = self.next_pause(backoff);
             return (None, State::Pausing { pause, next: Next::List });

@@ -1,4 +1,7 @@
 //! What happens around the main flow: daemons, timers, indexes, peering, leader election, posting, probes.
+pub mod probes;
 
 pub mod daemons;
 pub mod indexes;
+pub mod leadership;
+pub mod peering;

@@ -1,4 +1,4 @@
-//! Runs the operator's own handlers: start-up, clean-up.
+//! Runs the operator's own handlers: start-up, clean-up, logins, probes.
 //!
 //! The contract is `tests/vectors/activities.json`. All handlers of an activity run one after another in rounds; those that
 //! failed temporarily come back in a later round. Nothing is stored.
@@ -17,10 +17,13 @@ use crate::logic::{
     handler::{Handler, Kind},
     outcome::Outcome,
 };
-use crate::ports::{ActivityCause, Cause, Logger, Memo};
-use crate::settings::Settings;
+use crate::ports::{
+    ActivityCause, AskLogin, Cause, Clock, Facilities, Logger, Memo, NativeLogins, Scripts,
+};
+use crate::settings::{Execution, Settings};
 
 /// An activity and what its handlers see.
+#[derive(Clone)]
 pub struct Activity {
     /// Startup, cleanup, login or probe.
     pub kind: Kind,
@@ -30,6 +33,48 @@ pub struct Activity {
     pub settings: Arc<Mutex<Settings>>,
     /// The operator's memo.
     pub memo: Memo,
+    /// What native logins have to go by; only of interest to logins.
+    pub logins: NativeLogins,
+}
+
+/// An activity that runs any number of times: a login, a probe.
+#[derive(Clone)]
+pub struct Standing {
+    /// What is run.
+    pub activity: Activity,
+    /// The scripts.
+    pub scripts: Arc<dyn Scripts>,
+    /// The time.
+    pub clock: Clock,
+    /// Defaults of handlers.
+    pub execution: Execution,
+    /// What every call can reach.
+    pub facilities: Arc<Facilities>,
+}
+
+impl Standing {
+    /// Runs all handlers to their end; see [`run`].
+    ///
+    /// # Errors
+    /// When handlers failed for good.
+    pub async fn run(&self) -> Result<BTreeMap<Arc<str>, Value>, ActivityError> {
+        let runner = Runner {
+            scripts: &*self.scripts,
+            clock: self.clock,
+            settings: &self.execution,
+            facilities: &self.facilities,
+        };
+        run(runner, &self.activity).await
+    }
+
+    /// Login handlers, as the cluster asks them.
+    pub fn into_login(self) -> AskLogin {
+        Arc::new(move |logins| {
+            let mut login = self.clone();
+            login.activity.logins = logins;
+            Box::pin(async move { login.run().await.map_err(|error| error.to_string()) })
+        })
+    }
 }
 
 /// One or more handlers failed for good; all others have ended.
@@ -77,8 +122,11 @@ pub async fn run(
 }
 
 async fn attempt(runner: Runner<'_>, activity: &Activity, progress: &mut Progress) {
-    let cause =
-        ActivityCause { activity: name(activity.kind), settings: Arc::clone(&activity.settings) };
+    let cause = ActivityCause {
+        activity: name(activity.kind),
+        settings: Arc::clone(&activity.settings),
+        logins: activity.logins,
+    };
     let attempt = Try {
         handler: Arc::clone(&progress.handler),
         retries: progress.retries,

@@ -7,9 +7,9 @@ use std::{
 };
 
 use bytes::Bytes;
-use futures::stream::BoxStream;
+use futures::{StreamExt as _, stream::BoxStream};
 
-use super::BoxFuture;
+use super::{BoxFuture, HealthState, Pulse};
 use crate::logic::{object::Object, reason::EventType, resource::Resource};
 use crate::settings::Settings;
 
@@ -27,11 +27,35 @@ pub trait Cluster: Send + Sync + 'static {
     /// so that it recovers when the reason is gone. Dropping it closes the connection.
     fn stream(&self, target: StreamTarget) -> BoxStream<'static, Result<StreamEvent, ApiError>>;
 
+    /// The same, and the pulse tells how it goes: with a sound for everything that comes, bookmarks included, and with the
+    /// reason while nothing can come.
+    fn stream_with_pulse(
+        &self,
+        target: StreamTarget,
+        pulse: Arc<Pulse>,
+    ) -> BoxStream<'static, Result<StreamEvent, ApiError>> {
+        // For clusters that do not know: what they hand over is still a sound.
+        Box::pin(self.stream(target).inspect(move |event| match event {
+            Ok(_) => pulse.recover("watching"),
+            Err(error) => pulse.say(HealthState::Unready, &error.message),
+        }))
+    }
+
     /// One PATCH. Gives the object as it is afterwards.
     fn patch<'a>(&'a self, request: PatchRequest<'a>) -> BoxFuture<'a, Result<Object, ApiError>>;
 
     /// One POST into a collection. Gives the created object.
     fn create<'a>(&'a self, request: NewObject<'a>) -> BoxFuture<'a, Result<Object, ApiError>>;
+
+    /// One object as it is now.
+    fn get<'a>(&'a self, address: Address<'a>) -> BoxFuture<'a, Result<Object, ApiError>>;
+
+    /// One PUT: the object becomes `payload`, if it still has the `resourceVersion` in it; else it is a conflict.
+    fn replace<'a>(
+        &'a self,
+        address: Address<'a>,
+        payload: Bytes,
+    ) -> BoxFuture<'a, Result<Object, ApiError>>;
 
     /// All objects of a resource at once; for small collections such as namespaces.
     fn list<'a>(
@@ -132,6 +156,17 @@ impl PatchKind {
             PatchKind::Json => "application/json-patch+json",
         }
     }
+}
+
+/// Where one object is.
+#[derive(Clone, Copy, Debug)]
+pub struct Address<'a> {
+    /// The resource.
+    pub resource: &'a Resource,
+    /// The namespace; `None` for cluster-scoped objects.
+    pub namespace: Option<&'a str>,
+    /// The name.
+    pub name: &'a str,
 }
 
 /// One POST request.

@@ -10,7 +10,9 @@ mod facilities;
 mod health;
 mod indexes;
 mod logger;
+mod login;
 mod memo;
+mod metrics;
 mod pauses;
 mod posts;
 mod scripts;
@@ -20,14 +22,16 @@ pub use crate::logic::filters::Question;
 pub use children::{Children, ExecuteError, Order, Orders};
 pub use clock::Clock;
 pub use cluster::{
-    ApiError, Cluster, Discovered, ErrorClass, Extent, GroupFilter, NewObject, PatchKind,
+    Address, ApiError, Cluster, Discovered, ErrorClass, Extent, GroupFilter, NewObject, PatchKind,
     PatchRequest, StreamEvent, StreamTarget,
 };
 pub use facilities::Facilities;
-pub use health::{Health, HealthState, PartHealth};
+pub use health::{Health, HealthState, PartHealth, Pulse};
 pub use indexes::{Index, Indexes};
 pub use logger::{Logger, LoggerKind, TARGET_ACTIVITIES, TARGET_OBJECTS};
+pub use login::{AskLogin, NativeLogins};
 pub use memo::{Document, Memo, WeakDocument};
+pub use metrics::{CallLabels, HandlerLabels, Metrics, RequestLabels, ResourceLabels};
 pub use pauses::Pauses;
 pub use posts::Posts;
 pub use scripts::{

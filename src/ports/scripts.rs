@@ -8,7 +8,7 @@ use std::{
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::{BoxFuture, Children, Facilities, Logger, Memo, Stopped};
+use super::{BoxFuture, Children, Facilities, Logger, Memo, NativeLogins, Stopped};
 use crate::logic::{
     diff::Diff,
     filters::Question,
@@ -124,6 +124,8 @@ pub struct ActivityCause {
     pub activity: &'static str,
     /// The kwarg `settings`: changes hold from now on.
     pub settings: Arc<Mutex<Settings>>,
+    /// What `kopf.login_with_kubeconfig` and its like have to go by; only of interest to logins.
+    pub logins: NativeLogins,
 }
 
 /// An object and what happened to it.
@@ -131,7 +133,8 @@ pub struct ActivityCause {
 pub struct ObjectCause {
     /// The kwarg `resource`.
     pub resource: Arc<Resource>,
-    /// The source of `body`, `spec`, `meta`, `status`, `labels`, `annotations`, `uid`, `name`, `namespace`.
+    /// The source of `body`, `spec`, `meta`, `status`, `labels`, `annotations`, `uid`, `name`, `namespace`; empty in the
+    /// background, where [`ObjectCause::current`] knows better.
     pub object: Arc<Object>,
     /// The kwarg `patch`.
     pub patch: SharedPatch,

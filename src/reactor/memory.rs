@@ -116,6 +116,11 @@ impl Memories {
         self.lock().remove(key)
     }
 
+    /// How many objects are remembered, without those whose worker is busy.
+    pub(super) fn count(&self) -> i64 {
+        i64::try_from(self.lock().len()).unwrap_or(i64::MAX)
+    }
+
     fn lock(&self) -> MutexGuard<'_, BTreeMap<Key, Memory>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

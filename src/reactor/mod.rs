@@ -11,11 +11,14 @@ mod expectation;
 mod memory;
 mod observer;
 mod place;
-mod pulse;
+mod probing;
 mod queue;
+mod replicas;
 mod roster;
 mod seen;
 mod serving;
+mod standby;
+mod stream_log;
 mod streams;
 mod worker;
 
@@ -29,27 +32,37 @@ use self::{
     companions::Companions,
     memory::Memories,
     observer::{Observer, Target, Targets},
+    probing::Probing,
+    replicas::Replicas,
     roster::Roster,
     serving::Serving,
 };
 use crate::features::{
     daemons,
     indexes::{self, Hold, Readiness},
+    leadership::Leadership,
+    probes::{self, BindError, Counted, Endpoint},
 };
 use crate::handling::{
-    activities::{self, Activity, ActivityError},
+    activities::{self, Activity, ActivityError, Standing},
     run::Runner,
 };
 use crate::logic::{
     handler::Kind,
     lifecycle::{Chooser, Lifecycle},
+    peering::Identity,
     registry::{Registry, ResourceHandlers},
     resource::Resource,
 };
 use crate::ports::{
-    ApiError, BoxFuture, Clock, Cluster, Facilities, Health, Indexes, Memo, Pauses, Scripts,
+    ApiError, AskLogin, BoxFuture, Clock, Cluster, Facilities, Health, HealthState, Indexes, Memo,
+    NativeLogins, Pauses, Scripts,
 };
 use crate::settings::Settings;
+
+/// The parts of the health that are of the operator itself.
+const STARTUP: &str = "startup";
+const STOPPING: &str = "shutdown";
 
 /// Everything an operator is made of.
 pub struct Operator {
@@ -69,6 +82,10 @@ pub struct Operator {
     pub connect: Connect,
     /// Where its parts tell how they are.
     pub health: Health,
+    /// Where the probe handlers are asked, if anywhere.
+    pub liveness: Option<Endpoint>,
+    /// How other operators and replicas know it.
+    pub identity: Identity,
 }
 
 /// Which namespaces are served.
@@ -80,9 +97,17 @@ pub enum Scope {
     Namespaces(Vec<String>),
 }
 
-/// Makes the connection to the cluster, as the settings say.
+/// Makes the connection to the cluster.
 pub type Connect =
-    Box<dyn FnOnce(Settings) -> BoxFuture<'static, Result<Arc<dyn Cluster>, ApiError>> + Send>;
+    Box<dyn FnOnce(Connecting) -> BoxFuture<'static, Result<Arc<dyn Cluster>, ApiError>> + Send>;
+
+/// What a connection is made with.
+pub struct Connecting {
+    /// As they are after start-up.
+    pub settings: Settings,
+    /// The login handlers of the scripts, if there are any: nobody else is asked then.
+    pub login: Option<AskLogin>,
+}
 
 /// Why an operator ended other than by being told to.
 #[derive(Debug, thiserror::Error)]
@@ -93,6 +118,15 @@ pub enum Failure {
     /// The cluster cannot be used.
     #[error("{0}")]
     Cluster(#[from] ApiError),
+    /// The liveness endpoint cannot be served.
+    #[error("the liveness endpoint: {0}")]
+    Liveness(#[from] BindError),
+    /// The settings make no sense together.
+    #[error("{0}")]
+    Settings(String),
+    /// Another replica may lead now: nothing was done any more from that moment on.
+    #[error("the leadership is lost: {0}")]
+    Leadership(String),
 }
 
 impl Failure {
@@ -103,6 +137,11 @@ impl Failure {
                 Some("see the errors of the handlers above; nothing else was started".into())
             }
             Failure::Cluster(error) => error.hint.clone(),
+            Failure::Liveness(_) => Some("choose another address with -L/--liveness".into()),
+            Failure::Settings(_) => None,
+            Failure::Leadership(_) => {
+                Some("nothing is to be done: started again, this replica is a standby".into())
+            }
         }
     }
 }
@@ -110,10 +149,22 @@ impl Failure {
 /// Runs an operator until `stop`, or until it cannot go on.
 ///
 /// # Errors
-/// When start-up handlers fail (nothing else happens then), when the cluster cannot be used, when clean-up handlers fail.
+/// When start-up handlers fail (nothing else happens then), when the cluster cannot be used, when clean-up handlers fail,
+/// and when the leadership is lost: then clean-up handlers are not called, for they could act where another replica acts.
 pub async fn run(operator: Operator, stop: CancellationToken) -> Result<(), Failure> {
-    let Operator { scripts, registry, settings, clock, scope, lifecycle, connect, health } =
-        operator;
+    let Operator {
+        scripts,
+        registry,
+        settings,
+        clock,
+        scope,
+        lifecycle,
+        connect,
+        health,
+        liveness,
+        identity,
+    } = operator;
+    let scripts: Arc<dyn Scripts> = Arc::new(Counted::new(scripts, health.metrics().clone()));
     let memo = Memo::default();
     let facilities =
         Arc::new(Facilities { indexes: Indexes::new(registry.indexes()), ..Facilities::default() });
@@ -122,23 +173,34 @@ pub async fn run(operator: Operator, stop: CancellationToken) -> Result<(), Fail
         handlers: registry.activities(kind),
         settings: Arc::clone(&settings),
         memo: memo.clone(),
+        logins: NativeLogins::default(),
     };
     tracing::debug!(target: "kopf.running", "Starting kopf {}.", env!("CARGO_PKG_VERSION"));
     let execution = snapshot(&settings).execution;
     let runner =
         Runner { scripts: &*scripts, clock, settings: &execution, facilities: &facilities };
     let startup = activity(Kind::Startup);
-    tokio::select! {
-        biased; // a stop during the start is obeyed at once
-        () = stop.cancelled() => {
-            tracing::warn!(target: "kopf.running", "Startup activity is only partially executed due to cancellation.");
-            return Ok(());
-        }
-        started = activities::run(runner, &startup) => started?,
+    health.note(STARTUP, HealthState::Unready, "the start-up handlers are running");
+    let Some(started) = unless_stopped(&stop, activities::run(runner, &startup)).await else {
+        tracing::warn!(target: "kopf.running", "Startup activity is only partially executed due to cancellation.");
+        return Ok(());
     };
+    started?;
+    health.note(STARTUP, HealthState::Ready, "");
 
     let current = Arc::new(snapshot(&settings));
     scripts.configure(&current);
+    let standing = |kind| Standing {
+        activity: activity(kind),
+        scripts: Arc::clone(&scripts),
+        clock,
+        execution: current.execution.clone(),
+        facilities: Arc::clone(&facilities),
+    };
+    let login = standing(Kind::Login);
+    let login = (!login.activity.handlers.is_empty()).then(|| login.into_login());
+    let connecting = Connecting { settings: Settings::clone(&current), login };
+    let probe = standing(Kind::Probe);
     let serving = Serve {
         scripts: Arc::clone(&scripts),
         settings: Arc::clone(&current),
@@ -146,9 +208,20 @@ pub async fn run(operator: Operator, stop: CancellationToken) -> Result<(), Fail
         lifecycle: scripts.lifecycle().unwrap_or_else(|| lifecycle.into()),
         memo: memo.clone(),
         facilities: Arc::clone(&facilities),
-        health,
+        health: health.clone(),
+        identity,
     };
-    let served = serving.run(&registry, &scope, connect, &stop).await;
+    let served = async {
+        let probing = Probing::start(liveness, probe, &health).await?;
+        let served = serving.run(&registry, &scope, connect(connecting), &stop).await;
+        probing.end().await;
+        served
+    };
+    let served = served.await;
+    health.note(STOPPING, HealthState::Unready, "the operator is stopping");
+    if let Err(Failure::Leadership(_)) = &served {
+        return served;
+    }
     let runner =
         Runner { scripts: &*scripts, clock, settings: &current.execution, facilities: &facilities };
     let cleaned = activities::run(runner, &activity(Kind::Cleanup)).await;
@@ -166,6 +239,7 @@ struct Serve {
     memo: Memo,
     facilities: Arc<Facilities>,
     health: Health,
+    identity: Identity,
 }
 
 impl Serve {
@@ -174,43 +248,66 @@ impl Serve {
         self,
         registry: &Registry,
         scope: &Scope,
-        connect: Connect,
+        connect: impl Future<Output = Result<Arc<dyn Cluster>, ApiError>>,
         stop: &CancellationToken,
     ) -> Result<(), Failure> {
         tracing::info!(target: "kopf.running", "Initial authentication has been initiated.");
-        let cluster = tokio::select! {
-            biased; // a stop before anything has begun is obeyed at once
-            () = stop.cancelled() => return Ok(()),
-            cluster = connect(Settings::clone(&self.settings)) => cluster?,
-        };
+        let Some(cluster) = unless_stopped(stop, connect).await else { return Ok(()) };
+        let cluster = cluster?;
         tracing::info!(target: "kopf.running", "Initial authentication has finished.");
         let settings = Arc::clone(&self.settings);
-        let scripts = &*self.scripts;
-        let mut observer = tokio::select! {
-            biased; // as above
-            () = stop.cancelled() => return Ok(()),
-            observer = Observer::start(&*cluster, scripts, registry, scope, settings) => observer?,
-        };
+        let observer = Observer::start(&*cluster, &*self.scripts, registry, scope, settings);
+        let Some(observer) = unless_stopped(stop, observer).await else { return Ok(()) };
+        let observer = observer?;
+        let replicas = Replicas::start(&self, &cluster)?;
+        let team = Arc::default();
         let shared = Shared {
             cluster: &cluster,
             start: Instant::now(),
             memories: Arc::default(),
             pauses: Pauses::default(),
+            leadership: replicas.leadership(),
             readiness: Readiness::new(registry.has_indexes()),
-            team: Arc::default(),
+            team: Arc::clone(&team),
         };
-        let mut companions = Companions::new();
-        companions.add(|stop| {
-            let (team, pauses) = (Arc::clone(&shared.team), shared.pauses.clone());
-            let settings = Arc::clone(&self.settings);
-            async move { team.heed(&pauses, &settings.background, stop).await }
-        });
-        if registry.has_indexes() {
-            let (readiness, health) = (shared.readiness.clone(), self.health.clone());
-            companions.add(|stop| indexes::watch(readiness, health, stop));
+        let lost = tokio::select! {
+            biased; // the loss first: whatever runs is dropped in this moment, and nothing begins any more
+            reason = replicas.lost() => Some(reason),
+            () = self.serve(registry, shared, (observer, &replicas), stop) => None,
+        };
+        if let Some(reason) = lost {
+            team.cut().await;
+            return Err(Failure::Leadership(reason));
         }
+        replicas.end().await;
+        Ok(())
+    }
+
+    /// Runs the streams and what is beside them, until `stop`.
+    async fn serve(
+        &self,
+        registry: &Registry,
+        shared: Shared<'_>,
+        (mut observer, replicas): (Observer<'_>, &Replicas),
+        stop: &CancellationToken,
+    ) {
+        let mut companions = self.companions(registry, &shared);
+        let venues = self.meet(replicas, &shared, &mut companions);
         let mut roster = Roster::new();
+        if let Some(venues) = &venues {
+            let (places, is_known) = observer.peerings();
+            venues.set(places, is_known);
+            tokio::select! {
+                biased; // a stop during the start is obeyed at once
+                () = stop.cancelled() => {}
+                () = venues.looked() => {}
+            }
+        }
         loop {
+            if let Some(venues) = &venues {
+                let (places, is_known) = observer.peerings();
+                venues.set(places, is_known);
+            }
             let targets = observer.targets();
             roster.adjust(
                 &targets,
@@ -225,10 +322,30 @@ impl Serve {
                 () = roster.attend() => {}
             }
         }
+        self.health.note(STOPPING, HealthState::Unready, "the operator is stopping");
         // Side by side: workers finish what they do, daemons and timers what they can.
         future::join(roster.end(), shared.team.end(&self.settings.background)).await;
         companions.end().await;
-        Ok(())
+    }
+
+    /// Those that live as long as the streams.
+    fn companions(&self, registry: &Registry, shared: &Shared<'_>) -> Companions {
+        let known = Arc::clone(&shared.memories);
+        let help = "Objects that the operator remembers";
+        self.health.metrics().sample("kopf_objects_known", help, move || known.count());
+        let mut companions = Companions::new();
+        companions
+            .add(|stop| probes::follow_pauses(shared.pauses.clone(), self.health.clone(), stop));
+        companions.add(|stop| {
+            let (team, pauses) = (Arc::clone(&shared.team), shared.pauses.clone());
+            let settings = Arc::clone(&self.settings);
+            async move { team.heed(&pauses, &settings.background, stop).await }
+        });
+        if registry.has_indexes() {
+            let (readiness, health) = (shared.readiness.clone(), self.health.clone());
+            companions.add(|stop| indexes::watch(readiness, health, stop));
+        }
+        companions
     }
 
     fn serving(&self, target: &Target, all: &Targets, shared: &Shared<'_>) -> Serving {
@@ -258,8 +375,18 @@ impl Serve {
             facilities: Arc::clone(&self.facilities),
             background,
             pauses: shared.pauses.clone(),
+            leadership: shared.leadership.clone(),
             health: self.health.clone(),
         }
+    }
+}
+
+/// The result, or nothing if it is not wanted any more.
+async fn unless_stopped<T>(stop: &CancellationToken, work: impl Future<Output = T>) -> Option<T> {
+    tokio::select! {
+        biased; // a stop is obeyed at once
+        () = stop.cancelled() => None,
+        done = work => Some(done),
     }
 }
 
@@ -269,6 +396,7 @@ struct Shared<'a> {
     start: Instant,
     memories: Arc<Memories>,
     pauses: Pauses,
+    leadership: Leadership,
     readiness: Readiness,
     team: Arc<daemons::Team>,
 }

@@ -4,9 +4,10 @@
 //! cannot make the server cut our watch. What the events do not tell it finds out itself: an object that a complete listing
 //! lacks is gone, and gets the event that it missed.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, ops::ControlFlow, sync::Arc, time::Duration};
 
-use futures::StreamExt as _;
+use futures::{StreamExt as _, stream::BoxStream};
+use prometheus_client::metrics::{counter::Counter, family::Family};
 use tokio::{
     sync::oneshot,
     task::{self, JoinSet},
@@ -18,14 +19,15 @@ use super::{
     backlog::Backlog,
     memory::Key,
     place::{Place, Places},
-    pulse::Pulse,
     queue::{Event, Queue},
     seen::Seen,
     serving::Serving,
+    standby::Standby,
+    stream_log::StreamLog,
     worker::Worker,
 };
 use crate::logic::{indexing::Owner, reason::EventType};
-use crate::ports::{ApiError, Extent, StreamEvent, StreamTarget};
+use crate::ports::{ApiError, Extent, Metrics, Pulse, ResourceLabels, StreamEvent, StreamTarget};
 
 /// After so many events the workers get a turn: a listing comes all at once, and its objects should not all have a worker
 /// before the first of them has done its work.
@@ -52,6 +54,15 @@ pub(super) enum Farewell {
     Replaced,
 }
 
+/// The events of one stream.
+type Events = BoxStream<'static, Result<StreamEvent, ApiError>>;
+
+/// What ends a stream: its own farewell, or the end of the operator.
+struct Signals<'a> {
+    told: oneshot::Receiver<Farewell>,
+    exit: &'a CancellationToken,
+}
+
 /// One stream and its workers.
 pub(super) struct Streaming {
     serving: Arc<Serving>,
@@ -62,6 +73,8 @@ pub(super) struct Streaming {
     places: Places,
     backlog: Backlog,
     seen: Seen,
+    /// What to work on if this replica leads.
+    standby: Standby,
     /// What is left of [`PATIENCE`].
     patience: Duration,
     /// Nothing more will come.
@@ -74,6 +87,7 @@ impl Streaming {
         Streaming {
             places: Places::new(serving.settings.queueing.worker_limit),
             seen: Seen::new(Arc::clone(&serving.resource), &serving.handlers.watching),
+            standby: Standby::new(serving.leadership.is_leading()),
             serving,
             namespace,
             queues: BTreeMap::new(),
@@ -96,7 +110,7 @@ impl Streaming {
         told: oneshot::Receiver<Farewell>,
         exit: CancellationToken,
     ) -> Option<Seen> {
-        let farewell = self.serve(told, &exit).await;
+        let farewell = self.serve(Signals { told, exit: &exit }).await;
         self.serving.hold.end();
         match farewell {
             Some(Farewell::Replaced) => {
@@ -107,7 +121,7 @@ impl Streaming {
                 let known = self.seen.drain();
                 let keys = known.iter().map(|(key, _)| key.clone()).collect::<Vec<_>>();
                 for (key, object) in known {
-                    self.dispatch(&key, Event::new(Some(EventType::Deleted), Arc::new(object)));
+                    self.bring(&key, Event::new(Some(EventType::Deleted), Arc::new(object)));
                 }
                 self.settle(&exit).await;
                 self.let_go(&keys);
@@ -130,37 +144,86 @@ impl Streaming {
         }
     }
 
-    /// Takes events until the end; gives the reason, if it is not that of the operator.
-    async fn serve(
-        &mut self,
-        mut told: oneshot::Receiver<Farewell>,
-        exit: &CancellationToken,
-    ) -> Option<Farewell> {
+    /// Takes events until the end, except in pauses; gives the reason, if it is not that of the operator.
+    async fn serve(&mut self, mut signals: Signals<'_>) -> Option<Farewell> {
         let target = StreamTarget {
             resource: Arc::clone(&self.serving.resource),
             namespace: self.namespace.clone(),
             extent: Extent::Whole,
             settings: Arc::clone(&self.serving.settings),
         };
-        let mut pulse = Pulse::new(self.serving.health.clone(), self.name());
-        let mut events = self.serving.cluster.stream(target);
+        loop {
+            if let ControlFlow::Break(end) = self.sit_out_pause(&mut signals).await {
+                return end;
+            }
+            let pulse = Arc::new(self.pulse());
+            let events = self.serving.cluster.stream_with_pulse(target.clone(), pulse);
+            if let ControlFlow::Break(end) = self.listen(events, &mut signals).await {
+                return end;
+            }
+        }
+    }
+
+    /// Takes events until the end, or until the operator pauses.
+    async fn listen(
+        &mut self,
+        mut events: Events,
+        signals: &mut Signals<'_>,
+    ) -> ControlFlow<Option<Farewell>> {
+        let (pauses, leadership) = (self.serving.pauses.clone(), self.serving.leadership.clone());
+        let mut paused = std::pin::pin!(pauses.next(pauses.count()));
+        let mut leading = std::pin::pin!(leadership.until_leading());
+        let mut log = StreamLog::new(self.name());
         let mut taken = 0_usize;
         loop {
             tokio::select! {
                 biased; // the end first: nothing new begins after it; then make room; then more work
-                () = exit.cancelled() => return None,
-                farewell = &mut told => return farewell.ok(),
+                () = signals.exit.cancelled() => return ControlFlow::Break(None),
+                farewell = &mut signals.told => return ControlFlow::Break(farewell.ok()),
+                () = &mut paused => return ControlFlow::Continue(()),
+                () = &mut leading, if self.standby.is_on() => self.take_over(),
                 Some(ended) = self.workers.join_next() => self.forget(ended.ok()),
                 () = self.places.freed(), if !self.backlog.is_empty() => self.relieve(),
                 item = events.next() => {
-                    self.take(item?, &mut pulse);
+                    let Some(item) = item else { return ControlFlow::Break(None) };
+                    self.take(item, &mut log);
                     taken = taken.wrapping_add(1);
                     if taken.is_multiple_of(EVENTS_PER_TURN) {
                         task::yield_now().await;
-                        self.take_breath(exit).await;
+                        self.take_breath(signals.exit).await;
                     }
                 }
             }
+        }
+    }
+
+    /// Waits while the operator is paused. Workers finish what they do, and begin nothing.
+    async fn sit_out_pause(&mut self, signals: &mut Signals<'_>) -> ControlFlow<Option<Farewell>> {
+        let pauses = self.serving.pauses.clone();
+        if !pauses.is_paused() {
+            return ControlFlow::Continue(());
+        }
+        let (name, blockers) = (self.name(), pauses.blockers().join(", "));
+        tracing::debug!(target: "kopf.watching", "Pausing the watch-stream for {name} (blockers: {blockers}).");
+        let mut resumed = std::pin::pin!(pauses.until(false));
+        loop {
+            tokio::select! {
+                biased; // as in `listen`
+                () = signals.exit.cancelled() => return ControlFlow::Break(None),
+                farewell = &mut signals.told => return ControlFlow::Break(farewell.ok()),
+                Some(ended) = self.workers.join_next() => self.forget(ended.ok()),
+                () = self.places.freed(), if !self.backlog.is_empty() => self.relieve(),
+                () = &mut resumed => break,
+            }
+        }
+        tracing::debug!(target: "kopf.watching", "Resuming the watch-stream for {name}.");
+        ControlFlow::Continue(())
+    }
+
+    /// From now on this replica acts: on what it has seen so far first.
+    fn take_over(&mut self) {
+        for (key, event) in self.standby.take_over() {
+            self.dispatch(&key, event);
         }
     }
 
@@ -178,10 +241,9 @@ impl Streaming {
         self.patience = self.patience.saturating_sub(start.elapsed());
     }
 
-    fn take(&mut self, item: Result<StreamEvent, ApiError>, pulse: &mut Pulse) {
+    fn take(&mut self, item: Result<StreamEvent, ApiError>, log: &mut StreamLog) {
         match item {
             Ok(StreamEvent::Object(event_type, object)) => {
-                pulse.heard();
                 self.serving.hold.seen(object.header());
                 let key = Key::of(object.header());
                 if event_type == Some(EventType::Deleted) {
@@ -189,13 +251,14 @@ impl Streaming {
                 } else {
                     self.seen.note(&key, object.header());
                 }
-                self.dispatch(&key, Event::new(event_type, object));
+                self.bring(&key, Event::new(event_type, object));
             }
             Ok(StreamEvent::Listing) => {
                 self.seen.begin();
                 self.patience = PATIENCE;
             }
             Ok(StreamEvent::Listed) => {
+                self.count(|it| &it.listings);
                 // What comes now is not held up.
                 self.patience = Duration::ZERO;
                 let missed = self.seen.complete();
@@ -208,12 +271,39 @@ impl Streaming {
                     );
                 }
                 for (key, object) in missed {
-                    self.dispatch(&key, Event::new(Some(EventType::Deleted), Arc::new(object)));
+                    self.bring(&key, Event::new(Some(EventType::Deleted), Arc::new(object)));
                 }
                 self.serving.hold.listed();
             }
-            Ok(StreamEvent::Alive) => pulse.alive(),
-            Err(error) => pulse.failed(&error),
+            Ok(StreamEvent::Alive) => log.alive(),
+            Err(error) => {
+                self.count(|it| &it.stream_failures);
+                log.failed(&error);
+            }
+        }
+    }
+
+    /// Where the stream tells how it is; gone when the stream is.
+    fn pulse(&self) -> Pulse {
+        let name = format!("stream/{}", self.name());
+        // Each connection is a sound, and a silent one is followed by the next: a healthy stream is never silent for so long.
+        let silence_max = self.serving.settings.watching.inactivity_timeout.saturating_mul(3);
+        self.serving.health.pulse(&name, Some(silence_max))
+    }
+
+    fn count(&self, which: impl FnOnce(&Metrics) -> &Family<ResourceLabels, Counter>) {
+        let resource = self.serving.resource.to_string();
+        which(self.serving.health.metrics()).get_or_create(&ResourceLabels { resource }).inc();
+    }
+
+    /// Brings an event to its queue. A standby notes it, and only keeps its indexes.
+    fn bring(&mut self, key: &Key, event: Event) {
+        if !self.standby.is_on() {
+            return self.dispatch(key, event);
+        }
+        self.standby.note(key, &event);
+        if !self.serving.handlers.indexing.is_empty() {
+            self.dispatch(key, Event { for_indexes: true, ..event });
         }
     }
 
@@ -262,7 +352,9 @@ impl Streaming {
         let lingers = !self.places.are_limited();
         let serving = Arc::clone(&self.serving);
         let worker = Worker { serving, key: key.clone(), queue, place, lingers };
+        let busy = self.serving.health.metrics().busy();
         self.workers.spawn(async move {
+            let _busy = busy;
             worker.run().await;
             key
         });

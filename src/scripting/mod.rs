@@ -8,6 +8,7 @@ mod children;
 pub(crate) mod ctx;
 mod diagnostics;
 mod host;
+mod logins;
 mod lua;
 mod names;
 mod print;

@@ -132,7 +132,11 @@ fn check_script(name: &str, text: &str) {
             host.call(Arc::new(Invocation {
                 handler: Arc::clone(&handlers[id]),
                 attempt: None,
-                cause: Cause::Activity(ActivityCause { activity: "startup", settings }),
+                cause: Cause::Activity(ActivityCause {
+                    activity: "startup",
+                    settings,
+                    logins: kopf::ports::NativeLogins::default(),
+                }),
                 memo: Memo::default(),
                 logger: Logger::of_activity(),
                 facilities: Arc::default(),

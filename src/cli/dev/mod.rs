@@ -41,12 +41,13 @@ use crate::cli::{
     report::{Exit, Report},
     run::{self, Plan},
     sources,
+    visible::Visible,
 };
 use crate::cluster::KubeCluster;
 use crate::handling::choosing::Choices;
 use crate::logic::{resource::Resource, served};
 use crate::ports::{Clock, Cluster, GroupFilter};
-use crate::reactor::{Connect, Scope};
+use crate::reactor::{Connect, Connecting, Scope};
 use crate::scripting::Source;
 use crate::settings::Settings;
 
@@ -60,7 +61,7 @@ pub(super) fn run(options: &DevOptions) -> Result<Exit, Report> {
     let clock = Clock::system();
     let sources = sources::read_all(&options.run.paths, Path::new("")).map_err(misplaced)?;
     let files = Files::read(&options.definitions, &options.objects)?;
-    let _log = run::start_log(&options.run, clock)?;
+    let _log = run::start_log(&options.run.log, &options.run.notes, clock)?;
     run::on_runtime(develop(options, sources, files, clock))
 }
 
@@ -71,6 +72,7 @@ async fn develop(
     clock: Clock,
 ) -> Result<Exit, Report> {
     let signals = run::listen()?;
+    let visible = Visible::open(&options.run).await?;
     let settings = options.run.settings.clone();
     let plan = run::load(sources, scope(&options.run.scope), settings, clock).await?;
     let stamp = move || clock.now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
@@ -95,7 +97,7 @@ async fn develop(
     if let Some((data, _)) = &data {
         beside.spawn(data.clone().keep(server.clone(), stop.clone()));
     }
-    let ended = run::operate(plan, connect(server.clone()), signals).await;
+    let ended = run::operate(plan, connect(server.clone()), visible, signals).await;
     stop.cancel();
     if !matches!(ended, Ok(Exit::Killed(_))) {
         while beside.join_next().await.is_some() {}
@@ -137,8 +139,14 @@ fn scope(option: &ScopeOption) -> Scope {
 }
 
 fn connect(server: ApiServer) -> Connect {
-    Box::new(|settings| {
+    Box::new(|Connecting { settings, login }| {
         Box::pin(async move {
+            if login.is_some() {
+                tracing::info!(
+                    target: "kopf.dev",
+                    "This server knows everybody: the login handlers are not asked here."
+                );
+            }
             let client = Client::new(server, NAMESPACE);
             Ok(Arc::new(KubeCluster::over(client, Arc::new(settings))) as Arc<dyn Cluster>)
         })

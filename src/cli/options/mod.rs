@@ -13,11 +13,15 @@ use crate::cli::{
     environment::{self, Environment, Lookup},
     report::Report,
 };
+use crate::features::probes::{Endpoint, UrlError};
 use crate::logic::configure::{self, Setting};
 use crate::settings::Settings;
 
+mod address;
 #[cfg(test)]
 mod tests;
+
+pub use address::Address;
 
 /// `kopf run`, understood.
 #[derive(Clone, Debug, PartialEq)]
@@ -29,7 +33,9 @@ pub struct RunOptions {
     /// The settings, as start-up handlers find them.
     pub settings: Settings,
     /// Where the results of probes are served, if anywhere.
-    pub liveness: Option<String>,
+    pub liveness: Option<Endpoint>,
+    /// Where health and metrics are served, if anywhere.
+    pub health: Option<Address>,
     /// How to log.
     pub log: LogOptions,
     /// What the user should know as soon as there is a log.
@@ -104,7 +110,7 @@ pub enum Verbosity {
 }
 
 /// The priority of `--dev`.
-const PRIORITY_DEV: i64 = 666;
+pub(in crate::cli) const PRIORITY_DEV: i64 = 666;
 
 /// Joins what was typed with the environment and the file; what is nearer to the user wins.
 pub fn resolve_run(
@@ -134,11 +140,15 @@ pub fn resolve_run(
         .into_iter()
         .collect();
     notes.extend(file.warnings.iter().cloned().chain(outdated).map(Note::Warning));
+    let of_file = |name: &str| Some(file.text(name)?.0.to_owned());
     let liveness = args.liveness.or_else(|| variables.text("LIVENESS_ENDPOINT"));
+    let liveness = liveness.or_else(|| of_file("liveness"));
+    let health = args.health.or_else(|| variables.text("HEALTH")).or_else(|| of_file("health"));
     Ok(RunOptions {
         scope,
         settings,
-        liveness: liveness.or_else(|| Some(file.text("liveness")?.0.to_owned())),
+        liveness: liveness.map(|it| endpoint(&it)).transpose()?,
+        health: health.map(|it| address(&it)).transpose()?,
         log: log(args.log, &variables, file)?,
         paths: if args.paths.is_empty() { file.paths() } else { args.paths },
         notes,
@@ -192,12 +202,20 @@ struct Peering {
     standalone: bool,
     name: Option<String>,
     priority: Option<i64>,
+    leader_elect: bool,
+    lease: Option<String>,
 }
 
 impl Peering {
     fn typed(args: &RunArgs) -> Self {
         let priority = if args.dev { Some(PRIORITY_DEV) } else { args.priority };
-        Peering { standalone: args.standalone, name: args.peering.clone(), priority }
+        Peering {
+            standalone: args.standalone,
+            name: args.peering.clone(),
+            priority,
+            leader_elect: args.leader_elect,
+            lease: args.lease.clone(),
+        }
     }
 
     fn of_environment(variables: &Environment<'_>) -> Result<Self, Report> {
@@ -206,6 +224,8 @@ impl Peering {
             standalone: variables.flag("STANDALONE")?,
             name: variables.text("PEERING"),
             priority: dev.or(variables.number("PRIORITY")?),
+            leader_elect: variables.flag("LEADER_ELECT")?,
+            lease: variables.text("LEASE"),
         })
     }
 
@@ -215,6 +235,8 @@ impl Peering {
             standalone: file.flag("standalone").unwrap_or(false),
             name: file.text("peering").map(|(name, _)| name.to_owned()),
             priority: dev.or(file.number("priority")),
+            leader_elect: file.flag("leader-elect").unwrap_or(false),
+            lease: file.text("lease").map(|(name, _)| name.to_owned()),
         }
     }
 }
@@ -229,6 +251,10 @@ fn apply_peering(settings: &mut Settings, options: &Peering) {
     }
     if let Some(priority) = options.priority {
         peering.priority = priority;
+    }
+    settings.leadership.enabled |= options.leader_elect;
+    if let Some(name) = &options.lease {
+        settings.leadership.name.clone_from(name);
     }
 }
 
@@ -263,7 +289,28 @@ fn scope(
     }
 }
 
-fn log(args: LogArgs, variables: &Environment<'_>, file: &Config) -> Result<LogOptions, Report> {
+/// A wrong URL fails as with Kopf, not as a usage error, but before anything runs.
+fn endpoint(url: &str) -> Result<Endpoint, Report> {
+    url.parse().map_err(|error: UrlError| {
+        Report::failure(error.to_string())
+            .with_hint("-L/--liveness takes a URL such as http://0.0.0.0:8080/healthz")
+    })
+}
+
+fn address(text: &str) -> Result<Address, Report> {
+    Address::parse(text).ok_or_else(|| {
+        Report::usage(format!("'{text}' is no address to listen on")).with_hint(
+            "--health takes HOST:PORT such as 0.0.0.0:8081, or :PORT for all addresses of this machine",
+        )
+    })
+}
+
+/// How to log, as the three sources say.
+pub(in crate::cli) fn log(
+    args: LogArgs,
+    variables: &Environment<'_>,
+    file: &Config,
+) -> Result<LogOptions, Report> {
     let verbosity = verbosity(&args, variables, file)?;
     let format = match (args.log_format, variables.choice("LOG_FORMAT")?) {
         (Some(format), _) | (None, Some(format)) => format,

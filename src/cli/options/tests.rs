@@ -2,7 +2,7 @@
 
 use clap::Parser as _;
 
-use super::{RunOptions, ScopeOption, Verbosity, resolve_run};
+use super::{Address, RunOptions, ScopeOption, Verbosity, resolve_run};
 use crate::cli::{
     args::{Command, LogFormat, LowArgs},
     report::{Exit, Report},
@@ -167,7 +167,7 @@ fn options_for_peering_are_settings() {
 
 #[test]
 fn the_file_says_what_nobody_else_says() {
-    let file = "namespace: [a]\nlog-format: json\nverbose: true\nlog-refkey: r\npaths: [x.lua]\ncolor: never\nliveness: http://:1/";
+    let file = "namespace: [a]\nlog-format: json\nverbose: true\nlog-refkey: r\npaths: [x.lua]\ncolor: never\nliveness: http://:1/\nhealth: :2";
     let options = run_with(&[], &[], file).expect("good options");
     assert_eq!(options.scope, namespaces(&["a"]));
     assert_eq!(options.log.format, LogFormat::Json);
@@ -175,7 +175,8 @@ fn the_file_says_what_nobody_else_says() {
     assert_eq!(options.log.refkey, "r");
     assert_eq!(options.log.color, crate::cli::args::ColorWhen::Never);
     assert_eq!(options.paths, [std::path::PathBuf::from("x.lua")]);
-    assert_eq!(options.liveness.as_deref(), Some("http://:1/"));
+    let liveness = options.liveness.expect("an endpoint").to_string();
+    assert_eq!((liveness.as_str(), options.health), ("http://localhost:1/", Address::parse(":2")));
     let options = run_with(&["-A", "-q", "y.lua"], &[("KOPF_RUN_LOG_FORMAT", "plain")], file);
     let options = options.expect("good options");
     assert_eq!(options.scope, ScopeOption::Cluster);
@@ -242,4 +243,22 @@ fn the_file_that_is_read_is_told() {
     };
     assert_eq!(read, "Options and settings are read from kopf.yaml.");
     assert!(old.starts_with("kopf.yaml:1: Time-based event batching was removed."), "{old}");
+}
+
+#[test]
+fn where_to_listen_is_checked_at_once() {
+    let options = run(&["-L", "http://0.0.0.0:8080/healthz", "--health=[::1]:0"], &[]);
+    let options = options.expect("valid options");
+    let shown = |it: Option<String>| it.unwrap_or_default();
+    assert_eq!(shown(options.liveness.map(|it| it.to_string())), "http://0.0.0.0:8080/healthz");
+    assert_eq!(shown(options.health.map(|it| it.to_string())), "[::1]:0");
+    let problem = run(&[], &[("KOPF_RUN_LIVENESS_ENDPOINT", "https://x/")]).expect_err("no TLS");
+    assert_eq!(
+        (problem.exit, problem.message.as_str()),
+        (Exit::Failure, "Unsupported scheme: https://x/")
+    );
+    for text in ["8081", "::1:8081", "http://x:1", "x:y", "[::1]"] {
+        let problem = run(&["--health", text], &[]).expect_err("no address");
+        assert_eq!(problem.exit, Exit::Usage, "{text}");
+    }
 }

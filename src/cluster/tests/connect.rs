@@ -1,10 +1,12 @@
 //! What users read about their kubeconfig.
 
+use std::{ffi::OsStr, path::Path};
+
 use expect_test::{Expect, expect};
 use kube::Config;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 
-use crate::cluster::connect::{broken, incomplete};
+use crate::cluster::native::{broken, incomplete, named_files};
 
 /// Two contexts: one is fine, the other leads nowhere.
 const KUBECONFIG: &str = r"
@@ -26,7 +28,7 @@ users:
 async fn check(current: &str, expected: &Expect) {
     let text = format!("{KUBECONFIG}current-context: {current}");
     let error = match Kubeconfig::from_yaml(&text) {
-        Err(error) => broken(&error),
+        Err(error) => broken(&error, None),
         Ok(kubeconfig) => {
             let options = KubeConfigOptions::default();
             let error = Config::from_custom_kubeconfig(kubeconfig, &options).await.unwrap_err();
@@ -73,4 +75,15 @@ async fn a_malformed_file_is_told_in_one_line() {
     check("[x", &expect![[r"
         cannot read the kubeconfig: failed to parse kubeconfig YAML: error: line 15 column 18: expected string scalar
         hint: `kubectl config view` must be able to read it too"]]).await;
+}
+
+#[test]
+fn the_list_of_files_is_trimmed_and_knows_the_home() {
+    let named = |value: &str| {
+        let files = named_files(Some(OsStr::new(value)), Some(Path::new("/home/me")));
+        files.iter().map(|it| it.display().to_string()).collect::<Vec<_>>()
+    };
+    assert_eq!(named("/a: ~/b ::~:c~"), ["/a", "/home/me/b", "/home/me/", "c~"]);
+    assert!(named("").is_empty());
+    assert!(named(" : ").is_empty());
 }

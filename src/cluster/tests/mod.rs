@@ -5,6 +5,7 @@ mod decode;
 mod failure;
 mod lines;
 mod login;
+mod native;
 mod reason;
 mod retry;
 mod transport;

@@ -14,17 +14,10 @@ fn answer(status: u16, retry_after: &str) -> Failure {
 }
 
 fn pause(failure: &Failure) -> Option<Duration> {
-    match judge(failure, 0, &Networking::default(), false) {
+    match judge(failure, 0, &Networking::default()) {
         Verdict::Again(pause) => Some(pause.duration()),
         Verdict::Final | Verdict::Exhausted => None,
     }
-}
-
-#[test]
-fn a_rejected_login_is_repeated_only_if_it_can_be_renewed() {
-    let judge = |renewable| judge(&answer(401, ""), 0, &Networking::default(), renewable);
-    assert_eq!(judge(false), Verdict::Final);
-    assert!(matches!(judge(true), Verdict::Again(_)));
 }
 
 #[test]

@@ -9,6 +9,8 @@ mod object;
 mod patches;
 mod runner;
 mod team;
+#[cfg(test)]
+mod tests;
 
 pub use self::{
     daemon::Daemon,

@@ -62,7 +62,7 @@ impl OfObject {
     /// Shows those that run a newer state of the object.
     pub fn show(&self, object: &Arc<Object>) {
         if let Some(live) = &self.live {
-            live.set(Arc::clone(object));
+            live.set(Arc::new(object.compact()));
         }
     }
 
@@ -95,8 +95,10 @@ impl OfObject {
         if self.running.iter().any(|it| it.handler.id == handler.id) {
             return;
         }
-        let live =
-            self.live.get_or_insert_with(|| LiveObject::new(Arc::clone(host.object))).clone();
+        let live = self
+            .live
+            .get_or_insert_with(|| LiveObject::new(Arc::new(host.object.compact())))
+            .clone();
         let daemon = Arc::new(Daemon::new(Arc::clone(handler), host.logger.clone()));
         let runner = Runner {
             base: Arc::clone(base),

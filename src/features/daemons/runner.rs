@@ -163,7 +163,7 @@ impl Runner {
             BackgroundCause { stopped: self.daemon.stopped.clone(), live: self.live.clone() };
         ObjectCause {
             resource: Arc::clone(&self.base.resource),
-            object: self.live.get(),
+            object: self.base.team.nobody(),
             patch,
             detail: ObjectDetail::Background(background),
         }

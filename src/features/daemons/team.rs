@@ -7,6 +7,7 @@ use std::{
 };
 
 use futures::{StreamExt as _, future, stream::FuturesUnordered};
+use serde_json::Value;
 use tokio::{
     sync::Notify,
     task,
@@ -15,7 +16,10 @@ use tokio::{
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{Base, daemon::Daemon, runner::Runner};
-use crate::logic::stopping::{self, StopReason};
+use crate::logic::{
+    object::Object,
+    stopping::{self, StopReason},
+};
 use crate::ports::Pauses;
 use crate::settings::Background;
 
@@ -31,6 +35,8 @@ pub struct Team {
     /// Each end of one of them.
     exits: Notify,
     start: Instant,
+    /// Stands where calls have the object as it was at their beginning: those in the background see it as it is.
+    nobody: Arc<Object>,
 }
 
 #[derive(Debug, Default)]
@@ -56,6 +62,7 @@ impl Default for Team {
             members: Mutex::default(),
             exits: Notify::new(),
             start: Instant::now(),
+            nobody: Arc::new(Object::from_value(Value::Null)),
         }
     }
 }
@@ -64,6 +71,11 @@ impl Team {
     /// The clock of schedules and of changes.
     pub(super) fn uptime(&self) -> Duration {
         self.start.elapsed()
+    }
+
+    /// An object that is not there.
+    pub(super) fn nobody(&self) -> Arc<Object> {
+        Arc::clone(&self.nobody)
     }
 
     /// Starts one; tells whether it did, for at the end of the operator nobody starts.
@@ -130,6 +142,16 @@ impl Team {
             // A task that is cancelled drops what it waits for, so this takes no time.
             self.tasks.wait().await;
         }
+    }
+
+    /// Cancels all at once, because another replica may act from now on. Nobody starts any more.
+    pub async fn cut(&self) {
+        self.lock().is_closed = true;
+        self.tasks.close();
+        for daemon in self.all() {
+            daemon.ask(StopReason::DaemonCancelled);
+        }
+        self.tasks.wait().await;
     }
 
     /// Asks all to stop and presses those that do not, all at once, until each has ended or is given up.

@@ -80,6 +80,19 @@ impl Object {
         }
     }
 
+    /// The same for somebody who keeps it long: its own bytes and no tree, which is made again when it is needed.
+    ///
+    /// What comes from the network is a slice of a bigger buffer, and a tree takes several times the memory of its text.
+    #[must_use]
+    pub fn compact(&self) -> Self {
+        let is_made = self.raw.is_empty();
+        Object {
+            header: self.header.clone(),
+            raw: Bytes::copy_from_slice(&self.raw),
+            body: if is_made { self.body.clone() } else { OnceLock::new() },
+        }
+    }
+
     /// The parsed part.
     pub fn header(&self) -> &Header {
         &self.header

@@ -9,7 +9,7 @@ use super::{
     modules::Modules,
     push::{Shapes, Style},
     raised::HandlerError,
-    views,
+    views::{self, CtxView},
     watchdog::{self, Watchdog},
     world::World,
 };
@@ -17,7 +17,7 @@ use crate::logic::{
     configure::{STORAGES, storage},
     outcome::RaisedKind,
 };
-use crate::scripting::{names, print, stopped::SLEEP_MAX, text};
+use crate::scripting::{logins, names, print, stopped::SLEEP_MAX, text};
 
 /// Built-ins that have no place in a sandbox.
 const REMOVED: [&str; 6] =
@@ -62,6 +62,7 @@ pub(super) fn install(
     add_errors(lua, &kopf)?;
     add_values(lua, &kopf)?;
     add_storages(lua, &kopf)?;
+    add_logins(lua, &kopf)?;
     let host = host_functions(lua, watchdog, modules)?;
     children::install(lua, &kopf, &host)?;
     let prelude = lua.load(include_str!("prelude.lua")).set_name("=kopf");
@@ -125,6 +126,27 @@ fn add_values(lua: &Lua, kopf: &Table) -> mlua::Result<()> {
 }
 
 /// Values for `ctx.settings.persistence`.
+fn add_logins(lua: &Lua, kopf: &Table) -> mlua::Result<()> {
+    let info = |lua: &Lua, fields: LuaValue| {
+        let world = World::of(lua)?;
+        let fields = world.read_as("kopf.ConnectionInfo", &fields)?;
+        let info = logins::connection_info(fields).map_err(mlua::Error::runtime)?;
+        world.push(lua, &info, Style::Mutable)
+    };
+    kopf.set("ConnectionInfo", lua.create_function(info)?)?;
+    for (name, method) in logins::NATIVE {
+        let login = move |lua: &Lua, ctx: LuaValue| {
+            let ctx = ctx.as_userdata().and_then(|it| it.borrow::<CtxView>().ok());
+            match logins::login_with(&method, ctx.as_ref().map(|it| it.invocation())) {
+                Some(login) => World::of(lua)?.push(lua, &login, Style::Mutable),
+                None => Ok(LuaValue::Nil),
+            }
+        };
+        kopf.set(name, lua.create_function(login)?)?;
+    }
+    Ok(())
+}
+
 fn add_storages(lua: &Lua, kopf: &Table) -> mlua::Result<()> {
     for name in STORAGES {
         let make = move |lua: &Lua, parameters: LuaValue| {

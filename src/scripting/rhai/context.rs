@@ -52,6 +52,11 @@ impl Ctx {
         Ctx { invocation, made: Arc::default() }
     }
 
+    /// The call it belongs to.
+    pub(super) fn invocation(&self) -> &Invocation {
+        &self.invocation
+    }
+
     fn get(&self, name: &str) -> Dynamic {
         match kwarg(&self.invocation, name) {
             Kwarg::Absent => Dynamic::UNIT,

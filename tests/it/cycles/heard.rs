@@ -103,11 +103,13 @@ impl Listener {
             clock: Clock::starting_at(jiff::Timestamp::UNIX_EPOCH),
             scope: self.scope,
             lifecycle: Lifecycle::default(),
+            liveness: None,
             connect: Box::new(move |settings| {
-                let cluster = KubeCluster::over(client, Arc::new(settings));
+                let cluster = KubeCluster::over(client, Arc::new(settings.settings));
                 Box::pin(async move { Ok(Arc::new(cluster) as Arc<_>) })
             }),
             health: self.health,
+            identity: testing::identity("operator"),
         };
         let (stop, mut task) = (CancellationToken::new(), JoinSet::new());
         let token = stop.clone();
@@ -145,7 +147,7 @@ fn told(invocation: &Invocation, in_background: &str) -> String {
         ObjectDetail::Background(_) => in_background,
         ObjectDetail::Index => "indexes",
     };
-    let name = cause.object.header().name.clone().unwrap_or_default();
+    let name = cause.current().header().name.clone().unwrap_or_default();
     format!("{} {what} {name}", invocation.handler.id)
 }
 

@@ -123,11 +123,13 @@ impl Indexed {
             clock: Clock::starting_at(jiff::Timestamp::UNIX_EPOCH),
             scope: Scope::Cluster,
             lifecycle: Lifecycle::default(),
-            connect: Box::new(move |settings| {
+            connect: Box::new(move |reactor::Connecting { settings, .. }| {
                 let cluster = KubeCluster::over(client, Arc::new(settings));
                 Box::pin(async move { Ok(Arc::new(cluster) as Arc<_>) })
             }),
             health: health.clone(),
+            liveness: None,
+            identity: testing::identity("operator"),
         };
         let (stop, mut task) = (CancellationToken::new(), JoinSet::new());
         let token = stop.clone();

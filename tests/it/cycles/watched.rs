@@ -75,11 +75,13 @@ impl Watched {
             clock: Clock::starting_at(jiff::Timestamp::UNIX_EPOCH),
             scope,
             lifecycle: Lifecycle::default(),
-            connect: Box::new(move |settings| {
+            connect: Box::new(move |reactor::Connecting { settings, .. }| {
                 let cluster = KubeCluster::over(client, Arc::new(settings));
                 Box::pin(async move { Ok(Arc::new(cluster) as Arc<_>) })
             }),
             health: kopf::ports::Health::default(),
+            liveness: None,
+            identity: testing::identity("operator"),
         };
         let (stop, mut task) = (CancellationToken::new(), JoinSet::new());
         let token = stop.clone();

@@ -159,7 +159,14 @@ impl Script {
     /// The invocation of an activity.
     pub(crate) fn startup(&self, id: &str) -> Arc<Invocation> {
         let settings = Arc::clone(&self.settings);
-        self.invocation(id, Cause::Activity(ActivityCause { activity: "startup", settings }))
+        self.invocation(
+            id,
+            Cause::Activity(ActivityCause {
+                activity: "startup",
+                settings,
+                logins: kopf::ports::NativeLogins::default(),
+            }),
+        )
     }
 
     fn invocation(&self, id: &str, cause: Cause) -> Arc<Invocation> {

@@ -135,12 +135,14 @@ impl Stage {
             clock: self.clock,
             scope: Scope::Cluster,
             lifecycle: Lifecycle::default(),
-            connect: Box::new(move |settings| {
+            connect: Box::new(move |reactor::Connecting { settings, .. }| {
                 Box::pin(async move {
                     Ok(Arc::new(KubeCluster::over(client, Arc::new(settings))) as Arc<_>)
                 })
             }),
             health: kopf::ports::Health::default(),
+            liveness: None,
+            identity: kopf::testing::identity("operator"),
         };
         let mut task = JoinSet::new();
         let (token, transcript) = (stop.clone(), self.transcript.clone());

@@ -15,7 +15,7 @@ use kopf::{
         patch::{Patch, Transformation},
         resource::Resource,
     },
-    ports::{Clock, Logger, Memo},
+    ports::{Clock, Logger, Memo, NativeLogins},
     settings::Settings,
     testing::NativeScripts,
 };
@@ -72,6 +72,7 @@ async fn check_activity(vector: &Vector) -> Result<(), String> {
         handlers,
         settings: Arc::default(),
         memo: Memo::default(),
+        logins: NativeLogins::default(),
     };
     let facilities = Arc::default();
     let (scripts, settings) = (&scripts, &settings.execution);

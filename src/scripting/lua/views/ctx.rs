@@ -38,6 +38,11 @@ impl CtxView {
         CtxView { invocation, made: RefCell::default(), seen: RefCell::default() }
     }
 
+    /// The call it belongs to.
+    pub(in crate::scripting::lua) fn invocation(&self) -> &Invocation {
+        &self.invocation
+    }
+
     fn field(&self, lua: &Lua, name: &str) -> mlua::Result<LuaValue> {
         self.renew();
         if let Some((_, made)) = self.made.borrow().iter().find(|(it, _)| **it == *name) {

@@ -6,6 +6,7 @@
 mod children;
 mod data;
 mod declaring;
+mod logins;
 mod raising;
 mod storages;
 
@@ -92,6 +93,7 @@ pub(super) fn register(engine: &mut Engine, shared: &Arc<Shared>) {
     let mut functions = data::functions();
     functions.extend(raising::functions());
     functions.extend(storages::functions());
+    functions.extend(logins::functions());
     let (all, short) = declaring::functions(shared);
     functions.extend(all);
     functions.extend(children::functions(shared));

@@ -146,7 +146,11 @@ impl Fixture {
         Arc::new(Invocation {
             handler,
             attempt: Some(attempt()),
-            cause: Cause::Activity(ActivityCause { activity: "startup", settings }),
+            cause: Cause::Activity(ActivityCause {
+                activity: "startup",
+                settings,
+                logins: crate::ports::NativeLogins::default(),
+            }),
             memo: self.memo.clone(),
             logger: Logger::of_activity(),
             facilities: Arc::clone(&self.facilities),

@@ -1,0 +1,182 @@
+//! The logins that need no script: a kubeconfig, and the service account of the pod we run in.
+//!
+//! `kube` reads the files; here we choose between the two and say in one line what is wrong.
+
+use std::{
+    error::Error as _,
+    ffi::OsStr,
+    io::ErrorKind,
+    path::{Path, PathBuf},
+};
+
+use kube::{
+    Config,
+    config::{InClusterError, KubeConfigOptions, Kubeconfig, KubeconfigError},
+};
+
+use super::{
+    connect::{REASON_CHARS, refuse},
+    reason::one_line,
+};
+use crate::logic::login::Method;
+use crate::ports::{ApiError, NativeLogins};
+
+/// Where Kubernetes puts the token of a pod.
+const TOKEN: &str = "/var/run/secrets/kubernetes.io/serviceaccount/token";
+
+/// What there is to log in with.
+pub(super) fn present() -> NativeLogins {
+    let kubeconfig = is_named() || default_file().is_some_and(|it| it.exists());
+    NativeLogins { kubeconfig, service_account: Path::new(TOKEN).exists() }
+}
+
+/// The login of operators whose scripts have none, and its name.
+///
+/// A kubeconfig that somebody has put there is meant, so it goes before the account that every pod has.
+pub(super) fn first() -> (Method, &'static str) {
+    let files = files();
+    let all_missing = !files.is_empty() && files.iter().all(|it| !it.exists());
+    if all_missing && Path::new(TOKEN).exists() {
+        (Method::ServiceAccount, "login_with_service_account")
+    } else {
+        (Method::Kubeconfig, "login_with_kubeconfig")
+    }
+}
+
+/// The configuration of the current context, and the proxy it names.
+pub(super) async fn kubeconfig() -> Result<(Config, Option<String>), ApiError> {
+    let files = files();
+    let mut kubeconfig = Kubeconfig::default();
+    for file in &files {
+        let next = Kubeconfig::read_from(file).map_err(|error| {
+            if is_absent(&error) { absent(file) } else { broken(&error, Some(file)) }
+        })?;
+        kubeconfig = kubeconfig.merge(next).map_err(|error| broken(&error, Some(file)))?;
+    }
+    if files.is_empty() {
+        let hint = "set KUBECONFIG to a file, or run in a pod with a service account";
+        return Err(refuse("no kubeconfig: there is no home directory".into(), Some(hint)));
+    }
+    let contexts = kubeconfig.contexts.iter().map(|it| it.name.clone()).collect::<Vec<_>>();
+    let proxy = proxy(&kubeconfig);
+    let options = KubeConfigOptions::default();
+    let found = Config::from_custom_kubeconfig(kubeconfig, &options).await;
+    Ok((found.map_err(|error| incomplete(&error, &contexts))?, proxy))
+}
+
+/// The account of our pod.
+pub(super) fn service_account() -> Result<Config, ApiError> {
+    Config::incluster().map_err(|error| {
+        let outside = matches!(error, InClusterError::ReadEnvironmentVariable(_));
+        let reason = one_line(&error.to_string(), REASON_CHARS);
+        let hint = if outside {
+            "this works in a pod only; elsewhere, use a kubeconfig"
+        } else {
+            "does the pod have a service account, and is its token mounted (automountServiceAccountToken)?"
+        };
+        refuse(format!("the service account cannot be used: {reason}"), Some(hint))
+    })
+}
+
+/// `proxy-url` of the cluster of the current context.
+fn proxy(kubeconfig: &Kubeconfig) -> Option<String> {
+    let current = kubeconfig.current_context.as_ref()?;
+    let context = kubeconfig.contexts.iter().find(|it| it.name == *current)?.context.as_ref()?;
+    let cluster = kubeconfig.clusters.iter().find(|it| it.name == context.cluster)?;
+    cluster.cluster.as_ref()?.proxy_url.clone()
+}
+
+/// The files to read, in order.
+fn files() -> Vec<PathBuf> {
+    let home = std::env::home_dir();
+    let named = named_files(std::env::var_os("KUBECONFIG").as_deref(), home.as_deref());
+    if named.is_empty() { default_file().into_iter().collect() } else { named }
+}
+
+fn is_named() -> bool {
+    !named_files(std::env::var_os("KUBECONFIG").as_deref(), None).is_empty()
+}
+
+fn default_file() -> Option<PathBuf> {
+    std::env::home_dir().map(|it| it.join(".kube/config"))
+}
+
+/// The entries of `KUBECONFIG`. Nobody else expands a `~` in the manifest of a pod.
+pub(super) fn named_files(value: Option<&OsStr>, home: Option<&Path>) -> Vec<PathBuf> {
+    let entries = std::env::split_paths(value.unwrap_or_default());
+    let trimmed = entries.map(|it| match it.to_str() {
+        Some(text) => PathBuf::from(text.trim()),
+        None => it,
+    });
+    let expanded = trimmed.map(|it| match (it.strip_prefix("~"), home) {
+        (Ok(rest), Some(home)) => home.join(rest),
+        (Ok(_), None) | (Err(_), _) => it,
+    });
+    expanded.filter(|it| !it.as_os_str().is_empty()).collect()
+}
+
+fn absent(file: &Path) -> ApiError {
+    let file = file.display();
+    let in_pod = std::env::var_os("KUBERNETES_SERVICE_HOST").is_some();
+    let rest = if in_pod {
+        format!("the service account of this pod has no token at {TOKEN}")
+    } else {
+        "not in a cluster".to_owned()
+    };
+    let message = format!("no kubeconfig at {file}, and {rest}");
+    refuse(message, Some("set KUBECONFIG to a file, or run in a pod with a service account"))
+}
+
+/// Whether the file is simply not there.
+fn is_absent(error: &KubeconfigError) -> bool {
+    if let KubeconfigError::ReadConfig(error, _) = error {
+        return error.kind() == ErrorKind::NotFound;
+    }
+    false
+}
+
+/// A file that cannot be read or parsed.
+pub(super) fn broken(error: &KubeconfigError, file: Option<&Path>) -> ApiError {
+    let file = file.map(|it| format!(" {}", it.display())).unwrap_or_default();
+    let reason = if let KubeconfigError::ReadConfig(error, _) = error {
+        error.to_string()
+    } else {
+        chain(error)
+    };
+    let message = format!("cannot read the kubeconfig{file}: {}", one_line(&reason, REASON_CHARS));
+    refuse(message, Some("`kubectl config view` must be able to read it too"))
+}
+
+/// A kubeconfig that does not lead to a cluster.
+pub(super) fn incomplete(error: &KubeconfigError, contexts: &[String]) -> ApiError {
+    let known = if contexts.is_empty() { "none".into() } else { contexts.join(", ") };
+    let choose = Some("choose one with `kubectl config use-context NAME`");
+    if let KubeconfigError::CurrentContextNotSet = error {
+        let message = format!("the kubeconfig has no current context; contexts in it: {known}");
+        return refuse(message, choose);
+    }
+    if let KubeconfigError::LoadContext(name) = error {
+        let message = format!("the kubeconfig has no context '{name}'; contexts in it: {known}");
+        return refuse(message, choose);
+    }
+    if let KubeconfigError::LoadClusterOfContext(name) = error {
+        let message = format!("the kubeconfig has no cluster '{name}', which its context names");
+        let repair = "repair it with `kubectl config set-context --current --cluster=NAME`";
+        return refuse(message, Some(repair));
+    }
+    let reason = one_line(&chain(error), REASON_CHARS);
+    let message = format!("the kubeconfig cannot be used: {reason}");
+    refuse(message, Some("`kubectl version` must work with it too"))
+}
+
+/// The texts of `kube` repeat their sources already, except for a few.
+pub(super) fn chain(error: &KubeconfigError) -> String {
+    let mut text = error.to_string();
+    if let Some(source) = error.source().map(ToString::to_string)
+        && !text.contains(&source)
+    {
+        text = format!("{text}: {source}");
+    }
+    // A YAML error draws the place below its first line, and paths come in two kinds of quotes.
+    text.lines().next().unwrap_or_default().replace("'\"", "'").replace("\"'", "'")
+}

@@ -1,0 +1,267 @@
+//! The connections at hand, one for each of the credentials, and the logins that bring new ones.
+//!
+//! What is used, and when to log in again, is decided in `logic/vault.rs`; here it is done, once for all requests that wait.
+
+use std::{
+    fmt,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use http::HeaderValue;
+use kube::Client;
+use tokio::time::{Instant, sleep_until};
+use tokio_util::sync::CancellationToken;
+use tracing::{info, warn};
+
+use super::{failure::Failure, token_file::TokenFile};
+use crate::logic::vault::{Found, Rejection, Ticket, Vault};
+use crate::ports::{ApiError, BoxFuture, Clock, Health, HealthState, Pulse};
+
+/// The log target of logins.
+const TARGET: &str = "kopf.networking";
+
+/// The part of the health.
+const PART: &str = "login";
+
+/// A connection with credentials. When the last request has let go of it, its streams end and go on with others.
+pub(super) struct Session {
+    client: Client,
+    token: Option<TokenFile>,
+    /// The address, for messages; empty if unknown.
+    server: String,
+    retired: CancellationToken,
+}
+
+/// Brings credentials, each with its connection.
+pub(super) type LogIn =
+    Box<dyn Fn() -> BoxFuture<'static, Result<Vec<Found<Arc<Session>>>, ApiError>> + Send + Sync>;
+
+/// All of them.
+pub(super) struct Sessions {
+    vault: Mutex<Vault<Arc<Session>>>,
+    /// `None` for a client that was given to us: it is all there is.
+    log_in: Option<LogIn>,
+    /// Only one login at a time; the others wait for its result.
+    turn: tokio::sync::Mutex<()>,
+    /// Not before this moment.
+    next_login: Mutex<Instant>,
+    clock: Clock,
+    pulse: Pulse,
+}
+
+/// What a request has to do with its 401.
+pub(super) enum Advice {
+    /// Once more, with other credentials, at once.
+    Again,
+    /// Once more, if attempts are left: these credentials were accepted until now.
+    Attempt,
+    /// There is nobody to ask for others.
+    Final,
+}
+
+impl Session {
+    /// A connection; `token` is one that the client does not know of.
+    pub(super) fn new(client: Client, token: Option<TokenFile>, server: String) -> Self {
+        Session { client, token, server, retired: CancellationToken::new() }
+    }
+
+    /// Sends requests.
+    pub(super) fn client(&self) -> &Client {
+        &self.client
+    }
+
+    /// The header that authorizes a request, if the client does not add it by itself.
+    pub(super) fn authorization(&self) -> Option<HeaderValue> {
+        self.token.as_ref().map(TokenFile::authorization)
+    }
+
+    /// Cancelled when the credentials are out of use.
+    pub(super) fn retired(&self) -> CancellationToken {
+        self.retired.clone()
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        self.retired.cancel();
+    }
+}
+
+impl Sessions {
+    /// A client for ever.
+    pub(super) fn only(client: Client) -> Self {
+        let sessions = Sessions::empty(None, Clock::system(), Pulse::default());
+        let found = Found {
+            handler: "client".into(),
+            priority: 0,
+            expiration: None,
+            returned: None,
+            content: Arc::new(Session::new(client, None, String::new())),
+        };
+        sessions.lock().fill(vec![found], sessions.clock.now());
+        sessions
+    }
+
+    /// Logs in for the first time.
+    ///
+    /// # Errors
+    /// When that fails: only later failures are overcome by waiting.
+    pub(super) async fn start(
+        log_in: LogIn,
+        clock: Clock,
+        health: &Health,
+    ) -> Result<Self, ApiError> {
+        let found = log_in().await?;
+        let sessions = Sessions::empty(Some(log_in), clock, health.pulse(PART, None));
+        sessions.pulse.say(HealthState::Ready, &told(&found));
+        sessions.lock().fill(found, clock.now());
+        Ok(sessions)
+    }
+
+    fn empty(log_in: Option<LogIn>, clock: Clock, pulse: Pulse) -> Self {
+        Sessions {
+            vault: Mutex::default(),
+            log_in,
+            turn: tokio::sync::Mutex::new(()),
+            next_login: Mutex::new(Instant::now()),
+            clock,
+            pulse,
+        }
+    }
+
+    /// Credentials for a request. Waits, as long as it takes, while there are none: dropping the request ends the waiting.
+    pub(super) async fn acquire(&self) -> (Ticket, Arc<Session>) {
+        loop {
+            self.renew_early().await;
+            if let Some(picked) = self.pick() {
+                return picked;
+            }
+            let _turn = self.turn.lock().await;
+            // Whoever had the turn before may have logged in.
+            if let Some(picked) = self.pick() {
+                return picked;
+            }
+            let next = *self.next_login.lock().unwrap_or_else(PoisonError::into_inner);
+            sleep_until(next).await;
+            self.log_in_again().await;
+        }
+    }
+
+    /// The address of the server and the namespace of the credentials.
+    pub(super) fn place(&self) -> (String, String) {
+        let place = |it: &Session| (it.server.clone(), it.client.default_namespace().to_owned());
+        self.pick().map(|it| place(&it.1)).unwrap_or_default()
+    }
+
+    /// The server has accepted a request with these credentials.
+    pub(super) fn accepted(&self, ticket: &Ticket) {
+        if self.lock().accept() {
+            let text = format!("the server accepts '{}'", ticket.handler());
+            self.pulse.say(HealthState::Ready, &text);
+        }
+    }
+
+    /// The server has answered 401.
+    pub(super) fn rejected(&self, ticket: &Ticket, failure: &Failure) -> Advice {
+        if self.log_in.is_none() {
+            return Advice::Final;
+        }
+        let rejection = self.lock().reject(ticket, self.clock.now());
+        let handler = ticket.handler();
+        match rejection {
+            Rejection::Stale => Advice::Again,
+            Rejection::OthersLeft => {
+                info!(target: TARGET, "The server rejects the credentials of '{handler}' ({failure}); others are used.");
+                Advice::Again
+            }
+            Rejection::NoneLeft(pause) => {
+                let story = format!("the server rejects the credentials of '{handler}': {failure}");
+                self.pulse.say(HealthState::Unready, &story);
+                self.postpone(pause);
+                if pause.is_zero() {
+                    return Advice::Attempt;
+                }
+                let seconds = pause.as_secs();
+                warn!(
+                    target: TARGET,
+                    "The server rejects the credentials of '{handler}' ({failure}). Trying again in {seconds} seconds, and \
+                     until it accepts them. hint: log in again, or check the user of the current context"
+                );
+                Advice::Again
+            }
+        }
+    }
+
+    /// A new login before the credentials expire: one request cares for it, the others go on with what is there.
+    async fn renew_early(&self) {
+        let is_due = || {
+            let next = *self.next_login.lock().unwrap_or_else(PoisonError::into_inner);
+            self.lock().is_ageing(self.clock.now()) && next <= Instant::now()
+        };
+        if !is_due() {
+            return;
+        }
+        let Ok(_turn) = self.turn.try_lock() else { return };
+        if is_due() {
+            self.log_in_again().await;
+        }
+    }
+
+    /// Only in one's turn.
+    async fn log_in_again(&self) {
+        let Some(log_in) = &self.log_in else { return };
+        info!(target: TARGET, "Re-authentication has been initiated.");
+        match log_in().await {
+            Ok(found) => {
+                let names = told(&found);
+                let mut vault = self.lock();
+                vault.fill(found, self.clock.now());
+                let is_first = vault.is_trusted();
+                drop(vault);
+                if is_first {
+                    self.pulse.say(HealthState::Ready, &names);
+                }
+                info!(target: TARGET, "Re-authentication has finished.");
+            }
+            Err(problem) => {
+                let pause = self.lock().note_failed_login().max(Duration::from_secs(1));
+                self.postpone(pause);
+                if self.pick().is_none() {
+                    self.pulse.say(HealthState::Unready, &format!("login failed: {problem}"));
+                }
+                let hint = problem.hint.as_deref().map(|it| format!(" hint: {it}"));
+                let (seconds, hint) = (pause.as_secs(), hint.unwrap_or_default());
+                warn!(
+                    target: TARGET,
+                    "Re-authentication has failed: {problem}. Trying again in {seconds} seconds.{hint}"
+                );
+            }
+        }
+    }
+
+    fn postpone(&self, pause: Duration) {
+        *self.next_login.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now() + pause;
+    }
+
+    fn pick(&self) -> Option<(Ticket, Arc<Session>)> {
+        self.lock().pick(self.clock.now(), |below| fastrand::usize(..below))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vault<Arc<Session>>> {
+        // Its changes are single steps: a panic cannot leave it half-changed.
+        self.vault.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The login handlers, for people.
+fn told(found: &[Found<Arc<Session>>]) -> String {
+    let names: Vec<_> = found.iter().map(|it| format!("'{}'", it.handler)).collect();
+    format!("logged in by {}", names.join(", "))
+}
+
+impl fmt::Debug for Session {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Session").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,62 @@
+//! Where the liveness endpoint is: `http://HOST:PORT/PATH`.
+
+use std::{fmt, str::FromStr};
+
+/// An address to listen on, and a path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Endpoint {
+    /// A name or an IP address, without brackets.
+    pub host: String,
+    /// The port.
+    pub port: u16,
+    /// The path of the probe handlers, beginning with a slash.
+    pub path: String,
+}
+
+/// Why a text is no endpoint.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum UrlError {
+    /// Another protocol.
+    #[error("Unsupported scheme: {0}")]
+    Scheme(String),
+    /// No port number.
+    #[error("'{0}' has no valid port")]
+    Port(String),
+}
+
+impl FromStr for Endpoint {
+    type Err = UrlError;
+
+    fn from_str(url: &str) -> Result<Self, UrlError> {
+        let rest = url.strip_prefix("http://").ok_or_else(|| UrlError::Scheme(url.to_owned()))?;
+        let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+        let (authority, rest) = rest.split_at_checked(end).unwrap_or((rest, ""));
+        let path = rest.split(['?', '#']).next().unwrap_or_default();
+        // The colons of an IPv6 address are inside of brackets.
+        let (host, port) = match authority.rsplit_once(':') {
+            Some((host, port)) if !port.ends_with(']') => {
+                (host, port.parse().map_err(|_problem| UrlError::Port(url.to_owned()))?)
+            }
+            Some(_) | None => (authority, 80),
+        };
+        let bare = host.strip_prefix('[').and_then(|it| it.strip_suffix(']'));
+        if bare.is_none() && host.contains(':') {
+            return Err(UrlError::Port(url.to_owned()));
+        }
+        let host = bare.unwrap_or(host);
+        let host = if host.is_empty() { "localhost" } else { host };
+        let path = if path.is_empty() { "/" } else { path };
+        Ok(Endpoint { host: host.to_owned(), port, path: path.to_owned() })
+    }
+}
+
+impl fmt::Display for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Endpoint { host, port, path } = self;
+        if host.contains(':') {
+            write!(f, "http://[{host}]:{port}{path}")
+        } else {
+            write!(f, "http://{host}:{port}{path}")
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! The numbers as Prometheus reads them: the text format of `OpenMetrics`.
+
+use std::{collections::BTreeMap, sync::atomic::AtomicU64};
+
+use prometheus_client::{
+    encoding::{
+        EncodeLabelSet,
+        text::{encode, encode_registry},
+    },
+    metrics::{
+        family::Family,
+        gauge::{ConstGauge, Gauge},
+        info::Info,
+    },
+    registry::{Registry, Unit},
+};
+use tokio::time::Instant;
+
+use super::report;
+use crate::ports::{Health, PartHealth};
+
+/// The type of the text.
+pub(super) const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct PartLabels {
+    part: String,
+}
+
+/// Everything there is to count, as it is now.
+pub(super) fn expose(health: &Health, now: Instant) -> String {
+    let mut registry = Registry::with_prefix("kopf");
+    let metrics = health.metrics();
+    registry.register("build", "The program", Info::new([("version", env!("CARGO_PKG_VERSION"))]));
+    registry.register(
+        "handler_calls",
+        "Calls of handlers by how they ended",
+        metrics.calls.clone(),
+    );
+    registry.register_with_unit(
+        "handler_call_duration",
+        "How long calls of handlers took",
+        Unit::Seconds,
+        metrics.call_seconds.clone(),
+    );
+    registry.register(
+        "api_requests",
+        "Requests to the Kubernetes API by verb and by HTTP status or reason, each attempt",
+        metrics.requests.clone(),
+    );
+    registry.register(
+        "stream_listings",
+        "Complete listings of a resource, at the start and after lost watches",
+        metrics.listings.clone(),
+    );
+    registry.register(
+        "stream_failures",
+        "Failures of the streams of a resource",
+        metrics.stream_failures.clone(),
+    );
+    registry.register(
+        "objects_queued",
+        "Objects with events that are waiting or being handled",
+        metrics.queues.clone(),
+    );
+    let parts = health.parts();
+    add_parts(&mut registry, &parts, now);
+    let mut bare = Registry::default();
+    for (name, help, number) in metrics.samples() {
+        bare.register(name, help, ConstGauge::new(number));
+    }
+    let mut text = String::new();
+    // Writing to a string cannot fail; half a page would be seen by the missing end mark.
+    if encode_all(&mut text, &bare, &registry).is_err() {
+        text.clear();
+    }
+    text
+}
+
+fn encode_all(text: &mut String, first: &Registry, last: &Registry) -> std::fmt::Result {
+    encode_registry(text, first)?;
+    encode(text, last)
+}
+
+/// Each part as a number, so that one alert serves all.
+fn add_parts(registry: &mut Registry, parts: &BTreeMap<String, PartHealth>, now: Instant) {
+    let ready = Family::<PartLabels, Gauge>::default();
+    let silence = Family::<PartLabels, Gauge<f64, AtomicU64>>::default();
+    for (name, part) in parts {
+        let labels = PartLabels { part: name.clone() };
+        ready.get_or_create(&labels).set(i64::from(report::is_ready(part, now)));
+        if part.silence_max.is_some() {
+            let age = now.saturating_duration_since(part.seen).as_secs_f64();
+            silence.get_or_create(&labels).set(age);
+        }
+    }
+    registry.register(
+        "part_ready",
+        "Whether a part of the operator is ready, as in /readyz",
+        ready,
+    );
+    registry.register_with_unit(
+        "part_silence",
+        "How long ago a part with a pulse was heard last",
+        Unit::Seconds,
+        silence,
+    );
+}

@@ -1,0 +1,44 @@
+//! Asks the probe handlers, not more often than needed: one run serves everybody who asks meanwhile and shortly after.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use serde_json::{Map, Value};
+use tokio::{sync::Mutex, time::Instant};
+
+use crate::handling::activities::{ActivityError, Standing};
+
+/// How long a result is as good as a new one; Kopf has the same.
+const FRESH: Duration = Duration::from_secs(10);
+
+/// The probe handlers of an operator and their last results.
+pub struct Liveness {
+    probe: Standing,
+    /// Held during a run: others wait for its result.
+    last: Mutex<Option<(Instant, Bytes)>>,
+}
+
+impl Liveness {
+    /// Nothing is asked yet.
+    pub fn new(probe: Standing) -> Self {
+        Liveness { probe, last: Mutex::new(None) }
+    }
+
+    /// The results by handler id, as JSON. Waits for the scripts, also for their retries.
+    ///
+    /// # Errors
+    /// When handlers failed for good; the next one who asks runs them again.
+    pub async fn ask(&self) -> Result<Bytes, ActivityError> {
+        let mut last = self.last.lock().await;
+        if let Some((when, results)) = &*last
+            && when.elapsed() < FRESH
+        {
+            return Ok(results.clone());
+        }
+        let results = self.probe.run().await?;
+        let results = results.into_iter().map(|(id, result)| (id.to_string(), result));
+        let results = Bytes::from(Value::Object(results.collect::<Map<_, _>>()).to_string());
+        *last = Some((Instant::now(), results.clone()));
+        Ok(results)
+    }
+}

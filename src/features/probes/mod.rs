@@ -1,0 +1,24 @@
+//! How others see the operator: the liveness endpoint of Kopf, `/healthz`, `/livez`, `/readyz`, and `/metrics`.
+//!
+//! `server.rs` speaks HTTP, `routes.rs` answers, `report.rs` judges the parts, `liveness.rs` asks the probe handlers,
+//! `exposition.rs` writes the numbers that `calls.rs` and others count. Only the liveness path ever waits for a script.
+
+mod calls;
+mod endpoint;
+mod exposition;
+mod liveness;
+mod pauses;
+mod report;
+mod routes;
+mod server;
+#[cfg(test)]
+mod tests;
+
+pub use self::{
+    calls::Counted,
+    endpoint::{Endpoint, UrlError},
+    liveness::Liveness,
+    pauses::follow_pauses,
+    routes::{Answer, Routes},
+    server::{BindError, Listener},
+};

@@ -1,0 +1,30 @@
+//! Tells that the operator is paused: it is healthy then, but somebody may wonder why it does nothing.
+
+use tokio_util::sync::CancellationToken;
+
+use crate::ports::{Health, HealthState, Pauses};
+
+/// The part of the health.
+const PART: &str = "pause";
+
+/// Follows the pauses until `stop`.
+pub async fn follow_pauses(pauses: Pauses, health: Health, stop: CancellationToken) {
+    let seen = pauses.clone();
+    health.metrics().sample("kopf_paused", "Whether the operator is paused by others", move || {
+        i64::from(seen.is_paused())
+    });
+    let follow = async {
+        loop {
+            pauses.until(true).await;
+            let text = format!("paused by {}", pauses.blockers().join(", "));
+            health.note(PART, HealthState::Ready, &text);
+            pauses.until(false).await;
+            health.forget(PART);
+        }
+    };
+    tokio::select! {
+        biased; // the end first
+        () = stop.cancelled() => {}
+        () = follow => {}
+    }
+}

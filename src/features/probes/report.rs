@@ -1,0 +1,149 @@
+//! What the parts mean for the whole, told as the components of Kubernetes do: `[+]login ok`, `[-]stream/… failed: reason`.
+
+use std::{collections::BTreeMap, fmt::Write as _};
+
+use tokio::time::Instant;
+
+use crate::ports::{HealthState, PartHealth};
+
+/// What is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Check {
+    /// `/healthz`, `/livez`: would a restart help?
+    Alive(&'static str),
+    /// `/readyz`: does everything work?
+    Ready,
+}
+
+/// The wishes in the query: `?verbose&exclude=login`.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Wishes {
+    /// Tell all parts also when all is well.
+    pub(super) verbose: bool,
+    /// Parts that are not looked at.
+    pub(super) exclude: Vec<String>,
+}
+
+/// An answer: whether all is well, and its text.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Report {
+    pub(super) is_fine: bool,
+    pub(super) text: String,
+}
+
+impl Check {
+    fn name(self) -> &'static str {
+        match self {
+            Check::Alive(name) => name,
+            Check::Ready => "readyz",
+        }
+    }
+
+    /// Whether this part is well enough.
+    fn accepts(self, part: &PartHealth, now: Instant) -> bool {
+        match self {
+            // What goes on trying by itself would only try again from the beginning after a restart.
+            Check::Alive(_) => part.state != HealthState::Dead,
+            Check::Ready => is_ready(part, now),
+        }
+    }
+}
+
+/// Whether a part says that it is ready, and was heard lately.
+pub(super) fn is_ready(part: &PartHealth, now: Instant) -> bool {
+    part.state == HealthState::Ready && silence(part, now).is_none()
+}
+
+/// How long a part was silent, in seconds, if that is too long.
+fn silence(part: &PartHealth, now: Instant) -> Option<u64> {
+    let age = now.saturating_duration_since(part.seen);
+    part.silence_max.is_some_and(|max| age > max).then_some(age.as_secs())
+}
+
+/// Judges all parts.
+pub(super) fn report(
+    check: Check,
+    parts: &BTreeMap<String, PartHealth>,
+    wishes: &Wishes,
+    now: Instant,
+) -> Report {
+    let mut text = String::new();
+    let mut is_fine = true;
+    for (name, part) in parts {
+        let line = if wishes.exclude.contains(name) {
+            format!("[+]{name} excluded: ok")
+        } else if check.accepts(part, now) {
+            format!("[+]{name} ok{}", remark(part, now))
+        } else {
+            is_fine = false;
+            format!("[-]{name} failed: {}", reason(part, now))
+        };
+        // Writing to a string cannot fail.
+        writeln!(text, "{line}").unwrap_or_default();
+    }
+    let unknown: Vec<_> = wishes.exclude.iter().filter(|it| !parts.contains_key(*it)).collect();
+    if !unknown.is_empty() {
+        writeln!(text, "warn: some health checks cannot be excluded: no matches for {unknown:?}")
+            .unwrap_or_default();
+    }
+    if is_fine && !wishes.verbose {
+        return Report { is_fine, text: "ok".into() };
+    }
+    let verdict = if is_fine { "passed" } else { "failed" };
+    writeln!(text, "{} check {verdict}", check.name()).unwrap_or_default();
+    Report { is_fine, text }
+}
+
+/// What else is to say about a part that is well.
+fn remark(part: &PartHealth, now: Instant) -> String {
+    let said = if part.text.is_empty() { String::new() } else { format!(": {}", part.text) };
+    let heard = part.silence_max.map(|_| now.saturating_duration_since(part.seen).as_secs());
+    let heard = heard.map(|it| format!(" (heard {it} s ago)")).unwrap_or_default();
+    format!("{said}{heard}")
+}
+
+fn reason(part: &PartHealth, now: Instant) -> String {
+    match (part.state, silence(part, now)) {
+        (HealthState::Ready, Some(seconds)) => format!("nothing was heard for {seconds} s"),
+        (HealthState::Unready, Some(seconds)) => {
+            format!("{}; nothing was heard for {seconds} s", part.text)
+        }
+        (HealthState::Dead, _) => format!("{}; only a restart helps", part.text),
+        (HealthState::Ready | HealthState::Unready, None) => part.text.clone(),
+    }
+}
+
+impl Wishes {
+    /// Reads a query. Unknown parameters mean nothing.
+    pub(super) fn parse(query: &str) -> Self {
+        let mut wishes = Wishes::default();
+        for pair in query.split('&') {
+            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+            match name {
+                "verbose" => wishes.verbose = value != "false" && value != "0",
+                "exclude" => wishes.exclude.push(decoded(value)),
+                _ => {}
+            }
+        }
+        wishes
+    }
+}
+
+/// Percent-decoding; names of parts have spaces and slashes.
+fn decoded(text: &str) -> String {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.bytes();
+    while let Some(byte) = rest.next() {
+        let mut ahead = rest.clone();
+        let digit = |it: Option<u8>| it.and_then(|it| char::from(it).to_digit(16));
+        let pair = (byte == b'%').then(|| digit(ahead.next()).zip(digit(ahead.next()))).flatten();
+        match pair.and_then(|(high, low)| u8::try_from(high * 16 + low).ok()) {
+            Some(decoded) => {
+                bytes.push(decoded);
+                rest = ahead;
+            }
+            None => bytes.push(if byte == b'+' { b' ' } else { byte }),
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}

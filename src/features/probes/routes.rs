@@ -1,0 +1,100 @@
+//! The answers to requests, without the wire.
+
+use bytes::Bytes;
+use http::{
+    HeaderValue, Method, Response, StatusCode, Uri,
+    header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE},
+};
+use http_body_util::Full;
+use tokio::time::Instant;
+
+use super::{
+    exposition,
+    liveness::Liveness,
+    report::{Check, Wishes, report},
+};
+use crate::ports::Health;
+
+const TEXT: &str = "text/plain; charset=utf-8";
+const JSON: &str = "application/json; charset=utf-8";
+
+/// What is answered.
+pub type Answer = Response<Full<Bytes>>;
+
+/// What a listener serves.
+pub struct Routes {
+    health: Health,
+    /// The path of the liveness endpoint, and who answers there; it goes before all others.
+    liveness: Option<(String, Liveness)>,
+}
+
+impl Routes {
+    /// Health and metrics.
+    pub fn new(health: Health) -> Self {
+        Routes { health, liveness: None }
+    }
+
+    /// And the probe handlers on exactly this path.
+    #[must_use]
+    pub fn with_liveness(self, path: String, liveness: Liveness) -> Self {
+        Routes { liveness: Some((path, liveness)), ..self }
+    }
+
+    /// Answers one request.
+    pub async fn answer(&self, method: &Method, uri: &Uri) -> Answer {
+        let liveness = self.liveness.as_ref().filter(|(path, _)| path == uri.path());
+        let check = match uri.path() {
+            "/healthz" => Some(Check::Alive("healthz")),
+            "/livez" => Some(Check::Alive("livez")),
+            "/readyz" => Some(Check::Ready),
+            _ => None,
+        };
+        let is_known = liveness.is_some() || check.is_some() || uri.path() == "/metrics";
+        if !is_known {
+            return answer(StatusCode::NOT_FOUND, TEXT, self.contents());
+        }
+        if method != Method::GET && method != Method::HEAD {
+            let mut refused = answer(StatusCode::METHOD_NOT_ALLOWED, TEXT, "only GET and HEAD\n");
+            refused.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
+            return refused;
+        }
+        match (liveness, check) {
+            (Some((_, liveness)), _) => live(liveness).await,
+            (None, Some(check)) => self.judge(check, uri.query().unwrap_or_default()),
+            (None, None) => {
+                let text = exposition::expose(&self.health, Instant::now());
+                answer(StatusCode::OK, exposition::CONTENT_TYPE, text)
+            }
+        }
+    }
+
+    fn judge(&self, check: Check, query: &str) -> Answer {
+        let told = report(check, &self.health.parts(), &Wishes::parse(query), Instant::now());
+        let status = if told.is_fine { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+        answer(status, TEXT, told.text)
+    }
+
+    fn contents(&self) -> String {
+        let own = self.liveness.as_ref().map(|(path, _)| format!("{path}, ")).unwrap_or_default();
+        format!("there are: {own}/healthz, /livez, /readyz, /metrics\n")
+    }
+}
+
+async fn live(liveness: &Liveness) -> Answer {
+    match liveness.ask().await {
+        Ok(results) => answer(StatusCode::OK, JSON, results),
+        Err(error) => {
+            tracing::error!(target: "kopf.probing", "The liveness probe has failed: {error}");
+            answer(StatusCode::INTERNAL_SERVER_ERROR, TEXT, format!("{error}\n"))
+        }
+    }
+}
+
+fn answer(status: StatusCode, content_type: &'static str, body: impl Into<Bytes>) -> Answer {
+    let mut answer = Response::new(Full::new(body.into()));
+    *answer.status_mut() = status;
+    let headers = answer.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    answer
+}

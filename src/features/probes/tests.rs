@@ -1,0 +1,98 @@
+//! What others see: the texts, and what is typed to get them.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use expect_test::expect;
+use tokio::time::Instant;
+
+use super::{
+    endpoint::{Endpoint, UrlError},
+    report::{Check, Wishes, report},
+};
+use crate::ports::{HealthState, PartHealth};
+
+fn parts(now: Instant) -> BTreeMap<String, PartHealth> {
+    let part = |state, text: &str, age: u64, silence: Option<u64>| PartHealth {
+        state,
+        text: text.to_owned(),
+        seen: now - Duration::from_secs(age),
+        silence_max: silence.map(Duration::from_secs),
+    };
+    let parts = [
+        ("fine", part(HealthState::Ready, "", 1000, None)),
+        ("said", part(HealthState::Ready, "standby of a", 1000, None)),
+        ("heard", part(HealthState::Ready, "watching", 7, Some(7))),
+        ("silent", part(HealthState::Ready, "watching", 8, Some(7))),
+        ("trying", part(HealthState::Unready, "403 Forbidden", 3, Some(7))),
+        ("lost", part(HealthState::Unready, "no answer", 9, Some(7))),
+        ("dead", part(HealthState::Dead, "a bug", 1, None)),
+    ];
+    parts.into_iter().map(|(name, part)| (name.to_owned(), part)).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_part_is_told_with_its_reason() {
+    tokio::time::advance(Duration::from_secs(5000)).await;
+    let now = Instant::now();
+    let told = report(Check::Ready, &parts(now), &Wishes::parse("exclude=trying&exclude=x+y"), now);
+    assert!(!told.is_fine);
+    expect![[r#"
+        [-]dead failed: a bug; only a restart helps
+        [+]fine ok
+        [+]heard ok: watching (heard 7 s ago)
+        [-]lost failed: no answer; nothing was heard for 9 s
+        [+]said ok: standby of a
+        [-]silent failed: nothing was heard for 8 s
+        [+]trying excluded: ok
+        warn: some health checks cannot be excluded: no matches for ["x y"]
+        readyz check failed
+    "#]]
+    .assert_eq(&told.text);
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_what_a_restart_mends_is_not_alive() {
+    tokio::time::advance(Duration::from_secs(5000)).await;
+    let now = Instant::now();
+    let mut all = parts(now);
+    let told = report(Check::Alive("livez"), &all, &Wishes::default(), now);
+    assert!(!told.is_fine && told.text.ends_with("livez check failed\n"));
+    all.remove("dead");
+    let told = report(Check::Alive("livez"), &all, &Wishes::default(), now);
+    assert_eq!((told.is_fine, told.text.as_str()), (true, "ok"));
+    let told = report(Check::Alive("livez"), &all, &Wishes::parse("verbose"), now);
+    assert!(told.is_fine && told.text.ends_with("livez check passed\n"));
+}
+
+#[test]
+fn wishes_are_percent_encoded() {
+    let wishes = Wishes::parse("verbose=1&exclude=stream%2Fpods.v1%20in+%27ns1%27&other=%zz");
+    assert!(wishes.verbose);
+    assert_eq!(wishes.exclude, ["stream/pods.v1 in 'ns1'"]);
+    assert_eq!(Wishes::parse("exclude=%e"), Wishes { verbose: false, exclude: vec!["%e".into()] });
+    assert!(!Wishes::parse("verbose=false").verbose);
+}
+
+#[test]
+fn an_endpoint_is_a_url_with_defaults() {
+    let shown = |url: &str| url.parse::<Endpoint>().map(|it| it.to_string());
+    let fine = [
+        ("http://0.0.0.0:8080/healthz", "http://0.0.0.0:8080/healthz"),
+        ("http://:8080/healthz", "http://localhost:8080/healthz"),
+        ("http://host", "http://host:80/"),
+        ("http://host:81?x#y", "http://host:81/"),
+        ("http://[::1]:8080/a/b?c=d", "http://[::1]:8080/a/b"),
+        ("http://[::1]/a", "http://[::1]:80/a"),
+        ("http://", "http://localhost:80/"),
+    ];
+    for (url, expected) in fine {
+        assert_eq!(shown(url).as_deref(), Ok(expected));
+    }
+    for url in ["https://host/", "host:80", "ftp://x", ""] {
+        assert_eq!(shown(url), Err(UrlError::Scheme(url.into())));
+    }
+    for url in ["http://host:port/", "http://host:99999", "http://::1/x:y"] {
+        assert_eq!(shown(url), Err(UrlError::Port(url.into())), "{url}");
+    }
+    assert_eq!(UrlError::Scheme("https://x".into()).to_string(), "Unsupported scheme: https://x");
+}

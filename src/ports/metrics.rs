@@ -1,0 +1,145 @@
+//! The numbers of an operator, counted where things happen and read by `/metrics`.
+//!
+//! One value per operator, reached through [`super::Health::metrics`]: there is no registry of the process.
+
+use std::{
+    collections::BTreeMap,
+    fmt,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use prometheus_client::{
+    encoding::EncodeLabelSet,
+    metrics::{counter::Counter, family::Family, gauge::Gauge, histogram::Histogram},
+};
+
+/// Seconds; from a script that only looks at something to one that waits for others.
+const CALL_SECONDS: [f64; 8] = [0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 10.0, 60.0];
+
+/// All counters, and where to read the rest. Clones share them.
+#[derive(Clone, Debug)]
+pub struct Metrics {
+    /// Calls of handlers by how they ended.
+    pub calls: Family<CallLabels, Counter>,
+    /// How long they took.
+    pub call_seconds: Family<HandlerLabels, Histogram, fn() -> Histogram>,
+    /// Requests to the API by how they ended, every attempt counted.
+    pub requests: Family<RequestLabels, Counter>,
+    /// Complete listings of resources.
+    pub listings: Family<ResourceLabels, Counter>,
+    /// Failures of streams of resources.
+    pub stream_failures: Family<ResourceLabels, Counter>,
+    /// Objects with events that are waiting or being handled.
+    pub queues: Gauge,
+    samplers: Arc<Mutex<BTreeMap<&'static str, Sampler>>>,
+}
+
+/// A number that is looked at when somebody asks.
+struct Sampler {
+    help: &'static str,
+    look: Arc<dyn Fn() -> i64 + Send + Sync>,
+}
+
+/// One object that is busy, for as long as this lives.
+#[derive(Debug)]
+pub struct Busy(Gauge);
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        self.0.dec();
+    }
+}
+
+/// One call of a handler.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub struct CallLabels {
+    /// Its id; of a sub-handler, that of its topmost parent, so that there are only as many as declarations.
+    pub handler: String,
+    /// `success`, `temporary`, `permanent`, `error`, `unfinished` (sub-handlers are left), `cancelled`.
+    pub outcome: &'static str,
+}
+
+/// One handler.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub struct HandlerLabels {
+    /// As above.
+    pub handler: String,
+}
+
+/// One request.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub struct RequestLabels {
+    /// `list`, `watch`, `patch`, `create`, `discover` and the like.
+    pub verb: &'static str,
+    /// The HTTP status, or why there was none.
+    pub result: String,
+}
+
+/// One resource.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub struct ResourceLabels {
+    /// Such as `pods.v1`.
+    pub resource: String,
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        let histogram: fn() -> Histogram = || Histogram::new(CALL_SECONDS);
+        Metrics {
+            calls: Family::default(),
+            call_seconds: Family::new_with_constructor(histogram),
+            requests: Family::default(),
+            listings: Family::default(),
+            stream_failures: Family::default(),
+            queues: Gauge::default(),
+            samplers: Arc::default(),
+        }
+    }
+}
+
+impl Metrics {
+    /// One call of a handler has ended.
+    pub fn called(&self, id: &str, outcome: &'static str, took: Duration) {
+        let handler = id.split('/').next().unwrap_or(id).to_owned();
+        self.calls.get_or_create(&CallLabels { handler: handler.clone(), outcome }).inc();
+        self.call_seconds.get_or_create(&HandlerLabels { handler }).observe(took.as_secs_f64());
+    }
+
+    /// One object has got a queue.
+    pub fn busy(&self) -> Busy {
+        self.queues.inc();
+        Busy(self.queues.clone())
+    }
+
+    /// One request has ended.
+    pub fn requested(&self, verb: &'static str, result: String) {
+        self.requests.get_or_create(&RequestLabels { verb, result }).inc();
+    }
+
+    /// Adds a gauge; a later one of the same name takes its place. `look` is called for each scrape and must be quick.
+    pub fn sample(
+        &self,
+        name: &'static str,
+        help: &'static str,
+        look: impl Fn() -> i64 + Send + Sync + 'static,
+    ) {
+        let sampler = Sampler { help, look: Arc::new(look) };
+        self.samplers.lock().unwrap_or_else(PoisonError::into_inner).insert(name, sampler);
+    }
+
+    /// The gauges as they are now: name, help, number.
+    pub fn samples(&self) -> Vec<(&'static str, &'static str, i64)> {
+        let samplers = self.samplers.lock().unwrap_or_else(PoisonError::into_inner);
+        let looks: Vec<_> =
+            samplers.iter().map(|(name, it)| (*name, it.help, Arc::clone(&it.look))).collect();
+        drop(samplers);
+        looks.into_iter().map(|(name, help, look)| (name, help, look())).collect()
+    }
+}
+
+impl fmt::Debug for Sampler {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.help)
+    }
+}

@@ -1,0 +1,8 @@
+//! Logins, probes, health and metrics of a whole operator, on the embedded server and the paused clock; both languages.
+
+mod ending;
+mod endpoint;
+mod login;
+mod probes;
+mod stage;
+mod streams;

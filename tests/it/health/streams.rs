@@ -1,0 +1,138 @@
+//! What the health of an operator says about its streams.
+
+use super::stage::{Mood, Stage, in_both};
+
+const LUA: &str = r#"
+kopf.on_login(function(ctx) return {server = "https://there", token = "t"} end)
+kopf.on_startup(function(ctx) kopf.sleep(5) end)
+kopf.on_create("kopfexamples", {id = "create_fn"}, function(ctx)
+    if ctx.name == "bad" then kopf.fail("never") end
+end)
+"#;
+
+const RHAI: &str = r#"
+kopf::on_login(|ctx| #{server: "https://there", token: "t"});
+kopf::on_startup(|ctx| kopf::sleep(5));
+kopf::on_create("kopfexamples", #{id: "create_fn"}, |ctx| {
+    if ctx.name == "bad" { kopf::fail("never"); }
+});
+"#;
+
+/// Plays with the operator; gives what the play told.
+fn play(what: impl AsyncFn(&Stage) -> String) -> String {
+    in_both(LUA, RHAI, async |stage: Stage, source| {
+        stage.accept(&["t"]);
+        let (told, ended) = stage.run(source, what(&stage)).await;
+        assert!(ended.is_ok(), "{ended:?}");
+        told
+    })
+}
+
+#[test]
+fn the_parts_of_a_healthy_operator_are_told() {
+    let told = play(async |stage| {
+        stage.until(3).await;
+        let early = stage.get("/readyz").await;
+        stage.until(100).await;
+        let late = stage.get("/readyz").await;
+        let verbose = stage.get("/readyz?verbose").await;
+        format!("{early:?}\n{late:?}\n{}", verbose.1)
+    });
+    expect_test::expect![[r#"
+        (503, "[-]startup failed: the start-up handlers are running\nreadyz check failed\n")
+        (200, "ok")
+        [+]login ok: the server accepts 'login'
+        [+]startup ok
+        [+]stream/kopfexamples.v1.kopf.dev cluster-wide ok: watching (heard 5 s ago)
+        readyz check passed
+    "#]]
+    .assert_eq(&told);
+}
+
+#[test]
+fn a_refused_stream_is_not_ready_until_it_is_let_in_again() {
+    let told = play(async |stage| {
+        stage.until(10).await;
+        stage.mood(Mood::Refuse(403));
+        stage.server.close_watches();
+        stage.until(60).await;
+        let refused = stage.get("/readyz").await;
+        let excluded =
+            stage.get("/readyz?exclude=stream/kopfexamples.v1.kopf.dev%20cluster-wide").await;
+        let alive = stage.get("/healthz").await;
+        stage.mood(Mood::Normal);
+        stage.until(120).await;
+        let after = stage.get("/readyz").await;
+        format!("{}\n{}{excluded:?} {alive:?} {after:?}", refused.0, refused.1)
+    });
+    expect_test::expect![[r#"
+        503
+        [+]login ok: the server accepts 'login'
+        [+]startup ok
+        [-]stream/kopfexamples.v1.kopf.dev cluster-wide failed: cannot list kopfexamples.v1.kopf.dev cluster-wide: 403 Forbidden: not through this gate
+        readyz check failed
+        (200, "ok") (200, "ok") (200, "ok")"#]].assert_eq(&told);
+}
+
+#[test]
+fn a_stream_without_a_sound_is_not_ready() {
+    let told = play(async |stage| {
+        stage.until(10).await;
+        stage.mood(Mood::Hang);
+        stage.server.close_watches();
+        let mut told = Vec::new();
+        for second in [100, 1000] {
+            stage.until(second).await;
+            let (status, text) = stage.get("/readyz").await;
+            told.push(format!(
+                "{second}: {status} {}",
+                text.lines().find(|it| it.contains("stream/")).unwrap_or(&text)
+            ));
+        }
+        stage.mood(Mood::Normal);
+        stage.until(1200).await;
+        told.push(format!("{:?}", stage.get("/readyz").await));
+        told.join("\n")
+    });
+    expect_test::expect![[r#"
+        100: 200 ok
+        1000: 503 [-]stream/kopfexamples.v1.kopf.dev cluster-wide failed: nothing was heard for 995 s
+        (200, "ok")"#]].assert_eq(&told);
+}
+
+#[test]
+fn the_numbers_are_counted() {
+    let told = play(async |stage| {
+        stage.until(10).await;
+        for name in ["one", "two", "bad"] {
+            stage.create(name);
+        }
+        stage.until(100).await;
+        let (status, text) = stage.get("/metrics").await;
+        assert_eq!(status, 200);
+        assert!(text.ends_with("# EOF\n"), "{text}");
+        let mut lines: Vec<_> =
+            text.lines().filter(|it| !it.starts_with('#') && !it.contains("duration")).collect();
+        lines.sort_unstable();
+        lines.join("\n").replace(env!("CARGO_PKG_VERSION"), "VERSION")
+    });
+    expect_test::expect![[r#"
+        kopf_api_requests_total{verb="discover",result="200"} 24
+        kopf_api_requests_total{verb="list",result="200"} 2
+        kopf_api_requests_total{verb="patch",result="200"} 3
+        kopf_api_requests_total{verb="watch",result="200"} 2
+        kopf_build_info{version="VERSION"} 1
+        kopf_handler_calls_total{handler="create_fn",outcome="permanent"} 1
+        kopf_handler_calls_total{handler="create_fn",outcome="success"} 2
+        kopf_handler_calls_total{handler="login",outcome="success"} 1
+        kopf_handler_calls_total{handler="startup",outcome="success"} 1
+        kopf_objects_known 3
+        kopf_objects_queued 0
+        kopf_part_ready{part="login"} 1
+        kopf_part_ready{part="startup"} 1
+        kopf_part_ready{part="stream/kopfexamples.v1.kopf.dev cluster-wide"} 1
+        kopf_part_silence_seconds{part="stream/kopfexamples.v1.kopf.dev cluster-wide"} 5.0
+        kopf_paused 0
+        kopf_stream_listings_total{resource="kopfexamples.v1.kopf.dev"} 1"#]]
+    .assert_eq(&told);
+}
