@@ -173,10 +173,7 @@ pub fn inconsistencies(merge: &Map<String, Value>, response: &Value) -> Diff {
 
 /// Whether a server that takes it has nothing to keep: the last annotation may be deleted, too.
 fn leaves_nothing(sent: &Value) -> bool {
-    match sent {
-        Value::Object(map) => map.values().all(Value::is_null),
-        other => !json::truthy(other),
-    }
+    sent.as_object().map_or_else(|| !json::truthy(sent), |sent| sent.values().all(Value::is_null))
 }
 
 #[cfg(test)]

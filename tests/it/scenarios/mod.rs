@@ -41,6 +41,7 @@ scenarios! {
     filters
     filters_everywhere
     filters_of_changes
+    hierarchies
     ids
     indexes
     indexes_changing
@@ -58,6 +59,8 @@ scenarios! {
     patching
     patching_everywhere
     pruned
+    posting
+    posting_loggers
     reading
     readonly
     recreated

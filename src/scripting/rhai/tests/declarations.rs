@@ -136,8 +136,10 @@ async fn an_error_at_the_top_level_is_told_where_it_happens() {
 async fn declaring_while_a_handler_runs_is_refused() {
     let fixture = Fixture::handler("kopf::on_create(\"x\", |ctx| {});", json!({})).await;
     let raised = fixture.raised().await;
-    let told = "kopf.on_create was called after the script was loaded (call it at the top level of the file)";
-    assert_eq!(raised.message, told);
+    assert_eq!(
+        raised.message,
+        "kopf.on_create was called after the script was loaded (call it at the top level of the file)"
+    );
 }
 
 #[tokio::test]
