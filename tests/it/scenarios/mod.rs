@@ -30,10 +30,17 @@ macro_rules! scenarios {
 }
 
 scenarios! {
+    causes
+    cluster_scoped
+    conflicts
     choosing
     daemons
+    delays
     errors
+    filter_kwargs
     filters
+    filters_everywhere
+    filters_of_changes
     hierarchies
     ids
     indexes
@@ -41,23 +48,32 @@ scenarios! {
     indexes_first
     indexes_shared
     kwargs
+    kwargs_in_background
     lifecycles
     limits
     logging
     memo
     modules
     odd_objects
+    optional_deletion
     patching
+    patching_everywhere
+    pruned
     posting
     posting_loggers
     reading
     readonly
+    recreated
     results
     selectors
     settings
     shared
     sleeping
     startup
+    status_fields
+    stealth
+    storages
+    superseded
     subhandler_filters
     subhandler_mistakes
     subhandler_threads
