@@ -46,6 +46,7 @@ use crate::handling::{
 use crate::logic::{
     handler::Kind,
     lifecycle::{Chooser, Lifecycle},
+    namespaces::NamespacePattern,
     registry::{Registry, ResourceHandlers},
     resource::Resource,
 };
@@ -82,12 +83,12 @@ pub struct Operator {
 }
 
 /// Which namespaces are served.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub enum Scope {
     /// All of them, with streams of the whole cluster.
     Cluster,
     /// Those that match any of these patterns.
-    Namespaces(Vec<String>),
+    Namespaces(Vec<NamespacePattern>),
 }
 
 /// Makes the connection to the cluster.

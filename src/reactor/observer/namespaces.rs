@@ -56,10 +56,10 @@ impl Namespaces {
     /// Looks once, if we may; without the resource, as when nothing is to be looked for, only exact names are served.
     pub(super) async fn observe(
         view: &View<'_>,
-        patterns: &[String],
+        patterns: &[NamespacePattern],
         resource: Option<&Resource>,
     ) -> Self {
-        let patterns = patterns.iter().map(NamespacePattern::new).collect::<Vec<_>>();
+        let patterns = patterns.to_vec();
         let source = match resource {
             Some(it) if !view.settings.scanning.disabled => {
                 Source::Stream(view.watch(it, Extent::Whole), it.clone())

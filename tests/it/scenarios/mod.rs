@@ -50,6 +50,7 @@ scenarios! {
     reading
     readonly
     results
+    selector_forms
     selectors
     settings
     shared
