@@ -254,3 +254,21 @@ async fn objects_of_megabytes_come_through_however_their_lines_are_cut() {
     let told = transcript(vec![list(&[])], vec![watch], 3).await;
     assert_eq!(told, ["0.0 listed", "0.0 ADDED big", "0.0 ADDED small"]);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_that_gets_no_connection_in_time_is_tried_again() {
+    let by_watching =
+        |it: &mut Settings| it.watching.connect_timeout = Some(Duration::from_secs(5));
+    let by_networking =
+        |it: &mut Settings| it.networking.connect_timeout = Some(Duration::from_secs(5));
+    let sets: [fn(&mut Settings); 2] = [by_watching, by_networking];
+    for set in sets {
+        let watches = vec![Reply::Never, lines(&[change("ADDED", "a")])];
+        let told = transcript_with(set, vec![list(&[])], watches, 2).await;
+        assert_eq!(
+            told,
+            ["0.0 listed", "6.1 ADDED a"],
+            "after 5 seconds, a pause, and the line's second"
+        );
+    }
+}

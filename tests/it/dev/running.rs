@@ -144,7 +144,7 @@ async fn probes_of_the_indexing_example_tell_which_pods_there_are() {
                  spec: {{ containers: [{{ name: main, image: busybox }}] }}\n---\n"
             )
         };
-        desk.file("pods.yaml", &(pod("second") + &pod("first")));
+        desk.file("pods.yaml", &format!("{}{}", pod("second"), pod("first")));
         let (script, object) =
             (file(&format!("examples/16-indexing/handlers.{language}")), file("examples/obj.yaml"));
         let port = free_port();

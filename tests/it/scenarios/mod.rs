@@ -30,6 +30,7 @@ macro_rules! scenarios {
 }
 
 scenarios! {
+    background
     choosing
     daemons
     errors
