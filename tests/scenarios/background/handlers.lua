@@ -50,5 +50,5 @@ function deaf(ctx)
     kopf.sleep(1000)
 end
 
-kopf.timer("kopfexamples", { labels = { wait = "yes" }, interval = 5 }, waiting)
+kopf.timer("kopfexamples", { labels = { wait = "yes" }, interval = 5, initial_delay = 0.2 }, waiting)
 kopf.daemon("kopfexamples", { when = named("waits"), initial_delay = 0.1, cancellation_timeout = 0 }, deaf)
