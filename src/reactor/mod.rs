@@ -11,6 +11,7 @@ mod expectation;
 mod memory;
 mod observer;
 mod place;
+mod poster;
 mod probing;
 mod queue;
 mod replicas;
@@ -32,6 +33,7 @@ use self::{
     companions::Companions,
     memory::Memories,
     observer::{Observer, Target, Targets},
+    poster::Poster,
     probing::Probing,
     replicas::Replicas,
     roster::Roster,
@@ -57,7 +59,7 @@ use crate::logic::{
 };
 use crate::ports::{
     ApiError, AskLogin, BoxFuture, Clock, Cluster, Facilities, Health, HealthState, Indexes, Memo,
-    NativeLogins, Pauses, Scripts,
+    NativeLogins, Pauses, Posts, Scripts,
 };
 use crate::settings::Settings;
 
@@ -167,8 +169,10 @@ pub async fn run(operator: Operator, stop: CancellationToken) -> Result<(), Fail
     } = operator;
     let scripts: Arc<dyn Scripts> = Arc::new(Counted::new(scripts, health.metrics().clone()));
     let memo = Memo::default();
-    let facilities =
-        Arc::new(Facilities { indexes: Indexes::new(registry.indexes()), ..Facilities::default() });
+    let facilities = Arc::new(Facilities {
+        indexes: Indexes::new(registry.indexes()),
+        posts: Posts::new(Arc::clone(&settings)),
+    });
     let activity = |kind| Activity {
         kind,
         handlers: registry.activities(kind),
@@ -191,6 +195,8 @@ pub async fn run(operator: Operator, stop: CancellationToken) -> Result<(), Fail
 
     let current = Arc::new(snapshot(&settings));
     scripts.configure(&current);
+    facilities.posts.listen();
+    let (connect, poster) = Poster::start(connect, &facilities.posts, &current, clock);
     let standing = |kind| Standing {
         activity: activity(kind),
         scripts: Arc::clone(&scripts),
@@ -226,6 +232,8 @@ pub async fn run(operator: Operator, stop: CancellationToken) -> Result<(), Fail
     let runner =
         Runner { scripts: &*scripts, clock, settings: &current.execution, facilities: &facilities };
     let cleaned = activities::run(runner, &activity(Kind::Cleanup)).await;
+    // Last: clean-up handlers post events too.
+    poster.end().await;
     served?;
     cleaned?;
     Ok(())

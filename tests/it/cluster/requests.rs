@@ -68,8 +68,12 @@ async fn patches_and_creations_are_sent_as_kubernetes_wants_them() {
     let object = cluster.patch(patch(&resource, PatchKind::Merge, None)).await.expect("an object");
     assert_eq!(object.header().resource_version.as_deref(), Some("8"));
     cluster.patch(patch(&resource, PatchKind::Json, Some("status"))).await.expect("an object");
-    let new =
-        NewObject { resource: &resource, namespace: None, payload: Bytes::from_static(b"{}") };
+    let new = NewObject {
+        resource: &resource,
+        namespace: None,
+        payload: Bytes::from_static(b"{}"),
+        backoffs: None,
+    };
     cluster.create(new).await.expect("an object");
     check(
         &requests,

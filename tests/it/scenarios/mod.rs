@@ -35,6 +35,7 @@ scenarios! {
     daemons
     errors
     filters
+    hierarchies
     ids
     indexes
     indexes_changing
@@ -48,6 +49,8 @@ scenarios! {
     modules
     odd_objects
     patching
+    posting
+    posting_loggers
     reading
     readonly
     results
