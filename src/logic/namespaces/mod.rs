@@ -8,6 +8,8 @@ mod tests;
 
 pub use fate::{Fate, fate};
 
+use std::fmt;
+
 use regex::Regex;
 
 /// Which namespaces are served. Whole names, case-sensitive.
@@ -70,6 +72,15 @@ fn matches(globs: &str, name: &str) -> bool {
         Some(negated) => served && !glob(negated.trim_start_matches('!'), name),
         None => served || (in_scope && glob(part, name)),
     })
+}
+
+impl fmt::Display for NamespacePattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            Form::Globs(globs) => f.write_str(globs),
+            Form::Regex(regex) => f.write_str(regex.as_str()),
+        }
+    }
 }
 
 impl From<&str> for NamespacePattern {

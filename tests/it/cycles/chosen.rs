@@ -192,3 +192,28 @@ async fn discovery_reads_the_groups_and_then_each_of_their_versions() {
     }
     assert!(!reads.contains("/apis/fruits.dev/v1"), "{reads:?}");
 }
+
+#[tokio::test(start_paused = true)]
+async fn patterns_that_match_no_namespace_are_told() {
+    for (disabled, told) in [
+        (
+            false,
+            "No namespace matches 'app-*' or 'other': nothing in namespaces is served until one does.",
+        ),
+        (
+            true,
+            "No namespace can be served: with scanning disabled, only exact names are, and 'app-*' is none.",
+        ),
+    ] {
+        let server = server();
+        let patterns =
+            if disabled { vec!["app-*".into()] } else { vec!["app-*".into(), "other".into()] };
+        let mut listener = Listener::new(Scope::Namespaces(patterns)).hears_events("kex");
+        listener.settings.scanning.disabled = disabled;
+        let (log, _guard) = record_logs("kopf.observation");
+        let operator = listener.start(&server);
+        pass(5).await;
+        operator.end().await;
+        assert!(log.has(told), "{:?}", log.lines());
+    }
+}
