@@ -4,7 +4,9 @@ use std::sync::{Arc, Mutex};
 
 use crate::features::probes::{BindError, Endpoint};
 use crate::handling::activities::ActivityError;
-use crate::logic::{lifecycle::Lifecycle, peering::Identity, registry::Registry};
+use crate::logic::{
+    lifecycle::Lifecycle, namespaces::NamespacePattern, peering::Identity, registry::Registry,
+};
 use crate::ports::{ApiError, AskLogin, BoxFuture, Clock, Cluster, Health, Scripts};
 use crate::settings::Settings;
 
@@ -33,12 +35,12 @@ pub struct Operator {
 }
 
 /// Which namespaces are served.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub enum Scope {
     /// All of them, with streams of the whole cluster.
     Cluster,
     /// Those that match any of these patterns.
-    Namespaces(Vec<String>),
+    Namespaces(Vec<NamespacePattern>),
 }
 
 /// Makes the connection to the cluster.

@@ -3,6 +3,7 @@
 //! `scenario.rs` reads what handlers and users do, `stage.rs` plays it, `transcript.rs` holds what was seen against what
 //! was expected.
 
+mod chosen;
 mod crashes;
 mod errors;
 pub(crate) mod heard;

@@ -33,6 +33,7 @@ scenarios! {
     causes
     cluster_scoped
     conflicts
+    background
     choosing
     daemons
     delays
@@ -65,6 +66,7 @@ scenarios! {
     readonly
     recreated
     results
+    selector_forms
     selectors
     settings
     shared
