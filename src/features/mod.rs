@@ -3,4 +3,6 @@ pub mod probes;
 
 pub mod daemons;
 pub mod indexes;
+pub mod leadership;
+pub mod peering;
 pub mod posting;

@@ -14,9 +14,11 @@ mod place;
 mod poster;
 mod probing;
 mod queue;
+mod replicas;
 mod roster;
 mod seen;
 mod serving;
+mod standby;
 mod stream_log;
 mod streams;
 mod worker;
@@ -33,12 +35,14 @@ use self::{
     observer::{Observer, Target, Targets},
     poster::Poster,
     probing::Probing,
+    replicas::Replicas,
     roster::Roster,
     serving::Serving,
 };
 use crate::features::{
     daemons,
     indexes::{self, Hold, Readiness},
+    leadership::Leadership,
     probes::{self, BindError, Counted, Endpoint},
 };
 use crate::handling::{
@@ -48,6 +52,7 @@ use crate::handling::{
 use crate::logic::{
     handler::Kind,
     lifecycle::{Chooser, Lifecycle},
+    peering::Identity,
     registry::{Registry, ResourceHandlers},
     resource::Resource,
 };
@@ -81,6 +86,8 @@ pub struct Operator {
     pub health: Health,
     /// Where the probe handlers are asked, if anywhere.
     pub liveness: Option<Endpoint>,
+    /// How other operators and replicas know it.
+    pub identity: Identity,
 }
 
 /// Which namespaces are served.
@@ -104,6 +111,13 @@ pub struct Connecting {
     pub login: Option<AskLogin>,
 }
 
+impl Connecting {
+    fn new(settings: &Settings, login: Standing) -> Self {
+        let login = (!login.activity.handlers.is_empty()).then(|| login.into_login());
+        Connecting { settings: settings.clone(), login }
+    }
+}
+
 /// Why an operator ended other than by being told to.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
@@ -116,6 +130,12 @@ pub enum Failure {
     /// The liveness endpoint cannot be served.
     #[error("the liveness endpoint: {0}")]
     Liveness(#[from] BindError),
+    /// The settings make no sense together.
+    #[error("{0}")]
+    Settings(String),
+    /// Another replica may lead now: nothing was done any more from that moment on.
+    #[error("the leadership is lost: {0}")]
+    Leadership(String),
 }
 
 impl Failure {
@@ -127,6 +147,10 @@ impl Failure {
             }
             Failure::Cluster(error) => error.hint.clone(),
             Failure::Liveness(_) => Some("choose another address with -L/--liveness".into()),
+            Failure::Settings(_) => None,
+            Failure::Leadership(_) => {
+                Some("nothing is to be done: started again, this replica is a standby".into())
+            }
         }
     }
 }
@@ -134,7 +158,8 @@ impl Failure {
 /// Runs an operator until `stop`, or until it cannot go on.
 ///
 /// # Errors
-/// When start-up handlers fail (nothing else happens then), when the cluster cannot be used, when clean-up handlers fail.
+/// When start-up handlers fail (nothing else happens then), when the cluster cannot be used, when clean-up handlers fail,
+/// and when the leadership is lost: then clean-up handlers are not called, for they could act where another replica acts.
 pub async fn run(operator: Operator, stop: CancellationToken) -> Result<(), Failure> {
     let Operator {
         scripts,
@@ -146,13 +171,11 @@ pub async fn run(operator: Operator, stop: CancellationToken) -> Result<(), Fail
         connect,
         health,
         liveness,
+        identity,
     } = operator;
     let scripts: Arc<dyn Scripts> = Arc::new(Counted::new(scripts, health.metrics().clone()));
     let memo = Memo::default();
-    let facilities = Arc::new(Facilities {
-        indexes: Indexes::new(registry.indexes()),
-        posts: Posts::new(Arc::clone(&settings)),
-    });
+    let facilities = facilities(&registry, &settings);
     let activity = |kind| Activity {
         kind,
         handlers: registry.activities(kind),
@@ -161,17 +184,11 @@ pub async fn run(operator: Operator, stop: CancellationToken) -> Result<(), Fail
         logins: NativeLogins::default(),
     };
     tracing::debug!(target: "kopf.running", "Starting kopf {}.", env!("CARGO_PKG_VERSION"));
-    let execution = snapshot(&settings).execution;
-    let runner =
-        Runner { scripts: &*scripts, clock, settings: &execution, facilities: &facilities };
-    let startup = activity(Kind::Startup);
-    health.note(STARTUP, HealthState::Unready, "the start-up handlers are running");
-    let Some(started) = unless_stopped(&stop, activities::run(runner, &startup)).await else {
-        tracing::warn!(target: "kopf.running", "Startup activity is only partially executed due to cancellation.");
+    let execution = &snapshot(&settings).execution;
+    let runner = Runner { scripts: &*scripts, clock, settings: execution, facilities: &facilities };
+    if !start_up(runner, &activity(Kind::Startup), &health, &stop).await? {
         return Ok(());
-    };
-    started?;
-    health.note(STARTUP, HealthState::Ready, "");
+    }
 
     let current = Arc::new(snapshot(&settings));
     scripts.configure(&current);
@@ -184,10 +201,7 @@ pub async fn run(operator: Operator, stop: CancellationToken) -> Result<(), Fail
         execution: current.execution.clone(),
         facilities: Arc::clone(&facilities),
     };
-    let login = standing(Kind::Login);
-    let login = (!login.activity.handlers.is_empty()).then(|| login.into_login());
-    let connecting = Connecting { settings: Settings::clone(&current), login };
-    let probe = standing(Kind::Probe);
+    let connecting = Connecting::new(&current, standing(Kind::Login));
     let serving = Serve {
         scripts: Arc::clone(&scripts),
         settings: Arc::clone(&current),
@@ -196,23 +210,52 @@ pub async fn run(operator: Operator, stop: CancellationToken) -> Result<(), Fail
         memo: memo.clone(),
         facilities: Arc::clone(&facilities),
         health: health.clone(),
+        identity,
     };
     let served = async {
-        let probing = Probing::start(liveness, probe, &health).await?;
+        let probing = Probing::start(liveness, standing(Kind::Probe), &health).await?;
         let served = serving.run(&registry, &scope, connect(connecting), &stop).await;
         probing.end().await;
         served
-    };
-    let served = served.await;
+    }
+    .await;
     health.note(STOPPING, HealthState::Unready, "the operator is stopping");
-    let runner =
-        Runner { scripts: &*scripts, clock, settings: &current.execution, facilities: &facilities };
+    if let Err(Failure::Leadership(_)) = &served {
+        return served;
+    }
+    let execution = &current.execution;
+    let runner = Runner { scripts: &*scripts, clock, settings: execution, facilities: &facilities };
     let cleaned = activities::run(runner, &activity(Kind::Cleanup)).await;
     // Last: clean-up handlers post events too.
     poster.end().await;
     served?;
     cleaned?;
     Ok(())
+}
+
+/// What the calls of an operator can reach.
+fn facilities(registry: &Registry, settings: &Arc<Mutex<Settings>>) -> Arc<Facilities> {
+    Arc::new(Facilities {
+        indexes: Indexes::new(registry.indexes()),
+        posts: Posts::new(Arc::clone(settings)),
+    })
+}
+
+/// Runs the start-up handlers; tells whether they came to their end.
+async fn start_up(
+    runner: Runner<'_>,
+    startup: &Activity,
+    health: &Health,
+    stop: &CancellationToken,
+) -> Result<bool, Failure> {
+    health.note(STARTUP, HealthState::Unready, "the start-up handlers are running");
+    let Some(started) = unless_stopped(stop, activities::run(runner, startup)).await else {
+        tracing::warn!(target: "kopf.running", "Startup activity is only partially executed due to cancellation.");
+        return Ok(false);
+    };
+    started?;
+    health.note(STARTUP, HealthState::Ready, "");
+    Ok(true)
 }
 
 /// What the streams of an operator need, before the cluster is known.
@@ -224,6 +267,7 @@ struct Serve {
     memo: Memo,
     facilities: Arc<Facilities>,
     health: Health,
+    identity: Identity,
 }
 
 impl Serve {
@@ -242,18 +286,56 @@ impl Serve {
         let settings = Arc::clone(&self.settings);
         let observer = Observer::start(&*cluster, &*self.scripts, registry, scope, settings);
         let Some(observer) = unless_stopped(stop, observer).await else { return Ok(()) };
-        let mut observer = observer?;
+        let observer = observer?;
+        let replicas = Replicas::start(&self, &cluster)?;
+        let team = Arc::default();
         let shared = Shared {
             cluster: &cluster,
             start: Instant::now(),
             memories: Arc::default(),
             pauses: Pauses::default(),
+            leadership: replicas.leadership(),
             readiness: Readiness::new(registry.has_indexes()),
-            team: Arc::default(),
+            team: Arc::clone(&team),
         };
-        let companions = self.companions(registry, &shared);
+        let lost = tokio::select! {
+            biased; // the loss first: whatever runs is dropped in this moment, and nothing begins any more
+            reason = replicas.lost() => Some(reason),
+            () = self.serve(registry, shared, (observer, &replicas), stop) => None,
+        };
+        if let Some(reason) = lost {
+            team.cut().await;
+            return Err(Failure::Leadership(reason));
+        }
+        replicas.end().await;
+        Ok(())
+    }
+
+    /// Runs the streams and what is beside them, until `stop`.
+    async fn serve(
+        &self,
+        registry: &Registry,
+        shared: Shared<'_>,
+        (mut observer, replicas): (Observer<'_>, &Replicas),
+        stop: &CancellationToken,
+    ) {
+        let mut companions = self.companions(registry, &shared);
+        let venues = self.meet(replicas, &shared, &mut companions);
         let mut roster = Roster::new();
+        if let Some(venues) = &venues {
+            let (places, is_known) = observer.peerings();
+            venues.set(places, is_known);
+            tokio::select! {
+                biased; // a stop during the start is obeyed at once
+                () = stop.cancelled() => {}
+                () = venues.looked() => {}
+            }
+        }
         loop {
+            if let Some(venues) = &venues {
+                let (places, is_known) = observer.peerings();
+                venues.set(places, is_known);
+            }
             let targets = observer.targets();
             roster.adjust(
                 &targets,
@@ -272,7 +354,6 @@ impl Serve {
         // Side by side: workers finish what they do, daemons and timers what they can.
         future::join(roster.end(), shared.team.end(&self.settings.background)).await;
         companions.end().await;
-        Ok(())
     }
 
     /// Those that live as long as the streams.
@@ -322,6 +403,7 @@ impl Serve {
             facilities: Arc::clone(&self.facilities),
             background,
             pauses: shared.pauses.clone(),
+            leadership: shared.leadership.clone(),
             health: self.health.clone(),
         }
     }
@@ -342,6 +424,7 @@ struct Shared<'a> {
     start: Instant,
     memories: Arc<Memories>,
     pauses: Pauses,
+    leadership: Leadership,
     readiness: Readiness,
     team: Arc<daemons::Team>,
 }
