@@ -22,6 +22,12 @@ pub enum Command {
     /// Run an operator on a Kubernetes API server of its own: no cluster is needed
     #[command(after_help = DEV_AFTER_HELP)]
     Dev(DevArgs),
+    /// Let operators pause until `kopf resume`, or until the time is over
+    #[command(after_help = FREEZE_AFTER_HELP)]
+    Freeze(FreezeArgs),
+    /// Let operators go on that pause because of `kopf freeze`
+    #[command(after_help = RESUME_AFTER_HELP)]
+    Resume(ResumeArgs),
     /// Print a script that completes the options of this command in a shell
     #[command(after_help = COMPLETIONS_AFTER_HELP)]
     Completions(CompletionsArgs),
@@ -33,6 +39,26 @@ For this session:    source <(kopf completions bash)
 For all sessions:    kopf completions bash > ~/.local/share/bash-completion/completions/kopf
                      kopf completions zsh > \"${fpath[1]}/_kopf\"
                      kopf completions fish > ~/.config/fish/completions/kopf.fish";
+
+const FREEZE_AFTER_HELP: &str = "\
+Operators pause if their priority is lower, and if they meet at the same object: those of `kopf run -A` at the ClusterKopfPeering of
+that name, those of `kopf run -n` at the KopfPeering in their namespace.
+
+Environment variables, used where the command line says nothing:
+  KOPF_FREEZE_CLUSTERWIDE (-A), KOPF_FREEZE_NAMESPACES (-n; separated by spaces), KOPF_FREEZE_NAMESPACE (one more -n),
+  KOPF_FREEZE_PEERING, KOPF_FREEZE_LIFETIME, KOPF_FREEZE_PRIORITY, KOPF_FREEZE_DEV, KOPF_FREEZE_ID, KOPF_FREEZE_MESSAGE;
+  POD_ID (the default of --id); those of the log as for `kopf run`
+
+Example:
+  kopf freeze -A --peering default --lifetime 10m --message 'database upgrade'";
+
+const RESUME_AFTER_HELP: &str = "\
+Environment variables, used where the command line says nothing:
+  KOPF_RESUME_CLUSTERWIDE (-A), KOPF_RESUME_NAMESPACES (-n; separated by spaces), KOPF_RESUME_NAMESPACE (one more -n),
+  KOPF_RESUME_PEERING, KOPF_RESUME_ID; POD_ID (the default of --id); those of the log as for `kopf run`
+
+Example:
+  kopf resume -A --peering default";
 
 /// The environment variables are not clap's: a list in a variable is split at spaces, one on the command line is not.
 const RUN_AFTER_HELP: &str = "\
@@ -48,9 +74,10 @@ their dashes, and settings by group:
 
 Environment variables, used where the command line says nothing:
   KOPF_RUN_CLUSTERWIDE (-A), KOPF_RUN_NAMESPACES (-n; separated by spaces), KOPF_RUN_NAMESPACE (one more -n),
-  KOPF_RUN_STANDALONE, KOPF_RUN_PEERING (-P), KOPF_RUN_PRIORITY (-p), KOPF_RUN_DEV, KOPF_RUN_LIVENESS_ENDPOINT (-L),
-  KOPF_RUN_HEALTH, KOPF_RUN_CONFIG, KOPF_RUN_VERBOSE, KOPF_RUN_DEBUG, KOPF_RUN_QUIET, KOPF_RUN_LOG_FORMAT, KOPF_RUN_LOG_PREFIX,
-  KOPF_RUN_LOG_REFKEY, KOPF_RUN_COLOR (also NO_COLOR, CLICOLOR_FORCE),
+  KOPF_RUN_STANDALONE, KOPF_RUN_PEERING (-P), KOPF_RUN_PRIORITY (-p), KOPF_RUN_DEV, KOPF_RUN_LEADER_ELECT, KOPF_RUN_LEASE,
+  POD_ID (the name among other operators), KOPF_RUN_LIVENESS_ENDPOINT (-L), KOPF_RUN_HEALTH, KOPF_RUN_CONFIG,
+  KOPF_RUN_VERBOSE, KOPF_RUN_DEBUG, KOPF_RUN_QUIET, KOPF_RUN_LOG_FORMAT, KOPF_RUN_LOG_PREFIX, KOPF_RUN_LOG_REFKEY,
+  KOPF_RUN_COLOR (also NO_COLOR, CLICOLOR_FORCE),
   KOPF_SETTINGS_GROUP__NAME (one setting, such as KOPF_SETTINGS_QUEUEING__WORKER_LIMIT=20)
 
 What is said nearer to the operator wins: defaults < kopf.yaml < environment < command line < start-up handlers.
@@ -105,6 +132,12 @@ pub struct RunArgs {
     /// A developer's operator beside the real one: --priority 666
     #[arg(long, help_heading = "Other operators")]
     pub dev: bool,
+    /// Elect a leader among the replicas of this operator: it acts, the others stand by
+    #[arg(long, help_heading = "Replicas")]
+    pub leader_elect: bool,
+    /// The name of the Lease for the election; operators in one namespace need one each; default: kopf
+    #[arg(long, value_name = "NAME", help_heading = "Replicas")]
+    pub lease: Option<String>,
     /// Where the results of probe handlers are served
     #[arg(short = 'L', long, value_name = "URL", help = LIVENESS_HELP, help_heading = "How to run")]
     pub liveness: Option<String>,
@@ -149,6 +182,57 @@ pub struct DevArgs {
     /// Leave pods, deployments, owned objects and the like as they are: nothing brings them to life or cleans them up
     #[arg(long)]
     pub no_controllers: bool,
+}
+
+/// `kopf freeze`
+#[derive(Debug, Default, Args)]
+pub struct FreezeArgs {
+    /// Where.
+    #[command(flatten)]
+    pub meeting: MeetingArgs,
+    /// The time after which operators go on by themselves: seconds, or with a unit such as 10m (required)
+    #[arg(short = 't', long, value_name = "DURATION")]
+    pub lifetime: Option<String>,
+    /// Operators of a lower priority pause; default: 100
+    #[arg(short, long, value_name = "NUMBER", allow_negative_numbers = true)]
+    pub priority: Option<i64>,
+    /// The same as --priority 666
+    #[arg(long)]
+    pub dev: bool,
+    /// Why; it is shown in the logs of the operators that pause
+    #[arg(short, long, value_name = "TEXT")]
+    pub message: Option<String>,
+    /// How to log.
+    #[command(flatten)]
+    pub log: LogArgs,
+}
+
+/// `kopf resume`
+#[derive(Debug, Default, Args)]
+pub struct ResumeArgs {
+    /// Where.
+    #[command(flatten)]
+    pub meeting: MeetingArgs,
+    /// How to log.
+    #[command(flatten)]
+    pub log: LogArgs,
+}
+
+/// Which peering objects, and as whom.
+#[derive(Debug, Default, Args)]
+pub struct MeetingArgs {
+    /// The name of the peering object (required)
+    #[arg(short = 'P', long, value_name = "NAME")]
+    pub peering: Option<String>,
+    /// The operators of the whole cluster: the ClusterKopfPeering
+    #[arg(short = 'A', long)]
+    pub all_namespaces: bool,
+    /// The operators of the namespaces of this name or glob pattern: the KopfPeering in each; repeatable
+    #[arg(short, long = "namespace", value_name = "PATTERN", action = ArgAction::Append)]
+    pub namespaces: Vec<String>,
+    /// The name of the record; default: user@host
+    #[arg(short, long, value_name = "TEXT")]
+    pub id: Option<String>,
 }
 
 /// `kopf completions`

@@ -10,6 +10,7 @@ use clap::{CommandFactory as _, Parser as _, error::ErrorKind};
 
 use args::{Command, LowArgs, RunArgs};
 use config::Config;
+use freeze::FreezeOptions;
 use options::{Note, RunOptions};
 use report::{Exit, Report};
 
@@ -17,6 +18,8 @@ pub mod args;
 pub mod config;
 mod dev;
 pub mod environment;
+mod freeze;
+mod identity;
 pub mod logging;
 pub mod options;
 pub mod report;
@@ -34,6 +37,8 @@ pub fn main() -> ExitCode {
     let ended = match args.command {
         Command::Run(args) => start_run(args),
         Command::Dev(args) => start_dev(args),
+        Command::Freeze(args) => start_freeze(freeze::resolve_freeze(args, origin())),
+        Command::Resume(args) => start_freeze(freeze::resolve_resume(args, origin())),
         Command::Completions(args) => {
             complete(args.shell);
             Ok(Exit::Success)
@@ -61,6 +66,16 @@ fn start_dev(args: args::DevArgs) -> Result<Exit, Report> {
     dev::run(&options)
 }
 
+fn origin() -> freeze::Origin<'static> {
+    freeze::Origin { lookup: &variable, person: freeze::person() }
+}
+
+fn start_freeze(options: Result<FreezeOptions, Report>) -> Result<Exit, Report> {
+    let mut options = options?;
+    freeze::note(&mut options, unread_variables()?);
+    freeze::run(&options)
+}
+
 fn configuration(args: &RunArgs) -> Result<Option<Config>, Report> {
     let named = args.config.clone().or_else(|| variable("KOPF_RUN_CONFIG").map(Into::into));
     config::find(
@@ -70,13 +85,16 @@ fn configuration(args: &RunArgs) -> Result<Option<Config>, Report> {
     )
 }
 
-/// Variables that nobody reads are told: they are most often misspelled.
 fn note_variables(options: &mut RunOptions) -> Result<(), Report> {
+    options.notes.extend(unread_variables()?.into_iter().map(Note::Warning));
+    Ok(())
+}
+
+/// Variables that nobody reads are told: they are most often misspelled.
+fn unread_variables() -> Result<Vec<String>, Report> {
     let names: Vec<_> =
         std::env::vars_os().filter_map(|(name, _)| name.into_string().ok()).collect();
-    let warnings = environment::check(names.iter().map(String::as_str))?;
-    options.notes.extend(warnings.into_iter().map(Note::Warning));
-    Ok(())
+    environment::check(names.iter().map(String::as_str))
 }
 
 /// Prints a script for this shell. A closed stdout is nothing to stumble over.

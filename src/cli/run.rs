@@ -9,8 +9,9 @@ use futures::Stream;
 use tokio_util::sync::CancellationToken;
 
 use crate::cli::{
+    identity,
     logging::{self, Log},
-    options::{Note, RunOptions, ScopeOption},
+    options::{LogOptions, Note, RunOptions, ScopeOption},
     report::{Exit, Report},
     signals::{self, StopSignal},
     sources, variable,
@@ -27,7 +28,7 @@ use crate::settings::Settings;
 pub(super) fn run(options: &RunOptions) -> Result<Exit, Report> {
     let clock = Clock::system();
     let sources = sources::read_all(&options.paths, Path::new(""))?;
-    let _log = start_log(options, clock)?;
+    let _log = start_log(&options.log, &options.notes, clock)?;
     let scope = scope(&options.scope);
     on_runtime(async {
         let signals = listen()?;
@@ -39,11 +40,11 @@ pub(super) fn run(options: &RunOptions) -> Result<Exit, Report> {
 }
 
 /// From now on there is a log, and bugs are told in it.
-pub(super) fn start_log(options: &RunOptions, clock: Clock) -> Result<Log, Report> {
-    let log = logging::install(options.log.clone(), clock, &variable)
+pub(super) fn start_log(options: &LogOptions, notes: &[Note], clock: Clock) -> Result<Log, Report> {
+    let log = logging::install(options.clone(), clock, &variable)
         .map_err(|problem| Report::failure(format!("cannot start the log: {problem}")))?;
     std::panic::set_hook(Box::new(tell_bug));
-    for note in &options.notes {
+    for note in notes {
         match note {
             Note::Info(text) => tracing::info!(target: "kopf.running", "{text}"),
             Note::Warning(text) => tracing::warn!(target: "kopf.running", "{text}"),
@@ -112,6 +113,7 @@ pub(super) async fn operate(
         connect,
         health: visible.health.clone(),
         liveness: visible.liveness.clone(),
+        identity: identity::of_operator(clock),
     };
     let ended = tokio::select! {
         biased; // the operator's own end is its answer to a signal
@@ -131,7 +133,8 @@ fn tell_bug(panic: &std::panic::PanicHookInfo<'_>) {
     tracing::error!(target: "kopf.running", "A bug in the operator itself at {place}: {text}");
 }
 
-fn connect(health: Health, clock: Clock) -> Connect {
+/// As the kubeconfig says, or the pod.
+pub(super) fn connect(health: Health, clock: Clock) -> Connect {
     Box::new(move |Connecting { settings, login }| {
         Box::pin(async move {
             let settings = Arc::new(settings);

@@ -5,13 +5,14 @@
 
 use std::{fmt, sync::Arc};
 
+use bytes::Bytes;
 use futures::stream::BoxStream;
 use http::Method;
 
 use crate::logic::{object::Object, resource::Resource, selector::Restrictions};
 use crate::ports::{
-    ApiError, BoxFuture, Cluster, Discovered, GroupFilter, Metrics, NewObject, PatchRequest, Pulse,
-    StreamEvent, StreamTarget,
+    Address, ApiError, BoxFuture, Cluster, Discovered, GroupFilter, Metrics, NewObject,
+    PatchRequest, Pulse, StreamEvent, StreamTarget,
 };
 use crate::settings::Settings;
 
@@ -170,6 +171,18 @@ impl Cluster for KubeCluster {
         }))
     }
 
+    fn get<'a>(&'a self, address: Address<'a>) -> BoxFuture<'a, Result<Object, ApiError>> {
+        Box::pin(self.send(single(Method::GET, "get", address, None)))
+    }
+
+    fn replace<'a>(
+        &'a self,
+        address: Address<'a>,
+        payload: Bytes,
+    ) -> BoxFuture<'a, Result<Object, ApiError>> {
+        Box::pin(self.send(single(Method::PUT, "update", address, Some(payload))))
+    }
+
     fn list<'a>(
         &'a self,
         resource: &'a Resource,
@@ -180,6 +193,23 @@ impl Cluster for KubeCluster {
 
     fn default_namespace(&self) -> &str {
         self.transport.default_namespace()
+    }
+}
+
+/// A request about one object.
+fn single<'a>(
+    method: Method,
+    verb: &'static str,
+    address: Address<'a>,
+    payload: Option<Bytes>,
+) -> Request<'a> {
+    let Address { resource, namespace, name } = address;
+    Request {
+        accept: transport::JSON,
+        method,
+        url: url::object(url::collection(resource, namespace), name, None),
+        content: payload.map(|it| ("application/json", it)),
+        action: Action::Use { verb, resource, namespace, name: Some(name), subresource: None },
     }
 }
 

@@ -3,3 +3,5 @@ pub mod probes;
 
 pub mod daemons;
 pub mod indexes;
+pub mod leadership;
+pub mod peering;

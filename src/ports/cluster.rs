@@ -47,6 +47,16 @@ pub trait Cluster: Send + Sync + 'static {
     /// One POST into a collection. Gives the created object.
     fn create<'a>(&'a self, request: NewObject<'a>) -> BoxFuture<'a, Result<Object, ApiError>>;
 
+    /// One object as it is now.
+    fn get<'a>(&'a self, address: Address<'a>) -> BoxFuture<'a, Result<Object, ApiError>>;
+
+    /// One PUT: the object becomes `payload`, if it still has the `resourceVersion` in it; else it is a conflict.
+    fn replace<'a>(
+        &'a self,
+        address: Address<'a>,
+        payload: Bytes,
+    ) -> BoxFuture<'a, Result<Object, ApiError>>;
+
     /// All objects of a resource at once; for small collections such as namespaces.
     fn list<'a>(
         &'a self,
@@ -146,6 +156,17 @@ impl PatchKind {
             PatchKind::Json => "application/json-patch+json",
         }
     }
+}
+
+/// Where one object is.
+#[derive(Clone, Copy, Debug)]
+pub struct Address<'a> {
+    /// The resource.
+    pub resource: &'a Resource,
+    /// The namespace; `None` for cluster-scoped objects.
+    pub namespace: Option<&'a str>,
+    /// The name.
+    pub name: &'a str,
 }
 
 /// One POST request.

@@ -22,7 +22,7 @@ pub use crate::logic::filters::Question;
 pub use children::{Children, ExecuteError, Order, Orders};
 pub use clock::Clock;
 pub use cluster::{
-    ApiError, Cluster, Discovered, ErrorClass, Extent, GroupFilter, NewObject, PatchKind,
+    Address, ApiError, Cluster, Discovered, ErrorClass, Extent, GroupFilter, NewObject, PatchKind,
     PatchRequest, StreamEvent, StreamTarget,
 };
 pub use facilities::Facilities;

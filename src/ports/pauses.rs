@@ -1,41 +1,65 @@
-//! What holds the operator back: other operators, a missing peering, a lost leadership.
+//! What holds the operator back: other operators, or a mandatory peering that is not there.
 
 use std::{collections::BTreeSet, sync::Arc};
 
 use tokio::sync::watch;
 
 /// A set of named blockers; the operator is paused while there is any. Clones share it.
-#[derive(Clone, Debug)]
-pub struct Pauses(Arc<watch::Sender<BTreeSet<String>>>);
+#[derive(Clone, Debug, Default)]
+pub struct Pauses(Arc<watch::Sender<Blockers>>);
 
-impl Default for Pauses {
-    fn default() -> Self {
-        Pauses(Arc::new(watch::Sender::new(BTreeSet::new())))
-    }
+#[derive(Debug, Default)]
+struct Blockers {
+    names: BTreeSet<String>,
+    /// How often the operator was paused.
+    pauses: u64,
 }
 
 impl Pauses {
     /// Sets or lifts one blocker, such as `default@ns1`.
     pub fn set(&self, blocker: &str, is_on: bool) {
         self.0.send_if_modified(|all| {
-            if is_on { all.insert(blocker.to_owned()) } else { all.remove(blocker) }
+            if is_on {
+                all.pauses += u64::from(all.names.is_empty());
+                all.names.insert(blocker.to_owned())
+            } else {
+                all.names.remove(blocker)
+            }
         });
     }
 
     /// Whether there is any blocker.
     pub fn is_paused(&self) -> bool {
-        !self.0.borrow().is_empty()
+        !self.0.borrow().names.is_empty()
+    }
+
+    /// Whether this blocker is among them.
+    pub fn has(&self, blocker: &str) -> bool {
+        self.0.borrow().names.contains(blocker)
     }
 
     /// The blockers, sorted.
     pub fn blockers(&self) -> Vec<String> {
-        self.0.borrow().iter().cloned().collect()
+        self.0.borrow().names.iter().cloned().collect()
     }
 
-    /// Waits until the operator is paused, or until it is not.
+    /// How often the operator was paused so far, for [`Pauses::next`].
+    pub fn count(&self) -> u64 {
+        self.0.borrow().pauses
+    }
+
+    /// Waits until the operator was paused more often than that, if only for a moment.
+    pub async fn next(&self, count: u64) {
+        self.wait(|all| all.pauses > count || !all.names.is_empty()).await;
+    }
+
+    /// Waits until the operator is paused, or until it is not. A moment is not always seen, see [`Pauses::next`].
     pub async fn until(&self, is_paused: bool) {
-        let mut changes = self.0.subscribe();
+        self.wait(|all| all.names.is_empty() != is_paused).await;
+    }
+
+    async fn wait(&self, condition: impl FnMut(&Blockers) -> bool) {
         // The sender lives as long as `self`: there is no error to see.
-        drop(changes.wait_for(|all| all.is_empty() != is_paused).await);
+        drop(self.0.subscribe().wait_for(condition).await);
     }
 }

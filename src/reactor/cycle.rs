@@ -76,7 +76,7 @@ impl Cycle<'_> {
             Arc::new(Mutex::new(Patch { transformations: leftovers, ..Patch::default() }));
         let memo = self.memory.memo(&self.serving.memo);
         self.index(&memo).await?;
-        if !self.is_open().await {
+        if self.event.for_indexes || !self.is_open().await || self.is_paused() {
             return Ok(Next::Event);
         }
         self.watch(&patch, &memo).await?;
@@ -112,6 +112,11 @@ impl Cycle<'_> {
             logger: self.logger,
             patched,
         }
+    }
+
+    /// Whether the event is not for us. The list after the pause brings the object back; only its end is told but once.
+    fn is_paused(&self) -> bool {
+        self.event.event_type != Some(EventType::Deleted) && self.serving.pauses.is_paused()
     }
 
     /// Brings the tables up to date, before any handler looks at them.

@@ -13,9 +13,11 @@ mod observer;
 mod place;
 mod probing;
 mod queue;
+mod replicas;
 mod roster;
 mod seen;
 mod serving;
+mod standby;
 mod stream_log;
 mod streams;
 mod worker;
@@ -31,12 +33,14 @@ use self::{
     memory::Memories,
     observer::{Observer, Target, Targets},
     probing::Probing,
+    replicas::Replicas,
     roster::Roster,
     serving::Serving,
 };
 use crate::features::{
     daemons,
     indexes::{self, Hold, Readiness},
+    leadership::Leadership,
     probes::{self, BindError, Counted, Endpoint},
 };
 use crate::handling::{
@@ -46,6 +50,7 @@ use crate::handling::{
 use crate::logic::{
     handler::Kind,
     lifecycle::{Chooser, Lifecycle},
+    peering::Identity,
     registry::{Registry, ResourceHandlers},
     resource::Resource,
 };
@@ -79,6 +84,8 @@ pub struct Operator {
     pub health: Health,
     /// Where the probe handlers are asked, if anywhere.
     pub liveness: Option<Endpoint>,
+    /// How other operators and replicas know it.
+    pub identity: Identity,
 }
 
 /// Which namespaces are served.
@@ -114,6 +121,12 @@ pub enum Failure {
     /// The liveness endpoint cannot be served.
     #[error("the liveness endpoint: {0}")]
     Liveness(#[from] BindError),
+    /// The settings make no sense together.
+    #[error("{0}")]
+    Settings(String),
+    /// Another replica may lead now: nothing was done any more from that moment on.
+    #[error("the leadership is lost: {0}")]
+    Leadership(String),
 }
 
 impl Failure {
@@ -128,6 +141,10 @@ impl Failure {
             }
             Failure::Cluster(error) => error.hint.clone(),
             Failure::Liveness(_) => Some("choose another address with -L/--liveness".into()),
+            Failure::Settings(_) => None,
+            Failure::Leadership(_) => {
+                Some("nothing is to be done: started again, this replica is a standby".into())
+            }
         }
     }
 }
@@ -135,7 +152,8 @@ impl Failure {
 /// Runs an operator until `stop`, or until it cannot go on.
 ///
 /// # Errors
-/// When start-up handlers fail (nothing else happens then), when the cluster cannot be used, when clean-up handlers fail.
+/// When start-up handlers fail (nothing else happens then), when the cluster cannot be used, when clean-up handlers fail,
+/// and when the leadership is lost: then clean-up handlers are not called, for they could act where another replica acts.
 pub async fn run(operator: Operator, stop: CancellationToken) -> Result<(), Failure> {
     let Operator {
         scripts,
@@ -147,6 +165,7 @@ pub async fn run(operator: Operator, stop: CancellationToken) -> Result<(), Fail
         connect,
         health,
         liveness,
+        identity,
     } = operator;
     let scripts: Arc<dyn Scripts> = Arc::new(Counted::new(scripts, health.metrics().clone()));
     let memo = Memo::default();
@@ -193,6 +212,7 @@ pub async fn run(operator: Operator, stop: CancellationToken) -> Result<(), Fail
         memo: memo.clone(),
         facilities: Arc::clone(&facilities),
         health: health.clone(),
+        identity,
     };
     let served = async {
         let probing = Probing::start(liveness, probe, &health).await?;
@@ -202,6 +222,9 @@ pub async fn run(operator: Operator, stop: CancellationToken) -> Result<(), Fail
     };
     let served = served.await;
     health.note(STOPPING, HealthState::Unready, "the operator is stopping");
+    if let Err(Failure::Leadership(_)) = &served {
+        return served;
+    }
     let runner =
         Runner { scripts: &*scripts, clock, settings: &current.execution, facilities: &facilities };
     let cleaned = activities::run(runner, &activity(Kind::Cleanup)).await;
@@ -219,6 +242,7 @@ struct Serve {
     memo: Memo,
     facilities: Arc<Facilities>,
     health: Health,
+    identity: Identity,
 }
 
 impl Serve {
@@ -237,18 +261,56 @@ impl Serve {
         let settings = Arc::clone(&self.settings);
         let observer = Observer::start(&*cluster, &*self.scripts, registry, scope, settings);
         let Some(observer) = unless_stopped(stop, observer).await else { return Ok(()) };
-        let mut observer = observer?;
+        let observer = observer?;
+        let replicas = Replicas::start(&self, &cluster)?;
+        let team = Arc::default();
         let shared = Shared {
             cluster: &cluster,
             start: Instant::now(),
             memories: Arc::default(),
             pauses: Pauses::default(),
+            leadership: replicas.leadership(),
             readiness: Readiness::new(registry.has_indexes()),
-            team: Arc::default(),
+            team: Arc::clone(&team),
         };
-        let companions = self.companions(registry, &shared);
+        let lost = tokio::select! {
+            biased; // the loss first: whatever runs is dropped in this moment, and nothing begins any more
+            reason = replicas.lost() => Some(reason),
+            () = self.serve(registry, shared, (observer, &replicas), stop) => None,
+        };
+        if let Some(reason) = lost {
+            team.cut().await;
+            return Err(Failure::Leadership(reason));
+        }
+        replicas.end().await;
+        Ok(())
+    }
+
+    /// Runs the streams and what is beside them, until `stop`.
+    async fn serve(
+        &self,
+        registry: &Registry,
+        shared: Shared<'_>,
+        (mut observer, replicas): (Observer<'_>, &Replicas),
+        stop: &CancellationToken,
+    ) {
+        let mut companions = self.companions(registry, &shared);
+        let venues = self.meet(replicas, &shared, &mut companions);
         let mut roster = Roster::new();
+        if let Some(venues) = &venues {
+            let (places, is_known) = observer.peerings();
+            venues.set(places, is_known);
+            tokio::select! {
+                biased; // a stop during the start is obeyed at once
+                () = stop.cancelled() => {}
+                () = venues.looked() => {}
+            }
+        }
         loop {
+            if let Some(venues) = &venues {
+                let (places, is_known) = observer.peerings();
+                venues.set(places, is_known);
+            }
             let targets = observer.targets();
             roster.adjust(
                 &targets,
@@ -267,7 +329,6 @@ impl Serve {
         // Side by side: workers finish what they do, daemons and timers what they can.
         future::join(roster.end(), shared.team.end(&self.settings.background)).await;
         companions.end().await;
-        Ok(())
     }
 
     /// Those that live as long as the streams.
@@ -317,6 +378,7 @@ impl Serve {
             facilities: Arc::clone(&self.facilities),
             background,
             pauses: shared.pauses.clone(),
+            leadership: shared.leadership.clone(),
             health: self.health.clone(),
         }
     }
@@ -337,6 +399,7 @@ struct Shared<'a> {
     start: Instant,
     memories: Arc<Memories>,
     pauses: Pauses,
+    leadership: Leadership,
     readiness: Readiness,
     team: Arc<daemons::Team>,
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tokio::time::Instant;
 
 use super::memory::Memories;
-use crate::features::{daemons, indexes::Hold};
+use crate::features::{daemons, indexes::Hold, leadership::Leadership};
 use crate::handling::asking::Asker;
 use crate::handling::run::Runner;
 use crate::logic::{
@@ -49,6 +49,8 @@ pub(super) struct Serving {
     pub(super) background: Arc<daemons::Base>,
     /// What holds the operator back.
     pub(super) pauses: Pauses,
+    /// Whether this replica may act.
+    pub(super) leadership: Leadership,
     /// Where streams tell how they are.
     pub(super) health: Health,
 }

@@ -4,9 +4,9 @@
 //! cannot make the server cut our watch. What the events do not tell it finds out itself: an object that a complete listing
 //! lacks is gone, and gets the event that it missed.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, ops::ControlFlow, sync::Arc, time::Duration};
 
-use futures::StreamExt as _;
+use futures::{StreamExt as _, stream::BoxStream};
 use prometheus_client::metrics::{counter::Counter, family::Family};
 use tokio::{
     sync::oneshot,
@@ -22,6 +22,7 @@ use super::{
     queue::{Event, Queue},
     seen::Seen,
     serving::Serving,
+    standby::Standby,
     stream_log::StreamLog,
     worker::Worker,
 };
@@ -53,6 +54,15 @@ pub(super) enum Farewell {
     Replaced,
 }
 
+/// The events of one stream.
+type Events = BoxStream<'static, Result<StreamEvent, ApiError>>;
+
+/// What ends a stream: its own farewell, or the end of the operator.
+struct Signals<'a> {
+    told: oneshot::Receiver<Farewell>,
+    exit: &'a CancellationToken,
+}
+
 /// One stream and its workers.
 pub(super) struct Streaming {
     serving: Arc<Serving>,
@@ -63,6 +73,8 @@ pub(super) struct Streaming {
     places: Places,
     backlog: Backlog,
     seen: Seen,
+    /// What to work on if this replica leads.
+    standby: Standby,
     /// What is left of [`PATIENCE`].
     patience: Duration,
     /// Nothing more will come.
@@ -75,6 +87,7 @@ impl Streaming {
         Streaming {
             places: Places::new(serving.settings.queueing.worker_limit),
             seen: Seen::new(Arc::clone(&serving.resource), &serving.handlers.watching),
+            standby: Standby::new(serving.leadership.is_leading()),
             serving,
             namespace,
             queues: BTreeMap::new(),
@@ -97,7 +110,7 @@ impl Streaming {
         told: oneshot::Receiver<Farewell>,
         exit: CancellationToken,
     ) -> Option<Seen> {
-        let farewell = self.serve(told, &exit).await;
+        let farewell = self.serve(Signals { told, exit: &exit }).await;
         self.serving.hold.end();
         match farewell {
             Some(Farewell::Replaced) => {
@@ -108,7 +121,7 @@ impl Streaming {
                 let known = self.seen.drain();
                 let keys = known.iter().map(|(key, _)| key.clone()).collect::<Vec<_>>();
                 for (key, object) in known {
-                    self.dispatch(&key, Event::new(Some(EventType::Deleted), Arc::new(object)));
+                    self.bring(&key, Event::new(Some(EventType::Deleted), Arc::new(object)));
                 }
                 self.settle(&exit).await;
                 self.let_go(&keys);
@@ -131,38 +144,86 @@ impl Streaming {
         }
     }
 
-    /// Takes events until the end; gives the reason, if it is not that of the operator.
-    async fn serve(
-        &mut self,
-        mut told: oneshot::Receiver<Farewell>,
-        exit: &CancellationToken,
-    ) -> Option<Farewell> {
+    /// Takes events until the end, except in pauses; gives the reason, if it is not that of the operator.
+    async fn serve(&mut self, mut signals: Signals<'_>) -> Option<Farewell> {
         let target = StreamTarget {
             resource: Arc::clone(&self.serving.resource),
             namespace: self.namespace.clone(),
             extent: Extent::Whole,
             settings: Arc::clone(&self.serving.settings),
         };
+        loop {
+            if let ControlFlow::Break(end) = self.sit_out_pause(&mut signals).await {
+                return end;
+            }
+            let pulse = Arc::new(self.pulse());
+            let events = self.serving.cluster.stream_with_pulse(target.clone(), pulse);
+            if let ControlFlow::Break(end) = self.listen(events, &mut signals).await {
+                return end;
+            }
+        }
+    }
+
+    /// Takes events until the end, or until the operator pauses.
+    async fn listen(
+        &mut self,
+        mut events: Events,
+        signals: &mut Signals<'_>,
+    ) -> ControlFlow<Option<Farewell>> {
+        let (pauses, leadership) = (self.serving.pauses.clone(), self.serving.leadership.clone());
+        let mut paused = std::pin::pin!(pauses.next(pauses.count()));
+        let mut leading = std::pin::pin!(leadership.until_leading());
         let mut log = StreamLog::new(self.name());
-        let pulse = Arc::new(self.pulse());
-        let mut events = self.serving.cluster.stream_with_pulse(target, pulse);
         let mut taken = 0_usize;
         loop {
             tokio::select! {
                 biased; // the end first: nothing new begins after it; then make room; then more work
-                () = exit.cancelled() => return None,
-                farewell = &mut told => return farewell.ok(),
+                () = signals.exit.cancelled() => return ControlFlow::Break(None),
+                farewell = &mut signals.told => return ControlFlow::Break(farewell.ok()),
+                () = &mut paused => return ControlFlow::Continue(()),
+                () = &mut leading, if self.standby.is_on() => self.take_over(),
                 Some(ended) = self.workers.join_next() => self.forget(ended.ok()),
                 () = self.places.freed(), if !self.backlog.is_empty() => self.relieve(),
                 item = events.next() => {
-                    self.take(item?, &mut log);
+                    let Some(item) = item else { return ControlFlow::Break(None) };
+                    self.take(item, &mut log);
                     taken = taken.wrapping_add(1);
                     if taken.is_multiple_of(EVENTS_PER_TURN) {
                         task::yield_now().await;
-                        self.take_breath(exit).await;
+                        self.take_breath(signals.exit).await;
                     }
                 }
             }
+        }
+    }
+
+    /// Waits while the operator is paused. Workers finish what they do, and begin nothing.
+    async fn sit_out_pause(&mut self, signals: &mut Signals<'_>) -> ControlFlow<Option<Farewell>> {
+        let pauses = self.serving.pauses.clone();
+        if !pauses.is_paused() {
+            return ControlFlow::Continue(());
+        }
+        let (name, blockers) = (self.name(), pauses.blockers().join(", "));
+        tracing::debug!(target: "kopf.watching", "Pausing the watch-stream for {name} (blockers: {blockers}).");
+        let mut resumed = std::pin::pin!(pauses.until(false));
+        loop {
+            tokio::select! {
+                biased; // as in `listen`
+                () = signals.exit.cancelled() => return ControlFlow::Break(None),
+                farewell = &mut signals.told => return ControlFlow::Break(farewell.ok()),
+                Some(ended) = self.workers.join_next() => self.forget(ended.ok()),
+                () = self.places.freed(), if !self.backlog.is_empty() => self.relieve(),
+                () = &mut resumed => break,
+            }
+        }
+        tracing::debug!(target: "kopf.watching", "Resuming the watch-stream for {name}.");
+        ControlFlow::Continue(())
+    }
+
+    /// From now on this replica acts: on what it has seen so far first.
+    fn take_over(&mut self) {
+        for (key, event) in self.standby.take_over() {
+            self.dispatch(&key, event);
         }
     }
 
@@ -190,7 +251,7 @@ impl Streaming {
                 } else {
                     self.seen.note(&key, object.header());
                 }
-                self.dispatch(&key, Event::new(event_type, object));
+                self.bring(&key, Event::new(event_type, object));
             }
             Ok(StreamEvent::Listing) => {
                 self.seen.begin();
@@ -210,7 +271,7 @@ impl Streaming {
                     );
                 }
                 for (key, object) in missed {
-                    self.dispatch(&key, Event::new(Some(EventType::Deleted), Arc::new(object)));
+                    self.bring(&key, Event::new(Some(EventType::Deleted), Arc::new(object)));
                 }
                 self.serving.hold.listed();
             }
@@ -233,6 +294,17 @@ impl Streaming {
     fn count(&self, which: impl FnOnce(&Metrics) -> &Family<ResourceLabels, Counter>) {
         let resource = self.serving.resource.to_string();
         which(self.serving.health.metrics()).get_or_create(&ResourceLabels { resource }).inc();
+    }
+
+    /// Brings an event to its queue. A standby notes it, and only keeps its indexes.
+    fn bring(&mut self, key: &Key, event: Event) {
+        if !self.standby.is_on() {
+            return self.dispatch(key, event);
+        }
+        self.standby.note(key, &event);
+        if !self.serving.handlers.indexing.is_empty() {
+            self.dispatch(key, Event { for_indexes: true, ..event });
+        }
     }
 
     fn dispatch(&mut self, key: &Key, event: Event) {

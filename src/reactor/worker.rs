@@ -46,7 +46,8 @@ impl Worker {
             if let Some(own) = expected.take_if(|it| it.is_met_by(&event)) {
                 event.object = own.freshest(event.object);
             }
-            let mut memory = self.serving.memories.recall(&self.key, event.event_type.is_none());
+            let is_listed = event.event_type.is_none() || event.for_indexes;
+            let mut memory = self.serving.memories.recall(&self.key, is_listed);
             let is_gone = event.event_type == Some(EventType::Deleted);
             self.tell_background(&event, &mut memory);
             let patched = self.handle(event, &mut memory, expected.as_ref()).await;

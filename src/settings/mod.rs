@@ -27,6 +27,8 @@ pub struct Settings {
     pub posting: Posting,
     /// Other operators that serve the same objects.
     pub peering: Peering,
+    /// The election of a leader among replicas.
+    pub leadership: Leadership,
     /// Listing and watching.
     pub watching: Watching,
     /// Queues and workers.
@@ -92,6 +94,23 @@ pub struct Peering {
     pub standalone: bool,
     /// Meet at a `ClusterKopfPeering`, not at a `KopfPeering` of each namespace. Set by the scope at the start.
     pub clusterwide: bool,
+}
+
+/// `settings.leadership`
+#[derive(Clone, Debug, PartialEq)]
+pub struct Leadership {
+    /// Whether replicas elect a leader, and only the leader acts.
+    pub enabled: bool,
+    /// The name of the lease; operators in one namespace need one each.
+    pub name: String,
+    /// Its namespace; `None`: that of the pod, or of the kubeconfig.
+    pub namespace: Option<String>,
+    /// Another replica takes over when the lease was not renewed for so long.
+    pub duration: Duration,
+    /// A leader that cannot renew the lease for so long stops; shorter than `duration`.
+    pub renew_deadline: Duration,
+    /// The pause between attempts to get or to renew the lease.
+    pub retry_period: Duration,
 }
 
 /// By resource selector as a text: the arguments of a declaration joined by slashes, such as `pods`, `v1/pods` or
@@ -234,6 +253,20 @@ impl Default for Peering {
             mandatory: false,
             standalone: false,
             clusterwide: false,
+        }
+    }
+}
+
+impl Default for Leadership {
+    /// The numbers of client-go.
+    fn default() -> Self {
+        Leadership {
+            enabled: false,
+            name: "kopf".into(),
+            namespace: None,
+            duration: secs(15),
+            renew_deadline: secs(10),
+            retry_period: secs(2),
         }
     }
 }

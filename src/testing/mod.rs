@@ -4,6 +4,12 @@ mod scripts;
 
 pub use self::scripts::NativeScripts;
 use crate::apiserver::ApiServer;
+use crate::logic::peering::Identity;
+
+/// An operator of this name.
+pub fn identity(name: &str) -> Identity {
+    Identity { peer: name.to_owned(), process: name.to_owned() }
+}
 
 /// A client whose requests go straight into the server.
 ///

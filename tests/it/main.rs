@@ -14,6 +14,7 @@ mod dev;
 mod e2e;
 mod health;
 mod lua;
+mod others;
 mod rhai;
 mod scenarios;
 mod settings;

@@ -51,6 +51,8 @@ pub const KEYS: &[(&str, Takes)] = &[
     ("dev", Takes::Flag),
     ("peering", Takes::Text),
     ("priority", Takes::Number),
+    ("leader-elect", Takes::Flag),
+    ("lease", Takes::Text),
     ("liveness", Takes::Text),
     ("health", Takes::Text),
     ("verbose", Takes::Flag),

@@ -33,6 +33,8 @@ pub const COMMANDS: &[(&str, &[&str])] = &[
             "DEV",
             "PEERING",
             "PRIORITY",
+            "LEADER_ELECT",
+            "LEASE",
             "LIVENESS_ENDPOINT",
             "MODULES",
             "CONFIG",

@@ -110,7 +110,7 @@ pub enum Verbosity {
 }
 
 /// The priority of `--dev`.
-const PRIORITY_DEV: i64 = 666;
+pub(in crate::cli) const PRIORITY_DEV: i64 = 666;
 
 /// Joins what was typed with the environment and the file; what is nearer to the user wins.
 pub fn resolve_run(
@@ -202,12 +202,20 @@ struct Peering {
     standalone: bool,
     name: Option<String>,
     priority: Option<i64>,
+    leader_elect: bool,
+    lease: Option<String>,
 }
 
 impl Peering {
     fn typed(args: &RunArgs) -> Self {
         let priority = if args.dev { Some(PRIORITY_DEV) } else { args.priority };
-        Peering { standalone: args.standalone, name: args.peering.clone(), priority }
+        Peering {
+            standalone: args.standalone,
+            name: args.peering.clone(),
+            priority,
+            leader_elect: args.leader_elect,
+            lease: args.lease.clone(),
+        }
     }
 
     fn of_environment(variables: &Environment<'_>) -> Result<Self, Report> {
@@ -216,6 +224,8 @@ impl Peering {
             standalone: variables.flag("STANDALONE")?,
             name: variables.text("PEERING"),
             priority: dev.or(variables.number("PRIORITY")?),
+            leader_elect: variables.flag("LEADER_ELECT")?,
+            lease: variables.text("LEASE"),
         })
     }
 
@@ -225,6 +235,8 @@ impl Peering {
             standalone: file.flag("standalone").unwrap_or(false),
             name: file.text("peering").map(|(name, _)| name.to_owned()),
             priority: dev.or(file.number("priority")),
+            leader_elect: file.flag("leader-elect").unwrap_or(false),
+            lease: file.text("lease").map(|(name, _)| name.to_owned()),
         }
     }
 }
@@ -239,6 +251,10 @@ fn apply_peering(settings: &mut Settings, options: &Peering) {
     }
     if let Some(priority) = options.priority {
         peering.priority = priority;
+    }
+    settings.leadership.enabled |= options.leader_elect;
+    if let Some(name) = &options.lease {
+        settings.leadership.name.clone_from(name);
     }
 }
 
@@ -289,7 +305,12 @@ fn address(text: &str) -> Result<Address, Report> {
     })
 }
 
-fn log(args: LogArgs, variables: &Environment<'_>, file: &Config) -> Result<LogOptions, Report> {
+/// How to log, as the three sources say.
+pub(in crate::cli) fn log(
+    args: LogArgs,
+    variables: &Environment<'_>,
+    file: &Config,
+) -> Result<LogOptions, Report> {
     let verbosity = verbosity(&args, variables, file)?;
     let format = match (args.log_format, variables.choice("LOG_FORMAT")?) {
         (Some(format), _) | (None, Some(format)) => format,

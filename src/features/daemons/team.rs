@@ -144,6 +144,16 @@ impl Team {
         }
     }
 
+    /// Cancels all at once, because another replica may act from now on. Nobody starts any more.
+    pub async fn cut(&self) {
+        self.lock().is_closed = true;
+        self.tasks.close();
+        for daemon in self.all() {
+            daemon.ask(StopReason::DaemonCancelled);
+        }
+        self.tasks.wait().await;
+    }
+
     /// Asks all to stop and presses those that do not, all at once, until each has ended or is given up.
     async fn stop(&self, reason: StopReason, settings: &Background) {
         let asked: Vec<_> = self.all().into_iter().filter(|it| it.ask(reason)).collect();

@@ -129,6 +129,30 @@ pub const TABLE: &[Setting] = &[
         ..setting!(peering.clusterwide, "")
     },
     setting!(
+        leadership.enabled,
+        "Elect a leader among the replicas: only the leader acts, the others stand by. Set by `--leader-elect`."
+    ),
+    setting!(
+        leadership.name,
+        "The name of the Lease; operators in one namespace need one each. Set by `--lease`."
+    ),
+    setting!(
+        leadership.namespace,
+        "The namespace of the Lease. None: that of the pod or of the kubeconfig."
+    ),
+    setting!(
+        leadership.duration,
+        "Another replica takes over when the lease has not been renewed for so long."
+    ),
+    setting!(
+        leadership.renew_deadline,
+        "A leader that could not renew the lease for so long ends at once, with exit code 1; shorter than `duration`."
+    ),
+    setting!(
+        leadership.retry_period,
+        "The pause between attempts to get the lease, or to renew it; shorter than `renew_deadline`."
+    ),
+    setting!(
         watching.server_timeout,
         "The `timeoutSeconds` of watch requests. None: the server decides."
     ),

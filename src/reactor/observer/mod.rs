@@ -7,7 +7,10 @@
 mod namespaces;
 mod resources;
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use futures::stream::BoxStream;
 
@@ -15,6 +18,7 @@ use self::{namespaces::Namespaces, resources::Resources};
 use super::Scope;
 use crate::handling::choosing::Choices;
 use crate::logic::{
+    peering,
     registry::{Registry, ResourceHandlers},
     resource::Resource,
     selector, served,
@@ -41,6 +45,8 @@ pub(super) struct Observer<'a> {
     namespaces: Option<Namespaces>,
     /// Warnings that were told already.
     told: Vec<String>,
+    /// Whether it was told that a setting has no effect.
+    is_peering_told: bool,
 }
 
 /// Where an observer looks.
@@ -87,9 +93,16 @@ impl<'a> Observer<'a> {
             }
         };
         let choices = Choices::default();
-        let told = Vec::new();
-        let mut observer =
-            Observer { view, scripts, registry, resources, choices, namespaces, told };
+        let mut observer = Observer {
+            view,
+            scripts,
+            registry,
+            resources,
+            choices,
+            namespaces,
+            told: Vec::new(),
+            is_peering_told: false,
+        };
         observer.choose().await;
         Ok(observer)
     }
@@ -129,6 +142,26 @@ impl<'a> Observer<'a> {
         let namespaces = self.namespaces.as_ref().map(Namespaces::present);
         let lacks_place = place.as_ref().zip(namespaces).is_some_and(|(it, all)| !all.contains(it));
         lacks_place || !self.resources.has(resource)
+    }
+
+    /// Where to meet other operators, and whether the cluster has such places at all.
+    pub(super) fn peerings(&mut self) -> (BTreeSet<peering::Place>, bool) {
+        let known = self.resources.known();
+        let mut clusterwide = self.view.settings.peering.clusterwide;
+        if !clusterwide && self.namespaces.is_none() {
+            if !peering::resources(&known, clusterwide).is_empty() && !self.is_peering_told {
+                tracing::warn!(
+                    target: "kopf.peering",
+                    "settings.peering.namespaced has no effect in an operator of the whole cluster: \
+                     it meets others at the ClusterKopfPeering."
+                );
+                self.is_peering_told = true;
+            }
+            clusterwide = true;
+        }
+        let namespaces = self.namespaces.as_ref().map(Namespaces::present);
+        let places = peering::places(&known, clusterwide, namespaces);
+        (places, !peering::resources(&known, clusterwide).is_empty())
     }
 
     /// Waits until something has changed.

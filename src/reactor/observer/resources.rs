@@ -12,8 +12,11 @@ use futures::StreamExt as _;
 use tokio::time::{Instant, sleep_until, timeout};
 
 use super::{Events, View, namespaces::LOOK_AGAIN};
-use crate::logic::{object::Object, reason::EventType, registry::Registry, resource::Resource};
+use crate::logic::{
+    object::Object, peering, reason::EventType, registry::Registry, resource::Resource,
+};
 use crate::ports::{ApiError, Discovered, ErrorClass, Extent, GroupFilter, StreamEvent};
+use crate::settings::Settings;
 
 /// The log target of all that is found or missed.
 const TARGET: &str = "kopf.observation";
@@ -88,7 +91,7 @@ impl<'a> Resources<'a> {
     /// # Errors
     /// When the cluster cannot be asked what it has.
     pub(super) async fn scan(view: View<'a>, registry: &Registry) -> Result<Self, ApiError> {
-        let wanted = wanted(registry);
+        let wanted = wanted(registry, &view.settings);
         let found = view.cluster.discover(&wanted).await?;
         let mut resources = Resources {
             view,
@@ -337,9 +340,12 @@ impl Notes {
 }
 
 /// The groups that handlers name, and those that the operator itself needs.
-fn wanted(registry: &Registry) -> GroupFilter {
+fn wanted(registry: &Registry, settings: &Settings) -> GroupFilter {
     // The core group is needed for namespaces and events, the other for the definitions of resources.
     let own = [String::new(), EXTENSIONS.to_owned()];
+    let of_peering = peering::GROUPS.map(str::to_owned).into_iter();
+    let of_peering = of_peering.filter(|_| !settings.peering.standalone);
+    let own = own.into_iter().chain(of_peering);
     registry
         .groups()
         .map_or(GroupFilter::All, |it| GroupFilter::Only(it.into_iter().chain(own).collect()))

@@ -34,6 +34,8 @@ pub(super) struct Event {
     pub(super) event_type: Option<EventType>,
     /// The object as of this event.
     pub(super) object: Arc<Object>,
+    /// It is for the indexes alone: this replica stands by, and the event comes again when it leads.
+    pub(super) for_indexes: bool,
     /// The versions of earlier events that it replaced in the queue, at most [`REPLACED_MAX`] of them.
     pub(super) replaced: VecDeque<String>,
 }
@@ -61,7 +63,7 @@ struct Content {
 impl Event {
     /// As it came.
     pub(super) fn new(event_type: Option<EventType>, object: Arc<Object>) -> Self {
-        Event { event_type, object, replaced: VecDeque::new() }
+        Event { event_type, object, for_indexes: false, replaced: VecDeque::new() }
     }
 
     /// Whether nothing but a step in between is lost when this stands for `other`, which came before it.

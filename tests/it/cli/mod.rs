@@ -43,6 +43,8 @@ fn help_succeeds_when_asked_for_and_fails_when_not() {
         &["run", "--help"][..],
         &["dev", "--help"][..],
         &["completions", "--help"][..],
+        &["freeze", "--help"][..],
+        &["resume", "--help"][..],
     ] {
         let output = kopf(args, &[]);
         assert_eq!(output.status.code(), Some(0));
@@ -73,6 +75,8 @@ fn every_option_and_variable_is_in_the_help() {
         "-P, --peering <NAME>",
         "-p, --priority <NUMBER>",
         "-L, --liveness <URL>",
+        "--leader-elect",
+        "--lease <NAME>",
     ];
     let own_of_dev = [
         "--crd <FILE>",
@@ -100,6 +104,8 @@ fn every_option_and_variable_is_in_the_help() {
         "KOPF_RUN_PEERING",
         "KOPF_RUN_PRIORITY",
         "KOPF_RUN_DEV",
+        "KOPF_RUN_LEADER_ELECT",
+        "KOPF_RUN_LEASE",
         "KOPF_RUN_LIVENESS_ENDPOINT",
         "KOPF_RUN_CONFIG",
         "KOPF_RUN_COLOR",

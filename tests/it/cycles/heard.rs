@@ -109,6 +109,7 @@ impl Listener {
                 Box::pin(async move { Ok(Arc::new(cluster) as Arc<_>) })
             }),
             health: self.health,
+            identity: testing::identity("operator"),
         };
         let (stop, mut task) = (CancellationToken::new(), JoinSet::new());
         let token = stop.clone();
@@ -146,7 +147,7 @@ fn told(invocation: &Invocation, in_background: &str) -> String {
         ObjectDetail::Background(_) => in_background,
         ObjectDetail::Index => "indexes",
     };
-    let name = cause.object.header().name.clone().unwrap_or_default();
+    let name = cause.current().header().name.clone().unwrap_or_default();
     format!("{} {what} {name}", invocation.handler.id)
 }
 

@@ -129,6 +129,7 @@ impl Indexed {
             }),
             health: health.clone(),
             liveness: None,
+            identity: testing::identity("operator"),
         };
         let (stop, mut task) = (CancellationToken::new(), JoinSet::new());
         let token = stop.clone();

@@ -153,6 +153,7 @@ impl Stage {
             }),
             health: kopf::ports::Health::default(),
             liveness: None,
+            identity: kopf::testing::identity("operator"),
         };
         let mut task = JoinSet::new();
         let token = stop.clone();

@@ -81,6 +81,7 @@ impl Watched {
             }),
             health: kopf::ports::Health::default(),
             liveness: None,
+            identity: testing::identity("operator"),
         };
         let (stop, mut task) = (CancellationToken::new(), JoinSet::new());
         let token = stop.clone();

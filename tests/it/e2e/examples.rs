@@ -32,6 +32,7 @@ in_both_languages! {
     minimal: "01-minimal";
     exceptions: "03-exceptions";
     handlers: "05-handlers";
+    peering: "06-peering";
     events: "08-events";
     filtering: "11-filtering-handlers";
     hooks: "13-hooks";
@@ -173,6 +174,33 @@ async fn handlers(mut run: Run) {
     // Once per handler, as each has a cycle of its own.
     second.assert_count(&format!("{prefix}Deletion is in progress:"), 2);
     first.assert_count(&format!("{prefix}Adding the finalizer"), 1);
+}
+
+async fn peering(mut run: Run) {
+    super::peering::define(&run.namespace, "default").await;
+    let start = |args: &[&str]| super::peering::operator(&run.namespace, &run.script, args);
+    let first = start(&[]);
+    super::peering::until_records(&run.namespace, "default", 1).await;
+    let equal = start(&[]);
+    for operator in [&first, &equal] {
+        operator.until_says("Possibly conflicting operators with the same priority: [<Peer ").await;
+        operator.until_says("Pausing all operators, including self: [<Peer ").await;
+    }
+    equal.stop().await.assert_code(0);
+    let resuming = "Resuming operations after the pause. Conflicting operators with the same priority are gone.";
+    first.until_says(resuming).await;
+    let strong = start(&["--dev"]);
+    first.until_says("Pausing operations in favour of [<Peer ").await;
+    first.until_says(": priority=666, lifetime=60, lastseen='").await;
+    // The operator that every example starts with is standalone: it would handle the object, too.
+    std::mem::replace(&mut run.operator, strong).stop().await.assert_code(0);
+    run.namespace.apply_object().await;
+    run.until_says("Handler 'create_fn' succeeded.").await;
+    run.stop().await.assert_code(0);
+    first.until_says_times(resuming, 2).await;
+    let ended = first.stop().await;
+    ended.assert_code(0);
+    ended.assert_count("Handler 'create_fn' is invoked", 0);
 }
 
 async fn events(run: Run) {

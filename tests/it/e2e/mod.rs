@@ -14,6 +14,7 @@ mod interchange;
 mod namespace;
 mod odd_objects;
 pub(crate) mod operator;
+mod peering;
 mod scopes;
 mod server;
 

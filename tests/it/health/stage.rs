@@ -167,6 +167,7 @@ impl Stage {
             connect: self.connect(),
             health: self.health.clone(),
             liveness: self.liveness.clone(),
+            identity: kopf::testing::identity("operator"),
         };
         let stop = CancellationToken::new();
         let running = reactor::run(operator, stop.clone());

@@ -142,6 +142,7 @@ impl Stage {
             }),
             health: kopf::ports::Health::default(),
             liveness: None,
+            identity: kopf::testing::identity("operator"),
         };
         let mut task = JoinSet::new();
         let (token, transcript) = (stop.clone(), self.transcript.clone());

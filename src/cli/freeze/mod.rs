@@ -1,0 +1,73 @@
+//! `kopf freeze` and `kopf resume`: let operators pause, and go on.
+
+mod options;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use crate::cli::{
+    environment::Lookup,
+    identity,
+    options::Note,
+    report::{Exit, Report},
+    run,
+};
+use crate::features::peering::{Command, Problem};
+use crate::ports::{Clock, Health};
+use crate::reactor::Connecting;
+use crate::settings::Settings;
+
+pub(super) use options::{FreezeOptions, resolve_freeze, resolve_resume};
+
+/// Writes or removes the record.
+pub(super) fn run(options: &FreezeOptions) -> Result<Exit, Report> {
+    let clock = Clock::system();
+    let _log = run::start_log(&options.log, &options.notes, clock)?;
+    run::on_runtime(async {
+        tracing::info!(target: "kopf.running", "Initial authentication has been initiated.");
+        let cluster = run::connect(Health::default(), clock)(Connecting {
+            settings: Settings::default(),
+            login: None,
+        })
+        .await;
+        let cluster = cluster.map_err(|it| report(&Problem::Api(it)))?;
+        tracing::info!(target: "kopf.running", "Initial authentication has finished.");
+        let command = Command {
+            cluster: Arc::clone(&cluster),
+            clock,
+            name: options.name.clone(),
+            namespaces: options.namespaces.clone(),
+            identity: options.identity.clone(),
+            record: options.record.clone(),
+        };
+        command.run().await.map_err(|it| report(&it))?;
+        Ok(Exit::Success)
+    })
+}
+
+/// The name of the person at the terminal.
+pub(super) fn person() -> String {
+    identity::of_person()
+}
+
+/// Variables that nobody reads.
+pub(super) fn note(options: &mut FreezeOptions, warnings: Vec<String>) {
+    options.notes.extend(warnings.into_iter().map(Note::Warning));
+}
+
+fn report(problem: &Problem) -> Report {
+    let report = Report::failure(problem.to_string());
+    match problem.hint() {
+        Some(hint) => report.with_hint(hint),
+        None => report,
+    }
+}
+
+/// What both commands are resolved with.
+pub(super) struct Origin<'a> {
+    /// The environment.
+    pub(super) lookup: Lookup<'a>,
+    /// Who asks, unless `--id` says otherwise.
+    pub(super) person: String,
+}

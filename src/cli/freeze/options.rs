@@ -1,0 +1,114 @@
+//! What was typed behind `kopf freeze` and `kopf resume`, and what the environment says.
+
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::Origin;
+use crate::cli::{
+    args::{FreezeArgs, LogArgs, MeetingArgs, ResumeArgs},
+    config::Config,
+    environment::Environment,
+    options::{self, LogOptions, Note},
+    report::Report,
+};
+use crate::logic::{duration, peering::Record};
+
+/// The priority of a freeze: above that of usual operators.
+const PRIORITY: i64 = 100;
+
+/// `kopf freeze` or `kopf resume`, understood.
+#[derive(Clone, Debug, PartialEq)]
+pub(in crate::cli) struct FreezeOptions {
+    /// The name of the peering objects.
+    pub(super) name: String,
+    /// `None`: operators of the whole cluster.
+    pub(super) namespaces: Option<Vec<String>>,
+    /// The key of the record.
+    pub(super) identity: String,
+    /// `None`: it is removed.
+    pub(super) record: Option<Record>,
+    /// How to log.
+    pub(super) log: LogOptions,
+    /// What the user should know as soon as there is a log.
+    pub(super) notes: Vec<Note>,
+}
+
+/// `kopf freeze`
+pub(in crate::cli) fn resolve_freeze(
+    args: FreezeArgs,
+    origin: Origin<'_>,
+) -> Result<FreezeOptions, Report> {
+    let variables = Environment::new(origin.lookup, "FREEZE");
+    let lifetime = args.lifetime.or_else(|| variables.text("LIFETIME"));
+    let Some(lifetime) = lifetime else {
+        return Err(missing(&variables, "--lifetime", "LIFETIME", "--lifetime 10m"));
+    };
+    let is_dev = args.dev || variables.flag("DEV")?;
+    let typed = if is_dev { Some(options::PRIORITY_DEV) } else { args.priority };
+    let record = Record {
+        priority: typed.or(variables.number("PRIORITY")?).unwrap_or(PRIORITY),
+        lifetime: seconds(&lifetime)?,
+        message: args.message.or_else(|| variables.text("MESSAGE")),
+    };
+    resolve((args.meeting, args.log), Some(record), &variables, origin.person)
+}
+
+/// `kopf resume`
+pub(in crate::cli) fn resolve_resume(
+    args: ResumeArgs,
+    origin: Origin<'_>,
+) -> Result<FreezeOptions, Report> {
+    let variables = Environment::new(origin.lookup, "RESUME");
+    resolve((args.meeting, args.log), None, &variables, origin.person)
+}
+
+fn resolve(
+    (meeting, log): (MeetingArgs, LogArgs),
+    record: Option<Record>,
+    variables: &Environment<'_>,
+    person: String,
+) -> Result<FreezeOptions, Report> {
+    let Some(name) = meeting.peering.or_else(|| variables.text("PEERING")) else {
+        return Err(missing(variables, "--peering", "PEERING", "--peering default"));
+    };
+    let is_clusterwide = meeting.all_namespaces || variables.flag("CLUSTERWIDE")?;
+    let mut namespaces = meeting.namespaces;
+    if namespaces.is_empty() {
+        let listed = variables.text("NAMESPACES").unwrap_or_default();
+        namespaces.extend(listed.split_whitespace().map(str::to_owned));
+    }
+    namespaces.extend(variables.text("NAMESPACE"));
+    if is_clusterwide && !namespaces.is_empty() {
+        return Err(Report::usage("Either --namespace or --all-namespaces can be used, not both."));
+    }
+    let mut notes = Vec::new();
+    if !is_clusterwide && namespaces.is_empty() {
+        let text = "Neither -A/--all-namespaces nor -n/--namespace is given: \
+                    the operators of the whole cluster are meant, as with -A.";
+        notes.push(Note::Warning(text.into()));
+    }
+    Ok(FreezeOptions {
+        name,
+        namespaces: Some(namespaces).filter(|it| !it.is_empty()),
+        identity: meeting.id.or_else(|| variables.text("ID")).unwrap_or(person),
+        record,
+        log: options::log(log, variables, &Config::default())?,
+        notes,
+    })
+}
+
+fn missing(variables: &Environment<'_>, option: &str, variable: &str, example: &str) -> Report {
+    let hint = format!("say, for example, {example}; or set {}", variables.name(variable));
+    Report::usage(format!("{option} is required")).with_hint(hint)
+}
+
+/// Seconds as a number, or with a unit.
+fn seconds(text: &str) -> Result<Duration, Report> {
+    let number = text.trim().parse::<f64>().ok().map(Value::from);
+    let lifetime = duration::parse(&number.unwrap_or_else(|| text.into()));
+    lifetime.filter(|it| !it.is_zero()).ok_or_else(|| {
+        Report::usage(format!("--lifetime is '{text}', which is no duration above zero"))
+            .with_hint("write seconds, or a number with a unit: 60, 10m, 2h")
+    })
+}

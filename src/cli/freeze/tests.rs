@@ -1,0 +1,88 @@
+//! Freeze and resume: what was typed, what it means.
+
+use std::time::Duration;
+
+use clap::Parser as _;
+
+use super::{FreezeOptions, Origin, resolve_freeze, resolve_resume};
+use crate::cli::{
+    args::{Command, LowArgs},
+    report::{Exit, Report},
+};
+
+fn resolve(typed: &str, variables: &[(&str, &str)]) -> Result<FreezeOptions, Report> {
+    let args = LowArgs::try_parse_from(["kopf"].into_iter().chain(typed.split(' ')));
+    let lookup = |name: &str| {
+        let found = variables.iter().find(|(key, _)| *key == name);
+        found.map(|(_, value)| (*value).to_owned())
+    };
+    let origin = Origin { lookup: &lookup, person: "ops@home".into() };
+    match args.expect("known options").command {
+        Command::Freeze(args) => resolve_freeze(args, origin),
+        Command::Resume(args) => resolve_resume(args, origin),
+        Command::Run(_) | Command::Dev(_) | Command::Completions(_) => panic!("another command"),
+    }
+}
+
+#[test]
+fn a_freeze_has_the_defaults_of_kopf() {
+    let options = resolve("freeze -A -P default -t 60", &[]).expect("valid");
+    let record = options.record.expect("a record");
+    assert_eq!(
+        (record.priority, record.lifetime, record.message),
+        (100, Duration::from_mins(1), None)
+    );
+    assert_eq!((options.identity.as_str(), options.name.as_str()), ("ops@home", "default"));
+    assert_eq!((options.namespaces, options.notes.len()), (None, 0));
+}
+
+#[test]
+fn a_freeze_takes_what_is_typed_over_the_environment() {
+    let variables = [
+        ("KOPF_FREEZE_PEERING", "shop"),
+        ("KOPF_FREEZE_LIFETIME", "30"),
+        ("KOPF_FREEZE_PRIORITY", "5"),
+        ("KOPF_FREEZE_ID", "bot"),
+        ("KOPF_FREEZE_MESSAGE", "later"),
+        ("KOPF_FREEZE_NAMESPACES", "a b"),
+        ("KOPF_FREEZE_NAMESPACE", "c"),
+    ];
+    let options = resolve("freeze", &variables).expect("valid");
+    let record = options.record.expect("a record");
+    assert_eq!((record.priority, record.lifetime.as_secs()), (5, 30));
+    assert_eq!(record.message.as_deref(), Some("later"));
+    assert_eq!((options.identity.as_str(), options.name.as_str()), ("bot", "shop"));
+    assert_eq!(options.namespaces.expect("some"), ["a", "b", "c"]);
+    let typed = "freeze -n x -P y -t 10m -p 7 -i me -m now";
+    let options = resolve(typed, &variables[..5]).expect("valid");
+    let record = options.record.expect("a record");
+    assert_eq!((record.priority, record.lifetime.as_secs()), (7, 600));
+    assert_eq!(record.message.as_deref(), Some("now"));
+    assert_eq!((options.identity.as_str(), options.name.as_str()), ("me", "y"));
+    let options = resolve("freeze -A -P y -t 1 --dev -p 7", &[]).expect("valid");
+    assert_eq!(options.record.expect("a record").priority, 666);
+}
+
+#[test]
+fn a_resume_removes_the_record() {
+    let options = resolve("resume -A -P default", &[("KOPF_RESUME_ID", "bot")]).expect("valid");
+    assert_eq!((options.record, options.identity.as_str()), (None, "bot"));
+}
+
+#[test]
+fn what_is_required_is_asked_for_and_what_contradicts_is_refused() {
+    for (typed, message, hint) in [
+        ("freeze -A -t 1", "--peering is required", "KOPF_FREEZE_PEERING"),
+        ("freeze -A -P x", "--lifetime is required", "KOPF_FREEZE_LIFETIME"),
+        ("resume -A", "--peering is required", "KOPF_RESUME_PEERING"),
+        ("freeze -A -P x -t soon", "--lifetime is 'soon', which is no duration above zero", "10m"),
+        ("freeze -A -P x -t 0", "--lifetime is '0', which is no duration above zero", "10m"),
+    ] {
+        let report = resolve(typed, &[]).expect_err(typed);
+        assert_eq!((report.message.as_str(), report.exit), (message, Exit::Usage));
+        assert!(report.hint.expect("a hint").contains(hint), "{typed}");
+    }
+    let both = resolve("resume -A -n x -P y", &[]).expect_err("both scopes");
+    assert_eq!(both.message, "Either --namespace or --all-namespaces can be used, not both.");
+    assert_eq!(resolve("resume -P y", &[]).expect("valid").notes.len(), 1);
+}

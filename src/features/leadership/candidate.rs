@@ -1,0 +1,259 @@
+//! One replica in an election: asks what the elector wants to know, and tells what became of it.
+
+use std::{sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use serde_json::Value;
+use tokio::time::{self, Instant};
+use tokio_util::sync::CancellationToken;
+
+use super::Leadership;
+use crate::logic::{
+    leadership::{Elector, Request, Role, Terms},
+    object::Object,
+    resource::Resource,
+};
+use crate::ports::{Address, ApiError, Clock, Cluster, ErrorClass, Health, HealthState, NewObject};
+
+/// The log target of elections.
+const TARGET: &str = "kopf.leadership";
+
+/// The part of the health.
+const PART: &str = "leader-election";
+
+/// The longest that giving the lease back may take. Without it, others wait until it expires.
+const RELEASE_TIMEOUT: Duration = Duration::from_secs(5);
+
+pub(super) struct Candidate {
+    cluster: Arc<dyn Cluster>,
+    terms: Terms,
+    resource: Resource,
+    elector: Elector,
+    clock: Clock,
+    health: Health,
+    leadership: Leadership,
+    /// Moments of the elector count from here.
+    start: Instant,
+    /// The last line about others or about a problem; told once.
+    told: String,
+    /// Whether the last request failed.
+    is_failing: bool,
+}
+
+impl Candidate {
+    pub(super) fn new(
+        cluster: Arc<dyn Cluster>,
+        terms: Terms,
+        (clock, health): (Clock, Health),
+        leadership: Leadership,
+    ) -> Self {
+        Candidate {
+            cluster,
+            elector: Elector::new(terms.clone()),
+            terms,
+            resource: leases(),
+            clock,
+            health,
+            leadership,
+            start: Instant::now(),
+            told: String::new(),
+            is_failing: false,
+        }
+    }
+
+    /// Stands for election, leads, and gives the lease back when told to stop.
+    pub(super) async fn run(mut self, stop: CancellationToken) {
+        loop {
+            let role = self.elector.role(self.uptime());
+            self.publish(&role);
+            if let Role::Lost(_) = role {
+                return;
+            }
+            let deadline = self.elector.deadline().map(|it| self.start + it);
+            tokio::select! {
+                biased; // the end first, then the deadline: after it no renewal may begin
+                () = stop.cancelled() => break,
+                () = until(deadline) => continue,
+                () = time::sleep_until(self.start + self.elector.due()) => {}
+            }
+            let request = self.elector.request(self.clock.now());
+            let sent = self.uptime();
+            // A request that hangs must leave time for another one.
+            let limit = Instant::now() + self.terms.renew_deadline / 2;
+            let limit = deadline.map_or(limit, |it| it.min(limit));
+            tokio::select! {
+                biased; // the end first: the lease is given back with a request of its own
+                () = stop.cancelled() => break,
+                answer = time::timeout_at(limit, self.ask(&request)) => self.take(&request, sent, answer),
+            }
+        }
+        self.release().await;
+    }
+
+    async fn ask(&self, request: &Request) -> Result<Object, ApiError> {
+        match request {
+            Request::Read => self.cluster.get(self.address()).await,
+            Request::Replace(lease) => self.cluster.replace(self.address(), bytes(lease)).await,
+            Request::Create(lease) => {
+                let namespace = Some(self.terms.namespace.as_str());
+                let new = NewObject { resource: &self.resource, namespace, payload: bytes(lease) };
+                self.cluster.create(new).await
+            }
+        }
+    }
+
+    fn take(
+        &mut self,
+        request: &Request,
+        sent: Duration,
+        answer: Result<Result<Object, ApiError>, time::error::Elapsed>,
+    ) {
+        let now = self.uptime();
+        let is_read = *request == Request::Read;
+        self.is_failing = false;
+        match answer {
+            Ok(Ok(object)) if is_read => self.elector.read(Some(Value::clone(object.body())), now),
+            Ok(Ok(object)) => self.elector.wrote(Value::clone(object.body()), sent),
+            Ok(Err(error)) if is_read && error.class == ErrorClass::Missing => {
+                self.elector.read(None, now);
+            }
+            Ok(Err(error)) => {
+                let is_gone =
+                    error.class == ErrorClass::Missing && matches!(request, Request::Replace(_));
+                let is_conflict = error.class == ErrorClass::Conflict || is_gone;
+                if !is_conflict {
+                    let hint = error.hint.as_deref().map(|it| format!(" hint: {it}"));
+                    self.complain(&format!("{error}.{}", hint.unwrap_or_default()));
+                }
+                self.elector.failed(request, is_conflict, now);
+            }
+            Err(_elapsed) => {
+                self.complain("the API server does not answer in time.");
+                self.elector.failed(request, false, now);
+            }
+        }
+    }
+
+    /// Tells what we are, once per change; and to the health always, so that its age is right.
+    fn publish(&mut self, role: &Role) {
+        let lease = self.lease();
+        match role {
+            Role::Leader | Role::Standby if self.is_failing => {}
+            Role::Leader => {
+                self.say(&format!("This replica leads: it holds the {lease}."));
+                self.health.note(PART, HealthState::Ready, &format!("leads with the {lease}"));
+            }
+            Role::Standby => {
+                if let Some(holder) = self.elector.holder().map(str::to_owned) {
+                    self.say(&format!(
+                        "This replica is a standby: the {lease} is held by {holder}."
+                    ));
+                    let text = format!("standby; the {lease} is held by {holder}");
+                    self.health.note(PART, HealthState::Ready, &text);
+                } else if self.told.is_empty() {
+                    let text = format!("looks for the {lease}");
+                    self.health.note(PART, HealthState::Unready, &text);
+                }
+            }
+            Role::Lost(reason) => {
+                let text = format!("the leadership is lost: the {lease}: {reason}");
+                self.health.note(PART, HealthState::Dead, &text);
+            }
+        }
+        if *self.leadership.0.borrow() != *role {
+            self.leadership.set(role.clone());
+        }
+    }
+
+    fn say(&mut self, text: &str) {
+        if self.told != text {
+            tracing::info!(target: TARGET, "{text}");
+            text.clone_into(&mut self.told);
+        }
+    }
+
+    fn complain(&mut self, problem: &str) {
+        self.is_failing = true;
+        let text = format!("The {} cannot be used, and is tried again: {problem}", self.lease());
+        self.health.note(PART, HealthState::Unready, &text);
+        if self.told != text {
+            tracing::error!(target: TARGET, "{text}");
+            self.told = text;
+        }
+    }
+
+    /// Gives the lease back if it is ours.
+    async fn release(&mut self) {
+        let lease = self.lease();
+        match time::timeout(RELEASE_TIMEOUT, self.try_release()).await {
+            Ok(Ok(true)) => tracing::info!(target: TARGET, "The {lease} is given back."),
+            Ok(Ok(false)) => {}
+            Ok(Err(error)) => {
+                tracing::warn!(target: TARGET, "The {lease} could not be given back: {error}. It expires by itself.");
+            }
+            Err(_elapsed) => {
+                tracing::warn!(target: TARGET, "The {lease} could not be given back in time. It expires by itself.");
+            }
+        }
+    }
+
+    async fn try_release(&mut self) -> Result<bool, ApiError> {
+        loop {
+            let now = self.uptime();
+            if self.elector.role(now) != Role::Leader {
+                return Ok(false);
+            }
+            let Some(lease) = self.elector.release(self.clock.now()) else { return Ok(false) };
+            match self.cluster.replace(self.address(), bytes(&lease)).await {
+                Ok(_released) => return Ok(true),
+                // A renewal that was under way, or a change by a person.
+                Err(error) if error.class == ErrorClass::Conflict => {
+                    let found = self.cluster.get(self.address()).await?;
+                    self.elector.read(Some(Value::clone(found.body())), now);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    fn address(&self) -> Address<'_> {
+        Address {
+            resource: &self.resource,
+            namespace: Some(&self.terms.namespace),
+            name: &self.terms.name,
+        }
+    }
+
+    fn lease(&self) -> String {
+        format!("lease '{}' in '{}'", self.terms.name, self.terms.namespace)
+    }
+
+    fn uptime(&self) -> Duration {
+        self.start.elapsed()
+    }
+}
+
+/// Every cluster has them: there is nothing to discover.
+fn leases() -> Resource {
+    Resource {
+        group: "coordination.k8s.io".into(),
+        version: "v1".into(),
+        plural: "leases".into(),
+        kind: "Lease".into(),
+        singular: "lease".into(),
+        namespaced: true,
+        preferred: true,
+        ..Resource::default()
+    }
+}
+
+fn bytes(lease: &Value) -> Bytes {
+    lease.to_string().into()
+}
+
+async fn until(moment: Option<Instant>) {
+    match moment {
+        Some(moment) => time::sleep_until(moment).await,
+        None => std::future::pending().await,
+    }
+}

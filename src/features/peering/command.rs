@@ -1,0 +1,246 @@
+//! `kopf freeze` and `kopf resume`: a person writes a record, and takes it back.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use super::TARGET;
+use crate::logic::{
+    namespaces::NamespacePattern,
+    object::Object,
+    peering::{self, Peer, Place, Record},
+    resource::Resource,
+};
+use crate::ports::{
+    Address, ApiError, Clock, Cluster, ErrorClass, GroupFilter, PatchKind, PatchRequest,
+};
+
+/// What a person wants.
+pub struct Command {
+    /// The cluster.
+    pub cluster: Arc<dyn Cluster>,
+    /// The time.
+    pub clock: Clock,
+    /// The name of the peering objects.
+    pub name: String,
+    /// The namespaces whose operators are meant; `None`: the operators of the whole cluster.
+    pub namespaces: Option<Vec<String>>,
+    /// The key of the record.
+    pub identity: String,
+    /// What to write; `None`: remove the record.
+    pub record: Option<Record>,
+}
+
+/// Why nothing, or not everything, was written.
+#[derive(Debug, thiserror::Error)]
+pub enum Problem {
+    /// Nobody has defined the resource.
+    #[error(
+        "cannot find the peering resource: the cluster has no {kind} in kopf.dev/v1 or zalando.org/v1"
+    )]
+    NoResource {
+        /// The kind that is not there.
+        kind: &'static str,
+    },
+    /// The resource is there, its objects are not.
+    #[error("there is no {kind} '{name}' {}", place(.namespace.as_deref()))]
+    NoObject {
+        /// Its kind.
+        kind: &'static str,
+        /// Its name.
+        name: String,
+        /// Where it should be: one place, or a pattern.
+        namespace: Option<String>,
+        /// As its group and version.
+        api_version: String,
+    },
+    /// A request failed.
+    #[error("{0}")]
+    Api(#[from] ApiError),
+}
+
+impl Problem {
+    /// What to do about it.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Problem::NoResource { .. } => Some(
+                "operators of this cluster do not know each other; with these definitions they would: \
+                 kubectl apply -f examples/peering.yaml"
+                    .into(),
+            ),
+            Problem::NoObject { kind, name, namespace, api_version } => {
+                let namespace = namespace.as_deref().map(|it| format!(", namespace: {it}"));
+                Some(format!(
+                    "create it, then do this again: echo '{{apiVersion: {api_version}, kind: {kind}, metadata: {{name: {name}{}}}}}' \
+                     | kubectl apply -f -",
+                    namespace.unwrap_or_default()
+                ))
+            }
+            Problem::Api(error) => error.hint.clone(),
+        }
+    }
+}
+
+/// What became of one object.
+enum Outcome {
+    Written,
+    /// The record to remove is not there.
+    Nothing(Vec<Peer>),
+    Missing,
+}
+
+impl Command {
+    /// Writes or removes the records.
+    ///
+    /// # Errors
+    /// When a request fails, when there is no object at all, and when a namespace is named exactly that has none.
+    pub async fn run(&self) -> Result<(), Problem> {
+        let clusterwide = self.namespaces.is_none();
+        let groups = peering::GROUPS.map(str::to_owned);
+        let groups = GroupFilter::Only(groups.into_iter().collect());
+        let discovered = self.cluster.discover(&groups).await?;
+        if let Some(error) = discovered.failed.into_values().next() {
+            return Err(error.into());
+        }
+        let known = discovered.resources;
+        let kind = peering::kind(clusterwide);
+        let resources = peering::resources(&known, clusterwide);
+        let Some(api_version) = resources.first().map(|it| it.api_version()) else {
+            return Err(Problem::NoResource { kind });
+        };
+        let names = self.present().await?;
+        let mut found = BTreeSet::new();
+        for place in peering::places(&known, clusterwide, names.as_ref()) {
+            match self.visit(&place).await? {
+                Outcome::Written => {
+                    self.tell_success(kind, &place);
+                    found.insert(place.1);
+                }
+                Outcome::Nothing(peers) => {
+                    self.tell_nothing(kind, &place, &peers);
+                    found.insert(place.1);
+                }
+                Outcome::Missing => {
+                    let text = format!(
+                        "Keep-alive in '{}' {}: not found.",
+                        self.name,
+                        whereabouts(&place)
+                    );
+                    tracing::debug!(target: TARGET, "{text}");
+                }
+            }
+        }
+        let missing = |namespace: Option<&str>| Problem::NoObject {
+            kind,
+            name: self.name.clone(),
+            namespace: namespace.map(str::to_owned),
+            api_version: api_version.clone(),
+        };
+        let Some(patterns) = &self.namespaces else {
+            return if found.is_empty() { Err(missing(None)) } else { Ok(()) };
+        };
+        let is_unseen = |it: &&String| !found.iter().flatten().any(|known| **known == ***it);
+        let exact =
+            patterns.iter().filter(|it| NamespacePattern::new(it.as_str()).exact().is_some());
+        if let Some(namespace) = exact.clone().find(is_unseen) {
+            return Err(missing(Some(namespace)));
+        }
+        if found.is_empty() { Err(missing(patterns.first().map(String::as_str))) } else { Ok(()) }
+    }
+
+    /// The namespaces that are meant. A list of exact names needs no right to list namespaces.
+    async fn present(&self) -> Result<Option<BTreeSet<Arc<str>>>, ApiError> {
+        let Some(patterns) = &self.namespaces else { return Ok(None) };
+        let patterns: Vec<_> = patterns.iter().map(NamespacePattern::new).collect();
+        let exact = patterns.iter().map(NamespacePattern::exact).collect::<Option<Vec<_>>>();
+        if let Some(names) = exact {
+            return Ok(Some(names.into_iter().map(Arc::from).collect()));
+        }
+        let resource = Resource {
+            version: "v1".into(),
+            plural: "namespaces".into(),
+            kind: "Namespace".into(),
+            singular: "namespace".into(),
+            ..Resource::default()
+        };
+        let all = self.cluster.list(&resource, None).await?;
+        let names = all.iter().filter_map(|it| it.header().name.clone());
+        let names = names.filter(|name| patterns.iter().any(|it| it.matches(name)));
+        Ok(Some(names.map(Arc::from).collect()))
+    }
+
+    async fn visit(&self, place: &Place) -> Result<Outcome, ApiError> {
+        let (resource, namespace) = place;
+        let namespace = namespace.as_deref();
+        let now = self.clock.now();
+        let payload = if let Some(record) = &self.record {
+            peering::announcement(&self.identity, record, now)
+        } else {
+            let address = Address { resource, namespace, name: &self.name };
+            let found = absent(self.cluster.get(address).await)?;
+            let Some(object) = found else { return Ok(Outcome::Missing) };
+            let peers = Peer::all_of(object.body(), now);
+            if !peers.iter().any(|it| it.identity == self.identity) {
+                return Ok(Outcome::Nothing(peers));
+            }
+            peering::removal([self.identity.as_str()])
+        };
+        let request = PatchRequest {
+            resource,
+            namespace,
+            name: &self.name,
+            subresource: resource.subresources.contains("status").then_some("status"),
+            kind: PatchKind::Merge,
+            payload: payload.to_string().into(),
+        };
+        let patched = absent(self.cluster.patch(request).await)?;
+        Ok(if patched.is_some() { Outcome::Written } else { Outcome::Missing })
+    }
+
+    fn tell_success(&self, kind: &str, place: &Place) {
+        let (name, identity, place) = (&self.name, &self.identity, whereabouts(place));
+        tracing::debug!(target: TARGET, "Keep-alive in '{name}' {place}: ok.");
+        let text = if let Some(Record { priority, lifetime, .. }) = &self.record {
+            let seconds = lifetime.as_secs();
+            format!(
+                "Frozen for {seconds} seconds: operators of a priority below {priority} pause by the {kind} '{name}' {place}. \
+                 The record is that of '{identity}'."
+            )
+        } else {
+            format!("Resumed: the record of '{identity}' is gone from the {kind} '{name}' {place}.")
+        };
+        tracing::info!(target: TARGET, "{text}");
+    }
+
+    fn tell_nothing(&self, kind: &str, place: &Place, peers: &[Peer]) {
+        let texts: Vec<_> = peers.iter().map(ToString::to_string).collect();
+        tracing::warn!(
+            target: TARGET,
+            "Nothing to resume: the {kind} '{}' {} has no record of '{}'. It has [{}]; --id chooses another one.",
+            self.name,
+            whereabouts(place),
+            self.identity,
+            texts.join(", ")
+        );
+    }
+}
+
+fn absent(answer: Result<Object, ApiError>) -> Result<Option<Object>, ApiError> {
+    match answer {
+        Ok(object) => Ok(Some(object)),
+        Err(error) if error.class == ErrorClass::Missing => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// The place, and the group if it is the old one.
+fn whereabouts((resource, namespace): &Place) -> String {
+    let place = place(namespace.as_deref());
+    if resource.group == peering::GROUPS[0] {
+        place
+    } else {
+        format!("{place} ({})", resource.api_version())
+    }
+}
+
+fn place(namespace: Option<&str>) -> String {
+    peering::whereabouts(namespace)
+}

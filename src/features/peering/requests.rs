@@ -1,0 +1,78 @@
+//! The requests of one meeting: one at a time, beside the watching, so that a slow one holds nothing up.
+
+use std::{sync::Arc, time::Duration};
+
+use serde_json::Value;
+use tokio::time;
+
+use super::Common;
+use crate::logic::{
+    object::Object,
+    peering::{self, Place, Record},
+};
+use crate::ports::{Address, ApiError, BoxFuture, PatchKind, PatchRequest};
+
+/// What a request is for.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Errand {
+    /// Renew our record.
+    Announce,
+    /// Remove these records.
+    Remove(Vec<String>),
+    /// See how things stand.
+    Look,
+}
+
+/// A request under way.
+pub(super) type Request = BoxFuture<'static, Reply>;
+
+/// A request that has ended.
+pub(super) struct Reply {
+    /// What it was for.
+    pub(super) errand: Errand,
+    /// What became of it; `None`: no answer in time.
+    pub(super) answer: Option<Result<Object, ApiError>>,
+}
+
+/// Begins a request.
+pub(super) fn begin(common: &Common, place: &Place, errand: Errand, limit: Duration) -> Request {
+    let (common, place) = (common.clone(), place.clone());
+    Box::pin(async move {
+        let answer = time::timeout(limit, send(&common, &place, &errand)).await.ok();
+        Reply { errand, answer }
+    })
+}
+
+async fn send(common: &Common, place: &Place, errand: &Errand) -> Result<Object, ApiError> {
+    let settings = &common.settings.peering;
+    match errand {
+        Errand::Announce => {
+            let record =
+                Record { priority: settings.priority, lifetime: settings.lifetime, message: None };
+            let now = common.clock.now();
+            patch(common, place, &peering::announcement(&common.identity, &record, now)).await
+        }
+        Errand::Remove(identities) => {
+            let identities = identities.iter().map(String::as_str);
+            patch(common, place, &peering::removal(identities)).await
+        }
+        Errand::Look => {
+            let (resource, namespace) = place;
+            let namespace = namespace.as_deref();
+            common.cluster.get(Address { resource, namespace, name: &settings.name }).await
+        }
+    }
+}
+
+async fn patch(common: &Common, place: &Place, payload: &Value) -> Result<Object, ApiError> {
+    let (resource, namespace) = place;
+    let request = PatchRequest {
+        resource,
+        namespace: namespace.as_deref(),
+        name: &common.settings.peering.name,
+        subresource: resource.subresources.contains("status").then_some("status"),
+        kind: PatchKind::Merge,
+        payload: payload.to_string().into(),
+    };
+    Arc::clone(&common.cluster).patch(request).await
+}

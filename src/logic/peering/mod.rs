@@ -1,0 +1,90 @@
+//! Other operators of the same objects: what each writes into the peering object, and what follows for us.
+//!
+//! The objects are Kopf's, so that operators in Python and in scripts pause for each other.
+
+mod identity;
+mod peer;
+mod places;
+mod verdict;
+
+#[cfg(test)]
+mod tests;
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use serde_json::{Map, Value, json};
+
+use super::progress;
+
+pub use identity::{Identity, Moment, Surroundings, aliases, user};
+pub use peer::Peer;
+pub use places::{GROUPS, Place, kind, places, plural, resources};
+pub use verdict::{Standing, Verdict, judge};
+
+/// The bounds of the random part of the period: so many seconds before it expires, a record is renewed.
+pub const MARGIN_SECONDS: std::ops::RangeInclusive<u64> = 5..=10;
+
+/// The blocker of a mandatory peering whose resource is not there.
+pub const NO_RESOURCE: &str = "peering CRD is missing";
+
+/// The pause between two renewals of our record. `margin` is a random number of [`MARGIN_SECONDS`].
+pub fn period(lifetime: Duration, margin: u64) -> Duration {
+    const SHORTEST: Duration = Duration::from_secs(1);
+    let early = lifetime.saturating_sub(Duration::from_secs(margin));
+    early.max(SHORTEST).min(lifetime).max(SHORTEST)
+}
+
+/// The merge patch that announces an operator, or renews its record.
+pub fn announcement(identity: &str, record: &Record, now: Timestamp) -> Value {
+    let mut entry = Map::new();
+    entry.insert("priority".into(), record.priority.into());
+    entry.insert("lifetime".into(), whole_seconds(record.lifetime).into());
+    entry.insert("lastseen".into(), progress::format_stamp(now).into());
+    if let Some(message) = &record.message {
+        // Kopf ignores fields that it does not know.
+        entry.insert("message".into(), message.as_str().into());
+    }
+    status(std::iter::once((identity, entry.into())))
+}
+
+/// The merge patch that removes records.
+pub fn removal<'a>(identities: impl IntoIterator<Item = &'a str>) -> Value {
+    status(identities.into_iter().map(|it| (it, Value::Null)))
+}
+
+/// What an operator says about itself.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Record {
+    /// The stronger one works.
+    pub priority: i64,
+    /// How long the record counts.
+    pub lifetime: Duration,
+    /// For people.
+    pub message: Option<String>,
+}
+
+/// The name of the blocker of one peering object.
+///
+/// Both groups of a cluster may have the object; their blockers must not be taken for each other.
+pub fn blocker(name: &str, group: &str, namespace: Option<&str>) -> String {
+    let place = namespace.unwrap_or("None");
+    let legacy = if group == GROUPS[0] { String::new() } else { format!(" of {group}") };
+    format!("{name}@{place}{legacy}")
+}
+
+/// `cluster-wide`, or the namespace.
+pub fn whereabouts(namespace: Option<&str>) -> String {
+    namespace.map_or_else(|| "cluster-wide".to_owned(), |it| format!("in '{it}'"))
+}
+
+/// Whole seconds, since Kopf cuts fractions; a record that is there lives for a second at least.
+fn whole_seconds(lifetime: Duration) -> u64 {
+    let up = u64::from(lifetime.subsec_nanos() > 0);
+    lifetime.as_secs().saturating_add(up).max(1)
+}
+
+fn status<'a>(entries: impl Iterator<Item = (&'a str, Value)>) -> Value {
+    let entries: Map<_, _> = entries.map(|(id, entry)| (id.to_owned(), entry)).collect();
+    json!({ "status": entries })
+}

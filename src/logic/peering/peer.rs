@@ -1,0 +1,80 @@
+//! One record of a peering object.
+
+use std::fmt;
+
+use jiff::{SignedDuration, Timestamp};
+use serde_json::Value;
+
+use crate::logic::{progress, python_text};
+
+/// How long a record counts that does not say so, in seconds.
+const LIFETIME_SECONDS: i64 = 60;
+
+/// An operator, or a person who wants operators to pause.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Peer {
+    /// Its key.
+    pub identity: String,
+    /// The stronger one works.
+    pub priority: i64,
+    /// How long the record counts, in seconds.
+    pub lifetime: i64,
+    /// When it was written.
+    pub lastseen: Timestamp,
+    /// What a person has to say about it.
+    pub message: Option<String>,
+}
+
+impl Peer {
+    /// All records of a status. Whatever is no record is none; what is missing or odd in one has its default.
+    pub fn all_of(body: &Value, now: Timestamp) -> Vec<Peer> {
+        let entries = body.get("status").and_then(Value::as_object);
+        let records = entries.into_iter().flatten().filter_map(|(identity, entry)| {
+            let fields = entry.as_object()?;
+            let lastseen = fields.get("lastseen").and_then(Value::as_str);
+            Some(Peer {
+                identity: identity.clone(),
+                priority: fields.get("priority").and_then(whole).unwrap_or_default(),
+                lifetime: fields.get("lifetime").and_then(whole).unwrap_or(LIFETIME_SECONDS),
+                lastseen: lastseen.and_then(progress::parse_stamp).unwrap_or(now),
+                message: fields.get("message").and_then(Value::as_str).map(str::to_owned),
+            })
+        });
+        records.collect()
+    }
+
+    /// When it is taken for dead, unless it is heard of before.
+    pub fn deadline(&self) -> Timestamp {
+        let lifetime = SignedDuration::from_secs(self.lifetime);
+        let limit = if self.lifetime < 0 { Timestamp::MIN } else { Timestamp::MAX };
+        self.lastseen.saturating_add(lifetime).unwrap_or(limit)
+    }
+
+    /// Whether it has not been heard of for too long.
+    pub fn is_dead(&self, now: Timestamp) -> bool {
+        self.deadline() <= now
+    }
+}
+
+/// A number without its fraction, or a text of one.
+fn whole(value: &Value) -> Option<i64> {
+    let float = || value.as_f64().and_then(|it| format!("{:.0}", it.trunc()).parse().ok());
+    let text = || value.as_str().and_then(|it| it.trim().parse().ok());
+    value.as_i64().or_else(float).or_else(text)
+}
+
+impl fmt::Display for Peer {
+    /// As Kopf shows it; a message comes last.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Peer { identity, priority, lifetime, .. } = self;
+        let lastseen = progress::touch_stamp(self.lastseen);
+        write!(
+            f,
+            "<Peer {identity}: priority={priority}, lifetime={lifetime}, lastseen='{lastseen}'"
+        )?;
+        if let Some(message) = &self.message {
+            write!(f, ", message={}", python_text::quoted(message))?;
+        }
+        f.write_str(">")
+    }
+}

@@ -1,0 +1,89 @@
+//! This operator among others: replicas of itself, which elect a leader, and strangers, which it meets by peering.
+
+use std::sync::Arc;
+
+use super::{Failure, Serve, Shared, companions::Companions};
+use crate::features::{
+    leadership::{Election, Leadership},
+    peering::{self, Common, Venues},
+};
+use crate::logic::{leadership::Terms, peering::Identity};
+use crate::ports::Cluster;
+
+/// The election among the replicas of this operator, if there is one.
+pub(super) struct Replicas {
+    election: Option<Election>,
+    /// Our name among peers. Replicas with a leader are one operator for others, and never peers of each other.
+    identity: String,
+}
+
+impl Replicas {
+    /// Stands for election, if the settings ask for it.
+    pub(super) fn start(serve: &Serve, cluster: &Arc<dyn Cluster>) -> Result<Self, Failure> {
+        let settings = &serve.settings.leadership;
+        if !settings.enabled {
+            return Ok(Replicas { election: None, identity: serve.identity.peer.clone() });
+        }
+        let namespace = settings.namespace.as_deref().unwrap_or(cluster.default_namespace());
+        let terms = Terms {
+            identity: serve.identity.process.clone(),
+            name: settings.name.clone(),
+            namespace: namespace.to_owned(),
+            duration: settings.duration,
+            renew_deadline: settings.renew_deadline,
+            retry_period: settings.retry_period,
+        };
+        if let Some(problem) = terms.problem() {
+            return Err(Failure::Settings(problem));
+        }
+        let identity = Identity::of_replicas(namespace, &settings.name);
+        let (clock, health) = (serve.clock, serve.health.clone());
+        let election = Election::start(Arc::clone(cluster), terms, clock, health);
+        Ok(Replicas { election: Some(election), identity })
+    }
+
+    /// Whether we may act.
+    pub(super) fn leadership(&self) -> Leadership {
+        self.election.as_ref().map(Election::leadership).unwrap_or_default()
+    }
+
+    /// Waits until we must not act any more; gives the reason.
+    pub(super) async fn lost(&self) -> String {
+        match &self.election {
+            Some(election) => election.lost().await,
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Lets another replica lead.
+    pub(super) async fn end(self) {
+        if let Some(election) = self.election {
+            election.end().await;
+        }
+    }
+}
+
+impl Serve {
+    /// Begins to meet other operators, unless they are to be ignored.
+    pub(super) fn meet(
+        &self,
+        replicas: &Replicas,
+        shared: &Shared<'_>,
+        companions: &mut Companions,
+    ) -> Option<Venues> {
+        if self.settings.peering.standalone {
+            return None;
+        }
+        let (venues, peering) = peering::prepare(Common {
+            cluster: Arc::clone(shared.cluster),
+            settings: Arc::clone(&self.settings),
+            clock: self.clock,
+            identity: replicas.identity.clone(),
+            pauses: shared.pauses.clone(),
+            leadership: shared.leadership.clone(),
+            health: self.health.clone(),
+        });
+        companions.add(|stop| peering.run(stop));
+        Some(venues)
+    }
+}

@@ -1,0 +1,105 @@
+//! Replicas in bad times: deaths, cuts, lost answers and refusals from seeds. Whatever happens, only one acts at a time, and
+//! in the end everything is done.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use fastrand::Rng;
+use kopf::apiserver::{Effect, Fault};
+
+use super::site::{Plan, Running, Site};
+
+const NAMES: [&str; 3] = ["a", "b", "c"];
+
+/// Each seed is another story.
+const SEEDS: std::ops::Range<u64> = 0..6;
+
+/// The seconds of one story.
+const LENGTH: u64 = 300;
+
+/// The replicas of one story. A process that comes again is another one.
+struct Replicas<'a> {
+    site: &'a Site,
+    running: Vec<Running>,
+    started: usize,
+}
+
+impl Replicas<'_> {
+    /// Starts a replica in this place; what runs there dies.
+    fn start(&mut self, place: usize) {
+        let mut plan = Plan::new(NAMES[place]).replica();
+        plan.identity = format!("{}{}", NAMES[place], self.started);
+        // Some calls outlast any change of the leader.
+        plan.creation = Duration::from_secs(7);
+        self.started += 1;
+        let running = self.site.start(plan);
+        if place < self.running.len() {
+            self.running[place] = running;
+        } else {
+            self.running.push(running);
+        }
+    }
+}
+
+/// Plays one story; gives the number of objects, and the calls with their times.
+async fn play(seed: u64) -> (usize, Vec<(Duration, String)>) {
+    let mut random = Rng::with_seed(seed);
+    let site = Site::new([]);
+    let mut replicas = Replicas { site: &site, running: Vec::new(), started: 0 };
+    (0..NAMES.len()).for_each(|it| replicas.start(it));
+    let mut objects = 0;
+    for second in (1..LENGTH).step_by(3) {
+        site.until(second).await;
+        let place = random.usize(..NAMES.len());
+        let leases = |effect, times| {
+            site.server.fault(Fault::always(effect).on("", "/leases").times(times));
+        };
+        match random.u8(..20) {
+            0 | 1 => replicas.start(place),
+            2..=4 => replicas.running[place].connect(random.bool()),
+            5 => leases(Effect::TimeoutAfterwards, random.u32(1..4)),
+            6 => leases(Effect::Refuse { code: 500, retry_after_seconds: None }, random.u32(1..10)),
+            7 => leases(Effect::Latency(Duration::from_secs(4)), random.u32(1..4)),
+            _ => {
+                site.create(&format!("o{objects}"));
+                objects += 1;
+            }
+        }
+    }
+    site.server.clear_faults();
+    (0..NAMES.len()).for_each(|it| replicas.start(it));
+    site.until(LENGTH + 100).await;
+    (objects, site.timed_calls())
+}
+
+fn check(seed: u64, objects: usize, calls: &[(Duration, String)]) {
+    let mut open: BTreeMap<&str, &str> = BTreeMap::new();
+    for (at, call) in calls {
+        let words: Vec<_> = call.split(' ').collect();
+        let (replica, object) = (words[0], words[2]);
+        if words.len() == 4 {
+            open.remove(object);
+            continue;
+        }
+        let others: Vec<_> = open.values().filter(|it| **it != replica).collect();
+        assert!(
+            others.is_empty(),
+            "seed {seed}: at {at:?} {call}, while {others:?} acts: {calls:#?}"
+        );
+        open.insert(object, replica);
+    }
+    for object in 0..objects {
+        let done = format!(" o{object} done");
+        let times = calls.iter().filter(|(_, it)| it.ends_with(&done)).count();
+        assert!(times > 0, "seed {seed}: o{object} was never handled: {calls:#?}");
+    }
+}
+
+#[test]
+fn whatever_happens_one_replica_acts_at_a_time_and_everything_is_done() {
+    for seed in SEEDS {
+        let runtime =
+            tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build();
+        let (objects, calls) = runtime.expect("a runtime").block_on(play(seed));
+        check(seed, objects, &calls);
+    }
+}
