@@ -22,10 +22,13 @@ mod stream_log;
 mod streams;
 mod worker;
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::{
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
 
 use futures::future;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 
 use self::{
@@ -227,10 +230,35 @@ pub async fn run(operator: Operator, stop: CancellationToken) -> Result<(), Fail
     }
     let runner =
         Runner { scripts: &*scripts, clock, settings: &current.execution, facilities: &facilities };
-    let cleaned = activities::run(runner, &activity(Kind::Cleanup)).await;
+    let limit = match &served {
+        // Whoever sent the signal has this limit already.
+        Ok(()) => None,
+        Err(_) => current.process.ultimate_exiting_timeout,
+    };
+    let cleaned = clean_up(runner, &activity(Kind::Cleanup), limit).await;
     served?;
     cleaned?;
     Ok(())
+}
+
+/// Runs the clean-up handlers, but no longer than that: an operator that hangs would never be restarted.
+async fn clean_up(
+    runner: Runner<'_>,
+    cleanup: &Activity,
+    limit: Option<Duration>,
+) -> Result<(), ActivityError> {
+    let cleaning = activities::run(runner, cleanup);
+    let Some(limit) = limit else { return cleaning.await.map(drop) };
+    timeout(limit, cleaning).await.map_or_else(
+        |_late| {
+            tracing::error!(
+                target: "kopf.running",
+                "Cleanup activity is only partially executed: it takes too long (settings.process.ultimate_exiting_timeout)."
+            );
+            Ok(())
+        },
+        |cleaned| cleaned.map(drop),
+    )
 }
 
 /// What the streams of an operator need, before the cluster is known.

@@ -147,3 +147,20 @@ async fn an_answer_that_is_no_object_is_an_error() {
         cluster.patch(patch(&resource, PatchKind::Merge, None)).await.expect_err("no object");
     assert_eq!(error.class, ErrorClass::Fatal);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_does_not_answer_in_time_is_asked_again_and_then_given_up() {
+    let hang = || Reply::Pieces(vec![(Duration::ZERO, Chunk::Hang)]);
+    let (cluster, requests) = cluster(vec![hang(), hang()]);
+    let mut settings = Settings::default();
+    settings.networking.request_timeout = Duration::from_secs(7);
+    settings.networking.error_backoffs = vec![Duration::from_secs(2)];
+    cluster.configure(Arc::new(settings));
+    let begin = tokio::time::Instant::now();
+    let resource = kopfexamples();
+    let error =
+        cluster.patch(patch(&resource, PatchKind::Merge, None)).await.expect_err("no answer");
+    assert_eq!(begin.elapsed(), Duration::from_secs(7 + 2 + 7));
+    assert_eq!(requests.lock().expect("requests").len(), 2);
+    assert!(error.hint.expect("a hint").contains("settings.networking.request_timeout"));
+}

@@ -30,9 +30,11 @@ macro_rules! scenarios {
 }
 
 scenarios! {
+    activities
     choosing
     daemons
     errors
+    failed_start
     filters
     ids
     indexes
