@@ -3,7 +3,7 @@
 //! Bodies are read as bytes here, because most objects that arrive are never looked into: `decode.rs` cuts lists and watch
 //! lines into objects. Requests are repeated by one policy, `retry.rs`; `kube`'s own is off.
 
-use std::{fmt, sync::Arc};
+use std::{borrow::Cow, fmt, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use futures::stream::BoxStream;
@@ -74,8 +74,20 @@ impl KubeCluster {
     }
 
     async fn send(&self, request: Request<'_>) -> Result<Object, ApiError> {
+        self.send_with(request, None).await
+    }
+
+    async fn send_with(
+        &self,
+        request: Request<'_>,
+        backoffs: Option<&[Duration]>,
+    ) -> Result<Object, ApiError> {
         let settings = self.transport.settings();
-        let body = self.transport.fetch(&request, &settings.networking).await?;
+        let mut networking = Cow::Borrowed(&settings.networking);
+        if let Some(backoffs) = backoffs {
+            networking.to_mut().error_backoffs = backoffs.to_vec();
+        }
+        let body = self.transport.fetch(&request, &networking).await?;
         Object::parse(body)
             .map_err(|it| self.transport.fail(Failure::Malformed(it.to_string()), &request.action))
     }
@@ -155,8 +167,8 @@ impl Cluster for KubeCluster {
     }
 
     fn create<'a>(&'a self, request: NewObject<'a>) -> BoxFuture<'a, Result<Object, ApiError>> {
-        let NewObject { resource, namespace, payload } = request;
-        Box::pin(self.send(Request {
+        let NewObject { resource, namespace, payload, backoffs } = request;
+        let request = Request {
             accept: transport::JSON,
             method: Method::POST,
             url: url::collection(resource, namespace),
@@ -168,7 +180,8 @@ impl Cluster for KubeCluster {
                 name: None,
                 subresource: None,
             },
-        }))
+        };
+        Box::pin(self.send_with(request, backoffs))
     }
 
     fn get<'a>(&'a self, address: Address<'a>) -> BoxFuture<'a, Result<Object, ApiError>> {

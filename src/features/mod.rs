@@ -5,3 +5,4 @@ pub mod daemons;
 pub mod indexes;
 pub mod leadership;
 pub mod peering;
+pub mod posting;

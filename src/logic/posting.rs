@@ -10,8 +10,10 @@ use serde_json::{Value, json};
 use super::{object::ObjectRef, outcome::LogLevel, progress::format_stamp, reference};
 use crate::settings::Posting;
 
-/// The API refuses longer messages.
+/// Longer messages are cut.
 pub const MESSAGE_CHARS_MAX: usize = 1024;
+/// Some API servers refuse longer messages; they count bytes.
+const MESSAGE_BYTES_MAX: usize = 1024;
 /// Stands for what was cut out of a message.
 const CUT: &str = "...";
 /// Where events of cluster-scoped objects go if nobody says.
@@ -48,9 +50,9 @@ pub fn info(settings: &Posting, reason: &str, message: &str) -> Option<Note> {
     is_posted.then(|| Note::new("Normal", reason, message))
 }
 
-/// `kopf.warn`: like Kopf's, it is posted even if posting is off.
+/// `kopf.warn`. Not posted if posting is off: Kopf forgot that here.
 pub fn warn(settings: &Posting, reason: &str, message: &str) -> Option<Note> {
-    let is_posted = settings.level <= LogLevel::Warning.number();
+    let is_posted = settings.enabled && settings.level <= LogLevel::Warning.number();
     is_posted.then(|| Note::new("Warning", reason, message))
 }
 
@@ -108,7 +110,7 @@ pub fn compose(
         "action": "Action?",
         "type": note.kind,
         "reason": note.reason,
-        "message": cut(&note.message),
+        "message": fit(&cut(&note.message)),
         "reportingComponent": settings.reporting_component,
         "reportingInstance": settings.reporting_instance,
         "source": { "component": settings.reporting_component },
@@ -133,9 +135,60 @@ pub fn cut(message: &str) -> Cow<'_, str> {
     Cow::Owned(format!("{start}{CUT}{end}"))
 }
 
+/// Cuts more of the middle out, until it fits in bytes too.
+fn fit(message: &str) -> Cow<'_, str> {
+    if message.len() <= MESSAGE_BYTES_MAX {
+        return Cow::Borrowed(message);
+    }
+    let kept = MESSAGE_BYTES_MAX - CUT.len();
+    let (head, tail) = (kept.div_ceil(2), message.len() - kept / 2);
+    let start = message.get(..message.floor_char_boundary(head)).unwrap_or_default();
+    let end = message.get(message.ceil_char_boundary(tail)..).unwrap_or_default();
+    Cow::Owned(format!("{start}{CUT}{end}"))
+}
+
+/// Tells that an event could not be posted, with the status of the answer if there was one.
+pub fn failed(status: Option<u16>, problem: &str, note: &Note) -> String {
+    let code = status.map_or_else(String::new, |it| format!("Code: {it}. "));
+    let event = shown(note);
+    format!(
+        "Failed to post an event. Ignoring and continuing. {code}Message: {problem}. Event: {event}."
+    )
+}
+
+/// A note as it is told in a line of the log.
+pub fn shown(note: &Note) -> String {
+    format!("type='{}', reason='{}', message='{}'", note.kind, note.reason, note.message)
+}
+
 impl Note {
     /// A note of these parts.
     pub fn new(kind: &str, reason: &str, message: &str) -> Self {
         Note { kind: kind.to_owned(), reason: reason.to_owned(), message: message.to_owned() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Note, failed, fit};
+
+    #[test]
+    fn a_message_fits_in_bytes_and_stays_text() {
+        assert_eq!(fit("ü"), "ü");
+        assert_eq!(fit(&"x".repeat(1024)).len(), 1024);
+        let cut = fit(&"ü".repeat(1000)).into_owned();
+        assert!((1020..=1024).contains(&cut.len()), "{}", cut.len());
+        assert!(cut.starts_with("üü") && cut.contains("ü...ü") && cut.ends_with("üü"));
+        assert!(fit(&"€".repeat(1000)).len() <= 1024);
+    }
+
+    #[test]
+    fn a_failure_names_the_event() {
+        let note = Note::new("Normal", "Tested", "hello");
+        assert_eq!(
+            failed(Some(403), "no", &note),
+            "Failed to post an event. Ignoring and continuing. Code: 403. Message: no. \
+             Event: type='Normal', reason='Tested', message='hello'."
+        );
     }
 }

@@ -4,6 +4,7 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     fmt,
     sync::Arc,
+    time::Duration,
 };
 
 use bytes::Bytes;
@@ -178,6 +179,8 @@ pub struct NewObject<'a> {
     pub namespace: Option<&'a str>,
     /// JSON.
     pub payload: Bytes,
+    /// Pauses between its attempts, if not those of `settings.networking`.
+    pub backoffs: Option<&'a [Duration]>,
 }
 
 /// Why a request failed, retries included.

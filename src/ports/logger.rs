@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
+use super::Posts;
 use crate::logic::{
     object::ObjectRef,
     outcome::{LogLevel, LogLine},
@@ -36,18 +37,26 @@ pub enum LoggerKind {
 pub struct Logger {
     kind: LoggerKind,
     object: Option<Arc<ObjectRef>>,
+    /// Where its lines are posted too, if they are.
+    posts: Option<Posts>,
     activity: Option<&'static str>,
 }
 
 impl Logger {
     /// A logger for an object.
     pub fn of_object(kind: LoggerKind, object: Arc<ObjectRef>) -> Self {
-        Logger { kind, object: Some(object), activity: None }
+        Logger { kind, object: Some(object), activity: None, posts: None }
     }
 
     /// A logger for activities.
     pub fn of_activity() -> Self {
-        Logger { kind: LoggerKind::Activity, object: None, activity: None }
+        Logger { kind: LoggerKind::Activity, object: None, activity: None, posts: None }
+    }
+
+    /// The same, and lines of [`LoggerKind::Full`] are also posted as Kubernetes events, as the settings say.
+    #[must_use]
+    pub fn posting(self, posts: &Posts) -> Self {
+        Logger { posts: Some(posts.clone()), ..self }
     }
 
     /// The same, with the name of the activity: it is shown as a part of the logger's name.
@@ -87,8 +96,19 @@ impl Logger {
         self.write(LogLevel::Error, text, Some(trace), fields);
     }
 
-    /// Whether a line of this level would be seen; ask before building a long text.
+    /// Whether a line of this level would be seen or posted; ask before building a long text.
     pub fn is_enabled(&self, level: LogLevel) -> bool {
+        self.is_shown(level) || self.posts_of(level).is_some()
+    }
+
+    /// Where a line of this level is posted, if it is.
+    fn posts_of(&self, level: LogLevel) -> Option<(&Posts, &Arc<ObjectRef>)> {
+        let posts = self.posts.as_ref().filter(|it| it.wants(level))?;
+        let object = self.object.as_ref().filter(|_| self.kind == LoggerKind::Full)?;
+        Some((posts, object))
+    }
+
+    fn is_shown(&self, level: LogLevel) -> bool {
         match level {
             // One level terser: debug lines never, info lines where others show debug lines.
             LogLevel::Debug if self.kind == LoggerKind::Terse => false,
@@ -108,7 +128,11 @@ impl Logger {
         trace: Option<&str>,
         extra: Option<&Map<String, Value>>,
     ) {
-        if !self.is_enabled(level) {
+        if let Some((posts, object)) = self.posts_of(level) {
+            let traced = trace.map(|it| format!("{text}\n{it}"));
+            posts.log(object, level, traced.as_deref().unwrap_or(text));
+        }
+        if !self.is_shown(level) {
             return;
         }
         let object = self.object.as_deref();

@@ -33,7 +33,7 @@ pub use login::{AskLogin, NativeLogins};
 pub use memo::{Document, Memo, WeakDocument};
 pub use metrics::{CallLabels, HandlerLabels, Metrics, RequestLabels, ResourceLabels};
 pub use pauses::Pauses;
-pub use posts::Posts;
+pub use posts::{Inbox, Post, Posts};
 pub use scripts::{
     ActivityCause, Attempt, BackgroundCause, Cause, ChangeCause, Invocation, LiveObject,
     ObjectCause, ObjectDetail, Scripts, SharedPatch, lock_patch,

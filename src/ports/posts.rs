@@ -1,5 +1,125 @@
 //! Kubernetes events on their way to the cluster.
 
-/// Takes events and returns at once: they are posted in the background.
-#[derive(Clone, Debug, Default)]
-pub struct Posts {}
+use std::{
+    fmt,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, AtomicU32, Ordering},
+    },
+    time::Duration,
+};
+
+use tokio::sync::mpsc;
+
+use crate::logic::{
+    object::ObjectRef,
+    outcome::LogLevel,
+    posting::{self, Note},
+};
+use crate::settings::{Posting, Settings};
+
+/// Events that nobody has taken yet. Beyond it new ones are dropped, with a warning: scripts never wait for them.
+const QUEUE_MAX: usize = 1024;
+/// The threshold of nobody: no line of a logger is an event.
+const NEVER: u32 = u32::MAX;
+
+/// Takes events and returns at once: they are posted in the background. Clones share the queue.
+#[derive(Clone)]
+pub struct Posts(Arc<Shared>);
+
+/// An event to be posted.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Post {
+    /// The object it is about.
+    pub about: Arc<ObjectRef>,
+    /// What it says.
+    pub note: Note,
+    /// Pauses between the attempts.
+    pub backoffs: Vec<Duration>,
+}
+
+/// The other end of the queue.
+pub type Inbox = mpsc::Receiver<Post>;
+
+struct Shared {
+    settings: Arc<Mutex<Settings>>,
+    queue: mpsc::Sender<Post>,
+    /// Until somebody takes it.
+    inbox: Mutex<Option<Inbox>>,
+    /// The least level of a logger's line that is an event.
+    threshold: AtomicU32,
+    /// It was told that the queue is full, and it still is.
+    is_full: AtomicBool,
+}
+
+impl Posts {
+    /// A queue for an operator with these settings.
+    pub fn new(settings: Arc<Mutex<Settings>>) -> Self {
+        let (queue, inbox) = mpsc::channel(QUEUE_MAX);
+        Posts(Arc::new(Shared {
+            settings,
+            queue,
+            inbox: Mutex::new(Some(inbox)),
+            threshold: AtomicU32::new(NEVER),
+            is_full: AtomicBool::new(false),
+        }))
+    }
+
+    /// The settings as they are now.
+    pub fn settings(&self) -> Posting {
+        self.0.settings.lock().unwrap_or_else(PoisonError::into_inner).posting.clone()
+    }
+
+    /// From now on lines of loggers are events, if the settings say so.
+    pub fn listen(&self) {
+        let settings = self.settings();
+        let is_on = settings.enabled && settings.loggers;
+        self.0.threshold.store(if is_on { settings.level } else { NEVER }, Ordering::Relaxed);
+    }
+
+    /// Whether a line of this level would be an event; for loggers that have an object.
+    pub fn wants(&self, level: LogLevel) -> bool {
+        level.number() >= self.0.threshold.load(Ordering::Relaxed)
+    }
+
+    /// A line of a logger.
+    pub fn log(&self, about: &Arc<ObjectRef>, level: LogLevel, text: &str) {
+        let settings = self.settings();
+        if let Some(note) = posting::of_log(&settings, level.number(), text) {
+            self.post(Post {
+                about: Arc::clone(about),
+                note,
+                backoffs: settings.logging_backoffs.clone(),
+            });
+        }
+    }
+
+    /// An event that somebody asked for.
+    pub fn post(&self, post: Post) {
+        let is_full = self.0.queue.try_send(post).is_err();
+        let was_full = self.0.is_full.swap(is_full, Ordering::Relaxed);
+        if is_full && !was_full {
+            tracing::warn!(
+                target: "kopf.posting",
+                "{QUEUE_MAX} Kubernetes events are waiting to be posted: further ones are dropped until there is room."
+            );
+        }
+    }
+
+    /// The other end; only the first who asks gets it.
+    pub fn take(&self) -> Option<Inbox> {
+        self.0.inbox.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
+impl Default for Posts {
+    fn default() -> Self {
+        Posts::new(Arc::default())
+    }
+}
+
+impl fmt::Debug for Posts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Posts").finish_non_exhaustive()
+    }
+}

@@ -11,6 +11,7 @@ mod expectation;
 mod memory;
 mod observer;
 mod place;
+mod poster;
 mod probing;
 mod queue;
 mod replicas;
@@ -35,6 +36,7 @@ use self::{
     companions::Companions,
     memory::Memories,
     observer::{Observer, Target, Targets},
+    poster::Poster,
     probing::Probing,
     replicas::Replicas,
     roster::Roster,
@@ -59,7 +61,7 @@ use crate::logic::{
 };
 use crate::ports::{
     ApiError, AskLogin, BoxFuture, Clock, Cluster, Facilities, Health, HealthState, Indexes, Memo,
-    NativeLogins, Pauses, Scripts,
+    NativeLogins, Pauses, Posts, Scripts,
 };
 use crate::settings::Settings;
 
@@ -172,8 +174,10 @@ pub async fn run(operator: Operator, stop: CancellationToken) -> Result<(), Fail
     } = operator;
     let scripts: Arc<dyn Scripts> = Arc::new(Counted::new(scripts, health.metrics().clone()));
     let memo = Memo::default();
-    let facilities =
-        Arc::new(Facilities { indexes: Indexes::new(registry.indexes()), ..Facilities::default() });
+    let facilities = Arc::new(Facilities {
+        indexes: Indexes::new(registry.indexes()),
+        posts: Posts::new(Arc::clone(&settings)),
+    });
     let activity = |kind| Activity {
         kind,
         handlers: registry.activities(kind),
@@ -196,6 +200,8 @@ pub async fn run(operator: Operator, stop: CancellationToken) -> Result<(), Fail
 
     let current = Arc::new(snapshot(&settings));
     scripts.configure(&current);
+    facilities.posts.listen();
+    let (connect, poster) = Poster::start(connect, &facilities.posts, &current, clock);
     let standing = |kind| Standing {
         activity: activity(kind),
         scripts: Arc::clone(&scripts),
@@ -236,6 +242,8 @@ pub async fn run(operator: Operator, stop: CancellationToken) -> Result<(), Fail
         Err(_) => current.process.ultimate_exiting_timeout,
     };
     let cleaned = clean_up(runner, &activity(Kind::Cleanup), limit).await;
+    // Last: clean-up handlers post events too.
+    poster.end().await;
     served?;
     cleaned?;
     Ok(())

@@ -104,6 +104,7 @@ impl Worker {
     ) -> Option<Arc<Object>> {
         let reference = Arc::new(self.serving.reference(event.object.header()));
         let logger = Logger::of_object(LoggerKind::Local, reference);
+        let logger = logger.posting(&self.serving.facilities.posts);
         if !self.pass_throttle(memory, &logger).await {
             return None;
         }

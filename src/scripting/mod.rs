@@ -7,10 +7,12 @@
 mod children;
 pub(crate) mod ctx;
 mod diagnostics;
+mod hierarchy;
 mod host;
 mod logins;
 mod lua;
 mod names;
+mod posting;
 mod print;
 mod refused;
 mod rhai;

@@ -15,6 +15,7 @@ mod e2e;
 mod health;
 mod lua;
 mod others;
+mod posting;
 mod rhai;
 mod scenarios;
 mod settings;

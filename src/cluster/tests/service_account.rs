@@ -31,8 +31,8 @@ impl Drop for Mount {
 async fn the_files_of_a_pod_are_its_login() {
     let files = [("token", "secret\n"), ("ca.crt", PEM), ("namespace", "my-operator\n")];
     let mount = Mount::new("all", &files);
-    let config = configuration_of(&mount.0, "https://10.0.0.1:443".into()).await.unwrap();
-    assert_eq!(config.cluster_url.to_string(), "https://10.0.0.1/");
+    let config = configuration_of(&mount.0, "https://10.0.0.1:6443".into()).await.unwrap();
+    assert_eq!(config.cluster_url.to_string(), "https://10.0.0.1:6443/");
     assert_eq!(config.default_namespace, "my-operator");
     assert_eq!(config.root_cert, Some(vec![vec![0, 0, 0]]));
     // The session reads it, without the end of the line, and again when it has changed.

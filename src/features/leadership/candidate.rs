@@ -96,7 +96,12 @@ impl Candidate {
             Request::Replace(lease) => self.cluster.replace(self.address(), bytes(lease)).await,
             Request::Create(lease) => {
                 let namespace = Some(self.terms.namespace.as_str());
-                let new = NewObject { resource: &self.resource, namespace, payload: bytes(lease) };
+                let new = NewObject {
+                    resource: &self.resource,
+                    namespace,
+                    payload: bytes(lease),
+                    backoffs: None,
+                };
                 self.cluster.create(new).await
             }
         }

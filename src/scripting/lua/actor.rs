@@ -4,9 +4,15 @@
 //! channels of their own. Calls are coroutines; while one waits, the others go on. The same async function runs on a thread
 //! of its own in production, and on the caller's runtime where the clock may be paused.
 
-use std::{future::Future, panic::AssertUnwindSafe, rc::Rc, sync::Arc};
+use std::{
+    future::Future,
+    panic::AssertUnwindSafe,
+    pin::{Pin, pin},
+    rc::Rc,
+    sync::Arc,
+};
 
-use futures::{FutureExt as _, StreamExt as _, stream::FuturesUnordered};
+use futures::{FutureExt as _, StreamExt as _, future::LocalBoxFuture, stream::FuturesUnordered};
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 
@@ -90,23 +96,23 @@ async fn serve(vm: Rc<Vm>, mut requests: mpsc::Receiver<Request>) {
     }
 }
 
-async fn answer(vm: Rc<Vm>, request: Request) {
+/// A future for each request, of its own size: there may be very many that wait.
+fn answer(vm: Rc<Vm>, request: Request) -> LocalBoxFuture<'static, ()> {
     match request {
         Request::Call(invocation, to) => {
-            let broken = |raised| Ended::Raised(raised);
-            reply(to, vm.call(invocation), broken).await;
+            Box::pin(async move { reply(to, pin!(vm.call(invocation)), Ended::Raised).await })
         }
         Request::Ask(question, invocation, to) => {
-            reply(to, vm.ask(question, invocation), Err).await;
+            Box::pin(async move { reply(to, pin!(vm.ask(question, invocation)), Err).await })
         }
         Request::Choose(function, resource, to) => {
-            reply(to, vm.choose(function, resource), Err).await;
+            Box::pin(async move { reply(to, pin!(vm.choose(function, resource)), Err).await })
         }
-        Request::Compute(function, about, invocation, to) => {
-            reply(to, vm.compute(function, about, invocation), Err).await;
-        }
+        Request::Compute(function, about, invocation, to) => Box::pin(async move {
+            reply(to, pin!(vm.compute(function, about, invocation)), Err).await;
+        }),
         Request::Transform(function, body, to) => {
-            reply(to, vm.transform(function, body), Err).await;
+            Box::pin(async move { reply(to, pin!(vm.transform(function, body)), Err).await })
         }
     }
 }
@@ -114,7 +120,7 @@ async fn answer(vm: Rc<Vm>, request: Request) {
 /// Runs a call until it ends or nobody waits for it any more. A panic of the host ends this call only.
 async fn reply<T>(
     mut to: oneshot::Sender<T>,
-    call: impl Future<Output = T>,
+    call: Pin<&mut dyn Future<Output = T>>,
     broken: impl FnOnce(Raised) -> T,
 ) {
     let result = tokio::select! {

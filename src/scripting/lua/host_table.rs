@@ -5,8 +5,9 @@ use std::{rc::Rc, time::Duration};
 use mlua::{AnyUserData, Function as LuaFunction, LightUserData, Lua, Table, Value as LuaValue};
 
 use super::{
-    children, declare,
+    children, declare, hierarchy,
     modules::Modules,
+    posting,
     push::{Shapes, Style},
     raised::HandlerError,
     views::{self, CtxView},
@@ -59,6 +60,8 @@ pub(super) fn install(
     let kopf = lua.create_table()?;
     globals.set("kopf", &kopf)?;
     declare::install(lua, &kopf)?;
+    posting::install(lua, &kopf)?;
+    hierarchy::install(lua, &kopf)?;
     add_errors(lua, &kopf)?;
     add_values(lua, &kopf)?;
     add_storages(lua, &kopf)?;
@@ -117,10 +120,13 @@ fn add_values(lua: &Lua, kopf: &Table) -> mlua::Result<()> {
     kopf.set("copy", lua.create_function(copy)?)?;
     let values = |lua: &Lua, index: LuaValue| views::values(lua, &index);
     kopf.set("values", lua.create_function(values)?)?;
-    let sleep = |lua: Lua, duration: LuaValue| async move {
-        let duration = seconds(&lua, "kopf.sleep", &duration)?.unwrap_or_default();
-        watchdog::wait(&lua, tokio::time::sleep(duration.min(SLEEP_MAX))).await;
-        Ok(())
+    let sleep = |lua: Lua, duration: LuaValue| match seconds(&lua, "kopf.sleep", &duration) {
+        Ok(duration) => {
+            let duration = duration.unwrap_or_default().min(SLEEP_MAX);
+            // Made inside: a timer belongs to the moment when it is waited for.
+            watchdog::wait(&lua, async move { tokio::time::sleep(duration).await })
+        }
+        Err(error) => watchdog::refuse(error),
     };
     kopf.set("sleep", lua.create_async_function(sleep)?)
 }

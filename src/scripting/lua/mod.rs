@@ -6,8 +6,10 @@
 mod actor;
 mod children;
 mod declare;
+mod hierarchy;
 mod host_table;
 mod modules;
+mod posting;
 mod push;
 mod raised;
 mod read;
@@ -102,10 +104,15 @@ impl LuaEngine {
     ) -> BoxFuture<'static, T> {
         // Held until the answer: a generation that was replaced finishes its calls.
         let requests = self.requests.clone();
-        Box::pin(async move {
-            let (to, answer) = oneshot::channel();
+        let (to, answer) = oneshot::channel();
+        // Boxed, to be freed when it is done: many calls wait long for their answers.
+        let sending = Box::pin(async move {
             // A queue without a reader drops the request, which closes the answer.
             drop(requests.send(request(to)).await);
+            requests
+        });
+        Box::pin(async move {
+            let _requests = sending.await;
             let lost = || gone(raised::of_host("the VM of the script has ended"));
             answer.await.unwrap_or_else(|_| lost())
         })

@@ -7,7 +7,12 @@ use crate::logic::{
     declare::DeclareError,
     outcome::{Raised, RaisedKind},
 };
-use crate::scripting::{LoadError, names::DELAY_DEFAULT, text};
+use crate::scripting::{
+    LoadError,
+    names::DELAY_DEFAULT,
+    posting::{self, Described},
+    text,
+};
 
 /// The class of errors that have none of their own.
 const CLASS: &str = "Error";
@@ -60,6 +65,12 @@ pub(super) fn out_of_time() -> Raised {
         message: super::watchdog::ABORT.into(),
         trace: None,
     }
+}
+
+/// Class and text of a value that was raised, or caught.
+pub(super) fn described(world: &World, raised: &LuaValue) -> Described {
+    let error = ScriptError::of_value(world, raised, "");
+    (posting::class(&error.kind), error.message)
 }
 
 /// An error of the host, not of the script.

@@ -3,6 +3,7 @@
 use std::{
     cell::{OnceCell, RefCell},
     collections::BTreeMap,
+    future::Future,
     rc::Rc,
     sync::Arc,
 };
@@ -68,7 +69,7 @@ impl Vm {
         let chunk = vm.lua.load(source.text.as_str()).set_name(format!("@{}", source.name));
         let chunk = chunk.set_mode(ChunkMode::Text).into_function();
         let chunk = chunk.map_err(|it| told(ScriptError::of_error(&vm.world, &it)))?;
-        match vm.run_to_end(&chunk, (), None).await {
+        match vm.run_to_end(chunk, (), None).await {
             Err(Failure::Script(error)) => return Err(told(error)),
             Err(Failure::OutOfTime) => {
                 let error = mlua::Error::runtime(raised::out_of_time().message);
@@ -204,38 +205,45 @@ impl Vm {
         ScriptError::of_error(&self.world, error).into_raised(&self.world)
     }
 
-    async fn run_function(
+    /// Calls a function. Begins at once, so that its future holds as little as possible: there may be very many that wait.
+    fn run_function(
         &self,
         function: &Function,
         arguments: impl IntoLuaMulti,
         present: Option<Arc<Invocation>>,
-    ) -> Result<LuaValue, Raised> {
-        let Some(function) = self.world.functions.get(function.slot) else {
-            return Err(raised::of_host("the function is gone"));
-        };
-        self.run_to_end(&function, arguments, present).await.map_err(|failure| match failure {
-            Failure::Script(error) => error.into_raised(&self.world),
-            Failure::OutOfTime => raised::out_of_time(),
-        })
+    ) -> impl Future<Output = Result<LuaValue, Raised>> {
+        let function = self.world.functions.get(function.slot);
+        // Boxed, because a future that is awaited takes twice its size.
+        let call = function.map(|it| Box::pin(self.run_to_end(it, arguments, present)));
+        async move {
+            let call = call.ok_or_else(|| raised::of_host("the function is gone"))?;
+            call.await.map_err(|failure| match failure {
+                Failure::Script(error) => error.into_raised(&self.world),
+                Failure::OutOfTime => raised::out_of_time(),
+            })
+        }
     }
 
-    async fn run_to_end(
+    fn run_to_end(
         &self,
-        function: &LuaFunction,
+        function: LuaFunction,
         arguments: impl IntoLuaMulti,
         present: Option<Arc<Invocation>>,
-    ) -> Result<LuaValue, Failure> {
-        let of_error = |error| Failure::Script(ScriptError::of_error(&self.world, &error));
-        let mut arguments = arguments.into_lua_multi(&self.lua).map_err(of_error)?;
-        arguments.push_front(LuaValue::Function(function.clone()));
-        let call = self.run.call_async::<(bool, LuaValue)>(arguments);
-        let call = self.world.during(present, call);
-        match self.watchdog.guard(call).await {
-            None => Err(Failure::OutOfTime),
-            Some(Err(error)) => Err(of_error(error)),
-            Some(Ok((true, result))) => Ok(result),
-            Some(Ok((false, record))) => {
-                Err(Failure::Script(ScriptError::of_record(&self.world, &record)))
+    ) -> impl Future<Output = Result<LuaValue, Failure>> {
+        let call = arguments.into_lua_multi(&self.lua).map(|mut arguments| {
+            arguments.push_front(LuaValue::Function(function));
+            let call = self.run.call_async::<(bool, LuaValue)>(arguments);
+            self.watchdog.guard(self.world.during(present, call))
+        });
+        async move {
+            let of_error = |error| Failure::Script(ScriptError::of_error(&self.world, &error));
+            match call.map_err(of_error)?.await {
+                None => Err(Failure::OutOfTime),
+                Some(Err(error)) => Err(of_error(error)),
+                Some(Ok((true, result))) => Ok(result),
+                Some(Ok((false, record))) => {
+                    Err(Failure::Script(ScriptError::of_record(&self.world, &record)))
+                }
             }
         }
     }

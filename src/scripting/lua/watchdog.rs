@@ -20,6 +20,10 @@ use std::{
     time::Duration,
 };
 
+use futures::{
+    FutureExt as _,
+    future::{self, LocalBoxFuture},
+};
 use mlua::{Lua, VmState, ffi};
 use tokio::time::Instant;
 
@@ -103,15 +107,17 @@ impl Watchdog {
     }
 
     /// Runs a call in slices. `None` if it was aborted.
-    pub(super) async fn guard<T>(&self, call: impl Future<Output = T>) -> Option<T> {
+    pub(super) fn guard<'a, T: 'a>(
+        &'a self,
+        call: impl Future<Output = T> + 'a,
+    ) -> impl Future<Output = Option<T>> + 'a {
         let budget = Rc::new(Budget {
             slices: Cell::new(0),
             aborted: Cell::new(false),
             coroutine: Cell::new(std::ptr::null_mut()),
         });
         let sliced = Sliced { watchdog: self, budget: Rc::clone(&budget), call: Box::pin(call) };
-        let result = sliced.await;
-        (!budget.aborted.get()).then_some(result)
+        sliced.map(move |result| (!budget.aborted.get()).then_some(result))
     }
 
     fn begin(&self, budget: &Rc<Budget>) -> Slice<'_> {
@@ -125,17 +131,34 @@ impl Watchdog {
     }
 }
 
-/// Waits for something outside of the VM.
+/// Waits for something outside of the VM, as the async functions of the host do it.
 ///
 /// The time pays back computing, one for one: a daemon lives long, and should not be aborted for the sum of its short turns.
-pub(super) async fn wait<T>(lua: &Lua, something: impl Future<Output = T>) -> T {
-    let budget = lua.app_data_ref::<Rc<Present>>().and_then(|it| it.budget.borrow().clone());
-    let began = Instant::now();
-    let result = something.await;
-    if let Some(budget) = budget {
-        budget.pay_back(began.elapsed());
-    }
-    result
+/// Boxed, so that it is freed when it is over: Lua keeps the husk of a future until it collects garbage, and does not know
+/// its size.
+pub(super) fn wait<T: 'static>(
+    lua: &Lua,
+    something: impl Future<Output = T> + 'static,
+) -> LocalBoxFuture<'static, mlua::Result<T>> {
+    let (budget, began) = (budget_of(lua), Instant::now());
+    // Mapped, not awaited in a block of its own, which would hold it twice.
+    let mapped = something.map(move |result| {
+        if let Some(budget) = budget {
+            budget.pay_back(began.elapsed());
+        }
+        Ok(result)
+    });
+    mapped.boxed_local()
+}
+
+/// A wait that cannot begin.
+pub(super) fn refuse<T: 'static>(error: mlua::Error) -> LocalBoxFuture<'static, mlua::Result<T>> {
+    Box::pin(future::ready(Err(error)))
+}
+
+/// The budget of the call that runs.
+fn budget_of(lua: &Lua) -> Option<Rc<Budget>> {
+    lua.app_data_ref::<Rc<Present>>().and_then(|it| it.budget.borrow().clone())
 }
 
 /// A slice that runs. It ends also when the host panics in it.

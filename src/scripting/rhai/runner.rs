@@ -28,7 +28,7 @@ use super::{
 use crate::ports::Stopped;
 use crate::scripting::Placement;
 
-/// The most calls of one script at once; each holds a thread, also while it waits.
+/// The most calls of one script at once, unless the settings say otherwise; each holds a thread, also while it waits.
 const RUNNING_MAX: usize = 64;
 /// Daemons and timers may take so much of that: their calls last, and the other handlers should always find a thread.
 const BACKGROUND_SHARE: (usize, usize) = (3, 4);

@@ -19,7 +19,7 @@ end)
 
 const RHAI: &str = r#"
 kopf::on_startup(#{id: "talk"}, |ctx| {
-    ctx.logger.debug("a detail");
+    ctx.logger.dbg("a detail");
     ctx.logger.info("a fact", #{number: 7});
     ctx.logger.warning("a doubt");
 });

@@ -15,6 +15,7 @@ mod namespace;
 mod odd_objects;
 pub(crate) mod operator;
 mod peering;
+mod posting;
 mod scopes;
 mod server;
 

@@ -95,9 +95,10 @@ fn an_operator_that_ends_by_itself_does_not_hang_in_its_clean_up() {
         kopf::on_cleanup(|ctx| kopf::sleep(36000));";
     let told = in_both(lua, rhai, async |stage: Stage, source| {
         let begin = stage.clock.now();
-        let (_, ended) = stage.run(source, std::future::pending::<()>()).await;
+        // If it did not end by itself, it would be told to after this time, and hang on.
+        let (_, ended) = stage.run(source, stage.until(100)).await;
         (ended.map_err(|it| it.to_string()), stage.clock.now().duration_since(begin).as_secs())
     });
     let expected = Err("no credentials were retrieved from the login handlers".to_owned());
-    assert_eq!(told, (expected, 60));
+    assert_eq!(told, (expected, 100));
 }

@@ -311,6 +311,8 @@ async fn operators_of_namespaces_meet_in_each_of_them() {
         cluster_peering("kopf.dev"),
     ]);
     for namespace in [NAMESPACE, "ns2"] {
+        let itself = json!({ "metadata": { "name": namespace } });
+        site.server.create("namespaces", itself).expect("it is new");
         let object = json!({ "metadata": { "name": "default", "namespace": namespace } });
         site.server.create(OWN, object).expect("it is new");
     }

@@ -181,7 +181,7 @@ impl Site {
             let name = id.clone();
             let function = scripts.handler(&id, move |invocation| {
                 let Cause::Object(cause) = &invocation.cause else { panic!("of an object") };
-                let object = cause.object.header().name.clone().unwrap_or_default();
+                let object = cause.current().header().name.clone().unwrap_or_default();
                 let stopped = match &cause.detail {
                     ObjectDetail::Background(background) => Some(background.stopped.clone()),
                     ObjectDetail::Watch(_) | ObjectDetail::Change(_) | ObjectDetail::Index => None,

@@ -36,6 +36,7 @@ scenarios! {
     errors
     failed_start
     filters
+    hierarchies
     ids
     indexes
     indexes_changing
@@ -49,6 +50,8 @@ scenarios! {
     modules
     odd_objects
     patching
+    posting
+    posting_loggers
     reading
     readonly
     results

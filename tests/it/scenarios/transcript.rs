@@ -1,4 +1,5 @@
-//! What is seen of a scenario, in order: steps of the user, lines of the log, PATCH requests, and the objects at the end.
+//! What is seen of a scenario, in order: steps of the user, lines of the log, PATCH requests, Kubernetes events,
+//! and the objects at the end.
 //!
 //! Keys of objects are sorted, since tables of Lua have no order. Traces of errors name files and lines of a script, so only that there is one is written down. The stored essence is
 //! shortened: no script has a part in it.
@@ -41,6 +42,10 @@ struct Inner {
 #[derive(Default)]
 struct Lines {
     text: String,
+    /// Kubernetes events of this moment. They are posted beside everything else, so that only their own order is certain: they
+    /// are written down at the end of the moment.
+    posted: Vec<(f64, String)>,
+    has_posted: bool,
     /// How many of the server's requests are written down.
     requests: usize,
 }
@@ -64,9 +69,15 @@ impl Transcript {
     pub(super) fn finish(&self, objects: &[Value]) -> String {
         let mut lines = self.0.lines.lock().unwrap_or_else(PoisonError::into_inner);
         self.catch_up(&mut lines);
+        lines.flush(f64::INFINITY);
         let mut text = std::mem::take(&mut lines.text);
         for object in objects {
-            write!(text, "\n{}", pretty(&arranged(object))).expect("a string takes all");
+            let mut object = arranged(object);
+            // Events of the same moment take versions too, earlier or later.
+            if lines.has_posted {
+                object["metadata"]["resourceVersion"] = "…".into();
+            }
+            write!(text, "\n{}", pretty(&object)).expect("a string takes all");
         }
         text
     }
@@ -77,6 +88,12 @@ impl Transcript {
         for request in requests.iter().skip(lines.requests) {
             if request.method == "PATCH" {
                 lines.add(self.seconds(request.at), "patch", &told(request));
+            }
+            if request.method == "POST" && request.path.ends_with("/events") {
+                let at = self.seconds(request.at);
+                lines.flush(at);
+                lines.has_posted = true;
+                lines.posted.push((at, told_event(request)));
             }
         }
         lines.requests = requests.len();
@@ -89,6 +106,20 @@ impl Transcript {
 
 impl Lines {
     fn add(&mut self, at: f64, who: &str, what: &str) {
+        self.flush(at);
+        self.write(at, who, what);
+    }
+
+    /// Writes down the events before this moment.
+    fn flush(&mut self, now: f64) {
+        if self.posted.first().is_some_and(|(at, _)| *at < now) {
+            for (at, told) in std::mem::take(&mut self.posted) {
+                self.write(at, "posted", &told);
+            }
+        }
+    }
+
+    fn write(&mut self, at: f64, who: &str, what: &str) {
         writeln!(self.text, "{at:8.3} {who:8} {what}").expect("a string takes all");
     }
 }
@@ -100,6 +131,30 @@ fn told(request: &LoggedRequest) -> String {
     let status =
         if request.status == 200 { String::new() } else { format!(" → {}", request.status) };
     format!("{object} {kind}{status} {payload}")
+}
+
+/// What differs from event to event; the rest follows from the settings.
+fn told_event(request: &LoggedRequest) -> String {
+    let event = request.json();
+    let part = |path: &str| event.pointer(path).and_then(Value::as_str).unwrap_or_default();
+    let status =
+        if request.status == 201 { String::new() } else { format!(" → {}", request.status) };
+    let namespace = request.path.rsplit('/').nth(1).unwrap_or_default();
+    let about = arranged(&event["involvedObject"]);
+    let message = part("/message");
+    // Only the ends of a long message, and how many bytes it has.
+    let short = |it: &str| it.chars().take(5).collect::<String>();
+    let message = match message.len() {
+        0..200 => message.to_owned(),
+        bytes => format!("{}… ({bytes} bytes)", short(message)),
+    };
+    format!(
+        "{}{status} in {namespace} by {}: {} {} {message:?} {about}",
+        part("/metadata/generateName"),
+        part("/reportingComponent"),
+        part("/type"),
+        part("/reason"),
+    )
 }
 
 /// The same data with sorted keys and the essence shortened.

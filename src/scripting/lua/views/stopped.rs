@@ -2,6 +2,8 @@
 //!
 //! Every object is true in Lua, this one too: `if ctx.stopped()` asks, `if ctx.stopped` does not.
 
+use std::time::Duration;
+
 use mlua::{
     Function as LuaFunction, Lua, MetaMethod, UserData, UserDataFields, UserDataMethods,
     Value as LuaValue,
@@ -34,16 +36,21 @@ impl UserData for StoppedView {
             let flag = view.0.clone();
             // Nothing of the view is held while the script waits.
             drop(view);
-            async move {
-                let timeout = World::of(&lua)?.read_as("stopped.wait", &timeout)?;
-                let timeout = stopped::timeout(&timeout).map_err(mlua::Error::runtime)?;
-                Ok(watchdog::wait(&lua, stopped::wait(flag, timeout)).await)
+            match timeout_of(&lua, &timeout) {
+                Ok(timeout) => watchdog::wait(&lua, stopped::wait(flag, timeout)),
+                Err(error) => watchdog::refuse(error),
             }
         });
         methods.add_method("is_set", |_, view, ()| Ok(view.0.is_set()));
         methods.add_meta_method(MetaMethod::Call, |_, view, ()| Ok(view.0.is_set()));
         methods.add_meta_method(MetaMethod::ToString, |_, view, ()| Ok(stopped::shown(&view.0)));
     }
+}
+
+/// The argument of `wait`.
+fn timeout_of(lua: &Lua, value: &LuaValue) -> mlua::Result<Option<Duration>> {
+    let value = World::of(lua)?.read_as("stopped.wait", value)?;
+    stopped::timeout(&value).map_err(mlua::Error::runtime)
 }
 
 impl ReasonsView {

@@ -6,7 +6,9 @@
 mod children;
 mod data;
 mod declaring;
+mod hierarchy;
 mod logins;
+mod posting;
 mod raising;
 mod storages;
 
@@ -91,6 +93,8 @@ impl HostFn {
 /// Teaches an engine everything below `kopf`.
 pub(super) fn register(engine: &mut Engine, shared: &Arc<Shared>) {
     let mut functions = data::functions();
+    functions.extend(posting::functions());
+    functions.extend(hierarchy::functions());
     functions.extend(raising::functions());
     functions.extend(storages::functions());
     functions.extend(logins::functions());

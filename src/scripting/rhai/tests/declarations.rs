@@ -136,7 +136,10 @@ async fn an_error_at_the_top_level_is_told_where_it_happens() {
 async fn declaring_while_a_handler_runs_is_refused() {
     let fixture = Fixture::handler("kopf::on_create(\"x\", |ctx| {});", json!({})).await;
     let raised = fixture.raised().await;
-    assert_eq!(raised.message, "kopf.on_create was called after the script was loaded");
+    assert_eq!(
+        raised.message,
+        "kopf.on_create was called after the script was loaded (call it at the top level of the file)"
+    );
 }
 
 #[tokio::test]

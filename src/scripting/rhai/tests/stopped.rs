@@ -8,6 +8,7 @@ use tokio::time::{Instant, sleep, timeout};
 use super::{Fixture, problem, run_with_budget};
 use crate::logic::{object::Object, outcome::Ended, stopping::StopReason};
 use crate::ports::{LiveObject, Stopped};
+use crate::settings::Settings;
 
 async fn daemon(code: &str) -> Fixture {
     let text = format!("fn handler(ctx) {{ {code} }}\nkopf::daemon(\"things\", handler);\n");
@@ -145,6 +146,19 @@ async fn daemons_leave_threads_to_other_handlers() {
     let uncalled = ended.iter().filter(|it| **it == Ended::Returned(None)).count();
     assert_eq!(called + uncalled, 100);
     assert_eq!(fixture.memo.lock()["n"], json!(called));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_settings_say_how_many_threads_there_are() {
+    let fixture = Fixture::handler("kopf.sleep(10);", json!({})).await;
+    for (threads, seconds) in [(2, 50), (100, 10), (1, 100)] {
+        let mut settings = Settings::default();
+        settings.execution.max_workers = Some(threads);
+        fixture.loaded.engine.configure(&settings);
+        let began = Instant::now();
+        futures::future::join_all((0..10).map(|_| fixture.call_nth(0))).await;
+        assert_eq!(began.elapsed().as_secs(), seconds);
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,0 +1,47 @@
+//! Whoever posts Kubernetes events, from the login to the end of the clean-up handlers.
+
+use std::sync::Arc;
+
+use tokio::{sync::oneshot, task::JoinSet};
+use tokio_util::sync::CancellationToken;
+
+use super::Connect;
+use crate::features::posting;
+use crate::ports::{Clock, Posts};
+use crate::settings::Settings;
+
+/// Whoever posts events, from the start-up handlers to the clean-up handlers.
+pub(super) struct Poster {
+    task: JoinSet<()>,
+    stop: CancellationToken,
+}
+
+impl Poster {
+    /// Starts; the returned `connect` tells it the cluster.
+    pub(super) fn start(
+        connect: Connect,
+        posts: &Posts,
+        settings: &Settings,
+        clock: Clock,
+    ) -> (Connect, Self) {
+        let (tell, told) = oneshot::channel();
+        let (stop, grace) = (CancellationToken::new(), settings.queueing.exit_timeout);
+        let mut task = JoinSet::new();
+        task.spawn(posting::run(posts.clone(), told, clock, (stop.clone(), grace)));
+        let connect: Connect = Box::new(move |with| {
+            Box::pin(async move {
+                let cluster = connect(with).await?;
+                // It may have ended already; then there is nothing to tell.
+                drop(tell.send(Arc::clone(&cluster)));
+                Ok(cluster)
+            })
+        });
+        (connect, Poster { task, stop })
+    }
+
+    /// Lets it post what waits, and waits for it.
+    pub(super) async fn end(mut self) {
+        self.stop.cancel();
+        while self.task.join_next().await.is_some() {}
+    }
+}

@@ -1,0 +1,258 @@
+//! `kopf.event`, `kopf.info`, `kopf.warn`, `kopf.exception`: what their arguments mean, the same for both languages.
+//!
+//! `kopf.event(OBJECTS, TYPE, REASON, MESSAGE)` and the like; any of the texts may be named in a map of options instead, which
+//! comes last: `type`, `reason`, `message`, and `backoffs`, the pauses between attempts. `kopf.exception` also takes the error:
+//! as an argument, or named `exc`.
+
+use std::{sync::Arc, time::Duration};
+
+use serde_json::{Map, Value};
+
+use super::{names, text::did_you_mean};
+use crate::logic::{
+    object::ObjectRef,
+    outcome::RaisedKind,
+    posting::{self, Note},
+};
+use crate::ports::{Invocation, Post};
+use crate::settings::Posting;
+
+/// One of the functions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Function {
+    /// Any type.
+    Event,
+    /// `Normal`
+    Info,
+    /// `Warning`
+    Warn,
+    /// `Error`
+    Exception,
+}
+
+/// The functions by their names below `kopf`.
+pub(crate) const FUNCTIONS: &[(&str, Function)] = &[
+    ("event", Function::Event),
+    ("info", Function::Info),
+    ("warn", Function::Warn),
+    ("exception", Function::Exception),
+];
+
+/// The class of errors that have none of their own.
+const CLASS: &str = "Error";
+/// What options can be named.
+const OPTIONS: &[&str] = &["type", "reason", "message", "backoffs"];
+
+/// An error of a script: its class and its text.
+pub(crate) type Described = (String, String);
+
+/// The arguments of one call, as data.
+pub(crate) struct Arguments {
+    /// An object, or lists of objects nested to any depth.
+    pub(crate) objects: Value,
+    /// What follows: texts, and maybe a map of options.
+    pub(crate) rest: Vec<Value>,
+    /// The error, for `kopf.exception`.
+    pub(crate) error: Option<Described>,
+}
+
+/// What an event says before the settings are asked.
+#[derive(Default)]
+struct Said {
+    kind: Option<String>,
+    reason: Option<String>,
+    message: Option<String>,
+    backoffs: Option<Vec<Duration>>,
+}
+
+/// How an error of this kind is called.
+pub(crate) fn class(kind: &RaisedKind) -> String {
+    match kind {
+        RaisedKind::Temporary(_) => "TemporaryError".into(),
+        RaisedKind::Permanent => "PermanentError".into(),
+        RaisedKind::Arbitrary(class) => class.clone(),
+        RaisedKind::Unfinished(_) => CLASS.into(),
+    }
+}
+
+/// Posts the events of one call. The error says what is wrong with its arguments.
+pub(crate) fn post(
+    function: Function,
+    arguments: Arguments,
+    present: Option<&Invocation>,
+) -> Result<(), String> {
+    let named = |problem: String| format!("kopf.{}: {problem}", function.name());
+    let present = present.ok_or_else(|| {
+        named("events can be posted by handlers, while they run; not at the top level".into())
+    })?;
+    let Arguments { objects, rest, error } = arguments;
+    let said = function.read(rest).map_err(named)?;
+    let mut about = Vec::new();
+    collect(&objects, present, &mut about).map_err(named)?;
+    let posts = &present.facilities.posts;
+    let settings = posts.settings();
+    let backoffs = said.backoffs.clone().unwrap_or_else(|| settings.default_backoffs.clone());
+    let Some(note) = function.note(&settings, said, error.as_ref()).map_err(named)? else {
+        return Ok(());
+    };
+    for about in about {
+        posts.post(Post { about, note: note.clone(), backoffs: backoffs.clone() });
+    }
+    Ok(())
+}
+
+impl Function {
+    fn name(self) -> &'static str {
+        FUNCTIONS.iter().find(|(_, it)| *it == self).map_or("", |(name, _)| name)
+    }
+
+    /// The texts that may be given without a name, in order.
+    fn positions(self) -> &'static [&'static str] {
+        match self {
+            Function::Event => &["type", "reason", "message"],
+            Function::Info | Function::Warn => &["reason", "message"],
+            Function::Exception => &["message"],
+        }
+    }
+
+    fn read(self, mut rest: Vec<Value>) -> Result<Said, String> {
+        let mut said = Said::default();
+        let options = match rest.pop_if(|it| it.is_object()) {
+            Some(Value::Object(options)) => options,
+            // An empty list is how one language writes an empty map.
+            Some(_) | None => Map::new(),
+        };
+        let positions = self.positions();
+        if rest.len() > positions.len() {
+            return Err(format!("too many arguments after the object: {}", positions.join(", ")));
+        }
+        for (name, value) in positions.iter().zip(rest) {
+            said.set(name, value)?;
+        }
+        for (name, value) in options {
+            if name == "type" && self != Function::Event {
+                return Err("only kopf.event takes a type".into());
+            }
+            said.set(&name, value)?;
+        }
+        Ok(said)
+    }
+
+    fn note(
+        self,
+        settings: &Posting,
+        said: Said,
+        error: Option<&Described>,
+    ) -> Result<Option<Note>, String> {
+        let required = |name: &str, value: Option<String>| {
+            let value = value.filter(|it| !it.is_empty());
+            value.ok_or_else(|| format!("`{name}` is missing: a short word in CamelCase"))
+        };
+        let Said { kind, reason, message, .. } = said;
+        let message = message.unwrap_or_default();
+        Ok(match self {
+            Function::Event => {
+                let (kind, reason) = (required("type", kind)?, required("reason", reason)?);
+                posting::event(settings, Note { kind, reason, message })
+            }
+            Function::Info => posting::info(settings, &required("reason", reason)?, &message),
+            Function::Warn => posting::warn(settings, &required("reason", reason)?, &message),
+            Function::Exception => {
+                let error = error.map(|(class, text)| (class.as_str(), text.as_str()));
+                let class = error.map_or(CLASS, |(class, _)| class);
+                let reason = reason.filter(|it| !it.is_empty());
+                let reason = reason.as_deref().unwrap_or(class);
+                posting::exception(settings, Some(reason), &message, error)
+            }
+        })
+    }
+}
+
+impl Said {
+    fn set(&mut self, name: &str, value: Value) -> Result<(), String> {
+        if value.is_null() {
+            return Ok(());
+        }
+        match name {
+            "type" => self.kind = Some(text(name, value)?),
+            "reason" => self.reason = Some(text(name, value)?),
+            "message" => self.message = Some(text(name, value)?),
+            "backoffs" => self.backoffs = Some(backoffs(&value)?),
+            _ => {
+                let near = did_you_mean(name, OPTIONS.iter().copied(), "");
+                return Err(format!("there is no option `{name}`{near}"));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn text(name: &str, value: Value) -> Result<String, String> {
+    match value {
+        Value::String(text) => Ok(text),
+        Value::Number(_) | Value::Bool(_) if name == "message" => Ok(value.to_string()),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => {
+            Err(format!("`{name}` must be a text, not {value}"))
+        }
+    }
+}
+
+/// One pause or a list of pauses.
+fn backoffs(value: &Value) -> Result<Vec<Duration>, String> {
+    let one = |it: &Value| {
+        let pause = names::duration(it).map_err(|it| format!("`backoffs`: {it}"))?;
+        Ok(pause.unwrap_or_default())
+    };
+    match value {
+        // How one language writes an empty list.
+        Value::Object(fields) if fields.is_empty() => Ok(Vec::new()),
+        Value::Array(items) => items.iter().map(one).collect(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Object(_) => {
+            one(value).map(|it| vec![it])
+        }
+    }
+}
+
+/// The objects in nested lists. Nulls are skipped.
+fn collect(
+    objects: &Value,
+    present: &Invocation,
+    found: &mut Vec<Arc<ObjectRef>>,
+) -> Result<(), String> {
+    match objects {
+        Value::Null => Ok(()),
+        Value::Array(items) => items.iter().try_for_each(|it| collect(it, present, found)),
+        Value::Object(object) if object.is_empty() => Ok(()),
+        Value::Object(_) => {
+            found.push(reference(objects, present)?);
+            Ok(())
+        }
+        Value::Bool(_) | Value::Number(_) | Value::String(_) => Err(format!(
+            "the first argument must be an object such as ctx.body, or a list of objects, not {objects}"
+        )),
+    }
+}
+
+fn reference(object: &Value, present: &Invocation) -> Result<Arc<ObjectRef>, String> {
+    let part = |path: &str| object.pointer(path).and_then(Value::as_str).unwrap_or_default();
+    let reference = ObjectRef {
+        api_version: part("/apiVersion").to_owned(),
+        kind: part("/kind").to_owned(),
+        name: part("/metadata/name").to_owned(),
+        uid: part("/metadata/uid").to_owned(),
+        namespace: Some(part("/metadata/namespace").to_owned()).filter(|it| !it.is_empty()),
+    };
+    // Objects in listings lack their kind; of the handled one it is known.
+    let own = present.logger.object().filter(|own| {
+        own.uid == reference.uid
+            && own.name == reference.name
+            && own.namespace == reference.namespace
+    });
+    if let Some(own) = own {
+        return Ok(Arc::clone(own));
+    }
+    if reference.kind.is_empty() || reference.api_version.is_empty() || reference.name.is_empty() {
+        return Err("the object needs apiVersion, kind and metadata.name".into());
+    }
+    Ok(Arc::new(reference))
+}

@@ -1,0 +1,257 @@
+//! Kubernetes events on their way: their order, their pace, their end, and what a refusal costs.
+
+use std::{
+    future::Future,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use kopf::{
+    apiserver::{ApiServer, Effect, Fault},
+    cluster::KubeCluster,
+    features::posting,
+    logic::{object::ObjectRef, outcome::LogLevel, posting::Note},
+    ports::{Clock, Cluster, Logger, LoggerKind, Post, Posts},
+    settings::Settings,
+    testing,
+};
+use serde_json::json;
+use tokio::{
+    sync::oneshot,
+    task::JoinSet,
+    time::{Instant, sleep},
+};
+use tokio_util::sync::CancellationToken;
+
+/// Longer than anything here takes.
+const LONG: Duration = Duration::from_hours(1);
+
+/// A server, and whoever posts events to it.
+struct Office {
+    server: ApiServer,
+    posts: Posts,
+    start: Instant,
+    stop: CancellationToken,
+    task: JoinSet<()>,
+}
+
+impl Office {
+    fn open(settings: Settings, grace: Duration) -> Self {
+        let server = ApiServer::builder().build();
+        let settings = Arc::new(Mutex::new(settings));
+        let posts = Posts::new(Arc::clone(&settings));
+        let (tell, told) = oneshot::channel();
+        let settings = Arc::new(settings.lock().expect("no panic").clone());
+        let cluster = KubeCluster::over(testing::client(&server), settings);
+        assert!(tell.send(Arc::new(cluster) as Arc<dyn Cluster>).is_ok());
+        let clock = Clock::starting_at("2026-01-01T00:00:00Z".parse().expect("a moment"));
+        let (stop, mut task) = (CancellationToken::new(), JoinSet::new());
+        task.spawn(posting::run(posts.clone(), told, clock, (stop.clone(), grace)));
+        Office { server, posts, start: Instant::now(), stop, task }
+    }
+
+    /// Posts an event about an object.
+    fn post(&self, name: &str, reason: &str) {
+        let backoffs = [5, 5].map(Duration::from_secs).to_vec();
+        let note = Note::new("Normal", reason, "told");
+        self.posts.post(Post { about: about(name), note, backoffs });
+    }
+
+    /// Stops it and waits for its end; gives what the server got: second, status, reason.
+    async fn close(mut self) -> Vec<String> {
+        self.stop.cancel();
+        while self.task.join_next().await.is_some() {}
+        self.seen()
+    }
+
+    fn seen(&self) -> Vec<String> {
+        let requests = self.server.requests().into_iter();
+        let told = requests.map(|it| {
+            let (at, event) = (it.at.duration_since(self.start).as_secs(), it.json());
+            let name = event["involvedObject"]["name"].as_str().unwrap_or_default().to_owned();
+            format!("{at} {} {name} {}", it.status, event["reason"].as_str().unwrap_or_default())
+        });
+        told.collect()
+    }
+}
+
+fn about(name: &str) -> Arc<ObjectRef> {
+    Arc::new(ObjectRef {
+        api_version: "v1".into(),
+        kind: "ConfigMap".into(),
+        name: name.into(),
+        uid: format!("uid-{name}"),
+        namespace: Some("default".into()),
+    })
+}
+
+fn on_paused_clock<T>(test: impl Future<Output = T>) -> T {
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build();
+    runtime.expect("a runtime").block_on(test)
+}
+
+fn refuse(code: u16) -> Fault {
+    Fault::always(Effect::Refuse { code, retry_after_seconds: None }).on("POST", "/events")
+}
+
+fn late(seconds: u64) -> Fault {
+    Fault::always(Effect::Latency(Duration::from_secs(seconds))).on("POST", "/events")
+}
+
+#[test]
+fn an_event_is_what_the_reference_posts() {
+    let body = on_paused_clock(async {
+        let office = Office::open(Settings::default(), LONG);
+        let server = office.server.clone();
+        office.post("a", "Tested");
+        office.close().await;
+        server.requests()[0].json()
+    });
+    let now = "2026-01-01T00:00:00.000000+00:00";
+    let expected = json!({
+        "metadata": {"namespace": "default", "generateName": "kopf-event-"},
+        "action": "Action?",
+        "type": "Normal",
+        "reason": "Tested",
+        "message": "told",
+        "reportingComponent": "kopf",
+        "reportingInstance": "dev",
+        "source": {"component": "kopf"},
+        "involvedObject": {"apiVersion": "v1", "kind": "ConfigMap", "name": "a", "uid": "uid-a", "namespace": "default"},
+        "firstTimestamp": now,
+        "lastTimestamp": now,
+        "eventTime": now,
+    });
+    assert_eq!(body, expected);
+}
+
+#[test]
+fn events_of_one_object_wait_for_each_other_and_delay_nobody_else() {
+    let seen = on_paused_clock(async {
+        let office = Office::open(Settings::default(), LONG);
+        office.server.fault(refuse(503).times(2));
+        office.post("a", "First");
+        office.post("a", "Second");
+        sleep(Duration::from_secs(1)).await;
+        office.server.clear_faults();
+        office.post("b", "Other");
+        office.close().await
+    });
+    assert_eq!(seen, ["0 503 a First", "1 201 b Other", "5 201 a First", "5 201 a Second"]);
+}
+
+#[test]
+fn a_refusal_is_final_and_costs_only_its_event() {
+    let seen = on_paused_clock(async {
+        let office = Office::open(Settings::default(), LONG);
+        office.server.fault(refuse(403).times(1));
+        office.post("a", "First");
+        office.post("a", "Second");
+        office.close().await
+    });
+    assert_eq!(seen, ["0 403 a First", "0 201 a Second"]);
+}
+
+#[test]
+fn attempts_end_with_the_pauses_of_the_event() {
+    let seen = on_paused_clock(async {
+        let office = Office::open(Settings::default(), LONG);
+        office.server.fault(refuse(500));
+        office.post("a", "Never");
+        office.close().await
+    });
+    assert_eq!(seen, ["0 500 a Never", "5 500 a Never", "10 500 a Never"]);
+}
+
+#[test]
+fn no_more_objects_are_posted_about_than_the_limit() {
+    let seen = on_paused_clock(async {
+        let mut settings = Settings::default();
+        settings.posting.worker_limit = Some(1);
+        let office = Office::open(settings, LONG);
+        office.server.fault(late(10));
+        for name in ["a", "a", "b", "c"] {
+            office.post(name, "Slow");
+        }
+        office.close().await
+    });
+    // In turns: the second event of an object waits behind the first ones of others.
+    assert_eq!(seen, ["10 201 a Slow", "20 201 b Slow", "30 201 c Slow", "40 201 a Slow"]);
+}
+
+#[test]
+fn what_waits_at_the_stop_is_posted_but_not_for_ever() {
+    let (seen, took) = on_paused_clock(async {
+        let office = Office::open(Settings::default(), Duration::from_millis(2500));
+        office.server.fault(late(1));
+        for _ in 0..5 {
+            office.post("a", "Late");
+        }
+        let start = office.start;
+        (office.close().await, start.elapsed())
+    });
+    assert_eq!(seen, ["1 201 a Late", "2 201 a Late"]);
+    assert_eq!(took, Duration::from_millis(2500));
+}
+
+#[test]
+fn one_object_does_not_fill_the_place_of_all_others() {
+    let seen = on_paused_clock(async {
+        let office = Office::open(Settings::default(), LONG);
+        office.server.fault(late(1));
+        for _ in 0..150 {
+            office.post("a", "Many");
+        }
+        office.post("b", "Other");
+        office.close().await
+    });
+    assert_eq!(seen.iter().filter(|it| it.ends_with("a Many")).count(), 100);
+    assert!(seen.contains(&"1 201 b Other".to_owned()), "{seen:?}");
+}
+
+#[test]
+fn a_full_queue_drops_what_is_new() {
+    let posts = Posts::default();
+    let note = Note::new("Normal", "Tested", "");
+    for _ in 0..2000 {
+        posts.post(Post { about: about("a"), note: note.clone(), backoffs: Vec::new() });
+    }
+    let mut inbox = posts.take().expect("nobody has it yet");
+    let waiting = std::iter::from_fn(|| inbox.try_recv().ok()).count();
+    assert_eq!(waiting, 1024);
+    assert!(posts.take().is_none());
+}
+
+#[test]
+fn lines_of_full_loggers_are_events_from_the_level_of_the_settings_on() {
+    let of = |loggers: bool, enabled: bool, level: u32, kind: LoggerKind| {
+        let mut settings = Settings::default();
+        settings.posting.loggers = loggers;
+        settings.posting.enabled = enabled;
+        settings.posting.level = level;
+        let posts = Posts::new(Arc::new(Mutex::new(settings)));
+        let logger = Logger::of_object(kind, about("a")).posting(&posts);
+        // Nothing before the settings are complete.
+        logger.log(LogLevel::Error, "early");
+        posts.listen();
+        for level in [LogLevel::Debug, LogLevel::Info, LogLevel::Warning] {
+            logger.log(level, "line");
+        }
+        logger.exception("failed", "a.lua:1", None);
+        let mut inbox = posts.take().expect("nobody has it yet");
+        let posted = std::iter::from_fn(|| inbox.try_recv().ok());
+        posted
+            .map(|it| format!("{} {} {}", it.note.kind, it.note.reason, it.note.message))
+            .collect::<Vec<String>>()
+    };
+    let none: Vec<String> = Vec::new();
+    assert_eq!(of(false, true, 10, LoggerKind::Full), none);
+    assert_eq!(of(true, false, 10, LoggerKind::Full), none);
+    assert_eq!(of(true, true, 10, LoggerKind::Local), none);
+    assert_eq!(of(true, true, 10, LoggerKind::Terse), none);
+    let error = "Error Logging failed\na.lua:1";
+    assert_eq!(of(true, true, 30, LoggerKind::Full), ["Warning Logging line", error]);
+    let all = ["Debug Logging line", "Normal Logging line", "Warning Logging line", error];
+    assert_eq!(of(true, true, 10, LoggerKind::Full), all);
+}
