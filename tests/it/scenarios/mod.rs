@@ -34,11 +34,13 @@ scenarios! {
     cluster_scoped
     conflicts
     background
+    activities
     choosing
     daemons
     delays
     errors
     filter_kwargs
+    failed_start
     filters
     filters_everywhere
     filters_of_changes
