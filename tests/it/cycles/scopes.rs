@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use kopf::{
-    apiserver::{ApiServer, Effect, Fault, ResourceDef},
+    apiserver::{ApiServer, Builder, Effect, Fault, ResourceDef},
     logic::{
         declare::{Argument, Marker},
         handler::{Callback, Kind},
@@ -26,7 +26,7 @@ fn example() -> ResourceDef {
 }
 
 fn server(resources: Vec<ResourceDef>) -> ApiServer {
-    resources.into_iter().fold(ApiServer::builder(), |it, def| it.resource(def)).build()
+    resources.into_iter().fold(ApiServer::builder(), Builder::resource).build()
 }
 
 fn refusal(code: u16) -> Effect {
@@ -52,7 +52,8 @@ fn watches(server: &ApiServer, part: &str) -> usize {
     requests.iter().filter(|it| it.path.contains(part) && it.query.contains("watch=true")).count()
 }
 
-fn definition(group: &str, names: Value) -> Value {
+fn definition(group: &str, names: impl Into<Value>) -> Value {
+    let names = names.into();
     json!({
         "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
         "metadata": { "name": format!("kopfexamples.{group}") },
