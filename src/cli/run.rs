@@ -9,6 +9,7 @@ use futures::Stream;
 use tokio_util::sync::CancellationToken;
 
 use crate::cli::{
+    args::LogFormat,
     identity,
     logging::{self, Log},
     options::{LogOptions, Note, RunOptions, ScopeOption},
@@ -30,7 +31,7 @@ pub(super) fn run(options: &RunOptions) -> Result<Exit, Report> {
     let sources = sources::read_all(&options.paths, Path::new(""))?;
     let _log = start_log(&options.log, &options.notes, clock)?;
     let scope = scope(&options.scope);
-    on_runtime(async {
+    on_runtime(&options.log, async {
         let signals = listen()?;
         let visible = Visible::open(options).await?;
         let plan = load(sources, scope, options.settings.clone(), clock).await?;
@@ -54,14 +55,20 @@ pub(super) fn start_log(options: &LogOptions, notes: &[Note], clock: Clock) -> R
 }
 
 /// Runs to the end. One thread: scripts have threads of their own, and a pool would only add memory and switches.
-pub(super) fn on_runtime<T>(work: impl Future<Output = Result<T, Report>>) -> Result<T, Report> {
+pub(super) fn on_runtime<T>(
+    log: &LogOptions,
+    work: impl Future<Output = Result<T, Report>>,
+) -> Result<T, Report> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime =
         runtime.map_err(|it| Report::failure(format!("cannot start the runtime: {it}")))?;
     let done = runtime.block_on(work);
     // What still runs here is abandoned: the operator has ended.
     runtime.shutdown_background();
-    done
+    done.map_err(|report| match log.format {
+        LogFormat::Json => report.into_log(),
+        LogFormat::Plain | LogFormat::Full => report,
+    })
 }
 
 /// From now on signals do not end the process.

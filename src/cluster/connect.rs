@@ -10,6 +10,7 @@ use super::{
     failure::Failure,
     login, native, proxy,
     reason::one_line,
+    service_account,
     sessions::{LogIn, Session, Sessions},
     token_file::TokenFile,
 };
@@ -158,7 +159,9 @@ impl Source {
                 let (config, proxy) = native::kubeconfig().await?;
                 (config, proxy, self.trust_env)
             }
-            Method::ServiceAccount => (native::service_account()?, None, self.trust_env),
+            Method::ServiceAccount => {
+                (service_account::configuration().await?, None, self.trust_env)
+            }
         };
         let environment = trust_env.then(Matcher::from_env);
         proxy::choose(&mut config, wanted.as_deref(), environment.as_ref())?;

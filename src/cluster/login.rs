@@ -1,7 +1,7 @@
 //! The connection info of a script as a configuration, by way of the kubeconfig it stands for.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
-use http::{HeaderValue, header};
+use http::{HeaderName, HeaderValue, header};
 use kube::Config;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use serde_json::{Value, json};
@@ -22,12 +22,23 @@ pub(super) async fn configuration(info: &ConnectionInfo) -> Result<Config, ApiEr
         .await
         .map_err(|it| unusable(&chain(&it)))?;
     if let Some(authorization) = authorization(info) {
-        let mut value = HeaderValue::from_str(&authorization)
-            .map_err(|it| refuse(format!("the token cannot be sent: {it}"), None))?;
-        value.set_sensitive(true);
-        config.headers.push((header::AUTHORIZATION, value));
+        config.headers.push((header::AUTHORIZATION, secret("the token", &authorization)?));
+    }
+    for (name, value) in &info.headers {
+        let what = format!("the header '{name}'");
+        let name = HeaderName::try_from(name)
+            .map_err(|it| refuse(format!("{what} cannot be sent: {it}"), None))?;
+        config.headers.push((name, secret(&what, value)?));
     }
     Ok(config)
+}
+
+/// A value of a header that is never printed, also not by libraries.
+fn secret(what: &str, text: &str) -> Result<HeaderValue, ApiError> {
+    let mut value = HeaderValue::from_str(text)
+        .map_err(|it| refuse(format!("{what} cannot be sent: {it}"), None))?;
+    value.set_sensitive(true);
+    Ok(value)
 }
 
 fn kubeconfig(info: &ConnectionInfo) -> Value {

@@ -26,6 +26,7 @@ mod native;
 mod proxy;
 mod reason;
 mod retry;
+mod service_account;
 mod sessions;
 #[cfg(test)]
 mod tests;

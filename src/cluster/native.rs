@@ -11,23 +11,21 @@ use std::{
 
 use kube::{
     Config,
-    config::{InClusterError, KubeConfigOptions, Kubeconfig, KubeconfigError},
+    config::{KubeConfigOptions, Kubeconfig, KubeconfigError},
 };
 
 use super::{
     connect::{REASON_CHARS, refuse},
     reason::one_line,
+    service_account::{self, TOKEN},
 };
 use crate::logic::login::Method;
 use crate::ports::{ApiError, NativeLogins};
 
-/// Where Kubernetes puts the token of a pod.
-const TOKEN: &str = "/var/run/secrets/kubernetes.io/serviceaccount/token";
-
 /// What there is to log in with.
 pub(super) fn present() -> NativeLogins {
     let kubeconfig = is_named() || default_file().is_some_and(|it| it.exists());
-    NativeLogins { kubeconfig, service_account: Path::new(TOKEN).exists() }
+    NativeLogins { kubeconfig, service_account: service_account::is_there() }
 }
 
 /// The login of operators whose scripts have none, and its name.
@@ -36,7 +34,7 @@ pub(super) fn present() -> NativeLogins {
 pub(super) fn first() -> (Method, &'static str) {
     let files = files();
     let all_missing = !files.is_empty() && files.iter().all(|it| !it.exists());
-    if all_missing && Path::new(TOKEN).exists() {
+    if all_missing && service_account::is_there() {
         (Method::ServiceAccount, "login_with_service_account")
     } else {
         (Method::Kubeconfig, "login_with_kubeconfig")
@@ -62,20 +60,6 @@ pub(super) async fn kubeconfig() -> Result<(Config, Option<String>), ApiError> {
     let options = KubeConfigOptions::default();
     let found = Config::from_custom_kubeconfig(kubeconfig, &options).await;
     Ok((found.map_err(|error| incomplete(&error, &contexts))?, proxy))
-}
-
-/// The account of our pod.
-pub(super) fn service_account() -> Result<Config, ApiError> {
-    Config::incluster().map_err(|error| {
-        let outside = matches!(error, InClusterError::ReadEnvironmentVariable(_));
-        let reason = one_line(&error.to_string(), REASON_CHARS);
-        let hint = if outside {
-            "this works in a pod only; elsewhere, use a kubeconfig"
-        } else {
-            "does the pod have a service account, and is its token mounted (automountServiceAccountToken)?"
-        };
-        refuse(format!("the service account cannot be used: {reason}"), Some(hint))
-    })
 }
 
 /// `proxy-url` of the cluster of the current context.

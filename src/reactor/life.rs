@@ -2,8 +2,12 @@
 //!
 //! Hop 1 of the walk begins in `serve.rs`.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::{
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
 
+use tokio::time;
 use tokio_util::sync::CancellationToken;
 
 use super::{
@@ -48,7 +52,12 @@ pub async fn run(operator: Operator, stop: CancellationToken) -> Result<(), Fail
     if let Err(Failure::Leadership(_)) = &served {
         return served;
     }
-    let cleaned = life.run(Kind::Cleanup).await;
+    let limit = match &served {
+        // Whoever sent the signal has this limit already.
+        Ok(()) => None,
+        Err(_) => settings.process.ultimate_exiting_timeout,
+    };
+    let cleaned = life.clean_up(limit).await;
     // Last: clean-up handlers post events too.
     poster.end().await;
     served?;
@@ -106,6 +115,19 @@ impl Life {
         started?;
         self.health.note(STARTUP, HealthState::Ready, "");
         Ok(true)
+    }
+
+    /// Runs the clean-up handlers, but no longer than that: an operator that hangs would never be restarted.
+    async fn clean_up(&self, limit: Option<Duration>) -> Result<(), Failure> {
+        let cleaning = self.run(Kind::Cleanup);
+        let Some(limit) = limit else { return cleaning.await };
+        time::timeout(limit, cleaning).await.unwrap_or_else(|_late| {
+            tracing::error!(
+                target: "kopf.running",
+                "Cleanup activity is only partially executed: it takes too long (settings.process.ultimate_exiting_timeout)."
+            );
+            Ok(())
+        })
     }
 
     async fn serve(

@@ -79,6 +79,9 @@ impl Failure {
     /// What the user could do next, if we know.
     pub fn hint(&self) -> Option<String> {
         match self {
+            Failure::Activity(error) if error.activity == "cleanup" => {
+                Some("see the errors of the handlers above; everything else has ended".into())
+            }
             Failure::Activity(_) => {
                 Some("see the errors of the handlers above; nothing else was started".into())
             }

@@ -62,7 +62,7 @@ pub(super) fn run(options: &DevOptions) -> Result<Exit, Report> {
     let sources = sources::read_all(&options.run.paths, Path::new("")).map_err(misplaced)?;
     let files = Files::read(&options.definitions, &options.objects)?;
     let _log = run::start_log(&options.run.log, &options.run.notes, clock)?;
-    run::on_runtime(develop(options, sources, files, clock))
+    run::on_runtime(&options.run.log, develop(options, sources, files, clock))
 }
 
 async fn develop(

@@ -24,7 +24,7 @@ pub(super) use options::{FreezeOptions, resolve_freeze, resolve_resume};
 pub(super) fn run(options: &FreezeOptions) -> Result<Exit, Report> {
     let clock = Clock::system();
     let _log = run::start_log(&options.log, &options.notes, clock)?;
-    run::on_runtime(async {
+    run::on_runtime(&options.log, async {
         tracing::info!(target: "kopf.running", "Initial authentication has been initiated.");
         let cluster = run::connect(Health::default(), clock)(Connecting {
             settings: Settings::default(),

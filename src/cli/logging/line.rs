@@ -18,6 +18,7 @@ const NAME_WIDTH: usize = 20;
 
 /// Kopf's names of our loggers: those that people filter their logs by.
 const LOGGERS: &[(&str, &str)] = &[
+    ("kopf.access", "aiohttp.access"),
     ("kopf.admission", "kopf._core.engines.admission"),
     ("kopf.authentication", "kopf._core.engines.activities"),
     ("kopf.daemons", "kopf._core.engines.daemons"),

@@ -156,6 +156,7 @@ async fn loggers_have_the_names_of_kopf() {
         ("kopf.authentication", "kopf._core.engines.a"),
         ("kopf.watching", "kopf._cogs.clients.w"),
         ("kopf.dev", "kopf.dev            "),
+        ("kopf.access", "aiohttp.access      "),
     ] {
         let record = super::Record::new(target, tracing::Level::INFO);
         let line = super::line::format(&record, &options(LogFormat::Full), at);

@@ -29,17 +29,19 @@ pub struct Report {
     pub hint: Option<String>,
     /// The exit code that goes with it.
     pub exit: Exit,
+    /// Whether the log has it already.
+    pub is_logged: bool,
 }
 
 impl Report {
     /// Something failed.
     pub fn failure(message: impl Into<String>) -> Self {
-        Report { message: message.into(), hint: None, exit: Exit::Failure }
+        Report { message: message.into(), hint: None, exit: Exit::Failure, is_logged: false }
     }
 
     /// The command line makes no sense.
     pub fn usage(message: impl Into<String>) -> Self {
-        Report { message: message.into(), hint: None, exit: Exit::Usage }
+        Report { exit: Exit::Usage, ..Report::failure(message) }
     }
 
     /// Says what to do next.
@@ -56,9 +58,22 @@ impl Report {
         Report::failure(text.strip_prefix("error: ").unwrap_or(&text))
     }
 
-    /// Writes it to stderr. A closed stderr is nothing to stumble over.
+    /// Writes it to stderr, unless it is there already. A closed stderr is nothing to stumble over.
     pub fn print(&self) {
-        let _closed = writeln!(std::io::stderr(), "{self}");
+        if !self.is_logged {
+            let _closed = writeln!(std::io::stderr(), "{self}");
+        }
+    }
+
+    /// Tells it as a line of the log: where every line is JSON, so is the last one.
+    #[must_use]
+    pub fn into_log(self) -> Self {
+        let Report { message, hint, .. } = &self;
+        match hint {
+            Some(hint) => tracing::error!(target: "kopf.running", hint, "{message}"),
+            None => tracing::error!(target: "kopf.running", "{message}"),
+        }
+        Report { is_logged: true, ..self }
     }
 }
 

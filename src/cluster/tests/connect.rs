@@ -1,12 +1,22 @@
 //! What users read about their kubeconfig.
 
-use std::{ffi::OsStr, path::Path};
+use std::{
+    collections::BTreeMap,
+    ffi::OsStr,
+    path::Path,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
 use expect_test::{Expect, expect};
 use kube::Config;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 
-use crate::cluster::native::{broken, incomplete, named_files};
+use crate::cluster::{
+    ConnectOptions, KubeCluster,
+    native::{broken, incomplete, named_files},
+};
+use crate::settings::Settings;
 
 /// Two contexts: one is fine, the other leads nowhere.
 const KUBECONFIG: &str = r"
@@ -86,4 +96,28 @@ fn the_list_of_files_is_trimmed_and_knows_the_home() {
     assert_eq!(named("/a: ~/b ::~:c~"), ["/a", "/home/me/b", "/home/me/", "c~"]);
     assert!(named("").is_empty());
     assert!(named(" : ").is_empty());
+}
+
+#[tokio::test]
+async fn the_settings_limit_the_making_of_a_connection() {
+    for (limit, expected) in [(Some(Duration::from_secs(3)), 3), (None, 30)] {
+        let seen = Arc::new(Mutex::new(None));
+        let dialled = Arc::clone(&seen);
+        let mut settings = Settings::default();
+        settings.networking.connect_timeout = limit;
+        let options = ConnectOptions {
+            settings: Arc::new(settings),
+            login: Some(Arc::new(|_| {
+                let info = serde_json::json!({"server": "https://there", "token": "t"});
+                Box::pin(async { Ok(BTreeMap::from([(Arc::from("login"), info)])) })
+            })),
+            dial: Arc::new(move |config| {
+                *dialled.lock().unwrap() = config.connect_timeout;
+                crate::cluster::dial(config)
+            }),
+            ..ConnectOptions::default()
+        };
+        KubeCluster::connect(options).await.unwrap();
+        assert_eq!(*seen.lock().unwrap(), Some(Duration::from_secs(expected)));
+    }
 }

@@ -65,3 +65,28 @@ async fn a_token_that_cannot_be_sent_is_told_without_it() {
     let error = configuration(json!({"scheme": "a", "token": "b\nc"})).await.unwrap_err();
     assert_eq!(error.message, "the token cannot be sent: failed to parse header value");
 }
+
+#[tokio::test]
+async fn headers_of_a_gateway_are_sent_too() {
+    let info = json!({"token": "t", "headers": {"X-Gate": "open"}});
+    let config = configuration(info).await.unwrap();
+    let name = config.headers[0].0.as_str();
+    assert_eq!((name, headers(&config)), ("x-gate", vec!["open"]));
+    let told = [json!({"X Gate": "open"}), json!({"X-Gate": "o\npen"})]
+        .map(async |headers| configuration(json!({"headers": headers})).await.unwrap_err().message);
+    assert_eq!(
+        futures::future::join_all(told).await,
+        [
+            "the header 'X Gate' cannot be sent: invalid HTTP header name",
+            "the header 'X-Gate' cannot be sent: failed to parse header value",
+        ]
+    );
+}
+
+#[tokio::test]
+async fn a_client_certificate_comes_with_its_key() {
+    let info = json!({"certificate_data": "Y2VydA==", "private_key_path": "/k"});
+    let config = configuration(info).await.unwrap();
+    assert_eq!(config.auth_info.client_certificate_data.as_deref(), Some("Y2VydA=="));
+    assert_eq!(config.auth_info.client_key.as_deref(), Some("/k"));
+}

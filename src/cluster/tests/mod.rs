@@ -8,5 +8,6 @@ mod login;
 mod native;
 mod reason;
 mod retry;
+mod service_account;
 mod transport;
 mod url;

@@ -88,8 +88,9 @@ impl Listener {
                 () = stop.cancelled() => break,
                 Some(_ended) = connections.join_next() => {}
                 accepted = self.socket.accept(), if has_room => match accepted {
-                    Ok((stream, _peer)) => {
-                        connections.spawn(connection(stream, Arc::clone(&routes), stop.clone()));
+                    Ok((stream, peer)) => {
+                        let routes = Arc::clone(&routes);
+                        connections.spawn(connection(stream, peer.ip(), routes, stop.clone()));
                     }
                     Err(_lost) => sleep(ACCEPT_PAUSE).await,
                 },
@@ -102,10 +103,19 @@ impl Listener {
     }
 }
 
-async fn connection(stream: TcpStream, routes: Arc<Routes>, stop: CancellationToken) {
+async fn connection(stream: TcpStream, peer: IpAddr, routes: Arc<Routes>, stop: CancellationToken) {
     let service = service_fn(|request: Request<Incoming>| {
         let routes = Arc::clone(&routes);
-        async move { Ok::<_, Infallible>(routes.answer(request.method(), request.uri()).await) }
+        async move {
+            let answer = routes.answer(request.method(), request.uri()).await;
+            // Kubelets ask every few seconds: whoever wants to see that looks closer.
+            tracing::debug!(
+                target: "kopf.access",
+                "{peer} \"{} {} {:?}\" {}",
+                request.method(), request.uri(), request.version(), answer.status().as_u16()
+            );
+            Ok::<_, Infallible>(answer)
+        }
     });
     let mut builder = http1::Builder::new();
     builder.timer(TokioTimer::new()).header_read_timeout(HEAD_WITHIN).max_buf_size(HEAD_BYTES_MAX);

@@ -59,7 +59,7 @@ const fn shape<T: Plain>(_: fn(&Settings) -> &T) -> Shape {
 pub const TABLE: &[Setting] = &[
     setting!(
         process.ultimate_exiting_timeout,
-        "The longest that a graceful exit may take, from the signal on. Then the process ends at once with exit code 137. None: it may take forever."
+        "The longest that a graceful exit may take, from the signal on. Then the process ends at once with exit code 137. It is the limit, too, of the clean-up after the operator has ended by itself. None: it may take forever."
     ),
     setting!(
         posting.enabled,

@@ -2,7 +2,7 @@
 //!
 //! The rest of the way: `vault.rs` keeps several of them, `cluster/` makes connections of them.
 
-use std::fmt;
+use std::{collections::BTreeMap, fmt};
 
 use jiff::{Timestamp, civil::DateTime, tz::TimeZone};
 use serde_json::{Map, Value};
@@ -34,6 +34,7 @@ const FIELDS: &[&str] = &[
     "private_key_data",
     "proxy_url",
     "trust_env",
+    "headers",
 ];
 
 /// The result of a login handler.
@@ -91,6 +92,8 @@ pub struct ConnectionInfo {
     pub proxy_url: Option<String>,
     /// Whether the proxy variables of the environment count; otherwise as `settings.networking.trust_env` says.
     pub trust_env: Option<bool>,
+    /// Sent with every request, such as what a gateway before the API asks for.
+    pub headers: BTreeMap<String, String>,
 }
 
 /// What a script gets from `kopf.login_with_kubeconfig()` and its like: a name for a login of the operator's own.
@@ -155,6 +158,7 @@ impl ConnectionInfo {
             private_key_data: fields.text("private_key_data")?,
             proxy_url: fields.text("proxy_url")?,
             trust_env: fields.truth("trust_env")?,
+            headers: fields.texts("headers")?.unwrap_or_default(),
         };
         if info.server.is_empty() {
             return Err(
@@ -214,6 +218,14 @@ impl Fields<'_> {
 
     fn text(&self, name: &str) -> Result<Option<String>, String> {
         self.get(name, "a text", |it| it.as_str().map(str::to_owned))
+    }
+
+    fn texts(&self, name: &str) -> Result<Option<BTreeMap<String, String>>, String> {
+        self.get(name, "a table of texts", |it| {
+            let text =
+                |(key, value): (&String, &Value)| Some((key.clone(), value.as_str()?.to_owned()));
+            it.as_object()?.iter().map(text).collect()
+        })
     }
 
     fn truth(&self, name: &str) -> Result<Option<bool>, String> {

@@ -14,6 +14,7 @@ fn all_fields_are_taken() {
         "server": "https://there", "ca_data": "CA", "insecure": true, "username": "u", "password": "p", "scheme": "S",
         "token": "t", "certificate_path": "/c", "private_key_path": "/k", "proxy_url": "http://p", "trust_env": true,
         "default_namespace": "ns1", "priority": 5, "expiration": "2026-01-01T00:00:00+01:00",
+        "headers": {"X-Gate": "open"},
     }))
     .unwrap();
     assert_eq!(login.priority, 5);
@@ -22,6 +23,9 @@ fn all_fields_are_taken() {
     let Method::Info(info) = login.method else { panic!("another method") };
     assert_eq!(info.basic(), Some(("u", "p")));
     assert_eq!(info.trust_env, Some(true));
+    assert_eq!(info.headers, [("X-Gate".to_owned(), "open".to_owned())].into());
+    let value = json!({"server": "x", "headers": {"X-Gate": 7}});
+    assert_eq!(problem(&value), "`headers`: expected a table of texts, got a table");
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! The binary as a user meets it: help, version, usage errors, scripts that are not there. No cluster is needed.
 
 mod docs;
+mod log;
 
 use std::process::{Command, Output};
 

@@ -151,3 +151,20 @@ async fn an_answer_that_is_no_object_is_an_error() {
         cluster.patch(patch(&resource, PatchKind::Merge, None)).await.expect_err("no object");
     assert_eq!(error.class, ErrorClass::Fatal);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_does_not_answer_in_time_is_asked_again_and_then_given_up() {
+    let silent = tower::service_fn(|_: Request<Body>| {
+        std::future::pending::<Result<http::Response<Body>, std::io::Error>>()
+    });
+    let mut settings = Settings::default();
+    settings.networking.request_timeout = Duration::from_secs(7);
+    settings.networking.error_backoffs = vec![Duration::from_secs(2)];
+    let cluster = KubeCluster::over(kube::Client::new(silent, "default"), Arc::new(settings));
+    let begin = tokio::time::Instant::now();
+    let resource = kopfexamples();
+    let error =
+        cluster.patch(patch(&resource, PatchKind::Merge, None)).await.expect_err("no answer");
+    assert_eq!(begin.elapsed(), Duration::from_secs(7 + 2 + 7));
+    assert!(error.hint.expect("a hint").contains("settings.networking.request_timeout"));
+}

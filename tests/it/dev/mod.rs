@@ -2,6 +2,7 @@
 
 mod bad_input;
 mod data;
+mod ending;
 mod files;
 mod running;
 mod serving;

@@ -125,12 +125,18 @@ impl Operator {
 
     /// Asks it to stop, and waits until it has.
     pub(crate) async fn stop(self) -> Ended {
+        self.signal("TERM").await;
+        self.ended().await
+    }
+
+    /// Sends it a signal of this name.
+    pub(crate) async fn signal(&self, name: &str) {
         // It may have ended by itself, which the caller sees in the exit code.
         if let Some(pid) = self.child.id() {
-            let sent = Command::new("kill").args(["-TERM", &pid.to_string()]).status().await;
+            let args = [format!("-{name}"), pid.to_string()];
+            let sent = Command::new("kill").args(args).status().await;
             assert!(sent.expect("kill runs").success(), "the operator is not there any more");
         }
-        self.ended().await
     }
 
     /// Waits until it ends by itself.

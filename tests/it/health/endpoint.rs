@@ -13,9 +13,10 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use super::stage::{Stage, in_both};
+use crate::cluster::record_logs;
 
 /// Sends some bytes; gives the first line of the answer and its body.
-async fn ask(port: u16, request: &str) -> (String, String) {
+pub(super) async fn ask(port: u16, request: &str) -> (String, String) {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).await.expect("a connection");
     stream.write_all(request.as_bytes()).await.expect("sent");
     let mut answer = String::new();
@@ -25,12 +26,13 @@ async fn ask(port: u16, request: &str) -> (String, String) {
     (head.lines().next().unwrap_or_default().to_owned(), body.to_owned())
 }
 
-fn request(method: &str, path: &str) -> String {
+pub(super) fn request(method: &str, path: &str) -> String {
     format!("{method} {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
 }
 
 #[tokio::test]
 async fn strangers_get_what_is_there_and_no_more() {
+    let (log, _recording) = record_logs("kopf.access");
     let health = Health::default();
     health.note("login", HealthState::Unready, "not yet");
     let listener = Listener::bind("127.0.0.1", 0).await.expect("a free port");
@@ -56,6 +58,7 @@ async fn strangers_get_what_is_there_and_no_more() {
         HTTP/1.1 405 Method Not Allowed | only GET and HEAD
         HTTP/1.1 431 Request Header Fields Too Large | "#]]
     .assert_eq(&told.join("\n"));
+    assert!(log.has(r#"127.0.0.1 "GET /other HTTP/1.1" 404"#), "{:?}", log.lines());
     let idle = TcpStream::connect(("127.0.0.1", port)).await.expect("a connection");
     stop.cancel();
     serving.await.expect("the end");

@@ -5,4 +5,5 @@ mod endpoint;
 mod login;
 mod probes;
 mod stage;
+mod starting;
 mod streams;
