@@ -82,7 +82,7 @@ async fn play(name: &str, script: &str, objects: u32) -> (u64, u64) {
         stop.cancel();
         (empty, full)
     };
-    let (_, measured) = tokio::join!(listener.serve(server.clone(), stop.clone()), acts);
+    let ((), measured) = tokio::join!(listener.serve(server.clone(), stop.clone()), acts);
     operator.kill().await.expect("the operator ends");
     fs::remove_dir_all(&directory).expect("the directory is ours");
     measured

@@ -27,6 +27,22 @@ function intervalled(ctx)
     ctx.patch.status["running-pods"] = running
 end
 
+-- Probes see the indexes, too: with --liveness=http://0.0.0.0:8080/healthz, this is what that URL answers.
+function pod_count(ctx)
+    return #ctx.is_running
+end
+
+function pod_names(ctx)
+    local names = kopf.array()
+    for name in pairs(ctx.is_running) do
+        table.insert(names, name)
+    end
+    table.sort(names)
+    return names
+end
+
 kopf.index("pods", is_running)
 kopf.index("pods", by_label)
 kopf.timer("kopfexamples", { interval = 5 }, intervalled)
+kopf.on_probe(pod_count)
+kopf.on_probe(pod_names)

@@ -19,7 +19,7 @@ use crate::cli::{
     visible::Visible,
 };
 use crate::cluster::{ConnectOptions, KubeCluster};
-use crate::logic::{lifecycle::Lifecycle, registry::Registry};
+use crate::logic::{lifecycle::Lifecycle, namespaces::NamespacePattern, registry::Registry};
 use crate::ports::{Clock, Cluster, Health};
 use crate::reactor::{self, Connect, Connecting, Failure, Operator, Scope};
 use crate::scripting::{Placement, ScriptHost, Source};
@@ -163,7 +163,9 @@ fn scope(option: &ScopeOption) -> Scope {
             );
             Scope::Cluster
         }
-        ScopeOption::Namespaces(patterns) => Scope::Namespaces(patterns.clone()),
+        ScopeOption::Namespaces(patterns) => {
+            Scope::Namespaces(patterns.iter().map(NamespacePattern::new).collect())
+        }
     }
 }
 

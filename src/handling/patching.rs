@@ -157,9 +157,11 @@ impl Patcher<'_> {
     }
 
     fn conflict(&self, transformations: &[Transformation], object: Option<Arc<Object>>) -> Patched {
+        let remaining = transformations.iter().map(Transformation::to_string).collect::<Vec<_>>();
         let text = format!(
             "Could not apply the patch in full due to conflicts with newer changes. Will try on the next cycle soon. \
-             Remaining: {transformations:?}"
+             Remaining: {}",
+            remaining.join(", ")
         );
         self.logger.log(LogLevel::Debug, &text);
         Patched { object, leftovers: transformations.to_vec(), is_gone: false }

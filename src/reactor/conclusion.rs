@@ -17,7 +17,7 @@ use crate::ports::Logger;
 pub(super) struct Left {
     /// Pauses until handlers can go on.
     pub(super) delays: Vec<Duration>,
-    /// Whether the object was looked at to the end, i.e. passed all gates.
+    /// Whether handlers of changes care for the object, and it passed all gates to them.
     pub(super) looked_at: bool,
     /// Some daemons or timers can only start again when they have stopped.
     pub(super) is_awaited: bool,

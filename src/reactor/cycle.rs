@@ -211,7 +211,8 @@ impl Cycle<'_> {
         let required = required || is_required;
         self.claim(required, blocked);
         let blocked = blocked && (required || self.memory.claim.is_ours());
-        let hold = plan::hold(required, blocked, ongoing);
+        let is_gone = self.event.event_type == Some(EventType::Deleted);
+        let hold = plan::hold(required, blocked, ongoing || is_gone);
         let change = change.filter(|_| hold == Hold::Keep);
         self.hold(hold, patch);
         let is_consistent = match &change {
@@ -223,6 +224,7 @@ impl Cycle<'_> {
         if !is_consistent {
             return Ok(Left { delays, looked_at: false, is_awaited });
         }
+        let looked_at = change.is_some();
         if let Some(change) = change {
             let scene = Scene {
                 serving: self.serving,
@@ -234,7 +236,6 @@ impl Cycle<'_> {
             let changing = Changing { scene, memory: &mut *self.memory };
             delays.extend(changing.run(&change, &mut answers).await?);
         }
-        let is_gone = self.event.event_type == Some(EventType::Deleted);
         if !is_gone && ongoing && blocked && delays.is_empty() {
             self.logger
                 .log(LogLevel::Debug, "Removing the finalizer, thus allowing the actual deletion.");
@@ -242,7 +243,7 @@ impl Cycle<'_> {
                 .transformations
                 .push(Transformation::AllowDeletion(persistence.finalizer.as_str().into()));
         }
-        Ok(Left { delays, looked_at: true, is_awaited })
+        Ok(Left { delays, looked_at, is_awaited })
     }
 
     /// What happened, if any change handler cares for the object, and whether any of them needs to hold it.

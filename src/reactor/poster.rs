@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tokio::{sync::oneshot, task::JoinSet};
 use tokio_util::sync::CancellationToken;
 
-use super::Connect;
+use super::operator::Connect;
 use crate::features::posting;
 use crate::ports::{Clock, Posts};
 use crate::settings::Settings;

@@ -2,7 +2,11 @@
 
 use std::sync::Arc;
 
-use super::{Failure, Serve, Shared, companions::Companions};
+use super::{
+    companions::Companions,
+    operator::Failure,
+    serve::{Serve, Shared},
+};
 use crate::features::{
     leadership::{Election, Leadership},
     peering::{self, Common, Venues},

@@ -88,6 +88,8 @@ pub(crate) fn kwarg(invocation: &Invocation, name: &str) -> Kwarg {
         "logger" => return Kwarg::Logger(invocation.logger.clone()),
         "memo" => return Kwarg::Memo(invocation.memo.clone()),
         "param" if invocation.attempt.is_some() => return of(invocation.handler.param.clone()),
+        // A filter asks before there is anything to stop.
+        "stopped" if invocation.attempt.is_none() => return Kwarg::Absent,
         _ => {}
     }
     if let Some(attempt) = &invocation.attempt {

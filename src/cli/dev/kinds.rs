@@ -66,13 +66,14 @@ pub(super) fn missing(
         registry.selectors(&CHOOSING).into_iter().map(|(_, it)| it).collect();
     // Who says more defines for those who say less.
     selectors.sort_by_key(|it| (it.group.is_none(), it.version.is_none()));
+    let said: BTreeSet<&str> = selectors.iter().filter_map(|it| plain(it)).collect();
     let mut found: Vec<Definition> = Vec::new();
     for selector in selectors {
         // What a function chooses has no name to be defined by.
         if !selector.select(known, &|_, _| false).is_empty() {
             continue;
         }
-        let Some(wanted) = Definition::of(selector, &samples) else { continue };
+        let Some(wanted) = Definition::of(selector, &samples, &said) else { continue };
         let is_it = |group: &str, plural: &str, kind: &str| {
             let same_group = group == wanted.group || selector.group.is_none();
             same_group && (plural == wanted.plural || kind == wanted.kind)
@@ -91,8 +92,13 @@ pub(super) fn missing(
 }
 
 impl Definition {
-    fn of(selector: &Selector, samples: &[Sample<'_>]) -> Option<Self> {
-        let name = Name::of(selector)?;
+    /// From one selector; `said` are the names that others use.
+    fn of(selector: &Selector, samples: &[Sample<'_>], said: &BTreeSet<&str>) -> Option<Self> {
+        let name = match Name::of(selector)? {
+            // `apple` is the singular if somebody speaks of `apples`.
+            Name::Plural(name) if said.contains(&*plural_of(name)) => Name::Singular(name),
+            name @ (Name::Plural(_) | Name::Singular(_) | Name::Kind(_)) => name,
+        };
         let fits = |wanted: &Option<String>, is: &str| wanted.as_ref().is_none_or(|it| it == is);
         let sample = samples.iter().find(|it| {
             name.fits(it.kind)
@@ -191,6 +197,14 @@ impl<'a> Name<'a> {
                 name == plural_of(kind) || name == lower || name == format!("{lower}s")
             }
         }
+    }
+}
+
+/// The name that may be a plural, or a singular.
+fn plain(selector: &Selector) -> Option<&str> {
+    match Name::of(selector)? {
+        Name::Plural(name) => Some(name),
+        Name::Singular(_) | Name::Kind(_) => None,
     }
 }
 

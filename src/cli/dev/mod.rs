@@ -45,7 +45,7 @@ use crate::cli::{
 };
 use crate::cluster::KubeCluster;
 use crate::handling::choosing::Choices;
-use crate::logic::{resource::Resource, served};
+use crate::logic::{namespaces::NamespacePattern, resource::Resource, served};
 use crate::ports::{Clock, Cluster, GroupFilter};
 use crate::reactor::{Connect, Connecting, Scope};
 use crate::scripting::Source;
@@ -134,7 +134,9 @@ fn misplaced(error: sources::Error) -> Report {
 fn scope(option: &ScopeOption) -> Scope {
     match option {
         ScopeOption::Cluster | ScopeOption::Unsaid => Scope::Cluster,
-        ScopeOption::Namespaces(patterns) => Scope::Namespaces(patterns.clone()),
+        ScopeOption::Namespaces(patterns) => {
+            Scope::Namespaces(patterns.iter().map(NamespacePattern::new).collect())
+        }
     }
 }
 

@@ -112,6 +112,15 @@ fn objects_know_the_names_that_handlers_do_not_say() {
 }
 
 #[test]
+fn the_same_kind_can_be_named_in_the_singular_and_in_the_plural() {
+    let expected = ["apples.kopf.dev Apple v1"];
+    assert_eq!(missing(&[&["apple"], &["apples"]], &[]), expected);
+    assert_eq!(missing(&[&["apples"], &["apple"], &["Apple"]], &[]), expected);
+    let objects = [object("kopf.dev/v1", "Apple")];
+    assert_eq!(missing(&[&["apple"], &["apples"]], &objects), expected);
+}
+
+#[test]
 fn nothing_is_made_up_where_it_would_hide_a_mistake() {
     let cases: &[&[&str]] = &[
         &["pods"],                   // served

@@ -8,43 +8,84 @@ mod tests;
 
 pub use fate::{Fate, fate};
 
-/// Globs joined by commas; `!` negates one. Whole names, case-sensitive.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NamespacePattern(String);
+use std::fmt;
+
+use regex::Regex;
+
+/// Which namespaces are served. Whole names, case-sensitive.
+#[derive(Clone, Debug)]
+pub struct NamespacePattern(Form);
+
+#[derive(Clone, Debug)]
+enum Form {
+    /// Globs joined by commas; `!` negates one.
+    Globs(String),
+    /// For programs that use this library.
+    Regex(Regex),
+}
 
 impl NamespacePattern {
-    /// A pattern as the user wrote it.
+    /// Globs as in the command line.
     pub fn new(text: impl Into<String>) -> Self {
-        NamespacePattern(text.into())
+        NamespacePattern(Form::Globs(text.into()))
     }
 
-    /// As the user wrote it.
-    pub fn as_str(&self) -> &str {
-        &self.0
+    /// A regular expression for whole names.
+    ///
+    /// # Errors
+    ///
+    /// It is none.
+    pub fn regex(text: &str) -> Result<Self, regex::Error> {
+        // Alone, it must be one, too: not one that closes our group.
+        Regex::new(text)?;
+        Regex::new(&format!("^(?:{text})$")).map(|it| NamespacePattern(Form::Regex(it)))
     }
 
     /// Whether a namespace is served.
-    ///
-    /// The first part decides what can be served at all; of the others, the rightmost that matches wins.
     pub fn matches(&self, name: &str) -> bool {
-        let mut parts = self.0.split(',').map(str::trim);
-        let mut first = parts.next().unwrap_or_default();
-        let everything_but = first.starts_with('!');
-        let rest = everything_but.then_some(first).into_iter().chain(parts);
-        if everything_but {
-            first = "*";
+        match &self.0 {
+            Form::Globs(globs) => matches(globs, name),
+            Form::Regex(regex) => regex.is_match(name),
         }
-        let in_scope = glob(first, name);
-        rest.fold(in_scope, |served, part| match part.strip_prefix('!') {
-            Some(negated) => served && !glob(negated.trim_start_matches('!'), name),
-            None => served || (in_scope && glob(part, name)),
-        })
     }
 
     /// The name, if it names exactly one namespace: it can be served without reading the list of namespaces.
     pub fn exact(&self) -> Option<&str> {
-        let is_plain = !self.0.contains(['!', '*', '?', ',']);
-        is_plain.then_some(&*self.0)
+        match &self.0 {
+            Form::Globs(globs) => (!globs.contains(['!', '*', '?', ','])).then_some(globs),
+            Form::Regex(_) => None,
+        }
+    }
+}
+
+/// The first part decides what can be served at all; of the others, the rightmost that matches wins.
+fn matches(globs: &str, name: &str) -> bool {
+    let mut parts = globs.split(',').map(str::trim);
+    let mut first = parts.next().unwrap_or_default();
+    let everything_but = first.starts_with('!');
+    let rest = everything_but.then_some(first).into_iter().chain(parts);
+    if everything_but {
+        first = "*";
+    }
+    let in_scope = glob(first, name);
+    rest.fold(in_scope, |served, part| match part.strip_prefix('!') {
+        Some(negated) => served && !glob(negated.trim_start_matches('!'), name),
+        None => served || (in_scope && glob(part, name)),
+    })
+}
+
+impl fmt::Display for NamespacePattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            Form::Globs(globs) => f.write_str(globs),
+            Form::Regex(regex) => f.write_str(regex.as_str()),
+        }
+    }
+}
+
+impl From<&str> for NamespacePattern {
+    fn from(globs: &str) -> Self {
+        NamespacePattern::new(globs)
     }
 }
 

@@ -51,3 +51,26 @@ fn a_set_may_begin_with_its_closing_bracket() {
     assert!(NamespacePattern::new("[]a]").matches("]"));
     assert!(NamespacePattern::new("[!]a]").matches("b"));
 }
+
+#[test]
+fn a_regular_expression_is_about_whole_names() {
+    let pattern = NamespacePattern::regex("app-[0-9]+|other").unwrap();
+    for (name, matches) in [
+        ("app-1", true),
+        ("other", true),
+        ("my-app-1", false),
+        ("app-1-x", false),
+        ("others", false),
+    ] {
+        assert_eq!(pattern.matches(name), matches, "{name}");
+    }
+    assert_eq!(pattern.exact(), None);
+    assert_eq!(
+        NamespacePattern::regex("plain").unwrap().exact(),
+        None,
+        "it may be meant otherwise"
+    );
+    for wrong in ["(", "a)|(b"] {
+        assert!(NamespacePattern::regex(wrong).is_err(), "{wrong}");
+    }
+}

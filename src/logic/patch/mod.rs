@@ -3,7 +3,7 @@
 //! The contract is `tests/vectors/json-patches.json`. The merge-patch is sent as it is; transformations are applied to the
 //! freshest body that is known, and the difference is sent as operations. After: `cluster/patch.rs`.
 
-use std::sync::Arc;
+use std::{fmt, sync::Arc};
 
 use json_patch::PatchOperation;
 use serde_json::{Map, Value};
@@ -37,6 +37,18 @@ pub enum Transformation {
     AllowDeletion(Arc<str>),
     /// `ctx.patch.fns`
     Scripted(Function),
+}
+
+impl fmt::Display for Transformation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Transformation::BlockDeletion(finalizer) => write!(f, "add the finalizer {finalizer}"),
+            Transformation::AllowDeletion(finalizer) => {
+                write!(f, "remove the finalizer {finalizer}")
+            }
+            Transformation::Scripted(_) => f.write_str("a function of patch.fns"),
+        }
+    }
 }
 
 impl Patch {
@@ -154,9 +166,14 @@ pub fn inconsistencies(merge: &Map<String, Value>, response: &Value) -> Diff {
     let mut left = diff::scoped(&Value::Object(merge.clone()), response, Scope::Left);
     left.retain(|it| {
         let is_dropped = DROPPED_WHEN_EMPTY.iter().any(|path| it.field == path);
-        !is_dropped || json::truthy(&it.old) || json::truthy(&it.new)
+        !is_dropped || !leaves_nothing(&it.old) || json::truthy(&it.new)
     });
     left
+}
+
+/// Whether a server that takes it has nothing to keep: the last annotation may be deleted, too.
+fn leaves_nothing(sent: &Value) -> bool {
+    sent.as_object().map_or_else(|| !json::truthy(sent), |sent| sent.values().all(Value::is_null))
 }
 
 #[cfg(test)]

@@ -26,6 +26,14 @@ fn empty_maps_that_servers_drop_are_consistent() {
 }
 
 #[test]
+fn the_deletion_of_the_last_annotation_is_consistent() {
+    let merge = map(&json!({"metadata": {"annotations": {"a": null}, "labels": {"b": null}}}));
+    assert_eq!(inconsistencies(&merge, &json!({"metadata": {"name": "n"}})), []);
+    let kept = json!({"metadata": {"annotations": {"a": "1"}, "labels": {}}});
+    assert_eq!(inconsistencies(&merge, &kept).len(), 1);
+}
+
+#[test]
 fn a_merge_goes_through_what_is_not_a_map() {
     let mut body = json!({"a": 1, "b": 2});
     apply_merge(&mut body, &map(&json!({"a": {"x": 1}, "b": {"y": null}})));

@@ -56,10 +56,10 @@ impl Namespaces {
     /// Looks once, if we may; without the resource, as when nothing is to be looked for, only exact names are served.
     pub(super) async fn observe(
         view: &View<'_>,
-        patterns: &[String],
+        patterns: &[NamespacePattern],
         resource: Option<&Resource>,
     ) -> Self {
-        let patterns = patterns.iter().map(NamespacePattern::new).collect::<Vec<_>>();
+        let patterns = patterns.to_vec();
         let source = match resource {
             Some(it) if !view.settings.scanning.disabled => {
                 Source::Stream(view.watch(it, Extent::Whole), it.clone())
@@ -88,11 +88,27 @@ impl Namespaces {
         loop {
             let Source::Stream(events, _) = &mut self.source else {
                 self.present = self.exact();
+                if self.present.is_empty() {
+                    tracing::warn!(
+                        target: "kopf.observation",
+                        "No namespace can be served: with scanning disabled, only exact names are, and {} is none.",
+                        self.wanted()
+                    );
+                }
                 return;
             };
             let item = events.next().await;
             match self.take(item) {
-                News::Listed(_) => return,
+                News::Listed(_) => {
+                    if self.present.is_empty() {
+                        tracing::warn!(
+                            target: "kopf.observation",
+                            "No namespace matches {}: nothing in namespaces is served until one does.",
+                            self.wanted()
+                        );
+                    }
+                    return;
+                }
                 News::Denied => {
                     self.present = self.exact();
                     tracing::warn!(
@@ -214,6 +230,12 @@ impl Namespaces {
     /// Names without a pattern in them are served also where namespaces cannot be listed.
     fn exact(&self) -> BTreeSet<Arc<str>> {
         self.patterns.iter().filter_map(NamespacePattern::exact).map(Arc::from).collect()
+    }
+
+    /// The patterns, as they were given.
+    fn wanted(&self) -> String {
+        let patterns = self.patterns.iter().map(|it| format!("'{it}'")).collect::<Vec<_>>();
+        patterns.join(" or ")
     }
 
     fn shown(&self) -> String {

@@ -137,7 +137,7 @@ impl ScriptError {
         {
             text.clone()
         } else {
-            inner.to_string()
+            without_colon(inner).unwrap_or_else(|| inner.to_string())
         };
         let (text, own_stack) = text.split_once(STACK_TITLE).unwrap_or((&text, ""));
         let outer_stack =
@@ -260,6 +260,15 @@ fn script_frames(world: &World, stack: &str) -> Vec<String> {
         texts.keys().filter_map(after).any(|it| it.starts_with(':'))
     };
     stack.lines().map(str::trim).filter(of_script).map(str::to_owned).collect()
+}
+
+/// What to say of a method that was called as a function: its first argument is not the object then.
+fn without_colon(error: &mlua::Error) -> Option<String> {
+    let mlua::Error::BadArgument { to: Some(to), name: Some(name), .. } = error else {
+        return None;
+    };
+    let method = to.rsplit(['.', ':']).next().unwrap_or(to);
+    (name == "self").then(|| format!("{method} must be called with a colon: `:{method}(…)`"))
 }
 
 /// The first cause of nested errors. What was wrong with an argument says more than that one was wrong.

@@ -48,11 +48,16 @@ impl Store {
 
     /// Looks at the document; the lock is held meanwhile.
     fn with<T>(&self, look: impl FnOnce(&mut Fields) -> T) -> T {
+        self.with_path(&[], look)
+    }
+
+    /// The same for a change of the field at this path.
+    fn with_path<T>(&self, path: &[String], look: impl FnOnce(&mut Fields) -> T) -> T {
         match self {
             Store::Patch(patch) => {
                 look(&mut patch.lock().unwrap_or_else(PoisonError::into_inner).merge)
             }
-            Store::Memo(document) => look(&mut document.lock()),
+            Store::Memo(document) => look(&mut document.lock_for(path)),
         }
     }
 }
@@ -137,7 +142,7 @@ impl Live {
         }
         let value = to_json(&below.place(), value).map_err(refused)?;
         let remove = value.is_null() && matches!(self.store, Store::Memo(_));
-        self.store.with(|document| {
+        self.store.with_path(&below.path, |document| {
             let fields = self.level(document).map_err(refused)?;
             if remove {
                 fields.shift_remove(key);
@@ -168,7 +173,7 @@ impl Live {
     fn remove(&self, key: &str) -> Dynamic {
         let key = self.spelled(key);
         let removed = self.look(|fields| fields.and_then(|it| it.get(key)).map(plain));
-        self.store.with(|document| match self.store {
+        self.store.with_path(&self.below(key).path, |document| match self.store {
             Store::Patch(_) => {
                 let path: Vec<_> = self.path.iter().cloned().chain([key.to_owned()]).collect();
                 withdraw(document, &path);

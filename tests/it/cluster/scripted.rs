@@ -21,6 +21,8 @@ use tracing_subscriber::{Layer, layer::Context, layer::SubscriberExt as _};
 pub(crate) enum Reply {
     /// No answer: the connection fails with this text.
     Refuse(&'static str),
+    /// No answer at all.
+    Never,
     /// A status, headers and a whole body.
     Whole(u16, Vec<(&'static str, String)>, Value),
     /// A success whose body comes piece by piece.
@@ -58,14 +60,18 @@ pub(crate) fn scripted(
     let script = Arc::new(Mutex::new(script));
     let service = tower::service_fn(move |request: Request<Body>| {
         let script = Arc::clone(&script);
-        async move { answer((script.lock().expect("a script does not panic"))(&request)) }
+        async move {
+            let reply = (script.lock().expect("a script does not panic"))(&request);
+            answer(reply).await
+        }
     });
     kube::Client::new(service, "default")
 }
 
-fn answer(reply: Reply) -> Result<Answer, io::Error> {
+async fn answer(reply: Reply) -> Result<Answer, io::Error> {
     let pieces = match reply {
         Reply::Refuse(text) => return Err(io::Error::other(text)),
+        Reply::Never => return futures::future::pending().await,
         Reply::Whole(status, headers, body) => {
             let mut builder = Response::builder().status(status);
             for (name, value) in headers {
@@ -142,6 +148,12 @@ impl<S: Subscriber> Layer<S> for Log {
 struct Message(String);
 
 impl Visit for Message {
+    fn record_str(&mut self, field: &tracing::field::Field, value: &str) {
+        if field.name() == "message" {
+            value.clone_into(&mut self.0);
+        }
+    }
+
     fn record_debug(&mut self, field: &tracing::field::Field, value: &dyn fmt::Debug) {
         if field.name() == "message" {
             self.0 = format!("{value:?}");

@@ -196,3 +196,79 @@ async fn a_server_that_does_not_stream_lists_is_asked_for_lists_and_that_is_told
         assert_eq!(warnings.count(), 1, "{:?}", log.lines());
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_that_has_lasted_long_enough_is_cut_and_goes_on_where_it_was() {
+    let watch = || {
+        let event = (Duration::from_secs(3), Chunk::Data(format!("{}\n", change("ADDED", "a"))));
+        Reply::Pieces(vec![event, (Duration::ZERO, Chunk::Hang)])
+    };
+    let requests = Arc::new(std::sync::Mutex::new(Vec::new()));
+    let seen = Arc::clone(&requests);
+    let client = scripted(move |request| {
+        let query = request.uri().query().unwrap_or_default().to_owned();
+        let is_watch = query.contains("watch=");
+        seen.lock().expect("no panic while held").push(query);
+        if is_watch { watch() } else { list(&[]) }
+    });
+    let mut settings = Settings::default();
+    settings.watching.client_timeout = Some(Duration::from_secs(10));
+    settings.watching.server_timeout = Some(Duration::from_secs(8));
+    let settings = Arc::new(settings);
+    let target = StreamTarget {
+        extent: kopf::ports::Extent::Whole,
+        resource: Arc::new(kopfexamples()),
+        namespace: None,
+        settings: Arc::clone(&settings),
+    };
+    let stream = KubeCluster::over(client, settings).stream(target);
+    let reading = stream.for_each(|_| std::future::ready(()));
+    assert!(tokio::time::timeout(Duration::from_secs(25), reading).await.is_err());
+    let requests = requests.lock().expect("no panic while held").clone();
+    let from = |version: &str| {
+        format!("watch=true&allowWatchBookmarks=true&resourceVersion={version}&timeoutSeconds=8")
+    };
+    // At 0, 10 and 20 seconds; one list was enough.
+    assert_eq!(requests, [String::new(), from("1"), from("7"), from("7")]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_has_too_much_to_do_is_asked_again_for_as_long_as_it_says_so() {
+    let lists = (0..20).map(|_| Reply::status(429)).chain([list(&["a"])]).collect();
+    let told = transcript(lists, vec![], 2).await;
+    let [object, listed] = &told[..] else { panic!("{told:?}") };
+    assert!(object.ends_with("- a") && listed.ends_with("listed"), "{told:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn objects_of_megabytes_come_through_however_their_lines_are_cut() {
+    let text = "x".repeat(3 << 20);
+    let event = json!({
+        "type": "ADDED",
+        "object": { "metadata": { "name": "big", "resourceVersion": "7" }, "spec": { "text": text } },
+    });
+    let line = format!("{event}\n{}\n", change("ADDED", "small"));
+    let pieces = line.as_bytes().chunks(16 << 10);
+    let pieces = pieces.map(|it| String::from_utf8_lossy(it).into_owned());
+    let watch = Reply::Pieces(pieces.map(|it| (Duration::ZERO, Chunk::Data(it))).collect());
+    let told = transcript(vec![list(&[])], vec![watch], 3).await;
+    assert_eq!(told, ["0.0 listed", "0.0 ADDED big", "0.0 ADDED small"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_that_gets_no_connection_in_time_is_tried_again() {
+    let by_watching =
+        |it: &mut Settings| it.watching.connect_timeout = Some(Duration::from_secs(5));
+    let by_networking =
+        |it: &mut Settings| it.networking.connect_timeout = Some(Duration::from_secs(5));
+    let sets: [fn(&mut Settings); 2] = [by_watching, by_networking];
+    for set in sets {
+        let watches = vec![Reply::Never, lines(&[change("ADDED", "a")])];
+        let told = transcript_with(set, vec![list(&[])], watches, 2).await;
+        assert_eq!(
+            told,
+            ["0.0 listed", "6.1 ADDED a"],
+            "after 5 seconds, a pause, and the line's second"
+        );
+    }
+}

@@ -311,3 +311,27 @@ async fn raw_events_are_seen_after_their_object_is_indexed_in_the_end() {
     seconds(30).await;
     assert_eq!(running.end().await, ["bad: 1 kopfexamples"]);
 }
+
+#[tokio::test(start_paused = true)]
+async fn what_went_while_nobody_looked_is_in_no_index_and_not_remembered() {
+    let server = server(&["a", "b"], &[]);
+    let running =
+        Indexed::new(&["kopfexamples"]).telling(Kind::Event, "kopfexamples").start(&server);
+    seconds(1).await;
+    let known = || {
+        let samples = running.health.metrics().samples();
+        samples.into_iter().find(|it| it.0 == "kopf_objects_known").map(|it| it.2)
+    };
+    assert_eq!(known(), Some(2));
+    server.fault(Fault::always(Effect::LostEvent).on("", "kopfexamples?watch=true").times(1));
+    server.remove(EXAMPLES, "ns1", "a").expect("it is there");
+    server.compact();
+    server.close_watches();
+    seconds(5).await;
+    assert_eq!(known(), Some(1), "its memory has gone with it");
+    let mut seen = running.end().await.split_off(2);
+    seen.sort();
+    // Of the two at one moment, either may be first.
+    assert_eq!(seen.len(), 2, "{seen:?}");
+    assert_eq!(seen[0], "a: 1 kopfexamples", "its deletion is told when its values are gone");
+}

@@ -28,6 +28,7 @@ use super::{
     scenario::{Action, Scenario, seconds},
     transcript::{Transcript, diff},
 };
+use crate::cluster::record_logs;
 use crate::vectors::{
     catalogue,
     state::{self, patches},
@@ -87,6 +88,7 @@ impl Stage {
     }
 
     async fn play(self, scenario: &Scenario) -> Transcript {
+        let (log, _guard) = record_logs("kopf.objects");
         scenario.objects.iter().for_each(|it| self.server.create(it));
         let raise = || self.raise(scenario, self.server.client());
         let mut running = Some(raise());
@@ -99,7 +101,8 @@ impl Stage {
             }
         }
         self.until(scenario.until).await;
-        let transcript = self.transcript();
+        let mut transcript = self.transcript();
+        transcript.log = log.lines().into_iter().map(|(_, level, text)| [level, text]).collect();
         lower(running.take()).await;
         transcript
     }
@@ -128,6 +131,7 @@ impl Stage {
             calls: self.calls.lock().expect("no panic while held").clone(),
             patches: self.server.patches(self.start),
             objects: self.server.objects(),
+            log: Vec::new(),
         }
     }
 

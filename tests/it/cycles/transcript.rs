@@ -4,6 +4,14 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
 
+/// Lines that come at other times than in Kopf, on purpose: a pause ends at once with the operator, so nobody is cancelled
+/// in it; and the deletion of the last annotation is not warned of.
+const OTHERWISE: &[&str] = &[
+    "Sleeping was interrupted by new changes",
+    "is cancelled. Will escalate.",
+    "Merge-patching finished with inconsistencies",
+];
+
 /// What a played scenario left behind.
 pub(crate) struct Transcript {
     /// The ids of daemons and timers: when their calls begin among those of the cycle at the same moment does not matter.
@@ -14,6 +22,8 @@ pub(crate) struct Transcript {
     pub(crate) patches: Vec<Value>,
     /// The final objects.
     pub(crate) objects: Vec<Value>,
+    /// The log about objects: levels and texts.
+    pub(super) log: Vec<[String; 2]>,
 }
 
 impl Transcript {
@@ -50,6 +60,32 @@ impl Transcript {
             of_expected.sort_by_key(Value::to_string);
         }
         sequence("version", &versions, &of_expected)
+    }
+
+    /// Compares the log with that of a vector, which cuts long lines.
+    pub(super) fn compare_log(&self, expected: &Value) -> Result<(), String> {
+        let line = |it: &Value| {
+            let part =
+                |at: usize| it[at].as_str().unwrap_or_default().replace(".0 seconds", " seconds");
+            [part(0), part(1)]
+        };
+        let is_common = |it: &[String; 2]| !OTHERWISE.iter().any(|text| it[1].contains(text));
+        let trace = expected["trace"].as_array().into_iter().flatten();
+        let expected = trace.filter_map(|it| it.get("log")).map(line).filter(is_common);
+        let own = self.log.iter().map(|it| line(&json!(it))).filter(is_common);
+        let (own, expected) = (own.collect::<Vec<_>>(), expected.collect::<Vec<_>>());
+        let is_same = |own: &[String; 2], expected: &[String; 2]| {
+            let (start, is_cut) =
+                expected[1].split_once('…').map_or((&*expected[1], false), |it| (it.0, true));
+            own[0] == expected[0] && (own[1] == start || is_cut && own[1].starts_with(start))
+        };
+        match own.iter().zip(&expected).find(|(own, expected)| !is_same(own, expected)) {
+            Some((own, expected)) => Err(format!("got {own:?}, expected {expected:?}")),
+            None if own.len() != expected.len() => {
+                Err(format!("{} lines instead of {}", own.len(), expected.len()))
+            }
+            None => Ok(()),
+        }
     }
 
     /// The calls of daemons and timers, and those of cycles.

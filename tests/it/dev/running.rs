@@ -3,6 +3,10 @@
 use kube::api::{Api, DynamicObject, ListParams, PostParams};
 use kube::core::{ApiResource, GroupVersionKind};
 use serde_json::json;
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::TcpStream,
+};
 
 use super::{Desk, OBJECT, SCRIPT, client};
 use crate::e2e::operator::file;
@@ -128,4 +132,50 @@ async fn the_kubeconfig_is_where_it_is_asked_for_and_for_nobody_else() {
     api.get("one").await.expect("the object is there");
     operator.stop().await.assert_code(0);
     assert!(!path.exists());
+}
+
+#[tokio::test]
+async fn probes_of_the_indexing_example_tell_which_pods_there_are() {
+    for language in ["lua", "rhai"] {
+        let desk = Desk::new(&format!("indexing-{language}"));
+        let pod = |name: &str| {
+            format!(
+                "apiVersion: v1\nkind: Pod\nmetadata: {{ name: {name} }}\n\
+                 spec: {{ containers: [{{ name: main, image: busybox }}] }}\n---\n"
+            )
+        };
+        desk.file("pods.yaml", &format!("{}{}", pod("second"), pod("first")));
+        let (script, object) =
+            (file(&format!("examples/16-indexing/handlers.{language}")), file("examples/obj.yaml"));
+        let port = free_port();
+        let args = format!(
+            "{} --apply pods.yaml --apply {} --liveness http://127.0.0.1:{port}/healthz",
+            script.display(),
+            object.display()
+        );
+        let operator = desk.start(&args).await;
+        operator.until_says("Timer 'intervalled' succeeded.").await;
+        let answer = get(port, "/healthz").await;
+        let expected = r#"{"pod_count":2,"pod_names":["default::first","default::second"]}"#;
+        assert!(answer.trim_end().ends_with(expected), "{language}: {answer}");
+        let ended = operator.stop().await;
+        ended.assert_code(0);
+        ended.assert_count("Index", 0);
+    }
+}
+
+/// A port that was free a moment ago.
+fn free_port() -> u16 {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    listener.local_addr().expect("an address").port()
+}
+
+/// What `GET` answers, with its head.
+async fn get(port: u16, path: &str) -> String {
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).await.expect("somebody listens");
+    let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).await.expect("it listens");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.expect("it answers");
+    answer
 }

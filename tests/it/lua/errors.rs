@@ -34,6 +34,11 @@ fn handler_errors_keep_their_meaning() {
         ),
         ("error({code = 1})", RaisedKind::Arbitrary("Error".into()), r#"{"code":1}"#),
         (
+            "ctx.logger.info('x')",
+            RaisedKind::Arbitrary("Error".into()),
+            "info must be called with a colon: `:info(…)`",
+        ),
+        (
             "local x = nil; x.y = 1",
             RaisedKind::Arbitrary("Error".into()),
             "attempt to index nil with 'y'",

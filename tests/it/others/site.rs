@@ -142,7 +142,7 @@ impl Site {
     /// Starts an operator.
     pub(super) fn start(&self, plan: Plan) -> Running {
         let Plan { name, identity, scope, mut settings, creation, kinds } = plan;
-        settings.peering.clusterwide = scope == Scope::Cluster;
+        settings.peering.clusterwide = matches!(scope, Scope::Cluster);
         let (scripts, handlers) = (NativeScripts::default(), self.handlers(name, creation));
         let handlers = kinds.iter().map(|kind| handlers(&scripts, *kind)).collect();
         let (link, health) = (Arc::new(AtomicBool::new(true)), Health::default());

@@ -30,12 +30,20 @@ macro_rules! scenarios {
 }
 
 scenarios! {
+    causes
+    cluster_scoped
+    conflicts
+    background
     activities
     choosing
     daemons
+    delays
     errors
+    filter_kwargs
     failed_start
     filters
+    filters_everywhere
+    filters_of_changes
     hierarchies
     ids
     indexes
@@ -43,23 +51,33 @@ scenarios! {
     indexes_first
     indexes_shared
     kwargs
+    kwargs_in_background
     lifecycles
     limits
     logging
     memo
     modules
     odd_objects
+    optional_deletion
     patching
+    patching_everywhere
+    pruned
     posting
     posting_loggers
     reading
     readonly
+    recreated
     results
+    selector_forms
     selectors
     settings
     shared
     sleeping
     startup
+    status_fields
+    stealth
+    storages
+    superseded
     subhandler_filters
     subhandler_mistakes
     subhandler_threads

@@ -155,11 +155,13 @@ impl Stage {
     }
 }
 
-/// Where objects of this kind are: those of other kinds are of the core of Kubernetes.
+/// Where objects of this kind are.
 fn collection(body: &Value) -> String {
-    match body["kind"].as_str() {
-        Some("KopfExample") | None => EXAMPLES.into(),
-        Some(kind) => format!("{}s", kind.to_lowercase()),
+    let text = |key: &str| body[key].as_str().unwrap_or_default();
+    let plural = format!("{}s", text("kind").to_lowercase());
+    match text("apiVersion").split_once('/') {
+        Some((group, _)) => format!("{plural}.{group}"),
+        None => plural,
     }
 }
 

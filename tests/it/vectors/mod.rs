@@ -100,6 +100,11 @@ pub(crate) fn run(suite: &str, check: impl Fn(&Vector) -> Result<(), String>) {
     assert!(passed > 0, "no vectors of {suite} were found");
 }
 
+/// The vectors of a suite that are in the repository.
+pub(crate) fn own(suite: &str) -> Vec<Vector> {
+    load(&own_directory(), suite)
+}
+
 /// Compares two results; the text names both.
 pub(crate) fn same(what: &str, actual: &Value, expected: &Value) -> Result<(), String> {
     if kopf_equal(actual, expected) {

@@ -67,3 +67,46 @@ async fn handlers_of_raw_events_see_each_of_them() {
     pass(600).await;
     assert_eq!(operator.end().await.len(), 501);
 }
+
+#[tokio::test(start_paused = true)]
+async fn objects_are_handled_side_by_side_and_what_happens_to_one_in_its_order() {
+    let examples = ResourceDef::new("kopf.dev", "v1", "kopfexamples", "KopfExample");
+    let server = ApiServer::builder().resource(examples).build();
+    let selector = vec![Argument::Value("kopfexamples".into())];
+    let operator = Listener::new(Scope::Cluster)
+        .hears("raw", Kind::Event, selector, &[], Duration::from_secs(10))
+        .start(&server);
+    pass(1).await;
+    for name in ["a", "b"] {
+        server.create(EXAMPLES, object("ns1", name)).expect("it is new");
+        let edit = json!({ "spec": { "number": 1 } });
+        server.merge(EXAMPLES, "ns1", name, edit).expect("it is there");
+        server.delete(EXAMPLES, "ns1", name).expect("it is there");
+    }
+    for kind in ["ADDED", "MODIFIED", "DELETED"] {
+        pass(1).await;
+        assert_eq!(operator.heard_sorted(), [format!("raw {kind} a"), format!("raw {kind} b")]);
+        pass(9).await;
+    }
+    operator.end().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_limit_of_one_worker_handles_one_object_after_the_other() {
+    let examples = ResourceDef::new("kopf.dev", "v1", "kopfexamples", "KopfExample");
+    let server = ApiServer::builder().resource(examples).build();
+    for name in ["a", "b", "c"] {
+        server.create(EXAMPLES, object("ns1", name)).expect("it is new");
+    }
+    let mut listener = Listener::new(Scope::Cluster);
+    listener.settings.queueing.worker_limit = Some(1);
+    let selector = vec![Argument::Value("kopfexamples".into())];
+    let operator =
+        listener.hears("slow", Kind::Create, selector, &[], Duration::from_secs(10)).start(&server);
+    pass(1).await;
+    for _ in 0..3 {
+        assert_eq!(operator.heard().len(), 1);
+        pass(10).await;
+    }
+    assert_eq!(operator.end().await, [""; 0]);
+}

@@ -66,16 +66,16 @@ impl MemoView {
         let fail = |it: &str| mlua::Error::runtime(format!("{}: {it}", dotted("memo", &path)));
         world.side_table.remove(&self.document, &path);
         if value.is_nil() {
-            return tree::remove(&mut self.document.lock(), &path).map_err(fail);
+            return tree::remove(&mut self.document.lock_for(&path), &path).map_err(fail);
         }
         if is_foreign(&value) {
-            tree::remove(&mut self.document.lock(), &path).map_err(fail)?;
+            tree::remove(&mut self.document.lock_for(&path), &path).map_err(fail)?;
             world.side_table.set(&self.document, path, value);
             return Ok(());
         }
         let read = world.read(&value, None);
         let read = read.map_err(|it| mlua::Error::runtime(it.at(&dotted("memo", &path))))?;
-        let mut content = self.document.lock();
+        let mut content = self.document.lock_for(&path);
         if matches!(key, LuaValue::Integer(1)) {
             tree::make_list(&mut content, &self.path);
         }

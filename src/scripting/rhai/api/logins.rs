@@ -21,7 +21,7 @@ pub(super) fn functions() -> Vec<HostFn> {
     });
     let natives = NATIVE.into_iter().map(|(name, method)| {
         HostFn::new(name, 0..=1, move |_, arguments| {
-            let ctx = arguments.first().and_then(|it| it.read_lock::<Ctx>());
+            let ctx = arguments.first().and_then(Dynamic::read_lock::<Ctx>);
             let login = login_with(&method, ctx.as_ref().map(|it| it.invocation()));
             Ok(login.map_or(Dynamic::UNIT, |it| plain(&it)))
         })

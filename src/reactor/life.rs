@@ -1,0 +1,208 @@
+//! The life of an operator: start-up handlers, streams, clean-up handlers.
+//!
+//! Hop 1 of the walk begins in `serve.rs`.
+
+use std::{
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use tokio::time;
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    operator::{Connect, Connecting, Failure, Operator, Scope},
+    poster::Poster,
+    probing::Probing,
+    serve::Serve,
+};
+use crate::features::probes::{Counted, Endpoint};
+use crate::handling::{
+    activities::{self, Activity, Standing},
+    run::Runner,
+};
+use crate::logic::{handler::Kind, lifecycle::Lifecycle, peering::Identity, registry::Registry};
+use crate::ports::{
+    Clock, Facilities, Health, HealthState, Indexes, Memo, NativeLogins, Posts, Scripts,
+};
+use crate::settings::Settings;
+
+/// The parts of the health that are of the operator itself.
+const STARTUP: &str = "startup";
+pub(super) const STOPPING: &str = "shutdown";
+
+/// Runs an operator until `stop`, or until it cannot go on.
+///
+/// # Errors
+/// When start-up handlers fail (nothing else happens then), when the cluster cannot be used, when clean-up handlers fail,
+/// and when the leadership is lost: then clean-up handlers are not called, for they could act where another replica acts.
+pub async fn run(operator: Operator, stop: CancellationToken) -> Result<(), Failure> {
+    let (life, plan) = Life::new(operator);
+    tracing::debug!(target: "kopf.running", "Starting kopf {}.", env!("CARGO_PKG_VERSION"));
+    if !life.start_up(&stop).await? {
+        return Ok(());
+    }
+    let settings = Arc::new(life.settings());
+    life.scripts.configure(&settings);
+    life.facilities.posts.listen();
+    let posts = &life.facilities.posts;
+    let (connect, poster) = Poster::start(plan.connect, posts, &settings, life.clock);
+    let served = life.serve(Plan { connect, ..plan }, &settings, &stop).await;
+    life.health.note(STOPPING, HealthState::Unready, "the operator is stopping");
+    if let Err(Failure::Leadership(_)) = &served {
+        return served;
+    }
+    let limit = match &served {
+        // Whoever sent the signal has this limit already.
+        Ok(()) => None,
+        Err(_) => settings.process.ultimate_exiting_timeout,
+    };
+    let cleaned = life.clean_up(limit).await;
+    // Last: clean-up handlers post events too.
+    poster.end().await;
+    served?;
+    cleaned
+}
+
+/// What all handlers of an operator share from its start to its end.
+struct Life {
+    scripts: Arc<dyn Scripts>,
+    registry: Registry,
+    /// As start-up handlers change them.
+    settings: Arc<Mutex<Settings>>,
+    clock: Clock,
+    memo: Memo,
+    facilities: Arc<Facilities>,
+    health: Health,
+}
+
+/// What is needed once, for the streams.
+struct Plan {
+    scope: Scope,
+    lifecycle: Lifecycle,
+    connect: Connect,
+    liveness: Option<Endpoint>,
+    identity: Identity,
+}
+
+impl Life {
+    fn new(operator: Operator) -> (Self, Plan) {
+        let Operator { scripts, registry, settings, clock, scope, lifecycle, .. } = operator;
+        let Operator { connect, health, liveness, identity, .. } = operator;
+        let facilities = Facilities {
+            indexes: Indexes::new(registry.indexes()),
+            posts: Posts::new(Arc::clone(&settings)),
+        };
+        let life = Life {
+            scripts: Arc::new(Counted::new(scripts, health.metrics().clone())),
+            registry,
+            settings,
+            clock,
+            memo: Memo::default(),
+            facilities: Arc::new(facilities),
+            health,
+        };
+        (life, Plan { scope, lifecycle, connect, liveness, identity })
+    }
+
+    /// Runs the start-up handlers; tells whether to go on.
+    async fn start_up(&self, stop: &CancellationToken) -> Result<bool, Failure> {
+        self.health.note(STARTUP, HealthState::Unready, "the start-up handlers are running");
+        let Some(started) = unless_stopped(stop, self.run(Kind::Startup)).await else {
+            tracing::warn!(target: "kopf.running", "Startup activity is only partially executed due to cancellation.");
+            return Ok(false);
+        };
+        started?;
+        self.health.note(STARTUP, HealthState::Ready, "");
+        Ok(true)
+    }
+
+    /// Runs the clean-up handlers, but no longer than that: an operator that hangs would never be restarted.
+    async fn clean_up(&self, limit: Option<Duration>) -> Result<(), Failure> {
+        let cleaning = self.run(Kind::Cleanup);
+        let Some(limit) = limit else { return cleaning.await };
+        time::timeout(limit, cleaning).await.unwrap_or_else(|_late| {
+            tracing::error!(
+                target: "kopf.running",
+                "Cleanup activity is only partially executed: it takes too long (settings.process.ultimate_exiting_timeout)."
+            );
+            Ok(())
+        })
+    }
+
+    async fn serve(
+        &self,
+        plan: Plan,
+        settings: &Arc<Settings>,
+        stop: &CancellationToken,
+    ) -> Result<(), Failure> {
+        let login = self.standing(Kind::Login, settings);
+        let login = (!login.activity.handlers.is_empty()).then(|| login.into_login());
+        let connecting = Connecting { settings: Settings::clone(settings), login };
+        let serve = Serve {
+            scripts: Arc::clone(&self.scripts),
+            settings: Arc::clone(settings),
+            clock: self.clock,
+            lifecycle: self.scripts.lifecycle().unwrap_or_else(|| plan.lifecycle.into()),
+            memo: self.memo.clone(),
+            facilities: Arc::clone(&self.facilities),
+            health: self.health.clone(),
+            identity: plan.identity,
+        };
+        let probe = self.standing(Kind::Probe, settings);
+        let probing = Probing::start(plan.liveness, probe, &self.health).await?;
+        let connect = (plan.connect)(connecting);
+        let served = serve.run(&self.registry, &plan.scope, connect, stop).await;
+        probing.end().await;
+        served
+    }
+
+    /// Runs the handlers of an activity to their end.
+    async fn run(&self, kind: Kind) -> Result<(), Failure> {
+        let runner = Runner {
+            scripts: &*self.scripts,
+            clock: self.clock,
+            settings: &self.settings().execution,
+            facilities: &self.facilities,
+        };
+        activities::run(runner, &self.activity(kind)).await?;
+        Ok(())
+    }
+
+    fn standing(&self, kind: Kind, settings: &Settings) -> Standing {
+        Standing {
+            activity: self.activity(kind),
+            scripts: Arc::clone(&self.scripts),
+            clock: self.clock,
+            execution: settings.execution.clone(),
+            facilities: Arc::clone(&self.facilities),
+        }
+    }
+
+    fn activity(&self, kind: Kind) -> Activity {
+        Activity {
+            kind,
+            handlers: self.registry.activities(kind),
+            settings: Arc::clone(&self.settings),
+            memo: self.memo.clone(),
+            logins: NativeLogins::default(),
+        }
+    }
+
+    /// The settings as they are now.
+    fn settings(&self) -> Settings {
+        self.settings.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+/// The result, or nothing if it is not wanted any more.
+pub(super) async fn unless_stopped<T>(
+    stop: &CancellationToken,
+    work: impl Future<Output = T>,
+) -> Option<T> {
+    tokio::select! {
+        biased; // a stop is obeyed at once
+        () = stop.cancelled() => None,
+        done = work => Some(done),
+    }
+}
