@@ -75,7 +75,7 @@ fn a_liveness_address_that_is_taken_ends_the_operator_after_its_start() {
         "kopf::on_startup(|ctx| kopf::sleep(7));",
         async |mut stage: Stage, source| {
             stage.liveness = Some(Endpoint { host: "127.0.0.1".into(), port, path: "/".into() });
-            let (_, ended) = stage.run(source, stage.until(60)).await;
+            let ((), ended) = stage.run(source, stage.until(60)).await;
             ended.map_err(|it| it.to_string().replace(&port.to_string(), "PORT"))
         },
     );
