@@ -24,7 +24,7 @@ fn a_running_handler_gets_its_moment_and_its_result_is_kept() {
             stage.create("one");
             stage.until(11).await;
         };
-        let (_, ended) = stage.run(source, play).await;
+        let ((), ended) = stage.run(source, play).await;
         let shutdown = stage.get("/readyz").await.1;
         (ended.is_ok(), stage.handled(), shutdown)
     });
