@@ -56,10 +56,10 @@ impl Serve {
         connect: impl Future<Output = Result<Arc<dyn Cluster>, ApiError>>,
         stop: &CancellationToken,
     ) -> Result<(), Failure> {
-        tracing::info!(target: "kopf.running", "Initial authentication has been initiated.");
+        tracing::info!(target: "kopf.authentication", "Initial authentication has been initiated.");
         let Some(cluster) = unless_stopped(stop, connect).await else { return Ok(()) };
         let cluster = cluster?;
-        tracing::info!(target: "kopf.running", "Initial authentication has finished.");
+        tracing::info!(target: "kopf.authentication", "Initial authentication has finished.");
         let settings = Arc::clone(&self.settings);
         let observer = Observer::start(&*cluster, &*self.scripts, registry, scope, settings);
         let Some(observer) = unless_stopped(stop, observer).await else { return Ok(()) };
