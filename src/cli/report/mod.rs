@@ -69,9 +69,10 @@ impl Report {
     #[must_use]
     pub fn into_log(self) -> Self {
         let Report { message, hint, .. } = &self;
-        match hint {
-            Some(hint) => tracing::error!(target: "kopf.running", hint, "{message}"),
-            None => tracing::error!(target: "kopf.running", "{message}"),
+        if let Some(hint) = hint {
+            tracing::error!(target: "kopf.running", hint, "{message}");
+        } else {
+            tracing::error!(target: "kopf.running", "{message}");
         }
         Report { is_logged: true, ..self }
     }

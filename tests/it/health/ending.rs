@@ -24,7 +24,7 @@ fn a_running_handler_gets_its_moment_and_its_result_is_kept() {
             stage.create("one");
             stage.until(11).await;
         };
-        let (_, ended) = stage.run(source, play).await;
+        let ((), ended) = stage.run(source, play).await;
         let shutdown = stage.get("/readyz").await.1;
         (ended.is_ok(), stage.handled(), shutdown)
     });
@@ -45,7 +45,7 @@ fn clean_up_comes_after_the_streams_and_its_failure_is_that_of_the_operator() {
     );
     let told = in_both(&lua, &rhai, async |stage: Stage, source| {
         stage.accept(&["t"]);
-        let (_, ended) = stage.run(source, stage.until(10)).await;
+        let ((), ended) = stage.run(source, stage.until(10)).await;
         let streams =
             stage.health.parts().into_keys().filter(|it| it.starts_with("stream/")).count();
         (ended.map_err(|it| it.to_string()), streams)

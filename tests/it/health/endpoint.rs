@@ -6,6 +6,7 @@ use kopf::{
     features::probes::{Endpoint, Listener, Routes},
     ports::{Health, HealthState},
 };
+use tokio::task::JoinSet;
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::TcpStream,
@@ -38,7 +39,8 @@ async fn strangers_get_what_is_there_and_no_more() {
     let listener = Listener::bind("127.0.0.1", 0).await.expect("a free port");
     let port = listener.address().expect("an address").port();
     let stop = CancellationToken::new();
-    let serving = tokio::spawn(listener.serve(Arc::new(Routes::new(health)), stop.clone()));
+    let mut serving = JoinSet::new();
+    serving.spawn(listener.serve(Arc::new(Routes::new(health)), stop.clone()));
     let answers = [
         ask(port, &request("GET", "/livez")).await,
         ask(port, &request("HEAD", "/livez")).await,
@@ -49,19 +51,19 @@ async fn strangers_get_what_is_there_and_no_more() {
     ];
     let told: Vec<_> =
         answers.iter().map(|(line, body)| format!("{line} | {}", body.trim_end())).collect();
-    expect_test::expect![[r#"
+    expect_test::expect![[r"
         HTTP/1.1 200 OK | ok
         HTTP/1.1 200 OK | 
         HTTP/1.1 503 Service Unavailable | [-]login failed: not yet
         readyz check failed
         HTTP/1.1 404 Not Found | there are: /healthz, /livez, /readyz, /metrics
         HTTP/1.1 405 Method Not Allowed | only GET and HEAD
-        HTTP/1.1 431 Request Header Fields Too Large | "#]]
+        HTTP/1.1 431 Request Header Fields Too Large | "]]
     .assert_eq(&told.join("\n"));
     assert!(log.has(r#"127.0.0.1 "GET /other HTTP/1.1" 404"#), "{:?}", log.lines());
     let idle = TcpStream::connect(("127.0.0.1", port)).await.expect("a connection");
     stop.cancel();
-    serving.await.expect("the end");
+    serving.join_next().await.expect("a task").expect("the end");
     drop(idle);
     assert!(TcpStream::connect(("127.0.0.1", port)).await.is_err());
 }
@@ -75,7 +77,7 @@ fn a_liveness_address_that_is_taken_ends_the_operator_after_its_start() {
         "kopf::on_startup(|ctx| kopf::sleep(7));",
         async |mut stage: Stage, source| {
             stage.liveness = Some(Endpoint { host: "127.0.0.1".into(), port, path: "/".into() });
-            let (_, ended) = stage.run(source, stage.until(60)).await;
+            let ((), ended) = stage.run(source, stage.until(60)).await;
             ended.map_err(|it| it.to_string().replace(&port.to_string(), "PORT"))
         },
     );

@@ -217,7 +217,7 @@ fn a_login_that_brings_nothing_ends_the_start_with_a_hint() {
 /// How an operator of this script ends by itself.
 fn ends(lua: &str, rhai: &str) -> String {
     in_both(lua, rhai, async |stage: Stage, source| {
-        let (_, ended) = stage.run(source, tokio::time::sleep(Duration::from_secs(5))).await;
+        let ((), ended) = stage.run(source, tokio::time::sleep(Duration::from_secs(5))).await;
         let failure = ended.expect_err("the operator ends");
         assert!(failure.hint().is_some());
         failure.to_string()

@@ -96,7 +96,7 @@ fn an_operator_that_ends_by_itself_does_not_hang_in_its_clean_up() {
     let told = in_both(lua, rhai, async |stage: Stage, source| {
         let begin = stage.clock.now();
         // If it did not end by itself, it would be told to after this time, and hang on.
-        let (_, ended) = stage.run(source, stage.until(100)).await;
+        let ((), ended) = stage.run(source, stage.until(100)).await;
         (ended.map_err(|it| it.to_string()), stage.clock.now().duration_since(begin).as_secs())
     });
     let expected = Err("no credentials were retrieved from the login handlers".to_owned());
