@@ -9,6 +9,7 @@
 mod apiserver;
 mod cli;
 mod cluster;
+mod compatibility;
 mod cycles;
 mod dev;
 mod e2e;

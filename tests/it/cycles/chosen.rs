@@ -53,7 +53,7 @@ async fn watched_on(
     let keywords: Vec<_> =
         keywords.iter().map(|&(key, it)| (key, Argument::Value(it.into()))).collect();
     let operator = Listener::new(scope)
-        .hears("any", Kind::Event, selectors, &keywords, Duration::ZERO)
+        .hears(("any", Kind::Event), selectors, &keywords, Duration::ZERO)
         .start(server);
     pass(5).await;
     operator.end().await;

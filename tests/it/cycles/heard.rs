@@ -59,8 +59,7 @@ impl Listener {
     /// One handler more, of this id; each call takes so long, daemons run until they must stop.
     pub(crate) fn hears(
         mut self,
-        id: &str,
-        kind: Kind,
+        (id, kind): (&str, Kind),
         selectors: Vec<Argument>,
         options: &[(&str, Argument)],
         takes: Duration,
@@ -90,7 +89,7 @@ impl Listener {
 
     /// One handler of raw events more, of this resource and with its name as the id.
     pub(crate) fn hears_events(self, name: &str) -> Self {
-        self.hears(name, Kind::Event, vec![Argument::Value(name.into())], &[], Duration::ZERO)
+        self.hears((name, Kind::Event), vec![Argument::Value(name.into())], &[], Duration::ZERO)
     }
 
     /// Starts it.

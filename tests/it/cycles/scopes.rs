@@ -26,7 +26,7 @@ fn example() -> ResourceDef {
 }
 
 fn server(resources: Vec<ResourceDef>) -> ApiServer {
-    resources.into_iter().fold(ApiServer::builder(), |it, def| it.resource(def)).build()
+    resources.into_iter().fold(ApiServer::builder(), kopf::apiserver::Builder::resource).build()
 }
 
 fn refusal(code: u16) -> Effect {
@@ -52,7 +52,7 @@ fn watches(server: &ApiServer, part: &str) -> usize {
     requests.iter().filter(|it| it.path.contains(part) && it.query.contains("watch=true")).count()
 }
 
-fn definition(group: &str, names: Value) -> Value {
+fn definition(group: &str, names: &Value) -> Value {
     json!({
         "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
         "metadata": { "name": format!("kopfexamples.{group}") },
@@ -168,14 +168,14 @@ async fn with_its_namespace_or_its_handlers_an_object_loses_its_daemons() {
     let server = server(Vec::new());
     let mut categories = names();
     categories["categories"] = json!(["mine"]);
-    server.create(DEFINITIONS, definition("kopf.dev", categories)).expect("it is new");
+    server.create(DEFINITIONS, definition("kopf.dev", &categories)).expect("it is new");
     for place in ["ns1", "ns2"] {
         add_namespace(&server, place);
         add_example(&server, place, &format!("in-{place}"));
     }
     let mine = [("category", Argument::Value("mine".into()))];
     let operator = Listener::new(namespaces(&["ns*"]))
-        .hears("daemon", Kind::Daemon, Vec::new(), &mine, Duration::ZERO)
+        .hears(("daemon", Kind::Daemon), Vec::new(), &mine, Duration::ZERO)
         .start(&server);
     pass(5).await;
     assert_eq!(operator.heard_sorted(), ["daemon runs in-ns1", "daemon runs in-ns2"]);
@@ -247,18 +247,18 @@ async fn a_dead_api_group_costs_its_own_resources_until_it_answers() {
 #[tokio::test(start_paused = true)]
 async fn only_the_groups_that_are_named_are_read_and_after_a_change_only_its_own() {
     let server = server(vec![ResourceDef::new("other.dev", "v1", "others", "Other")]);
-    let first = definition("kopf.dev", names());
+    let first = definition("kopf.dev", &names());
     server.create(DEFINITIONS, first).expect("it is new");
     let selector =
         |group: &str| vec![Argument::Value(group.into()), Argument::Value("kopfexamples".into())];
     let operator = Listener::new(Scope::Cluster)
-        .hears("one", Kind::Event, selector("kopf.dev"), &[], Duration::ZERO)
-        .hears("two", Kind::Event, selector("more.dev"), &[], Duration::ZERO)
+        .hears(("one", Kind::Event), selector("kopf.dev"), &[], Duration::ZERO)
+        .hears(("two", Kind::Event), selector("more.dev"), &[], Duration::ZERO)
         .start(&server);
     pass(5).await;
     let reads = |path: &str| server.requests().iter().filter(|it| it.path == path).count();
     assert_eq!((reads("/apis/kopf.dev/v1"), reads("/apis/other.dev/v1")), (1, 0));
-    server.create(DEFINITIONS, definition("more.dev", names())).expect("it is new");
+    server.create(DEFINITIONS, definition("more.dev", &names())).expect("it is new");
     pass(60).await;
     assert!((1..=2).contains(&reads("/apis/more.dev/v1")), "{}", reads("/apis/more.dev/v1"));
     assert_eq!((reads("/apis/kopf.dev/v1"), reads("/apis/other.dev/v1")), (1, 0));
@@ -269,12 +269,12 @@ async fn only_the_groups_that_are_named_are_read_and_after_a_change_only_its_own
 #[tokio::test(start_paused = true)]
 async fn a_name_that_becomes_ambiguous_is_not_served_whatever_happens_next() {
     let server = server(Vec::new());
-    server.create(DEFINITIONS, definition("a.dev", names())).expect("it is new");
+    server.create(DEFINITIONS, definition("a.dev", &names())).expect("it is new");
     let (log, _guard) = record_logs("kopf.observation");
     let operator = Listener::new(Scope::Cluster).hears_events("kopfexamples").start(&server);
     pass(5).await;
     assert_eq!(watches(&server, "/a.dev/v1/kopfexamples"), 1);
-    server.create(DEFINITIONS, definition("b.dev", names())).expect("it is new");
+    server.create(DEFINITIONS, definition("b.dev", &names())).expect("it is new");
     pass(5).await;
     // In the reference, this makes the one served whose definition was touched.
     for group in ["a.dev", "b.dev"] {
@@ -306,12 +306,12 @@ async fn a_name_that_becomes_ambiguous_is_not_served_whatever_happens_next() {
 #[tokio::test(start_paused = true)]
 async fn a_definition_that_gets_other_names_is_served_by_those_who_want_them() {
     let server = server(Vec::new());
-    server.create(DEFINITIONS, definition("kopf.dev", names())).expect("it is new");
+    server.create(DEFINITIONS, definition("kopf.dev", &names())).expect("it is new");
     add_example(&server, "ns1", "a");
     let category = [("category", Argument::Value("mine".into()))];
     let operator = Listener::new(Scope::Cluster)
         .hears_events("kopfexamples")
-        .hears("mine", Kind::Event, Vec::new(), &category, Duration::ZERO)
+        .hears(("mine", Kind::Event), Vec::new(), &category, Duration::ZERO)
         .start(&server);
     pass(5).await;
     assert_eq!(operator.heard(), ["kopfexamples listed a"]);
@@ -331,7 +331,7 @@ async fn a_name_means_the_core_group_for_watching_and_for_handling() {
     let metrics = vec![Argument::Value("metrics.k8s.io".into()), Argument::Value("pods".into())];
     let operator = Listener::new(Scope::Cluster)
         .hears_events("pods")
-        .hears("metrics", Kind::Event, metrics, &[], Duration::ZERO)
+        .hears(("metrics", Kind::Event), metrics, &[], Duration::ZERO)
         .start(&server);
     pass(1).await;
     server
@@ -355,7 +355,7 @@ async fn events_of_the_cluster_are_served_only_when_they_are_named() {
     ] {
         let server = server(vec![example()]);
         let operator = Listener::new(Scope::Cluster)
-            .hears("any", Kind::Event, selector, &[], Duration::ZERO)
+            .hears(("any", Kind::Event), selector, &[], Duration::ZERO)
             .start(&server);
         pass(1).await;
         assert_eq!(watches(&server, "/api/v1/events"), times);
@@ -381,9 +381,9 @@ async fn functions_choose_among_all_resources_and_are_asked_once_for_each() {
     let selector = vec![Argument::Callback(Callback::Function(function))];
     let (log, _guard) = record_logs("kopf.observation");
     let operator =
-        listener.hears("chosen", Kind::Event, selector, &[], Duration::ZERO).start(&server);
+        listener.hears(("chosen", Kind::Event), selector, &[], Duration::ZERO).start(&server);
     pass(1).await;
-    server.create(DEFINITIONS, definition("new.dev", names())).expect("it is new");
+    server.create(DEFINITIONS, definition("new.dev", &names())).expect("it is new");
     pass(30).await;
     assert_eq!(operator.end().await, ["chosen listed a"]);
     let mut asked = asked.lock().expect("no panic while held").clone();

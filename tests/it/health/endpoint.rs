@@ -6,10 +6,10 @@ use kopf::{
     features::probes::{Endpoint, Listener, Routes},
     ports::{Health, HealthState},
 };
+use tokio::task::JoinSet;
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::TcpStream,
-    task::JoinSet,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -63,7 +63,7 @@ async fn strangers_get_what_is_there_and_no_more() {
     assert!(log.has(r#"127.0.0.1 "GET /other HTTP/1.1" 404"#), "{:?}", log.lines());
     let idle = TcpStream::connect(("127.0.0.1", port)).await.expect("a connection");
     stop.cancel();
-    serving.join_all().await;
+    serving.join_next().await.expect("a task").expect("the end");
     drop(idle);
     assert!(TcpStream::connect(("127.0.0.1", port)).await.is_err());
 }

@@ -30,7 +30,7 @@ fn play(what: &impl AsyncFn(&Stage) -> String) -> String {
 
 #[test]
 fn the_parts_of_a_healthy_operator_are_told() {
-    let told = play(&async |stage: &Stage| {
+    let told = play(&async |stage| {
         stage.until(3).await;
         let early = stage.get("/readyz").await;
         stage.until(100).await;
@@ -51,7 +51,7 @@ fn the_parts_of_a_healthy_operator_are_told() {
 
 #[test]
 fn a_refused_stream_is_not_ready_until_it_is_let_in_again() {
-    let told = play(&async |stage: &Stage| {
+    let told = play(&async |stage| {
         stage.until(10).await;
         stage.mood(Mood::Refuse(403));
         stage.server.close_watches();
@@ -76,7 +76,7 @@ fn a_refused_stream_is_not_ready_until_it_is_let_in_again() {
 
 #[test]
 fn a_stream_without_a_sound_is_not_ready() {
-    let told = play(&async |stage: &Stage| {
+    let told = play(&async |stage| {
         stage.until(10).await;
         stage.mood(Mood::Hang);
         stage.server.close_watches();
@@ -102,7 +102,7 @@ fn a_stream_without_a_sound_is_not_ready() {
 
 #[test]
 fn the_numbers_are_counted() {
-    let told = play(&async |stage: &Stage| {
+    let told = play(&async |stage| {
         stage.until(10).await;
         for name in ["one", "two", "bad"] {
             stage.create(name);

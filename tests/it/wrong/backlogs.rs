@@ -26,7 +26,7 @@ fn slow(limit: usize) -> Listener {
     let mut listener = Listener::new(Scope::Cluster);
     listener.settings.queueing.worker_limit = Some(limit);
     let examples = vec![Argument::Value("kopfexamples".into())];
-    listener.hears("slow", Kind::Create, examples, &[], Duration::from_secs(10))
+    listener.hears(("slow", Kind::Create), examples, &[], Duration::from_secs(10))
 }
 
 #[tokio::test(start_paused = true)]

@@ -63,9 +63,9 @@ async fn filters_by_labels_hold_for_it() {
         [("labels", Argument::Map(vec![("app".into(), Argument::Marker(Marker::Present))]))];
     let examples = || vec![Argument::Value("kopfexamples".into())];
     let operator = Listener::new(Scope::Cluster)
-        .hears("of_a", Kind::Event, examples(), &by_label("a"), Duration::ZERO)
-        .hears("of_b", Kind::Event, examples(), &by_label("b"), Duration::ZERO)
-        .hears("of_any", Kind::Event, examples(), &has_label, Duration::ZERO)
+        .hears(("of_a", Kind::Event), examples(), &by_label("a"), Duration::ZERO)
+        .hears(("of_b", Kind::Event), examples(), &by_label("b"), Duration::ZERO)
+        .hears(("of_any", Kind::Event), examples(), &has_label, Duration::ZERO)
         .start(&server);
     pass(1).await;
     operator.heard();
@@ -82,7 +82,7 @@ async fn its_daemons_stop_and_it_starts_anew_when_it_comes_back() {
     let server = server();
     let examples = vec![Argument::Value("kopfexamples".into())];
     let operator = Listener::new(Scope::Cluster)
-        .hears("daemon", Kind::Daemon, examples, &[], Duration::ZERO)
+        .hears(("daemon", Kind::Daemon), examples, &[], Duration::ZERO)
         .start(&server);
     pass(5).await;
     assert_eq!(operator.heard_sorted(), ["daemon runs a", "daemon runs b"]);

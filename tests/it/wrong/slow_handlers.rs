@@ -24,8 +24,8 @@ async fn a_handler_that_is_blocked_for_an_hour_holds_up_neither_the_watch_nor_th
     server.create(EXAMPLES, object("ns1", "busy")).expect("it is new");
     let selector = || vec![Argument::Value("kopfexamples".into())];
     let operator = Listener::new(Scope::Cluster)
-        .hears("create", Kind::Create, selector(), &[], HOUR)
-        .hears("update", Kind::Update, selector(), &[], Duration::ZERO)
+        .hears(("create", Kind::Create), selector(), &[], HOUR)
+        .hears(("update", Kind::Update), selector(), &[], Duration::ZERO)
         .start(&server);
     pass(1).await;
     for number in 0..EDITS {
@@ -57,7 +57,7 @@ async fn handlers_of_raw_events_see_each_of_them() {
     server.create(EXAMPLES, object("ns1", "busy")).expect("it is new");
     let selector = vec![Argument::Value("kopfexamples".into())];
     let operator = Listener::new(Scope::Cluster)
-        .hears("raw", Kind::Event, selector, &[], Duration::from_secs(1))
+        .hears(("raw", Kind::Event), selector, &[], Duration::from_secs(1))
         .start(&server);
     pass(1).await;
     for number in 0..500 {
@@ -74,7 +74,7 @@ async fn objects_are_handled_side_by_side_and_what_happens_to_one_in_its_order()
     let server = ApiServer::builder().resource(examples).build();
     let selector = vec![Argument::Value("kopfexamples".into())];
     let operator = Listener::new(Scope::Cluster)
-        .hears("raw", Kind::Event, selector, &[], Duration::from_secs(10))
+        .hears(("raw", Kind::Event), selector, &[], Duration::from_secs(10))
         .start(&server);
     pass(1).await;
     for name in ["a", "b"] {
@@ -101,8 +101,9 @@ async fn a_limit_of_one_worker_handles_one_object_after_the_other() {
     let mut listener = Listener::new(Scope::Cluster);
     listener.settings.queueing.worker_limit = Some(1);
     let selector = vec![Argument::Value("kopfexamples".into())];
-    let operator =
-        listener.hears("slow", Kind::Create, selector, &[], Duration::from_secs(10)).start(&server);
+    let operator = listener
+        .hears(("slow", Kind::Create), selector, &[], Duration::from_secs(10))
+        .start(&server);
     pass(1).await;
     for _ in 0..3 {
         assert_eq!(operator.heard().len(), 1);
