@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, time::Duration};
 
 use kopf::{
-    apiserver::{ApiServer, ResourceDef},
+    apiserver::{ApiServer, Builder, ResourceDef},
     logic::{
         declare::{Argument, Marker},
         handler::Kind,
@@ -31,7 +31,7 @@ fn server() -> ApiServer {
     let mut plums = ResourceDef::new("fruits.dev", "v1", "plums", "Plum");
     plums.verbs = vec!["list".into()];
     let resources = [examples, apples, pears, plums].into_iter();
-    resources.fold(ApiServer::builder(), |it, def| it.resource(def)).build()
+    resources.fold(ApiServer::builder(), Builder::resource).build()
 }
 
 fn names(texts: &[&str]) -> Vec<Argument> {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use kopf::{
-    apiserver::{ApiServer, Effect, Fault, ResourceDef},
+    apiserver::{ApiServer, Builder, Effect, Fault, ResourceDef},
     logic::{
         declare::{Argument, Marker},
         handler::{Callback, Kind},
@@ -26,7 +26,7 @@ fn example() -> ResourceDef {
 }
 
 fn server(resources: Vec<ResourceDef>) -> ApiServer {
-    resources.into_iter().fold(ApiServer::builder(), kopf::apiserver::Builder::resource).build()
+    resources.into_iter().fold(ApiServer::builder(), Builder::resource).build()
 }
 
 fn refusal(code: u16) -> Effect {
@@ -52,7 +52,8 @@ fn watches(server: &ApiServer, part: &str) -> usize {
     requests.iter().filter(|it| it.path.contains(part) && it.query.contains("watch=true")).count()
 }
 
-fn definition(group: &str, names: &Value) -> Value {
+fn definition(group: &str, names: impl Into<Value>) -> Value {
+    let names = names.into();
     json!({
         "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
         "metadata": { "name": format!("kopfexamples.{group}") },
@@ -168,7 +169,7 @@ async fn with_its_namespace_or_its_handlers_an_object_loses_its_daemons() {
     let server = server(Vec::new());
     let mut categories = names();
     categories["categories"] = json!(["mine"]);
-    server.create(DEFINITIONS, definition("kopf.dev", &categories)).expect("it is new");
+    server.create(DEFINITIONS, definition("kopf.dev", categories)).expect("it is new");
     for place in ["ns1", "ns2"] {
         add_namespace(&server, place);
         add_example(&server, place, &format!("in-{place}"));
@@ -247,7 +248,7 @@ async fn a_dead_api_group_costs_its_own_resources_until_it_answers() {
 #[tokio::test(start_paused = true)]
 async fn only_the_groups_that_are_named_are_read_and_after_a_change_only_its_own() {
     let server = server(vec![ResourceDef::new("other.dev", "v1", "others", "Other")]);
-    let first = definition("kopf.dev", &names());
+    let first = definition("kopf.dev", names());
     server.create(DEFINITIONS, first).expect("it is new");
     let selector =
         |group: &str| vec![Argument::Value(group.into()), Argument::Value("kopfexamples".into())];
@@ -258,7 +259,7 @@ async fn only_the_groups_that_are_named_are_read_and_after_a_change_only_its_own
     pass(5).await;
     let reads = |path: &str| server.requests().iter().filter(|it| it.path == path).count();
     assert_eq!((reads("/apis/kopf.dev/v1"), reads("/apis/other.dev/v1")), (1, 0));
-    server.create(DEFINITIONS, definition("more.dev", &names())).expect("it is new");
+    server.create(DEFINITIONS, definition("more.dev", names())).expect("it is new");
     pass(60).await;
     assert!((1..=2).contains(&reads("/apis/more.dev/v1")), "{}", reads("/apis/more.dev/v1"));
     assert_eq!((reads("/apis/kopf.dev/v1"), reads("/apis/other.dev/v1")), (1, 0));
@@ -269,12 +270,12 @@ async fn only_the_groups_that_are_named_are_read_and_after_a_change_only_its_own
 #[tokio::test(start_paused = true)]
 async fn a_name_that_becomes_ambiguous_is_not_served_whatever_happens_next() {
     let server = server(Vec::new());
-    server.create(DEFINITIONS, definition("a.dev", &names())).expect("it is new");
+    server.create(DEFINITIONS, definition("a.dev", names())).expect("it is new");
     let (log, _guard) = record_logs("kopf.observation");
     let operator = Listener::new(Scope::Cluster).hears_events("kopfexamples").start(&server);
     pass(5).await;
     assert_eq!(watches(&server, "/a.dev/v1/kopfexamples"), 1);
-    server.create(DEFINITIONS, definition("b.dev", &names())).expect("it is new");
+    server.create(DEFINITIONS, definition("b.dev", names())).expect("it is new");
     pass(5).await;
     // In the reference, this makes the one served whose definition was touched.
     for group in ["a.dev", "b.dev"] {
@@ -306,7 +307,7 @@ async fn a_name_that_becomes_ambiguous_is_not_served_whatever_happens_next() {
 #[tokio::test(start_paused = true)]
 async fn a_definition_that_gets_other_names_is_served_by_those_who_want_them() {
     let server = server(Vec::new());
-    server.create(DEFINITIONS, definition("kopf.dev", &names())).expect("it is new");
+    server.create(DEFINITIONS, definition("kopf.dev", names())).expect("it is new");
     add_example(&server, "ns1", "a");
     let category = [("category", Argument::Value("mine".into()))];
     let operator = Listener::new(Scope::Cluster)
@@ -383,7 +384,7 @@ async fn functions_choose_among_all_resources_and_are_asked_once_for_each() {
     let operator =
         listener.hears(("chosen", Kind::Event), selector, &[], Duration::ZERO).start(&server);
     pass(1).await;
-    server.create(DEFINITIONS, definition("new.dev", &names())).expect("it is new");
+    server.create(DEFINITIONS, definition("new.dev", names())).expect("it is new");
     pass(30).await;
     assert_eq!(operator.end().await, ["chosen listed a"]);
     let mut asked = asked.lock().expect("no panic while held").clone();
