@@ -69,6 +69,12 @@ function update_with_field_change_satisfied(ctx)
     ctx.logger:info("Field change is satisfied.")
 end
 
+function daemon_with_field(ctx)
+    repeat
+        ctx.logger:info("Field daemon is satisfied.")
+    until ctx.stopped:wait(1)
+end
+
 local function on_create(options, fn)
     kopf.on_create("kopfexamples", options, fn)
 end
@@ -93,3 +99,5 @@ on_create({ field = "spec.inexistent", value = kopf.PRESENT }, create_with_field
 
 kopf.on_update("kopfexamples", { field = "spec.field", old = "value", new = "changed" },
     update_with_field_change_satisfied)
+
+kopf.daemon("kopfexamples", { field = "spec.field", value = "value" }, daemon_with_field)

@@ -1,6 +1,8 @@
--- What the operator does for itself: before it looks at the cluster, and after it has stopped.
+-- What the operator does for itself: before it looks at the cluster, while it runs, and after it has stopped.
 
 local ready = false -- kept by the script while the operator runs
+local monitored = {} -- the names of pods, by namespace
+local tasks_count = 0
 
 function startup_fn_simple(ctx)
     ctx.logger:info("Initialising the task-lock...")
@@ -15,20 +17,44 @@ function startup_fn_retried(ctx)
     ctx.logger:info("Starting retried...")
 end
 
+-- Instead of the usual ways into a cluster; an error here is final.
+function login_fn(ctx)
+    print("Logging in in 2s...")
+    kopf.sleep(2)
+    return kopf.login_with_kubeconfig(ctx) or kopf.login_with_service_account(ctx)
+end
+
 function cleanup_fn(ctx)
     ctx.logger:info("Cleaning up...")
     ready = false
     ctx.logger:info("All pod-tasks are requested to stop...")
 end
 
--- A raw event of any pod: shows that the state made at startup is there.
+function probe_tasks_count(ctx)
+    return tasks_count
+end
+
+function probe_monitored_objects(ctx)
+    return monitored
+end
+
+-- A raw event of any pod.
 function pod_task(ctx)
-    if ready then
-        ctx.logger:info("Served while the operator runs.")
+    if not ready or ctx.type == "DELETED" then
+        return
     end
+    local names = monitored[ctx.namespace] or {}
+    if not table.find(names, ctx.name) then
+        table.insert(names, ctx.name)
+        tasks_count += 1
+    end
+    monitored[ctx.namespace] = names
 end
 
 kopf.on_startup(startup_fn_simple)
 kopf.on_startup(startup_fn_retried)
+kopf.on_login({ errors = "permanent" }, login_fn)
+kopf.on_probe({ id = "tasks_count" }, probe_tasks_count)
+kopf.on_probe({ id = "monitored_objects" }, probe_monitored_objects)
 kopf.on_cleanup(cleanup_fn)
 kopf.on_event("pods", pod_task)

@@ -45,6 +45,8 @@ impl Worker {
         while let Some(mut event) = self.next(expected.as_ref(), has_changed).await {
             if let Some(own) = expected.take_if(|it| it.is_met_by(&event)) {
                 event.object = own.freshest(event.object);
+                // What it changed has come back: there is nothing more to wait for.
+                has_changed = false;
             }
             let is_listed = event.event_type.is_none() || event.for_indexes;
             let mut memory = self.serving.memories.recall(&self.key, is_listed);
@@ -122,7 +124,9 @@ impl Worker {
                 is_repeat,
             };
             // A bug in one cycle must not take the operator down: it costs this object a pause.
-            let ended = AssertUnwindSafe(cycle.run(&mut patched)).catch_unwind().await;
+            // In a box of its own, which goes with it: a worker that only waits should be small.
+            let cycle = Box::pin(cycle.run(&mut patched));
+            let ended = AssertUnwindSafe(cycle).catch_unwind().await;
             let ended = ended.unwrap_or_else(|it| Err(CycleError::Bug(panic_text(it.as_ref()))));
             // Also after a panic in the middle of it: one object must not hold all others back.
             self.serving.hold.indexed(event.object.header());
@@ -199,4 +203,20 @@ fn panic_text(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<String>().cloned();
     text.or_else(|| panic.downcast_ref::<&str>().map(|it| (*it).to_owned()))
         .unwrap_or_else(|| "a panic".into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Worker;
+
+    /// The size of the future that a function makes of one argument.
+    fn size_of_future<A, F: Future>(_: impl Fn(A) -> F) -> usize {
+        size_of::<F>()
+    }
+
+    #[test]
+    fn a_worker_that_waits_is_small() {
+        let size = size_of_future(Worker::run);
+        assert!(size < 2048, "{size} bytes");
+    }
 }

@@ -244,9 +244,13 @@ async fn filtering(run: Run) {
         "Field value is satisfied.",
         "Field presence is satisfied.",
         "Field change is satisfied.",
+        "Daemon 'daemon_with_field/spec.field' succeeded.",
+        "Daemon 'daemon_with_field/spec.field' has exited on request and will not be retried or restarted.",
+        "Removing the finalizer, as there are no handlers requiring it.",
     ] {
         ended.assert_count(&format!("{prefix}{line}"), 1);
     }
+    assert!(ended.count(&format!("{prefix}Field daemon is satisfied.")) > 0);
     for line in ["mismatch", "not satisfied"] {
         ended.assert_count(line, 0);
     }
@@ -263,6 +267,8 @@ async fn hooks(run: Run) {
         "Activity 'startup_fn_retried' failed temporarily: Going to succeed in 1s",
         "Starting retried...",
         "Activity 'startup_fn_retried' succeeded.",
+        "Logging in in 2s...",
+        "Activity 'login_fn' succeeded.",
         "Cleaning up...",
         "All pod-tasks are requested to stop...",
         "Activity 'cleanup_fn' succeeded.",
@@ -317,11 +323,13 @@ async fn daemons(run: Run) {
         ("Daemon 'background_async' is cancelled. Will escalate.", 1),
         ("Daemon 'background_async' did not exit in time.", 0),
         ("Adding the finalizer, thus preventing the actual deletion.", 1),
-        ("Removing the finalizer, thus allowing the actual deletion.", 1),
         ("Deleted, really deleted", 0),
     ] {
         ended.assert_count(&format!("{prefix}{line}"), times);
     }
+    // Maybe twice: the touch and the release are two requests, and the event of the first may come between.
+    let released = format!("{prefix}Removing the finalizer, thus allowing the actual deletion.");
+    assert!(ended.count(&released) > 0);
 }
 
 async fn timers(run: Run) {
@@ -348,9 +356,9 @@ async fn timers(run: Run) {
         let pause = pair[1] - pair[0];
         assert!((1.9..3.5).contains(&pause), "{pause} s between two calls");
     }
-    ended.assert_count(
-        &format!("{prefix}Removing the finalizer, thus allowing the actual deletion."),
-        1,
+    assert!(
+        ended.count(&format!("{prefix}Removing the finalizer, thus allowing the actual deletion."))
+            > 0
     );
     ended.assert_count(&format!("{prefix}Timer 'every_few_seconds_sync' failed"), 0);
 }
