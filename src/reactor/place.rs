@@ -2,6 +2,9 @@
 //!
 //! A stream takes a place before it starts a worker, so that objects which wait for one cost no task. A worker that waits
 //! for others, rather than for its own work, lends its place out meanwhile.
+//!
+//! Without a limit there are places too, as many as are good for the memory when many objects come at once. More are made
+//! when none becomes free for a moment: workers that have to wait for long never hold others up.
 
 use std::{
     collections::VecDeque,
@@ -9,25 +12,36 @@ use std::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, Ordering},
     },
+    time::Duration,
 };
 
-use tokio::sync::{Notify, oneshot};
+use tokio::{
+    sync::{Notify, oneshot},
+    time::{self, Instant},
+};
+
+/// Places of streams without a limit, while workers come and go. Each busy worker takes some ten kilobytes.
+const PLACES: usize = 256;
+/// How long no place may become free until there are more, where there is no limit.
+const BREATH: Duration = Duration::from_millis(20);
+/// How many more.
+const MORE: usize = 64;
 
 /// The places of one stream. Clones share them.
 #[derive(Clone, Debug)]
-pub(super) struct Places(Option<Arc<Shared>>);
+pub(super) struct Places(Arc<Shared>);
 
 /// A place in use; dropping it frees it.
 #[derive(Debug)]
 pub(super) struct Place {
-    /// `None`: there is no limit.
-    shared: Option<Arc<Shared>>,
+    shared: Arc<Shared>,
     /// Not while it is lent out.
     is_taken: AtomicBool,
 }
 
 #[derive(Debug)]
 struct Shared {
+    is_limited: bool,
     state: Mutex<State>,
     freed: Notify,
 }
@@ -35,6 +49,10 @@ struct Shared {
 #[derive(Debug)]
 struct State {
     free: usize,
+    /// Places beyond the usual number: so many go when they become free.
+    extra: usize,
+    /// When a place was taken or became free last.
+    moved: Instant,
     /// Workers that lent their place out and want one back; they come before new workers.
     returning: VecDeque<oneshot::Sender<Place>>,
 }
@@ -42,31 +60,47 @@ struct State {
 impl Places {
     /// So many places; `None`: no limit.
     pub(super) fn new(limit: Option<usize>) -> Self {
-        Places(limit.map(|free| {
-            let state = Mutex::new(State { free, returning: VecDeque::new() });
-            Arc::new(Shared { state, freed: Notify::new() })
-        }))
+        let state = State {
+            free: limit.unwrap_or(PLACES),
+            extra: 0,
+            moved: Instant::now(),
+            returning: VecDeque::new(),
+        };
+        let (is_limited, freed) = (limit.is_some(), Notify::new());
+        Places(Arc::new(Shared { is_limited, state: Mutex::new(state), freed }))
     }
 
     /// Whether there is a limit.
     pub(super) fn are_limited(&self) -> bool {
-        self.0.is_some()
+        self.0.is_limited
     }
 
     /// A place, if one is free.
     pub(super) fn try_take(&self) -> Option<Place> {
-        if let Some(shared) = &self.0 {
-            let mut state = shared.lock();
-            state.free = state.free.checked_sub(1)?;
-        }
-        Some(Place { shared: self.0.clone(), is_taken: true.into() })
+        let mut state = self.0.lock();
+        state.free = state.free.checked_sub(1)?;
+        state.moved = Instant::now();
+        Some(Place { shared: Arc::clone(&self.0), is_taken: true.into() })
+    }
+
+    fn make_more(&self, count: usize) {
+        let mut state = self.0.lock();
+        state.free += count;
+        state.extra += count;
+        state.moved = Instant::now();
     }
 
     /// Waits until a place may have become free since the last look.
     pub(super) async fn freed(&self) {
-        match &self.0 {
-            Some(shared) => shared.freed.notified().await,
-            None => std::future::pending().await,
+        let freed = self.0.freed.notified();
+        if self.0.is_limited {
+            return freed.await;
+        }
+        let late = self.0.lock().moved + BREATH;
+        tokio::select! {
+            biased; // no order is needed: both make room
+            () = freed => {}
+            () = time::sleep_until(late) => self.make_more(MORE),
         }
     }
 }
@@ -74,10 +108,13 @@ impl Places {
 impl Place {
     /// Waits for something that needs others to go on: they may have the place meanwhile.
     pub(super) async fn without<T>(&self, wait: impl Future<Output = T>) -> T {
-        let Some(shared) = &self.shared else { return wait.await };
+        let shared = &self.shared;
         self.give();
         let result = wait.await;
-        let places = Places(Some(Arc::clone(shared)));
+        let places = Places(Arc::clone(shared));
+        if !shared.is_limited && shared.lock().free == 0 {
+            places.make_more(1);
+        }
         let mut place = places.try_take();
         if place.is_none() {
             let (sender, receiver) = oneshot::channel();
@@ -93,10 +130,8 @@ impl Place {
     }
 
     fn give(&self) {
-        if let Some(shared) = &self.shared
-            && self.is_taken.swap(false, Ordering::AcqRel)
-        {
-            shared.free();
+        if self.is_taken.swap(false, Ordering::AcqRel) {
+            self.shared.free();
         }
     }
 }
@@ -109,7 +144,7 @@ impl Drop for Place {
 
 impl Shared {
     fn free(self: &Arc<Self>) {
-        let place = Place { shared: Some(Arc::clone(self)), is_taken: true.into() };
+        let place = Place { shared: Arc::clone(self), is_taken: true.into() };
         let mut place = Some(place);
         while let Some(one) = self.next_returning()
             && let Some(offered) = place.take()
@@ -123,7 +158,14 @@ impl Shared {
         if let Some(place) = place {
             place.is_taken.store(false, Ordering::Release);
         }
-        self.lock().free += 1;
+        let mut state = self.lock();
+        state.moved = Instant::now();
+        if state.extra > 0 {
+            state.extra -= 1;
+        } else {
+            state.free += 1;
+        }
+        drop(state);
         self.freed.notify_one();
     }
 
@@ -142,6 +184,19 @@ mod tests {
     use futures::FutureExt as _;
 
     use super::Places;
+
+    #[tokio::test(start_paused = true)]
+    async fn without_a_limit_there_are_more_when_none_becomes_free_for_a_moment() {
+        let places = Places::new(None);
+        let taken: Vec<_> = std::iter::from_fn(|| places.try_take()).collect();
+        assert_eq!(taken.len(), super::PLACES);
+        places.freed().await;
+        let more: Vec<_> = std::iter::from_fn(|| places.try_take()).collect();
+        assert_eq!(more.len(), super::MORE);
+        drop((taken, more));
+        let again: Vec<_> = std::iter::from_fn(|| places.try_take()).collect();
+        assert_eq!(again.len(), super::PLACES, "the further ones are gone");
+    }
 
     #[test]
     fn a_place_is_free_again_when_it_is_dropped() {

@@ -4,14 +4,14 @@
 //! cannot make the server cut our watch. What the events do not tell it finds out itself: an object that a complete listing
 //! lacks is gone, and gets the event that it missed.
 
-use std::{collections::BTreeMap, ops::ControlFlow, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, ops::ControlFlow, sync::Arc};
 
 use futures::{StreamExt as _, stream::BoxStream};
 use prometheus_client::metrics::{counter::Counter, family::Family};
 use tokio::{
     sync::oneshot,
     task::{self, JoinSet},
-    time::{self, Instant},
+    time,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -32,16 +32,6 @@ use crate::ports::{ApiError, Extent, Metrics, Pulse, ResourceLabels, StreamEvent
 /// After so many events the workers get a turn: a listing comes all at once, and its objects should not all have a worker
 /// before the first of them has done its work.
 const EVENTS_PER_TURN: usize = 64;
-
-/// With so many workers, the next objects of a listing wait for some of them to end: each costs memory, and most have little to
-/// do. This is no limit: those that have much to do are not waited for.
-const WORKERS_PER_LISTING: usize = 256;
-
-/// How long no worker may end until the listing goes on nevertheless.
-const BREATH: Duration = Duration::from_millis(20);
-
-/// How long a listing may be held up in all: the watch begins after it.
-const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Why a stream ends before the operator does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,8 +65,6 @@ pub(super) struct Streaming {
     seen: Seen,
     /// What to work on if this replica leads.
     standby: Standby,
-    /// What is left of [`PATIENCE`].
-    patience: Duration,
     /// Nothing more will come.
     is_ending: bool,
 }
@@ -93,7 +81,6 @@ impl Streaming {
             queues: BTreeMap::new(),
             workers: JoinSet::new(),
             backlog: Backlog::default(),
-            patience: Duration::ZERO,
             is_ending: false,
         }
     }
@@ -190,7 +177,6 @@ impl Streaming {
                     taken = taken.wrapping_add(1);
                     if taken.is_multiple_of(EVENTS_PER_TURN) {
                         task::yield_now().await;
-                        self.take_breath(signals.exit).await;
                     }
                 }
             }
@@ -227,20 +213,6 @@ impl Streaming {
         }
     }
 
-    /// Lets workers end before there are more of them, if they do.
-    async fn take_breath(&mut self, exit: &CancellationToken) {
-        let start = Instant::now();
-        while self.workers.len() > WORKERS_PER_LISTING && start.elapsed() < self.patience {
-            tokio::select! {
-                biased; // the end first; then make room
-                () = exit.cancelled() => return,
-                Some(ended) = self.workers.join_next() => self.forget(ended.ok()),
-                () = time::sleep(BREATH) => break,
-            }
-        }
-        self.patience = self.patience.saturating_sub(start.elapsed());
-    }
-
     fn take(&mut self, item: Result<StreamEvent, ApiError>, log: &mut StreamLog) {
         match item {
             Ok(StreamEvent::Object(event_type, object)) => {
@@ -255,12 +227,9 @@ impl Streaming {
             }
             Ok(StreamEvent::Listing) => {
                 self.seen.begin();
-                self.patience = PATIENCE;
             }
             Ok(StreamEvent::Listed) => {
                 self.count(|it| &it.listings);
-                // What comes now is not held up.
-                self.patience = Duration::ZERO;
                 let missed = self.seen.complete();
                 if !missed.is_empty() {
                     tracing::info!(
