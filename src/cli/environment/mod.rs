@@ -36,6 +36,7 @@ pub const COMMANDS: &[(&str, &[&str])] = &[
             "LEADER_ELECT",
             "LEASE",
             "LIVENESS_ENDPOINT",
+            "HEALTH",
             "MODULES",
             "CONFIG",
             "VERBOSE",

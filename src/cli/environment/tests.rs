@@ -1,9 +1,10 @@
 //! Variables of settings, and variables that nobody reads.
 
+use clap::CommandFactory as _;
 use serde_json::json;
 
-use super::{check, settings};
-use crate::cli::report::Report;
+use super::{COMMANDS, check, settings};
+use crate::cli::{args::LowArgs, report::Report};
 
 fn one(name: &str, text: &str) -> Result<serde_json::Value, Report> {
     let lookup = |it: &str| (it == name).then(|| text.to_owned());
@@ -89,4 +90,26 @@ fn unknown_settings_are_errors_that_name_the_right_one() {
         "error: KOPF_SETTINGS_BATCHING__IDLE_TIMEOUT is not read\n\
          hint: write it as KOPF_SETTINGS_QUEUEING__IDLE_TIMEOUT"
     );
+}
+
+#[test]
+fn every_variable_of_the_help_is_known_and_every_one_of_run_is_in_the_help() {
+    let mut command = LowArgs::command();
+    for (name, known) in COMMANDS {
+        let sub = command.find_subcommand_mut(name.to_lowercase()).expect("a command");
+        let help = sub.render_long_help().to_string();
+        let prefix = format!("KOPF_{name}_");
+        let told: std::collections::BTreeSet<&str> = help
+            .split(|it: char| !it.is_ascii_alphanumeric() && it != '_')
+            .filter_map(|it| it.strip_prefix(&prefix))
+            .collect();
+        for variable in &told {
+            assert!(known.contains(variable), "{prefix}{variable} would be called unknown");
+        }
+        if *name == "RUN" {
+            // Modules mean nothing to scripts: the variable is known, so that its error says so.
+            let untold = known.iter().filter(|it| !told.contains(*it) && **it != "MODULES");
+            assert_eq!(untold.collect::<Vec<_>>(), Vec::<&&str>::new());
+        }
+    }
 }
