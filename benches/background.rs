@@ -5,17 +5,16 @@
 #![expect(clippy::expect_used, reason = "a benchmark may stop at the first surprise")]
 #![expect(clippy::print_stdout, reason = "the table is the result")]
 
-use std::{env, fs, net::Ipv4Addr, path::Path, time::Duration};
+mod operator;
+
+use std::{env, fs, net::Ipv4Addr, time::Duration};
 
 use kopf::apiserver::{
     ApiServer, ResourceDef,
     serve::{Listener, Options},
 };
 use serde_json::{Value, json};
-use tokio::{
-    process::{Child, Command},
-    time::{Instant, sleep},
-};
+use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
 /// As messages of the server name the resource.
@@ -66,19 +65,19 @@ async fn play(name: &str, script: &str, objects: u32) -> (u64, u64) {
     let address = (Ipv4Addr::LOCALHOST, 0).into();
     let listener = Listener::bind(Options { address, beyond_loopback: false }).await;
     let listener = listener.expect("a port");
-    let mut operator = start(&directory, script, &listener.url());
+    let mut operator = operator::start(&directory, script, &listener.url());
     let stop = CancellationToken::new();
     let acts = async {
         sleep(REST).await;
-        let empty = memory(&operator);
+        let empty = operator::memory(&operator);
         (0..objects).for_each(|number| create(&server, number));
         let is_held = |it: &Value| it.pointer("/metadata/finalizers").is_some();
         if script == BACKGROUND {
             until(|| server.list(EXAMPLES).iter().all(is_held)).await;
         }
         sleep(REST).await;
-        let full = memory(&operator);
-        println!("{name:<12} {empty:>12} {full:>12} {:>12.2}", cpu(&operator));
+        let full = operator::memory(&operator);
+        println!("{name:<12} {empty:>12} {full:>12} {:>12.2}", operator::cpu(&operator));
         stop.cancel();
         (empty, full)
     };
@@ -101,40 +100,4 @@ async fn until(is_done: impl Fn() -> bool) {
         assert!(Instant::now() < deadline, "not done in {PATIENCE:?}");
         sleep(Duration::from_millis(200)).await;
     }
-}
-
-fn start(directory: &Path, script: &str, url: &str) -> Child {
-    let (path, kubeconfig) = (directory.join("background.lua"), directory.join("kubeconfig"));
-    fs::write(&path, script).expect("the script");
-    let config = json!({
-        "apiVersion": "v1", "kind": "Config", "current-context": "bench",
-        "clusters": [{ "name": "bench", "cluster": { "server": url } }],
-        "users": [{ "name": "bench", "user": {} }],
-        "contexts": [{ "name": "bench", "context": { "cluster": "bench", "user": "bench" } }],
-    });
-    fs::write(&kubeconfig, config.to_string()).expect("the kubeconfig");
-    let mut command = Command::new(env!("CARGO_BIN_EXE_kopf"));
-    command.args(["run", "-A", "--standalone", "--quiet"]).arg(path);
-    command.env("KUBECONFIG", kubeconfig).kill_on_drop(true).spawn().expect("the operator")
-}
-
-/// Seconds of CPU, in all threads.
-fn cpu(operator: &Child) -> f64 {
-    /// Clock ticks per second in `/proc`, on all usual systems.
-    const TICKS: f64 = 100.0;
-    let stat = proc(operator, "stat");
-    let fields = stat.rsplit(')').next().unwrap_or_default().split_whitespace();
-    fields.skip(11).take(2).filter_map(|it| it.parse::<f64>().ok()).sum::<f64>() / TICKS
-}
-
-/// Resident memory in KiB.
-fn memory(operator: &Child) -> u64 {
-    let status = proc(operator, "status");
-    let rss = status.lines().find_map(|it| it.strip_prefix("VmRSS:"));
-    rss.and_then(|it| it.split_whitespace().next()?.parse().ok()).unwrap_or_default()
-}
-
-fn proc(operator: &Child, file: &str) -> String {
-    let id = operator.id().expect("the operator runs");
-    fs::read_to_string(format!("/proc/{id}/{file}")).expect("a file of Linux")
 }

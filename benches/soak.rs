@@ -5,7 +5,9 @@
 #![expect(clippy::expect_used, reason = "a benchmark may stop at the first surprise")]
 #![expect(clippy::print_stdout, reason = "the table is the result")]
 
-use std::{env, fs, net::Ipv4Addr, path::Path, time::Duration};
+mod operator;
+
+use std::{env, fs, net::Ipv4Addr, time::Duration};
 
 use kopf::apiserver::{
     ApiServer, ResourceDef,
@@ -13,7 +15,7 @@ use kopf::apiserver::{
 };
 use serde_json::{Value, json};
 use tokio::{
-    process::{Child, Command},
+    process::Child,
     time::{Instant, sleep},
 };
 use tokio_util::sync::CancellationToken;
@@ -56,7 +58,7 @@ async fn soak(events: u64) {
     let address = (Ipv4Addr::LOCALHOST, 0).into();
     let listener = Listener::bind(Options { address, beyond_loopback: false }).await;
     let listener = listener.expect("a port");
-    let mut operator = start(&directory, &listener.url());
+    let mut operator = operator::start(&directory, SCRIPT, &listener.url());
     let stop = CancellationToken::new();
     let rounds = async {
         run(&server, &operator, events).await;
@@ -92,7 +94,7 @@ async fn run(server: &ApiServer, operator: &Child, events: u64) {
         wait(server, round).await;
         let seen = server.revision();
         if seen >= next {
-            let (cpu, memory) = (cpu(operator), memory(operator));
+            let (cpu, memory) = (operator::cpu(operator), operator::memory(operator));
             let per_event = cpu * 1e6 / f64::from(u32::try_from(seen).unwrap_or(u32::MAX));
             let elapsed = begun.elapsed().as_secs_f64();
             println!("{seen:>9} {elapsed:>8.1} {memory:>8} {cpu:>10.2} {per_event:>10.1}");
@@ -112,40 +114,4 @@ async fn wait(server: &ApiServer, round: u64) {
         assert!(Instant::now() < deadline, "round {round} is not handled in {ROUND_MAX:?}");
         sleep(Duration::from_millis(20)).await;
     }
-}
-
-fn start(directory: &Path, url: &str) -> Child {
-    let (script, kubeconfig) = (directory.join("soak.lua"), directory.join("kubeconfig"));
-    fs::write(&script, SCRIPT).expect("the script");
-    let config = json!({
-        "apiVersion": "v1", "kind": "Config", "current-context": "soak",
-        "clusters": [{ "name": "soak", "cluster": { "server": url } }],
-        "users": [{ "name": "soak", "user": {} }],
-        "contexts": [{ "name": "soak", "context": { "cluster": "soak", "user": "soak" } }],
-    });
-    fs::write(&kubeconfig, config.to_string()).expect("the kubeconfig");
-    let mut command = Command::new(env!("CARGO_BIN_EXE_kopf"));
-    command.args(["run", "-A", "--standalone", "--quiet"]).arg(script);
-    command.env("KUBECONFIG", kubeconfig).kill_on_drop(true).spawn().expect("the operator")
-}
-
-/// Seconds of CPU, in all threads.
-fn cpu(operator: &Child) -> f64 {
-    /// Clock ticks per second in `/proc`, on all usual systems.
-    const TICKS: f64 = 100.0;
-    let stat = proc(operator, "stat");
-    let fields = stat.rsplit(')').next().unwrap_or_default().split_whitespace();
-    fields.skip(11).take(2).filter_map(|it| it.parse::<f64>().ok()).sum::<f64>() / TICKS
-}
-
-/// Resident memory in KiB.
-fn memory(operator: &Child) -> u64 {
-    let status = proc(operator, "status");
-    let rss = status.lines().find_map(|it| it.strip_prefix("VmRSS:"));
-    rss.and_then(|it| it.split_whitespace().next()?.parse().ok()).unwrap_or_default()
-}
-
-fn proc(operator: &Child, file: &str) -> String {
-    let id = operator.id().expect("the operator runs");
-    fs::read_to_string(format!("/proc/{id}/{file}")).expect("a file of Linux")
 }

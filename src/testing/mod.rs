@@ -2,9 +2,33 @@
 
 mod scripts;
 
+use std::sync::Arc;
+
 pub use self::scripts::NativeScripts;
 use crate::apiserver::ApiServer;
-use crate::logic::peering::Identity;
+use crate::cluster::KubeCluster;
+use crate::logic::{lifecycle::Lifecycle, peering::Identity, registry::Registry};
+use crate::ports::{Clock, Cluster, Health, Scripts};
+use crate::reactor::{Connecting, Operator, Scope};
+
+/// An operator of the whole cluster behind a client, with the usual settings. Its clock shows 1970 and goes with tokio's.
+pub fn operator(scripts: Arc<dyn Scripts>, registry: Registry, client: kube::Client) -> Operator {
+    Operator {
+        scripts,
+        registry,
+        settings: Arc::default(),
+        clock: Clock::starting_at(jiff::Timestamp::UNIX_EPOCH),
+        scope: Scope::Cluster,
+        lifecycle: Lifecycle::default(),
+        connect: Box::new(move |Connecting { settings, .. }| {
+            let cluster: Arc<dyn Cluster> = Arc::new(KubeCluster::over(client, Arc::new(settings)));
+            Box::pin(async move { Ok(cluster) })
+        }),
+        health: Health::default(),
+        liveness: None,
+        identity: identity("operator"),
+    }
+}
 
 /// An operator of this name.
 pub fn identity(name: &str) -> Identity {

@@ -44,21 +44,10 @@ async fn execute(lua: Lua, options: LuaValue) -> mlua::Result<Option<HandlerErro
     let world = World::of(&lua)?;
     let children = children::of_call(world.present.borrow().as_deref(), "execute");
     let children = children.map_err(mlua::Error::external)?;
-    let options = match &options {
-        LuaValue::Nil => Vec::new(),
-        LuaValue::Table(table) => declare::options(&lua, &world, "execute", table)?,
-        LuaValue::Boolean(_)
-        | LuaValue::LightUserData(_)
-        | LuaValue::Integer(_)
-        | LuaValue::Number(_)
-        | LuaValue::Vector(_)
-        | LuaValue::String(_)
-        | LuaValue::Function(_)
-        | LuaValue::Thread(_)
-        | LuaValue::Buffer(_)
-        | LuaValue::UserData(_)
-        | LuaValue::Error(_)
-        | LuaValue::Other(_) => return Err(mlua::Error::external(names::no_options("execute"))),
+    let options = match options.as_table() {
+        Some(table) => declare::options(&lua, &world, "execute", table)?,
+        None if options.is_nil() => Vec::new(),
+        None => return Err(mlua::Error::external(names::no_options("execute"))),
     };
     let execution = Execution::parse(options, &declare::caller(&lua));
     match children.execute(execution.map_err(mlua::Error::external)?).await {

@@ -62,20 +62,5 @@ fn read(
 }
 
 fn is_error(value: &LuaValue) -> bool {
-    match value {
-        LuaValue::Error(_) => true,
-        LuaValue::UserData(it) => it.is::<HandlerError>(),
-        LuaValue::Nil
-        | LuaValue::Boolean(_)
-        | LuaValue::LightUserData(_)
-        | LuaValue::Integer(_)
-        | LuaValue::Number(_)
-        | LuaValue::Vector(_)
-        | LuaValue::String(_)
-        | LuaValue::Table(_)
-        | LuaValue::Function(_)
-        | LuaValue::Thread(_)
-        | LuaValue::Buffer(_)
-        | LuaValue::Other(_) => false,
-    }
+    value.is_error() || value.as_userdata().is_some_and(mlua::AnyUserData::is::<HandlerError>)
 }

@@ -7,16 +7,14 @@ use std::{
 
 use kopf::{
     apiserver::ApiServer,
-    cluster::KubeCluster,
     logic::{
         declare::{Argument, Declaration, declare},
         handler::{Handler, Kind},
-        lifecycle::Lifecycle,
         outcome::Ended,
         reason::EventType,
         registry::Registry,
     },
-    ports::{Cause, Clock, Health, Invocation, ObjectCause, ObjectDetail},
+    ports::{Cause, Health, Invocation, ObjectCause, ObjectDetail},
     reactor::{self, Operator, Scope},
     settings::Settings,
     testing::{self, NativeScripts},
@@ -95,20 +93,12 @@ impl Listener {
     /// Starts it.
     pub(crate) fn start(self, server: &ApiServer) -> Listening {
         let client = testing::client(server);
+        let registry = Registry::new(self.handlers).expect("ids are unique");
         let operator = Operator {
-            scripts: Arc::new(self.scripts),
-            registry: Registry::new(self.handlers).expect("ids are unique"),
             settings: Arc::new(Mutex::new(self.settings)),
-            clock: Clock::starting_at(jiff::Timestamp::UNIX_EPOCH),
             scope: self.scope,
-            lifecycle: Lifecycle::default(),
-            liveness: None,
-            connect: Box::new(move |settings| {
-                let cluster = KubeCluster::over(client, Arc::new(settings.settings));
-                Box::pin(async move { Ok(Arc::new(cluster) as Arc<_>) })
-            }),
             health: self.health,
-            identity: testing::identity("operator"),
+            ..testing::operator(Arc::new(self.scripts), registry, client)
         };
         let (stop, mut task) = (CancellationToken::new(), JoinSet::new());
         let token = stop.clone();

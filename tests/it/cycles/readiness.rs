@@ -7,16 +7,14 @@ use std::{
 
 use kopf::{
     apiserver::{ApiServer, Effect, Fault, ResourceDef},
-    cluster::KubeCluster,
     logic::{
         declare::{Argument, Declaration, declare},
         handler::{Callback, Handler, Kind},
-        lifecycle::Lifecycle,
         outcome::{Ended, Raised, RaisedKind},
         registry::Registry,
     },
-    ports::{Cause, Clock, Health, HealthState, Invocation},
-    reactor::{self, Operator, Scope},
+    ports::{Cause, Health, HealthState, Invocation},
+    reactor::{self, Operator},
     settings::Settings,
     testing::{self, NativeScripts},
 };
@@ -116,20 +114,11 @@ impl Indexed {
     fn start(self, server: &ApiServer) -> Running {
         let client = testing::client(server);
         let health = Health::default();
+        let registry = Registry::new(self.handlers).expect("no clash");
         let operator = Operator {
-            scripts: Arc::new(self.scripts),
-            registry: Registry::new(self.handlers).expect("no clash"),
             settings: Arc::new(Mutex::new(self.settings)),
-            clock: Clock::starting_at(jiff::Timestamp::UNIX_EPOCH),
-            scope: Scope::Cluster,
-            lifecycle: Lifecycle::default(),
-            connect: Box::new(move |reactor::Connecting { settings, .. }| {
-                let cluster = KubeCluster::over(client, Arc::new(settings));
-                Box::pin(async move { Ok(Arc::new(cluster) as Arc<_>) })
-            }),
             health: health.clone(),
-            liveness: None,
-            identity: testing::identity("operator"),
+            ..testing::operator(Arc::new(self.scripts), registry, client)
         };
         let (stop, mut task) = (CancellationToken::new(), JoinSet::new());
         let token = stop.clone();

@@ -7,13 +7,12 @@ use std::{
 };
 
 use kopf::{
-    cluster::KubeCluster,
     logic::{
         declare::declare, function::Function, handler::Category, lifecycle::Lifecycle,
         outcome::Ended, patch::Transformation, registry::Registry, stopping::StopReason,
     },
     ports::{Cause, Clock, Invocation, ObjectDetail},
-    reactor::{self, Operator, Scope},
+    reactor::{self, Operator},
     settings::{DiffBaseStorage, ProgressStorage, Settings},
     testing::NativeScripts,
 };
@@ -144,20 +143,10 @@ impl Stage {
     pub(super) fn raise(&self, scenario: &Scenario, client: kube::Client) -> Running {
         let stop = CancellationToken::new();
         let operator = Operator {
-            scripts: Arc::new(self.scripts.clone()),
-            registry: self.registry.clone(),
             settings: Arc::new(Mutex::new(settings(scenario))),
             clock: self.clock,
-            scope: Scope::Cluster,
             lifecycle: lifecycle(&scenario.lifecycle),
-            connect: Box::new(move |reactor::Connecting { settings, .. }| {
-                Box::pin(async move {
-                    Ok(Arc::new(KubeCluster::over(client, Arc::new(settings))) as Arc<_>)
-                })
-            }),
-            health: kopf::ports::Health::default(),
-            liveness: None,
-            identity: kopf::testing::identity("operator"),
+            ..kopf::testing::operator(Arc::new(self.scripts.clone()), self.registry.clone(), client)
         };
         let mut task = JoinSet::new();
         let token = stop.clone();

@@ -4,15 +4,13 @@ use std::sync::{Arc, Mutex};
 
 use kopf::{
     apiserver::ApiServer,
-    cluster::KubeCluster,
     logic::{
         declare::{Argument, Declaration, declare},
         handler::Kind,
-        lifecycle::Lifecycle,
         outcome::Ended,
         registry::Registry,
     },
-    ports::{Cause, Clock},
+    ports::Cause,
     reactor::{self, Operator, Scope},
     testing::{self, NativeScripts},
 };
@@ -68,21 +66,8 @@ impl Watched {
             declare(declaration).expect("a declaration")
         };
         let client = testing::client(server);
-        let operator = Operator {
-            scripts: Arc::new(scripts),
-            registry: Registry::new(kinds.iter().map(handler).collect()).expect("no clash"),
-            settings: Arc::default(),
-            clock: Clock::starting_at(jiff::Timestamp::UNIX_EPOCH),
-            scope,
-            lifecycle: Lifecycle::default(),
-            connect: Box::new(move |reactor::Connecting { settings, .. }| {
-                let cluster = KubeCluster::over(client, Arc::new(settings));
-                Box::pin(async move { Ok(Arc::new(cluster) as Arc<_>) })
-            }),
-            health: kopf::ports::Health::default(),
-            liveness: None,
-            identity: testing::identity("operator"),
-        };
+        let registry = Registry::new(kinds.iter().map(handler).collect()).expect("no clash");
+        let operator = Operator { scope, ..testing::operator(Arc::new(scripts), registry, client) };
         let (stop, mut task) = (CancellationToken::new(), JoinSet::new());
         let token = stop.clone();
         task.spawn(async move { reactor::run(operator, token).await.expect("it runs") });

@@ -13,9 +13,9 @@ use kopf::{
     apiserver::{ApiServer, ResourceDef, ResponseBody},
     cluster::{ConnectOptions, Dial, KubeCluster},
     features::probes::{Endpoint, Routes},
-    logic::{lifecycle::Lifecycle, registry::Registry},
+    logic::registry::Registry,
     ports::{Clock, Cluster, Health},
-    reactor::{self, Connecting, Failure, Operator, Scope},
+    reactor::{self, Connecting, Failure, Operator},
     scripting::{Placement, ScriptHost, Source},
     settings::Settings,
 };
@@ -157,17 +157,15 @@ impl Stage {
     ) -> (T, Result<(), Failure>) {
         let loaded = ScriptHost::load(vec![source], Placement::CurrentRuntime).await;
         let (scripts, handlers) = loaded.unwrap_or_else(|errors| panic!("{}", errors[0]));
+        let registry = Registry::new(handlers).expect("ids are unique");
+        let client = kopf::testing::client(&self.server);
         let operator = Operator {
-            scripts: Arc::new(scripts),
-            registry: Registry::new(handlers).expect("ids are unique"),
             settings: Arc::clone(&self.settings),
             clock: self.clock,
-            scope: Scope::Cluster,
-            lifecycle: Lifecycle::default(),
             connect: self.connect(),
             health: self.health.clone(),
             liveness: self.liveness.clone(),
-            identity: kopf::testing::identity("operator"),
+            ..kopf::testing::operator(Arc::new(scripts), registry, client)
         };
         let stop = CancellationToken::new();
         let running = reactor::run(operator, stop.clone());

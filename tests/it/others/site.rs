@@ -14,11 +14,9 @@ use futures::future::BoxFuture;
 use http::{Request, Response};
 use kopf::{
     apiserver::{ApiServer, LoggedRequest, ResourceDef, ResponseBody},
-    cluster::KubeCluster,
     logic::{
         declare::{Argument, Declaration, declare},
         handler::Kind,
-        lifecycle::Lifecycle,
         outcome::Ended,
         registry::Registry,
     },
@@ -148,20 +146,14 @@ impl Site {
         let (link, health) = (Arc::new(AtomicBool::new(true)), Health::default());
         let client = Linked { server: self.server.clone(), link: Arc::clone(&link) };
         let client = kube::Client::new(client, "ops");
+        let registry = Registry::new(handlers).expect("ids are unique");
         let operator = Operator {
-            scripts: Arc::new(scripts),
-            registry: Registry::new(handlers).expect("ids are unique"),
             settings: Arc::new(Mutex::new(settings)),
             clock: self.clock,
             scope,
-            lifecycle: Lifecycle::default(),
-            connect: Box::new(move |reactor::Connecting { settings, .. }| {
-                let cluster = KubeCluster::over(client, Arc::new(settings));
-                Box::pin(async move { Ok(Arc::new(cluster) as Arc<_>) })
-            }),
             health: health.clone(),
-            liveness: None,
             identity: testing::identity(&identity),
+            ..testing::operator(Arc::new(scripts), registry, client)
         };
         let (stop, mut task) = (CancellationToken::new(), JoinSet::new());
         task.spawn(reactor::run(operator, stop.clone()));

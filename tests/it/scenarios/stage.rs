@@ -4,10 +4,9 @@ use std::sync::{Arc, Mutex};
 
 use kopf::{
     apiserver::{ApiServer, ResourceDef},
-    cluster::KubeCluster,
-    logic::{lifecycle::Lifecycle, registry::Registry},
+    logic::registry::Registry,
     ports::Clock,
-    reactor::{self, Operator, Scope},
+    reactor::{self, Operator},
     scripting::{Placement, ScriptHost},
     settings::Settings,
 };
@@ -128,21 +127,11 @@ impl Stage {
         let client = kopf::testing::client(&self.server);
         let mut settings = Settings::default();
         settings.networking.error_backoffs = Vec::new();
+        let registry = Registry::new(handlers).expect("ids are unique");
         let operator = Operator {
-            scripts: Arc::new(scripts),
-            registry: Registry::new(handlers).expect("ids are unique"),
             settings: Arc::new(Mutex::new(settings)),
             clock: self.clock,
-            scope: Scope::Cluster,
-            lifecycle: Lifecycle::default(),
-            connect: Box::new(move |reactor::Connecting { settings, .. }| {
-                Box::pin(async move {
-                    Ok(Arc::new(KubeCluster::over(client, Arc::new(settings))) as Arc<_>)
-                })
-            }),
-            health: kopf::ports::Health::default(),
-            liveness: None,
-            identity: kopf::testing::identity("operator"),
+            ..kopf::testing::operator(Arc::new(scripts), registry, client)
         };
         let mut task = JoinSet::new();
         let (token, transcript) = (stop.clone(), self.transcript.clone());

@@ -1,0 +1,43 @@
+//! The operator of a benchmark: the binary as a process of its own, and what Linux knows of it.
+
+use std::{fs, path::Path};
+
+use serde_json::json;
+use tokio::process::{Child, Command};
+
+/// Starts it with a script, against the server at this address; its files go into the directory.
+pub(crate) fn start(directory: &Path, script: &str, url: &str) -> Child {
+    let (path, kubeconfig) = (directory.join("handlers.lua"), directory.join("kubeconfig"));
+    fs::write(&path, script).expect("the script");
+    let config = json!({
+        "apiVersion": "v1", "kind": "Config", "current-context": "bench",
+        "clusters": [{ "name": "bench", "cluster": { "server": url } }],
+        "users": [{ "name": "bench", "user": {} }],
+        "contexts": [{ "name": "bench", "context": { "cluster": "bench", "user": "bench" } }],
+    });
+    fs::write(&kubeconfig, config.to_string()).expect("the kubeconfig");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_kopf"));
+    command.args(["run", "-A", "--standalone", "--quiet"]).arg(path);
+    command.env("KUBECONFIG", kubeconfig).kill_on_drop(true).spawn().expect("the operator")
+}
+
+/// Seconds of CPU, in all threads.
+pub(crate) fn cpu(operator: &Child) -> f64 {
+    /// Clock ticks per second in `/proc`, on all usual systems.
+    const TICKS: f64 = 100.0;
+    let stat = proc(operator, "stat");
+    let fields = stat.rsplit(')').next().unwrap_or_default().split_whitespace();
+    fields.skip(11).take(2).filter_map(|it| it.parse::<f64>().ok()).sum::<f64>() / TICKS
+}
+
+/// Resident memory in KiB.
+pub(crate) fn memory(operator: &Child) -> u64 {
+    let status = proc(operator, "status");
+    let rss = status.lines().find_map(|it| it.strip_prefix("VmRSS:"));
+    rss.and_then(|it| it.split_whitespace().next()?.parse().ok()).unwrap_or_default()
+}
+
+fn proc(operator: &Child, file: &str) -> String {
+    let id = operator.id().expect("the operator runs");
+    fs::read_to_string(format!("/proc/{id}/{file}")).expect("a file of Linux")
+}
