@@ -121,6 +121,7 @@ pub(super) async fn operate(
         health: visible.health.clone(),
         liveness: visible.liveness.clone(),
         identity: identity::of_operator(clock),
+        reloads: None,
     };
     let ended = tokio::select! {
         biased; // the operator's own end is its answer to a signal

@@ -16,6 +16,8 @@ pub mod essence;
 pub mod fields;
 pub mod filters;
 pub mod function;
+pub mod generation;
+pub mod grants;
 pub mod handler;
 pub mod hierarchy;
 pub mod indexing;

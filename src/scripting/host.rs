@@ -11,7 +11,7 @@ use std::{
 
 use serde_json::Value;
 
-use super::{Load, LoadError, Loaded, Placement, Source, lua, rhai};
+use super::{Load, LoadError, Loaded, Source, Terms, lua, rhai};
 use crate::logic::{
     filters::Question,
     function::{Function, ScriptId},
@@ -36,16 +36,17 @@ pub struct ScriptHost {
 impl ScriptHost {
     /// Loads scripts in this order, and gives what they declare in the same order; or all errors, if any.
     ///
-    /// With [`Placement::CurrentRuntime`], call it inside a `tokio::task::LocalSet`.
+    /// With [`super::Placement::CurrentRuntime`], call it inside a `tokio::task::LocalSet`.
     pub async fn load(
         sources: Vec<Source>,
-        placement: Placement,
+        terms: impl Into<Terms>,
     ) -> Result<(ScriptHost, Vec<Handler>), Vec<LoadError>> {
+        let terms = terms.into();
         let (mut engines, mut handlers, mut errors) = (BTreeMap::new(), Vec::new(), Vec::new());
         let mut lifecycle = None;
         for source in &sources {
             let script = next_id();
-            match load_one(script, source, placement).await {
+            match load_one(script, source, &terms).await {
                 Ok(loaded) => {
                     engines.insert(script, loaded.engine);
                     handlers.extend(loaded.handlers);
@@ -132,11 +133,7 @@ impl Scripts for ScriptHost {
     }
 }
 
-async fn load_one(
-    script: ScriptId,
-    source: &Source,
-    placement: Placement,
-) -> Result<Loaded, LoadError> {
+async fn load_one(script: ScriptId, source: &Source, terms: &Terms) -> Result<Loaded, LoadError> {
     let extension = Path::new(&source.name).extension().unwrap_or_default();
     let language = LANGUAGES.iter().find(|(it, _)| extension == *it);
     let Some((_, load)) = language else {
@@ -148,7 +145,7 @@ async fn load_one(
             hint: Some("scripts are .lua and .rhai files".into()),
         });
     };
-    load(script, source, placement).await
+    load(script, source, terms).await
 }
 
 /// There is one default for all scripts, and always one that is set already: whoever sets another should know.

@@ -24,8 +24,27 @@ mod withdraw;
 use std::{path::PathBuf, sync::Arc};
 
 pub use self::{diagnostics::LoadError, host::ScriptHost};
-use crate::logic::{function::ScriptId, handler::Handler, lifecycle::Chooser};
+use crate::logic::{function::ScriptId, grants::Grants, handler::Handler, lifecycle::Chooser};
 use crate::ports::{BoxFuture, Scripts};
+use crate::settings::Sandbox;
+
+/// On which terms scripts run.
+#[derive(Clone, Debug)]
+pub struct Terms {
+    /// Where.
+    pub placement: Placement,
+    /// How much they may use up.
+    pub limits: Sandbox,
+    /// What they may reach outside of their sandbox.
+    pub grants: Arc<Grants>,
+}
+
+impl From<Placement> for Terms {
+    /// The usual limits, and no grants.
+    fn from(placement: Placement) -> Self {
+        Terms { placement, limits: Sandbox::default(), grants: Arc::default() }
+    }
+}
 
 /// Where the VMs of scripts run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,4 +78,4 @@ pub(crate) struct Loaded {
 
 /// Loads one script: compiles it, runs its top level, collects its declarations.
 pub(crate) type Load =
-    fn(ScriptId, &Source, Placement) -> BoxFuture<'static, Result<Loaded, LoadError>>;
+    fn(ScriptId, &Source, &Terms) -> BoxFuture<'static, Result<Loaded, LoadError>>;

@@ -26,7 +26,7 @@ use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 
 use self::actor::{Loading, QUEUE_MAX, Request};
-use super::{LoadError, Loaded, Placement, Source};
+use super::{LoadError, Loaded, Placement, Source, Terms};
 use crate::logic::{
     filters::Question,
     function::{Function, ScriptId},
@@ -39,9 +39,9 @@ use crate::ports::{BoxFuture, Invocation, Scripts};
 pub(crate) fn load(
     script: ScriptId,
     source: &Source,
-    placement: Placement,
+    terms: &Terms,
 ) -> BoxFuture<'static, Result<Loaded, LoadError>> {
-    let source = source.clone();
+    let (source, terms) = (source.clone(), terms.clone());
     Box::pin(async move {
         let failed = |message: String| LoadError {
             file: source.name.clone(),
@@ -52,7 +52,7 @@ pub(crate) fn load(
         };
         let (loading, loaded) = oneshot::channel();
         let (requests, queue) = mpsc::channel(QUEUE_MAX);
-        let home = Home::of(script, source.clone(), placement, (loading, queue));
+        let home = Home::of(script, source.clone(), &terms, (loading, queue));
         let home = home.map_err(|it| failed(format!("the script gets no thread: {it}")))?;
         let ended = || Err(failed("the script's thread has ended".into()));
         let (handlers, lifecycles) = loaded.await.unwrap_or_else(|_| ended())?;
@@ -76,10 +76,10 @@ impl Home {
     fn of(
         script: ScriptId,
         source: Source,
-        placement: Placement,
+        terms: &Terms,
         (loading, queue): (Loading, mpsc::Receiver<Request>),
     ) -> std::io::Result<Self> {
-        match placement {
+        match terms.placement {
             Placement::CurrentRuntime => {
                 let life = actor::live(script, source, loading, queue);
                 Ok(Home::Task(tokio::task::spawn_local(life)))

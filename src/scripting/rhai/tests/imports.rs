@@ -11,7 +11,7 @@ use crate::scripting::{LoadError, Loaded, Placement, Source};
 async fn load_in(directory: &Path, text: &str) -> Result<Loaded, LoadError> {
     let path = directory.join("handlers.rhai");
     let source = Source { name: "dir/handlers.rhai".into(), path: Some(path), text: text.into() };
-    super::load(ScriptId(1), &source, Placement::CurrentRuntime).await
+    super::load(ScriptId(1), &source, &Placement::CurrentRuntime.into()).await
 }
 
 #[tokio::test]

@@ -50,7 +50,7 @@ fn source(text: &str) -> Source {
 }
 
 async fn try_load(text: &str) -> Result<Loaded, LoadError> {
-    load(ScriptId(1), &source(text), Placement::CurrentRuntime).await
+    load(ScriptId(1), &source(text), &Placement::CurrentRuntime.into()).await
 }
 
 /// Why a script cannot be used.
