@@ -23,7 +23,10 @@ mod withdraw;
 
 use std::{path::PathBuf, sync::Arc};
 
-pub use self::{diagnostics::LoadError, host::ScriptHost};
+pub use self::{
+    diagnostics::LoadError,
+    host::{Prepared, ScriptHost, ScriptSet},
+};
 use crate::logic::{function::ScriptId, grants::Grants, handler::Handler, lifecycle::Chooser};
 use crate::ports::{BoxFuture, Scripts};
 use crate::settings::Sandbox;
