@@ -7,15 +7,12 @@ use std::{
 
 use rhai::{Dynamic, EvalAltResult, Position};
 
-use super::{
-    control::{Abort, Budget},
-    value::text,
-};
+use super::{control::Abort, value::text};
 use crate::logic::{
     declare::DeclareError,
     outcome::{Raised, RaisedKind},
 };
-use crate::scripting::{LoadError, names};
+use crate::scripting::{LoadError, limits, names};
 
 /// The class of errors that have none of their own.
 const CLASS: &str = "Error";
@@ -237,12 +234,8 @@ pub(super) fn aborted(abort: Abort, trace: Option<String>) -> Raised {
 fn describe(abort: Abort) -> String {
     match abort {
         Abort::Cancelled => "the call was cancelled".into(),
-        Abort::Exhausted(Budget::Time(limit)) => {
-            format!("the handler computed for longer than {} s, its limit", limit.as_secs_f64())
-        }
-        Abort::Exhausted(Budget::Operations(limit)) => {
-            format!("the handler computed for more than {limit} operations, its limit")
-        }
+        Abort::Exhausted(limit) => limits::computed_too_long(limit),
+        Abort::Full(limit) => limits::too_much_memory(limit),
     }
 }
 

@@ -7,6 +7,8 @@ mod control;
 mod errors;
 mod functions;
 mod index;
+mod ledger;
+mod link;
 mod live;
 mod modules;
 mod pool;
@@ -58,17 +60,11 @@ pub(crate) fn load(
     source: &Source,
     terms: &Terms,
 ) -> BoxFuture<'static, Result<Loaded, LoadError>> {
-    load_on(Runner::new(terms.placement), id, source.clone())
-}
-
-fn load_on(
-    runner: Runner,
-    id: ScriptId,
-    source: Source,
-) -> BoxFuture<'static, Result<Loaded, LoadError>> {
+    let (runner, source) = (Runner::new(terms).of(&source.name), source.clone());
+    let limits = terms.limits.clone();
     async move {
-        let (file, runner) = (source.name.clone(), runner.of(&source.name));
-        let loaded = runner.run(move || script::load(id, &source)).await;
+        let file = source.name.clone();
+        let loaded = runner.run(move || script::load(id, &source, &limits)).await;
         let (script, handlers, lifecycles) = loaded.unwrap_or_else(|error| {
             let message = error.to_string();
             Err(LoadError { file, line: None, source_line: None, message, hint: None })

@@ -85,7 +85,7 @@ impl Runner {
         };
         let ledger = Ledger::new(terms.limits.memory_limit);
         Runner {
-            pool: Pool::new(terms.limits.memory_limit),
+            pool: Pool::new(&terms.limits),
             placement: terms.placement,
             common: Arc::new(Common { budget, turns: Turns::default(), ledger }),
             permits: Permits::new(RUNNING_MAX),

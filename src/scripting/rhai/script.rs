@@ -29,13 +29,10 @@ use crate::logic::{
     outcome::Raised,
 };
 use crate::scripting::{LoadError, Source, print::print_line};
+use crate::settings::Sandbox;
 
-/// The deepest recursion: what the stacks of the threads hold.
-const CALL_LEVELS_MAX: usize = 64;
 /// The deepest nesting of an expression, at the top level and in functions. A closure in a closure is one expression.
 const EXPRESSION_DEPTHS_MAX: (usize, usize) = (64, 64);
-/// The longest string: the size of the largest object a cluster stores, several times.
-const STRING_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// The most items of a list or a map.
 const ITEMS_MAX: usize = 100_000;
 /// The most modules of one script.
@@ -157,7 +154,11 @@ impl Shared {
 }
 
 /// Compiles a script and runs its top level. Needs a deep stack.
-pub(super) fn load(id: ScriptId, source: &Source) -> Result<Declared, LoadError> {
+pub(super) fn load(
+    id: ScriptId,
+    source: &Source,
+    limits: &Sandbox,
+) -> Result<Declared, LoadError> {
     let shared = Arc::new(Shared {
         name: source.name.as_str().into(),
         functions: Functions::new(id),
@@ -169,7 +170,7 @@ pub(super) fn load(id: ScriptId, source: &Source) -> Result<Declared, LoadError>
         loops: OnceLock::new(),
     });
     shared.sources.insert(&source.name, &source.text);
-    let engine = engine(&shared, source);
+    let engine = engine(&shared, source, limits);
     let failed =
         |error: Box<EvalAltResult>| errors::load_error(*error, &source.name, &shared.sources);
     let mut ast = engine.compile(&source.text).map_err(|error| failed(error.into()))?;
@@ -193,13 +194,13 @@ pub(super) fn load(id: ScriptId, source: &Source) -> Result<Declared, LoadError>
     Ok((script, handlers.unwrap_or_default(), lifecycles))
 }
 
-fn engine(shared: &Arc<Shared>, source: &Source) -> Engine {
+fn engine(shared: &Arc<Shared>, source: &Source, limits: &Sandbox) -> Engine {
     let mut engine = Engine::new();
     let (top, inside) = EXPRESSION_DEPTHS_MAX;
     engine
-        .set_max_call_levels(CALL_LEVELS_MAX)
+        .set_max_call_levels(limits.call_depth)
         .set_max_expr_depths(top, inside)
-        .set_max_string_size(STRING_BYTES_MAX)
+        .set_max_string_size(limits.string_size)
         .set_max_array_size(ITEMS_MAX)
         .set_max_map_size(ITEMS_MAX)
         .set_max_modules(MODULES_MAX)
