@@ -11,7 +11,7 @@ use std::{
 
 use rhai::{Dynamic, EvalAltResult, Position};
 use tokio::{
-    sync::{mpsc, oneshot},
+    sync::{mpsc, oneshot, watch},
     time,
 };
 
@@ -65,6 +65,8 @@ pub(super) enum Abort {
     Exhausted(Duration),
     /// Its script holds more than so many bytes.
     Full(usize),
+    /// Its script fills its memory again and again with what cannot be freed.
+    Leaking,
     /// Nobody waits for the result any more.
     Cancelled,
 }
@@ -75,6 +77,8 @@ pub(super) struct Common {
     pub(super) budget: Budget,
     pub(super) turns: Turns,
     pub(super) ledger: Ledger,
+    /// Changes when the script starts afresh: the calls of before have to end then.
+    pub(super) fresh: watch::Sender<()>,
 }
 
 /// The control of one call.
@@ -83,6 +87,7 @@ pub(super) struct Control {
     common: Arc<Common>,
     link: Arc<Link>,
     waits: mpsc::Sender<Wait>,
+    fresh: watch::Receiver<()>,
     watch: Cell<Stopwatch>,
     /// The running time at the begin of the present turn, and at the last look.
     turn_began: Cell<Duration>,
@@ -115,10 +120,12 @@ impl Budget {
 
 impl Control {
     pub(super) fn new(common: Arc<Common>, link: Arc<Link>, waits: mpsc::Sender<Wait>) -> Self {
+        let fresh = common.fresh.subscribe();
         Control {
             common,
             link,
             waits,
+            fresh,
             watch: Cell::default(),
             turn_began: Cell::default(),
             looked: Cell::default(),
@@ -157,11 +164,21 @@ impl Control {
     /// Computes again, when it is its turn.
     fn resume(&self) {
         self.link.resume(&self.common.turns);
+        self.begin_turn();
+    }
+
+    /// Everything that is counted by turns starts here.
+    fn begin_turn(&self) {
         self.watch.set(self.watch.get().resume());
         self.turn_began.set(self.watch.get().before);
         self.held.set(heap::held());
         CEILING.set(heap::held().saturating_add(self.common.ledger.left()));
         LEFT.set(LOOK_EVERY);
+    }
+
+    fn holds(&self) -> isize {
+        let taken = heap::held().wrapping_sub(self.held.get());
+        self.common.ledger.held() + taken - GIVEN.get()
     }
 
     /// Ends the turn if it lasts long and others wait for theirs. Only where time matters: counted calls are not interrupted.
@@ -195,7 +212,7 @@ impl Control {
             Abort::Cancelled
         } else if exhausted {
             Abort::Exhausted(budget.limit())
-        } else if heap::held() > CEILING.get() {
+        } else if heap::held() > CEILING.get() || self.fresh.has_changed().unwrap_or(false) {
             Abort::Full(ledger.limit())
         } else {
             return None;
@@ -242,6 +259,22 @@ pub(super) fn overdue() -> Option<Abort> {
     })
 }
 
+/// Bytes that the script of the running call holds.
+pub(super) fn holds() -> isize {
+    CURRENT.with_borrow(|current| current.as_ref().map_or(0, Control::holds))
+}
+
+/// Counts nothing any more of what the script holds; gives how much that was.
+pub(super) fn forgive() -> isize {
+    CURRENT.with_borrow(|current| {
+        let Some(control) = current else { return 0 };
+        let holds = control.holds();
+        control.common.ledger.add(-holds);
+        CEILING.set(control.held.get().saturating_add(control.common.ledger.left()));
+        holds
+    })
+}
+
 /// Makes something for the host: it will be freed there, and counts as the script's only until the end of its turn.
 pub(super) fn given<T>(make: impl FnOnce() -> T) -> T {
     let (before, outer) = (heap::held(), GIVEN.get());
@@ -285,7 +318,7 @@ pub(super) fn wait(until: Until) -> Result<(), Box<EvalAltResult>> {
         control.resume();
         passed
     });
-    passed.map(drop).ok_or_else(|| Abort::Cancelled.into_error())
+    passed.map(drop).ok_or_else(|| overdue().unwrap_or(Abort::Cancelled).into_error())
 }
 
 /// Waits until something is done, and gives what came of it.

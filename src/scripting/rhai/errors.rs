@@ -7,7 +7,7 @@ use std::{
 
 use rhai::{Dynamic, EvalAltResult, Position};
 
-use super::{control::Abort, value::text};
+use super::{control::Abort, runner::RunError, value::text};
 use crate::logic::{
     declare::DeclareError,
     outcome::{Raised, RaisedKind},
@@ -220,6 +220,14 @@ pub(super) fn of_host(message: impl Into<String>) -> Raised {
     Raised { kind, message: message.into(), trace: None }
 }
 
+/// A job that gave no result.
+pub(super) fn of_runner(error: RunError) -> Raised {
+    match error {
+        RunError::Stuck(limit) => aborted(Abort::Exhausted(limit), None),
+        RunError::Busy | RunError::NoThread(_) | RunError::Panicked(_) => of_host(error.to_string()),
+    }
+}
+
 /// An error of a value that a script gave to the host.
 pub(super) fn of_value(message: String) -> Raised {
     Raised { kind: RaisedKind::Arbitrary(CLASS.into()), message, trace: None }
@@ -236,6 +244,7 @@ fn describe(abort: Abort) -> String {
         Abort::Cancelled => "the call was cancelled".into(),
         Abort::Exhausted(limit) => limits::computed_too_long(limit),
         Abort::Full(limit) => limits::too_much_memory(limit),
+        Abort::Leaking => limits::leaking(),
     }
 }
 

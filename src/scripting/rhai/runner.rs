@@ -15,7 +15,7 @@ use std::{
 };
 
 use tokio::{
-    sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot},
+    sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot, watch},
     task::spawn_blocking,
     time::{Instant, sleep},
 };
@@ -50,6 +50,8 @@ pub(super) struct Runner {
     permits: Permits,
     background: Permits,
     waiting: AtomicUsize,
+    /// Calls that have a thread.
+    running: Arc<AtomicUsize>,
     /// The script, for messages.
     name: String,
     /// It was told once that threads are short.
@@ -87,18 +89,30 @@ impl Runner {
         Runner {
             pool: Pool::new(&terms.limits),
             placement: terms.placement,
-            common: Arc::new(Common { budget, turns: Turns::default(), ledger }),
+            common: Arc::new(Common { budget, turns: Turns::default(), ledger, fresh: watch::Sender::default() }),
             permits: Permits::new(RUNNING_MAX),
             background: Permits::new(RUNNING_MAX * BACKGROUND_SHARE.0 / BACKGROUND_SHARE.1),
             waiting: AtomicUsize::new(0),
+            running: Arc::default(),
             name: String::new(),
             told: AtomicBool::new(false),
         }
     }
 
-    /// The memory of the script.
-    pub(super) fn ledger(&self) -> &Ledger {
-        &self.common.ledger
+    /// Ends all calls that run now, at their next operation; those that wait at once.
+    pub(super) fn end_others(&self) {
+        self.common.fresh.send_replace(());
+    }
+
+    /// Whether calls run beside the one that asks.
+    pub(super) fn is_shared(&self) -> bool {
+        self.running.load(Ordering::Relaxed) > 1
+    }
+
+    /// Drops something on a thread of the script, where the stack is deep.
+    pub(super) fn drop_there(&self, something: impl Send + 'static) {
+        // Without a thread it is dropped here: the system is out of them, which nothing deep is the cause of.
+        self.pool.submit(Box::new(move || drop(something))).ok();
     }
 
     /// For this script.
@@ -164,12 +178,14 @@ impl Runner {
         // One wait at a time: a job asks for the next one only after the last.
         let (ask, mut waits) = mpsc::channel(1);
         let control = Control::new(Arc::clone(&self.common), Arc::clone(&link.0), ask.clone());
+        let mut fresh = self.common.fresh.subscribe();
+        let running = Running::one(&self.running);
         let (finish, finished) = oneshot::channel();
         let log = self.log();
         let work = move || {
             let _log = log.as_ref().map(tracing::dispatcher::set_default);
             let result = panic::catch_unwind(AssertUnwindSafe(|| control.scope(job)));
-            drop(permits);
+            drop((permits, running));
             // Nobody may be waiting any more.
             drop(finish.send(result));
             // Only now the waits end, and with them the hold on the clock: the result is there already.
@@ -184,7 +200,15 @@ impl Runner {
             };
             let Some(wait) = wait else { break };
             let began = Instant::now();
-            wait.until.wait().await;
+            tokio::select! {
+                biased; // what is done is done
+                () = wait.until.wait() => {}
+                // The call has to end: it sees that it waits for nothing.
+                _ = fresh.changed() => {
+                    waits = rest;
+                    continue;
+                }
+            }
             // It waits for this; should it be gone, the next wait says so.
             wait.resume.send(began.elapsed()).ok();
             waits = rest;
@@ -298,6 +322,22 @@ struct CancelOnDrop(Arc<Link>);
 impl Drop for CancelOnDrop {
     fn drop(&mut self) {
         self.0.cancel();
+    }
+}
+
+/// One of the calls that have a thread.
+struct Running(Arc<AtomicUsize>);
+
+impl Running {
+    fn one(of: &Arc<AtomicUsize>) -> Self {
+        of.fetch_add(1, Ordering::Relaxed);
+        Running(Arc::clone(of))
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

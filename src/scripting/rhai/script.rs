@@ -67,6 +67,8 @@ pub(super) struct Script {
     global: GlobalRuntimeState,
     /// How many parameters each function has; several for overloads.
     arities: BTreeMap<String, Vec<usize>>,
+    /// What it declared when it started afresh: keeps their functions.
+    kept: Vec<Handler>,
 }
 
 impl Shared {
@@ -190,7 +192,7 @@ pub(super) fn load(
     let handlers = shared.declared.lock().unwrap_or_else(PoisonError::into_inner).take();
     let lifecycles =
         std::mem::take(&mut *shared.lifecycles.lock().unwrap_or_else(PoisonError::into_inner));
-    let script = Script { engine, shared, global, arities };
+    let script = Script { engine, shared, global, arities, kept: Vec::new() };
     Ok((script, handlers.unwrap_or_default(), lifecycles))
 }
 
@@ -314,13 +316,35 @@ fn loops(ast: &AST, assigned: &BTreeSet<String>) -> BTreeSet<String> {
     names.difference(&changed).cloned().collect()
 }
 
+impl Drop for Script {
+    fn drop(&mut self) {
+        self.kept.clear();
+        self.shared.functions.clear();
+        // Functions of the engine share the variables, and variables hold functions: a circle otherwise.
+        let globals = std::mem::take(&mut *self.shared.globals());
+        drop(globals);
+    }
+}
+
 impl Script {
+    /// The slots that were given away are below this one.
+    pub(super) fn slots(&self) -> u32 {
+        self.shared.functions.next()
+    }
+
+    /// Takes over from an earlier state of the same script: keeps its handlers alive, and the slots of before unused.
+    pub(super) fn keep(&mut self, handlers: Vec<Handler>, slots: u32) {
+        self.kept = handlers;
+        self.shared.functions.skip_to(slots);
+    }
+
     /// Calls a function with as many of these arguments as it has parameters.
     pub(super) fn call(
         &self,
         function: &Function,
         arguments: Vec<Dynamic>,
     ) -> Result<Dynamic, Raised> {
+        self.shared.functions.sweep();
         let pointer = self.shared.functions.find(function).ok_or_else(|| {
             errors::of_host(format!("the function {} is no longer loaded", function.name))
         })?;
