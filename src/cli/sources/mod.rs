@@ -11,8 +11,14 @@ use std::{
 use crate::cli::report::Report;
 use crate::scripting::Source;
 
+mod ear;
+mod mounts;
+mod print;
+mod settling;
+mod spots;
 #[cfg(test)]
 mod tests;
+mod watches;
 
 /// Where scripts are looked for when none is named, in this order.
 const USUAL_PLACES: [&str; 3] = ["handlers.lua", "handlers.rhai", "handlers"];
