@@ -22,7 +22,7 @@ mod stopped;
 mod text;
 mod withdraw;
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 pub use self::{
     diagnostics::LoadError,
@@ -31,7 +31,7 @@ pub use self::{
 };
 use crate::logic::{function::ScriptId, grants::Grants, handler::Handler, lifecycle::Chooser};
 use crate::ports::{BoxFuture, Scripts};
-use crate::settings::Sandbox;
+use crate::settings::{Sandbox, Settings};
 
 /// On which terms scripts run.
 #[derive(Clone, Debug)]
@@ -40,14 +40,24 @@ pub struct Terms {
     pub placement: Placement,
     /// How much they may use up.
     pub limits: Sandbox,
+    /// How long one call, or the top level, may compute: `settings.execution.cpu_limit`.
+    pub cpu_limit: Duration,
     /// What they may reach outside of their sandbox.
     pub grants: Arc<Grants>,
+}
+
+impl Terms {
+    /// With the limits of these settings, and no grants.
+    pub fn of(placement: Placement, settings: &Settings) -> Self {
+        let (limits, cpu_limit) = (settings.sandbox.clone(), settings.execution.cpu_limit);
+        Terms { placement, limits, cpu_limit, grants: Arc::default() }
+    }
 }
 
 impl From<Placement> for Terms {
     /// The usual limits, and no grants.
     fn from(placement: Placement) -> Self {
-        Terms { placement, limits: Sandbox::default(), grants: Arc::default() }
+        Terms::of(placement, &Settings::default())
     }
 }
 

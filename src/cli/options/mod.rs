@@ -55,6 +55,15 @@ pub enum Note {
     Warning(String),
 }
 
+impl Note {
+    /// The words.
+    pub fn text(&self) -> &str {
+        match self {
+            Note::Info(text) | Note::Warning(text) => text,
+        }
+    }
+}
+
 /// A setting that is changed before the operator starts.
 #[derive(Clone, Debug)]
 pub struct Assignment {

@@ -54,9 +54,8 @@ pub(super) fn scripts(
     file: &Config,
 ) -> Result<ScriptOptions, Report> {
     let of_file = |key: &str| file.texts(key).unwrap_or_default();
-    let nearest = |lists: [Vec<String>; 3]| {
-        lists.into_iter().find(|it| !it.is_empty()).unwrap_or_default()
-    };
+    let nearest =
+        |lists: [Vec<String>; 3]| lists.into_iter().find(|it| !it.is_empty()).unwrap_or_default();
     let names = nearest([
         args.configmaps.clone(),
         variables.list("FROM_CONFIGMAP"),
@@ -115,7 +114,8 @@ fn named(text: &str) -> Result<MapOption, Report> {
 
 /// What the API takes for names of objects: it would refuse all else with words that do not name the option.
 fn is_name(text: &str) -> bool {
-    let is_fine = |it: char| it.is_ascii_lowercase() || it.is_ascii_digit() || it == '-' || it == '.';
+    let is_fine =
+        |it: char| it.is_ascii_lowercase() || it.is_ascii_digit() || it == '-' || it == '.';
     let is_end = |it: Option<char>| it.is_some_and(|it| it.is_ascii_alphanumeric());
     text.chars().all(is_fine) && is_end(text.chars().next()) && is_end(text.chars().next_back())
 }
@@ -123,8 +123,9 @@ fn is_name(text: &str) -> bool {
 fn labelled(text: &str) -> Result<MapOption, Report> {
     let text = text.trim();
     if text.is_empty() {
-        return Err(Report::usage("--from-configmap-selector is empty")
-            .with_hint("name labels, such as app=scripts: all ConfigMaps at once are never meant"));
+        return Err(Report::usage("--from-configmap-selector is empty").with_hint(
+            "name labels, such as app=scripts: all ConfigMaps at once are never meant",
+        ));
     }
     Ok(MapOption::Labelled(text.to_owned()))
 }

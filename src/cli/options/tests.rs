@@ -270,10 +270,19 @@ fn maps(typed: &[&str], variables: &[(&str, &str)]) -> Vec<String> {
 
 #[test]
 fn config_maps_are_named_with_or_without_their_namespace_or_chosen_by_labels() {
-    let typed = ["--from-configmap", "a/b", "--from-configmap=c.d", "--from-configmap-selector", "x in (y, z)"];
+    let typed = [
+        "--from-configmap",
+        "a/b",
+        "--from-configmap=c.d",
+        "--from-configmap-selector",
+        "x in (y, z)",
+    ];
     let told = ["configmap/a/b", "configmap/c.d", "configmaps with the labels x in (y, z)"];
     assert_eq!(maps(&typed, &[]), told);
-    let variables = [("KOPF_RUN_FROM_CONFIGMAP", "a/b c.d"), ("KOPF_RUN_FROM_CONFIGMAP_SELECTOR", "x in (y, z)")];
+    let variables = [
+        ("KOPF_RUN_FROM_CONFIGMAP", "a/b c.d"),
+        ("KOPF_RUN_FROM_CONFIGMAP_SELECTOR", "x in (y, z)"),
+    ];
     assert_eq!(maps(&[], &variables), told);
     assert_eq!(maps(&["--from-configmap=e"], &variables), ["configmap/e", told[2]]);
 }

@@ -40,11 +40,8 @@ impl Watches {
         let mut result = Ok(());
         for _ in 0..ROUNDS_MAX {
             let spots = Spots::on_the_way(paths.iter().map(PathBuf::as_path), &look);
-            let wanted: BTreeMap<_, _> = spots
-                .0
-                .keys()
-                .filter_map(|path| Some((path.clone(), identity(path)?)))
-                .collect();
+            let wanted: BTreeMap<_, _> =
+                spots.0.keys().filter_map(|path| Some((path.clone(), identity(path)?))).collect();
             if spots == self.ear.spots() && wanted == self.watched {
                 return result;
             }
@@ -56,11 +53,6 @@ impl Watches {
             }
         }
         result
-    }
-
-    /// The directories that are watched.
-    pub(super) fn directories(&self) -> impl Iterator<Item = &Path> {
-        self.watched.keys().map(PathBuf::as_path)
     }
 
     fn change(&mut self, wanted: BTreeMap<PathBuf, Identity>) -> Result<(), String> {

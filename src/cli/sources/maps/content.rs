@@ -4,31 +4,33 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use crate::cli::report::Report;
+use crate::cli::sources::Error;
 use crate::logic::object::Object;
 
 /// The scripts of one `ConfigMap`.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Map {
+pub(super) struct Map {
     /// The namespace it is in.
-    pub namespace: String,
+    pub(super) namespace: String,
     /// Its name.
-    pub name: String,
+    pub(super) name: String,
     /// The texts by key.
-    pub data: BTreeMap<String, String>,
+    pub(super) data: BTreeMap<String, String>,
     /// The keys of what is no text.
-    pub binary: Vec<String>,
+    pub(super) binary: Vec<String>,
 }
 
 impl Map {
     /// Reads an object.
-    pub fn of(object: &Object) -> Self {
+    pub(super) fn of(object: &Object) -> Self {
         let body = object.body();
         let text = |pointer: &str| {
             body.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned()
         };
-        let entries = |field: &str| body.get(field).and_then(Value::as_object).into_iter().flatten();
-        let texts = entries("data").filter_map(|(key, it)| Some((key.clone(), it.as_str()?.into())));
+        let entries =
+            |field: &str| body.get(field).and_then(Value::as_object).into_iter().flatten();
+        let texts =
+            entries("data").filter_map(|(key, it)| Some((key.clone(), it.as_str()?.into())));
         Map {
             namespace: text("/metadata/namespace"),
             name: text("/metadata/name"),
@@ -38,7 +40,7 @@ impl Map {
     }
 
     /// As users see it.
-    pub fn shown(&self) -> String {
+    pub(super) fn shown(&self) -> String {
         format!("configmap/{}/{}", self.namespace, self.name)
     }
 
@@ -46,21 +48,15 @@ impl Map {
     ///
     /// # Errors
     /// When there are none, or when one is no text.
-    pub fn scripts(&self) -> Result<Vec<(String, &str)>, Report> {
+    pub(super) fn scripts(&self) -> Result<Vec<(String, &str)>, Error> {
         let shown = self.shown();
         if let Some(key) = self.binary.iter().find(|it| is_script(it)) {
-            let hint = "kubectl puts files there that are not UTF-8: save it in the UTF-8 encoding, and make the ConfigMap again";
-            let problem = format!("{shown}: '{key}' is in its binaryData, so it is no text");
-            return Err(Report::failure(problem).with_hint(hint));
+            return Err(Error::Binary { map: shown, key: key.clone() });
         }
         let scripts = self.data.iter().filter(|(key, _)| is_script(key));
         let scripts: Vec<_> =
             scripts.map(|(key, text)| (format!("{shown}/{key}"), text.as_str())).collect();
-        if scripts.is_empty() {
-            let hint = "scripts are the keys *.lua and *.rhai of its data; those that start with '.' or '_' are skipped";
-            return Err(Report::failure(format!("there are no scripts in {shown}")).with_hint(hint));
-        }
-        Ok(scripts)
+        if scripts.is_empty() { Err(Error::EmptyMap(shown)) } else { Ok(scripts) }
     }
 }
 
@@ -89,7 +85,8 @@ mod tests {
         let data = json!({ "b.rhai": "2", "a.lua": "1", "_lib.lua": "3", "notes.txt": "4" });
         let map = map(data, json!({ "logo.png": "AA==" }));
         let scripts = map.scripts().expect("scripts");
-        let expected = [("configmap/ops/scripts/a.lua", "1"), ("configmap/ops/scripts/b.rhai", "2")];
+        let expected =
+            [("configmap/ops/scripts/a.lua", "1"), ("configmap/ops/scripts/b.rhai", "2")];
         assert_eq!(scripts, expected.map(|(name, text)| (name.to_owned(), text)));
         assert_eq!(map.data.len(), 4, "the others can be loaded");
     }
@@ -98,8 +95,8 @@ mod tests {
     fn a_map_without_scripts_is_an_error_that_says_what_scripts_are() {
         for data in [Value::Null, json!({}), json!({ "_lib.lua": "", "x": "" })] {
             let problem = map(data, Value::Null).scripts().expect_err("nothing");
-            assert_eq!(problem.message, "there are no scripts in configmap/ops/scripts");
-            assert!(problem.hint.is_some_and(|it| it.contains("*.lua")));
+            assert_eq!(problem.to_string(), "there are no scripts in configmap/ops/scripts");
+            assert!(problem.hint().is_some_and(|it| it.contains("*.lua")));
         }
     }
 
@@ -107,7 +104,7 @@ mod tests {
     fn a_script_that_is_no_text_is_refused_with_a_hint() {
         let problem = map(json!({ "a.lua": "" }), json!({ "b.lua": "/w==" })).scripts();
         let problem = problem.expect_err("binary");
-        assert!(problem.message.contains("'b.lua' is in its binaryData"), "{problem}");
-        assert!(problem.hint.is_some_and(|it| it.contains("UTF-8")));
+        assert!(problem.to_string().contains("'b.lua' is in its binaryData"), "{problem}");
+        assert!(problem.hint().is_some_and(|it| it.contains("UTF-8")));
     }
 }

@@ -3,9 +3,13 @@
 //! A connection of their own, as the kubeconfig or the pod says: the login handlers are in the scripts that have to be read
 //! first. A watch is limited to the objects that were asked for, so that little permission is enough.
 
-use std::{collections::BTreeMap, fmt, sync::Arc};
+use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
 
-use futures::{StreamExt as _, stream::BoxStream, stream::SelectAll};
+use futures::{
+    StreamExt as _,
+    stream::{BoxStream, SelectAll},
+};
+use tokio::time;
 
 mod content;
 
@@ -13,13 +17,15 @@ use self::content::Map;
 use super::Error;
 use crate::cli::{options::MapOption, report::Report};
 use crate::logic::{reason::EventType, resource::Resource};
-use crate::ports::{
-    Address, ApiError, Cluster, ErrorClass, Extent, Health, HealthState, StreamEvent, StreamTarget,
-};
+use crate::ports::{ApiError, Cluster, Extent, Health, HealthState, StreamEvent, StreamTarget};
+use crate::scripting::{Modules, Source};
 use crate::settings::Settings;
 
 /// As the settings name the resource.
 const CONFIGMAPS: &str = "configmaps";
+
+/// An API that says nothing for so long is told as unreachable: a start that hangs helps nobody.
+const START_MAX: Duration = Duration::from_secs(30);
 
 /// Maps by namespace and name.
 type Found = BTreeMap<(String, String), Map>;
@@ -42,13 +48,15 @@ struct Wanted {
     found: Found,
     /// What a listing has told until now, while there is one.
     listing: Option<Found>,
+    /// Whether there was a whole listing.
+    is_known: bool,
 }
 
 impl Maps {
     /// Reads them once.
     ///
     /// # Errors
-    /// When the API says no, or has no such thing.
+    /// When the API says no, or nothing for too long.
     pub async fn open(
         cluster: &dyn Cluster,
         options: &[MapOption],
@@ -72,15 +80,45 @@ impl Maps {
             let pulse = Arc::new(health.pulse(&option.to_string(), None));
             let stream = cluster.stream_with_pulse(target, pulse);
             streams.push(stream.map(move |event| (index, event)).boxed());
-            let found = read(cluster, &resource, option, namespace).await?;
-            let namespace = namespace.to_owned();
-            wanted.push(Wanted { option: option.clone(), namespace, found, listing: None });
+            wanted.push(Wanted::new(option, namespace));
         }
-        Ok(Maps { wanted, streams, health })
+        let mut maps = Maps { wanted, streams, health };
+        match time::timeout(START_MAX, maps.first()).await {
+            Ok(Ok(())) => Ok(maps),
+            Ok(Err(report)) => Err(report),
+            Err(_) => Err(maps.silence()),
+        }
+    }
+
+    /// Waits until each has been listed.
+    async fn first(&mut self) -> Result<(), Report> {
+        while self.wanted.iter().any(|it| !it.is_known) {
+            let Some((index, event)) = self.streams.next().await else { break };
+            let Some(wanted) = self.wanted.get_mut(index) else { continue };
+            if let Err(error) = &event {
+                return Err(refused(&wanted.option, &error.message, Some(error)));
+            }
+            wanted.take(event);
+        }
+        Ok(())
+    }
+
+    /// Why there is no answer.
+    fn silence(&self) -> Report {
+        let parts = self.health.parts();
+        let late = self.wanted.iter().find(|it| !it.is_known);
+        let Some(option) = late.map(|it| &it.option) else {
+            return Report::failure("the ConfigMaps with scripts could not be read in time");
+        };
+        let reason = parts.get(&option.to_string()).map(|it| it.text.clone()).unwrap_or_default();
+        refused(option, &reason, None)
     }
 
     /// The scripts as they are now.
-    pub fn read(&self) -> Result<Vec<MapScript>, Error> {
+    ///
+    /// # Errors
+    /// When one that was asked for is not there, or cannot be used.
+    pub fn read(&self) -> Result<Vec<Source>, Error> {
         let mut maps = BTreeMap::new();
         for wanted in &self.wanted {
             if wanted.found.is_empty() {
@@ -90,9 +128,10 @@ impl Maps {
         }
         let mut scripts = Vec::new();
         for map in maps.into_values() {
-            for (name, text) in map.scripts().map_err(Error::UnusableMap)? {
-                let (name, text) = (name, text.to_owned());
-                scripts.push(MapScript { name, text, texts: map.data.clone() });
+            let texts = || map.data.iter().map(|(key, text)| (key.into(), text.clone())).collect();
+            for (name, text) in map.scripts()? {
+                let modules = Modules::of_texts(texts());
+                scripts.push(Source { name, text: text.to_owned(), modules });
             }
         }
         Ok(scripts)
@@ -115,22 +154,18 @@ impl Maps {
     pub fn troubles(&self) -> Vec<String> {
         let parts = self.health.parts().into_iter();
         let troubled = parts.filter(|(_, part)| part.state != HealthState::Ready);
-        troubled.map(|(name, part)| format!("changes of {name} are not seen: {}", part.text)).collect()
+        troubled
+            .map(|(name, part)| format!("changes of {name} are not seen: {}", part.text))
+            .collect()
     }
 }
 
-/// A script, and what it can load.
-#[derive(Clone, Debug, PartialEq)]
-pub struct MapScript {
-    /// `configmap/NAMESPACE/NAME/KEY`
-    pub name: String,
-    /// Its text.
-    pub text: String,
-    /// All texts of its map, by key.
-    pub texts: BTreeMap<String, String>,
-}
-
 impl Wanted {
+    fn new(option: &MapOption, namespace: &str) -> Self {
+        let (option, namespace) = (option.clone(), namespace.to_owned());
+        Wanted { option, namespace, found: Found::new(), listing: None, is_known: false }
+    }
+
     /// Whether it means that something may be different now.
     fn take(&mut self, event: Result<StreamEvent, ApiError>) -> bool {
         match event {
@@ -147,12 +182,13 @@ impl Wanted {
                 } else {
                     found.insert(key, map);
                 }
-                self.listing.is_none()
+                self.listing.is_none() && self.is_known
             }
             Ok(StreamEvent::Listed) => {
-                let listed = self.listing.take();
-                let is_new = listed.as_ref().is_some_and(|it| *it != self.found);
-                self.found = listed.unwrap_or_default();
+                let listed = self.listing.take().unwrap_or_default();
+                let is_new = listed != self.found;
+                self.found = listed;
+                self.is_known = true;
                 is_new
             }
             Ok(StreamEvent::Alive) => false,
@@ -180,37 +216,16 @@ impl fmt::Debug for Maps {
     }
 }
 
-/// The first reading: here an error is an answer, while a stream goes on trying.
-async fn read(
-    cluster: &dyn Cluster,
-    resource: &Resource,
-    option: &MapOption,
-    namespace: &str,
-) -> Result<Found, Report> {
-    let objects = match option {
-        MapOption::Named { name, .. } => {
-            let address = Address { resource, namespace: Some(namespace), name };
-            match cluster.get(address).await {
-                Ok(object) => Ok(vec![object]),
-                Err(error) if error.class == ErrorClass::Missing => Ok(Vec::new()),
-                Err(error) => Err(error),
-            }
-        }
-        MapOption::Labelled(_) => cluster.list(resource, Some(namespace)).await,
-    };
-    let objects = objects.map_err(|it| refused(&it))?;
-    let maps = objects.iter().map(Map::of);
-    Ok(maps.map(|it| ((it.namespace.clone(), it.name.clone()), it)).collect())
-}
-
-fn refused(error: &ApiError) -> Report {
-    let report = Report::failure(format!("scripts from ConfigMaps: {}", error.message));
-    let hint = match (&error.hint, error.class) {
-        (_, ErrorClass::Denied) => Some(
-            "the operator's account needs the verbs get, list and watch on configmaps in that namespace: see docs/reload.md",
+fn refused(option: &MapOption, reason: &str, error: Option<&ApiError>) -> Report {
+    let report = Report::failure(format!("cannot read {option}: {reason}"));
+    let hint = match error {
+        Some(error) if error.status == Some(403) => Some(
+            "the operator's account needs the verbs list and watch on configmaps in that namespace: see docs/reload.md",
         ),
-        (Some(hint), _) => Some(hint.as_str()),
-        (None, _) => None,
+        Some(error) => error.hint.as_deref(),
+        None => Some(
+            "is the cluster running, and is the `server` of the current context right? try `kubectl version`",
+        ),
     };
     match hint {
         Some(hint) => report.with_hint(hint),

@@ -13,13 +13,13 @@ mod tests;
 
 /// File systems whose files are changed by other machines too, of which the kernel here hears nothing.
 const REMOTE: &[&str] = &[
-    "9p", "afs", "beegfs", "ceph", "cifs", "gfs2", "gpfs", "lustre", "ncpfs", "nfs", "nfs4", "ocfs2", "prl_fs", "smb3",
-    "smbfs", "vboxsf", "virtiofs", "vmhgfs",
+    "9p", "afs", "beegfs", "ceph", "cifs", "gfs2", "gpfs", "lustre", "ncpfs", "nfs", "nfs4",
+    "ocfs2", "prl_fs", "smb3", "smbfs", "vboxsf", "virtiofs", "vmhgfs",
 ];
 
 /// The mounts, in the order in which they were made: later ones cover earlier ones.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Mounts(Vec<Mount>);
+pub(super) struct Mounts(Vec<Mount>);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Mount {
@@ -29,7 +29,7 @@ struct Mount {
 
 impl Mounts {
     /// Reads the text of the file. Lines that are not understood are left out.
-    pub fn parse(text: &[u8]) -> Self {
+    pub(super) fn parse(text: &[u8]) -> Self {
         let mounts = text.split(|it| *it == b'\n').filter_map(|line| {
             let mut fields = line.split(|it| *it == b' ');
             let point = unescaped(fields.nth(4)?);
@@ -42,12 +42,12 @@ impl Mounts {
     }
 
     /// Whether a file is a mount by itself, as Kubernetes makes of a `subPath`: it stays the file that it was at first.
-    pub fn is_mounted_alone(&self, file: &Path) -> bool {
+    pub(super) fn is_mounted_alone(&self, file: &Path) -> bool {
         self.0.iter().any(|it| it.point == file)
     }
 
     /// The type of the file system of this real path, if other machines may change it.
-    pub fn remote(&self, path: &Path) -> Option<&str> {
+    pub(super) fn remote(&self, path: &Path) -> Option<&str> {
         let covering = self.0.iter().filter(|it| path.starts_with(&it.point));
         // The last of the longest: it covers the others.
         let mount = covering.max_by_key(|it| it.point.components().count())?;

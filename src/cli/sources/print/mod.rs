@@ -1,46 +1,64 @@
 //! What was read, in a form that can be compared and kept: which texts differ, and whether a save may be half done.
 
-use std::{collections::BTreeMap, fmt};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+};
 
-use blake2::{Blake2b, Digest as _, digest::consts::U16};
+use crate::scripting::Digest;
 
 #[cfg(test)]
 mod tests;
 
-/// Stands for a text. Nobody gains anything by finding two texts with the same one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Digest([u8; 16]);
-
-impl Digest {
-    /// That of this text.
-    pub fn of(text: &str) -> Self {
-        Digest(Blake2b::<U16>::digest(text).into())
-    }
-}
-
 /// The sources as they were at one moment.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Print {
-    /// The texts by their names as users see them.
-    pub texts: BTreeMap<String, Digest>,
+    /// The texts by their names as users see them; those of modules with the script that loads them, as each script may
+    /// have another version of it.
+    texts: BTreeMap<(String, Option<String>), Digest>,
     /// Why the set is not complete, if so.
-    pub problem: Option<String>,
+    problem: Option<String>,
 }
 
 impl Print {
-    /// Notes a text.
+    /// A set that is not complete.
+    pub fn of_problem(problem: impl Into<String>) -> Self {
+        Print { problem: Some(problem.into()), ..Print::default() }
+    }
+
+    /// Notes a script.
     pub fn add(&mut self, name: &str, text: &str) {
-        self.texts.insert(name.to_owned(), Digest::of(text));
+        self.texts.insert((name.to_owned(), None), Digest::of(text));
+    }
+
+    /// Notes a module of a script; nothing if it is not there.
+    pub fn add_module(&mut self, name: String, script: &str, digest: Option<Digest>) {
+        if let Some(digest) = digest {
+            self.texts.insert((name, Some(script.to_owned())), digest);
+        }
+    }
+
+    /// Notes what another one has noted of its texts.
+    pub fn extend(&mut self, other: Print) {
+        self.texts.extend(other.texts);
+    }
+
+    /// Whether a script has the same text in both.
+    pub fn agrees_on(&self, script: &str, other: &Print) -> bool {
+        let key = (script.to_owned(), None);
+        self.texts.get(&key) == other.texts.get(&key)
     }
 
     /// Whether this may be a moment in the middle of a save: something of before is away or empty, or cannot be read now.
     pub fn may_be_halfway(&self, before: &Print) -> bool {
         let empty = Digest::of("");
-        let is_lost = |(name, digest): (&String, &Digest)| {
+        let is_lost = |(name, digest): (&(String, Option<String>), &Digest)| {
             *digest != empty && self.texts.get(name).is_none_or(|it| *it == empty)
         };
-        let is_broken = self.problem.is_some() && self.problem != before.problem;
-        is_broken || before.texts.iter().any(is_lost)
+        match &self.problem {
+            Some(_) => self.problem != before.problem,
+            None => before.texts.iter().any(is_lost),
+        }
     }
 
     /// Which texts differ from those of before.
@@ -49,12 +67,16 @@ impl Print {
         for (name, digest) in &self.texts {
             match before.texts.get(name) {
                 Some(old) if old == digest => {}
-                Some(_) => difference.changed.push(name.clone()),
-                None => difference.added.push(name.clone()),
+                Some(_) => {
+                    difference.changed.insert(name.0.clone());
+                }
+                None => {
+                    difference.added.insert(name.0.clone());
+                }
             }
         }
-        let is_gone = |name: &&String| !self.texts.contains_key(*name);
-        difference.removed = before.texts.keys().filter(is_gone).cloned().collect();
+        let gone = before.texts.keys().filter(|it| !self.texts.contains_key(*it));
+        difference.removed = gone.map(|it| it.0.clone()).collect();
         difference
     }
 }
@@ -63,11 +85,11 @@ impl Print {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Difference {
     /// Not there before.
-    pub added: Vec<String>,
+    pub added: BTreeSet<String>,
     /// There before with another text.
-    pub changed: Vec<String>,
+    pub changed: BTreeSet<String>,
     /// Not there any more.
-    pub removed: Vec<String>,
+    pub removed: BTreeSet<String>,
 }
 
 /// More names than these are only counted.
@@ -76,7 +98,7 @@ const NAMES_MAX: usize = 5;
 impl fmt::Display for Difference {
     /// `handlers.lua`, or `handlers.lua, lib/new.lua (new), old.lua (gone)`
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let marked = |names: &[String], mark: &'static str| {
+        let marked = |names: &BTreeSet<String>, mark: &'static str| {
             names.iter().map(|it| format!("{it}{mark}")).collect::<Vec<_>>()
         };
         let mut names = marked(&self.changed, "");

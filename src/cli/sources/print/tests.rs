@@ -1,9 +1,10 @@
 //! Comparing what was read.
 
 use super::Print;
+use crate::scripting::Digest;
 
 fn print(texts: &[(&str, &str)], problem: Option<&str>) -> Print {
-    let mut print = Print { problem: problem.map(str::to_owned), ..Print::default() };
+    let mut print = problem.map(Print::of_problem).unwrap_or_default();
     for (name, text) in texts {
         print.add(name, text);
     }
@@ -48,4 +49,30 @@ fn a_difference_names_what_changed() {
     let many: Vec<_> = names.iter().map(|it| (it.as_str(), "1")).collect();
     let many = print(&many, None).since(&Print::default());
     assert_eq!(many.to_string(), "f0 (new), f1 (new), f2 (new), f3 (new), f4 (new) and 4 more");
+}
+
+#[test]
+fn a_module_is_told_apart_by_the_script_that_loads_it() {
+    let module = |script: &str, text: &str| {
+        let mut print = Print::default();
+        print.add_module("lib.lua".into(), script, Some(Digest::of(text)));
+        print
+    };
+    let mut both = module("a", "1");
+    both.extend(module("b", "2"));
+    let mut now = module("a", "2");
+    now.extend(module("b", "2"));
+    assert_eq!(now.since(&both).to_string(), "lib.lua");
+    let mut missing = Print::default();
+    missing.add_module("lib.lua".into(), "a", None);
+    assert_eq!(missing, Print::default());
+}
+
+#[test]
+fn scripts_agree_if_their_texts_do() {
+    let (one, other) =
+        (print(&[("a", "1"), ("b", "1")], None), print(&[("a", "1"), ("b", "2")], None));
+    assert!(one.agrees_on("a", &other));
+    assert!(!one.agrees_on("b", &other));
+    assert!(!one.agrees_on("a", &Print::default()));
 }

@@ -15,14 +15,17 @@ use tokio::time::Instant;
 mod tests;
 
 /// Nothing more is expected after so long. The steps of a save follow each other within a millisecond, also on a busy machine.
-pub const QUIET: Duration = Duration::from_millis(15);
+pub(super) const QUIET: Duration = Duration::from_millis(15);
+
+/// The same for what comes through the API: several objects of one `kubectl apply` are one save.
+pub(super) const QUIET_API: Duration = Duration::from_millis(100);
 
 /// Whatever happens, somebody looks after so long: a file may stay open for ever, and some are saved again and again.
-pub const PATIENCE: Duration = Duration::from_millis(500);
+pub(super) const PATIENCE: Duration = Duration::from_millis(500);
 
 /// What happened to a file last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sound {
+pub(super) enum Sound {
     /// It was written to, and is not closed yet.
     Written,
     /// It is whole again, or it went, or something else happened.
@@ -31,21 +34,22 @@ pub enum Sound {
 
 /// Changes since the last look.
 #[derive(Debug)]
-pub struct Settling {
+pub(super) struct Settling {
     first: Instant,
     last: Instant,
+    quiet: Duration,
     /// Somebody is writing there.
     open: BTreeSet<PathBuf>,
 }
 
 impl Settling {
     /// Something was heard, or somebody wants to look.
-    pub fn begin(now: Instant) -> Self {
-        Settling { first: now, last: now, open: BTreeSet::new() }
+    pub(super) fn begin(now: Instant) -> Self {
+        Settling { first: now, last: now, quiet: QUIET, open: BTreeSet::new() }
     }
 
     /// More was heard.
-    pub fn hear(&mut self, sounds: BTreeMap<PathBuf, Sound>, now: Instant) {
+    pub(super) fn hear(&mut self, sounds: BTreeMap<PathBuf, Sound>, now: Instant) {
         if !sounds.is_empty() {
             self.last = now;
         }
@@ -57,17 +61,23 @@ impl Settling {
         }
     }
 
+    /// Something came through the API.
+    pub(super) fn hear_api(&mut self, now: Instant) {
+        self.last = now;
+        self.quiet = QUIET_API;
+    }
+
     /// When to look, if nothing more is heard.
-    pub fn due(&self) -> Instant {
+    pub(super) fn due(&self) -> Instant {
         if self.open.is_empty() {
-            self.deadline().min(self.last + QUIET)
+            self.deadline().min(self.last + self.quiet)
         } else {
             self.deadline()
         }
     }
 
     /// When to take things as they are.
-    pub fn deadline(&self) -> Instant {
+    pub(super) fn deadline(&self) -> Instant {
         self.first + PATIENCE
     }
 }

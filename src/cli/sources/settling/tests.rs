@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use tokio::time::Instant;
 
-use super::{PATIENCE, QUIET, Settling, Sound};
+use super::{PATIENCE, QUIET, QUIET_API, Settling, Sound};
 
 /// Plays what is heard, as (milliseconds, file, sound), and gives the millisecond of the look.
 fn look(heard: &[(u64, &str, Sound)]) -> u64 {
@@ -52,4 +52,15 @@ fn a_sound_of_nothing_is_no_sound() {
     let mut settling = Settling::begin(start);
     settling.hear(BTreeMap::new(), start + Duration::from_millis(10));
     assert_eq!(settling.due(), start + QUIET);
+}
+
+#[test]
+fn objects_of_one_apply_are_one_change() {
+    let start = Instant::now();
+    let mut settling = Settling::begin(start);
+    settling.hear_api(start);
+    let next = start + Duration::from_millis(60);
+    assert!(settling.due() > next, "the next object is on its way");
+    settling.hear_api(next);
+    assert_eq!(settling.due(), next + QUIET_API);
 }

@@ -18,7 +18,7 @@ const LINKS_MAX: usize = 40;
 
 /// What is at a path, links not followed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Thing {
+pub(super) enum Thing {
     /// Nothing, or nothing that we may see.
     Nothing,
     /// A directory.
@@ -30,24 +30,27 @@ pub enum Thing {
 }
 
 /// Says what is at a path.
-pub type Look<'a> = &'a dyn Fn(&Path) -> Thing;
+pub(super) type Look<'a> = &'a dyn Fn(&Path) -> Thing;
 
 /// What matters in one directory.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Interest {
+pub(super) struct Interest {
     /// Every script: those that are added count.
-    pub scripts: bool,
+    pub(super) scripts: bool,
     /// These names.
-    pub names: BTreeSet<OsString>,
+    pub(super) names: BTreeSet<OsString>,
 }
 
 /// The directories to watch.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Spots(pub BTreeMap<PathBuf, Interest>);
+pub(super) struct Spots(pub(super) BTreeMap<PathBuf, Interest>);
 
 impl Spots {
     /// Those on the ways to these paths, which are absolute.
-    pub fn on_the_way<'a>(paths: impl IntoIterator<Item = &'a Path>, look: Look<'_>) -> Self {
+    pub(super) fn on_the_way<'a>(
+        paths: impl IntoIterator<Item = &'a Path>,
+        look: Look<'_>,
+    ) -> Self {
         let mut spots = Spots::default();
         for path in paths {
             spots.walk(path, look);
@@ -56,7 +59,7 @@ impl Spots {
     }
 
     /// Whether a change at this path matters.
-    pub fn concern(&self, path: &Path) -> bool {
+    pub(super) fn concern(&self, path: &Path) -> bool {
         if self.0.contains_key(path) {
             return true; // the directory itself went or moved
         }

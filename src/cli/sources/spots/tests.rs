@@ -105,7 +105,11 @@ fn what_is_missing_is_waited_for_where_it_would_come() {
 fn links_lead_up_and_away() {
     check(
         &["/app/current/handlers"],
-        &["/app/current -> releases/../releases/3", "/app/releases/3/handlers -> /srv/handlers", "/srv/handlers/"],
+        &[
+            "/app/current -> releases/../releases/3",
+            "/app/releases/3/handlers -> /srv/handlers",
+            "/srv/handlers/",
+        ],
         &expect![["
             /app: current
             /app/releases/3: handlers
