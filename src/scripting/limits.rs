@@ -15,6 +15,13 @@ pub(crate) fn too_much_memory(limit: usize) -> String {
     format!("the script needs more than {} of memory ({MEMORY_LIMIT})", size::shown(limit))
 }
 
+/// The script fills its memory again and again with what cannot be freed.
+pub(crate) fn leaking() -> String {
+    "the script is stopped for some minutes: it fills its memory again and again with values that contain themselves, \
+     which cannot be freed; mend it, or restart the operator"
+        .into()
+}
+
 /// A function calls itself without an end, or nearly.
 pub(crate) fn too_deep_calls(limit: usize) -> String {
     format!("calls are nested deeper than {limit} levels ({CALL_DEPTH})")
