@@ -37,6 +37,11 @@ pub(crate) fn too_large(what: &str, limit: usize) -> String {
     format!("{what} is larger than {} as JSON ({RESULT_SIZE})", size::shown(limit))
 }
 
+/// What a function of the host is given.
+pub(crate) fn too_large_as_text(what: &str, limit: usize) -> String {
+    format!("{what} is larger than {} as JSON ({STRING_SIZE})", size::shown(limit))
+}
+
 const CPU_LIMIT: &str = "settings.execution.cpu_limit";
 const MEMORY_LIMIT: &str = "settings.sandbox.memory_limit";
 const CALL_DEPTH: &str = "settings.sandbox.call_depth";

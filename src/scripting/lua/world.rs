@@ -7,6 +7,7 @@ use std::{
     pin::pin,
     rc::Rc,
     sync::{Arc, Mutex, PoisonError},
+    time::Duration,
 };
 
 use mlua::{Function as LuaFunction, Lua, Value as LuaValue};
@@ -16,6 +17,7 @@ use super::{
     push::{self, Shapes, Style},
     read::Reader,
     side_table::SideTable,
+    watchdog::Meter,
 };
 use crate::logic::{
     function::{Function, ScriptId},
@@ -23,10 +25,24 @@ use crate::logic::{
     lifecycle::Chooser,
 };
 use crate::ports::Invocation;
-use crate::scripting::refused::Refused;
+use crate::scripting::refused::{Refused, Room};
+use crate::settings::Sandbox;
+
+/// What one VM may use up.
+#[derive(Clone, Debug)]
+pub(super) struct Limits {
+    /// Of the VM, and of what its calls leave behind.
+    pub(super) sandbox: Sandbox,
+    /// Of one call: running time.
+    pub(super) cpu: Duration,
+}
 
 /// The host's part of one VM.
 pub(super) struct World {
+    /// What it may use up.
+    pub(super) limits: Rc<Limits>,
+    /// What the running call may still use up.
+    pub(super) meter: Rc<Meter>,
     /// The script.
     pub(super) script: ScriptId,
     /// The marks of tables that came from JSON.
@@ -87,7 +103,16 @@ impl World {
 
     /// Lua into JSON.
     pub(super) fn read(&self, value: &LuaValue, like: Option<&Value>) -> Result<Value, Refused> {
-        Reader::new(&self.shapes).read(value, like)
+        self.reader(Room::Text(self.limits.sandbox.string_size)).read(value, like)
+    }
+
+    /// Lua into JSON that is kept: a result, a part of a patch or of a memo.
+    pub(super) fn read_kept(
+        &self,
+        value: &LuaValue,
+        like: Option<&Value>,
+    ) -> Result<Value, Refused> {
+        self.reader(self.room()).read(value, like)
     }
 
     /// A table with other keys than texts into its items; nothing if it is none: see [`Reader::read_keyed`].
@@ -95,7 +120,16 @@ impl World {
         &self,
         value: &LuaValue,
     ) -> Result<Option<Vec<(Value, Value)>>, Refused> {
-        Reader::new(&self.shapes).read_keyed(value)
+        self.reader(self.room()).read_keyed(value)
+    }
+
+    /// How large what is kept may be.
+    pub(super) fn room(&self) -> Room {
+        Room::Result(self.limits.sandbox.result_size)
+    }
+
+    fn reader(&self, room: Room) -> Reader<'_> {
+        Reader::new(&self.shapes, &self.meter, room)
     }
 
     /// Lua into JSON, as a host function with an argument of this name does it.
