@@ -25,6 +25,7 @@ pub mod options;
 pub mod reload;
 pub mod report;
 mod run;
+mod scripts;
 pub mod signals;
 pub mod sources;
 mod visible;

@@ -27,6 +27,16 @@ pub(super) struct Account {
     troubles: Vec<String>,
 }
 
+/// Tells what the user should know.
+pub(super) fn note(notes: &[Note]) {
+    for note in notes {
+        match note {
+            Note::Info(text) => tracing::info!(target: TARGET, "{text}"),
+            Note::Warning(text) => tracing::warn!(target: TARGET, "{text}"),
+        }
+    }
+}
+
 impl Account {
     /// The first generation runs.
     pub(super) fn open(health: Health, clock: Clock) -> Self {
@@ -35,16 +45,6 @@ impl Account {
         let account = Account { health, clock, generation: 1, since, refusal: None, troubles };
         account.publish();
         account
-    }
-
-    /// Tells what the user should know.
-    pub(super) fn note(&self, notes: &[Note]) {
-        for note in notes {
-            match note {
-                Note::Info(text) => tracing::info!(target: TARGET, "{text}"),
-                Note::Warning(text) => tracing::warn!(target: TARGET, "{text}"),
-            }
-        }
     }
 
     /// Whether the last edit does not run.

@@ -79,10 +79,12 @@ impl Reloading {
         let reload = async {
             loop {
                 let look = self.sources.changed().await;
-                self.account.note(&look.notes);
+                account::note(&look.notes);
                 // Also an edit that is taken back after it was refused.
                 let is_undone = self.account.is_refused() && self.sources.is_running(&look);
-                if (self.sources.is_news(&look) || is_undone) && self.consider(look).await.is_break() {
+                if (self.sources.is_news(&look) || is_undone)
+                    && self.consider(look).await.is_break()
+                {
                     return;
                 }
                 self.account.troubles(self.sources.troubles());
@@ -136,7 +138,7 @@ impl Reloading {
         let prepared = self.host.prepare(scripts).await;
         self.sources.tried(attempt);
         let now = self.sources.look().await;
-        self.account.note(&now.notes);
+        account::note(&now.notes);
         if self.sources.is_news(&now) && self.mixtures < MIXTURES_MAX {
             return Err(Refusal::Mixture);
         }
@@ -155,7 +157,7 @@ impl Reloading {
     }
 
     /// Waits for the verdict of the operator.
-    async fn propose(&self, generation: Generation) -> Result<Changes, Refusal> {
+    async fn propose(&mut self, generation: Generation) -> Result<Changes, Refusal> {
         let (verdict, answer) = oneshot::channel();
         let candidate = Candidate { generation, verdict };
         if self.candidates.send(candidate).await.is_err() {
