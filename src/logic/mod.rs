@@ -45,6 +45,7 @@ pub mod selection;
 pub mod selector;
 pub mod served;
 pub mod settle;
+pub mod size;
 pub mod state;
 pub mod stopping;
 pub mod throttle;
