@@ -91,7 +91,6 @@ impl Runner<'_> {
         let attempt = Attempt { retry: retries, started, runtime: before.runtime };
         let facilities = Arc::clone(self.facilities);
         let attempt = Some(attempt);
-        // A call keeps its script by itself.
         let handler = handler.inside();
         let invocation = Invocation { handler, attempt, cause, memo, logger, facilities, children };
         Ok(Begun { invocation: Arc::new(invocation) })

@@ -107,6 +107,11 @@ impl Modules {
         taken.iter().all(|it| self.find(&it.name).ok().map(|it| it.digest()) == it.digest)
     }
 
+    /// What is there now under the name of a module, if anything is. Takes nothing.
+    pub fn digest(&self, name: &Path) -> Option<Digest> {
+        self.find(name).ok().map(|it| it.digest())
+    }
+
     /// The text of a module, for a script that is called so in messages. The file is from [`file_of`].
     pub(crate) fn read(&self, file: &Path, script: &str) -> Result<String, Problem> {
         let mut taken = self.lock();
