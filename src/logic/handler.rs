@@ -6,7 +6,10 @@ use serde_json::Value;
 
 use super::{
     function::{Function, ScriptId},
- python_text, reason::Reason, selector::Selector};
+    python_text,
+    reason::Reason,
+    selector::Selector,
+};
 use crate::settings::FieldPath;
 
 /// The declaration a handler was made with.

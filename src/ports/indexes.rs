@@ -32,12 +32,19 @@ impl Indexes {
     /// The tables of the generation after this one, which has these ids: those that stay keep their content, and what is in
     /// those that are `refilled` is outdated from now on.
     #[must_use]
-    pub fn next(&self, ids: BTreeSet<Arc<str>>, refilled: &BTreeSet<Arc<str>>, number: u64) -> Self {
+    pub fn next(
+        &self,
+        ids: BTreeSet<Arc<str>>,
+        refilled: &BTreeSet<Arc<str>>,
+        number: u64,
+    ) -> Self {
         if refilled.is_empty() && self.0.keys().eq(&ids) {
             return self.clone();
         }
         let index = |id: Arc<str>| {
-            let Some(known) = self.get(&id) else { return (Arc::clone(&id), Index::new(id, number)) };
+            let Some(known) = self.get(&id) else {
+                return (Arc::clone(&id), Index::new(id, number));
+            };
             if !refilled.contains(&id) {
                 return (id, known.clone());
             }
@@ -54,7 +61,8 @@ impl Indexes {
 
     /// The ids of those that must be filled anew after these earlier ones.
     pub fn news(&self, earlier: &Indexes) -> BTreeSet<Arc<str>> {
-        let is_known = |it: &&Index| earlier.get(&it.id).is_some_and(|known| known.since == it.since);
+        let is_known =
+            |it: &&Index| earlier.get(&it.id).is_some_and(|known| known.since == it.since);
         self.all().filter(|it| !is_known(it)).map(|it| Arc::clone(&it.id)).collect()
     }
 

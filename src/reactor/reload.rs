@@ -146,7 +146,12 @@ impl Drop for Applicant {
 }
 
 impl Ready {
-    fn new(applicant: Applicant, changes: Changes, settings: Settings, life: &Life) -> Option<Self> {
+    fn new(
+        applicant: Applicant,
+        changes: Changes,
+        settings: Settings,
+        life: &Life,
+    ) -> Option<Self> {
         let number = life.current.get().generation.number + 1;
         let generation = applicant.0.as_ref()?.generation.clone();
         let generation = Generation { number, ..generation };

@@ -21,7 +21,9 @@ use super::{
     queue::{Event, Queue},
     serving::Serving,
 };
-use crate::logic::{object::Object, outcome::LogLevel, reason::EventType, stopping::StopReason, throttle::Throttle};
+use crate::logic::{
+    object::Object, outcome::LogLevel, reason::EventType, stopping::StopReason, throttle::Throttle,
+};
 use crate::ports::{Logger, LoggerKind};
 
 /// Handles the events of one object until none comes any more, or until the stream has ended.

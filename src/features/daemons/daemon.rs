@@ -56,8 +56,13 @@ impl Daemon {
     }
 
     /// What it is declared as in this moment.
-    pub(super) fn handler(&self) -> Arc<Handler> {
+    pub fn handler(&self) -> Arc<Handler> {
         self.role.handler()
+    }
+
+    /// Whether its handler is still as it was when it started: no edit has changed or removed it.
+    pub fn has_role(&self) -> bool {
+        self.base.roles.have(&self.role)
     }
 
     /// Whether it runs no more.

@@ -129,7 +129,11 @@ impl OfObject {
         }
         let is_meant = self.running.iter().any(|it| ids.contains(&it.handler().id));
         let home = self.home.as_ref().filter(|_| is_meant);
-        home.map_or(Sight::None, |it| Sight::Object(it.live.get()))
+        home.map_or(Sight::None, |home| {
+            let object = home.live.get();
+            home.live.rest();
+            Sight::Object(object)
+        })
     }
 
     /// Lets a handler run, unless it does, or has been replaced in this moment.

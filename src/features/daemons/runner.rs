@@ -21,7 +21,8 @@ use crate::logic::{
     schedule::{Moment, Schedule, Step},
 };
 use crate::ports::{
-    BackgroundCause, Cause, Invocation, Logger, LoggerKind, ObjectCause, ObjectDetail, SharedPatch,
+    BackgroundCause, Cause, Facilities, Invocation, Logger, LoggerKind, ObjectCause, ObjectDetail,
+    SharedPatch,
 };
 
 /// One daemon or timer from its beginning to its end. When it is dropped, it has ended, however that came about.
@@ -134,7 +135,7 @@ impl Runner {
             memo: self.home().memo.clone(),
             logger: self.logger(),
         };
-        let begun = self.attempts().begin(planned, None).map_err(Box::new);
+        let begun = self.attempts(&self.base().facilities()).begin(planned, None).map_err(Box::new);
         Attempt { patch, begun }
     }
 
@@ -166,7 +167,7 @@ impl Runner {
             }
         };
         let outcome = match attempt.begun {
-            Ok(begun) => self.attempts().end(&begun, ended),
+            Ok(begun) => self.attempts(&begun.invocation.facilities).end(&begun, ended),
             Err(outcome) => *outcome,
         };
         let Some(outcome) = self.deliver(attempt.patch, outcome).await else { return false };
@@ -191,13 +192,13 @@ impl Runner {
         Some(outcome)
     }
 
-    fn attempts(&self) -> run::Runner<'_> {
+    fn attempts<'a>(&'a self, facilities: &'a Arc<Facilities>) -> run::Runner<'a> {
         let base = self.base();
         run::Runner {
             scripts: &*base.scripts,
             clock: base.clock,
             settings: &base.settings.execution,
-            facilities: &base.facilities,
+            facilities,
         }
     }
 
@@ -219,7 +220,7 @@ impl Runner {
             let trace = raised.trace.clone();
             let effort = Effort { retries, runtime: self.now().saturating_sub(began) };
             let backoff = self.base().settings.execution.default_backoff;
-            let (outcome, line) = outcome::after(handler, Ended::Raised(raised), effort, backoff);
+            let (outcome, line) = outcome::after(&handler, Ended::Raised(raised), effort, backoff);
             self.logger().line(&line, trace.as_deref());
             if outcome.last {
                 return outcome.error.is_none().then_some(None);

@@ -2,7 +2,10 @@
 //!
 //! Before: `reactor/cycle.rs`. After: `logic/indexing`, which says what the results mean.
 
-use std::{collections::{BTreeMap, BTreeSet}, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use crate::handling::{
     asking::{Asker, FilterError},
@@ -69,9 +72,7 @@ impl Indexer<'_> {
         let mut answers = Answers::default();
         let wanted = |it: &&Arc<Handler>| self.only.is_none_or(|only| only.contains(&it.id));
         let handlers = self.handlers.iter().filter(wanted).cloned().collect::<Vec<_>>();
-        asker
-            .decide(&mut answers, |known| selection::watching(&handlers, &subject, known))
-            .await
+        asker.decide(&mut answers, |known| selection::watching(&handlers, &subject, known)).await
     }
 
     async fn call(&self, handler: &Arc<Handler>, failures: &mut Failures) -> Contribution {

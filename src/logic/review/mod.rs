@@ -64,7 +64,8 @@ pub fn review(old: &ResourceHandlers, new: &ResourceHandlers, news: &News) -> Re
     };
     let seen = [(&*old.watching, &*new.watching), (&*old.changing, &*new.changing)];
     let spawning = (&*old.spawning, &*new.spawning);
-    let lets_go = |it: &Arc<Handler>| it.requires_finalizer() && known(&new.changing, it).next().is_none();
+    let lets_go =
+        |it: &Arc<Handler>| it.requires_finalizer() && known(&new.changing, it).next().is_none();
     if seen.into_iter().chain([spawning]).any(is_new)
         || old.changing.iter().any(lets_go)
         || new.indexing.iter().any(|it| news.indexes.contains(&it.id))
@@ -84,9 +85,9 @@ pub fn has_news(old: &ResourceHandlers, new: &ResourceHandlers) -> bool {
         (&old.changing, &new.changing),
         (&old.spawning, &new.spawning),
     ];
-    pairs.into_iter().any(|(old, new)| {
-        new.iter().any(|it| !known(old, it).any(|known| known.is_same(it)))
-    })
+    pairs
+        .into_iter()
+        .any(|(old, new)| new.iter().any(|it| !known(old, it).any(|known| known.is_same(it))))
 }
 
 impl News {
@@ -120,7 +121,10 @@ impl News {
 }
 
 /// The handlers that are declared as this one is.
-fn known<'a>(handlers: &'a [Arc<Handler>], one: &'a Handler) -> impl Iterator<Item = &'a Arc<Handler>> {
+fn known<'a>(
+    handlers: &'a [Arc<Handler>],
+    one: &'a Handler,
+) -> impl Iterator<Item = &'a Arc<Handler>> {
     handlers.iter().filter(move |it| it.is_namesake(one))
 }
 
