@@ -156,11 +156,7 @@ impl Shared {
 }
 
 /// Compiles a script and runs its top level. Needs a deep stack.
-pub(super) fn load(
-    id: ScriptId,
-    source: &Source,
-    limits: &Sandbox,
-) -> Result<Declared, LoadError> {
+pub(super) fn load(id: ScriptId, source: &Source, limits: &Sandbox) -> Result<Declared, LoadError> {
     let shared = Arc::new(Shared {
         name: source.name.as_str().into(),
         functions: Functions::new(id),
