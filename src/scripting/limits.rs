@@ -27,6 +27,11 @@ pub(crate) fn too_deep_calls(limit: usize) -> String {
     format!("calls are nested deeper than {limit} levels ({CALL_DEPTH})")
 }
 
+/// Coroutines of a script that have not ended.
+pub(crate) fn too_many_coroutines(limit: usize) -> String {
+    format!("there are more than {limit} coroutines that have not ended ({COROUTINES})")
+}
+
 /// A text that a script makes.
 pub(crate) fn too_long_text(limit: usize) -> String {
     format!("a text would be longer than {} ({STRING_SIZE})", size::shown(limit))
@@ -45,5 +50,6 @@ pub(crate) fn too_large_as_text(what: &str, limit: usize) -> String {
 const CPU_LIMIT: &str = "settings.execution.cpu_limit";
 const MEMORY_LIMIT: &str = "settings.sandbox.memory_limit";
 const CALL_DEPTH: &str = "settings.sandbox.call_depth";
+const COROUTINES: &str = "settings.sandbox.coroutines";
 const STRING_SIZE: &str = "settings.sandbox.string_size";
 const RESULT_SIZE: &str = "settings.sandbox.result_size";

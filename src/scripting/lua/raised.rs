@@ -85,6 +85,13 @@ pub(super) fn of_lost_vm() -> Raised {
     Raised { kind: RaisedKind::Temporary(Some(DELAY)), message: message.into(), trace: None }
 }
 
+/// The error of a script that cannot be started afresh.
+pub(super) fn of_broken_script(problem: &str) -> Raised {
+    let kind = RaisedKind::Temporary(Some(DELAY_DEFAULT));
+    let message = format!("the script cannot be started afresh: {problem}");
+    Raised { kind, message, trace: None }
+}
+
 /// Whether this was raised because the memory is full.
 pub(super) fn is_out_of_memory(raised: &LuaValue) -> bool {
     match raised {
@@ -103,6 +110,12 @@ pub(super) fn is_out_of_memory(raised: &LuaValue) -> bool {
         | LuaValue::Buffer(_)
         | LuaValue::Other(_) => false,
     }
+}
+
+/// The same of what the error handler of the prelude recorded.
+pub(super) fn is_record_out_of_memory(record: &LuaValue) -> bool {
+    let raised = record.as_table().map(|it| it.raw_get("raised").unwrap_or(LuaValue::Nil));
+    is_out_of_memory(raised.as_ref().unwrap_or(record))
 }
 
 /// The VM's words for a full memory.

@@ -33,9 +33,12 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::{
+    gauge::{self, Noticed},
     raised,
     world::{Limits, World},
 };
+use crate::scripting::limits;
+use crate::settings::Sandbox;
 
 /// How long a call may compute before its neighbours get a turn.
 const SLICE: Duration = Duration::from_millis(10);
@@ -72,6 +75,7 @@ pub(super) struct Meter {
     interrupt: Cell<Option<Interrupt>>,
     /// The memory was full once: what is left of the VM may be too little.
     exhausted: Cell<bool>,
+    noticed: Noticed,
 }
 
 /// What one call has used.
@@ -92,6 +96,8 @@ struct Shared {
     looks: AtomicU32,
     /// The slice has lasted long enough, and the VM has not noticed yet.
     due: AtomicBool,
+    /// The host waits for something in the middle of a slice: the VM cannot notice.
+    outside: AtomicBool,
     /// The thread sleeps and must be woken.
     asleep: AtomicBool,
     /// `None` when the VM is gone.
@@ -121,6 +127,7 @@ impl Watchdog {
             slice: AtomicU64::new(0),
             looks: AtomicU32::new(0),
             due: AtomicBool::new(false),
+            outside: AtomicBool::new(false),
             asleep: AtomicBool::new(false),
             interrupt: Mutex::new(None),
             stuck,
@@ -131,10 +138,12 @@ impl Watchdog {
             shared: Arc::clone(&shared),
             interrupt: Cell::new(None),
             exhausted: Cell::new(false),
+            noticed: Noticed::default(),
         });
         let interrupt = Interrupt::of(lua, Rc::clone(&meter));
         meter.interrupt.set(Some(interrupt));
         *shared.lock() = Some(interrupt);
+        gauge::watch(lua, &meter);
         let watching = Arc::clone(&shared);
         // Ends by itself when the VM is gone: nobody needs to join it.
         let handle = thread::Builder::new()
@@ -216,6 +225,54 @@ impl Meter {
         self.exhausted.get()
     }
 
+    /// Lets the host do something that may be held up by others, such as writing to a pipe.
+    pub(super) fn outside<T>(&self, something: impl FnOnce() -> T) -> T {
+        self.shared.outside.store(true, Ordering::Relaxed);
+        let result = something();
+        self.shared.outside.store(false, Ordering::Relaxed);
+        result
+    }
+
+    /// A text of this length was made, or calls are nested deeper than before. Called in the midst of what the VM does.
+    pub(super) fn notice(&self, text: Option<usize>, is_deeper: bool) {
+        let is_long = text.is_some_and(|it| it > self.limits.sandbox.string_size);
+        if is_long {
+            self.noticed.long.set(true);
+        }
+        if is_deeper {
+            self.noticed.deep.set(true);
+        }
+        if let Some(interrupt) = self.interrupt.get().filter(|_| is_long || is_deeper) {
+            interrupt.arm();
+        }
+    }
+
+    /// The texts that were made just now are not the script's.
+    pub(super) fn forget_texts(&self) {
+        self.noticed.long.set(false);
+    }
+
+    /// Looks closely at what was noticed.
+    fn look(&self, lua: &Lua) -> mlua::Result<()> {
+        let Sandbox { string_size, call_depth, .. } = self.limits.sandbox;
+        if self.noticed.long.take() {
+            return Err(mlua::Error::runtime(limits::too_long_text(string_size)));
+        }
+        if self.noticed.deep.get() {
+            let depth = gauge::depth(lua);
+            if depth > call_depth {
+                return Err(mlua::Error::runtime(limits::too_deep_calls(call_depth)));
+            }
+            // Near the limit, each step is looked at: the stack has grown already for some more.
+            if depth >= call_depth / 2 {
+                return Ok(());
+            }
+            self.noticed.deep.set(false);
+        }
+        self.disarm();
+        Ok(())
+    }
+
     /// What the VM calls when the interrupt is armed: go on, let others go on, or abort.
     fn interrupted(&self, lua: &Lua) -> mlua::Result<VmState> {
         let budget = self.budget.borrow().clone();
@@ -228,7 +285,7 @@ impl Meter {
                 // Stays armed: a script that catches the error gets the next one at its next step.
                 return Err(self.error(abort));
             }
-            self.disarm();
+            self.look(lua)?;
             let is_own = is_due && std::ptr::eq(budget.coroutine.get(), lua.state());
             return Ok(if is_own { VmState::Yield } else { VmState::Continue });
         }
@@ -353,7 +410,9 @@ impl Shared {
                 if slice != seen {
                     (seen, since) = (slice, Instant::now());
                 } else if self.due.load(Ordering::Relaxed) {
-                    if since.elapsed() >= STUCK {
+                    if self.outside.load(Ordering::Relaxed) {
+                        since = Instant::now();
+                    } else if since.elapsed() >= STUCK {
                         self.stuck.cancel();
                     }
                 } else if since.elapsed() >= SLICE {
