@@ -35,6 +35,19 @@ pub(super) struct Noticed {
     pub(super) long: Cell<bool>,
     /// Calls may be nested deeper than they may be.
     pub(super) deep: Cell<bool>,
+    /// Steps until an error is raised again.
+    pause: Cell<u32>,
+}
+
+impl Noticed {
+    /// Whether an error may be raised at this step. After one, its handlers need some steps at the same depth.
+    pub(super) fn may_raise(&self) -> bool {
+        /// More than the host's own handler takes, and little for a script that goes on all the same.
+        const PAUSE: u32 = 256;
+        let pause = self.pause.get();
+        self.pause.set(pause.checked_sub(1).unwrap_or(PAUSE));
+        pause == 0
+    }
 }
 
 /// Looks at what this VM allocates, for as long as it has a meter.

@@ -260,7 +260,7 @@ impl Meter {
         }
         if self.noticed.deep.get() {
             let depth = gauge::depth(lua);
-            if depth > call_depth {
+            if depth > call_depth && self.noticed.may_raise() {
                 return Err(mlua::Error::runtime(limits::too_deep_calls(call_depth)));
             }
             // Near the limit, each step is looked at: the stack has grown already for some more.
