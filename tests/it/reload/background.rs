@@ -100,7 +100,8 @@ async fn daemons_that_were_removed_do_not_come_back_and_hold_nothing() {
     let mut stage = Stage::new(server(&["a"], &[]), &[seen.clone(), stay.clone()]);
     seconds(1).await;
     assert_eq!(stage.finalizers(EXAMPLES, "a"), 1);
-    let lists = |stage: &Stage| stage.requests("kopfexamples").iter().filter(|it| *it == "list").count();
+    let lists =
+        |stage: &Stage| stage.requests("kopfexamples").iter().filter(|it| *it == "list").count();
     let before = lists(&stage);
     stage.swap(&[seen.clone()]).await;
     assert_eq!(lists(&stage), before);

@@ -51,7 +51,11 @@ async fn an_index_that_was_edited_serves_its_old_entries_until_they_are_replaced
     assert_eq!(seen(&stage, 1).await, r#"{"a":[1],"b":[1]}"#);
     let part = stage.health.parts().remove("indexes").expect("the part of the indexes");
     assert_eq!(part.state, HealthState::Ready);
-    assert!(part.text.contains("kopfexamples.v1.kopf.dev is not listed again yet"), "{}", part.text);
+    assert!(
+        part.text.contains("kopfexamples.v1.kopf.dev is not listed again yet"),
+        "{}",
+        part.text
+    );
     stage.edit(EXAMPLES, "a", 1);
     seconds(1).await;
     assert_eq!(seen(&stage, 2).await, r#"{"a":[2],"b":[1]}"#, "object by object");

@@ -72,7 +72,8 @@ async fn play(seed: u64) -> (Vec<String>, BTreeMap<String, u64>) {
     seconds(30).await;
     for name in changes.keys() {
         let body = stage.server.get(EXAMPLES, "ns1", name).expect("it is there");
-        let stored = &body["metadata"]["annotations"]["kopf.zalando.org/last-handled-configuration"];
+        let stored =
+            &body["metadata"]["annotations"]["kopf.zalando.org/last-handled-configuration"];
         let stored: serde_json::Value =
             serde_json::from_str(stored.as_str().expect("it was handled")).expect("JSON");
         assert_eq!(stored["spec"], body["spec"], "{name}: its last change was handled to the end");

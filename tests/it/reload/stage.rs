@@ -117,10 +117,8 @@ impl Line {
         });
         let mut options = self.options.clone();
         options.push(("id".into(), Argument::Value(self.id.into())));
-        let is_activity = matches!(
-            self.kind,
-            Kind::Startup | Kind::Cleanup | Kind::Login | Kind::Probe
-        );
+        let is_activity =
+            matches!(self.kind, Kind::Startup | Kind::Cleanup | Kind::Login | Kind::Probe);
         let selectors = vec![Argument::Value(self.resource.into())];
         let declaration = Declaration {
             kind: self.kind,
@@ -142,9 +140,8 @@ impl Line {
     ) -> BoxFuture<'a, Ended> {
         Box::pin(async move {
             let who = format!("{}.{}@{generation} {}", self.id, self.code, name_of(invocation));
-            let raised = |kind| {
-                Ended::Raised(Raised { kind, message: "on purpose".into(), trace: None })
-            };
+            let raised =
+                |kind| Ended::Raised(Raised { kind, message: "on purpose".into(), trace: None });
             match self.does {
                 Does::Nothing => notes.add(&who),
                 Does::Work(seconds) => {
@@ -167,7 +164,8 @@ impl Line {
                 }
                 Does::Look(id) => {
                     let index = invocation.facilities.indexes.get(id);
-                    let seen = index.map_or_else(|| "nothing".into(), |it| it.to_json().to_string());
+                    let seen =
+                        index.map_or_else(|| "nothing".into(), |it| it.to_json().to_string());
                     notes.add(&format!("{who} sees {seen}"));
                 }
                 Does::Stay | Does::Linger(_) => {
@@ -254,8 +252,7 @@ pub(super) fn server(examples: &[&str], others: &[&str]) -> ApiServer {
     let examples_def = ResourceDef::new("kopf.dev", "v1", "kopfexamples", "KopfExample");
     let others_def = ResourceDef::new("kopf.dev", "v1", "others", "Other");
     let server = ApiServer::builder().resource(examples_def).resource(others_def).build();
-    for (resource, kind, names) in
-        [(EXAMPLES, "KopfExample", examples), (OTHERS, "Other", others)]
+    for (resource, kind, names) in [(EXAMPLES, "KopfExample", examples), (OTHERS, "Other", others)]
     {
         for name in names {
             server.create(resource, object(kind, name)).expect("it is new");
@@ -339,7 +336,7 @@ impl Stage {
         let requests = self.server.requests();
         let of_resource = requests.iter().filter(|it| it.path.contains(&format!("/{plural}")));
         let short = of_resource.map(|it| match &*it.method {
-            "GET" if it.path.contains("watch=true") => "watch".to_owned(),
+            "GET" if it.query.contains("watch=true") => "watch".to_owned(),
             "GET" => "list".to_owned(),
             other => {
                 let path = it.path.split('?').next().unwrap_or_default();

@@ -160,14 +160,17 @@ async fn the_order_of_handlers_is_that_of_the_generation() {
     answer.await.expect("an answer").expect("it takes over");
     stage.server.create(EXAMPLES, object("KopfExample", "a")).expect("it is new");
     seconds(20).await;
-    let patches = stage.requests("kopfexamples").iter().filter(|it| it.starts_with("patch")).count();
+    let patches =
+        stage.requests("kopfexamples").iter().filter(|it| it.starts_with("patch")).count();
     assert_eq!(patches, 1, "both were handled in one cycle");
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_error_that_was_mended_is_forgotten_at_once() {
-    // The filter of the first generation raises, so that the object is throttled for longer and longer.
-    let mut stage = Stage::new(server(&[], &[]), &[on(Kind::Create, "made", 1)]);
+    let mut stage = Stage::with(server(&[], &[]), &[on(Kind::Create, "made", 1)], |operator| {
+        operator.settings.lock().expect("no panic").networking.error_backoffs.clear();
+        operator
+    });
     seconds(1).await;
     let refusal = Effect::Refuse { code: 500, retry_after_seconds: None };
     stage.server.fault(Fault::always(refusal).on("PATCH", "kopfexamples"));
