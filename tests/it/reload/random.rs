@@ -110,7 +110,7 @@ fn check(seed: u64, size: &Size) {
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build();
     let (lines, changes) = runtime.expect("a runtime").block_on(play(seed, size));
-    for name in changes.keys() {
+    for (name, edits) in &changes {
         let of = |id: &str| {
             let is_meant = |it: &&String| {
                 it.starts_with(&format!("{id}.")) && it.ends_with(&format!(" {name}"))
@@ -118,6 +118,11 @@ fn check(seed: u64, size: &Size) {
             lines.iter().filter(is_meant).count()
         };
         assert_eq!(of("made"), 1, "{name} was made once");
+        let is_end =
+            |it: &&String| it.starts_with("changed.") && it.ends_with(&format!(" {name} ends"));
+        let changed = lines.iter().filter(is_end).count() as u64;
+        assert!(changed <= *edits, "{name}: {changed} calls for {edits} edits");
+        assert!(changed > 0 || *edits == 0, "{name}: none of {edits} edits was seen");
     }
     check_daemons("stay", &lines);
     check_daemons("more", &lines);
