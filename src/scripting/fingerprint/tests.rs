@@ -120,7 +120,7 @@ fn an_edit_of_lua_changes_the_handlers_that_it_touches() {
         ("local helpers = {}", "local helpers = { x = 1 }", "create watch"),
         // What has nothing to do with them.
         ("kopf.on_event", "local unused = 1\nkopf.on_event", ""),
-        ("kopf.on_event", "local function unused() return LIMIT end kopf.on_event", ""),
+        ("kopf.on_event", "local function unused() return LIMIT end\nkopf.on_event", ""),
         ("kopf.on_event", "kopf.on_create('x', function() end)\nkopf.on_event", ""),
         ("kopf.on_event", "if LIMIT then print('x') end\nkopf.on_event", ""),
         // What does something to who knows what.
@@ -261,7 +261,9 @@ fn statements_of_lua_end_where_the_next_begins() {
         let found = if text.starts_with("type") { found.map(|_| expected) } else { found };
         assert_eq!(found, Some(expected), "{text}");
     }
-    for broken in ["f(", "end", "x = 'a", "x = [[a", "--[[", "x = `a{b`", "function f()", "\u{7f}", "é = 1"] {
+    for broken in
+        ["f(", "end", "x = 'a", "x = [[a", "--[[", "x = `a{b`", "function f()", "\u{7f}", "é = 1"]
+    {
         assert!(lua::statements(broken).is_none(), "{broken}");
     }
 }
@@ -293,7 +295,8 @@ fn statements_of_rhai_end_where_they_end() {
 #[test]
 fn what_is_not_understood_depends_on_all_of_it() {
     for language in [Language::Lua, Language::Rhai] {
-        let (one, other) = (Fingerprints::of(language, "f((("), Fingerprints::of(language, "f((( "));
+        let (one, other) =
+            (Fingerprints::of(language, "f((("), Fingerprints::of(language, "f((( "));
         assert_ne!(one.of_line(1), other.of_line(1));
         assert_eq!(one.of_line(1), one.whole());
         // No statement, no understanding.
@@ -305,9 +308,10 @@ fn what_is_not_understood_depends_on_all_of_it() {
 #[test]
 fn any_text_has_fingerprints_and_the_same_text_the_same() {
     let pieces = [
-        "function", "end", "fn", "{", "}", "(", ")", "[", "]", "`", "${", "|", "||", "\"", "'", "--", "--[[", "]]", "/*",
-        "*/", "//", "if", "then", "else", "elseif", "do", "repeat", "until", "local", "let", "=", ",", ".", ":", "::",
-        "x", "M", "kopf", "1", "0x", "1e", "..", "#", "#{", "#\"", "\\", "\n", " ", ";", "é", "\0", "import", "as",
+        "function", "end", "fn", "{", "}", "(", ")", "[", "]", "`", "${", "|", "||", "\"", "'",
+        "--", "--[[", "]]", "/*", "*/", "//", "if", "then", "else", "elseif", "do", "repeat",
+        "until", "local", "let", "=", ",", ".", ":", "::", "x", "M", "kopf", "1", "0x", "1e", "..",
+        "#", "#{", "#\"", "\\", "\n", " ", ";", "é", "\0", "import", "as",
     ];
     let mut random = fastrand::Rng::with_seed(5);
     for round in 0..4000 {

@@ -10,7 +10,10 @@ use std::{
 
 use futures::{StreamExt as _, stream};
 
-use super::routes::{Home, Routes};
+use super::{
+    codes,
+    routes::{Home, Routes},
+};
 use crate::logic::{
     function::ScriptId,
     handler::Handler,
@@ -72,7 +75,8 @@ impl ScriptSet {
 
 impl Script {
     fn new(source: Source, loaded: Loaded, routes: &Arc<Routes>, script: ScriptId) -> Self {
-        let Loaded { engine, handlers, lifecycles } = loaded;
+        let Loaded { engine, mut handlers, lifecycles } = loaded;
+        codes::assign(&source, &mut handlers);
         Script { source, home: routes.admit(script, engine), handlers, lifecycles }
     }
 

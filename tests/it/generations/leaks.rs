@@ -1,0 +1,1 @@
+//! Thousands of reloads leave nothing behind.
