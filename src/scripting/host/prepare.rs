@@ -67,8 +67,11 @@ impl ScriptSet {
 
     /// The script of this source, if it would be the same.
     fn find(&self, source: &Source) -> Option<Arc<Script>> {
-        let is_same =
-            |it: &&Arc<Script>| it.source.name == source.name && it.source.text == source.text;
+        let is_same = |it: &&Arc<Script>| {
+            it.source.name == source.name
+                && it.source.text == source.text
+                && source.modules.would_give(&it.source.modules.taken())
+        };
         self.0.iter().find(is_same).map(Arc::clone)
     }
 }

@@ -197,8 +197,11 @@ fn every_function_of_a_declaration_keeps_the_script() {
             drop(handler);
             assert_eq!(stage.host.live_scripts(), 1, "{name}");
             let selecting = selector.and_then(|it| it.function).expect("a function");
-            let Some(Callback::All(when)) = filters.when else { panic!("a callback") };
-            let Callback::Function(when) = when[0].clone() else { panic!("a function") };
+            let when = match filters.when {
+                Some(Callback::All(all)) => all.into_iter().next(),
+                other => panic!("{other:?}"),
+            };
+            let Some(Callback::Function(when)) = when else { panic!("a function") };
             let Some(InitialDelay::Computed(delay)) = background.initial_delay else {
                 panic!("a function")
             };

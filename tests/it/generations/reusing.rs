@@ -84,7 +84,7 @@ fn a_script_is_loaded_again_when_its_modules_change() {
             let before = stage.take(&[script(language, text, one)]).await;
             assert_eq!(before[0].function, stage.handler("create").function);
             let before = stage.take(&[script(language, text, other)]).await;
-            assert_eq!(stage.result(&stage.handler("create")).await, json!(2));
+            assert_eq!(stage.result(&stage.handler("create")).await, json!(2), "{language}");
             assert!(!before[0].is_same(&stage.handler("create")));
         }
     });
