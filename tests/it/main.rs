@@ -17,6 +17,7 @@ mod health;
 mod lua;
 mod others;
 mod posting;
+mod reload_sources;
 mod rhai;
 mod scenarios;
 mod settings;
