@@ -7,8 +7,10 @@
 mod children;
 pub(crate) mod ctx;
 mod diagnostics;
+mod fingerprint;
 mod hierarchy;
 mod host;
+mod limits;
 mod logins;
 mod lua;
 mod modules;

@@ -1,15 +1,19 @@
 //! One daemon or timer of one object, as those see it who let it run and stop it.
 
 use std::{
+    fmt,
     sync::{Arc, OnceLock},
+    task::{Context, Poll},
     time::Duration,
 };
 
+use futures::task::AtomicWaker;
 use tokio::{
     task,
     time::{self, Instant},
 };
 
+use super::{Base, object::Home, roles::Role};
 use crate::logic::{
     handler::Handler,
     outcome::LogLine,
@@ -19,22 +23,46 @@ use crate::ports::{Logger, Stopped};
 use crate::settings::Background;
 
 /// A daemon or a timer that runs, or ran, for one object.
-#[derive(Debug)]
 pub struct Daemon {
-    /// What it was declared as.
-    pub(super) handler: Arc<Handler>,
+    /// What it shares with the others of its resource.
+    pub(super) base: Arc<Base>,
+    /// What it shares with the others of its object.
+    pub(super) home: Arc<Home>,
+    /// What it is declared as.
+    pub(super) role: Arc<Role>,
+    /// Its place in the team.
+    pub(super) key: u64,
     /// The kwarg `stopped`; also tells that it has ended.
     pub(super) stopped: Stopped,
     /// When it was first asked to stop.
     asked: OnceLock<Instant>,
-    /// For the lines about its stopping.
-    logger: Logger,
+    /// Its task, to be woken when it is cancelled.
+    waiting: AtomicWaker,
 }
 
 impl Daemon {
     /// One that was not asked to stop.
-    pub(super) fn new(handler: Arc<Handler>, logger: Logger) -> Self {
-        Daemon { handler, stopped: Stopped::default(), asked: OnceLock::new(), logger }
+    pub(super) fn new(base: Arc<Base>, home: Arc<Home>, role: Arc<Role>, key: u64) -> Self {
+        let stopped = Stopped::default();
+        Daemon {
+            base,
+            home,
+            role,
+            key,
+            stopped,
+            asked: OnceLock::new(),
+            waiting: AtomicWaker::new(),
+        }
+    }
+
+    /// What it is declared as in this moment.
+    pub fn handler(&self) -> Arc<Handler> {
+        self.role.handler()
+    }
+
+    /// Whether its handler is still as it was when it started: no edit has changed or removed it.
+    pub fn has_role(&self) -> bool {
+        self.base.roles.have(&self.role)
     }
 
     /// Whether it runs no more.
@@ -62,8 +90,20 @@ impl Daemon {
         let is_new = self.stopped.set(reason);
         if is_new {
             self.asked.get_or_init(Instant::now);
+            // If it works, it hears of it by itself.
+            self.base.team.wake(self.key);
+            if reason == StopReason::DaemonCancelled {
+                self.waiting.wake();
+            }
         }
         is_new
+    }
+
+    /// Whether it was cancelled; if not, its task is woken when it is.
+    pub(super) fn poll_cancelled(&self, cx: &Context<'_>) -> Poll<()> {
+        self.waiting.register(cx.waker());
+        let is_cancelled = self.stopped.reasons().contains(StopReason::DaemonCancelled);
+        if is_cancelled { Poll::Ready(()) } else { Poll::Pending }
     }
 
     /// Waits until it has ended.
@@ -81,8 +121,9 @@ impl Daemon {
         if self.has_ended() {
             return None;
         }
-        let patience = Patience::with(&self.handler, settings);
-        let stage = stopping::step(&self.handler, patience, self.stopped.reasons(), age);
+        let handler = self.handler();
+        let patience = Patience::with(&handler, settings);
+        let stage = stopping::step(&handler, patience, self.stopped.reasons(), age);
         let is_pressed = stage.mark.is_some();
         self.apply(&stage);
         if is_pressed {
@@ -94,8 +135,9 @@ impl Daemon {
 
     /// Makes all steps in a row, until it has ended or is given up. It was asked to stop before, and had its chance.
     pub(super) async fn press(&self, settings: &Background) {
-        let patience = Patience::with(&self.handler, settings);
-        for stage in stopping::linear(&self.handler, patience) {
+        let handler = self.handler();
+        let patience = Patience::with(&handler, settings);
+        for stage in stopping::linear(&handler, patience) {
             if self.has_ended() {
                 return;
             }
@@ -109,9 +151,9 @@ impl Daemon {
         }
     }
 
-    /// Makes steps as they are due, for an object that is gone and has no cycles any more.
-    pub(super) async fn escort(&self, settings: &Background) {
-        while let Some(delay) = self.step(StopReason::ResourceDeleted, settings).await {
+    /// Makes steps as they are due, for an object that has no cycles any more: it is gone, or not served.
+    pub(super) async fn escort(&self, reason: StopReason, settings: &Background) {
+        while let Some(delay) = self.step(reason, settings).await {
             // The end or the pause, whichever comes first.
             drop(time::timeout(delay, self.end()).await);
         }
@@ -141,11 +183,17 @@ impl Daemon {
 
     /// For lines about it that are not posted.
     pub(super) fn logger(&self) -> &Logger {
-        &self.logger
+        &self.home.logger
     }
 
     /// A line about its stopping.
     pub(super) fn log(&self, line: &LogLine) {
-        self.logger.line(line, None);
+        self.logger().line(line, None);
+    }
+}
+
+impl fmt::Debug for Daemon {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({:?})", self.handler(), self.stopped.reasons())
     }
 }

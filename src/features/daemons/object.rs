@@ -1,6 +1,7 @@
 //! The daemons and timers of one object: who runs, who must not run again, what they see of the object.
 
 use std::{
+    collections::BTreeSet,
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -10,21 +11,38 @@ use std::{
 
 use futures::future;
 
-use super::{Base, daemon::Daemon, runner::Runner};
-use crate::logic::{handler::Handler, object::Object, stopping::StopReason};
+use super::{Base, daemon::Daemon};
+use crate::logic::{
+    handler::{Handler, Mark},
+    object::Object,
+    stopping::StopReason,
+};
 use crate::ports::{LiveObject, Logger, Memo};
 
 /// What is remembered of the background of one object between its events.
 #[derive(Debug)]
 pub struct OfObject {
     running: Vec<Arc<Daemon>>,
-    /// The ids of those that ended by themselves.
-    over: Vec<Arc<str>>,
-    /// What those that run see of the object.
-    live: Option<LiveObject>,
+    /// Those that ended by themselves.
+    over: Vec<Mark>,
+    /// What those that run know of the object.
+    home: Option<Arc<Home>>,
     /// The essence as it was last seen, as a fingerprint; `None` until somebody asks for it.
     essence: Option<u64>,
+    /// When the essence changed last, or when the object was first seen; on the clock of the team.
+    changed: Duration,
+}
+
+/// What those that run for one object share.
+#[derive(Debug)]
+pub(super) struct Home {
+    /// What they see of the object.
+    pub(super) live: LiveObject,
     changed: Changed,
+    /// The memo of the object.
+    pub(super) memo: Memo,
+    /// For lines that are not posted.
+    pub(super) logger: Logger,
 }
 
 /// The object in whose background handlers start, as its cycle sees it.
@@ -38,9 +56,20 @@ pub struct Host<'a> {
     pub logger: &'a Logger,
 }
 
-/// When the essence of an object changed last, or when the object was first seen; shared with its timers.
+/// What is known of an object by those who run in its background.
 #[derive(Clone, Debug)]
-pub(super) struct Changed(Arc<AtomicU64>);
+pub enum Sight {
+    /// Nobody does of those that are asked for.
+    None,
+    /// The object as it was seen last.
+    Object(Arc<Object>),
+    /// One of them has ended by itself; the object is not remembered for it.
+    Lost,
+}
+
+/// A moment on the clock of the team.
+#[derive(Debug)]
+struct Changed(AtomicU64);
 
 impl OfObject {
     /// An object that is seen for the first time.
@@ -48,9 +77,9 @@ impl OfObject {
         OfObject {
             running: Vec::new(),
             over: Vec::new(),
-            live: None,
+            home: None,
             essence: None,
-            changed: Changed::new(base.team.uptime()),
+            changed: base.team.uptime(),
         }
     }
 
@@ -61,15 +90,18 @@ impl OfObject {
 
     /// Shows those that run a newer state of the object.
     pub fn show(&self, object: &Arc<Object>) {
-        if let Some(live) = &self.live {
-            live.set(Arc::new(object.compact()));
+        if let Some(home) = &self.home {
+            home.live.set(object);
         }
     }
 
     /// Compares the essence with the one of the event before.
     pub fn compare(&mut self, essence: u64, base: &Base) {
         if self.essence.replace(essence).is_some_and(|before| before != essence) {
-            self.changed.set(base.team.uptime());
+            self.changed = base.team.uptime();
+            if let Some(home) = &self.home {
+                home.changed.set(self.changed);
+            }
         }
     }
 
@@ -77,57 +109,67 @@ impl OfObject {
     pub fn reap(&mut self) {
         for ended in self.running.extract_if(.., |it| it.has_ended()) {
             if ended.is_over() {
-                self.over.push(Arc::clone(&ended.handler.id));
+                self.over.push(ended.handler().mark());
             }
         }
         if self.running.is_empty() {
-            self.live = None;
+            self.home = None;
         }
     }
 
-    /// Whether the handler of this id ended by itself, and so must not start again.
-    pub fn is_over(&self, id: &str) -> bool {
-        self.over.iter().any(|it| &**it == id)
+    /// Whether the handler ended by itself, and so must not start again. Another of its name may.
+    pub fn is_over(&self, handler: &Handler) -> bool {
+        self.over.iter().any(|it| it.is_of(handler))
     }
 
-    /// Lets a handler run, unless it does.
+    /// What others can know of the object from here, if daemons or timers of these ids run for it.
+    pub fn sight(&self, ids: &BTreeSet<Arc<str>>) -> Sight {
+        if self.over.iter().any(|it| ids.contains(it.id())) {
+            return Sight::Lost;
+        }
+        let is_meant = self.running.iter().any(|it| ids.contains(&it.handler().id));
+        let home = self.home.as_ref().filter(|_| is_meant);
+        home.map_or(Sight::None, |home| {
+            let object = home.live.get();
+            home.live.rest();
+            Sight::Object(object)
+        })
+    }
+
+    /// Lets a handler run, unless it does, or has been replaced in this moment.
     pub fn spawn(&mut self, base: &Arc<Base>, handler: &Arc<Handler>, host: Host<'_>) {
-        if self.running.iter().any(|it| it.handler.id == handler.id) {
+        if self.running.iter().any(|it| it.handler().id == handler.id) {
             return;
         }
-        let live = self
-            .live
-            .get_or_insert_with(|| LiveObject::new(Arc::new(host.object.compact())))
-            .clone();
-        let daemon = Arc::new(Daemon::new(Arc::clone(handler), host.logger.clone()));
-        let runner = Runner {
-            base: Arc::clone(base),
-            daemon: Arc::clone(&daemon),
-            live,
-            changed: self.changed.clone(),
-            memo: host.memo.clone(),
-        };
-        if base.team.hire(runner) {
-            self.running.push(daemon);
-        }
+        let Some(role) = base.roles.of(handler) else { return };
+        self.over.retain(|it| *it.id() != handler.id);
+        let home = self.home.get_or_insert_with(|| {
+            Arc::new(Home {
+                live: LiveObject::kept(host.object),
+                changed: Changed::new(self.changed),
+                memo: host.memo.clone(),
+                logger: host.logger.clone(),
+            })
+        });
+        self.running.extend(base.team.hire(base, home, role));
     }
 
     /// Presses some of those that run to stop, all at once; gives the pauses until they must be pressed again.
     pub async fn stop(
         &self,
         reason: StopReason,
-        whom: impl Fn(&Handler) -> bool,
+        whom: impl Fn(&Daemon) -> bool,
         base: &Base,
     ) -> Vec<Duration> {
         let settings = &base.settings.background;
-        let steps = self.running.iter().filter(|it| whom(&it.handler));
+        let steps = self.running.iter().filter(|it| whom(it));
         let delays = future::join_all(steps.map(|it| it.step(reason, settings))).await;
         delays.into_iter().flatten().collect()
     }
 
     /// Whether some of those that run were asked to stop.
     pub fn is_stopping(&self, whom: impl Fn(&Handler) -> bool) -> bool {
-        self.running.iter().any(|it| it.is_stopping() && whom(&it.handler))
+        self.running.iter().any(|it| it.is_stopping() && whom(&it.handler()))
     }
 
     /// Waits until any that was asked to stop has ended; for ever, if none was.
@@ -140,17 +182,17 @@ impl OfObject {
         future::select_all(ends).await;
     }
 
-    /// The object is gone: all must stop, though it will have no cycles in which to see to it.
-    pub fn dismiss(self, base: &Arc<Base>) {
+    /// The object is gone, or not served any more: all must stop, though it will have no cycles in which to see to it.
+    pub fn dismiss(self, base: &Arc<Base>, reason: StopReason) {
         for daemon in self.running.into_iter().filter(|it| !it.has_ended()) {
-            base.team.escort(daemon, base);
+            base.team.escort(daemon, reason, base);
         }
     }
 }
 
 impl Changed {
     fn new(moment: Duration) -> Self {
-        let changed = Changed(Arc::default());
+        let changed = Changed(AtomicU64::default());
         changed.set(moment);
         changed
     }
@@ -161,8 +203,14 @@ impl Changed {
         self.0.store(nanos, Ordering::Relaxed);
     }
 
-    /// On the clock of the team.
-    pub(super) fn get(&self) -> Duration {
+    fn get(&self) -> Duration {
         Duration::from_nanos(self.0.load(Ordering::Relaxed))
+    }
+}
+
+impl Home {
+    /// When the essence of the object changed last, or when the object was first seen; on the clock of the team.
+    pub(super) fn changed(&self) -> Duration {
+        self.changed.get()
     }
 }
