@@ -69,7 +69,7 @@ impl Runner<'_> {
             return outcome;
         }
         let invocation = Invocation {
-            handler: Arc::clone(&handler),
+            handler: handler.inside(),
             attempt: Some(Attempt { retry: retries, started, runtime: before.runtime }),
             cause,
             memo,

@@ -26,7 +26,7 @@ use std::{sync::Arc, time::Duration};
 
 pub use self::{
     diagnostics::LoadError,
-    host::ScriptHost,
+    host::{Prepared, ScriptHost, ScriptSet},
     modules::{Digest, LoadedModule, Modules},
 };
 use crate::logic::{function::ScriptId, grants::Grants, handler::Handler, lifecycle::Chooser};

@@ -148,7 +148,7 @@ impl Runner {
 
     fn invocation(&self) -> Arc<Invocation> {
         Arc::new(Invocation {
-            handler: Arc::clone(&self.daemon.handler),
+            handler: self.daemon.handler.inside(),
             attempt: None,
             cause: Cause::Object(self.cause(SharedPatch::default())),
             memo: self.memo.clone(),

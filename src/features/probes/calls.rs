@@ -51,6 +51,10 @@ impl Scripts for Counted {
         self.scripts.configure(settings);
     }
 
+    fn keep(&self, function: Function) -> Function {
+        self.scripts.keep(function)
+    }
+
     fn call(&self, invocation: Arc<Invocation>) -> BoxFuture<'static, Ended> {
         let called = self.scripts.call(Arc::clone(&invocation));
         let metrics = self.metrics.clone();
