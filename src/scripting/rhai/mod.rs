@@ -58,17 +58,17 @@ pub(crate) fn load(
     source: &Source,
     terms: &Terms,
 ) -> BoxFuture<'static, Result<Loaded, LoadError>> {
-    load_on(Runner::new(terms.placement), id, source.clone())
+    load_on(Runner::new(terms.placement), id, (source.clone(), terms.clone()))
 }
 
 fn load_on(
     runner: Runner,
     id: ScriptId,
-    source: Source,
+    (source, terms): (Source, Terms),
 ) -> BoxFuture<'static, Result<Loaded, LoadError>> {
     async move {
         let (file, runner) = (source.name.clone(), runner.of(&source.name));
-        let loaded = runner.run(move || script::load(id, &source)).await;
+        let loaded = runner.run(move || script::load(id, &source, &terms)).await;
         let (script, handlers, lifecycles) = loaded.unwrap_or_else(|error| {
             let message = error.to_string();
             Err(LoadError { file, line: None, source_line: None, message, hint: None })

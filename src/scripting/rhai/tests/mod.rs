@@ -210,5 +210,5 @@ fn directory(name: &str) -> PathBuf {
 
 async fn run_with_budget(text: &str, operations: u64) -> Result<Loaded, LoadError> {
     let runner = Runner::with_budget(Placement::CurrentRuntime, Budget::Operations(operations));
-    load_on(runner, ScriptId(1), source(text)).await
+    load_on(runner, ScriptId(1), (source(text), Placement::CurrentRuntime.into())).await
 }
