@@ -8,7 +8,7 @@ use std::{
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::{BoxFuture, Children, Facilities, Logger, Memo, NativeLogins, Stopped};
+use super::{BoxFuture, Children, Facilities, LiveObject, Logger, Memo, NativeLogins, Stopped};
 use crate::logic::{
     diff::Diff,
     filters::Question,
@@ -168,27 +168,6 @@ pub struct BackgroundCause {
     pub stopped: Stopped,
     /// The object as its latest event showed it: what the kwargs show instead of [`ObjectCause::object`].
     pub live: LiveObject,
-}
-
-/// An object that is replaced by each of its events. Clones share it.
-#[derive(Clone, Debug)]
-pub struct LiveObject(Arc<Mutex<Arc<Object>>>);
-
-impl LiveObject {
-    /// As it is now.
-    pub fn new(object: Arc<Object>) -> Self {
-        LiveObject(Arc::new(Mutex::new(object)))
-    }
-
-    /// The latest state.
-    pub fn get(&self) -> Arc<Object> {
-        Arc::clone(&self.0.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-
-    /// A newer state.
-    pub fn set(&self, object: Arc<Object>) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = object;
-    }
 }
 
 impl ObjectCause {

@@ -9,6 +9,7 @@ pub(crate) mod ctx;
 mod diagnostics;
 mod hierarchy;
 mod host;
+mod limits;
 mod logins;
 mod lua;
 mod modules;

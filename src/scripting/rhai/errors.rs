@@ -7,16 +7,12 @@ use std::{
 
 use rhai::{Dynamic, EvalAltResult, Position};
 
-use super::{
-    api,
-    control::{Abort, Budget},
-    value::text,
-};
+use super::{api, control::Abort, runner::RunError, value::text};
 use crate::logic::{
     declare::DeclareError,
     outcome::{Raised, RaisedKind},
 };
-use crate::scripting::{LoadError, names};
+use crate::scripting::{LoadError, limits, names};
 
 /// The class of errors that have none of their own.
 const CLASS: &str = "Error";
@@ -228,6 +224,14 @@ pub(super) fn of_host(message: impl Into<String>) -> Raised {
     Raised { kind, message: message.into(), trace: None }
 }
 
+/// A job that gave no result.
+pub(super) fn of_runner(error: RunError) -> Raised {
+    match error {
+        RunError::Stuck(limit) => aborted(Abort::Exhausted(limit), None),
+        RunError::Busy | RunError::NoThread(_) | RunError::Panicked(_) => of_host(error.to_string()),
+    }
+}
+
 /// An error of a value that a script gave to the host.
 pub(super) fn of_value(message: String) -> Raised {
     Raised { kind: RaisedKind::Arbitrary(CLASS.into()), message, trace: None }
@@ -242,12 +246,9 @@ pub(super) fn aborted(abort: Abort, trace: Option<String>) -> Raised {
 fn describe(abort: Abort) -> String {
     match abort {
         Abort::Cancelled => "the call was cancelled".into(),
-        Abort::Exhausted(Budget::Time(limit)) => {
-            format!("the handler computed for longer than {} s, its limit", limit.as_secs_f64())
-        }
-        Abort::Exhausted(Budget::Operations(limit)) => {
-            format!("the handler computed for more than {limit} operations, its limit")
-        }
+        Abort::Exhausted(limit) => limits::computed_too_long(limit),
+        Abort::Full(limit) => limits::too_much_memory(limit),
+        Abort::Leaking => limits::leaking(),
     }
 }
 

@@ -7,6 +7,8 @@ mod control;
 mod errors;
 mod functions;
 mod index;
+mod ledger;
+mod link;
 mod live;
 mod modules;
 mod pool;
@@ -20,6 +22,7 @@ mod tests;
 mod turn;
 mod value;
 mod view;
+mod vm;
 
 use std::sync::Arc;
 
@@ -29,11 +32,11 @@ use serde_json::Value;
 
 use self::{
     context::Ctx,
-    errors::of_host,
     runner::Runner,
     script::Script,
     value::{plain, to_json},
     view::View,
+    vm::Vm,
 };
 use super::{LoadError, Loaded, Source, Terms, ctx::record};
 use crate::logic::{
@@ -48,7 +51,7 @@ use crate::settings::Settings;
 
 /// A loaded script and the threads it runs on.
 struct RhaiEngine {
-    script: Arc<Script>,
+    vm: Arc<Vm>,
     runner: Arc<Runner>,
 }
 
@@ -58,22 +61,19 @@ pub(crate) fn load(
     source: &Source,
     terms: &Terms,
 ) -> BoxFuture<'static, Result<Loaded, LoadError>> {
-    load_on(Runner::new(terms.placement), id, (source.clone(), terms.clone()))
-}
-
-fn load_on(
-    runner: Runner,
-    id: ScriptId,
-    (source, terms): (Source, Terms),
-) -> BoxFuture<'static, Result<Loaded, LoadError>> {
+    let (runner, source) = (Runner::new(terms).of(&source.name), source.clone());
+    let terms = terms.clone();
     async move {
-        let (file, runner) = (source.name.clone(), runner.of(&source.name));
-        let loaded = runner.run(move || script::load(id, &source, &terms)).await;
+        let file = source.name.clone();
+        let of_load = (source.clone(), terms.clone());
+        let loaded = runner.run(move || script::load(id, &of_load.0, &of_load.1)).await;
         let (script, handlers, lifecycles) = loaded.unwrap_or_else(|error| {
             let message = error.to_string();
             Err(LoadError { file, line: None, source_line: None, message, hint: None })
         })?;
-        let engine = RhaiEngine { script: Arc::new(script), runner: Arc::new(runner) };
+        let runner = Arc::new(runner);
+        let vm = Vm::new(id, (source, terms), Arc::clone(&runner), (script, &handlers));
+        let engine = RhaiEngine { vm: Arc::new(vm), runner };
         Ok(Loaded { engine: Arc::new(engine), handlers, lifecycles })
     }
     .boxed()
@@ -85,10 +85,10 @@ impl RhaiEngine {
         &self,
         job: impl FnOnce(&Script) -> Result<T, Raised> + Send + 'static,
     ) -> BoxFuture<'static, Result<T, Raised>> {
-        let (script, runner) = (Arc::clone(&self.script), Arc::clone(&self.runner));
+        let (vm, runner) = (Arc::clone(&self.vm), Arc::clone(&self.runner));
         async move {
-            let result = runner.run(move || job(&script)).await;
-            result.unwrap_or_else(|error| Err(of_host(error.to_string())))
+            let result = runner.run(move || vm.with(job)).await;
+            result.unwrap_or_else(|error| Err(errors::of_runner(error)))
         }
         .boxed()
     }
@@ -102,11 +102,11 @@ impl RhaiEngine {
         // The parent of a sub-handler, which is of the same script, has a thread and waits.
         let is_within = invocation.handler.kind == Kind::Sub;
         let runner = Arc::clone(&self.runner);
-        let job = about(Arc::clone(&self.script), invocation, job);
+        let job = about(Arc::clone(&self.vm), invocation, job);
         async move {
             let result =
                 if is_within { runner.run_within(job).await } else { runner.run(job).await };
-            result.unwrap_or_else(|error| Err(of_host(error.to_string())))
+            result.unwrap_or_else(|error| Err(errors::of_runner(error)))
         }
         .boxed()
     }
@@ -119,11 +119,11 @@ impl RhaiEngine {
         job: impl FnOnce(&Script, Dynamic) -> Result<Option<T>, Raised> + Send + 'static,
     ) -> BoxFuture<'static, Result<Option<T>, Raised>> {
         let runner = Arc::clone(&self.runner);
-        let job = about(Arc::clone(&self.script), invocation, job);
+        let job = about(Arc::clone(&self.vm), invocation, job);
         async move {
             match runner.run_background(&stopped, job).await {
                 Ok(result) => result.unwrap_or(Ok(None)),
-                Err(error) => Err(of_host(error.to_string())),
+                Err(error) => Err(errors::of_runner(error)),
             }
         }
         .boxed()
@@ -132,13 +132,13 @@ impl RhaiEngine {
 
 /// A job that is about something.
 fn about<T>(
-    script: Arc<Script>,
+    vm: Arc<Vm>,
     invocation: Arc<Invocation>,
-    job: impl FnOnce(&Script, Dynamic) -> T,
-) -> impl FnOnce() -> T {
+    job: impl FnOnce(&Script, Dynamic) -> Result<T, Raised>,
+) -> impl FnOnce() -> Result<T, Raised> {
     move || {
         let ctx = Dynamic::from(Ctx::new(Arc::clone(&invocation)));
-        present::during(Some(invocation), || job(&script, ctx))
+        present::during(Some(invocation), || vm.with(|script| job(script, ctx)))
     }
 }
 

@@ -29,13 +29,10 @@ use crate::logic::{
     outcome::Raised,
 };
 use crate::scripting::{LoadError, Source, Terms, print::print_line, reach::Reach};
+use crate::settings::Sandbox;
 
-/// The deepest recursion: what the stacks of the threads hold.
-const CALL_LEVELS_MAX: usize = 64;
 /// The deepest nesting of an expression, at the top level and in functions. A closure in a closure is one expression.
 const EXPRESSION_DEPTHS_MAX: (usize, usize) = (64, 64);
-/// The longest string: the size of the largest object a cluster stores, several times.
-const STRING_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// The most items of a list or a map.
 const ITEMS_MAX: usize = 100_000;
 /// The most modules of one script.
@@ -72,6 +69,8 @@ pub(super) struct Script {
     global: GlobalRuntimeState,
     /// How many parameters each function has; several for overloads.
     arities: BTreeMap<String, Vec<usize>>,
+    /// What it declared when it started afresh: keeps their functions.
+    kept: Vec<Handler>,
 }
 
 impl Shared {
@@ -162,6 +161,7 @@ impl Shared {
 
 /// Compiles a script and runs its top level. Needs a deep stack.
 pub(super) fn load(id: ScriptId, source: &Source, terms: &Terms) -> Result<Declared, LoadError> {
+    let limits = &terms.limits;
     let shared = Arc::new(Shared {
         name: source.name.as_str().into(),
         functions: Functions::new(id),
@@ -174,7 +174,7 @@ pub(super) fn load(id: ScriptId, source: &Source, terms: &Terms) -> Result<Decla
         loops: OnceLock::new(),
     });
     shared.sources.insert(&source.name, &source.text);
-    let engine = engine(&shared, source);
+    let engine = engine(&shared, source, limits);
     let failed =
         |error: Box<EvalAltResult>| errors::load_error(*error, &source.name, &shared.sources);
     let mut ast = engine.compile(&source.text).map_err(|error| failed(error.into()))?;
@@ -195,17 +195,17 @@ pub(super) fn load(id: ScriptId, source: &Source, terms: &Terms) -> Result<Decla
     let handlers = shared.declared.lock().unwrap_or_else(PoisonError::into_inner).take();
     let lifecycles =
         std::mem::take(&mut *shared.lifecycles.lock().unwrap_or_else(PoisonError::into_inner));
-    let script = Script { engine, shared, global, arities };
+    let script = Script { engine, shared, global, arities, kept: Vec::new() };
     Ok((script, handlers.unwrap_or_default(), lifecycles))
 }
 
-fn engine(shared: &Arc<Shared>, source: &Source) -> Engine {
+fn engine(shared: &Arc<Shared>, source: &Source, limits: &Sandbox) -> Engine {
     let mut engine = Engine::new();
     let (top, inside) = EXPRESSION_DEPTHS_MAX;
     engine
-        .set_max_call_levels(CALL_LEVELS_MAX)
+        .set_max_call_levels(limits.call_depth)
         .set_max_expr_depths(top, inside)
-        .set_max_string_size(STRING_BYTES_MAX)
+        .set_max_string_size(limits.string_size)
         .set_max_array_size(ITEMS_MAX)
         .set_max_map_size(ITEMS_MAX)
         .set_max_modules(MODULES_MAX)
@@ -315,13 +315,35 @@ fn loops(ast: &AST, assigned: &BTreeSet<String>) -> BTreeSet<String> {
     names.difference(&changed).cloned().collect()
 }
 
+impl Drop for Script {
+    fn drop(&mut self) {
+        self.kept.clear();
+        self.shared.functions.clear();
+        // Functions of the engine share the variables, and variables hold functions: a circle otherwise.
+        let globals = std::mem::take(&mut *self.shared.globals());
+        drop(globals);
+    }
+}
+
 impl Script {
+    /// The slots that were given away are below this one.
+    pub(super) fn slots(&self) -> u32 {
+        self.shared.functions.next()
+    }
+
+    /// Takes over from an earlier state of the same script: keeps its handlers alive, and the slots of before unused.
+    pub(super) fn keep(&mut self, handlers: Vec<Handler>, slots: u32) {
+        self.kept = handlers;
+        self.shared.functions.skip_to(slots);
+    }
+
     /// Calls a function with as many of these arguments as it has parameters.
     pub(super) fn call(
         &self,
         function: &Function,
         arguments: Vec<Dynamic>,
     ) -> Result<Dynamic, Raised> {
+        self.shared.functions.sweep();
         let pointer = self.shared.functions.find(function).ok_or_else(|| {
             errors::of_host(format!("the function {} is no longer loaded", function.name))
         })?;

@@ -1,0 +1,44 @@
+//! What scripts are told when they reach a limit, the same in both languages: the limit, and the setting that holds it.
+
+use std::time::Duration;
+
+use crate::logic::size;
+
+/// A call has used up its running time.
+pub(crate) fn computed_too_long(limit: Duration) -> String {
+    let limit = limit.as_secs_f64();
+    format!("the call computed for more than {limit} s and was aborted ({CPU_LIMIT})")
+}
+
+/// The script holds too much.
+pub(crate) fn too_much_memory(limit: usize) -> String {
+    format!("the script needs more than {} of memory ({MEMORY_LIMIT})", size::shown(limit))
+}
+
+/// The script fills its memory again and again with what cannot be freed.
+pub(crate) fn leaking() -> String {
+    "the script is stopped for some minutes: it fills its memory again and again with values that contain themselves, \
+     which cannot be freed; mend it, or restart the operator"
+        .into()
+}
+
+/// A function calls itself without an end, or nearly.
+pub(crate) fn too_deep_calls(limit: usize) -> String {
+    format!("calls are nested deeper than {limit} levels ({CALL_DEPTH})")
+}
+
+/// A text that a script makes.
+pub(crate) fn too_long_text(limit: usize) -> String {
+    format!("a text would be longer than {} ({STRING_SIZE})", size::shown(limit))
+}
+
+/// What a handler returns, or its patch: `what` says which.
+pub(crate) fn too_large(what: &str, limit: usize) -> String {
+    format!("{what} is larger than {} as JSON ({RESULT_SIZE})", size::shown(limit))
+}
+
+const CPU_LIMIT: &str = "settings.execution.cpu_limit";
+const MEMORY_LIMIT: &str = "settings.sandbox.memory_limit";
+const CALL_DEPTH: &str = "settings.sandbox.call_depth";
+const STRING_SIZE: &str = "settings.sandbox.string_size";
+const RESULT_SIZE: &str = "settings.sandbox.result_size";
