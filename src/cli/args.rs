@@ -104,6 +104,10 @@ const SET_HELP: &str = "Change a setting, such as queueing.worker_limit=20; repe
 const COLOR_HELP: &str =
     "When to use colours; default: auto, which is on a terminal unless NO_COLOR is set";
 
+const CONFIGMAP_HELP: &str =
+    "Take the scripts in this ConfigMap through the API, instead of or beside PATHS; repeatable";
+const CONFIGMAP_SELECTOR_HELP: &str = "The same for all ConfigMaps with these labels in the namespace of the operator, such as app=scripts; repeatable";
+
 /// `kopf run`
 #[derive(Debug, Default, Args)]
 pub struct RunArgs {
@@ -146,17 +150,19 @@ pub struct RunArgs {
     /// Look for changes so often too, for file systems that do not tell them; default: 2s there, else the system tells
     #[arg(long, value_name = "SECONDS", help_heading = "The scripts")]
     pub reload_poll: Option<String>,
-    /// Take the scripts in this ConfigMap through the API, instead of or beside PATHS; repeatable
+    /// Where scripts come from too
     #[arg(
         long = "from-configmap",
+        help = CONFIGMAP_HELP,
         value_name = "NAMESPACE/NAME",
         action = ArgAction::Append,
         help_heading = "The scripts"
     )]
     pub configmaps: Vec<String>,
-    /// The same for all ConfigMaps with these labels in the namespace of the operator, such as app=scripts; repeatable
+    /// Where scripts come from too
     #[arg(
         long = "from-configmap-selector",
+        help = CONFIGMAP_SELECTOR_HELP,
         value_name = "LABELS",
         action = ArgAction::Append,
         help_heading = "The scripts"

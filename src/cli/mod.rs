@@ -2,7 +2,7 @@
 //!
 //! The only place that reads arguments and the environment, prints, and ends the process. Each step is small and has a
 //! file: what was typed (`args`), the variables (`environment`), `kopf.yaml` (`config`), what they mean together (`options`),
-//! the scripts (`sources`), the log (`logging`), the signals (`signals`), and how a failure is told (`report`).
+//! the scripts (`sources`) and their changes (`reload`), the log (`logging`), the signals (`signals`), and how a failure is told (`report`).
 
 use std::{path::Path, process::ExitCode};
 
@@ -22,8 +22,10 @@ mod freeze;
 mod identity;
 pub mod logging;
 pub mod options;
+pub mod reload;
 pub mod report;
 mod run;
+mod scripts;
 pub mod signals;
 pub mod sources;
 mod visible;

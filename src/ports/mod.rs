@@ -6,6 +6,7 @@
 mod children;
 mod clock;
 mod cluster;
+mod current;
 mod facilities;
 mod health;
 mod indexes;
@@ -27,6 +28,7 @@ pub use cluster::{
     Address, ApiError, Cluster, Discovered, ErrorClass, Extent, GroupFilter, NewObject, PatchKind,
     PatchRequest, StreamEvent, StreamTarget,
 };
+pub use current::{Current, Present};
 pub use facilities::Facilities;
 pub use health::{Health, HealthState, PartHealth, Pulse};
 pub use indexes::{Index, Indexes};

@@ -4,6 +4,8 @@
 
 use std::{sync::Arc, time::Duration};
 
+use futures::future;
+
 use super::{error::CycleError, memory::Memory, serving::Serving};
 use crate::features::daemons;
 use crate::logic::{
@@ -44,7 +46,7 @@ pub(super) struct Attended {
 impl Attending<'_> {
     /// Starts those that should run, presses those that should not.
     pub(super) async fn run(self) -> Result<Attended, CycleError> {
-        if self.serving.handlers.spawning.is_empty() {
+        if self.serving.handlers.spawning.is_empty() && self.memory.background.is_none() {
             return Ok(Attended::default());
         }
         if let Some(background) = &mut self.memory.background {
@@ -79,7 +81,19 @@ impl Attending<'_> {
                     background.spawn(base, handler, host);
                 }
             }
-            background.stop(StopReason::FiltersMismatch, |it| !is_wanted(it), base).await
+            // Those that are wanted start again when they have ended.
+            let is_outdated = |it: &daemons::Daemon| !it.has_role();
+            let (mut delays, others) = future::join(
+                background.stop(StopReason::ScriptReloaded, is_outdated, base),
+                background.stop(
+                    StopReason::FiltersMismatch,
+                    |it| it.has_role() && !is_wanted(&it.handler()),
+                    base,
+                ),
+            )
+            .await;
+            delays.extend(others);
+            delays
         };
         // Nobody waits for those that have ended by now.
         background.reap();
@@ -106,7 +120,8 @@ impl Attending<'_> {
         let asker = self.serving.asker(&cause, self.memo, self.logger);
         let subject = Subject { object: self.object, change: None };
         let handlers = &self.serving.handlers.spawning;
-        let is_over = |id: &str| self.memory.background.as_ref().is_some_and(|it| it.is_over(id));
+        let is_over =
+            |it: &Handler| self.memory.background.as_ref().is_some_and(|known| known.is_over(it));
         let decision = |known: &Answers| selection::spawning(handlers, &subject, known, is_over);
         Ok(asker.decide(&mut Answers::default(), decision).await?)
     }

@@ -7,6 +7,7 @@
 mod children;
 pub(crate) mod ctx;
 mod diagnostics;
+mod fingerprint;
 mod hierarchy;
 mod host;
 mod limits;

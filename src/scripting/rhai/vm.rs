@@ -18,11 +18,7 @@ use super::{
     runner::Runner,
     script::{self, Script},
 };
-use crate::logic::{
-    function::ScriptId,
-    handler::Handler,
-    outcome::Raised,
-};
+use crate::logic::{function::ScriptId, handler::Handler, outcome::Raised};
 use crate::scripting::{Source, Terms, limits};
 
 /// A script may lose its memory to values that contain themselves so often within this time; then it is stopped until that
@@ -54,8 +50,9 @@ struct State {
 struct Declared(Arc<str>, u32, Arc<str>);
 
 fn declared(handlers: &[Handler]) -> Vec<Declared> {
-    let one =
-        |it: &Handler| Declared(Arc::clone(&it.id), it.function.slot, Arc::clone(&it.function.name));
+    let one = |it: &Handler| {
+        Declared(Arc::clone(&it.id), it.function.slot, Arc::clone(&it.function.name))
+    };
     handlers.iter().map(one).collect()
 }
 
