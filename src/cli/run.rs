@@ -13,7 +13,7 @@ use crate::cli::{
     options::{LogOptions, Note, RunOptions, ScopeOption},
     reload::{self, Reloading},
     report::{Exit, Report},
-    scripts::{First, Read},
+    scripts::{self, First, Read},
     signals::{self, StopSignal},
     variable,
     visible::Visible,
@@ -22,7 +22,6 @@ use crate::cluster::{ConnectOptions, KubeCluster};
 use crate::logic::{lifecycle::Lifecycle, namespaces::NamespacePattern};
 use crate::ports::{Clock, Cluster, Health};
 use crate::reactor::{self, Connect, Connecting, Failure, Operator, Scope};
-use crate::scripting::{Placement, Terms};
 use crate::settings::Settings;
 
 /// Runs an operator. Returns how the process should end, or why it could not run.
@@ -97,10 +96,8 @@ pub(super) async fn load(
     scope: Scope,
     clock: Clock,
 ) -> Result<Plan, Report> {
-    let settings = options.settings.clone();
-    let terms = Terms::of(Placement::Threads, &settings);
-    let first = read.load(terms, options.scripts.reload).await?;
-    Ok(Plan { first, scope, settings, clock })
+    let first = read.load(scripts::terms(options), options.scripts.reload).await?;
+    Ok(Plan { first, scope, settings: options.settings.clone(), clock })
 }
 
 /// Runs until a signal, or until it cannot go on.

@@ -6,11 +6,12 @@ use crate::cli::{
     options::RunOptions,
     report::Report,
     sources::{self, Attempt, Files, Maps, Sources},
+    variables,
 };
 use crate::cluster::{ConnectOptions, KubeCluster};
 use crate::logic::registry::Registry;
 use crate::ports::{Clock, Cluster};
-use crate::scripting::{Prepared, ScriptHost, Source, Terms};
+use crate::scripting::{Placement, Prepared, ScriptHost, Source, Terms};
 
 /// Scripts that are read, and not loaded.
 pub(super) struct Read {
@@ -27,6 +28,15 @@ pub(super) struct First {
     pub(super) registry: Registry,
     /// Where changes come from, if they shall take effect.
     pub(super) sources: Option<Sources>,
+}
+
+/// On which terms the scripts run.
+pub(super) fn terms(options: &RunOptions) -> Terms {
+    let grants = Arc::new(options.grants.clone());
+    // Not even in the memory beside scripts is more than they may see.
+    let environment = Arc::new(variables(|name| grants.concern_env(name)));
+    let terms = Terms::of(Placement::Threads, &options.settings);
+    Terms { grants, environment, ..terms }
 }
 
 impl Read {
