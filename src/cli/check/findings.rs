@@ -11,7 +11,7 @@ use crate::logic::{
     configure::TABLE,
     description::describe,
     grants::{Access, Permission},
-    handler::{Criterion, Handler, Kind},
+    handler::{Criterion, Handler},
     registry::Registry,
 };
 use crate::scripting::{LoadError, Modules, ScriptHost, Source};
@@ -25,8 +25,8 @@ pub(super) struct Findings {
     pub(super) scripts: Vec<Script>,
     pub(super) errors: Vec<LoadError>,
     pub(super) warnings: Vec<String>,
-    /// Of each script, by `GROUP.NAME`.
-    limits: Map<String, Value>,
+    /// With the limits of each script.
+    pub(super) settings: Settings,
 }
 
 /// One script.
@@ -101,7 +101,7 @@ impl Findings {
             scripts: Vec::new(),
             errors: Vec::new(),
             warnings,
-            limits: limits(&options.settings),
+            settings: options.settings.clone(),
         }
     }
 
@@ -116,7 +116,7 @@ impl Findings {
             "version": VERSION,
             "ok": self.is_usable(),
             "scripts": self.scripts.iter().map(Script::to_json).collect::<Value>(),
-            "limits": self.limits,
+            "limits": limits(&self.settings),
             "errors": self.errors.iter().map(of_error).collect::<Value>(),
             "warnings": self.warnings,
         })
@@ -146,6 +146,7 @@ fn warning(note: &Note) -> Option<String> {
     }
 }
 
+/// By `GROUP.NAME`.
 fn limits(settings: &Settings) -> Map<String, Value> {
     let is_limit =
         |group: &str, name: &str| group == "sandbox" || (group, name) == ("execution", "cpu_limit");
@@ -182,19 +183,15 @@ fn duplicates(handlers: &[Handler], sources: &[Source]) -> Vec<LoadError> {
     Registry::duplicates(handlers).map(at).collect()
 }
 
-/// A handler whose filters contradict its declaration.
+/// A handler whose filters contradict each other.
 fn never_called(handler: &Handler) -> Option<String> {
-    let wants = |it: &Option<Criterion>| match it {
-        Some(Criterion::Equals(_) | Criterion::Present) => true,
-        Some(Criterion::Absent | Criterion::Callback(_)) | None => false,
-    };
-    let why = if handler.kind == Kind::Create && wants(&handler.filters.old) {
-        "there is no `old` value at a creation"
-    } else if handler.kind == Kind::Delete && wants(&handler.filters.new) {
-        "there is no `new` value at a deletion"
-    } else {
-        return None;
+    let is_unchanged = match (&handler.filters.old, &handler.filters.new) {
+        (Some(Criterion::Equals(old)), Some(Criterion::Equals(new))) => old == new,
+        (Some(Criterion::Absent), Some(Criterion::Absent)) => true,
+        (Some(_) | None, Some(_) | None) => false,
     };
     let (id, place) = (&handler.id, &handler.location);
-    Some(format!("{place}: the handler '{id}' is never called: {why}."))
+    is_unchanged.then(|| {
+        format!("{place}: the handler '{id}' is never called: `old` and `new` are the same.")
+    })
 }
