@@ -8,7 +8,7 @@ function variables(ctx)
     return {
         mode = env.get("APP_MODE"),
         empty = env.get("APP_EMPTY", "default"),
-        absent = env.get("APP_ABSENT"),
+        absent = env.get("APP_ABSENT") == nil,
         default = env.get("APP_ABSENT", "default"),
         all = env.all(),
     }
@@ -44,8 +44,6 @@ function refusals(ctx)
         refusal(function() files.read(DIR .. "nothing") end),
         refusal(function() files.read_json(DIR .. "greeting.txt") end),
         refusal(function() files.read(7) end),
-        refusal(function() files.red("x") end),
-        refusal(function() env.get_all() end),
     }
     for _, problem in told do
         -- Lua says where.
