@@ -13,7 +13,7 @@ use crate::cli::{
     options::{LogOptions, Note, RunOptions, ScopeOption},
     reload::{self, Reloading},
     report::{Exit, Report},
-    scripts::{First, Read},
+    scripts::{self, First, Read},
     signals::{self, StopSignal},
     variable,
     visible::Visible,
@@ -22,7 +22,7 @@ use crate::cluster::{ConnectOptions, KubeCluster};
 use crate::logic::{lifecycle::Lifecycle, namespaces::NamespacePattern};
 use crate::ports::{Clock, Cluster, Health};
 use crate::reactor::{self, Connect, Connecting, Failure, Operator, Scope};
-use crate::scripting::{Placement, Terms};
+use crate::scripting::Terms;
 use crate::settings::Settings;
 
 /// Runs an operator. Returns how the process should end, or why it could not run.
@@ -39,7 +39,7 @@ pub(super) fn run(options: &RunOptions) -> Result<Exit, Report> {
             Some(_) = signals.next() => return Ok(Exit::Success),
             read = read.maps(options, None, clock) => read?,
         };
-        let plan = load(read, options, scope, clock).await?;
+        let plan = load(read, options, scope, (clock, &visible.health)).await?;
         let connect = connect(visible.health.clone(), clock);
         operate(plan, connect, visible, signals).await
     })
@@ -95,12 +95,11 @@ pub(super) async fn load(
     read: Read,
     options: &RunOptions,
     scope: Scope,
-    clock: Clock,
+    (clock, health): (Clock, &Health),
 ) -> Result<Plan, Report> {
-    let settings = options.settings.clone();
-    let terms = Terms::of(Placement::Threads, &settings);
+    let terms = Terms { metrics: health.metrics().clone(), ..scripts::terms(options) };
     let first = read.load(terms, options.scripts.reload).await?;
-    Ok(Plan { first, scope, settings, clock })
+    Ok(Plan { first, scope, settings: options.settings.clone(), clock })
 }
 
 /// Runs until a signal, or until it cannot go on.

@@ -4,8 +4,6 @@
 
 use std::{sync::Arc, time::Duration};
 
-use futures::future;
-
 use super::{error::CycleError, memory::Memory, serving::Serving};
 use crate::features::daemons;
 use crate::logic::{
@@ -73,6 +71,10 @@ impl Attending<'_> {
         let delays = if is_ending {
             background.stop(StopReason::ResourceDeleted, |_| true, base).await
         } else {
+            // Those that were edited make room for themselves, if they can at once.
+            let is_outdated = |it: &daemons::Daemon| !it.has_role();
+            let mut delays = background.stop(StopReason::ScriptReloaded, is_outdated, base).await;
+            background.reap();
             // Those that run are stopped at the moment of the pause, all at once.
             if !self.serving.pauses.is_paused() {
                 let host =
@@ -81,18 +83,8 @@ impl Attending<'_> {
                     background.spawn(base, handler, host);
                 }
             }
-            // Those that are wanted start again when they have ended.
-            let is_outdated = |it: &daemons::Daemon| !it.has_role();
-            let (mut delays, others) = future::join(
-                background.stop(StopReason::ScriptReloaded, is_outdated, base),
-                background.stop(
-                    StopReason::FiltersMismatch,
-                    |it| it.has_role() && !is_wanted(&it.handler()),
-                    base,
-                ),
-            )
-            .await;
-            delays.extend(others);
+            let is_mismatch = |it: &daemons::Daemon| it.has_role() && !is_wanted(&it.handler());
+            delays.extend(background.stop(StopReason::FiltersMismatch, is_mismatch, base).await);
             delays
         };
         // Nobody waits for those that have ended by now.

@@ -17,6 +17,7 @@ mod modules;
 mod names;
 mod posting;
 mod print;
+mod reach;
 mod refused;
 mod rhai;
 mod settings_access;
@@ -24,7 +25,7 @@ mod stopped;
 mod text;
 mod withdraw;
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 pub use self::{
     diagnostics::LoadError,
@@ -48,13 +49,22 @@ pub struct Terms {
     pub grants: Arc<Grants>,
     /// Where it is counted that a script had to be started afresh.
     pub metrics: Metrics,
+    /// The variables of this process, at least those that are granted.
+    pub environment: Arc<BTreeMap<String, String>>,
 }
 
 impl Terms {
     /// With the limits of these settings, and no grants.
     pub fn of(placement: Placement, settings: &Settings) -> Self {
         let (limits, cpu_limit) = (settings.sandbox.clone(), settings.execution.cpu_limit);
-        Terms { placement, limits, cpu_limit, grants: Arc::default(), metrics: Metrics::default() }
+        Terms {
+            placement,
+            limits,
+            cpu_limit,
+            grants: Arc::default(),
+            metrics: Metrics::default(),
+            environment: Arc::default(),
+        }
     }
 }
 

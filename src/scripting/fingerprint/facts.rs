@@ -52,6 +52,7 @@ pub(super) fn of<'a>(statement: &Statement<'a>, dialect: &Dialect) -> Facts<'a> 
     });
     facts.has_effect = reading.has_effect();
     reading.mentions(&mut facts);
+    reading.without_itself(&mut facts);
     reading.changes(&mut facts);
     facts
 }
@@ -122,6 +123,12 @@ impl<'s, 'a> Reading<'s, 'a> {
         let literal = |it: &Placed<'_>| it.token.kind == Kind::Text || it.token.is("{");
         self.is(index, &["("])
             || (self.dialect.calls_with_literals && self.at(index).is_some_and(literal))
+    }
+
+    /// Whether something is called here with nothing but a string.
+    fn is_call_with_text(&self, index: usize) -> bool {
+        let is_text = self.at(index + 1).is_some_and(|it| it.token.kind == Kind::Text);
+        self.is(index, &["("]) && is_text && self.is(index + 2, &[")"])
     }
 
     fn defines(&self) -> BTreeSet<Mention<'a>> {
@@ -222,12 +229,24 @@ impl<'s, 'a> Reading<'s, 'a> {
                 Kind::Name if !self.is_field(index, placed) => {
                     facts.is_opaque |= self.dialect.opaque.contains(&token.text)
                         || (self.dialect.names_functions == Some(token.text)
-                            && self.at(index + 2).is_none_or(|it| it.token.kind != Kind::Text));
+                            && !self.is_call_with_text(index + 1));
                     let member =
                         self.name(index + 2).filter(|_| self.is(index + 1, &[self.dialect.member]));
                     facts.mentions.insert(Mention { name: token.text, member });
                 }
                 Kind::Name | Kind::Keyword | Kind::Number | Kind::Symbol => {}
+            }
+        }
+    }
+
+    /// Leaves out the mentions of names where they are given their value.
+    fn without_itself(&self, facts: &mut Facts<'a>) {
+        for defined in facts.defines.iter().filter(|it| it.member.is_none()) {
+            let is_it = |(index, placed): &(usize, &Placed<'a>)| {
+                self.name(*index) == Some(defined.name) && !self.is_field(*index, placed)
+            };
+            if self.all().filter(is_it).count() == 1 {
+                facts.mentions.remove(defined);
             }
         }
     }

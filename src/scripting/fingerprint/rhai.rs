@@ -19,6 +19,7 @@ pub(super) const DIALECT: Dialect = Dialect {
     fresh: &["#{", "["],
     harmless: &[
         "kopf",
+        "Fn",
         "type_of",
         "to_string",
         "parse_int",
@@ -205,13 +206,7 @@ fn split<'a>(tokens: &[Token<'a>]) -> Option<Vec<Statement<'a>>> {
         }
         splitter.push(place(token, &open));
         advance(&mut open, &token, before.as_ref());
-        let is_block = splitter.first().is_some_and(|it| it.is_one_of(BLOCKS));
-        let goes_on = ["else", "catch", "while", "until"];
-        if token.is("}")
-            && open.is_empty()
-            && is_block
-            && !tokens.peek().is_some_and(|it| it.is_one_of(&goes_on))
-        {
+        if token.is("}") && open.is_empty() && is_complete(splitter.first(), tokens.peek()) {
             splitter.end();
             before = None;
             continue;
@@ -220,6 +215,13 @@ fn split<'a>(tokens: &[Token<'a>]) -> Option<Vec<Statement<'a>>> {
     }
     while open.pop_if(|it| *it == Open::Expression).is_some() {}
     open.is_empty().then(|| splitter.finish())
+}
+
+/// Whether a statement that begins so ends with the brace that closes now.
+fn is_complete(first: Option<&Token<'_>>, next: Option<&Token<'_>>) -> bool {
+    let is_loop = first.is_some_and(|it| it.is("do"));
+    let goes_on: &[&str] = if is_loop { &["while", "until"] } else { &["else", "catch"] };
+    first.is_some_and(|it| it.is_one_of(BLOCKS)) && !next.is_some_and(|it| it.is_one_of(goes_on))
 }
 
 /// Closes what the token closes; `None` if that is not open.

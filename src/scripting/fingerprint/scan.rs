@@ -87,7 +87,9 @@ impl<'a> Scanner<'a> {
     pub(super) fn eat(&mut self, prefix: &str) -> bool {
         let is_next = self.rest().starts_with(prefix);
         if is_next {
-            (0..prefix.chars().count()).for_each(|_| drop(self.bump()));
+            prefix.chars().for_each(|_| {
+                self.bump();
+            });
         }
         is_next
     }

@@ -120,7 +120,7 @@ fn an_edit_of_lua_changes_the_handlers_that_it_touches() {
         ("local helpers = {}", "local helpers = { x = 1 }", "create watch"),
         // What has nothing to do with them.
         ("kopf.on_event", "local unused = 1\nkopf.on_event", ""),
-        ("kopf.on_event", "local function unused() return LIMIT end kopf.on_event", ""),
+        ("kopf.on_event", "local function unused() return LIMIT end\nkopf.on_event", ""),
         ("kopf.on_event", "kopf.on_create('x', function() end)\nkopf.on_event", ""),
         ("kopf.on_event", "if LIMIT then print('x') end\nkopf.on_event", ""),
         // What does something to who knows what.

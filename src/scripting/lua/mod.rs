@@ -14,9 +14,12 @@ mod natives;
 mod posting;
 mod push;
 mod raised;
+mod reach;
 mod read;
 mod script;
 mod side_table;
+#[cfg(test)]
+mod tests;
 mod tree;
 mod views;
 mod vm;

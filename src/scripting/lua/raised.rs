@@ -118,6 +118,8 @@ pub(super) fn is_record_out_of_memory(record: &LuaValue) -> bool {
     is_out_of_memory(raised.as_ref().unwrap_or(record))
 }
 
+/// The VM's words for an error handler that fails.
+const NO_HANDLER: &str = "error in error handling";
 /// The VM's words for a full memory.
 const NO_MEMORY: &str = "not enough memory";
 
@@ -137,7 +139,14 @@ impl ScriptError {
     /// From what the error handler of the prelude recorded.
     pub(super) fn of_record(world: &World, record: &LuaValue) -> Self {
         let LuaValue::Table(table) = record else {
-            return Self::of_value(world, record, "");
+            // Without a record, the error handler itself had no room left.
+            let depth = limits::too_deep_calls(world.limits.sandbox.call_depth);
+            let is_depth = matches!(record, LuaValue::String(it) if *it == NO_HANDLER);
+            return if is_depth {
+                Self::of_text(world, &depth, "")
+            } else {
+                Self::of_value(world, record, "")
+            };
         };
         let raised = table.raw_get("raised").unwrap_or(LuaValue::Nil);
         let stack = table.raw_get::<LuaString>("trace").map(|it| it.to_string_lossy());

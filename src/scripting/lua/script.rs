@@ -4,7 +4,6 @@ use std::sync::{Arc, atomic::AtomicU32};
 
 use super::world::{LENT, Limits};
 use crate::logic::{function::ScriptId, handler::Handler, lifecycle::Chooser};
-use crate::ports::Metrics;
 use crate::scripting::{Source, Terms};
 
 /// What does not change when a VM is replaced.
@@ -17,7 +16,8 @@ pub(super) struct Script {
     pub(super) limits: Limits,
     /// The next slot for a function that a call leaves behind.
     pub(super) lent: Arc<AtomicU32>,
-    metrics: Metrics,
+    /// The terms it runs on.
+    pub(super) terms: Terms,
 }
 
 /// Why a VM is replaced.
@@ -37,7 +37,7 @@ impl Script {
             source,
             limits: Limits { sandbox: terms.limits.clone(), cpu: terms.cpu_limit },
             lent: Arc::new(AtomicU32::new(LENT)),
-            metrics: terms.metrics.clone(),
+            terms: terms.clone(),
         }
     }
 
@@ -56,7 +56,7 @@ impl Script {
                  This is a bug of the operator: please report it with the script."
             ),
         }
-        self.metrics.vm_restarted(name, reason.label());
+        self.terms.metrics.vm_restarted(name, reason.label());
     }
 
     /// Tells that it could not be started afresh.

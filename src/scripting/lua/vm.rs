@@ -35,7 +35,7 @@ use crate::logic::{
     resource::Resource,
 };
 use crate::ports::Invocation;
-use crate::scripting::{LoadError, ctx, refused::Refused};
+use crate::scripting::{LoadError, ctx, reach::Reach, refused::Refused};
 
 /// Collect early: Luau has no collection at the limit, so garbage would count as full memory.
 const GC_GOAL: i32 = 120;
@@ -106,6 +106,7 @@ impl Vm {
             lifecycles: RefCell::default(),
             present: RefCell::default(),
             side_table: super::side_table::SideTable::default(),
+            reach: Reach::of(&script.terms, &source.name),
             texts: RefCell::new(BTreeMap::from([(source.name.clone(), text)])),
         });
         lua.set_app_data(Rc::clone(&world));

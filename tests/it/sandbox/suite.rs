@@ -17,7 +17,7 @@ use kopf::{
 };
 use regex::Regex;
 use serde_json::json;
-use tokio::time::Instant;
+use tokio::{task::LocalSet, time::Instant};
 
 use crate::lua::{Script, sample, try_load_all};
 
@@ -25,8 +25,8 @@ use crate::lua::{Script, sample, try_load_all};
 const CPU_LIMIT: Duration = Duration::from_millis(200);
 /// What the end of a call may take on top of it.
 const GRACE: Duration = Duration::from_millis(50);
-/// The same where nothing but the time on the wall can be measured, while two VMs are made and one is dropped.
-const GRACE_OF_LOADING: Duration = Duration::from_millis(300);
+/// The same where making and dropping the VM is measured too.
+const GRACE_OF_LOADING: Duration = Duration::from_millis(150);
 /// Little, so that it is full before the time is over.
 const MEMORY_LIMIT: usize = 16 << 20;
 /// Likewise.
@@ -181,36 +181,46 @@ fn check_error(hostile: &Hostile, run: &Run) -> Result<(), String> {
 }
 
 fn run(language: &Language, hostile: &Hostile) -> Run {
+    let mut settings = Settings::default();
+    settings.execution.cpu_limit = CPU_LIMIT;
+    settings.sandbox.memory_limit = MEMORY_LIMIT;
+    settings.sandbox.string_size = STRING_SIZE;
+    settings.sandbox.result_size = RESULT_SIZE;
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
+    let extension = language.name;
+    let beside =
+        Source::alone(format!("beside.{extension}"), language.alive.replace("alive", "beside"));
+    let source = Source {
+        name: format!("hostile.{extension}"),
+        text: format!("{}\n{}", hostile.text, language.alive),
+        modules: Modules::beside(&hostile.path),
+    };
+    if hostile.at_load {
+        let terms = Terms::of(Placement::CurrentRuntime, &settings);
+        return LocalSet::new().block_on(&runtime, load(source, terms));
+    }
+    let terms = Terms::of(Placement::Threads, &settings);
     runtime.block_on(async {
-        let mut settings = Settings::default();
-        settings.execution.cpu_limit = CPU_LIMIT;
-        settings.sandbox.memory_limit = MEMORY_LIMIT;
-        settings.sandbox.string_size = STRING_SIZE;
-        settings.sandbox.result_size = RESULT_SIZE;
-        let terms = Terms::of(Placement::Threads, &settings);
-        let extension = language.name;
-        let beside =
-            Source::alone(format!("beside.{extension}"), language.alive.replace("alive", "beside"));
-        let source = Source {
-            name: format!("hostile.{extension}"),
-            text: format!("{}\n{}", hostile.text, language.alive),
-            modules: Modules::beside(&hostile.path),
-        };
-        let began = Instant::now();
         match try_load_all(vec![source, beside], terms).await {
             Ok(script) => call(language, &script).await,
-            Err(error) => Run {
-                message: Some(error.message),
-                is_temporary: false,
-                computed: None,
-                elapsed: began.elapsed(),
-                answers: usize::MAX,
-                next: None,
-            },
+            Err(error) => panic!("{}: {error}", hostile.path.display()),
         }
     })
+}
+
+/// On this thread, whose running time can be measured to the end.
+async fn load(source: Source, terms: Terms) -> Run {
+    let (before, began) = (own_running_time(), Instant::now());
+    let loaded = try_load_all(vec![source], terms).await;
+    Run {
+        message: loaded.err().map(|it| it.message),
+        is_temporary: false,
+        computed: Some(own_running_time() - before),
+        elapsed: began.elapsed(),
+        answers: usize::MAX,
+        next: None,
+    }
 }
 
 async fn call(language: &Language, script: &Script) -> Run {
@@ -244,6 +254,12 @@ async fn call(language: &Language, script: &Script) -> Run {
     };
     let computed = after.checked_sub(before).filter(|it| !it.is_zero());
     Run { message, is_temporary, computed, elapsed, answers, next: Some(next) }
+}
+
+fn own_running_time() -> Duration {
+    let times = fs::read_to_string("/proc/thread-self/schedstat").expect("times of this thread");
+    let computed = times.split(' ').next().and_then(|it| it.parse().ok());
+    Duration::from_nanos(computed.expect("a number"))
 }
 
 /// What the threads of this name have computed so far, as the kernel counts it.
