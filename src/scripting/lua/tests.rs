@@ -1,5 +1,4 @@
 //! What happens to a VM that is of no more use.
-#![expect(clippy::expect_used, reason = "a test may stop at the first surprise")]
 
 use std::{rc::Rc, time::Duration};
 
