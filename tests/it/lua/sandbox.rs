@@ -302,7 +302,7 @@ fn coroutines_that_ended_or_are_forgotten_do_not_count() {
             end
             return "fine"
         end)
-        kopf.on_update("x", {id = "too many"}, function(ctx)
+        kopf.on_update("x", {id = "greedy"}, function(ctx)
             local kept = {}
             for i = 1, 11 do kept[i] = coroutine.create(function() end) end
         end)
@@ -313,7 +313,7 @@ fn coroutines_that_ended_or_are_forgotten_do_not_count() {
         let script = script.unwrap_or_else(|it| panic!("{it}"));
         assert_eq!(script.call("many").await.result(), json!("fine"));
         assert_eq!(
-            script.call("too many").await.raised().message,
+            script.call("greedy").await.raised().message,
             "there are more than 10 coroutines that have not ended (settings.sandbox.coroutines)"
         );
     });
