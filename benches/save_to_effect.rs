@@ -95,7 +95,8 @@ fn save(server: &ApiServer, directory: &Path, is_map: bool, edit: u32) {
     let data = json!({ "handlers.lua": script(edit) });
     if edit == 0 {
         let metadata = json!({ "name": "ops", "namespace": NAMESPACE });
-        let map = json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data });
+        let map =
+            json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data });
         server.create(CONFIGMAPS, map).expect("it is new");
     } else {
         server.merge(CONFIGMAPS, NAMESPACE, "ops", json!({ "data": data })).expect("it is there");

@@ -132,7 +132,10 @@ async fn a_configmap_is_edited_through_the_api() {
         })
     };
     let apply = async |edit: usize| {
-        namespace.try_kubectl(&["apply", "-f", "-"], &map(edit).to_string()).await.expect("applied");
+        namespace
+            .try_kubectl(&["apply", "-f", "-"], &map(edit).to_string())
+            .await
+            .expect("applied");
     };
     apply(1).await;
     let place = format!("{}/scripts", namespace.name);

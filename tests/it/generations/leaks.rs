@@ -89,7 +89,9 @@ async fn reload(language: &str, rounds: usize, placement: Placement) {
         if round % 100 == 0 {
             // What never is taken goes as well.
             drop(stage.prepare(&[source(language, rounds)]).await);
-            assert!(stage.prepare(&[Source::alone(format!("no.{language}"), "no(")]).await.is_err());
+            assert!(
+                stage.prepare(&[Source::alone(format!("no.{language}"), "no(")]).await.is_err()
+            );
         }
         assert!(stage.host.live_scripts() <= IN_FLIGHT + 2, "{}", stage.host.live_scripts());
     }
