@@ -6,7 +6,7 @@ use jiff::Timestamp;
 
 use crate::cli::{options::Note, report::Report};
 use crate::logic::generation::Changes;
-use crate::ports::{Clock, Health, HealthState};
+use crate::ports::{Clock, Health, HealthState, ReloadLabels};
 
 /// The part of the health.
 const PART: &str = "scripts";
@@ -50,6 +50,10 @@ impl Account {
 
     fn with(health: Health, clock: Clock, troubles: Vec<String>) -> Self {
         let since = clock.now();
+        // Counted from zero on: who waits for an increase would miss the first one.
+        for result in ["accepted", "rejected"] {
+            health.metrics().reloads.get_or_create(&ReloadLabels { result });
+        }
         let account = Account { health, clock, generation: 1, since, refusal: None, troubles };
         account.publish();
         account
