@@ -32,10 +32,30 @@ pub(crate) fn too_long_text(limit: usize) -> String {
     format!("a text would be longer than {} ({STRING_SIZE})", size::shown(limit))
 }
 
+/// Items of a list or a map, with those of what is inside.
+pub(crate) fn too_many_items(of: &str, limit: usize) -> String {
+    format!("{of} would have more than {limit} items")
+}
+
 /// What a handler returns, or its patch: `what` says which.
 pub(crate) fn too_large(what: &str, limit: usize) -> String {
     format!("{what} is larger than {} as JSON ({RESULT_SIZE})", size::shown(limit))
 }
+
+/// A line of the log or the message of an error, as long as it may be: messages are kept on the object, whose annotations
+/// may have 256 KiB together, and lines wait in memory for a slow reader of the log.
+pub(crate) fn cut(mut text: String) -> String {
+    if text.len() > TEXT_BYTES_MAX {
+        let all = text.len();
+        text.truncate(text.floor_char_boundary(TEXT_BYTES_MAX));
+        text.shrink_to_fit();
+        text.push_str(&format!("… ({all} bytes in all)"));
+    }
+    text
+}
+
+/// What runtimes of containers take as one line.
+const TEXT_BYTES_MAX: usize = 16 * 1024;
 
 const CPU_LIMIT: &str = "settings.execution.cpu_limit";
 const MEMORY_LIMIT: &str = "settings.sandbox.memory_limit";

@@ -2,6 +2,7 @@
 #![expect(clippy::unnecessary_box_returns, reason = "Rhai takes and gives its errors boxed")]
 
 mod api;
+mod builtins;
 mod context;
 mod control;
 mod errors;

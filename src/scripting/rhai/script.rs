@@ -12,6 +12,7 @@ use rhai::{
 
 use super::{
     api::{self, Kopf},
+    builtins,
     context::{self, Ctx},
     control, errors,
     errors::{Sources, problem},
@@ -34,7 +35,7 @@ use crate::settings::Sandbox;
 /// The deepest nesting of an expression, at the top level and in functions. A closure in a closure is one expression.
 const EXPRESSION_DEPTHS_MAX: (usize, usize) = (64, 64);
 /// The most items of a list or a map.
-const ITEMS_MAX: usize = 100_000;
+pub(super) const ITEMS_MAX: usize = 100_000;
 /// The most modules of one script.
 const MODULES_MAX: usize = 64;
 
@@ -164,7 +165,7 @@ pub(super) fn load(
     let shared = Arc::new(Shared {
         name: source.name.as_str().into(),
         functions: Functions::new(id),
-        sources: Arc::default(),
+        sources: Arc::new(Sources::new(limits.clone())),
         declared: Mutex::new(Some(Vec::new())),
         lifecycles: Mutex::default(),
         globals: Mutex::default(),
@@ -220,6 +221,7 @@ fn engine(shared: &Arc<Shared>, source: &Source, limits: &Sandbox) -> Engine {
     let names = Arc::clone(shared);
     #[expect(deprecated, reason = "marked so only because its signature may change")]
     engine.on_var(move |name, index, context| Ok(names.resolve(name, index, &context)));
+    builtins::register(&mut engine);
     value::register(&mut engine);
     view::register(&mut engine);
     live::register(&mut engine);
