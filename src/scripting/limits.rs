@@ -1,6 +1,8 @@
 //! What scripts are told when they reach a limit, the same in both languages: the limit, and the setting that holds it.
 
-use std::time::Duration;
+use std::{io, time::Duration};
+
+use serde_json::Value;
 
 use crate::logic::size;
 
@@ -13,6 +15,11 @@ pub(crate) fn computed_too_long(limit: Duration) -> String {
 /// The script holds too much.
 pub(crate) fn too_much_memory(limit: usize) -> String {
     format!("the script needs more than {} of memory ({MEMORY_LIMIT})", size::shown(limit))
+}
+
+/// What the script keeps with objects.
+pub(crate) fn too_much_in_memos(limit: usize) -> String {
+    format!("the memos of this script hold more than {} ({MEMORY_LIMIT})", size::shown(limit))
 }
 
 /// The script fills its memory again and again with what cannot be freed.
@@ -40,6 +47,30 @@ pub(crate) fn too_many_items(of: &str, limit: usize) -> String {
 /// What a handler returns, or its patch: `what` says which.
 pub(crate) fn too_large(what: &str, limit: usize) -> String {
     format!("{what} is larger than {} as JSON ({RESULT_SIZE})", size::shown(limit))
+}
+
+/// Whether a value has no more bytes as JSON.
+pub(crate) fn is_within(value: &Value, limit: usize) -> bool {
+    /// Counts what is written, and refuses to go on beyond the limit.
+    struct Left(usize);
+    impl io::Write for Left {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0 = self.0.checked_sub(bytes.len()).ok_or(io::ErrorKind::FileTooLarge)?;
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+    match value {
+        // Most results need no counting.
+        Value::Null | Value::Bool(_) | Value::Number(_) => true,
+        Value::String(text) if text.len() > limit => false,
+        Value::String(_) | Value::Array(_) | Value::Object(_) => {
+            serde_json::to_writer(Left(limit), value).is_ok()
+        }
+    }
 }
 
 /// A line of the log or the message of an error, as long as it may be: messages are kept on the object, whose annotations

@@ -6,6 +6,7 @@ use std::{
 };
 
 use rhai::{Dynamic, EvalAltResult, Position};
+use serde_json::Value;
 
 use super::{control::Abort, runner::RunError, script::ITEMS_MAX, value::text};
 use crate::logic::{
@@ -85,6 +86,15 @@ impl Sources {
     pub(super) fn insert(&self, name: &str, text: &str) {
         let mut all = self.texts.lock().unwrap_or_else(PoisonError::into_inner);
         all.insert(name.to_owned(), text.into());
+    }
+
+    /// A value that a handler gives to the host, if it is not too large.
+    pub(super) fn within_result(&self, name: &str, value: Value) -> Result<Value, Raised> {
+        let limit = self.limits.result_size;
+        if limits::is_within(&value, limit) {
+            return Ok(value);
+        }
+        Err(of_value(limits::too_large(name, limit)))
     }
 
     /// The text of a line.
@@ -251,7 +261,9 @@ pub(super) fn of_host(message: impl Into<String>) -> Raised {
 pub(super) fn of_runner(error: RunError) -> Raised {
     match error {
         RunError::Stuck(limit) => aborted(Abort::Exhausted(limit), None),
-        RunError::Busy | RunError::NoThread(_) | RunError::Panicked(_) => of_host(error.to_string()),
+        RunError::Busy | RunError::NoThread(_) | RunError::Panicked(_) => {
+            of_host(error.to_string())
+        }
     }
 }
 

@@ -32,12 +32,7 @@ use rhai::Dynamic;
 use serde_json::Value;
 
 use self::{
-    context::Ctx,
-    runner::Runner,
-    script::Script,
-    value::{plain, to_json},
-    view::View,
-    vm::Vm,
+    context::Ctx, control::given, runner::Runner, script::Script, value::plain, view::View, vm::Vm,
 };
 use super::{LoadError, Loaded, Source, Terms, ctx::record};
 use crate::logic::{
@@ -103,10 +98,13 @@ impl RhaiEngine {
         // The parent of a sub-handler, which is of the same script, has a thread and waits.
         let is_within = invocation.handler.kind == Kind::Sub;
         let runner = Arc::clone(&self.runner);
+        // Freed here, not by the script: its memory is the host's.
+        let keep = Arc::clone(&invocation);
         let job = about(Arc::clone(&self.vm), invocation, job);
         async move {
             let result =
                 if is_within { runner.run_within(job).await } else { runner.run(job).await };
+            drop(keep);
             result.unwrap_or_else(|error| Err(errors::of_runner(error)))
         }
         .boxed()
@@ -120,12 +118,15 @@ impl RhaiEngine {
         job: impl FnOnce(&Script, Dynamic) -> Result<Option<T>, Raised> + Send + 'static,
     ) -> BoxFuture<'static, Result<Option<T>, Raised>> {
         let runner = Arc::clone(&self.runner);
+        let keep = Arc::clone(&invocation);
         let job = about(Arc::clone(&self.vm), invocation, job);
         async move {
-            match runner.run_background(&stopped, job).await {
+            let result = match runner.run_background(&stopped, job).await {
                 Ok(result) => result.unwrap_or(Ok(None)),
                 Err(error) => Err(errors::of_runner(error)),
-            }
+            };
+            drop(keep);
+            result
         }
         .boxed()
     }
@@ -153,7 +154,7 @@ impl Scripts for RhaiEngine {
         let function = invocation.handler.function.clone();
         let job = move |script: &Script, ctx| {
             let result = script.call(&function, vec![ctx])?;
-            let result = to_json("the result", &result).map_err(errors::of_value)?;
+            let result = given(|| script.result(&result))?;
             Ok((!result.is_null()).then_some(result))
         };
         let ended = match stopped {
@@ -198,7 +199,7 @@ impl Scripts for RhaiEngine {
                 about.map(|it| context::about(Some(it))).into_iter().collect();
             arguments.push(ctx);
             let returned = script.call(&function, arguments)?;
-            to_json("the result", &returned).map_err(errors::of_value)
+            given(|| script.result(&returned))
         })
     }
 
@@ -209,9 +210,11 @@ impl Scripts for RhaiEngine {
     ) -> BoxFuture<'static, Result<Value, Raised>> {
         self.run(move |script| {
             // Shared, so that the function changes this very value; what it returns does not matter.
-            let body = plain(&body).into_shared();
-            drop(script.call(&function, vec![body.clone()])?);
-            to_json("body", &body.flatten()).map_err(errors::of_value)
+            let changed = plain(&body).into_shared();
+            given(|| drop(body));
+            drop(script.call(&function, vec![changed.clone()])?);
+            let changed = changed.flatten();
+            given(|| script.json("body", &changed))
         })
     }
 }

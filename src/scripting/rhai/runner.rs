@@ -89,7 +89,12 @@ impl Runner {
         Runner {
             pool: Pool::new(&terms.limits),
             placement: terms.placement,
-            common: Arc::new(Common { budget, turns: Turns::default(), ledger, fresh: watch::Sender::default() }),
+            common: Arc::new(Common {
+                budget,
+                turns: Turns::default(),
+                ledger,
+                fresh: watch::Sender::default(),
+            }),
             permits: Permits::new(RUNNING_MAX),
             background: Permits::new(RUNNING_MAX * BACKGROUND_SHARE.0 / BACKGROUND_SHARE.1),
             waiting: AtomicUsize::new(0),

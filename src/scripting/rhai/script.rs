@@ -9,6 +9,7 @@ use rhai::{
     AST, ASTNode, Caches, Dynamic, Engine, EvalAltResult, EvalContext, Expr, FnPtr,
     GlobalRuntimeState, ImmutableString, NativeCallContext, Position, Scope, Stmt,
 };
+use serde_json::Value;
 
 use super::{
     api::{self, Kopf},
@@ -157,11 +158,7 @@ impl Shared {
 }
 
 /// Compiles a script and runs its top level. Needs a deep stack.
-pub(super) fn load(
-    id: ScriptId,
-    source: &Source,
-    limits: &Sandbox,
-) -> Result<Declared, LoadError> {
+pub(super) fn load(id: ScriptId, source: &Source, limits: &Sandbox) -> Result<Declared, LoadError> {
     let shared = Arc::new(Shared {
         name: source.name.as_str().into(),
         functions: Functions::new(id),
@@ -395,6 +392,19 @@ impl Script {
         fitting.filter(|it| *it <= offered).max().ok_or_else(|| {
             problem(format!("`{}` has too many parameters: it gets {offered}", pointer.fn_name()))
         })
+    }
+
+    /// What a handler returns, as JSON.
+    pub(super) fn result(&self, value: &Dynamic) -> Result<Value, Raised> {
+        let name = "the result";
+        self.json(name, value).and_then(|json| self.shared.sources.within_result(name, json))
+    }
+
+    /// A value that the script gives to the host, as JSON.
+    pub(super) fn json(&self, name: &str, value: &Dynamic) -> Result<Value, Raised> {
+        let json = value::to_json(name, value).map_err(errors::of_value);
+        // What ended the call in between is more than the value that could not be read to its end.
+        control::overdue().map_or(json, |abort| Err(errors::aborted(abort, None)))
     }
 
     fn raised(&self, error: EvalAltResult) -> Raised {

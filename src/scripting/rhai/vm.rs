@@ -13,16 +13,12 @@ use std::{
 use tokio::time::Instant;
 
 use super::{
-    control::{self, Abort},
+    control::{self, Abort, given},
     errors::{self, of_host},
     runner::Runner,
     script::{self, Script},
 };
-use crate::logic::{
-    function::ScriptId,
-    handler::Handler,
-    outcome::Raised,
-};
+use crate::logic::{function::ScriptId, handler::Handler, outcome::Raised};
 use crate::scripting::{Source, limits};
 use crate::settings::Sandbox;
 
@@ -55,8 +51,9 @@ struct State {
 struct Declared(Arc<str>, u32, Arc<str>);
 
 fn declared(handlers: &[Handler]) -> Vec<Declared> {
-    let one =
-        |it: &Handler| Declared(Arc::clone(&it.id), it.function.slot, Arc::clone(&it.function.name));
+    let one = |it: &Handler| {
+        Declared(Arc::clone(&it.id), it.function.slot, Arc::clone(&it.function.name))
+    };
     handlers.iter().map(one).collect()
 }
 
@@ -91,7 +88,8 @@ impl Vm {
             Some(script) => script,
             None => self.renew()?,
         };
-        let result = job(&script);
+        // An error is the host's. The copy outlives the original, which is the script's.
+        let result = job(&script).map_err(|raised| given(|| raised.clone()));
         if matches!(control::overdue(), Some(Abort::Full(_))) {
             self.wear(script);
         }

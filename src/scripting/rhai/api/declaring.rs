@@ -13,6 +13,7 @@ use crate::scripting::{
     children,
     names::{self, Declaring},
     rhai::{
+        control::handed,
         errors::{Refused, problem},
         present,
         script::Shared,
@@ -96,6 +97,16 @@ fn callback(shared: &Shared, value: &Dynamic) -> Option<Callback> {
 }
 
 fn register_handler(
+    shared: &Shared,
+    context: &NativeCallContext<'_>,
+    (name, kind): (&'static str, Kind),
+    arguments: Vec<Dynamic>,
+) -> Outcome {
+    // What is declared is the host's. The arguments are the script's: copies are read.
+    handed(|| declare_handler(shared, context, (name, kind), arguments.clone()))
+}
+
+fn declare_handler(
     shared: &Shared,
     context: &NativeCallContext<'_>,
     (name, kind): (&'static str, Kind),

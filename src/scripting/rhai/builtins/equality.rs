@@ -1,8 +1,6 @@
 //! `==`, `!=`, `in` and `index_of` of lists and maps.
 
-use rhai::{
-    Array, Dynamic, Engine, EvalAltResult, FuncRegistration, INT, Map, NativeCallContext,
-};
+use rhai::{Array, Dynamic, Engine, EvalAltResult, FuncRegistration, INT, Map, NativeCallContext};
 
 use super::{Outcome, step};
 use crate::scripting::{refused::DEPTH_MAX, rhai::errors::problem};
@@ -30,18 +28,18 @@ pub(super) fn register(engine: &mut Engine) {
     pure!("index_of", |context: NativeCallContext<'_>, array: &mut Array, value: Dynamic| {
         place(&context, array, &value, 0).map(index)
     });
-    pure!(
-        "index_of",
-        |context: NativeCallContext<'_>, array: &mut Array, value: Dynamic, start: INT| {
-            // Negative places count from the end.
-            let from_end = usize::try_from(start.unsigned_abs()).unwrap_or(usize::MAX);
-            let start = match usize::try_from(start) {
-                Ok(start) => start,
-                Err(_) => array.len().saturating_sub(from_end),
-            };
-            place(&context, array, &value, start).map(index)
-        }
-    );
+    pure!("index_of", |context: NativeCallContext<'_>,
+                       array: &mut Array,
+                       value: Dynamic,
+                       start: INT| {
+        // Negative places count from the end.
+        let from_end = usize::try_from(start.unsigned_abs()).unwrap_or(usize::MAX);
+        let start = match usize::try_from(start) {
+            Ok(start) => start,
+            Err(_) => array.len().saturating_sub(from_end),
+        };
+        place(&context, array, &value, start).map(index)
+    });
 }
 
 fn index(place: Option<usize>) -> INT {

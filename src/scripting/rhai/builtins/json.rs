@@ -32,7 +32,7 @@ fn read(text: &str) -> Outcome<Dynamic> {
     let is_mark = |it: &u8| matches!(it, b',' | b':' | b'[' | b'{');
     let items = text.bytes().filter(|it| is_mark(it)).count() + 1;
     reserve(items.saturating_mul(BYTES_PER_ITEM).saturating_add(text.len()))?;
-    let value: Value = serde_json::from_str(text)
-        .map_err(|error| problem(format!("parse_json: {error}")))?;
+    let value: Value =
+        serde_json::from_str(text).map_err(|error| problem(format!("parse_json: {error}")))?;
     Ok(plain(&value))
 }
