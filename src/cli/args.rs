@@ -62,7 +62,8 @@ Example:
 
 /// The environment variables are not clap's: a list in a variable is split at spaces, one on the command line is not.
 const RUN_AFTER_HELP: &str = "\
-Without PATHS: ./handlers.lua, ./handlers.rhai or ./handlers/, the first that exists.
+Without PATHS and ConfigMaps: ./handlers.lua, ./handlers.rhai or ./handlers/, the first that exists. When a script is saved, it
+takes effect at once; if it has a mistake, the scripts go on as they were before.
 
 Options and settings can be kept in a file, kopf.yaml, in the current directory or beside the scripts: long options without
 their dashes, and settings by group:
@@ -76,6 +77,7 @@ Environment variables, used where the command line says nothing:
   KOPF_RUN_CLUSTERWIDE (-A), KOPF_RUN_NAMESPACES (-n; separated by spaces), KOPF_RUN_NAMESPACE (one more -n),
   KOPF_RUN_STANDALONE, KOPF_RUN_PEERING (-P), KOPF_RUN_PRIORITY (-p), KOPF_RUN_DEV, KOPF_RUN_LEADER_ELECT, KOPF_RUN_LEASE,
   POD_ID (the name among other operators), KOPF_RUN_LIVENESS_ENDPOINT (-L), KOPF_RUN_HEALTH, KOPF_RUN_CONFIG,
+  KOPF_RUN_NO_RELOAD, KOPF_RUN_RELOAD_POLL, KOPF_RUN_FROM_CONFIGMAP (separated by spaces), KOPF_RUN_FROM_CONFIGMAP_SELECTOR,
   KOPF_RUN_VERBOSE, KOPF_RUN_DEBUG, KOPF_RUN_QUIET, KOPF_RUN_LOG_FORMAT, KOPF_RUN_LOG_PREFIX, KOPF_RUN_LOG_REFKEY,
   KOPF_RUN_COLOR (also NO_COLOR, CLICOLOR_FORCE),
   KOPF_SETTINGS_GROUP__NAME (one setting, such as KOPF_SETTINGS_QUEUEING__WORKER_LIMIT=20)
@@ -138,6 +140,28 @@ pub struct RunArgs {
     /// The name of the Lease for the election; operators in one namespace need one each; default: kopf
     #[arg(long, value_name = "NAME", help_heading = "Replicas")]
     pub lease: Option<String>,
+    /// Keep the scripts as they are at the start, whatever happens to their files
+    #[arg(long, help_heading = "The scripts")]
+    pub no_reload: bool,
+    /// Look for changes so often too, for file systems that do not tell them; default: 2s there, else the system tells
+    #[arg(long, value_name = "SECONDS", help_heading = "The scripts")]
+    pub reload_poll: Option<String>,
+    /// Take the scripts in this ConfigMap through the API, instead of or beside PATHS; repeatable
+    #[arg(
+        long = "from-configmap",
+        value_name = "NAMESPACE/NAME",
+        action = ArgAction::Append,
+        help_heading = "The scripts"
+    )]
+    pub configmaps: Vec<String>,
+    /// The same for all ConfigMaps with these labels in the namespace of the operator, such as app=scripts; repeatable
+    #[arg(
+        long = "from-configmap-selector",
+        value_name = "LABELS",
+        action = ArgAction::Append,
+        help_heading = "The scripts"
+    )]
+    pub configmap_selectors: Vec<String>,
     /// Where the results of probe handlers are served
     #[arg(short = 'L', long, value_name = "URL", help = LIVENESS_HELP, help_heading = "How to run")]
     pub liveness: Option<String>,

@@ -45,6 +45,12 @@ pub struct Try {
     pub logger: Logger,
 }
 
+/// One attempt that was begun: what is kept while its call waits, which is as little as possible.
+pub struct Begun {
+    /// What the call is about.
+    pub invocation: Arc<Invocation>,
+}
+
 impl Runner<'_> {
     /// Makes the attempt, if the handler's limits allow, and logs how it went.
     pub async fn run(&self, attempt: Try) -> Outcome {
@@ -60,31 +66,44 @@ impl Runner<'_> {
         children: Option<Children>,
         call: impl FnOnce(Arc<Invocation>) -> F,
     ) -> Outcome {
-        let Try { handler, retries, started, cause, memo, logger } = attempt;
-        logger.line(&outcome::invoked(&handler), None);
-        let effort = || Effort { retries, runtime: since(started, self.clock.now()) };
-        let before = effort();
-        if let Some((outcome, line)) = outcome::before(&handler, before) {
-            logger.line(&line, None);
-            return outcome;
-        }
-        let invocation = Invocation {
-            handler: Arc::clone(&handler),
-            attempt: Some(Attempt { retry: retries, started, runtime: before.runtime }),
-            cause,
-            memo,
-            logger: logger.clone(),
-            facilities: Arc::clone(self.facilities),
-            children,
+        let begun = match self.begin(attempt, children) {
+            Ok(begun) => begun,
+            Err(outcome) => return outcome,
         };
-        let call = call(Arc::new(invocation));
-        let ended = match outcome::time_left(&handler, before) {
+        let call = call(Arc::clone(&begun.invocation));
+        let ended = match begun.time_left() {
             // A call that ends at the very last moment has ended in time.
             Some(left) => time::timeout(left, call).await.ok(),
             None => Some(call.await),
         };
+        self.end(&begun, ended)
+    }
+
+    /// Begins the attempt, if the handler's limits allow; else gives its outcome.
+    pub fn begin(&self, attempt: Try, children: Option<Children>) -> Result<Begun, Outcome> {
+        let Try { handler, retries, started, cause, memo, logger } = attempt;
+        logger.line(&outcome::invoked(&handler), None);
+        let before = Effort { retries, runtime: since(started, self.clock.now()) };
+        if let Some((outcome, line)) = outcome::before(&handler, before) {
+            logger.line(&line, None);
+            return Err(outcome);
+        }
+        let attempt = Attempt { retry: retries, started, runtime: before.runtime };
+        let facilities = Arc::clone(self.facilities);
+        let attempt = Some(attempt);
+        let handler = handler.inside();
+        let invocation = Invocation { handler, attempt, cause, memo, logger, facilities, children };
+        Ok(Begun { invocation: Arc::new(invocation) })
+    }
+
+    /// Ends the attempt: with what its call ended with, or with nothing when its time is up.
+    pub fn end(&self, begun: &Begun, ended: Option<Ended>) -> Outcome {
+        let Invocation { handler, logger, .. } = &*begun.invocation;
+        let before = begun.before();
+        let started = begun.invocation.attempt.map(|it| it.started);
+        let runtime = started.map(|it| since(it, self.clock.now())).unwrap_or_default();
         let Some(ended) = ended else {
-            let (outcome, line) = outcome::timed_out(&handler, effort().runtime);
+            let (outcome, line) = outcome::timed_out(handler, runtime);
             logger.line(&line, None);
             return outcome;
         };
@@ -92,10 +111,22 @@ impl Runner<'_> {
             Ended::Raised(raised) => raised.trace.clone(),
             Ended::Returned(_) | Ended::Keyed(_) => None,
         };
-        let (outcome, line) =
-            outcome::after(&handler, ended, effort(), self.settings.default_backoff);
+        let effort = Effort { retries: before.retries, runtime };
+        let (outcome, line) = outcome::after(handler, ended, effort, self.settings.default_backoff);
         logger.line(&line, trace.as_deref());
         outcome
+    }
+}
+
+impl Begun {
+    /// How long the call may take; `None` if it may take for ever.
+    pub fn time_left(&self) -> Option<Duration> {
+        outcome::time_left(&self.invocation.handler, self.before())
+    }
+
+    fn before(&self) -> Effort {
+        let attempt = self.invocation.attempt;
+        attempt.map_or_else(Effort::default, |it| Effort { retries: it.retry, runtime: it.runtime })
     }
 }
 

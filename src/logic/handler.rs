@@ -207,6 +207,8 @@ pub struct Handler {
     /// What its function does, as a fingerprint of its code and of what that refers to. Equal in two generations if nothing of
     /// it was edited; 0 if nobody can tell.
     pub code: u64,
+    /// The same handler with functions that do not keep their script; see [`Handler::inside`].
+    pub(super) inside: Option<Arc<Handler>>,
 }
 
 impl Kind {

@@ -20,6 +20,7 @@ pub mod generation;
 pub mod grants;
 pub mod handler;
 pub mod hierarchy;
+mod home;
 pub mod indexing;
 pub mod json;
 pub mod leadership;

@@ -103,7 +103,7 @@ pub enum LogLevel {
 }
 
 /// How far a handler has come, for one attempt.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Effort {
     /// Attempts made before this one.
     pub retries: u64,

@@ -58,6 +58,10 @@ impl Document {
     /// The same for a change of the field at this path. If that is one of the document itself, it is shared no more.
     pub fn lock_for(&self, path: &[String]) -> Fields<'_> {
         let mut fields = self.lock();
+        if fields.is_empty() {
+            // Most memos get one field or a few, and the usual growth makes room for more at once.
+            *fields = Map::with_capacity(1);
+        }
         if let [key] = path
             && let Some(slot) = fields.content.shared.remove(key)
         {

@@ -9,6 +9,7 @@ mod cluster;
 mod facilities;
 mod health;
 mod indexes;
+mod live;
 mod logger;
 mod login;
 mod memo;
@@ -29,6 +30,7 @@ pub use cluster::{
 pub use facilities::Facilities;
 pub use health::{Health, HealthState, PartHealth, Pulse};
 pub use indexes::{Index, Indexes};
+pub use live::LiveObject;
 pub use logger::{Logger, LoggerKind, TARGET_ACTIVITIES, TARGET_OBJECTS};
 pub use login::{AskLogin, NativeLogins};
 pub use memo::{Document, Memo, WeakDocument};
@@ -37,8 +39,8 @@ pub use pauses::Pauses;
 pub use posts::{Inbox, Post, Posts};
 pub use reloads::{Candidate, Rejection, Reloads};
 pub use scripts::{
-    ActivityCause, Attempt, BackgroundCause, Cause, ChangeCause, Invocation, LiveObject,
-    ObjectCause, ObjectDetail, Scripts, SharedPatch, lock_patch,
+    ActivityCause, Attempt, BackgroundCause, Cause, ChangeCause, Invocation, ObjectCause,
+    ObjectDetail, Scripts, SharedPatch, lock_patch,
 };
 pub use stopped::Stopped;
 

@@ -8,7 +8,7 @@ use std::{
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::{BoxFuture, Children, Facilities, Logger, Memo, NativeLogins, Stopped};
+use super::{BoxFuture, Children, Facilities, LiveObject, Logger, Memo, NativeLogins, Stopped};
 use crate::logic::{
     diff::Diff,
     filters::Question,
@@ -35,6 +35,11 @@ pub trait Scripts: Send + Sync + 'static {
 
     /// The settings as start-up handlers have left them; told before anything else is called. Most have nothing to do.
     fn configure(&self, _settings: &Settings) {}
+
+    /// A function that a call has left behind, so that its script lives until it is used. Handlers need no such care.
+    fn keep(&self, function: Function) -> Function {
+        function
+    }
 
     /// Calls a handler.
     fn call(&self, invocation: Arc<Invocation>) -> BoxFuture<'static, Ended>;
@@ -81,7 +86,8 @@ pub fn lock_patch(patch: &SharedPatch) -> MutexGuard<'_, Patch> {
 /// Everything a script function may look at in one call: the source of `ctx`.
 #[derive(Debug)]
 pub struct Invocation {
-    /// The handler, or the handler whose filter is asked.
+    /// The handler, or the handler whose filter is asked; from [`Handler::inside`], because scripts may hold on to it. Whoever
+    /// waits for the call has the handler itself, and with it the script.
     pub handler: Arc<Handler>,
     /// `None` in filters.
     pub attempt: Option<Attempt>,
@@ -162,27 +168,6 @@ pub struct BackgroundCause {
     pub stopped: Stopped,
     /// The object as its latest event showed it: what the kwargs show instead of [`ObjectCause::object`].
     pub live: LiveObject,
-}
-
-/// An object that is replaced by each of its events. Clones share it.
-#[derive(Clone, Debug)]
-pub struct LiveObject(Arc<Mutex<Arc<Object>>>);
-
-impl LiveObject {
-    /// As it is now.
-    pub fn new(object: Arc<Object>) -> Self {
-        LiveObject(Arc::new(Mutex::new(object)))
-    }
-
-    /// The latest state.
-    pub fn get(&self) -> Arc<Object> {
-        Arc::clone(&self.0.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-
-    /// A newer state.
-    pub fn set(&self, object: Arc<Object>) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = object;
-    }
 }
 
 impl ObjectCause {

@@ -12,6 +12,7 @@ mod host;
 mod limits;
 mod logins;
 mod lua;
+mod modules;
 mod names;
 mod posting;
 mod print;
@@ -22,9 +23,13 @@ mod stopped;
 mod text;
 mod withdraw;
 
-use std::{path::PathBuf, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
-pub use self::{diagnostics::LoadError, host::ScriptHost};
+pub use self::{
+    diagnostics::LoadError,
+    host::{Prepared, ScriptHost, ScriptSet},
+    modules::{Digest, LoadedModule, Modules},
+};
 use crate::logic::{function::ScriptId, grants::Grants, handler::Handler, lifecycle::Chooser};
 use crate::ports::{BoxFuture, Scripts};
 use crate::settings::{Sandbox, Settings};
@@ -66,15 +71,22 @@ pub enum Placement {
     CurrentRuntime,
 }
 
-/// The text of one script file.
+/// One script.
 #[derive(Clone, Debug)]
 pub struct Source {
     /// As shown in messages: the path as the user gave it.
     pub name: String,
-    /// The file, for finding modules beside it; `None` for texts that are in no file.
-    pub path: Option<PathBuf>,
     /// Its content.
     pub text: String,
+    /// What it can load; and, when it has been loaded or could not be, what it did load.
+    pub modules: Modules,
+}
+
+impl Source {
+    /// A script without modules.
+    pub fn alone(name: impl Into<String>, text: impl Into<String>) -> Self {
+        Source { name: name.into(), text: text.into(), modules: Modules::default() }
+    }
 }
 
 /// A script whose top level has run.

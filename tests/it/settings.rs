@@ -130,7 +130,7 @@ fn script(language: fn(&Value) -> String, declare: impl Fn(&str, &str) -> String
 /// Calls start-up handlers of a script with fresh settings each.
 fn check_script(name: &str, text: &str) {
     on_paused_clock(async {
-        let source = Source { name: name.into(), path: None, text: text.into() };
+        let source = Source::alone(name, text);
         let (host, handlers) = ScriptHost::load(vec![source], Placement::CurrentRuntime)
             .await
             .unwrap_or_else(|errors| panic!("{}", errors[0]));

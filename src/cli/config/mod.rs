@@ -12,6 +12,7 @@ use std::{
     collections::BTreeMap,
     fs, io,
     path::{Path, PathBuf},
+    time::Duration,
 };
 
 use serde_json::Value;
@@ -20,6 +21,7 @@ use self::yaml::{Content, Entry, Node};
 use crate::cli::{options::Assignment, report::Report};
 use crate::logic::{
     configure::{self, Outdated},
+    duration,
     nearest::nearest,
 };
 
@@ -40,6 +42,8 @@ pub enum Takes {
     Texts,
     /// A whole number.
     Number,
+    /// Seconds, or a text with a unit.
+    Duration,
 }
 
 /// The keys beside `settings`, with what they take.
@@ -53,6 +57,10 @@ pub const KEYS: &[(&str, Takes)] = &[
     ("priority", Takes::Number),
     ("leader-elect", Takes::Flag),
     ("lease", Takes::Text),
+    ("no-reload", Takes::Flag),
+    ("reload-poll", Takes::Duration),
+    ("from-configmap", Takes::Texts),
+    ("from-configmap-selector", Takes::Texts),
     ("liveness", Takes::Text),
     ("health", Takes::Text),
     ("verbose", Takes::Flag),
@@ -92,6 +100,12 @@ impl Config {
     pub fn text(&self, key: &str) -> Option<(&str, &str)> {
         let (value, place) = self.options.get(key)?;
         Some((value.as_str()?, place))
+    }
+
+    /// A duration, if the file says it, and its place in the file.
+    pub fn duration(&self, key: &str) -> Option<(Duration, &str)> {
+        let (value, place) = self.options.get(key)?;
+        Some((duration::parse(value)?, place))
     }
 
     /// A list, if the file says it.
@@ -234,6 +248,9 @@ fn option(name: &str, takes: Takes, node: &Node, place: &str) -> Result<Value, R
         Takes::Flag => (value.is_boolean(), "true or false"),
         Takes::Text => (value.is_string(), "a text"),
         Takes::Number => (value.is_i64(), "a whole number"),
+        Takes::Duration => {
+            (duration::parse(&value).is_some(), "seconds, or a text with a unit such as 2s")
+        }
         Takes::Texts if value.is_string() => return Ok(Value::Array(vec![value])),
         Takes::Texts => (
             value.as_array().is_some_and(|it| it.iter().all(Value::is_string)),

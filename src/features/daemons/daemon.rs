@@ -1,15 +1,19 @@
 //! One daemon or timer of one object, as those see it who let it run and stop it.
 
 use std::{
+    fmt,
     sync::{Arc, OnceLock},
+    task::{Context, Poll},
     time::Duration,
 };
 
+use futures::task::AtomicWaker;
 use tokio::{
     task,
     time::{self, Instant},
 };
 
+use super::{Base, object::Home};
 use crate::logic::{
     handler::Handler,
     outcome::LogLine,
@@ -19,22 +23,36 @@ use crate::ports::{Logger, Stopped};
 use crate::settings::Background;
 
 /// A daemon or a timer that runs, or ran, for one object.
-#[derive(Debug)]
 pub struct Daemon {
+    /// What it shares with the others of its resource.
+    pub(super) base: Arc<Base>,
+    /// What it shares with the others of its object.
+    pub(super) home: Arc<Home>,
     /// What it was declared as.
     pub(super) handler: Arc<Handler>,
+    /// Its place in the team.
+    pub(super) key: u64,
     /// The kwarg `stopped`; also tells that it has ended.
     pub(super) stopped: Stopped,
     /// When it was first asked to stop.
     asked: OnceLock<Instant>,
-    /// For the lines about its stopping.
-    logger: Logger,
+    /// Its task, to be woken when it is cancelled.
+    waiting: AtomicWaker,
 }
 
 impl Daemon {
     /// One that was not asked to stop.
-    pub(super) fn new(handler: Arc<Handler>, logger: Logger) -> Self {
-        Daemon { handler, stopped: Stopped::default(), asked: OnceLock::new(), logger }
+    pub(super) fn new(base: Arc<Base>, home: Arc<Home>, handler: Arc<Handler>, key: u64) -> Self {
+        let stopped = Stopped::default();
+        Daemon {
+            base,
+            home,
+            handler,
+            key,
+            stopped,
+            asked: OnceLock::new(),
+            waiting: AtomicWaker::new(),
+        }
     }
 
     /// Whether it runs no more.
@@ -62,8 +80,20 @@ impl Daemon {
         let is_new = self.stopped.set(reason);
         if is_new {
             self.asked.get_or_init(Instant::now);
+            // If it works, it hears of it by itself.
+            self.base.team.wake(self.key);
+            if reason == StopReason::DaemonCancelled {
+                self.waiting.wake();
+            }
         }
         is_new
+    }
+
+    /// Whether it was cancelled; if not, its task is woken when it is.
+    pub(super) fn poll_cancelled(&self, cx: &Context<'_>) -> Poll<()> {
+        self.waiting.register(cx.waker());
+        let is_cancelled = self.stopped.reasons().contains(StopReason::DaemonCancelled);
+        if is_cancelled { Poll::Ready(()) } else { Poll::Pending }
     }
 
     /// Waits until it has ended.
@@ -141,11 +171,17 @@ impl Daemon {
 
     /// For lines about it that are not posted.
     pub(super) fn logger(&self) -> &Logger {
-        &self.logger
+        &self.home.logger
     }
 
     /// A line about its stopping.
     pub(super) fn log(&self, line: &LogLine) {
-        self.logger.line(line, None);
+        self.logger().line(line, None);
+    }
+}
+
+impl fmt::Debug for Daemon {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({:?})", self.handler, self.stopped.reasons())
     }
 }

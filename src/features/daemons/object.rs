@@ -10,7 +10,7 @@ use std::{
 
 use futures::future;
 
-use super::{Base, daemon::Daemon, runner::Runner};
+use super::{Base, daemon::Daemon};
 use crate::logic::{handler::Handler, object::Object, stopping::StopReason};
 use crate::ports::{LiveObject, Logger, Memo};
 
@@ -20,11 +20,24 @@ pub struct OfObject {
     running: Vec<Arc<Daemon>>,
     /// The ids of those that ended by themselves.
     over: Vec<Arc<str>>,
-    /// What those that run see of the object.
-    live: Option<LiveObject>,
+    /// What those that run know of the object.
+    home: Option<Arc<Home>>,
     /// The essence as it was last seen, as a fingerprint; `None` until somebody asks for it.
     essence: Option<u64>,
+    /// When the essence changed last, or when the object was first seen; on the clock of the team.
+    changed: Duration,
+}
+
+/// What those that run for one object share.
+#[derive(Debug)]
+pub(super) struct Home {
+    /// What they see of the object.
+    pub(super) live: LiveObject,
     changed: Changed,
+    /// The memo of the object.
+    pub(super) memo: Memo,
+    /// For lines that are not posted.
+    pub(super) logger: Logger,
 }
 
 /// The object in whose background handlers start, as its cycle sees it.
@@ -38,9 +51,9 @@ pub struct Host<'a> {
     pub logger: &'a Logger,
 }
 
-/// When the essence of an object changed last, or when the object was first seen; shared with its timers.
-#[derive(Clone, Debug)]
-pub(super) struct Changed(Arc<AtomicU64>);
+/// A moment on the clock of the team.
+#[derive(Debug)]
+struct Changed(AtomicU64);
 
 impl OfObject {
     /// An object that is seen for the first time.
@@ -48,9 +61,9 @@ impl OfObject {
         OfObject {
             running: Vec::new(),
             over: Vec::new(),
-            live: None,
+            home: None,
             essence: None,
-            changed: Changed::new(base.team.uptime()),
+            changed: base.team.uptime(),
         }
     }
 
@@ -61,15 +74,18 @@ impl OfObject {
 
     /// Shows those that run a newer state of the object.
     pub fn show(&self, object: &Arc<Object>) {
-        if let Some(live) = &self.live {
-            live.set(Arc::new(object.compact()));
+        if let Some(home) = &self.home {
+            home.live.set(object);
         }
     }
 
     /// Compares the essence with the one of the event before.
     pub fn compare(&mut self, essence: u64, base: &Base) {
         if self.essence.replace(essence).is_some_and(|before| before != essence) {
-            self.changed.set(base.team.uptime());
+            self.changed = base.team.uptime();
+            if let Some(home) = &self.home {
+                home.changed.set(self.changed);
+            }
         }
     }
 
@@ -81,7 +97,7 @@ impl OfObject {
             }
         }
         if self.running.is_empty() {
-            self.live = None;
+            self.home = None;
         }
     }
 
@@ -95,21 +111,15 @@ impl OfObject {
         if self.running.iter().any(|it| it.handler.id == handler.id) {
             return;
         }
-        let live = self
-            .live
-            .get_or_insert_with(|| LiveObject::new(Arc::new(host.object.compact())))
-            .clone();
-        let daemon = Arc::new(Daemon::new(Arc::clone(handler), host.logger.clone()));
-        let runner = Runner {
-            base: Arc::clone(base),
-            daemon: Arc::clone(&daemon),
-            live,
-            changed: self.changed.clone(),
-            memo: host.memo.clone(),
-        };
-        if base.team.hire(runner) {
-            self.running.push(daemon);
-        }
+        let home = self.home.get_or_insert_with(|| {
+            Arc::new(Home {
+                live: LiveObject::kept(host.object),
+                changed: Changed::new(self.changed),
+                memo: host.memo.clone(),
+                logger: host.logger.clone(),
+            })
+        });
+        self.running.extend(base.team.hire(base, home, handler));
     }
 
     /// Presses some of those that run to stop, all at once; gives the pauses until they must be pressed again.
@@ -150,7 +160,7 @@ impl OfObject {
 
 impl Changed {
     fn new(moment: Duration) -> Self {
-        let changed = Changed(Arc::default());
+        let changed = Changed(AtomicU64::default());
         changed.set(moment);
         changed
     }
@@ -161,8 +171,14 @@ impl Changed {
         self.0.store(nanos, Ordering::Relaxed);
     }
 
-    /// On the clock of the team.
-    pub(super) fn get(&self) -> Duration {
+    fn get(&self) -> Duration {
         Duration::from_nanos(self.0.load(Ordering::Relaxed))
+    }
+}
+
+impl Home {
+    /// When the essence of the object changed last, or when the object was first seen; on the clock of the team.
+    pub(super) fn changed(&self) -> Duration {
+        self.changed.get()
     }
 }

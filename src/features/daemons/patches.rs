@@ -29,6 +29,11 @@ impl Patches {
         Arc::new(Mutex::new(Patch { transformations, ..Patch::default() }))
     }
 
+    /// Whether there is nothing to wait for.
+    pub(super) fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
     /// The end of an attempt: sends what it left. An attempt whose patch is not acceptable is a failed one.
     pub(super) async fn finish(
         &mut self,
@@ -40,7 +45,7 @@ impl Patches {
         patch::compose(&mut self.waiting.merge, own.merge);
         self.waiting.transformations.extend(own.transformations);
         if let Some(result) = &outcome.result {
-            let id = &runner.daemon.handler.id;
+            let id = &runner.handler().id;
             if let Err(error) = state::deliver(&mut self.waiting.merge, id, result) {
                 self.waiting = Patch::default();
                 return refused(runner, outcome, &error.to_string());
@@ -67,14 +72,14 @@ impl Patches {
     }
 
     async fn send(&mut self, runner: &Runner) -> Result<(), PatchError> {
-        let base = &runner.base;
+        let base = runner.base();
         let patcher = Patcher {
             cluster: &*base.cluster,
             scripts: &*base.scripts,
             resource: &base.resource,
             logger: &runner.logger().with_kind(LoggerKind::Local),
         };
-        let sent = patcher.apply(&runner.live.get(), &self.waiting).await?;
+        let sent = patcher.apply(&runner.home().live.get(), &self.waiting).await?;
         self.waiting = Patch { transformations: sent.leftovers, ..Patch::default() };
         Ok(())
     }
@@ -98,8 +103,8 @@ fn is_passing(error: &PatchError) -> bool {
 impl Patches {
     /// Waits before another try; tells whether there will be one.
     async fn pause(&self, runner: &Runner, tries: usize, error: &PatchError) -> bool {
-        let handler = &runner.daemon.handler;
-        let settings = &runner.base.settings;
+        let handler = runner.handler();
+        let settings = &runner.base().settings;
         let delays = &settings.queueing.error_delays;
         let delay = delays.get(tries).or(delays.last()).copied();
         let delay = delay.unwrap_or(settings.execution.default_backoff);
@@ -109,7 +114,7 @@ impl Patches {
         );
         runner.logger().log(LogLevel::Error, &text);
         runner.sleep(delay).await;
-        let is_left = !runner.daemon.stopped.is_set();
+        let is_left = !runner.daemon().stopped.is_set();
         if !is_left {
             let text = format!("{handler} must stop, so its last patch is not applied.");
             runner.logger().log(LogLevel::Warning, &text);
@@ -120,9 +125,9 @@ impl Patches {
 
 /// What follows from a patch that will never be taken: the handler must try again, unless it has failed for good.
 fn refused(runner: &Runner, outcome: Outcome, error: &str) -> Outcome {
-    let handler = &runner.daemon.handler;
+    let handler = runner.handler();
     let backoff = handler.limits.backoff;
-    let backoff = backoff.unwrap_or(runner.base.settings.execution.default_backoff);
+    let backoff = backoff.unwrap_or(runner.base().settings.execution.default_backoff);
     let (outcome, next) = match outcome {
         Outcome { last: true, error: None, .. } => {
             let delay = Some(backoff);

@@ -1,72 +1,121 @@
-//! The life of one daemon or timer, in a task of its own.
+//! The life of one daemon or timer.
 //!
-//! There may be many thousands, most of them waiting: what is not needed for waiting is boxed and goes when its work is done.
+//! There may be many thousands, most of them waiting. Who rests until its next call has no task: its [`Runner`] lies with the
+//! team, which lets it go on in a new task when it is due. Who waits in a call keeps as little as possible meanwhile: what is
+//! not needed for waiting is boxed and goes when its work is done.
 
-use std::{any::Any, panic::AssertUnwindSafe, sync::Arc, time::Duration};
+use std::{
+    any::Any, future::poll_fn, panic::AssertUnwindSafe, sync::Arc, task::Poll, time::Duration,
+};
 
 use futures::FutureExt as _;
 use tokio::time;
 
-use super::{Base, daemon::Daemon, object::Changed, patches::Patches};
-use crate::handling::run::{self, Try};
+use super::{Base, daemon::Daemon, object::Home, patches::Patches, team::Team};
+use crate::handling::run::{self, Begun, Try};
 use crate::logic::{
     duration,
     function::Function,
-    handler::{InitialDelay, Kind},
+    handler::{Handler, InitialDelay, Kind},
     outcome::{self, Effort, Ended, LogLevel, Outcome, Raised, RaisedKind},
     schedule::{Moment, Schedule, Step},
-    stopping::StopReason,
 };
 use crate::ports::{
-    BackgroundCause, Cause, Invocation, LiveObject, Logger, LoggerKind, Memo, ObjectCause,
-    ObjectDetail, SharedPatch,
+    BackgroundCause, Cause, Invocation, Logger, LoggerKind, ObjectCause, ObjectDetail, SharedPatch,
 };
 
-/// One daemon or timer, before it begins.
+/// One daemon or timer from its beginning to its end. When it is dropped, it has ended, however that came about.
 pub(super) struct Runner {
-    /// What it shares with the others of its resource.
-    pub(super) base: Arc<Base>,
-    /// How others see it.
-    pub(super) daemon: Arc<Daemon>,
-    /// What it sees of the object.
-    pub(super) live: LiveObject,
-    /// When the essence of the object changed last.
-    pub(super) changed: Changed,
-    /// The memo of the object.
-    pub(super) memo: Memo,
+    daemon: Arc<Daemon>,
+    /// `None` until its initial delay is known.
+    schedule: Option<Schedule>,
+    /// `None` while there is nothing left of earlier attempts.
+    patches: Option<Box<Patches>>,
+}
+
+/// An attempt, while its call runs.
+struct Attempt {
+    /// What it wants to change.
+    patch: SharedPatch,
+    /// Or how it ended before it began.
+    begun: Result<Begun, Box<Outcome>>,
+}
+
+/// How a call came to its end.
+enum End {
+    Returned(Ended),
+    TimedOut,
+    Cancelled,
+}
+
+/// Lets one begin, or go on after a rest, until it rests again or has ended.
+pub(super) async fn work(runner: Box<Runner>) {
+    let daemon = Arc::clone(&runner.daemon);
+    if let Err(panic) = AssertUnwindSafe(runner.go()).catch_unwind().await {
+        let text = format!(
+            "{} has ended by a bug in the operator itself: {}; please report it",
+            daemon.handler,
+            panic_text(&*panic)
+        );
+        daemon.logger().with_kind(LoggerKind::Full).log(LogLevel::Error, &text);
+    }
 }
 
 impl Runner {
-    /// Lives until it has nothing more to do, or until it must stop and does.
-    pub(super) async fn live(self) {
-        let life = AssertUnwindSafe(self.run()).catch_unwind();
-        if let Err(panic) = life.await {
-            let text = format!(
-                "{} has ended by a bug in the operator itself: {}; please report it",
-                self.daemon.handler,
-                panic_text(&*panic)
-            );
-            self.logger().log(LogLevel::Error, &text);
+    /// One that has not begun.
+    pub(super) fn new(daemon: Arc<Daemon>) -> Self {
+        Runner { daemon, schedule: None, patches: None }
+    }
+
+    async fn go(mut self: Box<Self>) {
+        if self.schedule.is_none() && !self.begin().await {
+            return self.leave();
+        }
+        loop {
+            let moment = self.moment();
+            let Some(schedule) = &mut self.schedule else { return };
+            match schedule.next(moment) {
+                Step::Sleep(pause) => {
+                    let due = moment.now.saturating_add(pause);
+                    match Team::rest(self, due) {
+                        None => return,
+                        // It was asked to stop in this moment.
+                        Some(woken) => self = woken,
+                    }
+                }
+                Step::Call(effort) => {
+                    let attempt = self.attempt(effort);
+                    let end = match &attempt.begun {
+                        Ok(begun) => Some(self.call(begun).await),
+                        Err(_) => None,
+                    };
+                    if !Box::pin(self.conclude(attempt, end)).await {
+                        return;
+                    }
+                }
+                Step::Exit { .. } => return self.leave(),
+            }
         }
     }
 
-    async fn run(&self) {
-        let handler = &self.daemon.handler;
-        if let Some(delay) = self.initial_delay().await {
-            let mut schedule = Schedule::new(handler, delay, self.now());
-            let mut patches = Patches::default();
-            loop {
-                match schedule.next(self.moment()) {
-                    Step::Sleep(pause) => self.sleep(pause).await,
-                    Step::Call(effort) => {
-                        let attempt = Box::pin(self.attempt(effort, &mut patches));
-                        let Some(outcome) = attempt.await else { return };
-                        schedule.ended(&outcome, self.now());
-                    }
-                    Step::Exit { .. } => break,
+    /// Finds out when the first call is due; tells whether it may begin at all.
+    async fn begin(&mut self) -> bool {
+        let delay = match &self.handler().background.initial_delay {
+            None => None,
+            Some(InitialDelay::Fixed(delay)) => Some(*delay),
+            Some(InitialDelay::Computed(function)) => {
+                match Box::pin(self.computed(function)).await {
+                    Some(delay) => delay,
+                    None => return false,
                 }
             }
-        }
+        };
+        self.schedule = Some(Schedule::new(self.handler(), delay, self.now()));
+        true
+    }
+
+    fn leave(&self) {
+        let handler = self.handler();
         if handler.kind == Kind::Daemon {
             let why = if self.daemon.stopped.is_set() { "on request" } else { "on its own" };
             let text = format!("{handler} has exited {why} and will not be retried or restarted.");
@@ -74,60 +123,94 @@ impl Runner {
         }
     }
 
-    /// One attempt with its patch; `None` if it was cancelled.
-    async fn attempt(&self, effort: Effort, patches: &mut Patches) -> Option<Outcome> {
-        let handler = &self.daemon.handler;
-        let patch: SharedPatch = patches.begin();
-        let now = self.base.clock.now();
-        let attempt = Try {
-            handler: Arc::clone(handler),
+    fn attempt(&mut self, effort: Effort) -> Attempt {
+        let patch = self.patches.as_mut().map(|it| it.begin()).unwrap_or_default();
+        let now = self.base().clock.now();
+        let planned = Try {
+            handler: Arc::clone(self.handler()),
             retries: effort.retries,
             started: now.saturating_sub(effort.runtime).unwrap_or(now),
             cause: Cause::Object(self.cause(Arc::clone(&patch))),
-            memo: self.memo.clone(),
+            memo: self.home().memo.clone(),
             logger: self.logger(),
         };
-        let runner = run::Runner {
-            scripts: &*self.base.scripts,
-            clock: self.base.clock,
-            settings: &self.base.settings.execution,
-            facilities: &self.base.facilities,
-        };
-        let outcome = tokio::select! {
-            biased; // who has returned is not cancelled any more
-            outcome = runner.run(attempt) => outcome,
-            () = self.daemon.stopped.until(StopReason::DaemonCancelled) => {
-                let text = format!("{handler} is cancelled. Will escalate.");
-                self.logger().log(LogLevel::Warning, &text);
-                return None;
-            }
-        };
-        tokio::select! {
-            biased; // as above
-            outcome = Box::pin(patches.finish(self, &patch, outcome)) => Some(outcome),
-            () = self.daemon.stopped.until(StopReason::DaemonCancelled) => None,
-        }
+        let begun = self.attempts().begin(planned, None).map_err(Box::new);
+        Attempt { patch, begun }
     }
 
-    /// The delay before the first call, if there is any; `None` if it must not even begin.
-    async fn initial_delay(&self) -> Option<Option<Duration>> {
-        match &self.daemon.handler.background.initial_delay {
-            None => Some(None),
-            Some(InitialDelay::Fixed(delay)) => Some(Some(*delay)),
-            Some(InitialDelay::Computed(function)) => Box::pin(self.computed(function)).await,
+    /// Waits for the end of a call. By hand, because this is where most of them are most of the time.
+    fn call(&self, begun: &Begun) -> impl Future<Output = End> + use<'_> {
+        let mut call = self.base().scripts.call(Arc::clone(&begun.invocation));
+        let mut deadline = begun.time_left().map(|left| Box::pin(time::sleep(left)));
+        // The order matters: who has returned has neither been late nor cancelled.
+        poll_fn(move |cx| {
+            if let Poll::Ready(ended) = call.as_mut().poll(cx) {
+                return Poll::Ready(End::Returned(ended));
+            }
+            if deadline.as_mut().is_some_and(|it| it.as_mut().poll(cx).is_ready()) {
+                return Poll::Ready(End::TimedOut);
+            }
+            self.daemon.poll_cancelled(cx).map(|()| End::Cancelled)
+        })
+    }
+
+    /// What follows from the end of a call, if there was one; tells whether to go on.
+    async fn conclude(&mut self, attempt: Attempt, end: Option<End>) -> bool {
+        let ended = match end {
+            Some(End::Returned(ended)) => Some(ended),
+            Some(End::TimedOut) | None => None,
+            Some(End::Cancelled) => {
+                let text = format!("{} is cancelled. Will escalate.", self.handler());
+                self.logger().log(LogLevel::Warning, &text);
+                return false;
+            }
+        };
+        let outcome = match attempt.begun {
+            Ok(begun) => self.attempts().end(&begun, ended),
+            Err(outcome) => *outcome,
+        };
+        let Some(outcome) = self.deliver(attempt.patch, outcome).await else { return false };
+        // Most look at nothing until their next call.
+        self.home().live.rest();
+        let now = self.now();
+        if let Some(schedule) = &mut self.schedule {
+            schedule.ended(&outcome, now);
+        }
+        true
+    }
+
+    /// Sends what an attempt wants to change; `None` if it was cancelled meanwhile.
+    async fn deliver(&mut self, patch: SharedPatch, outcome: Outcome) -> Option<Outcome> {
+        let mut patches = self.patches.take().unwrap_or_default();
+        let outcome = tokio::select! {
+            biased; // as above
+            outcome = patches.finish(self, &patch, outcome) => outcome,
+            () = poll_fn(|cx| self.daemon.poll_cancelled(cx)) => return None,
+        };
+        self.patches = Some(patches).filter(|it| !it.is_empty());
+        Some(outcome)
+    }
+
+    fn attempts(&self) -> run::Runner<'_> {
+        let base = self.base();
+        run::Runner {
+            scripts: &*base.scripts,
+            clock: base.clock,
+            settings: &base.settings.execution,
+            facilities: &base.facilities,
         }
     }
 
     /// Errors of the function are those of the handler: retried, ignored, or final.
     async fn computed(&self, function: &Function) -> Option<Option<Duration>> {
-        let handler = &self.daemon.handler;
+        let handler = self.handler();
         let began = self.now();
         let mut retries = 0;
         loop {
             let computed = tokio::select! {
                 biased; // what must stop does not begin
                 () = self.daemon.stopped.wait() => return None,
-                computed = self.base.scripts.compute(function.clone(), None, self.invocation()) => computed,
+                computed = self.base().scripts.compute(function.clone(), None, self.invocation()) => computed,
             };
             let raised = match computed.and_then(|it| delay_of(&it)) {
                 Ok(delay) => return Some(delay),
@@ -135,7 +218,7 @@ impl Runner {
             };
             let trace = raised.trace.clone();
             let effort = Effort { retries, runtime: self.now().saturating_sub(began) };
-            let backoff = self.base.settings.execution.default_backoff;
+            let backoff = self.base().settings.execution.default_backoff;
             let (outcome, line) = outcome::after(handler, Ended::Raised(raised), effort, backoff);
             self.logger().line(&line, trace.as_deref());
             if outcome.last {
@@ -148,25 +231,45 @@ impl Runner {
 
     fn invocation(&self) -> Arc<Invocation> {
         Arc::new(Invocation {
-            handler: Arc::clone(&self.daemon.handler),
+            handler: self.handler().inside(),
             attempt: None,
             cause: Cause::Object(self.cause(SharedPatch::default())),
-            memo: self.memo.clone(),
+            memo: self.home().memo.clone(),
             logger: self.logger(),
-            facilities: Arc::clone(&self.base.facilities),
+            facilities: Arc::clone(&self.base().facilities),
             children: None,
         })
     }
 
     fn cause(&self, patch: SharedPatch) -> ObjectCause {
-        let background =
-            BackgroundCause { stopped: self.daemon.stopped.clone(), live: self.live.clone() };
+        let stopped = self.daemon.stopped.clone();
+        let background = BackgroundCause { stopped, live: self.home().live.clone() };
         ObjectCause {
-            resource: Arc::clone(&self.base.resource),
-            object: self.base.team.nobody(),
+            resource: Arc::clone(&self.base().resource),
+            object: self.base().team.nobody(),
             patch,
             detail: ObjectDetail::Background(background),
         }
+    }
+
+    /// How others see it.
+    pub(super) fn daemon(&self) -> &Arc<Daemon> {
+        &self.daemon
+    }
+
+    /// What it was declared as.
+    pub(super) fn handler(&self) -> &Arc<Handler> {
+        &self.daemon.handler
+    }
+
+    /// What it shares with the others of its resource.
+    pub(super) fn base(&self) -> &Arc<Base> {
+        &self.daemon.base
+    }
+
+    /// What it shares with the others of its object.
+    pub(super) fn home(&self) -> &Home {
+        &self.daemon.home
     }
 
     /// For the lines of its function.
@@ -175,15 +278,12 @@ impl Runner {
     }
 
     fn moment(&self) -> Moment {
-        Moment {
-            now: self.now(),
-            changed: self.changed.get(),
-            stopped: self.daemon.stopped.is_set(),
-        }
+        let stopped = self.daemon.stopped.is_set();
+        Moment { now: self.now(), changed: self.home().changed(), stopped }
     }
 
     fn now(&self) -> Duration {
-        self.base.team.uptime()
+        self.base().team.uptime()
     }
 
     /// Sleeps that long, or until it must stop.
@@ -193,6 +293,12 @@ impl Runner {
             () = self.daemon.stopped.wait() => {}
             () = time::sleep(pause) => {}
         }
+    }
+}
+
+impl Drop for Runner {
+    fn drop(&mut self) {
+        self.daemon.base.team.leave(&self.daemon);
     }
 }
 

@@ -1,7 +1,8 @@
-//! All daemons and timers of one operator: the owner of their tasks, who also stops them all.
+//! All daemons and timers of one operator: the owner of their tasks and of those that rest, who also stops them all.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
+    fmt, mem,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
@@ -15,8 +16,14 @@ use tokio::{
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use super::{Base, daemon::Daemon, runner::Runner};
+use super::{
+    Base,
+    daemon::Daemon,
+    object::Home,
+    runner::{self, Runner},
+};
 use crate::logic::{
+    handler::Handler,
     object::Object,
     stopping::{self, StopReason},
 };
@@ -29,30 +36,47 @@ const HUNG_TIMEOUT: Duration = Duration::from_secs(5);
 /// The daemons and timers that run.
 #[derive(Debug)]
 pub struct Team {
-    /// Their tasks, and the tasks that see the last ones of gone objects off.
+    /// The tasks of those that work, and the tasks that see the last ones of gone objects off.
     tasks: TaskTracker,
     members: Mutex<Members>,
     /// Each end of one of them.
     exits: Notify,
+    /// What the alarm waits for is not the next any more.
+    replanned: Notify,
     start: Instant,
     /// Stands where calls have the object as it was at their beginning: those in the background see it as it is.
     nobody: Arc<Object>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct Members {
-    running: BTreeMap<u64, Arc<Daemon>>,
+    running: BTreeMap<u64, Member>,
+    /// When those that rest are due.
+    due: BTreeSet<(Duration, u64)>,
     /// How many there ever were: the next key.
     hired: u64,
+    /// There is a task that wakes those that are due.
+    has_alarm: bool,
     /// The operator ends: nobody starts any more.
     is_closed: bool,
 }
 
-/// Its owner is running; dropped when it is not, however that came about.
-pub(super) struct Membership {
+enum Member {
+    /// Has a task.
+    Working(Arc<Daemon>),
+    /// Has none.
+    Resting(Box<Resting>),
+}
+
+struct Resting {
+    runner: Box<Runner>,
+    due: Duration,
+}
+
+/// The task that wakes those that are due. It is there while somebody rests.
+struct Alarm {
     team: Arc<Team>,
-    key: u64,
-    daemon: Arc<Daemon>,
+    is_over: bool,
 }
 
 impl Default for Team {
@@ -61,6 +85,7 @@ impl Default for Team {
             tasks: TaskTracker::new(),
             members: Mutex::default(),
             exits: Notify::new(),
+            replanned: Notify::new(),
             start: Instant::now(),
             nobody: Arc::new(Object::from_value(Value::Null)),
         }
@@ -78,25 +103,68 @@ impl Team {
         Arc::clone(&self.nobody)
     }
 
-    /// Starts one; tells whether it did, for at the end of the operator nobody starts.
-    pub(super) fn hire(self: &Arc<Self>, runner: Runner) -> bool {
-        let Some(membership) = self.admit(&runner.daemon) else { return false };
-        self.tasks.spawn(async move {
-            let _membership = membership;
-            runner.live().await;
-        });
-        true
-    }
-
-    fn admit(self: &Arc<Self>, daemon: &Arc<Daemon>) -> Option<Membership> {
+    /// Starts one; none at the end of the operator.
+    pub(super) fn hire(
+        &self,
+        base: &Arc<Base>,
+        home: &Arc<Home>,
+        handler: &Arc<Handler>,
+    ) -> Option<Arc<Daemon>> {
         let mut members = self.lock();
         if members.is_closed {
             return None;
         }
         members.hired += 1;
         let key = members.hired;
-        members.running.insert(key, Arc::clone(daemon));
-        Some(Membership { team: Arc::clone(self), key, daemon: Arc::clone(daemon) })
+        let daemon = Daemon::new(Arc::clone(base), Arc::clone(home), Arc::clone(handler), key);
+        let daemon = Arc::new(daemon);
+        members.running.insert(key, Member::Working(Arc::clone(&daemon)));
+        drop(members);
+        self.start(Box::new(Runner::new(Arc::clone(&daemon))));
+        Some(daemon)
+    }
+
+    fn start(&self, runner: Box<Runner>) {
+        self.tasks.spawn(runner::work(runner));
+    }
+
+    /// Lets one rest until it is due or must stop, and ends its task. Gives it back if it must stop already.
+    pub(super) fn rest(runner: Box<Runner>, due: Duration) -> Option<Box<Runner>> {
+        let team = Arc::clone(&runner.base().team);
+        let daemon = Arc::clone(runner.daemon());
+        let mut members = team.lock();
+        // Looked at under the lock, which those who ask it to stop take afterwards.
+        if daemon.stopped.is_set() {
+            return Some(runner);
+        }
+        let key = daemon.key;
+        members.due.insert((due, key));
+        members.running.insert(key, Member::Resting(Box::new(Resting { runner, due })));
+        if !mem::replace(&mut members.has_alarm, true) {
+            let alarm = Alarm { team: Arc::clone(&team), is_over: false };
+            team.tasks.spawn(alarm.ring());
+        } else if members.due.first() == Some(&(due, key)) {
+            team.replanned.notify_one();
+        }
+        None
+    }
+
+    /// Lets one go on that rests; the others do so anyway.
+    pub(super) fn wake(&self, key: u64) {
+        let mut members = self.lock();
+        let Some(runner) = members.wake(key) else { return };
+        if members.due.is_empty() {
+            self.replanned.notify_one();
+        }
+        drop(members);
+        self.start(runner);
+    }
+
+    /// One has ended.
+    pub(super) fn leave(&self, daemon: &Daemon) {
+        self.lock().running.remove(&daemon.key);
+        daemon.stopped.set(StopReason::Done);
+        self.exits.notify_waiters();
     }
 
     /// Sees one of a gone object off, in the background.
@@ -190,7 +258,7 @@ impl Team {
     }
 
     fn all(&self) -> Vec<Arc<Daemon>> {
-        self.lock().running.values().cloned().collect()
+        self.lock().running.values().map(|it| Arc::clone(it.daemon())).collect()
     }
 
     fn lock(&self) -> MutexGuard<'_, Members> {
@@ -199,10 +267,81 @@ impl Team {
     }
 }
 
-impl Drop for Membership {
+impl Members {
+    fn wake(&mut self, key: u64) -> Option<Box<Runner>> {
+        let member = self.running.get_mut(&key)?;
+        let daemon = Arc::clone(member.daemon());
+        match mem::replace(member, Member::Working(daemon)) {
+            Member::Working(_) => None,
+            Member::Resting(resting) => {
+                self.due.remove(&(resting.due, key));
+                Some(resting.runner)
+            }
+        }
+    }
+
+    fn wake_next(&mut self, now: Duration) -> Option<Box<Runner>> {
+        let (_, key) = self.due.first().filter(|(due, _)| *due <= now)?;
+        self.wake(*key)
+    }
+}
+
+impl Member {
+    fn daemon(&self) -> &Arc<Daemon> {
+        match self {
+            Member::Working(daemon) => daemon,
+            Member::Resting(resting) => resting.runner.daemon(),
+        }
+    }
+}
+
+impl Alarm {
+    async fn ring(mut self) {
+        while let Some(pause) = self.pause() {
+            tokio::select! {
+                biased; // who is due stays so
+                () = self.team.replanned.notified() => {}
+                () = time::sleep(pause) => self.wake(),
+            }
+        }
+    }
+
+    /// How long until the next one is due; `None` if nobody rests: then this one is over.
+    fn pause(&mut self) -> Option<Duration> {
+        let now = self.team.uptime();
+        let mut members = self.team.lock();
+        let next = members.due.first().map(|(due, _)| due.saturating_sub(now));
+        self.is_over = next.is_none();
+        members.has_alarm = next.is_some();
+        next
+    }
+
+    fn wake(&self) {
+        let now = self.team.uptime();
+        // In a statement of its own: the lock is free again when one starts.
+        while let Some(runner) = { self.team.lock().wake_next(now) } {
+            self.team.start(runner);
+        }
+    }
+}
+
+impl Drop for Alarm {
+    /// If the runtime goes before the team has ended, nobody wakes those that rest.
     fn drop(&mut self) {
-        self.team.lock().running.remove(&self.key);
-        self.daemon.stopped.set(StopReason::Done);
-        self.team.exits.notify_waiters();
+        if self.is_over {
+            return;
+        }
+        let mut members = self.team.lock();
+        members.has_alarm = false;
+        let due = mem::take(&mut members.due);
+        let lost: Vec<_> = due.into_iter().filter_map(|(_, key)| members.wake(key)).collect();
+        drop(members);
+        drop(lost);
+    }
+}
+
+impl fmt::Debug for Members {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} that run, {} of them rest", self.running.len(), self.due.len())
     }
 }

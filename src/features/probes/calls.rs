@@ -1,6 +1,10 @@
 //! Counts the calls of handlers on their way to the scripts.
 
-use std::sync::Arc;
+use std::{
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll, ready},
+};
 
 use serde_json::Value;
 use tokio::time::Instant;
@@ -18,27 +22,46 @@ use crate::settings::Settings;
 /// The same scripts, counted.
 pub struct Counted {
     scripts: Arc<dyn Scripts>,
-    metrics: Metrics,
+    metrics: Arc<Metrics>,
 }
 
-/// One call; it counts as cancelled unless it says how it ended.
+/// One call on its way; there may be many thousands that wait.
 struct Call {
+    call: BoxFuture<'static, Ended>,
     invocation: Arc<Invocation>,
-    metrics: Metrics,
-    begun: Instant,
-    outcome: &'static str,
+    metrics: Arc<Metrics>,
+    /// When it began; `None` when it is counted.
+    begun: Option<Instant>,
 }
 
 impl Counted {
     /// Counts the calls of these scripts.
     pub fn new(scripts: Arc<dyn Scripts>, metrics: Metrics) -> Self {
-        Counted { scripts, metrics }
+        Counted { scripts, metrics: Arc::new(metrics) }
+    }
+}
+
+impl Call {
+    fn count(&mut self, outcome: &'static str) {
+        if let Some(begun) = self.begun.take() {
+            self.metrics.called(&self.invocation.handler.id, outcome, begun.elapsed());
+        }
+    }
+}
+
+impl Future for Call {
+    type Output = Ended;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Ended> {
+        let ended = ready!(self.call.as_mut().poll(cx));
+        self.count(outcome(&ended));
+        Poll::Ready(ended)
     }
 }
 
 impl Drop for Call {
     fn drop(&mut self) {
-        self.metrics.called(&self.invocation.handler.id, self.outcome, self.begun.elapsed());
+        self.count("cancelled");
     }
 }
 
@@ -51,15 +74,16 @@ impl Scripts for Counted {
         self.scripts.configure(settings);
     }
 
+    fn keep(&self, function: Function) -> Function {
+        self.scripts.keep(function)
+    }
+
     fn call(&self, invocation: Arc<Invocation>) -> BoxFuture<'static, Ended> {
-        let called = self.scripts.call(Arc::clone(&invocation));
-        let metrics = self.metrics.clone();
-        Box::pin(async move {
-            let mut call =
-                Call { invocation, metrics, begun: Instant::now(), outcome: "cancelled" };
-            let ended = called.await;
-            call.outcome = outcome(&ended);
-            ended
+        Box::pin(Call {
+            call: self.scripts.call(Arc::clone(&invocation)),
+            invocation,
+            metrics: Arc::clone(&self.metrics),
+            begun: Some(Instant::now()),
         })
     }
 

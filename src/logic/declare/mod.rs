@@ -239,6 +239,7 @@ fn assemble(
         },
         location: location.into(),
         code: 0,
+        inside: None,
     })
 }
 

@@ -80,17 +80,11 @@ impl Object {
         }
     }
 
-    /// The same for somebody who keeps it long: its own bytes and no tree, which is made again when it is needed.
+    /// The bytes of what is of interest, for somebody who keeps it long; none if it was made from a tree.
     ///
     /// What comes from the network is a slice of a bigger buffer, and a tree takes several times the memory of its text.
-    #[must_use]
-    pub fn compact(&self) -> Self {
-        let is_made = self.raw.is_empty();
-        Object {
-            header: self.header.clone(),
-            raw: Bytes::copy_from_slice(&self.raw),
-            body: if is_made { self.body.clone() } else { OnceLock::new() },
-        }
+    pub fn essential_bytes(&self) -> Vec<u8> {
+        read::without_managed_fields(&self.raw).unwrap_or_else(|_| self.raw.to_vec())
     }
 
     /// The parsed part.

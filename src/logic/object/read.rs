@@ -2,13 +2,13 @@
 //!
 //! Tolerant: a field of an unexpected type reads as absent, of a repeated key the last one counts.
 
-use std::{fmt, marker::PhantomData};
+use std::{borrow::Cow, fmt, marker::PhantomData};
 
 use serde::{
     Deserialize, Deserializer,
     de::{DeserializeSeed, Error, IgnoredAny, MapAccess, SeqAccess, Visitor},
 };
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, value::RawValue};
 
 use super::Header;
 
@@ -40,6 +40,80 @@ pub(super) fn body(raw: &[u8]) -> Result<Value, serde_json::Error> {
 pub(super) fn drop_managed_fields(body: &mut Value) {
     if let Some(metadata) = body.get_mut("metadata").and_then(Value::as_object_mut) {
         metadata.shift_remove(MANAGED_FIELDS);
+    }
+}
+
+/// The same JSON text without the managed fields; nothing else of it changes, but the space around.
+///
+/// Kept as texts: parts that nobody reads are only copied.
+pub(super) fn without_managed_fields(raw: &[u8]) -> Result<Vec<u8>, serde_json::Error> {
+    if raw.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut text = Vec::with_capacity(raw.len());
+    let Items(body) = serde_json::from_slice(raw)?;
+    write_items(&mut text, &body, |text, key, value| {
+        let is_metadata = key == "metadata" && value.get().starts_with('{');
+        if !is_metadata {
+            return as_written(text, key, value);
+        }
+        let Items(mut metadata) = serde_json::from_str(value.get())?;
+        metadata.retain(|(it, _)| it != MANAGED_FIELDS);
+        write_items(text, &metadata, as_written)
+    })?;
+    text.shrink_to_fit();
+    Ok(text)
+}
+
+/// The items of a map as they are written.
+struct Items<'a>(Vec<Item<'a>>);
+
+type Item<'a> = (Cow<'a, str>, &'a RawValue);
+
+fn write_items(
+    text: &mut Vec<u8>,
+    items: &[Item<'_>],
+    write: impl Fn(&mut Vec<u8>, &str, &RawValue) -> Result<(), serde_json::Error>,
+) -> Result<(), serde_json::Error> {
+    text.push(b'{');
+    for (index, (key, value)) in items.iter().enumerate() {
+        if index > 0 {
+            text.push(b',');
+        }
+        serde_json::to_writer(&mut *text, key)?;
+        text.push(b':');
+        write(text, key, value)?;
+    }
+    text.push(b'}');
+    Ok(())
+}
+
+fn as_written(text: &mut Vec<u8>, _: &str, value: &RawValue) -> Result<(), serde_json::Error> {
+    text.extend_from_slice(value.get().as_bytes());
+    Ok(())
+}
+
+struct ItemsVisitor;
+
+impl<'de> Deserialize<'de> for Items<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(ItemsVisitor)
+    }
+}
+
+impl<'de> Visitor<'de> for ItemsVisitor {
+    type Value = Items<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a map")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Items<'de>, A::Error> {
+        let mut items = Vec::new();
+        while let Some(item) = map.next_entry()? {
+            items.push(item);
+        }
+        Ok(Items(items))
     }
 }
 

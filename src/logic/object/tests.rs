@@ -45,6 +45,25 @@ fn managed_fields_never_reach_the_tree() {
 }
 
 #[test]
+fn the_essential_bytes_lack_nothing_but_managed_fields() {
+    let text = r#"{ "a\n\u0000": 1.50, "metadata": {"name":"n", "managedFields":[{"x":1}], "labels": {"b":"c"}},
+        "spec": {"managedFields": [1], "metadata": {"managedFields": 2}}, "kind":"K" }"#;
+    let object = Object::parse(Bytes::from_static(text.as_bytes())).unwrap();
+    let kept = object.essential_bytes();
+    assert!(kept.len() < text.len() - r#""managedFields":[{"x":1}]"#.len());
+    let kept = Object::parse(kept.into()).unwrap();
+    assert_eq!(kept.header(), object.header());
+    assert_eq!(kept.body(), object.body());
+    for metadata in ["null", "[]", "1", r#"{"managedFields":{}}"#, "{}"] {
+        let text = format!(r#"{{"metadata":{metadata}}}"#);
+        let object = Object::parse(text.into()).unwrap();
+        let kept = Object::parse(object.essential_bytes().into()).unwrap();
+        assert_eq!(kept.body(), object.body());
+    }
+    assert!(Object::from_value(typical()).essential_bytes().is_empty());
+}
+
+#[test]
 fn odd_content_reads_as_absent() {
     let body = json!({
         "apiVersion": 1, "kind": ["x"],

@@ -77,6 +77,7 @@ impl Vm {
             }
             Ok(_) => {}
         }
+        source.modules.settle();
         let handlers = vm.world.declared.borrow_mut().take().unwrap_or_default();
         let lifecycles = vm.world.lifecycles.take();
         Ok((vm, (handlers, lifecycles)))
@@ -101,7 +102,7 @@ impl Vm {
         });
         lua.set_app_data(Rc::clone(&world));
         let watchdog = Rc::new(Watchdog::of(&lua).map_err(mlua::Error::external)?);
-        let modules = Modules::beside(source.path.as_deref(), &source.name);
+        let modules = Modules::of(source);
         let run = host_table::install(&lua, &watchdog, modules)?;
         Ok(Vm { watchdog, run, world, lua })
     }

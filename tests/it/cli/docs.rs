@@ -73,6 +73,7 @@ fn reference() -> String {
             Takes::Text => "a text",
             Takes::Texts => "a text or a list of texts",
             Takes::Number => "a whole number",
+            Takes::Duration => "seconds, or a text with a unit such as 2s",
         };
         writeln!(text, "| `{key}` | {takes} |").expect("memory");
     }

@@ -112,7 +112,7 @@ fn the_object_is_seen_as_it_is_at_the_moment() {
             let mut body = sample();
             body["spec"]["size"] = json!(3);
             body["metadata"]["labels"]["app"] = json!("new");
-            live.set(Arc::new(Object::from_value(body)));
+            live.set(&Arc::new(Object::from_value(body)));
         };
         let (ended, ()) = tokio::join!(call, change);
         let expected = json!([

@@ -1,8 +1,8 @@
 //! `ctx`: the kwargs of one call, made on first use.
 
 use std::{
-    cell::RefCell,
-    sync::{Arc, Weak},
+    cell::{Cell, RefCell},
+    sync::Arc,
 };
 
 use mlua::{
@@ -15,7 +15,6 @@ use super::{
     index::IndexView, logger::LoggerView, memo::MemoView, patch::PatchView, settings::SettingsView,
     stopped::StoppedView,
 };
-use crate::logic::object::Object;
 use crate::ports::{Cause, Invocation};
 use crate::scripting::{
     ctx::{self, Kwarg},
@@ -28,14 +27,14 @@ pub(in crate::scripting::lua) struct CtxView {
     invocation: Arc<Invocation>,
     /// A part is the same table each time it is read. Few are, so that a list is the smallest.
     made: RefCell<Vec<(Box<str>, LuaValue)>>,
-    /// The object that the parts in daemons and timers were made of; a note that does not keep it.
-    seen: RefCell<Weak<Object>>,
+    /// The version of the object that the parts in daemons and timers were made of.
+    seen: Cell<u32>,
 }
 
 impl CtxView {
     /// The argument for one call.
     pub(in crate::scripting::lua) fn new(invocation: Arc<Invocation>) -> Self {
-        CtxView { invocation, made: RefCell::default(), seen: RefCell::default() }
+        CtxView { invocation, made: RefCell::default(), seen: Cell::default() }
     }
 
     /// The call it belongs to.
@@ -58,10 +57,9 @@ impl CtxView {
     /// Forgets the parts of an object that has changed since.
     fn renew(&self) {
         let Some(background) = self.invocation.background() else { return };
-        let latest = Arc::downgrade(&background.live.get());
-        if !Weak::ptr_eq(&*self.seen.borrow(), &latest) {
+        let latest = background.live.version();
+        if self.seen.replace(latest) != latest {
             self.made.borrow_mut().retain(|(name, _)| !ctx::is_live(name));
-            *self.seen.borrow_mut() = latest;
         }
     }
 

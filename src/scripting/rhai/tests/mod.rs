@@ -46,7 +46,7 @@ struct Fixture {
 }
 
 fn source(text: &str) -> Source {
-    Source { name: "handlers.rhai".into(), path: None, text: text.into() }
+    Source::alone("handlers.rhai", text)
 }
 
 async fn try_load(text: &str) -> Result<Loaded, LoadError> {

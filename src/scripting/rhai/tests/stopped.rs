@@ -108,7 +108,7 @@ async fn the_object_is_seen_as_it_is_at_the_moment() {
     let change = async {
         sleep(Duration::from_secs(5)).await;
         let body = json!({ "spec": { "x": 2 }, "metadata": { "labels": { "app": "b" } } });
-        live.set(Arc::new(Object::from_value(body)));
+        live.set(&Arc::new(Object::from_value(body)));
     };
     let (ended, ()) = tokio::join!(call, change);
     let seen = json!([[1, 1, "a", "a"], [2, 2, "b", "b"]]);
