@@ -57,7 +57,7 @@ pub(crate) fn load(
     source: &Source,
     terms: &Terms,
 ) -> BoxFuture<'static, Result<Loaded, LoadError>> {
-    let (runner, source) = (Runner::new(terms).of(&source.name), source.clone());
+    let (runner, source) = (Runner::new(id, terms).of(&source.name), source.clone());
     let limits = terms.limits.clone();
     async move {
         let file = source.name.clone();

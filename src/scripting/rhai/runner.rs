@@ -28,6 +28,7 @@ use super::{
     pool::Pool,
     turn::Turns,
 };
+use crate::logic::function::ScriptId;
 use crate::ports::Stopped;
 use crate::scripting::{Placement, Terms};
 
@@ -80,14 +81,14 @@ pub(super) enum RunError {
 
 impl Runner {
     /// For a script on these terms.
-    pub(super) fn new(terms: &Terms) -> Self {
+    pub(super) fn new(script: ScriptId, terms: &Terms) -> Self {
         let budget = match terms.placement {
             Placement::Threads => Budget::Time(terms.cpu_limit),
             Placement::CurrentRuntime => Budget::Operations(terms.cpu_limit),
         };
         let ledger = Ledger::new(terms.limits.memory_limit);
         Runner {
-            pool: Pool::new(&terms.limits),
+            pool: Pool::new(script, &terms.limits),
             placement: terms.placement,
             common: Arc::new(Common {
                 budget,
