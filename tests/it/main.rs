@@ -18,6 +18,7 @@ mod lua;
 mod others;
 mod posting;
 mod rhai;
+mod sandbox;
 mod scenarios;
 mod settings;
 mod tidy;
