@@ -250,6 +250,11 @@ pub(super) fn progress() -> Option<Abort> {
     CURRENT.with_borrow(|current| current.as_ref().and_then(Control::look))
 }
 
+/// One step of a function of the host that works long. The error ends the call and cannot be caught.
+pub(super) fn step() -> Result<(), Box<EvalAltResult>> {
+    progress().map_or(Ok(()), |abort| Err(abort.into_error()))
+}
+
 /// Whether the running call should have ended by now: asked by functions of the host that work long, and after those of the
 /// language, some of which swallow the abort of a script function they call.
 pub(super) fn overdue() -> Option<Abort> {

@@ -5,7 +5,7 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use rhai::{Dynamic, EvalAltResult, Position};
+use rhai::{Dynamic, EvalAltResult, ParseErrorType, Position};
 use serde_json::Value;
 
 use super::{control::Abort, runner::RunError, script::ITEMS_MAX, value::text};
@@ -95,6 +95,18 @@ impl Sources {
             return Ok(value);
         }
         Err(of_value(limits::too_large(name, limit)))
+    }
+
+    /// A patch, if it is not too large.
+    pub(super) fn within_patch(
+        &self,
+        fields: &serde_json::Map<String, Value>,
+    ) -> Result<(), Raised> {
+        let limit = self.limits.result_size;
+        if limits::is_within(fields, limit) {
+            return Ok(());
+        }
+        Err(of_value(limits::too_large("the patch", limit)))
     }
 
     /// The text of a line.
@@ -221,6 +233,21 @@ fn misused(signature: &str) -> Option<String> {
     })
 }
 
+/// What to write instead of a word that Rhai keeps for itself, where it stands behind a dot.
+fn reserved(cause: &EvalAltResult, line: &str) -> Option<String> {
+    let EvalAltResult::ErrorParsing(ParseErrorType::Reserved(word), _) = cause else { return None };
+    if !line.contains(&format!(".{word}")) {
+        return None;
+    }
+    Some(match word.as_str() {
+        "debug" => "in Rhai `debug` is reserved: use `ctx.logger.dbg(…)`".into(),
+        "new" => {
+            "in Rhai `new` is reserved: use `ctx.new_value`, or `[\"new\"]` for a field".into()
+        }
+        _ => format!("in Rhai `{word}` is reserved: write `[\"{word}\"]` instead of `.{word}`"),
+    })
+}
+
 /// Functions without a name have one that nobody wrote.
 fn readable(function: &str) -> String {
     if is_anonymous(function) { "a closure".into() } else { function.into() }
@@ -291,21 +318,25 @@ pub(super) fn describe(abort: Abort) -> String {
 /// Why a script cannot be used, as a compiler tells it.
 pub(super) fn load_error(error: EvalAltResult, file: &str, sources: &Sources) -> LoadError {
     let trail = Trail::of(error, file);
+    let place = trail.place();
+    let line = place.and_then(|it| it.position.line());
+    let file = place.map_or(file, |it| it.file.as_str());
+    let source_line = line.and_then(|it| sources.line(file, it));
     let (message, hint) = match trail.thrown::<Refused>() {
         Some(Refused { message, hint }) => (message, hint),
         None => match (trail.thrown::<Thrown>(), trail.thrown::<Abort>()) {
             (Some(thrown), _) => (thrown.message, None),
             (None, Some(abort)) => (describe(abort), None),
-            (None, None) => (trail.described(sources).1, None),
+            (None, None) => {
+                let hint = source_line.as_deref().and_then(|it| reserved(&trail.cause, it));
+                (trail.described(sources).1, hint)
+            }
         },
     };
-    let place = trail.place();
-    let line = place.and_then(|it| it.position.line());
-    let file = place.map_or(file, |it| it.file.as_str());
     LoadError {
         file: file.to_owned(),
         line: line.and_then(|it| u32::try_from(it).ok()),
-        source_line: line.and_then(|it| sources.line(file, it)),
+        source_line,
         message,
         hint,
     }

@@ -42,7 +42,7 @@ use crate::logic::{
     outcome::{Ended, Raised},
     resource::Resource,
 };
-use crate::ports::{BoxFuture, Invocation, Scripts, Stopped};
+use crate::ports::{BoxFuture, Cause, Invocation, Scripts, Stopped};
 use crate::settings::Settings;
 
 /// A loaded script and the threads it runs on.
@@ -152,9 +152,16 @@ impl Scripts for RhaiEngine {
     fn call(&self, invocation: Arc<Invocation>) -> BoxFuture<'static, Ended> {
         let stopped = invocation.background().map(|it| it.stopped.clone());
         let function = invocation.handler.function.clone();
+        let patch = match &invocation.cause {
+            Cause::Object(cause) => Some(Arc::clone(&cause.patch)),
+            Cause::Activity(_) => None,
+        };
         let job = move |script: &Script, ctx| {
             let result = script.call(&function, vec![ctx])?;
             let result = given(|| script.result(&result))?;
+            if let Some(patch) = &patch {
+                script.patch(patch)?;
+            }
             Ok((!result.is_null()).then_some(result))
         };
         let ended = match stopped {

@@ -30,6 +30,7 @@ use crate::logic::{
     lifecycle::Chooser,
     outcome::Raised,
 };
+use crate::ports::SharedPatch;
 use crate::scripting::{LoadError, Source, print::print_line};
 use crate::settings::Sandbox;
 
@@ -395,6 +396,12 @@ impl Script {
     pub(super) fn result(&self, value: &Dynamic) -> Result<Value, Raised> {
         let name = "the result";
         self.json(name, value).and_then(|json| self.shared.sources.within_result(name, json))
+    }
+
+    /// Looks at the patch that a handler leaves.
+    pub(super) fn patch(&self, patch: &SharedPatch) -> Result<(), Raised> {
+        let patch = patch.lock().unwrap_or_else(PoisonError::into_inner);
+        self.shared.sources.within_patch(&patch.merge)
     }
 
     /// A value that the script gives to the host, as JSON.

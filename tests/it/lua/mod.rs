@@ -92,8 +92,7 @@ pub(crate) async fn try_load_all(
     sources: Vec<Source>,
     terms: impl Into<Terms>,
 ) -> Result<Script, LoadError> {
-    let (host, handlers) =
-        ScriptHost::load(sources, terms).await.map_err(|mut it| it.remove(0))?;
+    let (host, handlers) = ScriptHost::load(sources, terms).await.map_err(|mut it| it.remove(0))?;
     Ok(Script {
         host,
         handlers: handlers.into_iter().map(Arc::new).collect(),

@@ -10,8 +10,6 @@ mod texts;
 
 use rhai::{Engine, EvalAltResult, Position};
 
-use super::control;
-
 type Outcome<T> = Result<T, Box<EvalAltResult>>;
 
 /// Replaces the functions.
@@ -20,11 +18,6 @@ pub(super) fn register(engine: &mut Engine) {
     json::register(engine);
     ordering::register(engine);
     texts::register(engine);
-}
-
-/// One step of a function that works long. The error ends the call and cannot be caught.
-fn step() -> Outcome<()> {
-    control::progress().map_or(Ok(()), |abort| Err(abort.into_error()))
 }
 
 /// As the language itself tells it.

@@ -7,8 +7,8 @@ use std::cmp::Ordering;
 
 use rhai::{Array, Dynamic, Engine, EvalAltResult, FLOAT, FnPtr, INT, NativeCallContext};
 
-use super::{Outcome, equality::equal, step};
-use crate::scripting::rhai::errors::problem;
+use super::{Outcome, equality::equal};
+use crate::scripting::rhai::{control::step, errors::problem};
 
 /// Replaces the functions.
 pub(super) fn register(engine: &mut Engine) {

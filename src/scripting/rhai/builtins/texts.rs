@@ -1,4 +1,4 @@
-//! `split`, `split_rev`, `to_chars`, `replace`: how much comes out of a text is known before it is made.
+//! `split`, `split_rev`, `to_chars`, `replace`, `pad`: how much comes out of a text is known before it is made.
 
 use rhai::{Array, Dynamic, Engine, FuncRegistration, INT, ImmutableString, NativeCallContext};
 
@@ -42,7 +42,45 @@ pub(super) fn register(engine: &mut Engine) {
     pure!("split_rev", |text: &mut ImmutableString, by: char, most: INT| {
         list(text.rsplitn(pieces(most), by))
     });
+    engine
+        .register_fn(
+            "pad",
+            |context: NativeCallContext<'_>, text: &mut ImmutableString, len: INT, with: char| {
+                pad(&context, text, len, with.encode_utf8(&mut [0; 4]))
+            },
+        )
+        .register_fn(
+            "pad",
+            |context: NativeCallContext<'_>,
+             text: &mut ImmutableString,
+             len: INT,
+             with: ImmutableString| pad(&context, text, len, &with),
+        );
     register_replace(engine);
+}
+
+/// Makes a text longer, up to so many characters. The language's own adds one at a time, and never ends with an empty text.
+fn pad(
+    context: &NativeCallContext<'_>,
+    text: &mut ImmutableString,
+    len: INT,
+    with: &str,
+) -> Outcome<()> {
+    let missing = usize::try_from(len).unwrap_or(0).saturating_sub(text.chars().count());
+    let chars = with.chars().count();
+    if missing == 0 || chars == 0 {
+        return Ok(());
+    }
+    let times = missing / chars;
+    let longest = context.engine().max_string_size();
+    if times.saturating_mul(with.len()).saturating_add(text.len()) > longest {
+        return Err(too_large("Length of string"));
+    }
+    let mut padded = text.to_string();
+    padded.push_str(&with.repeat(times));
+    padded.extend(with.chars().take(missing % chars));
+    *text = padded.into();
+    Ok(())
 }
 
 const LIST: &str = "Size of array/BLOB";
