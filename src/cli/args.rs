@@ -78,6 +78,7 @@ Environment variables, used where the command line says nothing:
   KOPF_RUN_STANDALONE, KOPF_RUN_PEERING (-P), KOPF_RUN_PRIORITY (-p), KOPF_RUN_DEV, KOPF_RUN_LEADER_ELECT, KOPF_RUN_LEASE,
   POD_ID (the name among other operators), KOPF_RUN_LIVENESS_ENDPOINT (-L), KOPF_RUN_HEALTH, KOPF_RUN_CONFIG,
   KOPF_RUN_NO_RELOAD, KOPF_RUN_RELOAD_POLL, KOPF_RUN_FROM_CONFIGMAP (separated by spaces), KOPF_RUN_FROM_CONFIGMAP_SELECTOR,
+  KOPF_RUN_ALLOW_NET, KOPF_RUN_ALLOW_ENV, KOPF_RUN_ALLOW_READ (separated by commas or spaces),
   KOPF_RUN_VERBOSE, KOPF_RUN_DEBUG, KOPF_RUN_QUIET, KOPF_RUN_LOG_FORMAT, KOPF_RUN_LOG_PREFIX, KOPF_RUN_LOG_REFKEY,
   KOPF_RUN_COLOR (also NO_COLOR, CLICOLOR_FORCE),
   KOPF_SETTINGS_GROUP__NAME (one setting, such as KOPF_SETTINGS_QUEUEING__WORKER_LIMIT=20)
@@ -103,6 +104,16 @@ const LIVENESS_HELP: &str =
 const SET_HELP: &str = "Change a setting, such as queueing.worker_limit=20; repeatable";
 const COLOR_HELP: &str =
     "When to use colours; default: auto, which is on a terminal unless NO_COLOR is set";
+
+const CONFIGMAP_HELP: &str =
+    "Take the scripts in this ConfigMap through the API, instead of or beside PATHS; repeatable";
+const CONFIGMAP_SELECTOR_HELP: &str = "The same for all ConfigMaps with these labels in the namespace of the operator, such as app=scripts; repeatable";
+
+const ALLOW_NET_HELP: &str = "Let scripts connect to these hosts, such as api.example.com:443,*.example.org:443,[::1]:*; repeatable";
+const ALLOW_ENV_HELP: &str =
+    "Let scripts read these variables of the environment, such as MYAPP_TOKEN,PG*; repeatable";
+const ALLOW_READ_HELP: &str =
+    "Let scripts read this file, or the files in this directory, such as /etc/myapp; repeatable";
 
 /// `kopf run`
 #[derive(Debug, Default, Args)]
@@ -146,22 +157,27 @@ pub struct RunArgs {
     /// Look for changes so often too, for file systems that do not tell them; default: 2s there, else the system tells
     #[arg(long, value_name = "SECONDS", help_heading = "The scripts")]
     pub reload_poll: Option<String>,
-    /// Take the scripts in this ConfigMap through the API, instead of or beside PATHS; repeatable
+    /// Where scripts come from too
     #[arg(
         long = "from-configmap",
+        help = CONFIGMAP_HELP,
         value_name = "NAMESPACE/NAME",
         action = ArgAction::Append,
         help_heading = "The scripts"
     )]
     pub configmaps: Vec<String>,
-    /// The same for all ConfigMaps with these labels in the namespace of the operator, such as app=scripts; repeatable
+    /// Where scripts come from too
     #[arg(
         long = "from-configmap-selector",
+        help = CONFIGMAP_SELECTOR_HELP,
         value_name = "LABELS",
         action = ArgAction::Append,
         help_heading = "The scripts"
     )]
     pub configmap_selectors: Vec<String>,
+    /// What scripts may reach.
+    #[command(flatten)]
+    pub grants: GrantArgs,
     /// Where the results of probe handlers are served
     #[arg(short = 'L', long, value_name = "URL", help = LIVENESS_HELP, help_heading = "How to run")]
     pub liveness: Option<String>,
@@ -180,6 +196,21 @@ pub struct RunArgs {
     /// How to log.
     #[command(flatten)]
     pub log: LogArgs,
+}
+
+/// The grants.
+#[derive(Debug, Default, Args)]
+#[command(next_help_heading = "What scripts may reach")]
+pub struct GrantArgs {
+    /// Hosts
+    #[arg(long, value_name = "HOST:PORT", help = ALLOW_NET_HELP, value_delimiter = ',', action = ArgAction::Append)]
+    pub allow_net: Vec<String>,
+    /// Variables
+    #[arg(long, value_name = "NAME", help = ALLOW_ENV_HELP, value_delimiter = ',', action = ArgAction::Append)]
+    pub allow_env: Vec<String>,
+    /// Files
+    #[arg(long, value_name = "PATH", help = ALLOW_READ_HELP, value_delimiter = ',', action = ArgAction::Append)]
+    pub allow_read: Vec<String>,
 }
 
 /// `kopf dev`

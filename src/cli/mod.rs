@@ -2,9 +2,9 @@
 //!
 //! The only place that reads arguments and the environment, prints, and ends the process. Each step is small and has a
 //! file: what was typed (`args`), the variables (`environment`), `kopf.yaml` (`config`), what they mean together (`options`),
-//! the scripts (`sources`), the log (`logging`), the signals (`signals`), and how a failure is told (`report`).
+//! the scripts (`sources`) and their changes (`reload`), the log (`logging`), the signals (`signals`), and how a failure is told (`report`).
 
-use std::{path::Path, process::ExitCode};
+use std::{collections::BTreeMap, path::Path, process::ExitCode};
 
 use clap::{CommandFactory as _, Parser as _, error::ErrorKind};
 
@@ -22,8 +22,10 @@ mod freeze;
 mod identity;
 pub mod logging;
 pub mod options;
+pub mod reload;
 pub mod report;
 mod run;
+mod scripts;
 pub mod signals;
 pub mod sources;
 mod visible;
@@ -107,6 +109,14 @@ fn complete(shell: clap_complete::Shell) {
 #[expect(clippy::disallowed_methods, reason = "the one place that reads the environment")]
 fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok()
+}
+
+/// The variables of these names.
+fn variables(wanted: impl Fn(&str) -> bool) -> BTreeMap<String, String> {
+    let named =
+        std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value)));
+    let wanted = named.filter(|(name, _)| wanted(name));
+    wanted.map(|(name, value)| (name, value.to_string_lossy().into_owned())).collect()
 }
 
 /// Help and usage errors are clap's, the version line is Kopf's.

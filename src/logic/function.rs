@@ -47,6 +47,12 @@ impl Function {
         Function { home: Some(Arc::clone(home)), ..self }
     }
 
+    /// The same, and it keeps nothing: somebody else has to.
+    #[must_use]
+    pub fn loose(self) -> Self {
+        Function { keep: None, home: None, ..self }
+    }
+
     /// What [`Function::at_home`] has tied to it.
     pub fn home(&self) -> Option<&Home> {
         self.home.as_ref()

@@ -123,6 +123,15 @@ impl Orders {
     }
 }
 
+impl Drop for Orders {
+    /// A sub-handler can hold on to the `ctx` of its parent, which knows the sub-handlers: they would keep each other for ever.
+    fn drop(&mut self) {
+        let declared = std::mem::take(&mut *lock(&self.declared));
+        // When the lock is open again.
+        drop(declared);
+    }
+}
+
 impl Order {
     /// Tells the script how it went. A script that is gone does not mind.
     pub fn answer(self, result: Result<(), Raised>) {

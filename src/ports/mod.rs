@@ -6,6 +6,7 @@
 mod children;
 mod clock;
 mod cluster;
+mod current;
 mod facilities;
 mod health;
 mod indexes;
@@ -27,6 +28,7 @@ pub use cluster::{
     Address, ApiError, Cluster, Discovered, ErrorClass, Extent, GroupFilter, NewObject, PatchKind,
     PatchRequest, StreamEvent, StreamTarget,
 };
+pub use current::{Current, Present};
 pub use facilities::Facilities;
 pub use health::{Health, HealthState, PartHealth, Pulse};
 pub use indexes::{Index, Indexes};
@@ -34,7 +36,9 @@ pub use live::LiveObject;
 pub use logger::{Logger, LoggerKind, TARGET_ACTIVITIES, TARGET_OBJECTS};
 pub use login::{AskLogin, NativeLogins};
 pub use memo::{Document, Memo, WeakDocument};
-pub use metrics::{CallLabels, HandlerLabels, Metrics, RequestLabels, ResourceLabels};
+pub use metrics::{
+    CallLabels, HandlerLabels, Metrics, ReloadLabels, RequestLabels, ResourceLabels,
+};
 pub use pauses::Pauses;
 pub use posts::{Inbox, Post, Posts};
 pub use reloads::{Candidate, Rejection, Reloads};

@@ -2,7 +2,7 @@
 
 use std::sync::{
     Arc,
-    atomic::{AtomicU8, Ordering},
+    atomic::{AtomicU16, Ordering},
 };
 
 use tokio::sync::Notify;
@@ -15,7 +15,7 @@ pub struct Stopped(Arc<Flag>);
 
 #[derive(Debug, Default)]
 struct Flag {
-    reasons: AtomicU8,
+    reasons: AtomicU16,
     changed: Notify,
 }
 

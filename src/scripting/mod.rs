@@ -7,6 +7,7 @@
 mod children;
 pub(crate) mod ctx;
 mod diagnostics;
+mod fingerprint;
 mod hierarchy;
 mod host;
 mod limits;
@@ -16,6 +17,7 @@ mod modules;
 mod names;
 mod posting;
 mod print;
+mod reach;
 mod refused;
 mod rhai;
 mod settings_access;
@@ -23,7 +25,7 @@ mod stopped;
 mod text;
 mod withdraw;
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 pub use self::{
     diagnostics::LoadError,
@@ -45,13 +47,15 @@ pub struct Terms {
     pub cpu_limit: Duration,
     /// What they may reach outside of their sandbox.
     pub grants: Arc<Grants>,
+    /// The variables of this process, at least those that are granted.
+    pub environment: Arc<BTreeMap<String, String>>,
 }
 
 impl Terms {
     /// With the limits of these settings, and no grants.
     pub fn of(placement: Placement, settings: &Settings) -> Self {
         let (limits, cpu_limit) = (settings.sandbox.clone(), settings.execution.cpu_limit);
-        Terms { placement, limits, cpu_limit, grants: Arc::default() }
+        Terms { placement, limits, cpu_limit, grants: Arc::default(), environment: Arc::default() }
     }
 }
 

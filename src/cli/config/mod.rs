@@ -3,6 +3,7 @@
 //! The keys are the long options of `kopf run` without their dashes, and `settings` with groups of settings. Whatever is not
 //! known is an error with its line: a misspelled key that is silently ignored is found out when it hurts.
 
+mod scripts;
 mod yaml;
 
 #[cfg(test)]
@@ -17,6 +18,7 @@ use std::{
 
 use serde_json::Value;
 
+pub use self::scripts::ScriptEntry;
 use self::yaml::{Content, Entry, Node};
 use crate::cli::{options::Assignment, report::Report};
 use crate::logic::{
@@ -61,6 +63,9 @@ pub const KEYS: &[(&str, Takes)] = &[
     ("reload-poll", Takes::Duration),
     ("from-configmap", Takes::Texts),
     ("from-configmap-selector", Takes::Texts),
+    ("allow-net", Takes::Texts),
+    ("allow-env", Takes::Texts),
+    ("allow-read", Takes::Texts),
     ("liveness", Takes::Text),
     ("health", Takes::Text),
     ("verbose", Takes::Flag),
@@ -81,6 +86,8 @@ pub struct Config {
     options: BTreeMap<&'static str, (Value, String)>,
     /// The settings, in the order of the file.
     pub settings: Vec<Assignment>,
+    /// What single scripts are granted.
+    pub scripts: Vec<ScriptEntry>,
     /// Names of the past that are in use.
     pub warnings: Vec<String>,
 }
@@ -110,8 +117,14 @@ impl Config {
 
     /// A list, if the file says it.
     pub fn texts(&self, key: &str) -> Option<Vec<String>> {
-        let items = self.options.get(key)?.0.as_array()?;
-        Some(items.iter().filter_map(Value::as_str).map(str::to_owned).collect())
+        Some(self.texts_at(key)?.0)
+    }
+
+    /// A list, if the file says it, and its place in the file.
+    pub fn texts_at(&self, key: &str) -> Option<(Vec<String>, &str)> {
+        let (value, place) = self.options.get(key)?;
+        let items = value.as_array()?.iter().filter_map(Value::as_str);
+        Some((items.map(str::to_owned).collect(), place))
     }
 
     /// The scripts that it names, relative to where it is.
@@ -194,6 +207,10 @@ pub fn parse(path: &Path, text: &str) -> Result<Config, Report> {
             settings(value, &place, &mut config)?;
             continue;
         }
+        if key == "scripts" {
+            scripts::read(value, &place, &mut config)?;
+            continue;
+        }
         let known = KEYS.iter().find(|(name, _)| name == key);
         let (name, takes) = known.ok_or_else(|| unknown(&place(*line), key))?;
         let value = option(name, *takes, value, &place(value.line.max(*line)))?;
@@ -265,7 +282,7 @@ fn option(name: &str, takes: Takes, node: &Node, place: &str) -> Result<Value, R
 }
 
 fn unknown(place: &str, key: &str) -> Report {
-    let known = KEYS.iter().map(|(name, _)| *name).chain(["settings"]);
+    let known = KEYS.iter().map(|(name, _)| *name).chain(["settings", "scripts"]);
     let problem = wrong(place, &format!("there is no option `{key}`"));
     match nearest(key, known.clone()) {
         _ if configure::group(key).is_ok() => {

@@ -14,10 +14,14 @@ use crate::cli::{
     report::Report,
 };
 use crate::features::probes::{Endpoint, UrlError};
-use crate::logic::configure::{self, Setting};
+use crate::logic::{
+    configure::{self, Setting},
+    grants::Grants,
+};
 use crate::settings::Settings;
 
 mod address;
+mod grants;
 mod scripts;
 #[cfg(test)]
 mod tests;
@@ -32,6 +36,8 @@ pub struct RunOptions {
     pub paths: Vec<PathBuf>,
     /// Where else they come from, and whether their changes take effect.
     pub scripts: ScriptOptions,
+    /// What they may reach.
+    pub grants: Grants,
     /// What to serve.
     pub scope: ScopeOption,
     /// The settings, as start-up handlers find them.
@@ -137,6 +143,7 @@ pub fn resolve_run(
     let file = config.unwrap_or(&none);
     let scope = scope(&args, &variables, file)?;
     let scripts = scripts::scripts(&args, &variables, file)?;
+    let grants = grants::grants(&args.grants, &variables, file)?;
     let mut settings = Settings::default();
     settings.peering.clusterwide = match scope {
         ScopeOption::Cluster | ScopeOption::Unsaid => true,
@@ -153,6 +160,7 @@ pub fn resolve_run(
         .map(|it| Note::Info(format!("Options and settings are read from {}.", it.path.display())))
         .into_iter()
         .collect();
+    notes.extend(grants::note(&grants));
     notes.extend(file.warnings.iter().cloned().chain(outdated).map(Note::Warning));
     let of_file = |name: &str| Some(file.text(name)?.0.to_owned());
     let liveness = args.liveness.or_else(|| variables.text("LIVENESS_ENDPOINT"));
@@ -160,6 +168,7 @@ pub fn resolve_run(
     let health = args.health.or_else(|| variables.text("HEALTH")).or_else(|| of_file("health"));
     Ok(RunOptions {
         scripts,
+        grants,
         scope,
         settings,
         liveness: liveness.map(|it| endpoint(&it)).transpose()?,

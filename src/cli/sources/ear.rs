@@ -104,8 +104,9 @@ impl Heard {
 /// Our own reading is an event too, and must not lead to the next reading.
 fn sound(kind: EventKind) -> Option<Sound> {
     match kind {
-        EventKind::Access(AccessKind::Close(AccessMode::Write)) => Some(Sound::Other),
-        EventKind::Access(_) => None,
+        EventKind::Access(kind) => {
+            (kind == AccessKind::Close(AccessMode::Write)).then_some(Sound::Other)
+        }
         EventKind::Modify(ModifyKind::Data(_)) => Some(Sound::Written),
         EventKind::Modify(
             ModifyKind::Any | ModifyKind::Metadata(_) | ModifyKind::Name(_) | ModifyKind::Other,

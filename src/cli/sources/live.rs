@@ -4,7 +4,12 @@
 //! was tried counts only when a second look a little later finds the same: so nothing half-written is taken, wherever it
 //! comes from.
 
-use std::{collections::BTreeMap, future::pending, path::PathBuf, time::Duration};
+use std::{
+    collections::BTreeMap,
+    future::pending,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use tokio::{
     task,
@@ -42,6 +47,8 @@ pub struct Look {
     pub print: Print,
     /// What the user should know of the watching, once.
     pub notes: Vec<Note>,
+    /// When the first of the changes was noticed.
+    pub since: Instant,
 }
 
 /// A set that somebody tries to load, or has loaded.
@@ -70,14 +77,8 @@ impl Sources {
         Sources { files, maps, running, tried, next_look }
     }
 
-    /// This set runs now.
-    pub fn took(&mut self, attempt: Attempt) {
-        self.refused(attempt);
-        self.running = self.tried.clone();
-    }
-
-    /// This set was tried, and what ran before goes on.
-    pub fn refused(&mut self, mut attempt: Attempt) {
+    /// This set has been tried: it is no news any more.
+    pub fn tried(&mut self, mut attempt: Attempt) {
         for (script, modules) in &mut attempt.modules {
             // An unchanged script is not loaded again: what it took when it was loaded still holds.
             if let Some(before) = self.running.modules.get(script)
@@ -88,6 +89,17 @@ impl Sources {
             }
         }
         self.tried = attempt;
+    }
+
+    /// What was tried last runs now.
+    pub fn took(&mut self) {
+        self.running = self.tried.clone();
+    }
+
+    /// What was tried last does not count: look again at once.
+    pub fn forget(&mut self) {
+        self.tried = self.running.clone();
+        self.next_look = Some(Instant::now());
     }
 
     /// Whether this is other than what was tried last.
@@ -115,6 +127,7 @@ impl Sources {
     /// A call that is not waited for to the end loses nothing but the notes for the user.
     pub async fn changed(&mut self) -> Look {
         let mut settling = self.wake().await;
+        let since = Instant::now();
         let (mut before, mut notes) = (None, Vec::new());
         loop {
             self.settle(&mut settling).await;
@@ -124,7 +137,7 @@ impl Sources {
             let is_halfway = look.print.may_be_halfway(&tried);
             let is_sure = before.as_ref() == Some(&look.print) && !is_halfway;
             if look.print == tried || is_sure || Instant::now() >= settling.deadline() {
-                return Look { notes, ..look };
+                return Look { notes, since, ..look };
             }
             before = Some(look.print);
             sleep(if is_halfway { RECHECK_HALFWAY } else { RECHECK }).await;
@@ -168,7 +181,7 @@ impl Sources {
         if let Some(problem) = &problem {
             print = Print::of_problem(&problem.message);
         }
-        Look { scripts: problem.map_or(Ok(scripts), Err), print, notes }
+        Look { scripts: problem.map_or(Ok(scripts), Err), print, notes, since: Instant::now() }
     }
 
     /// Waits until there is a reason to look.
@@ -260,8 +273,8 @@ impl Known {
 }
 
 /// What a module is called in messages: beside the script, whatever that is called.
-fn shown(script: &str, module: &std::path::Path) -> String {
-    std::path::Path::new(script).with_file_name(module).display().to_string()
+fn shown(script: &str, module: &Path) -> String {
+    Path::new(script).with_file_name(module).display().to_string()
 }
 
 async fn ring(files: Option<&Files>) {

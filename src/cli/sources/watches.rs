@@ -37,22 +37,18 @@ impl Watches {
 
     /// Watches what leads to these paths, which are absolute, and nothing else. What cannot be watched is the result.
     pub(super) fn cover(&mut self, paths: &BTreeSet<PathBuf>) -> Result<(), String> {
-        let mut result = Ok(());
         for _ in 0..ROUNDS_MAX {
             let spots = Spots::on_the_way(paths.iter().map(PathBuf::as_path), &look);
             let wanted: BTreeMap<_, _> =
                 spots.0.keys().filter_map(|path| Some((path.clone(), identity(path)?))).collect();
             if spots == self.ear.spots() && wanted == self.watched {
-                return result;
+                return Ok(());
             }
             // Before the watches: what they tell at once counts.
             self.ear.listen_for(spots);
-            result = self.change(wanted);
-            if result.is_err() {
-                return result;
-            }
+            self.change(wanted)?;
         }
-        result
+        Ok(())
     }
 
     fn change(&mut self, wanted: BTreeMap<PathBuf, Identity>) -> Result<(), String> {

@@ -21,7 +21,8 @@ use crate::logic::{
     schedule::{Moment, Schedule, Step},
 };
 use crate::ports::{
-    BackgroundCause, Cause, Invocation, Logger, LoggerKind, ObjectCause, ObjectDetail, SharedPatch,
+    BackgroundCause, Cause, Facilities, Invocation, Logger, LoggerKind, ObjectCause, ObjectDetail,
+    SharedPatch,
 };
 
 /// One daemon or timer from its beginning to its end. When it is dropped, it has ended, however that came about.
@@ -54,7 +55,7 @@ pub(super) async fn work(runner: Box<Runner>) {
     if let Err(panic) = AssertUnwindSafe(runner.go()).catch_unwind().await {
         let text = format!(
             "{} has ended by a bug in the operator itself: {}; please report it",
-            daemon.handler,
+            daemon.handler(),
             panic_text(&*panic)
         );
         daemon.logger().with_kind(LoggerKind::Full).log(LogLevel::Error, &text);
@@ -100,17 +101,17 @@ impl Runner {
 
     /// Finds out when the first call is due; tells whether it may begin at all.
     async fn begin(&mut self) -> bool {
-        let delay = match &self.handler().background.initial_delay {
+        let delay = match self.handler().background.initial_delay.clone() {
             None => None,
-            Some(InitialDelay::Fixed(delay)) => Some(*delay),
+            Some(InitialDelay::Fixed(delay)) => Some(delay),
             Some(InitialDelay::Computed(function)) => {
-                match Box::pin(self.computed(function)).await {
+                match Box::pin(self.computed(&function)).await {
                     Some(delay) => delay,
                     None => return false,
                 }
             }
         };
-        self.schedule = Some(Schedule::new(self.handler(), delay, self.now()));
+        self.schedule = Some(Schedule::new(&self.handler(), delay, self.now()));
         true
     }
 
@@ -127,14 +128,14 @@ impl Runner {
         let patch = self.patches.as_mut().map(|it| it.begin()).unwrap_or_default();
         let now = self.base().clock.now();
         let planned = Try {
-            handler: Arc::clone(self.handler()),
+            handler: self.handler(),
             retries: effort.retries,
             started: now.saturating_sub(effort.runtime).unwrap_or(now),
             cause: Cause::Object(self.cause(Arc::clone(&patch))),
             memo: self.home().memo.clone(),
             logger: self.logger(),
         };
-        let begun = self.attempts().begin(planned, None).map_err(Box::new);
+        let begun = self.attempts(&self.base().facilities()).begin(planned, None).map_err(Box::new);
         Attempt { patch, begun }
     }
 
@@ -166,7 +167,7 @@ impl Runner {
             }
         };
         let outcome = match attempt.begun {
-            Ok(begun) => self.attempts().end(&begun, ended),
+            Ok(begun) => self.attempts(&begun.invocation.facilities).end(&begun, ended),
             Err(outcome) => *outcome,
         };
         let Some(outcome) = self.deliver(attempt.patch, outcome).await else { return false };
@@ -191,13 +192,13 @@ impl Runner {
         Some(outcome)
     }
 
-    fn attempts(&self) -> run::Runner<'_> {
+    fn attempts<'a>(&'a self, facilities: &'a Arc<Facilities>) -> run::Runner<'a> {
         let base = self.base();
         run::Runner {
             scripts: &*base.scripts,
             clock: base.clock,
             settings: &base.settings.execution,
-            facilities: &base.facilities,
+            facilities,
         }
     }
 
@@ -219,7 +220,7 @@ impl Runner {
             let trace = raised.trace.clone();
             let effort = Effort { retries, runtime: self.now().saturating_sub(began) };
             let backoff = self.base().settings.execution.default_backoff;
-            let (outcome, line) = outcome::after(handler, Ended::Raised(raised), effort, backoff);
+            let (outcome, line) = outcome::after(&handler, Ended::Raised(raised), effort, backoff);
             self.logger().line(&line, trace.as_deref());
             if outcome.last {
                 return outcome.error.is_none().then_some(None);
@@ -236,7 +237,7 @@ impl Runner {
             cause: Cause::Object(self.cause(SharedPatch::default())),
             memo: self.home().memo.clone(),
             logger: self.logger(),
-            facilities: Arc::clone(&self.base().facilities),
+            facilities: self.base().facilities(),
             children: None,
         })
     }
@@ -257,9 +258,9 @@ impl Runner {
         &self.daemon
     }
 
-    /// What it was declared as.
-    pub(super) fn handler(&self) -> &Arc<Handler> {
-        &self.daemon.handler
+    /// What it is declared as in this moment.
+    pub(super) fn handler(&self) -> Arc<Handler> {
+        self.daemon.handler()
     }
 
     /// What it shares with the others of its resource.

@@ -139,12 +139,11 @@ impl ResourceHandlers {
         found
     }
 
-    /// Whether both are the very same handlers.
+    /// Whether both are the same handlers, down to the last option and the loaded script.
     pub fn are(&self, other: &ResourceHandlers) -> bool {
         let lists = |it: &'_ ResourceHandlers| {
             let ResourceHandlers { watching, changing, indexing, spawning, admission, .. } = it;
-            [watching, changing, indexing, spawning, admission]
-                .map(|list| list.iter().map(Arc::as_ptr).collect::<Vec<_>>())
+            [watching, changing, indexing, spawning, admission].map(Selected::clone)
         };
         lists(self) == lists(other)
     }

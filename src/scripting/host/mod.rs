@@ -3,10 +3,9 @@
 //! A generation is prepared beside the one that runs (`prepare.rs`); a script that did not change goes from the one to the
 //! next as it is. Nobody ends a script: it goes with the last reference to one of its functions (`routes.rs`).
 
+mod codes;
 mod prepare;
 mod routes;
-#[cfg(test)]
-mod tests;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 

@@ -26,7 +26,7 @@ use crate::logic::{
     resource::Resource,
 };
 use crate::ports::Invocation;
-use crate::scripting::{LoadError, Source};
+use crate::scripting::{LoadError, Source, Terms};
 
 /// Requests on the way to the VM. At the bound, callers wait: a VM that is this far behind gets no faster by more.
 pub(super) const QUEUE_MAX: usize = 1024;
@@ -54,12 +54,11 @@ pub(super) type Declared = (Vec<Handler>, Vec<Chooser>);
 
 /// Loads a script and serves its calls until nobody can send any.
 pub(super) async fn live(
-    script: ScriptId,
-    source: Source,
+    (script, source, terms): (ScriptId, Source, Terms),
     loading: Loading,
     requests: mpsc::Receiver<Request>,
 ) {
-    let loaded = AssertUnwindSafe(Vm::load(script, &source)).catch_unwind().await;
+    let loaded = AssertUnwindSafe(Vm::load(script, &source, &terms)).catch_unwind().await;
     let loaded = loaded.unwrap_or_else(|_| {
         Err(LoadError {
             file: source.name.clone(),

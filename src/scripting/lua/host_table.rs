@@ -10,6 +10,7 @@ use super::{
     posting,
     push::{Shapes, Style},
     raised::HandlerError,
+    reach,
     views::{self, CtxView},
     watchdog::{self, Watchdog},
     world::World,
@@ -66,6 +67,7 @@ pub(super) fn install(
     add_values(lua, &kopf)?;
     add_storages(lua, &kopf)?;
     add_logins(lua, &kopf)?;
+    reach::install(lua, &globals)?;
     let host = host_functions(lua, watchdog, modules)?;
     children::install(lua, &kopf, &host)?;
     let prelude = lua.load(include_str!("prelude.lua")).set_name("=kopf");

@@ -12,6 +12,7 @@ mod modules;
 mod posting;
 mod push;
 mod raised;
+mod reach;
 mod read;
 mod side_table;
 mod tree;
@@ -81,13 +82,15 @@ impl Home {
     ) -> std::io::Result<Self> {
         match terms.placement {
             Placement::CurrentRuntime => {
-                let life = actor::live(script, source, loading, queue);
+                let start = (script, source, terms.clone());
+                let life = actor::live(start, loading, queue);
                 Ok(Home::Task(tokio::task::spawn_local(life)))
             }
             Placement::Threads => {
                 let runtime =
                     tokio::runtime::Builder::new_current_thread().enable_time().build()?;
-                let life = move || runtime.block_on(actor::live(script, source, loading, queue));
+                let start = (script, source, terms.clone());
+                let life = move || runtime.block_on(actor::live(start, loading, queue));
                 let name = format!("lua-{}", script.0);
                 thread::Builder::new().name(name).spawn(life).map(Home::Thread)
             }

@@ -33,7 +33,7 @@ use crate::logic::{
     resource::Resource,
 };
 use crate::ports::Invocation;
-use crate::scripting::{LoadError, Source, ctx, refused::Refused};
+use crate::scripting::{LoadError, Source, Terms, ctx, reach::Reach, refused::Refused};
 
 /// The memory of one VM. A script that needs more is told so.
 const MEMORY_MAX: usize = 64 * 1024 * 1024;
@@ -57,8 +57,9 @@ impl Vm {
     pub(super) async fn load(
         script: ScriptId,
         source: &Source,
+        terms: &Terms,
     ) -> Result<(Vm, Declared), LoadError> {
-        let vm = Vm::new(script, source).map_err(|error| LoadError {
+        let vm = Vm::new(script, source, terms).map_err(|error| LoadError {
             file: source.name.clone(),
             line: None,
             source_line: None,
@@ -83,7 +84,7 @@ impl Vm {
         Ok((vm, (handlers, lifecycles)))
     }
 
-    fn new(script: ScriptId, source: &Source) -> mlua::Result<Vm> {
+    fn new(script: ScriptId, source: &Source, terms: &Terms) -> mlua::Result<Vm> {
         let lua = Lua::new_with(StdLib::ALL_SAFE, LuaOptions::new())?;
         lua.set_memory_limit(MEMORY_MAX)?;
         let gc = GcIncParams::default().goal(GC_GOAL).step_multiplier(GC_STEP_MULTIPLIER);
@@ -98,6 +99,7 @@ impl Vm {
             lifecycles: RefCell::default(),
             present: RefCell::default(),
             side_table: super::side_table::SideTable::default(),
+            reach: Reach::of(terms, &source.name),
             texts: RefCell::new(BTreeMap::from([(source.name.clone(), text)])),
         });
         lua.set_app_data(Rc::clone(&world));

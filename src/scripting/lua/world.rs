@@ -23,7 +23,7 @@ use crate::logic::{
     lifecycle::Chooser,
 };
 use crate::ports::Invocation;
-use crate::scripting::refused::Refused;
+use crate::scripting::{reach::Reach, refused::Refused};
 
 /// The host's part of one VM.
 pub(super) struct World {
@@ -43,6 +43,8 @@ pub(super) struct World {
     pub(super) present: RefCell<Option<Arc<Invocation>>>,
     /// Values of memos that are no data.
     pub(super) side_table: SideTable,
+    /// What the script reaches outside of the sandbox.
+    pub(super) reach: Arc<Reach>,
     /// The texts of the script and its modules, by chunk name, for messages.
     pub(super) texts: RefCell<BTreeMap<String, Arc<str>>>,
 }

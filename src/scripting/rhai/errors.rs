@@ -8,7 +8,7 @@ use std::{
 use rhai::{Dynamic, EvalAltResult, ParseErrorType, Position};
 use serde_json::Value;
 
-use super::{control::Abort, runner::RunError, script::ITEMS_MAX, value::text};
+use super::{api, control::Abort, runner::RunError, script::ITEMS_MAX, value::text};
 use crate::logic::{
     declare::DeclareError,
     outcome::{Raised, RaisedKind},
@@ -221,11 +221,15 @@ impl Trail {
     }
 }
 
-/// What is wrong with a call of a function of `kopf`, of which the signature tells: `name (kopf, …)` or `kopf::name (…)`.
+/// What is wrong with a call of a function of `kopf` or of a library, of which the signature tells: `name (kopf, …)` or
+/// `kopf::name (…)`.
 fn misused(signature: &str) -> Option<String> {
     let (name, arguments) = signature.split_once(" (")?;
-    let is_method = arguments.split([',', ')']).next() == Some("kopf");
-    let name = name.strip_prefix("kopf::").or(is_method.then_some(name))?;
+    let receiver = arguments.split([',', ')']).next().unwrap_or_default();
+    let (owner, name) = name.rsplit_once("::").unwrap_or((receiver, name));
+    if owner != "kopf" {
+        return api::misused(owner, name);
+    }
     Some(if names::is_known(name) {
         format!("kopf.{name}: wrong number of arguments")
     } else {

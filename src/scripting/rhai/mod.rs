@@ -58,17 +58,17 @@ pub(crate) fn load(
     terms: &Terms,
 ) -> BoxFuture<'static, Result<Loaded, LoadError>> {
     let (runner, source) = (Runner::new(id, terms).of(&source.name), source.clone());
-    let limits = terms.limits.clone();
+    let terms = terms.clone();
     async move {
         let file = source.name.clone();
-        let of_load = (source.clone(), limits.clone());
+        let of_load = (source.clone(), terms.clone());
         let loaded = runner.run(move || script::load(id, &of_load.0, &of_load.1)).await;
         let (script, handlers, lifecycles) = loaded.unwrap_or_else(|error| {
             let message = error.to_string();
             Err(LoadError { file, line: None, source_line: None, message, hint: None })
         })?;
         let runner = Arc::new(runner);
-        let vm = Vm::new(id, (source, limits), Arc::clone(&runner), (script, &handlers));
+        let vm = Vm::new(id, (source, terms), Arc::clone(&runner), (script, &handlers));
         let engine = RhaiEngine { vm: Arc::new(vm), runner };
         Ok(Loaded { engine: Arc::new(engine), handlers, lifecycles })
     }

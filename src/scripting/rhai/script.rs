@@ -31,7 +31,7 @@ use crate::logic::{
     outcome::Raised,
 };
 use crate::ports::SharedPatch;
-use crate::scripting::{LoadError, Source, print::print_line};
+use crate::scripting::{LoadError, Source, Terms, print::print_line, reach::Reach};
 use crate::settings::Sandbox;
 
 /// The deepest nesting of an expression, at the top level and in functions. A closure in a closure is one expression.
@@ -47,6 +47,8 @@ pub(super) struct Shared {
     pub(super) name: ImmutableString,
     pub(super) functions: Functions,
     pub(super) sources: Arc<Sources>,
+    /// What the script reaches outside of the sandbox.
+    pub(super) reach: Arc<Reach>,
     /// What the top level declares; `None` when it has returned.
     pub(super) declared: Mutex<Option<Vec<Handler>>>,
     /// The default lifecycles it sets, in order.
@@ -127,7 +129,8 @@ impl Shared {
         }
         // A module has its own variables.
         let main = context.source() == Some(self.name.as_str());
-        if main { self.globals().get(name).cloned() } else { None }
+        let global = if main { self.globals().get(name).cloned() } else { None };
+        global.or_else(|| api::library(name))
     }
 
     /// Whether a variable is that of a loop, and plain: a closure then captures its value of this turn.
@@ -153,17 +156,20 @@ impl Shared {
                 || value.is::<View>()
                 || value.is::<Live>()
                 || value.is::<IndexView>()
-                || value.is::<StoreView>())
+                || value.is::<StoreView>()
+                || api::is_library(value))
             && !assigned()
     }
 }
 
 /// Compiles a script and runs its top level. Needs a deep stack.
-pub(super) fn load(id: ScriptId, source: &Source, limits: &Sandbox) -> Result<Declared, LoadError> {
+pub(super) fn load(id: ScriptId, source: &Source, terms: &Terms) -> Result<Declared, LoadError> {
+    let limits = &terms.limits;
     let shared = Arc::new(Shared {
         name: source.name.as_str().into(),
         functions: Functions::new(id),
         sources: Arc::new(Sources::new(limits.clone())),
+        reach: Reach::of(terms, &source.name),
         declared: Mutex::new(Some(Vec::new())),
         lifecycles: Mutex::default(),
         globals: Mutex::default(),

@@ -19,8 +19,7 @@ use super::{
     script::{self, Script},
 };
 use crate::logic::{function::ScriptId, handler::Handler, outcome::Raised};
-use crate::scripting::{Source, limits};
-use crate::settings::Sandbox;
+use crate::scripting::{Source, Terms, limits};
 
 /// A script may lose its memory to values that contain themselves so often within this time; then it is stopped until that
 /// has passed. Such memory comes back only when the process ends.
@@ -31,7 +30,7 @@ const LOSSES_WITHIN: Duration = Duration::from_mins(10);
 pub(super) struct Vm {
     id: ScriptId,
     source: Source,
-    limits: Sandbox,
+    terms: Terms,
     runner: Arc<Runner>,
     state: Mutex<State>,
 }
@@ -61,7 +60,7 @@ impl Vm {
     /// Of a script that was just loaded.
     pub(super) fn new(
         id: ScriptId,
-        (source, limits): (Source, Sandbox),
+        (source, terms): (Source, Terms),
         runner: Arc<Runner>,
         (script, handlers): (Script, &[Handler]),
     ) -> Self {
@@ -71,7 +70,7 @@ impl Vm {
             slots: 0,
             losses: VecDeque::new(),
         };
-        Vm { id, source, limits, runner, state: Mutex::new(state) }
+        Vm { id, source, terms, runner, state: Mutex::new(state) }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -98,7 +97,7 @@ impl Vm {
 
     /// The memory was full. If it is still, without what the call had, the script cannot go on as it is.
     fn wear(&self, script: Arc<Script>) {
-        let half = isize::try_from(self.limits.memory_limit / 2).unwrap_or(isize::MAX);
+        let half = isize::try_from(self.terms.limits.memory_limit / 2).unwrap_or(isize::MAX);
         if control::holds() <= half {
             return;
         }
@@ -112,7 +111,7 @@ impl Vm {
             tracing::warn!(
                 target: "kopf.scripts",
                 "{}: {}. It starts afresh: what it kept in its variables is gone.",
-                self.source.name, limits::too_much_memory(self.limits.memory_limit)
+                self.source.name, limits::too_much_memory(self.terms.limits.memory_limit)
             );
         }
     }
@@ -120,8 +119,8 @@ impl Vm {
     /// Starts the script afresh, within the call that needs it.
     fn renew(&self) -> Result<Arc<Script>, Raised> {
         self.forgive()?;
-        let (id, source, limits) = (self.id, &self.source, &self.limits);
-        let (mut script, handlers, _) = script::load(id, source, limits).map_err(|error| {
+        let (id, source, terms) = (self.id, &self.source, &self.terms);
+        let (mut script, handlers, _) = script::load(id, source, terms).map_err(|error| {
             // The limits of this call hold for the top level too, and are told as such.
             control::overdue().map_or_else(
                 || of_host(format!("the script could not start afresh: {}", error.message)),
@@ -147,13 +146,13 @@ impl Vm {
 
     /// Looks at what is left when the old state is gone: memory that nobody can reach any more.
     fn forgive(&self) -> Result<(), Raised> {
-        let half = isize::try_from(self.limits.memory_limit / 2).unwrap_or(isize::MAX);
+        let half = isize::try_from(self.terms.limits.memory_limit / 2).unwrap_or(isize::MAX);
         if control::holds() <= half {
             return Ok(());
         }
         if self.runner.is_shared() {
             // Others of its calls are about to end, and hold the old state.
-            return Err(errors::aborted(Abort::Full(self.limits.memory_limit), None));
+            return Err(errors::aborted(Abort::Full(self.terms.limits.memory_limit), None));
         }
         let mut state = self.state();
         let now = Instant::now();

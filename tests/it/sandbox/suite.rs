@@ -12,7 +12,7 @@ use kopf::{
         outcome::{Ended, RaisedKind},
     },
     ports::{Scripts as _, SharedPatch},
-    scripting::{Placement, Source, Terms},
+    scripting::{Modules, Placement, Source, Terms},
     settings::Settings,
 };
 use regex::Regex;
@@ -177,15 +177,12 @@ fn run(language: &Language, hostile: &Hostile) -> Run {
         settings.sandbox.memory_limit = MEMORY_LIMIT;
         let terms = Terms::of(Placement::Threads, &settings);
         let extension = language.name;
-        let beside = Source {
-            name: format!("beside.{extension}"),
-            path: None,
-            text: language.alive.replace("alive", "beside"),
-        };
+        let text = language.alive.replace("alive", "beside");
+        let beside = Source::alone(format!("beside.{extension}"), text);
+        let text = format!("{}\n{}", hostile.text, language.alive);
         let source = Source {
-            name: format!("hostile.{extension}"),
-            path: Some(hostile.path.clone()),
-            text: format!("{}\n{}", hostile.text, language.alive),
+            modules: Modules::beside(&hostile.path),
+            ..Source::alone(format!("hostile.{extension}"), text)
         };
         let began = Instant::now();
         match try_load_all(vec![source, beside], terms).await {

@@ -1,10 +1,10 @@
 //! What is in a `ConfigMap`: scripts, and texts that they can load. Pure.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, path::Path};
 
 use serde_json::Value;
 
-use crate::cli::sources::Error;
+use crate::cli::sources::{self, Error};
 use crate::logic::object::Object;
 
 /// The scripts of one `ConfigMap`.
@@ -62,8 +62,8 @@ impl Map {
 
 /// The same rule as for the files of a directory.
 fn is_script(key: &str) -> bool {
-    let is_hidden = key.starts_with(['.', '_']);
-    !is_hidden && (key.ends_with(".lua") || key.ends_with(".rhai"))
+    let key = Path::new(key);
+    sources::is_script(key) && !sources::is_hidden(key)
 }
 
 #[cfg(test)]
@@ -102,8 +102,8 @@ mod tests {
 
     #[test]
     fn a_script_that_is_no_text_is_refused_with_a_hint() {
-        let problem = map(json!({ "a.lua": "" }), json!({ "b.lua": "/w==" })).scripts();
-        let problem = problem.expect_err("binary");
+        let map = map(json!({ "a.lua": "" }), json!({ "b.lua": "/w==" }));
+        let problem = map.scripts().expect_err("binary");
         assert!(problem.to_string().contains("'b.lua' is in its binaryData"), "{problem}");
         assert!(problem.hint().is_some_and(|it| it.contains("UTF-8")));
     }

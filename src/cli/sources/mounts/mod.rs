@@ -63,16 +63,8 @@ fn unescaped(field: &[u8]) -> Vec<u8> {
     let mut rest = field;
     while let Some((first, after)) = rest.split_first() {
         let number = if *first == b'\\' { after.get(..3).and_then(octal) } else { None };
-        match number {
-            Some(byte) => {
-                bytes.push(byte);
-                rest = after.get(3..).unwrap_or_default();
-            }
-            None => {
-                bytes.push(*first);
-                rest = after;
-            }
-        }
+        bytes.push(number.unwrap_or(*first));
+        rest = if number.is_some() { after.get(3..).unwrap_or_default() } else { after };
     }
     bytes
 }

@@ -1,5 +1,8 @@
 //! One generation of scripts and the next: what an edit changes.
 
+#[cfg(test)]
+mod tests;
+
 use std::{fmt, sync::Arc};
 
 use super::{handler::Handler, lifecycle::Chooser, registry::Registry};
