@@ -40,7 +40,7 @@ const BACKGROUND_SHARE: (usize, usize) = (3, 4);
 const WAITING_MAX: usize = 10_000;
 /// A call that computes for so much longer than its limit is stuck in a function that does not look at it. None is known:
 /// this is for those that are not.
-const GRACE: Duration = Duration::from_secs(2);
+const GRACE: Duration = Duration::from_secs(1);
 
 /// Runs jobs of one script.
 pub(super) struct Runner {
