@@ -146,8 +146,9 @@ impl Vm {
 
     /// Looks at what is left when the old state is gone: memory that nobody can reach any more.
     fn forgive(&self) -> Result<(), Raised> {
-        let half = isize::try_from(self.terms.limits.memory_limit / 2).unwrap_or(isize::MAX);
-        if control::holds() <= half {
+        // Less is no reason to stop anything: there is room for the new state.
+        let much = isize::try_from(self.terms.limits.memory_limit / 16).unwrap_or(isize::MAX);
+        if control::holds() <= much {
             return Ok(());
         }
         if self.runner.is_shared() {

@@ -247,7 +247,7 @@ async fn replaced_functions_do_what_those_of_the_language_do() {
             json!([1, 2.5, null, {"a": "b"}]),
         ),
         ("#{ a: [1, ()] }.to_json()", json!("{\"a\":[1,null]}")),
-        ("`${[1, #{ f: Fn(\"g\"), s: \"x\" }]}`", json!("[1,{\"f\":Fn(g),\"s\":\"x\"}]")),
+        ("let g = Fn(\"g\"); `${[1, #{ f: g, s: \"x\" }]}`", json!("[1,{\"f\":Fn(g),\"s\":\"x\"}]")),
     ] {
         assert_eq!(run(code, nothing()).await, expected, "{code}");
     }
