@@ -22,6 +22,9 @@ pub enum Command {
     /// Run an operator on a Kubernetes API server of its own: no cluster is needed
     #[command(after_help = DEV_AFTER_HELP)]
     Dev(DevArgs),
+    /// Load scripts as `kopf run` does, without a cluster, and tell what they declare and what is wrong with them
+    #[command(after_help = CHECK_AFTER_HELP)]
+    Check(CheckArgs),
     /// Let operators pause until `kopf resume`, or until the time is over
     #[command(after_help = FREEZE_AFTER_HELP)]
     Freeze(FreezeArgs),
@@ -39,6 +42,13 @@ For this session:    source <(kopf completions bash)
 For all sessions:    kopf completions bash > ~/.local/share/bash-completion/completions/kopf
                      kopf completions zsh > \"${fpath[1]}/_kopf\"
                      kopf completions fish > ~/.config/fish/completions/kopf.fish";
+
+const CHECK_AFTER_HELP: &str = "\
+The top level of each script runs, its handlers do not. What scripts print goes to stderr.
+
+Exit code: 0 if all scripts can be used, 1 if not, 2 if the command line makes no sense. docs/check.md describes the JSON.
+
+kopf.yaml and the environment variables of `kopf run` count here too.";
 
 const FREEZE_AFTER_HELP: &str = "\
 Operators pause if their priority is lower, and if they meet at the same object: those of `kopf run -A` at the ClusterKopfPeering of
@@ -101,6 +111,7 @@ are served.";
 /// Help with words that are no Markdown.
 const LIVENESS_HELP: &str =
     "Serve the results of probe handlers at this address, such as http://0.0.0.0:8080/healthz";
+const OUTPUT_HELP: &str = "What to print: text for people, json for programs; default: text";
 const SET_HELP: &str = "Change a setting, such as queueing.worker_limit=20; repeatable";
 const COLOR_HELP: &str =
     "When to use colours; default: auto, which is on a terminal unless NO_COLOR is set";
@@ -237,6 +248,36 @@ pub struct DevArgs {
     /// Leave pods, deployments, owned objects and the like as they are: nothing brings them to life or cleans them up
     #[arg(long)]
     pub no_controllers: bool,
+}
+
+/// `kopf check`
+#[derive(Debug, Default, Args)]
+pub struct CheckArgs {
+    /// Script files (.lua, .rhai), or directories with such files
+    #[arg(value_name = "PATHS")]
+    pub paths: Vec<PathBuf>,
+    /// What to print
+    #[arg(short, long, help = OUTPUT_HELP, value_enum, ignore_case = true, value_name = "FORMAT", default_value = "text", hide_default_value = true, hide_possible_values = true)]
+    pub output: OutputFormat,
+    /// Read options and settings from this file; default: kopf.yaml here or beside the scripts, if there is one
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// Settings to change
+    #[arg(long = "set", help = SET_HELP, value_name = "GROUP.NAME=VALUE", action = ArgAction::Append)]
+    pub settings: Vec<String>,
+    /// What scripts may reach.
+    #[command(flatten)]
+    pub grants: GrantArgs,
+}
+
+/// What `kopf check` prints.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum OutputFormat {
+    /// For people
+    #[default]
+    Text,
+    /// For programs
+    Json,
 }
 
 /// `kopf freeze`

@@ -15,6 +15,7 @@ use options::{Note, RunOptions};
 use report::{Exit, Report};
 
 pub mod args;
+mod check;
 pub mod config;
 mod dev;
 pub mod environment;
@@ -39,6 +40,7 @@ pub fn main() -> ExitCode {
     let ended = match args.command {
         Command::Run(args) => start_run(args),
         Command::Dev(args) => start_dev(args),
+        Command::Check(args) => start_check(args),
         Command::Freeze(args) => start_freeze(freeze::resolve_freeze(args, origin())),
         Command::Resume(args) => start_freeze(freeze::resolve_resume(args, origin())),
         Command::Completions(args) => {
@@ -66,6 +68,15 @@ fn start_dev(args: args::DevArgs) -> Result<Exit, Report> {
     let mut options = dev::resolve(args, &variable, config.as_ref())?;
     note_variables(options.run_mut())?;
     dev::run(&options)
+}
+
+fn start_check(args: args::CheckArgs) -> Result<Exit, Report> {
+    let output = args.output;
+    let args = check::as_run(args);
+    let config = configuration(&args)?;
+    let mut options = options::resolve_run(args, &variable, config.as_ref())?;
+    note_variables(&mut options)?;
+    check::run(&options, output)
 }
 
 fn origin() -> freeze::Origin<'static> {

@@ -9,13 +9,14 @@ use crate::cli::{
     variables,
 };
 use crate::cluster::{ConnectOptions, KubeCluster};
-use crate::logic::registry::Registry;
+use crate::logic::{grants::Grants, registry::Registry};
 use crate::ports::{Clock, Cluster};
 use crate::scripting::{Placement, Prepared, ScriptHost, Source, Terms};
 
 /// Scripts that are read, and not loaded.
 pub(super) struct Read {
-    scripts: Vec<Source>,
+    /// In the order of loading.
+    pub(super) scripts: Vec<Source>,
     files: Option<Files>,
     maps: Option<Maps>,
 }
@@ -37,6 +38,22 @@ pub(super) fn terms(options: &RunOptions) -> Terms {
     let environment = Arc::new(variables(|name| grants.concern_env(name)));
     let terms = Terms::of(Placement::Threads, &options.settings);
     Terms { grants, environment, ..terms }
+}
+
+/// What is odd about an operator of these scripts, and no error: it runs, but probably not as somebody wants it.
+pub(super) fn oddities(grants: &Grants, scripts: &[&str], handlers: usize) -> Vec<String> {
+    let unused = grants.unused(scripts).into_iter();
+    let mut told: Vec<_> = unused
+        .map(|name| format!("Something is granted to {name}, but there is no script of this name."))
+        .collect();
+    if handlers == 0 {
+        told.push(
+            "The scripts declare no handlers: the operator has nothing to do. \
+             A handler is declared at the top level, with kopf.on_create(\"RESOURCE\", FUNCTION) and the like."
+                .into(),
+        );
+    }
+    told
 }
 
 impl Read {
@@ -74,12 +91,18 @@ impl Read {
     /// Loads what was read.
     pub(super) async fn load(self, terms: Terms, reload: bool) -> Result<First, Report> {
         let Read { scripts, files, maps } = self;
+        let names: Vec<_> = scripts.iter().map(|it| it.name.clone()).collect();
+        let grants = Arc::clone(&terms.grants);
         let attempt = Attempt::of(&scripts);
         let host = ScriptHost::new(terms);
         let prepared = host.prepare(scripts).await.map_err(|it| Report::of_scripts(&it))?;
         let Prepared { handlers, lifecycle: _, scripts } = prepared;
         let registry = Registry::new(handlers).map_err(|it| Report::failure(it.to_string()))?;
         host.take(scripts);
+        let names: Vec<_> = names.iter().map(String::as_str).collect();
+        for oddity in oddities(&grants, &names, registry.handlers().len()) {
+            tracing::warn!(target: "kopf.running", "{oddity}");
+        }
         let sources = reload.then(|| {
             let mut sources = Sources::new(files, maps);
             sources.tried(attempt);

@@ -9,6 +9,7 @@ pub mod claim;
 pub mod configure;
 pub mod corrupt;
 pub mod declare;
+pub mod description;
 pub mod diff;
 pub mod diffbase;
 pub mod duration;

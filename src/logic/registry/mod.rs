@@ -54,23 +54,29 @@ pub struct DuplicateId {
 impl Registry {
     /// Takes the handlers of all scripts, in order.
     pub fn new(handlers: Vec<Handler>) -> Result<Self, DuplicateId> {
-        for (index, second) in handlers.iter().enumerate() {
+        if let Some(duplicate) = Registry::duplicates(&handlers).next() {
+            return Err(duplicate);
+        }
+        Ok(Registry { handlers: handlers.into_iter().map(Arc::new).collect() })
+    }
+
+    /// The ids that are taken already, each where it is taken again.
+    pub fn duplicates(handlers: &[Handler]) -> impl Iterator<Item = DuplicateId> {
+        handlers.iter().enumerate().filter_map(|(index, second)| {
             let clash = |first: &&Handler| {
                 first.id == second.id
                     && first.kind == second.kind
                     && first.selector == second.selector
                     && first.function != second.function
             };
-            if let Some(first) = handlers.iter().take(index).find(clash) {
-                return Err(DuplicateId {
-                    id: Arc::clone(&second.id),
-                    kind: second.kind,
-                    first: Arc::clone(&first.location),
-                    second: Arc::clone(&second.location),
-                });
-            }
-        }
-        Ok(Registry { handlers: handlers.into_iter().map(Arc::new).collect() })
+            let first = handlers.iter().take(index).find(clash)?;
+            Some(DuplicateId {
+                id: Arc::clone(&second.id),
+                kind: second.kind,
+                first: Arc::clone(&first.location),
+                second: Arc::clone(&second.location),
+            })
+        })
     }
 
     /// All handlers.
