@@ -73,7 +73,7 @@ pub(crate) fn cut(mut text: String) -> String {
         let all = text.len();
         text.truncate(text.floor_char_boundary(TEXT_BYTES_MAX));
         text.shrink_to_fit();
-        text.push_str(&format!("… ({all} bytes in all)"));
+        text += &format!("… ({all} bytes in all)");
     }
     text
 }

@@ -314,7 +314,7 @@ pub(super) fn remember<T>(
     memo: &Document,
     change: impl FnOnce() -> Result<T, Box<EvalAltResult>>,
 ) -> Result<T, Box<EvalAltResult>> {
-    let is_full = with_ledger(|it| it.memos_are_full()).unwrap_or(false);
+    let is_full = with_ledger(Ledger::memos_are_full).unwrap_or(false);
     if is_full {
         let limit = with_ledger(Ledger::limit).unwrap_or_default();
         return Err(problem(limits::too_much_in_memos(limit)));

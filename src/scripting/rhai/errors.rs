@@ -289,9 +289,9 @@ pub(super) fn of_host(message: impl Into<String>) -> Raised {
 }
 
 /// A job that gave no result.
-pub(super) fn of_runner(error: RunError) -> Raised {
+pub(super) fn of_runner(error: &RunError) -> Raised {
     match error {
-        RunError::Stuck(limit) => aborted(Abort::Exhausted(limit), None),
+        RunError::Stuck(limit) => aborted(Abort::Exhausted(*limit), None),
         RunError::Busy | RunError::NoThread(_) | RunError::Panicked(_) => {
             of_host(error.to_string())
         }

@@ -84,7 +84,7 @@ impl RhaiEngine {
         let (vm, runner) = (Arc::clone(&self.vm), Arc::clone(&self.runner));
         async move {
             let result = runner.run(move || vm.with(job)).await;
-            result.unwrap_or_else(|error| Err(errors::of_runner(error)))
+            result.unwrap_or_else(|error| Err(errors::of_runner(&error)))
         }
         .boxed()
     }
@@ -105,7 +105,7 @@ impl RhaiEngine {
             let result =
                 if is_within { runner.run_within(job).await } else { runner.run(job).await };
             drop(keep);
-            result.unwrap_or_else(|error| Err(errors::of_runner(error)))
+            result.unwrap_or_else(|error| Err(errors::of_runner(&error)))
         }
         .boxed()
     }
@@ -123,7 +123,7 @@ impl RhaiEngine {
         async move {
             let result = match runner.run_background(&stopped, job).await {
                 Ok(result) => result.unwrap_or(Ok(None)),
-                Err(error) => Err(errors::of_runner(error)),
+                Err(error) => Err(errors::of_runner(&error)),
             };
             drop(keep);
             result
@@ -221,7 +221,7 @@ impl Scripts for RhaiEngine {
             given(|| drop(body));
             drop(script.call(&function, vec![changed.clone()])?);
             let changed = changed.flatten();
-            given(|| script.json("body", &changed))
+            given(|| Script::json("body", &changed))
         })
     }
 }

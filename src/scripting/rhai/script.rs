@@ -401,7 +401,7 @@ impl Script {
     /// What a handler returns, as JSON.
     pub(super) fn result(&self, value: &Dynamic) -> Result<Value, Raised> {
         let name = "the result";
-        self.json(name, value).and_then(|json| self.shared.sources.within_result(name, json))
+        Self::json(name, value).and_then(|json| self.shared.sources.within_result(name, json))
     }
 
     /// Looks at the patch that a handler leaves.
@@ -411,7 +411,7 @@ impl Script {
     }
 
     /// A value that the script gives to the host, as JSON.
-    pub(super) fn json(&self, name: &str, value: &Dynamic) -> Result<Value, Raised> {
+    pub(super) fn json(name: &str, value: &Dynamic) -> Result<Value, Raised> {
         let json = value::to_json(name, value).map_err(errors::of_value);
         // What ended the call in between is more than the value that could not be read to its end.
         control::overdue().map_or(json, |abort| Err(errors::aborted(abort, None)))

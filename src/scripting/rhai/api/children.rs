@@ -30,7 +30,7 @@ pub(super) fn functions(shared: &Arc<Shared>) -> Vec<HostFn> {
     let (ours, theirs) = (Arc::clone(shared), Arc::clone(shared));
     vec![
         HostFn::new("execute", 0..=1, move |context, arguments| {
-            execute(&ours, context, arguments.into_iter().next().unwrap_or_default())
+            execute(&ours, context, arguments.first().unwrap_or(&Dynamic::UNIT))
         }),
         HostFn::new("set_default_lifecycle", 1..=1, move |_, arguments| {
             set_default(&theirs, &arguments.into_iter().next().unwrap_or_default())
@@ -71,7 +71,7 @@ fn set_default(shared: &Shared, lifecycle: &Dynamic) -> Outcome {
     Ok(Dynamic::UNIT)
 }
 
-fn execute(shared: &Shared, context: &NativeCallContext<'_>, options: Dynamic) -> Outcome {
+fn execute(shared: &Shared, context: &NativeCallContext<'_>, options: &Dynamic) -> Outcome {
     let children = children::of_call(present::get().as_deref(), "execute").map_err(refuse)?;
     let execution = handed(|| {
         let options = match options.as_map_ref() {

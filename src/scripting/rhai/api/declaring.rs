@@ -45,7 +45,7 @@ pub(super) fn functions(shared: &Arc<Shared>) -> (Vec<HostFn>, Vec<HostFn>) {
     let function = |name: &'static str, it: &'static Declaring| {
         let shared = Arc::clone(shared);
         HostFn::new(name, 0..=ARGUMENTS_MAX, move |context, arguments| match it.kind {
-            Some(kind) => register_handler(&shared, context, (it.name, kind), arguments),
+            Some(kind) => register_handler(&shared, context, (it.name, kind), &arguments),
             None => Err(Refused::from(names::not_built(it.name)).into_error()),
         })
     };
@@ -100,10 +100,10 @@ fn register_handler(
     shared: &Shared,
     context: &NativeCallContext<'_>,
     (name, kind): (&'static str, Kind),
-    arguments: Vec<Dynamic>,
+    arguments: &[Dynamic],
 ) -> Outcome {
     // What is declared is the host's. The arguments are the script's: copies are read.
-    handed(|| declare_handler(shared, context, (name, kind), arguments.clone()))
+    handed(|| declare_handler(shared, context, (name, kind), arguments.to_vec()))
 }
 
 fn declare_handler(

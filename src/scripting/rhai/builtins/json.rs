@@ -17,15 +17,15 @@ const BYTES_PER_ITEM: usize = 160;
 pub(super) fn register(engine: &mut Engine) {
     FuncRegistration::new("to_json")
         .with_purity(true)
-        .register_into_engine(engine, |map: &mut Map| write(Dynamic::from_map(map.clone())));
+        .register_into_engine(engine, |map: &mut Map| write(&Dynamic::from_map(map.clone())));
     FuncRegistration::new("to_json")
         .with_purity(true)
-        .register_into_engine(engine, |list: &mut Array| write(Dynamic::from_array(list.clone())));
+        .register_into_engine(engine, |list: &mut Array| write(&Dynamic::from_array(list.clone())));
     engine.register_fn("parse_json", read);
 }
 
-fn write(value: Dynamic) -> Outcome<String> {
-    to_json("to_json", &value).map(|it| it.to_string()).map_err(problem)
+fn write(value: &Dynamic) -> Outcome<String> {
+    to_json("to_json", value).map(|it| it.to_string()).map_err(problem)
 }
 
 fn read(text: &str) -> Outcome<Dynamic> {

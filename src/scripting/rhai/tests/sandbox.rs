@@ -26,7 +26,10 @@ async fn within(room: usize, text: &str) -> Fixture {
         terms.limits.memory_limit += 32 * KIB;
     }
     terms.limits.memory_limit += room;
-    let loaded = load(ScriptId(1), &source(text), &terms).await.ok().expect("there is room");
+    let loaded = load(ScriptId(1), &source(text), &terms)
+        .await
+        .map_err(|it| it.to_string())
+        .expect("there is room");
     Fixture::of(loaded, json!({ "spec": { "x": [1, 2, 3] } }))
 }
 
@@ -173,7 +176,10 @@ async fn the_deepest_values_can_be_dropped() {
     let mut terms: Terms = terms();
     terms.cpu_limit = Duration::from_mins(10);
     terms.limits.memory_limit = 16 << 20;
-    let loaded = load(ScriptId(1), &source(text), &terms).await.ok().expect("it loads");
+    let loaded = load(ScriptId(1), &source(text), &terms)
+        .await
+        .map_err(|it| it.to_string())
+        .expect("it loads");
     let fixture = Fixture::of(loaded, json!({}));
     let Ended::Raised(raised) = fixture.call_nth(0).await else { panic!("it never ends") };
     assert!(raised.message.contains("needs more than 16 MiB"), "{}", raised.message);
@@ -247,7 +253,10 @@ async fn replaced_functions_do_what_those_of_the_language_do() {
             json!([1, 2.5, null, {"a": "b"}]),
         ),
         ("#{ a: [1, ()] }.to_json()", json!("{\"a\":[1,null]}")),
-        ("let g = Fn(\"g\"); `${[1, #{ f: g, s: \"x\" }]}`", json!("[1,{\"f\":Fn(g),\"s\":\"x\"}]")),
+        (
+            "let g = Fn(\"g\"); `${[1, #{ f: g, s: \"x\" }]}`",
+            json!("[1,{\"f\":Fn(g),\"s\":\"x\"}]"),
+        ),
     ] {
         assert_eq!(run(code, nothing()).await, expected, "{code}");
     }
