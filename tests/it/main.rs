@@ -21,6 +21,7 @@ mod posting;
 mod reload;
 mod reload_sources;
 mod rhai;
+mod sandbox;
 mod scenarios;
 mod settings;
 mod tidy;
