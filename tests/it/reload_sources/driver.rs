@@ -168,7 +168,10 @@ async fn an_edit_during_a_reload_is_not_lost() {
     stage.edit("a.lua", &script("two"));
     let candidate = stage.candidate().await;
     stage.edit("a.lua", &script("three"));
-    assert_eq!(stage.take(candidate), "generation 2: added on_create 'two'; removed on_create 'one'");
+    assert_eq!(
+        stage.take(candidate),
+        "generation 2: added on_create 'two'; removed on_create 'one'"
+    );
     assert_eq!(
         stage.accept().await,
         "generation 3: added on_create 'three'; removed on_create 'two'"
@@ -197,7 +200,8 @@ async fn a_generation_whose_start_up_fails_is_refused() {
 async fn modules_are_watched_from_the_moment_they_are_required() {
     let lib = |id: &str| format!("return '{id}'");
     let text = "local id = require('lib.naming')\nkopf.on_create('kopfexamples', { id = id }, function() end)";
-    let mut stage = Stage::new("modules", &[("a.lua", text), ("lib/naming.lua", &lib("one"))]).await;
+    let mut stage =
+        Stage::new("modules", &[("a.lua", text), ("lib/naming.lua", &lib("one"))]).await;
     stage.edit("lib/naming.lua", &lib("two"));
     assert_eq!(
         stage.accept().await,
@@ -236,8 +240,11 @@ async fn a_module_that_is_missing_is_waited_for() {
 
 #[tokio::test]
 async fn a_broken_module_is_waited_for() {
-    let text = "local id = require('lib')\nkopf.on_create('kopfexamples', { id = id }, function() end)";
-    let mut stage = Stage::new("bad-lib", &[("a.lua", text), ("_x.lua", ""), ("lib.lua", "return 'one'")]).await;
+    let text =
+        "local id = require('lib')\nkopf.on_create('kopfexamples', { id = id }, function() end)";
+    let mut stage =
+        Stage::new("bad-lib", &[("a.lua", text), ("_x.lua", ""), ("lib.lua", "return 'one'")])
+            .await;
     stage.edit("lib.lua", "return 'one");
     stage.until_says("the last edit is refused: ").await;
     stage.edit("lib.lua", "return 'two'");

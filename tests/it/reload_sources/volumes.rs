@@ -39,9 +39,12 @@ async fn all_files_of_one_swap_are_one_change() {
     let mut watch = Watch::files(&desk, &["volume"]).await;
     for version in 2..6 {
         let text = version.to_string();
-        publish(&desk, &format!("v{version}"), &[("a.lua", &text), ("b.lua", &text), ("c.rhai", &text)]);
-        let expected =
-            format!("volume/a.lua={text} volume/b.lua={text} volume/c.rhai={text}");
+        publish(
+            &desk,
+            &format!("v{version}"),
+            &[("a.lua", &text), ("b.lua", &text), ("c.rhai", &text)],
+        );
+        let expected = format!("volume/a.lua={text} volume/b.lua={text} volume/c.rhai={text}");
         assert_eq!(watch.next_text().await, expected);
     }
 }
