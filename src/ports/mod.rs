@@ -36,7 +36,9 @@ pub use live::LiveObject;
 pub use logger::{Logger, LoggerKind, TARGET_ACTIVITIES, TARGET_OBJECTS};
 pub use login::{AskLogin, NativeLogins};
 pub use memo::{Document, Memo, WeakDocument};
-pub use metrics::{CallLabels, HandlerLabels, Metrics, RequestLabels, ResourceLabels};
+pub use metrics::{
+    CallLabels, HandlerLabels, Metrics, ReloadLabels, RequestLabels, ResourceLabels,
+};
 pub use pauses::Pauses;
 pub use posts::{Inbox, Post, Posts};
 pub use reloads::{Candidate, Rejection, Reloads};

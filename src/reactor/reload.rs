@@ -54,12 +54,10 @@ impl Candidates {
     /// The next candidate that can take over. Those that cannot are told why. Can be dropped and asked again.
     pub(super) async fn next(&mut self, life: &Life) -> Ready {
         loop {
-            let trial = match &mut self.trial {
-                Some(trial) => trial,
-                None => {
-                    let candidate = self.receive().await;
-                    self.trial.insert(Trial::of(candidate, life))
-                }
+            let Some(trial) = &mut self.trial else {
+                let candidate = self.receive().await;
+                self.trial = Some(Trial::of(candidate, life));
+                continue;
             };
             let outcome = (&mut trial.running).await;
             let Some(Trial { applicant, changes, .. }) = self.trial.take() else { continue };

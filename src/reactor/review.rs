@@ -27,12 +27,21 @@ pub(super) struct Review {
     pub(super) hold: Arc<Hold>,
     /// The stream has begun a list of its own since then.
     is_overtaken: bool,
+    /// The failure that was told last.
+    told: String,
 }
 
 impl Review {
     /// One that begins with this list, or with the next of the stream itself.
     pub(super) fn new(list: Option<Events>, news: Arc<News>, hold: Arc<Hold>) -> Self {
-        Review { list, touched: BTreeSet::new(), news, hold, is_overtaken: false }
+        Review {
+            list,
+            touched: BTreeSet::new(),
+            news,
+            hold,
+            is_overtaken: false,
+            told: String::new(),
+        }
     }
 
     /// The next item of its list.
@@ -58,6 +67,17 @@ impl Review {
     /// Whether the stream has brought the object by itself.
     pub(super) fn is_touched(&self, key: &Key) -> bool {
         self.touched.contains(key)
+    }
+
+    /// Tells that it has failed; the list is tried again by itself.
+    pub(super) fn tell(&mut self, name: &str, error: &ApiError) {
+        if self.told != error.message {
+            tracing::warn!(
+                target: "kopf.watching",
+                "The objects of {name} cannot be listed for the handlers that have changed, which will be tried again: {error}."
+            );
+            self.told.clone_from(&error.message);
+        }
     }
 
     /// The stream begins a list of its own.

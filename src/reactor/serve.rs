@@ -31,8 +31,8 @@ use crate::features::{
     probes,
 };
 use crate::logic::{
-    lifecycle::Lifecycle, peering::Identity, registry::ResourceHandlers, review,
-    stopping::StopReason,
+    generation::Generation, handler::Kind, lifecycle::Lifecycle, peering::Identity,
+    registry::ResourceHandlers, review, stopping::StopReason,
 };
 use crate::ports::{ApiError, Cluster, Facilities, HealthState, Pauses, Present};
 use crate::settings::Settings;
@@ -137,9 +137,9 @@ impl Serve<'_> {
                 venues.set(places, is_known);
             }
             let targets = observer.targets();
-            let farewell = |target: &Target| match observer.is_gone(target) {
-                true => Farewell::Gone,
-                false => Farewell::Unserved(reign.farewell),
+            let farewell = |target: &Target| {
+                let is_gone = observer.is_gone(target);
+                if is_gone { Farewell::Gone } else { Farewell::Unserved(reign.farewell) }
             };
             roster.adjust(&targets, farewell, |target, before| {
                 self.serving((target, before), &targets, &reign, &shared)
@@ -162,7 +162,7 @@ impl Serve<'_> {
                     if unless_stopped(stop, looking).await.is_none() {
                         break;
                     }
-                    self.take_over(&ready, &mut reign);
+                    self.take_over(&ready, &mut reign, &shared);
                     self.index(&shared, &mut companions);
                     confirmed = Some(ready);
                 }
@@ -178,7 +178,7 @@ impl Serve<'_> {
     }
 
     /// From now on whoever looks sees the new generation. The streams follow.
-    fn take_over(&self, ready: &Ready, reign: &mut Reign) {
+    fn take_over(&self, ready: &Ready, reign: &mut Reign, shared: &Shared<'_>) {
         let before = self.life.current.get();
         let new = &ready.generation;
         if let Some(settings) = &ready.settings {
@@ -186,6 +186,7 @@ impl Serve<'_> {
             reign.settings = Arc::new(settings.clone());
             self.life.scripts.configure(settings);
         }
+        tell_of_logins(&before.generation, new);
         let refilled = review::refilled(&before.generation.registry, &new.registry);
         let known = &before.facilities.indexes;
         let indexes = known.next(new.registry.indexes(), &refilled, new.number);
@@ -197,7 +198,8 @@ impl Serve<'_> {
         reign.number = new.number;
         reign.indexes = new.registry.indexes();
         reign.indexes.retain(|it| known.get(it).is_none());
-        let until = Instant::now() + GATE_MAX;
+        // After a pause all objects come as at a start.
+        let until = (!shared.pauses.is_paused()).then(|| Instant::now() + GATE_MAX);
         reign.gate = (!reign.indexes.is_empty()).then_some(Gate { number: new.number, until });
         reign.is_outdated |= !refilled.is_empty();
         reign.farewell = StopReason::ScriptReloaded;
@@ -326,9 +328,10 @@ impl Serve<'_> {
             None => {
                 let place = place.as_deref().map_or_else(String::new, |it| format!(" in '{it}'"));
                 let name = format!("{resource}{place}");
-                Arc::new(match handlers.indexing.is_empty() {
-                    true => shared.readiness.bystander(name),
-                    false => shared.readiness.indexed(name, number),
+                Arc::new(if handlers.indexing.is_empty() {
+                    shared.readiness.bystander(name)
+                } else {
+                    shared.readiness.indexed(name, number)
                 })
             }
         }
@@ -347,6 +350,22 @@ impl Reign {
             farewell: StopReason::ResourceDeleted,
         }
     }
+}
+
+/// Says that an edit of login handlers has no effect where there were none before, or are none after it.
+fn tell_of_logins(before: &Generation, now: &Generation) {
+    let has_any = |it: &Generation| !it.registry.activities(Kind::Login).is_empty();
+    let what = match (has_any(before), has_any(now)) {
+        (false, true) => "on_login handlers were added: they are asked",
+        (true, false) => {
+            "the last on_login handler was removed: nobody else is asked for credentials"
+        }
+        (true, true) | (false, false) => return,
+    };
+    tracing::warn!(
+        target: "kopf.authentication",
+        "Whether scripts log in is decided at the start. In this edit, {what} when the operator is started again."
+    );
 }
 
 /// What all streams share, once the cluster is known.

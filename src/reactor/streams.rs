@@ -141,6 +141,7 @@ impl Streaming {
                 None
             }
             Some(Farewell::Unserved(why)) => {
+                self.tell_of_finalizers();
                 self.backlog = Backlog::default();
                 self.settle(&exit).await;
                 let known = self.seen.drain();
@@ -334,11 +335,10 @@ impl Streaming {
                 self.review = None;
             }
             Some(Ok(StreamEvent::Listing | StreamEvent::Alive)) => {}
-            Some(Err(error)) => tracing::warn!(
-                target: "kopf.watching",
-                "The objects of {} cannot be listed for the handlers that have changed; this will be tried again: {error}.",
-                self.name()
-            ),
+            Some(Err(error)) => {
+                let name = self.name();
+                self.review.iter_mut().for_each(|it| it.tell(&name, &error));
+            }
         }
     }
 
@@ -498,6 +498,21 @@ impl Streaming {
                 },
                 () = self.places.freed(), if !self.backlog.is_empty() => {}
             }
+        }
+    }
+
+    /// Nobody takes the finalizer off objects that are not watched. Neither does a restart, but there it is less of a surprise.
+    fn tell_of_finalizers(&self) {
+        let handlers = &self.serving.handlers;
+        let mut all = handlers.changing.iter().chain(&handlers.spawning);
+        if all.any(|it| it.requires_finalizer()) {
+            tracing::warn!(
+                target: "kopf.watching",
+                "No handler wants {} any more. Its objects keep the finalizer {} until one does, and cannot be deleted \
+                 before: declare any handler of it, and they are let go.",
+                self.name(),
+                self.serving.settings.persistence.finalizer
+            );
         }
     }
 

@@ -124,6 +124,8 @@ impl Worker {
         loop {
             let before = std::mem::replace(&mut serving, self.post.get());
             calls.renew(&before, &serving);
+            // Its scripts may be gone from now on.
+            drop(before);
             let cycle = Cycle {
                 serving: &serving,
                 queue: &self.queue,

@@ -18,6 +18,7 @@ mod health;
 mod lua;
 mod others;
 mod posting;
+mod reload;
 mod reload_sources;
 mod rhai;
 mod scenarios;

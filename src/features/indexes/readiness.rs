@@ -69,8 +69,8 @@ enum Waiting {
 pub struct Gate {
     /// The number of the generation.
     pub number: u64,
-    /// Until then.
-    pub until: Instant,
+    /// Until then; without an end if nothing is served in the moment anyway.
+    pub until: Option<Instant>,
 }
 
 /// The share of one stream in the readiness: what it waits for, and what others wait for because of it.
@@ -233,7 +233,9 @@ impl Hold {
     pub fn is_open(&self, gate: Option<&Gate>) -> bool {
         let state = self.readiness.0.borrow();
         state.is_open_to(self.own)
-            && gate.is_none_or(|it| state.has_brought_all(it.number) || it.until <= Instant::now())
+            && gate.is_none_or(|it| {
+                state.has_brought_all(it.number) || it.until.is_some_and(|it| it <= Instant::now())
+            })
     }
 
     /// Waits until handlers may be called.
@@ -243,7 +245,10 @@ impl Hold {
         drop(receiver.wait_for(|state| state.is_open_to(self.own)).await);
         if let Some(Gate { number, until }) = gate {
             let opened = receiver.wait_for(|state| state.has_brought_all(*number));
-            drop(timeout_at(*until, opened).await);
+            match until {
+                Some(until) => drop(timeout_at(*until, opened).await),
+                None => drop(opened.await),
+            }
         }
     }
 

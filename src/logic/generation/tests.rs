@@ -16,7 +16,7 @@ fn handler(script: u32, kind: Kind, id: &str, code: u64) -> Handler {
         selectors: vec![Argument::Value(json!("kex"))],
         options: vec![("id".to_owned(), Argument::Value(json!(id)))],
         function: Function::new(ScriptId(script), 0, id),
-        location: format!("handlers.lua:{script}").into(),
+        location: format!("handlers.lua:{script}"),
     })
     .expect("a handler");
     handler.code = code;

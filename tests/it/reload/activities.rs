@@ -1,6 +1,7 @@
 //! The operator's own handlers, and what else a swap must get along with.
 
-use kopf::{logic::handler::Kind, ports::Rejection};
+use kopf::{logic::handler::Kind, ports::Rejection, reactor::Operator, testing};
+use serde_json::json;
 
 use super::stage::{Does, EXAMPLES, Stage, object, on, seconds, server};
 
@@ -98,4 +99,86 @@ async fn objects_are_not_resumed_again() {
     stage.swap(&with_more).await;
     assert_eq!(stage.finalizers(EXAMPLES, "a"), 1, "it was looked at");
     assert!(stage.end().await.take().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn settings_of_a_start_up_handler_hold_from_the_swap_on_if_it_succeeds() {
+    let made = on(Kind::Create, "made", 1);
+    let deleted = on(Kind::Delete, "deleted", 1);
+    let mut stage = Stage::new(server(&["a"], &[]), &[made.clone()]);
+    seconds(1).await;
+    let finalizers = |stage: &Stage, name: &str| {
+        stage.server.get(EXAMPLES, "ns1", name).expect("it is there")["metadata"]["finalizers"]
+            .clone()
+    };
+    let failing = on(Kind::Startup, "name", 1).does(Does::Name(true));
+    let answer = stage.send(&[failing, made.clone(), deleted.clone()], None).await;
+    assert!(answer.await.expect("an answer").is_err());
+    stage.swap(&[made.clone(), deleted.clone()]).await;
+    assert_eq!(finalizers(&stage, "a"), json!(["kopf.zalando.org/KopfFinalizerMarker"]));
+    let naming = on(Kind::Startup, "name", 2).does(Does::Name(false));
+    stage.swap(&[naming, made, deleted]).await;
+    stage.server.create(EXAMPLES, object("KopfExample", "b")).expect("it is new");
+    seconds(1).await;
+    assert_eq!(finalizers(&stage, "b"), json!(["example.com/named"]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_standby_is_edited_as_well_and_leads_with_the_new_generation() {
+    let replica = |name: &'static str| {
+        move |operator: Operator| {
+            operator.settings.lock().expect("no panic").leadership.enabled = true;
+            Operator { identity: testing::identity(name), ..operator }
+        }
+    };
+    let lines = |code| [on(Kind::Create, "made", code), on(Kind::Index, "idx", code)];
+    let server = server(&["a"], &[]);
+    let leader = Stage::with(server.clone(), &lines(1), replica("leader"));
+    seconds(1).await;
+    let mut standby = Stage::with(server, &lines(1), replica("standby"));
+    seconds(5).await;
+    standby.swap(&lines(2)).await;
+    assert_eq!(standby.notes.take(), ["idx.1@1 a", "idx.2@2 a"], "its indexes are kept warm");
+    leader.end().await;
+    standby.server.create(EXAMPLES, object("KopfExample", "b")).expect("it is new");
+    seconds(20).await;
+    let mut lines = standby.end().await.take();
+    lines.retain(|it| it.starts_with("made"));
+    assert_eq!(lines, ["made.2@2 b"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_operator_that_is_paused_is_edited_as_well_and_goes_on_with_the_new_generation() {
+    let peer = |name: &'static str, priority| {
+        move |operator: Operator| {
+            let mut settings = operator.settings.lock().expect("no panic").clone();
+            (settings.peering.clusterwide, settings.peering.priority) = (true, priority);
+            *operator.settings.lock().expect("no panic") = settings;
+            Operator { identity: testing::identity(name), ..operator }
+        }
+    };
+    let server = server(&["a"], &["x"]);
+    let peering = json!({ "metadata": { "name": "default" } });
+    server.create("clusterkopfpeerings.kopf.dev", peering).expect("it is new");
+    let lines = |code| {
+        [on(Kind::Daemon, "stay", code), on(Kind::Event, "look", code).does(Does::Look("idx"))]
+    };
+    let mut stage = Stage::with(server.clone(), &lines(1), peer("weak", 0));
+    seconds(5).await;
+    let stronger = Stage::with(server, &[on(Kind::Event, "e", 1).of("others")], peer("strong", 10));
+    seconds(5).await;
+    let mut before = stage.notes.take();
+    before.retain(|it| it.starts_with("stay"));
+    assert_eq!(before, ["stay.1@1 a begins", "stay.1@1 a ends: OPERATOR_PAUSING"]);
+    let index = on(Kind::Index, "idx", 1).of("others");
+    stage.swap(&[lines(2).as_slice(), &[index]].concat()).await;
+    stage.edit(EXAMPLES, "a", 1);
+    seconds(20).await;
+    assert!(stage.notes.take().is_empty());
+    stronger.end().await;
+    seconds(20).await;
+    let lines = stage.notes.take();
+    assert!(lines.contains(&"stay.2@2 a begins".to_owned()), "{lines:?}");
+    assert!(lines.contains(&r#"look.2@2 a sees {"x":[1]}"#.to_owned()), "{lines:?}");
+    assert!(!lines.iter().any(|it| it.contains("@1")), "{lines:?}");
 }

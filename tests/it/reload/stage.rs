@@ -1,8 +1,9 @@
 //! An operator whose scripts are edited while it runs.
 
 use std::{
+    any::Any,
     fmt,
-    sync::{Arc, Mutex},
+    sync::{Arc, Mutex, Weak},
     time::Duration,
 };
 
@@ -11,6 +12,7 @@ use kopf::{
     apiserver::{ApiServer, ResourceDef},
     logic::{
         declare::{Argument, Declaration, declare},
+        function::Home,
         generation::{Changes, Generation},
         handler::{Handler, Kind},
         lifecycle::Chooser,
@@ -56,6 +58,8 @@ pub(super) enum Does {
     Retry(u64),
     /// Fails for good.
     Fail,
+    /// Sets the finalizer, and fails for good if it is `true`.
+    Name(bool),
     /// Returns the code by the name of the object, for an index; code 0 returns nothing.
     Index,
     /// Notes the size of this index, and the codes in it.
@@ -79,6 +83,8 @@ pub(super) struct Stage {
     pub(super) health: Health,
     pub(super) notes: Notes,
     scripts: NativeScripts,
+    /// What the scripts of each generation live in.
+    homes: Vec<Weak<dyn Any + Send + Sync>>,
     reloads: mpsc::Sender<Candidate>,
     generations: u64,
     stop: CancellationToken,
@@ -109,7 +115,13 @@ impl Line {
         self
     }
 
-    fn declare(&self, scripts: &NativeScripts, generation: u64, notes: &Notes) -> Handler {
+    fn declare(
+        &self,
+        scripts: &NativeScripts,
+        generation: u64,
+        notes: &Notes,
+        home: &Home,
+    ) -> Handler {
         let (line, notes) = (self.clone(), notes.clone());
         let function = scripts.handler(self.id, move |invocation| {
             let (line, notes) = (line.clone(), notes.clone());
@@ -119,7 +131,8 @@ impl Line {
         options.push(("id".into(), Argument::Value(self.id.into())));
         let is_activity =
             matches!(self.kind, Kind::Startup | Kind::Cleanup | Kind::Login | Kind::Probe);
-        let selectors = vec![Argument::Value(self.resource.into())];
+        let parts = self.resource.split('/').map(|it| Argument::Value(it.into()));
+        let selectors = parts.collect::<Vec<_>>();
         let declaration = Declaration {
             kind: self.kind,
             selectors: if is_activity { Vec::new() } else { selectors },
@@ -129,7 +142,7 @@ impl Line {
         };
         let mut handler = declare(declaration).expect("a declaration");
         handler.code = self.code + 1000;
-        handler
+        handler.at_home(home)
     }
 
     fn call<'a>(
@@ -156,6 +169,14 @@ impl Line {
                 Does::Fail => {
                     notes.add(&format!("{who} fails"));
                     return raised(RaisedKind::Permanent);
+                }
+                Does::Name(is_failure) => {
+                    let Cause::Activity(cause) = &invocation.cause else { panic!("an activity") };
+                    let mut settings = cause.settings.lock().expect("no panic while held");
+                    settings.persistence.finalizer = "example.com/named".into();
+                    if is_failure {
+                        return raised(RaisedKind::Permanent);
+                    }
                 }
                 Does::Index => {
                     notes.add(&who);
@@ -251,7 +272,11 @@ impl fmt::Display for Notes {
 pub(super) fn server(examples: &[&str], others: &[&str]) -> ApiServer {
     let examples_def = ResourceDef::new("kopf.dev", "v1", "kopfexamples", "KopfExample");
     let others_def = ResourceDef::new("kopf.dev", "v1", "others", "Other");
-    let server = ApiServer::builder().resource(examples_def).resource(others_def).build();
+    let mut peering =
+        ResourceDef::new("kopf.dev", "v1", "clusterkopfpeerings", "ClusterKopfPeering");
+    peering.namespaced = false;
+    let server = ApiServer::builder().resource(examples_def).resource(others_def).resource(peering);
+    let server = server.build();
     for (resource, kind, names) in [(EXAMPLES, "KopfExample", examples), (OTHERS, "Other", others)]
     {
         for name in names {
@@ -287,7 +312,8 @@ impl Stage {
     ) -> Self {
         let notes = Notes { lines: Arc::default(), start: Instant::now() };
         let scripts = NativeScripts::default();
-        let handlers = lines.iter().map(|it| it.declare(&scripts, 1, &notes)).collect();
+        let home: Home = Arc::new("generation 1");
+        let handlers = lines.iter().map(|it| it.declare(&scripts, 1, &notes, &home)).collect();
         let registry = Registry::new(handlers).expect("ids are unique");
         let health = Health::default();
         let (reloads, candidates) = mpsc::channel(1);
@@ -303,7 +329,8 @@ impl Stage {
         let (stop, mut task) = (CancellationToken::new(), JoinSet::new());
         let token = stop.clone();
         task.spawn(async move { reactor::run(operator, token).await.expect("it runs") });
-        Stage { server, health, notes, scripts, reloads, generations: 1, stop, task }
+        let homes = vec![Arc::downgrade(&home)];
+        Stage { server, health, notes, scripts, homes, reloads, generations: 1, stop, task }
     }
 
     /// Sends another generation; gives where the answer will come.
@@ -314,7 +341,9 @@ impl Stage {
     ) -> oneshot::Receiver<Result<Changes, Rejection>> {
         self.generations += 1;
         let number = self.generations;
-        let declare = |it: &Line| it.declare(&self.scripts, number, &self.notes);
+        let home: Home = Arc::new(format!("generation {number}"));
+        self.homes.push(Arc::downgrade(&home));
+        let declare = |it: &Line| it.declare(&self.scripts, number, &self.notes, &home);
         let registry = Registry::new(lines.iter().map(declare).collect()).expect("unique ids");
         let generation = Generation { number: 0, registry, lifecycle };
         let (verdict, answer) = oneshot::channel();
@@ -329,6 +358,12 @@ impl Stage {
         let changes = answer.await.expect("an answer").expect("it takes over");
         seconds(1).await;
         changes.to_string()
+    }
+
+    /// The generations whose scripts are still there.
+    pub(super) fn alive(&self) -> Vec<usize> {
+        let numbered = self.homes.iter().enumerate();
+        numbered.filter(|(_, it)| it.strong_count() > 0).map(|(index, _)| index + 1).collect()
     }
 
     /// The requests for objects of a resource, as `list` and `watch`, and `patch name`.

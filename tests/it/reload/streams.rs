@@ -186,3 +186,76 @@ async fn an_error_that_was_mended_is_forgotten_at_once() {
     assert_ne!(*stored, json!(null));
     assert_eq!(stage.end().await.take(), ["made.1@1 a"], "what was done is not done again");
 }
+
+#[tokio::test(start_paused = true)]
+async fn the_cluster_is_only_looked_into_for_groups_that_nobody_has_named_before() {
+    let made = on(Kind::Create, "made", 1).of("kopf.dev/v1/kopfexamples");
+    let mut stage = Stage::new(server(&["a"], &[]), &[made.clone()]);
+    seconds(1).await;
+    let looked = |stage: &Stage| {
+        let requests = stage.server.requests();
+        let paths = requests.iter().map(|it| it.path.clone());
+        let of_groups = paths.filter(|it| it.starts_with("/api") && it.matches('/').count() < 4);
+        of_groups.filter(|it| !it.contains("customresource")).collect::<Vec<_>>()
+    };
+    let before = looked(&stage);
+    assert!(!before.iter().any(|it| it.starts_with("/apis/apps")), "{before:?}");
+    let other = on(Kind::Create, "other", 1).of("kopf.dev/v1/others");
+    stage.swap(&[made.clone(), other]).await;
+    assert_eq!(looked(&stage), before);
+    let deployed = on(Kind::Create, "deployed", 1).of("apps/v1/deployments");
+    stage.swap(&[made, deployed]).await;
+    let more = looked(&stage).split_off(before.len());
+    assert_eq!(more, ["/apis", "/apis/apps/v1"]);
+    assert_eq!(stage.requests("deployments"), ["list", "watch"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_group_that_cannot_be_read_in_the_moment_of_an_edit_is_read_later() {
+    let made = on(Kind::Create, "made", 1).of("kopf.dev/v1/kopfexamples");
+    let mut stage = Stage::with(server(&["a"], &["x"]), &[made.clone()], |operator| {
+        operator.settings.lock().expect("no panic").networking.error_backoffs.clear();
+        operator
+    });
+    seconds(1).await;
+    let refusal = Effect::Refuse { code: 503, retry_after_seconds: None };
+    stage.server.fault(Fault::always(refusal).on("GET", "/api"));
+    // Without a group, all of them are to be read.
+    stage.swap(&[made, on(Kind::Create, "other", 1).of("others")]).await;
+    seconds(5).await;
+    stage.server.clear_faults();
+    seconds(60).await;
+    assert_eq!(stage.end().await.take(), ["made.1@1 a", "other.1@2 x"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_keeps_a_generation_but_the_calls_that_run() {
+    let lines = |code, work| {
+        vec![
+            on(Kind::Create, "made", code),
+            on(Kind::Update, "failing", code).does(Does::Retry(500)),
+            on(Kind::Timer, "tick", 1).with("interval", 1000),
+            on(Kind::Daemon, "over", 1).does(Does::Nothing),
+            on(Kind::Daemon, "failed", 1).does(Does::Retry(700)),
+            on(Kind::Index, "idx", 1),
+            on(Kind::Index, "failing", 1).does(Does::Fail).of("others"),
+            on(Kind::Event, "seen", 1).of("others"),
+            on(Kind::Startup, "begin", 1),
+            on(Kind::Cleanup, "clean", 1),
+            on(Kind::Field, "slow", code).with("field", "spec.number").does(Does::Work(work)),
+        ]
+    };
+    let mut stage = Stage::new(server(&["a", "b"], &["x"]), &lines(1, 30));
+    seconds(1).await;
+    stage.edit(EXAMPLES, "a", 1);
+    seconds(10).await;
+    stage.swap(&lines(2, 0)).await;
+    assert_eq!(stage.alive(), [1, 2], "a call of the first runs");
+    seconds(60).await;
+    assert_eq!(stage.alive(), [2]);
+    stage.swap(&lines(2, 0)).await;
+    assert_eq!(stage.alive(), [3], "who sleeps, rests or is over keeps nothing");
+    stage.swap(&[on(Kind::Event, "e", 1)]).await;
+    assert_eq!(stage.alive(), [4]);
+    stage.end().await;
+}

@@ -113,7 +113,7 @@ impl Stage {
 async fn an_edit_is_a_generation_and_says_what_it_changes() {
     let mut stage = Stage::new("edit", &[("a.lua", &script("one"))]).await;
     stage.until_says("generation 1 since 2").await;
-    stage.edit("a.lua", &(script("one") + &script("two")));
+    stage.edit("a.lua", &format!("{}{}", script("one"), script("two")));
     assert_eq!(stage.accept().await, "generation 2: added on_create 'two'");
     stage.until_says("generation 2 since 2").await;
     stage.edit("b.rhai", "fn three(ctx) {}  kopf::on_update(\"kopfexamples\", three);");

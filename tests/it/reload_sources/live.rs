@@ -62,8 +62,8 @@ async fn a_config_map_is_a_script_that_can_be_edited() {
     let map = |word: &str| {
         format!(
             "apiVersion: v1\nkind: ConfigMap\nmetadata: {{ name: ops }}\ndata:\n  \
-             word.lua: |\n    return '{word}'\n  \
-             a.lua: |\n    local word = require('word')\n    \
+             _word.lua: |\n    return '{word}'\n  \
+             a.lua: |\n    local word = require('_word')\n    \
              kopf.on_create('kopfexamples', {{ id = 'made' }}, function(ctx) ctx.logger:info(word .. ' ' .. ctx.name) end)\n"
         )
     };
@@ -73,7 +73,7 @@ async fn a_config_map_is_a_script_that_can_be_edited() {
     let operator = start(&desk, &args).await;
     operator.until_says("first a").await;
     desk.file("ops.yaml", &map("second"));
-    operator.until_says("Reloaded configmap/default/ops/word.lua: generation 2, ").await;
+    operator.until_says("Reloaded configmap/default/ops/_word.lua: generation 2, ").await;
     desk.file("objects/b.yaml", &object("b"));
     operator.until_says("second b").await;
     operator.stop().await.assert_code(0);

@@ -94,11 +94,8 @@ impl Watch {
 
     async fn begin(sources: Sources) -> Self {
         let mut watch = Watch(sources);
-        let look = watch.0.look().await;
-        watch.believe(&look);
         // The first wake comes by itself; from then on changes are heard.
-        let look = watch.0.changed().await;
-        assert!(!watch.0.is_news(&look), "nothing has changed");
+        watch.next().await;
         watch
     }
 
