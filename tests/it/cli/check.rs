@@ -85,7 +85,9 @@ fn handlers_are_listed_with_their_resources_filters_and_options() {
     let here = Directory::with("list", &files);
     let (code, stdout, stderr) = here.check(&["."]);
     assert_eq!((code, stderr.as_str()), (0, "loading\n"));
-    is(&stdout, &expect![[r#"
+    is(
+        &stdout,
+        &expect![[r#"
         ./a.lua
           on_create   kopfexamples              create_fn     ./a.lua:6
                         labels app present, tier="x"; when is_big
@@ -101,7 +103,8 @@ fn handlers_are_listed_with_their_resources_filters_and_options() {
                        param "p"
         limits of a script: 1 s of computing per call, 64 MiB of memory, 200 nested calls, 8 MiB per string, 100000 coroutines, 1 MiB per result
         2 scripts, 5 handlers, 0 errors, 0 warnings
-    "#]]);
+    "#]],
+    );
     let (code, answer) = here.json(&["a.lua", "b.rhai"]);
     assert_eq!((code, &answer["version"], &answer["ok"]), (0, &json!(1), &json!(true)));
     assert_eq!(answer["scripts"][0]["modules"], json!(["lib/names.lua"]));
@@ -141,7 +144,9 @@ fn all_mistakes_are_told() {
     let here = Directory::with("mistakes", &files);
     let (code, _, stderr) = here.check(&["."]);
     assert_eq!(code, 1);
-    is(&stderr, &expect![[r#"
+    is(
+        &stderr,
+        &expect![[r#"
         error: ./a.lua:1: on_create has no option `retrys`
           |
         1 | kopf.on_create('kex', {retrys = 3}, print)
@@ -171,7 +176,8 @@ fn all_mistakes_are_told() {
           |
         2 | kopf::on_create("kex", #{ id: "x" }, |ctx| 1);
           | ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
-    "#]]);
+    "#]],
+    );
     let (code, answer) = here.json(&["a.lua", "c.lua"]);
     assert_eq!((code, &answer["ok"]), (1, &json!(false)));
     assert_eq!(answer["scripts"][0]["ok"], false);
@@ -198,19 +204,25 @@ fn oddities_are_warned_of_and_do_not_fail() {
     let here = Directory::with("odd", &files);
     let (code, stdout, stderr) = here.check(&["a.lua"]);
     assert_eq!(code, 0);
-    is(&format!("{stdout}{stderr}"), &expect![[r#"
+    is(
+        &format!("{stdout}{stderr}"),
+        &expect![[r#"
         a.lua: no handlers
         limits of a script: 1 s of computing per call, 64 MiB of memory, 200 nested calls, 8 MiB per string, 100000 coroutines, 1 MiB per result
         1 script, 0 handlers, 0 errors, 2 warnings
         warning: Something is granted to c.lua, but there is no script of this name.
         warning: The scripts declare no handlers: the operator has nothing to do. A handler is declared at the top level, with kopf.on_create("RESOURCE", FUNCTION) and the like.
-    "#]]);
+    "#]],
+    );
     let (code, _, stderr) = here.check(&["b.lua"]);
     assert_eq!(code, 0);
-    is(&stderr, &expect![[r#"
+    is(
+        &stderr,
+        &expect![[r#"
         warning: Something is granted to c.lua, but there is no script of this name.
         warning: b.lua:1: the handler 'update/spec.x' is never called: `old` and `new` are the same.
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
@@ -218,11 +230,14 @@ fn what_cannot_be_read_is_told_in_both_forms() {
     let here = Directory::with("unread", &[("x.txt", "")]);
     let (code, stdout, stderr) = here.check(&["nope.lua"]);
     assert_eq!(code, 1);
-    is(&format!("{stdout}{stderr}"), &expect![[r#"
+    is(
+        &format!("{stdout}{stderr}"),
+        &expect![[r#"
         0 scripts, 0 handlers, 1 error, 0 warnings
         error: there is no file or directory 'nope.lua'
         hint: check the spelling and the current directory
-    "#]]);
+    "#]],
+    );
     let (code, answer) = here.json(&["x.txt"]);
     assert_eq!((code, &answer["scripts"]), (1, &json!([])));
     assert_eq!(answer["errors"][0]["file"], Value::Null);
@@ -285,7 +300,9 @@ fn wrong_grants_are_usage_errors_with_their_place_and_an_example() {
         file(text);
         all.push_str(&told(&[], &[]));
     }
-    is(&all, &expect![[r#"
+    is(
+        &all,
+        &expect![[r#"
         error: --allow-net: 'example.com' has no port: write example.com:443, or example.com:* for all ports
         hint: --allow-net takes HOST:PORT, such as api.example.com:443, *.example.com:443, [::1]:8080 or localhost:*
         error: --allow-env: the value is empty
@@ -304,5 +321,6 @@ fn wrong_grants_are_usage_errors_with_their_place_and_an_example() {
         error: kopf.yaml:1: expected scripts with what is granted to them, such as `handlers.lua: {allow-env: APP_*}`, got ["a.lua"]
         error: kopf.yaml:1: health: expected a text, got 8081
         hint: write health: "0.0.0.0:8081"
-    "#]]);
+    "#]],
+    );
 }
