@@ -415,11 +415,11 @@ impl Shared {
                     } else if since.elapsed() >= STUCK {
                         self.stuck.cancel();
                     }
+                    // Again: the VM may have taken the interrupt away at the moment when it was put there.
+                    self.arm();
                 } else if since.elapsed() >= SLICE {
                     self.due.store(true, Ordering::Relaxed);
-                    if let Some(interrupt) = &*self.lock() {
-                        interrupt.arm();
-                    }
+                    self.arm();
                     since = Instant::now();
                 }
             }
@@ -429,6 +429,12 @@ impl Shared {
                 self.sleep();
                 idle = 0;
             }
+        }
+    }
+
+    fn arm(&self) {
+        if let Some(interrupt) = &*self.lock() {
+            interrupt.arm();
         }
     }
 

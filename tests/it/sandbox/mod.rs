@@ -11,4 +11,5 @@
 //! and declares the handler `hostile`, which is called once. If it fails while it is loaded, there is a line `-- at: load`.
 
 mod lua;
+mod rhai;
 mod suite;

@@ -13,7 +13,7 @@ use kopf::{
     },
     ports::{Scripts as _, SharedPatch},
     scripting::{Modules, Placement, Source, Terms},
-    settings::Settings,
+    settings::{Sandbox, Settings},
 };
 use regex::Regex;
 use serde_json::json;
@@ -29,10 +29,6 @@ const GRACE: Duration = Duration::from_millis(50);
 const GRACE_OF_LOADING: Duration = Duration::from_millis(150);
 /// Little, so that it is full before the time is over.
 const MEMORY_LIMIT: usize = 16 << 20;
-/// Likewise.
-const STRING_SIZE: usize = 1 << 20;
-/// Likewise.
-const RESULT_SIZE: usize = 64 << 10;
 /// Other processes disturb a measurement; they do not disturb all of them.
 const ATTEMPTS: usize = 4;
 /// A call that takes longer than this shows whether a script beside it goes on.
@@ -42,6 +38,8 @@ const LONG: Duration = Duration::from_millis(100);
 pub(super) struct Language {
     /// The folder of its scripts, and their extension.
     pub(super) name: &'static str,
+    /// Makes limits smaller that its scripts would not reach in time.
+    pub(super) limit: fn(&mut Sandbox),
     /// What begins a comment.
     pub(super) comment: &'static str,
     /// Declares a handler of the id `alive` that gives "alive".
@@ -184,17 +182,16 @@ fn run(language: &Language, hostile: &Hostile) -> Run {
     let mut settings = Settings::default();
     settings.execution.cpu_limit = CPU_LIMIT;
     settings.sandbox.memory_limit = MEMORY_LIMIT;
-    settings.sandbox.string_size = STRING_SIZE;
-    settings.sandbox.result_size = RESULT_SIZE;
+    (language.limit)(&mut settings.sandbox);
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
     let extension = language.name;
     let beside =
         Source::alone(format!("beside.{extension}"), language.alive.replace("alive", "beside"));
+    let text = format!("{}\n{}", hostile.text, language.alive);
     let source = Source {
-        name: format!("hostile.{extension}"),
-        text: format!("{}\n{}", hostile.text, language.alive),
         modules: Modules::beside(&hostile.path),
+        ..Source::alone(format!("hostile.{extension}"), text)
     };
     if hostile.at_load {
         let terms = Terms::of(Placement::CurrentRuntime, &settings);
