@@ -38,7 +38,7 @@ pub fn held() -> isize {
 #[inline]
 fn cost(size: usize) -> isize {
     // No piece is larger than `isize::MAX`, so neither this addition nor the conversion goes wrong.
-    size.wrapping_add(HEADER_BYTES + STEP_BYTES - 1) as isize & !(STEP_BYTES as isize - 1)
+    (size.wrapping_add(HEADER_BYTES + STEP_BYTES - 1) & !(STEP_BYTES - 1)).cast_signed()
 }
 
 #[inline]

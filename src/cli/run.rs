@@ -11,7 +11,7 @@ use crate::cli::{
     identity,
     logging::{self, Log},
     options::{LogOptions, Note, RunOptions, ScopeOption},
-    reload::{self, Reloading},
+    reload::{self, Account, Reloading},
     report::{Exit, Report},
     scripts::{self, First, Read},
     signals::{self, StopSignal},
@@ -119,6 +119,9 @@ pub(super) async fn operate(
         beside.spawn(Reloading::new(parts).follow(stop.clone()));
         reloads
     });
+    if reloads.is_none() {
+        Account::close(visible.health.clone(), clock);
+    }
     let operator = Operator {
         scripts: host,
         registry: first.registry,

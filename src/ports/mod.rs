@@ -43,7 +43,7 @@ pub use pauses::Pauses;
 pub use posts::{Inbox, Post, Posts};
 pub use reloads::{Candidate, Rejection, Reloads};
 pub use scripts::{
-    ActivityCause, Attempt, BackgroundCause, Cause, ChangeCause, Invocation, ObjectCause,
+    ActivityCause, Attempt, BackgroundCause, Cause, ChangeCause, Emptied, Invocation, ObjectCause,
     ObjectDetail, Scripts, SharedPatch, lock_patch,
 };
 pub use stopped::Stopped;

@@ -1,6 +1,8 @@
 //! What scripts are told when they reach a limit, the same in both languages: the limit, and the setting that holds it.
 
-use std::time::Duration;
+use std::{io, time::Duration};
+
+use serde::Serialize;
 
 use crate::logic::size;
 
@@ -13,6 +15,11 @@ pub(crate) fn computed_too_long(limit: Duration) -> String {
 /// The script holds too much.
 pub(crate) fn too_much_memory(limit: usize) -> String {
     format!("the script needs more than {} of memory ({MEMORY_LIMIT})", size::shown(limit))
+}
+
+/// What the script keeps with objects.
+pub(crate) fn too_much_in_memos(limit: usize) -> String {
+    format!("the memos of this script hold more than {} ({MEMORY_LIMIT})", size::shown(limit))
 }
 
 /// The script fills its memory again and again with what cannot be freed.
@@ -32,10 +39,47 @@ pub(crate) fn too_long_text(limit: usize) -> String {
     format!("a text would be longer than {} ({STRING_SIZE})", size::shown(limit))
 }
 
+/// Items of a list or a map, with those of what is inside.
+pub(crate) fn too_many_items(of: &str, limit: usize) -> String {
+    format!("{of} would have more than {limit} items")
+}
+
 /// What a handler returns, or its patch: `what` says which.
 pub(crate) fn too_large(what: &str, limit: usize) -> String {
     format!("{what} is larger than {} as JSON ({RESULT_SIZE})", size::shown(limit))
 }
+
+/// Whether a value has no more bytes as JSON.
+pub(crate) fn is_within(value: &impl Serialize, limit: usize) -> bool {
+    /// Counts what is written, and refuses to go on beyond the limit.
+    struct Left(usize);
+    impl io::Write for Left {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0 = self.0.checked_sub(bytes.len()).ok_or(io::ErrorKind::FileTooLarge)?;
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+    serde_json::to_writer(Left(limit), value).is_ok()
+}
+
+/// A line of the log or the message of an error, as long as it may be: messages are kept on the object, whose annotations
+/// may have 256 KiB together, and lines wait in memory for a slow reader of the log.
+pub(crate) fn cut(mut text: String) -> String {
+    if text.len() > TEXT_BYTES_MAX {
+        let all = text.len();
+        text.truncate(text.floor_char_boundary(TEXT_BYTES_MAX));
+        text.shrink_to_fit();
+        text += &format!("… ({all} bytes in all)");
+    }
+    text
+}
+
+/// What runtimes of containers take as one line.
+const TEXT_BYTES_MAX: usize = 16 * 1024;
 
 const CPU_LIMIT: &str = "settings.execution.cpu_limit";
 const MEMORY_LIMIT: &str = "settings.sandbox.memory_limit";

@@ -4,15 +4,13 @@
 //! only then is the next change looked at. Whatever fails, the present generation goes on.
 
 mod account;
-#[cfg(test)]
-mod tests;
 
 use std::{ops::ControlFlow, sync::Arc};
 
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
-use self::account::Account;
+pub(super) use self::account::Account;
 use super::{
     report::Report,
     sources::{Attempt, Look, Sources},

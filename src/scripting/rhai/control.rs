@@ -15,10 +15,10 @@ use tokio::{
     time,
 };
 
-use super::{ledger::Ledger, link::Link, turn::Turns};
+use super::{errors::problem, ledger::Ledger, link::Link, turn::Turns};
 use crate::heap;
-use crate::ports::{BoxFuture, Stopped};
-use crate::scripting::stopped;
+use crate::ports::{BoxFuture, Document, Stopped};
+use crate::scripting::{limits, stopped};
 
 /// How many operations of a script pass between two looks at its limits, while operations are short: some microseconds.
 const LOOK_EVERY: u32 = 16;
@@ -250,6 +250,11 @@ pub(super) fn progress() -> Option<Abort> {
     CURRENT.with_borrow(|current| current.as_ref().and_then(Control::look))
 }
 
+/// One step of a function of the host that works long. The error ends the call and cannot be caught.
+pub(super) fn step() -> Result<(), Box<EvalAltResult>> {
+    progress().map_or(Ok(()), |abort| Err(abort.into_error()))
+}
+
 /// Whether the running call should have ended by now: asked by functions of the host that work long, and after those of the
 /// language, some of which swallow the abort of a script function they call.
 pub(super) fn overdue() -> Option<Abort> {
@@ -282,6 +287,48 @@ pub(super) fn given<T>(make: impl FnOnce() -> T) -> T {
     // What was given inside of this is part of it.
     GIVEN.set(outer + heap::held().wrapping_sub(before));
     made
+}
+
+/// The same for something that may fail: an error stays with the script.
+pub(super) fn handed<T, E>(make: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
+    let outer = GIVEN.get();
+    let made = given(make);
+    if made.is_err() {
+        GIVEN.set(outer);
+    }
+    made
+}
+
+/// A copy for the script of something that the host made: the original does not count when it goes.
+pub(super) fn own<T: Clone>(original: T) -> T {
+    let own = original.clone();
+    given(|| drop(original));
+    own
+}
+
+/// Runs a change of a memo, whose memory counts for itself: it stays when the script starts afresh, and goes with its object.
+///
+/// # Errors
+/// The memos are full, or the change fails.
+pub(super) fn remember<T>(
+    memo: &Document,
+    change: impl FnOnce() -> Result<T, Box<EvalAltResult>>,
+) -> Result<T, Box<EvalAltResult>> {
+    let is_full = with_ledger(Ledger::memos_are_full).unwrap_or(false);
+    if is_full {
+        let limit = with_ledger(Ledger::limit).unwrap_or_default();
+        return Err(problem(limits::too_much_in_memos(limit)));
+    }
+    let before = heap::held();
+    let changed = handed(change);
+    if changed.is_ok() {
+        with_ledger(|it| it.charge(memo, heap::held().wrapping_sub(before)));
+    }
+    changed
+}
+
+fn with_ledger<T>(ask: impl FnOnce(&Ledger) -> T) -> Option<T> {
+    CURRENT.with_borrow(|current| current.as_ref().map(|it| ask(&it.common.ledger)))
 }
 
 /// Asks for memory before a function takes it in one piece: whether the script may still have so many bytes.
@@ -325,10 +372,14 @@ pub(super) fn wait(until: Until) -> Result<(), Box<EvalAltResult>> {
 pub(super) fn wait_for<T: Send + 'static>(
     work: impl Future<Output = T> + Send + 'static,
 ) -> Result<T, Box<EvalAltResult>> {
-    let (give, mut given) = oneshot::channel();
-    let work: BoxFuture<'static, ()> = Box::pin(async move { drop(give.send(work.await)) });
+    let (work, mut done) = given(|| {
+        let (tell, done) = oneshot::channel();
+        let work: BoxFuture<'static, ()> = Box::pin(async move { drop(tell.send(work.await)) });
+        (work, done)
+    });
     wait(Until::Done(work))?;
-    given.try_recv().ok().ok_or_else(|| Abort::Cancelled.into_error())
+    let result = given(move || done.try_recv().ok());
+    result.ok_or_else(|| Abort::Cancelled.into_error())
 }
 
 impl Until {

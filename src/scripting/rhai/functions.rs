@@ -10,7 +10,7 @@ use std::{
 
 use rhai::FnPtr;
 
-use super::errors::is_anonymous;
+use super::{control::given, errors::is_anonymous};
 use crate::logic::function::{Function, ScriptId};
 
 /// The table of functions of one script.
@@ -80,15 +80,19 @@ impl Functions {
         });
         let (slot, guard) = known.unwrap_or_else(|| self.insert(pointer));
         let name = if is_anonymous(pointer.fn_name()) { "" } else { pointer.fn_name() };
-        Function::new(self.script, slot, name).keeping(guard)
+        given(|| Function::new(self.script, slot, name).keeping(guard))
     }
 
     fn insert(&self, pointer: &FnPtr) -> (u32, Arc<Guard>) {
         let slot = self.next.fetch_add(1, Ordering::Relaxed);
-        let guard = Arc::new(Guard { slot, slots: Arc::clone(&self.slots) });
-        let entry = Slot { pointer: pointer.clone(), reference: Arc::downgrade(&guard) };
-        self.slots.lock().insert(slot, entry);
-        (slot, guard)
+        let pointer = pointer.clone();
+        // What refers to the function is freed by the host.
+        given(|| {
+            let guard = Arc::new(Guard { slot, slots: Arc::clone(&self.slots) });
+            let entry = Slot { pointer, reference: Arc::downgrade(&guard) };
+            self.slots.lock().insert(slot, entry);
+            (slot, guard)
+        })
     }
 
     /// The next slot: all that were given away are below.

@@ -2,6 +2,7 @@
 #![expect(clippy::unnecessary_box_returns, reason = "Rhai takes and gives its errors boxed")]
 
 mod api;
+mod builtins;
 mod context;
 mod control;
 mod errors;
@@ -31,12 +32,7 @@ use rhai::Dynamic;
 use serde_json::Value;
 
 use self::{
-    context::Ctx,
-    runner::Runner,
-    script::Script,
-    value::{plain, to_json},
-    view::View,
-    vm::Vm,
+    context::Ctx, control::given, runner::Runner, script::Script, value::plain, view::View, vm::Vm,
 };
 use super::{LoadError, Loaded, Source, Terms, ctx::record};
 use crate::logic::{
@@ -46,7 +42,7 @@ use crate::logic::{
     outcome::{Ended, Raised},
     resource::Resource,
 };
-use crate::ports::{BoxFuture, Invocation, Scripts, Stopped};
+use crate::ports::{BoxFuture, Cause, Invocation, Scripts, Stopped};
 use crate::settings::Settings;
 
 /// A loaded script and the threads it runs on.
@@ -61,7 +57,7 @@ pub(crate) fn load(
     source: &Source,
     terms: &Terms,
 ) -> BoxFuture<'static, Result<Loaded, LoadError>> {
-    let (runner, source) = (Runner::new(terms).of(&source.name), source.clone());
+    let (runner, source) = (Runner::new(id, terms).of(&source.name), source.clone());
     let terms = terms.clone();
     async move {
         let file = source.name.clone();
@@ -88,7 +84,7 @@ impl RhaiEngine {
         let (vm, runner) = (Arc::clone(&self.vm), Arc::clone(&self.runner));
         async move {
             let result = runner.run(move || vm.with(job)).await;
-            result.unwrap_or_else(|error| Err(errors::of_runner(error)))
+            result.unwrap_or_else(|error| Err(errors::of_runner(&error)))
         }
         .boxed()
     }
@@ -102,11 +98,14 @@ impl RhaiEngine {
         // The parent of a sub-handler, which is of the same script, has a thread and waits.
         let is_within = invocation.handler.kind == Kind::Sub;
         let runner = Arc::clone(&self.runner);
+        // Freed here, not by the script: its memory is the host's.
+        let keep = Arc::clone(&invocation);
         let job = about(Arc::clone(&self.vm), invocation, job);
         async move {
             let result =
                 if is_within { runner.run_within(job).await } else { runner.run(job).await };
-            result.unwrap_or_else(|error| Err(errors::of_runner(error)))
+            drop(keep);
+            result.unwrap_or_else(|error| Err(errors::of_runner(&error)))
         }
         .boxed()
     }
@@ -119,12 +118,15 @@ impl RhaiEngine {
         job: impl FnOnce(&Script, Dynamic) -> Result<Option<T>, Raised> + Send + 'static,
     ) -> BoxFuture<'static, Result<Option<T>, Raised>> {
         let runner = Arc::clone(&self.runner);
+        let keep = Arc::clone(&invocation);
         let job = about(Arc::clone(&self.vm), invocation, job);
         async move {
-            match runner.run_background(&stopped, job).await {
+            let result = match runner.run_background(&stopped, job).await {
                 Ok(result) => result.unwrap_or(Ok(None)),
-                Err(error) => Err(errors::of_runner(error)),
-            }
+                Err(error) => Err(errors::of_runner(&error)),
+            };
+            drop(keep);
+            result
         }
         .boxed()
     }
@@ -150,9 +152,16 @@ impl Scripts for RhaiEngine {
     fn call(&self, invocation: Arc<Invocation>) -> BoxFuture<'static, Ended> {
         let stopped = invocation.background().map(|it| it.stopped.clone());
         let function = invocation.handler.function.clone();
+        let patch = match &invocation.cause {
+            Cause::Object(cause) => Some(Arc::clone(&cause.patch)),
+            Cause::Activity(_) => None,
+        };
         let job = move |script: &Script, ctx| {
             let result = script.call(&function, vec![ctx])?;
-            let result = to_json("the result", &result).map_err(errors::of_value)?;
+            let result = given(|| script.result(&result))?;
+            if let Some(patch) = &patch {
+                script.patch(patch)?;
+            }
             Ok((!result.is_null()).then_some(result))
         };
         let ended = match stopped {
@@ -197,7 +206,7 @@ impl Scripts for RhaiEngine {
                 about.map(|it| context::about(Some(it))).into_iter().collect();
             arguments.push(ctx);
             let returned = script.call(&function, arguments)?;
-            to_json("the result", &returned).map_err(errors::of_value)
+            given(|| script.result(&returned))
         })
     }
 
@@ -208,9 +217,11 @@ impl Scripts for RhaiEngine {
     ) -> BoxFuture<'static, Result<Value, Raised>> {
         self.run(move |script| {
             // Shared, so that the function changes this very value; what it returns does not matter.
-            let body = plain(&body).into_shared();
-            drop(script.call(&function, vec![body.clone()])?);
-            to_json("body", &body.flatten()).map_err(errors::of_value)
+            let changed = plain(&body).into_shared();
+            given(|| drop(body));
+            drop(script.call(&function, vec![changed.clone()])?);
+            let changed = changed.flatten();
+            given(|| Script::json("body", &changed))
         })
     }
 }

@@ -11,6 +11,7 @@ use std::{
     time::Duration,
 };
 
+use crate::logic::function::ScriptId;
 use crate::settings::Sandbox;
 
 /// Twice what one level of calls takes at most, with all the nested expressions that the parser allows: an overflow would end
@@ -28,6 +29,8 @@ type Job = Box<dyn FnOnce() + Send>;
 pub(super) struct Pool {
     shared: Arc<Shared>,
     stack: usize,
+    /// Of its threads, as the system shows them: at most 15 bytes.
+    name: String,
 }
 
 struct Shared {
@@ -44,11 +47,12 @@ struct State {
 
 impl Pool {
     /// For a script with these limits.
-    pub(super) fn new(limits: &Sandbox) -> Self {
+    pub(super) fn new(script: ScriptId, limits: &Sandbox) -> Self {
         let calls = limits.call_depth.saturating_mul(STACK_BYTES_PER_CALL);
         let values = limits.memory_limit.saturating_mul(STACK_BYTES_PER_BYTE);
         let shared = Shared { state: Mutex::default(), wake: Condvar::new() };
-        Pool { shared: Arc::new(shared), stack: calls.saturating_add(values) }
+        let stack = calls.saturating_add(values);
+        Pool { shared: Arc::new(shared), stack, name: format!("rhai-{}", script.0) }
     }
 
     /// Runs a job on a thread of its own. The error is of the system: no more threads.
@@ -58,7 +62,7 @@ impl Pool {
             let shared = Arc::clone(&self.shared);
             // The thread ends by itself: when it is idle, or when the pool is gone.
             thread::Builder::new()
-                .name("rhai".into())
+                .name(self.name.clone())
                 .stack_size(self.stack)
                 .spawn(move || shared.work())?;
         }

@@ -28,6 +28,7 @@ use super::{
     pool::Pool,
     turn::Turns,
 };
+use crate::logic::function::ScriptId;
 use crate::ports::Stopped;
 use crate::scripting::{Placement, Terms};
 
@@ -39,7 +40,7 @@ const BACKGROUND_SHARE: (usize, usize) = (3, 4);
 const WAITING_MAX: usize = 10_000;
 /// A call that computes for so much longer than its limit is stuck in a function that does not look at it. None is known:
 /// this is for those that are not.
-const GRACE: Duration = Duration::from_secs(2);
+const GRACE: Duration = Duration::from_secs(1);
 
 /// Runs jobs of one script.
 pub(super) struct Runner {
@@ -80,14 +81,14 @@ pub(super) enum RunError {
 
 impl Runner {
     /// For a script on these terms.
-    pub(super) fn new(terms: &Terms) -> Self {
+    pub(super) fn new(script: ScriptId, terms: &Terms) -> Self {
         let budget = match terms.placement {
             Placement::Threads => Budget::Time(terms.cpu_limit),
             Placement::CurrentRuntime => Budget::Operations(terms.cpu_limit),
         };
         let ledger = Ledger::new(terms.limits.memory_limit);
         Runner {
-            pool: Pool::new(&terms.limits),
+            pool: Pool::new(script, &terms.limits),
             placement: terms.placement,
             common: Arc::new(Common {
                 budget,

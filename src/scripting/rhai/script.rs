@@ -9,9 +9,11 @@ use rhai::{
     AST, ASTNode, Caches, Dynamic, Engine, EvalAltResult, EvalContext, Expr, FnPtr,
     GlobalRuntimeState, ImmutableString, NativeCallContext, Position, Scope, Stmt,
 };
+use serde_json::Value;
 
 use super::{
     api::{self, Kopf},
+    builtins,
     context::{self, Ctx},
     control, errors,
     errors::{Sources, problem},
@@ -28,13 +30,14 @@ use crate::logic::{
     lifecycle::Chooser,
     outcome::Raised,
 };
+use crate::ports::SharedPatch;
 use crate::scripting::{LoadError, Source, Terms, print::print_line, reach::Reach};
 use crate::settings::Sandbox;
 
 /// The deepest nesting of an expression, at the top level and in functions. A closure in a closure is one expression.
 const EXPRESSION_DEPTHS_MAX: (usize, usize) = (64, 64);
 /// The most items of a list or a map.
-const ITEMS_MAX: usize = 100_000;
+pub(super) const ITEMS_MAX: usize = 100_000;
 /// The most modules of one script.
 const MODULES_MAX: usize = 64;
 
@@ -165,7 +168,7 @@ pub(super) fn load(id: ScriptId, source: &Source, terms: &Terms) -> Result<Decla
     let shared = Arc::new(Shared {
         name: source.name.as_str().into(),
         functions: Functions::new(id),
-        sources: Arc::default(),
+        sources: Arc::new(Sources::new(limits.clone())),
         reach: Reach::of(terms, &source.name),
         declared: Mutex::new(Some(Vec::new())),
         lifecycles: Mutex::default(),
@@ -219,6 +222,7 @@ fn engine(shared: &Arc<Shared>, source: &Source, limits: &Sandbox) -> Engine {
     let names = Arc::clone(shared);
     #[expect(deprecated, reason = "marked so only because its signature may change")]
     engine.on_var(move |name, index, context| Ok(names.resolve(name, index, &context)));
+    builtins::register(&mut engine);
     value::register(&mut engine);
     view::register(&mut engine);
     live::register(&mut engine);
@@ -392,6 +396,25 @@ impl Script {
         fitting.filter(|it| *it <= offered).max().ok_or_else(|| {
             problem(format!("`{}` has too many parameters: it gets {offered}", pointer.fn_name()))
         })
+    }
+
+    /// What a handler returns, as JSON.
+    pub(super) fn result(&self, value: &Dynamic) -> Result<Value, Raised> {
+        let name = "the result";
+        Self::json(name, value).and_then(|json| self.shared.sources.within_result(name, json))
+    }
+
+    /// Looks at the patch that a handler leaves.
+    pub(super) fn patch(&self, patch: &SharedPatch) -> Result<(), Raised> {
+        let patch = patch.lock().unwrap_or_else(PoisonError::into_inner);
+        self.shared.sources.within_patch(&patch.merge)
+    }
+
+    /// A value that the script gives to the host, as JSON.
+    pub(super) fn json(name: &str, value: &Dynamic) -> Result<Value, Raised> {
+        let json = value::to_json(name, value).map_err(errors::of_value);
+        // What ended the call in between is more than the value that could not be read to its end.
+        control::overdue().map_or(json, |abort| Err(errors::aborted(abort, None)))
     }
 
     fn raised(&self, error: EvalAltResult) -> Raised {

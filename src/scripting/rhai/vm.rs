@@ -13,7 +13,7 @@ use std::{
 use tokio::time::Instant;
 
 use super::{
-    control::{self, Abort},
+    control::{self, Abort, given},
     errors::{self, of_host},
     runner::Runner,
     script::{self, Script},
@@ -87,22 +87,23 @@ impl Vm {
             Some(script) => script,
             None => self.renew()?,
         };
-        let result = job(&script);
+        // An error is the host's. The copy outlives the original, which is the script's.
+        let result = job(&script).map_err(|raised| given(|| raised.clone()));
         if matches!(control::overdue(), Some(Abort::Full(_))) {
-            self.wear(script);
+            self.wear(&script);
         }
         result
     }
 
     /// The memory was full. If it is still, without what the call had, the script cannot go on as it is.
-    fn wear(&self, script: Arc<Script>) {
+    fn wear(&self, script: &Arc<Script>) {
         let half = isize::try_from(self.terms.limits.memory_limit / 2).unwrap_or(isize::MAX);
         if control::holds() <= half {
             return;
         }
         let mut state = self.state();
         // Another call may have been first.
-        if state.script.as_ref().is_some_and(|it| Arc::ptr_eq(it, &script)) {
+        if state.script.as_ref().is_some_and(|it| Arc::ptr_eq(it, script)) {
             state.script = None;
             state.slots = state.slots.max(script.slots());
             drop(state);
@@ -145,8 +146,9 @@ impl Vm {
 
     /// Looks at what is left when the old state is gone: memory that nobody can reach any more.
     fn forgive(&self) -> Result<(), Raised> {
-        let half = isize::try_from(self.terms.limits.memory_limit / 2).unwrap_or(isize::MAX);
-        if control::holds() <= half {
+        // Less is no reason to stop anything: there is room for the new state.
+        let much = isize::try_from(self.terms.limits.memory_limit / 16).unwrap_or(isize::MAX);
+        if control::holds() <= much {
             return Ok(());
         }
         if self.runner.is_shared() {

@@ -2,7 +2,7 @@
 
 use std::{any::TypeId, sync::Arc};
 
-use rhai::{Dynamic, Engine, ImmutableString, Module};
+use rhai::{Dynamic, Engine, EvalAltResult, ImmutableString, Module};
 
 use super::{ARGUMENTS_MAX, HostFn, Outcome};
 use crate::scripting::{
@@ -64,24 +64,32 @@ fn functions(library: &'static Library, reach: &Arc<Reach>) -> Vec<HostFn> {
         let (reach, function) = (Arc::clone(reach), *function);
         let place = format!("{}.{name}", library.name);
         HostFn::new(name, 0..=ARGUMENTS_MAX, move |_, arguments| {
-            call(&reach, function, &place, arguments)
+            call(&reach, function, &place, &arguments)
         })
     };
     library.functions.iter().map(one).collect()
 }
 
-fn call(reach: &Arc<Reach>, function: Function, place: &str, arguments: Vec<Dynamic>) -> Outcome {
-    let arguments = arguments.iter().map(|it| to_json(place, it)).collect::<Result<Vec<_>, _>>();
-    let arguments = arguments.map_err(problem)?;
-    let result = if function.waits() {
-        let (reach, place) = (Arc::clone(reach), place.to_owned());
-        let work = move || reach.call(function, &place, &arguments);
-        let told = |it: tokio::task::JoinError| problem(it.to_string());
-        control::wait_for(async move { tokio::task::spawn_blocking(work).await })?.map_err(told)?
-    } else {
-        reach.call(function, place, &arguments)
+fn call(reach: &Arc<Reach>, function: Function, place: &str, arguments: &[Dynamic]) -> Outcome {
+    let read = || {
+        let arguments = arguments.iter().map(|it| to_json(place, it));
+        arguments.collect::<Result<Vec<_>, _>>().map_err(problem)
     };
-    result.map(|it| plain(&it)).map_err(problem)
+    if !function.waits() {
+        let result = reach.call(function, place, &read()?);
+        return result.map(|it| plain(&it)).map_err(problem);
+    }
+    // What goes to another thread is freed there, and what comes from there was made there.
+    let work = control::handed(|| {
+        let (reach, place, arguments) = (Arc::clone(reach), place.to_owned(), read()?);
+        Ok::<_, Box<EvalAltResult>>(move || reach.call(function, &place, &arguments))
+    })?;
+    let told = |it: tokio::task::JoinError| problem(it.to_string());
+    let result =
+        control::wait_for(async move { tokio::task::spawn_blocking(work).await })?.map_err(told)?;
+    let own = result.as_ref().map(plain).map_err(|it| problem(it.clone()));
+    control::given(|| drop(result));
+    own
 }
 
 /// There is nothing but functions in a library.

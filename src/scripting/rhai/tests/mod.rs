@@ -6,6 +6,7 @@ mod failures;
 mod imports;
 mod indexes;
 mod patches;
+mod sandbox;
 mod stopped;
 mod time;
 
