@@ -64,13 +64,13 @@ fn functions(library: &'static Library, reach: &Arc<Reach>) -> Vec<HostFn> {
         let (reach, function) = (Arc::clone(reach), *function);
         let place = format!("{}.{name}", library.name);
         HostFn::new(name, 0..=ARGUMENTS_MAX, move |_, arguments| {
-            call(&reach, function, &place, arguments)
+            call(&reach, function, &place, &arguments)
         })
     };
     library.functions.iter().map(one).collect()
 }
 
-fn call(reach: &Arc<Reach>, function: Function, place: &str, arguments: Vec<Dynamic>) -> Outcome {
+fn call(reach: &Arc<Reach>, function: Function, place: &str, arguments: &[Dynamic]) -> Outcome {
     let arguments = arguments.iter().map(|it| to_json(place, it)).collect::<Result<Vec<_>, _>>();
     let arguments = arguments.map_err(problem)?;
     let result = if function.waits() {
