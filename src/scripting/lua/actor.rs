@@ -55,10 +55,16 @@ pub(super) type Declared = (Vec<Handler>, Vec<Chooser>);
 /// Loads a script and serves its calls until nobody can send any.
 pub(super) async fn live(
     (script, source, terms): (ScriptId, Source, Terms),
-    loading: Loading,
+    mut loading: Loading,
     requests: mpsc::Receiver<Request>,
 ) {
-    let loaded = AssertUnwindSafe(Vm::load(script, &source, &terms)).catch_unwind().await;
+    let loaded = AssertUnwindSafe(Vm::load(script, &source, &terms)).catch_unwind();
+    let loaded = tokio::select! {
+        // First: what nobody waits for takes not another step.
+        biased;
+        () = loading.closed() => return,
+        loaded = loaded => loaded,
+    };
     let loaded = loaded.unwrap_or_else(|_| {
         Err(LoadError {
             file: source.name.clone(),
