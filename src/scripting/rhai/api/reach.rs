@@ -2,7 +2,7 @@
 
 use std::{any::TypeId, sync::Arc};
 
-use rhai::{Dynamic, Engine, ImmutableString, Module};
+use rhai::{Dynamic, Engine, EvalAltResult, ImmutableString, Module};
 
 use super::{ARGUMENTS_MAX, HostFn, Outcome};
 use crate::scripting::{
@@ -82,7 +82,7 @@ fn call(reach: &Arc<Reach>, function: Function, place: &str, arguments: &[Dynami
     // What goes to another thread is freed there, and what comes from there was made there.
     let work = control::handed(|| {
         let (reach, place, arguments) = (Arc::clone(reach), place.to_owned(), read()?);
-        Ok(move || reach.call(function, &place, &arguments))
+        Ok::<_, Box<EvalAltResult>>(move || reach.call(function, &place, &arguments))
     })?;
     let told = |it: tokio::task::JoinError| problem(it.to_string());
     let result =
