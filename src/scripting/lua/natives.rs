@@ -13,7 +13,7 @@ const SPECIALS: &[u8] = b"^$*+?.([%-";
 pub(super) fn install(lua: &Lua, host: &Table) -> mlua::Result<()> {
     let world = World::of(lua)?;
     let sandbox = &world.limits.sandbox;
-    host.set("search", lua.create_function(search)?)?;
+    host.set("search", lua.create_function(|_, it| Ok(search(it)))?)?;
     host.set("string_size", sandbox.string_size)?;
     host.set("too_long", limits::too_long_text(sandbox.string_size))?;
     host.set("coroutines_max", sandbox.coroutines)?;
@@ -27,11 +27,11 @@ type Arguments = (LuaString, LuaString, Option<i64>, Option<LuaValue>);
 type Found = (bool, Option<usize>, Option<usize>);
 
 /// `string.find` of a text without a pattern, in linear time. Places count from 1, and from the end if they are negative.
-fn search(_: &Lua, (text, part, init, plain): Arguments) -> mlua::Result<Found> {
+fn search((text, part, init, plain): Arguments) -> Found {
     let (text, part) = (text.as_bytes(), part.as_bytes());
     let is_plain = plain.is_some_and(|it| !matches!(it, LuaValue::Nil | LuaValue::Boolean(false)));
     if !is_plain && part.iter().any(|it| SPECIALS.contains(it)) {
-        return Ok((false, None, None));
+        return (false, None, None);
     }
     let init = init.unwrap_or(1);
     let skipped = if init < 0 {
@@ -42,5 +42,5 @@ fn search(_: &Lua, (text, part, init, plain): Arguments) -> mlua::Result<Found> 
     };
     let found = text.get(skipped..).and_then(|it| memmem::find(it, &part));
     let first = found.map(|it| it + skipped + 1);
-    Ok((true, first, first.map(|it| it + part.len() - 1)))
+    (true, first, first.map(|it| it + part.len() - 1))
 }

@@ -71,7 +71,7 @@ impl Vm {
         let chunk = chunk.set_mode(ChunkMode::Text).into_function();
         let chunk = chunk.map_err(|it| told(ScriptError::of_error(&vm.world, &it)))?;
         match vm.run_to_end(chunk, (), None, |_, _| Ok(())).await {
-            Err(Failure::Script(error)) => return Err(told(error)),
+            Err(Failure::Script(error)) => return Err(told(*error)),
             Err(Failure::Aborted(abort)) => {
                 let error = mlua::Error::runtime(raised::of_abort(&vm.world.limits, abort));
                 return Err(told(ScriptError::of_error(&vm.world, &error)));
@@ -237,7 +237,8 @@ impl Vm {
             self.watchdog.guard(self.world.during(present, call))
         });
         async move {
-            let of_error = |error| Failure::Script(ScriptError::of_error(&self.world, &error));
+            let of_error =
+                |error| Failure::Script(Box::new(ScriptError::of_error(&self.world, &error)));
             match call.map_err(of_error)?.await {
                 Err(abort) => Err(Failure::Aborted(abort)),
                 Ok(ended) => ended.map_err(Failure::Script),
@@ -250,13 +251,13 @@ impl Vm {
         &self,
         ended: mlua::Result<(bool, LuaValue)>,
         finish: impl FnOnce(&World, &LuaValue) -> mlua::Result<T>,
-    ) -> Result<T, ScriptError> {
+    ) -> Result<T, Box<ScriptError>> {
         let world = &*self.world;
         let of_error = |error: &mlua::Error| {
             if raised::is_out_of_memory(&LuaValue::Error(Box::new(error.clone()))) {
                 world.meter.exhaust();
             }
-            ScriptError::of_error(world, error)
+            Box::new(ScriptError::of_error(world, error))
         };
         match ended {
             Err(error) => Err(of_error(&error)),
@@ -265,7 +266,7 @@ impl Vm {
                 if raised::is_record_out_of_memory(&record) {
                     world.meter.exhaust();
                 }
-                Err(ScriptError::of_record(world, &record))
+                Err(Box::new(ScriptError::of_record(world, &record)))
             }
         }
     }
@@ -303,6 +304,6 @@ fn is_true(_: &World, answer: &LuaValue) -> mlua::Result<bool> {
 
 /// Why a call has no result.
 enum Failure {
-    Script(ScriptError),
+    Script(Box<ScriptError>),
     Aborted(Abort),
 }
