@@ -54,7 +54,7 @@ impl Account {
         let since = clock.now();
         // Counted from zero on: who waits for an increase would miss the first one.
         for result in ["accepted", "rejected"] {
-            health.metrics().reloads.get_or_create(&ReloadLabels { result });
+            drop(health.metrics().reloads.get_or_create(&ReloadLabels { result }));
         }
         let (refusal, waiting) = (None, None);
         let account = Account { health, clock, generation: 1, since, refusal, waiting, troubles };
