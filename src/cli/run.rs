@@ -11,7 +11,7 @@ use crate::cli::{
     identity,
     logging::{self, Log},
     options::{LogOptions, Note, RunOptions, ScopeOption},
-    reload::{self, Reloading},
+    reload::{self, Account, Reloading},
     report::{Exit, Report},
     scripts::{self, First, Read},
     signals::{self, StopSignal},
@@ -22,6 +22,7 @@ use crate::cluster::{ConnectOptions, KubeCluster};
 use crate::logic::{lifecycle::Lifecycle, namespaces::NamespacePattern};
 use crate::ports::{Clock, Cluster, Health};
 use crate::reactor::{self, Connect, Connecting, Failure, Operator, Scope};
+use crate::scripting::Terms;
 use crate::settings::Settings;
 
 /// Runs an operator. Returns how the process should end, or why it could not run.
@@ -38,7 +39,7 @@ pub(super) fn run(options: &RunOptions) -> Result<Exit, Report> {
             Some(_) = signals.next() => return Ok(Exit::Success),
             read = read.maps(options, None, clock) => read?,
         };
-        let plan = load(read, options, scope, clock).await?;
+        let plan = load(read, options, scope, (clock, &visible.health)).await?;
         let connect = connect(visible.health.clone(), clock);
         operate(plan, connect, visible, signals).await
     })
@@ -94,9 +95,10 @@ pub(super) async fn load(
     read: Read,
     options: &RunOptions,
     scope: Scope,
-    clock: Clock,
+    (clock, health): (Clock, &Health),
 ) -> Result<Plan, Report> {
-    let first = read.load(scripts::terms(options), options.scripts.reload).await?;
+    let terms = Terms { metrics: health.metrics().clone(), ..scripts::terms(options) };
+    let first = read.load(terms, options.scripts.reload).await?;
     Ok(Plan { first, scope, settings: options.settings.clone(), clock })
 }
 
@@ -119,6 +121,9 @@ pub(super) async fn operate(
         beside.spawn(Reloading::new(parts).follow(stop.clone()));
         reloads
     });
+    if reloads.is_none() {
+        Account::close(visible.health.clone(), clock);
+    }
     let operator = Operator {
         scripts: host,
         registry: first.registry,

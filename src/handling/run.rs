@@ -49,6 +49,8 @@ pub struct Try {
 pub struct Begun {
     /// What the call is about.
     pub invocation: Arc<Invocation>,
+    /// Keeps the script, also if the handler is replaced meanwhile: the call may leave functions behind.
+    _handler: Arc<Handler>,
 }
 
 impl Runner<'_> {
@@ -91,9 +93,10 @@ impl Runner<'_> {
         let attempt = Attempt { retry: retries, started, runtime: before.runtime };
         let facilities = Arc::clone(self.facilities);
         let attempt = Some(attempt);
-        let handler = handler.inside();
-        let invocation = Invocation { handler, attempt, cause, memo, logger, facilities, children };
-        Ok(Begun { invocation: Arc::new(invocation) })
+        let inside = handler.inside();
+        let invocation =
+            Invocation { handler: inside, attempt, cause, memo, logger, facilities, children };
+        Ok(Begun { invocation: Arc::new(invocation), _handler: handler })
     }
 
     /// Ends the attempt: with what its call ended with, or with nothing when its time is up.

@@ -61,7 +61,9 @@ impl Callback {
         match self {
             Callback::Function(function) => change(function),
             Callback::All(all) | Callback::Any(all) | Callback::None(all) => {
-                all.iter_mut().for_each(|it| it.each_function(change));
+                for callback in all {
+                    callback.each_function(change);
+                }
             }
             Callback::Not(callback) => callback.each_function(change),
         }

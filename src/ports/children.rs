@@ -26,7 +26,7 @@ pub struct Children {
 #[derive(Debug)]
 pub struct Orders {
     declared: Arc<Mutex<Vec<Arc<Handler>>>>,
-    orders: mpsc::Receiver<Order>,
+    received: mpsc::Receiver<Order>,
     /// Keeps the script, of which the sub-handlers are.
     _parent: Arc<Handler>,
 }
@@ -48,7 +48,8 @@ impl Children {
         let (sender, receiver) = mpsc::channel(1);
         let declared = Arc::<Mutex<_>>::default();
         let inside = parent.inside();
-        let orders = Orders { declared: Arc::clone(&declared), orders: receiver, _parent: parent };
+        let orders =
+            Orders { declared: Arc::clone(&declared), received: receiver, _parent: parent };
         (Children { parent: inside, declared, orders: sender }, orders)
     }
 
@@ -114,7 +115,7 @@ impl From<DeclareError> for ExecuteError {
 impl Orders {
     /// The next order; `None` when nobody can order any more.
     pub async fn next(&mut self) -> Option<Order> {
-        self.orders.recv().await
+        self.received.recv().await
     }
 
     /// The sub-handlers that are declared so far.

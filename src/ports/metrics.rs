@@ -39,6 +39,8 @@ pub struct Metrics {
     pub generation: Gauge,
     /// Since when, as seconds of Unix time.
     pub generation_seconds: Gauge<f64, AtomicU64>,
+    /// Scripts that were started afresh in the middle of their work.
+    pub vm_restarts: Family<RestartLabels, Counter>,
     samplers: Arc<Mutex<BTreeMap<&'static str, Sampler>>>,
 }
 
@@ -97,6 +99,15 @@ pub struct ReloadLabels {
     pub result: &'static str,
 }
 
+/// One script that was started afresh.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub struct RestartLabels {
+    /// Its file.
+    pub script: String,
+    /// `memory`: it was full; `stuck`: it did not respond.
+    pub reason: &'static str,
+}
+
 impl Default for Metrics {
     fn default() -> Self {
         let histogram: fn() -> Histogram = || Histogram::new(CALL_SECONDS);
@@ -110,6 +121,7 @@ impl Default for Metrics {
             reloads: Family::default(),
             generation: Gauge::default(),
             generation_seconds: Gauge::default(),
+            vm_restarts: Family::default(),
             samplers: Arc::default(),
         }
     }
@@ -143,6 +155,12 @@ impl Metrics {
     pub fn generation(&self, number: u64, since: Timestamp) {
         self.generation.set(i64::try_from(number).unwrap_or(i64::MAX));
         self.generation_seconds.set(since.as_duration().as_secs_f64());
+    }
+
+    /// A script was started afresh for this reason.
+    pub fn vm_restarted(&self, script: &str, reason: &'static str) {
+        let labels = RestartLabels { script: script.to_owned(), reason };
+        self.vm_restarts.get_or_create(&labels).inc();
     }
 
     /// Adds a gauge; a later one of the same name takes its place. `look` is called for each scrape and must be quick.

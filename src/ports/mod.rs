@@ -37,13 +37,13 @@ pub use logger::{Logger, LoggerKind, TARGET_ACTIVITIES, TARGET_OBJECTS};
 pub use login::{AskLogin, NativeLogins};
 pub use memo::{Document, Memo, WeakDocument};
 pub use metrics::{
-    CallLabels, HandlerLabels, Metrics, ReloadLabels, RequestLabels, ResourceLabels,
+    CallLabels, HandlerLabels, Metrics, ReloadLabels, RequestLabels, ResourceLabels, RestartLabels,
 };
 pub use pauses::Pauses;
 pub use posts::{Inbox, Post, Posts};
 pub use reloads::{Candidate, Rejection, Reloads};
 pub use scripts::{
-    ActivityCause, Attempt, BackgroundCause, Cause, ChangeCause, Invocation, ObjectCause,
+    ActivityCause, Attempt, BackgroundCause, Cause, ChangeCause, Emptied, Invocation, ObjectCause,
     ObjectDetail, Scripts, SharedPatch, lock_patch,
 };
 pub use stopped::Stopped;

@@ -35,7 +35,8 @@ use crate::logic::{
     selection, state,
 };
 use crate::ports::{
-    Cause, Logger, LoggerKind, Memo, ObjectCause, ObjectDetail, SharedPatch, lock_patch as lock,
+    Cause, Emptied, Logger, LoggerKind, Memo, ObjectCause, ObjectDetail, SharedPatch,
+    lock_patch as lock,
 };
 
 /// Which handlers of raw events and of indexes are still to be called for an event.
@@ -122,6 +123,8 @@ impl Cycle<'_> {
         let is_resuming_conflict = !leftovers.is_empty();
         let patch: SharedPatch =
             Arc::new(Mutex::new(Patch { transformations: leftovers, ..Patch::default() }));
+        // Also when the cycle fails.
+        let _emptied = Emptied(Arc::clone(&patch));
         let memo = self.memory.memo(&self.serving.memo);
         self.index(&memo).await?;
         if self.event.for_indexes {

@@ -34,6 +34,11 @@ pub(crate) fn too_deep_calls(limit: usize) -> String {
     format!("calls are nested deeper than {limit} levels ({CALL_DEPTH})")
 }
 
+/// Coroutines of a script that have not ended.
+pub(crate) fn too_many_coroutines(limit: usize) -> String {
+    format!("there are more than {limit} coroutines that have not ended ({COROUTINES})")
+}
+
 /// A text that a script makes.
 pub(crate) fn too_long_text(limit: usize) -> String {
     format!("a text would be longer than {} ({STRING_SIZE})", size::shown(limit))
@@ -47,6 +52,11 @@ pub(crate) fn too_many_items(of: &str, limit: usize) -> String {
 /// What a handler returns, or its patch: `what` says which.
 pub(crate) fn too_large(what: &str, limit: usize) -> String {
     format!("{what} is larger than {} as JSON ({RESULT_SIZE})", size::shown(limit))
+}
+
+/// What a function of the host is given.
+pub(crate) fn too_large_as_text(what: &str, limit: usize) -> String {
+    format!("{what} is larger than {} as JSON ({STRING_SIZE})", size::shown(limit))
 }
 
 /// Whether a value has no more bytes as JSON.
@@ -84,5 +94,6 @@ const TEXT_BYTES_MAX: usize = 16 * 1024;
 const CPU_LIMIT: &str = "settings.execution.cpu_limit";
 const MEMORY_LIMIT: &str = "settings.sandbox.memory_limit";
 const CALL_DEPTH: &str = "settings.sandbox.call_depth";
+const COROUTINES: &str = "settings.sandbox.coroutines";
 const STRING_SIZE: &str = "settings.sandbox.string_size";
 const RESULT_SIZE: &str = "settings.sandbox.result_size";

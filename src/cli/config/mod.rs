@@ -275,10 +275,14 @@ fn option(name: &str, takes: Takes, node: &Node, place: &str) -> Result<Value, R
         ),
     };
     if fits || value.is_null() {
-        Ok(value)
-    } else {
-        Err(wrong(place, &format!("{name}: expected {expected}, got {value}")))
+        return Ok(value);
     }
+    let problem = wrong(place, &format!("{name}: expected {expected}, got {value}"));
+    Err(match (name, value.as_u64()) {
+        // The port alone, as one is used to.
+        ("health", Some(port)) => problem.with_hint(format!("write health: \"0.0.0.0:{port}\"")),
+        _ => problem,
+    })
 }
 
 fn unknown(place: &str, key: &str) -> Report {

@@ -77,7 +77,8 @@ async fn develop(
     let server = ApiServer::builder().clock(stamp).cluster(true).seed(fastrand::u64(..)).build();
     let data = options.data.as_deref().map(|it| Data::open(it, &server)).transpose()?;
     let read = with_maps(read, options, &server, &files, clock).await?;
-    let plan = run::load(read, &options.run, scope(&options.run.scope), clock).await?;
+    let plan =
+        run::load(read, &options.run, scope(&options.run.scope), (clock, &visible.health)).await?;
     let listener = listen(options.port).await?;
     let filled = fill(&server, &plan, &files).await?;
     let mut kubeconfig = take(&options.kubeconfig)?;

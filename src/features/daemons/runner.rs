@@ -22,7 +22,7 @@ use crate::logic::{
 };
 use crate::ports::{
     BackgroundCause, Cause, Facilities, Invocation, Logger, LoggerKind, ObjectCause, ObjectDetail,
-    SharedPatch,
+    SharedPatch, lock_patch,
 };
 
 /// One daemon or timer from its beginning to its end. When it is dropped, it has ended, however that came about.
@@ -163,12 +163,18 @@ impl Runner {
             Some(End::Cancelled) => {
                 let text = format!("{} is cancelled. Will escalate.", self.handler());
                 self.logger().log(LogLevel::Warning, &text);
+                // Its script may hold on to the patch, whose functions would keep the script.
+                lock_patch(&attempt.patch).transformations.clear();
                 return false;
             }
         };
-        let outcome = match attempt.begun {
-            Ok(begun) => self.attempts(&begun.invocation.facilities).end(&begun, ended),
-            Err(outcome) => *outcome,
+        // Kept until the patch is sent.
+        let (outcome, _begun) = match attempt.begun {
+            Ok(begun) => {
+                let outcome = self.attempts(&begun.invocation.facilities).end(&begun, ended);
+                (outcome, Some(begun))
+            }
+            Err(outcome) => (*outcome, None),
         };
         let Some(outcome) = self.deliver(attempt.patch, outcome).await else { return false };
         // Most look at nothing until their next call.

@@ -69,6 +69,11 @@ pub(super) fn expose(health: &Health, now: Instant) -> String {
         metrics.reloads.clone(),
     );
     registry.register(
+        "script_vm_restarts",
+        "Scripts that were started afresh, because their memory was full or they did not respond",
+        metrics.vm_restarts.clone(),
+    );
+    registry.register(
         "script_generation",
         "The generation of the scripts that runs",
         metrics.generation.clone(),

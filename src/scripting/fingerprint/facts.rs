@@ -215,7 +215,9 @@ impl<'s, 'a> Reading<'s, 'a> {
                 || self.dialect.harmless_members.contains(&&*path)
                 || (self.dialect.wrapping.contains(&&*path)
                     && self.is(end + 1, self.dialect.fresh)));
-        !is_harmless && !(is_method && self.dialect.harmless_methods.contains(&method))
+        let is_harmless =
+            is_harmless || (is_method && self.dialect.harmless_methods.contains(&method));
+        !is_harmless
     }
 
     fn mentions(&self, facts: &mut Facts<'a>) {

@@ -72,7 +72,7 @@ pub(super) struct Fingerprints<'a> {
 }
 
 struct Regions<'a> {
-    regions: Vec<(Statement<'a>, Facts<'a>)>,
+    all: Vec<(Statement<'a>, Facts<'a>)>,
     /// Who gives what a value.
     definers: BTreeMap<&'a str, Vec<(Option<&'a str>, usize)>>,
     /// What functions change.
@@ -128,18 +128,18 @@ impl<'a> Regions<'a> {
         for ((_, facts), is_doubtful) in regions.iter_mut().zip(doubtful) {
             facts.has_effect |= is_doubtful;
         }
-        Regions { regions, definers, shared }
+        Regions { all: regions, definers, shared }
     }
 
     /// `None` if it may depend on everything.
     fn of_line(&self, line: u32) -> Option<u64> {
         let here = |it: &(Statement<'_>, Facts<'_>)| it.0.covers(line);
         let with_effect = |it: &(Statement<'_>, Facts<'_>)| it.1.has_effect;
-        if !self.regions.iter().any(here) {
+        if !self.all.iter().any(here) {
             return None;
         }
         let mut open: Vec<usize> = self
-            .regions
+            .all
             .iter()
             .enumerate()
             .filter(|(_, it)| here(it) || with_effect(it))
@@ -150,14 +150,14 @@ impl<'a> Regions<'a> {
             if !found.insert(index) {
                 continue;
             }
-            let (_, facts) = self.regions.get(index)?;
+            let (_, facts) = self.all.get(index)?;
             if facts.is_opaque || facts.mentions.iter().any(|it| self.shared.contains(it.name)) {
                 return None;
             }
             open.extend(facts.mentions.iter().flat_map(|it| self.definers_of(*it)));
         }
         Some(hash_of(|hasher| {
-            found.iter().filter_map(|it| self.regions.get(*it)).for_each(|it| it.0.hash(hasher));
+            found.iter().filter_map(|it| self.all.get(*it)).for_each(|it| it.0.hash(hasher));
         }))
     }
 

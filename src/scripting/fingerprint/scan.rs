@@ -170,14 +170,12 @@ impl<'a> Scanner<'a> {
         let Some(open) = self.expressions.last_mut() else { return false };
         match brace {
             "{" | "#{" => *open += 1,
-            "}" => match open.checked_sub(1) {
-                Some(left) => *open = left,
-                None => {
-                    self.expressions.pop();
-                    self.push_symbol(TEXT_GOES_ON);
-                    return true;
-                }
-            },
+            "}" if *open > 0 => *open -= 1,
+            "}" => {
+                self.expressions.pop();
+                self.push_symbol(TEXT_GOES_ON);
+                return true;
+            }
             _ => {}
         }
         false

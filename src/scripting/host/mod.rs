@@ -82,15 +82,12 @@ impl ScriptHost {
     }
 
     /// Makes a call of a function, where that lives.
-    fn at_home<T: 'static>(
+    fn at_home<T: Send + 'static>(
         &self,
         function: &Function,
         call: impl FnOnce(&dyn Scripts) -> BoxFuture<'static, T>,
         unknown: fn(Raised) -> T,
-    ) -> BoxFuture<'static, T>
-    where
-        T: Send,
-    {
+    ) -> BoxFuture<'static, T> {
         match self.routes.home(function) {
             Some(home) => call(&**home.engine()),
             None => Box::pin(async move { unknown(unknown_script()) }),

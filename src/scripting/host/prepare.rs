@@ -61,8 +61,7 @@ enum Step {
 impl ScriptSet {
     /// The default lifecycle, if a script sets it: the last one counts.
     pub(super) fn lifecycle(&self) -> Option<Chooser> {
-        let last = self.0.iter().rev().find_map(|it| it.lifecycles().pop());
-        last
+        self.0.iter().rev().find_map(|it| it.lifecycles().pop())
     }
 
     /// The script of this source, if it would be the same.

@@ -7,9 +7,9 @@ use mlua::{AnyUserData, Function as LuaFunction, LightUserData, Lua, Table, Valu
 use super::{
     children, declare, hierarchy,
     modules::Modules,
-    posting,
+    natives, posting,
     push::{Shapes, Style},
-    raised::HandlerError,
+    raised::{self, HandlerError},
     reach,
     views::{self, CtxView},
     watchdog::{self, Watchdog},
@@ -69,6 +69,7 @@ pub(super) fn install(
     add_logins(lua, &kopf)?;
     reach::install(lua, &globals)?;
     let host = host_functions(lua, watchdog, modules)?;
+    natives::install(lua, &host)?;
     children::install(lua, &kopf, &host)?;
     let prelude = lua.load(include_str!("prelude.lua")).set_name("=kopf");
     let run = prelude.call(host)?;
@@ -171,8 +172,9 @@ fn add_storages(lua: &Lua, kopf: &Table) -> mlua::Result<()> {
 /// What the prelude needs and scripts do not see.
 fn host_functions(lua: &Lua, watchdog: &Rc<Watchdog>, modules: Modules) -> mlua::Result<Table> {
     let host = lua.create_table()?;
-    let print = |_: &Lua, text: mlua::LuaString| {
-        print::print_line(&text.to_string_lossy());
+    let print = |lua: &Lua, text: mlua::LuaString| {
+        let text = text.to_string_lossy();
+        World::of(lua)?.meter.outside(|| print::print_line(&text));
         Ok(())
     };
     host.set("print", lua.create_function(print)?)?;
@@ -184,6 +186,13 @@ fn host_functions(lua: &Lua, watchdog: &Rc<Watchdog>, modules: Modules) -> mlua:
         Ok(())
     };
     host.set("enter", lua.create_function(enter)?)?;
+    let exhausted = |lua: &Lua, raised: LuaValue| {
+        if raised::is_out_of_memory(&raised) {
+            World::of(lua)?.meter.exhaust();
+        }
+        Ok(())
+    };
+    host.set("exhausted", lua.create_function(exhausted)?)?;
     let module =
         move |lua: &Lua, (name, loaded): (String, Table)| modules.find(lua, &name, &loaded);
     host.set("module", lua.create_function(module)?)?;

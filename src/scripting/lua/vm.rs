@@ -8,35 +8,35 @@ use std::{
     sync::Arc,
 };
 
+use futures::FutureExt as _;
 use mlua::{
     Function as LuaFunction, IntoLuaMulti, Lua, LuaOptions, StdLib, Value as LuaValue,
-    chunk::ChunkMode,
+    chunk::{ChunkMode, Compiler},
     state::{GcIncParams, GcMode},
 };
 use serde_json::Value;
+use tokio_util::sync::CancellationToken;
 
 use super::{
-    actor::Declared,
     host_table,
     modules::Modules,
     push::Style,
     raised::{self, ScriptError},
+    script::{Declared, Script},
     views::CtxView,
-    watchdog::Watchdog,
-    world::World,
+    watchdog::{Abort, Watchdog},
+    world::{Functions, World},
 };
 use crate::logic::{
     filters::Question,
-    function::{Function, ScriptId},
+    function::Function,
     handler::Kind,
     outcome::{Ended, Raised},
     resource::Resource,
 };
 use crate::ports::Invocation;
-use crate::scripting::{LoadError, Source, Terms, ctx, reach::Reach, refused::Refused};
+use crate::scripting::{LoadError, ctx, reach::Reach, refused::Refused};
 
-/// The memory of one VM. A script that needs more is told so.
-const MEMORY_MAX: usize = 64 * 1024 * 1024;
 /// Collect early: Luau has no collection at the limit, so garbage would count as full memory.
 const GC_GOAL: i32 = 120;
 /// Work per allocation that keeps up with [`GC_GOAL`].
@@ -55,11 +55,11 @@ pub(super) struct Vm {
 impl Vm {
     /// Makes a VM and runs the top level of the script in it.
     pub(super) async fn load(
-        script: ScriptId,
-        source: &Source,
-        terms: &Terms,
+        script: &Script,
+        stuck: CancellationToken,
     ) -> Result<(Vm, Declared), LoadError> {
-        let vm = Vm::new(script, source, terms).map_err(|error| LoadError {
+        let source = &script.source;
+        let vm = Vm::new(script, stuck).map_err(|error| LoadError {
             file: source.name.clone(),
             line: None,
             source_line: None,
@@ -70,13 +70,13 @@ impl Vm {
         let chunk = vm.lua.load(source.text.as_str()).set_name(format!("@{}", source.name));
         let chunk = chunk.set_mode(ChunkMode::Text).into_function();
         let chunk = chunk.map_err(|it| told(ScriptError::of_error(&vm.world, &it)))?;
-        match vm.run_to_end(chunk, (), None).await {
+        match vm.run_to_end(chunk, (), None, |_, _| Ok(())).await {
             Err(Failure::Script(error)) => return Err(told(error)),
-            Err(Failure::OutOfTime) => {
-                let error = mlua::Error::runtime(raised::out_of_time().message);
+            Err(Failure::Aborted(abort)) => {
+                let error = mlua::Error::runtime(raised::of_abort(&vm.world.limits, abort));
                 return Err(told(ScriptError::of_error(&vm.world, &error)));
             }
-            Ok(_) => {}
+            Ok(()) => {}
         }
         source.modules.settle();
         let handlers = vm.world.declared.borrow_mut().take().unwrap_or_default();
@@ -84,45 +84,51 @@ impl Vm {
         Ok((vm, (handlers, lifecycles)))
     }
 
-    fn new(script: ScriptId, source: &Source, terms: &Terms) -> mlua::Result<Vm> {
+    fn new(script: &Script, stuck: CancellationToken) -> mlua::Result<Vm> {
+        let Script { source, limits, .. } = script;
         let lua = Lua::new_with(StdLib::ALL_SAFE, LuaOptions::new())?;
-        lua.set_memory_limit(MEMORY_MAX)?;
+        lua.set_memory_limit(limits.sandbox.memory_limit)?;
         let gc = GcIncParams::default().goal(GC_GOAL).step_multiplier(GC_STEP_MULTIPLIER);
         lua.gc_set_mode(GcMode::Incremental(gc));
+        // Some built-ins have other forms here, which the shortcut for calls of the original ones must not pass by.
+        lua.set_compiler(Compiler::new().set_disabled_builtins(["pcall", "xpcall"]));
         let text = Arc::from(source.text.as_str());
+        let limits = Rc::new(limits.clone());
+        let watchdog = Watchdog::of(&lua, &limits, stuck).map_err(mlua::Error::external)?;
         let world = Rc::new(World {
-            script,
+            script: script.id,
+            limits,
+            meter: Rc::clone(watchdog.meter()),
             shapes: host_table::shapes(&lua)?,
             format: OnceCell::new(),
-            functions: super::world::Functions::default(),
+            functions: Functions::new(Arc::clone(&script.lent)),
             declared: RefCell::new(Some(Vec::new())),
             lifecycles: RefCell::default(),
             present: RefCell::default(),
             side_table: super::side_table::SideTable::default(),
-            reach: Reach::of(terms, &source.name),
+            reach: Reach::of(&script.terms, &source.name),
             texts: RefCell::new(BTreeMap::from([(source.name.clone(), text)])),
         });
         lua.set_app_data(Rc::clone(&world));
-        let watchdog = Rc::new(Watchdog::of(&lua).map_err(mlua::Error::external)?);
+        let watchdog = Rc::new(watchdog);
         let modules = Modules::of(source);
         let run = host_table::install(&lua, &watchdog, modules)?;
         Ok(Vm { watchdog, run, world, lua })
     }
 
+    /// Whether its memory was full: it may be of no more use.
+    pub(super) fn is_exhausted(&self) -> bool {
+        self.world.meter.is_exhausted()
+    }
+
     /// Calls the function of a handler.
     pub(super) async fn call(&self, invocation: Arc<Invocation>) -> Ended {
         let function = invocation.handler.function.clone();
-        let kind = invocation.handler.kind;
+        let is_index = invocation.handler.kind == Kind::Index;
+        let finish = if is_index { contribution } else { result };
         let present = Some(Arc::clone(&invocation));
         let ctx = CtxView::new(invocation);
-        let returned = self.run_function(&function, ctx, present).await;
-        let ended = returned.and_then(|it| {
-            if kind == Kind::Index {
-                self.contribution(&it)
-            } else {
-                self.result(&it).map(Ended::Returned)
-            }
-        });
+        let ended = self.run_function(&function, ctx, present, finish).await;
         ended.unwrap_or_else(Ended::Raised)
     }
 
@@ -134,16 +140,15 @@ impl Vm {
     ) -> Result<bool, Raised> {
         let present = Some(Arc::clone(&invocation));
         let ctx = CtxView::new(invocation);
-        let answer = match &question.about {
-            None => self.run_function(&question.function, ctx, present).await,
+        match &question.about {
+            None => self.run_function(&question.function, ctx, present, is_true).await,
             Some(value) => {
                 let value = value.clone().unwrap_or_default();
                 let value = self.world.push(&self.lua, &value, Style::Frozen);
                 let value = value.map_err(|it| self.raised(&it))?;
-                self.run_function(&question.function, (value, ctx), present).await
+                self.run_function(&question.function, (value, ctx), present, is_true).await
             }
-        }?;
-        Ok(is_true(&answer))
+        }
     }
 
     /// Asks the function of a selector.
@@ -154,7 +159,7 @@ impl Vm {
     ) -> Result<bool, Raised> {
         let record = self.world.push(&self.lua, &ctx::record(&resource), Style::Frozen);
         let record = record.map_err(|it| self.raised(&it))?;
-        Ok(is_true(&self.run_function(&function, record, None).await?))
+        self.run_function(&function, record, None, is_true).await
     }
 
     /// Calls a function for what it returns.
@@ -166,99 +171,138 @@ impl Vm {
     ) -> Result<Value, Raised> {
         let present = Some(Arc::clone(&invocation));
         let ctx = CtxView::new(invocation);
-        let returned = match about {
-            None => self.run_function(&function, ctx, present).await?,
+        match about {
+            None => self.run_function(&function, ctx, present, data).await,
             Some(about) => {
                 let about = self.world.push(&self.lua, &about, Style::Frozen);
                 let about = about.map_err(|it| self.raised(&it))?;
-                self.run_function(&function, (about, ctx), present).await?
+                self.run_function(&function, (about, ctx), present, data).await
             }
-        };
-        let read = self.world.read(&returned, None);
-        read.map_err(|it| self.raised(&mlua::Error::runtime(it.at("the result"))))
+        }
     }
 
     /// Lets a function change a copy of a body.
     pub(super) async fn transform(&self, function: Function, body: Value) -> Result<Value, Raised> {
         let copy = self.world.push(&self.lua, &body, Style::Mutable);
         let copy = copy.map_err(|it| self.raised(&it))?;
-        self.run_function(&function, copy.clone(), None).await?;
-        let changed = self.world.read(&copy, Some(&body));
-        changed.map_err(|it| self.raised(&mlua::Error::runtime(it.at("body"))))
-    }
-
-    fn result(&self, value: &LuaValue) -> Result<Option<Value>, Raised> {
-        let read = self.world.read(value, None).map_err(|it| self.refused(&it))?;
-        Ok((!read.is_null()).then_some(read))
-    }
-
-    /// The result of an index function: its keys need not be texts.
-    fn contribution(&self, value: &LuaValue) -> Result<Ended, Raised> {
-        match self.world.read_keyed(value).map_err(|it| self.refused(&it))? {
-            Some(entries) => Ok(Ended::Keyed(entries)),
-            None => self.result(value).map(Ended::Returned),
-        }
-    }
-
-    fn refused(&self, refused: &Refused) -> Raised {
-        self.raised(&mlua::Error::runtime(refused.at("the result")))
+        let changed = copy.clone();
+        let finish = move |world: &World, _: &LuaValue| {
+            let changed = world.read(&changed, Some(&body));
+            changed.map_err(|it| mlua::Error::runtime(it.at("body")))
+        };
+        self.run_function(&function, copy, None, finish).await
     }
 
     fn raised(&self, error: &mlua::Error) -> Raised {
+        if matches!(error, mlua::Error::MemoryError(_)) {
+            self.world.meter.exhaust();
+            return raised::aborted(&self.world.limits, Abort::Memory);
+        }
         ScriptError::of_error(&self.world, error).into_raised(&self.world)
     }
 
     /// Calls a function. Begins at once, so that its future holds as little as possible: there may be very many that wait.
-    fn run_function(
-        &self,
+    ///
+    /// `finish` makes something of what it returns; that is a part of the call and of its running time.
+    fn run_function<'a, T: 'a>(
+        &'a self,
         function: &Function,
         arguments: impl IntoLuaMulti,
         present: Option<Arc<Invocation>>,
-    ) -> impl Future<Output = Result<LuaValue, Raised>> {
+        finish: impl FnOnce(&World, &LuaValue) -> mlua::Result<T> + 'a,
+    ) -> impl Future<Output = Result<T, Raised>> + 'a {
         let function = self.world.functions.get(function.slot);
         // Boxed, because a future that is awaited takes twice its size.
-        let call = function.map(|it| Box::pin(self.run_to_end(it, arguments, present)));
+        let call = function.map(|it| Box::pin(self.run_to_end(it, arguments, present, finish)));
         async move {
-            let call = call.ok_or_else(|| raised::of_host("the function is gone"))?;
+            let call = call.ok_or_else(raised::of_lost_vm)?;
             call.await.map_err(|failure| match failure {
                 Failure::Script(error) => error.into_raised(&self.world),
-                Failure::OutOfTime => raised::out_of_time(),
+                Failure::Aborted(abort) => raised::aborted(&self.world.limits, abort),
             })
         }
     }
 
-    fn run_to_end(
-        &self,
+    fn run_to_end<'a, T: 'a>(
+        &'a self,
         function: LuaFunction,
         arguments: impl IntoLuaMulti,
         present: Option<Arc<Invocation>>,
-    ) -> impl Future<Output = Result<LuaValue, Failure>> {
+        finish: impl FnOnce(&World, &LuaValue) -> mlua::Result<T> + 'a,
+    ) -> impl Future<Output = Result<T, Failure>> + 'a {
         let call = arguments.into_lua_multi(&self.lua).map(|mut arguments| {
             arguments.push_front(LuaValue::Function(function));
             let call = self.run.call_async::<(bool, LuaValue)>(arguments);
+            let call = call.map(|ended| self.finish(ended, finish));
             self.watchdog.guard(self.world.during(present, call))
         });
         async move {
             let of_error = |error| Failure::Script(ScriptError::of_error(&self.world, &error));
             match call.map_err(of_error)?.await {
-                None => Err(Failure::OutOfTime),
-                Some(Err(error)) => Err(of_error(error)),
-                Some(Ok((true, result))) => Ok(result),
-                Some(Ok((false, record))) => {
-                    Err(Failure::Script(ScriptError::of_record(&self.world, &record)))
+                Err(abort) => Err(Failure::Aborted(abort)),
+                Ok(ended) => ended.map_err(Failure::Script),
+            }
+        }
+    }
+
+    /// Makes of a call what is wanted of it: its result, or its error with a text. This may call metamethods of the script.
+    fn finish<T>(
+        &self,
+        ended: mlua::Result<(bool, LuaValue)>,
+        finish: impl FnOnce(&World, &LuaValue) -> mlua::Result<T>,
+    ) -> Result<T, ScriptError> {
+        let world = &*self.world;
+        let of_error = |error: &mlua::Error| {
+            if raised::is_out_of_memory(&LuaValue::Error(Box::new(error.clone()))) {
+                world.meter.exhaust();
+            }
+            ScriptError::of_error(world, error)
+        };
+        match ended {
+            Err(error) => Err(of_error(&error)),
+            Ok((true, result)) => finish(world, &result).map_err(|it| of_error(&it)),
+            Ok((false, record)) => {
+                if raised::is_record_out_of_memory(&record) {
+                    world.meter.exhaust();
                 }
+                Err(ScriptError::of_record(world, &record))
             }
         }
     }
 }
 
+/// The result of a handler.
+fn result(world: &World, value: &LuaValue) -> mlua::Result<Ended> {
+    let read = world.read_kept(value, None).map_err(refused)?;
+    Ok(Ended::Returned((!read.is_null()).then_some(read)))
+}
+
+/// The result of an index function: its keys need not be texts.
+fn contribution(world: &World, value: &LuaValue) -> mlua::Result<Ended> {
+    match world.read_keyed(value).map_err(refused)? {
+        Some(entries) => Ok(Ended::Keyed(entries)),
+        None => result(world, value),
+    }
+}
+
+/// The result of a function that is asked for data.
+fn data(world: &World, value: &LuaValue) -> mlua::Result<Value> {
+    world.read_kept(value, None).map_err(refused)
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "the shape of a mapping of errors")]
+fn refused(refused: Refused) -> mlua::Error {
+    mlua::Error::runtime(refused.at("the result"))
+}
+
 /// The truth of the language: everything but nil and false.
-fn is_true(answer: &LuaValue) -> bool {
-    !matches!(answer, LuaValue::Nil | LuaValue::Boolean(false))
+#[expect(clippy::unnecessary_wraps, reason = "one of several ways to finish a call")]
+fn is_true(_: &World, answer: &LuaValue) -> mlua::Result<bool> {
+    Ok(!matches!(answer, LuaValue::Nil | LuaValue::Boolean(false)))
 }
 
 /// Why a call has no result.
 enum Failure {
     Script(ScriptError),
-    OutOfTime,
+    Aborted(Abort),
 }

@@ -77,6 +77,9 @@ fn reference() -> String {
         };
         writeln!(text, "| `{key}` | {takes} |").expect("memory");
     }
+    text.push_str(
+        "| `scripts` | what single scripts are [granted](grants.md), by the end of their path |\n",
+    );
     text.push_str("| `settings` | groups of [settings](settings.md) |\n");
     text.push_str(ENVIRONMENT);
     for (command, names) in environment::COMMANDS {

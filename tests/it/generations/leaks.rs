@@ -2,7 +2,7 @@
 
 use std::{
     collections::VecDeque,
-    fs,
+    env,
     sync::{Arc, Weak},
 };
 
@@ -20,7 +20,7 @@ use super::{Stage, invocation, is_gone, on_paused_clock, result};
 const IN_FLIGHT: usize = 20;
 
 /// A script that does what is hard to let go of: it holds on to its `ctx`, declares sub-handlers, patches, waits.
-fn source(language: &str, round: usize) -> Source {
+fn source(language: &str, round: usize, seconds: f64) -> Source {
     let text = match language {
         "lua" => format!(
             "ALL = {{}}
@@ -29,7 +29,7 @@ fn source(language: &str, round: usize) -> Source {
                 ctx.memo.hook = function() return ctx end
                 kopf.subhandler({{ id = 'sub' }}, function() return ctx.name end)
                 ctx.patch.fns:append(function(body) body.x = ctx.name end)
-                kopf.sleep(10)
+                kopf.sleep({seconds:?})
                 return {round}
             end)"
         ),
@@ -39,7 +39,7 @@ fn source(language: &str, round: usize) -> Source {
                 ALL.push(ctx);
                 kopf.subhandler(#{{ id: `sub` }}, || ctx.name);
                 ctx.patch.fns.append(|body| body.x = ctx.name);
-                kopf.sleep(10);
+                kopf.sleep({seconds:?});
                 {round}
             }});"
         ),
@@ -75,12 +75,17 @@ impl Running {
     }
 }
 
-async fn reload(language: &str, rounds: usize, placement: Placement) {
+/// Reloads a script so many times, with calls of several generations on their way.
+pub(super) async fn reload(language: &str, rounds: usize, placement: Placement) {
+    let seconds = match placement {
+        Placement::Threads => 0.02,
+        Placement::CurrentRuntime => 10.0,
+    };
     let mut stage = Stage::new(placement);
     let mut running = VecDeque::new();
     let mut probes = Vec::new();
     for round in 0..rounds {
-        drop(stage.take(&[source(language, round)]).await);
+        drop(stage.take(&[source(language, round, seconds)]).await);
         running.push_back(Running::start(&stage, round, stage.handler("it")));
         if running.len() > IN_FLIGHT {
             let oldest = running.pop_front().expect("there are some");
@@ -88,7 +93,7 @@ async fn reload(language: &str, rounds: usize, placement: Placement) {
         }
         if round % 100 == 0 {
             // What never is taken goes as well.
-            drop(stage.prepare(&[source(language, rounds)]).await);
+            drop(stage.prepare(&[source(language, rounds, seconds)]).await);
             assert!(
                 stage.prepare(&[Source::alone(format!("no.{language}"), "no(")]).await.is_err()
             );
@@ -106,12 +111,18 @@ async fn reload(language: &str, rounds: usize, placement: Placement) {
     }
 }
 
-#[test]
-fn ten_thousand_reloads_of_lua_leave_nothing_behind() {
-    on_paused_clock(reload("lua", 10_000, Placement::CurrentRuntime));
+/// A thousand of each, or as many as `KOPF_TEST_RELOADS` says: 10,000 take a minute and more in a debug build.
+#[expect(clippy::disallowed_methods, reason = "the tests are the outermost layer")]
+fn rounds() -> usize {
+    env::var("KOPF_TEST_RELOADS").ok().and_then(|it| it.parse().ok()).unwrap_or(1000)
 }
 
 #[test]
-fn ten_thousand_reloads_of_rhai_leave_nothing_behind() {
-    on_paused_clock(reload("rhai", 10_000, Placement::CurrentRuntime));
+fn a_thousand_reloads_of_lua_leave_nothing_behind() {
+    on_paused_clock(reload("lua", rounds(), Placement::CurrentRuntime));
+}
+
+#[test]
+fn a_thousand_reloads_of_rhai_leave_nothing_behind() {
+    on_paused_clock(reload("rhai", rounds(), Placement::CurrentRuntime));
 }

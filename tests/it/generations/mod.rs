@@ -4,6 +4,7 @@
 mod keeping;
 mod leaks;
 mod reusing;
+mod threads;
 
 use std::{
     future::Future,

@@ -4,6 +4,10 @@ use super::suite::{Language, run_all};
 
 const LUA: Language = Language {
     name: "lua",
+    limit: |sandbox| {
+        sandbox.string_size = 1 << 20;
+        sandbox.result_size = 64 << 10;
+    },
     comment: "--",
     alive: r#"kopf.on_update("kopfexamples", { id = "alive" }, function() return "alive" end)"#,
     threads: |script| format!("lua-{}", script.0),

@@ -4,7 +4,7 @@
 //! script beside it goes on meanwhile. A file begins with comments:
 //!
 //! ```text
-//! -- expect: a pattern of the error, or "ok" if it may end well
+//! -- expect: a pattern of the error; "ok" if it must end well, "ok|pattern" if it may
 //! -- limit: cpu, memory, depth, string, coroutines, result, or none
 //! ```
 //!

@@ -4,6 +4,7 @@ use super::suite::{Language, run_all};
 
 const RHAI: Language = Language {
     name: "rhai",
+    limit: |_| {},
     comment: "//",
     alive: r#"kopf::on_update("kopfexamples", #{ id: "alive" }, |ctx| "alive");"#,
     threads: |script| format!("rhai-{}", script.0),

@@ -6,6 +6,6 @@ kopf.on_update("kopfexamples", { id = "hostile" }, function(ctx)
     ctx.memo.co = coroutine.running()
     pcall(coroutine.resume, ctx.memo.co)
     for _ = 1, 100 do pcall(ctx.memo.f) end
-    kopf.values(ctx.memo)
+    pcall(kopf.values, ctx.memo)
     error("E")
 end)

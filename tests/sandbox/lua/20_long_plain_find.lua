@@ -2,6 +2,6 @@
 -- limit: cpu
 -- A plain search that costs the product of both lengths.
 kopf.on_update("kopfexamples", { id = "hostile" }, function(ctx)
-    local text, part = string.rep("a", 4000000), string.rep("a", 2000000) .. "b"
+    local text, part = string.rep("a", 1000000), string.rep("a", 500000) .. "b"
     while true do string.find(text, part, 1, true) end
 end)

@@ -2,6 +2,6 @@
 -- limit: cpu
 -- string.split compares the separator at each place.
 kopf.on_update("kopfexamples", { id = "hostile" }, function(ctx)
-    local text, part = string.rep("a", 4000000), string.rep("a", 2000000) .. "b"
+    local text, part = string.rep("a", 1000000), string.rep("a", 500000) .. "b"
     while true do string.split(text, part) end
 end)

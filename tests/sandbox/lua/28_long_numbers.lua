@@ -2,6 +2,6 @@
 -- limit: cpu
 -- Texts of many digits, again and again.
 kopf.on_update("kopfexamples", { id = "hostile" }, function(ctx)
-    local digits = string.rep("9", 4000000)
+    local digits = string.rep("9", 1000000)
     while true do tonumber(digits); tonumber(digits, 36) end
 end)

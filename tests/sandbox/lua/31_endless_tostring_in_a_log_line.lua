@@ -2,5 +2,5 @@
 -- limit: cpu
 -- The same through the logger.
 kopf.on_update("kopfexamples", { id = "hostile" }, function(ctx)
-    ctx.logger:info("%s", setmetatable({}, { __tostring = function() while true do end end }))
+    ctx.logger:exception("%s", setmetatable({}, { __tostring = function() while true do end end }))
 end)

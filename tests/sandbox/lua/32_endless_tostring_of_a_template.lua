@@ -2,5 +2,5 @@
 -- limit: cpu
 -- The text of a log line itself is such an object.
 kopf.on_update("kopfexamples", { id = "hostile" }, function(ctx)
-    ctx.logger:info(setmetatable({}, { __tostring = function() while true do end end }))
+    ctx.logger:exception(setmetatable({}, { __tostring = function() while true do end end }))
 end)

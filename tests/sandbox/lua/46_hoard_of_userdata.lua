@@ -1,5 +1,5 @@
--- expect: needs more than 16 MiB of memory
--- limit: memory
+-- expect: needs more than 16 MiB|computed for
+-- limit: none
 -- Objects of the host without an end.
 kopf.on_update("kopfexamples", { id = "hostile" }, function(ctx)
     local t = {}

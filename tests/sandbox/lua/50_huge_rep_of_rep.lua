@@ -1,4 +1,4 @@
--- expect: longer than 8 MiB
+-- expect: longer than 1 MiB
 -- limit: string
 -- By way of a method, and caught once.
 kopf.on_update("kopfexamples", { id = "hostile" }, function(ctx)

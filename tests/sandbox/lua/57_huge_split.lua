@@ -3,5 +3,5 @@
 -- A part for each of the characters.
 kopf.on_update("kopfexamples", { id = "hostile" }, function(ctx)
     local n = 0
-    while true do n += #string.split(string.rep("x", 8000000), "") end
+    while true do n += #string.split(string.rep("x", 1048576), "") end
 end)

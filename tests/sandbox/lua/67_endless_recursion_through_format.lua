@@ -4,5 +4,5 @@
 kopf.on_update("kopfexamples", { id = "hostile" }, function(ctx)
     local t
     t = setmetatable({}, { __tostring = function() return string.format("%s", t) end })
-    ctx.logger:info("%s", t)
+    return string.format("%s", t)
 end)

@@ -1,4 +1,4 @@
--- expect: the result is larger than 1 MiB
+-- expect: the result is larger than 64 KiB
 -- limit: result
 -- Small in memory, endless when it is written out: each level has the next one twice.
 kopf.on_update("kopfexamples", { id = "hostile" }, function(ctx)

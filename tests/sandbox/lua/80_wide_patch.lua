@@ -1,4 +1,4 @@
--- expect: patch.* larger than 1 MiB
+-- expect: patch.* larger than 64 KiB
 -- limit: result
 -- The endless table in a patch.
 kopf.on_update("kopfexamples", { id = "hostile" }, function(ctx)

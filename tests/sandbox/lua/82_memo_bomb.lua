@@ -1,4 +1,4 @@
--- expect: memo.* larger than 1 MiB
+-- expect: memo.* larger than 64 KiB
 -- limit: result
 -- A memo of many large fields.
 kopf.on_update("kopfexamples", { id = "hostile" }, function(ctx)

@@ -1,4 +1,4 @@
--- expect: outside of a coroutine|attempt to yield|yield
+-- expect: ok
 -- limit: none
 -- A yield from the handler itself.
 kopf.on_update("kopfexamples", { id = "hostile" }, function(ctx)

@@ -1,6 +1,6 @@
--- expect: computed for more than 0.2 s
--- limit: cpu
--- Traps on the globals of the script.
+-- expect: read-only
+-- limit: none
+-- The globals of the script take no metatable.
 kopf.on_update("kopfexamples", { id = "hostile" }, function(ctx)
     setmetatable(_G, { __index = function() while true do end end })
     return does_not_exist
