@@ -83,7 +83,9 @@ pub(crate) fn cut(mut text: String) -> String {
         let all = text.len();
         text.truncate(text.floor_char_boundary(TEXT_BYTES_MAX));
         text.shrink_to_fit();
-        text += &format!("… ({all} bytes in all)");
+        text += "… (";
+        text += &all.to_string();
+        text += " bytes in all)";
     }
     text
 }

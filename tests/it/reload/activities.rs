@@ -89,7 +89,7 @@ async fn a_candidate_that_waits_at_the_end_is_told_so() {
     let mut stage = Stage::new(server(&[], &[]), &[on(Kind::Event, "e", 1)]);
     seconds(1).await;
     let slow = on(Kind::Startup, "begin", 1).does(Does::Work(3000));
-    let first = stage.send(&[slow.clone()], None).await;
+    let first = stage.send(std::slice::from_ref(&slow), None).await;
     seconds(1).await;
     let second = stage.send(&[slow], None).await;
     stage.stop();
@@ -120,7 +120,7 @@ async fn objects_are_not_resumed_again() {
 async fn settings_of_a_start_up_handler_hold_from_the_swap_on_if_it_succeeds() {
     let made = on(Kind::Create, "made", 1);
     let deleted = on(Kind::Delete, "deleted", 1);
-    let mut stage = Stage::new(server(&["a"], &[]), &[made.clone()]);
+    let mut stage = Stage::new(server(&["a"], &[]), std::slice::from_ref(&made));
     seconds(1).await;
     let finalizers = |stage: &Stage, name: &str| {
         stage.server.get(EXAMPLES, "ns1", name).expect("it is there")["metadata"]["finalizers"]

@@ -103,7 +103,7 @@ async fn daemons_that_were_removed_do_not_come_back_and_hold_nothing() {
     let lists =
         |stage: &Stage| stage.requests("kopfexamples").iter().filter(|it| *it == "list").count();
     let before = lists(&stage);
-    stage.swap(&[seen.clone()]).await;
+    stage.swap(std::slice::from_ref(&seen)).await;
     assert_eq!(lists(&stage), before);
     assert_eq!(stage.finalizers(EXAMPLES, "a"), 0);
     let of_daemon = |stage: &Stage| {

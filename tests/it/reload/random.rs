@@ -30,10 +30,7 @@ fn generation(random: &mut Rng, code: u64) -> Vec<Line> {
     let mut lines = vec![
         on(Kind::Create, "made", code),
         on(Kind::Update, "changed", code).does(Does::Work(random.u64(0..2))),
-        on(Kind::Daemon, "stay", of_daemon).does(match random.bool() {
-            true => Does::Stay,
-            false => Does::Linger(2),
-        }),
+        on(Kind::Daemon, "stay", of_daemon).does(if random.bool() { Does::Stay } else { Does::Linger(2) }),
     ];
     let mut maybe = |line: Line| {
         if random.bool() {

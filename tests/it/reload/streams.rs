@@ -74,7 +74,7 @@ async fn a_handler_that_is_removed_while_it_waits_for_its_retry_holds_nobody_up(
 async fn a_new_resource_gets_a_stream_and_one_that_nobody_wants_loses_it() {
     let made = on(Kind::Create, "made", 1);
     let other = on(Kind::Create, "made", 1).of("others");
-    let mut stage = Stage::new(server(&["a"], &["x"]), &[made.clone()]);
+    let mut stage = Stage::new(server(&["a"], &["x"]), std::slice::from_ref(&made));
     seconds(1).await;
     let before = stage.requests("kopfexamples");
     let changes = stage.swap(&[made, other.clone()]).await;
@@ -92,7 +92,7 @@ async fn a_new_resource_gets_a_stream_and_one_that_nobody_wants_loses_it() {
 #[tokio::test(start_paused = true)]
 async fn a_handler_that_is_added_sees_what_it_would_see_after_a_start() {
     let event = on(Kind::Event, "seen", 1);
-    let mut stage = Stage::new(server(&["a"], &[]), &[event.clone()]);
+    let mut stage = Stage::new(server(&["a"], &[]), std::slice::from_ref(&event));
     seconds(1).await;
     let before = stage.requests("kopfexamples");
     let more = on(Kind::Event, "more", 1);
@@ -117,7 +117,7 @@ async fn a_handler_that_is_added_sees_what_it_would_see_after_a_start() {
 async fn finalizers_come_and_go_with_the_handlers_that_need_them() {
     let made = on(Kind::Create, "made", 1);
     let deleted = on(Kind::Delete, "deleted", 1);
-    let mut stage = Stage::new(server(&["a"], &[]), &[made.clone()]);
+    let mut stage = Stage::new(server(&["a"], &[]), std::slice::from_ref(&made));
     seconds(1).await;
     assert_eq!(stage.finalizers(EXAMPLES, "a"), 0);
     stage.swap(&[made.clone(), deleted.clone()]).await;
@@ -135,7 +135,7 @@ async fn finalizers_come_and_go_with_the_handlers_that_need_them() {
 #[tokio::test(start_paused = true)]
 async fn a_list_that_is_late_shows_nothing_to_those_who_know_better() {
     let seen = on(Kind::Event, "seen", 1);
-    let mut stage = Stage::new(server(&["a", "b"], &[]), &[seen.clone()]);
+    let mut stage = Stage::new(server(&["a", "b"], &[]), std::slice::from_ref(&seen));
     seconds(1).await;
     let late = Effect::Latency(std::time::Duration::from_secs(5));
     stage.server.fault(Fault::always(late).on("GET", "kopfexamples").times(1));
@@ -190,7 +190,7 @@ async fn an_error_that_was_mended_is_forgotten_at_once() {
 #[tokio::test(start_paused = true)]
 async fn the_cluster_is_only_looked_into_for_groups_that_nobody_has_named_before() {
     let made = on(Kind::Create, "made", 1).of("kopf.dev/v1/kopfexamples");
-    let mut stage = Stage::new(server(&["a"], &[]), &[made.clone()]);
+    let mut stage = Stage::new(server(&["a"], &[]), std::slice::from_ref(&made));
     seconds(1).await;
     let looked = |stage: &Stage| {
         let requests = stage.server.requests();
@@ -213,7 +213,7 @@ async fn the_cluster_is_only_looked_into_for_groups_that_nobody_has_named_before
 #[tokio::test(start_paused = true)]
 async fn a_group_that_cannot_be_read_in_the_moment_of_an_edit_is_read_later() {
     let made = on(Kind::Create, "made", 1).of("kopf.dev/v1/kopfexamples");
-    let mut stage = Stage::with(server(&["a"], &["x"]), &[made.clone()], |operator| {
+    let mut stage = Stage::with(server(&["a"], &["x"]), std::slice::from_ref(&made), |operator| {
         operator.settings.lock().expect("no panic").networking.error_backoffs.clear();
         operator
     });
