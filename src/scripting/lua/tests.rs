@@ -8,6 +8,10 @@ use tokio_util::sync::CancellationToken;
 use super::{watchdog::Watchdog, world::Limits};
 use crate::settings::Sandbox;
 
+fn run<T>(call: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_current_thread().build().expect("a runtime").block_on(call)
+}
+
 #[test]
 fn a_native_that_does_not_come_back_is_told_outside() {
     let lua = Lua::new();
@@ -20,7 +24,7 @@ fn a_native_that_does_not_come_back_is_told_outside() {
             std::hint::spin_loop();
         }
     };
-    futures::executor::block_on(watchdog.guard(native)).expect("nothing that could abort it");
+    run(watchdog.guard(native)).expect("nothing that could abort it");
     assert!(stuck.is_cancelled());
 }
 
@@ -38,6 +42,6 @@ fn writing_to_a_slow_reader_is_not_being_stuck() {
             }
         });
     };
-    futures::executor::block_on(watchdog.guard(native)).expect("nothing that could abort it");
+    run(watchdog.guard(native)).expect("nothing that could abort it");
     assert!(!stuck.is_cancelled());
 }
