@@ -59,15 +59,20 @@ impl Candidates {
                 self.trial = Some(Trial::of(candidate, life));
                 continue;
             };
-            let outcome = (&mut trial.running).await;
+            let outcome = tokio::select! {
+                biased; // what is ready takes over, also at the last moment
+                outcome = &mut trial.running => Some(outcome),
+                () = trial.applicant.withdrawn() => None,
+            };
             let Some(Trial { applicant, changes, .. }) = self.trial.take() else { continue };
             match outcome {
-                Ok(settings) => {
+                None => applicant.answer(Err(Rejection::Withdrawn)),
+                Some(Ok(settings)) => {
                     if let Some(ready) = Ready::new(applicant, changes, settings, life) {
                         return ready;
                     }
                 }
-                Err(error) => applicant.answer(Err(Rejection::Startup(error.to_string()))),
+                Some(Err(error)) => applicant.answer(Err(Rejection::Startup(error.to_string()))),
             }
         }
     }
@@ -127,6 +132,14 @@ impl Trial {
 }
 
 impl Applicant {
+    /// Waits until nobody wants it any more.
+    async fn withdrawn(&self) {
+        match &self.0 {
+            Some(candidate) => candidate.withdrawn.cancelled().await,
+            None => std::future::pending().await,
+        }
+    }
+
     fn answer(mut self, verdict: Result<Changes, Rejection>) {
         if let Some(candidate) = self.0.take() {
             // Perhaps nobody wants to know.

@@ -21,7 +21,7 @@ use crate::cli::{
 /// The options that mean the same for `kopf run`.
 pub(super) fn as_run(args: CheckArgs) -> RunArgs {
     let CheckArgs { paths, output: _, config, settings, grants } = args;
-    RunArgs { paths, config, settings, grants, ..RunArgs::default() }
+    RunArgs { paths, grants, config, settings, ..RunArgs::default() }
 }
 
 /// Checks the scripts. The answer is printed, also if they cannot be used.

@@ -23,6 +23,8 @@ pub(in crate::cli) struct Account {
     since: Timestamp,
     /// Why the last edit does not, if so.
     refusal: Option<Report>,
+    /// What was edited, while its start-up handlers run.
+    waiting: Option<String>,
     /// Why changes are not seen at the moment.
     troubles: Vec<String>,
 }
@@ -52,9 +54,10 @@ impl Account {
         let since = clock.now();
         // Counted from zero on: who waits for an increase would miss the first one.
         for result in ["accepted", "rejected"] {
-            health.metrics().reloads.get_or_create(&ReloadLabels { result });
+            drop(health.metrics().reloads.get_or_create(&ReloadLabels { result }));
         }
-        let account = Account { health, clock, generation: 1, since, refusal: None, troubles };
+        let (refusal, waiting) = (None, None);
+        let account = Account { health, clock, generation: 1, since, refusal, waiting, troubles };
         account.publish();
         account
     }
@@ -62,6 +65,22 @@ impl Account {
     /// Whether the last edit does not run.
     pub(super) fn is_refused(&self) -> bool {
         self.refusal.is_some()
+    }
+
+    /// An edit is on its way into the operator, where its start-up handlers may take their time.
+    pub(super) fn waits(&mut self, edited: &str) {
+        self.waiting = Some(edited.to_owned());
+        self.publish();
+    }
+
+    /// That edit was followed by another one in time.
+    pub(super) fn outdated(&mut self, present: u64, edited: &str) {
+        self.waiting = None;
+        tracing::info!(
+            target: TARGET,
+            "The edit of {edited} is not waited for, as there is a newer one; generation {present} goes on."
+        );
+        self.publish();
     }
 
     /// A new generation runs.
@@ -73,6 +92,7 @@ impl Account {
         took: Duration,
     ) {
         (self.generation, self.since, self.refusal) = (generation, self.clock.now(), None);
+        self.waiting = None;
         let milliseconds = took.as_millis();
         tracing::info!(
             target: TARGET,
@@ -92,7 +112,7 @@ impl Account {
                 "Cannot reload {edited}; generation {present} goes on.\n{report}"
             );
         }
-        self.refusal = Some(report.clone());
+        (self.refusal, self.waiting) = (Some(report.clone()), None);
         self.publish();
     }
 
@@ -125,6 +145,9 @@ impl Account {
         if let Some(refusal) = &self.refusal {
             let reason = refusal.message.lines().next().unwrap_or_default();
             text = format!("{text}; the last edit is refused: {reason}");
+        }
+        if let Some(edited) = &self.waiting {
+            text = format!("{text}; the edit of {edited} waits for its start-up handlers");
         }
         for trouble in &self.troubles {
             text = format!("{text}; {trouble}");
@@ -184,6 +207,18 @@ mod tests {
         account.accepted(2, "a.lua", &Changes::default(), Duration::ZERO);
         assert!(!account.is_refused());
         assert_eq!(count(&health, "rejected"), 2);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_edit_on_its_way_is_told_until_it_is_decided() {
+        let (mut account, health) = account();
+        account.waits("a.lua");
+        assert!(told(&health).ends_with("Z; the edit of a.lua waits for its start-up handlers"));
+        account.outdated(1, "a.lua");
+        assert_eq!(told(&health), "generation 1 since 1970-01-01T00:00:00Z");
+        account.waits("a.lua");
+        account.accepted(2, "a.lua", &Changes::default(), Duration::ZERO);
+        assert!(told(&health).starts_with("generation 2 since ") && told(&health).ends_with('Z'));
     }
 
     #[tokio::test(start_paused = true)]

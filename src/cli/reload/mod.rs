@@ -60,6 +60,8 @@ enum Refusal {
     Wrong(Report),
     /// It was not the same any more when it was loaded.
     Mixture,
+    /// It was not the same any more when its start-up handlers had not ended.
+    Outdated,
     /// The operator takes nothing any more.
     Ending,
 }
@@ -104,7 +106,7 @@ impl Reloading {
             self.account.undone(self.present);
             return ControlFlow::Continue(());
         }
-        match self.replace(look).await {
+        match self.replace(look, &edited).await {
             Ok(changes) => {
                 self.mixtures = 0;
                 self.sources.took();
@@ -119,12 +121,16 @@ impl Reloading {
                 self.mixtures += 1;
                 self.sources.forget();
             }
+            Err(Refusal::Outdated) => {
+                self.account.outdated(self.present, &edited);
+                self.sources.forget();
+            }
             Err(Refusal::Ending) => return ControlFlow::Break(()),
         }
         ControlFlow::Continue(())
     }
 
-    async fn replace(&mut self, look: Look) -> Result<Changes, Refusal> {
+    async fn replace(&mut self, look: Look, edited: &str) -> Result<Changes, Refusal> {
         let scripts = match look.scripts {
             Ok(scripts) => scripts,
             Err(report) => {
@@ -142,6 +148,7 @@ impl Reloading {
         }
         let prepared = prepared.map_err(|it| Refusal::Wrong(Report::of_scripts(&it)))?;
         let (generation, scripts) = self.generation(prepared)?;
+        self.account.waits(edited);
         let changes = self.propose(generation).await?;
         self.host.take(scripts);
         Ok(changes)
@@ -154,19 +161,32 @@ impl Reloading {
         Ok((Generation { number: self.present + 1, registry, lifecycle }, scripts))
     }
 
-    /// Waits for the verdict of the operator.
+    /// Waits for the verdict of the operator, but not for start-up handlers of a set that has changed meanwhile.
     async fn propose(&mut self, generation: Generation) -> Result<Changes, Refusal> {
-        let (verdict, answer) = oneshot::channel();
-        let candidate = Candidate { generation, verdict };
+        let (verdict, mut answer) = oneshot::channel();
+        let withdrawn = CancellationToken::new();
+        let candidate = Candidate { generation, verdict, withdrawn: withdrawn.clone() };
         if self.candidates.send(candidate).await.is_err() {
             return Err(Refusal::Ending);
         }
-        match answer.await {
+        let verdict = loop {
+            let look = tokio::select! {
+                biased; // what is decided holds
+                verdict = &mut answer => break verdict,
+                look = self.sources.changed(), if !withdrawn.is_cancelled() => look,
+            };
+            account::note(&look.notes);
+            if self.sources.is_news(&look) {
+                withdrawn.cancel();
+            }
+        };
+        match verdict {
             Ok(Ok(changes)) => Ok(changes),
             Ok(Err(Rejection::Startup(problem))) => {
                 let hint = "see the errors of the start-up handlers above";
                 Err(Refusal::Wrong(Report::failure(problem).with_hint(hint)))
             }
+            Ok(Err(Rejection::Withdrawn)) => Err(Refusal::Outdated),
             Ok(Err(Rejection::Ending)) | Err(_) => Err(Refusal::Ending),
         }
     }

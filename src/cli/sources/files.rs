@@ -142,7 +142,7 @@ impl Desk {
         let mut notes = Vec::new();
         if let Some(trouble) = trouble {
             notes.push(Note::Warning(format!(
-                "The system does not tell changes of the scripts, so they are looked for every {seconds} s. Cannot watch {trouble}."
+                "The system does not tell changes of the scripts, so they are looked for every {seconds} s: {trouble}."
             )));
         }
         if let (Some((directory, kind)), None) = (&self.mounts.1.remote, self.poll) {

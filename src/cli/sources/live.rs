@@ -36,6 +36,8 @@ pub struct Sources {
     tried: Attempt,
     /// When to look without being told.
     next_look: Option<Instant>,
+    /// Something was heard, and nobody was told yet.
+    is_unsettled: bool,
 }
 
 /// The whole set as it is now.
@@ -74,7 +76,7 @@ impl Sources {
     pub fn new(files: Option<Files>, maps: Option<Maps>) -> Self {
         let next_look = Some(Instant::now());
         let (running, tried) = (Attempt::default(), Attempt::default());
-        Sources { files, maps, running, tried, next_look }
+        Sources { files, maps, running, tried, next_look, is_unsettled: false }
     }
 
     /// This set has been tried: it is no news any more.
@@ -124,9 +126,10 @@ impl Sources {
 
     /// Waits until something has happened, and gives the set as it is then. It may be the same as before.
     ///
-    /// A call that is not waited for to the end loses nothing but the notes for the user.
+    /// A call that is not waited for to the end loses nothing but the notes for the user: the next one looks at once.
     pub async fn changed(&mut self) -> Look {
         let mut settling = self.wake().await;
+        self.is_unsettled = true;
         let since = Instant::now();
         let (mut before, mut notes) = (None, Vec::new());
         loop {
@@ -137,6 +140,7 @@ impl Sources {
             let is_halfway = look.print.may_be_halfway(&tried);
             let is_sure = before.as_ref() == Some(&look.print) && !is_halfway;
             if look.print == tried || is_sure || Instant::now() >= settling.deadline() {
+                self.is_unsettled = false;
                 return Look { notes, since, ..look };
             }
             before = Some(look.print);
@@ -186,6 +190,9 @@ impl Sources {
 
     /// Waits until there is a reason to look.
     async fn wake(&mut self) -> Settling {
+        if self.is_unsettled {
+            return Settling::begin(Instant::now());
+        }
         let (files, maps) = (self.files.as_ref(), self.maps.as_mut());
         let is_api = tokio::select! {
             biased; // those who know something first

@@ -39,20 +39,16 @@ impl HostRule {
         }
         let no_port =
             || format!("'{text}' has no port: write {text}:443, or {text}:* for all ports");
-        let (host, port) = match text.strip_prefix('[') {
-            Some(rest) => {
-                let (host, rest) = rest
-                    .split_once(']')
-                    .ok_or_else(|| format!("'{text}' has no closing bracket"))?;
-                let port = rest.strip_prefix(':').ok_or_else(no_port)?;
-                let address = Ipv6Addr::from_str(host)
-                    .map_err(|_problem| format!("'{host}' in '{text}' is no IPv6 address"))?;
-                (Host::Address(IpAddr::V6(address).to_canonical()), port)
-            }
-            None => {
-                let (host, port) = text.rsplit_once(':').ok_or_else(no_port)?;
-                (Host::parse(host, text)?, port)
-            }
+        let (host, port) = if let Some(rest) = text.strip_prefix('[') {
+            let (host, rest) =
+                rest.split_once(']').ok_or_else(|| format!("'{text}' has no closing bracket"))?;
+            let port = rest.strip_prefix(':').ok_or_else(no_port)?;
+            let address = Ipv6Addr::from_str(host)
+                .map_err(|_problem| format!("'{host}' in '{text}' is no IPv6 address"))?;
+            (Host::Address(IpAddr::V6(address).to_canonical()), port)
+        } else {
+            let (host, port) = text.rsplit_once(':').ok_or_else(no_port)?;
+            (Host::parse(host, text)?, port)
         };
         let port = match port {
             "*" => None,

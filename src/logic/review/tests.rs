@@ -33,7 +33,7 @@ fn registry(handlers: Vec<Handler>) -> Registry {
 }
 
 fn of_resource(registry: &Registry) -> ResourceHandlers {
-    let resource = Resource { plural: "kex".into(), ..Resource::default() };
+    let resource = Resource { plural: "kex".into(), preferred: true, ..Resource::default() };
     registry.for_resource(&resource, &|_, _| true)
 }
 

@@ -51,10 +51,13 @@ pub(super) enum Request {
     Transform(Function, Value, oneshot::Sender<Result<Value, Raised>>),
 }
 
+/// The way of the result of loading to who waits for it.
+pub(super) type Loading = oneshot::Sender<Result<Declared, LoadError>>;
+
 /// How the life of a script begins.
 pub(super) enum Start {
     /// For the first time: who waits gets what it declares.
-    First(oneshot::Sender<Result<Declared, LoadError>>),
+    First(Loading),
     /// In the place of a VM that declared this.
     Again(Print),
 }
@@ -72,16 +75,17 @@ pub(super) async fn live(
     stuck: CancellationToken,
 ) {
     let (mut present, print) = match start {
-        Start::First(loading) => match load(&script, &stuck).await {
-            Ok((vm, declared)) => {
+        Start::First(mut loading) => match load_for(&mut loading, &script, &stuck).await {
+            Some(Ok((vm, declared))) => {
                 let print = Print::of(&declared);
                 if loading.send(Ok(declared)).is_err() {
                     return;
                 }
                 (Some(vm), print)
             }
-            // Nobody waits for the script any more.
-            Err(error) => return drop(loading.send(Err(error))),
+            // Perhaps nobody waits for the script any more.
+            Some(Err(error)) => return drop(loading.send(Err(error))),
+            None => return,
         },
         Start::Again(print) => (None, print),
     };
@@ -112,6 +116,20 @@ enum End {
     Unused,
     /// Another VM takes its place.
     Renewed,
+}
+
+/// Loads for somebody; nothing if nobody waits for it any more.
+async fn load_for(
+    loading: &mut Loading,
+    script: &Arc<Script>,
+    stuck: &CancellationToken,
+) -> Option<Result<(Vm, Declared), LoadError>> {
+    tokio::select! {
+        // First: what nobody waits for takes not another step.
+        biased;
+        () = loading.closed() => None,
+        loaded = load(script, stuck) => Some(loaded),
+    }
 }
 
 async fn load(

@@ -8,8 +8,10 @@ use tokio_util::sync::CancellationToken;
 use super::{watchdog::Watchdog, world::Limits};
 use crate::settings::Sandbox;
 
-fn run<T>(call: impl Future<Output = T>) -> T {
-    tokio::runtime::Builder::new_current_thread().build().expect("a runtime").block_on(call)
+/// Runs on this thread, on no clock in particular.
+fn finish<T>(work: impl Future<Output = T>) -> T {
+    let runtime = tokio::runtime::Builder::new_current_thread().build();
+    runtime.expect("a runtime").block_on(work)
 }
 
 #[test]
@@ -24,7 +26,7 @@ fn a_native_that_does_not_come_back_is_told_outside() {
             std::hint::spin_loop();
         }
     };
-    run(watchdog.guard(native)).expect("nothing that could abort it");
+    finish(watchdog.guard(native)).expect("nothing that could abort it");
     assert!(stuck.is_cancelled());
 }
 
@@ -42,6 +44,6 @@ fn writing_to_a_slow_reader_is_not_being_stuck() {
             }
         });
     };
-    run(watchdog.guard(native)).expect("nothing that could abort it");
+    finish(watchdog.guard(native)).expect("nothing that could abort it");
     assert!(!stuck.is_cancelled());
 }

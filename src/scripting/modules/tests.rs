@@ -43,12 +43,11 @@ impl Directory {
         let old = fs::read_link(&link).ok();
         symlink(format!("..{version}"), self.0.join("..data_tmp")).unwrap();
         fs::rename(self.0.join("..data_tmp"), &link).unwrap();
-        match old {
-            Some(old) => fs::remove_dir_all(self.0.join(old)).unwrap(),
-            None => {
-                self.link("..data/lib.lua", "lib.lua");
-                self.link("..data/more.lua", "more.lua");
-            }
+        if let Some(old) = old {
+            fs::remove_dir_all(self.0.join(old)).unwrap();
+        } else {
+            self.link("..data/lib.lua", "lib.lua");
+            self.link("..data/more.lua", "more.lua");
         }
     }
 }

@@ -90,10 +90,10 @@ fn told(path: &str, error: &io::Error) -> String {
     if is_absence(error) {
         return format!("there is no {path}");
     }
-    match error.kind() {
-        io::ErrorKind::PermissionDenied => format!("the system does not let us read {path}"),
-        _ => format!("{path}: {error}"),
+    if error.kind() == io::ErrorKind::PermissionDenied {
+        return format!("the system does not let us read {path}");
     }
+    format!("{path}: {error}")
 }
 
 fn is_absence(error: &io::Error) -> bool {

@@ -12,7 +12,7 @@ use std::{
 use rhai::{Dynamic, EvalAltResult, Position};
 use tokio::{
     sync::{mpsc, oneshot, watch},
-    time,
+    time::{self, Instant},
 };
 
 use super::{errors::problem, ledger::Ledger, link::Link, turn::Turns};
@@ -88,6 +88,8 @@ pub(super) struct Control {
     link: Arc<Link>,
     waits: mpsc::Sender<Wait>,
     fresh: watch::Receiver<()>,
+    /// On the clock of the runtime, which tests pause and threads do not know.
+    began: Instant,
     watch: Cell<Stopwatch>,
     /// The running time at the begin of the present turn, and at the last look.
     turn_began: Cell<Duration>,
@@ -126,6 +128,7 @@ impl Control {
             link,
             waits,
             fresh,
+            began: Instant::now(),
             watch: Cell::default(),
             turn_began: Cell::default(),
             looked: Cell::default(),
@@ -262,6 +265,11 @@ pub(super) fn overdue() -> Option<Abort> {
         let control = current.as_ref()?;
         control.check(control.watch.get().elapsed())
     })
+}
+
+/// When the running call got its thread.
+pub(super) fn began() -> Option<Instant> {
+    CURRENT.with_borrow(|current| current.as_ref().map(|it| it.began))
 }
 
 /// Bytes that the script of the running call holds.

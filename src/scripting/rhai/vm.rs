@@ -156,7 +156,7 @@ impl Vm {
             return Err(errors::aborted(Abort::Full(self.terms.limits.memory_limit), None));
         }
         let mut state = self.state();
-        let now = Instant::now();
+        let now = control::began().unwrap_or_else(Instant::now);
         state.losses.retain(|it| now.duration_since(*it) < LOSSES_WITHIN);
         if state.losses.len() >= LOSSES_MAX {
             return Err(errors::aborted(Abort::Leaking, None));

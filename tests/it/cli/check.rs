@@ -218,10 +218,10 @@ fn oddities_are_warned_of_and_do_not_fail() {
     assert_eq!(code, 0);
     is(
         &stderr,
-        &expect![[r#"
+        &expect![[r"
         warning: Something is granted to c.lua, but there is no script of this name.
         warning: b.lua:1: the handler 'update/spec.x' is never called: `old` and `new` are the same.
-    "#]],
+    "]],
     );
 }
 
@@ -232,11 +232,11 @@ fn what_cannot_be_read_is_told_in_both_forms() {
     assert_eq!(code, 1);
     is(
         &format!("{stdout}{stderr}"),
-        &expect![[r#"
+        &expect![[r"
         0 scripts, 0 handlers, 1 error, 0 warnings
         error: there is no file or directory 'nope.lua'
         hint: check the spelling and the current directory
-    "#]],
+    "]],
     );
     let (code, answer) = here.json(&["x.txt"]);
     assert_eq!((code, &answer["scripts"]), (1, &json!([])));

@@ -4,6 +4,7 @@ use std::{
     collections::VecDeque,
     env,
     sync::{Arc, Weak},
+    time::Duration,
 };
 
 use kopf::{
@@ -109,6 +110,15 @@ pub(super) async fn reload(language: &str, rounds: usize, placement: Placement) 
     for probe in probes {
         assert!(is_gone(probe).await, "every virtual machine is freed");
     }
+}
+
+/// Begins to load what takes for ever, and gives up.
+pub(super) async fn abandon(language: &str) {
+    let stage = Stage::new(Placement::Threads);
+    let endless = Source::alone(format!("endless.{language}"), "kopf.sleep(1000000)");
+    let prepared = stage.prepare(std::slice::from_ref(&endless));
+    let waited = tokio::time::timeout(Duration::from_millis(50), prepared).await;
+    assert!(waited.is_err(), "it takes for ever");
 }
 
 /// A thousand of each, or as many as `KOPF_TEST_RELOADS` says: 10,000 take a minute and more in a debug build.

@@ -1,6 +1,21 @@
 //! The operator's own handlers, and what else a swap must get along with.
 
-use kopf::{logic::handler::Kind, ports::Rejection, reactor::Operator, testing};
+use std::sync::Arc;
+
+use kopf::{
+    handling::activities::Standing,
+    logic::{
+        declare::{Declaration, declare},
+        generation::Generation,
+        handler::Kind,
+        outcome::Ended,
+        registry::Registry,
+    },
+    ports::{Clock, Current, Memo, Present, Rejection},
+    reactor::Operator,
+    settings::Settings,
+    testing::{self, NativeScripts},
+};
 use serde_json::json;
 
 use super::stage::{Does, EXAMPLES, Stage, object, on, seconds, server};
@@ -181,4 +196,44 @@ async fn an_operator_that_is_paused_is_edited_as_well_and_goes_on_with_the_new_g
     assert!(lines.contains(&"stay.2@2 a begins".to_owned()), "{lines:?}");
     assert!(lines.contains(&r#"look.2@2 a sees {"x":[1]}"#.to_owned()), "{lines:?}");
     assert!(!lines.iter().any(|it| it.contains("@1")), "{lines:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn standing_activities_are_of_the_present_generation_and_logins_never_run_dry() {
+    let scripts = NativeScripts::default();
+    let generation = |kind, answer: &'static str| {
+        let function = scripts
+            .handler("fn", move |_| Box::pin(async move { Ended::Returned(Some(answer.into())) }));
+        let (selectors, options, location) = (Vec::new(), Vec::new(), "test:1".into());
+        let handler = declare(Declaration { kind, selectors, options, function, location });
+        let registry = Registry::new(vec![handler.expect("a declaration")]).expect("one");
+        Present {
+            generation: Generation { registry, ..Generation::default() },
+            ..Present::default()
+        }
+    };
+    for kind in [Kind::Probe, Kind::Login] {
+        let first = generation(kind, "one");
+        let at_start = first.generation.registry.activities(kind);
+        let standing = Standing {
+            kind,
+            current: Current::new(first),
+            otherwise: if kind == Kind::Login { at_start } else { Vec::new() },
+            settings: Arc::default(),
+            memo: Memo::default(),
+            scripts: Arc::new(scripts.clone()),
+            clock: Clock::starting_at(jiff::Timestamp::UNIX_EPOCH),
+            execution: Settings::default().execution,
+        };
+        let answers = async || {
+            let results = standing.run().await.expect("none fails");
+            results.into_values().collect::<Vec<_>>()
+        };
+        assert_eq!(answers().await, ["one"]);
+        standing.current.set(generation(kind, "two"));
+        assert_eq!(answers().await, ["two"]);
+        standing.current.set(Present::default());
+        let left: &[&str] = if kind == Kind::Login { &["one"] } else { &[] };
+        assert_eq!(answers().await, left);
+    }
 }

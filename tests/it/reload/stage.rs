@@ -347,7 +347,8 @@ impl Stage {
         let registry = Registry::new(lines.iter().map(declare).collect()).expect("unique ids");
         let generation = Generation { number: 0, registry, lifecycle };
         let (verdict, answer) = oneshot::channel();
-        let candidate = Candidate { generation, verdict };
+        let withdrawn = CancellationToken::new();
+        let candidate = Candidate { generation, verdict, withdrawn };
         self.reloads.send(candidate).await.expect("somebody listens");
         answer
     }

@@ -79,7 +79,7 @@ impl Stage {
 
     /// Takes a candidate, as the operator does; what it changes.
     fn take(&mut self, candidate: Candidate) -> String {
-        let Candidate { generation, verdict } = candidate;
+        let Candidate { generation, verdict, .. } = candidate;
         let changes = Changes::between(&self.registry, &generation.registry);
         let told = format!("generation {}: {changes}", generation.number);
         self.registry = generation.registry;
@@ -183,7 +183,7 @@ async fn an_edit_during_a_reload_is_not_lost() {
 async fn a_generation_whose_start_up_fails_is_refused() {
     let mut stage = Stage::new("startup", &[("a.lua", &script("one"))]).await;
     stage.edit("a.lua", &script("two"));
-    let Candidate { generation, verdict } = stage.candidate().await;
+    let Candidate { generation, verdict, .. } = stage.candidate().await;
     assert_eq!(generation.number, 2);
     verdict.send(Err(Rejection::Startup("no database".into()))).expect("the driver waits");
     stage.until_says("generation 1 since 2").await;
@@ -192,6 +192,40 @@ async fn a_generation_whose_start_up_fails_is_refused() {
     assert_eq!(
         stage.accept().await,
         "generation 2: added on_create 'three'; removed on_create 'one'"
+    );
+    stage.end().await;
+}
+
+#[tokio::test]
+async fn start_up_handlers_of_an_edit_are_not_waited_for_when_there_is_a_newer_one() {
+    let mut stage = Stage::new("withdrawn", &[("a.lua", &script("one"))]).await;
+    stage.edit("a.lua", &script("two"));
+    let Candidate { verdict, withdrawn, .. } = stage.candidate().await;
+    stage.until_says("; the edit of ops/a.lua waits for its start-up handlers").await;
+    stage.edit("a.lua", &script("three"));
+    timeout(DEADLINE, withdrawn.cancelled()).await.expect("it is withdrawn in time");
+    verdict.send(Err(Rejection::Withdrawn)).expect("the driver waits");
+    assert_eq!(
+        stage.accept().await,
+        "generation 2: added on_create 'three'; removed on_create 'one'"
+    );
+    stage.end().await;
+}
+
+#[tokio::test]
+async fn a_withdrawal_that_comes_too_late_changes_nothing() {
+    let mut stage = Stage::new("too-late", &[("a.lua", &script("one"))]).await;
+    stage.edit("a.lua", &script("two"));
+    let candidate = stage.candidate().await;
+    stage.edit("a.lua", &script("three"));
+    timeout(DEADLINE, candidate.withdrawn.cancelled()).await.expect("it is withdrawn in time");
+    assert_eq!(
+        stage.take(candidate),
+        "generation 2: added on_create 'two'; removed on_create 'one'"
+    );
+    assert_eq!(
+        stage.accept().await,
+        "generation 3: added on_create 'three'; removed on_create 'two'"
     );
     stage.end().await;
 }

@@ -57,6 +57,23 @@ async fn a_saved_script_takes_effect_and_a_broken_one_does_not() {
 }
 
 #[tokio::test]
+async fn a_start_up_handler_that_retries_for_ever_does_not_keep_the_next_edit_out() {
+    let desk = Desk::new("live-startup");
+    desk.file("ops/a.lua", &script("first"));
+    let operator = start(&desk, &["ops"]).await;
+    desk.file(
+        "ops/boot.lua",
+        "kopf.on_startup({ id = 'boot' }, function() error('no database') end)",
+    );
+    operator.until_says("Activity 'boot' failed with an exception and will try again in").await;
+    desk.remove("ops/boot.lua");
+    operator.until_says("The edit of ops/boot.lua (new) is not waited for").await;
+    desk.file("ops/a.lua", &script("second"));
+    operator.until_says("Reloaded ops/a.lua: generation 2, changed on_create 'made' (").await;
+    operator.stop().await.assert_code(0);
+}
+
+#[tokio::test]
 async fn a_config_map_is_a_script_that_can_be_edited() {
     let desk = Desk::new("live-map");
     let map = |word: &str| {

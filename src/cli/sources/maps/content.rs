@@ -73,7 +73,7 @@ mod tests {
     use super::Map;
     use crate::logic::object::Object;
 
-    fn map(data: Value, binary: Value) -> Map {
+    fn map(data: &Value, binary: &Value) -> Map {
         let metadata = json!({ "namespace": "ops", "name": "scripts" });
         Map::of(&Object::from_value(
             json!({ "metadata": metadata, "data": data, "binaryData": binary }),
@@ -83,7 +83,7 @@ mod tests {
     #[test]
     fn scripts_are_the_keys_with_their_extensions() {
         let data = json!({ "b.rhai": "2", "a.lua": "1", "_lib.lua": "3", "notes.txt": "4" });
-        let map = map(data, json!({ "logo.png": "AA==" }));
+        let map = map(&data, &json!({ "logo.png": "AA==" }));
         let scripts = map.scripts().expect("scripts");
         let expected =
             [("configmap/ops/scripts/a.lua", "1"), ("configmap/ops/scripts/b.rhai", "2")];
@@ -94,7 +94,7 @@ mod tests {
     #[test]
     fn a_map_without_scripts_is_an_error_that_says_what_scripts_are() {
         for data in [Value::Null, json!({}), json!({ "_lib.lua": "", "x": "" })] {
-            let problem = map(data, Value::Null).scripts().expect_err("nothing");
+            let problem = map(&data, &Value::Null).scripts().expect_err("nothing");
             assert_eq!(problem.to_string(), "there are no scripts in configmap/ops/scripts");
             assert!(problem.hint().is_some_and(|it| it.contains("*.lua")));
         }
@@ -102,7 +102,7 @@ mod tests {
 
     #[test]
     fn a_script_that_is_no_text_is_refused_with_a_hint() {
-        let map = map(json!({ "a.lua": "" }), json!({ "b.lua": "/w==" }));
+        let map = map(&json!({ "a.lua": "" }), &json!({ "b.lua": "/w==" }));
         let problem = map.scripts().expect_err("binary");
         assert!(problem.to_string().contains("'b.lua' is in its binaryData"), "{problem}");
         assert!(problem.hint().is_some_and(|it| it.contains("UTF-8")));
