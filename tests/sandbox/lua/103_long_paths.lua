@@ -1,4 +1,4 @@
--- expect: ok|computed|needs more than
+-- expect: ok|computed for|needs more than|longer than
 -- limit: none
 -- Paths of a million steps for kopf.get.
 kopf.on_update("kopfexamples", { id = "hostile" }, function(ctx)
