@@ -28,6 +28,9 @@ const LOOKS_APART: Duration = Duration::from_micros(500);
 /// How long a call may compute while others of its script want to.
 const SLICE: Duration = Duration::from_millis(5);
 
+/// How often a call that computes for long shows that it still looks at its limits.
+const SIGNS_APART: Duration = Duration::from_millis(100);
+
 /// Operations that stand for a second of [`Budget::Operations`]: about what an unoptimized build does in one.
 const OPERATIONS_PER_SECOND: u128 = 10_000_000;
 
@@ -91,9 +94,16 @@ pub(super) struct Control {
     /// On the clock of the runtime, which tests pause and threads do not know.
     began: Instant,
     watch: Cell<Stopwatch>,
+    /// What the thread had computed when the call began, and what waiting has paid back since.
+    computed_before: Cell<Duration>,
+    /// From which running time on the thread may have computed for too long: its own time is asked for only then, because a
+    /// busy machine gives it less than that.
+    suspect: Cell<Duration>,
     /// The running time at the begin of the present turn, and at the last look.
     turn_began: Cell<Duration>,
     looked: Cell<Duration>,
+    /// The running time at the last sign of life.
+    seen: Cell<Duration>,
     operations: Cell<u64>,
     /// What the thread held at the begin of the present turn.
     held: Cell<isize>,
@@ -130,8 +140,11 @@ impl Control {
             fresh,
             began: Instant::now(),
             watch: Cell::default(),
+            computed_before: Cell::default(),
+            suspect: Cell::default(),
             turn_began: Cell::default(),
             looked: Cell::default(),
+            seen: Cell::default(),
             operations: Cell::new(0),
             held: Cell::new(0),
             ended: Cell::new(None),
@@ -150,6 +163,8 @@ impl Control {
             }
         }
         self.resume();
+        self.computed_before.set(thread_time());
+        self.suspect.set(self.common.budget.limit());
         CURRENT.set(Some(self));
         let _leave = Leave;
         work()
@@ -198,7 +213,16 @@ impl Control {
         let watch = self.watch.get();
         self.watch.set(Stopwatch { before: watch.before.saturating_sub(waited), ..watch });
         self.looked.set(self.watch.get().before);
+        self.computed_before.set((self.computed_before.get() + waited).min(thread_time()));
+        self.suspect.set(self.common.budget.limit());
         self.operations.set(self.operations.get().saturating_sub(operations_in(waited)));
+    }
+
+    /// Whether the thread itself has computed for so long; if not, says when it may have.
+    fn has_computed(&self, limit: Duration, elapsed: Duration) -> bool {
+        let left = limit.saturating_sub(thread_time().saturating_sub(self.computed_before.get()));
+        self.suspect.set(elapsed + left);
+        left.is_zero()
     }
 
     /// Looks at all limits; the call has used so much time.
@@ -208,7 +232,9 @@ impl Control {
         }
         let Common { budget, ledger, .. } = &*self.common;
         let exhausted = match budget {
-            Budget::Time(limit) => elapsed >= *limit,
+            Budget::Time(limit) => {
+                elapsed >= self.suspect.get() && self.has_computed(*limit, elapsed)
+            }
             Budget::Operations(limit) => self.operations.get() >= operations_in(*limit),
         };
         let ended = if self.link.is_cancelled() {
@@ -233,10 +259,21 @@ impl Control {
         let ended = self.check(elapsed);
         let slow = elapsed.saturating_sub(self.looked.get()) > LOOKS_APART;
         self.looked.set(elapsed);
+        if elapsed.abs_diff(self.seen.get()) > SIGNS_APART {
+            self.seen.set(elapsed);
+            self.link.is_alive();
+        }
         let at_once = ended.is_some() || (slow && matches!(self.common.budget, Budget::Time(_)));
         LEFT.set(if at_once { 0 } else { LOOK_EVERY });
         ended
     }
+}
+
+/// What the calling thread has computed in its life.
+fn thread_time() -> Duration {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    // The kernel counts from zero up.
+    Duration::try_from(time).unwrap_or_default()
 }
 
 fn operations_in(time: Duration) -> u64 {

@@ -23,7 +23,7 @@ enum State {
     /// It waits: for its turn, or for something outside.
     #[default]
     Waiting,
-    /// It has its turn, since then.
+    /// It has its turn, and gave the last sign of life then.
     Computing(RealInstant),
     /// It did not stop when it had to, and nobody waits for it any more: its turn was passed on.
     Abandoned,
@@ -62,7 +62,15 @@ impl Link {
         }
     }
 
-    /// Gives the call up if its turn has lasted for longer than this; its turn goes on to the others then. What the thread
+    /// The call computes and looks at its limits.
+    pub(super) fn is_alive(&self) {
+        let mut state = self.state();
+        if let State::Computing(_) = *state {
+            *state = State::Computing(RealInstant::now());
+        }
+    }
+
+    /// Gives the call up if it has its turn and gave no sign of life for longer than this; its turn goes on to the others then. What the thread
     /// does when it comes back is refused at its next step.
     pub(super) fn abandon(&self, longest: Duration, turns: &Turns) -> bool {
         let mut state = self.state();
