@@ -30,7 +30,11 @@ fn generation(random: &mut Rng, code: u64) -> Vec<Line> {
     let mut lines = vec![
         on(Kind::Create, "made", code),
         on(Kind::Update, "changed", code).does(Does::Work(random.u64(0..2))),
-        on(Kind::Daemon, "stay", of_daemon).does(if random.bool() { Does::Stay } else { Does::Linger(2) }),
+        on(Kind::Daemon, "stay", of_daemon).does(if random.bool() {
+            Does::Stay
+        } else {
+            Does::Linger(2)
+        }),
     ];
     let mut maybe = |line: Line| {
         if random.bool() {
@@ -50,9 +54,23 @@ fn generation(random: &mut Rng, code: u64) -> Vec<Line> {
     lines
 }
 
+/// A failure tells its seed.
+struct ToldIfItFails(u64);
+
+impl Drop for ToldIfItFails {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            #[expect(clippy::print_stderr, reason = "what a failed test says")]
+            {
+                eprintln!("seed {}", self.0);
+            }
+        }
+    }
+}
+
 /// Plays it; gives the lines of the notes, and what was done to each object.
 async fn play(seed: u64, size: &Size) -> (Vec<String>, BTreeMap<String, History>) {
-    println!("seed {seed}");
+    let _told = ToldIfItFails(seed);
     let mut random = Rng::with_seed(seed);
     let mut stage = Stage::new(server(&[], &["x", "y"]), &generation(&mut random, 1));
     seconds(1).await;

@@ -96,7 +96,20 @@ pub(super) fn on(kind: Kind, id: &'static str, code: u64) -> Line {
     let does = match kind {
         Kind::Daemon => Does::Stay,
         Kind::Index => Does::Index,
-        _ => Does::Nothing,
+        Kind::Create
+        | Kind::Update
+        | Kind::Delete
+        | Kind::Resume
+        | Kind::Field
+        | Kind::Sub
+        | Kind::Event
+        | Kind::Timer
+        | Kind::Startup
+        | Kind::Cleanup
+        | Kind::Login
+        | Kind::Probe
+        | Kind::Validate
+        | Kind::Mutate => Does::Nothing,
     };
     Line { kind, id, code, resource: "kopfexamples", options: Vec::new(), does }
 }

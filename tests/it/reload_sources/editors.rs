@@ -3,8 +3,10 @@
 use std::{
     fs::{self, File, OpenOptions},
     io::Write as _,
-    time::{Duration, Instant},
+    time::Duration,
 };
+
+use tokio::time::Instant;
 
 use super::{Desk, Watch, read};
 
@@ -167,6 +169,7 @@ async fn an_edit_that_keeps_length_and_time_is_seen() {
     assert_eq!(watch.next_text().await, "a.lua=2");
 }
 
+#[expect(clippy::disallowed_types, reason = "the time of a file is set, not asked for")]
 #[tokio::test]
 async fn reading_and_touching_are_no_changes() {
     let desk = Desk::new("reading");

@@ -213,7 +213,7 @@ async fn load(source: Source, terms: Terms) -> Run {
     Run {
         message: loaded.err().map(|it| it.message),
         is_temporary: false,
-        computed: Some(own_running_time() - before),
+        computed: Some(own_running_time().saturating_sub(before)),
         elapsed: began.elapsed(),
         answers: usize::MAX,
         next: None,
