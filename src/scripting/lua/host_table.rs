@@ -1,6 +1,6 @@
 //! The `kopf` table, and what else the host gives to scripts.
 
-use std::{rc::Rc, time::Duration};
+use std::time::Duration;
 
 use mlua::{AnyUserData, Function as LuaFunction, LightUserData, Lua, Table, Value as LuaValue};
 
@@ -11,7 +11,6 @@ use super::{
     push::{Shapes, Style},
     raised::HandlerError,
     views::{self, CtxView},
-    watchdog::{self, Watchdog},
     world::World,
 };
 use crate::logic::{
@@ -47,12 +46,8 @@ fn compact(lua: &Lua, value: &LuaValue) -> mlua::Result<String> {
     World::of(lua)?.read_as("tostring", value).map(|it| text::shown(&it))
 }
 
-/// Gives the VM its globals, closes the sandbox, and returns the function that runs calls.
-pub(super) fn install(
-    lua: &Lua,
-    watchdog: &Rc<Watchdog>,
-    modules: Modules,
-) -> mlua::Result<LuaFunction> {
+/// Gives the VM its globals, closes the sandbox, and returns the function that lets coroutines go on.
+pub(super) fn install(lua: &Lua, modules: Modules) -> mlua::Result<LuaFunction> {
     let globals = lua.globals();
     for name in REMOVED {
         globals.raw_set(name, LuaValue::Nil)?;
@@ -66,16 +61,17 @@ pub(super) fn install(
     add_values(lua, &kopf)?;
     add_storages(lua, &kopf)?;
     add_logins(lua, &kopf)?;
-    let host = host_functions(lua, watchdog, modules)?;
+    let host = host_functions(lua, modules)?;
     children::install(lua, &kopf, &host)?;
     let prelude = lua.load(include_str!("prelude.lua")).set_name("=kopf");
-    let run = prelude.call(host)?;
-    // Set once per VM: whether it was set before does not matter.
+    let (drive, wait) = prelude.call::<(LuaFunction, LuaFunction)>(host)?;
+    // Set once per VM: whether they were set before does not matter.
+    drop(World::of(lua)?.wait_method.set(wait));
     drop(World::of(lua)?.format.set(globals.get::<Table>("string")?.get("format")?));
     name_nearest(lua, &kopf)?;
     kopf.set_readonly(true);
     lua.sandbox(true)?;
-    Ok(run)
+    Ok(drive)
 }
 
 fn add_errors(lua: &Lua, kopf: &Table) -> mlua::Result<()> {
@@ -119,16 +115,7 @@ fn add_values(lua: &Lua, kopf: &Table) -> mlua::Result<()> {
     };
     kopf.set("copy", lua.create_function(copy)?)?;
     let values = |lua: &Lua, index: LuaValue| views::values(lua, &index);
-    kopf.set("values", lua.create_function(values)?)?;
-    let sleep = |lua: Lua, duration: LuaValue| match seconds(&lua, "kopf.sleep", &duration) {
-        Ok(duration) => {
-            let duration = duration.unwrap_or_default().min(SLEEP_MAX);
-            // Made inside: a timer belongs to the moment when it is waited for.
-            watchdog::wait(&lua, async move { tokio::time::sleep(duration).await })
-        }
-        Err(error) => watchdog::refuse(error),
-    };
-    kopf.set("sleep", lua.create_async_function(sleep)?)
+    kopf.set("values", lua.create_function(values)?)
 }
 
 /// Values for `ctx.settings.persistence`.
@@ -167,21 +154,24 @@ fn add_storages(lua: &Lua, kopf: &Table) -> mlua::Result<()> {
 }
 
 /// What the prelude needs and scripts do not see.
-fn host_functions(lua: &Lua, watchdog: &Rc<Watchdog>, modules: Modules) -> mlua::Result<Table> {
+fn host_functions(lua: &Lua, modules: Modules) -> mlua::Result<Table> {
     let host = lua.create_table()?;
     let print = |_: &Lua, text: mlua::LuaString| {
         print::print_line(&text.to_string_lossy());
         Ok(())
     };
     host.set("print", lua.create_function(print)?)?;
-    let watchdog = Rc::downgrade(watchdog);
-    let enter = move |lua: &Lua, ()| {
-        if let Some(watchdog) = watchdog.upgrade() {
-            watchdog.enter(lua);
-        }
+    let sleep = |lua: &Lua, duration: LuaValue| {
+        let duration = seconds(lua, "kopf.sleep", &duration)?.unwrap_or_default().min(SLEEP_MAX);
+        // Made inside: a timer belongs to the moment when it is waited for.
+        World::of(lua)?.wait_for(async move {
+            tokio::time::sleep(duration).await;
+            Ok(None)
+        });
         Ok(())
     };
-    host.set("enter", lua.create_function(enter)?)?;
+    host.set("sleep", lua.create_function(sleep)?)?;
+    host.set("wait", lua.create_function(views::wait)?)?;
     let module =
         move |lua: &Lua, (name, loaded): (String, Table)| modules.find(lua, &name, &loaded);
     host.set("module", lua.create_function(module)?)?;

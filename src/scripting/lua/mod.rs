@@ -13,6 +13,7 @@ mod posting;
 mod push;
 mod raised;
 mod read;
+mod running;
 mod side_table;
 mod tree;
 mod views;

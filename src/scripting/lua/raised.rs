@@ -80,14 +80,10 @@ pub(super) fn of_host(message: &str) -> Raised {
 }
 
 impl ScriptError {
-    /// From what the error handler of the prelude recorded.
-    pub(super) fn of_record(world: &World, record: &LuaValue) -> Self {
-        let LuaValue::Table(table) = record else {
-            return Self::of_value(world, record, "");
-        };
-        let raised = table.raw_get("raised").unwrap_or(LuaValue::Nil);
-        let stack = table.raw_get::<LuaString>("trace").map(|it| it.to_string_lossy());
-        Self::of_value(world, &raised, &stack.unwrap_or_default())
+    /// From what ended a coroutine, and the stack of the place where it was raised.
+    pub(super) fn of_raised(world: &World, raised: &LuaValue, stack: &LuaValue) -> Self {
+        let stack = stack.as_string().map(LuaString::to_string_lossy).unwrap_or_default();
+        Self::of_value(world, raised, &stack)
     }
 
     /// From what mlua made of an error.

@@ -8,6 +8,10 @@ use std::{
     sync::Arc,
 };
 
+use futures::{
+    FutureExt as _,
+    future::{self, Either},
+};
 use mlua::{
     Function as LuaFunction, IntoLuaMulti, Lua, LuaOptions, StdLib, Value as LuaValue,
     chunk::ChunkMode,
@@ -21,6 +25,7 @@ use super::{
     modules::Modules,
     push::Style,
     raised::{self, ScriptError},
+    running::{Failure, Running},
     views::CtxView,
     watchdog::Watchdog,
     world::World,
@@ -45,9 +50,9 @@ const GC_STEP_MULTIPLIER: i32 = 400;
 /// A VM whose script is loaded.
 pub(super) struct Vm {
     /// First: it must go before the VM.
-    watchdog: Rc<Watchdog>,
-    /// Runs a function with an error handler that records the stack.
-    run: LuaFunction,
+    watchdog: Watchdog,
+    /// Lets the coroutine of a call go on.
+    drive: LuaFunction,
     world: Rc<World>,
     lua: Lua,
 }
@@ -69,7 +74,11 @@ impl Vm {
         let chunk = vm.lua.load(source.text.as_str()).set_name(format!("@{}", source.name));
         let chunk = chunk.set_mode(ChunkMode::Text).into_function();
         let chunk = chunk.map_err(|it| told(ScriptError::of_error(&vm.world, &it)))?;
-        match vm.run_to_end(chunk, (), None).await {
+        let ended = match Running::new(&vm, chunk, (), None) {
+            Ok(running) => running.await,
+            Err(error) => Err(Failure::Script(ScriptError::of_error(&vm.world, &error))),
+        };
+        match ended {
             Err(Failure::Script(error)) => return Err(told(error)),
             Err(Failure::OutOfTime) => {
                 let error = mlua::Error::runtime(raised::out_of_time().message);
@@ -96,31 +105,34 @@ impl Vm {
             declared: RefCell::new(Some(Vec::new())),
             lifecycles: RefCell::default(),
             present: RefCell::default(),
+            wait: RefCell::default(),
+            wait_method: OnceCell::new(),
             side_table: super::side_table::SideTable::default(),
             texts: RefCell::new(BTreeMap::from([(source.name.clone(), text)])),
         });
         lua.set_app_data(Rc::clone(&world));
-        let watchdog = Rc::new(Watchdog::of(&lua).map_err(mlua::Error::external)?);
+        let watchdog = Watchdog::of(&lua).map_err(mlua::Error::external)?;
         let modules = Modules::beside(source.path.as_deref(), &source.name);
-        let run = host_table::install(&lua, &watchdog, modules)?;
-        Ok(Vm { watchdog, run, world, lua })
+        let drive = host_table::install(&lua, modules)?;
+        Ok(Vm { watchdog, drive, world, lua })
     }
 
     /// Calls the function of a handler.
-    pub(super) async fn call(&self, invocation: Arc<Invocation>) -> Ended {
-        let function = invocation.handler.function.clone();
+    pub(super) fn call(&self, invocation: Arc<Invocation>) -> impl Future<Output = Ended> {
         let kind = invocation.handler.kind;
-        let present = Some(Arc::clone(&invocation));
-        let ctx = CtxView::new(invocation);
-        let returned = self.run_function(&function, ctx, present).await;
-        let ended = returned.and_then(|it| {
-            if kind == Kind::Index {
-                self.contribution(&it)
-            } else {
-                self.result(&it).map(Ended::Returned)
-            }
-        });
-        ended.unwrap_or_else(Ended::Raised)
+        let ctx = CtxView::new(Arc::clone(&invocation));
+        let slot = invocation.handler.function.slot;
+        let returned = self.run_function(slot, ctx, Some(invocation));
+        returned.map(move |returned| {
+            let ended = returned.and_then(|it| {
+                if kind == Kind::Index {
+                    self.contribution(&it)
+                } else {
+                    self.result(&it).map(Ended::Returned)
+                }
+            });
+            ended.unwrap_or_else(Ended::Raised)
+        })
     }
 
     /// Asks a filter callback.
@@ -132,12 +144,12 @@ impl Vm {
         let present = Some(Arc::clone(&invocation));
         let ctx = CtxView::new(invocation);
         let answer = match &question.about {
-            None => self.run_function(&question.function, ctx, present).await,
+            None => self.run_function(question.function.slot, ctx, present).await,
             Some(value) => {
                 let value = value.clone().unwrap_or_default();
                 let value = self.world.push(&self.lua, &value, Style::Frozen);
                 let value = value.map_err(|it| self.raised(&it))?;
-                self.run_function(&question.function, (value, ctx), present).await
+                self.run_function(question.function.slot, (value, ctx), present).await
             }
         }?;
         Ok(is_true(&answer))
@@ -151,7 +163,7 @@ impl Vm {
     ) -> Result<bool, Raised> {
         let record = self.world.push(&self.lua, &ctx::record(&resource), Style::Frozen);
         let record = record.map_err(|it| self.raised(&it))?;
-        Ok(is_true(&self.run_function(&function, record, None).await?))
+        Ok(is_true(&self.run_function(function.slot, record, None).await?))
     }
 
     /// Calls a function for what it returns.
@@ -164,11 +176,11 @@ impl Vm {
         let present = Some(Arc::clone(&invocation));
         let ctx = CtxView::new(invocation);
         let returned = match about {
-            None => self.run_function(&function, ctx, present).await?,
+            None => self.run_function(function.slot, ctx, present).await?,
             Some(about) => {
                 let about = self.world.push(&self.lua, &about, Style::Frozen);
                 let about = about.map_err(|it| self.raised(&it))?;
-                self.run_function(&function, (about, ctx), present).await?
+                self.run_function(function.slot, (about, ctx), present).await?
             }
         };
         let read = self.world.read(&returned, None);
@@ -179,7 +191,7 @@ impl Vm {
     pub(super) async fn transform(&self, function: Function, body: Value) -> Result<Value, Raised> {
         let copy = self.world.push(&self.lua, &body, Style::Mutable);
         let copy = copy.map_err(|it| self.raised(&it))?;
-        self.run_function(&function, copy.clone(), None).await?;
+        self.run_function(function.slot, copy.clone(), None).await?;
         let changed = self.world.read(&copy, Some(&body));
         changed.map_err(|it| self.raised(&mlua::Error::runtime(it.at("body"))))
     }
@@ -205,57 +217,50 @@ impl Vm {
         ScriptError::of_error(&self.world, error).into_raised(&self.world)
     }
 
-    /// Calls a function. Begins at once, so that its future holds as little as possible: there may be very many that wait.
+    /// Calls the function in this slot. Not async, so that its future holds nothing twice: there may be very many that wait.
     fn run_function(
         &self,
-        function: &Function,
+        slot: u32,
         arguments: impl IntoLuaMulti,
         present: Option<Arc<Invocation>>,
     ) -> impl Future<Output = Result<LuaValue, Raised>> {
-        let function = self.world.functions.get(function.slot);
-        // Boxed, because a future that is awaited takes twice its size.
-        let call = function.map(|it| Box::pin(self.run_to_end(it, arguments, present)));
-        async move {
-            let call = call.ok_or_else(|| raised::of_host("the function is gone"))?;
-            call.await.map_err(|failure| match failure {
-                Failure::Script(error) => error.into_raised(&self.world),
-                Failure::OutOfTime => raised::out_of_time(),
-            })
+        let function = self.world.functions.get(slot);
+        let function = function.ok_or_else(|| raised::of_host("the function is gone"));
+        let call = function.and_then(|it| {
+            Running::new(self, it, arguments, present).map_err(|it| self.raised(&it))
+        });
+        let failed = |failure| match failure {
+            Failure::Script(error) => error.into_raised(&self.world),
+            Failure::OutOfTime => raised::out_of_time(),
+        };
+        match call {
+            Ok(call) => Either::Left(call.map(move |it| it.map_err(failed))),
+            Err(raised) => Either::Right(future::ready(Err(raised))),
         }
     }
 
-    fn run_to_end(
-        &self,
-        function: LuaFunction,
-        arguments: impl IntoLuaMulti,
-        present: Option<Arc<Invocation>>,
-    ) -> impl Future<Output = Result<LuaValue, Failure>> {
-        let call = arguments.into_lua_multi(&self.lua).map(|mut arguments| {
-            arguments.push_front(LuaValue::Function(function));
-            let call = self.run.call_async::<(bool, LuaValue)>(arguments);
-            self.watchdog.guard(self.world.during(present, call))
-        });
-        async move {
-            let of_error = |error| Failure::Script(ScriptError::of_error(&self.world, &error));
-            match call.map_err(of_error)?.await {
-                None => Err(Failure::OutOfTime),
-                Some(Err(error)) => Err(of_error(error)),
-                Some(Ok((true, result))) => Ok(result),
-                Some(Ok((false, record))) => {
-                    Err(Failure::Script(ScriptError::of_record(&self.world, &record)))
-                }
-            }
-        }
+    /// The VM itself.
+    pub(super) fn lua(&self) -> &Lua {
+        &self.lua
+    }
+
+    /// What belongs to it.
+    pub(super) fn world(&self) -> &World {
+        &self.world
+    }
+
+    /// Who watches it.
+    pub(super) fn watchdog(&self) -> &Watchdog {
+        &self.watchdog
+    }
+
+    /// The function of the prelude that lets a coroutine go on.
+    pub(super) fn drive(&self) -> &LuaFunction {
+        &self.drive
     }
 }
 
 /// The truth of the language: everything but nil and false.
 fn is_true(answer: &LuaValue) -> bool {
     !matches!(answer, LuaValue::Nil | LuaValue::Boolean(false))
-}
-
-/// Why a call has no result.
-enum Failure {
-    Script(ScriptError),
-    OutOfTime,
 }

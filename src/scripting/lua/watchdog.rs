@@ -8,23 +8,16 @@
 
 use std::{
     cell::{Cell, RefCell},
-    future::Future,
-    pin::Pin,
     rc::Rc,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering},
     },
-    task::{Context, Poll},
     thread,
     time::Duration,
 };
 
-use futures::{
-    FutureExt as _,
-    future::{self, LocalBoxFuture},
-};
-use mlua::{Lua, VmState, ffi};
+use mlua::{Lua, Thread, VmState, ffi};
 use tokio::time::Instant;
 
 /// How long a call may compute before its neighbours get a turn.
@@ -52,12 +45,12 @@ struct Present {
 }
 
 /// What one call has used.
-struct Budget {
+pub(super) struct Budget {
     slices: Cell<u32>,
     aborted: Cell<bool>,
     /// The coroutine of the call itself. Only this one may be suspended: suspending a coroutine that the script made would
     /// look to the script as if it had yielded.
-    coroutine: Cell<*mut ffi::lua_State>,
+    coroutine: *mut ffi::lua_State,
 }
 
 struct Shared {
@@ -99,28 +92,8 @@ impl Watchdog {
         Ok(Watchdog { shared, present, thread: handle.thread().clone() })
     }
 
-    /// To be called first inside a call, by its own coroutine.
-    pub(super) fn enter(&self, lua: &Lua) {
-        if let Some(budget) = &*self.present.budget.borrow() {
-            budget.coroutine.set(lua.state());
-        }
-    }
-
-    /// Runs a call in slices. `None` if it was aborted.
-    pub(super) fn guard<'a, T: 'a>(
-        &'a self,
-        call: impl Future<Output = T> + 'a,
-    ) -> impl Future<Output = Option<T>> + 'a {
-        let budget = Rc::new(Budget {
-            slices: Cell::new(0),
-            aborted: Cell::new(false),
-            coroutine: Cell::new(std::ptr::null_mut()),
-        });
-        let sliced = Sliced { watchdog: self, budget: Rc::clone(&budget), call: Box::pin(call) };
-        sliced.map(move |result| (!budget.aborted.get()).then_some(result))
-    }
-
-    fn begin(&self, budget: &Rc<Budget>) -> Slice<'_> {
+    /// Begins a slice of a call; it ends when what this gives is dropped.
+    pub(super) fn begin(&self, budget: &Rc<Budget>) -> Slice<'_> {
         *self.present.budget.borrow_mut() = Some(Rc::clone(budget));
         self.shared.slice.fetch_add(1, Ordering::SeqCst);
         // After the count: the thread looks at the count once more after it has said that it sleeps.
@@ -131,38 +104,8 @@ impl Watchdog {
     }
 }
 
-/// Waits for something outside of the VM, as the async functions of the host do it.
-///
-/// The time pays back computing, one for one: a daemon lives long, and should not be aborted for the sum of its short turns.
-/// Boxed, so that it is freed when it is over: Lua keeps the husk of a future until it collects garbage, and does not know
-/// its size.
-pub(super) fn wait<T: 'static>(
-    lua: &Lua,
-    something: impl Future<Output = T> + 'static,
-) -> LocalBoxFuture<'static, mlua::Result<T>> {
-    let (budget, began) = (budget_of(lua), Instant::now());
-    // Mapped, not awaited in a block of its own, which would hold it twice.
-    let mapped = something.map(move |result| {
-        if let Some(budget) = budget {
-            budget.pay_back(began.elapsed());
-        }
-        Ok(result)
-    });
-    mapped.boxed_local()
-}
-
-/// A wait that cannot begin.
-pub(super) fn refuse<T: 'static>(error: mlua::Error) -> LocalBoxFuture<'static, mlua::Result<T>> {
-    Box::pin(future::ready(Err(error)))
-}
-
-/// The budget of the call that runs.
-fn budget_of(lua: &Lua) -> Option<Rc<Budget>> {
-    lua.app_data_ref::<Rc<Present>>().and_then(|it| it.budget.borrow().clone())
-}
-
 /// A slice that runs. It ends also when the host panics in it.
-struct Slice<'a>(&'a Watchdog);
+pub(super) struct Slice<'a>(&'a Watchdog);
 
 impl Drop for Slice<'_> {
     fn drop(&mut self) {
@@ -175,22 +118,6 @@ impl Drop for Watchdog {
     fn drop(&mut self) {
         *self.shared.lock() = None;
         self.thread.unpark();
-    }
-}
-
-struct Sliced<'a, T> {
-    watchdog: &'a Watchdog,
-    budget: Rc<Budget>,
-    call: Pin<Box<dyn Future<Output = T> + 'a>>,
-}
-
-impl<T> Future for Sliced<'_, T> {
-    type Output = T;
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<T> {
-        let watchdog = self.watchdog;
-        let _slice = watchdog.begin(&self.budget);
-        self.call.as_mut().poll(cx)
     }
 }
 
@@ -273,7 +200,19 @@ impl Interrupt {
 }
 
 impl Budget {
-    fn pay_back(&self, waited: Duration) {
+    /// The whole budget, for the call that this coroutine is.
+    pub(super) fn of(coroutine: &Thread) -> Rc<Self> {
+        let coroutine = coroutine.state();
+        Rc::new(Budget { slices: Cell::new(0), aborted: Cell::new(false), coroutine })
+    }
+
+    /// Whether the call was aborted.
+    pub(super) fn is_aborted(&self) -> bool {
+        self.aborted.get()
+    }
+
+    /// Waiting pays back computing, one for one: a daemon lives long, and should not be aborted for the sum of its short turns.
+    pub(super) fn pay_back(&self, waited: Duration) {
         let slices = u32::try_from(waited.as_millis() / SLICE.as_millis()).unwrap_or(u32::MAX);
         self.slices.set(self.slices.get().saturating_sub(slices));
     }
@@ -287,7 +226,7 @@ impl Budget {
             return Err(mlua::Error::runtime(ABORT));
         }
         interrupt.disarm();
-        let own = std::ptr::eq(self.coroutine.get(), lua.state());
+        let own = std::ptr::eq(self.coroutine, lua.state());
         Ok(if own { VmState::Yield } else { VmState::Continue })
     }
 }
