@@ -49,8 +49,7 @@ fn calls(criterion: &mut Criterion) {
             for (place, placement) in
                 [("own threads", Placement::Threads), ("held clock", Placement::CurrentRuntime)]
             {
-                let source =
-                    Source { name: format!("it.{language}"), path: None, text: text.clone() };
+                let source = Source::alone(format!("it.{language}"), text.as_str());
                 call(criterion, &format!("{language} call: {name}, {place}"), source, placement);
             }
         }

@@ -22,7 +22,7 @@ use crate::cluster::{ConnectOptions, KubeCluster};
 use crate::logic::{lifecycle::Lifecycle, namespaces::NamespacePattern, registry::Registry};
 use crate::ports::{Clock, Cluster, Health};
 use crate::reactor::{self, Connect, Connecting, Failure, Operator, Scope};
-use crate::scripting::{Placement, ScriptHost, Source};
+use crate::scripting::{Placement, ScriptHost, Source, Terms};
 use crate::settings::Settings;
 
 /// Runs an operator. Returns how the process should end, or why it could not run.
@@ -94,7 +94,8 @@ pub(super) async fn load(
     settings: Settings,
     clock: Clock,
 ) -> Result<Plan, Report> {
-    let loaded = ScriptHost::load(sources, Placement::Threads).await;
+    let terms = Terms::of(Placement::Threads, &settings);
+    let loaded = ScriptHost::load(sources, terms).await;
     let (scripts, handlers) = loaded.map_err(|errors| Report::of_scripts(&errors))?;
     let registry = Registry::new(handlers).map_err(|it| Report::failure(it.to_string()))?;
     Ok(Plan { scripts, registry, scope, settings, clock })
@@ -121,6 +122,7 @@ pub(super) async fn operate(
         health: visible.health.clone(),
         liveness: visible.liveness.clone(),
         identity: identity::of_operator(clock),
+        reloads: None,
     };
     let ended = tokio::select! {
         biased; // the operator's own end is its answer to a signal

@@ -47,6 +47,8 @@ pub struct Try {
 
 /// One attempt that was begun: what is kept while its call waits, which is as little as possible.
 pub struct Begun {
+    /// The handler; with it, its script is kept.
+    handler: Arc<Handler>,
     /// What the call is about.
     pub invocation: Arc<Invocation>,
 }
@@ -90,14 +92,21 @@ impl Runner<'_> {
         }
         let attempt = Attempt { retry: retries, started, runtime: before.runtime };
         let facilities = Arc::clone(self.facilities);
-        let attempt = Some(attempt);
-        let invocation = Invocation { handler, attempt, cause, memo, logger, facilities, children };
-        Ok(Begun { invocation: Arc::new(invocation) })
+        let invocation = Invocation {
+            handler: handler.inside(),
+            attempt: Some(attempt),
+            cause,
+            memo,
+            logger,
+            facilities,
+            children,
+        };
+        Ok(Begun { handler, invocation: Arc::new(invocation) })
     }
 
     /// Ends the attempt: with what its call ended with, or with nothing when its time is up.
     pub fn end(&self, begun: &Begun, ended: Option<Ended>) -> Outcome {
-        let Invocation { handler, logger, .. } = &*begun.invocation;
+        let (handler, logger) = (&*begun.handler, &begun.invocation.logger);
         let before = begun.before();
         let started = begun.invocation.attempt.map(|it| it.started);
         let runtime = started.map(|it| since(it, self.clock.now())).unwrap_or_default();
@@ -120,7 +129,7 @@ impl Runner<'_> {
 impl Begun {
     /// How long the call may take; `None` if it may take for ever.
     pub fn time_left(&self) -> Option<Duration> {
-        outcome::time_left(&self.invocation.handler, self.before())
+        outcome::time_left(&self.handler, self.before())
     }
 
     fn before(&self) -> Effort {

@@ -8,6 +8,9 @@ use std::{any::Any, cmp::Ordering, fmt, sync::Arc};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ScriptId(pub u32);
 
+/// What a function lives in: its script's engine, which goes when nobody holds it any more. Only the scripts' side looks inside.
+pub type Home = Arc<dyn Any + Send + Sync>;
+
 /// A function of a script. Two references are equal if they mean the same function of the same loaded script.
 #[derive(Clone)]
 pub struct Function {
@@ -20,18 +23,33 @@ pub struct Function {
     /// Keeps the slot in use; the engine frees the slot when the last reference goes.
     #[expect(dead_code, reason = "it is there to be dropped")]
     keep: Option<Arc<dyn Any + Send + Sync>>,
+    /// Keeps the whole script; see [`Function::at_home`].
+    home: Option<Home>,
 }
 
 impl Function {
     /// A function whose slot is never freed before its script is.
     pub fn new(script: ScriptId, slot: u32, name: impl Into<Arc<str>>) -> Self {
-        Function { script, slot, name: name.into(), keep: None }
+        Function { script, slot, name: name.into(), keep: None, home: None }
     }
 
     /// Ties the life of something (a slot in a VM) to this reference and its clones.
     #[must_use]
     pub fn keeping(self, guard: Arc<dyn Any + Send + Sync>) -> Self {
         Function { keep: Some(guard), ..self }
+    }
+
+    /// The same, and its script lives as long as this reference and its clones.
+    ///
+    /// Not for references that scripts can hold on to: a script would keep itself alive.
+    #[must_use]
+    pub fn at_home(self, home: &Home) -> Self {
+        Function { home: Some(Arc::clone(home)), ..self }
+    }
+
+    /// What [`Function::at_home`] has tied to it.
+    pub fn home(&self) -> Option<&Home> {
+        self.home.as_ref()
     }
 
     fn identity(&self) -> (ScriptId, u32) {

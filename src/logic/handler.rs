@@ -204,6 +204,11 @@ pub struct Handler {
     pub admission: Admission,
     /// Where it was declared, `file:line`; for messages only.
     pub location: Arc<str>,
+    /// What its function does, as a fingerprint of its code and of what that refers to. Equal in two generations if nothing of
+    /// it was edited; 0 if nobody can tell.
+    pub code: u64,
+    /// The same handler with functions that do not keep their script; see [`Handler::inside`].
+    pub(super) inside: Option<Arc<Handler>>,
 }
 
 impl Kind {
@@ -262,6 +267,19 @@ impl Category {
 }
 
 impl Handler {
+    /// Whether it is declared as this one is: what is kept of the one belongs to the other.
+    pub fn is_namesake(&self, other: &Handler) -> bool {
+        self.id == other.id && self.kind == other.kind && self.selector == other.selector
+    }
+
+    /// Whether it does the same as this one of another generation, so that it need not start anew. In doubt it does not.
+    pub fn is_same(&self, other: &Handler) -> bool {
+        // The code covers the declaration and thus the options.
+        let does_the_same =
+            self.function == other.function || (self.code != 0 && self.code == other.code);
+        self.is_namesake(other) && does_the_same
+    }
+
     /// What an arbitrary error means for it.
     pub fn errors(&self) -> ErrorsMode {
         self.limits.errors.unwrap_or(self.kind.category().default_errors())

@@ -27,6 +27,8 @@ pub struct Children {
 pub struct Orders {
     declared: Arc<Mutex<Vec<Arc<Handler>>>>,
     orders: mpsc::Receiver<Order>,
+    /// Keeps the script, of which the sub-handlers are.
+    _parent: Arc<Handler>,
 }
 
 /// What a script wants to be run now.
@@ -45,8 +47,9 @@ impl Children {
         // A script waits for each answer, so that one order at a time is on its way.
         let (sender, receiver) = mpsc::channel(1);
         let declared = Arc::<Mutex<_>>::default();
-        let orders = Orders { declared: Arc::clone(&declared), orders: receiver };
-        (Children { parent, declared, orders: sender }, orders)
+        let inside = parent.inside();
+        let orders = Orders { declared: Arc::clone(&declared), orders: receiver, _parent: parent };
+        (Children { parent: inside, declared, orders: sender }, orders)
     }
 
     /// Declares a sub-handler.

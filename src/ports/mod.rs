@@ -16,6 +16,7 @@ mod memo;
 mod metrics;
 mod pauses;
 mod posts;
+mod reloads;
 mod scripts;
 mod stopped;
 
@@ -36,6 +37,7 @@ pub use memo::{Document, Memo, WeakDocument};
 pub use metrics::{CallLabels, HandlerLabels, Metrics, RequestLabels, ResourceLabels};
 pub use pauses::Pauses;
 pub use posts::{Inbox, Post, Posts};
+pub use reloads::{Candidate, Rejection, Reloads};
 pub use scripts::{
     ActivityCause, Attempt, BackgroundCause, Cause, ChangeCause, Invocation, ObjectCause,
     ObjectDetail, Scripts, SharedPatch, lock_patch,

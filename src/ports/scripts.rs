@@ -36,6 +36,11 @@ pub trait Scripts: Send + Sync + 'static {
     /// The settings as start-up handlers have left them; told before anything else is called. Most have nothing to do.
     fn configure(&self, _settings: &Settings) {}
 
+    /// A function that a call has left behind, so that its script lives until it is used. Handlers need no such care.
+    fn keep(&self, function: Function) -> Function {
+        function
+    }
+
     /// Calls a handler.
     fn call(&self, invocation: Arc<Invocation>) -> BoxFuture<'static, Ended>;
 
@@ -81,7 +86,8 @@ pub fn lock_patch(patch: &SharedPatch) -> MutexGuard<'_, Patch> {
 /// Everything a script function may look at in one call: the source of `ctx`.
 #[derive(Debug)]
 pub struct Invocation {
-    /// The handler, or the handler whose filter is asked.
+    /// The handler, or the handler whose filter is asked; from [`Handler::inside`], because scripts may hold on to it. Whoever
+    /// waits for the call has the handler itself, and with it the script.
     pub handler: Arc<Handler>,
     /// `None` in filters.
     pub attempt: Option<Attempt>,

@@ -9,7 +9,12 @@ use tokio::time;
 
 use super::{error::CycleError, memory::Memory, queue::Queue, serving::Serving};
 use crate::handling::patching::Patcher;
-use crate::logic::{object::Object, outcome::LogLevel, patch::Patch, plan, progress, python_text};
+use crate::logic::{
+    object::Object,
+    outcome::LogLevel,
+    patch::{Patch, Transformation},
+    plan, progress, python_text,
+};
 use crate::ports::Logger;
 
 /// What the handlers of changes left to do.
@@ -208,5 +213,11 @@ impl Conclusion<'_> {
     fn untouch(&self, patch: &mut Patch) {
         let storage = &self.serving.settings.persistence.progress_storage;
         progress::touch(storage, self.object.body(), &mut patch.merge, None);
+        // It may have to wait in the memory, longer than this generation of scripts is the present one.
+        for transformation in &mut patch.transformations {
+            if let Transformation::Scripted(function) = transformation {
+                *function = self.serving.scripts.keep(function.clone());
+            }
+        }
     }
 }

@@ -7,7 +7,7 @@ use crate::handling::activities::ActivityError;
 use crate::logic::{
     lifecycle::Lifecycle, namespaces::NamespacePattern, peering::Identity, registry::Registry,
 };
-use crate::ports::{ApiError, AskLogin, BoxFuture, Clock, Cluster, Health, Scripts};
+use crate::ports::{ApiError, AskLogin, BoxFuture, Clock, Cluster, Health, Reloads, Scripts};
 use crate::settings::Settings;
 
 /// Everything an operator is made of.
@@ -32,6 +32,8 @@ pub struct Operator {
     pub liveness: Option<Endpoint>,
     /// How other operators and replicas know it.
     pub identity: Identity,
+    /// New generations of the scripts, if they can change.
+    pub reloads: Option<Reloads>,
 }
 
 /// Which namespaces are served.

@@ -11,6 +11,7 @@ mod hierarchy;
 mod host;
 mod logins;
 mod lua;
+mod modules;
 mod names;
 mod posting;
 mod print;
@@ -21,11 +22,44 @@ mod stopped;
 mod text;
 mod withdraw;
 
-use std::{path::PathBuf, sync::Arc};
+use std::{sync::Arc, time::Duration};
 
-pub use self::{diagnostics::LoadError, host::ScriptHost};
-use crate::logic::{function::ScriptId, handler::Handler, lifecycle::Chooser};
+pub use self::{
+    diagnostics::LoadError,
+    host::{Prepared, ScriptHost, ScriptSet},
+    modules::{Digest, LoadedModule, Modules},
+};
+use crate::logic::{function::ScriptId, grants::Grants, handler::Handler, lifecycle::Chooser};
 use crate::ports::{BoxFuture, Scripts};
+use crate::settings::{Sandbox, Settings};
+
+/// On which terms scripts run.
+#[derive(Clone, Debug)]
+pub struct Terms {
+    /// Where.
+    pub placement: Placement,
+    /// How much they may use up.
+    pub limits: Sandbox,
+    /// How long one call, or the top level, may compute: `settings.execution.cpu_limit`.
+    pub cpu_limit: Duration,
+    /// What they may reach outside of their sandbox.
+    pub grants: Arc<Grants>,
+}
+
+impl Terms {
+    /// With the limits of these settings, and no grants.
+    pub fn of(placement: Placement, settings: &Settings) -> Self {
+        let (limits, cpu_limit) = (settings.sandbox.clone(), settings.execution.cpu_limit);
+        Terms { placement, limits, cpu_limit, grants: Arc::default() }
+    }
+}
+
+impl From<Placement> for Terms {
+    /// The usual limits, and no grants.
+    fn from(placement: Placement) -> Self {
+        Terms::of(placement, &Settings::default())
+    }
+}
 
 /// Where the VMs of scripts run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,15 +70,22 @@ pub enum Placement {
     CurrentRuntime,
 }
 
-/// The text of one script file.
+/// One script.
 #[derive(Clone, Debug)]
 pub struct Source {
     /// As shown in messages: the path as the user gave it.
     pub name: String,
-    /// The file, for finding modules beside it; `None` for texts that are in no file.
-    pub path: Option<PathBuf>,
     /// Its content.
     pub text: String,
+    /// What it can load; and, when it has been loaded or could not be, what it did load.
+    pub modules: Modules,
+}
+
+impl Source {
+    /// A script without modules.
+    pub fn alone(name: impl Into<String>, text: impl Into<String>) -> Self {
+        Source { name: name.into(), text: text.into(), modules: Modules::default() }
+    }
 }
 
 /// A script whose top level has run.
@@ -59,4 +100,4 @@ pub(crate) struct Loaded {
 
 /// Loads one script: compiles it, runs its top level, collects its declarations.
 pub(crate) type Load =
-    fn(ScriptId, &Source, Placement) -> BoxFuture<'static, Result<Loaded, LoadError>>;
+    fn(ScriptId, &Source, &Terms) -> BoxFuture<'static, Result<Loaded, LoadError>>;

@@ -64,6 +64,12 @@ impl SettingsAccess {
             Place::Group(group) => {
                 let (setting, outdated) = configure::find(group, name)?;
                 warn(outdated.as_ref());
+                if !setting.by_scripts {
+                    return Err(format!(
+                        "settings.{group}.{name} limits the scripts themselves, so they cannot change it: \
+                         set it in kopf.yaml, or with --set {group}.{name}=…"
+                    ));
+                }
                 setting.set(&mut self.lock(), &value)
             }
             Place::Map(setting) => setting.set_item(&mut self.lock(), name, value),

@@ -39,6 +39,8 @@ pub struct Settings {
     pub execution: Execution,
     /// Daemons and timers.
     pub background: Background,
+    /// What scripts may use up.
+    pub sandbox: Sandbox,
     /// Requests to the API.
     pub networking: Networking,
     /// State kept on objects.
@@ -172,6 +174,23 @@ pub struct Execution {
     pub default_backoff: Duration,
     /// The most Rhai handlers of one script that run at once.
     pub max_workers: Option<usize>,
+    /// How long one call may compute; waiting does not count.
+    pub cpu_limit: Duration,
+}
+
+/// `settings.sandbox`: limits of each script, from the moment it is loaded. Those of a running script do not change.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Sandbox {
+    /// Bytes of the VM of one script.
+    pub memory_limit: usize,
+    /// Nested calls in one call of a handler.
+    pub call_depth: usize,
+    /// Bytes of one string.
+    pub string_size: usize,
+    /// Coroutines of one script that have not ended; those of waiting handlers count.
+    pub coroutines: usize,
+    /// Bytes of what one handler returns, or puts into its patch, as JSON.
+    pub result_size: usize,
 }
 
 /// `settings.background`
@@ -300,9 +319,24 @@ impl Default for Queueing {
     }
 }
 
+impl Default for Sandbox {
+    /// The numbers of the contract with script authors; the depth keeps far from the end of a thread's stack, and a result
+    /// larger than that is refused by every API server.
+    fn default() -> Self {
+        const MIB: usize = 1 << 20;
+        Sandbox {
+            memory_limit: 64 * MIB,
+            call_depth: 200,
+            string_size: 8 * MIB,
+            coroutines: 100_000,
+            result_size: MIB,
+        }
+    }
+}
+
 impl Default for Execution {
     fn default() -> Self {
-        Execution { default_backoff: secs(60), max_workers: None }
+        Execution { default_backoff: secs(60), max_workers: None, cpu_limit: secs(1) }
     }
 }
 

@@ -27,6 +27,7 @@ pub fn operator(scripts: Arc<dyn Scripts>, registry: Registry, client: kube::Cli
         health: Health::default(),
         liveness: None,
         identity: identity("operator"),
+        reloads: None,
     }
 }
 

@@ -19,6 +19,7 @@ use kopf::{
     logic::{
         configure::{self, Setting, Shape, TABLE},
         outcome::Ended,
+        size,
     },
     ports::{ActivityCause, Cause, Invocation, Logger, Memo, Scripts as _},
     scripting::{Placement, ScriptHost, Source},
@@ -45,6 +46,7 @@ fn samples(setting: &Setting) -> (Value, Value, Value) {
             (storage.clone(), storage, json!("StatusProgressStorage"))
         }
         ("posting", "level") => (json!("error"), json!(40), json!("loud")),
+        ("sandbox", "call_depth") => (json!(77), json!(77), json!(7)),
         ("admission", _) => (json!(null), json!(null), json!("x")),
         // Without an effect: it gives what it always gave.
         ("queueing", "batch_window") => (json!(1), json!(0.1), json!("soon")),
@@ -62,6 +64,9 @@ fn by_type(setting: &Setting) -> (Value, Value, Value) {
         "a whole number" => (json!(-7), json!(-7), json!(1.5)),
         "a whole number from zero up" | "a whole number above zero" => {
             (json!(7), json!(7), json!(-7))
+        }
+        "a number of bytes or a size such as \"64Mi\"" => {
+            (json!("7Mi"), json!(7 << 20), json!("7 apples"))
         }
         "seconds or a duration such as \"10m\"" => (json!("1500ms"), json!(1.5), json!("soon")),
         "a list of seconds or durations such as \"10m\"" => {
@@ -110,7 +115,11 @@ fn script(language: fn(&Value) -> String, declare: impl Fn(&str, &str) -> String
     for setting in TABLE {
         let (group, name) = (setting.group, setting.name);
         let (value, _, bad) = samples(setting);
-        writeln!(good, "ctx.settings.{group}.{name} = {};", language(&value)).expect("memory");
+        // Even a good value is a wrong one for a limit that holds the scripts themselves.
+        let bad = if setting.by_scripts { bad } else { value.clone() };
+        if setting.by_scripts {
+            writeln!(good, "ctx.settings.{group}.{name} = {};", language(&value)).expect("memory");
+        }
         let bad = format!("ctx.settings.{group}.{name} = {};", language(&bad));
         text.push_str(&declare(&format!("{group}_{name}"), &bad));
     }
@@ -121,7 +130,7 @@ fn script(language: fn(&Value) -> String, declare: impl Fn(&str, &str) -> String
 /// Calls start-up handlers of a script with fresh settings each.
 fn check_script(name: &str, text: &str) {
     on_paused_clock(async {
-        let source = Source { name: name.into(), path: None, text: text.into() };
+        let source = Source::alone(name, text);
         let (host, handlers) = ScriptHost::load(vec![source], Placement::CurrentRuntime)
             .await
             .unwrap_or_else(|errors| panic!("{}", errors[0]));
@@ -146,14 +155,15 @@ fn check_script(name: &str, text: &str) {
         let settings = Arc::default();
         let ended = call("good", &settings).await;
         assert!(matches!(ended, Ended::Returned(_)), "{name}: {ended:?}");
-        check_good(name, &settings.lock().expect("no panic"));
+        check_good(name, &settings.lock().expect("no panic"), |it| it.by_scripts);
         for setting in TABLE {
             let settings = Arc::default();
             let id = format!("{}_{}", setting.group, setting.name);
             let Ended::Raised(raised) = call(&id, &settings).await else {
                 panic!("{name} takes a wrong value for {id}")
             };
-            let expected = format!("settings.{}.{}: ", setting.group, setting.name);
+            let end = if setting.by_scripts { ": " } else { " limits the scripts themselves" };
+            let expected = format!("settings.{}.{}{end}", setting.group, setting.name);
             assert!(raised.message.contains(&expected), "{name}: {}", raised.message);
             assert_eq!(*settings.lock().expect("no panic"), Settings::default(), "{id}");
         }
@@ -161,8 +171,8 @@ fn check_script(name: &str, text: &str) {
 }
 
 /// Every setting has its good value.
-fn check_good(way: &str, settings: &Settings) {
-    for setting in TABLE {
+fn check_good(way: &str, settings: &Settings, may: fn(&Setting) -> bool) {
+    for setting in TABLE.iter().filter(|it| may(it)) {
         let (_, expected, _) = samples(setting);
         let found = setting.get(settings);
         // `namespaced` is the other side of `clusterwide`, and comes after it.
@@ -223,7 +233,7 @@ fn a_file_sets_every_setting_and_no_wrong_value() {
     }
     let yaml = serde_saphyr::to_string(&file).expect("YAML");
     let options = resolve(&[], &BTreeMap::new(), &yaml).unwrap_or_else(|it| panic!("{it}\n{yaml}"));
-    check_good("kopf.yaml", &options.settings);
+    check_good("kopf.yaml", &options.settings, |_| true);
     for setting in TABLE {
         let (group, name) = (setting.group, setting.name);
         let yaml = format!("settings:\n  {group}:\n    {name}: {}\n", samples(setting).2);
@@ -248,7 +258,7 @@ fn variables_set_every_setting_and_no_wrong_value() {
     let variables =
         TABLE.iter().map(|it| (environment::variable(it), text(&samples(it).0))).collect();
     let options = resolve(&[], &variables, "").unwrap_or_else(|it| panic!("{it}"));
-    check_good("the environment", &options.settings);
+    check_good("the environment", &options.settings, |_| true);
     for setting in TABLE.iter().filter(|it| !takes_all_texts(it)) {
         let name = environment::variable(setting);
         let variables = [(name.clone(), text(&samples(setting).2))].into();
@@ -264,7 +274,7 @@ fn the_option_set_sets_every_setting_and_no_wrong_value() {
     };
     let all: Vec<_> = TABLE.iter().map(|it| typed(it, &samples(it).0)).collect();
     let options = resolve(&all, &BTreeMap::new(), "").unwrap_or_else(|it| panic!("{it}"));
-    check_good("--set", &options.settings);
+    check_good("--set", &options.settings, |_| true);
     for setting in TABLE.iter().filter(|it| !takes_all_texts(it)) {
         let wrong = [typed(setting, &samples(setting).2)];
         let report = resolve(&wrong, &BTreeMap::new(), "").expect_err(&wrong[0]).to_string();
@@ -322,11 +332,14 @@ kopf::on_startup(|ctx| {
 
 - A name that does not exist is an error that names the nearest one, and so is a value of another type.
 - Durations are seconds (`1.5`) or texts with a unit: `500ms`, `1.5s`, `10m`, `2h`, `1d`. Reading gives seconds.
+- Sizes are bytes (`4096`) or texts with a unit: `64Ki`, `64Mi`, `1Gi`. Reading gives bytes.
 - An absent limit is `null` in YAML, `none` in the environment, `kopf.null` or nil in Lua, `()` in Rhai.
 - In the environment and after `--set` a value is written as in YAML; a list of durations may be `1, 2s, 3`.
 - The keys of the maps below `watching` are resource selectors: `kopfexamples`, `v1/pods`, `kopf.dev/v1/kopfexamples`, or `*` for
   every resource; scripts may also write a list of the parts, or `kopf.EVERYTHING`.
 - Changes after the start-up handlers have no effect.
+- The limits of scripts, `sandbox.*` and `execution.cpu_limit`, hold from the moment a script is loaded. Scripts can read them and not
+  change them: see [the sandbox](sandbox.md).
 ";
 
 /// What stands after them.
@@ -358,6 +371,10 @@ fn reference() -> String {
             let Setting { name, takes, doc, .. } = setting;
             let value = match setting.get(&default) {
                 Value::Null => "none".to_owned(),
+                Value::Number(it) if *takes == size::EXPECTED => {
+                    let bytes = it.as_u64().and_then(|it| usize::try_from(it).ok());
+                    size::shown(bytes.expect("a size")).replace([' ', 'B'], "")
+                }
                 Value::Object(storage) if !storage.is_empty() => {
                     storage.keys().cloned().collect::<String>()
                 }

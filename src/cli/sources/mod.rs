@@ -9,7 +9,7 @@ use std::{
 };
 
 use crate::cli::report::Report;
-use crate::scripting::Source;
+use crate::scripting::{Modules, Source};
 
 #[cfg(test)]
 mod tests;
@@ -166,6 +166,8 @@ fn is_hidden(name: &Path) -> bool {
 
 fn read(path: PathBuf, here: &Path) -> Result<Source, Error> {
     let place = here.join(&path);
+    // Before the script: of a volume that is replaced now, at worst the script is newer than its modules, and comes again.
+    let modules = Modules::beside(&place);
     let bytes = match fs::metadata(&place) {
         Ok(kind) if kind.len() > SCRIPT_BYTES_MAX => return Err(Error::TooLarge(path)),
         Ok(_) => fs::read(&place),
@@ -176,7 +178,7 @@ fn read(path: PathBuf, here: &Path) -> Result<Source, Error> {
         Err(source) => return Err(Error::Unreadable { path, source }),
     };
     match String::from_utf8(bytes) {
-        Ok(text) => Ok(Source { name: path.display().to_string(), path: Some(place), text }),
+        Ok(text) => Ok(Source { name: path.display().to_string(), text, modules }),
         Err(problem) => {
             let good = problem.as_bytes().iter().take(problem.utf8_error().valid_up_to());
             let line = 1 + good.filter(|it| **it == b'\n').count();

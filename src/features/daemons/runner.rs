@@ -231,7 +231,7 @@ impl Runner {
 
     fn invocation(&self) -> Arc<Invocation> {
         Arc::new(Invocation {
-            handler: Arc::clone(self.handler()),
+            handler: self.handler().inside(),
             attempt: None,
             cause: Cause::Object(self.cause(SharedPatch::default())),
             memo: self.home().memo.clone(),

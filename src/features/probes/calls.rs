@@ -74,6 +74,10 @@ impl Scripts for Counted {
         self.scripts.configure(settings);
     }
 
+    fn keep(&self, function: Function) -> Function {
+        self.scripts.keep(function)
+    }
+
     fn call(&self, invocation: Arc<Invocation>) -> BoxFuture<'static, Ended> {
         Box::pin(Call {
             call: self.scripts.call(Arc::clone(&invocation)),

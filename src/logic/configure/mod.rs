@@ -5,6 +5,7 @@
 //! out; an absent limit is null.
 
 mod check;
+mod limits;
 mod storages;
 mod table;
 mod value;
@@ -34,6 +35,8 @@ pub struct Setting {
     pub takes: &'static str,
     /// What kind of value that is.
     pub shape: Shape,
+    /// Whether start-up handlers may change it. The limits of scripts are not theirs to change.
+    pub by_scripts: bool,
     get: fn(&Settings) -> Value,
     set: fn(&mut Settings, &Value) -> Result<(), String>,
 }

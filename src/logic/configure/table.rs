@@ -1,11 +1,14 @@
 //! The table of all settings: one line for each. Names, groups and defaults are Kopf's; `docs/settings.md` is made from it.
 
+use std::time::Duration;
+
 use serde_json::Value;
 
 use super::{
-    Setting, Shape, check,
+    Setting, Shape, check, limits,
     value::{Plain, whole},
 };
+use crate::logic::size;
 use crate::settings::Settings;
 
 /// The line of one setting: its type says which values it takes.
@@ -17,11 +20,27 @@ macro_rules! setting {
             doc: $doc,
             takes: takes(|it| &it.$group.$name),
             shape: shape(|it| &it.$group.$name),
+            by_scripts: true,
             get: |settings| settings.$group.$name.to_json(),
             set: |settings, value| {
                 settings.$group.$name = Plain::from_json(value)?;
                 Ok(())
             },
+        }
+    };
+}
+
+/// The line of a limit of scripts: how it is read, and what it takes if its type does not say that.
+macro_rules! limit {
+    ($group:ident.$name:ident, $read:expr, $doc:expr $(, $takes:expr)?) => {
+        Setting {
+            by_scripts: false,
+            set: |settings, value| {
+                settings.$group.$name = $read(value)?;
+                Ok(())
+            },
+            $(takes: $takes,)?
+            ..setting!($group.$name, $doc)
         }
     };
 }
@@ -35,6 +54,7 @@ macro_rules! refused {
             doc: $doc,
             takes: "nothing: this version has no admission handlers yet",
             shape: Shape::Plain,
+            by_scripts: true,
             get: |_| Value::Null,
             set: |_, value| {
                 if value.is_null() {
@@ -232,6 +252,11 @@ pub const TABLE: &[Setting] = &[
             "The most handlers of one Rhai script that run at the same time; each holds a thread, also while it waits. None: 64. Handlers in Lua need no threads."
         )
     },
+    limit!(
+        execution.cpu_limit,
+        |it| limits::time(it, CPU_LEAST),
+        "How long one call of a script may compute: then it is aborted, and the handler fails as temporary. Waiting does not count."
+    ),
     setting!(
         background.cancellation_polling,
         "How often a daemon that does not stop is looked at again, if it has no `cancellation_timeout`."
@@ -243,6 +268,34 @@ pub const TABLE: &[Setting] = &[
     setting!(
         background.instant_exit_zero_time_cycles,
         "How many turns of the scheduler a daemon has to end at once, if there is no `instant_exit_timeout`."
+    ),
+    limit!(
+        sandbox.memory_limit,
+        |it| limits::bytes(it, MIB),
+        "The memory of the virtual machine of one script. A script that needs more is started afresh.",
+        size::EXPECTED
+    ),
+    limit!(
+        sandbox.call_depth,
+        |it| limits::count(it, CALL_DEPTHS),
+        "How deep calls may be nested in one call of a handler; from 16 to 1000."
+    ),
+    limit!(
+        sandbox.string_size,
+        |it| limits::bytes(it, KIB),
+        "The longest text that a script may make.",
+        size::EXPECTED
+    ),
+    limit!(
+        sandbox.coroutines,
+        |it| limits::count(it, (1, usize::MAX)),
+        "The most coroutines of one Lua script that have not ended; those of waiting handlers count."
+    ),
+    limit!(
+        sandbox.result_size,
+        |it| limits::bytes(it, KIB),
+        "The largest result of one handler, and the largest patch, both as JSON. API servers refuse objects above 1.5 MiB or so.",
+        size::EXPECTED
     ),
     setting!(networking.request_timeout, "The longest that a request may take, except watches."),
     setting!(
@@ -285,15 +338,24 @@ pub const TABLE: &[Setting] = &[
     ),
 ];
 
+const KIB: usize = 1 << 10;
+/// A script and the host's own library in its language need a third of it.
+const MIB: usize = 1 << 20;
+/// One turn of a call among its neighbours: shorter times cannot be told apart.
+const CPU_LEAST: Duration = Duration::from_millis(10);
+/// Below, the host's own functions would not get through; above, the stack of a thread would not hold it.
+const CALL_DEPTHS: (usize, usize) = (16, 1000);
+
 /// Kopf reads and takes it, without an effect.
 const BATCH_WINDOW: Setting = Setting {
     group: "queueing",
     name: "batch_window",
     doc: "Has no effect; a thing of the past.",
-    takes: std::time::Duration::TAKES,
+    takes: Duration::TAKES,
     shape: Shape::Plain,
+    by_scripts: true,
     get: |_| 0.1.into(),
-    set: |_, value| std::time::Duration::from_json(value).map(|_unused| ()),
+    set: |_, value| Duration::from_json(value).map(|_unused| ()),
 };
 
 const LEVEL: &str = "a level: 10, 20, 30, 40, 50, or debug, info, warning, error, critical";

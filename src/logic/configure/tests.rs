@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::{Outdated, TABLE, find, group, groups, storage};
+use super::{Outdated, Setting, TABLE, find, group, groups, storage};
 use crate::settings::{
     AnnotationsDiffBase, AnnotationsProgress, DiffBaseStorage, ProgressStorage, Settings,
     StatusDiffBase, StatusProgress,
@@ -54,12 +54,34 @@ fn the_names_are_those_of_kopf_and_nothing_else() {
         background: cancellation_polling instant_exit_timeout instant_exit_zero_time_cycles
         networking: request_timeout connect_timeout error_backoffs enforce_retry_after trust_env
         persistence: finalizer progress_storage diffbase_storage consistency_timeout";
-    let names = |group| TABLE.iter().filter(move |it| it.group == group).map(|it| it.name);
+    // Nor does it limit what handlers use up.
+    let known = |it: &&Setting| it.by_scripts;
+    let names =
+        |group| TABLE.iter().filter(known).filter(move |it| it.group == group).map(|it| it.name);
     let line = |group| format!("{group}: {}", names(group).collect::<Vec<_>>().join(" "));
     let expected: Vec<_> = expected.lines().map(str::trim).collect();
     // Kopf elects no leaders.
-    let groups = groups().filter(|it| *it != "leadership");
+    let groups = groups().filter(|it| !["leadership", "sandbox"].contains(it));
     assert_eq!(groups.map(line).collect::<Vec<_>>(), expected);
+}
+
+#[test]
+fn limits_of_scripts_have_a_least_value_that_is_told() {
+    for (place, value, problem) in [
+        ("execution.cpu_limit", json!("9ms"), "expected at least 10ms, got \"9ms\""),
+        ("sandbox.memory_limit", json!("1000Ki"), "expected at least 1 MiB, got \"1000Ki\""),
+        ("sandbox.call_depth", json!(15), "expected at least 16, got 15"),
+        ("sandbox.call_depth", json!(1001), "expected at most 1000, got 1001"),
+        ("sandbox.string_size", json!(0), "expected at least 1 KiB, got 0"),
+        ("sandbox.coroutines", json!(0), "expected a whole number above zero, got 0"),
+        (
+            "sandbox.result_size",
+            json!("1M"),
+            "expected a number of bytes or a size such as \"64Mi\", got \"1M\"",
+        ),
+    ] {
+        assert_eq!(refused(place, value), format!("settings.{place}: {problem}"));
+    }
 }
 
 #[test]
@@ -135,7 +157,7 @@ fn a_wrong_name_is_told_with_the_nearest_one_or_all() {
     );
     assert_eq!(
         told("execution", "zzz"),
-        "there is no setting settings.execution.zzz; there are default_backoff, max_workers"
+        "there is no setting settings.execution.zzz; there are default_backoff, max_workers, cpu_limit"
     );
     assert!(told("execution", "executor").contains("scripts have no executors"));
     assert_eq!(group("zzz").unwrap_err(), "there is no group of settings settings.zzz");

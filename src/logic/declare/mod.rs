@@ -238,6 +238,8 @@ fn assemble(
             ignore_failures: options.flag("ignore_failures")?,
         },
         location: location.into(),
+        code: 0,
+        inside: None,
     })
 }
 

@@ -21,13 +21,19 @@ mod vm;
 mod watchdog;
 mod world;
 
-use std::{sync::Arc, thread};
+use std::{
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll, ready},
+    thread,
+};
 
+use futures::FutureExt as _;
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 
 use self::actor::{Loading, QUEUE_MAX, Request};
-use super::{LoadError, Loaded, Placement, Source};
+use super::{LoadError, Loaded, Placement, Source, Terms};
 use crate::logic::{
     filters::Question,
     function::{Function, ScriptId},
@@ -40,9 +46,9 @@ use crate::ports::{BoxFuture, Invocation, Scripts};
 pub(crate) fn load(
     script: ScriptId,
     source: &Source,
-    placement: Placement,
+    terms: &Terms,
 ) -> BoxFuture<'static, Result<Loaded, LoadError>> {
-    let source = source.clone();
+    let (source, terms) = (source.clone(), terms.clone());
     Box::pin(async move {
         let failed = |message: String| LoadError {
             file: source.name.clone(),
@@ -53,7 +59,7 @@ pub(crate) fn load(
         };
         let (loading, loaded) = oneshot::channel();
         let (requests, queue) = mpsc::channel(QUEUE_MAX);
-        let home = Home::of(script, source.clone(), placement, (loading, queue));
+        let home = Home::of(script, source.clone(), &terms, (loading, queue));
         let home = home.map_err(|it| failed(format!("the script gets no thread: {it}")))?;
         let ended = || Err(failed("the script's thread has ended".into()));
         let (handlers, lifecycles) = loaded.await.unwrap_or_else(|_| ended())?;
@@ -77,10 +83,10 @@ impl Home {
     fn of(
         script: ScriptId,
         source: Source,
-        placement: Placement,
+        terms: &Terms,
         (loading, queue): (Loading, mpsc::Receiver<Request>),
     ) -> std::io::Result<Self> {
-        match placement {
+        match terms.placement {
             Placement::CurrentRuntime => {
                 let life = actor::live(script, source, loading, queue);
                 Ok(Home::Task(tokio::task::spawn_local(life)))
@@ -103,20 +109,38 @@ impl LuaEngine {
         request: impl FnOnce(oneshot::Sender<T>) -> Request + Send + 'static,
         gone: fn(Raised) -> T,
     ) -> BoxFuture<'static, T> {
-        // Held until the answer: a generation that was replaced finishes its calls.
         let requests = self.requests.clone();
         let (to, answer) = oneshot::channel();
-        // Boxed, to be freed when it is done: many calls wait long for their answers.
-        let sending = Box::pin(async move {
+        let sending = async move {
             // A queue without a reader drops the request, which closes the answer.
             drop(requests.send(request(to)).await);
-            requests
-        });
-        Box::pin(async move {
-            let _requests = sending.await;
-            let lost = || gone(raised::of_host("the VM of the script has ended"));
-            answer.await.unwrap_or_else(|_| lost())
-        })
+        };
+        let sending: BoxFuture<'static, ()> = Box::pin(sending);
+        Box::pin(Answer { sending: Some(sending), answer, gone, _requests: self.requests.clone() })
+    }
+}
+
+/// An answer that is waited for. By hand, because there may be many thousands.
+struct Answer<T> {
+    /// Boxed, to be freed when it is done.
+    sending: Option<BoxFuture<'static, ()>>,
+    answer: oneshot::Receiver<T>,
+    gone: fn(Raised) -> T,
+    /// Held until the answer: a generation that was replaced finishes its calls.
+    _requests: mpsc::Sender<Request>,
+}
+
+impl<T> Future for Answer<T> {
+    type Output = T;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<T> {
+        if let Some(sending) = &mut self.sending {
+            ready!(sending.as_mut().poll(cx));
+            self.sending = None;
+        }
+        let answer = ready!(self.answer.poll_unpin(cx));
+        let lost = |_| (self.gone)(raised::of_host("the VM of the script has ended"));
+        Poll::Ready(answer.unwrap_or_else(lost))
     }
 }
 

@@ -1,28 +1,23 @@
-//! Finds the modules that scripts `require`: files under the directory of the script, and nothing else.
+//! `require`: see `scripting/modules` for where modules come from.
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-    sync::Arc,
-};
+use std::sync::Arc;
 
-use mlua::{Function as LuaFunction, Lua, Table};
+use mlua::{Function as LuaFunction, Lua, Table, chunk::ChunkMode};
 
 use super::world::World;
+use crate::scripting::{Source, modules, modules::Problem};
 
-/// The directory that modules of a script come from.
+/// What the modules of one script are loaded from.
 pub(super) struct Modules {
-    /// `None` if the script is in no file.
-    directory: Option<PathBuf>,
-    /// As in messages: the directory of the script as the user gave it.
-    shown: PathBuf,
+    available: modules::Modules,
+    /// The script as messages call it.
+    script: String,
 }
 
 impl Modules {
-    /// The modules beside this script.
-    pub(super) fn beside(script: Option<&Path>, shown: &str) -> Self {
-        let directory = |it: &Path| it.parent().map(Path::to_path_buf).unwrap_or_default();
-        Modules { directory: script.map(directory), shown: directory(Path::new(shown)) }
+    /// The modules of this script.
+    pub(super) fn of(source: &Source) -> Self {
+        Modules { available: source.modules.clone(), script: source.name.clone() }
     }
 
     /// The key of a module, and its chunk unless a module of this key is loaded already.
@@ -32,54 +27,25 @@ impl Modules {
         name: &str,
         loaded: &Table,
     ) -> mlua::Result<(String, Option<LuaFunction>)> {
-        let relative = relative_path(name).map_err(mlua::Error::runtime)?;
-        let key = self.shown.join(&relative).display().to_string();
+        let failed = |it: Problem| mlua::Error::runtime(format!("module '{name}' {it}"));
+        let file = modules::file_of(&with_slashes(name), "lua").map_err(failed)?;
+        let key = modules::shown(&self.script, &file);
         if loaded.contains_key(key.as_str())? {
             return Ok((key, None));
         }
-        let text = self.read(name, &relative).map_err(mlua::Error::runtime)?;
+        let text = self.available.read(&file, &self.script).map_err(failed)?;
         let world = World::of(lua)?;
         world.texts.borrow_mut().insert(key.clone(), Arc::from(text.as_str()));
         let chunk = lua.load(text).set_name(format!("@{key}"));
-        let chunk = chunk.set_mode(mlua::chunk::ChunkMode::Text).set_environment(lua.globals());
+        let chunk = chunk.set_mode(ChunkMode::Text).set_environment(lua.globals());
         Ok((key, Some(chunk.into_function()?)))
-    }
-
-    fn read(&self, name: &str, relative: &Path) -> Result<String, String> {
-        let Some(directory) = &self.directory else {
-            return Err(format!("module '{name}' not found: the script is in no directory"));
-        };
-        let directory = if directory.as_os_str().is_empty() { Path::new(".") } else { directory };
-        let shown = self.shown.join(relative);
-        let missing = |error: std::io::Error| {
-            format!("module '{name}' not found: {}: {error}", shown.display())
-        };
-        let root = directory.canonicalize().map_err(missing)?;
-        // Links are followed, and the target is checked: a ConfigMap volume consists of links within itself.
-        let file = directory.join(relative).canonicalize().map_err(missing)?;
-        if !file.starts_with(&root) {
-            let shown = shown.display();
-            return Err(format!(
-                "module '{name}' refused: {shown} leads out of the script's directory"
-            ));
-        }
-        fs::read_to_string(&file).map_err(missing)
     }
 }
 
-/// `lib.naming` and `lib/naming` are `lib/naming.lua`.
-fn relative_path(name: &str) -> Result<PathBuf, String> {
-    let refused = |why: &str| Err(format!("module '{name}' refused: {why}"));
-    if name.starts_with('/') || name.contains('\\') || name.contains('\0') {
-        return refused("modules are named relative to the script's directory");
-    }
-    if name.split('/').any(|it| it == "..") || name.contains("..") {
-        return refused("modules outside of the script's directory cannot be loaded");
-    }
+/// `lib.naming` and `lib/naming` are the same, with or without the extension.
+fn with_slashes(name: &str) -> String {
     let name = name.strip_prefix("./").unwrap_or(name);
     let name = name.strip_suffix(".lua").unwrap_or(name);
-    if name.is_empty() {
-        return refused("the name is empty");
-    }
-    Ok(PathBuf::from(format!("{}.lua", name.replace('.', "/"))))
+    // Dots that lead elsewhere are refused as they are.
+    if name.starts_with('.') || name.contains("..") { name.into() } else { name.replace('.', "/") }
 }

@@ -86,6 +86,7 @@ impl Vm {
             }
             Ok(_) => {}
         }
+        source.modules.settle();
         let handlers = vm.world.declared.borrow_mut().take().unwrap_or_default();
         let lifecycles = vm.world.lifecycles.take();
         Ok((vm, (handlers, lifecycles)))
@@ -112,7 +113,7 @@ impl Vm {
         });
         lua.set_app_data(Rc::clone(&world));
         let watchdog = Watchdog::of(&lua).map_err(mlua::Error::external)?;
-        let modules = Modules::beside(source.path.as_deref(), &source.name);
+        let modules = Modules::of(source);
         let drive = host_table::install(&lua, modules)?;
         Ok(Vm { watchdog, drive, world, lua })
     }

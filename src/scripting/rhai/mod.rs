@@ -35,7 +35,7 @@ use self::{
     value::{plain, to_json},
     view::View,
 };
-use super::{LoadError, Loaded, Placement, Source, ctx::record};
+use super::{LoadError, Loaded, Source, Terms, ctx::record};
 use crate::logic::{
     filters::Question,
     function::{Function, ScriptId},
@@ -56,9 +56,9 @@ struct RhaiEngine {
 pub(crate) fn load(
     id: ScriptId,
     source: &Source,
-    placement: Placement,
+    terms: &Terms,
 ) -> BoxFuture<'static, Result<Loaded, LoadError>> {
-    load_on(Runner::new(placement), id, source.clone())
+    load_on(Runner::new(terms.placement), id, source.clone())
 }
 
 fn load_on(

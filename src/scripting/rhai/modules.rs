@@ -1,12 +1,8 @@
-//! `import`: modules beside the script, and nowhere else.
-//!
-//! `import "lib/naming" as naming` finds `lib/naming.rhai` below the directory of the script. What would lead out of it is
-//! refused, by name and by symlink; the symlinks that a ConfigMap mount is made of stay within.
+//! `import`: see `scripting/modules` for where modules come from.
 
 use std::{
     collections::BTreeMap,
-    fs,
-    path::{Component, Path, PathBuf},
+    path::{Path, PathBuf},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     thread::{self, ThreadId},
 };
@@ -19,16 +15,13 @@ use super::{
     errors::{Sources, problem},
     shadowed,
 };
-
-/// Larger than any module somebody writes; keeps a wrong file from filling the memory.
-const MODULE_BYTES_MAX: u64 = 1024 * 1024;
+use crate::scripting::{Source, modules};
 
 /// Resolves the imports of one script.
 pub(super) struct Modules {
-    /// The script as the user named it: modules are shown relative to it.
-    script: PathBuf,
-    /// Where to look; `None` for scripts that are in no file.
-    directory: Option<PathBuf>,
+    available: modules::Modules,
+    /// The script as messages call it.
+    script: String,
     sources: Arc<Sources>,
     loaded: Mutex<BTreeMap<PathBuf, Progress>>,
 }
@@ -40,46 +33,14 @@ enum Progress {
 }
 
 impl Modules {
-    pub(super) fn new(script: &str, path: Option<&Path>, sources: Arc<Sources>) -> Self {
-        let directory = path.map(|it| match it.parent() {
-            Some(parent) if !parent.as_os_str().is_empty() => parent.to_owned(),
-            Some(_) | None => PathBuf::from("."),
-        });
-        Modules { script: script.into(), directory, sources, loaded: Mutex::default() }
+    /// The modules of this script.
+    pub(super) fn of(source: &Source, sources: Arc<Sources>) -> Self {
+        let (available, script) = (source.modules.clone(), source.name.clone());
+        Modules { available, script, sources, loaded: Mutex::default() }
     }
 
     fn loaded(&self) -> MutexGuard<'_, BTreeMap<PathBuf, Progress>> {
         self.loaded.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// The file of a module; the error is the reason without the name.
-    fn find(&self, name: &str) -> Result<PathBuf, String> {
-        let directory = self.directory.as_ref().ok_or("the script is in no directory")?;
-        let relative = Path::new(name);
-        let normal = |it: Component<'_>| matches!(it, Component::Normal(_));
-        if name.is_empty() || !relative.components().all(normal) {
-            return Err("a module is named by its path below the script's directory".into());
-        }
-        let mut file = relative.as_os_str().to_owned();
-        if relative.extension().is_none_or(|it| it != "rhai") {
-            file.push(".rhai");
-        }
-        let missing = |error: std::io::Error| error.to_string();
-        let root = directory.canonicalize().map_err(missing)?;
-        let file = root.join(file).canonicalize().map_err(missing)?;
-        if file.starts_with(&root) {
-            Ok(file)
-        } else {
-            Err("it leads out of the script's directory".into())
-        }
-    }
-
-    fn read(file: &Path) -> Result<String, String> {
-        let size = fs::metadata(file).map_err(|error| error.to_string())?.len();
-        if size > MODULE_BYTES_MAX {
-            return Err(format!("it is larger than {MODULE_BYTES_MAX} bytes"));
-        }
-        fs::read_to_string(file).map_err(|error| error.to_string())
     }
 
     /// Runs the top level of a module.
@@ -89,9 +50,9 @@ impl Modules {
         name: &str,
         file: &Path,
     ) -> Result<SharedModule<Module>, Box<EvalAltResult>> {
-        let shown = self.script.with_file_name(name).with_extension("rhai").display().to_string();
-        let text = Modules::read(file)
-            .map_err(|reason| problem(format!("cannot import \"{name}\": {reason}")))?;
+        let shown = modules::shown(&self.script, file);
+        let text = self.available.read(file, &self.script);
+        let text = text.map_err(|it| problem(format!("module '{name}' {it}")))?;
         self.sources.insert(&shown, &text);
         let within = |error: Box<EvalAltResult>| {
             EvalAltResult::ErrorInModule(shown.clone(), error, Position::NONE).into()
@@ -115,22 +76,27 @@ impl ModuleResolver for Modules {
         name: &str,
         position: Position,
     ) -> Result<SharedModule<Module>, Box<EvalAltResult>> {
-        let refuse = |reason: &str| {
-            let message = format!("cannot import \"{name}\": {reason}");
+        let refuse = |reason: String| {
+            let message = format!("module '{name}' {reason}");
             Box::new(EvalAltResult::ErrorRuntime(message.into(), position))
         };
         let this_thread = thread::current().id();
-        let file = self.find(name).map_err(|reason| refuse(&reason))?;
+        let file = modules::file_of(name, "rhai").map_err(|it| refuse(it.to_string()))?;
         match self.loaded().get(&file) {
             Some(Progress::Loaded(module)) => return Ok(SharedModule::clone(module)),
             Some(Progress::Loading(thread)) if *thread == this_thread => {
-                return Err(refuse("it imports itself"));
+                return Err(refuse("imports itself".into()));
             }
             // Another call may be loading it too; both results are the same.
             Some(Progress::Loading(_)) | None => {}
         }
         self.loaded().insert(file.clone(), Progress::Loading(this_thread));
-        let result = self.load(engine, name, &file);
+        let result = self.load(engine, name, &file).map_err(|mut error| {
+            if error.position().is_none() {
+                error.set_position(position);
+            }
+            error
+        });
         match &result {
             Ok(module) => {
                 self.loaded().insert(file, Progress::Loaded(SharedModule::clone(module)));

@@ -182,6 +182,7 @@ pub(super) fn load(id: ScriptId, source: &Source) -> Result<Declared, LoadError>
     let assigned = shared.assigned.get_or_init(|| assigned(&ast));
     shared.loops.get_or_init(|| loops(&ast, assigned));
     let global = run_top_level(&engine, &ast, &shared).map_err(failed)?;
+    source.modules.settle();
     let mut arities = BTreeMap::<String, Vec<usize>>::new();
     for function in ast.iter_functions() {
         arities.entry(function.name.to_owned()).or_default().push(function.params.len());
@@ -204,11 +205,7 @@ fn engine(shared: &Arc<Shared>, source: &Source) -> Engine {
         .set_max_map_size(ITEMS_MAX)
         .set_max_modules(MODULES_MAX)
         .disable_symbol("eval")
-        .set_module_resolver(Modules::new(
-            &source.name,
-            source.path.as_deref(),
-            Arc::clone(&shared.sources),
-        ))
+        .set_module_resolver(Modules::of(source, Arc::clone(&shared.sources)))
         .on_progress(|_| control::progress().map(Dynamic::from))
         .on_print(print_line)
         .on_debug(|text, source, position| {

@@ -75,7 +75,7 @@ where
     let told = [("handlers.lua", lua), ("handlers.rhai", rhai)].map(|(name, text)| {
         let mut builder = tokio::runtime::Builder::new_current_thread();
         let runtime = builder.enable_all().start_paused(true).build().expect("a runtime");
-        let source = Source { name: name.into(), path: None, text: text.into() };
+        let source = Source::alone(name, text);
         LocalSet::new().block_on(&runtime, async { play(Stage::new(), source).await })
     });
     let [lua, rhai] = told;

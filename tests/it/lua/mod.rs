@@ -65,7 +65,7 @@ pub(crate) fn on_paused_clock<T>(test: impl Future<Output = T>) -> T {
 
 /// A source that is in no file.
 pub(crate) fn source(text: &str) -> Source {
-    Source { name: "handlers.lua".into(), path: None, text: text.into() }
+    Source::alone("handlers.lua", text)
 }
 
 /// Loads a text as `handlers.lua`.

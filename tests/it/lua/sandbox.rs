@@ -5,7 +5,7 @@ use std::{fs, path::PathBuf, time::Duration};
 use kopf::{
     logic::outcome::{Ended, RaisedKind},
     ports::{Scripts as _, SharedPatch},
-    scripting::{Placement, Source},
+    scripting::{Modules, Placement, Source},
 };
 use serde_json::json;
 
@@ -135,7 +135,8 @@ fn modules_come_from_the_directory_of_the_script_only() {
         let text = format!("kopf.on_update('x', function(ctx) {body} end)");
         let path = root.join("scripts/handlers.lua");
         on_paused_clock(async {
-            let source = Source { name: "scripts/handlers.lua".into(), path: Some(path), text };
+            let modules = Modules::beside(&path);
+            let source = Source { name: "scripts/handlers.lua".into(), text, modules };
             let script: Script = try_load(source, Placement::CurrentRuntime).await.expect("loads");
             script.call("update").await
         })

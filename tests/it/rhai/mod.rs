@@ -36,11 +36,7 @@ struct Operator {
 
 impl Operator {
     async fn of(scripts: &[(&str, &str)], placement: Placement) -> Self {
-        let source = |(name, text): &(&str, &str)| Source {
-            name: (*name).into(),
-            path: None,
-            text: (*text).into(),
-        };
+        let source = |(name, text): &(&str, &str)| Source::alone(*name, *text);
         let sources = scripts.iter().map(source).collect();
         let (host, handlers) = match ScriptHost::load(sources, placement).await {
             Ok(loaded) => loaded,
@@ -144,10 +140,10 @@ fn scripts_of_both_languages_share_memos_and_the_clock() {
 #[test]
 fn all_errors_of_loading_are_told() {
     on_paused_clock(async {
-        let source =
-            |name: &str, text: &str| Source { name: name.into(), path: None, text: text.into() };
-        let sources =
-            vec![source("a.rhai", "\n  let x = ;"), source("b.rhai", "kopf::on_mutate(1);")];
+        let sources = vec![
+            Source::alone("a.rhai", "\n  let x = ;"),
+            Source::alone("b.rhai", "kopf::on_mutate(1);"),
+        ];
         let loaded = ScriptHost::load(sources, Placement::CurrentRuntime).await;
         let told: Vec<_> = loaded.err().expect("wrong").iter().map(ToString::to_string).collect();
         assert!(told[0].starts_with("error: a.rhai:2: "), "{}", told[0]);

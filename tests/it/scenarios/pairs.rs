@@ -92,7 +92,7 @@ const MISTAKES: &[(&str, &str)] = &[
 
 /// Message and hint of a script that cannot be loaded.
 async fn told(name: &str, text: &str) -> String {
-    let source = Source { name: name.into(), path: None, text: text.into() };
+    let source = Source::alone(name, text);
     match ScriptHost::load(vec![source], Placement::CurrentRuntime).await {
         Ok(_) => "no error".into(),
         Err(errors) => {

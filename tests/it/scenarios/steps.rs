@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use kopf::scripting::Source;
+use kopf::scripting::{Modules, Source};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -132,7 +132,7 @@ impl Cast {
     pub(super) fn sources(&self) -> Vec<Source> {
         let source = |(_, path): &(String, PathBuf)| Source {
             name: path.file_name().unwrap_or_default().display().to_string(),
-            path: Some(path.clone()),
+            modules: Modules::beside(path),
             text: fs::read_to_string(path).expect("a script"),
         };
         self.0.iter().map(source).collect()

@@ -48,8 +48,9 @@ fn handler_ids() {
 
 fn parent_handler(id: &str) -> Handler {
     let spec = json!({ "on": "field", "fn": "parent", "field": "spec" });
-    let handler = catalogue::handler(&spec).expect("a parent");
-    Handler { id: id.into(), ..handler }
+    let mut handler = catalogue::handler(&spec).expect("a parent");
+    handler.id = id.into();
+    handler
 }
 
 /// The cause of a vector, with its object.

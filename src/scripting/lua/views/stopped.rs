@@ -19,7 +19,7 @@ use crate::scripting::{
 };
 
 /// The stop flag.
-pub(super) struct StoppedView(pub(super) Stopped);
+pub(in crate::scripting::lua) struct StoppedView(pub(super) Stopped);
 
 /// `ctx.stopped.reason`
 pub(super) struct ReasonsView(StopReasons);

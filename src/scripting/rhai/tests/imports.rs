@@ -6,12 +6,13 @@ use serde_json::json;
 
 use super::{Fixture, directory};
 use crate::logic::function::ScriptId;
-use crate::scripting::{LoadError, Loaded, Placement, Source};
+use crate::scripting::{LoadError, Loaded, Modules, Placement, Source};
 
 async fn load_in(directory: &Path, text: &str) -> Result<Loaded, LoadError> {
     let path = directory.join("handlers.rhai");
-    let source = Source { name: "dir/handlers.rhai".into(), path: Some(path), text: text.into() };
-    super::load(ScriptId(1), &source, Placement::CurrentRuntime).await
+    let modules = Modules::beside(&path);
+    let source = Source { name: "dir/handlers.rhai".into(), text: text.into(), modules };
+    super::load(ScriptId(1), &source, &Placement::CurrentRuntime.into()).await
 }
 
 #[tokio::test]
@@ -44,11 +45,11 @@ async fn what_leads_out_is_refused() {
     symlink("../secret.rhai", directory.join("scripts/link.rhai")).unwrap();
     let absolute = directory.join("secret").display().to_string();
     for (name, reason) in [
-        ("../secret", "below the script's directory"),
-        ("lib/../../secret", "below the script's directory"),
-        (absolute.as_str(), "below the script's directory"),
+        ("../secret", "outside of the script's directory"),
+        ("lib/../../secret", "outside of the script's directory"),
+        (absolute.as_str(), "relative to the script's directory"),
         ("link", "leads out"),
-        ("missing", "No such file"),
+        ("missing", "module 'missing' not found: there is no dir/missing.rhai"),
     ] {
         let text = format!("let x = 1;\nimport \"{name}\" as x;");
         let error = load_in(&directory.join("scripts"), &text).await.err().unwrap();

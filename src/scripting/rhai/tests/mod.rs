@@ -46,11 +46,11 @@ struct Fixture {
 }
 
 fn source(text: &str) -> Source {
-    Source { name: "handlers.rhai".into(), path: None, text: text.into() }
+    Source::alone("handlers.rhai", text)
 }
 
 async fn try_load(text: &str) -> Result<Loaded, LoadError> {
-    load(ScriptId(1), &source(text), Placement::CurrentRuntime).await
+    load(ScriptId(1), &source(text), &Placement::CurrentRuntime.into()).await
 }
 
 /// Why a script cannot be used.

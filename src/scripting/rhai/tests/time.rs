@@ -77,7 +77,7 @@ async fn a_dropped_call_ends_while_it_computes() {
 #[tokio::test]
 async fn threads_of_their_own_give_the_same_results() {
     let text = "kopf::on_create(\"things\", |ctx| { kopf.sleep(0.001); ctx.spec.x });";
-    let loaded = load(ScriptId(1), &source(text), Placement::Threads).await;
+    let loaded = load(ScriptId(1), &source(text), &Placement::Threads.into()).await;
     let loaded = loaded.unwrap_or_else(|error| panic!("{error:?}"));
     let fixture = Fixture::of(loaded, json!({ "spec": { "x": 1 } }));
     let all = join_all((0..100).map(|_| fixture.call_nth(0))).await;
@@ -96,7 +96,7 @@ async fn a_panic_of_the_host_ends_only_its_call() {
 async fn variables_of_the_script_need_no_locks() {
     let text = "let n = 0; kopf::on_create(\"things\", |ctx| { \
                 for i in 0..100 { n += 1; } n });";
-    let loaded = load(ScriptId(1), &source(text), Placement::Threads).await;
+    let loaded = load(ScriptId(1), &source(text), &Placement::Threads.into()).await;
     let fixture = Fixture::of(loaded.unwrap_or_else(|error| panic!("{error:?}")), json!({}));
     let all = join_all((0..50).map(|_| fixture.call_nth(0))).await;
     assert!(all.iter().all(|it| matches!(it, Ended::Returned(_))), "{all:?}");

@@ -1,0 +1,79 @@
+//! Handlers keep their scripts alive, and what a script sees of them does not.
+//!
+//! A script lives as long as anybody has one of its functions, and everybody outside has handlers. But scripts can hold on to
+//! `ctx`, and `ctx` knows the handler it is for: with that, a script would keep itself alive for ever. So each handler has a
+//! twin for the inside.
+
+use std::sync::Arc;
+
+use super::{
+    function::{Function, Home},
+    handler::{Callback, Criterion, Filters, Handler, InitialDelay},
+    lifecycle::Chooser,
+};
+
+impl Handler {
+    /// The same handler, whose functions keep their script alive.
+    #[must_use]
+    pub fn at_home(self, home: &Home) -> Handler {
+        let inside = Some(Arc::new(self.clone()));
+        let mut handler = Handler { inside, ..self };
+        handler.each_function(&mut |it| *it = it.clone().at_home(home));
+        handler
+    }
+
+    /// The handler as calls see it: scripts may hold on to it.
+    #[must_use]
+    pub fn inside(self: &Arc<Self>) -> Arc<Handler> {
+        Arc::clone(self.inside.as_ref().unwrap_or(self))
+    }
+
+    fn each_function(&mut self, change: &mut dyn FnMut(&mut Function)) {
+        change(&mut self.function);
+        self.selector.iter_mut().filter_map(|it| it.function.as_mut()).for_each(&mut *change);
+        self.filters.each_function(change);
+        if let Some(InitialDelay::Computed(function)) = &mut self.background.initial_delay {
+            change(function);
+        }
+    }
+}
+
+impl Filters {
+    fn each_function(&mut self, change: &mut dyn FnMut(&mut Function)) {
+        let Filters { labels, annotations, field: _, value, old, new, when } = self;
+        let metadata = labels.iter_mut().chain(annotations).map(|(_, criterion)| criterion);
+        let values = value.iter_mut().chain(old).chain(new);
+        for criterion in metadata.chain(values) {
+            match criterion {
+                Criterion::Callback(callback) => callback.each_function(change),
+                Criterion::Equals(_) | Criterion::Present | Criterion::Absent => {}
+            }
+        }
+        if let Some(callback) = when {
+            callback.each_function(change);
+        }
+    }
+}
+
+impl Callback {
+    fn each_function(&mut self, change: &mut dyn FnMut(&mut Function)) {
+        match self {
+            Callback::Function(function) => change(function),
+            Callback::All(all) | Callback::Any(all) | Callback::None(all) => {
+                all.iter_mut().for_each(|it| it.each_function(change));
+            }
+            Callback::Not(callback) => callback.each_function(change),
+        }
+    }
+}
+
+impl Chooser {
+    /// The same, whose function keeps its script alive.
+    #[must_use]
+    pub fn at_home(self, home: &Home) -> Chooser {
+        match self {
+            Chooser::Custom(function) => Chooser::Custom(function.at_home(home)),
+            Chooser::BuiltIn(_) => self,
+        }
+    }
+}

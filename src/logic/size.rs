@@ -1,0 +1,67 @@
+//! Sizes in bytes as users write them: a number, or one with a unit of 1024s as in Kubernetes.
+
+use serde_json::Value;
+
+/// What is expected, for messages.
+pub const EXPECTED: &str = "a number of bytes or a size such as \"64Mi\"";
+
+/// The largest goes first, so that texts are as short as they can be.
+const UNITS: [(&str, u64); 3] = [("Gi", 1 << 30), ("Mi", 1 << 20), ("Ki", 1 << 10)];
+
+/// Reads a size; `None` if it is none. `64MiB` is `64Mi`.
+pub fn parse(value: &Value) -> Option<usize> {
+    let bytes = match value {
+        Value::Number(it) => it.as_f64()?,
+        Value::String(text) => {
+            let text = text.trim();
+            let text = text.strip_suffix('B').unwrap_or(text);
+            let split = |(unit, size): &(&str, u64)| Some((text.strip_suffix(unit)?, *size));
+            let (number, size) = UNITS.iter().find_map(split)?;
+            number.trim().parse::<f64>().ok()? * f64::from(u32::try_from(size).ok()?)
+        }
+        Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => return None,
+    };
+    // The text of a float without a fraction is an integer, unless it is too large for one.
+    (bytes >= 0.0 && bytes.fract() == 0.0).then(|| format!("{bytes:.0}").parse().ok())?
+}
+
+/// For messages: `64 MiB`, or the exact number if it is not of a unit.
+pub fn shown(bytes: usize) -> String {
+    let exact = |(_, size): &&(&str, u64)| {
+        usize::try_from(*size).is_ok_and(|size| bytes >= size && bytes.is_multiple_of(size))
+    };
+    match UNITS.iter().find(exact) {
+        Some((unit, size)) => format!("{} {unit}B", bytes as u64 / size),
+        None => format!("{bytes} bytes"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::{parse, shown};
+
+    #[test]
+    fn numbers_and_units_are_read_and_nonsense_is_not() {
+        for (value, expected) in [
+            (json!(0), 0),
+            (json!(4096.0), 4096),
+            (json!("64Mi"), 64 << 20),
+            (json!(" 64 MiB "), 64 << 20),
+            (json!("1.5Ki"), 1536),
+            (json!("2Gi"), 2 << 30),
+        ] {
+            assert_eq!(parse(&value), Some(expected), "{value}");
+        }
+        for value in [json!(-1), json!(1.5), json!("64"), json!("Mi"), json!("64M"), json!(true)] {
+            assert_eq!(parse(&value), None, "{value}");
+        }
+    }
+
+    #[test]
+    fn a_size_is_told_in_the_largest_unit_that_is_exact() {
+        let texts = [64 << 20, 1 << 10, 1536, 3 << 30].map(shown);
+        assert_eq!(texts, ["64 MiB", "1 KiB", "1536 bytes", "3 GiB"]);
+    }
+}

@@ -1,0 +1,174 @@
+//! The next generation of scripts: what is loaded, and what goes on as it is.
+
+use std::{
+    path::Path,
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    },
+};
+
+use futures::{StreamExt as _, stream};
+
+use super::routes::{Home, Routes};
+use crate::logic::{
+    function::ScriptId,
+    handler::Handler,
+    lifecycle::{Chooser, Lifecycle},
+};
+use crate::scripting::{Load, LoadError, Loaded, Placement, Source, Terms, lua, rhai};
+
+/// The languages, by the extension of their files.
+const LANGUAGES: &[(&str, Load)] = &[("lua", lua::load), ("rhai", rhai::load)];
+/// Scripts that are loaded side by side: each computes on threads of its own, and most of them for a millisecond.
+const LOADING_MAX: usize = 8;
+
+/// A generation that is loaded. Its functions can be called; it goes as soon as nobody has them.
+#[derive(Debug)]
+pub struct Prepared {
+    /// What it declares, in order.
+    pub handlers: Vec<Handler>,
+    /// The default lifecycle, if a script sets it.
+    pub lifecycle: Option<Chooser>,
+    /// For [`super::ScriptHost::take`].
+    pub scripts: ScriptSet,
+}
+
+/// The scripts of one generation. Clones are the same scripts, and keep them alive.
+#[derive(Clone, Debug, Default)]
+pub struct ScriptSet(Vec<Arc<Script>>);
+
+/// A script that is loaded.
+#[derive(Debug)]
+struct Script {
+    source: Source,
+    /// Its engine lives as long as it is a part of the present generation, also if it declares nothing.
+    home: Arc<Home>,
+    /// What it has declared. These do not keep it: it would keep itself.
+    handlers: Vec<Handler>,
+    lifecycles: Vec<Chooser>,
+}
+
+/// What became of one source.
+enum Step {
+    Kept(Arc<Script>),
+    Loaded(Arc<Script>),
+}
+
+impl ScriptSet {
+    /// The default lifecycle, if a script sets it: the last one counts.
+    pub(super) fn lifecycle(&self) -> Option<Chooser> {
+        let last = self.0.iter().rev().find_map(|it| it.lifecycles().pop());
+        last
+    }
+
+    /// The script of this source, if it would be the same.
+    fn find(&self, source: &Source) -> Option<Arc<Script>> {
+        let is_same =
+            |it: &&Arc<Script>| it.source.name == source.name && it.source.text == source.text;
+        self.0.iter().find(is_same).map(Arc::clone)
+    }
+}
+
+impl Script {
+    fn new(source: Source, loaded: Loaded, routes: &Arc<Routes>, script: ScriptId) -> Self {
+        let Loaded { engine, handlers, lifecycles } = loaded;
+        Script { source, home: routes.admit(script, engine), handlers, lifecycles }
+    }
+
+    fn handlers(&self) -> impl Iterator<Item = Handler> {
+        let home = self.home.token();
+        self.handlers.iter().map(move |it| it.clone().at_home(&home))
+    }
+
+    fn lifecycles(&self) -> Vec<Chooser> {
+        let home = self.home.token();
+        self.lifecycles.iter().map(|it| it.clone().at_home(&home)).collect()
+    }
+}
+
+/// See [`super::ScriptHost::prepare`].
+pub(super) async fn prepare(
+    routes: &Arc<Routes>,
+    terms: &Terms,
+    present: &ScriptSet,
+    sources: Vec<Source>,
+) -> Result<Prepared, Vec<LoadError>> {
+    let width = match terms.placement {
+        Placement::Threads => LOADING_MAX,
+        // One after the other, so that what they print has an order.
+        Placement::CurrentRuntime => 1,
+    };
+    let steps = sources.into_iter().map(|source| step(routes, terms, present, source));
+    let steps: Vec<_> = stream::iter(steps).buffered(width).collect().await;
+    let (mut scripts, mut handlers, mut errors) = (Vec::new(), Vec::new(), Vec::new());
+    let mut lifecycle = None;
+    for step in steps {
+        let (script, is_told) = match step {
+            Ok(Step::Kept(script)) => (script, true),
+            Ok(Step::Loaded(script)) => (script, false),
+            Err(error) => {
+                errors.push(error);
+                continue;
+            }
+        };
+        handlers.extend(script.handlers());
+        for next in script.lifecycles() {
+            override_lifecycle(&mut lifecycle, next, is_told);
+        }
+        scripts.push(script);
+    }
+    if errors.is_empty() {
+        Ok(Prepared { handlers, lifecycle, scripts: ScriptSet(scripts) })
+    } else {
+        Err(errors)
+    }
+}
+
+async fn step(
+    routes: &Arc<Routes>,
+    terms: &Terms,
+    present: &ScriptSet,
+    source: Source,
+) -> Result<Step, LoadError> {
+    if let Some(script) = present.find(&source) {
+        return Ok(Step::Kept(script));
+    }
+    let script = next_id();
+    let loaded = load(script, &source, terms).await?;
+    Ok(Step::Loaded(Arc::new(Script::new(source, loaded, routes, script))))
+}
+
+async fn load(script: ScriptId, source: &Source, terms: &Terms) -> Result<Loaded, LoadError> {
+    let extension = Path::new(&source.name).extension().unwrap_or_default();
+    let language = LANGUAGES.iter().find(|(it, _)| extension == *it);
+    let Some((_, load)) = language else {
+        return Err(LoadError {
+            file: source.name.clone(),
+            line: None,
+            source_line: None,
+            message: "not a script".into(),
+            hint: Some("scripts are .lua and .rhai files".into()),
+        });
+    };
+    load(script, source, terms).await
+}
+
+/// There is one default for all scripts, and always one that is set already: whoever sets another should know, once.
+fn override_lifecycle(present: &mut Option<Chooser>, next: Chooser, is_told: bool) {
+    let before = present.take().unwrap_or_else(|| Lifecycle::default().into());
+    if !is_told {
+        tracing::warn!(
+            target: "kopf.lifecycles",
+            "The default lifecycle is already set to {before}, overriding it to {next}."
+        );
+    }
+    *present = Some(next);
+}
+
+/// Ids are unique in the process, so that functions of replaced generations are never taken for new ones. This is the one
+/// counter that no caller could pass in: hosts do not know each other.
+fn next_id() -> ScriptId {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    ScriptId(NEXT.fetch_add(1, Ordering::Relaxed))
+}

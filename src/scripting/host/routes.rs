@@ -1,0 +1,98 @@
+//! Where functions live: the engines of all scripts that anybody still has a function of.
+
+use std::{
+    collections::BTreeMap,
+    fmt,
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+};
+
+use crate::logic::function::{self, Function, ScriptId};
+use crate::ports::Scripts;
+use crate::settings::Settings;
+
+/// All engines. They come with their script, and leave when the last reference to it goes.
+#[derive(Default)]
+pub(super) struct Routes {
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    homes: BTreeMap<ScriptId, Weak<Home>>,
+    /// As they were told last, for engines that come later.
+    settings: Option<Settings>,
+}
+
+/// One script's engine, which the functions of the script keep.
+pub(super) struct Home {
+    script: ScriptId,
+    engine: Arc<dyn Scripts>,
+    routes: Weak<Routes>,
+}
+
+impl Routes {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes in an engine.
+    pub(super) fn admit(self: &Arc<Self>, script: ScriptId, engine: Arc<dyn Scripts>) -> Arc<Home> {
+        let home = Arc::new(Home { script, engine, routes: Arc::downgrade(self) });
+        let mut state = self.lock();
+        if let Some(settings) = &state.settings {
+            home.engine.configure(settings);
+        }
+        state.homes.insert(script, Arc::downgrade(&home));
+        home
+    }
+
+    /// Tells all engines, also those to come.
+    pub(super) fn configure(&self, settings: &Settings) {
+        let homes: Vec<_> = {
+            let mut state = self.lock();
+            state.settings = Some(settings.clone());
+            // Not dropped below the lock, which their end takes too.
+            state.homes.values().filter_map(Weak::upgrade).collect()
+        };
+        homes.iter().for_each(|it| it.engine.configure(settings));
+    }
+
+    /// Where a function lives. Those that handlers have know it; those that calls have made are looked up.
+    pub(super) fn home(&self, function: &Function) -> Option<Arc<Home>> {
+        let known = function.home().map(|it| Arc::clone(it).downcast::<Home>());
+        known
+            .and_then(Result::ok)
+            .or_else(|| self.lock().homes.get(&function.script).and_then(Weak::upgrade))
+    }
+
+    /// How many there are.
+    pub(super) fn len(&self) -> usize {
+        self.lock().homes.len()
+    }
+}
+
+impl Home {
+    /// Calls the functions of the script.
+    pub(super) fn engine(&self) -> &Arc<dyn Scripts> {
+        &self.engine
+    }
+
+    /// For the functions of the script.
+    pub(super) fn token(self: &Arc<Self>) -> function::Home {
+        Arc::<Home>::clone(self)
+    }
+}
+
+impl Drop for Home {
+    fn drop(&mut self) {
+        if let Some(routes) = self.routes.upgrade() {
+            routes.lock().homes.remove(&self.script);
+        }
+    }
+}
+
+impl fmt::Debug for Home {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the script {}", self.script.0)
+    }
+}

@@ -1,0 +1,1 @@
+//! Generations of scripts, one after the other.

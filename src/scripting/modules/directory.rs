@@ -1,0 +1,122 @@
+//! The directory that modules come from, and the only one.
+//!
+//! Symlinks are followed and the place they lead to is checked, because a ConfigMap volume consists of links within itself:
+//! `lib.lua → ..data/lib.lua`, `..data → ..2026_11_21`. The kubelet replaces such a volume by replacing `..data`. So the place
+//! that `..data` leads to is kept while a script is loaded, and modules are looked for there.
+
+use std::{
+    fs,
+    io::Read as _,
+    path::{Component, Path, PathBuf},
+    sync::{Mutex, PoisonError},
+};
+
+use super::{Digest, Failed, MODULE_BYTES_MAX};
+
+/// The link of a volume to its present content.
+const DATA: &str = "..data";
+
+#[derive(Debug)]
+pub(super) struct Directory {
+    /// As the user named it.
+    named: PathBuf,
+    /// How it was when the loading began; `None` when the script is loaded, or if there was no directory.
+    pinned: Mutex<Option<Place>>,
+}
+
+/// A directory without symlinks.
+#[derive(Clone, Debug)]
+struct Place {
+    real: PathBuf,
+    /// What `..data` leads to, if it is a mounted volume.
+    data: Option<PathBuf>,
+}
+
+/// A module.
+pub(super) struct Found {
+    pub(super) text: String,
+    /// The file.
+    pub(super) real: Option<PathBuf>,
+}
+
+impl Found {
+    pub(super) fn digest(&self) -> Digest {
+        Digest::of(&self.text)
+    }
+}
+
+impl Directory {
+    /// The directory of this script, as it is now.
+    pub(super) fn of(script: &Path) -> Self {
+        let named = match script.parent() {
+            Some(parent) if !parent.as_os_str().is_empty() => parent.to_owned(),
+            Some(_) | None => PathBuf::from("."),
+        };
+        // What is wrong with it is told when a module is asked for.
+        let pinned = Mutex::new(Place::of(&named).ok());
+        Directory { named, pinned }
+    }
+
+    /// Sees the directory as it is from now on.
+    pub(super) fn unpin(&self) {
+        *self.pinned.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+
+    /// The path of a module as the user would write it.
+    pub(super) fn path(&self, file: &Path) -> PathBuf {
+        self.named.join(file)
+    }
+
+    pub(super) fn read(&self, file: &Path) -> Result<Found, Failed> {
+        let pinned = self.pinned.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let place = pinned.map_or_else(|| Place::of(&self.named), Ok)?;
+        let real = place.find(file)?;
+        let kind = fs::metadata(&real)?;
+        if !kind.is_file() {
+            // A pipe would never end.
+            return Err(Failed::Special);
+        }
+        let mut bytes = Vec::new();
+        fs::File::open(&real)?.take(MODULE_BYTES_MAX + 1).read_to_end(&mut bytes)?;
+        if super::bytes(bytes.len()) > MODULE_BYTES_MAX {
+            return Err(Failed::TooLarge);
+        }
+        let text = String::from_utf8(bytes).map_err(|_problem| Failed::NotText)?;
+        Ok(Found { text, real: Some(real) })
+    }
+}
+
+impl Place {
+    fn of(named: &Path) -> std::io::Result<Self> {
+        let real = named.canonicalize()?;
+        let data = real.join(DATA).canonicalize().ok().filter(|it| it.starts_with(&real));
+        Ok(Place { real, data })
+    }
+
+    /// The file behind a module, which is in this directory.
+    fn find(&self, file: &Path) -> Result<PathBuf, Failed> {
+        let kept = self.data.as_ref().map(|it| it.join(file).canonicalize().map_err(Failed::from));
+        let found = match kept {
+            // What is no part of the volume may still lie beside it.
+            None | Some(Err(Failed::Missing)) => self.real.join(file).canonicalize()?,
+            Some(kept) => kept?,
+        };
+        let Ok(within) = found.strip_prefix(&self.real) else { return Err(Failed::LeadsOut) };
+        let is_of = |volume: &PathBuf| found.starts_with(volume);
+        if self.data.is_some() && is_versioned(within) && !self.data.as_ref().is_some_and(is_of) {
+            return Err(Failed::Changed);
+        }
+        Ok(found)
+    }
+}
+
+/// Whether it is in one of the directories that `..data` leads to: `..2026_11_21_03_04_05.123456789`.
+fn is_versioned(within: &Path) -> bool {
+    let first = within.components().next();
+    first.is_some_and(|it| match it {
+        Component::Normal(name) => name.as_encoded_bytes().starts_with(b".."),
+        Component::Prefix(_) | Component::RootDir | Component::CurDir | Component::ParentDir => {
+            false
+        }
+    })
+}

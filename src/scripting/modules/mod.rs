@@ -1,0 +1,239 @@
+//! Where the modules of a script come from, and what was taken from there: the same for both languages.
+//!
+//! A script loads modules from below its own directory, or from a set of texts, and from nowhere else. While it is loaded,
+//! a mounted volume is seen as it was in the beginning, so that no script is made of two versions of a ConfigMap.
+
+mod directory;
+mod name;
+#[cfg(test)]
+mod tests;
+
+use std::{
+    collections::BTreeMap,
+    fmt,
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use blake2::{Blake2b, Digest as _, digest::consts::U16};
+
+use self::directory::{Directory, Found};
+pub(crate) use self::name::file_of;
+
+/// The most modules one script may ask for, those that are not there included: each is remembered.
+const MODULES_MAX: usize = 256;
+/// Larger than any module somebody writes; keeps a wrong file from filling the memory.
+const MODULE_BYTES_MAX: u64 = 1 << 20;
+/// All modules of one script together: their texts are kept for messages.
+const ALL_BYTES_MAX: usize = 16 << 20;
+
+/// The modules that one script can load. Clones are the same thing: what the script takes is seen by all of them.
+///
+/// It belongs to one loading of one script: the next generation gets a new one.
+#[derive(Clone, Debug, Default)]
+pub struct Modules(Arc<Inner>);
+
+#[derive(Debug, Default)]
+struct Inner {
+    root: Root,
+    taken: Mutex<Taken>,
+}
+
+#[derive(Debug, Default)]
+enum Root {
+    /// The script is in no directory.
+    #[default]
+    Nowhere,
+    Directory(Directory),
+    /// By path, with the extension.
+    Texts(BTreeMap<PathBuf, String>),
+}
+
+/// What the script has asked for.
+#[derive(Debug, Default)]
+struct Taken {
+    by_file: BTreeMap<PathBuf, LoadedModule>,
+    bytes: usize,
+}
+
+/// A module that a script has asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LoadedModule {
+    /// Its path below the directory of the script, with the extension: `lib/naming.lua`.
+    pub name: PathBuf,
+    /// Where it is, or would be, as the script names it; `None` if it comes from no file.
+    pub path: Option<PathBuf>,
+    /// The file that symlinks lead to from there, if there is one.
+    pub real: Option<PathBuf>,
+    /// What was read; `None` if nothing could be: the script may have gone on without it.
+    pub digest: Option<Digest>,
+}
+
+/// Tells texts apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Digest([u8; 16]);
+
+/// Why there is no such module for this script.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Problem {
+    /// Never, whatever is on the disk.
+    #[error("refused: {0}")]
+    Refused(String),
+    /// Not now.
+    #[error("not found: {0}")]
+    Missing(String),
+}
+
+impl Modules {
+    /// The modules in the directory of this script. A mounted volume is seen as it is now: call this before the script itself
+    /// is read.
+    pub fn beside(script: &Path) -> Self {
+        let root = Root::Directory(Directory::of(script));
+        Modules(Arc::new(Inner { root, taken: Mutex::default() }))
+    }
+
+    /// Modules that are in no file: texts by their path, such as `lib/naming.lua`.
+    pub fn of_texts(texts: BTreeMap<PathBuf, String>) -> Self {
+        Modules(Arc::new(Inner { root: Root::Texts(texts), taken: Mutex::default() }))
+    }
+
+    /// What the script has asked for until now, also if loading it failed.
+    pub fn taken(&self) -> Vec<LoadedModule> {
+        self.lock().by_file.values().cloned().collect()
+    }
+
+    /// Whether a script that took these would find the same here. Takes nothing.
+    pub fn would_give(&self, taken: &[LoadedModule]) -> bool {
+        taken.iter().all(|it| self.find(&it.name).ok().map(|it| it.digest()) == it.digest)
+    }
+
+    /// The text of a module, for a script that is called so in messages. The file is from [`file_of`].
+    pub(crate) fn read(&self, file: &Path, script: &str) -> Result<String, Problem> {
+        let mut taken = self.lock();
+        if taken.by_file.len() >= MODULES_MAX && !taken.by_file.contains_key(file) {
+            return Err(Problem::Refused(format!("a script has at most {MODULES_MAX} modules")));
+        }
+        let found = self.find(file);
+        let module = LoadedModule {
+            name: file.to_owned(),
+            path: self.path(file),
+            real: found.as_ref().ok().and_then(|it| it.real.clone()),
+            digest: found.as_ref().ok().map(Found::digest),
+        };
+        taken.by_file.insert(file.to_owned(), module);
+        let text = found.map_err(|it| it.of(file, script))?.text;
+        taken.bytes = taken.bytes.saturating_add(text.len());
+        if taken.bytes > ALL_BYTES_MAX {
+            let mib = ALL_BYTES_MAX >> 20;
+            return Err(Problem::Refused(format!(
+                "all modules together are larger than {mib} MiB"
+            )));
+        }
+        Ok(text)
+    }
+
+    /// The script is loaded: a module that it asks for later is read from the volume as it is then.
+    pub(crate) fn settle(&self) {
+        match &self.0.root {
+            Root::Directory(directory) => directory.unpin(),
+            Root::Nowhere | Root::Texts(_) => {}
+        }
+    }
+
+    fn find(&self, file: &Path) -> Result<Found, Failed> {
+        match &self.0.root {
+            Root::Nowhere => Err(Failed::NoDirectory),
+            Root::Directory(directory) => directory.read(file),
+            Root::Texts(texts) => {
+                let text = texts.get(file).ok_or(Failed::Missing)?.clone();
+                if bytes(text.len()) > MODULE_BYTES_MAX {
+                    return Err(Failed::TooLarge);
+                }
+                Ok(Found { text, real: None })
+            }
+        }
+    }
+
+    fn path(&self, file: &Path) -> Option<PathBuf> {
+        match &self.0.root {
+            Root::Directory(directory) => Some(directory.path(file)),
+            Root::Nowhere | Root::Texts(_) => None,
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Taken> {
+        self.0.taken.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What a module is called in messages: beside the script, whatever that is called.
+pub(crate) fn shown(script: &str, file: &Path) -> String {
+    Path::new(script).with_file_name(file).display().to_string()
+}
+
+/// Why a file was not read.
+#[derive(Debug)]
+enum Failed {
+    NoDirectory,
+    Missing,
+    LeadsOut,
+    /// Another version of the volume was mounted since the loading began.
+    Changed,
+    Special,
+    TooLarge,
+    NotText,
+    Unreadable(std::io::Error),
+}
+
+impl Failed {
+    fn of(self, file: &Path, script: &str) -> Problem {
+        let shown = shown(script, file);
+        match self {
+            Failed::NoDirectory => Problem::Missing("the script is in no directory".into()),
+            Failed::Missing => Problem::Missing(format!("there is no {shown}")),
+            Failed::LeadsOut => {
+                Problem::Refused(format!("{shown} leads out of the script's directory"))
+            }
+            Failed::Changed => {
+                Problem::Missing(format!("{shown} was replaced while the script was loaded"))
+            }
+            Failed::Special => Problem::Refused(format!("{shown} is no file")),
+            Failed::TooLarge => {
+                let mib = MODULE_BYTES_MAX >> 20;
+                Problem::Refused(format!("{shown} is larger than {mib} MiB"))
+            }
+            Failed::NotText => Problem::Refused(format!("{shown} is not UTF-8")),
+            Failed::Unreadable(error) => Problem::Missing(format!("{shown}: {error}")),
+        }
+    }
+}
+
+impl From<std::io::Error> for Failed {
+    fn from(error: std::io::Error) -> Self {
+        use std::io::ErrorKind;
+        // A file where a directory is expected is no module either.
+        if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) {
+            Failed::Missing
+        } else {
+            Failed::Unreadable(error)
+        }
+    }
+}
+
+impl Digest {
+    /// Of a text.
+    pub fn of(text: &str) -> Self {
+        Digest(Blake2b::<U16>::digest(text).into())
+    }
+}
+
+impl fmt::Display for Digest {
+    /// In hexadecimal digits.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|it| write!(f, "{it:02x}"))
+    }
+}
+
+fn bytes(count: usize) -> u64 {
+    u64::try_from(count).unwrap_or(u64::MAX)
+}

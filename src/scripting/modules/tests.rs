@@ -1,0 +1,256 @@
+//! Modules: what they are called, where they are found, what is remembered of them.
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    os::unix::fs::symlink,
+    path::{Path, PathBuf},
+};
+
+use super::{MODULES_MAX, Modules, file_of};
+
+/// A directory that goes with its test.
+struct Directory(PathBuf);
+
+impl Directory {
+    fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("kopf-modules-{}-{name}", std::process::id()));
+        fs::remove_dir_all(&path).ok();
+        fs::create_dir_all(&path).unwrap();
+        Directory(path)
+    }
+
+    fn write(&self, file: &str, text: &str) {
+        let path = self.0.join(file);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+
+    fn link(&self, target: &str, link: &str) {
+        symlink(target, self.0.join(link)).unwrap();
+    }
+
+    /// What the script `it.lua` in it can load.
+    fn modules(&self) -> Modules {
+        Modules::beside(&self.0.join("it.lua"))
+    }
+
+    /// A mounted volume with this text in `lib.lua`; replaces what was mounted.
+    fn mount(&self, version: &str, text: &str) {
+        self.write(&format!("..{version}/lib.lua"), text);
+        let link = self.0.join("..data");
+        let old = fs::read_link(&link).ok();
+        symlink(format!("..{version}"), self.0.join("..data_tmp")).unwrap();
+        fs::rename(self.0.join("..data_tmp"), &link).unwrap();
+        match old {
+            Some(old) => fs::remove_dir_all(self.0.join(old)).unwrap(),
+            None => self.link("..data/lib.lua", "lib.lua"),
+        }
+    }
+}
+
+impl Drop for Directory {
+    fn drop(&mut self) {
+        drop(fs::remove_dir_all(&self.0));
+    }
+}
+
+/// The text of a module, or why there is none.
+fn read(modules: &Modules, name: &str) -> Result<String, String> {
+    let file = file_of(name, "lua").map_err(|it| it.to_string())?;
+    modules.read(&file, "dir/it.lua").map_err(|it| it.to_string())
+}
+
+fn refused(modules: &Modules, name: &str, part: &str) {
+    let problem = read(modules, name).unwrap_err();
+    assert!(problem.contains(part), "{name}: {problem}");
+}
+
+#[test]
+fn a_name_is_a_path_below_the_script_with_or_without_the_extension() {
+    for (name, file) in [
+        ("lib", "lib.lua"),
+        ("lib.lua", "lib.lua"),
+        ("./lib", "lib.lua"),
+        ("lib/naming", "lib/naming.lua"),
+        ("lib//naming.lua", "lib/naming.lua"),
+        ("_private", "_private.lua"),
+        ("v1.2", "v1.2.lua"),
+        ("kopfers", "kopfers.lua"),
+    ] {
+        assert_eq!(file_of(name, "lua"), Ok(file.into()), "{name}");
+    }
+}
+
+#[test]
+fn names_that_lead_elsewhere_are_refused_before_anything_is_read() {
+    let long = "x".repeat(256);
+    for (name, part) in [
+        ("", "the name is empty"),
+        (".", "the name is that of a directory"),
+        ("lib/", "the name is that of a directory"),
+        ("/etc/passwd", "relative to the script's directory"),
+        ("..", "outside of the script's directory"),
+        ("../x", "outside of the script's directory"),
+        ("lib/../../x", "outside of the script's directory"),
+        ("lib\\x", "relative to the script's directory"),
+        ("lib\0x", "relative to the script's directory"),
+        ("..data/lib", "hidden from scripts"),
+        (".git/config", "hidden from scripts"),
+        ("lib/.secret", "hidden from scripts"),
+        ("kopf", "there without being loaded"),
+        ("kopf/conditions", "built-in library"),
+        ("./kopf/conditions", "built-in library"),
+        (long.as_str(), "too long"),
+    ] {
+        let problem = file_of(name, "lua").unwrap_err().to_string();
+        assert!(problem.contains(part), "{name:?}: {problem}");
+    }
+}
+
+#[test]
+fn links_are_followed_within_the_directory_and_not_out_of_it() {
+    let here = Directory::new("links");
+    here.write("scripts/lib/naming.lua", "return 1");
+    here.write("secrets/token.lua", "return 2");
+    here.link("lib/naming.lua", "scripts/alias.lua");
+    here.link("lib", "scripts/more");
+    here.link("../secrets/token.lua", "scripts/leak.lua");
+    here.link("../secrets", "scripts/leaks");
+    here.link("/", "scripts/root");
+    let modules = Modules::beside(&here.0.join("scripts/it.lua"));
+    for name in ["lib/naming", "alias", "more/naming"] {
+        assert_eq!(read(&modules, name), Ok("return 1".into()), "{name}");
+    }
+    for name in ["leak", "leaks/token"] {
+        refused(&modules, name, "leads out of the script's directory");
+    }
+    let absolute = here.0.join("secrets/token").display().to_string();
+    refused(&modules, &format!("root{absolute}"), "leads out of the script's directory");
+}
+
+#[test]
+fn a_directory_that_is_a_link_itself_confines_to_what_it_leads_to() {
+    let here = Directory::new("linked");
+    here.write("real/lib.lua", "return 1");
+    here.write("other.lua", "return 2");
+    here.link("real", "scripts");
+    here.link("../other.lua", "real/other.lua");
+    let modules = Modules::beside(&here.0.join("scripts/it.lua"));
+    assert_eq!(read(&modules, "lib"), Ok("return 1".into()));
+    refused(&modules, "other", "leads out");
+}
+
+#[test]
+fn a_volume_that_is_replaced_while_a_script_is_loaded_gives_no_mixture() {
+    let here = Directory::new("volume");
+    here.mount("one", "return 1");
+    let modules = here.modules();
+    assert_eq!(read(&modules, "lib"), Ok("return 1".into()));
+    here.mount("two", "return 2");
+    refused(&modules, "lib", "was replaced while the script was loaded");
+    assert_eq!(read(&here.modules(), "lib"), Ok("return 2".into()));
+    // When the script is loaded, it reads what is there.
+    modules.settle();
+    assert_eq!(read(&modules, "lib"), Ok("return 2".into()));
+    here.mount("three", "return 3");
+    assert_eq!(read(&modules, "lib"), Ok("return 3".into()));
+}
+
+#[test]
+fn what_lies_beside_a_volume_is_found_too() {
+    let here = Directory::new("beside");
+    here.mount("one", "return 1");
+    here.write("other.lua", "return 2");
+    assert_eq!(read(&here.modules(), "other"), Ok("return 2".into()));
+    refused(&here.modules(), "nothing", "not found: there is no dir/nothing.lua");
+}
+
+#[test]
+fn what_is_no_small_text_is_refused() {
+    let here = Directory::new("odd");
+    fs::write(here.0.join("binary.lua"), [0xff, 0xfe]).unwrap();
+    fs::create_dir(here.0.join("folder.lua")).unwrap();
+    let large = fs::File::create(here.0.join("large.lua")).unwrap();
+    large.set_len((1 << 20) + 1).unwrap();
+    here.write("file.lua", "");
+    let modules = here.modules();
+    refused(&modules, "binary", "is not UTF-8");
+    refused(&modules, "folder", "is no file");
+    refused(&modules, "large", "is larger than 1 MiB");
+    refused(&modules, "file.lua/x", "not found: there is no dir/file.lua/x.lua");
+    // Reading it would wait for ever.
+    fs::remove_file(here.0.join("file.lua")).unwrap();
+    let socket = std::os::unix::net::UnixListener::bind(here.0.join("file.lua")).unwrap();
+    refused(&modules, "file", "is no file");
+    drop(socket);
+}
+
+#[test]
+fn without_a_directory_there_are_no_modules() {
+    refused(&Modules::default(), "lib", "not found: the script is in no directory");
+    let gone = Modules::beside(Path::new("/nowhere/at/all/it.lua"));
+    refused(&gone, "lib", "not found: there is no dir/lib.lua");
+}
+
+#[test]
+fn texts_are_found_by_their_path() {
+    let texts = BTreeMap::from([
+        ("lib.lua".into(), "return 1".into()),
+        ("large.lua".into(), "-".repeat((1 << 20) + 1)),
+    ]);
+    let modules = Modules::of_texts(texts);
+    assert_eq!(read(&modules, "lib"), Ok("return 1".into()));
+    refused(&modules, "nothing", "not found: there is no dir/nothing.lua");
+    refused(&modules, "large", "is larger than 1 MiB");
+    assert_eq!(modules.taken()[1].path, None);
+}
+
+#[test]
+fn what_a_script_asked_for_is_remembered_also_if_it_was_not_there() {
+    let here = Directory::new("taken");
+    here.write("lib/a.lua", "return 1");
+    here.link("lib/a.lua", "b.lua");
+    let modules = here.modules();
+    for name in ["b", "lib/a", "missing", "b"] {
+        drop(read(&modules, name));
+    }
+    let taken = modules.taken();
+    let names: Vec<_> = taken.iter().map(|it| it.name.display().to_string()).collect();
+    assert_eq!(names, ["b.lua", "lib/a.lua", "missing.lua"]);
+    assert_eq!(taken[0].path, Some(here.0.join("b.lua")));
+    let real = here.0.canonicalize().unwrap().join("lib/a.lua");
+    assert_eq!((&taken[0].real, &taken[1].real), (&Some(real.clone()), &Some(real)));
+    assert_eq!((taken[0].digest, taken[2].digest), (taken[1].digest, None));
+}
+
+#[test]
+fn the_same_modules_are_recognized() {
+    let here = Directory::new("same");
+    here.write("a.lua", "return 1");
+    let modules = here.modules();
+    drop((read(&modules, "a"), read(&modules, "optional")));
+    let taken = modules.taken();
+    let same = || here.modules().would_give(&taken);
+    assert!(same());
+    here.write("a.lua", "return 2");
+    assert!(!same(), "changed");
+    here.write("a.lua", "return 1");
+    here.write("optional.lua", "return 3");
+    assert!(!same(), "it is there now");
+    fs::remove_file(here.0.join("optional.lua")).unwrap();
+    assert!(same());
+    fs::remove_file(here.0.join("a.lua")).unwrap();
+    assert!(!same(), "it is gone");
+}
+
+#[test]
+fn the_number_of_modules_is_limited() {
+    let modules = Modules::default();
+    for number in 0..MODULES_MAX {
+        drop(read(&modules, &format!("m{number}")));
+    }
+    refused(&modules, "one_more", "a script has at most 256 modules");
+    refused(&modules, "m0", "the script is in no directory");
+    assert_eq!(modules.taken().len(), MODULES_MAX);
+}
