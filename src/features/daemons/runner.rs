@@ -19,6 +19,7 @@ use crate::logic::{
     handler::{Handler, InitialDelay, Kind},
     outcome::{self, Effort, Ended, LogLevel, Outcome, Raised, RaisedKind},
     schedule::{Moment, Schedule, Step},
+    stopping::{StopReason, StopReasons},
 };
 use crate::ports::{
     BackgroundCause, Cause, Invocation, Logger, LoggerKind, ObjectCause, ObjectDetail, SharedPatch,
@@ -139,9 +140,11 @@ impl Runner {
     }
 
     /// Waits for the end of a call. By hand, because this is where most of them are most of the time.
-    fn call(&self, begun: &Begun) -> impl Future<Output = End> + use<'_> {
+    fn call(&self, begun: &Begun) -> impl Future<Output = End> {
         let mut call = self.base().scripts.call(Arc::clone(&begun.invocation));
         let mut deadline = begun.time_left().map(|left| Box::pin(time::sleep(left)));
+        let mut cancelled = self.daemon.stopped.waiting();
+        let is_cancelled = |it: StopReasons| it.contains(StopReason::DaemonCancelled);
         // The order matters: who has returned has neither been late nor cancelled.
         poll_fn(move |cx| {
             if let Poll::Ready(ended) = call.as_mut().poll(cx) {
@@ -150,7 +153,7 @@ impl Runner {
             if deadline.as_mut().is_some_and(|it| it.as_mut().poll(cx).is_ready()) {
                 return Poll::Ready(End::TimedOut);
             }
-            self.daemon.poll_cancelled(cx).map(|()| End::Cancelled)
+            cancelled.poll(cx, is_cancelled).map(|()| End::Cancelled)
         })
     }
 
@@ -185,7 +188,7 @@ impl Runner {
         let outcome = tokio::select! {
             biased; // as above
             outcome = patches.finish(self, &patch, outcome) => outcome,
-            () = poll_fn(|cx| self.daemon.poll_cancelled(cx)) => return None,
+            () = self.daemon.stopped.until(StopReason::DaemonCancelled) => return None,
         };
         self.patches = Some(patches).filter(|it| !it.is_empty());
         Some(outcome)

@@ -6,13 +6,18 @@
 
 use std::{
     future::Future,
-    panic::AssertUnwindSafe,
-    pin::{Pin, pin},
+    panic::{self, AssertUnwindSafe},
+    pin::Pin,
     rc::Rc,
     sync::Arc,
+    task::{Context, Poll, ready},
 };
 
-use futures::{FutureExt as _, StreamExt as _, future::LocalBoxFuture, stream::FuturesUnordered};
+use futures::{
+    FutureExt as _, StreamExt as _,
+    future::{self, LocalBoxFuture},
+    stream::FuturesUnordered,
+};
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 
@@ -33,18 +38,21 @@ pub(super) const QUEUE_MAX: usize = 1024;
 /// Calls in the VM at once, most of them waiting. At the bound, requests wait in the queue.
 const CALLS_MAX: usize = 100_000;
 
+/// Where an answer goes. Boxed, because most of the time there is none yet.
+pub(super) type To<T> = oneshot::Sender<Box<T>>;
+
 /// What is asked of a script.
 pub(super) enum Request {
     /// Call a handler.
-    Call(Arc<Invocation>, oneshot::Sender<Ended>),
+    Call(Arc<Invocation>, To<Ended>),
     /// Ask a filter.
-    Ask(Question, Arc<Invocation>, oneshot::Sender<Result<bool, Raised>>),
+    Ask(Question, Arc<Invocation>, To<Result<bool, Raised>>),
     /// Ask the function of a selector.
-    Choose(Function, Arc<Resource>, oneshot::Sender<Result<bool, Raised>>),
+    Choose(Function, Arc<Resource>, To<Result<bool, Raised>>),
     /// Call a function for what it returns.
-    Compute(Function, Option<Value>, Arc<Invocation>, oneshot::Sender<Result<Value, Raised>>),
+    Compute(Function, Option<Value>, Arc<Invocation>, To<Result<Value, Raised>>),
     /// Transform a body.
-    Transform(Function, Value, oneshot::Sender<Result<Value, Raised>>),
+    Transform(Function, Value, To<Result<Value, Raised>>),
 }
 
 /// The result of loading.
@@ -72,7 +80,7 @@ pub(super) async fn live(
     match loaded {
         Ok((vm, declared)) => {
             if loading.send(Ok(declared)).is_ok() {
-                serve(Rc::new(vm), requests).await;
+                serve(vm, requests).await;
             }
         }
         // Nobody waits for the script any more.
@@ -99,37 +107,70 @@ async fn serve(vm: Rc<Vm>, mut requests: mpsc::Receiver<Request>) {
 /// A future for each request, of its own size: there may be very many that wait.
 fn answer(vm: Rc<Vm>, request: Request) -> LocalBoxFuture<'static, ()> {
     match request {
-        Request::Call(invocation, to) => {
-            Box::pin(async move { reply(to, pin!(vm.call(invocation)), Ended::Raised).await })
-        }
+        Request::Call(invocation, to) => reply(to, Ended::Raised, || vm.call(invocation)),
         Request::Ask(question, invocation, to) => {
-            Box::pin(async move { reply(to, pin!(vm.ask(question, invocation)), Err).await })
+            reply(to, Err, || Box::pin(async move { vm.ask(question, invocation).await }))
         }
         Request::Choose(function, resource, to) => {
-            Box::pin(async move { reply(to, pin!(vm.choose(function, resource)), Err).await })
+            reply(to, Err, || Box::pin(async move { vm.choose(function, resource).await }))
         }
-        Request::Compute(function, about, invocation, to) => Box::pin(async move {
-            reply(to, pin!(vm.compute(function, about, invocation)), Err).await;
+        Request::Compute(function, about, invocation, to) => reply(to, Err, || {
+            Box::pin(async move { vm.compute(function, about, invocation).await })
         }),
         Request::Transform(function, body, to) => {
-            Box::pin(async move { reply(to, pin!(vm.transform(function, body)), Err).await })
+            reply(to, Err, || Box::pin(async move { vm.transform(function, body).await }))
         }
     }
 }
 
-/// Runs a call until it ends or nobody waits for it any more. A panic of the host ends this call only.
-async fn reply<T>(
-    mut to: oneshot::Sender<T>,
-    call: Pin<&mut dyn Future<Output = T>>,
-    broken: impl FnOnce(Raised) -> T,
-) {
-    let result = tokio::select! {
-        // First: a cancelled call must not take another step.
-        biased;
-        () = to.closed() => return,
-        result = AssertUnwindSafe(call).catch_unwind() => result,
-    };
-    let result = result.unwrap_or_else(|_| broken(raised::of_host("the host failed in this call")));
-    // The caller may have gone in the meantime.
-    drop(to.send(result));
+/// Begins a call, and runs it until it ends or nobody waits for it any more. A panic of the host ends this call only.
+fn reply<T: 'static, F: Future<Output = T> + Unpin + 'static>(
+    to: To<T>,
+    broken: fn(Raised) -> T,
+    begin: impl FnOnce() -> F,
+) -> LocalBoxFuture<'static, ()> {
+    // Nothing of the script runs yet: who has gone meanwhile is noticed first.
+    match panic::catch_unwind(AssertUnwindSafe(begin)) {
+        Ok(call) => Box::pin(Reply { call, to: Some(to), broken }),
+        Err(_) => {
+            drop(to.send(Box::new(broken(panicked()))));
+            Box::pin(future::ready(()))
+        }
+    }
+}
+
+/// A call and who waits for it.
+struct Reply<T, F> {
+    call: F,
+    /// `None` when it was answered.
+    to: Option<To<T>>,
+    broken: fn(Raised) -> T,
+}
+
+// The call is not pinned by the reply.
+impl<T, F: Unpin> Unpin for Reply<T, F> {}
+
+impl<T, F: Future<Output = T> + Unpin> Future for Reply<T, F> {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        // A cancelled call must not take another step.
+        if self.to.as_mut().is_none_or(|it| it.poll_closed(cx).is_ready()) {
+            return Poll::Ready(());
+        }
+        let polled = panic::catch_unwind(AssertUnwindSafe(|| self.call.poll_unpin(cx)));
+        let result = match polled {
+            Ok(polled) => ready!(polled),
+            Err(_) => (self.broken)(panicked()),
+        };
+        if let Some(to) = self.to.take() {
+            // The caller may have gone in the meantime.
+            drop(to.send(Box::new(result)));
+        }
+        Poll::Ready(())
+    }
+}
+
+fn panicked() -> Raised {
+    raised::of_host("the host failed in this call")
 }

@@ -52,14 +52,15 @@ fn execute(lua: &Lua, options: LuaValue) -> mlua::Result<()> {
     };
     let execution = Execution::parse(options, &declare::caller(lua));
     let execution = execution.map_err(mlua::Error::external)?;
-    let lua = lua.clone();
+    // Weak: a wait that never begins must not keep the VM.
+    let lua = lua.weak();
     world.wait_for(async move {
         match children.execute(execution).await {
             Ok(()) => Ok(None),
             Err(ExecuteError::Declared(error)) => Err(mlua::Error::external(error)),
             Err(ExecuteError::Raised(raised)) => {
                 let error = HandlerError { kind: raised.kind, message: raised.message };
-                error.into_lua(&lua).map(Some)
+                lua.try_upgrade().map(|lua| error.into_lua(&lua)).transpose()
             }
         }
     });

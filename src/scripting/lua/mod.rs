@@ -32,7 +32,7 @@ use futures::FutureExt as _;
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 
-use self::actor::{Loading, QUEUE_MAX, Request};
+use self::actor::{Loading, QUEUE_MAX, Request, To};
 use super::{LoadError, Loaded, Placement, Source, Terms};
 use crate::logic::{
     filters::Question,
@@ -106,7 +106,7 @@ impl LuaEngine {
     /// Sends a request and waits for its answer; dropping the future cancels the call.
     fn request<T: Send + 'static>(
         &self,
-        request: impl FnOnce(oneshot::Sender<T>) -> Request + Send + 'static,
+        request: impl FnOnce(To<T>) -> Request + Send + 'static,
         gone: fn(Raised) -> T,
     ) -> BoxFuture<'static, T> {
         let requests = self.requests.clone();
@@ -124,7 +124,7 @@ impl LuaEngine {
 struct Answer<T> {
     /// Boxed, to be freed when it is done.
     sending: Option<BoxFuture<'static, ()>>,
-    answer: oneshot::Receiver<T>,
+    answer: oneshot::Receiver<Box<T>>,
     gone: fn(Raised) -> T,
     /// Held until the answer: a generation that was replaced finishes its calls.
     _requests: mpsc::Sender<Request>,
@@ -140,7 +140,7 @@ impl<T> Future for Answer<T> {
         }
         let answer = ready!(self.answer.poll_unpin(cx));
         let lost = |_| (self.gone)(raised::of_host("the VM of the script has ended"));
-        Poll::Ready(answer.unwrap_or_else(lost))
+        Poll::Ready(answer.map_or_else(lost, |it| *it))
     }
 }
 

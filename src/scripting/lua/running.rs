@@ -31,8 +31,8 @@ pub(super) enum Failure {
 }
 
 /// A call on its way to its result.
-pub(super) struct Running<'a> {
-    vm: &'a Vm,
+pub(super) struct Running {
+    vm: Rc<Vm>,
     coroutine: Thread,
     budget: Rc<Budget>,
     /// What it is about.
@@ -57,16 +57,16 @@ enum Slice {
     Raised(LuaValue, LuaValue),
 }
 
-impl<'a> Running<'a> {
+impl Running {
     /// A call that has not begun.
     pub(super) fn new(
-        vm: &'a Vm,
+        vm: Rc<Vm>,
         function: LuaFunction,
         arguments: impl IntoLuaMulti,
         present: Option<Arc<Invocation>>,
     ) -> mlua::Result<Self> {
         let arguments = arguments.into_lua_multi(vm.lua())?;
-        let coroutine = vm.lua().create_thread(function)?;
+        let coroutine = vm.coroutine(function)?;
         let budget = Budget::of(&coroutine);
         Ok(Running { vm, coroutine, budget, present, next: Next::Go(arguments) })
     }
@@ -94,7 +94,7 @@ impl<'a> Running<'a> {
     }
 }
 
-impl Future for Running<'_> {
+impl Future for Running {
     type Output = Result<LuaValue, Failure>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
@@ -116,7 +116,10 @@ impl Future for Running<'_> {
             }
             match slice {
                 Err(error) => return Poll::Ready(Err(self.failed(&error))),
-                Ok(Slice::Returned(value)) => return Poll::Ready(Ok(value)),
+                Ok(Slice::Returned(value)) => {
+                    self.vm.spare(self.coroutine.clone());
+                    return Poll::Ready(Ok(value));
+                }
                 Ok(Slice::Raised(raised, trace)) => {
                     let error = ScriptError::of_raised(self.vm.world(), &raised, &trace);
                     return Poll::Ready(Err(Failure::Script(error)));

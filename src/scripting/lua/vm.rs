@@ -13,7 +13,7 @@ use futures::{
     future::{self, Either},
 };
 use mlua::{
-    Function as LuaFunction, IntoLuaMulti, Lua, LuaOptions, StdLib, Value as LuaValue,
+    Function as LuaFunction, IntoLuaMulti, Lua, LuaOptions, StdLib, Thread, Value as LuaValue,
     chunk::ChunkMode,
     state::{GcIncParams, GcMode},
 };
@@ -47,12 +47,17 @@ const GC_GOAL: i32 = 120;
 /// Work per allocation that keeps up with [`GC_GOAL`].
 const GC_STEP_MULTIPLIER: i32 = 400;
 
+/// Coroutines that are kept for calls to come: as many as short calls usually are there at once.
+const SPARE_MAX: usize = 16;
+
 /// A VM whose script is loaded.
 pub(super) struct Vm {
     /// First: it must go before the VM.
     watchdog: Watchdog,
     /// Lets the coroutine of a call go on.
     drive: LuaFunction,
+    /// Coroutines of calls that have returned, for calls to come.
+    spare: RefCell<Vec<Thread>>,
     world: Rc<World>,
     lua: Lua,
 }
@@ -62,8 +67,8 @@ impl Vm {
     pub(super) async fn load(
         script: ScriptId,
         source: &Source,
-    ) -> Result<(Vm, Declared), LoadError> {
-        let vm = Vm::new(script, source).map_err(|error| LoadError {
+    ) -> Result<(Rc<Vm>, Declared), LoadError> {
+        let vm = Vm::new(script, source).map(Rc::new).map_err(|error| LoadError {
             file: source.name.clone(),
             line: None,
             source_line: None,
@@ -74,7 +79,7 @@ impl Vm {
         let chunk = vm.lua.load(source.text.as_str()).set_name(format!("@{}", source.name));
         let chunk = chunk.set_mode(ChunkMode::Text).into_function();
         let chunk = chunk.map_err(|it| told(ScriptError::of_error(&vm.world, &it)))?;
-        let ended = match Running::new(&vm, chunk, (), None) {
+        let ended = match Running::new(Rc::clone(&vm), chunk, (), None) {
             Ok(running) => running.await,
             Err(error) => Err(Failure::Script(ScriptError::of_error(&vm.world, &error))),
         };
@@ -115,21 +120,25 @@ impl Vm {
         let watchdog = Watchdog::of(&lua).map_err(mlua::Error::external)?;
         let modules = Modules::of(source);
         let drive = host_table::install(&lua, modules)?;
-        Ok(Vm { watchdog, drive, world, lua })
+        Ok(Vm { watchdog, drive, spare: RefCell::default(), world, lua })
     }
 
     /// Calls the function of a handler.
-    pub(super) fn call(&self, invocation: Arc<Invocation>) -> impl Future<Output = Ended> {
+    pub(super) fn call(
+        self: &Rc<Self>,
+        invocation: Arc<Invocation>,
+    ) -> impl Future<Output = Ended> + use<> {
         let kind = invocation.handler.kind;
         let ctx = CtxView::new(Arc::clone(&invocation));
         let slot = invocation.handler.function.slot;
         let returned = self.run_function(slot, ctx, Some(invocation));
+        let vm = Rc::clone(self);
         returned.map(move |returned| {
             let ended = returned.and_then(|it| {
                 if kind == Kind::Index {
-                    self.contribution(&it)
+                    vm.contribution(&it)
                 } else {
-                    self.result(&it).map(Ended::Returned)
+                    vm.result(&it).map(Ended::Returned)
                 }
             });
             ended.unwrap_or_else(Ended::Raised)
@@ -138,7 +147,7 @@ impl Vm {
 
     /// Asks a filter callback.
     pub(super) async fn ask(
-        &self,
+        self: &Rc<Self>,
         question: Question,
         invocation: Arc<Invocation>,
     ) -> Result<bool, Raised> {
@@ -158,7 +167,7 @@ impl Vm {
 
     /// Asks the function of a selector.
     pub(super) async fn choose(
-        &self,
+        self: &Rc<Self>,
         function: Function,
         resource: Arc<Resource>,
     ) -> Result<bool, Raised> {
@@ -169,7 +178,7 @@ impl Vm {
 
     /// Calls a function for what it returns.
     pub(super) async fn compute(
-        &self,
+        self: &Rc<Self>,
         function: Function,
         about: Option<Value>,
         invocation: Arc<Invocation>,
@@ -189,7 +198,11 @@ impl Vm {
     }
 
     /// Lets a function change a copy of a body.
-    pub(super) async fn transform(&self, function: Function, body: Value) -> Result<Value, Raised> {
+    pub(super) async fn transform(
+        self: &Rc<Self>,
+        function: Function,
+        body: Value,
+    ) -> Result<Value, Raised> {
         let copy = self.world.push(&self.lua, &body, Style::Mutable);
         let copy = copy.map_err(|it| self.raised(&it))?;
         self.run_function(function.slot, copy.clone(), None).await?;
@@ -219,24 +232,41 @@ impl Vm {
     }
 
     /// Calls the function in this slot. Not async, so that its future holds nothing twice: there may be very many that wait.
-    fn run_function(
-        &self,
+    fn run_function<A: IntoLuaMulti>(
+        self: &Rc<Self>,
         slot: u32,
-        arguments: impl IntoLuaMulti,
+        arguments: A,
         present: Option<Arc<Invocation>>,
-    ) -> impl Future<Output = Result<LuaValue, Raised>> {
+    ) -> impl Future<Output = Result<LuaValue, Raised>> + use<A> {
         let function = self.world.functions.get(slot);
         let function = function.ok_or_else(|| raised::of_host("the function is gone"));
         let call = function.and_then(|it| {
-            Running::new(self, it, arguments, present).map_err(|it| self.raised(&it))
+            Running::new(Rc::clone(self), it, arguments, present).map_err(|it| self.raised(&it))
         });
-        let failed = |failure| match failure {
-            Failure::Script(error) => error.into_raised(&self.world),
+        let vm = Rc::clone(self);
+        let failed = move |failure| match failure {
+            Failure::Script(error) => error.into_raised(&vm.world),
             Failure::OutOfTime => raised::out_of_time(),
         };
         match call {
             Ok(call) => Either::Left(call.map(move |it| it.map_err(failed))),
             Err(raised) => Either::Right(future::ready(Err(raised))),
+        }
+    }
+
+    /// A coroutine for a call of this function: one that has returned before, or a new one.
+    pub(super) fn coroutine(&self, function: LuaFunction) -> mlua::Result<Thread> {
+        match self.spare.borrow_mut().pop() {
+            Some(spare) => spare.reset(function).map(|()| spare),
+            None => self.lua.create_thread(function),
+        }
+    }
+
+    /// Takes back the coroutine of a call that has returned. A new one for each would be most of the garbage of short calls.
+    pub(super) fn spare(&self, coroutine: Thread) {
+        let mut spare = self.spare.borrow_mut();
+        if spare.len() < SPARE_MAX {
+            spare.push(coroutine);
         }
     }
 

@@ -47,8 +47,7 @@ pub(in crate::scripting::lua) fn wait(
     (view, timeout): (UserDataRef<StoppedView>, LuaValue),
 ) -> mlua::Result<()> {
     let timeout = timeout_of(lua, &timeout)?;
-    let flag = view.0.clone();
-    let waited = stopped::wait(flag, timeout);
+    let waited = stopped::wait(&view.0, timeout);
     World::of(lua)?.wait_for(waited.map(|it| Ok(Some(LuaValue::Boolean(it)))));
     Ok(())
 }
