@@ -20,7 +20,7 @@ use super::{
     Base,
     daemon::Daemon,
     object::Home,
-    runner::{self, Runner},
+    runner::{Runner, Work},
 };
 use crate::logic::{
     handler::Handler,
@@ -125,7 +125,7 @@ impl Team {
     }
 
     fn start(&self, runner: Box<Runner>) {
-        self.tasks.spawn(runner::work(runner));
+        self.tasks.spawn(Work::new(runner));
     }
 
     /// Lets one rest until it is due or must stop, and ends its task. Gives it back if it must stop already.
