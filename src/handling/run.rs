@@ -70,7 +70,7 @@ impl Runner<'_> {
     ) -> Outcome {
         let begun = match self.begin(attempt, children) {
             Ok(begun) => begun,
-            Err(outcome) => return outcome,
+            Err(outcome) => return *outcome,
         };
         let call = call(Arc::clone(&begun.invocation));
         let ended = match begun.time_left() {
@@ -82,13 +82,13 @@ impl Runner<'_> {
     }
 
     /// Begins the attempt, if the handler's limits allow; else gives its outcome.
-    pub fn begin(&self, attempt: Try, children: Option<Children>) -> Result<Begun, Outcome> {
+    pub fn begin(&self, attempt: Try, children: Option<Children>) -> Result<Begun, Box<Outcome>> {
         let Try { handler, retries, started, cause, memo, logger } = attempt;
         logger.line(&outcome::invoked(&handler), None);
         let before = Effort { retries, runtime: since(started, self.clock.now()) };
         if let Some((outcome, line)) = outcome::before(&handler, before) {
             logger.line(&line, None);
-            return Err(outcome);
+            return Err(Box::new(outcome));
         }
         let attempt = Attempt { retry: retries, started, runtime: before.runtime };
         let facilities = Arc::clone(self.facilities);

@@ -130,3 +130,29 @@ impl Flag {
         self.slots.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use futures::FutureExt as _;
+
+    use super::{StopReason, Stopped};
+
+    #[tokio::test]
+    async fn all_who_wait_are_woken_and_who_leaves_makes_room() {
+        let stopped = Stopped::default();
+        for _ in 0..3 {
+            assert!(stopped.wait().now_or_never().is_none(), "it left its slot behind");
+        }
+        assert_eq!(stopped.0.lock().len(), 1, "each used the slot of the one before");
+        let others = [stopped.clone(), stopped.clone()].map(|it| async move {
+            it.until(StopReason::Done).await;
+        });
+        let setting = async {
+            stopped.set(StopReason::DaemonSignalled);
+            tokio::task::yield_now().await;
+            stopped.set(StopReason::Done);
+        };
+        tokio::join!(stopped.wait(), futures::future::join_all(others), setting);
+        assert!(stopped.0.lock().iter().all(Option::is_none));
+    }
+}

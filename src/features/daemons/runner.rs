@@ -212,7 +212,7 @@ impl Runner {
             memo: self.home().memo.clone(),
             logger: self.logger(),
         };
-        let begun = self.attempts().begin(planned, None).map_err(Box::new);
+        let begun = self.attempts().begin(planned, None);
         Attempt { patch, begun }
     }
 
