@@ -5,6 +5,7 @@ pub mod cli;
 pub mod cluster;
 pub mod features;
 pub mod handling;
+pub mod heap;
 pub mod logic;
 pub mod ports;
 pub mod reactor;

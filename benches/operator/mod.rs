@@ -15,8 +15,13 @@ pub(crate) fn binary() -> String {
 
 /// Starts it with a script, against the server at this address; its files go into the directory.
 pub(crate) fn start(directory: &Path, script: &str, url: &str) -> Child {
-    let (path, kubeconfig) = (directory.join("handlers.lua"), directory.join("kubeconfig"));
-    fs::write(&path, script).expect("the script");
+    fs::write(directory.join("handlers.lua"), script).expect("the script");
+    start_with(directory, &[], url)
+}
+
+/// The same with more arguments; the scripts are `handlers.lua` in the directory, or wherever the arguments say.
+pub(crate) fn start_with(directory: &Path, arguments: &[&str], url: &str) -> Child {
+    let kubeconfig = directory.join("kubeconfig");
     let config = json!({
         "apiVersion": "v1", "kind": "Config", "current-context": "bench",
         "clusters": [{ "name": "bench", "cluster": { "server": url } }],
@@ -25,7 +30,7 @@ pub(crate) fn start(directory: &Path, script: &str, url: &str) -> Child {
     });
     fs::write(&kubeconfig, config.to_string()).expect("the kubeconfig");
     let mut command = Command::new(binary());
-    command.args(["run", "-A", "--standalone", "--quiet"]).arg(path);
+    command.args(["run", "-A", "--standalone", "--quiet"]).args(arguments).current_dir(directory);
     command.env("KUBECONFIG", kubeconfig).kill_on_drop(true).spawn().expect("the operator")
 }
 

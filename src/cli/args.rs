@@ -22,6 +22,9 @@ pub enum Command {
     /// Run an operator on a Kubernetes API server of its own: no cluster is needed
     #[command(after_help = DEV_AFTER_HELP)]
     Dev(DevArgs),
+    /// Load scripts as `kopf run` does, without a cluster, and tell what they declare and what is wrong with them
+    #[command(after_help = CHECK_AFTER_HELP)]
+    Check(CheckArgs),
     /// Let operators pause until `kopf resume`, or until the time is over
     #[command(after_help = FREEZE_AFTER_HELP)]
     Freeze(FreezeArgs),
@@ -39,6 +42,13 @@ For this session:    source <(kopf completions bash)
 For all sessions:    kopf completions bash > ~/.local/share/bash-completion/completions/kopf
                      kopf completions zsh > \"${fpath[1]}/_kopf\"
                      kopf completions fish > ~/.config/fish/completions/kopf.fish";
+
+const CHECK_AFTER_HELP: &str = "\
+The top level of each script runs, its handlers do not. What scripts print goes to stderr.
+
+Exit code: 0 if all scripts can be used, 1 if not, 2 if the command line makes no sense. docs/check.md describes the JSON.
+
+kopf.yaml and the environment variables of `kopf run` count here too.";
 
 const FREEZE_AFTER_HELP: &str = "\
 Operators pause if their priority is lower, and if they meet at the same object: those of `kopf run -A` at the ClusterKopfPeering of
@@ -62,7 +72,8 @@ Example:
 
 /// The environment variables are not clap's: a list in a variable is split at spaces, one on the command line is not.
 const RUN_AFTER_HELP: &str = "\
-Without PATHS: ./handlers.lua, ./handlers.rhai or ./handlers/, the first that exists.
+Without PATHS and ConfigMaps: ./handlers.lua, ./handlers.rhai or ./handlers/, the first that exists. When a script is saved, it
+takes effect at once; if it has a mistake, the scripts go on as they were before.
 
 Options and settings can be kept in a file, kopf.yaml, in the current directory or beside the scripts: long options without
 their dashes, and settings by group:
@@ -76,6 +87,8 @@ Environment variables, used where the command line says nothing:
   KOPF_RUN_CLUSTERWIDE (-A), KOPF_RUN_NAMESPACES (-n; separated by spaces), KOPF_RUN_NAMESPACE (one more -n),
   KOPF_RUN_STANDALONE, KOPF_RUN_PEERING (-P), KOPF_RUN_PRIORITY (-p), KOPF_RUN_DEV, KOPF_RUN_LEADER_ELECT, KOPF_RUN_LEASE,
   POD_ID (the name among other operators), KOPF_RUN_LIVENESS_ENDPOINT (-L), KOPF_RUN_HEALTH, KOPF_RUN_CONFIG,
+  KOPF_RUN_NO_RELOAD, KOPF_RUN_RELOAD_POLL, KOPF_RUN_FROM_CONFIGMAP (separated by spaces), KOPF_RUN_FROM_CONFIGMAP_SELECTOR,
+  KOPF_RUN_ALLOW_NET, KOPF_RUN_ALLOW_ENV, KOPF_RUN_ALLOW_READ (separated by commas or spaces),
   KOPF_RUN_VERBOSE, KOPF_RUN_DEBUG, KOPF_RUN_QUIET, KOPF_RUN_LOG_FORMAT, KOPF_RUN_LOG_PREFIX, KOPF_RUN_LOG_REFKEY,
   KOPF_RUN_COLOR (also NO_COLOR, CLICOLOR_FORCE),
   KOPF_SETTINGS_GROUP__NAME (one setting, such as KOPF_SETTINGS_QUEUEING__WORKER_LIMIT=20)
@@ -98,9 +111,20 @@ are served.";
 /// Help with words that are no Markdown.
 const LIVENESS_HELP: &str =
     "Serve the results of probe handlers at this address, such as http://0.0.0.0:8080/healthz";
+const OUTPUT_HELP: &str = "What to print: text for people, json for programs; default: text";
 const SET_HELP: &str = "Change a setting, such as queueing.worker_limit=20; repeatable";
 const COLOR_HELP: &str =
     "When to use colours; default: auto, which is on a terminal unless NO_COLOR is set";
+
+const CONFIGMAP_HELP: &str =
+    "Take the scripts in this ConfigMap through the API, instead of or beside PATHS; repeatable";
+const CONFIGMAP_SELECTOR_HELP: &str = "The same for all ConfigMaps with these labels in the namespace of the operator, such as app=scripts; repeatable";
+
+const ALLOW_NET_HELP: &str = "Let scripts connect to these hosts, such as api.example.com:443,*.example.org:443,[::1]:*; repeatable";
+const ALLOW_ENV_HELP: &str =
+    "Let scripts read these variables of the environment, such as MYAPP_TOKEN,PG*; repeatable";
+const ALLOW_READ_HELP: &str =
+    "Let scripts read this file, or the files in this directory, such as /etc/myapp; repeatable";
 
 /// `kopf run`
 #[derive(Debug, Default, Args)]
@@ -138,6 +162,33 @@ pub struct RunArgs {
     /// The name of the Lease for the election; operators in one namespace need one each; default: kopf
     #[arg(long, value_name = "NAME", help_heading = "Replicas")]
     pub lease: Option<String>,
+    /// Keep the scripts as they are at the start, whatever happens to their files
+    #[arg(long, help_heading = "The scripts")]
+    pub no_reload: bool,
+    /// Look for changes so often too, for file systems that do not tell them; default: 2s there, else the system tells
+    #[arg(long, value_name = "SECONDS", help_heading = "The scripts")]
+    pub reload_poll: Option<String>,
+    /// Where scripts come from too
+    #[arg(
+        long = "from-configmap",
+        help = CONFIGMAP_HELP,
+        value_name = "NAMESPACE/NAME",
+        action = ArgAction::Append,
+        help_heading = "The scripts"
+    )]
+    pub configmaps: Vec<String>,
+    /// Where scripts come from too
+    #[arg(
+        long = "from-configmap-selector",
+        help = CONFIGMAP_SELECTOR_HELP,
+        value_name = "LABELS",
+        action = ArgAction::Append,
+        help_heading = "The scripts"
+    )]
+    pub configmap_selectors: Vec<String>,
+    /// What scripts may reach.
+    #[command(flatten)]
+    pub grants: GrantArgs,
     /// Where the results of probe handlers are served
     #[arg(short = 'L', long, value_name = "URL", help = LIVENESS_HELP, help_heading = "How to run")]
     pub liveness: Option<String>,
@@ -156,6 +207,21 @@ pub struct RunArgs {
     /// How to log.
     #[command(flatten)]
     pub log: LogArgs,
+}
+
+/// The grants.
+#[derive(Debug, Default, Args)]
+#[command(next_help_heading = "What scripts may reach")]
+pub struct GrantArgs {
+    /// Hosts
+    #[arg(long, value_name = "HOST:PORT", help = ALLOW_NET_HELP, value_delimiter = ',', action = ArgAction::Append)]
+    pub allow_net: Vec<String>,
+    /// Variables
+    #[arg(long, value_name = "NAME", help = ALLOW_ENV_HELP, value_delimiter = ',', action = ArgAction::Append)]
+    pub allow_env: Vec<String>,
+    /// Files
+    #[arg(long, value_name = "PATH", help = ALLOW_READ_HELP, value_delimiter = ',', action = ArgAction::Append)]
+    pub allow_read: Vec<String>,
 }
 
 /// `kopf dev`
@@ -182,6 +248,36 @@ pub struct DevArgs {
     /// Leave pods, deployments, owned objects and the like as they are: nothing brings them to life or cleans them up
     #[arg(long)]
     pub no_controllers: bool,
+}
+
+/// `kopf check`
+#[derive(Debug, Default, Args)]
+pub struct CheckArgs {
+    /// Script files (.lua, .rhai), or directories with such files
+    #[arg(value_name = "PATHS")]
+    pub paths: Vec<PathBuf>,
+    /// What to print
+    #[arg(short, long, help = OUTPUT_HELP, value_enum, ignore_case = true, value_name = "FORMAT", default_value = "text", hide_default_value = true, hide_possible_values = true)]
+    pub output: OutputFormat,
+    /// Read options and settings from this file; default: kopf.yaml here or beside the scripts, if there is one
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// Settings to change
+    #[arg(long = "set", help = SET_HELP, value_name = "GROUP.NAME=VALUE", action = ArgAction::Append)]
+    pub settings: Vec<String>,
+    /// What scripts may reach.
+    #[command(flatten)]
+    pub grants: GrantArgs,
+}
+
+/// What `kopf check` prints.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum OutputFormat {
+    /// For people
+    #[default]
+    Text,
+    /// For programs
+    Json,
 }
 
 /// `kopf freeze`

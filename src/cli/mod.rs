@@ -2,9 +2,9 @@
 //!
 //! The only place that reads arguments and the environment, prints, and ends the process. Each step is small and has a
 //! file: what was typed (`args`), the variables (`environment`), `kopf.yaml` (`config`), what they mean together (`options`),
-//! the scripts (`sources`), the log (`logging`), the signals (`signals`), and how a failure is told (`report`).
+//! the scripts (`sources`) and their changes (`reload`), the log (`logging`), the signals (`signals`), and how a failure is told (`report`).
 
-use std::{path::Path, process::ExitCode};
+use std::{collections::BTreeMap, path::Path, process::ExitCode};
 
 use clap::{CommandFactory as _, Parser as _, error::ErrorKind};
 
@@ -15,6 +15,7 @@ use options::{Note, RunOptions};
 use report::{Exit, Report};
 
 pub mod args;
+mod check;
 pub mod config;
 mod dev;
 pub mod environment;
@@ -22,8 +23,10 @@ mod freeze;
 mod identity;
 pub mod logging;
 pub mod options;
+pub mod reload;
 pub mod report;
 mod run;
+mod scripts;
 pub mod signals;
 pub mod sources;
 mod visible;
@@ -37,6 +40,7 @@ pub fn main() -> ExitCode {
     let ended = match args.command {
         Command::Run(args) => start_run(args),
         Command::Dev(args) => start_dev(args),
+        Command::Check(args) => start_check(args),
         Command::Freeze(args) => start_freeze(freeze::resolve_freeze(args, origin())),
         Command::Resume(args) => start_freeze(freeze::resolve_resume(args, origin())),
         Command::Completions(args) => {
@@ -64,6 +68,15 @@ fn start_dev(args: args::DevArgs) -> Result<Exit, Report> {
     let mut options = dev::resolve(args, &variable, config.as_ref())?;
     note_variables(options.run_mut())?;
     dev::run(&options)
+}
+
+fn start_check(args: args::CheckArgs) -> Result<Exit, Report> {
+    let output = args.output;
+    let args = check::as_run(args);
+    let config = configuration(&args)?;
+    let mut options = options::resolve_run(args, &variable, config.as_ref())?;
+    note_variables(&mut options)?;
+    check::run(&options, output)
 }
 
 fn origin() -> freeze::Origin<'static> {
@@ -107,6 +120,14 @@ fn complete(shell: clap_complete::Shell) {
 #[expect(clippy::disallowed_methods, reason = "the one place that reads the environment")]
 fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok()
+}
+
+/// The variables of these names.
+fn variables(wanted: impl Fn(&str) -> bool) -> BTreeMap<String, String> {
+    let named =
+        std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value)));
+    let wanted = named.filter(|(name, _)| wanted(name));
+    wanted.map(|(name, value)| (name, value.to_string_lossy().into_owned())).collect()
 }
 
 /// Help and usage errors are clap's, the version line is Kopf's.

@@ -1,11 +1,9 @@
 //! `kopf run`: load the scripts, connect, run the operator until it ends or a signal ends it.
 
-use std::{
-    path::Path,
-    sync::{Arc, Mutex},
-};
+use std::sync::{Arc, Mutex};
 
-use futures::Stream;
+use futures::{Stream, StreamExt as _};
+use tokio::{sync::mpsc, task::JoinSet};
 use tokio_util::sync::CancellationToken;
 
 use crate::cli::{
@@ -13,28 +11,35 @@ use crate::cli::{
     identity,
     logging::{self, Log},
     options::{LogOptions, Note, RunOptions, ScopeOption},
+    reload::{self, Account, Reloading},
     report::{Exit, Report},
+    scripts::{self, First, Read},
     signals::{self, StopSignal},
-    sources, variable,
+    variable,
     visible::Visible,
 };
 use crate::cluster::{ConnectOptions, KubeCluster};
-use crate::logic::{lifecycle::Lifecycle, namespaces::NamespacePattern, registry::Registry};
+use crate::logic::{lifecycle::Lifecycle, namespaces::NamespacePattern};
 use crate::ports::{Clock, Cluster, Health};
 use crate::reactor::{self, Connect, Connecting, Failure, Operator, Scope};
-use crate::scripting::{Placement, ScriptHost, Source, Terms};
+use crate::scripting::Terms;
 use crate::settings::Settings;
 
 /// Runs an operator. Returns how the process should end, or why it could not run.
 pub(super) fn run(options: &RunOptions) -> Result<Exit, Report> {
     let clock = Clock::system();
-    let sources = sources::read_all(&options.paths, Path::new(""))?;
+    let read = Read::files(options)?;
     let _log = start_log(&options.log, &options.notes, clock)?;
     let scope = scope(&options.scope);
     on_runtime(&options.log, async {
-        let signals = listen()?;
+        let mut signals = listen()?;
         let visible = Visible::open(options).await?;
-        let plan = load(sources, scope, options.settings.clone(), clock).await?;
+        let read = tokio::select! {
+            biased; // whoever wants to end does not want to wait for an API that does not answer
+            Some(_) = signals.next() => return Ok(Exit::Success),
+            read = read.maps(options, None, clock) => read?,
+        };
+        let plan = load(read, options, scope, (clock, &visible.health)).await?;
         let connect = connect(visible.health.clone(), clock);
         operate(plan, connect, visible, signals).await
     })
@@ -72,16 +77,14 @@ pub(super) fn on_runtime<T>(
 }
 
 /// From now on signals do not end the process.
-pub(super) fn listen() -> Result<impl Stream<Item = StopSignal>, Report> {
+pub(super) fn listen() -> Result<impl Stream<Item = StopSignal> + Unpin, Report> {
     signals::listen().map_err(|it| Report::failure(format!("cannot listen to signals: {it}")))
 }
 
 /// An operator that has everything but a cluster.
 pub(super) struct Plan {
-    /// What the handlers are functions of.
-    pub(super) scripts: ScriptHost,
-    /// What the scripts declare.
-    pub(super) registry: Registry,
+    /// Its scripts.
+    pub(super) first: First,
     scope: Scope,
     settings: Settings,
     clock: Clock,
@@ -89,16 +92,14 @@ pub(super) struct Plan {
 
 /// Loads the scripts.
 pub(super) async fn load(
-    sources: Vec<Source>,
+    read: Read,
+    options: &RunOptions,
     scope: Scope,
-    settings: Settings,
-    clock: Clock,
+    (clock, health): (Clock, &Health),
 ) -> Result<Plan, Report> {
-    let terms = Terms::of(Placement::Threads, &settings);
-    let loaded = ScriptHost::load(sources, terms).await;
-    let (scripts, handlers) = loaded.map_err(|errors| Report::of_scripts(&errors))?;
-    let registry = Registry::new(handlers).map_err(|it| Report::failure(it.to_string()))?;
-    Ok(Plan { scripts, registry, scope, settings, clock })
+    let terms = Terms { metrics: health.metrics().clone(), ..scripts::terms(options) };
+    let first = read.load(terms, options.scripts.reload).await?;
+    Ok(Plan { first, scope, settings: options.settings.clone(), clock })
 }
 
 /// Runs until a signal, or until it cannot go on.
@@ -108,12 +109,24 @@ pub(super) async fn operate(
     visible: Visible,
     signals: impl Stream<Item = StopSignal>,
 ) -> Result<Exit, Report> {
-    let Plan { scripts, registry, scope, settings, clock } = plan;
+    let Plan { first, scope, settings, clock } = plan;
     let settings = Arc::new(Mutex::new(settings));
     let stop = CancellationToken::new();
+    let (candidates, reloads) = mpsc::channel(reload::WAITING_MAX);
+    let host = first.host;
+    let mut beside = JoinSet::new();
+    let reloads = first.sources.map(|sources| {
+        let (host, health) = (Arc::clone(&host), visible.health.clone());
+        let parts = reload::Parts { sources, host, candidates, health, clock };
+        beside.spawn(Reloading::new(parts).follow(stop.clone()));
+        reloads
+    });
+    if reloads.is_none() {
+        Account::close(visible.health.clone(), clock);
+    }
     let operator = Operator {
-        scripts: Arc::new(scripts),
-        registry,
+        scripts: host,
+        registry: first.registry,
         settings: Arc::clone(&settings),
         clock,
         scope,
@@ -122,13 +135,15 @@ pub(super) async fn operate(
         health: visible.health.clone(),
         liveness: visible.liveness.clone(),
         identity: identity::of_operator(clock),
-        reloads: None,
+        reloads,
     };
     let ended = tokio::select! {
         biased; // the operator's own end is its answer to a signal
         ended = reactor::run(operator, stop.clone()) => ended.map(|()| Exit::Success).map_err(|it| report(&it)),
-        at_once = signals::watch(signals, stop, settings) => return Ok(at_once),
+        at_once = signals::watch(signals, stop.clone(), settings) => return Ok(at_once),
     };
+    stop.cancel();
+    while beside.join_next().await.is_some() {}
     visible.close().await;
     ended
 }

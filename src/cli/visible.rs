@@ -29,7 +29,10 @@ impl Visible {
                 Report::failure(error.to_string()).with_hint("choose another address with --health")
             })?;
             let routes = Arc::new(Routes::new(health.clone()));
-            tracing::debug!(target: "kopf.probing", "Serving health and metrics at {address}");
+            // With its real port, if any was asked for.
+            let place =
+                listener.address().map_or_else(|_| address.to_string(), |it| it.to_string());
+            tracing::debug!(target: "kopf.probing", "Serving health and metrics at {place}");
             serving.spawn(listener.serve(routes, stop.clone()));
         }
         Ok(Visible { health, liveness: options.liveness.clone(), serving, stop })

@@ -108,7 +108,12 @@ fn absent(file: &Path) -> ApiError {
         "not in a cluster".to_owned()
     };
     let message = format!("no kubeconfig at {file}, and {rest}");
-    refuse(message, Some("set KUBECONFIG to a file, or run in a pod with a service account"))
+    let hint = if std::env::var_os("KUBECONFIG").is_some_and(|it| !it.is_empty()) {
+        "KUBECONFIG names a file that is not there: correct it, or unset it to use ~/.kube/config"
+    } else {
+        "set KUBECONFIG to a file, or run in a pod with a service account"
+    };
+    refuse(message, Some(hint))
 }
 
 /// Whether the file is simply not there.

@@ -18,7 +18,7 @@ use crate::logic::{
     outcome::Outcome,
 };
 use crate::ports::{
-    ActivityCause, AskLogin, Cause, Clock, Facilities, Logger, Memo, NativeLogins, Scripts,
+    ActivityCause, AskLogin, Cause, Clock, Current, Logger, Memo, NativeLogins, Scripts,
 };
 use crate::settings::{Execution, Settings};
 
@@ -37,19 +37,25 @@ pub struct Activity {
     pub logins: NativeLogins,
 }
 
-/// An activity that runs any number of times: a login, a probe.
+/// An activity that runs any number of times, each time with the handlers of the present generation: a login, a probe.
 #[derive(Clone)]
 pub struct Standing {
-    /// What is run.
-    pub activity: Activity,
+    /// Login or probe.
+    pub kind: Kind,
+    /// Where the handlers are found.
+    pub current: Current,
+    /// What is run where the present generation has no handlers: whether scripts log in is decided at the start.
+    pub otherwise: Vec<Arc<Handler>>,
+    /// The kwarg `settings`.
+    pub settings: Arc<Mutex<Settings>>,
+    /// The operator's memo.
+    pub memo: Memo,
     /// The scripts.
     pub scripts: Arc<dyn Scripts>,
     /// The time.
     pub clock: Clock,
     /// Defaults of handlers.
     pub execution: Execution,
-    /// What every call can reach.
-    pub facilities: Arc<Facilities>,
 }
 
 impl Standing {
@@ -58,22 +64,37 @@ impl Standing {
     /// # Errors
     /// When handlers failed for good.
     pub async fn run(&self) -> Result<BTreeMap<Arc<str>, Value>, ActivityError> {
-        let runner = Runner {
-            scripts: &*self.scripts,
-            clock: self.clock,
-            settings: &self.execution,
-            facilities: &self.facilities,
-        };
-        run(runner, &self.activity).await
+        self.run_with(NativeLogins::default()).await
     }
 
     /// Login handlers, as the cluster asks them.
     pub fn into_login(self) -> AskLogin {
+        let login = Arc::new(self);
         Arc::new(move |logins| {
-            let mut login = self.clone();
-            login.activity.logins = logins;
-            Box::pin(async move { login.run().await.map_err(|error| error.to_string()) })
+            let login = Arc::clone(&login);
+            Box::pin(async move { login.run_with(logins).await.map_err(|error| error.to_string()) })
         })
+    }
+
+    /// The same with what native logins have to go by.
+    ///
+    /// # Errors
+    /// When handlers failed for good.
+    pub async fn run_with(
+        &self,
+        logins: NativeLogins,
+    ) -> Result<BTreeMap<Arc<str>, Value>, ActivityError> {
+        let present = self.current.get();
+        let runner = Runner {
+            scripts: &*self.scripts,
+            clock: self.clock,
+            settings: &self.execution,
+            facilities: &present.facilities,
+        };
+        let own = present.generation.registry.activities(self.kind);
+        let handlers = if own.is_empty() { self.otherwise.clone() } else { own };
+        let (settings, memo) = (Arc::clone(&self.settings), self.memo.clone());
+        run(runner, &Activity { kind: self.kind, handlers, settings, memo, logins }).await
     }
 }
 

@@ -46,6 +46,13 @@ impl Choices {
         }
     }
 
+    /// Forgets what functions have answered that these handlers do not ask.
+    pub fn keep(&mut self, registry: &Registry) {
+        let selectors = registry.handlers().iter().filter_map(|it| it.selector.as_ref());
+        let asked = selectors.filter_map(|it| it.function.as_ref()).collect::<Vec<_>>();
+        self.0.retain(|it, _| asked.contains(&it));
+    }
+
     /// Whether a function wants a resource.
     pub fn of(&self, function: &Function, resource: &Resource) -> bool {
         let choice = self.0.get(function).and_then(|it| it.get(resource));

@@ -47,7 +47,7 @@ pub struct Try {
 
 /// One attempt that was begun: what is kept while its call waits, which is as little as possible.
 pub struct Begun {
-    /// The handler; with it, its script is kept.
+    /// Keeps the script, also if the handler is replaced meanwhile: the call may leave functions behind.
     handler: Arc<Handler>,
     /// What the call is about.
     pub invocation: Arc<Invocation>,

@@ -20,23 +20,31 @@ pub struct Function {
     pub slot: u32,
     /// The name it was defined with; empty for anonymous functions.
     pub name: Arc<str>,
-    /// Keeps the slot in use; the engine frees the slot when the last reference goes.
+    /// Behind one pointer, since functions are a part of much.
+    kept: Option<Arc<Kept>>,
+}
+
+/// What lives as long as a function and its clones.
+#[derive(Clone, Default)]
+struct Kept {
+    /// The engine frees the slot when the last reference goes.
     #[expect(dead_code, reason = "it is there to be dropped")]
-    keep: Option<Arc<dyn Any + Send + Sync>>,
-    /// Keeps the whole script; see [`Function::at_home`].
+    slot: Option<Arc<dyn Any + Send + Sync>>,
+    /// See [`Function::at_home`].
     home: Option<Home>,
 }
 
 impl Function {
     /// A function whose slot is never freed before its script is.
     pub fn new(script: ScriptId, slot: u32, name: impl Into<Arc<str>>) -> Self {
-        Function { script, slot, name: name.into(), keep: None, home: None }
+        Function { script, slot, name: name.into(), kept: None }
     }
 
     /// Ties the life of something (a slot in a VM) to this reference and its clones.
     #[must_use]
     pub fn keeping(self, guard: Arc<dyn Any + Send + Sync>) -> Self {
-        Function { keep: Some(guard), ..self }
+        let kept = Kept { slot: Some(guard), ..self.kept() };
+        Function { kept: Some(Arc::new(kept)), ..self }
     }
 
     /// The same, and its script lives as long as this reference and its clones.
@@ -44,12 +52,23 @@ impl Function {
     /// Not for references that scripts can hold on to: a script would keep itself alive.
     #[must_use]
     pub fn at_home(self, home: &Home) -> Self {
-        Function { home: Some(Arc::clone(home)), ..self }
+        let kept = Kept { home: Some(Arc::clone(home)), ..self.kept() };
+        Function { kept: Some(Arc::new(kept)), ..self }
+    }
+
+    /// The same, and it keeps nothing: somebody else has to.
+    #[must_use]
+    pub fn loose(self) -> Self {
+        Function { kept: None, ..self }
     }
 
     /// What [`Function::at_home`] has tied to it.
     pub fn home(&self) -> Option<&Home> {
-        self.home.as_ref()
+        self.kept.as_ref()?.home.as_ref()
+    }
+
+    fn kept(&self) -> Kept {
+        self.kept.as_deref().cloned().unwrap_or_default()
     }
 
     fn identity(&self) -> (ScriptId, u32) {

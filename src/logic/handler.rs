@@ -4,7 +4,12 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use serde_json::Value;
 
-use super::{function::Function, python_text, reason::Reason, selector::Selector};
+use super::{
+    function::{Function, ScriptId},
+    python_text,
+    reason::Reason,
+    selector::Selector,
+};
 use crate::settings::FieldPath;
 
 /// The declaration a handler was made with.
@@ -211,6 +216,16 @@ pub struct Handler {
     pub(super) inside: Option<Arc<Handler>>,
 }
 
+/// Tells a handler from others, and from itself as it is after an edit, without keeping anything of its script.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mark {
+    id: Arc<str>,
+    kind: Kind,
+    code: u64,
+    /// Where it is loaded: what counts if nobody can tell the code.
+    place: (ScriptId, u32),
+}
+
 impl Kind {
     /// The word of the declaration: the name of anonymous functions.
     pub fn name(self) -> &'static str {
@@ -280,6 +295,12 @@ impl Handler {
         self.is_namesake(other) && does_the_same
     }
 
+    /// What is left to remember it by.
+    pub fn mark(&self) -> Mark {
+        let place = (self.function.script, self.function.slot);
+        Mark { id: Arc::clone(&self.id), kind: self.kind, code: self.code, place }
+    }
+
     /// What an arbitrary error means for it.
     pub fn errors(&self) -> ErrorsMode {
         self.limits.errors.unwrap_or(self.kind.category().default_errors())
@@ -310,6 +331,20 @@ impl Handler {
     pub fn requires_finalizer(&self) -> bool {
         matches!(self.kind, Kind::Daemon | Kind::Timer)
             || (self.kind == Kind::Delete && !self.optional)
+    }
+}
+
+impl Mark {
+    /// The id of the handler.
+    pub fn id(&self) -> &Arc<str> {
+        &self.id
+    }
+
+    /// Whether the handler does the same as the one that is remembered. In doubt it does not.
+    pub fn is_of(&self, handler: &Handler) -> bool {
+        let Mark { id, kind, code, place } = handler.mark();
+        let does_the_same = self.place == place || (code != 0 && self.code == code);
+        self.id == id && self.kind == kind && does_the_same
     }
 }
 

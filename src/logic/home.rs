@@ -16,8 +16,9 @@ impl Handler {
     /// The same handler, whose functions keep their script alive.
     #[must_use]
     pub fn at_home(self, home: &Home) -> Handler {
-        let inside = Some(Arc::new(self.clone()));
-        let mut handler = Handler { inside, ..self };
+        let mut inside = self.clone();
+        inside.each_function(&mut |it| *it = it.clone().loose());
+        let mut handler = Handler { inside: Some(Arc::new(inside)), ..self };
         handler.each_function(&mut |it| *it = it.clone().at_home(home));
         handler
     }
@@ -60,7 +61,9 @@ impl Callback {
         match self {
             Callback::Function(function) => change(function),
             Callback::All(all) | Callback::Any(all) | Callback::None(all) => {
-                all.iter_mut().for_each(|it| it.each_function(change));
+                for callback in all {
+                    callback.each_function(change);
+                }
             }
             Callback::Not(callback) => callback.each_function(change),
         }

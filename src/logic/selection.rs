@@ -49,9 +49,9 @@ pub fn spawning(
     handlers: &[Arc<Handler>],
     subject: &Subject<'_>,
     answers: &Answers,
-    is_over: impl Fn(&str) -> bool,
+    is_over: impl Fn(&Handler) -> bool,
 ) -> Result<Selected, Ask> {
-    select(handlers, |it| Ok(!is_over(&it.id) && filters::matches(it, subject, answers)?))
+    select(handlers, |it| Ok(!is_over(it) && filters::matches(it, subject, answers)?))
 }
 
 /// Change handlers for a change. The subject must have one.

@@ -26,7 +26,7 @@ pub struct Children {
 #[derive(Debug)]
 pub struct Orders {
     declared: Arc<Mutex<Vec<Arc<Handler>>>>,
-    orders: mpsc::Receiver<Order>,
+    received: mpsc::Receiver<Order>,
     /// Keeps the script, of which the sub-handlers are.
     _parent: Arc<Handler>,
 }
@@ -48,7 +48,8 @@ impl Children {
         let (sender, receiver) = mpsc::channel(1);
         let declared = Arc::<Mutex<_>>::default();
         let inside = parent.inside();
-        let orders = Orders { declared: Arc::clone(&declared), orders: receiver, _parent: parent };
+        let orders =
+            Orders { declared: Arc::clone(&declared), received: receiver, _parent: parent };
         (Children { parent: inside, declared, orders: sender }, orders)
     }
 
@@ -114,12 +115,21 @@ impl From<DeclareError> for ExecuteError {
 impl Orders {
     /// The next order; `None` when nobody can order any more.
     pub async fn next(&mut self) -> Option<Order> {
-        self.orders.recv().await
+        self.received.recv().await
     }
 
     /// The sub-handlers that are declared so far.
     pub fn declared(&self) -> Vec<Arc<Handler>> {
         lock(&self.declared).clone()
+    }
+}
+
+impl Drop for Orders {
+    /// A sub-handler can hold on to the `ctx` of its parent, which knows the sub-handlers: they would keep each other for ever.
+    fn drop(&mut self) {
+        let declared = std::mem::take(&mut *lock(&self.declared));
+        // When the lock is open again.
+        drop(declared);
     }
 }
 

@@ -1,7 +1,7 @@
 //! In-memory tables that index handlers fill and every handler reads.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard},
 };
 
@@ -18,13 +18,57 @@ pub struct Indexes(Arc<BTreeMap<Arc<str>, Index>>);
 pub struct Index {
     id: Arc<str>,
     table: Arc<RwLock<Table>>,
+    /// The generation whose handlers were the first to fill it as it is filled now.
+    since: u64,
 }
 
 impl Indexes {
     /// Empty tables of these ids.
     pub fn new(ids: impl IntoIterator<Item = Arc<str>>) -> Self {
-        let index = |id: Arc<str>| (Arc::clone(&id), Index { id, table: Arc::default() });
+        let index = |id: Arc<str>| (Arc::clone(&id), Index::new(id, 0));
         Indexes(Arc::new(ids.into_iter().map(index).collect()))
+    }
+
+    /// The tables of the generation after this one, which has these ids: those that stay keep their content, and what is in
+    /// those that are `refilled` is outdated from now on.
+    #[must_use]
+    pub fn next(
+        &self,
+        ids: BTreeSet<Arc<str>>,
+        refilled: &BTreeSet<Arc<str>>,
+        number: u64,
+    ) -> Self {
+        if refilled.is_empty() && self.0.keys().eq(&ids) {
+            return self.clone();
+        }
+        let index = |id: Arc<str>| {
+            let Some(known) = self.get(&id) else {
+                return (Arc::clone(&id), Index::new(id, number));
+            };
+            if !refilled.contains(&id) {
+                return (id, known.clone());
+            }
+            known.write().retire();
+            (id, Index { since: number, ..known.clone() })
+        };
+        Indexes(Arc::new(ids.into_iter().map(index).collect()))
+    }
+
+    /// Whether both are the same tables, filled by the same handlers.
+    pub fn are(&self, other: &Indexes) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
+    /// The ids of those that must be filled anew after these earlier ones.
+    pub fn news(&self, earlier: &Indexes) -> BTreeSet<Arc<str>> {
+        let is_known =
+            |it: &&Index| earlier.get(&it.id).is_some_and(|known| known.since == it.since);
+        self.all().filter(|it| !is_known(it)).map(|it| Arc::clone(&it.id)).collect()
+    }
+
+    /// Takes all values out that are outdated, as nobody will bring newer ones.
+    pub fn sweep(&self) {
+        self.all().for_each(|it| it.write().sweep());
     }
 
     /// The table of this id.
@@ -46,6 +90,10 @@ impl Indexes {
 }
 
 impl Index {
+    fn new(id: Arc<str>, since: u64) -> Self {
+        Index { id, table: Arc::default(), since }
+    }
+
     /// The id, which is the name of the kwarg.
     pub fn id(&self) -> &Arc<str> {
         &self.id

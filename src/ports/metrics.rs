@@ -5,10 +5,11 @@
 use std::{
     collections::BTreeMap,
     fmt,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, PoisonError, atomic::AtomicU64},
     time::Duration,
 };
 
+use jiff::Timestamp;
 use prometheus_client::{
     encoding::EncodeLabelSet,
     metrics::{counter::Counter, family::Family, gauge::Gauge, histogram::Histogram},
@@ -32,6 +33,14 @@ pub struct Metrics {
     pub stream_failures: Family<ResourceLabels, Counter>,
     /// Objects with events that are waiting or being handled.
     pub queues: Gauge,
+    /// Edits of the scripts by what became of them.
+    pub reloads: Family<ReloadLabels, Counter>,
+    /// The generation of the scripts that runs; 0 before there is one.
+    pub generation: Gauge,
+    /// Since when, as seconds of Unix time.
+    pub generation_seconds: Gauge<f64, AtomicU64>,
+    /// Scripts that were started afresh in the middle of their work.
+    pub vm_restarts: Family<RestartLabels, Counter>,
     samplers: Arc<Mutex<BTreeMap<&'static str, Sampler>>>,
 }
 
@@ -83,6 +92,22 @@ pub struct ResourceLabels {
     pub resource: String,
 }
 
+/// What became of an edit.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub struct ReloadLabels {
+    /// `accepted`, `rejected`.
+    pub result: &'static str,
+}
+
+/// One script that was started afresh.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub struct RestartLabels {
+    /// Its file.
+    pub script: String,
+    /// `memory`: it was full; `stuck`: it did not respond.
+    pub reason: &'static str,
+}
+
 impl Default for Metrics {
     fn default() -> Self {
         let histogram: fn() -> Histogram = || Histogram::new(CALL_SECONDS);
@@ -93,6 +118,10 @@ impl Default for Metrics {
             listings: Family::default(),
             stream_failures: Family::default(),
             queues: Gauge::default(),
+            reloads: Family::default(),
+            generation: Gauge::default(),
+            generation_seconds: Gauge::default(),
+            vm_restarts: Family::default(),
             samplers: Arc::default(),
         }
     }
@@ -115,6 +144,23 @@ impl Metrics {
     /// One request has ended.
     pub fn requested(&self, verb: &'static str, result: String) {
         self.requests.get_or_create(&RequestLabels { verb, result }).inc();
+    }
+
+    /// An edit of the scripts is `accepted` or `rejected`.
+    pub fn reloaded(&self, result: &'static str) {
+        self.reloads.get_or_create(&ReloadLabels { result }).inc();
+    }
+
+    /// This generation of the scripts runs since this moment.
+    pub fn generation(&self, number: u64, since: Timestamp) {
+        self.generation.set(i64::try_from(number).unwrap_or(i64::MAX));
+        self.generation_seconds.set(since.as_duration().as_secs_f64());
+    }
+
+    /// A script was started afresh for this reason.
+    pub fn vm_restarted(&self, script: &str, reason: &'static str) {
+        let labels = RestartLabels { script: script.to_owned(), reason };
+        self.vm_restarts.get_or_create(&labels).inc();
     }
 
     /// Adds a gauge; a later one of the same name takes its place. `look` is called for each scrape and must be quick.

@@ -6,6 +6,7 @@
 mod children;
 mod clock;
 mod cluster;
+mod current;
 mod facilities;
 mod health;
 mod indexes;
@@ -27,6 +28,7 @@ pub use cluster::{
     Address, ApiError, Cluster, Discovered, ErrorClass, Extent, GroupFilter, NewObject, PatchKind,
     PatchRequest, StreamEvent, StreamTarget,
 };
+pub use current::{Current, Present};
 pub use facilities::Facilities;
 pub use health::{Health, HealthState, PartHealth, Pulse};
 pub use indexes::{Index, Indexes};
@@ -34,12 +36,14 @@ pub use live::LiveObject;
 pub use logger::{Logger, LoggerKind, TARGET_ACTIVITIES, TARGET_OBJECTS};
 pub use login::{AskLogin, NativeLogins};
 pub use memo::{Document, Memo, WeakDocument};
-pub use metrics::{CallLabels, HandlerLabels, Metrics, RequestLabels, ResourceLabels};
+pub use metrics::{
+    CallLabels, HandlerLabels, Metrics, ReloadLabels, RequestLabels, ResourceLabels, RestartLabels,
+};
 pub use pauses::Pauses;
 pub use posts::{Inbox, Post, Posts};
 pub use reloads::{Candidate, Rejection, Reloads};
 pub use scripts::{
-    ActivityCause, Attempt, BackgroundCause, Cause, ChangeCause, Invocation, ObjectCause,
+    ActivityCause, Attempt, BackgroundCause, Cause, ChangeCause, Emptied, Invocation, ObjectCause,
     ObjectDetail, Scripts, SharedPatch, lock_patch,
 };
 pub use stopped::{Stopped, Waiting};

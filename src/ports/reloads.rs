@@ -1,6 +1,7 @@
 //! The way of a new generation of scripts to the operator that runs the present one.
 
 use tokio::sync::{mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
 
 use crate::logic::generation::{Changes, Generation};
 
@@ -11,6 +12,8 @@ pub struct Candidate {
     pub generation: Generation,
     /// Told what became of it.
     pub verdict: oneshot::Sender<Result<Changes, Rejection>>,
+    /// Cancelled when it is out of date: then its start-up handlers need not be waited for. It may be too late for that.
+    pub withdrawn: CancellationToken,
 }
 
 /// Why a generation was not taken; the present one goes on.
@@ -19,6 +22,9 @@ pub enum Rejection {
     /// A start-up handler that was added or changed has failed for good.
     #[error("{0}")]
     Startup(String),
+    /// It was withdrawn in time.
+    #[error("it was withdrawn")]
+    Withdrawn,
     /// The operator ends.
     #[error("the operator ends")]
     Ending,

@@ -17,7 +17,7 @@ use crate::logic::{
     lifecycle::Chooser,
     object::Object,
     outcome::{Ended, Raised},
-    patch::Patch,
+    patch::{Patch, Transformation},
     reason::{EventType, Reason},
     resource::Resource,
 };
@@ -39,6 +39,15 @@ pub trait Scripts: Send + Sync + 'static {
     /// A function that a call has left behind, so that its script lives until it is used. Handlers need no such care.
     fn keep(&self, function: Function) -> Function {
         function
+    }
+
+    /// The same for the functions of a patch.
+    fn keep_functions(&self, patch: &mut Patch) {
+        for transformation in &mut patch.transformations {
+            if let Transformation::Scripted(function) = transformation {
+                *function = self.keep(function.clone());
+            }
+        }
     }
 
     /// Calls a handler.
@@ -77,6 +86,18 @@ pub trait Scripts: Send + Sync + 'static {
 
 /// The patch of a cycle, shared with the scripts that run in it.
 pub type SharedPatch = Arc<Mutex<Patch>>;
+
+/// Empties a patch when it goes: scripts can hold on to the patch, and its functions would keep the scripts.
+#[derive(Debug)]
+pub struct Emptied(pub SharedPatch);
+
+impl Drop for Emptied {
+    fn drop(&mut self) {
+        let functions = std::mem::take(&mut lock_patch(&self.0).transformations);
+        // When the lock is open again.
+        drop(functions);
+    }
+}
 
 /// The patch, for a few lines; never across an await. A panic while it was held cannot leave it half-written.
 pub fn lock_patch(patch: &SharedPatch) -> MutexGuard<'_, Patch> {

@@ -4,7 +4,7 @@ use std::{
     future::poll_fn,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicU8, Ordering},
+        atomic::{AtomicU16, Ordering},
     },
     task::{Context, Poll, Waker},
 };
@@ -19,7 +19,7 @@ pub struct Stopped(Arc<Flag>);
 
 #[derive(Debug, Default)]
 struct Flag {
-    reasons: AtomicU8,
+    reasons: AtomicU16,
     /// A slot for each [`Waiting`]; those that are given back are empty, and used again.
     slots: Mutex<Vec<Option<Waker>>>,
 }

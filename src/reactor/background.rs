@@ -44,7 +44,7 @@ pub(super) struct Attended {
 impl Attending<'_> {
     /// Starts those that should run, presses those that should not.
     pub(super) async fn run(self) -> Result<Attended, CycleError> {
-        if self.serving.handlers.spawning.is_empty() {
+        if self.serving.handlers.spawning.is_empty() && self.memory.background.is_none() {
             return Ok(Attended::default());
         }
         if let Some(background) = &mut self.memory.background {
@@ -71,6 +71,10 @@ impl Attending<'_> {
         let delays = if is_ending {
             background.stop(StopReason::ResourceDeleted, |_| true, base).await
         } else {
+            // Those that were edited make room for themselves, if they can at once.
+            let is_outdated = |it: &daemons::Daemon| !it.has_role();
+            let mut delays = background.stop(StopReason::ScriptReloaded, is_outdated, base).await;
+            background.reap();
             // Those that run are stopped at the moment of the pause, all at once.
             if !self.serving.pauses.is_paused() {
                 let host =
@@ -79,7 +83,9 @@ impl Attending<'_> {
                     background.spawn(base, handler, host);
                 }
             }
-            background.stop(StopReason::FiltersMismatch, |it| !is_wanted(it), base).await
+            let is_mismatch = |it: &daemons::Daemon| it.has_role() && !is_wanted(&it.handler());
+            delays.extend(background.stop(StopReason::FiltersMismatch, is_mismatch, base).await);
+            delays
         };
         // Nobody waits for those that have ended by now.
         background.reap();
@@ -106,7 +112,8 @@ impl Attending<'_> {
         let asker = self.serving.asker(&cause, self.memo, self.logger);
         let subject = Subject { object: self.object, change: None };
         let handlers = &self.serving.handlers.spawning;
-        let is_over = |id: &str| self.memory.background.as_ref().is_some_and(|it| it.is_over(id));
+        let is_over =
+            |it: &Handler| self.memory.background.as_ref().is_some_and(|known| known.is_over(it));
         let decision = |known: &Answers| selection::spawning(handlers, &subject, known, is_over);
         Ok(asker.decide(&mut Answers::default(), decision).await?)
     }

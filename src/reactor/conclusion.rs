@@ -9,12 +9,7 @@ use tokio::time;
 
 use super::{error::CycleError, memory::Memory, queue::Queue, serving::Serving};
 use crate::handling::patching::Patcher;
-use crate::logic::{
-    object::Object,
-    outcome::LogLevel,
-    patch::{Patch, Transformation},
-    plan, progress, python_text,
-};
+use crate::logic::{object::Object, outcome::LogLevel, patch::Patch, plan, progress, python_text};
 use crate::ports::Logger;
 
 /// What the handlers of changes left to do.
@@ -33,8 +28,10 @@ pub(super) struct Left {
 pub(super) enum Next {
     /// Wait for the next event.
     Event,
-    /// Look at the object once more: a daemon has ended that the cycle waited for.
+    /// Look at the object once more: a daemon has ended that the cycle waited for, or there are other handlers now.
     Again,
+    /// Begin again, with other handlers: no handler but those of indexes has been called yet.
+    Anew,
 }
 
 /// How a pause ended.
@@ -42,8 +39,8 @@ pub(super) enum Next {
 enum Pause {
     Complete,
     Interrupted,
-    /// A daemon or a timer that was asked to stop has ended.
-    Exit,
+    /// A daemon or a timer that was asked to stop has ended, or there are other handlers now.
+    Outdated,
 }
 
 /// What a cycle could not send.
@@ -151,7 +148,7 @@ impl Conclusion<'_> {
         match self.sleep(delay).await {
             Pause::Complete => self.touch().await.map(|()| Next::Event),
             Pause::Interrupted => Ok(Next::Event),
-            Pause::Exit => Ok(Next::Again),
+            Pause::Outdated => Ok(Next::Again),
         }
     }
 
@@ -161,6 +158,7 @@ impl Conclusion<'_> {
             biased; // a newer event tells more
             () = self.queue.pressure() => Next::Event,
             () = self.exit() => Next::Again,
+            () = self.serving.replaced.cancelled() => Next::Again,
         }
     }
 
@@ -187,10 +185,11 @@ impl Conclusion<'_> {
         self.logger.log(LogLevel::Debug, &text);
         let until = time::Instant::now() + limited;
         let slept = tokio::select! {
-            biased; // a pause that is complete counts as complete; a newer event tells more than an exit
+            biased; // a pause that is complete counts as complete; a newer event tells more than the others
             () = time::sleep_until(until) => Pause::Complete,
             () = self.queue.pressure() => Pause::Interrupted,
-            () = self.exit() => Pause::Exit,
+            () = self.exit() => Pause::Outdated,
+            () = self.serving.replaced.cancelled() => Pause::Outdated,
         };
         if slept == Pause::Interrupted {
             let left = until.saturating_duration_since(time::Instant::now());
@@ -214,10 +213,6 @@ impl Conclusion<'_> {
         let storage = &self.serving.settings.persistence.progress_storage;
         progress::touch(storage, self.object.body(), &mut patch.merge, None);
         // It may have to wait in the memory, longer than this generation of scripts is the present one.
-        for transformation in &mut patch.transformations {
-            if let Transformation::Scripted(function) = transformation {
-                *function = self.serving.scripts.keep(function.clone());
-            }
-        }
+        self.serving.scripts.keep_functions(patch);
     }
 }

@@ -24,17 +24,56 @@ use crate::logic::{
     cause::{self, Change},
     claim::Claim,
     filters::{Answers, Subject},
+    handler::Handler,
     indexing::Owner,
     object::Object,
     outcome::LogLevel,
     patch::{Patch, Transformation},
     plan::{self, Hold},
     reason::{EventType, Reason},
+    review::News,
     selection, state,
 };
 use crate::ports::{
-    Cause, Logger, LoggerKind, Memo, ObjectCause, ObjectDetail, SharedPatch, lock_patch as lock,
+    Cause, Emptied, Logger, LoggerKind, Memo, ObjectCause, ObjectDetail, SharedPatch,
+    lock_patch as lock,
 };
+
+/// Which handlers of raw events and of indexes are still to be called for an event.
+///
+/// Each is called once for each event: a repetition calls those that came with another generation of handlers in between.
+pub(super) enum Calls {
+    /// All of them.
+    All,
+    /// Those that have seen nothing of the object yet.
+    Only(News),
+    /// None: they have had their call.
+    Nobody,
+}
+
+impl Calls {
+    /// For an event that comes to its first cycle.
+    pub(super) fn of(event: &Event) -> Self {
+        match &event.news {
+            Some(news) if event.is_review => Calls::Only(News::clone(news)),
+            Some(_) | None => Calls::All,
+        }
+    }
+
+    /// Adds what is new if another generation has come in between.
+    pub(super) fn renew(&mut self, before: &Serving, now: &Serving) {
+        if !before.replaced.is_cancelled() {
+            return;
+        }
+        let news = now.news_since(before);
+        match self {
+            Calls::All => {}
+            Calls::Only(known) => known.absorb(news),
+            Calls::Nobody if news.is_empty() => {}
+            Calls::Nobody => *self = Calls::Only(news),
+        }
+    }
+}
 
 /// One pass over one event.
 pub(super) struct Cycle<'a> {
@@ -52,8 +91,18 @@ pub(super) struct Cycle<'a> {
     pub(super) logger: &'a Logger,
     /// Our own patch that has not come back yet.
     pub(super) expected: Option<&'a Expectation>,
-    /// The event was here before, and something failed. Its handlers of raw events have had their call.
-    pub(super) is_repeat: bool,
+    /// Whom the event still concerns, beside handlers of changes, daemons and timers.
+    pub(super) calls: &'a Calls,
+}
+
+/// How the wait for the indexes has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Opening {
+    Open,
+    /// The stream ends.
+    Ended,
+    /// There are other handlers now.
+    Replaced,
 }
 
 impl Cycle<'_> {
@@ -74,10 +123,17 @@ impl Cycle<'_> {
         let is_resuming_conflict = !leftovers.is_empty();
         let patch: SharedPatch =
             Arc::new(Mutex::new(Patch { transformations: leftovers, ..Patch::default() }));
+        // Also when the cycle fails.
+        let _emptied = Emptied(Arc::clone(&patch));
         let memo = self.memory.memo(&self.serving.memo);
         self.index(&memo).await?;
-        if self.event.for_indexes || !self.is_open().await || self.is_paused() {
+        if self.event.for_indexes {
             return Ok(Next::Event);
+        }
+        match self.opening().await {
+            Opening::Open if !self.is_paused() => {}
+            Opening::Open | Opening::Ended => return Ok(Next::Event),
+            Opening::Replaced => return Ok(Next::Anew),
         }
         self.watch(&patch, &memo).await?;
         if let Some(unsent) = self.memory.unsent.take() {
@@ -121,7 +177,12 @@ impl Cycle<'_> {
 
     /// Brings the tables up to date, before any handler looks at them.
     async fn index(&mut self, memo: &Memo) -> Result<(), CycleError> {
-        if self.is_repeat || self.serving.handlers.indexing.is_empty() {
+        let only = match self.calls {
+            Calls::All => None,
+            Calls::Only(news) if !news.indexes.is_empty() => Some(&news.indexes),
+            Calls::Only(_) | Calls::Nobody => return Ok(()),
+        };
+        if self.serving.handlers.indexing.is_empty() {
             return Ok(());
         }
         let header = self.event.object.header();
@@ -131,9 +192,13 @@ impl Cycle<'_> {
             Ok(())
         } else {
             let mut failures = self.memory.unindexed.take().unwrap_or_default();
+            let news = self.event.news.as_ref().map(|it| &it.indexes);
+            // What failed before was another function.
+            news.into_iter().chain(only).flatten().for_each(|id| failures.forget(id));
             let indexer = Indexer {
                 runner: self.runner(),
                 handlers: &self.serving.handlers.indexing,
+                only,
                 cause: self.cause(&SharedPatch::default(), ObjectDetail::Index),
                 memo,
                 logger: self.logger,
@@ -146,17 +211,18 @@ impl Cycle<'_> {
         indexed
     }
 
-    /// Waits until the tables are complete; tells whether they are, and not the end has come.
-    async fn is_open(&self) -> bool {
-        let hold = &self.serving.hold;
-        if hold.is_open() {
-            return true;
+    /// Waits until the tables are complete.
+    async fn opening(&self) -> Opening {
+        let Serving { hold, gate, replaced, .. } = self.serving;
+        if self.serving.is_open() {
+            return Opening::Open;
         }
         let wait = async {
             tokio::select! {
-                biased; // both at once: nothing new begins at the end
-                () = self.queue.ended() => false,
-                () = hold.open() => true,
+                biased; // both at once: nothing new begins at the end, and nothing old after a reload
+                () = self.queue.ended() => Opening::Ended,
+                () = replaced.cancelled() => Opening::Replaced,
+                () = hold.open(gate.as_ref()) => Opening::Open,
             }
         };
         // Others may need the place to complete the tables.
@@ -165,13 +231,23 @@ impl Cycle<'_> {
 
     /// Calls the handlers of raw events, once each.
     async fn watch(&mut self, patch: &SharedPatch, memo: &Memo) -> Result<(), CycleError> {
-        if self.is_repeat || self.serving.handlers.watching.is_empty() {
+        let all = &self.serving.handlers.watching;
+        let (handlers, event_type) = match self.calls {
+            Calls::All => (all.clone(), self.event.event_type),
+            // Nothing has happened: they see the object as at a start.
+            Calls::Only(news) => {
+                let is_new = |it: &&Arc<Handler>| news.watching.contains(&it.id);
+                (all.iter().filter(is_new).cloned().collect(), None)
+            }
+            Calls::Nobody => return Ok(()),
+        };
+        if handlers.is_empty() {
             return Ok(());
         }
-        let cause = self.cause(patch, ObjectDetail::Watch(self.event.event_type));
+        let handlers = &handlers;
+        let cause = self.cause(patch, ObjectDetail::Watch(event_type));
         let asker = self.serving.asker(&cause, memo, self.logger);
         let subject = Subject { object: &self.event.object, change: None };
-        let handlers = &self.serving.handlers.watching;
         let mut answers = Answers::default();
         let selected = asker
             .decide(&mut answers, |known| selection::watching(handlers, &subject, known))

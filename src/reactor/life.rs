@@ -14,6 +14,7 @@ use super::{
     operator::{Connect, Connecting, Failure, Operator, Scope},
     poster::Poster,
     probing::Probing,
+    reload::Candidates,
     serve::Serve,
 };
 use crate::features::probes::{Counted, Endpoint};
@@ -21,9 +22,12 @@ use crate::handling::{
     activities::{self, Activity, Standing},
     run::Runner,
 };
-use crate::logic::{handler::Kind, lifecycle::Lifecycle, peering::Identity, registry::Registry};
+use crate::logic::{
+    generation::Generation, handler::Kind, lifecycle::Lifecycle, peering::Identity,
+};
 use crate::ports::{
-    Clock, Facilities, Health, HealthState, Indexes, Memo, NativeLogins, Posts, Scripts,
+    Clock, Current, Facilities, Health, HealthState, Indexes, Memo, NativeLogins, Posts, Present,
+    Scripts,
 };
 use crate::settings::Settings;
 
@@ -44,9 +48,9 @@ pub async fn run(operator: Operator, stop: CancellationToken) -> Result<(), Fail
     }
     let settings = Arc::new(life.settings());
     life.scripts.configure(&settings);
-    life.facilities.posts.listen();
-    let posts = &life.facilities.posts;
-    let (connect, poster) = Poster::start(plan.connect, posts, &settings, life.clock);
+    let posts = life.current.get().facilities.posts.clone();
+    posts.listen();
+    let (connect, poster) = Poster::start(plan.connect, &posts, &settings, life.clock);
     let served = life.serve(Plan { connect, ..plan }, &settings, &stop).await;
     life.health.note(STOPPING, HealthState::Unready, "the operator is stopping");
     if let Err(Failure::Leadership(_)) = &served {
@@ -65,15 +69,15 @@ pub async fn run(operator: Operator, stop: CancellationToken) -> Result<(), Fail
 }
 
 /// What all handlers of an operator share from its start to its end.
-struct Life {
-    scripts: Arc<dyn Scripts>,
-    registry: Registry,
+pub(super) struct Life {
+    pub(super) scripts: Arc<dyn Scripts>,
+    /// The handlers of the moment, with what their calls can reach.
+    pub(super) current: Current,
     /// As start-up handlers change them.
-    settings: Arc<Mutex<Settings>>,
-    clock: Clock,
-    memo: Memo,
-    facilities: Arc<Facilities>,
-    health: Health,
+    pub(super) settings: Arc<Mutex<Settings>>,
+    pub(super) clock: Clock,
+    pub(super) memo: Memo,
+    pub(super) health: Health,
 }
 
 /// What is needed once, for the streams.
@@ -83,26 +87,28 @@ struct Plan {
     connect: Connect,
     liveness: Option<Endpoint>,
     identity: Identity,
+    candidates: Candidates,
 }
 
 impl Life {
     fn new(operator: Operator) -> (Self, Plan) {
         let Operator { scripts, registry, settings, clock, scope, lifecycle, .. } = operator;
-        let Operator { connect, health, liveness, identity, .. } = operator;
+        let Operator { connect, health, liveness, identity, reloads, .. } = operator;
         let facilities = Facilities {
             indexes: Indexes::new(registry.indexes()),
             posts: Posts::new(Arc::clone(&settings)),
         };
+        let generation = Generation { number: 1, registry, lifecycle: scripts.lifecycle() };
         let life = Life {
             scripts: Arc::new(Counted::new(scripts, health.metrics().clone())),
-            registry,
+            current: Current::new(Present { generation, facilities: Arc::new(facilities) }),
             settings,
             clock,
             memo: Memo::default(),
-            facilities: Arc::new(facilities),
             health,
         };
-        (life, Plan { scope, lifecycle, connect, liveness, identity })
+        let candidates = Candidates::new(reloads);
+        (life, Plan { scope, lifecycle, connect, liveness, identity, candidates })
     }
 
     /// Runs the start-up handlers; tells whether to go on.
@@ -137,60 +143,60 @@ impl Life {
         stop: &CancellationToken,
     ) -> Result<(), Failure> {
         let login = self.standing(Kind::Login, settings);
-        let login = (!login.activity.handlers.is_empty()).then(|| login.into_login());
+        let login = (!login.otherwise.is_empty()).then(|| login.into_login());
         let connecting = Connecting { settings: Settings::clone(settings), login };
         let serve = Serve {
-            scripts: Arc::clone(&self.scripts),
+            life: self,
             settings: Arc::clone(settings),
-            clock: self.clock,
-            lifecycle: self.scripts.lifecycle().unwrap_or_else(|| plan.lifecycle.into()),
-            memo: self.memo.clone(),
-            facilities: Arc::clone(&self.facilities),
-            health: self.health.clone(),
+            lifecycle: plan.lifecycle,
             identity: plan.identity,
         };
         let probe = self.standing(Kind::Probe, settings);
         let probing = Probing::start(plan.liveness, probe, &self.health).await?;
         let connect = (plan.connect)(connecting);
-        let served = serve.run(&self.registry, &plan.scope, connect, stop).await;
+        let served = serve.run(&plan.scope, connect, plan.candidates, stop).await;
         probing.end().await;
         served
     }
 
     /// Runs the handlers of an activity to their end.
     async fn run(&self, kind: Kind) -> Result<(), Failure> {
+        let present = self.current.get();
         let runner = Runner {
             scripts: &*self.scripts,
             clock: self.clock,
             settings: &self.settings().execution,
-            facilities: &self.facilities,
+            facilities: &present.facilities,
         };
-        activities::run(runner, &self.activity(kind)).await?;
+        let activity = Activity {
+            kind,
+            handlers: present.generation.registry.activities(kind),
+            settings: Arc::clone(&self.settings),
+            memo: self.memo.clone(),
+            logins: NativeLogins::default(),
+        };
+        activities::run(runner, &activity).await?;
         Ok(())
     }
 
     fn standing(&self, kind: Kind, settings: &Settings) -> Standing {
+        // A connection that scripts have logged in to cannot do without them.
+        let is_needed = kind == Kind::Login;
+        let at_start = is_needed.then(|| self.current.get().generation.registry.activities(kind));
         Standing {
-            activity: self.activity(kind),
+            kind,
+            current: self.current.clone(),
+            otherwise: at_start.unwrap_or_default(),
+            settings: Arc::clone(&self.settings),
+            memo: self.memo.clone(),
             scripts: Arc::clone(&self.scripts),
             clock: self.clock,
             execution: settings.execution.clone(),
-            facilities: Arc::clone(&self.facilities),
-        }
-    }
-
-    fn activity(&self, kind: Kind) -> Activity {
-        Activity {
-            kind,
-            handlers: self.registry.activities(kind),
-            settings: Arc::clone(&self.settings),
-            memo: self.memo.clone(),
-            logins: NativeLogins::default(),
         }
     }
 
     /// The settings as they are now.
-    fn settings(&self) -> Settings {
+    pub(super) fn settings(&self) -> Settings {
         self.settings.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }

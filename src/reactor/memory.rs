@@ -1,12 +1,12 @@
 //! What the process remembers about objects between their events.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 use super::conclusion::Unsent;
-use crate::features::daemons;
+use crate::features::daemons::{self, Sight};
 use crate::logic::{
     claim::Claim, indexing::Failures, object::Header, patch::Transformation, throttle::Throttle,
 };
@@ -109,6 +109,13 @@ impl Memories {
     pub(super) fn keep(&self, key: Key, mut memory: Memory, of_operator: &Memo) {
         memory.memo = memory.memo.filter(|it| !(it.is_spare() && of_operator.lock().is_empty()));
         self.lock().insert(key, memory);
+    }
+
+    /// What is known of an object by the daemons and timers of these ids. Nothing while its worker is busy, who knows better.
+    pub(super) fn sight(&self, key: &Key, ids: &BTreeSet<Arc<str>>) -> Sight {
+        let memories = self.lock();
+        let background = memories.get(key).and_then(|it| it.background.as_ref());
+        background.map_or(Sight::None, |it| it.sight(ids))
     }
 
     /// Lets go of an object that is not served any more.

@@ -23,7 +23,7 @@ pub(super) struct Replicas {
 
 impl Replicas {
     /// Stands for election, if the settings ask for it.
-    pub(super) fn start(serve: &Serve, cluster: &Arc<dyn Cluster>) -> Result<Self, Failure> {
+    pub(super) fn start(serve: &Serve<'_>, cluster: &Arc<dyn Cluster>) -> Result<Self, Failure> {
         let settings = &serve.settings.leadership;
         if !settings.enabled {
             return Ok(Replicas { election: None, identity: serve.identity.peer.clone() });
@@ -41,7 +41,7 @@ impl Replicas {
             return Err(Failure::Settings(problem));
         }
         let identity = Identity::of_replicas(namespace, &settings.name);
-        let (clock, health) = (serve.clock, serve.health.clone());
+        let (clock, health) = (serve.life.clock, serve.life.health.clone());
         let election = Election::start(Arc::clone(cluster), terms, clock, health);
         Ok(Replicas { election: Some(election), identity })
     }
@@ -67,7 +67,7 @@ impl Replicas {
     }
 }
 
-impl Serve {
+impl Serve<'_> {
     /// Begins to meet other operators, unless they are to be ignored.
     pub(super) fn meet(
         &self,
@@ -81,11 +81,11 @@ impl Serve {
         let (venues, peering) = peering::prepare(Common {
             cluster: Arc::clone(shared.cluster),
             settings: Arc::clone(&self.settings),
-            clock: self.clock,
+            clock: self.life.clock,
             identity: replicas.identity.clone(),
             pauses: shared.pauses.clone(),
             leadership: shared.leadership.clone(),
-            health: self.health.clone(),
+            health: self.life.health.clone(),
         });
         companions.add(|stop| peering.run(stop));
         Some(venues)

@@ -1,6 +1,6 @@
 //! Which streams run: starts those that should and do not, ends those that should not and do.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::collections::BTreeMap;
 
 use tokio::{
     sync::oneshot::{self, error::TryRecvError},
@@ -10,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     observer::{Target, Targets},
+    post::Post,
     seen::Seen,
     serving::Serving,
     streams::{Farewell, Streaming},
@@ -28,7 +29,7 @@ pub(super) struct Roster {
 
 /// A stream and how it is ended.
 struct Running {
-    serving: Arc<Serving>,
+    post: Post,
     farewell: oneshot::Sender<Farewell>,
     legacy: Legacy,
 }
@@ -47,46 +48,52 @@ impl Roster {
         }
     }
 
-    /// Makes the running streams those that are wanted; `serving` prepares one for its resource, `is_gone` tells whether there
-    /// is nothing to watch any more where one has run.
+    /// Makes the running streams those that are wanted. `serving` prepares what serves a target: anew for one that has no
+    /// stream, and in the place of what served it before if that is not good any more. `farewell` is for a stream that nobody
+    /// wants.
     ///
-    /// A stream whose resource is described otherwise than before, or has other handlers, is replaced by a new one.
+    /// A stream whose resource is described otherwise than before is replaced by a new one; all others go on.
     pub(super) fn adjust(
         &mut self,
         wanted: &Targets,
-        is_gone: impl Fn(&Target) -> bool,
-        serving: impl Fn(&Target, &Targets) -> Serving,
+        farewell: impl Fn(&Target) -> Farewell,
+        serving: impl Fn(&Target, Option<&Serving>) -> Option<Serving>,
     ) {
         let stays = |target: &Target, running: &mut Running| {
-            let Some((wanted, handlers)) = wanted.get_key_value(target) else { return false };
-            running.serving.resource.is_described_as(&wanted.0)
-                && running.serving.handlers.are(handlers)
+            let Some((wanted, _)) = wanted.get_key_value(target) else { return false };
+            running.post.get().resource.is_described_as(&wanted.0)
         };
         for (target, running) in self.running.extract_if(.., |it, running| !stays(it, running)) {
-            let farewell = match (wanted.contains_key(&target), is_gone(&target)) {
-                (true, _) => Farewell::Replaced,
-                (false, true) => Farewell::Gone,
-                (false, false) => Farewell::Unserved,
-            };
+            let is_wanted = wanted.contains_key(&target);
+            let farewell = if is_wanted { Farewell::Replaced } else { farewell(&target) };
             // A stream that has ended needs to be told nothing.
             let _unheard = running.farewell.send(farewell);
             self.ending.insert(target, running.legacy);
         }
         self.ending.retain(|_, legacy| matches!(legacy.try_recv(), Err(TryRecvError::Empty)));
         for target in wanted.keys() {
-            if !self.running.contains_key(target) {
-                let running = self.start(target, Arc::new(serving(target, wanted)));
-                self.running.insert(target.clone(), running);
+            match self.running.get(target) {
+                Some(running) => {
+                    if let Some(successor) = serving(target, Some(&running.post.get())) {
+                        running.post.hand_over(successor);
+                    }
+                }
+                None => {
+                    if let Some(serving) = serving(target, None) {
+                        let running = self.start(target, Post::new(serving));
+                        self.running.insert(target.clone(), running);
+                    }
+                }
             }
         }
     }
 
-    fn start(&mut self, target: &Target, serving: Arc<Serving>) -> Running {
+    fn start(&mut self, target: &Target, post: Post) -> Running {
         let (farewell, told) = oneshot::channel();
         let (leave, legacy) = oneshot::channel();
         let before = self.ending.remove(target);
         let exit = self.exit.clone();
-        let mut stream = Streaming::new(Arc::clone(&serving), target.1.clone());
+        let mut stream = Streaming::new(post.clone(), target.1.clone());
         self.tasks.spawn(async move {
             if let Some(before) = before
                 && let Ok(Some(seen)) = before.await
@@ -96,7 +103,7 @@ impl Roster {
             // Perhaps nobody comes after it.
             let _unclaimed = leave.send(stream.run(told, exit).await);
         });
-        Running { serving, farewell, legacy }
+        Running { post, farewell, legacy }
     }
 
     /// Takes note of streams that have ended, for as long as it is polled.

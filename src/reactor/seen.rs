@@ -48,16 +48,29 @@ struct Tags {
 impl Seen {
     /// Nothing yet. Of labels and annotations those are kept that filters of these handlers look at.
     pub(super) fn new(resource: Arc<Resource>, handlers: &[Arc<Handler>]) -> Self {
-        let filters = || handlers.iter().map(|it| &it.filters);
-        let labels = filters().flat_map(|it| &it.labels).map(|(key, _)| key.clone());
-        let annotations = filters().flat_map(|it| &it.annotations).map(|(key, _)| key.clone());
-        Seen {
+        let mut seen = Seen {
             resource,
             objects: BTreeMap::new(),
             listing: 0,
-            labels: labels.collect(),
-            annotations: annotations.collect(),
-        }
+            labels: BTreeSet::new(),
+            annotations: BTreeSet::new(),
+        };
+        seen.look_for(handlers);
+        seen
+    }
+
+    /// From now on those labels and annotations are kept that filters of these handlers look at.
+    pub(super) fn look_for(&mut self, handlers: &[Arc<Handler>]) {
+        let filters = || handlers.iter().map(|it| &it.filters);
+        let labels = filters().flat_map(|it| &it.labels).map(|(key, _)| key.clone());
+        self.labels = labels.collect();
+        let annotations = filters().flat_map(|it| &it.annotations).map(|(key, _)| key.clone());
+        self.annotations = annotations.collect();
+    }
+
+    /// The keys of all objects.
+    pub(super) fn keys(&self) -> impl Iterator<Item = &Key> {
+        self.objects.keys()
     }
 
     /// Takes over what another one knows.
@@ -73,6 +86,19 @@ impl Seen {
 
     /// An object is there.
     pub(super) fn note(&mut self, key: &Key, header: &Header) {
+        let glimpse = self.glimpse(header, self.listing);
+        self.objects.insert(key.clone(), glimpse);
+    }
+
+    /// An object was seen otherwise than by the stream, which proves nothing for its listings; tells whether it is known.
+    pub(super) fn retouch(&mut self, key: &Key, header: &Header) -> bool {
+        let Some(listing) = self.objects.get(key).map(|it| it.listing) else { return false };
+        let glimpse = self.glimpse(header, listing);
+        self.objects.insert(key.clone(), glimpse);
+        true
+    }
+
+    fn glimpse(&self, header: &Header, listing: u32) -> Glimpse {
         let path = match (&header.namespace, &header.name) {
             (Some(namespace), Some(name)) => format!("{namespace}/{name}").into(),
             (_, name) => name.clone().unwrap_or_default().into(),
@@ -85,8 +111,7 @@ impl Seen {
             annotations: pick(&header.annotations, &self.annotations),
         };
         let is_tagged = !tags.labels.is_empty() || !tags.annotations.is_empty();
-        let tags = is_tagged.then(|| Box::new(tags));
-        self.objects.insert(key.clone(), Glimpse { path, listing: self.listing, tags });
+        Glimpse { path, listing, tags: is_tagged.then(|| Box::new(tags)) }
     }
 
     /// An object is gone, and its end was seen.

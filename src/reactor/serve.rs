@@ -2,7 +2,11 @@
 //!
 //! Before: `life.rs`. After: `streams.rs`, one for each resource and namespace.
 
-use std::sync::Arc;
+use std::{
+    collections::BTreeSet,
+    sync::{Arc, PoisonError},
+    time::Duration,
+};
 
 use futures::future;
 use tokio::time::Instant;
@@ -10,58 +14,74 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     companions::Companions,
-    life::{STOPPING, unless_stopped},
+    life::{Life, STOPPING, unless_stopped},
     memory::Memories,
     observer::{Observer, Target, Targets},
     operator::{Failure, Scope},
+    reload::{Candidates, Ready},
     replicas::Replicas,
     roster::Roster,
     serving::Serving,
+    streams::Farewell,
 };
 use crate::features::{
     daemons,
-    indexes::{self, Hold, Readiness},
+    indexes::{self, Gate, Hold, Readiness},
     leadership::Leadership,
     probes,
 };
 use crate::logic::{
-    lifecycle::Chooser,
-    peering::Identity,
-    registry::{Registry, ResourceHandlers},
-    resource::Resource,
+    generation::Generation, handler::Kind, lifecycle::Lifecycle, peering::Identity,
+    registry::ResourceHandlers, review, stopping::StopReason,
 };
-use crate::ports::{
-    ApiError, Clock, Cluster, Facilities, Health, HealthState, Memo, Pauses, Scripts,
-};
+use crate::ports::{ApiError, Cluster, Facilities, HealthState, Pauses, Present};
 use crate::settings::Settings;
 
+/// For so long at most, handlers that came with a generation wait for its new indexes.
+const GATE_MAX: Duration = Duration::from_secs(10);
+
 /// What the streams of an operator need, before the cluster is known.
-pub(super) struct Serve {
-    pub(super) scripts: Arc<dyn Scripts>,
+pub(super) struct Serve<'a> {
+    pub(super) life: &'a Life,
+    /// As they are at the start of the streams.
     pub(super) settings: Arc<Settings>,
-    pub(super) clock: Clock,
-    pub(super) lifecycle: Chooser,
-    pub(super) memo: Memo,
-    pub(super) facilities: Arc<Facilities>,
-    pub(super) health: Health,
+    /// The order of handlers where scripts do not say.
+    pub(super) lifecycle: Lifecycle,
     pub(super) identity: Identity,
 }
 
-impl Serve {
+/// By what the streams of the present generation are served.
+struct Reign {
+    /// As the start-up handlers have left them that ran last.
+    settings: Arc<Settings>,
+    number: u64,
+    /// The indexes that came with it.
+    indexes: BTreeSet<Arc<str>>,
+    /// What its new handlers wait for.
+    gate: Option<Gate>,
+    /// Some values in the indexes may be of handlers that have changed.
+    is_outdated: bool,
+    /// What daemons and timers are told whose resource is not served any more.
+    farewell: StopReason,
+}
+
+impl Serve<'_> {
     /// From the login to the end of the last stream.
     pub(super) async fn run(
         self,
-        registry: &Registry,
         scope: &Scope,
         connect: impl Future<Output = Result<Arc<dyn Cluster>, ApiError>>,
+        candidates: Candidates,
         stop: &CancellationToken,
     ) -> Result<(), Failure> {
         tracing::info!(target: "kopf.authentication", "Initial authentication has been initiated.");
         let Some(cluster) = unless_stopped(stop, connect).await else { return Ok(()) };
         let cluster = cluster?;
         tracing::info!(target: "kopf.authentication", "Initial authentication has finished.");
+        let present = self.life.current.get();
+        let registry = &present.generation.registry;
         let settings = Arc::clone(&self.settings);
-        let observer = Observer::start(&*cluster, &*self.scripts, registry, scope, settings);
+        let observer = Observer::start(&*cluster, &*self.life.scripts, registry, scope, settings);
         let Some(observer) = unless_stopped(stop, observer).await else { return Ok(()) };
         let observer = observer?;
         let replicas = Replicas::start(&self, &cluster)?;
@@ -75,10 +95,11 @@ impl Serve {
             readiness: Readiness::new(registry.has_indexes()),
             team: Arc::clone(&team),
         };
+        drop(present);
         let lost = tokio::select! {
             biased; // the loss first: whatever runs is dropped in this moment, and nothing begins any more
             reason = replicas.lost() => Some(reason),
-            () = self.serve(registry, shared, (observer, &replicas), stop) => None,
+            () = self.serve(shared, (observer, &replicas), candidates, stop) => None,
         };
         if let Some(reason) = lost {
             team.cut().await;
@@ -91,12 +112,12 @@ impl Serve {
     /// Runs the streams and what is beside them, until `stop`.
     async fn serve(
         &self,
-        registry: &Registry,
         shared: Shared<'_>,
         (mut observer, replicas): (Observer<'_>, &Replicas),
+        mut candidates: Candidates,
         stop: &CancellationToken,
     ) {
-        let mut companions = self.companions(registry, &shared);
+        let mut companions = self.companions(&shared);
         let venues = self.meet(replicas, &shared, &mut companions);
         let mut roster = Roster::new();
         if let Some(venues) = &venues {
@@ -108,82 +129,243 @@ impl Serve {
                 () = venues.looked() => {}
             }
         }
+        let mut reign = Reign::first(Arc::clone(&self.settings));
+        let mut confirmed = None;
         loop {
             if let Some(venues) = &venues {
                 let (places, is_known) = observer.peerings();
                 venues.set(places, is_known);
             }
             let targets = observer.targets();
-            roster.adjust(
-                &targets,
-                |target| observer.is_gone(target),
-                |target, all| self.serving(target, all, &shared),
-            );
+            let farewell = |target: &Target| {
+                let is_gone = observer.is_gone(target);
+                if is_gone { Farewell::Gone } else { Farewell::Unserved(reign.farewell) }
+            };
+            roster.adjust(&targets, farewell, |target, before| {
+                self.serving((target, before), &targets, &reign, &shared)
+            });
             shared.readiness.started();
+            if let Some(ready) = confirmed.take() {
+                Ready::confirm(ready);
+            }
+            reign.farewell = StopReason::ResourceDeleted;
             tokio::select! {
-                biased; // stop first: nothing new begins after it
+                biased; // stop first: nothing new begins after it; what is outdated goes before what comes
                 () = stop.cancelled() => break,
+                () = shared.readiness.settled(), if reign.is_outdated => {
+                    self.life.current.get().facilities.indexes.sweep();
+                    reign.is_outdated = false;
+                }
+                ready = candidates.next(self.life) => {
+                    // Streams and workers go on meanwhile, as before.
+                    let looking = observer.adopt(&ready.generation.registry);
+                    if unless_stopped(stop, looking).await.is_none() {
+                        break;
+                    }
+                    self.take_over(&ready, &mut reign, &shared);
+                    self.index(&shared, &mut companions);
+                    confirmed = Some(ready);
+                }
                 () = observer.changed() => {}
                 () = roster.attend() => {}
             }
         }
-        self.health.note(STOPPING, HealthState::Unready, "the operator is stopping");
+        drop(candidates);
+        self.life.health.note(STOPPING, HealthState::Unready, "the operator is stopping");
         // Side by side: workers finish what they do, daemons and timers what they can.
-        future::join(roster.end(), shared.team.end(&self.settings.background)).await;
+        future::join(roster.end(), shared.team.end(&reign.settings.background)).await;
         companions.end().await;
     }
 
+    /// From now on whoever looks sees the new generation. The streams follow.
+    fn take_over(&self, ready: &Ready, reign: &mut Reign, shared: &Shared<'_>) {
+        let before = self.life.current.get();
+        let new = &ready.generation;
+        if let Some(settings) = &ready.settings {
+            *self.life.settings.lock().unwrap_or_else(PoisonError::into_inner) = settings.clone();
+            reign.settings = Arc::new(settings.clone());
+            self.life.scripts.configure(settings);
+        }
+        tell_of_logins(&before.generation, new);
+        let refilled = review::refilled(&before.generation.registry, &new.registry);
+        let known = &before.facilities.indexes;
+        let indexes = known.next(new.registry.indexes(), &refilled, new.number);
+        let mut facilities = Arc::clone(&before.facilities);
+        if !indexes.are(known) {
+            let posts = facilities.posts.clone();
+            facilities = Arc::new(Facilities { indexes, posts });
+        }
+        reign.number = new.number;
+        reign.indexes = new.registry.indexes();
+        reign.indexes.retain(|it| known.get(it).is_none());
+        // After a pause all objects come as at a start.
+        let until = (!shared.pauses.is_paused()).then(|| Instant::now() + GATE_MAX);
+        reign.gate = (!reign.indexes.is_empty()).then_some(Gate { number: new.number, until });
+        reign.is_outdated |= !refilled.is_empty();
+        reign.farewell = StopReason::ScriptReloaded;
+        self.life.current.set(Present { generation: new.clone(), facilities });
+    }
+
     /// Those that live as long as the streams.
-    fn companions(&self, registry: &Registry, shared: &Shared<'_>) -> Companions {
+    fn companions(&self, shared: &Shared<'_>) -> Companions {
         let known = Arc::clone(&shared.memories);
         let help = "Objects that the operator remembers";
-        self.health.metrics().sample("kopf_objects_known", help, move || known.count());
+        let health = &self.life.health;
+        health.metrics().sample("kopf_objects_known", help, move || known.count());
         let mut companions = Companions::new();
-        companions
-            .add(|stop| probes::follow_pauses(shared.pauses.clone(), self.health.clone(), stop));
+        companions.add(|stop| probes::follow_pauses(shared.pauses.clone(), health.clone(), stop));
         companions.add(|stop| {
             let (team, pauses) = (Arc::clone(&shared.team), shared.pauses.clone());
             let settings = Arc::clone(&self.settings);
             async move { team.heed(&pauses, &settings.background, stop).await }
         });
-        if registry.has_indexes() {
-            let (readiness, health) = (shared.readiness.clone(), self.health.clone());
-            companions.add(|stop| indexes::watch(readiness, health, stop));
-        }
+        self.index(shared, &mut companions);
         companions
     }
 
-    fn serving(&self, target: &Target, all: &Targets, shared: &Shared<'_>) -> Serving {
+    /// Has the readiness of the indexes told, as soon as there are any.
+    fn index(&self, shared: &Shared<'_>, companions: &mut Companions) {
+        let has_indexes = self.life.current.get().generation.registry.has_indexes();
+        if has_indexes && shared.readiness.begin_telling() {
+            let (readiness, health) = (shared.readiness.clone(), self.life.health.clone());
+            companions.add(|stop| indexes::watch(readiness, health, stop));
+        }
+    }
+
+    /// What serves a target from now on; nothing if what served it before is as good.
+    fn serving(
+        &self,
+        (target, before): (&Target, Option<&Serving>),
+        all: &Targets,
+        reign: &Reign,
+        shared: &Shared<'_>,
+    ) -> Option<Serving> {
+        let present = self.life.current.get();
+        let facilities = &present.facilities;
         let handlers = all.get(target).map(Arc::clone).unwrap_or_default();
-        let resource = Arc::clone(&target.0);
-        let background = Arc::new(daemons::Base {
-            resource: Arc::clone(&resource),
-            cluster: Arc::clone(shared.cluster),
-            scripts: Arc::clone(&self.scripts),
-            settings: Arc::clone(&self.settings),
-            clock: self.clock,
-            facilities: Arc::clone(&self.facilities),
-            team: Arc::clone(&shared.team),
-        });
-        Serving {
-            hold: shared.hold(&handlers, &resource, target.1.as_deref()),
+        let lifecycle = present.generation.lifecycle.clone();
+        let lifecycle = lifecycle.unwrap_or_else(|| self.lifecycle.into());
+        let is_as_good = |it: &Serving| {
+            it.handlers.are(&handlers)
+                && it.lifecycle == lifecycle
+                && it.facilities.indexes.are(&facilities.indexes)
+                && Arc::ptr_eq(&it.settings, &reign.settings)
+        };
+        if before.is_some_and(is_as_good) {
+            return None;
+        }
+        let background = self.background(target, before, reign, shared);
+        background.roles.renew(&handlers.spawning);
+        let gate = match before {
+            Some(before) if !review::has_news(&before.handlers, &handlers) => before.gate.clone(),
+            Some(_) | None => reign.gate.clone(),
+        };
+        Some(Serving {
+            hold: self.hold((target, before), &handlers, reign, shared),
+            gate,
+            replaced: CancellationToken::new(),
             handlers,
-            resource,
+            resource: before.map_or_else(|| Arc::clone(&target.0), |it| Arc::clone(&it.resource)),
             cluster: Arc::clone(shared.cluster),
-            scripts: Arc::clone(&self.scripts),
-            settings: Arc::clone(&self.settings),
-            clock: self.clock,
-            lifecycle: self.lifecycle.clone(),
-            memo: self.memo.clone(),
+            scripts: Arc::clone(&self.life.scripts),
+            settings: Arc::clone(&reign.settings),
+            clock: self.life.clock,
+            lifecycle,
+            memo: self.life.memo.clone(),
             start: shared.start,
             memories: Arc::clone(&shared.memories),
-            facilities: Arc::clone(&self.facilities),
+            facilities: Arc::clone(facilities),
             background,
             pauses: shared.pauses.clone(),
             leadership: shared.leadership.clone(),
-            health: self.health.clone(),
+            health: self.life.health.clone(),
+        })
+    }
+
+    /// What daemons and timers share. It stays with the stream: those that run belong to it.
+    fn background(
+        &self,
+        target: &Target,
+        before: Option<&Serving>,
+        reign: &Reign,
+        shared: &Shared<'_>,
+    ) -> Arc<daemons::Base> {
+        match before {
+            Some(before) if Arc::ptr_eq(&before.settings, &reign.settings) => {
+                return Arc::clone(&before.background);
+            }
+            Some(_) | None => {}
+        }
+        Arc::new(daemons::Base {
+            resource: Arc::clone(&target.0),
+            cluster: Arc::clone(shared.cluster),
+            scripts: Arc::clone(&self.life.scripts),
+            settings: Arc::clone(&reign.settings),
+            clock: self.life.clock,
+            current: self.life.current.clone(),
+            team: Arc::clone(&shared.team),
+            roles: before.map(|it| Arc::clone(&it.background.roles)).unwrap_or_default(),
+        })
+    }
+
+    /// The share of a stream in the readiness of the indexes. What must be indexed again is waited for anew.
+    fn hold(
+        &self,
+        ((resource, place), before): (&Target, Option<&Serving>),
+        handlers: &ResourceHandlers,
+        reign: &Reign,
+        shared: &Shared<'_>,
+    ) -> Arc<Hold> {
+        let indexes = &self.life.current.get().facilities.indexes;
+        let news = before.map(|it| indexes.news(&it.facilities.indexes));
+        let is_indexed = |it: &Arc<str>| handlers.indexing.iter().any(|handler| handler.id == *it);
+        let number = reign.indexes.iter().any(is_indexed).then_some(reign.number);
+        match before {
+            Some(before) if !news.unwrap_or_default().iter().any(is_indexed) => {
+                Arc::clone(&before.hold)
+            }
+            Some(before) => Arc::new(before.hold.renewed(number)),
+            None => {
+                let place = place.as_deref().map_or_else(String::new, |it| format!(" in '{it}'"));
+                let name = format!("{resource}{place}");
+                Arc::new(if handlers.indexing.is_empty() {
+                    shared.readiness.bystander(name)
+                } else {
+                    shared.readiness.indexed(name, number)
+                })
+            }
         }
     }
+}
+
+impl Reign {
+    /// That of the generation at the start.
+    fn first(settings: Arc<Settings>) -> Self {
+        Reign {
+            settings,
+            number: 1,
+            indexes: BTreeSet::new(),
+            gate: None,
+            is_outdated: false,
+            farewell: StopReason::ResourceDeleted,
+        }
+    }
+}
+
+/// Says that an edit of login handlers has no effect where there were none before, or are none after it.
+fn tell_of_logins(before: &Generation, now: &Generation) {
+    let has_any = |it: &Generation| !it.registry.activities(Kind::Login).is_empty();
+    let what = match (has_any(before), has_any(now)) {
+        (false, true) => "on_login handlers were added: they are asked",
+        (true, false) => {
+            "the last on_login handler was removed: nobody else is asked for credentials"
+        }
+        (true, true) | (false, false) => return,
+    };
+    tracing::warn!(
+        target: "kopf.authentication",
+        "Whether scripts log in is decided at the start. In this edit, {what} when the operator is started again."
+    );
 }
 
 /// What all streams share, once the cluster is known.
@@ -195,15 +377,4 @@ pub(super) struct Shared<'a> {
     pub(super) leadership: Leadership,
     pub(super) readiness: Readiness,
     pub(super) team: Arc<daemons::Team>,
-}
-
-impl Shared<'_> {
-    /// The share of a stream in the readiness of the indexes.
-    fn hold(&self, handlers: &ResourceHandlers, resource: &Resource, place: Option<&str>) -> Hold {
-        if handlers.indexing.is_empty() {
-            return self.readiness.bystander();
-        }
-        let place = place.map_or_else(String::new, |it| format!(" in '{it}'"));
-        self.readiness.indexed(format!("{resource}{place}"))
-    }
 }

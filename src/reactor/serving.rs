@@ -1,11 +1,16 @@
-//! What the streams and workers of one resource share.
+//! What the streams and workers of one resource share, in one generation.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 
 use super::memory::Memories;
-use crate::features::{daemons, indexes::Hold, leadership::Leadership};
+use crate::features::{
+    daemons,
+    indexes::{Gate, Hold},
+    leadership::Leadership,
+};
 use crate::handling::asking::Asker;
 use crate::handling::run::Runner;
 use crate::logic::{
@@ -13,25 +18,31 @@ use crate::logic::{
     object::{Header, ObjectRef},
     registry::ResourceHandlers,
     resource::Resource,
+    review::News,
 };
 use crate::ports::{
     Clock, Cluster, Facilities, Health, Logger, Memo, ObjectCause, Pauses, Scripts,
 };
 use crate::settings::Settings;
 
-/// One resource and everything needed to handle its objects.
+/// One resource and everything needed to handle its objects. Another generation of handlers makes another one.
+#[derive(Clone)]
 pub(super) struct Serving {
     /// The resource.
     pub(super) resource: Arc<Resource>,
     /// The handlers that want it.
     pub(super) handlers: Arc<ResourceHandlers>,
     /// Keeps handlers waiting until all objects are indexed.
-    pub(super) hold: Hold,
+    pub(super) hold: Arc<Hold>,
+    /// Keeps handlers that came with a generation waiting for its new indexes, for a while.
+    pub(super) gate: Option<Gate>,
+    /// Fires when another one has taken its place: who waits should look there.
+    pub(super) replaced: CancellationToken,
     /// The cluster.
     pub(super) cluster: Arc<dyn Cluster>,
     /// The scripts.
     pub(super) scripts: Arc<dyn Scripts>,
-    /// As they are after start-up.
+    /// As start-up handlers have left them.
     pub(super) settings: Arc<Settings>,
     /// The time.
     pub(super) clock: Clock,
@@ -56,6 +67,22 @@ pub(super) struct Serving {
 }
 
 impl Serving {
+    /// Whether handlers may be called: the indexes are complete, or nobody waits for them any more.
+    pub(super) fn is_open(&self) -> bool {
+        self.hold.is_open(self.gate.as_ref())
+    }
+
+    /// The clock of throttles.
+    pub(super) fn uptime(&self) -> Duration {
+        self.start.elapsed()
+    }
+
+    /// What is new to objects that these other handlers have seen.
+    pub(super) fn news_since(&self, before: &Serving) -> News {
+        let indexes = self.facilities.indexes.news(&before.facilities.indexes);
+        News::between(&before.handlers, &self.handlers, &indexes)
+    }
+
     /// Runs handlers with the defaults of this operator.
     pub(super) fn runner(&self) -> Runner<'_> {
         Runner {

@@ -3,8 +3,15 @@
 //! Hop 2 of the walk. Before: `cluster/watch.rs`. After: `worker.rs`. The task never waits for a worker, so a slow handler
 //! cannot make the server cut our watch. What the events do not tell it finds out itself: an object that a complete listing
 //! lacks is gone, and gets the event that it missed.
+//!
+//! Another generation of handlers takes over in place: connection, queues and what is known of the objects stay. Which of the
+//! objects are looked at again is decided in `logic/review.rs`.
 
-use std::{collections::BTreeMap, ops::ControlFlow, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    ops::ControlFlow,
+    sync::Arc,
+};
 
 use futures::{StreamExt as _, stream::BoxStream};
 use prometheus_client::metrics::{counter::Counter, family::Family};
@@ -19,14 +26,19 @@ use super::{
     backlog::Backlog,
     memory::Key,
     place::{Place, Places},
+    post::Post,
     queue::{Event, Queue},
+    review::Review,
     seen::Seen,
     serving::Serving,
     standby::Standby,
     stream_log::StreamLog,
     worker::Worker,
 };
-use crate::logic::{indexing::Owner, reason::EventType};
+use crate::features::{daemons::Sight, indexes::Hold};
+use crate::logic::{
+    indexing::Owner, object::Object, reason::EventType, review, review::News, stopping::StopReason,
+};
 use crate::ports::{ApiError, Extent, Metrics, Pulse, ResourceLabels, StreamEvent, StreamTarget};
 
 /// After so many events the workers get a turn: a listing comes all at once, and its objects should not all have a worker
@@ -38,8 +50,8 @@ const EVENTS_PER_TURN: usize = 64;
 pub(super) enum Farewell {
     /// Its resource or its namespace is not in the cluster any more, and neither are its objects.
     Gone,
-    /// Nobody wants the resource any more.
-    Unserved,
+    /// Nobody wants the resource any more; this is what its daemons and timers are told.
+    Unserved(StopReason),
     /// Another stream takes over its objects.
     Replaced,
 }
@@ -55,6 +67,9 @@ struct Signals<'a> {
 
 /// One stream and its workers.
 pub(super) struct Streaming {
+    /// Where its workers find the handlers of the present generation.
+    post: Post,
+    /// What has been found there last.
     serving: Arc<Serving>,
     namespace: Option<Arc<str>>,
     /// Of the objects with a worker, and of those that wait for one.
@@ -65,14 +80,20 @@ pub(super) struct Streaming {
     seen: Seen,
     /// What to work on if this replica leads.
     standby: Standby,
+    /// The look at all objects that goes on.
+    review: Option<Review>,
+    /// Waits for the list of the stream that goes on.
+    listing: Option<Arc<Hold>>,
     /// Nothing more will come.
     is_ending: bool,
 }
 
 impl Streaming {
     /// A stream of one namespace, or of the whole cluster.
-    pub(super) fn new(serving: Arc<Serving>, namespace: Option<Arc<str>>) -> Self {
+    pub(super) fn new(post: Post, namespace: Option<Arc<str>>) -> Self {
+        let serving = post.get();
         Streaming {
+            post,
             places: Places::new(serving.settings.queueing.worker_limit),
             seen: Seen::new(Arc::clone(&serving.resource), &serving.handlers.watching),
             standby: Standby::new(serving.leadership.is_leading()),
@@ -81,6 +102,8 @@ impl Streaming {
             queues: BTreeMap::new(),
             workers: JoinSet::new(),
             backlog: Backlog::default(),
+            review: None,
+            listing: None,
             is_ending: false,
         }
     }
@@ -98,7 +121,10 @@ impl Streaming {
         exit: CancellationToken,
     ) -> Option<Seen> {
         let farewell = self.serve(Signals { told, exit: &exit }).await;
+        // Nobody waits for it any more, whichever generation it was.
+        self.review = None;
         self.serving.hold.end();
+        self.post.get().hold.end();
         match farewell {
             Some(Farewell::Replaced) => {
                 self.settle(&exit).await;
@@ -111,17 +137,19 @@ impl Streaming {
                     self.bring(&key, Event::new(Some(EventType::Deleted), Arc::new(object)));
                 }
                 self.settle(&exit).await;
-                self.let_go(&keys);
+                self.let_go(&keys, StopReason::ResourceDeleted);
                 None
             }
-            Some(Farewell::Unserved) => {
+            Some(Farewell::Unserved(why)) => {
+                self.tell_of_finalizers();
                 self.backlog = Backlog::default();
                 self.settle(&exit).await;
                 let known = self.seen.drain();
                 for (_, object) in &known {
                     self.serving.facilities.indexes.remove(&Owner::of(object.header()));
                 }
-                self.let_go(&known.into_iter().map(|(key, _)| key).collect::<Vec<_>>());
+                let keys = known.into_iter().map(|(key, _)| key).collect::<Vec<_>>();
+                self.let_go(&keys, why);
                 None
             }
             None => {
@@ -133,21 +161,27 @@ impl Streaming {
 
     /// Takes events until the end, except in pauses; gives the reason, if it is not that of the operator.
     async fn serve(&mut self, mut signals: Signals<'_>) -> Option<Farewell> {
-        let target = StreamTarget {
-            resource: Arc::clone(&self.serving.resource),
-            namespace: self.namespace.clone(),
-            extent: Extent::Whole,
-            settings: Arc::clone(&self.serving.settings),
-        };
         loop {
             if let ControlFlow::Break(end) = self.sit_out_pause(&mut signals).await {
                 return end;
             }
             let pulse = Arc::new(self.pulse());
-            let events = self.serving.cluster.stream_with_pulse(target.clone(), pulse);
+            let events = self.serving.cluster.stream_with_pulse(self.target(), pulse);
             if let ControlFlow::Break(end) = self.listen(events, &mut signals).await {
                 return end;
             }
+            if let Some(review) = &mut self.review {
+                review.leave_to_stream();
+            }
+        }
+    }
+
+    fn target(&self) -> StreamTarget {
+        StreamTarget {
+            resource: Arc::clone(&self.serving.resource),
+            namespace: self.namespace.clone(),
+            extent: Extent::Whole,
+            settings: Arc::clone(&self.serving.settings),
         }
     }
 
@@ -163,17 +197,32 @@ impl Streaming {
         let mut log = StreamLog::new(self.name());
         let mut taken = 0_usize;
         loop {
+            let replaced = self.serving.replaced.clone();
+            let review = async {
+                match &mut self.review {
+                    Some(review) => review.next().await,
+                    None => std::future::pending().await,
+                }
+            };
             tokio::select! {
-                biased; // the end first: nothing new begins after it; then make room; then more work
+                biased; // the end first: nothing new begins after it; then who is served by whom; then make room; then more work
                 () = signals.exit.cancelled() => return ControlFlow::Break(None),
                 farewell = &mut signals.told => return ControlFlow::Break(farewell.ok()),
                 () = &mut paused => return ControlFlow::Continue(()),
+                () = replaced.cancelled() => self.adopt(true),
                 () = &mut leading, if self.standby.is_on() => self.take_over(),
                 Some(ended) = self.workers.join_next() => self.forget(ended.ok()),
                 () = self.places.freed(), if !self.backlog.is_empty() => self.relieve(),
                 item = events.next() => {
                     let Some(item) = item else { return ControlFlow::Break(None) };
                     self.take(item, &mut log);
+                    taken = taken.wrapping_add(1);
+                    if taken.is_multiple_of(EVENTS_PER_TURN) {
+                        task::yield_now().await;
+                    }
+                }
+                item = review => {
+                    self.look(item);
                     taken = taken.wrapping_add(1);
                     if taken.is_multiple_of(EVENTS_PER_TURN) {
                         task::yield_now().await;
@@ -193,10 +242,12 @@ impl Streaming {
         tracing::debug!(target: "kopf.watching", "Pausing the watch-stream for {name} (blockers: {blockers}).");
         let mut resumed = std::pin::pin!(pauses.until(false));
         loop {
+            let replaced = self.serving.replaced.clone();
             tokio::select! {
                 biased; // as in `listen`
                 () = signals.exit.cancelled() => return ControlFlow::Break(None),
                 farewell = &mut signals.told => return ControlFlow::Break(farewell.ok()),
+                () = replaced.cancelled() => self.adopt(false),
                 Some(ended) = self.workers.join_next() => self.forget(ended.ok()),
                 () = self.places.freed(), if !self.backlog.is_empty() => self.relieve(),
                 () = &mut resumed => break,
@@ -204,6 +255,91 @@ impl Streaming {
         }
         tracing::debug!(target: "kopf.watching", "Resuming the watch-stream for {name}.");
         ControlFlow::Continue(())
+    }
+
+    /// Other handlers serve from now on. Whatever is under way goes on, and of the objects only those are looked at again that
+    /// must be: by what is known of them, or by another list.
+    fn adopt(&mut self, is_listening: bool) {
+        let now = self.post.get();
+        let before = std::mem::replace(&mut self.serving, now);
+        let (old, new) = (&before.handlers, Arc::clone(&self.serving.handlers));
+        let keeps_steps = !new.watching.is_empty();
+        self.queues.values().for_each(|it| it.keep_steps(keeps_steps));
+        self.seen.look_for(&new.watching);
+        let mut news = self.serving.news_since(&before);
+        let mut what = review::review(old, &new, &news);
+        if let review::Review::Attended(ids) = &what {
+            match self.attended(ids) {
+                Some(objects) => self.look_at(objects, &Arc::new(std::mem::take(&mut news))),
+                None => what = review::Review::Everybody,
+            }
+        }
+        if what == review::Review::Everybody {
+            if let Some(unfinished) = self.review.take() {
+                news.absorb(News::clone(&unfinished.news));
+            }
+            let list = is_listening.then(|| self.serving.cluster.stream(self.target()));
+            let hold = Arc::clone(&self.serving.hold);
+            self.review = Some(Review::new(list, Arc::new(news), hold));
+        }
+    }
+
+    /// The objects in whose background any of these daemons and timers runs. Nothing if one has ended for some object, of which
+    /// nothing more is known then.
+    fn attended(&self, ids: &BTreeSet<Arc<str>>) -> Option<Vec<(Key, Arc<Object>)>> {
+        let mut objects = Vec::new();
+        for key in self.seen.keys() {
+            match self.serving.memories.sight(key, ids) {
+                Sight::None => {}
+                Sight::Object(object) => objects.push((key.clone(), object)),
+                Sight::Lost => return None,
+            }
+        }
+        Some(objects)
+    }
+
+    /// Has another look at those of the objects that nothing else brings to the handlers.
+    fn look_at(&mut self, objects: Vec<(Key, Arc<Object>)>, news: &Arc<News>) {
+        for (key, object) in objects {
+            let event = Event::review(object, news);
+            match self.queues.get(&key) {
+                Some(queue) if !queue.is_closed() => {
+                    // What waits is newer, and comes to the same handlers.
+                    let _is_needed = queue.push_if_idle(event);
+                }
+                Some(_) | None => self.dispatch(&key, event),
+            }
+        }
+    }
+
+    /// Takes an item of the list of a look.
+    fn look(&mut self, item: Option<Result<StreamEvent, ApiError>>) {
+        let Some(review) = &self.review else { return };
+        match item {
+            Some(Ok(StreamEvent::Object(_, object))) => {
+                let key = Key::of(object.header());
+                // Those that are not known yet will come by the watch.
+                if review.is_touched(&key) || !self.seen.retouch(&key, object.header()) {
+                    return;
+                }
+                review.hold.seen(object.header());
+                let event = Event::review(object, &review.news);
+                if !self.standby.is_on() {
+                    self.dispatch(&key, event);
+                } else if !review.news.indexes.is_empty() {
+                    self.dispatch(&key, Event { for_indexes: true, ..event });
+                }
+            }
+            Some(Ok(StreamEvent::Listed)) | None => {
+                review.hold.listed();
+                self.review = None;
+            }
+            Some(Ok(StreamEvent::Listing | StreamEvent::Alive)) => {}
+            Some(Err(error)) => {
+                let name = self.name();
+                self.review.iter_mut().for_each(|it| it.tell(&name, &error));
+            }
+        }
     }
 
     /// From now on this replica acts: on what it has seen so far first.
@@ -223,10 +359,16 @@ impl Streaming {
                 } else {
                     self.seen.note(&key, object.header());
                 }
-                self.bring(&key, Event::new(event_type, object));
+                let news = self.review.as_mut().map(|review| {
+                    review.touch(&key);
+                    Arc::clone(&review.news)
+                });
+                self.bring(&key, Event { news, ..Event::new(event_type, object) });
             }
             Ok(StreamEvent::Listing) => {
                 self.seen.begin();
+                self.listing = Some(Arc::clone(&self.serving.hold));
+                self.review.iter_mut().for_each(Review::overtake);
             }
             Ok(StreamEvent::Listed) => {
                 self.count(|it| &it.listings);
@@ -242,7 +384,10 @@ impl Streaming {
                 for (key, object) in missed {
                     self.bring(&key, Event::new(Some(EventType::Deleted), Arc::new(object)));
                 }
-                self.serving.hold.listed();
+                if let Some(hold) = self.listing.take() {
+                    hold.listed();
+                }
+                self.review.take_if(|it| it.is_overtaken());
             }
             Ok(StreamEvent::Alive) => log.alive(),
             Err(error) => {
@@ -319,8 +464,8 @@ impl Streaming {
             queue.end();
         }
         let lingers = !self.places.are_limited();
-        let serving = Arc::clone(&self.serving);
-        let worker = Worker { serving, key: key.clone(), queue, place, lingers };
+        let post = self.post.clone();
+        let worker = Worker { post, key: key.clone(), queue, place, lingers };
         let busy = self.serving.health.metrics().busy();
         // In a box of its own: tasks are aligned to cache lines, which leaves holes between big ones when thousands come and go.
         self.workers.spawn(Box::pin(async move {
@@ -357,11 +502,26 @@ impl Streaming {
         }
     }
 
+    /// Nobody takes the finalizer off objects that are not watched. Neither does a restart, but there it is less of a surprise.
+    fn tell_of_finalizers(&self) {
+        let handlers = &self.serving.handlers;
+        let mut all = handlers.changing.iter().chain(&handlers.spawning);
+        if all.any(|it| it.requires_finalizer()) {
+            tracing::warn!(
+                target: "kopf.watching",
+                "No handler wants {} any more. Its objects keep the finalizer {} until one does, and cannot be deleted \
+                 before: declare any handler of it, and they are let go.",
+                self.name(),
+                self.serving.settings.persistence.finalizer
+            );
+        }
+    }
+
     /// Nothing remains of objects that are not served any more.
-    fn let_go(&self, keys: &[Key]) {
+    fn let_go(&self, keys: &[Key], why: StopReason) {
         let forgotten = keys.iter().filter_map(|it| self.serving.memories.forget(it));
         for background in forgotten.filter_map(|it| it.background) {
-            background.dismiss(&self.serving.background);
+            background.dismiss(&self.serving.background, why);
         }
     }
 

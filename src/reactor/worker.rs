@@ -1,23 +1,29 @@
 //! The worker of one object: takes its events one after another, each through one cycle.
 //!
 //! Hop 3 of the walk. Before: `streams.rs`. After: `cycle.rs`, which joins all decisions.
+//!
+//! Each cycle is of one generation of handlers. A worker that waits when another one comes looks at its object again, with
+//! the new handlers; so does one whose cycle was running then, unless something newer brings the object back anyway.
 
-use std::{any::Any, panic::AssertUnwindSafe, sync::Arc, time::Duration};
+use std::{any::Any, panic::AssertUnwindSafe, sync::Arc};
 
 use futures::FutureExt as _;
 use tokio::time::{self, Instant};
 
 use super::{
     conclusion::Next,
-    cycle::Cycle,
+    cycle::{Calls, Cycle},
     error::CycleError,
     expectation::Expectation,
     memory::{Key, Memory},
     place::Place,
+    post::Post,
     queue::{Event, Queue},
     serving::Serving,
 };
-use crate::logic::{object::Object, outcome::LogLevel, reason::EventType, throttle::Throttle};
+use crate::logic::{
+    object::Object, outcome::LogLevel, reason::EventType, stopping::StopReason, throttle::Throttle,
+};
 use crate::ports::{Logger, LoggerKind};
 
 /// Handles the events of one object until none comes any more, or until the stream has ended.
@@ -25,8 +31,8 @@ use crate::ports::{Logger, LoggerKind};
 /// What it changed comes back as an event, so a worker that changed something waits a while for it; another one leaves at
 /// once. Most objects of a listing need nothing, and there may be many thousands.
 pub(super) struct Worker {
-    /// What all workers of the stream share.
-    pub(super) serving: Arc<Serving>,
+    /// Where it finds what all workers of the stream share.
+    pub(super) post: Post,
     /// The object.
     pub(super) key: Key,
     /// Its events.
@@ -49,17 +55,19 @@ impl Worker {
                 has_changed = false;
             }
             let is_listed = event.event_type.is_none() || event.for_indexes;
-            let mut memory = self.serving.memories.recall(&self.key, is_listed);
+            let memories = Arc::clone(&self.post.get().memories);
+            let mut memory = memories.recall(&self.key, is_listed);
             let is_gone = event.event_type == Some(EventType::Deleted);
             self.tell_background(&event, &mut memory);
             let patched = self.handle(event, &mut memory, expected.as_ref()).await;
+            let serving = self.post.get();
             if let Some(object) = patched {
                 has_changed = true;
-                let timeout = self.serving.settings.persistence.consistency_timeout;
+                let timeout = serving.settings.persistence.consistency_timeout;
                 expected = Expectation::of(object, timeout);
             }
             if !is_gone {
-                self.serving.memories.keep(self.key.clone(), memory, &self.serving.memo);
+                memories.keep(self.key.clone(), memory, &serving.memo);
             }
         }
     }
@@ -68,7 +76,7 @@ impl Worker {
     fn tell_background(&self, event: &Event, memory: &mut Memory) {
         if event.event_type == Some(EventType::Deleted) {
             if let Some(background) = memory.background.take() {
-                background.dismiss(&self.serving.background);
+                background.dismiss(&self.post.get().background, StopReason::ResourceDeleted);
             }
         } else if let Some(background) = &memory.background {
             background.show(&event.object);
@@ -80,7 +88,7 @@ impl Worker {
         loop {
             let mut until = Instant::now();
             if has_changed && self.lingers {
-                until += self.serving.settings.queueing.idle_timeout;
+                until += self.post.get().settings.queueing.idle_timeout;
             }
             if let Some(expected) = expected {
                 until = until.max(expected.deadline);
@@ -104,24 +112,29 @@ impl Worker {
         memory: &mut Memory,
         expected: Option<&Expectation>,
     ) -> Option<Arc<Object>> {
-        let reference = Arc::new(self.serving.reference(event.object.header()));
+        let mut serving = self.post.get();
+        let reference = Arc::new(serving.reference(event.object.header()));
         let logger = Logger::of_object(LoggerKind::Local, reference);
-        let logger = logger.posting(&self.serving.facilities.posts);
-        if !self.pass_throttle(memory, &logger).await {
+        let logger = logger.posting(&serving.facilities.posts);
+        if !self.pass_throttle(&serving, memory, &logger).await {
             return None;
         }
         let mut patched = None;
-        let mut is_repeat = false;
+        let mut calls = Calls::of(&event);
         loop {
+            let before = std::mem::replace(&mut serving, self.post.get());
+            calls.renew(&before, &serving);
+            // Its scripts may be gone from now on.
+            drop(before);
             let cycle = Cycle {
-                serving: &self.serving,
+                serving: &serving,
                 queue: &self.queue,
                 place: &self.place,
                 memory,
                 event: event.clone(),
                 logger: &logger,
                 expected,
-                is_repeat,
+                calls: &calls,
             };
             // A bug in one cycle must not take the operator down: it costs this object a pause.
             // In a box of its own, which goes with it: a worker that only waits should be small.
@@ -129,73 +142,87 @@ impl Worker {
             let ended = AssertUnwindSafe(cycle).catch_unwind().await;
             let ended = ended.unwrap_or_else(|it| Err(CycleError::Bug(panic_text(it.as_ref()))));
             // Also after a panic in the middle of it: one object must not hold all others back.
-            self.serving.hold.indexed(event.object.header());
+            serving.hold.indexed(event.object.header());
             let error = match ended {
-                Ok(Next::Event) => {
+                Ok(next) => {
                     memory.throttle = None;
-                    return patched;
-                }
-                Ok(Next::Again) => {
-                    memory.throttle = None;
-                    is_repeat = true;
+                    match next {
+                        Next::Anew => continue,
+                        Next::Event if !self.is_outdated(&serving, &event, patched.as_deref()) => {
+                            return patched;
+                        }
+                        Next::Event | Next::Again => {}
+                    }
+                    calls = Calls::Nobody;
                     continue;
                 }
                 Err(error) => error,
             };
-            if !self.throttle(memory, &logger, &error).await {
+            if !matches!(error, CycleError::Index(_)) {
+                calls = Calls::Nobody;
+            }
+            if !self.throttle(&serving, memory, &logger, &error).await {
                 // What was done is still to be sent, but what comes next is decided by the newer event.
                 if let Some(unsent) = &mut memory.unsent {
                     unsent.left = None;
                 }
                 return patched;
             }
-            is_repeat |= !matches!(error, CycleError::Index(_));
         }
+    }
+
+    /// Whether the handlers have changed during the cycle, and nothing else will bring the object back to the new ones.
+    fn is_outdated(&self, serving: &Serving, event: &Event, patched: Option<&Object>) -> bool {
+        let version = |it: &Object| it.header().resource_version.clone();
+        let is_newer = patched.is_some_and(|it| version(it) != version(&event.object));
+        serving.replaced.is_cancelled()
+            && event.event_type != Some(EventType::Deleted)
+            && !is_newer
+            && self.queue.is_empty()
+            && !self.queue.has_ended()
     }
 
     /// Waits out what is left of a pause; tells whether to go on with the event.
-    async fn pass_throttle(&self, memory: &mut Memory, logger: &Logger) -> bool {
+    async fn pass_throttle(&self, serving: &Serving, memory: &mut Memory, logger: &Logger) -> bool {
         let Some(throttle) = &mut memory.throttle else { return true };
-        if throttle.remaining(self.uptime()).is_none() {
+        if throttle.remaining(serving.uptime()).is_none() {
             return true;
         }
-        self.rest(throttle, logger).await
+        self.rest(serving, throttle, logger).await
     }
 
     /// After an error: a pause, in which newer events wait, but do not get lost. Tells whether to try again.
-    async fn throttle(&self, memory: &mut Memory, logger: &Logger, error: &CycleError) -> bool {
+    async fn throttle(
+        &self,
+        serving: &Serving,
+        memory: &mut Memory,
+        logger: &Logger,
+        error: &CycleError,
+    ) -> bool {
         let throttle = memory.throttle.get_or_insert_default();
-        let delays = &self.serving.settings.queueing.error_delays;
-        let Some(line) = throttle.failed(delays, self.uptime(), &error.to_string()) else {
+        let delays = &serving.settings.queueing.error_delays;
+        let Some(line) = throttle.failed(delays, serving.uptime(), &error.to_string()) else {
             // Without delays there is no pause and no other try, but nobody wants an error to go unseen.
             logger.log(LogLevel::Error, &format!("An unexpected error: {error}"));
             return false;
         };
         logger.line(&line, error.trace());
-        self.rest(throttle, logger).await
+        self.rest(serving, throttle, logger).await
     }
 
-    /// Sleeps through the pause; tells whether it is over.
-    async fn rest(&self, throttle: &mut Throttle, logger: &Logger) -> bool {
-        let Some(remaining) = throttle.remaining(self.uptime()) else { return true };
-        self.pause(Instant::now() + remaining).await;
-        let Some(line) = throttle.rested(self.uptime()) else { return false };
-        logger.line(&line, None);
-        true
-    }
-
-    /// The clock of throttles.
-    fn uptime(&self) -> Duration {
-        self.serving.start.elapsed()
-    }
-
-    /// Sleeps until then, or until newer events come.
-    async fn pause(&self, until: Instant) {
+    /// Sleeps through the pause; tells whether to go on: it is over, or there are other handlers, which may do better.
+    async fn rest(&self, serving: &Serving, throttle: &mut Throttle, logger: &Logger) -> bool {
+        let Some(remaining) = throttle.remaining(serving.uptime()) else { return true };
+        let until = Instant::now() + remaining;
         tokio::select! {
-            biased; // when both are true at once, the pause was complete
+            biased; // when several are true at once, the pause was complete; a newer event tells more than a reload
             () = time::sleep_until(until) => {}
             () = self.queue.pressure() => {}
+            () = serving.replaced.cancelled() => return true,
         }
+        let Some(line) = throttle.rested(serving.uptime()) else { return false };
+        logger.line(&line, None);
+        true
     }
 }
 

@@ -7,14 +7,17 @@
 mod children;
 pub(crate) mod ctx;
 mod diagnostics;
+mod fingerprint;
 mod hierarchy;
 mod host;
+mod limits;
 mod logins;
 mod lua;
 mod modules;
 mod names;
 mod posting;
 mod print;
+mod reach;
 mod refused;
 mod rhai;
 mod settings_access;
@@ -22,7 +25,7 @@ mod stopped;
 mod text;
 mod withdraw;
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 pub use self::{
     diagnostics::LoadError,
@@ -30,7 +33,7 @@ pub use self::{
     modules::{Digest, LoadedModule, Modules},
 };
 use crate::logic::{function::ScriptId, grants::Grants, handler::Handler, lifecycle::Chooser};
-use crate::ports::{BoxFuture, Scripts};
+use crate::ports::{BoxFuture, Metrics, Scripts};
 use crate::settings::{Sandbox, Settings};
 
 /// On which terms scripts run.
@@ -44,13 +47,24 @@ pub struct Terms {
     pub cpu_limit: Duration,
     /// What they may reach outside of their sandbox.
     pub grants: Arc<Grants>,
+    /// Where it is counted that a script had to be started afresh.
+    pub metrics: Metrics,
+    /// The variables of this process, at least those that are granted.
+    pub environment: Arc<BTreeMap<String, String>>,
 }
 
 impl Terms {
     /// With the limits of these settings, and no grants.
     pub fn of(placement: Placement, settings: &Settings) -> Self {
         let (limits, cpu_limit) = (settings.sandbox.clone(), settings.execution.cpu_limit);
-        Terms { placement, limits, cpu_limit, grants: Arc::default() }
+        Terms {
+            placement,
+            limits,
+            cpu_limit,
+            grants: Arc::default(),
+            metrics: Metrics::default(),
+            environment: Arc::default(),
+        }
     }
 }
 

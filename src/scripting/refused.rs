@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use super::limits;
+
 /// Deeper structures are refused: readers of JSON stop here too. A value that contains itself ends here.
 pub(crate) const DEPTH_MAX: usize = 128;
 
@@ -17,13 +19,51 @@ pub(crate) const NOT_FINITE: &str = "NaN and infinity are no JSON numbers";
 pub(crate) struct Refused {
     /// From the inside out: `.key` or `[1]`.
     path: Vec<String>,
-    problem: String,
+    problem: Problem,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+enum Problem {
+    Here(String),
+    /// Of the value as a whole: where it became too large says nothing.
+    TooLarge(Room),
+}
+
+/// How large a value may be as JSON, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Room {
+    /// Of results, patches and memos.
+    Result(usize),
+    /// Of other values, which are texts to the host.
+    Text(usize),
+}
+
+impl Room {
+    /// The number of bytes.
+    pub(crate) fn bytes(self) -> usize {
+        match self {
+            Room::Result(bytes) | Room::Text(bytes) => bytes,
+        }
+    }
+
+    /// The error of a value that does not fit.
+    pub(crate) fn exceeded(self, place: &str) -> String {
+        match self {
+            Room::Result(limit) => limits::too_large(place, limit),
+            Room::Text(limit) => limits::too_large_as_text(place, limit),
+        }
+    }
 }
 
 impl Refused {
     /// Refuses the value at hand.
     pub(crate) fn because(problem: impl Into<String>) -> Self {
-        Refused { path: Vec::new(), problem: problem.into() }
+        Refused { path: Vec::new(), problem: Problem::Here(problem.into()) }
+    }
+
+    /// Refuses a value for its size.
+    pub(crate) fn too_large(room: Room) -> Self {
+        Refused { path: Vec::new(), problem: Problem::TooLarge(room) }
     }
 
     /// Refuses a value for its depth.
@@ -43,7 +83,10 @@ impl Refused {
         const SHOWN: usize = 8;
         let path: String = self.path.iter().rev().take(SHOWN).map(String::as_str).collect();
         let more = if self.path.len() > SHOWN { "…" } else { "" };
-        format!("{place}{path}{more}: {}", self.problem)
+        match &self.problem {
+            Problem::Here(problem) => format!("{place}{path}{more}: {problem}"),
+            Problem::TooLarge(room) => room.exceeded(place),
+        }
     }
 }
 

@@ -187,9 +187,9 @@ pub struct Sandbox {
     pub call_depth: usize,
     /// Bytes of one string.
     pub string_size: usize,
-    /// Coroutines of one script that have not ended; those of waiting handlers count.
+    /// Coroutines of one script that have not ended, besides those of its handlers.
     pub coroutines: usize,
-    /// Bytes of what one handler returns, or puts into its patch, as JSON.
+    /// Bytes of what one handler returns, of its patch and of a memo, as JSON.
     pub result_size: usize,
 }
 

@@ -10,6 +10,7 @@ use std::{
 
 /// The layers from the inside out: a module may use those before it.
 const LAYERS: &[&str] = &[
+    "heap",
     "settings",
     "logic",
     "ports",

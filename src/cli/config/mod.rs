@@ -3,6 +3,7 @@
 //! The keys are the long options of `kopf run` without their dashes, and `settings` with groups of settings. Whatever is not
 //! known is an error with its line: a misspelled key that is silently ignored is found out when it hurts.
 
+mod scripts;
 mod yaml;
 
 #[cfg(test)]
@@ -12,14 +13,17 @@ use std::{
     collections::BTreeMap,
     fs, io,
     path::{Path, PathBuf},
+    time::Duration,
 };
 
 use serde_json::Value;
 
+pub use self::scripts::ScriptEntry;
 use self::yaml::{Content, Entry, Node};
 use crate::cli::{options::Assignment, report::Report};
 use crate::logic::{
     configure::{self, Outdated},
+    duration,
     nearest::nearest,
 };
 
@@ -40,6 +44,8 @@ pub enum Takes {
     Texts,
     /// A whole number.
     Number,
+    /// Seconds, or a text with a unit.
+    Duration,
 }
 
 /// The keys beside `settings`, with what they take.
@@ -53,6 +59,13 @@ pub const KEYS: &[(&str, Takes)] = &[
     ("priority", Takes::Number),
     ("leader-elect", Takes::Flag),
     ("lease", Takes::Text),
+    ("no-reload", Takes::Flag),
+    ("reload-poll", Takes::Duration),
+    ("from-configmap", Takes::Texts),
+    ("from-configmap-selector", Takes::Texts),
+    ("allow-net", Takes::Texts),
+    ("allow-env", Takes::Texts),
+    ("allow-read", Takes::Texts),
     ("liveness", Takes::Text),
     ("health", Takes::Text),
     ("verbose", Takes::Flag),
@@ -73,6 +86,8 @@ pub struct Config {
     options: BTreeMap<&'static str, (Value, String)>,
     /// The settings, in the order of the file.
     pub settings: Vec<Assignment>,
+    /// What single scripts are granted.
+    pub scripts: Vec<ScriptEntry>,
     /// Names of the past that are in use.
     pub warnings: Vec<String>,
 }
@@ -94,10 +109,22 @@ impl Config {
         Some((value.as_str()?, place))
     }
 
+    /// A duration, if the file says it, and its place in the file.
+    pub fn duration(&self, key: &str) -> Option<(Duration, &str)> {
+        let (value, place) = self.options.get(key)?;
+        Some((duration::parse(value)?, place))
+    }
+
     /// A list, if the file says it.
     pub fn texts(&self, key: &str) -> Option<Vec<String>> {
-        let items = self.options.get(key)?.0.as_array()?;
-        Some(items.iter().filter_map(Value::as_str).map(str::to_owned).collect())
+        Some(self.texts_at(key)?.0)
+    }
+
+    /// A list, if the file says it, and its place in the file.
+    pub fn texts_at(&self, key: &str) -> Option<(Vec<String>, &str)> {
+        let (value, place) = self.options.get(key)?;
+        let items = value.as_array()?.iter().filter_map(Value::as_str);
+        Some((items.map(str::to_owned).collect(), place))
     }
 
     /// The scripts that it names, relative to where it is.
@@ -180,6 +207,10 @@ pub fn parse(path: &Path, text: &str) -> Result<Config, Report> {
             settings(value, &place, &mut config)?;
             continue;
         }
+        if key == "scripts" {
+            scripts::read(value, &place, &mut config)?;
+            continue;
+        }
         let known = KEYS.iter().find(|(name, _)| name == key);
         let (name, takes) = known.ok_or_else(|| unknown(&place(*line), key))?;
         let value = option(name, *takes, value, &place(value.line.max(*line)))?;
@@ -234,6 +265,9 @@ fn option(name: &str, takes: Takes, node: &Node, place: &str) -> Result<Value, R
         Takes::Flag => (value.is_boolean(), "true or false"),
         Takes::Text => (value.is_string(), "a text"),
         Takes::Number => (value.is_i64(), "a whole number"),
+        Takes::Duration => {
+            (duration::parse(&value).is_some(), "seconds, or a text with a unit such as 2s")
+        }
         Takes::Texts if value.is_string() => return Ok(Value::Array(vec![value])),
         Takes::Texts => (
             value.as_array().is_some_and(|it| it.iter().all(Value::is_string)),
@@ -241,14 +275,18 @@ fn option(name: &str, takes: Takes, node: &Node, place: &str) -> Result<Value, R
         ),
     };
     if fits || value.is_null() {
-        Ok(value)
-    } else {
-        Err(wrong(place, &format!("{name}: expected {expected}, got {value}")))
+        return Ok(value);
     }
+    let problem = wrong(place, &format!("{name}: expected {expected}, got {value}"));
+    Err(match (name, value.as_u64()) {
+        // The port alone, as one is used to.
+        ("health", Some(port)) => problem.with_hint(format!("write health: \"0.0.0.0:{port}\"")),
+        _ => problem,
+    })
 }
 
 fn unknown(place: &str, key: &str) -> Report {
-    let known = KEYS.iter().map(|(name, _)| *name).chain(["settings"]);
+    let known = KEYS.iter().map(|(name, _)| *name).chain(["settings", "scripts"]);
     let problem = wrong(place, &format!("there is no option `{key}`"));
     match nearest(key, known.clone()) {
         _ if configure::group(key).is_ok() => {

@@ -36,6 +36,18 @@ fn options_have_the_names_of_the_command_line() {
 }
 
 #[test]
+fn a_duration_is_a_number_or_a_text() {
+    let poll = |text: &str| read(text).duration("reload-poll").map(|it| it.0.as_millis());
+    assert_eq!(poll("reload-poll: 2\n"), Some(2000));
+    assert_eq!(poll("reload-poll: 500ms\n"), Some(500));
+    assert_eq!(poll("verbose: true\n"), None);
+    assert_eq!(
+        refused("reload-poll: often\n"),
+        "1: reload-poll: expected seconds, or a text with a unit such as 2s, got \"often\""
+    );
+}
+
+#[test]
 fn settings_are_found_with_their_lines() {
     let config = read(
         "settings:\n  queueing:\n    worker_limit: 3\n    error_delays:\n      - 1\n      - 2s\n  posting: {enabled: false}\n",

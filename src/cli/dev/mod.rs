@@ -26,7 +26,7 @@ use tokio_util::sync::CancellationToken;
 use self::{
     apply::{Api, Applied},
     data::Data,
-    documents::Document,
+    documents::{Document, text},
     files::Files,
     options::{DevOptions, KubeconfigOption},
 };
@@ -40,6 +40,7 @@ use crate::cli::{
     options::ScopeOption,
     report::{Exit, Report},
     run::{self, Plan},
+    scripts::{First, Read},
     sources,
     visible::Visible,
 };
@@ -48,7 +49,6 @@ use crate::handling::choosing::Choices;
 use crate::logic::{namespaces::NamespacePattern, resource::Resource, served};
 use crate::ports::{Clock, Cluster, GroupFilter};
 use crate::reactor::{Connect, Connecting, Scope};
-use crate::scripting::Source;
 use crate::settings::Settings;
 
 pub(super) use self::options::resolve;
@@ -59,25 +59,26 @@ const NAMESPACE: &str = "default";
 /// Runs an operator on a server of its own. Returns how the process should end, or why it could not run.
 pub(super) fn run(options: &DevOptions) -> Result<Exit, Report> {
     let clock = Clock::system();
-    let sources = sources::read_all(&options.run.paths, Path::new("")).map_err(misplaced)?;
+    let read = Read::files(&options.run).map_err(misplaced)?;
     let files = Files::read(&options.definitions, &options.objects)?;
     let _log = run::start_log(&options.run.log, &options.run.notes, clock)?;
-    run::on_runtime(&options.run.log, develop(options, sources, files, clock))
+    run::on_runtime(&options.run.log, develop(options, read, files, clock))
 }
 
 async fn develop(
     options: &DevOptions,
-    sources: Vec<Source>,
+    read: Read,
     files: Files,
     clock: Clock,
 ) -> Result<Exit, Report> {
     let signals = run::listen()?;
     let visible = Visible::open(&options.run).await?;
-    let settings = options.run.settings.clone();
-    let plan = run::load(sources, scope(&options.run.scope), settings, clock).await?;
     let stamp = move || clock.now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
     let server = ApiServer::builder().clock(stamp).cluster(true).seed(fastrand::u64(..)).build();
     let data = options.data.as_deref().map(|it| Data::open(it, &server)).transpose()?;
+    let read = with_maps(read, options, &server, &files, clock).await?;
+    let plan =
+        run::load(read, &options.run, scope(&options.run.scope), (clock, &visible.health)).await?;
     let listener = listen(options.port).await?;
     let filled = fill(&server, &plan, &files).await?;
     let mut kubeconfig = take(&options.kubeconfig)?;
@@ -196,17 +197,35 @@ struct Filled {
     resources: Vec<Resource>,
 }
 
+/// Scripts in objects are applied before all else, because they say which definitions are missing.
+async fn with_maps(
+    read: Read,
+    options: &DevOptions,
+    server: &ApiServer,
+    files: &Files,
+    clock: Clock,
+) -> Result<Read, Report> {
+    if options.run.scripts.maps.is_empty() {
+        return Ok(read);
+    }
+    let api = Api::new(server.clone());
+    let is_needed = |it: &&Document| matches!(text(&it.object, "/kind"), "Namespace" | "ConfigMap");
+    for document in files.documents().iter().filter(is_needed) {
+        api.apply(document).await?;
+    }
+    read.maps(&options.run, Some(&cluster(server)), clock).await
+}
+
 /// Definitions first, then those that are missing, then objects.
 async fn fill(server: &ApiServer, plan: &Plan, files: &Files) -> Result<Filled, Report> {
     let api = Api::new(server.clone());
-    let cluster =
-        KubeCluster::over(Client::new(server.clone(), NAMESPACE), Arc::new(Settings::default()));
+    let cluster = cluster(server);
     let (definitions, objects) = files.by_rank();
     let mut applied = Vec::new();
     for document in definitions {
         applied.push((api.apply(document).await?, document.clone()));
     }
-    let made_up = kinds::missing(&plan.registry, &known(&cluster).await?, files.documents());
+    let made_up = kinds::missing(&plan.first.registry, &known(&cluster).await?, files.documents());
     for definition in &made_up {
         let place = definition.name();
         api.apply(&Document { place, object: definition.to_crd() }).await?;
@@ -218,6 +237,10 @@ async fn fill(server: &ApiServer, plan: &Plan, files: &Files) -> Result<Filled, 
     Ok(Filled { applied, made_up, resources })
 }
 
+fn cluster(server: &ApiServer) -> KubeCluster {
+    KubeCluster::over(Client::new(server.clone(), NAMESPACE), Arc::new(Settings::default()))
+}
+
 async fn known(cluster: &KubeCluster) -> Result<Vec<Resource>, Report> {
     let known = cluster.discover(&GroupFilter::All).await.map(|it| it.resources);
     known.map_err(|problem| Report::failure(problem.message))
@@ -225,8 +248,9 @@ async fn known(cluster: &KubeCluster) -> Result<Vec<Resource>, Report> {
 
 async fn choose(plan: &Plan, known: &[Resource]) -> Vec<Resource> {
     let mut choices = Choices::default();
-    choices.ask(&plan.scripts, &plan.registry, known).await;
-    let served = served::choose(&plan.registry, known, &|function, it| choices.of(function, it));
+    let First { host, registry, .. } = &plan.first;
+    choices.ask(host.as_ref(), registry, known).await;
+    let served = served::choose(registry, known, &|function, it| choices.of(function, it));
     served.resources.into_iter().collect()
 }
 

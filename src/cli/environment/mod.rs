@@ -37,6 +37,13 @@ pub const COMMANDS: &[(&str, &[&str])] = &[
             "LEASE",
             "LIVENESS_ENDPOINT",
             "HEALTH",
+            "NO_RELOAD",
+            "RELOAD_POLL",
+            "FROM_CONFIGMAP",
+            "FROM_CONFIGMAP_SELECTOR",
+            "ALLOW_NET",
+            "ALLOW_ENV",
+            "ALLOW_READ",
             "MODULES",
             "CONFIG",
             "VERBOSE",
@@ -126,6 +133,11 @@ impl<'a> Environment<'a> {
         text.trim().parse().map(Some).map_err(|_problem| {
             Report::usage(format!("{} is '{text}', which is no whole number", self.name(name)))
         })
+    }
+
+    /// A list, separated by white space.
+    pub fn list(&self, name: &str) -> Vec<String> {
+        self.text(name).unwrap_or_default().split_whitespace().map(str::to_owned).collect()
     }
 
     /// One of several words.

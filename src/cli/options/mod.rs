@@ -14,20 +14,30 @@ use crate::cli::{
     report::Report,
 };
 use crate::features::probes::{Endpoint, UrlError};
-use crate::logic::configure::{self, Setting};
+use crate::logic::{
+    configure::{self, Setting},
+    grants::Grants,
+};
 use crate::settings::Settings;
 
 mod address;
+mod grants;
+mod scripts;
 #[cfg(test)]
 mod tests;
 
 pub use address::Address;
+pub use scripts::{MapOption, ScriptOptions};
 
 /// `kopf run`, understood.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunOptions {
-    /// Where to look for scripts; empty: the usual places.
+    /// Where to look for scripts; empty: the usual places, unless there are `ConfigMap`s.
     pub paths: Vec<PathBuf>,
+    /// Where else they come from, and whether their changes take effect.
+    pub scripts: ScriptOptions,
+    /// What they may reach.
+    pub grants: Grants,
     /// What to serve.
     pub scope: ScopeOption,
     /// The settings, as start-up handlers find them.
@@ -49,6 +59,15 @@ pub enum Note {
     Info(String),
     /// Better changed.
     Warning(String),
+}
+
+impl Note {
+    /// The words.
+    pub fn text(&self) -> &str {
+        match self {
+            Note::Info(text) | Note::Warning(text) => text,
+        }
+    }
 }
 
 /// A setting that is changed before the operator starts.
@@ -123,6 +142,8 @@ pub fn resolve_run(
     let none = Config::default();
     let file = config.unwrap_or(&none);
     let scope = scope(&args, &variables, file)?;
+    let scripts = scripts::scripts(&args, &variables, file)?;
+    let grants = grants::grants(&args.grants, &variables, file)?;
     let mut settings = Settings::default();
     settings.peering.clusterwide = match scope {
         ScopeOption::Cluster | ScopeOption::Unsaid => true,
@@ -139,12 +160,15 @@ pub fn resolve_run(
         .map(|it| Note::Info(format!("Options and settings are read from {}.", it.path.display())))
         .into_iter()
         .collect();
+    notes.extend(grants::note(&grants));
     notes.extend(file.warnings.iter().cloned().chain(outdated).map(Note::Warning));
     let of_file = |name: &str| Some(file.text(name)?.0.to_owned());
     let liveness = args.liveness.or_else(|| variables.text("LIVENESS_ENDPOINT"));
     let liveness = liveness.or_else(|| of_file("liveness"));
     let health = args.health.or_else(|| variables.text("HEALTH")).or_else(|| of_file("health"));
     Ok(RunOptions {
+        scripts,
+        grants,
         scope,
         settings,
         liveness: liveness.map(|it| endpoint(&it)).transpose()?,

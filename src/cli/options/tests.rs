@@ -262,3 +262,62 @@ fn where_to_listen_is_checked_at_once() {
         assert_eq!(problem.exit, Exit::Usage, "{text}");
     }
 }
+
+fn maps(typed: &[&str], variables: &[(&str, &str)]) -> Vec<String> {
+    let options = run(typed, variables).expect("valid options");
+    options.scripts.maps.iter().map(ToString::to_string).collect()
+}
+
+#[test]
+fn config_maps_are_named_with_or_without_their_namespace_or_chosen_by_labels() {
+    let typed = [
+        "--from-configmap",
+        "a/b",
+        "--from-configmap=c.d",
+        "--from-configmap-selector",
+        "x in (y, z)",
+    ];
+    let told = ["configmap/a/b", "configmap/c.d", "configmaps with the labels x in (y, z)"];
+    assert_eq!(maps(&typed, &[]), told);
+    let variables = [
+        ("KOPF_RUN_FROM_CONFIGMAP", "a/b c.d"),
+        ("KOPF_RUN_FROM_CONFIGMAP_SELECTOR", "x in (y, z)"),
+    ];
+    assert_eq!(maps(&[], &variables), told);
+    assert_eq!(maps(&["--from-configmap=e"], &variables), ["configmap/e", told[2]]);
+}
+
+#[test]
+fn what_is_no_config_map_is_refused_before_anybody_is_asked() {
+    for wrong in ["", "/", "a/", "/a", "a/b/c", "A", "a_b", "-a", "a,b"] {
+        let problem = run(&[&format!("--from-configmap={wrong}")], &[]).expect_err(wrong);
+        assert_eq!(problem.exit, Exit::Usage);
+        assert!(problem.hint.is_some(), "{problem}");
+    }
+    run(&["--from-configmap-selector= "], &[]).expect_err("no labels");
+}
+
+#[test]
+fn how_often_to_look_is_a_duration_of_some_length() {
+    let poll = |typed: &[&str], variables: &[(&str, &str)]| {
+        run(typed, variables).map(|it| it.scripts.poll.map(|it| it.as_millis()))
+    };
+    assert_eq!(poll(&[], &[]), Ok(None));
+    assert_eq!(poll(&["--reload-poll=2"], &[]), Ok(Some(2000)));
+    assert_eq!(poll(&["--reload-poll=500ms"], &[("KOPF_RUN_RELOAD_POLL", "9")]), Ok(Some(500)));
+    assert_eq!(poll(&[], &[("KOPF_RUN_RELOAD_POLL", "1m")]), Ok(Some(60_000)));
+    for wrong in ["0", "-1", "often", "1ms"] {
+        let problem = poll(&[&format!("--reload-poll={wrong}")], &[]).expect_err(wrong);
+        assert!(problem.message.starts_with(&format!("--reload-poll {wrong}: ")), "{problem}");
+    }
+}
+
+#[test]
+fn reloading_is_on_unless_somebody_says_otherwise() {
+    let reload = |typed: &[&str], variables: &[(&str, &str)]| {
+        run(typed, variables).expect("valid options").scripts.reload
+    };
+    assert!(reload(&[], &[]));
+    assert!(!reload(&["--no-reload"], &[]));
+    assert!(!reload(&[], &[("KOPF_RUN_NO_RELOAD", "1")]));
+}

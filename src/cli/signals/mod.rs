@@ -50,7 +50,7 @@ impl StopSignal {
 const SIGKILL: u8 = 9;
 
 /// Listens from now on; the default action of these signals is off. Needs a running runtime.
-pub fn listen() -> io::Result<impl Stream<Item = StopSignal>> {
+pub fn listen() -> io::Result<impl Stream<Item = StopSignal> + Unpin> {
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
     Ok(stream::poll_fn(move |context| {

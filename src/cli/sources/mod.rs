@@ -1,9 +1,13 @@
-//! Finds and reads the script files that were named on the command line.
+//! Finds and reads the scripts that were named on the command line, and watches them.
 //!
 //! What one loads is what one sees: a directory gives the scripts directly in it, in the order of their names, and
 //! everything that cannot be used is an error, never skipped in silence. Next: `scripting/`, which compiles the texts.
+//!
+//! [`Sources`] is all of it: files (`files`, with the pure `spots`, `settling` and `mounts`), and `ConfigMap`s of the API
+//! (`maps`). `cli/reload` asks it for changes.
 
 use std::{
+    collections::BTreeMap,
     fs, io,
     path::{Path, PathBuf},
 };
@@ -11,8 +15,24 @@ use std::{
 use crate::cli::report::Report;
 use crate::scripting::{Modules, Source};
 
+mod ear;
+mod files;
+mod live;
+mod maps;
+mod mounts;
+mod print;
+mod settling;
+mod spots;
 #[cfg(test)]
 mod tests;
+mod watches;
+
+pub use self::{
+    files::Files,
+    live::{Attempt, Look, Sources},
+    maps::Maps,
+    print::{Difference, Print},
+};
 
 /// Where scripts are looked for when none is named, in this order.
 const USUAL_PLACES: [&str; 3] = ["handlers.lua", "handlers.rhai", "handlers"];
@@ -59,6 +79,20 @@ pub enum Error {
     /// A directory without scripts.
     #[error("there are no scripts in the directory '{}'", .0.display())]
     Empty(PathBuf),
+    /// It is not there, or nothing has those labels.
+    #[error("{0}")]
+    NoMap(String),
+    /// A `ConfigMap` without scripts.
+    #[error("there are no scripts in {0}")]
+    EmptyMap(String),
+    /// A script that is no text.
+    #[error("{map}: '{key}' is in its binaryData, so it is no text")]
+    Binary {
+        /// The `ConfigMap`.
+        map: String,
+        /// The key in it.
+        key: String,
+    },
 }
 
 impl Error {
@@ -76,6 +110,15 @@ impl Error {
             Error::Empty(_) => {
                 "scripts are the files *.lua and *.rhai directly in it; names that start with '.' or '_' are skipped"
             }
+            Error::NoMap(_) => {
+                "create it, or check the spelling: kubectl create configmap NAME -n NAMESPACE --from-file=DIRECTORY"
+            }
+            Error::EmptyMap(_) => {
+                "scripts are the keys *.lua and *.rhai of its data; those that start with '.' or '_' are skipped"
+            }
+            Error::Binary { .. } => {
+                "kubectl puts files there that are not UTF-8: save it in the UTF-8 encoding, and make the ConfigMap again"
+            }
             Error::Unreadable { .. } | Error::Special(_) | Error::TooLarge(_) => return None,
         })
     }
@@ -91,7 +134,10 @@ impl From<Error> for Report {
             | Error::Special(_)
             | Error::TooLarge(_)
             | Error::NotText { .. }
-            | Error::Empty(_) => Report::failure(error.to_string()),
+            | Error::Empty(_)
+            | Error::NoMap(_)
+            | Error::EmptyMap(_)
+            | Error::Binary { .. } => Report::failure(error.to_string()),
         };
         match error.hint() {
             Some(hint) => report.with_hint(hint),
@@ -102,21 +148,45 @@ impl From<Error> for Report {
 
 /// Reads the scripts at these paths, in their order; without paths, at the usual places under `here`.
 pub fn read_all(paths: &[PathBuf], here: &Path) -> Result<Vec<Source>, Error> {
-    let usual;
-    let paths = if paths.is_empty() {
+    read_set(&places(paths, here)?, here)
+}
+
+/// Where to look for scripts: at these paths, or at the first of the usual places that exists.
+fn places(paths: &[PathBuf], here: &Path) -> Result<Vec<PathBuf>, Error> {
+    if paths.is_empty() {
         let found = USUAL_PLACES.iter().find(|it| here.join(it).exists());
-        usual = [PathBuf::from(found.ok_or(Error::NothingNamed)?)];
-        &usual
+        Ok(vec![PathBuf::from(found.ok_or(Error::NothingNamed)?)])
     } else {
-        paths
-    };
+        Ok(paths.to_vec())
+    }
+}
+
+/// Reads the scripts at these paths. What is in one volume is read from one version of it.
+fn read_set(paths: &[PathBuf], here: &Path) -> Result<Vec<Source>, Error> {
+    let mut volumes = Volumes::default();
     let mut sources = Vec::new();
     for path in paths {
         for name in expand(path, here)? {
-            sources.push(read(name, here)?);
+            sources.push(read(name, here, &mut volumes)?);
         }
     }
     Ok(sources)
+}
+
+/// Volumes of `ConfigMap`s, as they were when they were seen first: where `..data` led to, by directory.
+#[derive(Default)]
+struct Volumes(BTreeMap<PathBuf, Option<PathBuf>>);
+
+impl Volumes {
+    /// The file to read for a path. Only what is a link into the volume is a part of it.
+    fn resolve(&mut self, place: &Path) -> PathBuf {
+        let inside =
+            || fs::read_link(place).ok()?.strip_prefix("..data").ok().map(Path::to_path_buf);
+        let Some((directory, inside)) = place.parent().zip(inside()) else { return place.into() };
+        let resolve = || directory.join("..data").canonicalize().ok();
+        let version = self.0.entry(directory.into()).or_insert_with(resolve);
+        version.as_ref().map_or_else(|| place.into(), |it| it.join(inside))
+    }
 }
 
 /// The script files at one path, named as the user would name them.
@@ -164,10 +234,11 @@ fn is_hidden(name: &Path) -> bool {
     first.is_some_and(|it| matches!(it, b'.' | b'_'))
 }
 
-fn read(path: PathBuf, here: &Path) -> Result<Source, Error> {
+fn read(path: PathBuf, here: &Path, volumes: &mut Volumes) -> Result<Source, Error> {
     let place = here.join(&path);
     // Before the script: of a volume that is replaced now, at worst the script is newer than its modules, and comes again.
     let modules = Modules::beside(&place);
+    let place = volumes.resolve(&place);
     let bytes = match fs::metadata(&place) {
         Ok(kind) if kind.len() > SCRIPT_BYTES_MAX => return Err(Error::TooLarge(path)),
         Ok(_) => fs::read(&place),

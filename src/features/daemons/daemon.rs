@@ -11,7 +11,7 @@ use tokio::{
     time::{self, Instant},
 };
 
-use super::{Base, object::Home};
+use super::{Base, object::Home, roles::Role};
 use crate::logic::{
     handler::Handler,
     outcome::LogLine,
@@ -26,8 +26,8 @@ pub struct Daemon {
     pub(super) base: Arc<Base>,
     /// What it shares with the others of its object.
     pub(super) home: Arc<Home>,
-    /// What it was declared as.
-    pub(super) handler: Arc<Handler>,
+    /// What it is declared as.
+    pub(super) role: Arc<Role>,
     /// Its place in the team.
     pub(super) key: u64,
     /// The kwarg `stopped`; also tells that it has ended.
@@ -38,9 +38,19 @@ pub struct Daemon {
 
 impl Daemon {
     /// One that was not asked to stop.
-    pub(super) fn new(base: Arc<Base>, home: Arc<Home>, handler: Arc<Handler>, key: u64) -> Self {
+    pub(super) fn new(base: Arc<Base>, home: Arc<Home>, role: Arc<Role>, key: u64) -> Self {
         let stopped = Stopped::default();
-        Daemon { base, home, handler, key, stopped, asked: OnceLock::new() }
+        Daemon { base, home, role, key, stopped, asked: OnceLock::new() }
+    }
+
+    /// What it is declared as in this moment.
+    pub fn handler(&self) -> Arc<Handler> {
+        self.role.handler()
+    }
+
+    /// Whether its handler is still as it was when it started: no edit has changed or removed it.
+    pub fn has_role(&self) -> bool {
+        self.base.roles.have(&self.role)
     }
 
     /// Whether it runs no more.
@@ -89,8 +99,9 @@ impl Daemon {
         if self.has_ended() {
             return None;
         }
-        let patience = Patience::with(&self.handler, settings);
-        let stage = stopping::step(&self.handler, patience, self.stopped.reasons(), age);
+        let handler = self.handler();
+        let patience = Patience::with(&handler, settings);
+        let stage = stopping::step(&handler, patience, self.stopped.reasons(), age);
         let is_pressed = stage.mark.is_some();
         self.apply(&stage);
         if is_pressed {
@@ -102,8 +113,9 @@ impl Daemon {
 
     /// Makes all steps in a row, until it has ended or is given up. It was asked to stop before, and had its chance.
     pub(super) async fn press(&self, settings: &Background) {
-        let patience = Patience::with(&self.handler, settings);
-        for stage in stopping::linear(&self.handler, patience) {
+        let handler = self.handler();
+        let patience = Patience::with(&handler, settings);
+        for stage in stopping::linear(&handler, patience) {
             if self.has_ended() {
                 return;
             }
@@ -117,9 +129,9 @@ impl Daemon {
         }
     }
 
-    /// Makes steps as they are due, for an object that is gone and has no cycles any more.
-    pub(super) async fn escort(&self, settings: &Background) {
-        while let Some(delay) = self.step(StopReason::ResourceDeleted, settings).await {
+    /// Makes steps as they are due, for an object that has no cycles any more: it is gone, or not served.
+    pub(super) async fn escort(&self, reason: StopReason, settings: &Background) {
+        while let Some(delay) = self.step(reason, settings).await {
             // The end or the pause, whichever comes first.
             drop(time::timeout(delay, self.end()).await);
         }
@@ -160,6 +172,6 @@ impl Daemon {
 
 impl fmt::Debug for Daemon {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} ({:?})", self.handler, self.stopped.reasons())
+        write!(f, "{} ({:?})", self.handler(), self.stopped.reasons())
     }
 }

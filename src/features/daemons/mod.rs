@@ -7,6 +7,7 @@
 mod daemon;
 mod object;
 mod patches;
+mod roles;
 mod runner;
 mod team;
 #[cfg(test)]
@@ -14,14 +15,15 @@ mod tests;
 
 pub use self::{
     daemon::Daemon,
-    object::{Host, OfObject},
+    object::{Host, OfObject, Sight},
+    roles::{Role, Roles},
     team::Team,
 };
 
 use std::sync::Arc;
 
 use crate::logic::resource::Resource;
-use crate::ports::{Clock, Cluster, Facilities, Scripts};
+use crate::ports::{Clock, Cluster, Current, Facilities, Scripts};
 use crate::settings::Settings;
 
 /// What all daemons and timers of one resource share.
@@ -36,8 +38,17 @@ pub struct Base {
     pub settings: Arc<Settings>,
     /// The time.
     pub clock: Clock,
-    /// What every call can reach.
-    pub facilities: Arc<Facilities>,
+    /// Where it is found what every call can reach.
+    pub current: Current,
     /// All that run in this operator.
     pub team: Arc<Team>,
+    /// What they are declared as.
+    pub roles: Arc<Roles>,
+}
+
+impl Base {
+    /// What a call that begins now can reach.
+    fn facilities(&self) -> Arc<Facilities> {
+        Arc::clone(&self.current.get().facilities)
+    }
 }

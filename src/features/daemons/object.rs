@@ -1,6 +1,7 @@
 //! The daemons and timers of one object: who runs, who must not run again, what they see of the object.
 
 use std::{
+    collections::BTreeSet,
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -11,15 +12,19 @@ use std::{
 use futures::future;
 
 use super::{Base, daemon::Daemon};
-use crate::logic::{handler::Handler, object::Object, stopping::StopReason};
+use crate::logic::{
+    handler::{Handler, Mark},
+    object::Object,
+    stopping::StopReason,
+};
 use crate::ports::{LiveObject, Logger, Memo};
 
 /// What is remembered of the background of one object between its events.
 #[derive(Debug)]
 pub struct OfObject {
     running: Vec<Arc<Daemon>>,
-    /// The ids of those that ended by themselves.
-    over: Vec<Arc<str>>,
+    /// Those that ended by themselves.
+    over: Vec<Mark>,
     /// What those that run know of the object.
     home: Option<Arc<Home>>,
     /// The essence as it was last seen, as a fingerprint; `None` until somebody asks for it.
@@ -49,6 +54,17 @@ pub struct Host<'a> {
     pub memo: &'a Memo,
     /// For lines about it that are not posted.
     pub logger: &'a Logger,
+}
+
+/// What is known of an object by those who run in its background.
+#[derive(Clone, Debug)]
+pub enum Sight {
+    /// Nobody does of those that are asked for.
+    None,
+    /// The object as it was seen last.
+    Object(Arc<Object>),
+    /// One of them has ended by itself; the object is not remembered for it.
+    Lost,
 }
 
 /// A moment on the clock of the team.
@@ -93,7 +109,7 @@ impl OfObject {
     pub fn reap(&mut self) {
         for ended in self.running.extract_if(.., |it| it.has_ended()) {
             if ended.is_over() {
-                self.over.push(Arc::clone(&ended.handler.id));
+                self.over.push(ended.handler().mark());
             }
         }
         if self.running.is_empty() {
@@ -101,16 +117,32 @@ impl OfObject {
         }
     }
 
-    /// Whether the handler of this id ended by itself, and so must not start again.
-    pub fn is_over(&self, id: &str) -> bool {
-        self.over.iter().any(|it| &**it == id)
+    /// Whether the handler ended by itself, and so must not start again. Another of its name may.
+    pub fn is_over(&self, handler: &Handler) -> bool {
+        self.over.iter().any(|it| it.is_of(handler))
     }
 
-    /// Lets a handler run, unless it does.
+    /// What others can know of the object from here, if daemons or timers of these ids run for it.
+    pub fn sight(&self, ids: &BTreeSet<Arc<str>>) -> Sight {
+        if self.over.iter().any(|it| ids.contains(it.id())) {
+            return Sight::Lost;
+        }
+        let is_meant = self.running.iter().any(|it| ids.contains(&it.handler().id));
+        let home = self.home.as_ref().filter(|_| is_meant);
+        home.map_or(Sight::None, |home| {
+            let object = home.live.get();
+            home.live.rest();
+            Sight::Object(object)
+        })
+    }
+
+    /// Lets a handler run, unless it does, or has been replaced in this moment.
     pub fn spawn(&mut self, base: &Arc<Base>, handler: &Arc<Handler>, host: Host<'_>) {
-        if self.running.iter().any(|it| it.handler.id == handler.id) {
+        if self.running.iter().any(|it| it.handler().id == handler.id) {
             return;
         }
+        let Some(role) = base.roles.of(handler) else { return };
+        self.over.retain(|it| *it.id() != handler.id);
         let home = self.home.get_or_insert_with(|| {
             Arc::new(Home {
                 live: LiveObject::kept(host.object),
@@ -119,25 +151,25 @@ impl OfObject {
                 logger: host.logger.clone(),
             })
         });
-        self.running.extend(base.team.hire(base, home, handler));
+        self.running.extend(base.team.hire(base, home, role));
     }
 
     /// Presses some of those that run to stop, all at once; gives the pauses until they must be pressed again.
     pub async fn stop(
         &self,
         reason: StopReason,
-        whom: impl Fn(&Handler) -> bool,
+        whom: impl Fn(&Daemon) -> bool,
         base: &Base,
     ) -> Vec<Duration> {
         let settings = &base.settings.background;
-        let steps = self.running.iter().filter(|it| whom(&it.handler));
+        let steps = self.running.iter().filter(|it| whom(it));
         let delays = future::join_all(steps.map(|it| it.step(reason, settings))).await;
         delays.into_iter().flatten().collect()
     }
 
     /// Whether some of those that run were asked to stop.
     pub fn is_stopping(&self, whom: impl Fn(&Handler) -> bool) -> bool {
-        self.running.iter().any(|it| it.is_stopping() && whom(&it.handler))
+        self.running.iter().any(|it| it.is_stopping() && whom(&it.handler()))
     }
 
     /// Waits until any that was asked to stop has ended; for ever, if none was.
@@ -150,10 +182,10 @@ impl OfObject {
         future::select_all(ends).await;
     }
 
-    /// The object is gone: all must stop, though it will have no cycles in which to see to it.
-    pub fn dismiss(self, base: &Arc<Base>) {
+    /// The object is gone, or not served any more: all must stop, though it will have no cycles in which to see to it.
+    pub fn dismiss(self, base: &Arc<Base>, reason: StopReason) {
         for daemon in self.running.into_iter().filter(|it| !it.has_ended()) {
-            base.team.escort(daemon, base);
+            base.team.escort(daemon, reason, base);
         }
     }
 }

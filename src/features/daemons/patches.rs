@@ -41,7 +41,8 @@ impl Patches {
         own: &SharedPatch,
         outcome: Outcome,
     ) -> Outcome {
-        let own = mem::take(&mut *lock_patch(own));
+        let mut own = mem::take(&mut *lock_patch(own));
+        runner.base().scripts.keep_functions(&mut own);
         patch::compose(&mut self.waiting.merge, own.merge);
         self.waiting.transformations.extend(own.transformations);
         if let Some(result) = &outcome.result {

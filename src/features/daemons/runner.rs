@@ -27,8 +27,8 @@ use crate::logic::{
     stopping::{StopReason, StopReasons},
 };
 use crate::ports::{
-    BackgroundCause, BoxFuture, Cause, Invocation, Logger, LoggerKind, ObjectCause, ObjectDetail,
-    SharedPatch, Waiting,
+    BackgroundCause, BoxFuture, Cause, Facilities, Invocation, Logger, LoggerKind, ObjectCause,
+    ObjectDetail, SharedPatch, Waiting, lock_patch,
 };
 
 /// One daemon or timer from its beginning to its end. When it is dropped, it has ended, however that came about.
@@ -113,7 +113,7 @@ impl Future for Work {
         polled.unwrap_or_else(|panic| {
             let text = format!(
                 "{} has ended by a bug in the operator itself: {}; please report it",
-                self.daemon.handler,
+                self.daemon.handler(),
                 panic_text(&*panic)
             );
             self.daemon.logger().with_kind(LoggerKind::Full).log(LogLevel::Error, &text);
@@ -180,15 +180,15 @@ impl Runner {
 
     /// Finds out when the first call is due; tells whether it may begin at all.
     async fn begin(&mut self) -> bool {
-        let delay = match &self.handler().background.initial_delay {
+        let delay = match self.handler().background.initial_delay.clone() {
             None => None,
-            Some(InitialDelay::Fixed(delay)) => Some(*delay),
-            Some(InitialDelay::Computed(function)) => match self.computed(function).await {
+            Some(InitialDelay::Fixed(delay)) => Some(delay),
+            Some(InitialDelay::Computed(function)) => match self.computed(&function).await {
                 Some(delay) => delay,
                 None => return false,
             },
         };
-        self.schedule = Some(Schedule::new(self.handler(), delay, self.now()));
+        self.schedule = Some(Schedule::new(&self.handler(), delay, self.now()));
         true
     }
 
@@ -205,14 +205,14 @@ impl Runner {
         let patch = self.patches.as_mut().map(|it| it.begin()).unwrap_or_default();
         let now = self.base().clock.now();
         let planned = Try {
-            handler: Arc::clone(self.handler()),
+            handler: self.handler(),
             retries: effort.retries,
             started: now.saturating_sub(effort.runtime).unwrap_or(now),
             cause: Cause::Object(self.cause(Arc::clone(&patch))),
             memo: self.home().memo.clone(),
             logger: self.logger(),
         };
-        let begun = self.attempts().begin(planned, None);
+        let begun = self.attempts(&self.base().facilities()).begin(planned, None);
         Attempt { patch, begun }
     }
 
@@ -224,12 +224,18 @@ impl Runner {
             Some(End::Cancelled) => {
                 let text = format!("{} is cancelled. Will escalate.", self.handler());
                 self.logger().log(LogLevel::Warning, &text);
+                // Its script may hold on to the patch, whose functions would keep the script.
+                lock_patch(&attempt.patch).transformations.clear();
                 return false;
             }
         };
-        let outcome = match attempt.begun {
-            Ok(begun) => self.attempts().end(&begun, ended),
-            Err(outcome) => *outcome,
+        // Kept until the patch is sent.
+        let (outcome, _begun) = match attempt.begun {
+            Ok(begun) => {
+                let outcome = self.attempts(&begun.invocation.facilities).end(&begun, ended);
+                (outcome, Some(begun))
+            }
+            Err(outcome) => (*outcome, None),
         };
         let Some(outcome) = self.deliver(attempt.patch, outcome).await else { return false };
         // Most look at nothing until their next call.
@@ -253,13 +259,13 @@ impl Runner {
         Some(outcome)
     }
 
-    fn attempts(&self) -> run::Runner<'_> {
+    fn attempts<'a>(&'a self, facilities: &'a Arc<Facilities>) -> run::Runner<'a> {
         let base = self.base();
         run::Runner {
             scripts: &*base.scripts,
             clock: base.clock,
             settings: &base.settings.execution,
-            facilities: &base.facilities,
+            facilities,
         }
     }
 
@@ -281,7 +287,7 @@ impl Runner {
             let trace = raised.trace.clone();
             let effort = Effort { retries, runtime: self.now().saturating_sub(began) };
             let backoff = self.base().settings.execution.default_backoff;
-            let (outcome, line) = outcome::after(handler, Ended::Raised(raised), effort, backoff);
+            let (outcome, line) = outcome::after(&handler, Ended::Raised(raised), effort, backoff);
             self.logger().line(&line, trace.as_deref());
             if outcome.last {
                 return outcome.error.is_none().then_some(None);
@@ -298,7 +304,7 @@ impl Runner {
             cause: Cause::Object(self.cause(SharedPatch::default())),
             memo: self.home().memo.clone(),
             logger: self.logger(),
-            facilities: Arc::clone(&self.base().facilities),
+            facilities: self.base().facilities(),
             children: None,
         })
     }
@@ -319,9 +325,9 @@ impl Runner {
         &self.daemon
     }
 
-    /// What it was declared as.
-    pub(super) fn handler(&self) -> &Arc<Handler> {
-        &self.daemon.handler
+    /// What it is declared as in this moment.
+    pub(super) fn handler(&self) -> Arc<Handler> {
+        self.daemon.handler()
     }
 
     /// What it shares with the others of its resource.

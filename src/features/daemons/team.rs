@@ -20,10 +20,10 @@ use super::{
     Base,
     daemon::Daemon,
     object::Home,
+    roles::Role,
     runner::{Runner, Work},
 };
 use crate::logic::{
-    handler::Handler,
     object::Object,
     stopping::{self, StopReason},
 };
@@ -108,7 +108,7 @@ impl Team {
         &self,
         base: &Arc<Base>,
         home: &Arc<Home>,
-        handler: &Arc<Handler>,
+        role: Arc<Role>,
     ) -> Option<Arc<Daemon>> {
         let mut members = self.lock();
         if members.is_closed {
@@ -116,7 +116,7 @@ impl Team {
         }
         members.hired += 1;
         let key = members.hired;
-        let daemon = Daemon::new(Arc::clone(base), Arc::clone(home), Arc::clone(handler), key);
+        let daemon = Daemon::new(Arc::clone(base), Arc::clone(home), role, key);
         let daemon = Arc::new(daemon);
         members.running.insert(key, Member::Working(Arc::clone(&daemon)));
         drop(members);
@@ -168,9 +168,9 @@ impl Team {
     }
 
     /// Sees one of a gone object off, in the background.
-    pub(super) fn escort(&self, daemon: Arc<Daemon>, base: &Arc<Base>) {
+    pub(super) fn escort(&self, daemon: Arc<Daemon>, reason: StopReason, base: &Arc<Base>) {
         let base = Arc::clone(base);
-        self.tasks.spawn(async move { daemon.escort(&base.settings.background).await });
+        self.tasks.spawn(async move { daemon.escort(reason, &base.settings.background).await });
     }
 
     /// Stops all whenever the operator is paused, until `stop`. It is for cycles to start them again.
@@ -228,7 +228,7 @@ impl Team {
         self.instant_exits(asked.clone(), settings).await;
         let (ended, left): (Vec<_>, Vec<_>) = asked.into_iter().partition(|it| it.has_ended());
         for daemon in ended {
-            daemon.log(&stopping::graceful(&daemon.handler));
+            daemon.log(&stopping::graceful(&daemon.handler()));
         }
         future::join_all(left.iter().map(|it| it.press(settings))).await;
     }

@@ -2,7 +2,10 @@
 //!
 //! Before: `reactor/cycle.rs`. After: `logic/indexing`, which says what the results mean.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use crate::handling::{
     asking::{Asker, FilterError},
@@ -22,6 +25,8 @@ pub struct Indexer<'a> {
     pub runner: Runner<'a>,
     /// The index handlers of the resource.
     pub handlers: &'a [Arc<Handler>],
+    /// The indexes that are to be brought up to date; all if it is not said.
+    pub only: Option<&'a BTreeSet<Arc<str>>>,
     /// The object. What handlers put into its patch is never sent.
     pub cause: ObjectCause,
     /// The memo of the object.
@@ -33,7 +38,7 @@ pub struct Indexer<'a> {
 impl Indexer<'_> {
     /// Calls the handlers that want the object as it is now, and are not to wait; then changes the tables at once.
     ///
-    /// The values of the object go from all tables whose handlers were not called, for whatever reason.
+    /// The values of the object go from all of these tables whose handlers were not called, for whatever reason.
     ///
     /// # Errors
     /// When a filter raised. Nothing has changed then.
@@ -46,7 +51,8 @@ impl Indexer<'_> {
             }
         }
         let owner = Owner::of(self.cause.object.header());
-        for index in self.runner.facilities.indexes.all() {
+        let wanted = |id: &Arc<str>| self.only.is_none_or(|it| it.contains(id));
+        for index in self.runner.facilities.indexes.all().filter(|it| wanted(it.id())) {
             let contribution = contributions.remove(index.id());
             index.apply(&owner, contribution.unwrap_or(Contribution::Remove));
         }
@@ -64,9 +70,9 @@ impl Indexer<'_> {
         };
         let subject = Subject { object: &self.cause.object, change: None };
         let mut answers = Answers::default();
-        asker
-            .decide(&mut answers, |known| selection::watching(self.handlers, &subject, known))
-            .await
+        let wanted = |it: &&Arc<Handler>| self.only.is_none_or(|only| only.contains(&it.id));
+        let handlers = self.handlers.iter().filter(wanted).cloned().collect::<Vec<_>>();
+        asker.decide(&mut answers, |known| selection::watching(&handlers, &subject, known)).await
     }
 
     async fn call(&self, handler: &Arc<Handler>, failures: &mut Failures) -> Contribution {

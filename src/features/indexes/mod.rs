@@ -7,6 +7,6 @@ mod watch;
 
 pub use self::{
     indexer::Indexer,
-    readiness::{Hold, Readiness},
+    readiness::{Gate, Hold, Readiness},
     watch::watch,
 };

@@ -4,6 +4,10 @@
 //! resources must be over, and each listed object must have been through its index handlers once. From then on nobody waits
 //! again, except for the objects of resources and namespaces that are found later: they wait for their own listing.
 //!
+//! A new generation of handlers may bring new indexes, and others that are to be filled anew. The old entries of the latter
+//! serve until they are replaced: nobody waits. For the new ones only those streams wait that have handlers which were not there
+//! before, and not for long: see [`Gate`]. All others go on.
+//!
 //! It does not matter how indexing ended: an object whose handlers fail keeps nobody waiting.
 
 use std::{
@@ -11,7 +15,10 @@ use std::{
     sync::Arc,
 };
 
-use tokio::sync::watch;
+use tokio::{
+    sync::watch,
+    time::{Instant, timeout_at},
+};
 
 use crate::logic::{indexing::Owner, object::Header};
 
@@ -25,6 +32,8 @@ struct State {
     is_started: bool,
     /// All tables were complete once.
     is_reached: bool,
+    /// Somebody tells people of it.
+    is_told: bool,
     /// The streams whose objects are not indexed yet.
     pending: BTreeMap<u64, Pending>,
     /// How many of them all handlers wait for.
@@ -36,10 +45,32 @@ struct State {
 #[derive(Debug)]
 struct Pending {
     name: String,
-    /// Found when the tables were complete already.
-    is_late: bool,
+    waiting: Waiting,
+    /// The generation that has brought an index which is new for the stream, if any has.
+    number: Option<u64>,
     is_listed: bool,
     objects: BTreeSet<Owner>,
+}
+
+/// Who waits for the objects of a stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Waiting {
+    /// All handlers: the stream was there at the start.
+    All,
+    /// The handlers of these objects: the stream was found later.
+    Own,
+    /// Nobody but those with a [`Gate`]: the objects are indexed again.
+    Nobody,
+}
+
+/// What handlers wait for that came with a new generation: its new indexes, but only up to a moment, so that the service goes
+/// on whatever becomes of them.
+#[derive(Clone, Debug)]
+pub struct Gate {
+    /// The number of the generation.
+    pub number: u64,
+    /// Until then; without an end if nothing is served in the moment anyway.
+    pub until: Option<Instant>,
 }
 
 /// The share of one stream in the readiness: what it waits for, and what others wait for because of it.
@@ -48,6 +79,7 @@ pub struct Hold {
     readiness: Readiness,
     /// Of streams that are indexed.
     own: Option<u64>,
+    name: String,
 }
 
 impl Readiness {
@@ -62,23 +94,34 @@ impl Readiness {
         self.change(|state| state.is_started = true);
     }
 
-    /// The hold of a stream that is not indexed: it only waits.
-    pub fn bystander(&self) -> Hold {
-        Hold { readiness: self.clone(), own: None }
+    /// Whether nobody tells people of it yet. Who asks does from now on.
+    pub fn begin_telling(&self) -> bool {
+        let mut was_told = false;
+        self.change(|state| was_told = std::mem::replace(&mut state.is_told, true));
+        !was_told
     }
 
-    /// The hold of an indexed stream of this name.
-    pub fn indexed(&self, name: String) -> Hold {
+    /// The hold of a stream of this name that is not indexed: it only waits.
+    pub fn bystander(&self, name: String) -> Hold {
+        Hold { readiness: self.clone(), own: None, name }
+    }
+
+    /// The hold of an indexed stream of this name. If it came with a generation that has new indexes, this is its number.
+    pub fn indexed(&self, name: String, number: Option<u64>) -> Hold {
+        let waiting = if self.is_reached() { Waiting::Own } else { Waiting::All };
+        self.hold(name, waiting, number)
+    }
+
+    fn hold(&self, name: String, waiting: Waiting, number: Option<u64>) -> Hold {
         let mut own = 0;
         self.change(|state| {
             state.last += 1;
             own = state.last;
-            let is_late = state.is_reached;
-            state.blocking += usize::from(!is_late);
-            let objects = BTreeSet::new();
-            state.pending.insert(own, Pending { name, is_late, is_listed: false, objects });
+            state.blocking += usize::from(waiting == Waiting::All);
+            let (name, objects) = (name.clone(), BTreeSet::new());
+            state.pending.insert(own, Pending { name, waiting, number, is_listed: false, objects });
         });
-        Hold { readiness: self.clone(), own: Some(own) }
+        Hold { readiness: self.clone(), own: Some(own), name }
     }
 
     /// Whether all tables were complete once.
@@ -89,6 +132,17 @@ impl Readiness {
     /// What is missing, a text for each stream.
     pub fn missing(&self) -> Vec<String> {
         self.0.borrow().pending.values().map(Pending::to_text).collect()
+    }
+
+    /// Waits until nothing is missing.
+    pub async fn settled(&self) {
+        let mut receiver = self.0.subscribe();
+        // The sender lives as long as `self`: there is no error to see.
+        drop(receiver.wait_for(|state| state.pending.is_empty()).await);
+    }
+
+    fn waiting_for(&self, own: u64) -> Option<Waiting> {
+        self.0.borrow().pending.get(&own).map(|it| it.waiting)
     }
 
     /// Tells of changes of all this.
@@ -112,20 +166,26 @@ impl Readiness {
 impl State {
     fn remove(&mut self, own: u64) {
         let removed = self.pending.remove(&own);
-        self.blocking -= usize::from(removed.is_some_and(|it| !it.is_late));
+        self.blocking -= usize::from(removed.is_some_and(|it| it.waiting == Waiting::All));
     }
 
     fn is_open_to(&self, own: Option<u64>) -> bool {
-        self.is_reached && own.is_none_or(|it| !self.pending.contains_key(&it))
+        let own = own.and_then(|it| self.pending.get(&it));
+        self.is_reached && own.is_none_or(|it| it.waiting == Waiting::Nobody)
+    }
+
+    fn has_brought_all(&self, number: u64) -> bool {
+        !self.pending.values().any(|it| it.number == Some(number))
     }
 }
 
 impl Pending {
     fn to_text(&self) -> String {
+        let again = if self.waiting == Waiting::Nobody { " again" } else { "" };
         match (self.is_listed, self.objects.len()) {
-            (false, _) => format!("{} is not listed yet", self.name),
-            (true, 1) => format!("1 object of {} is not indexed yet", self.name),
-            (true, count) => format!("{count} objects of {} are not indexed yet", self.name),
+            (false, _) => format!("{} is not listed{again} yet", self.name),
+            (true, 1) => format!("1 object of {} is not indexed{again} yet", self.name),
+            (true, count) => format!("{count} objects of {} are not indexed{again} yet", self.name),
         }
     }
 }
@@ -158,16 +218,38 @@ impl Hold {
         self.readiness.change(|state| state.remove(own));
     }
 
+    /// The hold of the same stream when its objects are to be indexed again, for indexes that are new in the generation of this
+    /// number, or for others that are filled anew. It takes the place of this one.
+    #[must_use]
+    pub fn renewed(&self, number: Option<u64>) -> Hold {
+        let before = self.own.and_then(|it| self.readiness.waiting_for(it));
+        let name = self.name.clone();
+        let hold = self.readiness.hold(name, before.unwrap_or(Waiting::Nobody), number);
+        self.end();
+        hold
+    }
+
     /// Whether handlers may be called now.
-    pub fn is_open(&self) -> bool {
-        self.readiness.0.borrow().is_open_to(self.own)
+    pub fn is_open(&self, gate: Option<&Gate>) -> bool {
+        let state = self.readiness.0.borrow();
+        state.is_open_to(self.own)
+            && gate.is_none_or(|it| {
+                state.has_brought_all(it.number) || it.until.is_some_and(|it| it <= Instant::now())
+            })
     }
 
     /// Waits until handlers may be called.
-    pub async fn open(&self) {
+    pub async fn open(&self, gate: Option<&Gate>) {
         let mut receiver = self.readiness.0.subscribe();
         // The sender lives as long as `self`: there is no error to see.
         drop(receiver.wait_for(|state| state.is_open_to(self.own)).await);
+        if let Some(Gate { number, until }) = gate {
+            let opened = receiver.wait_for(|state| state.has_brought_all(*number));
+            match until {
+                Some(until) => drop(timeout_at(*until, opened).await),
+                None => drop(opened.await),
+            }
+        }
     }
 
     fn change(&self, change: impl FnOnce(&mut Pending)) {

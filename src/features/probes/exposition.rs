@@ -63,6 +63,27 @@ pub(super) fn expose(health: &Health, now: Instant) -> String {
         "Objects with events that are waiting or being handled",
         metrics.queues.clone(),
     );
+    registry.register(
+        "script_reload",
+        "Edits of the scripts by what became of them",
+        metrics.reloads.clone(),
+    );
+    registry.register(
+        "script_vm_restarts",
+        "Scripts that were started afresh, because their memory was full or they did not respond",
+        metrics.vm_restarts.clone(),
+    );
+    registry.register(
+        "script_generation",
+        "The generation of the scripts that runs",
+        metrics.generation.clone(),
+    );
+    registry.register_with_unit(
+        "script_generation_timestamp",
+        "Since when this generation runs, in Unix time",
+        Unit::Seconds,
+        metrics.generation_seconds.clone(),
+    );
     let parts = health.parts();
     add_parts(&mut registry, &parts, now);
     let mut bare = Registry::default();

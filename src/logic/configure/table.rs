@@ -289,12 +289,12 @@ pub const TABLE: &[Setting] = &[
     limit!(
         sandbox.coroutines,
         |it| limits::count(it, (1, usize::MAX)),
-        "The most coroutines of one Lua script that have not ended; those of waiting handlers count."
+        "The most coroutines of one Lua script that have not ended, besides those of its handlers."
     ),
     limit!(
         sandbox.result_size,
         |it| limits::bytes(it, KIB),
-        "The largest result of one handler, and the largest patch, both as JSON. API servers refuse objects above 1.5 MiB or so.",
+        "The largest result of one handler, the largest patch and the largest memo, as JSON. API servers refuse objects above 1.5 MiB or so.",
         size::EXPECTED
     ),
     setting!(networking.request_timeout, "The longest that a request may take, except watches."),

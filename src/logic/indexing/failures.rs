@@ -30,6 +30,11 @@ impl Failures {
         }
     }
 
+    /// Forgets what was before, for a handler that has changed.
+    pub fn forget(&mut self, id: &str) {
+        self.0.remove(id);
+    }
+
     /// Whether there is none.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()

@@ -25,11 +25,15 @@ pub struct Table {
     /// The keys in the order in which they came.
     order: BTreeMap<Place, Key>,
     /// What each object has put into the table, and where; sorted by key.
-    owners: BTreeMap<Owner, Box<[(Key, Place)]>>,
+    owners: BTreeMap<Owner, Places>,
+    /// The same of objects whose values were put there by handlers that have changed since.
+    retired: BTreeMap<Owner, Places>,
     last: Place,
     /// [`Table::values`], until something changes.
     all: OnceLock<Values>,
 }
+
+type Places = Box<[(Key, Place)]>;
 
 /// The values under one key.
 #[derive(Debug)]
@@ -50,10 +54,29 @@ enum Content {
 impl Table {
     /// Does what a call of an index handler means for the values of its object.
     pub fn apply(&mut self, owner: &Owner, contribution: Contribution) {
+        let retired = self.retired.remove(owner);
+        let is_outdated = retired.is_some();
+        self.owners.extend(retired.map(|it| (owner.clone(), it)));
         match contribution {
+            // What a changed handler has left is not for the new one to keep.
+            Contribution::Keep if is_outdated => self.replace(owner, BTreeMap::new()),
             Contribution::Keep => {}
             Contribution::Remove => self.replace(owner, BTreeMap::new()),
             Contribution::Replace(entries) => self.replace(owner, entries.into_iter().collect()),
+        }
+    }
+
+    /// From now on the values are outdated, though they can be read: those of an object until it is indexed again, all that
+    /// are left until [`Table::sweep`].
+    pub fn retire(&mut self) {
+        self.retired.append(&mut self.owners);
+    }
+
+    /// Takes the outdated values out.
+    pub fn sweep(&mut self) {
+        for (owner, places) in std::mem::take(&mut self.retired) {
+            self.owners.insert(owner.clone(), places);
+            self.replace(&owner, BTreeMap::new());
         }
     }
 

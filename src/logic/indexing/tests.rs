@@ -136,3 +136,25 @@ fn a_large_table_costs_no_more_for_each_event() {
     assert_eq!(table.len(), 25_001);
     assert_eq!(table.get(&Key::text("all")).map(|it| it.len()), Some(25_000));
 }
+
+#[test]
+fn outdated_values_serve_until_their_object_is_indexed_again_or_they_are_swept() {
+    let owner = |uid: &str| Owner::of(&Header { uid: Some(uid.into()), ..Header::default() });
+    let put = |value: i64| Contribution::Replace(vec![(Key::text("k"), Arc::new(json!(value)))]);
+    let mut table = Table::default();
+    for (uid, value) in [("a", 1), ("b", 2), ("c", 3)] {
+        table.apply(&owner(uid), put(value));
+    }
+    table.retire();
+    table.apply(&owner("a"), put(10));
+    table.apply(&owner("b"), Contribution::Keep);
+    let values =
+        |table: &Table| table.values().iter().map(|it| Value::clone(it)).collect::<Vec<_>>();
+    assert_eq!(values(&table), [json!(10), json!(3)], "what was there before is not kept");
+    table.apply(&owner("a"), Contribution::Keep);
+    table.sweep();
+    assert_eq!(values(&table), [json!(10)]);
+    table.retire();
+    table.sweep();
+    assert!(table.is_empty());
+}

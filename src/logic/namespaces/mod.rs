@@ -104,7 +104,7 @@ enum Token {
 /// A shell glob over a whole text.
 ///
 /// Only the last star is ever reconsidered, so the effort is bounded by the product of the lengths.
-fn glob(pattern: &str, text: &str) -> bool {
+pub(in crate::logic) fn glob(pattern: &str, text: &str) -> bool {
     let (tokens, text) = (tokens(pattern), text.chars().collect::<Vec<_>>());
     let (mut token, mut symbol) = (0, 0);
     // Where to go on when the last star takes one symbol more.

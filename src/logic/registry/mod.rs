@@ -54,23 +54,29 @@ pub struct DuplicateId {
 impl Registry {
     /// Takes the handlers of all scripts, in order.
     pub fn new(handlers: Vec<Handler>) -> Result<Self, DuplicateId> {
-        for (index, second) in handlers.iter().enumerate() {
+        if let Some(duplicate) = Registry::duplicates(&handlers).next() {
+            return Err(duplicate);
+        }
+        Ok(Registry { handlers: handlers.into_iter().map(Arc::new).collect() })
+    }
+
+    /// The ids that are taken already, each where it is taken again.
+    pub fn duplicates(handlers: &[Handler]) -> impl Iterator<Item = DuplicateId> {
+        handlers.iter().enumerate().filter_map(|(index, second)| {
             let clash = |first: &&Handler| {
                 first.id == second.id
                     && first.kind == second.kind
                     && first.selector == second.selector
                     && first.function != second.function
             };
-            if let Some(first) = handlers.iter().take(index).find(clash) {
-                return Err(DuplicateId {
-                    id: Arc::clone(&second.id),
-                    kind: second.kind,
-                    first: Arc::clone(&first.location),
-                    second: Arc::clone(&second.location),
-                });
-            }
-        }
-        Ok(Registry { handlers: handlers.into_iter().map(Arc::new).collect() })
+            let first = handlers.iter().take(index).find(clash)?;
+            Some(DuplicateId {
+                id: Arc::clone(&second.id),
+                kind: second.kind,
+                first: Arc::clone(&first.location),
+                second: Arc::clone(&second.location),
+            })
+        })
     }
 
     /// All handlers.
@@ -139,12 +145,11 @@ impl ResourceHandlers {
         found
     }
 
-    /// Whether both are the very same handlers.
+    /// Whether both are the same handlers, down to the last option and the loaded script.
     pub fn are(&self, other: &ResourceHandlers) -> bool {
         let lists = |it: &'_ ResourceHandlers| {
             let ResourceHandlers { watching, changing, indexing, spawning, admission, .. } = it;
-            [watching, changing, indexing, spawning, admission]
-                .map(|list| list.iter().map(Arc::as_ptr).collect::<Vec<_>>())
+            [watching, changing, indexing, spawning, admission].map(Selected::clone)
         };
         lists(self) == lists(other)
     }

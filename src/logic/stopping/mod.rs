@@ -13,7 +13,7 @@ use std::fmt;
 
 /// One reason, or one stage of stopping.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-#[repr(u8)]
+#[repr(u16)]
 pub enum StopReason {
     /// The task has ended.
     Done = 1,
@@ -31,6 +31,8 @@ pub enum StopReason {
     DaemonCancelled = 1 << 6,
     /// It did not exit in time and is not waited for any more.
     DaemonAbandoned = 1 << 7,
+    /// Its function or its options have changed, or it is not declared any more. Kopf has no such reason, for it cannot reload.
+    ScriptReloaded = 1 << 8,
 }
 
 /// All of them, in the order of their names in [`StopReasons`].
@@ -40,6 +42,7 @@ const ALL: &[StopReason] = &[
     StopReason::ResourceDeleted,
     StopReason::OperatorPausing,
     StopReason::OperatorExiting,
+    StopReason::ScriptReloaded,
     StopReason::DaemonSignalled,
     StopReason::DaemonCancelled,
     StopReason::DaemonAbandoned,
@@ -47,7 +50,7 @@ const ALL: &[StopReason] = &[
 
 /// A set of reasons: they accumulate and are never taken back.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct StopReasons(u8);
+pub struct StopReasons(u16);
 
 impl StopReason {
     /// As scripts see it.
@@ -61,6 +64,7 @@ impl StopReason {
             StopReason::DaemonSignalled => "DAEMON_SIGNALLED",
             StopReason::DaemonCancelled => "DAEMON_CANCELLED",
             StopReason::DaemonAbandoned => "DAEMON_ABANDONED",
+            StopReason::ScriptReloaded => "SCRIPT_RELOADED",
         }
     }
 
@@ -77,12 +81,12 @@ impl StopReason {
 
 impl StopReasons {
     /// Those whose bits are set.
-    pub fn from_bits(bits: u8) -> Self {
+    pub fn from_bits(bits: u16) -> Self {
         StopReasons(bits)
     }
 
     /// One bit for each.
-    pub fn bits(self) -> u8 {
+    pub fn bits(self) -> u16 {
         self.0
     }
 
@@ -98,13 +102,13 @@ impl StopReasons {
 
     /// Whether this one is among them.
     pub fn contains(self, reason: StopReason) -> bool {
-        self.0 & reason as u8 != 0
+        self.0 & reason as u16 != 0
     }
 
     /// These and one more.
     #[must_use]
     pub fn with(self, reason: StopReason) -> Self {
-        StopReasons(self.0 | reason as u8)
+        StopReasons(self.0 | reason as u16)
     }
 
     /// Each of them.

@@ -38,7 +38,7 @@ type Events = BoxStream<'static, Result<StreamEvent, ApiError>>;
 pub(super) struct Observer<'a> {
     view: View<'a>,
     scripts: &'a dyn Scripts,
-    registry: &'a Registry,
+    registry: Registry,
     resources: Resources<'a>,
     choices: Choices,
     /// `None`: cluster-wide.
@@ -76,7 +76,7 @@ impl<'a> Observer<'a> {
     pub(super) async fn start(
         cluster: &'a dyn Cluster,
         scripts: &'a dyn Scripts,
-        registry: &'a Registry,
+        registry: &Registry,
         scope: &Scope,
         settings: Arc<Settings>,
     ) -> Result<Self, ApiError> {
@@ -96,7 +96,7 @@ impl<'a> Observer<'a> {
         let mut observer = Observer {
             view,
             scripts,
-            registry,
+            registry: registry.clone(),
             resources,
             choices,
             namespaces,
@@ -107,17 +107,26 @@ impl<'a> Observer<'a> {
         Ok(observer)
     }
 
+    /// Looks for what another generation of handlers wants. The streams are the old ones until it is done; the answer of their
+    /// selectors may take its time.
+    pub(super) async fn adopt(&mut self, registry: &Registry) {
+        self.resources.look_for(registry).await;
+        self.choices.ask(self.scripts, registry, &self.resources.known()).await;
+        self.choices.keep(registry);
+        self.registry = registry.clone();
+    }
+
     /// The streams that should run now. Tells what cannot be served, once.
     pub(super) fn targets(&mut self) -> Targets {
         let known = self.resources.known();
         let picks = |function: &_, resource: &_| self.choices.of(function, resource);
-        let served = served::choose(self.registry, &known, &picks);
+        let served = served::choose(&self.registry, &known, &picks);
         for warning in served.warnings.iter().filter(|it| !self.told.contains(it)) {
             tracing::warn!(target: "kopf.observation", "{warning}");
         }
         let mut targets = Targets::new();
         for resource in served.resources {
-            let handlers = Arc::new(served::handlers(self.registry, &resource, &known, &picks));
+            let handlers = Arc::new(served::handlers(&self.registry, &resource, &known, &picks));
             let places = self.places(&resource);
             let resource = Arc::new(resource);
             let each = places.into_iter().map(|it| (Arc::clone(&resource), it));
@@ -182,6 +191,6 @@ impl<'a> Observer<'a> {
 
     /// Lets the functions of selectors have a look at what is new.
     async fn choose(&mut self) {
-        self.choices.ask(self.scripts, self.registry, &self.resources.known()).await;
+        self.choices.ask(self.scripts, &self.registry, &self.resources.known()).await;
     }
 }

@@ -40,6 +40,8 @@ pub(super) struct Resources<'a> {
     view: View<'a>,
     /// The groups to look into.
     wanted: GroupFilter,
+    /// Whether all of them have been read together at least once, since it is these.
+    is_read: bool,
     groups: BTreeMap<String, Vec<Resource>>,
     definitions: Definitions,
     notes: Notes,
@@ -96,6 +98,7 @@ impl<'a> Resources<'a> {
         let mut resources = Resources {
             view,
             wanted: wanted.clone(),
+            is_read: true,
             groups: BTreeMap::new(),
             definitions: Definitions::Ignored,
             notes: Notes::default(),
@@ -104,6 +107,29 @@ impl<'a> Resources<'a> {
         resources.take(&wanted, found);
         resources.definitions = resources.watch();
         Ok(resources)
+    }
+
+    /// Looks into those groups that other handlers name and nobody has before, and leaves those alone that nobody names any more.
+    /// What cannot be read now is read later.
+    pub(super) async fn look_for(&mut self, registry: &Registry) {
+        let wanted = wanted(registry, &self.view.settings);
+        let missing = match (&self.wanted, &wanted) {
+            (GroupFilter::All, _) => None,
+            (GroupFilter::Only(_), GroupFilter::All) => Some(GroupFilter::All),
+            (GroupFilter::Only(old), GroupFilter::Only(new)) => {
+                let missing = new.difference(old).cloned().collect::<BTreeSet<_>>();
+                (!missing.is_empty()).then_some(GroupFilter::Only(missing))
+            }
+        };
+        if let GroupFilter::Only(groups) = &wanted {
+            self.groups.retain(|it, _| groups.contains(it));
+            self.later.retain(|it, _| groups.contains(it));
+        }
+        self.wanted = wanted;
+        if let Some(missing) = missing {
+            self.is_read &= missing != GroupFilter::All;
+            self.read(&missing).await;
+        }
     }
 
     /// All of them.
@@ -166,27 +192,33 @@ impl<'a> Resources<'a> {
 
     /// Reads again what is stale; tells whether it is not what it was.
     async fn refresh(&mut self) -> bool {
-        let Some(filter) = self.notes.stale.clone() else { return false };
+        let Some(stale) = self.notes.stale.clone() else { return false };
+        let filter = if self.is_read { stale } else { self.wanted.clone() };
         let before = self.known();
-        match self.view.cluster.discover(&filter).await {
+        self.read(&filter).await;
+        self.notes.stale = None;
+        let after = self.known();
+        before.len() != after.len()
+            || before.iter().zip(&after).any(|(old, new)| !old.is_described_as(new))
+    }
+
+    async fn read(&mut self, filter: &GroupFilter) {
+        match self.view.cluster.discover(filter).await {
             Ok(found) => {
                 self.notes.told.remove(&About::Discovery);
-                self.take(&filter, found);
+                self.is_read |= *filter == self.wanted;
+                self.take(filter, found);
             }
             Err(error) => {
                 self.notes.tell(
                     About::Discovery,
                     &format!("Cannot look for resources, will try again: {error}"),
                 );
-                for group in self.asked(&filter) {
+                for group in self.asked(filter) {
                     self.postpone(&group);
                 }
             }
         }
-        self.notes.stale = None;
-        let after = self.known();
-        before.len() != after.len()
-            || before.iter().zip(&after).any(|(old, new)| !old.is_described_as(new))
     }
 
     /// Replaces what the groups have that were asked.

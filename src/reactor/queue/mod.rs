@@ -7,7 +7,7 @@ use std::{
 
 use tokio::sync::Notify;
 
-use crate::logic::{object::Object, reason::EventType};
+use crate::logic::{object::Object, reason::EventType, review::News};
 
 /// The most events that wait for one object with handlers of raw events.
 ///
@@ -36,6 +36,10 @@ pub(super) struct Event {
     pub(super) object: Arc<Object>,
     /// It is for the indexes alone: this replica stands by, and the event comes again when it leads.
     pub(super) for_indexes: bool,
+    /// Nothing has happened: the object comes because its handlers have changed.
+    pub(super) is_review: bool,
+    /// The handlers that may not have seen the object yet, as they are new.
+    pub(super) news: Option<Arc<News>>,
     /// The versions of earlier events that it replaced in the queue, at most [`REPLACED_MAX`] of them.
     pub(super) replaced: VecDeque<String>,
 }
@@ -45,8 +49,6 @@ pub(super) struct Event {
 pub(super) struct Queue {
     content: Mutex<Content>,
     changed: Notify,
-    /// Somebody must see each event.
-    keeps_steps: bool,
 }
 
 #[derive(Debug, Default)]
@@ -54,6 +56,8 @@ struct Content {
     events: VecDeque<Event>,
     /// Of all events.
     bytes: usize,
+    /// Somebody must see each event.
+    keeps_steps: bool,
     /// Nothing more will come: the stream ends.
     ended: bool,
     /// The worker has gone: the next event needs another queue.
@@ -63,14 +67,27 @@ struct Content {
 impl Event {
     /// As it came.
     pub(super) fn new(event_type: Option<EventType>, object: Arc<Object>) -> Self {
-        Event { event_type, object, for_indexes: false, replaced: VecDeque::new() }
+        Event {
+            event_type,
+            object,
+            for_indexes: false,
+            is_review: false,
+            news: None,
+            replaced: VecDeque::new(),
+        }
+    }
+
+    /// Another look at an object for which nothing has happened.
+    pub(super) fn review(object: Arc<Object>, news: &Arc<News>) -> Self {
+        Event { is_review: true, news: Some(Arc::clone(news)), ..Event::new(None, object) }
     }
 
     /// Whether nothing but a step in between is lost when this stands for `other`, which came before it.
     fn can_replace(&self, other: &Event) -> bool {
         let kinds = (other.event_type, self.event_type);
         let is_change = kinds == (Some(EventType::Modified), Some(EventType::Modified));
-        let is_listed_again = kinds == (None, None);
+        // A look calls fewer handlers than a listing.
+        let is_listed_again = kinds == (None, None) && !self.is_review;
         let (old, new) = (other.object.header(), self.object.header());
         (is_change || is_listed_again)
             && old.deletion_timestamp.is_some() == new.deletion_timestamp.is_some()
@@ -78,6 +95,7 @@ impl Event {
 
     /// Takes the place of an event that came before it.
     fn replace(&mut self, other: Event) {
+        self.news = self.news.take().or(other.news);
         self.replaced = other.replaced;
         self.replaced.extend(other.object.header().resource_version.clone());
         if self.replaced.len() > REPLACED_MAX {
@@ -89,7 +107,26 @@ impl Event {
 impl Queue {
     /// An empty queue; `keeps_steps` if each event must be seen.
     pub(super) fn new(keeps_steps: bool) -> Self {
-        Queue { keeps_steps, ..Queue::default() }
+        let content = Content { keeps_steps, ..Content::default() };
+        Queue { content: Mutex::new(content), changed: Notify::new() }
+    }
+
+    /// From now on each event must be seen, or need not be.
+    pub(super) fn keep_steps(&self, keeps_steps: bool) {
+        self.lock().keeps_steps = keeps_steps;
+    }
+
+    /// Adds an event if none waits and the worker is still there; tells whether it did.
+    pub(super) fn push_if_idle(&self, event: Event) -> bool {
+        let mut content = self.lock();
+        if content.closed || !content.events.is_empty() {
+            return false;
+        }
+        content.bytes = event.object.size();
+        content.events.push_back(event);
+        drop(content);
+        self.changed.notify_one();
+        true
     }
 
     /// Adds an event; gives it back if the worker has gone.
@@ -98,7 +135,7 @@ impl Queue {
         if content.closed {
             return Err(event);
         }
-        let max = if self.keeps_steps { STEPS_MAX } else { CHANGES_MAX };
+        let max = if content.keeps_steps { STEPS_MAX } else { CHANGES_MAX };
         let is_full = content.events.len() >= max || content.bytes >= BYTES_MAX;
         if is_full && let Some(last) = content.events.pop_back_if(|last| event.can_replace(last)) {
             content.bytes = content.bytes.saturating_sub(last.object.size());
@@ -153,6 +190,16 @@ impl Queue {
         while !self.lock().ended {
             self.changed.notified().await;
         }
+    }
+
+    /// Whether nothing waits in it.
+    pub(super) fn is_empty(&self) -> bool {
+        self.lock().events.is_empty()
+    }
+
+    /// Whether nothing more will come.
+    pub(super) fn has_ended(&self) -> bool {
+        self.lock().ended
     }
 
     /// Closes the queue if nothing waits in it; afterwards `push` refuses. Tells whether it closed.

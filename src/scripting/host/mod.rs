@@ -3,10 +3,9 @@
 //! A generation is prepared beside the one that runs (`prepare.rs`); a script that did not change goes from the one to the
 //! next as it is. Nobody ends a script: it goes with the last reference to one of its functions (`routes.rs`).
 
+mod codes;
 mod prepare;
 mod routes;
-#[cfg(test)]
-mod tests;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -83,15 +82,12 @@ impl ScriptHost {
     }
 
     /// Makes a call of a function, where that lives.
-    fn at_home<T: 'static>(
+    fn at_home<T: Send + 'static>(
         &self,
         function: &Function,
         call: impl FnOnce(&dyn Scripts) -> BoxFuture<'static, T>,
         unknown: fn(Raised) -> T,
-    ) -> BoxFuture<'static, T>
-    where
-        T: Send,
-    {
+    ) -> BoxFuture<'static, T> {
         match self.routes.home(function) {
             Some(home) => call(&**home.engine()),
             None => Box::pin(async move { unknown(unknown_script()) }),

@@ -10,7 +10,10 @@ use std::{
 
 use futures::{StreamExt as _, stream};
 
-use super::routes::{Home, Routes};
+use super::{
+    codes,
+    routes::{Home, Routes},
+};
 use crate::logic::{
     function::ScriptId,
     handler::Handler,
@@ -58,21 +61,24 @@ enum Step {
 impl ScriptSet {
     /// The default lifecycle, if a script sets it: the last one counts.
     pub(super) fn lifecycle(&self) -> Option<Chooser> {
-        let last = self.0.iter().rev().find_map(|it| it.lifecycles().pop());
-        last
+        self.0.iter().rev().find_map(|it| it.lifecycles().pop())
     }
 
     /// The script of this source, if it would be the same.
     fn find(&self, source: &Source) -> Option<Arc<Script>> {
-        let is_same =
-            |it: &&Arc<Script>| it.source.name == source.name && it.source.text == source.text;
+        let is_same = |it: &&Arc<Script>| {
+            it.source.name == source.name
+                && it.source.text == source.text
+                && source.modules.would_give(&it.source.modules.taken())
+        };
         self.0.iter().find(is_same).map(Arc::clone)
     }
 }
 
 impl Script {
     fn new(source: Source, loaded: Loaded, routes: &Arc<Routes>, script: ScriptId) -> Self {
-        let Loaded { engine, handlers, lifecycles } = loaded;
+        let Loaded { engine, mut handlers, lifecycles } = loaded;
+        codes::assign(&source, &mut handlers);
         Script { source, home: routes.admit(script, engine), handlers, lifecycles }
     }
 

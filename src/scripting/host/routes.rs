@@ -54,7 +54,9 @@ impl Routes {
             // Not dropped below the lock, which their end takes too.
             state.homes.values().filter_map(Weak::upgrade).collect()
         };
-        homes.iter().for_each(|it| it.engine.configure(settings));
+        for home in homes {
+            home.engine.configure(settings);
+        }
     }
 
     /// Where a function lives. Those that handlers have know it; those that calls have made are looked up.

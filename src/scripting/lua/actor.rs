@@ -7,10 +7,11 @@
 use std::{
     future::Future,
     panic::{self, AssertUnwindSafe},
-    pin::Pin,
+    pin::{Pin, pin},
     rc::Rc,
     sync::Arc,
     task::{Context, Poll, ready},
+    time::Duration,
 };
 
 use futures::{
@@ -20,18 +21,21 @@ use futures::{
 };
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
 
-use super::{raised, vm::Vm};
+use super::{
+    raised,
+    script::{Declared, Print, Reason, Script},
+    vm::Vm,
+};
 use crate::logic::{
     filters::Question,
-    function::{Function, ScriptId},
-    handler::Handler,
-    lifecycle::Chooser,
+    function::Function,
     outcome::{Ended, Raised},
     resource::Resource,
 };
 use crate::ports::Invocation;
-use crate::scripting::{LoadError, Source};
+use crate::scripting::LoadError;
 
 /// Requests on the way to the VM. At the bound, callers wait: a VM that is this far behind gets no faster by more.
 pub(super) const QUEUE_MAX: usize = 1024;
@@ -55,51 +59,148 @@ pub(super) enum Request {
     Transform(Function, Value, To<Result<Value, Raised>>),
 }
 
-/// The result of loading.
-pub(super) type Loading = oneshot::Sender<Result<Declared, LoadError>>;
-/// What the top level of a script declared: its handlers and the default lifecycles it set, each in order.
-pub(super) type Declared = (Vec<Handler>, Vec<Chooser>);
+/// How the life of a script begins.
+pub(super) enum Start {
+    /// For the first time: who waits gets what it declares.
+    First(oneshot::Sender<Result<Declared, LoadError>>),
+    /// In the place of a VM that declared this.
+    Again(Print),
+}
+
+/// A script that could not be started afresh is tried again after this time. Until then its calls fail.
+const BROKEN: Duration = Duration::from_secs(10);
 
 /// Loads a script and serves its calls until nobody can send any.
+///
+/// `stuck` is cancelled when the VM no longer listens; then nobody listens to this any more either.
 pub(super) async fn live(
-    script: ScriptId,
-    source: Source,
-    loading: Loading,
-    requests: mpsc::Receiver<Request>,
+    script: Arc<Script>,
+    start: Start,
+    mut requests: mpsc::Receiver<Request>,
+    stuck: CancellationToken,
 ) {
-    let loaded = AssertUnwindSafe(Vm::load(script, &source)).catch_unwind().await;
-    let loaded = loaded.unwrap_or_else(|_| {
+    let (mut present, print) = match start {
+        Start::First(loading) => match load(&script, &stuck).await {
+            Ok((vm, declared)) => {
+                let print = Print::of(&declared);
+                if loading.send(Ok(declared)).is_err() {
+                    return;
+                }
+                (Some(vm), print)
+            }
+            // Nobody waits for the script any more.
+            Err(error) => return drop(loading.send(Err(error))),
+        },
+        Start::Again(print) => (None, print),
+    };
+    loop {
+        let vm = match present.take() {
+            Some(vm) => vm,
+            None => match load_again(&script, &print, &stuck).await {
+                Ok(vm) => vm,
+                Err(problem) => {
+                    script.broken(&problem);
+                    match refuse(&mut requests, &problem).await {
+                        End::Unused => return,
+                        End::Renewed => continue,
+                    }
+                }
+            },
+        };
+        match serve(vm, &mut requests).await {
+            End::Unused => return,
+            End::Renewed => script.replaced(Reason::Memory),
+        }
+    }
+}
+
+/// How a VM's service ends.
+enum End {
+    /// Nobody can send requests.
+    Unused,
+    /// Another VM takes its place.
+    Renewed,
+}
+
+async fn load(
+    script: &Arc<Script>,
+    stuck: &CancellationToken,
+) -> Result<(Rc<Vm>, Declared), LoadError> {
+    let loaded = AssertUnwindSafe(Vm::load(script, stuck.clone())).catch_unwind().await;
+    loaded.unwrap_or_else(|_| {
         Err(LoadError {
-            file: source.name.clone(),
+            file: script.source.name.clone(),
             line: None,
             source_line: None,
             message: "the host failed while it loaded the script".into(),
             hint: None,
         })
-    });
-    match loaded {
-        Ok((vm, declared)) => {
-            if loading.send(Ok(declared)).is_ok() {
-                serve(vm, requests).await;
-            }
-        }
-        // Nobody waits for the script any more.
-        Err(error) => drop(loading.send(Err(error))),
+    })
+}
+
+/// A VM for one that is gone. Functions are known by their places among the declarations, so these must be the same.
+async fn load_again(
+    script: &Arc<Script>,
+    print: &Print,
+    stuck: &CancellationToken,
+) -> Result<Rc<Vm>, String> {
+    let (vm, declared) = load(script, stuck).await.map_err(|it| it.message)?;
+    if Print::of(&declared) == *print {
+        Ok(vm)
+    } else {
+        Err("its top level declares other handlers each time it runs".into())
     }
 }
 
-async fn serve(vm: Rc<Vm>, mut requests: mpsc::Receiver<Request>) {
+async fn serve(vm: Rc<Vm>, requests: &mut mpsc::Receiver<Request>) -> End {
     let mut calls = FuturesUnordered::new();
     loop {
         tokio::select! {
             // Calls that can go on do so before new ones start.
             biased;
-            Some(()) = calls.next(), if !calls.is_empty() => {}
+            Some(()) = calls.next(), if !calls.is_empty() => {
+                // The other calls go with the VM: whoever waits for them is told so.
+                if vm.is_exhausted() {
+                    return End::Renewed;
+                }
+            }
             request = requests.recv(), if calls.len() < CALLS_MAX => match request {
                 Some(request) => calls.push(answer(Rc::clone(&vm), request)),
                 // Whoever waits for an answer holds the other end, so no call is left that anybody waits for.
-                None => return,
+                None => return End::Unused,
             },
+        }
+    }
+}
+
+/// Lets calls fail for a while.
+async fn refuse(requests: &mut mpsc::Receiver<Request>, problem: &str) -> End {
+    let over = tokio::time::sleep(BROKEN);
+    let mut over = pin!(over);
+    loop {
+        tokio::select! {
+            // The order makes no difference: either comes soon again.
+            biased;
+            () = &mut over => return End::Renewed,
+            request = requests.recv() => match request {
+                Some(request) => request.refuse(raised::of_broken_script(problem)),
+                None => return End::Unused,
+            },
+        }
+    }
+}
+
+impl Request {
+    fn refuse(self, raised: Raised) {
+        // Whoever asked may have gone.
+        match self {
+            Request::Call(_, to) => drop(to.send(Box::new(Ended::Raised(raised)))),
+            Request::Ask(_, _, to) | Request::Choose(_, _, to) => {
+                drop(to.send(Box::new(Err(raised))))
+            }
+            Request::Compute(_, _, _, to) | Request::Transform(_, _, to) => {
+                drop(to.send(Box::new(Err(raised))));
+            }
         }
     }
 }

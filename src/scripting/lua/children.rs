@@ -1,6 +1,6 @@
 //! `kopf.execute`, `kopf.lifecycles`, `kopf.set_default_lifecycle`.
 
-use mlua::{IntoLua as _, Lua, Table, Value as LuaValue};
+use mlua::{IntoLuaMulti as _, Lua, MultiValue, Table, Value as LuaValue};
 
 use super::{declare, raised::HandlerError, world::World};
 use crate::logic::{
@@ -56,11 +56,12 @@ fn execute(lua: &Lua, options: LuaValue) -> mlua::Result<()> {
     let lua = lua.weak();
     world.wait_for(async move {
         match children.execute(execution).await {
-            Ok(()) => Ok(None),
+            Ok(()) => Ok(MultiValue::new()),
             Err(ExecuteError::Declared(error)) => Err(mlua::Error::external(error)),
             Err(ExecuteError::Raised(raised)) => {
                 let error = HandlerError { kind: raised.kind, message: raised.message };
-                lua.try_upgrade().map(|lua| error.into_lua(&lua)).transpose()
+                let lua = lua.try_upgrade();
+                lua.map_or_else(|| Ok(MultiValue::new()), |it| error.into_lua_multi(&it))
             }
         }
     });

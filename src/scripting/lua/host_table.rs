@@ -2,14 +2,17 @@
 
 use std::time::Duration;
 
-use mlua::{AnyUserData, Function as LuaFunction, LightUserData, Lua, Table, Value as LuaValue};
+use mlua::{
+    AnyUserData, Function as LuaFunction, LightUserData, Lua, MultiValue, Table, Value as LuaValue,
+};
 
 use super::{
     children, declare, hierarchy,
     modules::Modules,
-    posting,
+    natives, posting,
     push::{Shapes, Style},
-    raised::HandlerError,
+    raised::{self, HandlerError},
+    reach,
     views::{self, CtxView},
     world::World,
 };
@@ -61,7 +64,9 @@ pub(super) fn install(lua: &Lua, modules: Modules) -> mlua::Result<LuaFunction> 
     add_values(lua, &kopf)?;
     add_storages(lua, &kopf)?;
     add_logins(lua, &kopf)?;
+    reach::install(lua, &globals)?;
     let host = host_functions(lua, modules)?;
+    natives::install(lua, &host)?;
     children::install(lua, &kopf, &host)?;
     let prelude = lua.load(include_str!("prelude.lua")).set_name("=kopf");
     let (drive, wait) = prelude.call::<(LuaFunction, LuaFunction)>(host)?;
@@ -156,8 +161,9 @@ fn add_storages(lua: &Lua, kopf: &Table) -> mlua::Result<()> {
 /// What the prelude needs and scripts do not see.
 fn host_functions(lua: &Lua, modules: Modules) -> mlua::Result<Table> {
     let host = lua.create_table()?;
-    let print = |_: &Lua, text: mlua::LuaString| {
-        print::print_line(&text.to_string_lossy());
+    let print = |lua: &Lua, text: mlua::LuaString| {
+        let text = text.to_string_lossy();
+        World::of(lua)?.meter.outside(|| print::print_line(&text));
         Ok(())
     };
     host.set("print", lua.create_function(print)?)?;
@@ -166,12 +172,19 @@ fn host_functions(lua: &Lua, modules: Modules) -> mlua::Result<Table> {
         // Made inside: a timer belongs to the moment when it is waited for.
         World::of(lua)?.wait_for(async move {
             tokio::time::sleep(duration).await;
-            Ok(None)
+            Ok(MultiValue::new())
         });
         Ok(())
     };
     host.set("sleep", lua.create_function(sleep)?)?;
     host.set("wait", lua.create_function(views::wait)?)?;
+    let exhausted = |lua: &Lua, raised: LuaValue| {
+        if raised::is_out_of_memory(&raised) {
+            World::of(lua)?.meter.exhaust();
+        }
+        Ok(())
+    };
+    host.set("exhausted", lua.create_function(exhausted)?)?;
     let module =
         move |lua: &Lua, (name, loaded): (String, Table)| modules.find(lua, &name, &loaded);
     host.set("module", lua.create_function(module)?)?;

@@ -6,15 +6,21 @@
 mod actor;
 mod children;
 mod declare;
+mod gauge;
 mod hierarchy;
 mod host_table;
 mod modules;
+mod natives;
 mod posting;
 mod push;
 mod raised;
+mod reach;
 mod read;
 mod running;
+mod script;
 mod side_table;
+#[cfg(test)]
+mod tests;
 mod tree;
 mod views;
 mod vm;
@@ -22,17 +28,18 @@ mod watchdog;
 mod world;
 
 use std::{
-    pin::Pin,
-    sync::Arc,
-    task::{Context, Poll, ready},
+    sync::{Arc, Mutex, PoisonError},
     thread,
 };
 
-use futures::FutureExt as _;
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
 
-use self::actor::{Loading, QUEUE_MAX, Request, To};
+use self::{
+    actor::{QUEUE_MAX, Request, Start, To},
+    script::{Print, Reason, Script},
+};
 use super::{LoadError, Loaded, Placement, Source, Terms};
 use crate::logic::{
     filters::Question,
@@ -48,7 +55,8 @@ pub(crate) fn load(
     source: &Source,
     terms: &Terms,
 ) -> BoxFuture<'static, Result<Loaded, LoadError>> {
-    let (source, terms) = (source.clone(), terms.clone());
+    let (source, placement) = (source.clone(), terms.placement);
+    let script = Arc::new(Script::new(script, source.clone(), terms));
     Box::pin(async move {
         let failed = |message: String| LoadError {
             file: source.name.clone(),
@@ -58,18 +66,38 @@ pub(crate) fn load(
             hint: None,
         };
         let (loading, loaded) = oneshot::channel();
-        let (requests, queue) = mpsc::channel(QUEUE_MAX);
-        let home = Home::of(script, source.clone(), &terms, (loading, queue));
-        let home = home.map_err(|it| failed(format!("the script gets no thread: {it}")))?;
+        let actor = Actor::start(&script, placement, Start::First(loading));
+        let actor = actor.map_err(|it| failed(format!("the script gets no thread: {it}")))?;
         let ended = || Err(failed("the script's thread has ended".into()));
-        let (handlers, lifecycles) = loaded.await.unwrap_or_else(|_| ended())?;
-        Ok(Loaded { engine: Arc::new(LuaEngine { requests, _home: home }), handlers, lifecycles })
+        let declared = tokio::select! {
+            // The order makes no difference: only one of them happens.
+            biased;
+            declared = loaded => declared.unwrap_or_else(|_| ended())?,
+            () = actor.stuck.cancelled() => {
+                return Err(failed("the top level of the script does not come to an end".into()));
+            }
+        };
+        let print = Print::of(&declared);
+        let (handlers, lifecycles) = declared;
+        let engine = LuaEngine { script, placement, print, actor: Mutex::new(actor) };
+        Ok(Loaded { engine: Arc::new(engine), handlers, lifecycles })
     })
 }
 
 /// Sends calls to the actor of one script. The actor ends when this and all its calls are gone.
 struct LuaEngine {
+    script: Arc<Script>,
+    placement: Placement,
+    /// What each VM must declare.
+    print: Print,
+    actor: Mutex<Actor>,
+}
+
+/// The actor of a script, from outside.
+struct Actor {
     requests: mpsc::Sender<Request>,
+    /// Cancelled when it no longer listens.
+    stuck: CancellationToken,
     _home: Home,
 }
 
@@ -79,68 +107,74 @@ enum Home {
     Task(#[expect(dead_code, reason = "owned only")] tokio::task::JoinHandle<()>),
 }
 
-impl Home {
-    fn of(
-        script: ScriptId,
-        source: Source,
-        terms: &Terms,
-        (loading, queue): (Loading, mpsc::Receiver<Request>),
-    ) -> std::io::Result<Self> {
-        match terms.placement {
+impl Actor {
+    fn start(script: &Arc<Script>, placement: Placement, start: Start) -> std::io::Result<Self> {
+        let (requests, queue) = mpsc::channel(QUEUE_MAX);
+        let stuck = CancellationToken::new();
+        let script = Arc::clone(script);
+        let home = match placement {
+            // Nobody could go on beside an actor of the same thread: it has to come back by itself.
             Placement::CurrentRuntime => {
-                let life = actor::live(script, source, loading, queue);
-                Ok(Home::Task(tokio::task::spawn_local(life)))
+                let life = actor::live(script, start, queue, CancellationToken::new());
+                Home::Task(tokio::task::spawn_local(life))
             }
             Placement::Threads => {
                 let runtime =
                     tokio::runtime::Builder::new_current_thread().enable_time().build()?;
-                let life = move || runtime.block_on(actor::live(script, source, loading, queue));
-                let name = format!("lua-{}", script.0);
-                thread::Builder::new().name(name).spawn(life).map(Home::Thread)
+                let (name, told) = (format!("lua-{}", script.id.0), stuck.clone());
+                let life = move || runtime.block_on(actor::live(script, start, queue, told));
+                let thread = thread::Builder::new().name(name).stack_size(STACK);
+                Home::Thread(thread.spawn(life)?)
             }
-        }
+        };
+        Ok(Actor { requests, stuck, _home: home })
     }
 }
 
+/// The stack of a script's thread: some times what the deepest recursion takes, through the VM and the host's functions in
+/// turn. Untouched pages cost nothing.
+const STACK: usize = 8 << 20;
+
 impl LuaEngine {
+    /// The way to the actor. One that no longer listens is left alone, and another takes its place.
+    fn actor(&self) -> (mpsc::Sender<Request>, CancellationToken) {
+        let mut actor = self.actor.lock().unwrap_or_else(PoisonError::into_inner);
+        if actor.stuck.is_cancelled() {
+            let start = Start::Again(self.print.clone());
+            // Without a thread there will be one another time: the present one refuses.
+            if let Ok(next) = Actor::start(&self.script, self.placement, start) {
+                self.script.replaced(Reason::Stuck);
+                *actor = next;
+            }
+        }
+        (actor.requests.clone(), actor.stuck.clone())
+    }
+
     /// Sends a request and waits for its answer; dropping the future cancels the call.
     fn request<T: Send + 'static>(
         &self,
         request: impl FnOnce(To<T>) -> Request + Send + 'static,
         gone: fn(Raised) -> T,
     ) -> BoxFuture<'static, T> {
-        let requests = self.requests.clone();
+        // Held until the answer: a generation that was replaced finishes its calls.
+        let (requests, stuck) = self.actor();
         let (to, answer) = oneshot::channel();
-        let sending = async move {
+        // Boxed, to be freed when it is done: many calls wait long for their answers.
+        let sending = Box::pin(async move {
             // A queue without a reader drops the request, which closes the answer.
             drop(requests.send(request(to)).await);
-        };
-        let sending: BoxFuture<'static, ()> = Box::pin(sending);
-        Box::pin(Answer { sending: Some(sending), answer, gone, _requests: self.requests.clone() })
-    }
-}
-
-/// An answer that is waited for. By hand, because there may be many thousands.
-struct Answer<T> {
-    /// Boxed, to be freed when it is done.
-    sending: Option<BoxFuture<'static, ()>>,
-    answer: oneshot::Receiver<Box<T>>,
-    gone: fn(Raised) -> T,
-    /// Held until the answer: a generation that was replaced finishes its calls.
-    _requests: mpsc::Sender<Request>,
-}
-
-impl<T> Future for Answer<T> {
-    type Output = T;
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<T> {
-        if let Some(sending) = &mut self.sending {
-            ready!(sending.as_mut().poll(cx));
-            self.sending = None;
-        }
-        let answer = ready!(self.answer.poll_unpin(cx));
-        let lost = |_| (self.gone)(raised::of_host("the VM of the script has ended"));
-        Poll::Ready(answer.map_or_else(lost, |it| *it))
+            requests
+        });
+        Box::pin(async move {
+            tokio::select! {
+                // An answer that is there counts.
+                biased;
+                answer = async { let _requests = sending.await; answer.await } => {
+                    answer.map_or_else(|_| gone(raised::of_lost_vm()), |it| *it)
+                }
+                () = stuck.cancelled() => gone(raised::of_lost_vm()),
+            }
+        })
     }
 }
 

@@ -35,8 +35,8 @@ impl Modules {
         }
         let text = self.available.read(&file, &self.script).map_err(failed)?;
         let world = World::of(lua)?;
-        world.texts.borrow_mut().insert(key.clone(), Arc::from(text.as_str()));
-        let chunk = lua.load(text).set_name(format!("@{key}"));
+        world.texts.borrow_mut().insert(key.clone(), Arc::clone(&text));
+        let chunk = lua.load(&*text).set_name(format!("@{key}"));
         let chunk = chunk.set_mode(ChunkMode::Text).set_environment(lua.globals());
         Ok((key, Some(chunk.into_function()?)))
     }

@@ -3,8 +3,8 @@
 local host = ...
 local kopf = kopf
 
-local error, ipairs, pairs, pcall, select, tostring, type =
-    error, ipairs, pairs, pcall, select, tostring, type
+local error, ipairs, pairs, pcall, select, tostring, type, xpcall =
+    error, ipairs, pairs, pcall, select, tostring, type, xpcall
 local concat, insert, pack, remove, unpack = table.concat, table.insert, table.pack, table.remove, table.unpack
 local create, resume, status, yield =
     coroutine.create, coroutine.resume, coroutine.status, coroutine.yield
@@ -105,13 +105,33 @@ function string.format(template, ...)
     return format(template, ...)
 end
 
+-- The error of a full memory ends the call, whatever catches it.
+local exhausted = host.exhausted
+local function caught_by_script(ok, first, ...)
+    if not ok and (first == "not enough memory" or type(first) == "userdata") then
+        exhausted(first)
+    end
+    return ok, first, ...
+end
+
+function _G.pcall(f, ...)
+    return caught_by_script(pcall(f, ...))
+end
+
+function _G.xpcall(f, handler, ...)
+    return caught_by_script(xpcall(f, handler, ...))
+end
+
 -- A coroutine of the script that waits for the host must pass the wait on to the coroutine of the handler.
-local pending = host.pending
+local pending, ended = host.pending, host.ended
 local function pass_on(co, ok, first, ...)
     if ok and first == pending and status(co) == "suspended" then
         return pass_on(co, resume(co, yield(pending)))
     end
-    return ok, first, ...
+    if status(co) == "dead" then
+        ended(co)
+    end
+    return caught_by_script(ok, first, ...)
 end
 
 function coroutine.resume(co, ...)
@@ -123,6 +143,13 @@ local function raise_or_return(ok, ...)
         return ...
     end
     error((...), 0)
+end
+
+local close = coroutine.close
+function coroutine.close(co)
+    local ok, message = close(co)
+    ended(co)
+    return ok, message
 end
 
 function coroutine.wrap(f)

@@ -1,14 +1,19 @@
 //! What left a script as an error, in the host's words.
 
+use std::time::Duration;
+
 use mlua::{LuaString, MetaMethod, UserData, UserDataFields, UserDataMethods, Value as LuaValue};
 
-use super::world::World;
+use super::{
+    watchdog::Abort,
+    world::{Limits, World},
+};
 use crate::logic::{
     declare::DeclareError,
     outcome::{Raised, RaisedKind},
 };
 use crate::scripting::{
-    LoadError,
+    LoadError, limits,
     names::DELAY_DEFAULT,
     posting::{self, Described},
     text,
@@ -58,14 +63,57 @@ pub(super) struct ScriptError {
     stack: Vec<String>,
 }
 
-/// The error of a call that used up its time.
-pub(super) fn out_of_time() -> Raised {
-    Raised {
-        kind: RaisedKind::Temporary(Some(DELAY_DEFAULT)),
-        message: super::watchdog::ABORT.into(),
-        trace: None,
+/// The text of an aborted call.
+pub(super) fn of_abort(limits: &Limits, abort: Abort) -> String {
+    match abort {
+        Abort::Time => limits::computed_too_long(limits.cpu),
+        Abort::Memory => limits::too_much_memory(limits.sandbox.memory_limit),
     }
 }
+
+/// The error of an aborted call: another time it may do.
+pub(super) fn aborted(limits: &Limits, abort: Abort) -> Raised {
+    let kind = RaisedKind::Temporary(Some(DELAY_DEFAULT));
+    Raised { kind, message: of_abort(limits, abort), trace: None }
+}
+
+/// The error of a call whose VM was given up for the sake of the others: it is made again soon.
+pub(super) fn of_lost_vm() -> Raised {
+    /// Long enough for a new VM.
+    const DELAY: Duration = Duration::from_secs(1);
+    let message = "the VM of the script was replaced while the call ran; the call is made again";
+    Raised { kind: RaisedKind::Temporary(Some(DELAY)), message: message.into(), trace: None }
+}
+
+/// The error of a script that cannot be started afresh.
+pub(super) fn of_broken_script(problem: &str) -> Raised {
+    let kind = RaisedKind::Temporary(Some(DELAY_DEFAULT));
+    let message = format!("the script cannot be started afresh: {problem}");
+    Raised { kind, message, trace: None }
+}
+
+/// Whether this was raised because the memory is full.
+pub(super) fn is_out_of_memory(raised: &LuaValue) -> bool {
+    match raised {
+        LuaValue::String(text) => *text == NO_MEMORY,
+        LuaValue::Error(error) => matches!(innermost(error), mlua::Error::MemoryError(_)),
+        LuaValue::Nil
+        | LuaValue::Boolean(_)
+        | LuaValue::LightUserData(_)
+        | LuaValue::Integer(_)
+        | LuaValue::Number(_)
+        | LuaValue::Vector(_)
+        | LuaValue::Table(_)
+        | LuaValue::Function(_)
+        | LuaValue::Thread(_)
+        | LuaValue::UserData(_)
+        | LuaValue::Buffer(_)
+        | LuaValue::Other(_) => false,
+    }
+}
+
+/// The VM's words for a full memory.
+const NO_MEMORY: &str = "not enough memory";
 
 /// Class and text of a value that was raised, or caught.
 pub(super) fn described(world: &World, raised: &LuaValue) -> Described {
@@ -151,7 +199,7 @@ impl ScriptError {
             .or_else(|| stack.first().and_then(|it| split_position(world, &format!("{it}:")).0));
         ScriptError {
             kind: RaisedKind::Arbitrary(CLASS.into()),
-            message: in_our_words(message),
+            message: in_our_words(&world.limits, message),
             hint: None,
             position,
             stack,
@@ -196,15 +244,19 @@ fn text_of(value: &LuaValue) -> String {
 }
 
 /// Some errors of the VM are about the host's restrictions, which it cannot explain.
-fn in_our_words(message: &str) -> String {
+fn in_our_words(limits: &Limits, message: &str) -> String {
     if message.contains("attempt to modify a readonly table") {
         return text::READ_ONLY.into();
     }
     if message.contains("attempt to yield across metamethod/C-call boundary") {
         return "waiting is not possible inside a metamethod, table.sort or string.gsub".into();
     }
-    if message == "not enough memory" {
-        return "the script needs more than 64 MiB of memory".into();
+    if message == NO_MEMORY {
+        return of_abort(limits, Abort::Memory);
+    }
+    // Its own limit: 200 levels of metamethods, callbacks and coroutines; 20,000 of plain calls.
+    if ["stack overflow", "C stack overflow"].contains(&message) {
+        return limits::too_deep_calls(limits.sandbox.call_depth);
     }
     message.to_owned()
 }

@@ -8,20 +8,37 @@ use serde_json::{Map, Number, Value};
 use super::{
     push::{NULLS, Shapes},
     views,
+    watchdog::Meter,
 };
-use crate::scripting::refused::{DEPTH_MAX, FUNCTION, HOST_OBJECT, NOT_FINITE, Refused};
+use crate::scripting::refused::{DEPTH_MAX, FUNCTION, HOST_OBJECT, NOT_FINITE, Refused, Room};
 
 /// Converts values of one VM.
 pub(super) struct Reader<'a> {
     shapes: &'a Shapes,
+    meter: &'a Meter,
+    room: Room,
+    /// Bytes that still fit.
+    left: usize,
     /// The tables around the present one, to notice cycles.
     around: Vec<*const c_void>,
 }
 
 impl<'a> Reader<'a> {
     /// A reader for the VM with these metatables.
-    pub(super) fn new(shapes: &'a Shapes) -> Self {
-        Reader { shapes, around: Vec::new() }
+    pub(super) fn new(shapes: &'a Shapes, meter: &'a Meter, room: Room) -> Self {
+        Reader { shapes, meter, room, left: room.bytes(), around: Vec::new() }
+    }
+
+    /// Makes place for a value, or a key, that takes so much as JSON.
+    fn take(&mut self, bytes: usize) -> Result<(), Refused> {
+        let left = self.left.checked_sub(bytes);
+        self.left = left.ok_or_else(|| Refused::too_large(self.room))?;
+        Ok(())
+    }
+
+    /// Refuses to go on if the call has used up its time: small tables can be large values.
+    fn look_at_time(&self) -> Result<(), Refused> {
+        if self.meter.is_over() { Err(Refused::because("out of time")) } else { Ok(()) }
     }
 
     /// The value as JSON. Nil is null.
@@ -34,6 +51,7 @@ impl<'a> Reader<'a> {
         like: Option<&Value>,
     ) -> Result<Value, Refused> {
         let refused = |problem: &str| Err(Refused::because(problem));
+        self.take(weight(value))?;
         match value {
             LuaValue::Nil => Ok(Value::Null),
             LuaValue::LightUserData(LightUserData(it)) if it.is_null() => Ok(Value::Null),
@@ -74,6 +92,7 @@ impl<'a> Reader<'a> {
         let mut items = Vec::new();
         let mut texts = 0;
         let walked = table.for_each(|key: LuaValue, value: LuaValue| {
+            self.glance(items.len())?;
             texts += usize::from(key.is_string());
             items.push((key, value));
             Ok(())
@@ -104,6 +123,7 @@ impl<'a> Reader<'a> {
         if self.around.len() >= DEPTH_MAX {
             return Err(Refused::too_deep());
         }
+        self.look_at_time()?;
         self.around.push(pointer);
         let result = self.read_entries(table, like);
         self.around.pop();
@@ -111,7 +131,7 @@ impl<'a> Reader<'a> {
     }
 
     fn read_entries(&mut self, table: &Table, like: Option<&Value>) -> Result<Value, Refused> {
-        let (items, mut fields) = entries(table)?;
+        let (items, mut fields) = self.entries(table)?;
         fields.extend(nulls(table).into_iter().map(|key| (key, LuaValue::NULL)));
         if !items.is_empty() && !fields.is_empty() {
             return Err(Refused::because("a table with both list items and keys"));
@@ -141,6 +161,7 @@ impl<'a> Reader<'a> {
     ) -> Result<Value, Refused> {
         let mut map = Map::new();
         for (key, field) in fields {
+            self.take(key.len() + FIELD)?;
             let like = like.and_then(|it| it.get(&key));
             let field = self.read(&field, like).map_err(|it| it.under(format!(".{key}")))?;
             map.insert(key, field);
@@ -158,6 +179,40 @@ impl<'a> Reader<'a> {
         };
         if is_array { Value::Array(Vec::new()) } else { Value::Object(Map::new()) }
     }
+
+    /// List items by place and fields by key, both sorted: tables have no order of their own.
+    fn entries(&self, table: &Table) -> Result<Entries, Refused> {
+        let (mut items, mut fields) = (BTreeMap::new(), BTreeMap::new());
+        let mut problem = None;
+        let walked = table.for_each(|key: LuaValue, value: LuaValue| {
+            self.glance(items.len() + fields.len())?;
+            if let LuaValue::Integer(place) = key {
+                items.insert(place, value);
+            } else if let LuaValue::String(key) = key {
+                match key.to_str() {
+                    Ok(key) => drop(fields.insert(key.to_owned(), value)),
+                    Err(_) => problem = Some("a key that is not UTF-8".to_owned()),
+                }
+            } else {
+                problem = Some(format!("a key that is a {}", key.type_name()));
+            }
+            Ok(())
+        });
+        if let Err(error) = walked {
+            problem = Some(error.to_string());
+        }
+        problem.map_or(Ok((items, fields)), |it| Err(Refused::because(it)))
+    }
+
+    /// Looks now and then whether the walk through a table should end: `seen` entries are kept already.
+    fn glance(&self, seen: usize) -> mlua::Result<()> {
+        /// Less than a millisecond.
+        const ENTRIES: usize = 1024;
+        if seen % ENTRIES == ENTRIES - 1 && self.look_at_time().is_err() {
+            return Err(mlua::Error::runtime("out of time"));
+        }
+        Ok(())
+    }
 }
 
 type Entries = (BTreeMap<i64, LuaValue>, BTreeMap<String, LuaValue>);
@@ -169,29 +224,6 @@ fn nulls(table: &Table) -> Vec<String> {
     keys.unwrap_or_default()
 }
 
-/// List items by place and fields by key, both sorted: tables have no order of their own.
-fn entries(table: &Table) -> Result<Entries, Refused> {
-    let (mut items, mut fields) = (BTreeMap::new(), BTreeMap::new());
-    let mut problem = None;
-    let walked = table.for_each(|key: LuaValue, value: LuaValue| {
-        if let LuaValue::Integer(place) = key {
-            items.insert(place, value);
-        } else if let LuaValue::String(key) = key {
-            match key.to_str() {
-                Ok(key) => drop(fields.insert(key.to_owned(), value)),
-                Err(_) => problem = Some("a key that is not UTF-8".to_owned()),
-            }
-        } else {
-            problem = Some(format!("a key that is a {}", key.type_name()));
-        }
-        Ok(())
-    });
-    if let Err(error) = walked {
-        problem = Some(error.to_string());
-    }
-    problem.map_or(Ok((items, fields)), |it| Err(Refused::because(it)))
-}
-
 /// Lua has no `1.0` beside `1`: a number that was not changed stays as it was written.
 fn number(read: Number, like: Option<&Value>) -> Value {
     match like {
@@ -200,4 +232,32 @@ fn number(read: Number, like: Option<&Value>) -> Value {
         }
         Some(_) | None => Value::Number(read),
     }
+}
+
+/// What a field takes besides its key and its value: quotes, a colon and a comma.
+const FIELD: usize = 4;
+
+/// About what a value takes as JSON, without what is in it.
+fn weight(value: &LuaValue) -> usize {
+    match value {
+        LuaValue::String(text) => text.as_bytes().len() + 3,
+        LuaValue::Integer(number) => digits(number.unsigned_abs()),
+        LuaValue::Number(_) => 8,
+        LuaValue::Nil
+        | LuaValue::Boolean(_)
+        | LuaValue::LightUserData(_)
+        | LuaValue::Vector(_)
+        | LuaValue::Table(_)
+        | LuaValue::Function(_)
+        | LuaValue::Thread(_)
+        | LuaValue::UserData(_)
+        | LuaValue::Buffer(_)
+        | LuaValue::Error(_)
+        | LuaValue::Other(_) => 3,
+    }
+}
+
+fn digits(number: u64) -> usize {
+    let digits = number.checked_ilog10().unwrap_or_default() + 2;
+    usize::try_from(digits).unwrap_or_default()
 }

@@ -14,34 +14,33 @@ use futures::{
 };
 use mlua::{
     Function as LuaFunction, IntoLuaMulti, Lua, LuaOptions, StdLib, Thread, Value as LuaValue,
-    chunk::ChunkMode,
+    chunk::{ChunkMode, Compiler},
     state::{GcIncParams, GcMode},
 };
 use serde_json::Value;
+use tokio_util::sync::CancellationToken;
 
 use super::{
-    actor::Declared,
     host_table,
     modules::Modules,
     push::Style,
     raised::{self, ScriptError},
     running::{Failure, Running},
+    script::{Declared, Script},
     views::CtxView,
-    watchdog::Watchdog,
-    world::World,
+    watchdog::{Abort, Watchdog},
+    world::{Functions, World},
 };
 use crate::logic::{
     filters::Question,
-    function::{Function, ScriptId},
+    function::Function,
     handler::Kind,
     outcome::{Ended, Raised},
     resource::Resource,
 };
 use crate::ports::Invocation;
-use crate::scripting::{LoadError, Source, ctx, refused::Refused};
+use crate::scripting::{LoadError, ctx, reach::Reach, refused::Refused};
 
-/// The memory of one VM. A script that needs more is told so.
-const MEMORY_MAX: usize = 64 * 1024 * 1024;
 /// Collect early: Luau has no collection at the limit, so garbage would count as full memory.
 const GC_GOAL: i32 = 120;
 /// Work per allocation that keeps up with [`GC_GOAL`].
@@ -65,10 +64,11 @@ pub(super) struct Vm {
 impl Vm {
     /// Makes a VM and runs the top level of the script in it.
     pub(super) async fn load(
-        script: ScriptId,
-        source: &Source,
+        script: &Script,
+        stuck: CancellationToken,
     ) -> Result<(Rc<Vm>, Declared), LoadError> {
-        let vm = Vm::new(script, source).map(Rc::new).map_err(|error| LoadError {
+        let source = &script.source;
+        let vm = Vm::new(script, stuck).map(Rc::new).map_err(|error| LoadError {
             file: source.name.clone(),
             line: None,
             source_line: None,
@@ -79,17 +79,17 @@ impl Vm {
         let chunk = vm.lua.load(source.text.as_str()).set_name(format!("@{}", source.name));
         let chunk = chunk.set_mode(ChunkMode::Text).into_function();
         let chunk = chunk.map_err(|it| told(ScriptError::of_error(&vm.world, &it)))?;
-        let ended = match Running::new(Rc::clone(&vm), chunk, (), None) {
+        let ended = match Running::new(Rc::clone(&vm), chunk, (), None, |_, _| Ok(())) {
             Ok(running) => running.await,
             Err(error) => Err(Failure::Script(ScriptError::of_error(&vm.world, &error))),
         };
         match ended {
             Err(Failure::Script(error)) => return Err(told(error)),
-            Err(Failure::OutOfTime) => {
-                let error = mlua::Error::runtime(raised::out_of_time().message);
+            Err(Failure::Aborted(abort)) => {
+                let error = mlua::Error::runtime(raised::of_abort(&vm.world.limits, abort));
                 return Err(told(ScriptError::of_error(&vm.world, &error)));
             }
-            Ok(_) => {}
+            Ok(()) => {}
         }
         source.modules.settle();
         let handlers = vm.world.declared.borrow_mut().take().unwrap_or_default();
@@ -97,30 +97,41 @@ impl Vm {
         Ok((vm, (handlers, lifecycles)))
     }
 
-    fn new(script: ScriptId, source: &Source) -> mlua::Result<Vm> {
+    fn new(script: &Script, stuck: CancellationToken) -> mlua::Result<Vm> {
+        let Script { source, limits, .. } = script;
         let lua = Lua::new_with(StdLib::ALL_SAFE, LuaOptions::new())?;
-        lua.set_memory_limit(MEMORY_MAX)?;
+        lua.set_memory_limit(limits.sandbox.memory_limit)?;
         let gc = GcIncParams::default().goal(GC_GOAL).step_multiplier(GC_STEP_MULTIPLIER);
         lua.gc_set_mode(GcMode::Incremental(gc));
+        // Some built-ins have other forms here, which the shortcut for calls of the original ones must not pass by.
+        lua.set_compiler(Compiler::new().set_disabled_builtins(["pcall", "xpcall"]));
         let text = Arc::from(source.text.as_str());
+        let limits = Rc::new(limits.clone());
+        let watchdog = Watchdog::of(&lua, &limits, stuck).map_err(mlua::Error::external)?;
         let world = Rc::new(World {
-            script,
+            script: script.id,
+            limits,
+            meter: Rc::clone(watchdog.meter()),
             shapes: host_table::shapes(&lua)?,
             format: OnceCell::new(),
-            functions: super::world::Functions::default(),
+            functions: Functions::new(Arc::clone(&script.lent)),
             declared: RefCell::new(Some(Vec::new())),
             lifecycles: RefCell::default(),
             present: RefCell::default(),
             wait: RefCell::default(),
             wait_method: OnceCell::new(),
             side_table: super::side_table::SideTable::default(),
+            reach: Reach::of(&script.terms, &source.name),
             texts: RefCell::new(BTreeMap::from([(source.name.clone(), text)])),
         });
         lua.set_app_data(Rc::clone(&world));
-        let watchdog = Watchdog::of(&lua).map_err(mlua::Error::external)?;
-        let modules = Modules::of(source);
-        let drive = host_table::install(&lua, modules)?;
+        let drive = host_table::install(&lua, Modules::of(source))?;
         Ok(Vm { watchdog, drive, spare: RefCell::default(), world, lua })
+    }
+
+    /// Whether its memory was full: it may be of no more use.
+    pub(super) fn is_exhausted(&self) -> bool {
+        self.world.meter.is_exhausted()
     }
 
     /// Calls the function of a handler.
@@ -128,21 +139,12 @@ impl Vm {
         self: &Rc<Self>,
         invocation: Arc<Invocation>,
     ) -> impl Future<Output = Ended> + use<> {
-        let kind = invocation.handler.kind;
-        let ctx = CtxView::new(Arc::clone(&invocation));
         let slot = invocation.handler.function.slot;
-        let returned = self.run_function(slot, ctx, Some(invocation));
-        let vm = Rc::clone(self);
-        returned.map(move |returned| {
-            let ended = returned.and_then(|it| {
-                if kind == Kind::Index {
-                    vm.contribution(&it)
-                } else {
-                    vm.result(&it).map(Ended::Returned)
-                }
-            });
-            ended.unwrap_or_else(Ended::Raised)
-        })
+        let is_index = invocation.handler.kind == Kind::Index;
+        let finish = if is_index { contribution } else { result };
+        let ctx = CtxView::new(Arc::clone(&invocation));
+        let ended = self.run_function(slot, ctx, Some(invocation), finish);
+        ended.map(|it| it.unwrap_or_else(Ended::Raised))
     }
 
     /// Asks a filter callback.
@@ -153,16 +155,15 @@ impl Vm {
     ) -> Result<bool, Raised> {
         let present = Some(Arc::clone(&invocation));
         let ctx = CtxView::new(invocation);
-        let answer = match &question.about {
-            None => self.run_function(question.function.slot, ctx, present).await,
+        match &question.about {
+            None => self.run_function(question.function.slot, ctx, present, is_true).await,
             Some(value) => {
                 let value = value.clone().unwrap_or_default();
                 let value = self.world.push(&self.lua, &value, Style::Frozen);
                 let value = value.map_err(|it| self.raised(&it))?;
-                self.run_function(question.function.slot, (value, ctx), present).await
+                self.run_function(question.function.slot, (value, ctx), present, is_true).await
             }
-        }?;
-        Ok(is_true(&answer))
+        }
     }
 
     /// Asks the function of a selector.
@@ -173,7 +174,7 @@ impl Vm {
     ) -> Result<bool, Raised> {
         let record = self.world.push(&self.lua, &ctx::record(&resource), Style::Frozen);
         let record = record.map_err(|it| self.raised(&it))?;
-        Ok(is_true(&self.run_function(function.slot, record, None).await?))
+        self.run_function(function.slot, record, None, is_true).await
     }
 
     /// Calls a function for what it returns.
@@ -185,16 +186,14 @@ impl Vm {
     ) -> Result<Value, Raised> {
         let present = Some(Arc::clone(&invocation));
         let ctx = CtxView::new(invocation);
-        let returned = match about {
-            None => self.run_function(function.slot, ctx, present).await?,
+        match about {
+            None => self.run_function(function.slot, ctx, present, data).await,
             Some(about) => {
                 let about = self.world.push(&self.lua, &about, Style::Frozen);
                 let about = about.map_err(|it| self.raised(&it))?;
-                self.run_function(function.slot, (about, ctx), present).await?
+                self.run_function(function.slot, (about, ctx), present, data).await
             }
-        };
-        let read = self.world.read(&returned, None);
-        read.map_err(|it| self.raised(&mlua::Error::runtime(it.at("the result"))))
+        }
     }
 
     /// Lets a function change a copy of a body.
@@ -205,48 +204,44 @@ impl Vm {
     ) -> Result<Value, Raised> {
         let copy = self.world.push(&self.lua, &body, Style::Mutable);
         let copy = copy.map_err(|it| self.raised(&it))?;
-        self.run_function(function.slot, copy.clone(), None).await?;
-        let changed = self.world.read(&copy, Some(&body));
-        changed.map_err(|it| self.raised(&mlua::Error::runtime(it.at("body"))))
-    }
-
-    fn result(&self, value: &LuaValue) -> Result<Option<Value>, Raised> {
-        let read = self.world.read(value, None).map_err(|it| self.refused(&it))?;
-        Ok((!read.is_null()).then_some(read))
-    }
-
-    /// The result of an index function: its keys need not be texts.
-    fn contribution(&self, value: &LuaValue) -> Result<Ended, Raised> {
-        match self.world.read_keyed(value).map_err(|it| self.refused(&it))? {
-            Some(entries) => Ok(Ended::Keyed(entries)),
-            None => self.result(value).map(Ended::Returned),
-        }
-    }
-
-    fn refused(&self, refused: &Refused) -> Raised {
-        self.raised(&mlua::Error::runtime(refused.at("the result")))
+        let changed = copy.clone();
+        let finish = move |world: &World, _: &LuaValue| {
+            let changed = world.read(&changed, Some(&body));
+            changed.map_err(|it| mlua::Error::runtime(it.at("body")))
+        };
+        self.run_function(function.slot, copy, None, finish).await
     }
 
     fn raised(&self, error: &mlua::Error) -> Raised {
+        if matches!(error, mlua::Error::MemoryError(_)) {
+            self.world.meter.exhaust();
+            return raised::aborted(&self.world.limits, Abort::Memory);
+        }
         ScriptError::of_error(&self.world, error).into_raised(&self.world)
     }
 
     /// Calls the function in this slot. Not async, so that its future holds nothing twice: there may be very many that wait.
-    fn run_function<A: IntoLuaMulti>(
+    ///
+    /// `finish` makes something of what it returns; that is a part of the call and of its running time.
+    fn run_function<A: IntoLuaMulti, T, F>(
         self: &Rc<Self>,
         slot: u32,
         arguments: A,
         present: Option<Arc<Invocation>>,
-    ) -> impl Future<Output = Result<LuaValue, Raised>> + use<A> {
-        let function = self.world.functions.get(slot);
-        let function = function.ok_or_else(|| raised::of_host("the function is gone"));
+        finish: F,
+    ) -> impl Future<Output = Result<T, Raised>> + use<A, T, F>
+    where
+        F: FnOnce(&World, &LuaValue) -> mlua::Result<T> + Unpin,
+    {
+        let function = self.world.functions.get(slot).ok_or_else(raised::of_lost_vm);
         let call = function.and_then(|it| {
-            Running::new(Rc::clone(self), it, arguments, present).map_err(|it| self.raised(&it))
+            let running = Running::new(Rc::clone(self), it, arguments, present, finish);
+            running.map_err(|it| self.raised(&it))
         });
         let vm = Rc::clone(self);
         let failed = move |failure| match failure {
             Failure::Script(error) => error.into_raised(&vm.world),
-            Failure::OutOfTime => raised::out_of_time(),
+            Failure::Aborted(abort) => raised::aborted(&vm.world.limits, abort),
         };
         match call {
             Ok(call) => Either::Left(call.map(move |it| it.map_err(failed))),
@@ -291,7 +286,32 @@ impl Vm {
     }
 }
 
+/// The result of a handler.
+fn result(world: &World, value: &LuaValue) -> mlua::Result<Ended> {
+    let read = world.read_kept(value, None).map_err(refused)?;
+    Ok(Ended::Returned((!read.is_null()).then_some(read)))
+}
+
+/// The result of an index function: its keys need not be texts.
+fn contribution(world: &World, value: &LuaValue) -> mlua::Result<Ended> {
+    match world.read_keyed(value).map_err(refused)? {
+        Some(entries) => Ok(Ended::Keyed(entries)),
+        None => result(world, value),
+    }
+}
+
+/// The result of a function that is asked for data.
+fn data(world: &World, value: &LuaValue) -> mlua::Result<Value> {
+    world.read_kept(value, None).map_err(refused)
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "the shape of a mapping of errors")]
+fn refused(refused: Refused) -> mlua::Error {
+    mlua::Error::runtime(refused.at("the result"))
+}
+
 /// The truth of the language: everything but nil and false.
-fn is_true(answer: &LuaValue) -> bool {
-    !matches!(answer, LuaValue::Nil | LuaValue::Boolean(false))
+#[expect(clippy::unnecessary_wraps, reason = "one of several ways to finish a call")]
+fn is_true(_: &World, answer: &LuaValue) -> mlua::Result<bool> {
+    Ok(!matches!(answer, LuaValue::Nil | LuaValue::Boolean(false)))
 }

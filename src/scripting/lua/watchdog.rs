@@ -3,7 +3,11 @@
 //! Luau asks an interrupt function at every loop iteration and call, if one is installed; a permanent one doubles the time of
 //! hot loops. So none is installed while calls are short: a thread beside the VM watches how long the present slice (one poll
 //! of one call) takes and installs the interrupt when it takes too long. The interrupt lets neighbours run by yielding, and
-//! aborts a call that has used up its budget. The VM's side reads no clock: it only counts slices.
+//! aborts a call that has used up its budget. Short slices cost no look at a clock: now and then the thread finds one running,
+//! and that charges the call with the time between two looks, which is right on the average.
+//!
+//! Natives that do not come back are beyond the reach of an interrupt. The thread notices, and says that the VM is stuck:
+//! whoever runs it can only leave it alone and make another.
 #![expect(unsafe_code, reason = "the place of Luau's interrupt is a C struct")]
 
 use std::{
@@ -11,7 +15,7 @@ use std::{
     rc::Rc,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering},
     },
     thread,
     time::Duration,
@@ -19,6 +23,15 @@ use std::{
 
 use mlua::{Lua, Thread, VmState, ffi};
 use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    gauge::{self, Noticed},
+    raised,
+    world::Limits,
+};
+use crate::scripting::limits;
+use crate::settings::Sandbox;
 
 /// How long a call may compute before its neighbours get a turn.
 const SLICE: Duration = Duration::from_millis(10);
@@ -26,28 +39,44 @@ const SLICE: Duration = Duration::from_millis(10);
 const TICK: Duration = Duration::from_millis(5);
 /// Without calls for this many ticks, the thread sleeps until the next call.
 const IDLE_TICKS: u32 = 200;
-/// Slices until a call is aborted: one second of running time. Waiting does not count.
-const SLICES_MAX: u32 = 100;
-/// Raised inside the VM to end a call. What the script makes of it does not matter: the call counts as aborted.
-pub(super) const ABORT: &str = "the call ran for more than 1 s without waiting and was aborted";
+/// A VM that was interrupted and has not noticed for so long is stuck. Nothing that a script can call takes a tenth of it; a
+/// machine without a processor to spare might hold it up for a while.
+const STUCK: Duration = Duration::from_secs(2);
+
+/// Why a call was ended. What the script made of the error does not matter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Abort {
+    /// It computed too long.
+    Time,
+    /// It filled the memory of the VM.
+    Memory,
+}
 
 /// The VM's side of a watchdog. Drop it before the VM.
 pub(super) struct Watchdog {
     shared: Arc<Shared>,
-    present: Rc<Present>,
+    meter: Rc<Meter>,
     thread: thread::Thread,
 }
 
-/// The slice that is running, as the interrupt sees it.
-#[derive(Default)]
-struct Present {
+/// What the running call may still use up; shared by the interrupt and by the host's functions.
+pub(super) struct Meter {
+    limits: Rc<Limits>,
+    /// Of the call that runs.
     budget: RefCell<Option<Rc<Budget>>>,
+    shared: Arc<Shared>,
+    interrupt: Cell<Option<Interrupt>>,
+    /// The memory was full once: what is left of the VM may be too little.
+    exhausted: Cell<bool>,
+    noticed: Noticed,
 }
 
 /// What one call has used.
 pub(super) struct Budget {
-    slices: Cell<u32>,
-    aborted: Cell<bool>,
+    spent: Cell<Duration>,
+    /// What the thread had computed when it was last measured in this slice.
+    measured: Cell<Option<Duration>>,
+    aborted: Cell<Option<Abort>>,
     /// The coroutine of the call itself. Only this one may be suspended: suspending a coroutine that the script made would
     /// look to the script as if it had yielded.
     coroutine: *mut ffi::lua_State,
@@ -56,10 +85,18 @@ pub(super) struct Budget {
 struct Shared {
     /// Odd while a slice runs.
     slice: AtomicU64,
+    /// How often the thread has found the present slice running.
+    looks: AtomicU32,
+    /// The slice has lasted long enough, and the VM has not noticed yet.
+    due: AtomicBool,
+    /// The host waits for something in the middle of a slice: the VM cannot notice.
+    outside: AtomicBool,
     /// The thread sleeps and must be woken.
     asleep: AtomicBool,
     /// `None` when the VM is gone.
     interrupt: Mutex<Option<Interrupt>>,
+    /// Told when the VM is stuck.
+    stuck: CancellationToken,
 }
 
 /// The place in the VM where the interrupt function is, and the function.
@@ -73,28 +110,53 @@ struct Interrupt {
 unsafe impl Send for Interrupt {}
 
 impl Watchdog {
-    /// Watches this VM from a thread of its own.
-    pub(super) fn of(lua: &Lua) -> std::io::Result<Self> {
-        let present = Rc::<Present>::default();
-        lua.set_app_data(Rc::clone(&present));
-        let interrupt = Interrupt::of(lua, Rc::clone(&present));
+    /// Watches this VM from a thread of its own; `stuck` is cancelled if the VM no longer listens.
+    pub(super) fn of(
+        lua: &Lua,
+        limits: &Rc<Limits>,
+        stuck: CancellationToken,
+    ) -> std::io::Result<Self> {
         let shared = Arc::new(Shared {
             slice: AtomicU64::new(0),
+            looks: AtomicU32::new(0),
+            due: AtomicBool::new(false),
+            outside: AtomicBool::new(false),
             asleep: AtomicBool::new(false),
-            interrupt: Mutex::new(Some(interrupt)),
+            interrupt: Mutex::new(None),
+            stuck,
         });
+        let meter = Rc::new(Meter {
+            limits: Rc::clone(limits),
+            budget: RefCell::default(),
+            shared: Arc::clone(&shared),
+            interrupt: Cell::new(None),
+            exhausted: Cell::new(false),
+            noticed: Noticed::default(),
+        });
+        let interrupt = Interrupt::of(lua, Rc::clone(&meter));
+        meter.interrupt.set(Some(interrupt));
+        *shared.lock() = Some(interrupt);
+        gauge::watch(lua, &meter);
         let watching = Arc::clone(&shared);
         // Ends by itself when the VM is gone: nobody needs to join it.
         let handle = thread::Builder::new()
             .name("lua-watchdog".into())
             .stack_size(64 * 1024)
             .spawn(move || watching.watch())?;
-        Ok(Watchdog { shared, present, thread: handle.thread().clone() })
+        Ok(Watchdog { shared, meter, thread: handle.thread().clone() })
+    }
+
+    /// What the running call may use up.
+    pub(super) fn meter(&self) -> &Rc<Meter> {
+        &self.meter
     }
 
     /// Begins a slice of a call; it ends when what this gives is dropped.
     pub(super) fn begin(&self, budget: &Rc<Budget>) -> Slice<'_> {
-        *self.present.budget.borrow_mut() = Some(Rc::clone(budget));
+        // A call that has computed for long is measured exactly.
+        let is_long = !budget.spent.get().is_zero();
+        budget.measured.set(is_long.then(running_time));
+        *self.meter.budget.borrow_mut() = Some(Rc::clone(budget));
         self.shared.slice.fetch_add(1, Ordering::SeqCst);
         // After the count: the thread looks at the count once more after it has said that it sleeps.
         if self.shared.asleep.load(Ordering::SeqCst) {
@@ -104,13 +166,148 @@ impl Watchdog {
     }
 }
 
+impl Meter {
+    /// Whether the running call has to end, for natives of the host that take long: they look every few microseconds.
+    pub(super) fn is_over(&self) -> bool {
+        let Some(budget) = self.budget.borrow().clone() else { return false };
+        if self.shared.due.swap(false, Ordering::Relaxed) {
+            self.spend(&budget);
+        }
+        budget.aborted.get().is_some()
+    }
+
+    /// As an error of the VM. What the script makes of it does not matter: the call counts as aborted.
+    pub(super) fn error(&self, abort: Abort) -> mlua::Error {
+        mlua::Error::runtime(raised::of_abort(&self.limits, abort))
+    }
+
+    /// Aborts the running call because the memory is full.
+    pub(super) fn exhaust(&self) {
+        self.exhausted.set(true);
+        if let Some(budget) = &*self.budget.borrow() {
+            budget.aborted.set(Some(Abort::Memory));
+        }
+        if let Some(interrupt) = self.interrupt.get() {
+            interrupt.arm();
+        }
+    }
+
+    /// Whether the VM should be replaced.
+    pub(super) fn is_exhausted(&self) -> bool {
+        self.exhausted.get()
+    }
+
+    /// Lets the host do something that may be held up by others, such as writing to a pipe.
+    pub(super) fn outside<T>(&self, something: impl FnOnce() -> T) -> T {
+        self.shared.outside.store(true, Ordering::Relaxed);
+        let result = something();
+        self.shared.outside.store(false, Ordering::Relaxed);
+        result
+    }
+
+    /// A text of this length was made, or calls are nested deeper than before. Called in the midst of what the VM does.
+    pub(super) fn notice(&self, text: Option<usize>, is_deeper: bool) {
+        let is_long = text.is_some_and(|it| it > self.limits.sandbox.string_size);
+        if is_long {
+            self.noticed.long.set(true);
+        }
+        if is_deeper {
+            self.noticed.deep.set(true);
+        }
+        if let Some(interrupt) = self.interrupt.get().filter(|_| is_long || is_deeper) {
+            interrupt.arm();
+        }
+    }
+
+    /// The texts that were made just now are not the script's.
+    pub(super) fn forget_texts(&self) {
+        self.noticed.long.set(false);
+    }
+
+    /// Looks closely at what was noticed.
+    fn look(&self, lua: &Lua) -> mlua::Result<()> {
+        let Sandbox { string_size, call_depth, .. } = self.limits.sandbox;
+        if self.noticed.long.take() {
+            return Err(mlua::Error::runtime(limits::too_long_text(string_size)));
+        }
+        if self.noticed.deep.get() {
+            let depth = gauge::depth(lua);
+            if depth > call_depth && self.noticed.may_raise() {
+                return Err(mlua::Error::runtime(limits::too_deep_calls(call_depth)));
+            }
+            // Near the limit, each step is looked at: the stack has grown already for some more.
+            if depth >= call_depth / 2 {
+                return Ok(());
+            }
+            self.noticed.deep.set(false);
+        }
+        self.disarm();
+        Ok(())
+    }
+
+    /// What the VM calls when the interrupt is armed: go on, let others go on, or abort.
+    fn interrupted(&self, lua: &Lua) -> mlua::Result<VmState> {
+        let budget = self.budget.borrow().clone();
+        let is_due = self.shared.due.swap(false, Ordering::Relaxed);
+        if let Some(budget) = budget {
+            if is_due {
+                self.spend(&budget);
+            }
+            if let Some(abort) = budget.aborted.get() {
+                // Stays armed: a script that catches the error gets the next one at its next step.
+                return Err(self.error(abort));
+            }
+            self.look(lua)?;
+            let is_own = is_due && std::ptr::eq(budget.coroutine, lua.state());
+            return Ok(if is_own { VmState::Yield } else { VmState::Continue });
+        }
+        self.disarm();
+        Ok(VmState::Continue)
+    }
+
+    fn spend(&self, budget: &Budget) {
+        let now = running_time();
+        let used = budget.measured.replace(Some(now)).map_or(SLICE, |it| now.saturating_sub(it));
+        self.charge(budget, used);
+    }
+
+    fn charge(&self, budget: &Budget, used: Duration) {
+        let spent = budget.spent.get().saturating_add(used);
+        budget.spent.set(spent);
+        if spent >= self.limits.cpu && budget.aborted.get().is_none() {
+            budget.aborted.set(Some(Abort::Time));
+        }
+    }
+
+    fn disarm(&self) {
+        if let Some(interrupt) = self.interrupt.get() {
+            interrupt.disarm();
+        }
+    }
+}
+
+/// What this thread has computed so far, whoever else computes on the machine.
+fn running_time() -> Duration {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    Duration::try_from(time).unwrap_or_default()
+}
+
 /// A slice that runs. It ends also when the host panics in it.
 pub(super) struct Slice<'a>(&'a Watchdog);
 
 impl Drop for Slice<'_> {
     fn drop(&mut self) {
-        self.0.shared.slice.fetch_add(1, Ordering::SeqCst);
-        *self.0.present.budget.borrow_mut() = None;
+        let Watchdog { shared, meter, .. } = self.0;
+        shared.slice.fetch_add(1, Ordering::SeqCst);
+        shared.due.store(false, Ordering::Relaxed);
+        let looks = shared.looks.swap(0, Ordering::Relaxed);
+        let budget = meter.budget.borrow_mut().take();
+        if let Some(budget) = budget.filter(|_| looks > 0) {
+            let exact = budget.measured.get().map(|it| running_time().saturating_sub(it));
+            // The end of a call that has done its work is no time to abort it.
+            let used = exact.unwrap_or(TICK * looks);
+            budget.spent.set(budget.spent.get().saturating_add(used));
+        }
     }
 }
 
@@ -133,13 +330,24 @@ impl Shared {
             let slice = self.slice.load(Ordering::SeqCst);
             if slice.is_multiple_of(2) {
                 idle += 1;
-            } else if slice != seen {
-                (seen, since, idle) = (slice, Instant::now(), 0);
-            } else if since.elapsed() >= SLICE {
-                if let Some(interrupt) = &*self.lock() {
-                    interrupt.arm();
+            } else {
+                idle = 0;
+                self.looks.fetch_add(1, Ordering::Relaxed);
+                if slice != seen {
+                    (seen, since) = (slice, Instant::now());
+                } else if self.due.load(Ordering::Relaxed) {
+                    if self.outside.load(Ordering::Relaxed) {
+                        since = Instant::now();
+                    } else if since.elapsed() >= STUCK {
+                        self.stuck.cancel();
+                    }
+                    // Again: the VM may have taken the interrupt away at the moment when it was put there.
+                    self.arm();
+                } else if since.elapsed() >= SLICE {
+                    self.due.store(true, Ordering::Relaxed);
+                    self.arm();
+                    since = Instant::now();
                 }
-                since = Instant::now();
             }
             if idle < IDLE_TICKS {
                 thread::park_timeout(TICK);
@@ -147,6 +355,12 @@ impl Shared {
                 self.sleep();
                 idle = 0;
             }
+        }
+    }
+
+    fn arm(&self) {
+        if let Some(interrupt) = &*self.lock() {
+            interrupt.arm();
         }
     }
 
@@ -161,20 +375,8 @@ impl Shared {
 
 impl Interrupt {
     /// Makes the interrupt of this VM, not armed.
-    fn of(lua: &Lua, present: Rc<Present>) -> Self {
-        let own = Rc::new(Cell::new(None::<Interrupt>));
-        let known = Rc::clone(&own);
-        lua.set_interrupt(move |lua| {
-            let Some(interrupt) = known.get() else { return Ok(VmState::Continue) };
-            let budget = present.budget.borrow().clone();
-            budget.map_or_else(
-                || {
-                    interrupt.disarm();
-                    Ok(VmState::Continue)
-                },
-                |budget| budget.spend(lua, interrupt),
-            )
-        });
+    fn of(lua: &Lua, meter: Rc<Meter>) -> Self {
+        lua.set_interrupt(move |lua| meter.interrupted(lua));
         // SAFETY: the state is alive, and its table of callbacks lives as long as it.
         let place = unsafe { &raw mut (*ffi::lua_callbacks(lua.state())).interrupt };
         // An optional function pointer is a pointer that may be null.
@@ -182,7 +384,6 @@ impl Interrupt {
         // SAFETY: aligned and initialized by `set_interrupt`; nobody else knows the place yet.
         let function = unsafe { AtomicPtr::from_ptr(place) }.load(Ordering::Relaxed);
         let interrupt = Interrupt { place, function };
-        own.set(Some(interrupt));
         interrupt.disarm();
         interrupt
     }
@@ -202,31 +403,21 @@ impl Interrupt {
 impl Budget {
     /// The whole budget, for the call that this coroutine is.
     pub(super) fn of(coroutine: &Thread) -> Rc<Self> {
-        let coroutine = coroutine.state();
-        Rc::new(Budget { slices: Cell::new(0), aborted: Cell::new(false), coroutine })
+        Rc::new(Budget {
+            spent: Cell::default(),
+            measured: Cell::default(),
+            aborted: Cell::default(),
+            coroutine: coroutine.state(),
+        })
     }
 
-    /// Whether the call was aborted.
-    pub(super) fn is_aborted(&self) -> bool {
+    /// Why the call must end, if it must.
+    pub(super) fn aborted(&self) -> Option<Abort> {
         self.aborted.get()
     }
 
     /// Waiting pays back computing, one for one: a daemon lives long, and should not be aborted for the sum of its short turns.
     pub(super) fn pay_back(&self, waited: Duration) {
-        let slices = u32::try_from(waited.as_millis() / SLICE.as_millis()).unwrap_or(u32::MAX);
-        self.slices.set(self.slices.get().saturating_sub(slices));
-    }
-
-    /// One slice more: go on, let others go on, or abort.
-    fn spend(&self, lua: &Lua, interrupt: Interrupt) -> mlua::Result<VmState> {
-        self.slices.set(self.slices.get().saturating_add(1));
-        if self.slices.get() >= SLICES_MAX {
-            // Stays armed: a script that catches the error gets the next one at its next step.
-            self.aborted.set(true);
-            return Err(mlua::Error::runtime(ABORT));
-        }
-        interrupt.disarm();
-        let own = std::ptr::eq(self.coroutine, lua.state());
-        Ok(if own { VmState::Yield } else { VmState::Continue })
+        self.spent.set(self.spent.get().saturating_sub(waited));
     }
 }

@@ -5,10 +5,14 @@ use std::{
     collections::BTreeMap,
     future::Future,
     rc::Rc,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU32, Ordering},
+    },
+    time::Duration,
 };
 
-use mlua::{Function as LuaFunction, Lua, Value as LuaValue};
+use mlua::{Function as LuaFunction, Lua, MultiValue, Value as LuaValue};
 use serde_json::Value;
 
 use super::{
@@ -16,6 +20,7 @@ use super::{
     read::Reader,
     running::Wait,
     side_table::SideTable,
+    watchdog::Meter,
 };
 use crate::logic::{
     function::{Function, ScriptId},
@@ -23,10 +28,27 @@ use crate::logic::{
     lifecycle::Chooser,
 };
 use crate::ports::Invocation;
-use crate::scripting::refused::Refused;
+use crate::scripting::{
+    reach::Reach,
+    refused::{Refused, Room},
+};
+use crate::settings::Sandbox;
+
+/// What one VM may use up.
+#[derive(Clone, Debug)]
+pub(super) struct Limits {
+    /// Of the VM, and of what its calls leave behind.
+    pub(super) sandbox: Sandbox,
+    /// Of one call: running time.
+    pub(super) cpu: Duration,
+}
 
 /// The host's part of one VM.
 pub(super) struct World {
+    /// What it may use up.
+    pub(super) limits: Rc<Limits>,
+    /// What the running call may still use up.
+    pub(super) meter: Rc<Meter>,
     /// The script.
     pub(super) script: ScriptId,
     /// The marks of tables that came from JSON.
@@ -47,6 +69,8 @@ pub(super) struct World {
     pub(super) wait_method: OnceCell<LuaFunction>,
     /// Values of memos that are no data.
     pub(super) side_table: SideTable,
+    /// What the script reaches outside of the sandbox.
+    pub(super) reach: Arc<Reach>,
     /// The texts of the script and its modules, by chunk name, for messages.
     pub(super) texts: RefCell<BTreeMap<String, Arc<str>>>,
 }
@@ -61,7 +85,7 @@ impl World {
     /// The call that computes waits for this next. For host functions that the prelude calls right before it gives up the turn.
     pub(super) fn wait_for(
         &self,
-        something: impl Future<Output = mlua::Result<Option<LuaValue>>> + 'static,
+        something: impl Future<Output = mlua::Result<MultiValue>> + 'static,
     ) {
         // A wait that never began, because the script could not give up its turn, is dropped here.
         self.wait.replace(Some(Box::pin(something)));
@@ -84,12 +108,24 @@ impl World {
 
     /// JSON into Lua.
     pub(super) fn push(&self, lua: &Lua, value: &Value, style: Style) -> mlua::Result<LuaValue> {
-        push::push(lua, &self.shapes, value, style)
+        let pushed = push::push(lua, &self.shapes, value, style);
+        // The host's own texts may be as long as they are.
+        self.meter.forget_texts();
+        pushed
     }
 
     /// Lua into JSON.
     pub(super) fn read(&self, value: &LuaValue, like: Option<&Value>) -> Result<Value, Refused> {
-        Reader::new(&self.shapes).read(value, like)
+        self.reader(Room::Text(self.limits.sandbox.string_size)).read(value, like)
+    }
+
+    /// Lua into JSON that is kept: a result, a part of a patch or of a memo.
+    pub(super) fn read_kept(
+        &self,
+        value: &LuaValue,
+        like: Option<&Value>,
+    ) -> Result<Value, Refused> {
+        self.reader(self.room()).read(value, like)
     }
 
     /// A table with other keys than texts into its items; nothing if it is none: see [`Reader::read_keyed`].
@@ -97,7 +133,16 @@ impl World {
         &self,
         value: &LuaValue,
     ) -> Result<Option<Vec<(Value, Value)>>, Refused> {
-        Reader::new(&self.shapes).read_keyed(value)
+        self.reader(self.room()).read_keyed(value)
+    }
+
+    /// How large what is kept may be.
+    pub(super) fn room(&self) -> Room {
+        Room::Result(self.limits.sandbox.result_size)
+    }
+
+    fn reader(&self, room: Room) -> Reader<'_> {
+        Reader::new(&self.shapes, &self.meter, room)
     }
 
     /// Lua into JSON, as a host function with an argument of this name does it.
@@ -107,9 +152,13 @@ impl World {
 }
 
 /// The functions of a VM by slot.
-#[derive(Default)]
 pub(super) struct Functions {
-    slots: RefCell<Vec<Option<LuaFunction>>>,
+    /// Those of the top level: a VM that replaces another declares the same, in the same places.
+    kept: RefCell<Vec<LuaFunction>>,
+    /// Those of calls: their slots are never used again, not by a VM that replaces this one either.
+    lent: RefCell<BTreeMap<u32, LuaFunction>>,
+    /// The next slot to lend, shared by all VMs of the script.
+    next: Arc<AtomicU32>,
     /// Slots whose last reference went, maybe on another thread.
     released: Arc<Mutex<Vec<u32>>>,
 }
@@ -120,47 +169,47 @@ struct Lease {
     released: Arc<Mutex<Vec<u32>>>,
 }
 
+/// The first slot of functions that are lent.
+pub(super) const LENT: u32 = 1 << 31;
+
 impl Functions {
+    /// No functions yet; `next` is where slots to lend are counted, from [`LENT`] on.
+    pub(super) fn new(next: Arc<AtomicU32>) -> Self {
+        let (kept, lent, released) = (RefCell::default(), RefCell::default(), Arc::default());
+        Functions { kept, lent, next, released }
+    }
+
     /// A reference for as long as the VM lives; the same function gets the same slot.
     pub(super) fn keep(&self, script: ScriptId, function: &LuaFunction, name: &str) -> Function {
-        let known = self.slots.borrow().iter().position(|it| it.as_ref() == Some(function));
-        let slot = known.and_then(|it| u32::try_from(it).ok());
-        Function::new(script, slot.unwrap_or_else(|| self.take_slot(function)), name)
+        let mut kept = self.kept.borrow_mut();
+        let slot = kept.iter().position(|it| it == function).unwrap_or_else(|| {
+            kept.push(function.clone());
+            kept.len() - 1
+        });
+        // Never reached: the memory limit of a VM is far below.
+        Function::new(script, u32::try_from(slot).unwrap_or(u32::MAX), name)
     }
 
     /// A reference whose slot is freed when the last clone of it goes.
     pub(super) fn lend(&self, script: ScriptId, function: &LuaFunction, name: &str) -> Function {
-        let slot = self.take_slot(function);
+        let mut lent = self.lent.borrow_mut();
+        let released =
+            std::mem::take(&mut *self.released.lock().unwrap_or_else(PoisonError::into_inner));
+        for slot in released {
+            lent.remove(&slot);
+        }
+        let slot = self.next.fetch_add(1, Ordering::Relaxed) | LENT;
+        lent.insert(slot, function.clone());
         let lease = Lease { slot, released: Arc::clone(&self.released) };
         Function::new(script, slot, name).keeping(Arc::new(lease))
     }
 
-    /// The function in this slot.
+    /// The function in this slot, unless it belongs to a VM that is gone.
     pub(super) fn get(&self, slot: u32) -> Option<LuaFunction> {
-        self.slots.borrow().get(usize::try_from(slot).ok()?)?.clone()
-    }
-
-    fn take_slot(&self, function: &LuaFunction) -> u32 {
-        self.sweep();
-        let mut slots = self.slots.borrow_mut();
-        let free = slots.iter().position(Option::is_none).unwrap_or(slots.len());
-        match slots.get_mut(free) {
-            Some(slot) => *slot = Some(function.clone()),
-            None => slots.push(Some(function.clone())),
+        if slot >= LENT {
+            return self.lent.borrow().get(&slot).cloned();
         }
-        // Never reached: the memory limit of a VM is far below.
-        u32::try_from(free).unwrap_or(u32::MAX)
-    }
-
-    fn sweep(&self) {
-        let released =
-            std::mem::take(&mut *self.released.lock().unwrap_or_else(PoisonError::into_inner));
-        let mut slots = self.slots.borrow_mut();
-        for slot in released.into_iter().filter_map(|it| usize::try_from(it).ok()) {
-            if let Some(slot) = slots.get_mut(slot) {
-                *slot = None;
-            }
-        }
+        self.kept.borrow().get(usize::try_from(slot).ok()?).cloned()
     }
 }
 

@@ -52,7 +52,8 @@ enum Root {
 /// What the script has asked for.
 #[derive(Debug, Default)]
 struct Taken {
-    by_file: BTreeMap<PathBuf, LoadedModule>,
+    by_file: BTreeMap<PathBuf, (LoadedModule, Option<Arc<str>>)>,
+    /// Of all texts.
     bytes: usize,
 }
 
@@ -99,7 +100,7 @@ impl Modules {
 
     /// What the script has asked for until now, also if loading it failed.
     pub fn taken(&self) -> Vec<LoadedModule> {
-        self.lock().by_file.values().cloned().collect()
+        self.lock().by_file.values().map(|(module, _)| module.clone()).collect()
     }
 
     /// Whether a script that took these would find the same here. Takes nothing.
@@ -107,9 +108,19 @@ impl Modules {
         taken.iter().all(|it| self.find(&it.name).ok().map(|it| it.digest()) == it.digest)
     }
 
+    /// What is there now under the name of a module, if anything is. Takes nothing.
+    pub fn digest(&self, name: &Path) -> Option<Digest> {
+        self.find(name).ok().map(|it| it.digest())
+    }
+
     /// The text of a module, for a script that is called so in messages. The file is from [`file_of`].
-    pub(crate) fn read(&self, file: &Path, script: &str) -> Result<String, Problem> {
+    ///
+    /// What was read once stays the same: a script that starts afresh, because its memory was full, is the one it was.
+    pub(crate) fn read(&self, file: &Path, script: &str) -> Result<Arc<str>, Problem> {
         let mut taken = self.lock();
+        if let Some((_, Some(text))) = taken.by_file.get(file) {
+            return Ok(Arc::clone(text));
+        }
         if taken.by_file.len() >= MODULES_MAX && !taken.by_file.contains_key(file) {
             return Err(Problem::Refused(format!("a script has at most {MODULES_MAX} modules")));
         }
@@ -120,16 +131,16 @@ impl Modules {
             real: found.as_ref().ok().and_then(|it| it.real.clone()),
             digest: found.as_ref().ok().map(Found::digest),
         };
-        taken.by_file.insert(file.to_owned(), module);
-        let text = found.map_err(|it| it.of(file, script))?.text;
-        taken.bytes = taken.bytes.saturating_add(text.len());
-        if taken.bytes > ALL_BYTES_MAX {
+        let size = found.as_ref().map_or(0, |it| it.text.len());
+        let fits = taken.bytes.saturating_add(size) <= ALL_BYTES_MAX;
+        let text = found.as_ref().ok().filter(|_| fits).map(|it| Arc::from(it.text.as_str()));
+        taken.by_file.insert(file.to_owned(), (module, text.clone()));
+        drop(found.map_err(|it| it.of(file, script))?);
+        taken.bytes += if fits { size } else { 0 };
+        text.ok_or_else(|| {
             let mib = ALL_BYTES_MAX >> 20;
-            return Err(Problem::Refused(format!(
-                "all modules together are larger than {mib} MiB"
-            )));
-        }
-        Ok(text)
+            Problem::Refused(format!("all modules together are larger than {mib} MiB"))
+        })
     }
 
     /// The script is loaded: a module that it asks for later is read from the volume as it is then.

@@ -35,16 +35,19 @@ impl Directory {
         Modules::beside(&self.0.join("it.lua"))
     }
 
-    /// A mounted volume with this text in `lib.lua`; replaces what was mounted.
+    /// A mounted volume with this text in `lib.lua` and `more.lua`; replaces what was mounted.
     fn mount(&self, version: &str, text: &str) {
         self.write(&format!("..{version}/lib.lua"), text);
+        self.write(&format!("..{version}/more.lua"), text);
         let link = self.0.join("..data");
         let old = fs::read_link(&link).ok();
         symlink(format!("..{version}"), self.0.join("..data_tmp")).unwrap();
         fs::rename(self.0.join("..data_tmp"), &link).unwrap();
-        match old {
-            Some(old) => fs::remove_dir_all(self.0.join(old)).unwrap(),
-            None => self.link("..data/lib.lua", "lib.lua"),
+        if let Some(old) = old {
+            fs::remove_dir_all(self.0.join(old)).unwrap();
+        } else {
+            self.link("..data/lib.lua", "lib.lua");
+            self.link("..data/more.lua", "more.lua");
         }
     }
 }
@@ -58,7 +61,8 @@ impl Drop for Directory {
 /// The text of a module, or why there is none.
 fn read(modules: &Modules, name: &str) -> Result<String, String> {
     let file = file_of(name, "lua").map_err(|it| it.to_string())?;
-    modules.read(&file, "dir/it.lua").map_err(|it| it.to_string())
+    let text = modules.read(&file, "dir/it.lua").map_err(|it| it.to_string())?;
+    Ok(text.to_string())
 }
 
 fn refused(modules: &Modules, name: &str, part: &str) {
@@ -148,13 +152,14 @@ fn a_volume_that_is_replaced_while_a_script_is_loaded_gives_no_mixture() {
     let modules = here.modules();
     assert_eq!(read(&modules, "lib"), Ok("return 1".into()));
     here.mount("two", "return 2");
-    refused(&modules, "lib", "was replaced while the script was loaded");
-    assert_eq!(read(&here.modules(), "lib"), Ok("return 2".into()));
-    // When the script is loaded, it reads what is there.
+    refused(&modules, "more", "was replaced while the script was loaded");
+    assert_eq!(read(&here.modules(), "more"), Ok("return 2".into()));
+    // When the script is loaded, it reads what is there, but nothing again.
     modules.settle();
-    assert_eq!(read(&modules, "lib"), Ok("return 2".into()));
+    assert_eq!(read(&modules, "more"), Ok("return 2".into()));
     here.mount("three", "return 3");
-    assert_eq!(read(&modules, "lib"), Ok("return 3".into()));
+    assert_eq!(read(&modules, "more"), Ok("return 2".into()));
+    assert_eq!(read(&modules, "lib"), Ok("return 1".into()));
 }
 
 #[test]

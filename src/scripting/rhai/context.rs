@@ -10,9 +10,11 @@ use serde_json::Value;
 
 use super::{
     api::Constant,
+    control::{given, handed, own},
     errors::problem,
     index::IndexView,
     live::Live,
+    present,
     script::Shared,
     stopped::{self, StopFlag},
     value::{plain, same, text, to_json},
@@ -21,7 +23,8 @@ use super::{
 use crate::logic::{outcome::LogLevel, patch::Transformation};
 use crate::ports::{Invocation, Logger, SharedPatch};
 use crate::scripting::{
-    ctx::{Kwarg, kwarg},
+    ctx::{Kwarg, is_live, kwarg},
+    limits::cut,
     settings_access::{Found, SettingsAccess, marker_key, selector_key},
     text::{not_assignable, of_patch},
 };
@@ -58,6 +61,9 @@ impl Ctx {
     }
 
     fn get(&self, name: &str) -> Dynamic {
+        if is_live(name) || name == "event" {
+            present::parse(&self.invocation);
+        }
         match kwarg(&self.invocation, name) {
             Kwarg::Absent => Dynamic::UNIT,
             Kwarg::Value(value) => View::tree(Arc::new(value)),
@@ -105,18 +111,21 @@ impl ScriptLogger {
         if !self.0.is_enabled(level) {
             return;
         }
-        let Some(fields) = fields else {
-            self.0.log(level, &text(message));
-            return;
-        };
-        self.0.with_fields(level, &text(message), &structured(fields));
+        let message = cut(text(message));
+        let fields = fields.map(structured);
+        // The line waits for its reader in the host's memory.
+        given(|| match &fields {
+            Some(fields) => self.0.with_fields(level, &message, fields),
+            None => self.0.log(level, &message),
+        });
     }
 
     fn exception(&self, context: &NativeCallContext<'_>, message: &Dynamic, fields: Option<&Map>) {
         let source = context.call_source().unwrap_or_default();
         let line = context.call_position().line().unwrap_or_default();
         let fields = fields.map(structured);
-        self.0.exception(&text(message), &format!("{source}:{line}"), fields.as_ref());
+        let (message, place) = (cut(text(message)), format!("{source}:{line}"));
+        given(|| self.0.exception(&message, &place, fields.as_ref()));
     }
 }
 
@@ -144,8 +153,10 @@ impl SettingsView {
             // Rhai assigns a group back after something in it was assigned.
             return Ok(());
         }
-        let value = to_json(&format!("settings: {name}"), value).map_err(problem)?;
-        self.0.set(name, value).map_err(problem)
+        handed(|| {
+            let value = to_json(&format!("settings: {name}"), value).map_err(problem)?;
+            self.0.set(name, value).map_err(problem)
+        })
     }
 
     fn keys(&self) -> Array {
@@ -243,7 +254,7 @@ fn register_patch(engine: &mut Engine, shared: &Arc<Shared>) {
         move |fns: &Transformations, function: &FnPtr| {
             let function = shared.functions.refer(function);
             let mut patch = fns.0.lock().unwrap_or_else(PoisonError::into_inner);
-            patch.transformations.push(Transformation::Scripted(function));
+            given(|| patch.transformations.push(Transformation::Scripted(function)));
         }
     };
     register_setter(engine, |live: &Live, key, value| {
@@ -272,5 +283,5 @@ fn register_patch(engine: &mut Engine, shared: &Arc<Shared>) {
 
 /// A value that a filter is asked about.
 pub(super) fn about(value: Option<Value>) -> Dynamic {
-    value.map_or(Dynamic::UNIT, |it| View::tree(Arc::new(it)))
+    value.map_or(Dynamic::UNIT, |it| View::tree(Arc::new(own(it))))
 }

@@ -5,39 +5,39 @@
 use std::{
     cell::{Cell, RefCell},
     future::Future,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::Arc,
     time::Duration,
 };
 
 use rhai::{Dynamic, EvalAltResult, Position};
 use tokio::{
-    sync::{mpsc, oneshot},
+    sync::{mpsc, oneshot, watch},
     time,
 };
 
-use super::turn::Turns;
-use crate::ports::{BoxFuture, Stopped};
-use crate::scripting::stopped;
+use super::{errors::problem, ledger::Ledger, link::Link, turn::Turns};
+use crate::heap;
+use crate::ports::{BoxFuture, Document, Stopped};
+use crate::scripting::{limits, stopped};
 
-/// How often the limits are looked at, in operations: some microseconds of running time.
-const CHECK_EVERY: u64 = 256;
+/// How many operations of a script pass between two looks at its limits, while operations are short: some microseconds.
+const LOOK_EVERY: u32 = 16;
+/// If they took longer than this, the next operation is looked at too: one of them may work on a text of megabytes.
+const LOOKS_APART: Duration = Duration::from_micros(500);
 
 /// How long a call may compute while others of its script want to.
 const SLICE: Duration = Duration::from_millis(5);
 
-/// What the operations of [`Budget::Operations`] stand for.
-const A_SECOND: Duration = Duration::from_secs(1);
+/// Operations that stand for a second of [`Budget::Operations`]: about what an unoptimized build does in one.
+const OPERATIONS_PER_SECOND: u128 = 10_000_000;
 
 /// How long a call may compute. Waiting does not count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Budget {
     /// Running time, for production.
     Time(Duration),
-    /// Operations, for tests: the same on every machine.
-    Operations(u64),
+    /// So many operations as stand for this time, for tests: the same on every machine.
+    Operations(Duration),
 }
 
 /// What a call asks of the runtime while it runs.
@@ -61,44 +61,77 @@ pub(super) enum Until {
 /// Why a call was ended from outside. Scripts cannot catch it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Abort {
-    /// The budget is used up.
-    Exhausted(Budget),
+    /// It computed for longer than this.
+    Exhausted(Duration),
+    /// Its script holds more than so many bytes.
+    Full(usize),
+    /// Its script fills its memory again and again with what cannot be freed.
+    Leaking,
     /// Nobody waits for the result any more.
     Cancelled,
+}
+
+/// What the calls of one script share.
+#[derive(Debug)]
+pub(super) struct Common {
+    pub(super) budget: Budget,
+    pub(super) turns: Turns,
+    pub(super) ledger: Ledger,
+    /// Changes when the script starts afresh: the calls of before have to end then.
+    pub(super) fresh: watch::Sender<()>,
 }
 
 /// The control of one call.
 #[derive(Debug)]
 pub(super) struct Control {
-    budget: Budget,
-    cancelled: Arc<AtomicBool>,
+    common: Arc<Common>,
+    link: Arc<Link>,
     waits: mpsc::Sender<Wait>,
-    turns: Arc<Turns>,
+    fresh: watch::Receiver<()>,
     watch: Cell<Stopwatch>,
-    /// The running time at the begin of the present turn.
+    /// The running time at the begin of the present turn, and at the last look.
     turn_began: Cell<Duration>,
+    looked: Cell<Duration>,
     operations: Cell<u64>,
+    /// What the thread held at the begin of the present turn.
+    held: Cell<isize>,
+    /// Why the call ends. Once it has to end, every further step is refused.
+    ended: Cell<Option<Abort>>,
 }
 
 thread_local! {
     static CURRENT: RefCell<Option<Control>> = const { RefCell::new(None) };
+    /// Operations until the next look at the limits.
+    static LEFT: Cell<u32> = const { Cell::new(0) };
+    /// What the thread may hold; more is looked at, at once.
+    static CEILING: Cell<isize> = const { Cell::new(isize::MAX) };
+    /// What the present turn took for the host.
+    static GIVEN: Cell<isize> = const { Cell::new(0) };
+}
+
+impl Budget {
+    /// The time it is, or stands for.
+    fn limit(self) -> Duration {
+        match self {
+            Budget::Time(limit) | Budget::Operations(limit) => limit,
+        }
+    }
 }
 
 impl Control {
-    pub(super) fn new(
-        budget: Budget,
-        cancelled: Arc<AtomicBool>,
-        waits: mpsc::Sender<Wait>,
-        turns: Arc<Turns>,
-    ) -> Self {
+    pub(super) fn new(common: Arc<Common>, link: Arc<Link>, waits: mpsc::Sender<Wait>) -> Self {
+        let fresh = common.fresh.subscribe();
         Control {
-            budget,
-            cancelled,
+            common,
+            link,
             waits,
-            turns,
+            fresh,
             watch: Cell::default(),
             turn_began: Cell::default(),
+            looked: Cell::default(),
             operations: Cell::new(0),
+            held: Cell::new(0),
+            ended: Cell::new(None),
         }
     }
 
@@ -122,20 +155,36 @@ impl Control {
     /// Lets others of the script compute.
     fn pause(&self) {
         self.watch.set(self.watch.get().pause());
-        self.turns.pass();
+        let taken = heap::held().wrapping_sub(self.held.get());
+        self.common.ledger.add(taken - GIVEN.take());
+        CEILING.set(isize::MAX);
+        self.link.pause(&self.common.turns);
     }
 
     /// Computes again, when it is its turn.
     fn resume(&self) {
-        self.turns.take();
+        self.link.resume(&self.common.turns);
+        self.begin_turn();
+    }
+
+    /// Everything that is counted by turns starts here.
+    fn begin_turn(&self) {
         self.watch.set(self.watch.get().resume());
         self.turn_began.set(self.watch.get().before);
+        self.held.set(heap::held());
+        CEILING.set(heap::held().saturating_add(self.common.ledger.left()));
+        LEFT.set(LOOK_EVERY);
+    }
+
+    fn holds(&self) -> isize {
+        let taken = heap::held().wrapping_sub(self.held.get());
+        self.common.ledger.held() + taken - GIVEN.get()
     }
 
     /// Ends the turn if it lasts long and others wait for theirs. Only where time matters: counted calls are not interrupted.
-    fn share(&self) {
-        let lasts = || self.watch.get().elapsed().saturating_sub(self.turn_began.get()) >= SLICE;
-        if matches!(self.budget, Budget::Time(_)) && self.turns.is_wanted() && lasts() {
+    fn share(&self, elapsed: Duration) {
+        let lasts = elapsed.saturating_sub(self.turn_began.get()) >= SLICE;
+        if lasts && matches!(self.common.budget, Budget::Time(_)) && self.common.turns.is_wanted() {
             self.pause();
             self.resume();
         }
@@ -145,70 +194,192 @@ impl Control {
     fn pay_back(&self, waited: Duration) {
         let watch = self.watch.get();
         self.watch.set(Stopwatch { before: watch.before.saturating_sub(waited), ..watch });
-        if let Budget::Operations(limit) = self.budget {
-            let paid = waited.as_millis().saturating_mul(limit.into()) / A_SECOND.as_millis();
-            let paid = u64::try_from(paid).unwrap_or(u64::MAX);
-            self.operations.set(self.operations.get().saturating_sub(paid));
-        }
+        self.looked.set(self.watch.get().before);
+        self.operations.set(self.operations.get().saturating_sub(operations_in(waited)));
     }
 
-    fn check(&self) -> Option<Abort> {
-        if self.cancelled.load(Ordering::Relaxed) {
-            return Some(Abort::Cancelled);
+    /// Looks at all limits; the call has used so much time.
+    fn check(&self, elapsed: Duration) -> Option<Abort> {
+        if let ended @ Some(_) = self.ended.get() {
+            return ended;
         }
-        let exhausted = match self.budget {
-            Budget::Time(limit) => self.watch.get().elapsed() >= limit,
-            Budget::Operations(limit) => self.operations.get() >= limit,
+        let Common { budget, ledger, .. } = &*self.common;
+        let exhausted = match budget {
+            Budget::Time(limit) => elapsed >= *limit,
+            Budget::Operations(limit) => self.operations.get() >= operations_in(*limit),
         };
-        exhausted.then_some(Abort::Exhausted(self.budget))
+        let ended = if self.link.is_cancelled() {
+            Abort::Cancelled
+        } else if exhausted {
+            Abort::Exhausted(budget.limit())
+        } else if heap::held() > CEILING.get() || self.fresh.has_changed().unwrap_or(false) {
+            Abort::Full(ledger.limit())
+        } else {
+            return None;
+        };
+        self.ended.set(Some(ended));
+        self.ended.get()
     }
+
+    /// After some operations: whether the call has to end, and when to look again.
+    fn look(&self) -> Option<Abort> {
+        let passed = LOOK_EVERY.saturating_sub(LEFT.get());
+        self.operations.set(self.operations.get() + u64::from(passed));
+        let elapsed = self.watch.get().elapsed();
+        self.share(elapsed);
+        let ended = self.check(elapsed);
+        let slow = elapsed.saturating_sub(self.looked.get()) > LOOKS_APART;
+        self.looked.set(elapsed);
+        let at_once = ended.is_some() || (slow && matches!(self.common.budget, Budget::Time(_)));
+        LEFT.set(if at_once { 0 } else { LOOK_EVERY });
+        ended
+    }
+}
+
+fn operations_in(time: Duration) -> u64 {
+    u64::try_from(time.as_micros() * OPERATIONS_PER_SECOND / 1_000_000).unwrap_or(u64::MAX)
 }
 
 /// Counts one operation of the running call; says whether the call has to end.
 pub(super) fn progress() -> Option<Abort> {
+    let left = LEFT.get();
+    if left > 0 && heap::held() <= CEILING.get() {
+        LEFT.set(left - 1);
+        return None;
+    }
+    CURRENT.with_borrow(|current| current.as_ref().and_then(Control::look))
+}
+
+/// One step of a function of the host that works long. The error ends the call and cannot be caught.
+pub(super) fn step() -> Result<(), Box<EvalAltResult>> {
+    progress().map_or(Ok(()), |abort| Err(abort.into_error()))
+}
+
+/// Whether the running call should have ended by now: asked by functions of the host that work long, and after those of the
+/// language, some of which swallow the abort of a script function they call.
+pub(super) fn overdue() -> Option<Abort> {
     CURRENT.with_borrow(|current| {
         let control = current.as_ref()?;
-        let operations = control.operations.get() + 1;
-        control.operations.set(operations);
-        if !operations.is_multiple_of(CHECK_EVERY) {
-            return None;
-        }
-        control.share();
-        control.check()
+        control.check(control.watch.get().elapsed())
     })
 }
 
-/// Whether the running call should have ended by now. Some native functions swallow the abort of a script function they call.
-pub(super) fn overdue() -> Option<Abort> {
-    CURRENT.with_borrow(|current| current.as_ref().and_then(Control::check))
+/// Bytes that the script of the running call holds.
+pub(super) fn holds() -> isize {
+    CURRENT.with_borrow(|current| current.as_ref().map_or(0, Control::holds))
+}
+
+/// Counts nothing any more of what the script holds; gives how much that was.
+pub(super) fn forgive() -> isize {
+    CURRENT.with_borrow(|current| {
+        let Some(control) = current else { return 0 };
+        let holds = control.holds();
+        control.common.ledger.add(-holds);
+        CEILING.set(control.held.get().saturating_add(control.common.ledger.left()));
+        holds
+    })
+}
+
+/// Makes something for the host: it will be freed there, and counts as the script's only until the end of its turn.
+pub(super) fn given<T>(make: impl FnOnce() -> T) -> T {
+    let (before, outer) = (heap::held(), GIVEN.get());
+    let made = make();
+    // What was given inside of this is part of it.
+    GIVEN.set(outer + heap::held().wrapping_sub(before));
+    made
+}
+
+/// The same for something that may fail: an error stays with the script.
+pub(super) fn handed<T, E>(make: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
+    let outer = GIVEN.get();
+    let made = given(make);
+    if made.is_err() {
+        GIVEN.set(outer);
+    }
+    made
+}
+
+/// A copy for the script of something that the host made: the original does not count when it goes.
+pub(super) fn own<T: Clone>(original: T) -> T {
+    let own = original.clone();
+    given(|| drop(original));
+    own
+}
+
+/// Runs a change of a memo, whose memory counts for itself: it stays when the script starts afresh, and goes with its object.
+///
+/// # Errors
+/// The memos are full, or the change fails.
+pub(super) fn remember<T>(
+    memo: &Document,
+    change: impl FnOnce() -> Result<T, Box<EvalAltResult>>,
+) -> Result<T, Box<EvalAltResult>> {
+    let is_full = with_ledger(Ledger::memos_are_full).unwrap_or(false);
+    if is_full {
+        let limit = with_ledger(Ledger::limit).unwrap_or_default();
+        return Err(problem(limits::too_much_in_memos(limit)));
+    }
+    let before = heap::held();
+    let changed = handed(change);
+    if changed.is_ok() {
+        with_ledger(|it| it.charge(memo, heap::held().wrapping_sub(before)));
+    }
+    changed
+}
+
+fn with_ledger<T>(ask: impl FnOnce(&Ledger) -> T) -> Option<T> {
+    CURRENT.with_borrow(|current| current.as_ref().map(|it| ask(&it.common.ledger)))
+}
+
+/// Asks for memory before a function takes it in one piece: whether the script may still have so many bytes.
+pub(super) fn reserve(bytes: usize) -> Result<(), Box<EvalAltResult>> {
+    let bytes = isize::try_from(bytes).unwrap_or(isize::MAX);
+    if heap::held().saturating_add(bytes) <= CEILING.get() {
+        return Ok(());
+    }
+    CURRENT.with_borrow(|current| {
+        let control = current.as_ref();
+        match control {
+            Some(control) => {
+                let full = Abort::Full(control.common.ledger.limit());
+                control.ended.set(control.ended.get().or(Some(full)));
+                LEFT.set(0);
+                Err(full.into_error())
+            }
+            None => Ok(()),
+        }
+    })
 }
 
 /// Lets time pass for the running call; blocks only its own thread.
 pub(super) fn wait(until: Until) -> Result<(), Box<EvalAltResult>> {
-    let (resume, resumed) = oneshot::channel();
-    let asked = CURRENT.with_borrow(|current| {
+    let passed = CURRENT.with_borrow(|current| {
         let control = current.as_ref()?;
         control.pause();
-        control.waits.blocking_send(Wait { until, resume }).ok()
+        // Between the turns nothing is counted: what is sent is freed by the other side.
+        let (resume, resumed) = oneshot::channel();
+        let asked = control.waits.blocking_send(Wait { until, resume }).ok();
+        // A call that was given up has dropped the other end.
+        let passed = asked.and_then(|()| resumed.blocking_recv().ok());
+        control.pay_back(passed.unwrap_or_default());
+        control.resume();
+        passed
     });
-    // A call that was given up has dropped the other end.
-    let passed = asked.and_then(|()| resumed.blocking_recv().ok());
-    CURRENT.with_borrow(|current| {
-        if let Some(control) = current {
-            control.pay_back(passed.unwrap_or_default());
-            control.resume();
-        }
-    });
-    passed.map(drop).ok_or_else(|| Abort::Cancelled.into_error())
+    passed.map(drop).ok_or_else(|| overdue().unwrap_or(Abort::Cancelled).into_error())
 }
 
 /// Waits until something is done, and gives what came of it.
 pub(super) fn wait_for<T: Send + 'static>(
     work: impl Future<Output = T> + Send + 'static,
 ) -> Result<T, Box<EvalAltResult>> {
-    let (give, mut given) = oneshot::channel();
-    wait(Until::Done(Box::pin(async move { drop(give.send(work.await)) })))?;
-    given.try_recv().ok().ok_or_else(|| Abort::Cancelled.into_error())
+    let (work, mut done) = given(|| {
+        let (tell, done) = oneshot::channel();
+        let work: BoxFuture<'static, ()> = Box::pin(async move { drop(tell.send(work.await)) });
+        (work, done)
+    });
+    wait(Until::Done(work))?;
+    let result = given(move || done.try_recv().ok());
+    result.ok_or_else(|| Abort::Cancelled.into_error())
 }
 
 impl Until {
@@ -236,8 +407,9 @@ struct Stopwatch {
     since: Option<RealInstant>,
 }
 
+/// The clock that no test pauses.
 #[expect(clippy::disallowed_types, reason = "measures computing, which no paused clock sees")]
-type RealInstant = std::time::Instant;
+pub(super) type RealInstant = std::time::Instant;
 
 impl Stopwatch {
     fn elapsed(self) -> Duration {

@@ -5,17 +5,16 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use rhai::{Dynamic, EvalAltResult, Position};
+use rhai::{Dynamic, EvalAltResult, ParseErrorType, Position};
+use serde_json::Value;
 
-use super::{
-    control::{Abort, Budget},
-    value::text,
-};
+use super::{api, control::Abort, runner::RunError, script::ITEMS_MAX, value::text};
 use crate::logic::{
     declare::DeclareError,
     outcome::{Raised, RaisedKind},
 };
-use crate::scripting::{LoadError, names};
+use crate::scripting::{LoadError, limits, names};
+use crate::settings::Sandbox;
 
 /// The class of errors that have none of their own.
 const CLASS: &str = "Error";
@@ -57,19 +56,62 @@ pub(super) fn problem(message: impl Into<String>) -> Box<EvalAltResult> {
     EvalAltResult::ErrorRuntime(message.into().into(), Position::NONE).into()
 }
 
-/// The texts of the script and of its modules, by the names used in positions.
-#[derive(Debug, Default)]
-pub(super) struct Sources(Mutex<BTreeMap<String, Arc<str>>>);
+/// What the errors of a script are explained with.
+#[derive(Debug)]
+pub(super) struct Sources {
+    /// The texts of the script and of its modules, by the names used in positions.
+    texts: Mutex<BTreeMap<String, Arc<str>>>,
+    limits: Sandbox,
+}
 
 impl Sources {
+    /// Of a script with these limits, without a text yet.
+    pub(super) fn new(limits: Sandbox) -> Self {
+        Sources { texts: Mutex::default(), limits }
+    }
+
+    /// The limit that was reached, if that is the cause.
+    fn limit(&self, cause: &EvalAltResult) -> Option<String> {
+        if let EvalAltResult::ErrorStackOverflow(..) = cause {
+            return Some(limits::too_deep_calls(self.limits.call_depth));
+        }
+        let EvalAltResult::ErrorDataTooLarge(what, _) = cause else { return None };
+        Some(match what.as_str() {
+            "Length of string" => limits::too_long_text(self.limits.string_size),
+            "Size of object map" => limits::too_many_items("a map", ITEMS_MAX),
+            _ => limits::too_many_items("a list", ITEMS_MAX),
+        })
+    }
+
     pub(super) fn insert(&self, name: &str, text: &str) {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.texts.lock().unwrap_or_else(PoisonError::into_inner);
         all.insert(name.to_owned(), text.into());
+    }
+
+    /// A value that a handler gives to the host, if it is not too large.
+    pub(super) fn within_result(&self, name: &str, value: Value) -> Result<Value, Raised> {
+        let limit = self.limits.result_size;
+        if limits::is_within(&value, limit) {
+            return Ok(value);
+        }
+        Err(of_value(limits::too_large(name, limit)))
+    }
+
+    /// A patch, if it is not too large.
+    pub(super) fn within_patch(
+        &self,
+        fields: &serde_json::Map<String, Value>,
+    ) -> Result<(), Raised> {
+        let limit = self.limits.result_size;
+        if limits::is_within(fields, limit) {
+            return Ok(());
+        }
+        Err(of_value(limits::too_large("the patch", limit)))
     }
 
     /// The text of a line.
     pub(super) fn line(&self, name: &str, number: usize) -> Option<String> {
-        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let all = self.texts.lock().unwrap_or_else(PoisonError::into_inner);
         let line = all.get(name)?.lines().nth(number.checked_sub(1)?)?;
         Some(line.to_owned())
     }
@@ -134,7 +176,10 @@ impl Trail {
     }
 
     /// The text of the cause.
-    fn message(&self) -> String {
+    fn message(&self, sources: &Sources) -> String {
+        if let Some(limit) = sources.limit(&self.cause) {
+            return limit;
+        }
         if let EvalAltResult::ErrorRuntime(value, _) = &self.cause {
             return text(value);
         }
@@ -154,14 +199,14 @@ impl Trail {
     }
 
     /// Class and message of the cause; a thrown map may have both.
-    fn described(&self) -> (Option<String>, String) {
+    fn described(&self, sources: &Sources) -> (Option<String>, String) {
         if let EvalAltResult::ErrorRuntime(value, _) = &self.cause
             && let Ok(fields) = value.as_map_ref()
             && let Some(message) = fields.get("message")
         {
             return (fields.get("class").map(text), text(message));
         }
-        (None, self.message())
+        (None, self.message(sources))
     }
 
     /// A value of the host that was thrown.
@@ -176,15 +221,34 @@ impl Trail {
     }
 }
 
-/// What is wrong with a call of a function of `kopf`, of which the signature tells: `name (kopf, …)` or `kopf::name (…)`.
+/// What is wrong with a call of a function of `kopf` or of a library, of which the signature tells: `name (kopf, …)` or
+/// `kopf::name (…)`.
 fn misused(signature: &str) -> Option<String> {
     let (name, arguments) = signature.split_once(" (")?;
-    let is_method = arguments.split([',', ')']).next() == Some("kopf");
-    let name = name.strip_prefix("kopf::").or(is_method.then_some(name))?;
+    let receiver = arguments.split([',', ')']).next().unwrap_or_default();
+    let (owner, name) = name.rsplit_once("::").unwrap_or((receiver, name));
+    if owner != "kopf" {
+        return api::misused(owner, name);
+    }
     Some(if names::is_known(name) {
         format!("kopf.{name}: wrong number of arguments")
     } else {
         names::unknown(name)
+    })
+}
+
+/// What to write instead of a word that Rhai keeps for itself, where it stands behind a dot.
+fn reserved(cause: &EvalAltResult, line: &str) -> Option<String> {
+    let EvalAltResult::ErrorParsing(ParseErrorType::Reserved(word), _) = cause else { return None };
+    if !line.contains(&format!(".{word}")) {
+        return None;
+    }
+    Some(match word.as_str() {
+        "debug" => "in Rhai `debug` is reserved: use `ctx.logger.dbg(…)`".into(),
+        "new" => {
+            "in Rhai `new` is reserved: use `ctx.new_value`, or `[\"new\"]` for a field".into()
+        }
+        _ => format!("in Rhai `{word}` is reserved: write `[\"{word}\"]` instead of `.{word}`"),
     })
 }
 
@@ -203,7 +267,7 @@ pub(super) fn raised(error: EvalAltResult, file: &str, sources: &Sources) -> Rai
     let trail = Trail::of(error, file);
     let trace = trail.trace(sources);
     if let Some(Thrown { kind, message }) = trail.thrown() {
-        return Raised { kind, message, trace };
+        return Raised { kind, message: limits::cut(message), trace };
     }
     if let Some(abort) = trail.thrown::<Abort>() {
         return aborted(abort, trace);
@@ -213,14 +277,25 @@ pub(super) fn raised(error: EvalAltResult, file: &str, sources: &Sources) -> Rai
         let message = format!("{message}{hint}");
         return Raised { kind: RaisedKind::Arbitrary(CLASS.into()), message, trace };
     }
-    let (class, message) = trail.described();
-    Raised { kind: RaisedKind::Arbitrary(class.unwrap_or_else(|| CLASS.into())), message, trace }
+    let (class, message) = trail.described(sources);
+    let class = limits::cut(class.unwrap_or_else(|| CLASS.into()));
+    Raised { kind: RaisedKind::Arbitrary(class), message: limits::cut(message), trace }
 }
 
 /// An error of the host, not of the script.
 pub(super) fn of_host(message: impl Into<String>) -> Raised {
     let kind = RaisedKind::Arbitrary("HostError".into());
     Raised { kind, message: message.into(), trace: None }
+}
+
+/// A job that gave no result.
+pub(super) fn of_runner(error: &RunError) -> Raised {
+    match error {
+        RunError::Stuck(limit) => aborted(Abort::Exhausted(*limit), None),
+        RunError::Busy | RunError::NoThread(_) | RunError::Panicked(_) => {
+            of_host(error.to_string())
+        }
+    }
 }
 
 /// An error of a value that a script gave to the host.
@@ -234,36 +309,38 @@ pub(super) fn aborted(abort: Abort, trace: Option<String>) -> Raised {
     Raised { kind, message: describe(abort), trace }
 }
 
-fn describe(abort: Abort) -> String {
+/// What ended a call.
+pub(super) fn describe(abort: Abort) -> String {
     match abort {
         Abort::Cancelled => "the call was cancelled".into(),
-        Abort::Exhausted(Budget::Time(limit)) => {
-            format!("the handler computed for longer than {} s, its limit", limit.as_secs_f64())
-        }
-        Abort::Exhausted(Budget::Operations(limit)) => {
-            format!("the handler computed for more than {limit} operations, its limit")
-        }
+        Abort::Exhausted(limit) => limits::computed_too_long(limit),
+        Abort::Full(limit) => limits::too_much_memory(limit),
+        Abort::Leaking => limits::leaking(),
     }
 }
 
 /// Why a script cannot be used, as a compiler tells it.
 pub(super) fn load_error(error: EvalAltResult, file: &str, sources: &Sources) -> LoadError {
     let trail = Trail::of(error, file);
+    let place = trail.place();
+    let line = place.and_then(|it| it.position.line());
+    let file = place.map_or(file, |it| it.file.as_str());
+    let source_line = line.and_then(|it| sources.line(file, it));
     let (message, hint) = match trail.thrown::<Refused>() {
         Some(Refused { message, hint }) => (message, hint),
         None => match (trail.thrown::<Thrown>(), trail.thrown::<Abort>()) {
             (Some(thrown), _) => (thrown.message, None),
             (None, Some(abort)) => (describe(abort), None),
-            (None, None) => (trail.described().1, None),
+            (None, None) => {
+                let hint = source_line.as_deref().and_then(|it| reserved(&trail.cause, it));
+                (trail.described(sources).1, hint)
+            }
         },
     };
-    let place = trail.place();
-    let line = place.and_then(|it| it.position.line());
-    let file = place.map_or(file, |it| it.file.as_str());
     LoadError {
         file: file.to_owned(),
         line: line.and_then(|it| u32::try_from(it).ok()),
-        source_line: line.and_then(|it| sources.line(file, it)),
+        source_line,
         message,
         hint,
     }

@@ -10,7 +10,7 @@ use std::{
 
 use rhai::FnPtr;
 
-use super::errors::is_anonymous;
+use super::{control::given, errors::is_anonymous};
 use crate::logic::function::{Function, ScriptId};
 
 /// The table of functions of one script.
@@ -24,6 +24,9 @@ pub(super) struct Functions {
 #[derive(Default)]
 struct Slots {
     by_slot: Mutex<BTreeMap<u32, Slot>>,
+    /// Freed functions that have captured something. They are dropped where scripts run: what they hold may be nested deep,
+    /// and counts as the script's memory.
+    freed: Mutex<Vec<FnPtr>>,
 }
 
 struct Slot {
@@ -42,13 +45,21 @@ impl Drop for Guard {
     fn drop(&mut self) {
         // What the function has captured may refer to other slots, so it goes when the lock is open again.
         let freed = self.slots.lock().remove(&self.slot);
-        drop(freed);
+        if let Some(Slot { pointer, .. }) = freed
+            && !pointer.curry().is_empty()
+        {
+            self.slots.freed().push(pointer);
+        }
     }
 }
 
 impl Slots {
     fn lock(&self) -> MutexGuard<'_, BTreeMap<u32, Slot>> {
         self.by_slot.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn freed(&self) -> MutexGuard<'_, Vec<FnPtr>> {
+        self.freed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -69,15 +80,44 @@ impl Functions {
         });
         let (slot, guard) = known.unwrap_or_else(|| self.insert(pointer));
         let name = if is_anonymous(pointer.fn_name()) { "" } else { pointer.fn_name() };
-        Function::new(self.script, slot, name).keeping(guard)
+        given(|| Function::new(self.script, slot, name).keeping(guard))
     }
 
     fn insert(&self, pointer: &FnPtr) -> (u32, Arc<Guard>) {
         let slot = self.next.fetch_add(1, Ordering::Relaxed);
-        let guard = Arc::new(Guard { slot, slots: Arc::clone(&self.slots) });
-        let entry = Slot { pointer: pointer.clone(), reference: Arc::downgrade(&guard) };
-        self.slots.lock().insert(slot, entry);
-        (slot, guard)
+        let pointer = pointer.clone();
+        // What refers to the function is freed by the host.
+        given(|| {
+            let guard = Arc::new(Guard { slot, slots: Arc::clone(&self.slots) });
+            let entry = Slot { pointer, reference: Arc::downgrade(&guard) };
+            self.slots.lock().insert(slot, entry);
+            (slot, guard)
+        })
+    }
+
+    /// The next slot: all that were given away are below.
+    pub(super) fn next(&self) -> u32 {
+        self.next.load(Ordering::Relaxed)
+    }
+
+    /// Gives away no slot below this one any more.
+    pub(super) fn skip_to(&self, slot: u32) {
+        self.next.fetch_max(slot, Ordering::Relaxed);
+    }
+
+    /// Drops what nobody refers to any more. To be called on a thread of the script.
+    pub(super) fn sweep(&self) {
+        // One by one and without the lock: what a function has captured may refer to others.
+        while let Some(pointer) = { self.slots.freed().pop() } {
+            drop(pointer);
+        }
+    }
+
+    /// Forgets all functions: nobody will call them any more.
+    pub(super) fn clear(&self) {
+        let all = std::mem::take(&mut *self.slots.lock());
+        drop(all);
+        self.sweep();
     }
 
     /// The function a reference means.

@@ -8,7 +8,10 @@ use std::sync::{Arc, PoisonError};
 use rhai::{Array, Dynamic, Engine, EvalAltResult, ImmutableString, Map, Position};
 use serde_json::Value;
 
-use super::value::{plain, same, to_json};
+use super::{
+    control::{handed, remember},
+    value::{plain, same, to_json},
+};
 use crate::ports::{Document, SharedPatch};
 use crate::scripting::{text, withdraw::withdraw};
 
@@ -43,6 +46,17 @@ impl Store {
             (Store::Patch(a), Store::Patch(b)) => Arc::ptr_eq(a, b),
             (Store::Memo(a), Store::Memo(b)) => a.is(b),
             (Store::Patch(_), Store::Memo(_)) | (Store::Memo(_), Store::Patch(_)) => false,
+        }
+    }
+
+    /// Changes the document. Its memory is the host's.
+    fn change<T>(
+        &self,
+        change: impl FnOnce() -> Result<T, Box<EvalAltResult>>,
+    ) -> Result<T, Box<EvalAltResult>> {
+        match self {
+            Store::Patch(_) => handed(change),
+            Store::Memo(document) => remember(document, change),
         }
     }
 
@@ -140,16 +154,18 @@ impl Live {
             // Rhai assigns a level back after something below it was assigned.
             return Ok(());
         }
-        let value = to_json(&below.place(), value).map_err(refused)?;
-        let remove = value.is_null() && matches!(self.store, Store::Memo(_));
-        self.store.with_path(&below.path, |document| {
-            let fields = self.level(document).map_err(refused)?;
-            if remove {
-                fields.shift_remove(key);
-            } else {
-                fields.insert(key.to_owned(), value);
-            }
-            Ok(())
+        self.store.change(|| {
+            let value = to_json(&below.place(), value).map_err(refused)?;
+            let remove = value.is_null() && matches!(self.store, Store::Memo(_));
+            self.store.with_path(&below.path, |document| {
+                let fields = self.level(document).map_err(refused)?;
+                if remove {
+                    fields.shift_remove(key);
+                } else {
+                    fields.insert(key.to_owned(), value);
+                }
+                Ok(())
+            })
         })
     }
 
@@ -170,22 +186,25 @@ impl Live {
     }
 
     /// Takes a field out: of a patch, so that the cluster keeps what it has.
-    fn remove(&self, key: &str) -> Dynamic {
+    fn remove(&self, key: &str) -> Result<Dynamic, Box<EvalAltResult>> {
         let key = self.spelled(key);
         let removed = self.look(|fields| fields.and_then(|it| it.get(key)).map(plain));
-        self.store.with_path(&self.below(key).path, |document| match self.store {
-            Store::Patch(_) => {
-                let path: Vec<_> = self.path.iter().cloned().chain([key.to_owned()]).collect();
-                withdraw(document, &path);
-            }
-            Store::Memo(_) => {
-                let level = self.path.iter().try_fold(document, |fields, key| {
-                    fields.get_mut(key).and_then(Value::as_object_mut)
-                });
-                drop(level.and_then(|it| it.shift_remove(key)));
-            }
-        });
-        removed.unwrap_or_default()
+        self.store.change(|| {
+            self.store.with_path(&self.below(key).path, |document| match self.store {
+                Store::Patch(_) => {
+                    let path: Vec<_> = self.path.iter().cloned().chain([key.to_owned()]).collect();
+                    withdraw(document, &path);
+                }
+                Store::Memo(_) => {
+                    let level = self.path.iter().try_fold(document, |fields, key| {
+                        fields.get_mut(key).and_then(Value::as_object_mut)
+                    });
+                    drop(level.and_then(|it| it.shift_remove(key)));
+                }
+            });
+            Ok(())
+        })?;
+        Ok(removed.unwrap_or_default())
     }
 
     fn place(&self) -> String {

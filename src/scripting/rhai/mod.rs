@@ -2,11 +2,14 @@
 #![expect(clippy::unnecessary_box_returns, reason = "Rhai takes and gives its errors boxed")]
 
 mod api;
+mod builtins;
 mod context;
 mod control;
 mod errors;
 mod functions;
 mod index;
+mod ledger;
+mod link;
 mod live;
 mod modules;
 mod pool;
@@ -20,6 +23,7 @@ mod tests;
 mod turn;
 mod value;
 mod view;
+mod vm;
 
 use std::sync::Arc;
 
@@ -28,12 +32,7 @@ use rhai::Dynamic;
 use serde_json::Value;
 
 use self::{
-    context::Ctx,
-    errors::of_host,
-    runner::Runner,
-    script::Script,
-    value::{plain, to_json},
-    view::View,
+    context::Ctx, control::given, runner::Runner, script::Script, value::plain, view::View, vm::Vm,
 };
 use super::{LoadError, Loaded, Source, Terms, ctx::record};
 use crate::logic::{
@@ -43,12 +42,12 @@ use crate::logic::{
     outcome::{Ended, Raised},
     resource::Resource,
 };
-use crate::ports::{BoxFuture, Invocation, Scripts, Stopped};
+use crate::ports::{BoxFuture, Cause, Invocation, Scripts, Stopped};
 use crate::settings::Settings;
 
 /// A loaded script and the threads it runs on.
 struct RhaiEngine {
-    script: Arc<Script>,
+    vm: Arc<Vm>,
     runner: Arc<Runner>,
 }
 
@@ -58,22 +57,19 @@ pub(crate) fn load(
     source: &Source,
     terms: &Terms,
 ) -> BoxFuture<'static, Result<Loaded, LoadError>> {
-    load_on(Runner::new(terms.placement), id, source.clone())
-}
-
-fn load_on(
-    runner: Runner,
-    id: ScriptId,
-    source: Source,
-) -> BoxFuture<'static, Result<Loaded, LoadError>> {
+    let (runner, source) = (Runner::new(id, terms).of(&source.name), source.clone());
+    let terms = terms.clone();
     async move {
-        let (file, runner) = (source.name.clone(), runner.of(&source.name));
-        let loaded = runner.run(move || script::load(id, &source)).await;
+        let file = source.name.clone();
+        let of_load = (source.clone(), terms.clone());
+        let loaded = runner.run(move || script::load(id, &of_load.0, &of_load.1)).await;
         let (script, handlers, lifecycles) = loaded.unwrap_or_else(|error| {
             let message = error.to_string();
             Err(LoadError { file, line: None, source_line: None, message, hint: None })
         })?;
-        let engine = RhaiEngine { script: Arc::new(script), runner: Arc::new(runner) };
+        let runner = Arc::new(runner);
+        let vm = Vm::new(id, (source, terms), Arc::clone(&runner), (script, &handlers));
+        let engine = RhaiEngine { vm: Arc::new(vm), runner };
         Ok(Loaded { engine: Arc::new(engine), handlers, lifecycles })
     }
     .boxed()
@@ -85,10 +81,10 @@ impl RhaiEngine {
         &self,
         job: impl FnOnce(&Script) -> Result<T, Raised> + Send + 'static,
     ) -> BoxFuture<'static, Result<T, Raised>> {
-        let (script, runner) = (Arc::clone(&self.script), Arc::clone(&self.runner));
+        let (vm, runner) = (Arc::clone(&self.vm), Arc::clone(&self.runner));
         async move {
-            let result = runner.run(move || job(&script)).await;
-            result.unwrap_or_else(|error| Err(of_host(error.to_string())))
+            let result = runner.run(move || vm.with(job)).await;
+            result.unwrap_or_else(|error| Err(errors::of_runner(&error)))
         }
         .boxed()
     }
@@ -102,11 +98,14 @@ impl RhaiEngine {
         // The parent of a sub-handler, which is of the same script, has a thread and waits.
         let is_within = invocation.handler.kind == Kind::Sub;
         let runner = Arc::clone(&self.runner);
-        let job = about(Arc::clone(&self.script), invocation, job);
+        // Freed here, not by the script: its memory is the host's.
+        let keep = Arc::clone(&invocation);
+        let job = about(Arc::clone(&self.vm), invocation, job);
         async move {
             let result =
                 if is_within { runner.run_within(job).await } else { runner.run(job).await };
-            result.unwrap_or_else(|error| Err(of_host(error.to_string())))
+            drop(keep);
+            result.unwrap_or_else(|error| Err(errors::of_runner(&error)))
         }
         .boxed()
     }
@@ -119,12 +118,15 @@ impl RhaiEngine {
         job: impl FnOnce(&Script, Dynamic) -> Result<Option<T>, Raised> + Send + 'static,
     ) -> BoxFuture<'static, Result<Option<T>, Raised>> {
         let runner = Arc::clone(&self.runner);
-        let job = about(Arc::clone(&self.script), invocation, job);
+        let keep = Arc::clone(&invocation);
+        let job = about(Arc::clone(&self.vm), invocation, job);
         async move {
-            match runner.run_background(&stopped, job).await {
+            let result = match runner.run_background(&stopped, job).await {
                 Ok(result) => result.unwrap_or(Ok(None)),
-                Err(error) => Err(of_host(error.to_string())),
-            }
+                Err(error) => Err(errors::of_runner(&error)),
+            };
+            drop(keep);
+            result
         }
         .boxed()
     }
@@ -132,13 +134,13 @@ impl RhaiEngine {
 
 /// A job that is about something.
 fn about<T>(
-    script: Arc<Script>,
+    vm: Arc<Vm>,
     invocation: Arc<Invocation>,
-    job: impl FnOnce(&Script, Dynamic) -> T,
-) -> impl FnOnce() -> T {
+    job: impl FnOnce(&Script, Dynamic) -> Result<T, Raised>,
+) -> impl FnOnce() -> Result<T, Raised> {
     move || {
         let ctx = Dynamic::from(Ctx::new(Arc::clone(&invocation)));
-        present::during(Some(invocation), || job(&script, ctx))
+        present::during(Some(invocation), || vm.with(|script| job(script, ctx)))
     }
 }
 
@@ -150,9 +152,16 @@ impl Scripts for RhaiEngine {
     fn call(&self, invocation: Arc<Invocation>) -> BoxFuture<'static, Ended> {
         let stopped = invocation.background().map(|it| it.stopped.clone());
         let function = invocation.handler.function.clone();
+        let patch = match &invocation.cause {
+            Cause::Object(cause) => Some(Arc::clone(&cause.patch)),
+            Cause::Activity(_) => None,
+        };
         let job = move |script: &Script, ctx| {
             let result = script.call(&function, vec![ctx])?;
-            let result = to_json("the result", &result).map_err(errors::of_value)?;
+            let result = given(|| script.result(&result))?;
+            if let Some(patch) = &patch {
+                script.patch(patch)?;
+            }
             Ok((!result.is_null()).then_some(result))
         };
         let ended = match stopped {
@@ -197,7 +206,7 @@ impl Scripts for RhaiEngine {
                 about.map(|it| context::about(Some(it))).into_iter().collect();
             arguments.push(ctx);
             let returned = script.call(&function, arguments)?;
-            to_json("the result", &returned).map_err(errors::of_value)
+            given(|| script.result(&returned))
         })
     }
 
@@ -208,9 +217,11 @@ impl Scripts for RhaiEngine {
     ) -> BoxFuture<'static, Result<Value, Raised>> {
         self.run(move |script| {
             // Shared, so that the function changes this very value; what it returns does not matter.
-            let body = plain(&body).into_shared();
-            drop(script.call(&function, vec![body.clone()])?);
-            to_json("body", &body.flatten()).map_err(errors::of_value)
+            let changed = plain(&body).into_shared();
+            given(|| drop(body));
+            drop(script.call(&function, vec![changed.clone()])?);
+            let changed = changed.flatten();
+            given(|| Script::json("body", &changed))
         })
     }
 }

@@ -11,8 +11,15 @@ use std::{
     time::Duration,
 };
 
-/// Twice what the deepest recursion that the limits allow takes: an overflow would end the process. Untouched pages cost nothing.
-const STACK_BYTES: usize = 8 * 1024 * 1024;
+use crate::logic::function::ScriptId;
+use crate::settings::Sandbox;
+
+/// Twice what one level of calls takes at most, with all the nested expressions that the parser allows: an overflow would end
+/// the process. Untouched pages of a stack cost nothing.
+const STACK_BYTES_PER_CALL: usize = 128 * 1024;
+/// Values may be nested as deep as the memory of the script allows, and are dropped recursively: so much stack for each byte
+/// of it. Measured by `the_deepest_values_can_be_dropped`.
+const STACK_BYTES_PER_BYTE: usize = 4;
 /// A thread without work for this long ends: long enough for the bursts of one object, short enough to give memory back.
 const IDLE: Duration = Duration::from_secs(10);
 
@@ -21,6 +28,9 @@ type Job = Box<dyn FnOnce() + Send>;
 /// The threads of one script. They end when the pool is dropped and their jobs are done.
 pub(super) struct Pool {
     shared: Arc<Shared>,
+    stack: usize,
+    /// Of its threads, as the system shows them: at most 15 bytes.
+    name: String,
 }
 
 struct Shared {
@@ -36,8 +46,13 @@ struct State {
 }
 
 impl Pool {
-    pub(super) fn new() -> Self {
-        Pool { shared: Arc::new(Shared { state: Mutex::default(), wake: Condvar::new() }) }
+    /// For a script with these limits.
+    pub(super) fn new(script: ScriptId, limits: &Sandbox) -> Self {
+        let calls = limits.call_depth.saturating_mul(STACK_BYTES_PER_CALL);
+        let values = limits.memory_limit.saturating_mul(STACK_BYTES_PER_BYTE);
+        let shared = Shared { state: Mutex::default(), wake: Condvar::new() };
+        let stack = calls.saturating_add(values);
+        Pool { shared: Arc::new(shared), stack, name: format!("rhai-{}", script.0) }
     }
 
     /// Runs a job on a thread of its own. The error is of the system: no more threads.
@@ -47,8 +62,8 @@ impl Pool {
             let shared = Arc::clone(&self.shared);
             // The thread ends by itself: when it is idle, or when the pool is gone.
             thread::Builder::new()
-                .name("rhai".into())
-                .stack_size(STACK_BYTES)
+                .name(self.name.clone())
+                .stack_size(self.stack)
                 .spawn(move || shared.work())?;
         }
         state.jobs.push_back(job);

@@ -2,7 +2,8 @@
 
 use std::{cell::RefCell, sync::Arc};
 
-use crate::ports::Invocation;
+use super::control::given;
+use crate::ports::{Cause, Invocation};
 
 thread_local! {
     static PRESENT: RefCell<Option<Arc<Invocation>>> = const { RefCell::new(None) };
@@ -20,6 +21,16 @@ pub(super) fn during<T>(invocation: Option<Arc<Invocation>>, call: impl FnOnce()
     PRESENT.set(invocation);
     let _forget = Forget;
     call()
+}
+
+/// Makes the trees of the object that the call is about, which are made once: in the memory of the host, who keeps them.
+pub(super) fn parse(invocation: &Invocation) {
+    if let Cause::Object(cause) = &invocation.cause {
+        given(|| {
+            cause.current().body();
+            cause.object.body();
+        });
+    }
 }
 
 /// What the running call is about; `None` at the top level and in calls that are about nothing.

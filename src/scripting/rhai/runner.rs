@@ -5,6 +5,7 @@
 //! jumps exactly when every job waits.
 
 use std::{
+    future,
     panic::{self, AssertUnwindSafe},
     sync::{
         Arc,
@@ -14,19 +15,22 @@ use std::{
 };
 
 use tokio::{
-    sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot},
+    sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot, watch},
     task::spawn_blocking,
-    time::Instant,
+    time::{Instant, sleep},
 };
 use tracing::Dispatch;
 
 use super::{
-    control::{Budget, Control, Wait},
+    control::{Budget, Common, Control, Wait},
+    ledger::Ledger,
+    link::Link,
     pool::Pool,
     turn::Turns,
 };
+use crate::logic::function::ScriptId;
 use crate::ports::Stopped;
-use crate::scripting::Placement;
+use crate::scripting::{Placement, Terms};
 
 /// The most calls of one script at once, unless the settings say otherwise; each holds a thread, also while it waits.
 const RUNNING_MAX: usize = 64;
@@ -34,21 +38,21 @@ const RUNNING_MAX: usize = 64;
 const BACKGROUND_SHARE: (usize, usize) = (3, 4);
 /// The most calls of one script that wait for a thread; more are refused, and their handlers retried.
 const WAITING_MAX: usize = 10_000;
-/// The running time of one call.
-const CPU_LIMIT: Duration = Duration::from_secs(1);
-/// The same in operations, where time must not matter: about a second of an unoptimized build.
-const OPERATIONS_LIMIT: u64 = 10_000_000;
+/// A call that computes for so much longer than its limit is stuck in a function that does not look at it. None is known:
+/// this is for those that are not.
+const GRACE: Duration = Duration::from_secs(1);
 
 /// Runs jobs of one script.
 pub(super) struct Runner {
     pool: Pool,
     placement: Placement,
-    budget: Budget,
-    turns: Arc<Turns>,
+    common: Arc<Common>,
     /// Threads for all calls, and how many of them daemons and timers may take.
     permits: Permits,
     background: Permits,
     waiting: AtomicUsize,
+    /// Calls that have a thread.
+    running: Arc<AtomicUsize>,
     /// The script, for messages.
     name: String,
     /// It was told once that threads are short.
@@ -70,30 +74,51 @@ pub(super) enum RunError {
     NoThread(String),
     #[error("the host failed inside the call: {0}")]
     Panicked(String),
+    /// It computed for that much longer than its limit, and was given up.
+    #[error("the call did not end at its limit")]
+    Stuck(Duration),
 }
 
 impl Runner {
-    pub(super) fn new(placement: Placement) -> Self {
-        let budget = match placement {
-            Placement::Threads => Budget::Time(CPU_LIMIT),
-            Placement::CurrentRuntime => Budget::Operations(OPERATIONS_LIMIT),
+    /// For a script on these terms.
+    pub(super) fn new(script: ScriptId, terms: &Terms) -> Self {
+        let budget = match terms.placement {
+            Placement::Threads => Budget::Time(terms.cpu_limit),
+            Placement::CurrentRuntime => Budget::Operations(terms.cpu_limit),
         };
-        Runner::with_budget(placement, budget)
-    }
-
-    /// With another limit of each job's computing.
-    pub(super) fn with_budget(placement: Placement, budget: Budget) -> Self {
+        let ledger = Ledger::new(terms.limits.memory_limit);
         Runner {
-            pool: Pool::new(),
-            placement,
-            budget,
-            turns: Arc::default(),
+            pool: Pool::new(script, &terms.limits),
+            placement: terms.placement,
+            common: Arc::new(Common {
+                budget,
+                turns: Turns::default(),
+                ledger,
+                fresh: watch::Sender::default(),
+            }),
             permits: Permits::new(RUNNING_MAX),
             background: Permits::new(RUNNING_MAX * BACKGROUND_SHARE.0 / BACKGROUND_SHARE.1),
             waiting: AtomicUsize::new(0),
+            running: Arc::default(),
             name: String::new(),
             told: AtomicBool::new(false),
         }
+    }
+
+    /// Ends all calls that run now, at their next operation; those that wait at once.
+    pub(super) fn end_others(&self) {
+        self.common.fresh.send_replace(());
+    }
+
+    /// Whether calls run beside the one that asks.
+    pub(super) fn is_shared(&self) -> bool {
+        self.running.load(Ordering::Relaxed) > 1
+    }
+
+    /// Drops something on a thread of the script, where the stack is deep.
+    pub(super) fn drop_there(&self, something: impl Send + 'static) {
+        // Without a thread it is dropped here: the system is out of them, which nothing deep is the cause of.
+        self.pool.submit(Box::new(move || drop(something))).ok();
     }
 
     /// For this script.
@@ -155,30 +180,41 @@ impl Runner {
         permits: impl Send + 'static,
         job: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, RunError> {
-        let cancelled = CancelOnDrop::default();
+        let link = CancelOnDrop::default();
         // One wait at a time: a job asks for the next one only after the last.
         let (ask, mut waits) = mpsc::channel(1);
-        let control = Control::new(
-            self.budget,
-            Arc::clone(&cancelled.0),
-            ask.clone(),
-            Arc::clone(&self.turns),
-        );
+        let control = Control::new(Arc::clone(&self.common), Arc::clone(&link.0), ask.clone());
+        let mut fresh = self.common.fresh.subscribe();
+        let running = Running::one(&self.running);
         let (finish, finished) = oneshot::channel();
         let log = self.log();
         let work = move || {
             let _log = log.as_ref().map(tracing::dispatcher::set_default);
             let result = panic::catch_unwind(AssertUnwindSafe(|| control.scope(job)));
-            drop(permits);
+            drop((permits, running));
             // Nobody may be waiting any more.
             drop(finish.send(result));
             // Only now the waits end, and with them the hold on the clock: the result is there already.
             drop(ask);
         };
         self.pool.submit(Box::new(work)).map_err(|error| RunError::NoThread(error.to_string()))?;
-        while let (Some(wait), rest) = self.next_wait(waits).await {
+        loop {
+            let (wait, rest) = tokio::select! {
+                biased; // what has come is looked at before how long it took
+                next = self.next_wait(waits) => next,
+                limit = self.stuck(&link.0) => return Err(self.abandoned(limit)),
+            };
+            let Some(wait) = wait else { break };
             let began = Instant::now();
-            wait.until.wait().await;
+            tokio::select! {
+                biased; // what is done is done
+                () = wait.until.wait() => {}
+                // The call has to end: it sees that it waits for nothing.
+                _ = fresh.changed() => {
+                    waits = rest;
+                    continue;
+                }
+            }
             // It waits for this; should it be gone, the next wait says so.
             wait.resume.send(began.elapsed()).ok();
             waits = rest;
@@ -187,6 +223,30 @@ impl Runner {
             Ok(result) => result.map_err(|panic| RunError::Panicked(panic_text(&*panic))),
             Err(_) => Err(RunError::Panicked("its thread is gone".into())),
         }
+    }
+
+    /// Ends when the job is stuck, with the limit that it ignores. Never where operations are counted: the clock stands still.
+    async fn stuck(&self, link: &Link) -> Duration {
+        match self.common.budget {
+            Budget::Operations(_) => future::pending().await,
+            Budget::Time(limit) => loop {
+                sleep(limit + GRACE).await;
+                if link.abandon(limit + GRACE, &self.common.turns) {
+                    return limit;
+                }
+            },
+        }
+    }
+
+    /// Its thread keeps its permit until it ends, so there are never more threads than permits.
+    fn abandoned(&self, limit: Duration) -> RunError {
+        tracing::error!(
+            target: "kopf.scripts",
+            "A call of {} did not end at its limit, {} s of computing: its thread is left alone and counts as one of the \
+             script's until it ends. This is a mistake of kopf; please report it with the script.",
+            self.name, limit.as_secs_f64()
+        );
+        RunError::Stuck(limit)
     }
 
     /// Where the caller's runtime logs to, for the thread of a job; in production all threads log to the same place.
@@ -263,11 +323,27 @@ impl Permits {
 
 /// Tells the job that nobody waits for it any more.
 #[derive(Default)]
-struct CancelOnDrop(Arc<AtomicBool>);
+struct CancelOnDrop(Arc<Link>);
 
 impl Drop for CancelOnDrop {
     fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
+        self.0.cancel();
+    }
+}
+
+/// One of the calls that have a thread.
+struct Running(Arc<AtomicUsize>);
+
+impl Running {
+    fn one(of: &Arc<AtomicUsize>) -> Self {
+        of.fetch_add(1, Ordering::Relaxed);
+        Running(Arc::clone(of))
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

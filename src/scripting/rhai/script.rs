@@ -9,9 +9,11 @@ use rhai::{
     AST, ASTNode, Caches, Dynamic, Engine, EvalAltResult, EvalContext, Expr, FnPtr,
     GlobalRuntimeState, ImmutableString, NativeCallContext, Position, Scope, Stmt,
 };
+use serde_json::Value;
 
 use super::{
     api::{self, Kopf},
+    builtins,
     context::{self, Ctx},
     control, errors,
     errors::{Sources, problem},
@@ -28,16 +30,14 @@ use crate::logic::{
     lifecycle::Chooser,
     outcome::Raised,
 };
-use crate::scripting::{LoadError, Source, print::print_line};
+use crate::ports::SharedPatch;
+use crate::scripting::{LoadError, Source, Terms, print::print_line, reach::Reach};
+use crate::settings::Sandbox;
 
-/// The deepest recursion: what the stacks of the threads hold.
-const CALL_LEVELS_MAX: usize = 64;
 /// The deepest nesting of an expression, at the top level and in functions. A closure in a closure is one expression.
 const EXPRESSION_DEPTHS_MAX: (usize, usize) = (64, 64);
-/// The longest string: the size of the largest object a cluster stores, several times.
-const STRING_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// The most items of a list or a map.
-const ITEMS_MAX: usize = 100_000;
+pub(super) const ITEMS_MAX: usize = 100_000;
 /// The most modules of one script.
 const MODULES_MAX: usize = 64;
 
@@ -47,6 +47,8 @@ pub(super) struct Shared {
     pub(super) name: ImmutableString,
     pub(super) functions: Functions,
     pub(super) sources: Arc<Sources>,
+    /// What the script reaches outside of the sandbox.
+    pub(super) reach: Arc<Reach>,
     /// What the top level declares; `None` when it has returned.
     pub(super) declared: Mutex<Option<Vec<Handler>>>,
     /// The default lifecycles it sets, in order.
@@ -70,6 +72,8 @@ pub(super) struct Script {
     global: GlobalRuntimeState,
     /// How many parameters each function has; several for overloads.
     arities: BTreeMap<String, Vec<usize>>,
+    /// What it declared when it started afresh: keeps their functions.
+    kept: Vec<Handler>,
 }
 
 impl Shared {
@@ -125,7 +129,8 @@ impl Shared {
         }
         // A module has its own variables.
         let main = context.source() == Some(self.name.as_str());
-        if main { self.globals().get(name).cloned() } else { None }
+        let global = if main { self.globals().get(name).cloned() } else { None };
+        global.or_else(|| api::library(name))
     }
 
     /// Whether a variable is that of a loop, and plain: a closure then captures its value of this turn.
@@ -151,17 +156,20 @@ impl Shared {
                 || value.is::<View>()
                 || value.is::<Live>()
                 || value.is::<IndexView>()
-                || value.is::<StoreView>())
+                || value.is::<StoreView>()
+                || api::is_library(value))
             && !assigned()
     }
 }
 
 /// Compiles a script and runs its top level. Needs a deep stack.
-pub(super) fn load(id: ScriptId, source: &Source) -> Result<Declared, LoadError> {
+pub(super) fn load(id: ScriptId, source: &Source, terms: &Terms) -> Result<Declared, LoadError> {
+    let limits = &terms.limits;
     let shared = Arc::new(Shared {
         name: source.name.as_str().into(),
         functions: Functions::new(id),
-        sources: Arc::default(),
+        sources: Arc::new(Sources::new(limits.clone())),
+        reach: Reach::of(terms, &source.name),
         declared: Mutex::new(Some(Vec::new())),
         lifecycles: Mutex::default(),
         globals: Mutex::default(),
@@ -169,7 +177,7 @@ pub(super) fn load(id: ScriptId, source: &Source) -> Result<Declared, LoadError>
         loops: OnceLock::new(),
     });
     shared.sources.insert(&source.name, &source.text);
-    let engine = engine(&shared, source);
+    let engine = engine(&shared, source, limits);
     let failed =
         |error: Box<EvalAltResult>| errors::load_error(*error, &source.name, &shared.sources);
     let mut ast = engine.compile(&source.text).map_err(|error| failed(error.into()))?;
@@ -190,17 +198,17 @@ pub(super) fn load(id: ScriptId, source: &Source) -> Result<Declared, LoadError>
     let handlers = shared.declared.lock().unwrap_or_else(PoisonError::into_inner).take();
     let lifecycles =
         std::mem::take(&mut *shared.lifecycles.lock().unwrap_or_else(PoisonError::into_inner));
-    let script = Script { engine, shared, global, arities };
+    let script = Script { engine, shared, global, arities, kept: Vec::new() };
     Ok((script, handlers.unwrap_or_default(), lifecycles))
 }
 
-fn engine(shared: &Arc<Shared>, source: &Source) -> Engine {
+fn engine(shared: &Arc<Shared>, source: &Source, limits: &Sandbox) -> Engine {
     let mut engine = Engine::new();
     let (top, inside) = EXPRESSION_DEPTHS_MAX;
     engine
-        .set_max_call_levels(CALL_LEVELS_MAX)
+        .set_max_call_levels(limits.call_depth)
         .set_max_expr_depths(top, inside)
-        .set_max_string_size(STRING_BYTES_MAX)
+        .set_max_string_size(limits.string_size)
         .set_max_array_size(ITEMS_MAX)
         .set_max_map_size(ITEMS_MAX)
         .set_max_modules(MODULES_MAX)
@@ -214,6 +222,7 @@ fn engine(shared: &Arc<Shared>, source: &Source) -> Engine {
     let names = Arc::clone(shared);
     #[expect(deprecated, reason = "marked so only because its signature may change")]
     engine.on_var(move |name, index, context| Ok(names.resolve(name, index, &context)));
+    builtins::register(&mut engine);
     value::register(&mut engine);
     view::register(&mut engine);
     live::register(&mut engine);
@@ -310,13 +319,35 @@ fn loops(ast: &AST, assigned: &BTreeSet<String>) -> BTreeSet<String> {
     names.difference(&changed).cloned().collect()
 }
 
+impl Drop for Script {
+    fn drop(&mut self) {
+        self.kept.clear();
+        self.shared.functions.clear();
+        // Functions of the engine share the variables, and variables hold functions: a circle otherwise.
+        let globals = std::mem::take(&mut *self.shared.globals());
+        drop(globals);
+    }
+}
+
 impl Script {
+    /// The slots that were given away are below this one.
+    pub(super) fn slots(&self) -> u32 {
+        self.shared.functions.next()
+    }
+
+    /// Takes over from an earlier state of the same script: keeps its handlers alive, and the slots of before unused.
+    pub(super) fn keep(&mut self, handlers: Vec<Handler>, slots: u32) {
+        self.kept = handlers;
+        self.shared.functions.skip_to(slots);
+    }
+
     /// Calls a function with as many of these arguments as it has parameters.
     pub(super) fn call(
         &self,
         function: &Function,
         arguments: Vec<Dynamic>,
     ) -> Result<Dynamic, Raised> {
+        self.shared.functions.sweep();
         let pointer = self.shared.functions.find(function).ok_or_else(|| {
             errors::of_host(format!("the function {} is no longer loaded", function.name))
         })?;
@@ -365,6 +396,25 @@ impl Script {
         fitting.filter(|it| *it <= offered).max().ok_or_else(|| {
             problem(format!("`{}` has too many parameters: it gets {offered}", pointer.fn_name()))
         })
+    }
+
+    /// What a handler returns, as JSON.
+    pub(super) fn result(&self, value: &Dynamic) -> Result<Value, Raised> {
+        let name = "the result";
+        Self::json(name, value).and_then(|json| self.shared.sources.within_result(name, json))
+    }
+
+    /// Looks at the patch that a handler leaves.
+    pub(super) fn patch(&self, patch: &SharedPatch) -> Result<(), Raised> {
+        let patch = patch.lock().unwrap_or_else(PoisonError::into_inner);
+        self.shared.sources.within_patch(&patch.merge)
+    }
+
+    /// A value that the script gives to the host, as JSON.
+    pub(super) fn json(name: &str, value: &Dynamic) -> Result<Value, Raised> {
+        let json = value::to_json(name, value).map_err(errors::of_value);
+        // What ended the call in between is more than the value that could not be read to its end.
+        control::overdue().map_or(json, |abort| Err(errors::aborted(abort, None)))
     }
 
     fn raised(&self, error: EvalAltResult) -> Raised {

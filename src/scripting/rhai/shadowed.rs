@@ -1,23 +1,26 @@
-//! Functions of a script that Rhai would call instead of those of `kopf`.
+//! Functions of a script that Rhai would call instead of those of `kopf` and of the libraries.
 //!
 //! For Rhai, `kopf.fail("x")` is a method call, and a function `fail` of the script with one parameter is a method of
 //! everything: it would be called, silently, and endlessly if it is the caller itself. Such a script is refused.
 
-use rhai::{AST, ASTNode, Expr, Position};
+use rhai::{AST, ASTNode, Expr, Position, Stmt};
 
 use super::errors::Refused;
+use crate::scripting::reach::LIBRARIES;
 
-/// The first call of `kopf` that means a function of the script, and what to do about it.
+/// The first call of the host that means a function of the script, and what to do about it.
 pub(super) fn find(ast: &AST) -> Option<(Position, Refused)> {
+    let libraries: Vec<_> = LIBRARIES.iter().map(|it| it.name).collect();
+    let libraries: Vec<_> = libraries.into_iter().filter(|it| !declares(ast, it)).collect();
     let mut found = None;
     ast.walk(&mut |path| {
         if let Some(ASTNode::Expr(Expr::Dot(dot, ..))) = path.last()
             && let Expr::Variable(receiver, ..) = &dot.lhs
-            && receiver.1 == "kopf"
+            && (receiver.1 == "kopf" || libraries.contains(&receiver.1.as_str()))
             && let Some((name, arguments, position)) = method(&dot.rhs)
             && ast.iter_functions().any(|it| it.name == name && it.params.len() == arguments)
         {
-            found = Some((position, refused(name)));
+            found = Some((position, refused(&receiver.1, name)));
         }
         found.is_none()
     });
@@ -35,9 +38,23 @@ fn method(expression: &Expr) -> Option<(&str, usize, Position)> {
     None
 }
 
-fn refused(name: &str) -> Refused {
+/// Whether there is a variable of this name anywhere: then nobody knows which one is meant.
+fn declares(ast: &AST, name: &str) -> bool {
+    let mut found = ast.iter_functions().any(|it| it.params.contains(&name));
+    ast.walk(&mut |path| {
+        found |= match path.last() {
+            Some(ASTNode::Stmt(Stmt::Var(variable, ..))) => variable.0.name == name,
+            Some(ASTNode::Stmt(Stmt::For(variable, ..))) => variable.0.name == name,
+            _ => false,
+        };
+        !found
+    });
+    found
+}
+
+fn refused(owner: &str, name: &str) -> Refused {
     Refused {
-        message: format!("`kopf.{name}(…)` would call the function `{name}` of this script"),
-        hint: Some(format!("write `kopf::{name}(…)`, or rename the function")),
+        message: format!("`{owner}.{name}(…)` would call the function `{name}` of this script"),
+        hint: Some(format!("write `{owner}::{name}(…)`, or rename the function")),
     }
 }

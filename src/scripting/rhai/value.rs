@@ -2,11 +2,12 @@
 //!
 //! What JSON cannot hold is refused with its path. Integers stay `i64`, floats stay floats, `()` is null.
 
-use rhai::{Array, Dynamic, Engine, Map};
+use rhai::{Array, Dynamic, Engine, FnPtr, Map};
 use serde_json::Value;
 
 use super::{
     context::SettingsView,
+    control, errors,
     index::{IndexView, StoreView},
     live::Live,
     stopped::Reasons,
@@ -16,6 +17,9 @@ use crate::scripting::{
     refused::{DEPTH_MAX, FUNCTION, HOST_OBJECT, NOT_FINITE, Refused},
     text::shown,
 };
+
+/// A sketch of a value that cannot be shown in full ends here.
+const SKETCH_BYTES_MAX: usize = 16 * 1024;
 
 /// A plain value of the language, all levels copied: for `kopf.copy` and for lists that a script may change.
 pub(super) fn plain(value: &Value) -> Dynamic {
@@ -62,6 +66,10 @@ pub(super) fn json_of(value: &Dynamic) -> Option<Value> {
 fn convert(value: &Dynamic, depth: usize) -> Result<Value, Refused> {
     if depth > DEPTH_MAX {
         return Err(Refused::too_deep());
+    }
+    if let Some(abort) = control::progress() {
+        // The call ends at its next step, whatever becomes of this.
+        return Err(Refused::because(errors::describe(abort)));
     }
     if value.is_unit() {
         return Ok(Value::Null);
@@ -124,9 +132,55 @@ pub(super) fn text(value: &Dynamic) -> String {
     if let Ok(it) = value.as_immutable_string_ref() {
         return it.to_string();
     }
-    match json_of(value) {
-        Some(json @ (Value::Array(_) | Value::Object(_))) => shown(&json),
-        Some(_) | None => value.to_string(),
+    if !(value.is_array() || value.is_map()) {
+        return match json_of(value) {
+            Some(json @ (Value::Array(_) | Value::Object(_))) => shown(&json),
+            Some(_) => value.to_string(),
+            None => name_of(value),
+        };
+    }
+    json_of(value).map_or_else(
+        || {
+            let mut text = String::new();
+            sketch(value, 0, &mut text);
+            text
+        },
+        |it| shown(&it),
+    )
+}
+
+/// What is no data. Never by the language's own means, which follow what a closure has captured, in circles if there are.
+fn name_of(value: &Dynamic) -> String {
+    match value.read_lock::<FnPtr>() {
+        Some(function) => format!("Fn({})", function.fn_name()),
+        None if value.is_array() || value.is_map() || value.is_blob() => value.type_name().into(),
+        None => value.to_string(),
+    }
+}
+
+/// Lists and maps that are no data, because of a function in them or of their depth: as far as they can be shown.
+fn sketch(value: &Dynamic, depth: usize, text: &mut String) {
+    if depth > DEPTH_MAX || text.len() > SKETCH_BYTES_MAX {
+        text.push('…');
+    } else if let Ok(items) = value.as_array_ref() {
+        text.push('[');
+        for (index, item) in items.iter().enumerate() {
+            text.push_str(if index == 0 { "" } else { "," });
+            sketch(item, depth + 1, text);
+        }
+        text.push(']');
+    } else if let Ok(fields) = value.as_map_ref() {
+        text.push('{');
+        for (index, (key, field)) in fields.iter().enumerate() {
+            text.push_str(if index == 0 { "" } else { "," });
+            text.push_str(&Value::from(key.as_str()).to_string());
+            text.push(':');
+            sketch(field, depth + 1, text);
+        }
+        text.push('}');
+    } else {
+        let json = json_of(value).map(|it| it.to_string());
+        text.push_str(&json.unwrap_or_else(|| name_of(value)));
     }
 }
 
@@ -146,6 +200,10 @@ pub(super) fn register(engine: &mut Engine) {
     engine
         .register_fn("to_string", of_array)
         .register_fn("print", of_array)
+        .register_fn("debug", of_array)
+        .register_fn("to_debug", of_array)
         .register_fn("to_string", of_map)
-        .register_fn("print", of_map);
+        .register_fn("print", of_map)
+        .register_fn("debug", of_map)
+        .register_fn("to_debug", of_map);
 }

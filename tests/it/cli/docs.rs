@@ -73,9 +73,13 @@ fn reference() -> String {
             Takes::Text => "a text",
             Takes::Texts => "a text or a list of texts",
             Takes::Number => "a whole number",
+            Takes::Duration => "seconds, or a text with a unit such as 2s",
         };
         writeln!(text, "| `{key}` | {takes} |").expect("memory");
     }
+    text.push_str(
+        "| `scripts` | what single scripts are [granted](grants.md), by the end of their path |\n",
+    );
     text.push_str("| `settings` | groups of [settings](settings.md) |\n");
     text.push_str(ENVIRONMENT);
     for (command, names) in environment::COMMANDS {

@@ -1,5 +1,6 @@
 //! The binary as a user meets it: help, version, usage errors, scripts that are not there. No cluster is needed.
 
+mod check;
 mod docs;
 mod log;
 
@@ -43,6 +44,7 @@ fn help_succeeds_when_asked_for_and_fails_when_not() {
         &["--help"][..],
         &["run", "--help"][..],
         &["dev", "--help"][..],
+        &["check", "--help"][..],
         &["completions", "--help"][..],
         &["freeze", "--help"][..],
         &["resume", "--help"][..],
@@ -78,6 +80,9 @@ fn every_option_and_variable_is_in_the_help() {
         "-L, --liveness <URL>",
         "--leader-elect",
         "--lease <NAME>",
+        "--allow-net <HOST:PORT>",
+        "--allow-env <NAME>",
+        "--allow-read <PATH>",
     ];
     let own_of_dev = [
         "--crd <FILE>",
@@ -109,6 +114,9 @@ fn every_option_and_variable_is_in_the_help() {
         "KOPF_RUN_LEASE",
         "KOPF_RUN_LIVENESS_ENDPOINT",
         "KOPF_RUN_CONFIG",
+        "KOPF_RUN_ALLOW_NET",
+        "KOPF_RUN_ALLOW_ENV",
+        "KOPF_RUN_ALLOW_READ",
         "KOPF_RUN_COLOR",
         "KOPF_SETTINGS_GROUP__NAME",
     ];

@@ -16,6 +16,7 @@ mod odd_objects;
 pub(crate) mod operator;
 mod peering;
 mod posting;
+mod reload;
 mod scopes;
 mod server;
 

@@ -6,9 +6,9 @@ use expect_test::expect;
 use http::Method;
 use kopf::{
     features::probes::{Counted, Liveness, Routes},
-    handling::activities::{Activity, ActivityError, Standing},
-    logic::{handler::Kind, registry::Registry},
-    ports::{Clock, Health, Memo, NativeLogins},
+    handling::activities::{ActivityError, Standing},
+    logic::{generation::Generation, handler::Kind, registry::Registry},
+    ports::{Clock, Current, Health, Memo, NativeLogins, Present},
     scripting::{Placement, ScriptHost, Source},
 };
 use serde_json::Value;
@@ -16,23 +16,20 @@ use serde_json::Value;
 use super::stage::{Stage, in_both, read};
 
 /// The handlers of one activity of a script.
-async fn standing(source: Source, kind: Kind, logins: NativeLogins, health: &Health) -> Standing {
+async fn standing(source: Source, kind: Kind, health: &Health) -> Standing {
     let loaded = ScriptHost::load(vec![source], Placement::CurrentRuntime).await;
     let (scripts, handlers) = loaded.unwrap_or_else(|errors| panic!("{}", errors[0]));
     let registry = Registry::new(handlers).expect("ids are unique");
-    let handlers = registry.activities(kind);
+    let generation = Generation { registry, ..Generation::default() };
     Standing {
-        activity: Activity {
-            kind,
-            handlers,
-            settings: Arc::default(),
-            memo: Memo::default(),
-            logins,
-        },
+        kind,
+        current: Current::new(Present { generation, ..Present::default() }),
+        otherwise: Vec::new(),
+        settings: Arc::default(),
+        memo: Memo::default(),
         scripts: Arc::new(Counted::new(Arc::new(scripts), health.metrics().clone())),
         clock: Clock::starting_at(jiff::Timestamp::UNIX_EPOCH),
         execution: kopf::settings::Settings::default().execution,
-        facilities: Arc::default(),
     }
 }
 
@@ -42,7 +39,7 @@ pub(super) async fn ask(
     kind: Kind,
     logins: NativeLogins,
 ) -> Result<BTreeMap<Arc<str>, Value>, ActivityError> {
-    standing(source, kind, logins, &Health::default()).await.run().await
+    standing(source, kind, &Health::default()).await.run_with(logins).await
 }
 
 const LUA: &str = r#"
@@ -73,7 +70,7 @@ kopf::on::probe(#{id: "activity"}, |ctx| #{of: ctx.activity});
 fn results_are_json_for_ten_seconds_and_one_run_serves_all_who_wait() {
     let told = in_both(LUA, RHAI, async |stage: Stage, source| {
         let health = Health::default();
-        let probe = standing(source, Kind::Probe, NativeLogins::default(), &health).await;
+        let probe = standing(source, Kind::Probe, &health).await;
         let routes = Routes::new(health).with_liveness("/healthz".into(), Liveness::new(probe));
         let get = async |second| {
             stage.until(second).await;
@@ -105,7 +102,7 @@ fn health_and_metrics_do_not_wait_for_scripts() {
     let rhai = "kopf::on_probe(|ctx| kopf::sleep(3600));";
     in_both(lua, rhai, async |_: Stage, source| {
         let health = Health::default();
-        let probe = standing(source, Kind::Probe, NativeLogins::default(), &health).await;
+        let probe = standing(source, Kind::Probe, &health).await;
         let routes = Routes::new(health).with_liveness("/live".into(), Liveness::new(probe));
         let get = async |path: &str| {
             read(routes.answer(&Method::GET, &path.parse().expect("a path")).await).await

@@ -133,6 +133,8 @@ fn the_numbers_are_counted() {
         kopf_part_ready{part="stream/kopfexamples.v1.kopf.dev cluster-wide"} 1
         kopf_part_silence_seconds{part="stream/kopfexamples.v1.kopf.dev cluster-wide"} 5.0
         kopf_paused 0
+        kopf_script_generation 0
+        kopf_script_generation_timestamp_seconds 0.0
         kopf_stream_listings_total{resource="kopfexamples.v1.kopf.dev"} 1"#]]
     .assert_eq(&told);
 }

@@ -32,7 +32,7 @@ use kopf::{
         LiveObject, Logger, LoggerKind, Memo, ObjectCause, ObjectDetail, Scripts as _, SharedPatch,
         Stopped,
     },
-    scripting::{LoadError, Placement, ScriptHost, Source},
+    scripting::{LoadError, Placement, ScriptHost, Source, Terms},
     settings::Settings,
 };
 use serde_json::{Value, json};
@@ -84,8 +84,15 @@ pub(crate) fn load_error(text: &str) -> LoadError {
 
 /// Loads one source.
 pub(crate) async fn try_load(source: Source, placement: Placement) -> Result<Script, LoadError> {
-    let (host, handlers) =
-        ScriptHost::load(vec![source], placement).await.map_err(|mut it| it.remove(0))?;
+    try_load_all(vec![source], placement).await
+}
+
+/// Loads several sources; the first error, if any.
+pub(crate) async fn try_load_all(
+    sources: Vec<Source>,
+    terms: impl Into<Terms>,
+) -> Result<Script, LoadError> {
+    let (host, handlers) = ScriptHost::load(sources, terms).await.map_err(|mut it| it.remove(0))?;
     Ok(Script {
         host,
         handlers: handlers.into_iter().map(Arc::new).collect(),

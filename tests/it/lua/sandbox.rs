@@ -4,8 +4,9 @@ use std::{fs, path::PathBuf, time::Duration};
 
 use kopf::{
     logic::outcome::{Ended, RaisedKind},
-    ports::{Scripts as _, SharedPatch},
-    scripting::{Modules, Placement, Source},
+    ports::{RestartLabels, Scripts as _, SharedPatch},
+    scripting::{Modules, Placement, Source, Terms},
+    settings::Settings,
 };
 use serde_json::json;
 
@@ -39,7 +40,11 @@ fn a_runaway_call_is_aborted_whatever_it_catches() {
     ];
     for body in bodies {
         let raised = run(body).raised();
-        assert!(raised.message.contains("ran for more than 1 s"), "{body}: {}", raised.message);
+        assert!(
+            raised.message.contains("computed for more than 1 s"),
+            "{body}: {}",
+            raised.message
+        );
         assert!(matches!(raised.kind, RaisedKind::Temporary(Some(_))), "{body}");
     }
 }
@@ -47,7 +52,7 @@ fn a_runaway_call_is_aborted_whatever_it_catches() {
 #[test]
 fn a_runaway_top_level_is_aborted() {
     let error = load_error("while true do end");
-    assert!(error.message.contains("ran for more than 1 s"), "{}", error.message);
+    assert!(error.message.contains("computed for more than 1 s"), "{}", error.message);
 }
 
 #[test]
@@ -94,7 +99,10 @@ fn a_coroutine_of_the_script_is_not_disturbed_by_slices() {
 #[test]
 fn memory_is_limited() {
     let raised = run("local t = {}; for i = 1, 1e9 do t[i] = {i} end").raised();
-    assert_eq!(raised.message, "the script needs more than 64 MiB of memory");
+    assert_eq!(
+        raised.message,
+        "the script needs more than 64 MiB of memory (settings.sandbox.memory_limit)"
+    );
 }
 
 #[test]
@@ -165,4 +173,148 @@ fn directory(name: &str) -> PathBuf {
     let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("lua").join(name);
     fs::create_dir_all(&path).expect("a directory");
     path
+}
+
+#[test]
+fn a_script_that_fills_its_memory_starts_afresh_and_nobody_else_notices() {
+    let text = r#"
+        kept = "of this VM"
+        kopf.on_update("x", {id = "hoard"}, function(ctx)
+            kept = {}
+            while true do
+                pcall(function() for i = #kept + 1, 1e9 do kept[i] = { i } end end)
+            end
+        end)
+        kopf.on_update("x", {id = "nap"}, function(ctx) kopf.sleep(3600) end)
+        kopf.on_update("x", {id = "ask"}, function(ctx) return kept end)
+    "#;
+    on_paused_clock(async {
+        let beside = Source::alone(
+            "beside.lua",
+            "kopf.on_update('x', {id = 'beside'}, function() n = (n or 0) + 1 return n end)",
+        );
+        let terms = Terms::from(Placement::CurrentRuntime);
+        let metrics = terms.metrics.clone();
+        let script = super::try_load_all(vec![super::source(text), beside], terms).await;
+        let script = script.unwrap_or_else(|it| panic!("{it}"));
+        assert_eq!(script.call("beside").await.result(), json!(1));
+        let patch = SharedPatch::default();
+        let nap = script.host.call(script.change("nap", &sample(), &patch));
+        let (hoard, nap) = futures::join!(script.call("hoard"), nap);
+        let hoard = hoard.raised();
+        assert_eq!(
+            hoard.message,
+            "the script needs more than 64 MiB of memory (settings.sandbox.memory_limit)"
+        );
+        assert!(matches!(hoard.kind, RaisedKind::Temporary(Some(_))));
+        // What else ran in the VM is made again, and soon.
+        let Ended::Raised(nap) = nap else { panic!("the nap went on: {nap:?}") };
+        assert_eq!(nap.kind, RaisedKind::Temporary(Some(Duration::from_secs(1))));
+        assert!(nap.message.contains("made again"), "{}", nap.message);
+        assert_eq!(script.call("ask").await.result(), json!("of this VM"));
+        assert_eq!(
+            script.call("beside").await.result(),
+            json!(2),
+            "the other VM is still the same"
+        );
+        let labels = RestartLabels { script: "handlers.lua".into(), reason: "memory" };
+        assert_eq!(metrics.vm_restarts.get_or_create(&labels).get(), 1);
+    });
+}
+
+#[test]
+fn a_script_that_declares_something_else_each_time_is_not_mistaken_for_itself() {
+    let text = r#"
+        kopf.on_update("x", {id = "hoard" .. math.random(1e9)}, function(ctx)
+            local t = {}
+            for i = 1, 1e9 do t[i] = { i } end
+        end)
+    "#;
+    on_paused_clock(async {
+        let script = super::load(text).await;
+        let id = script.handlers[0].id.to_string();
+        assert!(script.call(&id).await.raised().message.contains("memory"));
+        let next = script.call(&id).await.raised();
+        assert!(
+            next.message.contains("declares other handlers each time it runs"),
+            "{}",
+            next.message
+        );
+        assert!(matches!(next.kind, RaisedKind::Temporary(Some(_))));
+    });
+}
+
+#[test]
+fn built_ins_that_look_at_the_time_do_what_the_original_ones_do() {
+    let result = eval(
+        r#"
+        local long, part = string.rep("ab", 60000), string.rep("ab", 100) .. "c"
+        local text = long .. "c" .. long .. "." .. part
+        local found = { string.find(text, part, 1, true) }
+        local again = { text:find(part, found[2] + 1) }
+        local none = { text:find(part, -10, true) }
+        local parts = string.split(text, string.rep("ab", 100) .. "c")
+        local list = {}
+        for i = 1, 30000 do list[i] = i end
+        table.move(list, 1, 30000, 11)
+        local there = table.move(list, 1, 25000, 5)
+        local back = table.move(list, 101, 25100, 1, {})
+        local sorted = {}
+        for i = 1, 150000 do sorted[i] = (i * 7919) % 150001 end
+        table.sort(sorted)
+        local order = true
+        for i = 2, #sorted do order = order and sorted[i - 1] <= sorted[i] end
+        local words = { "b", "a", "c" }
+        table.sort(words, function(a, b) return a > b end)
+        return {
+            found, again, #none, #parts, #parts[1], #parts[3],
+            { list[1], list[4], list[5], list[14], list[25004], #there, back[1], #back },
+            { order, sorted[1], sorted[150000] }, table.concat(words),
+        }
+        "#,
+    );
+    assert_eq!(
+        result,
+        json!([
+            [119_801, 120_001],
+            [240_003, 240_203],
+            0,
+            3,
+            119_800,
+            0,
+            [1, 4, 1, 10, 24_990, 30_010, 87, 25_000],
+            [true, 1, 150_000],
+            "cba"
+        ])
+    );
+}
+
+#[test]
+fn coroutines_that_ended_or_are_forgotten_do_not_count() {
+    let mut settings = Settings::default();
+    settings.sandbox.coroutines = 10;
+    let text = r#"
+        kopf.on_update("x", {id = "many"}, function(ctx)
+            for _ = 1, 1000 do
+                coroutine.wrap(function() end)()
+                coroutine.resume(coroutine.create(coroutine.yield))
+                coroutine.close(coroutine.create(function() end))
+            end
+            return "fine"
+        end)
+        kopf.on_update("x", {id = "greedy"}, function(ctx)
+            local kept = {}
+            for i = 1, 11 do kept[i] = coroutine.create(function() end) end
+        end)
+    "#;
+    on_paused_clock(async {
+        let terms = Terms::of(Placement::CurrentRuntime, &settings);
+        let script = super::try_load_all(vec![super::source(text)], terms).await;
+        let script = script.unwrap_or_else(|it| panic!("{it}"));
+        assert_eq!(script.call("many").await.result(), json!("fine"));
+        assert_eq!(
+            script.call("greedy").await.raised().message,
+            "there are more than 10 coroutines that have not ended (settings.sandbox.coroutines)"
+        );
+    });
 }

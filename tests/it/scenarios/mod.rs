@@ -44,6 +44,7 @@ scenarios! {
     filters
     filters_everywhere
     filters_of_changes
+    grants
     hierarchies
     ids
     indexes

@@ -7,7 +7,7 @@ use kopf::{
     logic::registry::Registry,
     ports::Clock,
     reactor::{self, Operator},
-    scripting::{Placement, ScriptHost},
+    scripting::ScriptHost,
     settings::Settings,
 };
 use serde_json::Value;
@@ -71,14 +71,14 @@ impl Stage {
             scenario.plot.steps.iter().partition(|it| it.at().is_zero());
         let mut running = None;
         for step in before {
-            self.act(&step.action, cast, &mut running).await;
+            self.act(&step.action, (scenario, cast), &mut running).await;
         }
         if running.is_none() {
-            running = Some(self.raise(cast).await);
+            running = Some(self.raise(scenario, cast).await);
         }
         for step in after {
             time::sleep_until(self.start + step.at()).await;
-            self.act(&step.action, cast, &mut running).await;
+            self.act(&step.action, (scenario, cast), &mut running).await;
         }
         time::sleep_until(self.start + scenario.plot.until()).await;
         lower(running.take()).await;
@@ -86,7 +86,12 @@ impl Stage {
     }
 
     /// A refusal is a part of the transcript.
-    async fn act(&self, action: &Action, cast: &Cast, running: &mut Option<Running>) {
+    async fn act(
+        &self,
+        action: &Action,
+        (scenario, cast): (&Scenario, &Cast),
+        running: &mut Option<Running>,
+    ) {
         let refused = match action {
             Action::Create(body) => {
                 let body = complete(body);
@@ -111,7 +116,7 @@ impl Stage {
             }
             Action::Start(()) => {
                 self.transcript.note("user", "starts the operator");
-                *running = Some(self.raise(cast).await);
+                *running = Some(self.raise(scenario, cast).await);
                 None
             }
         };
@@ -120,8 +125,8 @@ impl Stage {
         }
     }
 
-    async fn raise(&self, cast: &Cast) -> Running {
-        let loaded = ScriptHost::load(cast.sources(), Placement::CurrentRuntime).await;
+    async fn raise(&self, scenario: &Scenario, cast: &Cast) -> Running {
+        let loaded = ScriptHost::load(cast.sources(), scenario.plot.terms()).await;
         let (scripts, handlers) = loaded.unwrap_or_else(|errors| panic!("{}", errors[0]));
         let stop = CancellationToken::new();
         let client = kopf::testing::client(&self.server);

@@ -4,10 +4,14 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     fs,
     path::{Path, PathBuf},
+    sync::Arc,
     time::Duration,
 };
 
-use kopf::scripting::{Modules, Source};
+use kopf::{
+    logic::grants::{Grants, Permission},
+    scripting::{Modules, Placement, Source, Terms},
+};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -33,6 +37,12 @@ pub(super) struct Plot {
     /// Whether the lines of the log about single steps of the operator are of interest.
     #[serde(default)]
     pub(super) verbose: bool,
+    /// What the scripts may reach, by option.
+    #[serde(default)]
+    grants: BTreeMap<String, Vec<String>>,
+    /// The variables of the process.
+    #[serde(default)]
+    environment: BTreeMap<String, String>,
     /// In the order of time. The operator starts at 0, after the steps of that time.
     pub(super) steps: Vec<Step>,
     /// The end, in seconds.
@@ -110,6 +120,21 @@ impl Scenario {
 }
 
 impl Plot {
+    /// On which terms the scripts run.
+    pub(super) fn terms(&self) -> Terms {
+        let mut grants = Grants::default();
+        for (option, texts) in &self.grants {
+            let what = Permission::ALL.into_iter().find(|it| it.option() == option);
+            let what = what.unwrap_or_else(|| panic!("grants: {option}"));
+            for text in texts {
+                let base = Path::new(env!("CARGO_MANIFEST_DIR"));
+                grants.all.allow(what, text, base).unwrap_or_else(|it| panic!("{option}: {it}"));
+            }
+        }
+        let (grants, environment) = (Arc::new(grants), Arc::new(self.environment.clone()));
+        Terms { grants, environment, ..Placement::CurrentRuntime.into() }
+    }
+
     pub(super) fn until(&self) -> Duration {
         Duration::from_secs_f64(self.until)
     }

@@ -134,8 +134,14 @@ impl Stage {
         };
         let (memo, logger) =
             (Memo::default(), Logger::of_object(LoggerKind::Local, Arc::default()));
-        let indexer =
-            Indexer { runner, handlers: &self.handlers, cause, memo: &memo, logger: &logger };
+        let indexer = Indexer {
+            runner,
+            handlers: &self.handlers,
+            only: None,
+            cause,
+            memo: &memo,
+            logger: &logger,
+        };
         indexer.run(failures).await.expect("no filter raises");
     }
 

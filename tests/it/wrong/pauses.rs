@@ -16,7 +16,7 @@ use kopf::{
         outcome::Ended,
         stopping::StopReason,
     },
-    ports::{Cause, Clock, Logger, LoggerKind, Memo, ObjectDetail, Pauses},
+    ports::{Cause, Clock, Current, Logger, LoggerKind, Memo, ObjectDetail, Pauses},
     settings::Settings,
     testing::{self, NativeScripts},
 };
@@ -76,9 +76,12 @@ impl Yard {
             scripts: Arc::new(scripts),
             settings,
             clock: Clock::starting_at(jiff::Timestamp::UNIX_EPOCH),
-            facilities: Arc::default(),
+            current: Current::default(),
             team: Arc::new(Team::default()),
+            roles: Arc::default(),
         });
+        let handler = Arc::new(handler.expect("a declaration"));
+        base.roles.renew(&[Arc::clone(&handler)]);
         let (pauses, stop, mut heeding) =
             (Pauses::default(), CancellationToken::new(), JoinSet::new());
         let (own, heeded, until) = (Arc::clone(&base), pauses.clone(), stop.clone());
@@ -86,7 +89,7 @@ impl Yard {
         Yard {
             background: OfObject::new(&base),
             base,
-            handler: Arc::new(handler.expect("a declaration")),
+            handler,
             object: Arc::new(Object::from_value(object("ns1", "n1"))),
             pauses,
             stop,

@@ -1,12 +1,17 @@
 //! `ctx.memo`: a live view of the data that scripts share.
 
+use std::rc::Rc;
+
 use mlua::{
     Function as LuaFunction, IntoLua, Lua, MetaMethod, UserData, UserDataFields, UserDataMethods,
     Value as LuaValue,
 };
 use serde_json::Value;
 
-use super::{dotted, step};
+use super::{
+    dotted, step,
+    tally::{self, Tally},
+};
 use crate::ports::Document;
 use crate::scripting::{
     lua::{push::Style, tree, world::World},
@@ -17,12 +22,13 @@ use crate::scripting::{
 pub(super) struct MemoView {
     document: Document,
     path: Vec<String>,
+    tally: Rc<Tally>,
 }
 
 impl MemoView {
     /// The whole memo.
     pub(super) fn root(document: Document) -> Self {
-        MemoView { document, path: Vec::new() }
+        MemoView { document, path: Vec::new(), tally: Rc::default() }
     }
 
     /// The data; null if there is none any more.
@@ -54,7 +60,10 @@ impl MemoView {
             Some(Value::Null) => Ok(LuaValue::NULL),
             Some(value) => world.push(lua, &value, Style::Frozen),
             None => {
-                let view = MemoView { document: self.document.clone(), path };
+                let view = {
+                    let tally = Rc::clone(&self.tally);
+                    MemoView { document: self.document.clone(), path, tally }
+                };
                 lua.create_userdata(view).map(LuaValue::UserData)
             }
         }
@@ -73,8 +82,10 @@ impl MemoView {
             world.side_table.set(&self.document, path, value);
             return Ok(());
         }
-        let read = world.read(&value, None);
+        let read = world.read_kept(&value, None);
         let read = read.map_err(|it| mlua::Error::runtime(it.at(&dotted("memo", &path))))?;
+        let measure = || tally::weight_besides(&self.document.lock(), &path);
+        self.tally.admit(&world, &read, ("the memo", measure))?;
         let mut content = self.document.lock_for(&path);
         if matches!(key, LuaValue::Integer(1)) {
             tree::make_list(&mut content, &self.path);
@@ -109,7 +120,8 @@ impl MemoView {
             }
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => Vec::new(),
         };
-        let view = MemoView { document: self.document.clone(), path: self.path.clone() };
+        let (path, tally) = (self.path.clone(), Rc::clone(&self.tally));
+        let view = MemoView { document: self.document.clone(), path, tally };
         let keys = std::cell::RefCell::new(keys.into_iter());
         let next = lua.create_function(move |lua, _: mlua::MultiValue| {
             let key = keys.borrow_mut().next().unwrap_or(LuaValue::Nil);

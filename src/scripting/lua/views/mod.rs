@@ -7,6 +7,7 @@ mod memo;
 mod patch;
 mod settings;
 mod stopped;
+mod tally;
 
 use mlua::{AnyUserData, Function as LuaFunction, Lua, Value as LuaValue};
 use serde_json::Value;

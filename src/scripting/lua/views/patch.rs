@@ -3,7 +3,10 @@
 //! Reading a level that is not there gives a view of it, so that an assignment below creates the levels on the way; hence
 //! `ctx.patch.status.phase == nil` is never true, and `kopf.get(ctx.patch, "status.phase")` is the way to ask.
 
-use std::sync::{Arc, MutexGuard, PoisonError};
+use std::{
+    rc::Rc,
+    sync::{Arc, MutexGuard, PoisonError},
+};
 
 use mlua::{
     Function as LuaFunction, Lua, MetaMethod, UserData, UserDataFields, UserDataMethods,
@@ -11,7 +14,10 @@ use mlua::{
 };
 use serde_json::{Map, Value};
 
-use super::{dotted, step};
+use super::{
+    dotted, step,
+    tally::{self, Tally},
+};
 use crate::logic::patch::{Patch, Transformation};
 use crate::ports::SharedPatch;
 use crate::scripting::{
@@ -26,12 +32,13 @@ pub(super) struct PatchView {
     /// The object being patched: says whether an empty table is a list.
     body: Arc<Value>,
     path: Vec<String>,
+    tally: Rc<Tally>,
 }
 
 impl PatchView {
     /// The whole patch.
     pub(super) fn root(patch: SharedPatch, body: Arc<Value>) -> Self {
-        PatchView { patch, body, path: Vec::new() }
+        PatchView { patch, body, path: Vec::new(), tally: Rc::default() }
     }
 
     /// What is there now; null if nothing is.
@@ -64,6 +71,7 @@ impl PatchView {
                     patch: Arc::clone(&self.patch),
                     body: Arc::clone(&self.body),
                     path,
+                    tally: Rc::clone(&self.tally),
                 };
                 lua.create_userdata(view).map(LuaValue::UserData)
             }
@@ -98,8 +106,11 @@ impl PatchView {
             return Ok(());
         }
         let like = path.iter().try_fold(&*self.body, |it, key| it.get(key));
-        let read = World::of(lua)?.read(value, like);
+        let world = World::of(lua)?;
+        let read = world.read_kept(value, like);
         let read = read.map_err(|it| mlua::Error::runtime(it.at(&dotted("patch", &path))))?;
+        let measure = || tally::weight_besides(&lock(&self.patch).merge, &path);
+        self.tally.admit(&world, &read, ("the patch", measure))?;
         let assigned = tree::assign(&mut lock(&self.patch).merge, &path, read);
         assigned.map_err(|it| mlua::Error::runtime(format!("{}: {it}", dotted("patch", &path))))
     }

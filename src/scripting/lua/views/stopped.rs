@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use futures::FutureExt as _;
 use mlua::{
-    Function as LuaFunction, Lua, MetaMethod, UserData, UserDataFields, UserDataMethods,
-    UserDataRef, Value as LuaValue,
+    Function as LuaFunction, Lua, MetaMethod, MultiValue, UserData, UserDataFields,
+    UserDataMethods, UserDataRef, Value as LuaValue,
 };
 use serde_json::Value;
 
@@ -48,7 +48,7 @@ pub(in crate::scripting::lua) fn wait(
 ) -> mlua::Result<()> {
     let timeout = timeout_of(lua, &timeout)?;
     let waited = stopped::wait(&view.0, timeout);
-    World::of(lua)?.wait_for(waited.map(|it| Ok(Some(LuaValue::Boolean(it)))));
+    World::of(lua)?.wait_for(waited.map(|it| Ok(MultiValue::from_iter([LuaValue::Boolean(it)]))));
     Ok(())
 }
 

@@ -8,12 +8,13 @@ use super::{HostFn, Outcome, declaring};
 use crate::logic::{
     declare::{DeclareError, Execution, chooser},
     lifecycle::Lifecycle,
+    outcome::Raised,
 };
 use crate::ports::ExecuteError;
 use crate::scripting::{
     children, names,
     rhai::{
-        control,
+        control::{self, handed, own},
         errors::{Refused, Thrown, problem},
         present,
         script::Shared,
@@ -29,7 +30,7 @@ pub(super) fn functions(shared: &Arc<Shared>) -> Vec<HostFn> {
     let (ours, theirs) = (Arc::clone(shared), Arc::clone(shared));
     vec![
         HostFn::new("execute", 0..=1, move |context, arguments| {
-            execute(&ours, context, arguments.into_iter().next().unwrap_or_default())
+            execute(&ours, context, arguments.first().unwrap_or(&Dynamic::UNIT))
         }),
         HostFn::new("set_default_lifecycle", 1..=1, move |_, arguments| {
             set_default(&theirs, &arguments.into_iter().next().unwrap_or_default())
@@ -70,20 +71,23 @@ fn set_default(shared: &Shared, lifecycle: &Dynamic) -> Outcome {
     Ok(Dynamic::UNIT)
 }
 
-fn execute(shared: &Shared, context: &NativeCallContext<'_>, options: Dynamic) -> Outcome {
+fn execute(shared: &Shared, context: &NativeCallContext<'_>, options: &Dynamic) -> Outcome {
     let children = children::of_call(present::get().as_deref(), "execute").map_err(refuse)?;
-    let options = match options.try_cast_result::<rhai::Map>() {
-        Ok(map) => declaring::options(shared, &map)?,
-        Err(nothing) if nothing.is_unit() => Vec::new(),
-        Err(_) => return Err(refuse(names::no_options("execute"))),
-    };
-    let execution = Execution::parse(options, &declaring::location(shared, context));
-    let execution = execution.map_err(refuse)?;
+    let execution = handed(|| {
+        let options = match options.as_map_ref() {
+            Ok(map) => declaring::options(shared, &map)?,
+            Err(_) if options.is_unit() => Vec::new(),
+            Err(_) => return Err(refuse(names::no_options("execute"))),
+        };
+        let place = declaring::location(shared, context);
+        Execution::parse(options, &place).map_err(refuse)
+    })?;
     match control::wait_for(async move { children.execute(execution).await })? {
         Ok(()) => Ok(Dynamic::UNIT),
-        Err(ExecuteError::Declared(error)) => Err(refuse(error)),
+        Err(ExecuteError::Declared(error)) => Err(refuse(own(error))),
         Err(ExecuteError::Raised(raised)) => {
-            Err(Thrown { kind: raised.kind, message: raised.message }.into_error())
+            let Raised { kind, message, .. } = own(raised);
+            Err(Thrown { kind, message }.into_error())
         }
     }
 }

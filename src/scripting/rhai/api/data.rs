@@ -74,6 +74,7 @@ fn steps(path: &Dynamic) -> Result<Vec<Dynamic>, Box<rhai::EvalAltResult>> {
     };
     let mut steps = Vec::new();
     for part in text.split('.').filter(|it| !it.is_empty()) {
+        control::step()?;
         let mut pieces = part.split('[');
         let key = pieces.next().unwrap_or_default();
         if !key.is_empty() {

@@ -13,6 +13,7 @@ use crate::scripting::{
     children,
     names::{self, Declaring},
     rhai::{
+        control::handed,
         errors::{Refused, problem},
         present,
         script::Shared,
@@ -44,7 +45,7 @@ pub(super) fn functions(shared: &Arc<Shared>) -> (Vec<HostFn>, Vec<HostFn>) {
     let function = |name: &'static str, it: &'static Declaring| {
         let shared = Arc::clone(shared);
         HostFn::new(name, 0..=ARGUMENTS_MAX, move |context, arguments| match it.kind {
-            Some(kind) => register_handler(&shared, context, (it.name, kind), arguments),
+            Some(kind) => register_handler(&shared, context, (it.name, kind), &arguments),
             None => Err(Refused::from(names::not_built(it.name)).into_error()),
         })
     };
@@ -96,6 +97,16 @@ fn callback(shared: &Shared, value: &Dynamic) -> Option<Callback> {
 }
 
 fn register_handler(
+    shared: &Shared,
+    context: &NativeCallContext<'_>,
+    (name, kind): (&'static str, Kind),
+    arguments: &[Dynamic],
+) -> Outcome {
+    // What is declared is the host's. The arguments are the script's: copies are read.
+    handed(|| declare_handler(shared, context, (name, kind), arguments.to_vec()))
+}
+
+fn declare_handler(
     shared: &Shared,
     context: &NativeCallContext<'_>,
     (name, kind): (&'static str, Kind),

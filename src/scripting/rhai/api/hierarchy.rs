@@ -25,7 +25,9 @@ pub(super) fn functions() -> Vec<HostFn> {
                 Ok((!it.is_unit()).then_some(json))
             };
             let rest = arguments.map(read).collect::<Result<_, Box<rhai::EvalAltResult>>>()?;
-            let changed = helper.call(objects, rest, present::get().as_deref());
+            let present = present::get();
+            present.as_deref().inspect(|it| present::parse(it));
+            let changed = helper.call(objects, rest, present.as_deref());
             changed.map(|it| plain(&it)).map_err(problem)
         })
     };

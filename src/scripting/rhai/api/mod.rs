@@ -10,6 +10,7 @@ mod hierarchy;
 mod logins;
 mod posting;
 mod raising;
+mod reach;
 mod storages;
 
 use std::{any::TypeId, sync::Arc};
@@ -19,7 +20,10 @@ use rhai::{
     Module, NativeCallContext, plugin::RhaiFunc,
 };
 
-pub(super) use self::declaring::Constant;
+pub(super) use self::{
+    declaring::Constant,
+    reach::{is_library, misused, value as library},
+};
 use super::{errors::problem, script::Shared};
 use crate::logic::declare::Marker;
 use crate::scripting::names::{self, ERROR_MODES};
@@ -134,6 +138,7 @@ pub(super) fn register(engine: &mut Engine, shared: &Arc<Shared>) {
     raising::register(engine);
     declaring::register(engine);
     children::register(engine);
+    reach::register(engine, &shared.reach);
 }
 
 const CONSTANTS: &[&str] = &["PRESENT", "ABSENT", "EVERYTHING", "ErrorsMode"];

@@ -6,6 +6,7 @@ use super::HostFn;
 use crate::scripting::{
     posting::{self, Arguments, Described, Function},
     rhai::{
+        control::handed,
         errors::{Thrown, problem},
         present,
         value::{text, to_json},
@@ -17,9 +18,12 @@ pub(super) fn functions() -> Vec<HostFn> {
     let one = |(name, function): &(&'static str, Function)| {
         let (name, function) = (*name, *function);
         HostFn::new(name, 0..=super::ARGUMENTS_MAX, move |_, arguments| {
-            let arguments = read(name, function, arguments)?;
             let present = present::get();
-            posting::post(function, arguments, present.as_deref()).map_err(problem)?;
+            present.as_deref().inspect(|it| present::parse(it));
+            handed(|| {
+                let arguments = read(name, function, arguments.clone())?;
+                posting::post(function, arguments, present.as_deref()).map_err(problem)
+            })?;
             Ok(Dynamic::UNIT)
         })
     };

@@ -6,6 +6,7 @@ mod failures;
 mod imports;
 mod indexes;
 mod patches;
+mod sandbox;
 mod stopped;
 mod time;
 
@@ -17,7 +18,7 @@ use std::{
 
 use serde_json::{Value, json};
 
-use super::{control::Budget, load, load_on, runner::Runner};
+use super::load;
 use crate::logic::{
     diff::{DiffItem, Operation},
     function::ScriptId,
@@ -32,7 +33,7 @@ use crate::ports::{
     ActivityCause, Attempt, BackgroundCause, Cause, ChangeCause, Document, Facilities, Invocation,
     LiveObject, Logger, LoggerKind, ObjectCause, ObjectDetail, SharedPatch, Stopped,
 };
-use crate::scripting::{LoadError, Loaded, Placement, Source};
+use crate::scripting::{LoadError, Loaded, Placement, Source, Terms};
 use crate::settings::Settings;
 
 /// A loaded script, and what its calls are about.
@@ -208,7 +209,12 @@ fn directory(name: &str) -> PathBuf {
     path
 }
 
-async fn run_with_budget(text: &str, operations: u64) -> Result<Loaded, LoadError> {
-    let runner = Runner::with_budget(Placement::CurrentRuntime, Budget::Operations(operations));
-    load_on(runner, ScriptId(1), source(text)).await
+/// A script whose calls may compute for so many operations.
+async fn run_with_budget(text: &str, operations: u32) -> Result<Loaded, LoadError> {
+    let cpu_limit = std::time::Duration::from_nanos(100) * operations;
+    load(ScriptId(1), &source(text), &Terms { cpu_limit, ..terms() }).await
+}
+
+fn terms() -> Terms {
+    Placement::CurrentRuntime.into()
 }

@@ -1,0 +1,125 @@
+//! From saving a script to its effect: the binary as a process of its own, against an embedded API server.
+//!
+//! `cargo bench --bench save_to_effect [-- EDITS]`. A daemon patches an object with the number of the edit; measured is the time
+//! from the save to the PATCH with the new number. Once with a file, once with a `ConfigMap`.
+#![expect(clippy::expect_used, reason = "a benchmark may stop at the first surprise")]
+#![expect(clippy::print_stdout, reason = "the table is the result")]
+
+#[expect(dead_code, reason = "not every benchmark uses everything")]
+mod operator;
+
+use std::{env, fs, net::Ipv4Addr, path::Path, time::Duration};
+
+use kopf::apiserver::{
+    ApiServer, ResourceDef,
+    serve::{Listener, Options},
+};
+use serde_json::{Value, json};
+use tokio::time::{Instant, sleep, timeout};
+use tokio_util::sync::CancellationToken;
+
+/// As messages of the server name the resources.
+const EXAMPLES: &str = "kopfexamples.kopf.dev";
+const CONFIGMAPS: &str = "configmaps";
+const NAMESPACE: &str = "default";
+/// Edits, unless said otherwise.
+const EDITS: u32 = 50;
+/// How long one may take.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Between two edits, so that each is one by itself.
+const REST: Duration = Duration::from_millis(300);
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() {
+    let edits = env::args().find_map(|it| it.parse().ok()).unwrap_or(EDITS);
+    println!("{:<10} {:>10} {:>10} {:>10} {:>10}   ms", "", "min", "median", "p95", "max");
+    tell("file", play(edits, false).await);
+    tell("configmap", play(edits, true).await);
+}
+
+/// A daemon that starts anew with each edit, and says so at once.
+fn script(edit: u32) -> String {
+    format!(
+        "kopf.daemon('kopfexamples', {{ id = 'tell', initial_delay = 0 }}, function(ctx)\n    \
+             ctx.patch.spec = {{ edit = {edit} }}\nend)\n"
+    )
+}
+
+fn tell(name: &str, mut times: Vec<f64>) {
+    times.sort_by(f64::total_cmp);
+    let at = |share: usize| times.get((times.len() * share / 100).min(times.len() - 1));
+    let at = |share| at(share).copied().unwrap_or_default();
+    println!("{name:<10} {:>10.1} {:>10.1} {:>10.1} {:>10.1}", at(0), at(50), at(95), at(100));
+}
+
+/// The milliseconds from each save to its effect.
+async fn play(edits: u32, is_map: bool) -> Vec<f64> {
+    let directory = env::temp_dir().join(format!("kopf-save-{}", std::process::id()));
+    fs::create_dir_all(&directory).expect("a directory");
+    let resource = ResourceDef::new("kopf.dev", "v1", "kopfexamples", "KopfExample");
+    let server = ApiServer::builder().cluster(true).resource(resource).build();
+    let address = (Ipv4Addr::LOCALHOST, 0).into();
+    let listener = Listener::bind(Options { address, beyond_loopback: false }).await;
+    let listener = listener.expect("a port");
+    create(&server);
+    save(&server, &directory, is_map, 0);
+    let arguments: &[&str] = if is_map { &["--from-configmap", "default/ops"] } else { &[] };
+    let mut operator = operator::start_with(&directory, arguments, &listener.url());
+    let stop = CancellationToken::new();
+    let acts = async {
+        until(&server, 0).await;
+        let mut times = Vec::new();
+        for edit in 1..=edits {
+            sleep(REST).await;
+            let start = Instant::now();
+            save(&server, &directory, is_map, edit);
+            until(&server, edit).await;
+            times.push(start.elapsed().as_secs_f64() * 1000.0);
+        }
+        stop.cancel();
+        times
+    };
+    let ((), times) = tokio::join!(listener.serve(server.clone(), stop.clone()), acts);
+    operator.kill().await.expect("the operator ends");
+    fs::remove_dir_all(&directory).expect("the directory is ours");
+    times
+}
+
+/// As an editor does: a new file over the old one.
+fn save(server: &ApiServer, directory: &Path, is_map: bool, edit: u32) {
+    if !is_map {
+        let new = directory.join("handlers.lua.new");
+        fs::write(&new, script(edit)).expect("the script");
+        return fs::rename(new, directory.join("handlers.lua")).expect("the script");
+    }
+    let data = json!({ "handlers.lua": script(edit) });
+    if edit == 0 {
+        let metadata = json!({ "name": "ops", "namespace": NAMESPACE });
+        let map =
+            json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data });
+        server.create(CONFIGMAPS, map).expect("it is new");
+    } else {
+        server.merge(CONFIGMAPS, NAMESPACE, "ops", json!({ "data": data })).expect("it is there");
+    }
+}
+
+fn create(server: &ApiServer) {
+    let metadata = json!({ "name": "one", "namespace": NAMESPACE });
+    let body = json!({ "apiVersion": "kopf.dev/v1", "kind": "KopfExample", "metadata": metadata });
+    server.create(EXAMPLES, body).expect("the object is new");
+}
+
+/// Waits until the code of this edit has patched the object.
+async fn until(server: &ApiServer, edit: u32) {
+    let wait = async {
+        loop {
+            let revision = server.revision();
+            let object = server.get(EXAMPLES, NAMESPACE, "one").unwrap_or_default();
+            if object.pointer("/spec/edit").and_then(Value::as_u64) == Some(edit.into()) {
+                return;
+            }
+            server.moved(revision).await;
+        }
+    };
+    timeout(PATIENCE, wait).await.expect("the effect comes in time");
+}

@@ -1,0 +1,197 @@
+//! What is to say about scripts: what they declare, what is wrong, what is odd.
+
+use serde_json::{Map, Value, json};
+
+use crate::cli::{
+    options::{Note, RunOptions},
+    report::Report,
+    scripts::{self, oddities},
+};
+use crate::logic::{
+    configure::TABLE,
+    description::describe,
+    grants::{Access, Permission},
+    handler::{Criterion, Handler},
+    registry::Registry,
+};
+use crate::scripting::{LoadError, Modules, ScriptHost, Source};
+use crate::settings::Settings;
+
+/// The shape of the JSON. It grows, but what is there keeps its meaning; otherwise this number changes.
+const VERSION: u32 = 1;
+
+/// All about the scripts.
+pub(super) struct Findings {
+    pub(super) scripts: Vec<Script>,
+    pub(super) errors: Vec<LoadError>,
+    pub(super) warnings: Vec<String>,
+    /// With the limits of each script.
+    pub(super) settings: Settings,
+}
+
+/// One script.
+pub(super) struct Script {
+    pub(super) name: String,
+    /// `None` if it cannot be loaded.
+    pub(super) handlers: Option<Vec<Handler>>,
+    pub(super) access: Access,
+    modules: Modules,
+}
+
+impl Findings {
+    /// Loads the scripts.
+    pub(super) async fn of(options: &RunOptions, sources: Vec<Source>) -> Self {
+        let mut findings = Findings::empty(options);
+        let terms = scripts::terms(options);
+        let (mut all, mut lifecycles) = (Vec::new(), Vec::new());
+        for source in &sources {
+            let prepared = ScriptHost::new(terms.clone()).prepare(vec![source.clone()]).await;
+            let handlers = match prepared {
+                Ok(prepared) => {
+                    lifecycles.extend(prepared.lifecycle.map(|_| source.name.as_str()));
+                    all.extend(prepared.handlers.iter().cloned());
+                    Some(prepared.handlers)
+                }
+                Err(errors) => {
+                    findings.errors.extend(errors);
+                    None
+                }
+            };
+            findings.scripts.push(Script {
+                name: source.name.clone(),
+                handlers,
+                access: options.grants.of(&source.name),
+                modules: source.modules.clone(),
+            });
+        }
+        findings.errors.extend(duplicates(&all, &sources));
+        let names: Vec<_> = sources.iter().map(|it| it.name.as_str()).collect();
+        // What cannot be loaded may declare any number.
+        let known =
+            if findings.scripts.iter().all(|it| it.handlers.is_some()) { all.len() } else { 1 };
+        findings.warnings.extend(oddities(&options.grants, &names, known));
+        if let [_, .., last] = lifecycles.as_slice() {
+            let told = "Several scripts set the default lifecycle; that of the last one counts";
+            findings.warnings.push(format!("{told}: {last}."));
+        }
+        findings.warnings.extend(all.iter().filter_map(never_called));
+        findings
+    }
+
+    /// There are no scripts to look at.
+    pub(super) fn of_report(report: &Report, options: &RunOptions) -> Self {
+        let mut findings = Findings::empty(options);
+        findings.errors.push(LoadError {
+            file: String::new(),
+            line: None,
+            source_line: None,
+            message: report.message.clone(),
+            hint: report.hint.clone(),
+        });
+        findings
+    }
+
+    fn empty(options: &RunOptions) -> Self {
+        let mut warnings: Vec<_> = options.notes.iter().filter_map(warning).collect();
+        if !options.scripts.maps.is_empty() {
+            warnings
+                .push("Scripts in ConfigMaps are not checked: this would need a cluster.".into());
+        }
+        Findings {
+            scripts: Vec::new(),
+            errors: Vec::new(),
+            warnings,
+            settings: options.settings.clone(),
+        }
+    }
+
+    /// Whether an operator of these scripts starts.
+    pub(super) fn is_usable(&self) -> bool {
+        self.errors.is_empty()
+    }
+
+    /// The answer for programs.
+    pub(super) fn to_json(&self) -> Value {
+        json!({
+            "version": VERSION,
+            "ok": self.is_usable(),
+            "scripts": self.scripts.iter().map(Script::to_json).collect::<Value>(),
+            "limits": limits(&self.settings),
+            "errors": self.errors.iter().map(of_error).collect::<Value>(),
+            "warnings": self.warnings,
+        })
+    }
+}
+
+impl Script {
+    fn to_json(&self) -> Value {
+        let handlers = self.handlers.iter().flatten().map(|it| Value::Object(describe(it)));
+        let modules = self.modules.taken().into_iter().filter(|it| it.digest.is_some());
+        let grants = Permission::ALL.into_iter();
+        let grants = grants.map(|it| (it.option().to_owned(), self.access.granted(it).into()));
+        json!({
+            "name": self.name,
+            "ok": self.handlers.is_some(),
+            "handlers": handlers.collect::<Value>(),
+            "modules": modules.map(|it| it.name.display().to_string()).collect::<Value>(),
+            "grants": grants.collect::<Map<_, _>>(),
+        })
+    }
+}
+
+fn warning(note: &Note) -> Option<String> {
+    match note {
+        Note::Warning(text) => Some(text.clone()),
+        Note::Info(_) => None,
+    }
+}
+
+/// By `GROUP.NAME`.
+fn limits(settings: &Settings) -> Map<String, Value> {
+    let is_limit =
+        |group: &str, name: &str| group == "sandbox" || (group, name) == ("execution", "cpu_limit");
+    let limits = TABLE.iter().filter(|it| is_limit(it.group, it.name));
+    limits.map(|it| (format!("{}.{}", it.group, it.name), it.get(settings))).collect()
+}
+
+fn of_error(error: &LoadError) -> Value {
+    let LoadError { file, line, source_line, message, hint } = error;
+    let file = (!file.is_empty()).then_some(file);
+    json!({ "file": file, "line": line, "source": source_line, "message": message, "hint": hint })
+}
+
+/// Ids that are taken twice, also by two scripts, where they are taken again.
+fn duplicates(handlers: &[Handler], sources: &[Source]) -> Vec<LoadError> {
+    let at = |duplicate: crate::logic::registry::DuplicateId| {
+        let place = duplicate.second.rsplit_once(':');
+        let place = place.and_then(|(file, line)| Some((file, line.parse::<u32>().ok()?)));
+        let (file, line) = place.unwrap_or((&duplicate.second, 0));
+        let source = sources.iter().find(|it| it.name == file);
+        let lines = source.map(|it| it.text.lines());
+        let number = usize::try_from(line).ok().and_then(|it| it.checked_sub(1));
+        LoadError {
+            file: file.to_owned(),
+            line: (line > 0).then_some(line),
+            source_line: lines
+                .zip(number)
+                .and_then(|(mut it, number)| it.nth(number))
+                .map(str::to_owned),
+            message: duplicate.to_string(),
+            hint: None,
+        }
+    };
+    Registry::duplicates(handlers).map(at).collect()
+}
+
+/// A handler whose filters contradict each other.
+fn never_called(handler: &Handler) -> Option<String> {
+    let is_unchanged = match (&handler.filters.old, &handler.filters.new) {
+        (Some(Criterion::Equals(old)), Some(Criterion::Equals(new))) => old == new,
+        (Some(Criterion::Absent), Some(Criterion::Absent)) => true,
+        (Some(_) | None, Some(_) | None) => false,
+    };
+    let (id, place) = (&handler.id, &handler.location);
+    is_unchanged.then(|| {
+        format!("{place}: the handler '{id}' is never called: `old` and `new` are the same.")
+    })
+}

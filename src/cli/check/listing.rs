@@ -1,0 +1,157 @@
+//! The answer for people.
+
+use std::fmt::Write as _;
+
+use serde_json::{Map, Value};
+
+use super::findings::{Findings, Script};
+use crate::logic::{description::describe, grants::Permission, size};
+use crate::settings::{Sandbox, Settings};
+
+/// What the scripts declare.
+pub(super) fn text(findings: &Findings) -> String {
+    let mut text = String::new();
+    for script in &findings.scripts {
+        of_script(&mut text, script);
+    }
+    of_access(&mut text, &findings.scripts);
+    if !findings.scripts.is_empty() {
+        // Memory takes every text.
+        let _fits = writeln!(text, "limits of a script: {}", limits(&findings.settings));
+    }
+    let handlers: usize =
+        findings.scripts.iter().map(|it| it.handlers.as_ref().map_or(0, Vec::len)).sum();
+    let counts = [
+        (findings.scripts.len(), "script", "scripts"),
+        (handlers, "handler", "handlers"),
+        (findings.errors.len(), "error", "errors"),
+        (findings.warnings.len(), "warning", "warnings"),
+    ];
+    let counts =
+        counts.map(|(count, one, many)| format!("{count} {}", if count == 1 { one } else { many }));
+    text + counts.join(", ").as_str() + "\n"
+}
+
+/// What is wrong with them.
+pub(super) fn problems(findings: &Findings) -> String {
+    let mut text = String::new();
+    for warning in &findings.warnings {
+        // Memory takes every text.
+        let _fits = writeln!(text, "warning: {warning}");
+    }
+    for error in &findings.errors {
+        let told = error.to_string();
+        // A problem that is in no file.
+        let _fits = writeln!(text, "{}", told.replacen("error: : ", "error: ", 1));
+    }
+    text
+}
+
+/// What scripts may reach, once for those that may the same.
+fn of_access(text: &mut String, scripts: &[Script]) {
+    let is_alike =
+        scripts.iter().all(|it| scripts.first().is_some_and(|first| first.access == it.access));
+    for script in scripts.iter().take(if is_alike { 1 } else { scripts.len() }) {
+        let options = Permission::ALL.into_iter().map(|it| (it, script.access.granted(it)));
+        let options = options.filter(|(_, granted)| !granted.is_empty());
+        let options: Vec<_> = options
+            .map(|(what, granted)| format!("--{}={}", what.option(), granted.join(",")))
+            .collect();
+        if !options.is_empty() {
+            let who = if is_alike { "all scripts" } else { &script.name };
+            let _fits = writeln!(text, "granted to {who}: {}", options.join(" "));
+        }
+    }
+}
+
+fn limits(settings: &Settings) -> String {
+    let Sandbox { memory_limit, call_depth, string_size, coroutines, result_size } =
+        settings.sandbox;
+    let seconds = settings.execution.cpu_limit.as_secs_f64();
+    let [memory, string, result] = [memory_limit, string_size, result_size].map(size::shown);
+    format!(
+        "{seconds} s of computing per call, {memory} of memory, {call_depth} nested calls, {string} per string, \
+         {coroutines} coroutines, {result} per result"
+    )
+}
+
+fn of_script(text: &mut String, script: &Script) {
+    let _fits = match &script.handlers {
+        None => writeln!(text, "{}: cannot be used", script.name),
+        Some(handlers) if handlers.is_empty() => writeln!(text, "{}: no handlers", script.name),
+        Some(_) => writeln!(text, "{}", script.name),
+    };
+    let rows: Vec<_> = script.handlers.iter().flatten().map(|it| Row::of(&describe(it))).collect();
+    let width = |cell: fn(&Row) -> &str| rows.iter().map(|it| cell(it).chars().count()).max();
+    let declaration = width(|it| &it.declaration).unwrap_or_default();
+    let resource = width(|it| &it.resource).unwrap_or_default();
+    let id = width(|it| &it.id).unwrap_or_default();
+    for row in &rows {
+        let Row { declaration: first, resource: second, id: third, location, details } = row;
+        let line = format!("  {first:declaration$}  {second:resource$}  {third:id$}  {location}");
+        let _fits = writeln!(text, "{}", line.trim_end());
+        for detail in details {
+            let _fits = writeln!(text, "  {:declaration$}    {detail}", "");
+        }
+    }
+}
+
+/// One handler.
+struct Row {
+    declaration: String,
+    resource: String,
+    id: String,
+    location: String,
+    details: Vec<String>,
+}
+
+impl Row {
+    fn of(handler: &Map<String, Value>) -> Self {
+        let cell =
+            |key: &str| handler.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let details = ["filters", "options"].into_iter().filter_map(|key| {
+            let parts = handler.get(key)?.as_object()?;
+            let parts: Vec<_> = parts.iter().map(|(key, it)| detail(key, it)).collect();
+            (!parts.is_empty()).then(|| parts.join("; "))
+        });
+        Row {
+            declaration: cell("declaration"),
+            resource: cell("resource"),
+            id: cell("id"),
+            location: cell("location"),
+            details: details.collect(),
+        }
+    }
+}
+
+/// One filter or option: `retries 3`, `labels app="x" tier present`, `field spec.x`
+fn detail(key: &str, value: &Value) -> String {
+    let value = match (key, value) {
+        ("param", value) => value.to_string(),
+        ("labels" | "annotations", Value::Object(criteria)) => {
+            let criteria = criteria.iter().map(|(name, it)| match criterion(it) {
+                Some(text) => format!("{name} {text}"),
+                None => format!("{name}={}", it.get("equals").unwrap_or(it)),
+            });
+            criteria.collect::<Vec<_>>().join(", ")
+        }
+        ("field", Value::Array(keys)) => {
+            keys.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(".")
+        }
+        (_, Value::Bool(true)) => return key.to_owned(),
+        (_, Value::String(text)) => text.clone(),
+        (_, value) => {
+            criterion(value).unwrap_or_else(|| value.get("equals").unwrap_or(value).to_string())
+        }
+    };
+    format!("{key} {value}")
+}
+
+/// What is said of a criterion that is no value.
+fn criterion(value: &Value) -> Option<String> {
+    if let Some(function) = value.get("function").and_then(Value::as_str) {
+        return Some(format!("as {function} decides"));
+    }
+    let present = value.get("present").and_then(Value::as_bool)?;
+    Some(if present { "present" } else { "absent" }.into())
+}

@@ -1,0 +1,62 @@
+//! `kopf check`: loads scripts as `kopf run` does, and tells what they declare and what is wrong with them.
+//!
+//! No cluster is needed, nothing is served, no handler runs. Each script is loaded on its own, so that one mistake does not
+//! hide another.
+
+mod findings;
+mod listing;
+
+use std::io::Write as _;
+
+use rustix::{io::dup, stdio::dup2_stdout};
+
+use self::findings::Findings;
+use crate::cli::{
+    args::{CheckArgs, OutputFormat, RunArgs},
+    options::RunOptions,
+    report::{Exit, Report},
+    scripts::Read,
+};
+
+/// The options that mean the same for `kopf run`.
+pub(super) fn as_run(args: CheckArgs) -> RunArgs {
+    let CheckArgs { paths, output: _, config, settings, grants } = args;
+    RunArgs { paths, grants, config, settings, ..RunArgs::default() }
+}
+
+/// Checks the scripts. The answer is printed, also if they cannot be used.
+pub(super) fn run(options: &RunOptions, output: OutputFormat) -> Result<Exit, Report> {
+    let told = |it: std::io::Error| Report::failure(format!("cannot print: {it}"));
+    let mut stdout = aside().map_err(told)?;
+    let findings = match Read::files(options).map_err(Report::from) {
+        Ok(read) => look(options, read)?,
+        Err(report) if report.exit == Exit::Usage => return Err(report),
+        Err(report) => Findings::of_report(&report, options),
+    };
+    let text = match output {
+        OutputFormat::Json => format!("{:#}\n", findings.to_json()),
+        OutputFormat::Text => listing::text(&findings),
+    };
+    // A closed stdout is nothing to stumble over.
+    let _closed = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
+    if output == OutputFormat::Text {
+        let _closed = std::io::stderr().write_all(listing::problems(&findings).as_bytes());
+    }
+    Ok(if findings.is_usable() { Exit::Success } else { Exit::Failure })
+}
+
+/// What scripts print must not end up between the braces of an answer: from now on it goes to stderr.
+fn aside() -> std::io::Result<std::fs::File> {
+    let stdout = dup(std::io::stdout())?;
+    dup2_stdout(std::io::stderr())?;
+    Ok(stdout.into())
+}
+
+fn look(options: &RunOptions, read: Read) -> Result<Findings, Report> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime =
+        runtime.map_err(|it| Report::failure(format!("cannot start the runtime: {it}")))?;
+    let findings = runtime.block_on(Findings::of(options, read.scripts));
+    runtime.shutdown_background();
+    Ok(findings)
+}

@@ -1,0 +1,52 @@
+//! `scripts:` what single scripts are granted.
+
+use super::{Config, Entry, Node, Takes, entries, option, wrong};
+use crate::cli::report::Report;
+use crate::logic::{grants::Permission, nearest::nearest};
+
+/// The grants of one script.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ScriptEntry {
+    /// The end of its path.
+    pub name: String,
+    /// What is granted, in which words, and where that is said.
+    pub grants: Vec<(Permission, Vec<String>, String)>,
+}
+
+/// ```yaml
+/// scripts:
+///   database.lua: {allow-env: PG_*}
+/// ```
+pub(super) fn read(
+    scripts: &Node,
+    place: &dyn Fn(u64) -> String,
+    config: &mut Config,
+) -> Result<(), Report> {
+    let expected =
+        "scripts with what is granted to them, such as `handlers.lua: {allow-env: APP_*}`";
+    for Entry { line, key: name, value } in entries(scripts, expected, place)? {
+        if name.trim_matches(['/', '.']).is_empty() {
+            return Err(wrong(&place(*line), &format!("`{name}` is no script")));
+        }
+        let mut grants = Vec::new();
+        for Entry { line, key, value } in entries(value, "what is granted to the script", place)? {
+            let what = Permission::ALL.into_iter().find(|it| it.option() == key);
+            let what = what.ok_or_else(|| unknown(&place(*line), key))?;
+            let value = option(what.option(), Takes::Texts, value, &place(value.line.max(*line)))?;
+            let texts = value.as_array().into_iter().flatten();
+            let texts = texts.filter_map(|it| it.as_str().map(str::to_owned)).collect();
+            grants.push((what, texts, place(*line)));
+        }
+        config.scripts.push(ScriptEntry { name: name.clone(), grants });
+    }
+    Ok(())
+}
+
+fn unknown(place: &str, key: &str) -> Report {
+    let known = Permission::ALL.map(Permission::option);
+    let problem = wrong(place, &format!("a script has no option `{key}`"));
+    problem.with_hint(match nearest(key, known) {
+        Some(name) => format!("did you mean `{name}`?"),
+        None => format!("the options of a script are: {}", known.join(", ")),
+    })
+}

@@ -1,0 +1,110 @@
+//! What scripts may reach: `--allow-net`, `--allow-env`, `--allow-read`, and the same in `kopf.yaml`.
+
+use std::path::{Path, PathBuf};
+
+use super::Note;
+use crate::cli::{
+    args::GrantArgs,
+    config::{Config, ScriptEntry},
+    environment::Environment,
+    report::Report,
+};
+use crate::logic::grants::{Access, Grants, Permission};
+
+/// Joins the three places; of each option the nearest counts. What the file grants to single scripts comes on top.
+pub(super) fn grants(
+    args: &GrantArgs,
+    variables: &Environment<'_>,
+    file: &Config,
+) -> Result<Grants, Report> {
+    let (here, beside) = (absolute(Path::new("")), directory(file));
+    let mut grants = Grants::default();
+    for what in Permission::ALL {
+        let typed = typed(args, what);
+        let variable = what.option().to_ascii_uppercase().replace('-', "_");
+        let set = variables.text(&variable).map(|it| split(&it, what, true)).unwrap_or_default();
+        if !typed.is_empty() {
+            allow(&mut grants.all, what, typed, (&format!("--{}", what.option()), &here))?;
+        } else if !set.is_empty() {
+            allow(&mut grants.all, what, &set, (&variables.name(&variable), &here))?;
+        } else if let Some((texts, place)) = file.texts_at(what.option()) {
+            let place = format!("{place}: {}", what.option());
+            let texts: Vec<_> = texts.iter().flat_map(|it| split(it, what, false)).collect();
+            allow(&mut grants.all, what, &texts, (&place, &beside))?;
+        }
+    }
+    for ScriptEntry { name, grants: entries } in &file.scripts {
+        let mut access = Access::default();
+        for (what, texts, place) in entries {
+            let place = format!("{place}: {}", what.option());
+            let texts: Vec<_> = texts.iter().flat_map(|it| split(it, *what, false)).collect();
+            allow(&mut access, *what, &texts, (&place, &beside))?;
+        }
+        grants.scripts.push((name.clone(), access));
+    }
+    Ok(grants)
+}
+
+/// What is granted, for the log: somebody may want to know it later.
+pub(super) fn note(grants: &Grants) -> Option<Note> {
+    let mut told = granted(&grants.all);
+    for (name, access) in &grants.scripts {
+        let more = granted(access);
+        if !more.is_empty() {
+            told.push(format!("{} for {name}", more.join(" ")));
+        }
+    }
+    (!told.is_empty()).then(|| Note::Info(format!("Scripts are granted {}", told.join(" "))))
+}
+
+fn granted(access: &Access) -> Vec<String> {
+    let options = Permission::ALL.into_iter().map(|it| (it.option(), access.granted(it)));
+    let options = options.filter(|(_, granted)| !granted.is_empty());
+    options.map(|(option, granted)| format!("--{option}={}", granted.join(","))).collect()
+}
+
+fn typed(args: &GrantArgs, what: Permission) -> &[String] {
+    match what {
+        Permission::Net => &args.allow_net,
+        Permission::Env => &args.allow_env,
+        Permission::Read => &args.allow_read,
+    }
+}
+
+/// A text with commas is a list, except that a path in a file may have commas in it.
+fn split(text: &str, what: Permission, is_variable: bool) -> Vec<String> {
+    let is_whole = what == Permission::Read && !is_variable;
+    let parts =
+        text.split(|it: char| (!is_whole && it == ',') || (is_variable && it.is_whitespace()));
+    // Between two separators is nothing, but an empty text is a mistake.
+    parts.filter(|it| !is_variable || !it.is_empty()).map(str::to_owned).collect()
+}
+
+fn allow(
+    access: &mut Access,
+    what: Permission,
+    texts: &[String],
+    (place, base): (&str, &Path),
+) -> Result<(), Report> {
+    for text in texts {
+        access.allow(what, text, base).map_err(|problem| {
+            Report::usage(format!("{place}: {problem}")).with_hint(format!(
+                "--{} takes {}",
+                what.option(),
+                what.example()
+            ))
+        })?;
+    }
+    Ok(())
+}
+
+/// Relative paths of a file are meant from where it is.
+fn directory(file: &Config) -> PathBuf {
+    absolute(file.path.parent().unwrap_or(Path::new("")))
+}
+
+/// Without a current directory, relative paths are below none, and nothing matches them.
+fn absolute(path: &Path) -> PathBuf {
+    let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
+    std::path::absolute(path).unwrap_or_default()
+}

@@ -1,0 +1,131 @@
+//! Where scripts come from besides files, and how their changes are found.
+
+use std::{fmt, time::Duration};
+
+use serde_json::Value;
+
+use crate::cli::{args::RunArgs, config::Config, environment::Environment, report::Report};
+use crate::logic::duration;
+
+/// More often makes no difference that anybody sees, and disks are never at rest.
+const POLL_MIN: Duration = Duration::from_millis(100);
+
+/// `--no-reload` and its neighbours, understood.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ScriptOptions {
+    /// The scripts that come through the API.
+    pub maps: Vec<MapOption>,
+    /// Whether changes take effect.
+    pub reload: bool,
+    /// How often to look for changes of files, if it is said.
+    pub poll: Option<Duration>,
+}
+
+/// One or several `ConfigMap`s with scripts.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum MapOption {
+    /// This one.
+    Named {
+        /// `None` is the operator's own.
+        namespace: Option<String>,
+        /// Its name.
+        name: String,
+    },
+    /// All that match a label selector, in the namespace of the operator.
+    Labelled(String),
+}
+
+impl fmt::Display for MapOption {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            MapOption::Named { namespace: Some(namespace), name } => {
+                write!(f, "configmap/{namespace}/{name}")
+            }
+            MapOption::Named { namespace: None, name } => write!(f, "configmap/{name}"),
+            MapOption::Labelled(labels) => write!(f, "configmaps with the labels {labels}"),
+        }
+    }
+}
+
+/// Joins the three places; of each option the nearest counts.
+pub(super) fn scripts(
+    args: &RunArgs,
+    variables: &Environment<'_>,
+    file: &Config,
+) -> Result<ScriptOptions, Report> {
+    let of_file = |key: &str| file.texts(key).unwrap_or_default();
+    let nearest =
+        |lists: [Vec<String>; 3]| lists.into_iter().find(|it| !it.is_empty()).unwrap_or_default();
+    let names = nearest([
+        args.configmaps.clone(),
+        variables.list("FROM_CONFIGMAP"),
+        of_file("from-configmap"),
+    ]);
+    // Selectors may have spaces in them: a variable has one.
+    let labels = nearest([
+        args.configmap_selectors.clone(),
+        variables.text("FROM_CONFIGMAP_SELECTOR").into_iter().collect(),
+        of_file("from-configmap-selector"),
+    ]);
+    let mut maps = names.iter().map(|it| named(it)).collect::<Result<Vec<_>, _>>()?;
+    for selector in labels {
+        maps.push(labelled(&selector)?);
+    }
+    let stays = args.no_reload || variables.flag("NO_RELOAD")?;
+    let stays = stays || file.flag("no-reload").unwrap_or(false);
+    Ok(ScriptOptions { maps, reload: !stays, poll: poll(args, variables, file)? })
+}
+
+fn poll(
+    args: &RunArgs,
+    variables: &Environment<'_>,
+    file: &Config,
+) -> Result<Option<Duration>, Report> {
+    let typed = args.reload_poll.clone().map(|it| ("--reload-poll".to_owned(), it));
+    let set = || Some((variables.name("RELOAD_POLL"), variables.text("RELOAD_POLL")?));
+    let Some((origin, text)) = typed.or_else(set) else {
+        let Some((poll, place)) = file.duration("reload-poll") else { return Ok(None) };
+        return checked(&format!("{place}: reload-poll"), Some(poll)).map(Some);
+    };
+    let number = text.trim().parse::<f64>().ok().map(Value::from);
+    let poll = duration::parse(&number.unwrap_or_else(|| text.clone().into()));
+    checked(&format!("{origin} {text}"), poll).map(Some)
+}
+
+fn checked(what: &str, poll: Option<Duration>) -> Result<Duration, Report> {
+    poll.filter(|it| *it >= POLL_MIN).ok_or_else(|| {
+        Report::usage(format!("{what}: this is no duration of {POLL_MIN:?} or more"))
+            .with_hint("write seconds, or a number with a unit: 2, 500ms, 1m")
+    })
+}
+
+/// `NAMESPACE/NAME` or `NAME`
+fn named(text: &str) -> Result<MapOption, Report> {
+    let (namespace, name) = match text.split_once('/') {
+        Some((namespace, name)) => (Some(namespace), name),
+        None => (None, text),
+    };
+    if !is_name(name) || !namespace.is_none_or(is_name) {
+        return Err(Report::usage(format!("--from-configmap {text}: this is no name of a ConfigMap"))
+            .with_hint("write it as NAMESPACE/NAME, such as operators/scripts; or as NAME for one in the operator's own namespace"));
+    }
+    Ok(MapOption::Named { namespace: namespace.map(str::to_owned), name: name.to_owned() })
+}
+
+/// What the API takes for names of objects: it would refuse all else with words that do not name the option.
+fn is_name(text: &str) -> bool {
+    let is_fine =
+        |it: char| it.is_ascii_lowercase() || it.is_ascii_digit() || it == '-' || it == '.';
+    let is_end = |it: Option<char>| it.is_some_and(|it| it.is_ascii_alphanumeric());
+    text.chars().all(is_fine) && is_end(text.chars().next()) && is_end(text.chars().next_back())
+}
+
+fn labelled(text: &str) -> Result<MapOption, Report> {
+    let text = text.trim();
+    if text.is_empty() {
+        return Err(Report::usage("--from-configmap-selector is empty").with_hint(
+            "name labels, such as app=scripts: all ConfigMaps at once are never meant",
+        ));
+    }
+    Ok(MapOption::Labelled(text.to_owned()))
+}

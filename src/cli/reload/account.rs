@@ -1,0 +1,240 @@
+//! How reloads are told: in the log, in `/readyz` and in `/metrics`.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use crate::cli::{options::Note, report::Report};
+use crate::logic::generation::Changes;
+use crate::ports::{Clock, Health, HealthState, ReloadLabels};
+
+/// The part of the health.
+const PART: &str = "scripts";
+
+/// The log target.
+const TARGET: &str = "kopf.scripts";
+
+/// What was told, and how things are.
+pub(in crate::cli) struct Account {
+    health: Health,
+    clock: Clock,
+    generation: u64,
+    /// Since when it runs.
+    since: Timestamp,
+    /// Why the last edit does not, if so.
+    refusal: Option<Report>,
+    /// What was edited, while its start-up handlers run.
+    waiting: Option<String>,
+    /// Why changes are not seen at the moment.
+    troubles: Vec<String>,
+}
+
+/// Tells what the user should know.
+pub(super) fn note(notes: &[Note]) {
+    for note in notes {
+        match note {
+            Note::Info(text) => tracing::info!(target: TARGET, "{text}"),
+            Note::Warning(text) => tracing::warn!(target: TARGET, "{text}"),
+        }
+    }
+}
+
+impl Account {
+    /// The first generation runs.
+    pub(super) fn open(health: Health, clock: Clock) -> Self {
+        Account::with(health, clock, Vec::new())
+    }
+
+    /// The only generation runs.
+    pub(in crate::cli) fn close(health: Health, clock: Clock) {
+        Account::with(health, clock, vec!["edits take no effect (--no-reload)".to_owned()]);
+    }
+
+    fn with(health: Health, clock: Clock, troubles: Vec<String>) -> Self {
+        let since = clock.now();
+        // Counted from zero on: who waits for an increase would miss the first one.
+        for result in ["accepted", "rejected"] {
+            health.metrics().reloads.get_or_create(&ReloadLabels { result });
+        }
+        let (refusal, waiting) = (None, None);
+        let account = Account { health, clock, generation: 1, since, refusal, waiting, troubles };
+        account.publish();
+        account
+    }
+
+    /// Whether the last edit does not run.
+    pub(super) fn is_refused(&self) -> bool {
+        self.refusal.is_some()
+    }
+
+    /// An edit is on its way into the operator, where its start-up handlers may take their time.
+    pub(super) fn waits(&mut self, edited: &str) {
+        self.waiting = Some(edited.to_owned());
+        self.publish();
+    }
+
+    /// That edit was followed by another one in time.
+    pub(super) fn outdated(&mut self, present: u64, edited: &str) {
+        self.waiting = None;
+        tracing::info!(
+            target: TARGET,
+            "The edit of {edited} is not waited for, as there is a newer one; generation {present} goes on."
+        );
+        self.publish();
+    }
+
+    /// A new generation runs.
+    pub(super) fn accepted(
+        &mut self,
+        generation: u64,
+        edited: &str,
+        changes: &Changes,
+        took: Duration,
+    ) {
+        (self.generation, self.since, self.refusal) = (generation, self.clock.now(), None);
+        self.waiting = None;
+        let milliseconds = took.as_millis();
+        tracing::info!(
+            target: TARGET,
+            "Reloaded {edited}: generation {generation}, {changes} ({milliseconds} ms)."
+        );
+        self.health.metrics().reloaded("accepted");
+        self.publish();
+    }
+
+    /// An edit does not run. The same reason as before is not told again: an editor that saves on every key repeats it.
+    pub(super) fn refused(&mut self, present: u64, edited: &str, report: &Report) {
+        self.health.metrics().reloaded("rejected");
+        if self.refusal.as_ref() != Some(report) {
+            let edited = if edited.is_empty() { "the scripts" } else { edited };
+            tracing::error!(
+                target: TARGET,
+                "Cannot reload {edited}; generation {present} goes on.\n{report}"
+            );
+        }
+        (self.refusal, self.waiting) = (Some(report.clone()), None);
+        self.publish();
+    }
+
+    /// The edit was taken back.
+    pub(super) fn undone(&mut self, present: u64) {
+        if self.refusal.take().is_some() {
+            tracing::info!(target: TARGET, "The scripts are again those of generation {present}.");
+        }
+        self.publish();
+    }
+
+    /// Why changes are not seen at the moment.
+    pub(super) fn troubles(&mut self, troubles: Vec<String>) {
+        if self.troubles == troubles {
+            return;
+        }
+        for trouble in troubles.iter().filter(|it| !self.troubles.contains(it)) {
+            tracing::warn!(target: TARGET, "Generation {} goes on; {trouble}", self.generation);
+        }
+        if troubles.is_empty() {
+            tracing::info!(target: TARGET, "Changes of the scripts are seen again.");
+        }
+        self.troubles = troubles;
+        self.publish();
+    }
+
+    /// The operator serves with what it has, so this part is ready whatever became of an edit.
+    fn publish(&self) {
+        let mut text = format!("generation {} since {:.0}", self.generation, self.since);
+        if let Some(refusal) = &self.refusal {
+            let reason = refusal.message.lines().next().unwrap_or_default();
+            text = format!("{text}; the last edit is refused: {reason}");
+        }
+        if let Some(edited) = &self.waiting {
+            text = format!("{text}; the edit of {edited} waits for its start-up handlers");
+        }
+        for trouble in &self.troubles {
+            text = format!("{text}; {trouble}");
+        }
+        self.health.note(PART, HealthState::Ready, &text);
+        self.health.metrics().generation(self.generation, self.since);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::{Account, Report};
+    use crate::logic::generation::Changes;
+    use crate::ports::{Clock, Health, HealthState, ReloadLabels};
+
+    fn account() -> (Account, Health) {
+        let health = Health::default();
+        let clock = Clock::starting_at(jiff::Timestamp::UNIX_EPOCH);
+        (Account::open(health.clone(), clock), health)
+    }
+
+    fn told(health: &Health) -> String {
+        let part = &health.parts()["scripts"];
+        assert_eq!(part.state, HealthState::Ready, "it serves, whatever became of an edit");
+        part.text.clone()
+    }
+
+    fn count(health: &Health, result: &'static str) -> u64 {
+        health.metrics().reloads.get_or_create(&ReloadLabels { result }).get()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_generation_and_its_age_are_told() {
+        let (mut account, health) = account();
+        assert_eq!(told(&health), "generation 1 since 1970-01-01T00:00:00Z");
+        tokio::time::sleep(Duration::from_secs(61)).await;
+        account.accepted(2, "a.lua", &Changes::default(), Duration::ZERO);
+        assert_eq!(told(&health), "generation 2 since 1970-01-01T00:01:01Z");
+        let metrics = health.metrics();
+        assert_eq!((metrics.generation.get(), count(&health, "accepted")), (2, 1));
+        assert!((metrics.generation_seconds.get() - 61.0).abs() < 0.001);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_last_refusal_is_told_in_one_line_until_something_else_is_saved() {
+        let (mut account, health) = account();
+        account.refused(1, "a.lua", &Report::failure("a.lua:3: no\n |\n3 | nonsense"));
+        let refused =
+            "generation 1 since 1970-01-01T00:00:00Z; the last edit is refused: a.lua:3: no";
+        assert_eq!(told(&health), refused);
+        assert!(account.is_refused());
+        account.undone(1);
+        assert_eq!(told(&health), "generation 1 since 1970-01-01T00:00:00Z");
+        account.refused(1, "a.lua", &Report::failure("worse"));
+        account.accepted(2, "a.lua", &Changes::default(), Duration::ZERO);
+        assert!(!account.is_refused());
+        assert_eq!(count(&health, "rejected"), 2);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_edit_on_its_way_is_told_until_it_is_decided() {
+        let (mut account, health) = account();
+        account.waits("a.lua");
+        assert!(told(&health).ends_with("Z; the edit of a.lua waits for its start-up handlers"));
+        account.outdated(1, "a.lua");
+        assert_eq!(told(&health), "generation 1 since 1970-01-01T00:00:00Z");
+        account.waits("a.lua");
+        account.accepted(2, "a.lua", &Changes::default(), Duration::ZERO);
+        assert!(told(&health).starts_with("generation 2 since ") && told(&health).ends_with('Z'));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_hinders_watching_is_told_as_long_as_it_does() {
+        let (mut account, health) = account();
+        account.troubles(vec!["changes of x are not seen: 403".into()]);
+        assert!(told(&health).ends_with("Z; changes of x are not seen: 403"));
+        account.troubles(Vec::new());
+        assert!(told(&health).ends_with('Z'));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn without_reloading_that_is_told_too() {
+        let health = Health::default();
+        Account::close(health.clone(), Clock::starting_at(jiff::Timestamp::UNIX_EPOCH));
+        assert!(told(&health).ends_with("; edits take no effect (--no-reload)"));
+        assert_eq!(health.metrics().generation.get(), 1);
+    }
+}

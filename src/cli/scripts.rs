@@ -1,0 +1,127 @@
+//! From options to the first set of scripts, and to what follows their changes.
+
+use std::{path::Path, sync::Arc};
+
+use crate::cli::{
+    options::RunOptions,
+    report::Report,
+    sources::{self, Attempt, Files, Maps, Sources},
+    variables,
+};
+use crate::cluster::{ConnectOptions, KubeCluster};
+use crate::logic::{grants::Grants, registry::Registry};
+use crate::ports::{Clock, Cluster};
+use crate::scripting::{Placement, Prepared, ScriptHost, Source, Terms};
+
+/// Scripts that are read, and not loaded.
+pub(super) struct Read {
+    /// In the order of loading.
+    pub(super) scripts: Vec<Source>,
+    files: Option<Files>,
+    maps: Option<Maps>,
+}
+
+/// The first generation.
+pub(super) struct First {
+    /// What runs the scripts.
+    pub(super) host: Arc<ScriptHost>,
+    /// What they declare.
+    pub(super) registry: Registry,
+    /// Where changes come from, if they shall take effect.
+    pub(super) sources: Option<Sources>,
+}
+
+/// On which terms the scripts run.
+pub(super) fn terms(options: &RunOptions) -> Terms {
+    let grants = Arc::new(options.grants.clone());
+    // Not even in the memory beside scripts is more than they may see.
+    let environment = Arc::new(variables(|name| grants.concern_env(name)));
+    let terms = Terms::of(Placement::Threads, &options.settings);
+    Terms { grants, environment, ..terms }
+}
+
+/// What is odd about an operator of these scripts, and no error: it runs, but probably not as somebody wants it.
+pub(super) fn oddities(grants: &Grants, scripts: &[&str], handlers: usize) -> Vec<String> {
+    let unused = grants.unused(scripts).into_iter();
+    let mut told: Vec<_> = unused
+        .map(|name| format!("Something is granted to {name}, but there is no script of this name."))
+        .collect();
+    if handlers == 0 {
+        told.push(
+            "The scripts declare no handlers: the operator has nothing to do. \
+             A handler is declared at the top level, with kopf.on_create(\"RESOURCE\", FUNCTION) and the like."
+                .into(),
+        );
+    }
+    told
+}
+
+impl Read {
+    /// Reads the files, which are told about before there is a log.
+    pub(super) fn files(options: &RunOptions) -> Result<Self, sources::Error> {
+        if options.paths.is_empty() && !options.scripts.maps.is_empty() {
+            return Ok(Read { scripts: Vec::new(), files: None, maps: None });
+        }
+        let files = Files::at(&options.paths, Path::new(""), options.scripts.poll)?;
+        Ok(Read { scripts: files.read()?, files: Some(files), maps: None })
+    }
+
+    /// Reads what comes through the API, from a cluster of its own unless there is one.
+    pub(super) async fn maps(
+        mut self,
+        options: &RunOptions,
+        cluster: Option<&dyn Cluster>,
+        clock: Clock,
+    ) -> Result<Self, Report> {
+        let wanted = &options.scripts.maps;
+        if wanted.is_empty() {
+            return Ok(self);
+        }
+        let maps = if let Some(cluster) = cluster {
+            Maps::open(cluster, wanted, &options.settings).await?
+        } else {
+            let cluster = connect(options, clock).await?;
+            Maps::open(&cluster, wanted, &options.settings).await?
+        };
+        self.scripts.extend(maps.read()?);
+        self.maps = Some(maps);
+        Ok(self)
+    }
+
+    /// Loads what was read.
+    pub(super) async fn load(self, terms: Terms, reload: bool) -> Result<First, Report> {
+        let Read { scripts, files, maps } = self;
+        let names: Vec<_> = scripts.iter().map(|it| it.name.clone()).collect();
+        let grants = Arc::clone(&terms.grants);
+        let attempt = Attempt::of(&scripts);
+        let host = ScriptHost::new(terms);
+        let prepared = host.prepare(scripts).await.map_err(|it| Report::of_scripts(&it))?;
+        let Prepared { handlers, lifecycle: _, scripts } = prepared;
+        let registry = Registry::new(handlers).map_err(|it| Report::failure(it.to_string()))?;
+        host.take(scripts);
+        let names: Vec<_> = names.iter().map(String::as_str).collect();
+        for oddity in oddities(&grants, &names, registry.handlers().len()) {
+            tracing::warn!(target: "kopf.running", "{oddity}");
+        }
+        let sources = reload.then(|| {
+            let mut sources = Sources::new(files, maps);
+            sources.tried(attempt);
+            sources.took();
+            sources
+        });
+        Ok(First { host: Arc::new(host), registry, sources })
+    }
+}
+
+/// As the kubeconfig or the pod says: the login handlers are in the scripts.
+async fn connect(options: &RunOptions, clock: Clock) -> Result<KubeCluster, Report> {
+    let settings = Arc::new(options.settings.clone());
+    let options = ConnectOptions { settings, clock, ..ConnectOptions::default() };
+    KubeCluster::connect(options).await.map_err(|error| {
+        let report = Report::failure(format!("cannot read scripts from ConfigMaps: {error}"));
+        match error.hint {
+            Some(hint) => report.with_hint(hint),
+            None => report,
+        }
+    })
+}

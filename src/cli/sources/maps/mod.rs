@@ -1,0 +1,266 @@
+//! Scripts in `ConfigMap`s, through the API: read at the start, then watched.
+//!
+//! A connection of their own, as the kubeconfig or the pod says: the login handlers are in the scripts that have to be read
+//! first. A watch is limited to the objects that were asked for, so that little permission is enough.
+
+use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
+
+use futures::{
+    StreamExt as _,
+    stream::{BoxStream, SelectAll},
+};
+use tokio::time;
+
+mod content;
+
+use self::content::Map;
+use super::Error;
+use crate::cli::{options::MapOption, report::Report};
+use crate::logic::{reason::EventType, resource::Resource};
+use crate::ports::{ApiError, Cluster, Extent, Health, HealthState, StreamEvent, StreamTarget};
+use crate::scripting::{Modules, Source};
+use crate::settings::Settings;
+
+/// As the settings name the resource.
+const CONFIGMAPS: &str = "configmaps";
+
+/// An API that says nothing for so long is told as unreachable: a start that hangs helps nobody.
+const START_MAX: Duration = Duration::from_secs(30);
+
+/// Maps by namespace and name.
+type Found = BTreeMap<(String, String), Map>;
+
+/// What a stream tells, and for which of the wanted.
+type Told = (usize, Result<StreamEvent, ApiError>);
+
+/// The maps that were asked for, as they are now.
+pub struct Maps {
+    wanted: Vec<Wanted>,
+    streams: SelectAll<BoxStream<'static, Told>>,
+    /// How the streams are.
+    health: Health,
+}
+
+/// One of those that were asked for.
+struct Wanted {
+    option: MapOption,
+    namespace: String,
+    found: Found,
+    /// What a listing has told until now, while there is one.
+    listing: Option<Found>,
+    /// Whether there was a whole listing.
+    is_known: bool,
+}
+
+impl Maps {
+    /// Reads them once.
+    ///
+    /// # Errors
+    /// When the API says no, or nothing for too long.
+    pub async fn open(
+        cluster: &dyn Cluster,
+        options: &[MapOption],
+        settings: &Settings,
+    ) -> Result<Self, Report> {
+        let resource = Arc::new(configmaps());
+        let own = cluster.default_namespace();
+        let health = Health::default();
+        let (mut wanted, mut streams) = (Vec::new(), SelectAll::new());
+        for (index, option) in options.iter().enumerate() {
+            let namespace = match option {
+                MapOption::Named { namespace, .. } => namespace.as_deref().unwrap_or(own),
+                MapOption::Labelled(_) => own,
+            };
+            let target = StreamTarget {
+                resource: Arc::clone(&resource),
+                namespace: Some(namespace.into()),
+                extent: Extent::Whole,
+                settings: Arc::new(restricted(settings, option)),
+            };
+            let pulse = Arc::new(health.pulse(&option.to_string(), None));
+            let stream = cluster.stream_with_pulse(target, pulse);
+            streams.push(stream.map(move |event| (index, event)).boxed());
+            wanted.push(Wanted::new(option, namespace));
+        }
+        let mut maps = Maps { wanted, streams, health };
+        match time::timeout(START_MAX, maps.first()).await {
+            Ok(Ok(())) => Ok(maps),
+            Ok(Err(report)) => Err(report),
+            Err(_) => Err(maps.silence()),
+        }
+    }
+
+    /// Waits until each has been listed.
+    async fn first(&mut self) -> Result<(), Report> {
+        while self.wanted.iter().any(|it| !it.is_known) {
+            let Some((index, event)) = self.streams.next().await else { break };
+            let Some(wanted) = self.wanted.get_mut(index) else { continue };
+            if let Err(error) = &event {
+                return Err(refused(&wanted.option, &error.message, Some(error)));
+            }
+            wanted.take(event);
+        }
+        Ok(())
+    }
+
+    /// Why there is no answer.
+    fn silence(&self) -> Report {
+        let parts = self.health.parts();
+        let late = self.wanted.iter().find(|it| !it.is_known);
+        let Some(option) = late.map(|it| &it.option) else {
+            return Report::failure("the ConfigMaps with scripts could not be read in time");
+        };
+        let reason = parts.get(&option.to_string()).map(|it| it.text.clone()).unwrap_or_default();
+        refused(option, &reason, None)
+    }
+
+    /// The scripts as they are now.
+    ///
+    /// # Errors
+    /// When one that was asked for is not there, or cannot be used.
+    pub fn read(&self) -> Result<Vec<Source>, Error> {
+        let mut maps = BTreeMap::new();
+        for wanted in &self.wanted {
+            if wanted.found.is_empty() {
+                return Err(Error::NoMap(wanted.missing()));
+            }
+            maps.extend(&wanted.found);
+        }
+        let mut scripts = Vec::new();
+        for map in maps.into_values() {
+            let texts = || map.data.iter().map(|(key, text)| (key.into(), text.clone())).collect();
+            for (name, text) in map.scripts()? {
+                let modules = Modules::of_texts(texts());
+                scripts.push(Source { name, text: text.to_owned(), modules });
+            }
+        }
+        Ok(scripts)
+    }
+
+    /// Waits until something has happened. Nothing is lost if it is not waited for to the end.
+    pub async fn changed(&mut self) {
+        loop {
+            let Some((index, event)) = self.streams.next().await else {
+                return std::future::pending().await;
+            };
+            let Some(wanted) = self.wanted.get_mut(index) else { continue };
+            if wanted.take(event) {
+                return;
+            }
+        }
+    }
+
+    /// Why changes may not be seen at the moment, one line for each reason.
+    pub fn troubles(&self) -> Vec<String> {
+        let parts = self.health.parts().into_iter();
+        let troubled = parts.filter(|(_, part)| part.state != HealthState::Ready);
+        troubled
+            .map(|(name, part)| format!("changes of {name} are not seen: {}", part.text))
+            .collect()
+    }
+}
+
+impl Wanted {
+    fn new(option: &MapOption, namespace: &str) -> Self {
+        let (option, namespace) = (option.clone(), namespace.to_owned());
+        Wanted { option, namespace, found: Found::new(), listing: None, is_known: false }
+    }
+
+    /// Whether it means that something may be different now.
+    fn take(&mut self, event: Result<StreamEvent, ApiError>) -> bool {
+        match event {
+            Ok(StreamEvent::Listing) => {
+                self.listing = Some(Found::new());
+                false
+            }
+            Ok(StreamEvent::Object(kind, object)) => {
+                let map = Map::of(&object);
+                let key = (map.namespace.clone(), map.name.clone());
+                let found = self.listing.as_mut().unwrap_or(&mut self.found);
+                if kind == Some(EventType::Deleted) {
+                    found.remove(&key);
+                } else {
+                    found.insert(key, map);
+                }
+                self.listing.is_none() && self.is_known
+            }
+            Ok(StreamEvent::Listed) => {
+                let listed = self.listing.take().unwrap_or_default();
+                let is_new = listed != self.found;
+                self.found = listed;
+                self.is_known = true;
+                is_new
+            }
+            Ok(StreamEvent::Alive) => false,
+            // What is there stays; that we are blind now is news.
+            Err(_) => true,
+        }
+    }
+
+    fn missing(&self) -> String {
+        match &self.option {
+            MapOption::Named { name, .. } => {
+                format!("there is no configmap/{}/{name}", self.namespace)
+            }
+            MapOption::Labelled(labels) => {
+                format!("no ConfigMap in the namespace {} has the labels {labels}", self.namespace)
+            }
+        }
+    }
+}
+
+impl fmt::Debug for Maps {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let wanted = self.wanted.iter().map(|it| it.option.to_string());
+        f.debug_list().entries(wanted).finish()
+    }
+}
+
+fn refused(option: &MapOption, reason: &str, error: Option<&ApiError>) -> Report {
+    let report = Report::failure(format!("cannot read {option}: {reason}"));
+    let hint = match error {
+        Some(error) if error.status == Some(403) => Some(
+            "the operator's account needs the verbs list and watch on configmaps in that namespace: see docs/reload.md",
+        ),
+        Some(error) => error.hint.as_deref(),
+        None => Some(
+            "is the cluster running, and is the `server` of the current context right? try `kubectl version`",
+        ),
+    };
+    match hint {
+        Some(hint) => report.with_hint(hint),
+        None => report,
+    }
+}
+
+/// The same settings, with nothing but these maps asked for.
+fn restricted(settings: &Settings, option: &MapOption) -> Settings {
+    let mut settings = settings.clone();
+    let watching = &mut settings.watching;
+    watching.label_selectors.clear();
+    watching.field_selectors.clear();
+    watching.shard_selectors.clear();
+    match option {
+        MapOption::Named { name, .. } => {
+            let selector = format!("metadata.name={name}");
+            watching.field_selectors.insert(CONFIGMAPS.to_owned(), selector);
+        }
+        MapOption::Labelled(labels) => {
+            watching.label_selectors.insert(CONFIGMAPS.to_owned(), labels.clone());
+        }
+    }
+    settings
+}
+
+/// Every cluster has them: there is nothing to discover.
+fn configmaps() -> Resource {
+    Resource {
+        version: "v1".into(),
+        plural: CONFIGMAPS.into(),
+        kind: "ConfigMap".into(),
+        singular: "configmap".into(),
+        namespaced: true,
+        preferred: true,
+        ..Resource::default()
+    }
+}

@@ -1,0 +1,126 @@
+//! Which directories to watch, so that nothing that leads to a file can change unseen.
+//!
+//! Watching a file is not enough: editors replace it, and what is watched then is the old one. So we go to the file as the
+//! system does, and note each place where the way could turn: symlinks (a volume of a `ConfigMap` consists of them), the
+//! file itself, and where it would be if it is missing. All directories are real, without links in their paths.
+
+use std::{
+    collections::{BTreeMap, BTreeSet, VecDeque},
+    ffi::{OsStr, OsString},
+    path::{Component, Path, PathBuf},
+};
+
+#[cfg(test)]
+mod tests;
+
+/// As many as the system itself follows.
+const LINKS_MAX: usize = 40;
+
+/// What is at a path, links not followed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Thing {
+    /// Nothing, or nothing that we may see.
+    Nothing,
+    /// A directory.
+    Directory,
+    /// A symlink, and where it leads.
+    Link(PathBuf),
+    /// Anything else.
+    File,
+}
+
+/// Says what is at a path.
+pub(super) type Look<'a> = &'a dyn Fn(&Path) -> Thing;
+
+/// What matters in one directory.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Interest {
+    /// Every script: those that are added count.
+    pub(super) scripts: bool,
+    /// These names.
+    pub(super) names: BTreeSet<OsString>,
+}
+
+/// The directories to watch.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Spots(pub(super) BTreeMap<PathBuf, Interest>);
+
+impl Spots {
+    /// Those on the ways to these paths, which are absolute.
+    pub(super) fn on_the_way<'a>(
+        paths: impl IntoIterator<Item = &'a Path>,
+        look: Look<'_>,
+    ) -> Self {
+        let mut spots = Spots::default();
+        for path in paths {
+            spots.walk(path, look);
+        }
+        spots
+    }
+
+    /// Whether a change at this path matters.
+    pub(super) fn concern(&self, path: &Path) -> bool {
+        if self.0.contains_key(path) {
+            return true; // the directory itself went or moved
+        }
+        let Some((directory, name)) = path.parent().zip(path.file_name()) else { return false };
+        let Some(interest) = self.0.get(directory) else { return false };
+        interest.names.contains(name) || interest.scripts && is_script(name)
+    }
+
+    fn walk(&mut self, path: &Path, look: Look<'_>) {
+        let mut here = PathBuf::from("/");
+        let mut ahead = parts(path);
+        let mut links = 0;
+        while let Some(name) = ahead.pop_front() {
+            if name == ".." {
+                here.pop();
+                continue;
+            }
+            let next = here.join(&name);
+            match look(&next) {
+                Thing::Directory if ahead.is_empty() => {
+                    self.note(&here, name);
+                    self.0.entry(next).or_default().scripts = true;
+                    return;
+                }
+                Thing::Directory => here = next,
+                Thing::Nothing | Thing::File => return self.note(&here, name),
+                Thing::Link(target) => {
+                    self.note(&here, name);
+                    links += 1;
+                    if links > LINKS_MAX {
+                        return;
+                    }
+                    if target.is_absolute() {
+                        here = PathBuf::from("/");
+                    }
+                    let mut further = parts(&target);
+                    further.append(&mut ahead);
+                    ahead = further;
+                }
+            }
+        }
+        // A link to the root, or to a parent: a directory all the same.
+        self.0.entry(here).or_default().scripts = true;
+    }
+
+    fn note(&mut self, directory: &Path, name: OsString) {
+        self.0.entry(directory.to_owned()).or_default().names.insert(name);
+    }
+}
+
+/// Whether a name is that of a script or a module.
+fn is_script(name: &OsStr) -> bool {
+    let extension = Path::new(name).extension();
+    extension.is_some_and(|it| it == "lua" || it == "rhai")
+}
+
+fn parts(path: &Path) -> VecDeque<OsString> {
+    let parts = path.components().filter_map(|it| match it {
+        Component::Normal(name) => Some(name.to_owned()),
+        Component::ParentDir => Some("..".into()),
+        Component::Prefix(_) | Component::RootDir | Component::CurDir => None,
+    });
+    parts.collect()
+}

@@ -1,0 +1,138 @@
+//! Ways through made-up trees.
+
+use std::{
+    collections::BTreeMap,
+    fmt::Write as _,
+    path::{Path, PathBuf},
+};
+
+use expect_test::{Expect, expect};
+
+use super::{Spots, Thing};
+
+/// A tree: directories end with `/`, links have `-> target`.
+fn tree(entries: &[&str]) -> BTreeMap<PathBuf, Thing> {
+    let mut tree = BTreeMap::from([(PathBuf::from("/"), Thing::Directory)]);
+    for entry in entries {
+        let (path, thing) = match entry.split_once(" -> ") {
+            Some((path, target)) => (path, Thing::Link(target.into())),
+            None => match entry.strip_suffix('/') {
+                Some(path) => (path, Thing::Directory),
+                None => (*entry, Thing::File),
+            },
+        };
+        for parent in Path::new(path).ancestors().skip(1) {
+            tree.entry(parent.into()).or_insert(Thing::Directory);
+        }
+        tree.insert(path.into(), thing);
+    }
+    tree
+}
+
+fn spots(paths: &[&str], entries: &[&str]) -> Spots {
+    let tree = tree(entries);
+    let look = |it: &Path| tree.get(it).cloned().unwrap_or(Thing::Nothing);
+    Spots::on_the_way(paths.iter().map(Path::new), &look)
+}
+
+fn check(paths: &[&str], entries: &[&str], expected: &Expect) {
+    let mut text = String::new();
+    for (directory, interest) in &spots(paths, entries).0 {
+        let scripts = if interest.scripts { " scripts" } else { "" };
+        let names: Vec<_> = interest.names.iter().map(|it| it.display().to_string()).collect();
+        let names = names.join(" ");
+        writeln!(text, "{}:{scripts} {names}", directory.display()).expect("memory");
+    }
+    expected.assert_eq(&text);
+}
+
+#[test]
+fn a_file_is_watched_by_name_in_its_directory() {
+    check(
+        &["/home/me/handlers.lua"],
+        &["/home/me/handlers.lua"],
+        &expect![["
+            /home/me: handlers.lua
+        "]],
+    );
+}
+
+#[test]
+fn a_directory_is_watched_for_scripts_and_from_outside() {
+    check(
+        &["/etc/scripts"],
+        &["/etc/scripts/a.lua"],
+        &expect![["
+            /etc: scripts
+            /etc/scripts: scripts 
+        "]],
+    );
+}
+
+#[test]
+fn the_links_of_a_volume_are_turns_of_the_way() {
+    let volume = [
+        "/etc/scripts/..2026_1/a.lua",
+        "/etc/scripts/..2026_1/lib/b.lua",
+        "/etc/scripts/..data -> ..2026_1",
+        "/etc/scripts/a.lua -> ..data/a.lua",
+        "/etc/scripts/lib -> ..data/lib",
+    ];
+    check(
+        &["/etc/scripts", "/etc/scripts/a.lua", "/etc/scripts/lib/b.lua"],
+        &volume,
+        &expect![["
+            /etc: scripts
+            /etc/scripts: scripts ..data a.lua lib
+            /etc/scripts/..2026_1: a.lua
+            /etc/scripts/..2026_1/lib: b.lua
+        "]],
+    );
+}
+
+#[test]
+fn what_is_missing_is_waited_for_where_it_would_come() {
+    check(
+        &["/etc/scripts/lib/deep/b.lua"],
+        &["/etc/scripts/"],
+        &expect![["
+            /etc/scripts: lib
+        "]],
+    );
+}
+
+#[test]
+fn links_lead_up_and_away() {
+    check(
+        &["/app/current/handlers"],
+        &[
+            "/app/current -> releases/../releases/3",
+            "/app/releases/3/handlers -> /srv/handlers",
+            "/srv/handlers/",
+        ],
+        &expect![["
+            /app: current
+            /app/releases/3: handlers
+            /srv: handlers
+            /srv/handlers: scripts 
+        "]],
+    );
+}
+
+#[test]
+fn circles_of_links_end() {
+    let spots = spots(&["/a/b"], &["/a/b -> c", "/a/c -> b"]);
+    assert_eq!(spots.0.len(), 1);
+}
+
+#[test]
+fn only_what_leads_to_the_scripts_is_of_concern() {
+    let spots = spots(&["/w/scripts", "/w/one.lua"], &["/w/scripts/a.lua", "/w/one.lua"]);
+    let concern = |it: &str| spots.concern(Path::new(it));
+    for path in ["/w/scripts/a.lua", "/w/scripts/_new.rhai", "/w/scripts", "/w/one.lua", "/w"] {
+        assert!(concern(path), "{path}");
+    }
+    for path in ["/w/scripts/.a.lua.swp", "/w/scripts/4913", "/w/other.lua", "/w/kopf.log", "/"] {
+        assert!(!concern(path), "{path}");
+    }
+}

@@ -1,0 +1,123 @@
+//! Keeps the system watching the directories that matter, as these come, go and are replaced.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    os::unix::fs::MetadataExt as _,
+    path::{Path, PathBuf},
+};
+
+use notify::{ErrorKind, RecommendedWatcher, RecursiveMode, Watcher as _};
+
+use super::{
+    ear::Ear,
+    spots::{Spots, Thing},
+};
+
+/// The ways to the files can change while we go them; then we go again, but not for ever: changes are heard by then.
+const ROUNDS_MAX: usize = 3;
+
+/// Watches directories. All of this may block, as file systems do.
+pub(super) struct Watches {
+    ear: Ear,
+    /// `None` if the system gives none.
+    watcher: Option<RecommendedWatcher>,
+    /// The directories, and which they were when the watch began.
+    watched: BTreeMap<PathBuf, Identity>,
+}
+
+/// Device and inode: a directory that was replaced is another one under the same name.
+type Identity = (u64, u64);
+
+impl Watches {
+    /// Nothing is watched yet.
+    pub(super) fn new(ear: Ear) -> Self {
+        Watches { ear, watcher: None, watched: BTreeMap::new() }
+    }
+
+    /// Watches what leads to these paths, which are absolute, and nothing else. What cannot be watched is the result.
+    pub(super) fn cover(&mut self, paths: &BTreeSet<PathBuf>) -> Result<(), String> {
+        for _ in 0..ROUNDS_MAX {
+            let spots = Spots::on_the_way(paths.iter().map(PathBuf::as_path), &look);
+            let wanted: BTreeMap<_, _> =
+                spots.0.keys().filter_map(|path| Some((path.clone(), identity(path)?))).collect();
+            if spots == self.ear.spots() && wanted == self.watched {
+                return Ok(());
+            }
+            // Before the watches: what they tell at once counts.
+            self.ear.listen_for(spots);
+            self.change(wanted)?;
+        }
+        Ok(())
+    }
+
+    fn change(&mut self, wanted: BTreeMap<PathBuf, Identity>) -> Result<(), String> {
+        if self.watcher.is_none() {
+            let ear = self.ear.clone();
+            let made = notify::recommended_watcher(move |event| ear.hear(event));
+            self.watched.clear();
+            self.watcher = Some(made.map_err(|it| reason(&it))?);
+        }
+        let Some(watcher) = &mut self.watcher else { return Ok(()) };
+        self.watched.retain(|path, identity| {
+            let stays = wanted.get(path) == Some(identity);
+            if !stays {
+                // Of a directory that is gone the watch is gone too.
+                let _gone = watcher.unwatch(path).is_err();
+            }
+            stays
+        });
+        let mut result = Ok(());
+        for (path, identity) in wanted {
+            if self.watched.contains_key(&path) {
+                continue;
+            }
+            match watcher.watch(&path, RecursiveMode::NonRecursive) {
+                Ok(()) => {
+                    self.watched.insert(path, identity);
+                }
+                // It went a moment ago.
+                Err(problem) if matches!(problem.kind, ErrorKind::PathNotFound) => {}
+                // The others are watched all the same.
+                Err(problem) => {
+                    result = Err(format!("'{}': {}", path.display(), reason(&problem)));
+                }
+            }
+        }
+        result
+    }
+}
+
+fn look(path: &Path) -> Thing {
+    let Ok(kind) = fs::symlink_metadata(path) else { return Thing::Nothing };
+    if kind.is_dir() {
+        Thing::Directory
+    } else if kind.is_symlink() {
+        fs::read_link(path).map_or(Thing::Nothing, Thing::Link)
+    } else {
+        Thing::File
+    }
+}
+
+fn identity(path: &Path) -> Option<Identity> {
+    let kind = fs::metadata(path).ok()?;
+    Some((kind.dev(), kind.ino()))
+}
+
+/// What the system says, and what limits it.
+fn reason(problem: &notify::Error) -> String {
+    match &problem.kind {
+        ErrorKind::MaxFilesWatch => {
+            "the system allows no more watches (fs.inotify.max_user_watches)".to_owned()
+        }
+        // EMFILE: all instances of this user are taken.
+        ErrorKind::Io(error) if error.raw_os_error() == Some(24) => {
+            "the system allows no more watchers (fs.inotify.max_user_instances)".to_owned()
+        }
+        ErrorKind::Io(error) => error.to_string(),
+        ErrorKind::Generic(_)
+        | ErrorKind::PathNotFound
+        | ErrorKind::WatchNotFound
+        | ErrorKind::InvalidConfig(_) => problem.to_string(),
+    }
+}

@@ -1,0 +1,63 @@
+//! Claims about what an edit changes.
+
+use serde_json::json;
+
+use super::{Changes, Handler, Registry};
+use crate::logic::{
+    declare::{Argument, Declaration, declare},
+    function::{Function, ScriptId},
+    handler::Kind,
+};
+
+/// A handler of a script that was loaded as the `script`th; its code is a number.
+fn handler(script: u32, kind: Kind, id: &str, code: u64) -> Handler {
+    let mut handler = declare(Declaration {
+        kind,
+        selectors: vec![Argument::Value(json!("kex"))],
+        options: vec![("id".to_owned(), Argument::Value(json!(id)))],
+        function: Function::new(ScriptId(script), 0, id),
+        location: format!("handlers.lua:{script}"),
+    })
+    .expect("a handler");
+    handler.code = code;
+    handler
+}
+
+fn changes(old: Vec<Handler>, new: Vec<Handler>) -> String {
+    let registry = |handlers| Registry::new(handlers).expect("ids are unique");
+    Changes::between(&registry(old), &registry(new)).to_string()
+}
+
+#[test]
+fn a_script_that_is_loaded_again_changes_nothing_by_that() {
+    let old = vec![handler(1, Kind::Create, "a", 5), handler(1, Kind::Timer, "b", 6)];
+    let new = vec![handler(2, Kind::Timer, "b", 6), handler(2, Kind::Create, "a", 5)];
+    assert_eq!(changes(old, new), "no handler differs");
+}
+
+#[test]
+fn what_is_edited_added_and_removed_is_told_by_declaration_and_id() {
+    let old = vec![handler(1, Kind::Create, "a", 5), handler(1, Kind::Daemon, "b", 6)];
+    let new = vec![
+        handler(2, Kind::Update, "a", 5),
+        handler(2, Kind::Create, "a", 7),
+        handler(2, Kind::Event, "c", 1),
+    ];
+    let told = "added on_update 'a', on_event 'c'; changed on_create 'a'; removed daemon 'b'";
+    assert_eq!(changes(old, new), told);
+}
+
+#[test]
+fn code_that_nobody_can_tell_counts_as_edited_unless_it_is_the_same_function() {
+    let one = || vec![handler(1, Kind::Create, "a", 0)];
+    assert_eq!(changes(one(), one()), "no handler differs");
+    assert_eq!(changes(one(), vec![handler(2, Kind::Create, "a", 0)]), "changed on_create 'a'");
+}
+
+#[test]
+fn another_selector_is_another_handler() {
+    let mut other = handler(2, Kind::Create, "a", 5);
+    other.selector = None;
+    let told = "added on_create 'a'; removed on_create 'a'";
+    assert_eq!(changes(vec![handler(1, Kind::Create, "a", 5)], vec![other]), told);
+}

@@ -1,0 +1,271 @@
+//! Luau into the statements of its top level.
+//!
+//! Not a parser: a text that loads is well-formed, and one that does not is never fingerprinted. What has to be right is
+//! where a statement begins, and what is inside of functions.
+
+use super::{
+    Dialect,
+    scan::{EXPRESSION, Kind, Scanner, TEXT_GOES_ON, Token},
+    statements::{Inside, Placed, Splitter, Statement},
+};
+
+/// What facts about statements go by.
+pub(super) const DIALECT: Dialect = Dialect {
+    declaring: &["local"],
+    assigning: &["=", "+=", "-=", "*=", "/=", "//=", "%=", "^=", "..="],
+    accessing: &[".", ":"],
+    method: ":",
+    member: ".",
+    keyed: "=",
+    calls_with_literals: true,
+    names_functions: None,
+    fresh: &["{"],
+    harmless: &[
+        "kopf", "string", "math", "os", "bit32", "utf8", "tostring", "tonumber", "type", "typeof",
+        "ipairs", "pairs", "next", "select", "require", "rawget", "rawlen", "rawequal", "unpack",
+        "assert", "error", "print", "json", "yaml", "base64", "hash", "time", "quantity", "semver",
+    ],
+    harmless_members: &[
+        "table.concat",
+        "table.pack",
+        "table.unpack",
+        "table.clone",
+        "table.create",
+        "table.find",
+    ],
+    harmless_methods: &[
+        "format", "rep", "upper", "lower", "sub", "gsub", "match", "gmatch", "find", "split",
+        "len", "byte", "reverse",
+    ],
+    changing: &[
+        "table.insert",
+        "table.remove",
+        "table.sort",
+        "table.clear",
+        "table.move",
+        "rawset",
+        "setmetatable",
+    ],
+    opaque: &["_G", "_ENV", "getfenv", "setfenv"],
+    wrapping: &["setmetatable", "table.freeze"],
+};
+
+const KEYWORDS: &[&str] = &[
+    "and", "break", "do", "else", "elseif", "end", "false", "for", "function", "if", "in", "local",
+    "nil", "not", "or", "repeat", "return", "then", "true", "until", "while",
+];
+
+const SYMBOLS: &[&str] = &[
+    "+", "-", "*", "/", "%", "^", "#", "=", "<", ">", "(", ")", "{", "}", "[", "]", ";", ":", ",",
+    ".", "==", "~=", "<=", ">=", "//", "..", "...", "::", "->", "+=", "-=", "*=", "/=", "//=",
+    "%=", "^=", "..=", "&", "|", "?", "@", "~", "!",
+];
+
+/// The statements of the top level; `None` if this is no Lua.
+pub(super) fn statements(text: &str) -> Option<Vec<Statement<'_>>> {
+    split(&lex(text)?)
+}
+
+fn lex(text: &str) -> Option<Vec<Token<'_>>> {
+    let mut scanner = Scanner::new(text);
+    if scanner.rest().starts_with("#!") {
+        scanner.eat_while(|it| it != '\n');
+    }
+    while let Some(next) = scanner.peek() {
+        let mark = scanner.mark();
+        match next {
+            _ if next.is_whitespace() => drop(scanner.bump()),
+            _ if scanner.eat("--") => match long_bracket(scanner.rest()) {
+                Some(level) => long(&mut scanner, level)?,
+                None => scanner.eat_while(|it| it != '\n'),
+            },
+            '"' | '\'' => {
+                scanner.bump();
+                scanner.quoted(next, mark)?;
+            }
+            '`' => {
+                scanner.bump();
+                scanner.in_backticks("{", Some('\\'))?;
+            }
+            '[' if long_bracket(scanner.rest()).is_some() => {
+                let level = long_bracket(scanner.rest())?;
+                long(&mut scanner, level)?;
+                scanner.push(Kind::Text, mark);
+            }
+            _ if next.is_ascii_alphabetic() || next == '_' => scanner.word(KEYWORDS),
+            _ if is_number(scanner.rest()) => number(&mut scanner),
+            _ => {
+                scanner.symbol(SYMBOLS)?;
+                if scanner.is_in_text() {
+                    scanner.in_backticks("{", Some('\\'))?;
+                }
+            }
+        }
+    }
+    scanner.finish()
+}
+
+/// The level of a long bracket that comes next: how many `=` are in it.
+fn long_bracket(rest: &str) -> Option<usize> {
+    let inner = rest.strip_prefix('[')?;
+    let level = inner.chars().take_while(|it| *it == '=').count();
+    inner.chars().nth(level).is_some_and(|it| it == '[').then_some(level)
+}
+
+fn long(scanner: &mut Scanner<'_>, level: usize) -> Option<()> {
+    scanner.eat_past(&format!("]{}]", "=".repeat(level)))
+}
+
+fn is_number(rest: &str) -> bool {
+    let digits = rest.strip_prefix('.').unwrap_or(rest);
+    digits.starts_with(|it: char| it.is_ascii_digit())
+}
+
+fn number(scanner: &mut Scanner<'_>) {
+    let mark = scanner.mark();
+    let is_hexadecimal = scanner.rest().starts_with("0x") || scanner.rest().starts_with("0X");
+    let mut before = ' ';
+    while let Some(next) = scanner.peek() {
+        let is_sign = matches!(next, '+' | '-') && matches!(before, 'e' | 'E') && !is_hexadecimal;
+        // `1..2` is a concatenation.
+        let is_dot = next == '.' && !scanner.rest().starts_with("..");
+        if !(next.is_ascii_alphanumeric() || next == '_' || is_dot || is_sign) {
+            break;
+        }
+        before = next;
+        scanner.bump();
+    }
+    scanner.push(Kind::Number, mark);
+}
+
+/// What is open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Open {
+    Parens,
+    Brackets,
+    Table,
+    /// From `function` to its parameters.
+    Name,
+    Parameters,
+    Function,
+    /// `if`, `do`, or a loop whose `do` has come.
+    Block,
+    /// A loop before its `do`.
+    Head,
+    Repeat,
+    /// `if` as an expression, which has no end, before its `else`.
+    Choice,
+}
+
+fn split<'a>(tokens: &[Token<'a>]) -> Option<Vec<Statement<'a>>> {
+    let mut splitter = Splitter::default();
+    let mut open: Vec<Open> = Vec::new();
+    let mut before: Option<Token<'a>> = None;
+    // Whether the last `then` or `else` was of an expression.
+    let mut in_choice = false;
+    for token in tokens.iter().copied() {
+        if open.is_empty() && before.is_some_and(|it| begins(&it, &token)) {
+            splitter.end();
+        }
+        close(&mut open, &token)?;
+        if token.is(";") && open.is_empty() {
+            splitter.end();
+            before = None;
+            continue;
+        }
+        splitter.push(place(token, &open));
+        match token.text {
+            "then" if token.is("then") => in_choice = open.last() == Some(&Open::Choice),
+            "else" if token.is("else") => {
+                in_choice = open.pop_if(|it| *it == Open::Choice).is_some();
+            }
+            "if" if token.is("if") => {
+                let is_choice = before.is_some_and(|it| continues(&it, in_choice));
+                open.push(if is_choice { Open::Choice } else { Open::Block });
+            }
+            "do" if token.is("do") => match open.last_mut() {
+                Some(head @ Open::Head) => *head = Open::Block,
+                Some(_) | None => open.push(Open::Block),
+            },
+            "(" if token.is("(") && open.last() == Some(&Open::Name) => {
+                open.pop();
+                open.extend([Open::Function, Open::Parameters]);
+            }
+            _ => open.extend(opened(&token)),
+        }
+        before = Some(token);
+    }
+    open.is_empty().then(|| splitter.finish())
+}
+
+/// Closes what the token closes; `None` if that is not open.
+fn close(open: &mut Vec<Open>, token: &Token<'_>) -> Option<()> {
+    let closed: &[Open] = match token.text {
+        _ if !matches!(token.kind, Kind::Symbol | Kind::Keyword) => return Some(()),
+        ")" | TEXT_GOES_ON => &[Open::Parens, Open::Parameters],
+        "]" => &[Open::Brackets],
+        "}" => &[Open::Table],
+        "end" => &[Open::Function, Open::Block],
+        "until" => &[Open::Repeat],
+        _ => return Some(()),
+    };
+    open.pop_if(|it| closed.contains(it)).map(drop)
+}
+
+fn opened(token: &Token<'_>) -> Option<Open> {
+    if !matches!(token.kind, Kind::Symbol | Kind::Keyword) {
+        return None;
+    }
+    match token.text {
+        "(" | EXPRESSION => Some(Open::Parens),
+        "[" => Some(Open::Brackets),
+        "{" => Some(Open::Table),
+        "function" => Some(Open::Name),
+        "while" | "for" => Some(Open::Head),
+        "repeat" => Some(Open::Repeat),
+        _ => None,
+    }
+}
+
+fn place<'a>(token: Token<'a>, open: &[Open]) -> Placed<'a> {
+    let in_function = open.iter().any(|it| matches!(it, Open::Name | Open::Function));
+    let inside = match open.iter().rev().find(|it| **it != Open::Choice) {
+        None => Inside::Nothing,
+        Some(Open::Table) => Inside::Table,
+        Some(Open::Parens) => Inside::Parens,
+        Some(Open::Brackets) => Inside::Brackets,
+        Some(Open::Parameters) => Inside::Parameters,
+        Some(
+            Open::Name | Open::Function | Open::Block | Open::Head | Open::Repeat | Open::Choice,
+        ) => Inside::Block,
+    };
+    Placed { token, in_function, inside }
+}
+
+/// Whether a statement can end with `before` and another begin with `token`.
+fn begins(before: &Token<'_>, token: &Token<'_>) -> bool {
+    // These are never a part of an expression, whatever a type before them ends with.
+    if token.is_one_of(&["local", "while", "for", "repeat", "return", "break"]) {
+        return true;
+    }
+    let ends = match before.kind {
+        Kind::Name | Kind::Number | Kind::Text => true,
+        Kind::Keyword => before.is_one_of(&["end", "nil", "true", "false", "break"]),
+        Kind::Symbol => before.is_one_of(&[")", "]", "}", "..."]),
+    };
+    // A bracket or a string would be the argument of a call.
+    ends && (token.kind == Kind::Name || token.is_one_of(&["function", "if", "do"]))
+}
+
+/// Whether an expression comes after this token.
+fn continues(before: &Token<'_>, in_choice: bool) -> bool {
+    match before.kind {
+        Kind::Name | Kind::Number | Kind::Text => false,
+        Kind::Symbol => !before.is_one_of(&[")", "]", "}", ";", "...", TEXT_GOES_ON]),
+        Kind::Keyword => {
+            before
+                .is_one_of(&["return", "and", "or", "not", "in", "if", "while", "until", "elseif"])
+                || (in_choice && before.is_one_of(&["then", "else"]))
+        }
+    }
+}

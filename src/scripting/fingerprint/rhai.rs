@@ -1,0 +1,300 @@
+//! Rhai into the statements of its top level; see `lua.rs` for what has to be right.
+
+use super::{
+    Dialect,
+    scan::{EXPRESSION, Kind, Scanner, TEXT_GOES_ON, Token},
+    statements::{Inside, Placed, Splitter, Statement},
+};
+
+/// What facts about statements go by.
+pub(super) const DIALECT: Dialect = Dialect {
+    declaring: &["let", "const"],
+    assigning: &["=", "+=", "-=", "*=", "/=", "%=", "**=", "&=", "|=", "^=", "<<=", ">>="],
+    accessing: &[".", "?.", "::"],
+    method: ".",
+    member: "",
+    keyed: ":",
+    calls_with_literals: false,
+    names_functions: Some("Fn"),
+    fresh: &["#{", "["],
+    harmless: &[
+        "kopf",
+        "Fn",
+        "type_of",
+        "to_string",
+        "parse_int",
+        "parse_float",
+        "parse_json",
+        "range",
+        "print",
+        "debug",
+        "max",
+        "min",
+        "abs",
+        "json",
+        "yaml",
+        "base64",
+        "hash",
+        "time",
+        "quantity",
+        "semver",
+    ],
+    harmless_members: &[],
+    harmless_methods: &[
+        "len",
+        "to_string",
+        "to_int",
+        "to_float",
+        "to_upper",
+        "to_lower",
+        "split",
+        "contains",
+        "keys",
+        "values",
+        "is_empty",
+        "starts_with",
+        "ends_with",
+        "sub_string",
+        "index_of",
+        "map",
+        "filter",
+        "reduce",
+        "some",
+        "all",
+        "find",
+        "get",
+        "trim",
+        "join",
+    ],
+    changing: &[],
+    opaque: &[],
+    wrapping: &[],
+};
+
+/// Begin statements that end with a block.
+const BLOCKS: &[&str] =
+    &["fn", "private", "if", "for", "while", "loop", "do", "switch", "try", "{"];
+
+const KEYWORDS: &[&str] = &[
+    "let", "const", "fn", "private", "if", "else", "switch", "do", "while", "until", "loop", "for",
+    "in", "break", "continue", "return", "throw", "try", "catch", "import", "export", "as", "true",
+    "false", "this",
+];
+
+const SYMBOLS: &[&str] = &[
+    "+", "-", "*", "/", "%", "!", "=", "<", ">", "(", ")", "{", "}", "[", "]", ";", ":", ",", ".",
+    "&", "|", "^", "$", "@", "?", "~", "#{", "==", "!=", "<=", ">=", "&&", "||", "**", "<<", ">>",
+    "..", "..=", "::", "=>", "??", "?.", "?[", "+=", "-=", "*=", "/=", "%=", "**=", "&=", "|=",
+    "^=", "<<=", ">>=",
+];
+
+/// The statements of the top level; `None` if this is no Rhai.
+pub(super) fn statements(text: &str) -> Option<Vec<Statement<'_>>> {
+    split(&lex(text)?)
+}
+
+fn lex(text: &str) -> Option<Vec<Token<'_>>> {
+    let mut scanner = Scanner::new(text);
+    if scanner.rest().starts_with("#!") {
+        scanner.eat_while(|it| it != '\n');
+    }
+    while let Some(next) = scanner.peek() {
+        let mark = scanner.mark();
+        match next {
+            _ if next.is_whitespace() => drop(scanner.bump()),
+            _ if scanner.eat("//") => scanner.eat_while(|it| it != '\n'),
+            _ if scanner.eat("/*") => block_comment(&mut scanner)?,
+            '"' | '\'' => {
+                scanner.bump();
+                scanner.quoted(next, mark)?;
+            }
+            '`' => {
+                scanner.bump();
+                scanner.in_backticks("${", None)?;
+            }
+            '#' if raw(scanner.rest()).is_some() => {
+                let level = raw(scanner.rest())?;
+                scanner.eat(&format!("{}\"", "#".repeat(level)));
+                scanner.eat_past(&format!("\"{}", "#".repeat(level)))?;
+                scanner.push(Kind::Text, mark);
+            }
+            _ if next.is_ascii_alphabetic() || next == '_' => scanner.word(KEYWORDS),
+            _ if next.is_ascii_digit() => number(&mut scanner),
+            _ => {
+                scanner.symbol(SYMBOLS)?;
+                if scanner.is_in_text() {
+                    scanner.in_backticks("${", None)?;
+                }
+            }
+        }
+    }
+    scanner.finish()
+}
+
+/// Block comments nest.
+fn block_comment(scanner: &mut Scanner<'_>) -> Option<()> {
+    let mut depth = 1;
+    while depth > 0 {
+        if scanner.eat("*/") {
+            depth -= 1;
+        } else if scanner.eat("/*") {
+            depth += 1;
+        } else {
+            scanner.bump()?;
+        }
+    }
+    Some(())
+}
+
+/// How many `#` a raw string begins with, if one comes next.
+fn raw(rest: &str) -> Option<usize> {
+    let level = rest.chars().take_while(|it| *it == '#').count();
+    rest.chars().nth(level).is_some_and(|it| it == '"').then_some(level)
+}
+
+fn number(scanner: &mut Scanner<'_>) {
+    let mark = scanner.mark();
+    let mut before = ' ';
+    while let Some(next) = scanner.peek() {
+        let is_sign = matches!(next, '+' | '-') && matches!(before, 'e' | 'E');
+        // `1..2` is a range, `1.max(2)` a call.
+        let after = scanner.rest().chars().nth(1);
+        let is_dot = next == '.' && after.is_some_and(|it| it.is_ascii_digit());
+        if !(next.is_ascii_alphanumeric() || next == '_' || is_dot || is_sign) {
+            break;
+        }
+        before = next;
+        scanner.bump();
+    }
+    scanner.push(Kind::Number, mark);
+}
+
+/// What is open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Open {
+    Parens,
+    Brackets,
+    Map,
+    Block,
+    /// From `fn` to its brace.
+    Head,
+    Function,
+    /// Between the parentheses of `fn`.
+    Parameters,
+    /// Between the bars of a closure.
+    Bars,
+    /// The body of a closure is to come.
+    Body,
+    /// A closure without braces: it ends with what it is an argument or an item of.
+    Expression,
+}
+
+fn split<'a>(tokens: &[Token<'a>]) -> Option<Vec<Statement<'a>>> {
+    let mut splitter = Splitter::default();
+    let mut open: Vec<Open> = Vec::new();
+    let mut tokens = tokens.iter().copied().peekable();
+    let mut before: Option<Token<'a>> = None;
+    while let Some(token) = tokens.next() {
+        if token.is_one_of(&[",", ";", ")", "]", "}", TEXT_GOES_ON]) {
+            while open.pop_if(|it| *it == Open::Expression).is_some() {}
+        }
+        close(&mut open, &token)?;
+        if token.is(";") && open.is_empty() {
+            splitter.end();
+            before = None;
+            continue;
+        }
+        splitter.push(place(token, &open));
+        advance(&mut open, &token, before.as_ref());
+        if token.is("}") && open.is_empty() && is_complete(splitter.first(), tokens.peek()) {
+            splitter.end();
+            before = None;
+            continue;
+        }
+        before = Some(token);
+    }
+    while open.pop_if(|it| *it == Open::Expression).is_some() {}
+    open.is_empty().then(|| splitter.finish())
+}
+
+/// Whether a statement that begins so ends with the brace that closes now.
+fn is_complete(first: Option<&Token<'_>>, next: Option<&Token<'_>>) -> bool {
+    let is_loop = first.is_some_and(|it| it.is("do"));
+    let goes_on: &[&str] = if is_loop { &["while", "until"] } else { &["else", "catch"] };
+    first.is_some_and(|it| it.is_one_of(BLOCKS)) && !next.is_some_and(|it| it.is_one_of(goes_on))
+}
+
+/// Closes what the token closes; `None` if that is not open.
+fn close(open: &mut Vec<Open>, token: &Token<'_>) -> Option<()> {
+    let closed: &[Open] = match token.text {
+        _ if token.kind != Kind::Symbol => return Some(()),
+        ")" | TEXT_GOES_ON => &[Open::Parens, Open::Parameters],
+        "]" => &[Open::Brackets],
+        "}" => &[Open::Map, Open::Block, Open::Function],
+        _ => return Some(()),
+    };
+    open.pop_if(|it| closed.contains(it)).map(drop)
+}
+
+/// Opens what the token opens.
+fn advance(open: &mut Vec<Open>, token: &Token<'_>, before: Option<&Token<'_>>) {
+    if let Some(body @ Open::Body) = open.last_mut() {
+        if token.is("{") {
+            *body = Open::Function;
+            return;
+        }
+        *body = Open::Expression;
+    }
+    if let Some(head @ Open::Head) = open.last_mut()
+        && token.is("{")
+    {
+        *head = Open::Function;
+        return;
+    }
+    if open.last() == Some(&Open::Bars) {
+        if token.is("|") {
+            open.pop();
+            open.push(Open::Body);
+        }
+        return;
+    }
+    let opened = match token.text {
+        _ if !matches!(token.kind, Kind::Symbol | Kind::Keyword) => None,
+        "(" if open.last() == Some(&Open::Head) => Some(Open::Parameters),
+        "(" | EXPRESSION => Some(Open::Parens),
+        "[" | "?[" => Some(Open::Brackets),
+        "#{" => Some(Open::Map),
+        "{" => Some(Open::Block),
+        "fn" => Some(Open::Head),
+        "|" if is_operand(before) => Some(Open::Bars),
+        "||" if is_operand(before) => Some(Open::Body),
+        _ => None,
+    };
+    open.extend(opened);
+}
+
+/// Whether an operand comes after this token, so that a bar begins a closure.
+fn is_operand(before: Option<&Token<'_>>) -> bool {
+    before.is_none_or(|it| match it.kind {
+        Kind::Name | Kind::Number | Kind::Text => false,
+        Kind::Symbol => !it.is_one_of(&[")", "]", "}"]),
+        Kind::Keyword => !it.is_one_of(&["this", "true", "false"]),
+    })
+}
+
+fn place<'a>(token: Token<'a>, open: &[Open]) -> Placed<'a> {
+    let is_function = |it: &Open| {
+        matches!(it, Open::Head | Open::Function | Open::Bars | Open::Body | Open::Expression)
+    };
+    let inside = match open.last() {
+        None => Inside::Nothing,
+        Some(Open::Map) => Inside::Table,
+        Some(Open::Parens) => Inside::Parens,
+        Some(Open::Parameters | Open::Bars) => Inside::Parameters,
+        Some(Open::Brackets) => Inside::Brackets,
+        Some(Open::Block | Open::Head | Open::Function | Open::Body | Open::Expression) => {
+            Inside::Block
+        }
+    };
+    Placed { token, in_function: open.iter().any(is_function), inside }
+}

@@ -1,0 +1,74 @@
+//! Tokens into the statements of the top level.
+
+use super::scan::Token;
+
+/// What a token is directly inside of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Inside {
+    /// The top level.
+    Nothing,
+    /// A function, a loop, a branch.
+    Block,
+    /// A table or a map.
+    Table,
+    Parens,
+    Brackets,
+    /// The names of what a function is called with.
+    Parameters,
+}
+
+/// A token and where it stands.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Placed<'a> {
+    pub(super) token: Token<'a>,
+    /// Whether it only counts when a function is called. The parameters of a function are inside of it.
+    pub(super) in_function: bool,
+    /// Braces and brackets themselves are outside of what they enclose.
+    pub(super) inside: Inside,
+}
+
+/// A statement of the top level.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Statement<'a> {
+    pub(super) tokens: Vec<Placed<'a>>,
+}
+
+impl Statement<'_> {
+    /// Whether a line is a part of it.
+    pub(super) fn covers(&self, line: u32) -> bool {
+        let first = self.tokens.first().map(|it| it.token.line);
+        let last = self.tokens.iter().map(|it| it.token.last_line).max();
+        first.zip(last).is_some_and(|(first, last)| (first..=last).contains(&line))
+    }
+}
+
+/// Collects statements.
+#[derive(Default)]
+pub(super) struct Splitter<'a> {
+    done: Vec<Statement<'a>>,
+    present: Statement<'a>,
+}
+
+impl<'a> Splitter<'a> {
+    pub(super) fn push(&mut self, token: Placed<'a>) {
+        self.present.tokens.push(token);
+    }
+
+    /// What comes now is another statement.
+    pub(super) fn end(&mut self) {
+        let ended = std::mem::take(&mut self.present);
+        if !ended.tokens.is_empty() {
+            self.done.push(ended);
+        }
+    }
+
+    /// The first token of the present statement.
+    pub(super) fn first(&self) -> Option<&Token<'a>> {
+        self.present.tokens.first().map(|it| &it.token)
+    }
+
+    pub(super) fn finish(mut self) -> Vec<Statement<'a>> {
+        self.end();
+        self.done
+    }
+}

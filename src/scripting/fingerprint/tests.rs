@@ -1,0 +1,334 @@
+//! Which handlers an edit changes. Declarations are marked by comments: `--@name`, `//@name`.
+
+use std::collections::BTreeMap;
+
+use super::{Fingerprints, Language, lua, rhai};
+
+const LUA: &str = r#"#!/usr/bin/env kopf
+-- What the handlers share.
+local LIMIT = 3
+local helpers = {}
+local NAMES = { "a", "b" }
+
+function helpers.size(ctx)
+    return ctx.spec.size * LIMIT
+end
+
+function helpers.name(ctx) return ctx.name end
+
+local function greet(ctx)
+    ctx.logger:info(helpers.name(ctx))
+end
+
+kopf.on_create("kex", { id = "create" }, function(ctx) --@create
+    greet(ctx)
+    return { size = helpers.size(ctx) }
+end)
+
+kopf.daemon("kex", { id = "watch", interval = 5 }, --@watch
+    function(ctx)
+        local rounds = 0
+        while not ctx.stopped:wait(1) do
+            rounds += 1
+            ctx.logger:info(`round {rounds} of {helpers.name(ctx)}`)
+        end
+    end)
+
+for _, name in ipairs(NAMES) do
+    local id = "timer_" .. name
+    kopf.timer("kex", { id = id, interval = 5 }, function() end) --@timers
+end
+
+kopf.on_event("kex", function() end) --@event
+"#;
+
+const RHAI: &str = r#"// What the handlers share.
+const LIMIT = 3;
+let NAMES = ["a", "b"];
+
+fn size(ctx) { ctx.spec.size * LIMIT }
+fn name(ctx) { ctx.name }
+
+fn greet(ctx) {
+    ctx.logger.info(name(ctx));
+}
+
+kopf::on_create("kex", #{ id: "create" }, |ctx| { //@create
+    greet(ctx);
+    #{ size: size(ctx) }
+});
+
+kopf::daemon("kex", #{ id: "watch" }, |ctx| { //@watch
+    let rounds = 0;
+    while !ctx.stopped.wait(1) {
+        rounds += 1;
+        ctx.logger.info(`round ${rounds} of ${name(ctx)}`);
+    }
+});
+
+for name in NAMES {
+    let id = "timer_" + name;
+    kopf::timer("kex", #{ id: id, interval: 5 }, |ctx| ()); //@timers
+}
+
+kopf::on_event("kex", |ctx| ()); //@event
+"#;
+
+/// The fingerprints of the marked lines.
+fn codes(language: Language, text: &str) -> BTreeMap<String, u64> {
+    let fingerprints = Fingerprints::of(language, text);
+    let lines = text.lines().zip(1..);
+    let marked = lines.filter_map(|(line, number)| Some((line.split_once('@')?.1, number)));
+    marked.map(|(mark, number)| (mark.to_owned(), fingerprints.of_line(number))).collect()
+}
+
+/// Which of the marked lines differ.
+fn changed(language: Language, before: &str, after: &str) -> String {
+    let (before, after) = (codes(language, before), codes(language, after));
+    assert_eq!(before.keys().collect::<Vec<_>>(), after.keys().collect::<Vec<_>>());
+    let differ = before.iter().filter(|(mark, code)| after.get(*mark) != Some(code));
+    differ.map(|it| it.0.as_str()).collect::<Vec<_>>().join(" ")
+}
+
+/// Replaces a part and tells which handlers that changes.
+fn edit(language: Language, text: &str, from: &str, to: &str) -> String {
+    assert!(text.contains(from), "there is no `{from}`");
+    changed(language, text, &text.replacen(from, to, 1))
+}
+
+#[test]
+fn an_edit_of_lua_changes_the_handlers_that_it_touches() {
+    let all = "create event timers watch";
+    for (from, to, expected) in [
+        // What no code is.
+        ("-- What the handlers share.\n", "\n\n-- Shared\n--[==[ by\nall ]] ]==]\n", ""),
+        ("kopf.on_event", "\n\n\n    kopf.on_event", ""),
+        ("    greet(ctx)\n", "greet ( ctx )  ;  ".trim_end_matches("  ;  "), ""),
+        // The declaration itself, options and body.
+        ("interval = 5 }, --@watch", "interval = 6 }, --@watch", "watch"),
+        ("rounds = 0", "rounds = 1", "watch"),
+        ("`round {rounds}", "`Round {rounds}", "watch"),
+        ("`round {rounds}", "`round {rounds + 1}", "watch"),
+        ("return { size", "return { bytes", "create"),
+        ("\"timer_\"", "\"tick_\"", "timers"),
+        // What they mention, also by way of others.
+        ("LIMIT = 3", "LIMIT = 4", "create"),
+        ("ctx.spec.size *", "ctx.spec.size +", "create"),
+        ("return ctx.name", "return ctx.uid", "create watch"),
+        ("ctx.logger:info(helpers", "ctx.logger:warn(helpers", "create"),
+        ("{ \"a\", \"b\" }", "{ \"a\" }", "timers"),
+        ("local helpers = {}", "local helpers = { x = 1 }", "create watch"),
+        // What has nothing to do with them.
+        ("kopf.on_event", "local unused = 1\nkopf.on_event", ""),
+        ("kopf.on_event", "local function unused() return LIMIT end\nkopf.on_event", ""),
+        ("kopf.on_event", "kopf.on_create('x', function() end)\nkopf.on_event", ""),
+        ("kopf.on_event", "if LIMIT then print('x') end\nkopf.on_event", ""),
+        // What does something to who knows what.
+        ("kopf.on_event", "table.insert(NAMES, 'c')\nkopf.on_event", all),
+        ("kopf.on_event", "setup()\nkopf.on_event", all),
+        ("kopf.on_event", "local ok = setup()\nkopf.on_event", all),
+        ("kopf.on_event", "(function() NAMES = {} end)()\nkopf.on_event", all),
+        ("kopf.on_event", "if LIMIT > 2 then NAMES = {} end\nkopf.on_event", all),
+        ("kopf.on_event", "do local x = 1; y = x end\nkopf.on_event", all),
+        ("kopf.on_event", "string.trim = function() end\nkopf.on_event", all),
+        ("kopf.on_event", "function string.trim() end\nkopf.on_event", all),
+        ("kopf.on_event", "local alias = NAMES\nfunction alias.x() end\nkopf.on_event", all),
+        ("kopf.on_event", "setmetatable(helpers, {})\nkopf.on_event", all),
+        // A table that is passed on as a whole brings all that is in it.
+        ("function() end) --@event", "function() print(helpers) end) --@event", "event"),
+    ] {
+        assert_eq!(edit(Language::Lua, LUA, from, to), expected, "{from} → {to}");
+    }
+}
+
+#[test]
+fn an_edit_of_rhai_changes_the_handlers_that_it_touches() {
+    let all = "create event timers watch";
+    for (from, to, expected) in [
+        ("// What the handlers share.\n", "\n\n/* Shared /* by */ all */\n", ""),
+        ("kopf::on_event", "\n\n\n    kopf::on_event", ""),
+        ("rounds = 0", "rounds = 1", "watch"),
+        ("`round ${", "`Round ${", "watch"),
+        ("${rounds}", "${rounds + 1}", "watch"),
+        ("#{ size: size", "#{ bytes: size", "create"),
+        ("\"timer_\"", "\"tick_\"", "timers"),
+        ("LIMIT = 3", "LIMIT = 4", "create"),
+        ("ctx.spec.size *", "ctx.spec.size +", "create"),
+        // The loop has a variable of the same name: in doubt it depends on the function.
+        ("{ ctx.name }", "{ ctx.uid }", "create timers watch"),
+        ("ctx.logger.info(name", "ctx.logger.warn(name", "create"),
+        ("[\"a\", \"b\"]", "[\"a\"]", "timers"),
+        ("kopf::on_event", "let unused = 1;\nkopf::on_event", ""),
+        ("kopf::on_event", "fn unused() { LIMIT }\nkopf::on_event", ""),
+        ("kopf::on_event", "kopf::on_create('x', |ctx| ());\nkopf::on_event", ""),
+        ("kopf::on_event", "if LIMIT > 2 { print(`x`); }\nkopf::on_event", ""),
+        ("kopf::on_event", "NAMES.push(`c`);\nkopf::on_event", all),
+        ("kopf::on_event", "setup();\nkopf::on_event", all),
+        ("kopf::on_event", "let ok = setup();\nkopf::on_event", all),
+        ("kopf::on_event", "if LIMIT > 2 { NAMES = []; }\nkopf::on_event", all),
+        ("kopf::on_event", "kopf.set_default_lifecycle(`asap`);\nkopf::on_event", ""),
+    ] {
+        assert_eq!(edit(Language::Rhai, RHAI, from, to), expected, "{from} → {to}");
+    }
+}
+
+#[test]
+fn who_mentions_what_functions_change_depends_on_everything() {
+    let lua = "
+        local QUEUE, COUNT, SEEN = {}, 0, {}
+        local log = {}
+        kopf.on_create('kex', function(ctx) table.insert(QUEUE, ctx.uid) end) --@push
+        kopf.on_update('kex', function(ctx) SEEN[ctx.uid] = true; COUNT += 1 end) --@mark
+        kopf.on_delete('kex', function(ctx) local n = 1; n = n + 1; _ = n end) --@own
+        kopf.daemon('kex', function(ctx) while #QUEUE > 0 do end end) --@drain
+        kopf.timer('kex', { interval = 1 }, function(ctx) print(COUNT) end) --@count
+        kopf.timer('kex', { id = 'see', interval = 1 }, function(ctx) print(SEEN) end) --@see
+        kopf.on_event('kex', function(ctx) print(log) end) --@log
+        local unused = 1
+    ";
+    let found = edit(Language::Lua, lua, "unused = 1", "unused = 2");
+    assert_eq!(found, "count drain mark push see");
+    let rhai = "
+        let QUEUE = []; let COUNT = 0; let SEEN = #{}; let log = [];
+        kopf::on_create(`kex`, |ctx| { QUEUE.push(ctx.uid); }); //@push
+        kopf::on_update(`kex`, |ctx| { SEEN[ctx.uid] = true; COUNT += 1; }); //@mark
+        kopf::on_delete(`kex`, |ctx| { let n = 1; n = n + 1; n }); //@own
+        kopf::daemon(`kex`, |ctx| { while QUEUE.len() > 0 {} }); //@drain
+        kopf::timer(`kex`, #{ interval: 1 }, |ctx| print(COUNT)); //@count
+        kopf::timer(`kex`, #{ id: `see`, interval: 1 }, |ctx| print(SEEN)); //@see
+        kopf::on_event(`kex`, |ctx| print(log)); //@log
+        let unused = 1;
+    ";
+    let found = edit(Language::Rhai, rhai, "unused = 1", "unused = 2");
+    assert_eq!(found, "count drain mark push see");
+}
+
+#[test]
+fn methods_that_change_their_object_tie_handlers_together() {
+    let lua = "
+        local Store = {}
+        function Store:add(x) self.last = x end
+        local store = setmetatable({}, { __index = Store })
+        kopf.on_create('kex', function(ctx) store:add(ctx.uid) end) --@add
+        kopf.on_event('kex', function(ctx) print(('x'):rep(3)) end) --@event
+        local unused = 1
+    ";
+    assert_eq!(edit(Language::Lua, lua, "unused = 1", "unused = 2"), "add");
+    assert_eq!(edit(Language::Lua, lua, "self.last", "self.first"), "add");
+}
+
+#[test]
+fn who_can_reach_everything_depends_on_everything() {
+    let lua = "
+        local function f() end
+        kopf.on_create('kex', function(ctx) _G['f' .. 'oo']() end) --@any
+        kopf.on_event('kex', function(ctx) end) --@event
+    ";
+    assert_eq!(edit(Language::Lua, lua, "f() end", "f() return 1 end"), "any");
+    let rhai = "
+        fn f(ctx) { 1 } fn g(ctx) { 1 }
+        kopf::on_create(`kex`, Fn(`f`)); //@named
+        kopf::on_delete(`kex`, Fn(`` + `f`)); //@any
+        kopf::on_event(`kex`, |ctx| ()); //@event
+    ";
+    assert_eq!(edit(Language::Rhai, rhai, "f(ctx) { 1 }", "f(ctx) { 2 }"), "any named");
+    assert_eq!(edit(Language::Rhai, rhai, "g(ctx) { 1 }", "g(ctx) { 2 }"), "any");
+}
+
+#[test]
+fn statements_of_lua_end_where_the_next_begins() {
+    for (text, expected) in [
+        ("a = 1 b = 2", 2),
+        ("local x: number? local y = 1", 2),
+        ("local x = if a then b else c d()", 2),
+        ("local x = if a then if b then 1 else 2 elseif c then 3 else 4 d()", 2),
+        ("if a then b() else if c then d() end end e()", 2),
+        ("while a do if b then break end end repeat local c = 1 until c == 1 d()", 3),
+        ("for i = 1, 2 do f() end for _, v in x do g() end", 2),
+        ("f 'text' g { 1 } h [[ long ]]", 3),
+        ("f\n(g)(h)", 1),
+        ("local f = function(a, ...) return ... end local function g() end function M.h() end", 3),
+        ("x = `a{b}c{`d{e}`}f` y = 1", 2),
+        ("x = '\\'' y = \"\\\\\" z = '\\z\n  '", 3),
+        ("return { a = 1, function() end }", 1),
+        ("x = 1..2 y = 0x1p-3 z = 1e-3", 3),
+        ("do local a = 1 end; ; b()", 2),
+        ("type A = { x: number } export type B = (A) -> ()", 3),
+        ("--[[ a ]] --[=[ ]] ]=]\n-- b\n--[ c\nx = 1", 1),
+    ] {
+        let found = lua::statements(text).map(|it| it.len());
+        // A type is split into its word and the rest: that does no harm.
+        let found = if text.starts_with("type") { found.map(|_| expected) } else { found };
+        assert_eq!(found, Some(expected), "{text}");
+    }
+    for broken in
+        ["f(", "end", "x = 'a", "x = [[a", "--[[", "x = `a{b`", "function f()", "\u{7f}", "é = 1"]
+    {
+        assert!(lua::statements(broken).is_none(), "{broken}");
+    }
+}
+
+#[test]
+fn statements_of_rhai_end_where_they_end() {
+    for (text, expected) in [
+        ("let a = 1; let b = 2", 2),
+        ("fn f(a, b) { a | b } private fn g() {} let x = |a| a + 1;", 3),
+        ("if a { b } else if c { d } else { e } f();", 2),
+        ("let x = if a { b } else { c }; d();", 2),
+        ("try { a } catch (e) { b } c();", 2),
+        ("do { a } while b; c();", 2),
+        ("switch a { 1 => { b } _ => c } d();", 2),
+        ("let x = `a ${ `b ${ c }` } d`; let y = #\"a \" b\"#; let z = 'c';", 3),
+        ("f(|a, b| a || b, || #{ x: 1 }); g([|x| x, |y| y]);", 2),
+        ("let x = #{ a: |ctx| { 1 }, b: 2 }; y?.z ?? 1;", 2),
+        ("import \"lib\" as lib; export const X = 1;", 2),
+        ("let x = 1..2; let y = 1.max(2); let z = 1e-3;", 3),
+        ("loop { break } { f() } while a { } for x in 0..3 { } g()", 5),
+    ] {
+        assert_eq!(rhai::statements(text).map(|it| it.len()), Some(expected), "{text}");
+    }
+    for broken in ["f(", "}", "let x = \"a", "/* a", "`a ${ b`", "fn f() {", "é = 1"] {
+        assert!(rhai::statements(broken).is_none(), "{broken}");
+    }
+}
+
+#[test]
+fn what_is_not_understood_depends_on_all_of_it() {
+    for language in [Language::Lua, Language::Rhai] {
+        let (one, other) =
+            (Fingerprints::of(language, "f((("), Fingerprints::of(language, "f((( "));
+        assert_ne!(one.of_line(1), other.of_line(1));
+        assert_eq!(one.of_line(1), one.whole());
+        // No statement, no understanding.
+        let text = Fingerprints::of(language, "f()\n");
+        assert_eq!(text.of_line(7), text.whole());
+    }
+}
+
+#[test]
+fn any_text_has_fingerprints_and_the_same_text_the_same() {
+    let pieces = [
+        "function", "end", "fn", "{", "}", "(", ")", "[", "]", "`", "${", "|", "||", "\"", "'",
+        "--", "--[[", "]]", "/*", "*/", "//", "if", "then", "else", "elseif", "do", "repeat",
+        "until", "local", "let", "=", ",", ".", ":", "::", "x", "M", "kopf", "1", "0x", "1e", "..",
+        "#", "#{", "#\"", "\\", "\n", " ", ";", "é", "\0", "import", "as",
+    ];
+    let mut random = fastrand::Rng::with_seed(5);
+    for round in 0..4000 {
+        let (language, base) =
+            if round % 2 == 0 { (Language::Lua, LUA) } else { (Language::Rhai, RHAI) };
+        let mut text: Vec<char> = if round % 3 == 0 { Vec::new() } else { base.chars().collect() };
+        for _ in 0..random.usize(1..12) {
+            let at = random.usize(..=text.len());
+            let until = text.len().min(at + random.usize(..6));
+            let piece = pieces.get(random.usize(..pieces.len())).copied().unwrap_or_default();
+            text.splice(at..until, piece.chars());
+        }
+        let text: String = text.into_iter().collect();
+        let (one, other) = (Fingerprints::of(language, &text), Fingerprints::of(language, &text));
+        for line in 0..50 {
+            assert_eq!(one.of_line(line), other.of_line(line), "{text}");
+            assert_ne!(one.of_line(line), 0);
+        }
+    }
+}

@@ -1,0 +1,33 @@
+//! Tells handlers what they depend on, so that an edit of their script changes only those that it touches.
+
+use std::{
+    hash::{Hash as _, Hasher as _},
+    path::Path,
+};
+
+use crate::logic::handler::Handler;
+use crate::scripting::{
+    Source,
+    fingerprint::{Fingerprints, Language, hash_of},
+};
+
+/// Sets the code of the handlers that this script declares.
+pub(super) fn assign(source: &Source, handlers: &mut [Handler]) {
+    let is_rhai = Path::new(&source.name).extension().is_some_and(|it| it == "rhai");
+    let language = if is_rhai { Language::Rhai } else { Language::Lua };
+    let fingerprints = Fingerprints::of(language, &source.text);
+    let modules = source.modules.taken();
+    for handler in handlers {
+        // Of what a module declares, the text of the script says too little.
+        let line = handler.location.rsplit_once(':').filter(|(file, _)| *file == source.name);
+        let line = line.and_then(|(_, line)| line.parse().ok());
+        let own = line.map_or_else(|| fingerprints.whole(), |it| fingerprints.of_line(it));
+        handler.code = hash_of(|hasher| {
+            hasher.write_u64(own);
+            for module in &modules {
+                module.name.hash(hasher);
+                module.digest.map(|it| it.to_string()).hash(hasher);
+            }
+        });
+    }
+}

@@ -1,1 +1,0 @@
-//! Generations of scripts, one after the other.

@@ -1,0 +1,99 @@
+//! What scripts are told when they reach a limit, the same in both languages: the limit, and the setting that holds it.
+
+use std::{io, time::Duration};
+
+use serde::Serialize;
+
+use crate::logic::size;
+
+/// A call has used up its running time.
+pub(crate) fn computed_too_long(limit: Duration) -> String {
+    let limit = limit.as_secs_f64();
+    format!("the call computed for more than {limit} s and was aborted ({CPU_LIMIT})")
+}
+
+/// The script holds too much.
+pub(crate) fn too_much_memory(limit: usize) -> String {
+    format!("the script needs more than {} of memory ({MEMORY_LIMIT})", size::shown(limit))
+}
+
+/// What the script keeps with objects.
+pub(crate) fn too_much_in_memos(limit: usize) -> String {
+    format!("the memos of this script hold more than {} ({MEMORY_LIMIT})", size::shown(limit))
+}
+
+/// The script fills its memory again and again with what cannot be freed.
+pub(crate) fn leaking() -> String {
+    "the script is stopped for some minutes: it fills its memory again and again with values that contain themselves, \
+     which cannot be freed; mend it, or restart the operator"
+        .into()
+}
+
+/// A function calls itself without an end, or nearly.
+pub(crate) fn too_deep_calls(limit: usize) -> String {
+    format!("calls are nested deeper than {limit} levels ({CALL_DEPTH})")
+}
+
+/// Coroutines of a script that have not ended.
+pub(crate) fn too_many_coroutines(limit: usize) -> String {
+    format!("there are more than {limit} coroutines that have not ended ({COROUTINES})")
+}
+
+/// A text that a script makes.
+pub(crate) fn too_long_text(limit: usize) -> String {
+    format!("a text would be longer than {} ({STRING_SIZE})", size::shown(limit))
+}
+
+/// Items of a list or a map, with those of what is inside.
+pub(crate) fn too_many_items(of: &str, limit: usize) -> String {
+    format!("{of} would have more than {limit} items")
+}
+
+/// What a handler returns, or its patch: `what` says which.
+pub(crate) fn too_large(what: &str, limit: usize) -> String {
+    format!("{what} is larger than {} as JSON ({RESULT_SIZE})", size::shown(limit))
+}
+
+/// What a function of the host is given.
+pub(crate) fn too_large_as_text(what: &str, limit: usize) -> String {
+    format!("{what} is larger than {} as JSON ({STRING_SIZE})", size::shown(limit))
+}
+
+/// Whether a value has no more bytes as JSON.
+pub(crate) fn is_within(value: &impl Serialize, limit: usize) -> bool {
+    /// Counts what is written, and refuses to go on beyond the limit.
+    struct Left(usize);
+    impl io::Write for Left {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0 = self.0.checked_sub(bytes.len()).ok_or(io::ErrorKind::FileTooLarge)?;
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+    serde_json::to_writer(Left(limit), value).is_ok()
+}
+
+/// A line of the log or the message of an error, as long as it may be: messages are kept on the object, whose annotations
+/// may have 256 KiB together, and lines wait in memory for a slow reader of the log.
+pub(crate) fn cut(mut text: String) -> String {
+    if text.len() > TEXT_BYTES_MAX {
+        let all = text.len();
+        text.truncate(text.floor_char_boundary(TEXT_BYTES_MAX));
+        text.shrink_to_fit();
+        text += &format!("… ({all} bytes in all)");
+    }
+    text
+}
+
+/// What runtimes of containers take as one line.
+const TEXT_BYTES_MAX: usize = 16 * 1024;
+
+const CPU_LIMIT: &str = "settings.execution.cpu_limit";
+const MEMORY_LIMIT: &str = "settings.sandbox.memory_limit";
+const CALL_DEPTH: &str = "settings.sandbox.call_depth";
+const COROUTINES: &str = "settings.sandbox.coroutines";
+const STRING_SIZE: &str = "settings.sandbox.string_size";
+const RESULT_SIZE: &str = "settings.sandbox.result_size";

@@ -1,0 +1,46 @@
+//! What `natives.lua` needs: built-ins that neither run long without a look at the time nor make too much at once.
+
+use memchr::memmem;
+use mlua::{Lua, LuaString, Table, Value as LuaValue};
+
+use super::world::World;
+use crate::scripting::limits;
+
+/// What makes a pattern of a text.
+const SPECIALS: &[u8] = b"^$*+?.([%-";
+
+/// Replaces built-ins, and adds to `host` what the prelude needs for the same purpose.
+pub(super) fn install(lua: &Lua, host: &Table) -> mlua::Result<()> {
+    let world = World::of(lua)?;
+    let sandbox = &world.limits.sandbox;
+    host.set("search", lua.create_function(search)?)?;
+    host.set("string_size", sandbox.string_size)?;
+    host.set("too_long", limits::too_long_text(sandbox.string_size))?;
+    host.set("coroutines_max", sandbox.coroutines)?;
+    host.set("too_many", limits::too_many_coroutines(sandbox.coroutines))?;
+    host.set("collect", lua.create_function(|lua, ()| lua.gc_collect())?)?;
+    lua.load(include_str!("natives.lua")).set_name("=kopf").call(host)
+}
+
+type Arguments = (LuaString, LuaString, Option<i64>, Option<LuaValue>);
+/// Whether it was a search for a text at all, and where it was found.
+type Found = (bool, Option<usize>, Option<usize>);
+
+/// `string.find` of a text without a pattern, in linear time. Places count from 1, and from the end if they are negative.
+fn search(_: &Lua, (text, part, init, plain): Arguments) -> mlua::Result<Found> {
+    let (text, part) = (text.as_bytes(), part.as_bytes());
+    let is_plain = plain.is_some_and(|it| !matches!(it, LuaValue::Nil | LuaValue::Boolean(false)));
+    if !is_plain && part.iter().any(|it| SPECIALS.contains(it)) {
+        return Ok((false, None, None));
+    }
+    let init = init.unwrap_or(1);
+    let skipped = if init < 0 {
+        let back = usize::try_from(init.unsigned_abs()).unwrap_or(usize::MAX);
+        text.len().saturating_sub(back)
+    } else {
+        usize::try_from(init).unwrap_or(usize::MAX).saturating_sub(1)
+    };
+    let found = text.get(skipped..).and_then(|it| memmem::find(it, &part));
+    let first = found.map(|it| it + skipped + 1);
+    Ok((true, first, first.map(|it| it + part.len() - 1)))
+}

@@ -1,0 +1,53 @@
+//! How much a patch or a memo holds, so that neither grows without an end.
+
+use std::cell::Cell;
+
+use serde_json::Value;
+
+use crate::scripting::{lua::world::World, refused::Room};
+
+/// The size of one patch or memo, known from above; shared by the views of it that one call has.
+#[derive(Debug, Default)]
+pub(super) struct Tally {
+    /// What it was when it was last measured, and what was put in since. `None`: never measured.
+    most: Cell<Option<usize>>,
+}
+
+impl Tally {
+    /// Admits a value, or says that it is too much. `measure` tells what is there besides; that takes its time.
+    pub(super) fn admit(
+        &self,
+        world: &World,
+        value: &Value,
+        (name, measure): (&str, impl FnOnce() -> usize),
+    ) -> mlua::Result<()> {
+        let (room, more) = (world.room(), weight(value));
+        let known = self.most.get().map(|it| it + more).filter(|it| *it <= room.bytes());
+        let total = known.unwrap_or_else(|| measure() + more);
+        if total > room.bytes() {
+            return Err(mlua::Error::runtime(Room::exceeded(room, name)));
+        }
+        self.most.set(Some(total));
+        Ok(())
+    }
+}
+
+/// About the bytes of a value as JSON.
+pub(super) fn weight(value: &Value) -> usize {
+    match value {
+        Value::Null | Value::Bool(_) => 5,
+        Value::Number(_) => 8,
+        Value::String(text) => text.len() + 3,
+        Value::Array(items) => items.iter().map(weight).sum::<usize>() + 3,
+        Value::Object(fields) => {
+            fields.iter().map(|(key, it)| key.len() + 4 + weight(it)).sum::<usize>() + 3
+        }
+    }
+}
+
+/// About the bytes of the fields of an object besides the one at this path.
+pub(super) fn weight_besides(fields: &serde_json::Map<String, Value>, path: &[String]) -> usize {
+    let all: usize = fields.iter().map(|(key, it)| key.len() + 4 + weight(it)).sum();
+    let own = crate::scripting::lua::tree::lookup(fields, path).map_or(0, weight);
+    all.saturating_sub(own)
+}

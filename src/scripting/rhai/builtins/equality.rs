@@ -1,0 +1,134 @@
+//! `==`, `!=`, `in` and `index_of` of lists and maps.
+
+use rhai::{Array, Dynamic, Engine, EvalAltResult, FuncRegistration, INT, Map, NativeCallContext};
+
+use super::Outcome;
+use crate::scripting::{
+    refused::DEPTH_MAX,
+    rhai::{control::step, errors::problem},
+};
+
+/// Replaces the functions. All of them only look, also at constants.
+pub(super) fn register(engine: &mut Engine) {
+    macro_rules! pure {
+        ($name:expr, $function:expr) => {
+            FuncRegistration::new($name).with_purity(true).register_into_engine(engine, $function);
+        };
+    }
+    pure!("==", |context: NativeCallContext<'_>, a: &mut Array, b: Array| {
+        lists(&context, a, &b, 0)
+    });
+    pure!("!=", |context: NativeCallContext<'_>, a: &mut Array, b: Array| {
+        lists(&context, a, &b, 0).map(|it| !it)
+    });
+    pure!("==", |context: NativeCallContext<'_>, a: &mut Map, b: Map| maps(&context, a, &b, 0));
+    pure!("!=", |context: NativeCallContext<'_>, a: &mut Map, b: Map| {
+        maps(&context, a, &b, 0).map(|it| !it)
+    });
+    pure!("contains", |context: NativeCallContext<'_>, array: &mut Array, value: Dynamic| {
+        Ok::<_, Box<EvalAltResult>>(place(&context, array, &value, 0)?.is_some())
+    });
+    pure!("index_of", |context: NativeCallContext<'_>, array: &mut Array, value: Dynamic| {
+        place(&context, array, &value, 0).map(index)
+    });
+    pure!("index_of", |context: NativeCallContext<'_>,
+                       array: &mut Array,
+                       value: Dynamic,
+                       start: INT| {
+        // Negative places count from the end.
+        let from_end = usize::try_from(start.unsigned_abs()).unwrap_or(usize::MAX);
+        let start = match usize::try_from(start) {
+            Ok(start) => start,
+            Err(_) => array.len().saturating_sub(from_end),
+        };
+        place(&context, array, &value, start).map(index)
+    });
+}
+
+fn index(place: Option<usize>) -> INT {
+    place.and_then(|it| INT::try_from(it).ok()).unwrap_or(-1)
+}
+
+fn place(
+    context: &NativeCallContext<'_>,
+    array: &Array,
+    value: &Dynamic,
+    start: usize,
+) -> Outcome<Option<usize>> {
+    for (index, item) in array.iter().enumerate().skip(start) {
+        if equal(context, item, value)? {
+            return Ok(Some(index));
+        }
+    }
+    Ok(None)
+}
+
+/// Whether the language takes two values for equal; values of types that cannot be compared are not.
+pub(super) fn equal(context: &NativeCallContext<'_>, a: &Dynamic, b: &Dynamic) -> Outcome<bool> {
+    compare(context, a, b, 0)
+}
+
+fn compare(
+    context: &NativeCallContext<'_>,
+    a: &Dynamic,
+    b: &Dynamic,
+    depth: usize,
+) -> Outcome<bool> {
+    step()?;
+    if let (Ok(a), Ok(b)) = (a.as_immutable_string_ref(), b.as_immutable_string_ref()) {
+        return Ok(*a == *b);
+    }
+    if let (Ok(a), Ok(b)) = (a.as_int(), b.as_int()) {
+        return Ok(a == b);
+    }
+    if a.is_unit() || b.is_unit() {
+        return Ok(a.is_unit() && b.is_unit());
+    }
+    if let (Ok(a), Ok(b)) = (a.as_array_ref(), b.as_array_ref()) {
+        return lists(context, &a, &b, depth + 1);
+    }
+    if let (Ok(a), Ok(b)) = (a.as_map_ref(), b.as_map_ref()) {
+        return maps(context, &a, &b, depth + 1);
+    }
+    let compared = context.call_native_fn_raw("==", true, &mut [&mut a.clone(), &mut b.clone()]);
+    match compared.map_err(|it| *it) {
+        Ok(answer) => Ok(answer.as_bool().unwrap_or(false)),
+        Err(EvalAltResult::ErrorFunctionNotFound(..)) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn lists(context: &NativeCallContext<'_>, a: &Array, b: &Array, depth: usize) -> Outcome<bool> {
+    shallow(depth)?;
+    if a.len() != b.len() {
+        return Ok(false);
+    }
+    for (a, b) in a.iter().zip(b) {
+        if !compare(context, a, b, depth)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+fn maps(context: &NativeCallContext<'_>, a: &Map, b: &Map, depth: usize) -> Outcome<bool> {
+    shallow(depth)?;
+    if a.len() != b.len() {
+        return Ok(false);
+    }
+    for (key, a) in a {
+        let same = b.get(key).map_or(Ok(false), |b| compare(context, a, b, depth))?;
+        if !same {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// Deeper values are data for nobody.
+fn shallow(depth: usize) -> Outcome<()> {
+    if depth <= DEPTH_MAX {
+        return Ok(());
+    }
+    Err(problem(format!("==: nested deeper than {DEPTH_MAX} levels")))
+}

@@ -1,0 +1,140 @@
+//! `sort`, `order`, `dedup`.
+//!
+//! The language's own swallow every error of the function that compares, the abort of a call among them, and compare long
+//! texts without an end.
+
+use std::cmp::Ordering;
+
+use rhai::{Array, Dynamic, Engine, EvalAltResult, FLOAT, FnPtr, INT, NativeCallContext};
+
+use super::{Outcome, equality::equal};
+use crate::scripting::rhai::{control::step, errors::problem};
+
+/// Replaces the functions.
+pub(super) fn register(engine: &mut Engine) {
+    for name in ["sort", "sort_by"] {
+        engine.register_fn(name, |context: NativeCallContext<'_>, array: &mut Array, by: FnPtr| {
+            *array = sorted(array, |a, b| compared(&context, &by, a, b))?;
+            Ok::<_, Box<EvalAltResult>>(())
+        });
+    }
+    for name in ["order", "order_by"] {
+        engine.register_fn(name, |context: NativeCallContext<'_>, array: Array, by: FnPtr| {
+            sorted(&array, |a, b| compared(&context, &by, a, b))
+        });
+    }
+    let sort = |array: &mut Array, descending: bool| {
+        *array = naturally(array, descending)?;
+        Ok::<_, Box<EvalAltResult>>(())
+    };
+    engine
+        .register_fn("sort", move |array: &mut Array| sort(array, false))
+        .register_fn("sort_desc", move |array: &mut Array| sort(array, true))
+        .register_fn("order", |array: Array| naturally(&array, false))
+        .register_fn("order_desc", |array: Array| naturally(&array, true))
+        .register_fn("dedup", |context: NativeCallContext<'_>, array: &mut Array| {
+            dedup(array, |a, b| equal(&context, a, b))
+        })
+        .register_fn("dedup", |context: NativeCallContext<'_>, array: &mut Array, by: FnPtr| {
+            dedup(array, |a, b| {
+                let same = by.call_raw(&context, None, [a.clone(), b.clone()])?;
+                Ok(same.as_bool().unwrap_or(false))
+            })
+        });
+}
+
+/// The items in order; those that are equal stay as they were. A merge sort, because a comparison may fail or contradict others.
+fn sorted(
+    items: &Array,
+    mut compare: impl FnMut(&Dynamic, &Dynamic) -> Outcome<Ordering>,
+) -> Outcome<Array> {
+    let order = merge_sorted(items.iter().collect(), &mut compare)?;
+    Ok(order.into_iter().cloned().collect())
+}
+
+fn merge_sorted<'a>(
+    mut left: Vec<&'a Dynamic>,
+    compare: &mut impl FnMut(&Dynamic, &Dynamic) -> Outcome<Ordering>,
+) -> Outcome<Vec<&'a Dynamic>> {
+    if left.len() < 2 {
+        return Ok(left);
+    }
+    let right = left.split_off(left.len() / 2);
+    let mut merged = Vec::with_capacity(left.len() + right.len());
+    let mut left = merge_sorted(left, compare)?.into_iter().peekable();
+    let mut right = merge_sorted(right, compare)?.into_iter().peekable();
+    while let (Some(a), Some(b)) = (left.peek(), right.peek()) {
+        step()?;
+        let next = if compare(a, b)?.is_gt() { right.next() } else { left.next() };
+        merged.extend(next);
+    }
+    merged.extend(left);
+    merged.extend(right);
+    Ok(merged)
+}
+
+/// Asks a function of the script.
+fn compared(
+    context: &NativeCallContext<'_>,
+    by: &FnPtr,
+    a: &Dynamic,
+    b: &Dynamic,
+) -> Outcome<Ordering> {
+    let answer = by.call_raw(context, None, [a.clone(), b.clone()])?;
+    if let Ok(number) = answer.as_int() {
+        return Ok(number.cmp(&0));
+    }
+    let is_before = answer.as_bool().map_err(|kind| {
+        problem(format!("sort: the function must return a number or a boolean, not {kind}"))
+    })?;
+    Ok(if is_before { Ordering::Less } else { Ordering::Greater })
+}
+
+/// By the values themselves, which have one type.
+fn naturally(items: &Array, descending: bool) -> Outcome<Array> {
+    let kind = items.first().map(Dynamic::type_id);
+    if items.iter().any(|it| Some(it.type_id()) != kind) {
+        return Err(problem("elements of different types cannot be sorted"));
+    }
+    sorted(items, |a, b| {
+        let order = natural(a, b)
+            .ok_or_else(|| problem(format!("elements of {} cannot be sorted", a.type_name())))?;
+        Ok(if descending { order.reverse() } else { order })
+    })
+}
+
+/// `None` for types without an order.
+fn natural(a: &Dynamic, b: &Dynamic) -> Option<Ordering> {
+    fn of<T: Clone + 'static>(
+        a: &Dynamic,
+        b: &Dynamic,
+        compare: fn(&T, &T) -> Ordering,
+    ) -> Option<Ordering> {
+        Some(compare(&*a.read_lock::<T>()?, &*b.read_lock::<T>()?))
+    }
+    if let (Ok(a), Ok(b)) = (a.as_immutable_string_ref(), b.as_immutable_string_ref()) {
+        return Some(a.as_str().cmp(b.as_str()));
+    }
+    of::<INT>(a, b, Ord::cmp)
+        .or_else(|| of::<FLOAT>(a, b, |a, b| a.partial_cmp(b).unwrap_or(Ordering::Equal)))
+        .or_else(|| of::<char>(a, b, Ord::cmp))
+        .or_else(|| of::<bool>(a, b, Ord::cmp))
+        .or_else(|| a.is_unit().then_some(Ordering::Equal))
+}
+
+/// Takes out what is the same as what stands before it.
+fn dedup(
+    array: &mut Array,
+    mut same: impl FnMut(&Dynamic, &Dynamic) -> Outcome<bool>,
+) -> Outcome<()> {
+    let mut kept = Array::with_capacity(array.len());
+    for item in &*array {
+        step()?;
+        let repeats = kept.last().map_or(Ok(false), |last| same(last, item))?;
+        if !repeats {
+            kept.push(item.clone());
+        }
+    }
+    *array = kept;
+    Ok(())
+}

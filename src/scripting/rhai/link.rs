@@ -1,0 +1,77 @@
+//! Between a call on its thread and whoever waits for it on the runtime: is it still wanted, is it stuck?
+
+use std::{
+    sync::{
+        Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use super::{control::RealInstant, turn::Turns};
+
+/// Both ends hold it.
+#[derive(Debug, Default)]
+pub(super) struct Link {
+    cancelled: AtomicBool,
+    state: Mutex<State>,
+}
+
+/// What the thread of a call does.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum State {
+    /// It waits: for its turn, or for something outside.
+    #[default]
+    Waiting,
+    /// It has its turn, since then.
+    Computing(RealInstant),
+    /// It did not stop when it had to, and nobody waits for it any more: its turn was passed on.
+    Abandoned,
+}
+
+impl Link {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Tells the call that nobody waits for its result.
+    pub(super) fn cancel(&self) {
+        self.cancelled.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether nobody waits for the result.
+    pub(super) fn is_cancelled(&self) -> bool {
+        self.cancelled.load(Ordering::Relaxed)
+    }
+
+    /// The call takes its turn.
+    pub(super) fn resume(&self, turns: &Turns) {
+        if *self.state() == State::Abandoned {
+            return;
+        }
+        turns.take();
+        *self.state() = State::Computing(RealInstant::now());
+    }
+
+    /// The call ends its turn.
+    pub(super) fn pause(&self, turns: &Turns) {
+        let mut state = self.state();
+        if *state != State::Abandoned {
+            *state = State::Waiting;
+            turns.pass();
+        }
+    }
+
+    /// Gives the call up if its turn has lasted for longer than this; its turn goes on to the others then. What the thread
+    /// does when it comes back is refused at its next step.
+    pub(super) fn abandon(&self, longest: Duration, turns: &Turns) -> bool {
+        let mut state = self.state();
+        let stuck = matches!(*state, State::Computing(since) if since.elapsed() > longest);
+        if stuck {
+            *state = State::Abandoned;
+            self.cancel();
+            turns.pass();
+        }
+        stuck
+    }
+}

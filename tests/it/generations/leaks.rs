@@ -1,0 +1,128 @@
+//! Thousands of reloads leave nothing behind.
+
+use std::{
+    collections::VecDeque,
+    env,
+    sync::{Arc, Weak},
+};
+
+use kopf::{
+    logic::handler::Handler,
+    ports::{Children, Invocation, Scripts as _},
+    scripting::{Placement, Source},
+};
+use serde_json::json;
+use tokio::task::JoinHandle;
+
+use super::{Stage, invocation, is_gone, on_paused_clock, result};
+
+/// Calls that are on their way at any time, each of another generation.
+const IN_FLIGHT: usize = 20;
+
+/// A script that does what is hard to let go of: it holds on to its `ctx`, declares sub-handlers, patches, waits.
+fn source(language: &str, round: usize, seconds: f64) -> Source {
+    let text = match language {
+        "lua" => format!(
+            "ALL = {{}}
+            kopf.on_create('kex', {{ id = 'it', when = function() return true end }}, function(ctx)
+                ALL[#ALL + 1] = ctx
+                ctx.memo.hook = function() return ctx end
+                kopf.subhandler({{ id = 'sub' }}, function() return ctx.name end)
+                ctx.patch.fns:append(function(body) body.x = ctx.name end)
+                kopf.sleep({seconds:?})
+                return {round}
+            end)"
+        ),
+        _ => format!(
+            "let ALL = [];
+            kopf::on_create(`kex`, #{{ id: `it`, when: || true }}, |ctx| {{
+                ALL.push(ctx);
+                kopf.subhandler(#{{ id: `sub` }}, || ctx.name);
+                ctx.patch.fns.append(|body| body.x = ctx.name);
+                kopf.sleep({seconds:?});
+                {round}
+            }});"
+        ),
+    };
+    Source::alone(format!("it.{language}"), text)
+}
+
+/// A call of one generation, and what tells whether its virtual machine still is there.
+struct Running {
+    round: usize,
+    call: JoinHandle<serde_json::Value>,
+    probe: Weak<Invocation>,
+}
+
+impl Running {
+    fn start(stage: &Stage, round: usize, handler: Arc<Handler>) -> Self {
+        let (children, orders) = Children::of(Arc::clone(&handler));
+        let (about, patch) = invocation(&handler, Some(children));
+        let probe = Arc::downgrade(&about);
+        let call = stage.host.call(about);
+        let call = tokio::task::spawn_local(async move {
+            let ended = result(call.await);
+            // As the reactor does it.
+            drop((orders, handler, std::mem::take(&mut *kopf::ports::lock_patch(&patch))));
+            ended
+        });
+        Running { round, call, probe }
+    }
+
+    async fn end(self) -> Weak<Invocation> {
+        assert_eq!(self.call.await.expect("no panic"), json!(self.round), "of its own generation");
+        self.probe
+    }
+}
+
+/// Reloads a script so many times, with calls of several generations on their way.
+pub(super) async fn reload(language: &str, rounds: usize, placement: Placement) {
+    let seconds = match placement {
+        Placement::Threads => 0.02,
+        Placement::CurrentRuntime => 10.0,
+    };
+    let mut stage = Stage::new(placement);
+    let mut running = VecDeque::new();
+    let mut probes = Vec::new();
+    for round in 0..rounds {
+        drop(stage.take(&[source(language, round, seconds)]).await);
+        running.push_back(Running::start(&stage, round, stage.handler("it")));
+        if running.len() > IN_FLIGHT {
+            let oldest = running.pop_front().expect("there are some");
+            probes.push(oldest.end().await);
+        }
+        if round % 100 == 0 {
+            // What never is taken goes as well.
+            drop(stage.prepare(&[source(language, rounds, seconds)]).await);
+            assert!(
+                stage.prepare(&[Source::alone(format!("no.{language}"), "no(")]).await.is_err()
+            );
+        }
+        assert!(stage.host.live_scripts() <= IN_FLIGHT + 2, "{}", stage.host.live_scripts());
+    }
+    drop(stage.take(&[]).await);
+    for running in running {
+        probes.push(running.end().await);
+    }
+    assert_eq!(stage.host.live_scripts(), 0);
+    assert_eq!(probes.len(), rounds);
+    for probe in probes {
+        assert!(is_gone(probe).await, "every virtual machine is freed");
+    }
+}
+
+/// A thousand of each, or as many as `KOPF_TEST_RELOADS` says: 10,000 take a minute and more in a debug build.
+#[expect(clippy::disallowed_methods, reason = "the tests are the outermost layer")]
+fn rounds() -> usize {
+    env::var("KOPF_TEST_RELOADS").ok().and_then(|it| it.parse().ok()).unwrap_or(1000)
+}
+
+#[test]
+fn a_thousand_reloads_of_lua_leave_nothing_behind() {
+    on_paused_clock(reload("lua", rounds(), Placement::CurrentRuntime));
+}
+
+#[test]
+fn a_thousand_reloads_of_rhai_leave_nothing_behind() {
+    on_paused_clock(reload("rhai", rounds(), Placement::CurrentRuntime));
+}

@@ -1,0 +1,148 @@
+//! Generations of scripts, one after the other, through the public face of the host: what goes on, what is new, and that
+//! nothing of the old ones stays.
+
+mod keeping;
+mod leaks;
+mod reusing;
+mod threads;
+
+use std::{
+    future::Future,
+    sync::{Arc, Weak},
+    time::Duration,
+};
+
+use kopf::{
+    logic::{
+        handler::Handler,
+        object::{Object, ObjectRef},
+        outcome::{Ended, Raised},
+        patch::Patch,
+        reason::Reason,
+        resource::Resource,
+    },
+    ports::{
+        Attempt, Cause, ChangeCause, Children, Invocation, Logger, LoggerKind, Memo, ObjectCause,
+        ObjectDetail, Scripts as _, SharedPatch,
+    },
+    scripting::{LoadError, Placement, Prepared, ScriptHost, Source},
+};
+use serde_json::{Value, json};
+
+pub(crate) use super::lua::on_paused_clock;
+
+/// A host and the handlers of its present generation.
+struct Stage {
+    host: ScriptHost,
+    handlers: Vec<Arc<Handler>>,
+}
+
+/// A script in both languages; `NAME` is replaced in each.
+#[derive(Clone, Copy)]
+struct Both {
+    lua: &'static str,
+    rhai: &'static str,
+}
+
+impl Both {
+    /// As the files `NAME.lua` and, for the other test, `NAME.rhai`.
+    fn sources(self, name: &str) -> [Source; 2] {
+        [
+            Source::alone(format!("{name}.lua"), self.lua),
+            Source::alone(format!("{name}.rhai"), self.rhai),
+        ]
+    }
+}
+
+impl Stage {
+    fn new(placement: Placement) -> Self {
+        Stage { host: ScriptHost::new(placement), handlers: Vec::new() }
+    }
+
+    async fn prepare(&self, sources: &[Source]) -> Result<Prepared, Vec<LoadError>> {
+        self.host.prepare(sources.to_vec()).await
+    }
+
+    /// Loads and takes a generation; gives the handlers of the one before.
+    async fn take(&mut self, sources: &[Source]) -> Vec<Arc<Handler>> {
+        let prepared = self.prepare(sources).await;
+        let Prepared { handlers, scripts, .. } = match prepared {
+            Ok(prepared) => prepared,
+            Err(errors) => panic!("{}", errors[0]),
+        };
+        self.host.take(scripts);
+        std::mem::replace(&mut self.handlers, handlers.into_iter().map(Arc::new).collect())
+    }
+
+    fn handler(&self, id: &str) -> Arc<Handler> {
+        let found = self.handlers.iter().find(|it| *it.id == *id);
+        Arc::clone(found.expect("a handler of this id"))
+    }
+
+    fn call(&self, handler: &Arc<Handler>) -> impl Future<Output = Ended> + use<> {
+        self.host.call(invocation(handler, None).0)
+    }
+
+    async fn result(&self, handler: &Arc<Handler>) -> Value {
+        result(self.call(handler).await)
+    }
+}
+
+/// A call about an object, and its patch.
+fn invocation(
+    handler: &Arc<Handler>,
+    children: Option<Children>,
+) -> (Arc<Invocation>, SharedPatch) {
+    let object = Object::from_value(json!({ "metadata": { "name": "one" } }));
+    let change = ChangeCause {
+        reason: Reason::Create,
+        old: None,
+        new: Some(Arc::clone(object.body())),
+        diff: Arc::default(),
+    };
+    let patch = SharedPatch::new(Patch::default().into());
+    let cause = ObjectCause {
+        resource: Arc::new(Resource::default()),
+        object: Arc::new(object),
+        patch: Arc::clone(&patch),
+        detail: ObjectDetail::Change(change),
+    };
+    let started = "2026-01-02T03:04:05Z".parse().expect("a time");
+    let invocation = Invocation {
+        handler: handler.inside(),
+        attempt: Some(Attempt { retry: 0, started, runtime: Duration::ZERO }),
+        cause: Cause::Object(cause),
+        memo: Memo::default(),
+        logger: Logger::of_object(LoggerKind::Full, Arc::new(ObjectRef::default())),
+        facilities: Arc::default(),
+        children,
+    };
+    (Arc::new(invocation), patch)
+}
+
+fn result(ended: Ended) -> Value {
+    match ended {
+        Ended::Returned(result) => result.unwrap_or_default(),
+        Ended::Keyed(entries) => json!(entries),
+        Ended::Raised(Raised { message, .. }) => panic!("{message}"),
+    }
+}
+
+/// Lets what has nothing left to wait for come to its end: on the paused clock no time passes for others.
+async fn settle() {
+    tokio::time::sleep(Duration::from_secs(1)).await;
+}
+
+/// Whether it goes, as soon as what runs has come to its end. Threads of Rhai end when they get to it.
+async fn is_gone<T>(what: Weak<T>) -> bool {
+    /// Never needed, unless a thread gets no time at all.
+    const ROUNDS_MAX: usize = 1_000_000;
+    for _ in 0..ROUNDS_MAX {
+        if what.strong_count() == 0 {
+            return true;
+        }
+        settle().await;
+        std::thread::yield_now();
+    }
+    false
+}

@@ -1,0 +1,11 @@
+//! Edits of a running operator, on the paused clock: generations of closures take over from each other.
+//!
+//! `stage.rs` has the operator. A handler notes its calls as `id.code@generation object`: the code changes when a handler is
+//! edited; the generation, when its script was loaded again without an edit of it.
+
+mod activities;
+mod background;
+mod indexes;
+mod random;
+mod stage;
+mod streams;

@@ -1,0 +1,153 @@
+//! Scripts that change: real files with the real notifications of the system, `ConfigMap`s on the embedded server, and the
+//! driver that makes generations of them.
+//!
+//! Nothing here waits for a fixed time: each test waits for what must come, and fails when it does not. That something does
+//! not come is shown by what comes after it.
+
+mod driver;
+mod editors;
+mod live;
+mod maps;
+mod trees;
+mod volumes;
+
+use std::{
+    fs,
+    os::unix::fs::symlink,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use kopf::cli::sources::{Attempt, Files, Look, Maps, Sources};
+use tokio::time::timeout;
+
+/// The longest that anything may take, as the machine may be busy.
+const DEADLINE: Duration = Duration::from_mins(1);
+
+/// A directory with the files of a test; it goes with this value.
+struct Desk(PathBuf);
+
+impl Desk {
+    /// An empty directory.
+    fn new(test: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("kopf-reload-{}-{test}", std::process::id()));
+        fs::create_dir_all(&path).expect("a directory");
+        Desk(path.canonicalize().expect("it is there"))
+    }
+
+    /// Where a file is.
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+
+    /// Writes a file, with its directories.
+    fn file(&self, name: &str, text: &str) -> PathBuf {
+        let path = self.path(name);
+        fs::create_dir_all(path.parent().expect("a parent")).expect("its directory");
+        fs::write(&path, text).expect("a file can be written");
+        path
+    }
+
+    /// Makes a symlink.
+    fn link(&self, name: &str, target: &str) {
+        symlink(target, self.path(name)).expect("a symlink");
+    }
+
+    /// Renames a file or a directory.
+    fn rename(&self, from: &str, to: &str) {
+        fs::rename(self.path(from), self.path(to)).expect("it can be renamed");
+    }
+
+    /// Removes a file.
+    fn remove(&self, name: &str) {
+        fs::remove_file(self.path(name)).expect("it is there");
+    }
+}
+
+impl Drop for Desk {
+    fn drop(&mut self) {
+        // What is left in the directory for temporary files disturbs nobody.
+        drop(fs::remove_dir_all(&self.0));
+    }
+}
+
+/// Sources under watch, and everybody believes what they give.
+struct Watch(Sources);
+
+impl Watch {
+    /// The scripts at these paths of a desk.
+    async fn files(desk: &Desk, paths: &[&str]) -> Self {
+        Watch::polled(desk, paths, None).await
+    }
+
+    /// The same, looked at so often too.
+    async fn polled(desk: &Desk, paths: &[&str], poll: Option<Duration>) -> Self {
+        let paths: Vec<_> = paths.iter().map(PathBuf::from).collect();
+        let files = Files::at(&paths, &desk.0, poll).expect("paths");
+        Watch::begin(Sources::new(Some(files), None)).await
+    }
+
+    /// `ConfigMap`s.
+    async fn maps(maps: Maps) -> Self {
+        Watch::begin(Sources::new(None, Some(maps))).await
+    }
+
+    async fn begin(sources: Sources) -> Self {
+        let mut watch = Watch(sources);
+        // The first wake comes by itself; from then on changes are heard.
+        watch.next().await;
+        watch
+    }
+
+    /// As if the set were loaded: what it requires, by script, is read.
+    fn believe(&mut self, look: &Look) {
+        match &look.scripts {
+            Ok(scripts) => {
+                self.0.tried(Attempt::of(scripts));
+                self.0.took();
+            }
+            Err(problem) => self.0.tried(Attempt::of_problem(problem)),
+        }
+    }
+
+    /// Waits for the next set that is other than the last one.
+    async fn next(&mut self) -> Look {
+        loop {
+            let look = timeout(DEADLINE, self.0.changed()).await.expect("a look in time");
+            if self.0.is_news(&look) {
+                self.believe(&look);
+                return look;
+            }
+        }
+    }
+
+    /// Waits for the next set, as `name=text`, or its problem.
+    async fn next_text(&mut self) -> String {
+        text(&self.next().await)
+    }
+
+    /// Waits until the set is this one, and gives how many others came before it.
+    async fn until(&mut self, expected: &str) -> usize {
+        let mut others = 0;
+        while self.next_text().await != expected {
+            others += 1;
+        }
+        others
+    }
+}
+
+/// A set as `name=text`, or its problem.
+fn text(look: &Look) -> String {
+    match &look.scripts {
+        Ok(scripts) => {
+            let texts = scripts.iter().map(|it| format!("{}={}", it.name, it.text));
+            texts.collect::<Vec<_>>().join(" ")
+        }
+        Err(report) => report.message.clone(),
+    }
+}
+
+/// The text of a file.
+fn read(path: &Path) -> String {
+    fs::read_to_string(path).expect("a file can be read")
+}

@@ -1,0 +1,15 @@
+//! Hostile scripts: `tests/sandbox/LANGUAGE/NN_name.EXTENSION`.
+//!
+//! Each is stopped by the limit it names, in time and with a clear error; its VM or a new one serves the next call, and a
+//! script beside it goes on meanwhile. A file begins with comments:
+//!
+//! ```text
+//! -- expect: a pattern of the error; "ok" if it must end well, "ok|pattern" if it may
+//! -- limit: cpu, memory, depth, string, coroutines, result, or none
+//! ```
+//!
+//! and declares the handler `hostile`, which is called once. If it fails while it is loaded, there is a line `-- at: load`.
+
+mod lua;
+mod rhai;
+mod suite;

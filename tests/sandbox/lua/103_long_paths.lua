@@ -1,0 +1,7 @@
+-- expect: ok|computed|needs more than
+-- limit: none
+-- Paths of a million steps for kopf.get.
+kopf.on_update("kopfexamples", { id = "hostile" }, function(ctx)
+    local path = string.rep("a.", 400000) .. "a"
+    for _ = 1, 1000 do kopf.get(ctx.spec, path) end
+end)

@@ -1,0 +1,6 @@
+-- expect: declar|top level|finished
+-- limit: none
+-- Handlers declared while one runs.
+kopf.on_update("kopfexamples", { id = "hostile" }, function(ctx)
+    kopf.on_create("pods", function() end)
+end)

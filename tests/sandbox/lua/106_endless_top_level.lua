@@ -1,0 +1,5 @@
+-- expect: computed for more than 0.2 s
+-- limit: cpu
+-- at: load
+-- The top level never ends.
+while true do end

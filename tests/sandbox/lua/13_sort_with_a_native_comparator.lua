@@ -1,0 +1,9 @@
+-- expect: computed for more than|invalid order function
+-- limit: none
+-- A native comparator is never interrupted by itself.
+kopf.on_update("kopfexamples", { id = "hostile" }, function(ctx)
+    local t = table.create(300000, 1)
+    while true do
+        pcall(table.sort, t, rawequal)
+    end
+end)

@@ -1,0 +1,6 @@
+-- expect: computed for more than 0.2 s
+-- limit: cpu
+-- A loop in the function given to gsub.
+kopf.on_update("kopfexamples", { id = "hostile" }, function(ctx)
+    string.gsub("abc", ".", function() while true do end end)
+end)

@@ -1,0 +1,6 @@
+-- expect: ok|computed for more than
+-- limit: none
+-- Lines without an end: they take no memory, and the time runs.
+kopf.on_update("kopfexamples", { id = "hostile" }, function(ctx)
+    while true do ctx.logger:debug('x') print('') end
+end)

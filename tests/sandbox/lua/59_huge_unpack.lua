@@ -1,0 +1,6 @@
+-- expect: too many results|needs more than
+-- limit: none
+-- More results than there are places.
+kopf.on_update("kopfexamples", { id = "hostile" }, function(ctx)
+    return select('#', unpack({}, 1, 100000000))
+end)

@@ -1,0 +1,6 @@
+-- expect: too many results|string slice too long|too long|needs more than
+-- limit: none
+-- A code for each character.
+kopf.on_update("kopfexamples", { id = "hostile" }, function(ctx)
+    return select("#", utf8.codepoint(string.rep("x", 1048576), 1, -1))
+end)

@@ -1,0 +1,8 @@
+-- expect: nested deeper|computed for more|stack overflow|not a boolean|E
+-- limit: none
+-- Each level is protected.
+kopf.on_update("kopfexamples", { id = "hostile" }, function(ctx)
+    local function f() pcall(f) pcall(f) end
+    f()
+    error('E')
+end)

@@ -1,0 +1,8 @@
+-- expect: patch.* larger than 64 KiB
+-- limit: result
+-- The endless table in a patch.
+kopf.on_update("kopfexamples", { id = "hostile" }, function(ctx)
+    local t = { 1 }
+    for _ = 1, 40 do t = { t, t } end
+    ctx.patch.status.t = t
+end)

@@ -1,0 +1,8 @@
+-- expect: larger than 1 MiB|computed for
+-- limit: none
+-- The endless table for kopf.copy.
+kopf.on_update("kopfexamples", { id = "hostile" }, function(ctx)
+    local t = { 1 }
+    for _ = 1, 40 do t = { t, t } end
+    return #kopf.copy(t)
+end)

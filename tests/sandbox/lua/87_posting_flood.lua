@@ -1,0 +1,6 @@
+-- expect: ok|computed for more than
+-- limit: none
+-- Events without an end.
+kopf.on_update("kopfexamples", { id = "hostile" }, function(ctx)
+    while true do kopf.info(ctx.body, { reason = 'R', message = string.rep('x', 100000) }) end
+end)

@@ -1,0 +1,6 @@
+-- expect: outside of the script's directory|refused
+-- limit: none
+-- Modules above the script.
+kopf.on_update("kopfexamples", { id = "hostile" }, function(ctx)
+    require("../../../Cargo")
+end)
