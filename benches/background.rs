@@ -2,6 +2,9 @@
 //!
 //! `cargo bench --bench background [-- OBJECTS]`. Each object has a daemon that waits and a timer that rests, both of one Lua
 //! script. What remains after the same objects were only seen is theirs. Linux only: reads `/proc`.
+//!
+//! `KOPF_BINARY=$(scripts/build-static)` measures the released binary, which is smaller than the one of the benchmark's profile:
+//! its file pages count too.
 #![expect(clippy::expect_used, reason = "a benchmark may stop at the first surprise")]
 #![expect(clippy::print_stdout, reason = "the table is the result")]
 
@@ -43,7 +46,11 @@ const BACKGROUND: &str = "
 #[tokio::main(flavor = "current_thread")]
 async fn main() {
     let objects = env::args().find_map(|it| it.parse().ok()).unwrap_or(OBJECTS);
-    println!("{:<12} {:>12} {:>12} {:>12}", "", "empty KiB", "objects KiB", "CPU s");
+    println!("{}", operator::binary());
+    println!(
+        "{:<12} {:>12} {:>12} {:>12} {:>12}",
+        "", "empty KiB", "objects KiB", "peak KiB", "CPU s"
+    );
     let (_, seen) = play("seen", SEEN, objects).await;
     let (empty, full) = play("background", BACKGROUND, objects).await;
     let each = f64::from(u32::try_from(full.saturating_sub(seen)).unwrap_or(u32::MAX)) * 1024.0
@@ -69,15 +76,16 @@ async fn play(name: &str, script: &str, objects: u32) -> (u64, u64) {
     let stop = CancellationToken::new();
     let acts = async {
         sleep(REST).await;
-        let empty = operator::memory(&operator);
+        let empty = operator::memory(&operator, "VmRSS");
         (0..objects).for_each(|number| create(&server, number));
         let is_held = |it: &Value| it.pointer("/metadata/finalizers").is_some();
         if script == BACKGROUND {
             until(|| server.list(EXAMPLES).iter().all(is_held)).await;
         }
         sleep(REST).await;
-        let full = operator::memory(&operator);
-        println!("{name:<12} {empty:>12} {full:>12} {:>12.2}", operator::cpu(&operator));
+        let full = operator::memory(&operator, "VmRSS");
+        let (peak, cpu) = (operator::memory(&operator, "VmHWM"), operator::cpu(&operator));
+        println!("{name:<12} {empty:>12} {full:>12} {peak:>12} {cpu:>12.2}");
         stop.cancel();
         (empty, full)
     };

@@ -94,7 +94,7 @@ async fn run(server: &ApiServer, operator: &Child, events: u64) {
         wait(server, round).await;
         let seen = server.revision();
         if seen >= next {
-            let (cpu, memory) = (operator::cpu(operator), operator::memory(operator));
+            let (cpu, memory) = (operator::cpu(operator), operator::memory(operator, "VmRSS"));
             let per_event = cpu * 1e6 / f64::from(u32::try_from(seen).unwrap_or(u32::MAX));
             let elapsed = begun.elapsed().as_secs_f64();
             println!("{seen:>9} {elapsed:>8.1} {memory:>8} {cpu:>10.2} {per_event:>10.1}");

@@ -47,10 +47,10 @@ pub struct Try {
 
 /// One attempt that was begun: what is kept while its call waits, which is as little as possible.
 pub struct Begun {
+    /// Keeps the script, also if the handler is replaced meanwhile: the call may leave functions behind.
+    handler: Arc<Handler>,
     /// What the call is about.
     pub invocation: Arc<Invocation>,
-    /// Keeps the script, also if the handler is replaced meanwhile: the call may leave functions behind.
-    _handler: Arc<Handler>,
 }
 
 impl Runner<'_> {
@@ -70,7 +70,7 @@ impl Runner<'_> {
     ) -> Outcome {
         let begun = match self.begin(attempt, children) {
             Ok(begun) => begun,
-            Err(outcome) => return outcome,
+            Err(outcome) => return *outcome,
         };
         let call = call(Arc::clone(&begun.invocation));
         let ended = match begun.time_left() {
@@ -82,26 +82,31 @@ impl Runner<'_> {
     }
 
     /// Begins the attempt, if the handler's limits allow; else gives its outcome.
-    pub fn begin(&self, attempt: Try, children: Option<Children>) -> Result<Begun, Outcome> {
+    pub fn begin(&self, attempt: Try, children: Option<Children>) -> Result<Begun, Box<Outcome>> {
         let Try { handler, retries, started, cause, memo, logger } = attempt;
         logger.line(&outcome::invoked(&handler), None);
         let before = Effort { retries, runtime: since(started, self.clock.now()) };
         if let Some((outcome, line)) = outcome::before(&handler, before) {
             logger.line(&line, None);
-            return Err(outcome);
+            return Err(Box::new(outcome));
         }
         let attempt = Attempt { retry: retries, started, runtime: before.runtime };
         let facilities = Arc::clone(self.facilities);
-        let attempt = Some(attempt);
-        let inside = handler.inside();
-        let invocation =
-            Invocation { handler: inside, attempt, cause, memo, logger, facilities, children };
-        Ok(Begun { invocation: Arc::new(invocation), _handler: handler })
+        let invocation = Invocation {
+            handler: handler.inside(),
+            attempt: Some(attempt),
+            cause,
+            memo,
+            logger,
+            facilities,
+            children,
+        };
+        Ok(Begun { handler, invocation: Arc::new(invocation) })
     }
 
     /// Ends the attempt: with what its call ended with, or with nothing when its time is up.
     pub fn end(&self, begun: &Begun, ended: Option<Ended>) -> Outcome {
-        let Invocation { handler, logger, .. } = &*begun.invocation;
+        let (handler, logger) = (&*begun.handler, &begun.invocation.logger);
         let before = begun.before();
         let started = begun.invocation.attempt.map(|it| it.started);
         let runtime = started.map(|it| since(it, self.clock.now())).unwrap_or_default();
@@ -124,7 +129,7 @@ impl Runner<'_> {
 impl Begun {
     /// How long the call may take; `None` if it may take for ever.
     pub fn time_left(&self) -> Option<Duration> {
-        outcome::time_left(&self.invocation.handler, self.before())
+        outcome::time_left(&self.handler, self.before())
     }
 
     fn before(&self) -> Effort {

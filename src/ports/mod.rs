@@ -46,7 +46,7 @@ pub use scripts::{
     ActivityCause, Attempt, BackgroundCause, Cause, ChangeCause, Emptied, Invocation, ObjectCause,
     ObjectDetail, Scripts, SharedPatch, lock_patch,
 };
-pub use stopped::Stopped;
+pub use stopped::{Stopped, Waiting};
 
 /// A future of a border; boxed so that borders stay object-safe and builds short.
 pub type BoxFuture<'a, T> = futures::future::BoxFuture<'a, T>;

@@ -1,22 +1,34 @@
 //! The stop flag of one daemon or timer: the kwarg `stopped`.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicU16, Ordering},
+use std::{
+    future::poll_fn,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU16, Ordering},
+    },
+    task::{Context, Poll, Waker},
 };
-
-use tokio::sync::Notify;
 
 use crate::logic::stopping::{StopReason, StopReasons};
 
-/// Set by the operator, seen by the script. Clones share it. One costs less than a hundred bytes: there may be many thousands.
+/// Set by the operator, seen by the script. Clones share it.
+///
+/// There may be many thousands, most of them waited for: so it is little itself, and whoever waits keeps nothing but a clone.
 #[derive(Clone, Debug, Default)]
 pub struct Stopped(Arc<Flag>);
 
 #[derive(Debug, Default)]
 struct Flag {
     reasons: AtomicU16,
-    changed: Notify,
+    /// A slot for each [`Waiting`]; those that are given back are empty, and used again.
+    slots: Mutex<Vec<Option<Waker>>>,
+}
+
+/// Somebody who waits for reasons.
+#[derive(Debug)]
+pub struct Waiting {
+    stopped: Stopped,
+    slot: Option<usize>,
 }
 
 impl Stopped {
@@ -31,7 +43,9 @@ impl Stopped {
         };
         let is_new = self.0.reasons.fetch_update(Ordering::AcqRel, Ordering::Acquire, add).is_ok();
         if is_new {
-            self.0.changed.notify_waiters();
+            // Woken without the lock, which a task may take when it is woken.
+            let waiting: Vec<_> = self.0.lock().iter().flatten().cloned().collect();
+            waiting.into_iter().for_each(Waker::wake);
         }
         is_new
     }
@@ -57,13 +71,88 @@ impl Stopped {
     }
 
     async fn until_so(&self, is_so: impl Fn(StopReasons) -> bool) {
-        loop {
-            // Registered before the look, so that a change in between is not missed.
-            let changed = self.0.changed.notified();
-            if is_so(self.reasons()) {
-                return;
-            }
-            changed.await;
+        let mut waiting = self.waiting();
+        poll_fn(|cx| waiting.poll(cx, &is_so)).await;
+    }
+
+    /// For waiting by hand.
+    pub fn waiting(&self) -> Waiting {
+        Waiting { stopped: self.clone(), slot: None }
+    }
+}
+
+impl Waiting {
+    /// The flag.
+    pub fn stopped(&self) -> &Stopped {
+        &self.stopped
+    }
+
+    /// Whether this holds of the reasons; if not, the task is woken at the next one.
+    pub fn poll(&mut self, cx: &Context<'_>, is_so: impl Fn(StopReasons) -> bool) -> Poll<()> {
+        if is_so(self.stopped.reasons()) {
+            return Poll::Ready(());
         }
+        self.slot = Some(self.stopped.0.note(self.slot, cx.waker()));
+        // Once more, so that a change in between is not missed.
+        if is_so(self.stopped.reasons()) { Poll::Ready(()) } else { Poll::Pending }
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        let Some(index) = self.slot else { return };
+        if let Some(slot) = self.stopped.0.lock().get_mut(index) {
+            *slot = None;
+        }
+    }
+}
+
+impl Flag {
+    /// Notes who is to be woken, in the slot it has or in a free one; gives the slot.
+    fn note(&self, known: Option<usize>, waker: &Waker) -> usize {
+        let mut slots = self.lock();
+        let index = known.or_else(|| slots.iter().position(Option::is_none));
+        let index = index.unwrap_or(slots.len());
+        match slots.get_mut(index) {
+            Some(Some(present)) if present.will_wake(waker) => {}
+            Some(slot) => *slot = Some(waker.clone()),
+            None => {
+                // One or two are usual.
+                slots.reserve_exact(1);
+                slots.push(Some(waker.clone()));
+            }
+        }
+        index
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<Option<Waker>>> {
+        // Each change is one call of a list, or an assignment.
+        self.slots.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::FutureExt as _;
+
+    use super::{StopReason, Stopped};
+
+    #[tokio::test]
+    async fn all_who_wait_are_woken_and_who_leaves_makes_room() {
+        let stopped = Stopped::default();
+        for _ in 0..3 {
+            assert!(stopped.wait().now_or_never().is_none(), "it left its slot behind");
+        }
+        assert_eq!(stopped.0.lock().len(), 1, "each used the slot of the one before");
+        let others = [stopped.clone(), stopped.clone()].map(|it| async move {
+            it.until(StopReason::Done).await;
+        });
+        let setting = async {
+            stopped.set(StopReason::DaemonSignalled);
+            tokio::task::yield_now().await;
+            stopped.set(StopReason::Done);
+        };
+        tokio::join!(stopped.wait(), futures::future::join_all(others), setting);
+        assert!(stopped.0.lock().iter().all(Option::is_none));
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Engines ask [`kwarg`] on the first use of a field and turn the answer into a native value; an unused part costs nothing.
 
-use std::sync::Arc;
+use std::{borrow::Cow, sync::Arc};
 
 use serde_json::{Value, json};
 
@@ -68,6 +68,12 @@ pub(crate) const NAMES: &[&str] = &[
     "type",
     "uid",
 ];
+
+/// A name, without memory of its own if it is one of [`NAMES`].
+pub(crate) fn known(name: &str) -> Cow<'static, str> {
+    let known = NAMES.iter().find(|it| **it == name);
+    known.map_or_else(|| name.to_owned().into(), |it| Cow::Borrowed(*it))
+}
 
 /// What daemons and timers see anew when the object has changed.
 const LIVE: &[&str] =

@@ -3,9 +3,10 @@
 //! `reason` is absent until they are asked to stop; then it is a value that prints like `RESOURCE_DELETED|DAEMON_SIGNALLED`,
 //! iterates over the names and tells with `contains` whether one is among them. As data it is the list of the names.
 
-use std::time::Duration;
+use std::{future::poll_fn, task::Poll, time::Duration};
 
 use serde_json::Value;
+use tokio::time::sleep;
 
 use super::{names, text::did_you_mean};
 use crate::logic::stopping::{StopReason, StopReasons};
@@ -20,15 +21,22 @@ pub(super) fn timeout(value: &Value) -> Result<Option<Duration>, String> {
 }
 
 /// Waits until it must stop, or for so long. Tells whether it must stop.
-pub(super) async fn wait(stopped: Stopped, timeout: Option<Duration>) -> bool {
-    match timeout {
-        None => stopped.wait().await,
-        // What counts is the flag, whichever was first.
-        Some(timeout) => {
-            tokio::time::timeout(timeout.min(SLEEP_MAX), stopped.wait()).await.unwrap_or_default();
+///
+/// What counts is the flag, whichever was first.
+pub(super) fn wait(
+    stopped: &Stopped,
+    timeout: Option<Duration>,
+) -> impl Future<Output = bool> + use<> {
+    // Made inside: a timer belongs to the moment when it is waited for. Pinned only once: many thousands may wait.
+    let (mut waiting, mut pause) = (stopped.waiting(), None);
+    poll_fn(move |cx| {
+        if waiting.poll(cx, |it| !it.is_empty()).is_ready() {
+            return Poll::Ready(true);
         }
-    }
-    stopped.is_set()
+        let Some(timeout) = timeout else { return Poll::Pending };
+        let pause = pause.get_or_insert_with(|| Box::pin(sleep(timeout.min(SLEEP_MAX))));
+        pause.as_mut().poll(cx).map(|()| waiting.stopped().is_set())
+    })
 }
 
 /// Why it must stop; nothing while it need not.

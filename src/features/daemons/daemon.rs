@@ -3,11 +3,9 @@
 use std::{
     fmt,
     sync::{Arc, OnceLock},
-    task::{Context, Poll},
     time::Duration,
 };
 
-use futures::task::AtomicWaker;
 use tokio::{
     task,
     time::{self, Instant},
@@ -36,23 +34,13 @@ pub struct Daemon {
     pub(super) stopped: Stopped,
     /// When it was first asked to stop.
     asked: OnceLock<Instant>,
-    /// Its task, to be woken when it is cancelled.
-    waiting: AtomicWaker,
 }
 
 impl Daemon {
     /// One that was not asked to stop.
     pub(super) fn new(base: Arc<Base>, home: Arc<Home>, role: Arc<Role>, key: u64) -> Self {
         let stopped = Stopped::default();
-        Daemon {
-            base,
-            home,
-            role,
-            key,
-            stopped,
-            asked: OnceLock::new(),
-            waiting: AtomicWaker::new(),
-        }
+        Daemon { base, home, role, key, stopped, asked: OnceLock::new() }
     }
 
     /// What it is declared as in this moment.
@@ -92,18 +80,8 @@ impl Daemon {
             self.asked.get_or_init(Instant::now);
             // If it works, it hears of it by itself.
             self.base.team.wake(self.key);
-            if reason == StopReason::DaemonCancelled {
-                self.waiting.wake();
-            }
         }
         is_new
-    }
-
-    /// Whether it was cancelled; if not, its task is woken when it is.
-    pub(super) fn poll_cancelled(&self, cx: &Context<'_>) -> Poll<()> {
-        self.waiting.register(cx.waker());
-        let is_cancelled = self.stopped.reasons().contains(StopReason::DaemonCancelled);
-        if is_cancelled { Poll::Ready(()) } else { Poll::Pending }
     }
 
     /// Waits until it has ended.

@@ -1,8 +1,8 @@
 //! Daemons and timers: functions that run in the background of an object, from its first sight until its end.
 //!
-//! A cycle of the object spawns and stops them (`object.rs`); each runs in a task of its own (`runner.rs`), which the
-//! operator's [`Team`] owns. Both sides meet in the [`Daemon`]: what it is, and whether it must stop. When it runs is decided
-//! in `logic/schedule`, how hard it is pressed to stop in `logic/stopping`.
+//! A cycle of the object spawns and stops them (`object.rs`); each has a task of its own while it works (`runner.rs`) and none
+//! while it rests until its next call: the operator's [`Team`] owns both. All sides meet in the [`Daemon`]: what it is, and
+//! whether it must stop. When it runs is decided in `logic/schedule`, how hard it is pressed to stop in `logic/stopping`.
 
 mod daemon;
 mod object;

@@ -5,11 +5,16 @@
 //! not needed for waiting is boxed and goes when its work is done.
 
 use std::{
-    any::Any, future::poll_fn, panic::AssertUnwindSafe, sync::Arc, task::Poll, time::Duration,
+    any::Any,
+    future, mem,
+    panic::{self, AssertUnwindSafe},
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll, ready},
+    time::Duration,
 };
 
-use futures::FutureExt as _;
-use tokio::time;
+use tokio::time::{self, Sleep};
 
 use super::{Base, daemon::Daemon, object::Home, patches::Patches, team::Team};
 use crate::handling::run::{self, Begun, Try};
@@ -19,10 +24,11 @@ use crate::logic::{
     handler::{Handler, InitialDelay, Kind},
     outcome::{self, Effort, Ended, LogLevel, Outcome, Raised, RaisedKind},
     schedule::{Moment, Schedule, Step},
+    stopping::{StopReason, StopReasons},
 };
 use crate::ports::{
-    BackgroundCause, Cause, Facilities, Invocation, Logger, LoggerKind, ObjectCause, ObjectDetail,
-    SharedPatch, lock_patch,
+    BackgroundCause, BoxFuture, Cause, Facilities, Invocation, Logger, LoggerKind, ObjectCause,
+    ObjectDetail, SharedPatch, Waiting, lock_patch,
 };
 
 /// One daemon or timer from its beginning to its end. When it is dropped, it has ended, however that came about.
@@ -49,16 +55,84 @@ enum End {
     Cancelled,
 }
 
-/// Lets one begin, or go on after a rest, until it rests again or has ended.
-pub(super) async fn work(runner: Box<Runner>) {
-    let daemon = Arc::clone(&runner.daemon);
-    if let Err(panic) = AssertUnwindSafe(runner.go()).catch_unwind().await {
-        let text = format!(
-            "{} has ended by a bug in the operator itself: {}; please report it",
-            daemon.handler(),
-            panic_text(&*panic)
-        );
-        daemon.logger().with_kind(LoggerKind::Full).log(LogLevel::Error, &text);
+/// The task of one that works: lets it begin, or go on after a rest, until it rests again or has ended.
+///
+/// A future by hand, because most of them wait for the end of a call, and should keep nothing else then.
+pub(super) struct Work {
+    daemon: Arc<Daemon>,
+    stage: Stage,
+}
+
+enum Stage {
+    /// All but the following. Ends with a call, or with nothing more to do.
+    Busy(BoxFuture<'static, Option<Calling>>),
+    /// Waits for the end of a call.
+    Calling(Calling),
+}
+
+struct Calling {
+    runner: Box<Runner>,
+    attempt: Attempt,
+    call: BoxFuture<'static, Ended>,
+    deadline: Option<Pin<Box<Sleep>>>,
+    cancelled: Waiting,
+}
+
+impl Work {
+    /// For one that has not begun, or has rested.
+    pub(super) fn new(runner: Box<Runner>) -> Self {
+        let daemon = Arc::clone(&runner.daemon);
+        Work { daemon, stage: Stage::Busy(Box::pin(runner.go(None))) }
+    }
+
+    fn step(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        loop {
+            match &mut self.stage {
+                Stage::Busy(busy) => match ready!(busy.as_mut().poll(cx)) {
+                    Some(calling) => self.stage = Stage::Calling(calling),
+                    None => return Poll::Ready(()),
+                },
+                Stage::Calling(calling) => {
+                    let end = ready!(calling.poll(cx));
+                    let idle: BoxFuture<'static, _> = Box::pin(future::ready(None));
+                    let stage = mem::replace(&mut self.stage, Stage::Busy(idle));
+                    if let Stage::Calling(Calling { runner, attempt, .. }) = stage {
+                        self.stage = Stage::Busy(Box::pin(runner.go(Some((attempt, end)))));
+                    }
+                }
+            }
+        }
+    }
+}
+
+impl Future for Work {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let polled = panic::catch_unwind(AssertUnwindSafe(|| self.step(cx)));
+        polled.unwrap_or_else(|panic| {
+            let text = format!(
+                "{} has ended by a bug in the operator itself: {}; please report it",
+                self.daemon.handler(),
+                panic_text(&*panic)
+            );
+            self.daemon.logger().with_kind(LoggerKind::Full).log(LogLevel::Error, &text);
+            Poll::Ready(())
+        })
+    }
+}
+
+impl Calling {
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<End> {
+        // The order matters: who has returned has neither been late nor cancelled.
+        if let Poll::Ready(ended) = self.call.as_mut().poll(cx) {
+            return Poll::Ready(End::Returned(ended));
+        }
+        if self.deadline.as_mut().is_some_and(|it| it.as_mut().poll(cx).is_ready()) {
+            return Poll::Ready(End::TimedOut);
+        }
+        let is_cancelled = |it: StopReasons| it.contains(StopReason::DaemonCancelled);
+        self.cancelled.poll(cx, is_cancelled).map(|()| End::Cancelled)
     }
 }
 
@@ -68,33 +142,38 @@ impl Runner {
         Runner { daemon, schedule: None, patches: None }
     }
 
-    async fn go(mut self: Box<Self>) {
+    /// Goes on after this end of an attempt, if there was one, until the next call; `None` if it rests, or has ended.
+    async fn go(mut self: Box<Self>, ended: Option<(Attempt, End)>) -> Option<Calling> {
+        if let Some((attempt, end)) = ended
+            && !self.conclude(attempt, Some(end)).await
+        {
+            return None;
+        }
         if self.schedule.is_none() && !self.begin().await {
-            return self.leave();
+            self.leave();
+            return None;
         }
         loop {
             let moment = self.moment();
-            let Some(schedule) = &mut self.schedule else { return };
-            match schedule.next(moment) {
-                Step::Sleep(pause) => {
-                    let due = moment.now.saturating_add(pause);
-                    match Team::rest(self, due) {
-                        None => return,
-                        // It was asked to stop in this moment.
-                        Some(woken) => self = woken,
-                    }
-                }
+            match self.schedule.as_mut()?.next(moment) {
+                // Given back if it was asked to stop in this moment.
+                Step::Sleep(pause) => self = Team::rest(self, moment.now.saturating_add(pause))?,
                 Step::Call(effort) => {
                     let attempt = self.attempt(effort);
-                    let end = match &attempt.begun {
-                        Ok(begun) => Some(self.call(begun).await),
-                        Err(_) => None,
-                    };
-                    if !Box::pin(self.conclude(attempt, end)).await {
-                        return;
+                    if let Ok(begun) = &attempt.begun {
+                        let call = self.base().scripts.call(Arc::clone(&begun.invocation));
+                        let deadline = begun.time_left().map(|left| Box::pin(time::sleep(left)));
+                        let cancelled = self.daemon.stopped.waiting();
+                        return Some(Calling { runner: self, attempt, call, deadline, cancelled });
+                    }
+                    if !self.conclude(attempt, None).await {
+                        return None;
                     }
                 }
-                Step::Exit { .. } => return self.leave(),
+                Step::Exit { .. } => {
+                    self.leave();
+                    return None;
+                }
             }
         }
     }
@@ -104,12 +183,10 @@ impl Runner {
         let delay = match self.handler().background.initial_delay.clone() {
             None => None,
             Some(InitialDelay::Fixed(delay)) => Some(delay),
-            Some(InitialDelay::Computed(function)) => {
-                match Box::pin(self.computed(&function)).await {
-                    Some(delay) => delay,
-                    None => return false,
-                }
-            }
+            Some(InitialDelay::Computed(function)) => match self.computed(&function).await {
+                Some(delay) => delay,
+                None => return false,
+            },
         };
         self.schedule = Some(Schedule::new(&self.handler(), delay, self.now()));
         true
@@ -135,24 +212,8 @@ impl Runner {
             memo: self.home().memo.clone(),
             logger: self.logger(),
         };
-        let begun = self.attempts(&self.base().facilities()).begin(planned, None).map_err(Box::new);
+        let begun = self.attempts(&self.base().facilities()).begin(planned, None);
         Attempt { patch, begun }
-    }
-
-    /// Waits for the end of a call. By hand, because this is where most of them are most of the time.
-    fn call(&self, begun: &Begun) -> impl Future<Output = End> + use<'_> {
-        let mut call = self.base().scripts.call(Arc::clone(&begun.invocation));
-        let mut deadline = begun.time_left().map(|left| Box::pin(time::sleep(left)));
-        // The order matters: who has returned has neither been late nor cancelled.
-        poll_fn(move |cx| {
-            if let Poll::Ready(ended) = call.as_mut().poll(cx) {
-                return Poll::Ready(End::Returned(ended));
-            }
-            if deadline.as_mut().is_some_and(|it| it.as_mut().poll(cx).is_ready()) {
-                return Poll::Ready(End::TimedOut);
-            }
-            self.daemon.poll_cancelled(cx).map(|()| End::Cancelled)
-        })
     }
 
     /// What follows from the end of a call, if there was one; tells whether to go on.
@@ -192,7 +253,7 @@ impl Runner {
         let outcome = tokio::select! {
             biased; // as above
             outcome = patches.finish(self, &patch, outcome) => outcome,
-            () = poll_fn(|cx| self.daemon.poll_cancelled(cx)) => return None,
+            () = self.daemon.stopped.until(StopReason::DaemonCancelled) => return None,
         };
         self.patches = Some(patches).filter(|it| !it.is_empty());
         Some(outcome)

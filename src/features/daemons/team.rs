@@ -21,7 +21,7 @@ use super::{
     daemon::Daemon,
     object::Home,
     roles::Role,
-    runner::{self, Runner},
+    runner::{Runner, Work},
 };
 use crate::logic::{
     object::Object,
@@ -125,7 +125,7 @@ impl Team {
     }
 
     fn start(&self, runner: Box<Runner>) {
-        self.tasks.spawn(runner::work(runner));
+        self.tasks.spawn(Work::new(runner));
     }
 
     /// Lets one rest until it is due or must stop, and ends its task. Gives it back if it must stop already.

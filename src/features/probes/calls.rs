@@ -27,7 +27,7 @@ pub struct Counted {
 
 /// One call on its way; there may be many thousands that wait.
 struct Call {
-    call: BoxFuture<'static, Ended>,
+    scripts: BoxFuture<'static, Ended>,
     invocation: Arc<Invocation>,
     metrics: Arc<Metrics>,
     /// When it began; `None` when it is counted.
@@ -53,7 +53,7 @@ impl Future for Call {
     type Output = Ended;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Ended> {
-        let ended = ready!(self.call.as_mut().poll(cx));
+        let ended = ready!(self.scripts.as_mut().poll(cx));
         self.count(outcome(&ended));
         Poll::Ready(ended)
     }
@@ -80,7 +80,7 @@ impl Scripts for Counted {
 
     fn call(&self, invocation: Arc<Invocation>) -> BoxFuture<'static, Ended> {
         Box::pin(Call {
-            call: self.scripts.call(Arc::clone(&invocation)),
+            scripts: self.scripts.call(Arc::clone(&invocation)),
             invocation,
             metrics: Arc::clone(&self.metrics),
             begun: Some(Instant::now()),

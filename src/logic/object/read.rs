@@ -55,11 +55,15 @@ pub(super) fn without_managed_fields(raw: &[u8]) -> Result<Vec<u8>, serde_json::
     write_items(&mut text, &body, |text, key, value| {
         let is_metadata = key == "metadata" && value.get().starts_with('{');
         if !is_metadata {
-            return as_written(text, key, value);
+            as_written(text, value);
+            return Ok(());
         }
         let Items(mut metadata) = serde_json::from_str(value.get())?;
         metadata.retain(|(it, _)| it != MANAGED_FIELDS);
-        write_items(text, &metadata, as_written)
+        write_items(text, &metadata, |text, _, value| {
+            as_written(text, value);
+            Ok(())
+        })
     })?;
     text.shrink_to_fit();
     Ok(text)
@@ -88,9 +92,8 @@ fn write_items(
     Ok(())
 }
 
-fn as_written(text: &mut Vec<u8>, _: &str, value: &RawValue) -> Result<(), serde_json::Error> {
+fn as_written(text: &mut Vec<u8>, value: &RawValue) {
     text.extend_from_slice(value.get().as_bytes());
-    Ok(())
 }
 
 struct ItemsVisitor;

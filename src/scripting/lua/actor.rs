@@ -6,14 +6,19 @@
 
 use std::{
     future::Future,
-    panic::AssertUnwindSafe,
+    panic::{self, AssertUnwindSafe},
     pin::{Pin, pin},
     rc::Rc,
     sync::Arc,
+    task::{Context, Poll, ready},
     time::Duration,
 };
 
-use futures::{FutureExt as _, StreamExt as _, future::LocalBoxFuture, stream::FuturesUnordered};
+use futures::{
+    FutureExt as _, StreamExt as _,
+    future::{self, LocalBoxFuture},
+    stream::FuturesUnordered,
+};
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
@@ -37,18 +42,21 @@ pub(super) const QUEUE_MAX: usize = 1024;
 /// Calls in the VM at once, most of them waiting. At the bound, requests wait in the queue.
 const CALLS_MAX: usize = 100_000;
 
+/// Where an answer goes. Boxed, because most of the time there is none yet.
+pub(super) type To<T> = oneshot::Sender<Box<T>>;
+
 /// What is asked of a script.
 pub(super) enum Request {
     /// Call a handler.
-    Call(Arc<Invocation>, oneshot::Sender<Ended>),
+    Call(Arc<Invocation>, To<Ended>),
     /// Ask a filter.
-    Ask(Question, Arc<Invocation>, oneshot::Sender<Result<bool, Raised>>),
+    Ask(Question, Arc<Invocation>, To<Result<bool, Raised>>),
     /// Ask the function of a selector.
-    Choose(Function, Arc<Resource>, oneshot::Sender<Result<bool, Raised>>),
+    Choose(Function, Arc<Resource>, To<Result<bool, Raised>>),
     /// Call a function for what it returns.
-    Compute(Function, Option<Value>, Arc<Invocation>, oneshot::Sender<Result<Value, Raised>>),
+    Compute(Function, Option<Value>, Arc<Invocation>, To<Result<Value, Raised>>),
     /// Transform a body.
-    Transform(Function, Value, oneshot::Sender<Result<Value, Raised>>),
+    Transform(Function, Value, To<Result<Value, Raised>>),
 }
 
 /// The way of the result of loading to who waits for it.
@@ -103,7 +111,7 @@ pub(super) async fn live(
                 }
             },
         };
-        match serve(Rc::new(vm), &mut requests).await {
+        match serve(vm, &mut requests).await {
             End::Unused => return,
             End::Renewed => script.replaced(Reason::Memory),
         }
@@ -123,7 +131,7 @@ async fn load_for(
     loading: &mut Loading,
     script: &Arc<Script>,
     stuck: &CancellationToken,
-) -> Option<Result<(Vm, Declared), LoadError>> {
+) -> Option<Result<(Rc<Vm>, Declared), LoadError>> {
     tokio::select! {
         // First: what nobody waits for takes not another step.
         biased;
@@ -135,7 +143,7 @@ async fn load_for(
 async fn load(
     script: &Arc<Script>,
     stuck: &CancellationToken,
-) -> Result<(Vm, Declared), LoadError> {
+) -> Result<(Rc<Vm>, Declared), LoadError> {
     let loaded = AssertUnwindSafe(Vm::load(script, stuck.clone())).catch_unwind().await;
     loaded.unwrap_or_else(|_| {
         Err(LoadError {
@@ -153,7 +161,7 @@ async fn load_again(
     script: &Arc<Script>,
     print: &Print,
     stuck: &CancellationToken,
-) -> Result<Vm, String> {
+) -> Result<Rc<Vm>, String> {
     let (vm, declared) = load(script, stuck).await.map_err(|it| it.message)?;
     if Print::of(&declared) == *print {
         Ok(vm)
@@ -204,10 +212,12 @@ impl Request {
     fn refuse(self, raised: Raised) {
         // Whoever asked may have gone.
         match self {
-            Request::Call(_, to) => drop(to.send(Ended::Raised(raised))),
-            Request::Ask(_, _, to) | Request::Choose(_, _, to) => drop(to.send(Err(raised))),
+            Request::Call(_, to) => drop(to.send(Box::new(Ended::Raised(raised)))),
+            Request::Ask(_, _, to) | Request::Choose(_, _, to) => {
+                drop(to.send(Box::new(Err(raised))));
+            }
             Request::Compute(_, _, _, to) | Request::Transform(_, _, to) => {
-                drop(to.send(Err(raised)));
+                drop(to.send(Box::new(Err(raised))));
             }
         }
     }
@@ -216,37 +226,68 @@ impl Request {
 /// A future for each request, of its own size: there may be very many that wait.
 fn answer(vm: Rc<Vm>, request: Request) -> LocalBoxFuture<'static, ()> {
     match request {
-        Request::Call(invocation, to) => {
-            Box::pin(async move { reply(to, pin!(vm.call(invocation)), Ended::Raised).await })
-        }
+        Request::Call(invocation, to) => reply(to, Ended::Raised, || vm.call(invocation)),
         Request::Ask(question, invocation, to) => {
-            Box::pin(async move { reply(to, pin!(vm.ask(question, invocation)), Err).await })
+            reply(to, Err, || Box::pin(async move { vm.ask(question, invocation).await }))
         }
         Request::Choose(function, resource, to) => {
-            Box::pin(async move { reply(to, pin!(vm.choose(function, resource)), Err).await })
+            reply(to, Err, || Box::pin(async move { vm.choose(function, resource).await }))
         }
-        Request::Compute(function, about, invocation, to) => Box::pin(async move {
-            reply(to, pin!(vm.compute(function, about, invocation)), Err).await;
+        Request::Compute(function, about, invocation, to) => reply(to, Err, || {
+            Box::pin(async move { vm.compute(function, about, invocation).await })
         }),
         Request::Transform(function, body, to) => {
-            Box::pin(async move { reply(to, pin!(vm.transform(function, body)), Err).await })
+            reply(to, Err, || Box::pin(async move { vm.transform(function, body).await }))
         }
     }
 }
 
-/// Runs a call until it ends or nobody waits for it any more. A panic of the host ends this call only.
-async fn reply<T>(
-    mut to: oneshot::Sender<T>,
-    call: Pin<&mut dyn Future<Output = T>>,
-    broken: impl FnOnce(Raised) -> T,
-) {
-    let result = tokio::select! {
-        // First: a cancelled call must not take another step.
-        biased;
-        () = to.closed() => return,
-        result = AssertUnwindSafe(call).catch_unwind() => result,
+/// Begins a call, and runs it until it ends or nobody waits for it any more. A panic of the host ends this call only.
+fn reply<T: 'static, F: Future<Output = T> + Unpin + 'static>(
+    to: To<T>,
+    broken: fn(Raised) -> T,
+    begin: impl FnOnce() -> F,
+) -> LocalBoxFuture<'static, ()> {
+    // Nothing of the script runs yet: who has gone meanwhile is noticed first.
+    let Ok(call) = panic::catch_unwind(AssertUnwindSafe(begin)) else {
+        drop(to.send(Box::new(broken(panicked()))));
+        return Box::pin(future::ready(()));
     };
-    let result = result.unwrap_or_else(|_| broken(raised::of_host("the host failed in this call")));
-    // The caller may have gone in the meantime.
-    drop(to.send(result));
+    Box::pin(Reply { call, to: Some(to), broken })
+}
+
+/// A call and who waits for it.
+struct Reply<T, F> {
+    call: F,
+    /// `None` when it was answered.
+    to: Option<To<T>>,
+    broken: fn(Raised) -> T,
+}
+
+// The call is not pinned by the reply.
+impl<T, F: Unpin> Unpin for Reply<T, F> {}
+
+impl<T, F: Future<Output = T> + Unpin> Future for Reply<T, F> {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        // A cancelled call must not take another step.
+        if self.to.as_mut().is_none_or(|it| it.poll_closed(cx).is_ready()) {
+            return Poll::Ready(());
+        }
+        let polled = panic::catch_unwind(AssertUnwindSafe(|| self.call.poll_unpin(cx)));
+        let result = match polled {
+            Ok(polled) => ready!(polled),
+            Err(_) => (self.broken)(panicked()),
+        };
+        if let Some(to) = self.to.take() {
+            // The caller may have gone in the meantime.
+            drop(to.send(Box::new(result)));
+        }
+        Poll::Ready(())
+    }
+}
+
+fn panicked() -> Raised {
+    raised::of_host("the host failed in this call")
 }

@@ -1,6 +1,6 @@
 //! `kopf.execute`, `kopf.lifecycles`, `kopf.set_default_lifecycle`.
 
-use mlua::{Lua, Table, Value as LuaValue};
+use mlua::{IntoLuaMulti as _, Lua, MultiValue, Table, Value as LuaValue};
 
 use super::{declare, raised::HandlerError, world::World};
 use crate::logic::{
@@ -12,7 +12,7 @@ use crate::scripting::{children, names};
 
 /// Adds the names that are for scripts to `kopf`, and those for the prelude to `host`.
 pub(super) fn install(lua: &Lua, kopf: &Table, host: &Table) -> mlua::Result<()> {
-    host.set("execute", lua.create_async_function(execute)?)?;
+    host.set("execute", lua.create_function(|lua, options: LuaValue| execute(lua, &options))?)?;
     let set_default = |lua: &Lua, lifecycle: LuaValue| {
         let world = World::of(lua)?;
         if world.declared.borrow().is_none() {
@@ -39,22 +39,31 @@ pub(super) fn install(lua: &Lua, kopf: &Table, host: &Table) -> mlua::Result<()>
     kopf.set("lifecycles", lifecycles)
 }
 
-/// Runs sub-handlers. Gives what is to be raised; the prelude does that, since then it is raised at the script's line.
-async fn execute(lua: Lua, options: LuaValue) -> mlua::Result<Option<HandlerError>> {
-    let world = World::of(&lua)?;
+/// Lets the call wait for its sub-handlers. Gives what is to be raised; the prelude does that, since then it is raised at the
+/// script's line.
+fn execute(lua: &Lua, options: &LuaValue) -> mlua::Result<()> {
+    let world = World::of(lua)?;
     let children = children::of_call(world.present.borrow().as_deref(), "execute");
     let children = children.map_err(mlua::Error::external)?;
     let options = match options.as_table() {
-        Some(table) => declare::options(&lua, &world, "execute", table)?,
+        Some(table) => declare::options(lua, &world, "execute", table)?,
         None if options.is_nil() => Vec::new(),
         None => return Err(mlua::Error::external(names::no_options("execute"))),
     };
-    let execution = Execution::parse(options, &declare::caller(&lua));
-    match children.execute(execution.map_err(mlua::Error::external)?).await {
-        Ok(()) => Ok(None),
-        Err(ExecuteError::Declared(error)) => Err(mlua::Error::external(error)),
-        Err(ExecuteError::Raised(raised)) => {
-            Ok(Some(HandlerError { kind: raised.kind, message: raised.message }))
+    let execution = Execution::parse(options, &declare::caller(lua));
+    let execution = execution.map_err(mlua::Error::external)?;
+    // Weak: a wait that never begins must not keep the VM.
+    let lua = lua.weak();
+    world.wait_for(async move {
+        match children.execute(execution).await {
+            Ok(()) => Ok(MultiValue::new()),
+            Err(ExecuteError::Declared(error)) => Err(mlua::Error::external(error)),
+            Err(ExecuteError::Raised(raised)) => {
+                let error = HandlerError { kind: raised.kind, message: raised.message };
+                let lua = lua.try_upgrade();
+                lua.map_or_else(|| Ok(MultiValue::new()), |it| error.into_lua_multi(&it))
+            }
         }
-    }
+    });
+    Ok(())
 }

@@ -1,8 +1,10 @@
 //! The `kopf` table, and what else the host gives to scripts.
 
-use std::{rc::Rc, time::Duration};
+use std::time::Duration;
 
-use mlua::{AnyUserData, Function as LuaFunction, LightUserData, Lua, Table, Value as LuaValue};
+use mlua::{
+    AnyUserData, Function as LuaFunction, LightUserData, Lua, MultiValue, Table, Value as LuaValue,
+};
 
 use super::{
     children, declare, hierarchy,
@@ -12,7 +14,6 @@ use super::{
     raised::{self, HandlerError},
     reach,
     views::{self, CtxView},
-    watchdog::{self, Watchdog},
     world::World,
 };
 use crate::logic::{
@@ -48,12 +49,8 @@ fn compact(lua: &Lua, value: &LuaValue) -> mlua::Result<String> {
     World::of(lua)?.read_as("tostring", value).map(|it| text::shown(&it))
 }
 
-/// Gives the VM its globals, closes the sandbox, and returns the function that runs calls.
-pub(super) fn install(
-    lua: &Lua,
-    watchdog: &Rc<Watchdog>,
-    modules: Modules,
-) -> mlua::Result<LuaFunction> {
+/// Gives the VM its globals, closes the sandbox, and returns the function that lets coroutines go on.
+pub(super) fn install(lua: &Lua, modules: Modules) -> mlua::Result<LuaFunction> {
     let globals = lua.globals();
     for name in REMOVED {
         globals.raw_set(name, LuaValue::Nil)?;
@@ -68,17 +65,18 @@ pub(super) fn install(
     add_storages(lua, &kopf)?;
     add_logins(lua, &kopf)?;
     reach::install(lua, &globals)?;
-    let host = host_functions(lua, watchdog, modules)?;
+    let host = host_functions(lua, modules)?;
     natives::install(lua, &host)?;
     children::install(lua, &kopf, &host)?;
     let prelude = lua.load(include_str!("prelude.lua")).set_name("=kopf");
-    let run = prelude.call(host)?;
-    // Set once per VM: whether it was set before does not matter.
+    let (drive, wait) = prelude.call::<(LuaFunction, LuaFunction)>(host)?;
+    // Set once per VM: whether they were set before does not matter.
+    drop(World::of(lua)?.wait_method.set(wait));
     drop(World::of(lua)?.format.set(globals.get::<Table>("string")?.get("format")?));
     name_nearest(lua, &kopf)?;
     kopf.set_readonly(true);
     lua.sandbox(true)?;
-    Ok(run)
+    Ok(drive)
 }
 
 fn add_errors(lua: &Lua, kopf: &Table) -> mlua::Result<()> {
@@ -122,16 +120,7 @@ fn add_values(lua: &Lua, kopf: &Table) -> mlua::Result<()> {
     };
     kopf.set("copy", lua.create_function(copy)?)?;
     let values = |lua: &Lua, index: LuaValue| views::values(lua, &index);
-    kopf.set("values", lua.create_function(values)?)?;
-    let sleep = |lua: Lua, duration: LuaValue| match seconds(&lua, "kopf.sleep", &duration) {
-        Ok(duration) => {
-            let duration = duration.unwrap_or_default().min(SLEEP_MAX);
-            // Made inside: a timer belongs to the moment when it is waited for.
-            watchdog::wait(&lua, async move { tokio::time::sleep(duration).await })
-        }
-        Err(error) => watchdog::refuse(error),
-    };
-    kopf.set("sleep", lua.create_async_function(sleep)?)
+    kopf.set("values", lua.create_function(values)?)
 }
 
 /// Values for `ctx.settings.persistence`.
@@ -170,7 +159,7 @@ fn add_storages(lua: &Lua, kopf: &Table) -> mlua::Result<()> {
 }
 
 /// What the prelude needs and scripts do not see.
-fn host_functions(lua: &Lua, watchdog: &Rc<Watchdog>, modules: Modules) -> mlua::Result<Table> {
+fn host_functions(lua: &Lua, modules: Modules) -> mlua::Result<Table> {
     let host = lua.create_table()?;
     let print = |lua: &Lua, text: mlua::LuaString| {
         let text = text.to_string_lossy();
@@ -178,14 +167,17 @@ fn host_functions(lua: &Lua, watchdog: &Rc<Watchdog>, modules: Modules) -> mlua:
         Ok(())
     };
     host.set("print", lua.create_function(print)?)?;
-    let watchdog = Rc::downgrade(watchdog);
-    let enter = move |lua: &Lua, ()| {
-        if let Some(watchdog) = watchdog.upgrade() {
-            watchdog.enter(lua);
-        }
+    let sleep = |lua: &Lua, duration: LuaValue| {
+        let duration = seconds(lua, "kopf.sleep", &duration)?.unwrap_or_default().min(SLEEP_MAX);
+        // Made inside: a timer belongs to the moment when it is waited for.
+        World::of(lua)?.wait_for(async move {
+            tokio::time::sleep(duration).await;
+            Ok(MultiValue::new())
+        });
         Ok(())
     };
-    host.set("enter", lua.create_function(enter)?)?;
+    host.set("sleep", lua.create_function(sleep)?)?;
+    host.set("wait", lua.create_function(views::wait)?)?;
     let exhausted = |lua: &Lua, raised: LuaValue| {
         if raised::is_out_of_memory(&raised) {
             World::of(lua)?.meter.exhaust();

@@ -16,6 +16,7 @@ mod push;
 mod raised;
 mod reach;
 mod read;
+mod running;
 mod script;
 mod side_table;
 #[cfg(test)]
@@ -36,7 +37,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use self::{
-    actor::{QUEUE_MAX, Request, Start},
+    actor::{QUEUE_MAX, Request, Start, To},
     script::{Print, Reason, Script},
 };
 use super::{LoadError, Loaded, Placement, Source, Terms};
@@ -152,7 +153,7 @@ impl LuaEngine {
     /// Sends a request and waits for its answer; dropping the future cancels the call.
     fn request<T: Send + 'static>(
         &self,
-        request: impl FnOnce(oneshot::Sender<T>) -> Request + Send + 'static,
+        request: impl FnOnce(To<T>) -> Request + Send + 'static,
         gone: fn(Raised) -> T,
     ) -> BoxFuture<'static, T> {
         // Held until the answer: a generation that was replaced finishes its calls.
@@ -169,7 +170,7 @@ impl LuaEngine {
                 // An answer that is there counts.
                 biased;
                 answer = async { let _requests = sending.await; answer.await } => {
-                    answer.unwrap_or_else(|_| gone(raised::of_lost_vm()))
+                    answer.map_or_else(|_| gone(raised::of_lost_vm()), |it| *it)
                 }
                 () = stuck.cancelled() => gone(raised::of_lost_vm()),
             }

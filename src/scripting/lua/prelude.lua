@@ -1,5 +1,5 @@
 -- The part of the host that is easier in Lua. Runs once per VM, before the sandbox is closed; gets the host's functions and
--- gives back the function that runs calls.
+-- gives back the function that lets coroutines go on, and the method `wait` of `ctx.stopped`.
 local host = ...
 local kopf = kopf
 
@@ -159,6 +159,24 @@ function coroutine.wrap(f)
     end
 end
 
+-- The result of what a call has waited for. The host says what that is; who gives up the turn with `pending` waits for it.
+local function settled(ok, ...)
+    if ok then
+        return ...
+    end
+    error((...), 0)
+end
+
+function kopf.sleep(duration)
+    host.sleep(duration)
+    return settled(yield(pending))
+end
+
+local function wait(stopped, timeout)
+    host.wait(stopped, timeout)
+    return settled(yield(pending))
+end
+
 -- Modules run once; in Lua, so that their top level may wait.
 local modules, loading = {}, {}
 function _G.require(name)
@@ -230,18 +248,24 @@ end
 
 -- The errors of sub-handlers are raised where the script waits for them.
 function kopf.execute(options)
-    local problem = host.execute(options)
+    host.execute(options)
+    local problem = settled(yield(pending))
     if problem then
         error(problem, 2)
     end
 end
 
--- The error with the stack of the place where it was raised.
-local function caught(raised)
-    return { raised = raised, trace = traceback(nil, 2) }
+-- Lets the coroutine of a call go on. Gives what became of it (0: others get a turn, 1: it waits, 2: it has returned, 3: it
+-- has failed), and the result, or the error with the stack of the place where it was raised, which a dead coroutine still has.
+local function drive(co, ...)
+    local ok, result = resume(co, ...)
+    if not ok then
+        return 3, result, traceback(co)
+    end
+    if status(co) ~= "suspended" then
+        return 2, result
+    end
+    return result == pending and 1 or 0
 end
 
-return function(f, ...)
-    host.enter()
-    return xpcall(f, caught, ...)
-end
+return drive, wait

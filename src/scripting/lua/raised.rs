@@ -112,14 +112,6 @@ pub(super) fn is_out_of_memory(raised: &LuaValue) -> bool {
     }
 }
 
-/// The same of what the error handler of the prelude recorded.
-pub(super) fn is_record_out_of_memory(record: &LuaValue) -> bool {
-    let raised = record.as_table().map(|it| it.raw_get("raised").unwrap_or(LuaValue::Nil));
-    is_out_of_memory(raised.as_ref().unwrap_or(record))
-}
-
-/// The VM's words for an error handler that fails.
-const NO_HANDLER: &str = "error in error handling";
 /// The VM's words for a full memory.
 const NO_MEMORY: &str = "not enough memory";
 
@@ -136,21 +128,10 @@ pub(super) fn of_host(message: &str) -> Raised {
 }
 
 impl ScriptError {
-    /// From what the error handler of the prelude recorded.
-    pub(super) fn of_record(world: &World, record: &LuaValue) -> Self {
-        let LuaValue::Table(table) = record else {
-            // Without a record, the error handler itself had no room left.
-            let depth = limits::too_deep_calls(world.limits.sandbox.call_depth);
-            let is_depth = matches!(record, LuaValue::String(it) if *it == NO_HANDLER);
-            return if is_depth {
-                Self::of_text(world, &depth, "")
-            } else {
-                Self::of_value(world, record, "")
-            };
-        };
-        let raised = table.raw_get("raised").unwrap_or(LuaValue::Nil);
-        let stack = table.raw_get::<LuaString>("trace").map(|it| it.to_string_lossy());
-        Self::of_value(world, &raised, &stack.unwrap_or_default())
+    /// From what ended a coroutine, and the stack of the place where it was raised.
+    pub(super) fn of_raised(world: &World, raised: &LuaValue, stack: &LuaValue) -> Self {
+        let stack = stack.as_string().map(LuaString::to_string_lossy).unwrap_or_default();
+        Self::of_value(world, raised, &stack)
     }
 
     /// From what mlua made of an error.

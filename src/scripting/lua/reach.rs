@@ -2,25 +2,27 @@
 
 use std::sync::Arc;
 
-use mlua::{Lua, MultiValue, Table, Value as LuaValue};
+use mlua::{IntoLuaMulti as _, Lua, MultiValue, Table, Value as LuaValue};
 use serde_json::Value;
 
-use super::{push::Style, watchdog, world::World};
+use super::{push::Style, world::World};
 use crate::scripting::reach::{Function, LIBRARIES, Library};
 
 /// Adds the libraries to the globals.
 pub(super) fn install(lua: &Lua, globals: &Table) -> mlua::Result<()> {
-    let raising: mlua::Function = lua.load(RAISING).set_name("=kopf").into_function()?;
+    let raising = lua.load(RAISING).set_name("=kopf").into_function()?;
+    let pausing = lua.load(PAUSING).set_name("=kopf").into_function()?;
     for library in LIBRARIES {
         let table = lua.create_table()?;
         for (name, function) in library.functions {
             let place = format!("{}.{name}", library.name);
             let function = if function.waits() {
-                waiting(lua, *function, place)
+                let waiting = waiting(lua, *function, place)?;
+                pausing.call::<mlua::Function>((waiting, Lua::poll_pending()))?
             } else {
-                immediate(lua, *function, place)
+                immediate(lua, *function, place)?
             };
-            table.set(*name, raising.call::<mlua::Function>(function?)?)?;
+            table.set(*name, raising.call::<mlua::Function>(function)?)?;
         }
         table.set_metatable(Some(name_nearest(lua, library)?))?;
         table.set_readonly(true);
@@ -41,6 +43,22 @@ const RAISING: &str = "
     end
 ";
 
+/// Gives up the turn for what the host waits for, as the prelude does.
+const PAUSING: &str = "
+    local begin, pending = ...
+    local yield = coroutine.yield
+    local function settled(ok, ...)
+        if ok then
+            return ...
+        end
+        error((...), 0)
+    end
+    return function(...)
+        begin(...)
+        return settled(yield(pending))
+    end
+";
+
 /// What went wrong, or the result.
 type Outcome = (Option<String>, LuaValue);
 
@@ -55,19 +73,20 @@ fn immediate(lua: &Lua, function: Function, place: String) -> mlua::Result<mlua:
 
 /// The disk is waited for on another thread.
 fn waiting(lua: &Lua, function: Function, place: String) -> mlua::Result<mlua::Function> {
-    lua.create_async_function(move |lua, arguments: MultiValue| {
+    lua.create_function(move |lua, arguments: MultiValue| {
+        let world = World::of(lua)?;
         let place = place.clone();
-        let started = World::of(&lua).map(|world| {
-            let arguments = read(&world, &place, &arguments);
-            let reach = Arc::clone(&world.reach);
-            let work = move || arguments.and_then(|it| reach.call(function, &place, &it));
-            let task = async move { tokio::task::spawn_blocking(work).await };
-            watchdog::wait(&lua, task)
+        let arguments = read(&world, &place, &arguments);
+        let reach = Arc::clone(&world.reach);
+        let work = move || arguments.and_then(|it| reach.call(function, &place, &it));
+        // Weak: a wait that never begins must not keep the VM.
+        let lua = lua.weak();
+        world.wait_for(async move {
+            let called = tokio::task::spawn_blocking(work).await.map_err(mlua::Error::external)?;
+            let Some(lua) = lua.try_upgrade() else { return Ok(MultiValue::new()) };
+            outcome(&lua, &*World::of(&lua)?, called)?.into_lua_multi(&lua)
         });
-        async move {
-            let called = started?.await?.map_err(mlua::Error::external)?;
-            outcome(&lua, &*World::of(&lua)?, called)
-        }
+        Ok(())
     })
 }
 

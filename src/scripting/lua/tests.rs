@@ -5,13 +5,18 @@ use std::{rc::Rc, time::Duration};
 use mlua::Lua;
 use tokio_util::sync::CancellationToken;
 
-use super::{watchdog::Watchdog, world::Limits};
+use super::{
+    watchdog::{Budget, Watchdog},
+    world::Limits,
+};
 use crate::settings::Sandbox;
 
-/// Runs on this thread, on no clock in particular.
-fn finish<T>(work: impl Future<Output = T>) -> T {
-    let runtime = tokio::runtime::Builder::new_current_thread().build();
-    runtime.expect("a runtime").block_on(work)
+/// Computes for one slice of one call.
+fn compute(lua: &Lua, watchdog: &Watchdog, native: impl FnOnce()) {
+    let function = lua.create_function(|_, ()| Ok(())).expect("a function");
+    let budget = Budget::of(&lua.create_thread(function).expect("a coroutine"));
+    let _slice = watchdog.begin(&budget);
+    native();
 }
 
 #[test]
@@ -21,12 +26,11 @@ fn a_native_that_does_not_come_back_is_told_outside() {
     let stuck = CancellationToken::new();
     let watchdog = Watchdog::of(&lua, &Rc::new(limits), stuck.clone()).expect("a thread");
     // Never looks at the interrupt, and never waits.
-    let native = async {
+    compute(&lua, &watchdog, || {
         while !stuck.is_cancelled() {
             std::hint::spin_loop();
         }
-    };
-    finish(watchdog.guard(native)).expect("nothing that could abort it");
+    });
     assert!(stuck.is_cancelled());
 }
 
@@ -37,13 +41,12 @@ fn writing_to_a_slow_reader_is_not_being_stuck() {
     let stuck = CancellationToken::new();
     let watchdog = Watchdog::of(&lua, &Rc::new(limits), stuck.clone()).expect("a thread");
     let began = tokio::time::Instant::now();
-    let native = async {
+    compute(&lua, &watchdog, || {
         watchdog.meter().outside(|| {
             while began.elapsed() < Duration::from_millis(2500) {
                 std::hint::spin_loop();
             }
         });
-    };
-    finish(watchdog.guard(native)).expect("nothing that could abort it");
+    });
     assert!(!stuck.is_cancelled());
 }

@@ -8,9 +8,12 @@ use std::{
     sync::Arc,
 };
 
-use futures::FutureExt as _;
+use futures::{
+    FutureExt as _,
+    future::{self, Either},
+};
 use mlua::{
-    Function as LuaFunction, IntoLuaMulti, Lua, LuaOptions, StdLib, Value as LuaValue,
+    Function as LuaFunction, IntoLuaMulti, Lua, LuaOptions, StdLib, Thread, Value as LuaValue,
     chunk::{ChunkMode, Compiler},
     state::{GcIncParams, GcMode},
 };
@@ -22,6 +25,7 @@ use super::{
     modules::Modules,
     push::Style,
     raised::{self, ScriptError},
+    running::{Failure, Running},
     script::{Declared, Script},
     views::CtxView,
     watchdog::{Abort, Watchdog},
@@ -42,12 +46,17 @@ const GC_GOAL: i32 = 120;
 /// Work per allocation that keeps up with [`GC_GOAL`].
 const GC_STEP_MULTIPLIER: i32 = 400;
 
+/// Coroutines that are kept for calls to come: as many as short calls usually are there at once.
+const SPARE_MAX: usize = 16;
+
 /// A VM whose script is loaded.
 pub(super) struct Vm {
     /// First: it must go before the VM.
-    watchdog: Rc<Watchdog>,
-    /// Runs a function with an error handler that records the stack.
-    run: LuaFunction,
+    watchdog: Watchdog,
+    /// Lets the coroutine of a call go on.
+    drive: LuaFunction,
+    /// Coroutines of calls that have returned, for calls to come.
+    spare: RefCell<Vec<Thread>>,
     world: Rc<World>,
     lua: Lua,
 }
@@ -57,9 +66,9 @@ impl Vm {
     pub(super) async fn load(
         script: &Script,
         stuck: CancellationToken,
-    ) -> Result<(Vm, Declared), LoadError> {
+    ) -> Result<(Rc<Vm>, Declared), LoadError> {
         let source = &script.source;
-        let vm = Vm::new(script, stuck).map_err(|error| LoadError {
+        let vm = Vm::new(script, stuck).map(Rc::new).map_err(|error| LoadError {
             file: source.name.clone(),
             line: None,
             source_line: None,
@@ -70,8 +79,12 @@ impl Vm {
         let chunk = vm.lua.load(source.text.as_str()).set_name(format!("@{}", source.name));
         let chunk = chunk.set_mode(ChunkMode::Text).into_function();
         let chunk = chunk.map_err(|it| told(ScriptError::of_error(&vm.world, &it)))?;
-        match vm.run_to_end(chunk, (), None, |_, _| Ok(())).await {
-            Err(Failure::Script(error)) => return Err(told(*error)),
+        let ended = match Running::new(Rc::clone(&vm), chunk, (), None, |_, _| Ok(())) {
+            Ok(running) => running.await,
+            Err(error) => Err(Failure::Script(ScriptError::of_error(&vm.world, &error))),
+        };
+        match ended {
+            Err(Failure::Script(error)) => return Err(told(error)),
             Err(Failure::Aborted(abort)) => {
                 let error = mlua::Error::runtime(raised::of_abort(&vm.world.limits, abort));
                 return Err(told(ScriptError::of_error(&vm.world, &error)));
@@ -105,15 +118,15 @@ impl Vm {
             declared: RefCell::new(Some(Vec::new())),
             lifecycles: RefCell::default(),
             present: RefCell::default(),
+            wait: RefCell::default(),
+            wait_method: OnceCell::new(),
             side_table: super::side_table::SideTable::default(),
             reach: Reach::of(&script.terms, &source.name),
             texts: RefCell::new(BTreeMap::from([(source.name.clone(), text)])),
         });
         lua.set_app_data(Rc::clone(&world));
-        let watchdog = Rc::new(watchdog);
-        let modules = Modules::of(source);
-        let run = host_table::install(&lua, &watchdog, modules)?;
-        Ok(Vm { watchdog, run, world, lua })
+        let drive = host_table::install(&lua, Modules::of(source))?;
+        Ok(Vm { watchdog, drive, spare: RefCell::default(), world, lua })
     }
 
     /// Whether its memory was full: it may be of no more use.
@@ -122,49 +135,51 @@ impl Vm {
     }
 
     /// Calls the function of a handler.
-    pub(super) async fn call(&self, invocation: Arc<Invocation>) -> Ended {
-        let function = invocation.handler.function.clone();
+    pub(super) fn call(
+        self: &Rc<Self>,
+        invocation: Arc<Invocation>,
+    ) -> impl Future<Output = Ended> + use<> {
+        let slot = invocation.handler.function.slot;
         let is_index = invocation.handler.kind == Kind::Index;
         let finish = if is_index { contribution } else { result };
-        let present = Some(Arc::clone(&invocation));
-        let ctx = CtxView::new(invocation);
-        let ended = self.run_function(&function, ctx, present, finish).await;
-        ended.unwrap_or_else(Ended::Raised)
+        let ctx = CtxView::new(Arc::clone(&invocation));
+        let ended = self.run_function(slot, ctx, Some(invocation), finish);
+        ended.map(|it| it.unwrap_or_else(Ended::Raised))
     }
 
     /// Asks a filter callback.
     pub(super) async fn ask(
-        &self,
+        self: &Rc<Self>,
         question: Question,
         invocation: Arc<Invocation>,
     ) -> Result<bool, Raised> {
         let present = Some(Arc::clone(&invocation));
         let ctx = CtxView::new(invocation);
         match &question.about {
-            None => self.run_function(&question.function, ctx, present, is_true).await,
+            None => self.run_function(question.function.slot, ctx, present, is_true).await,
             Some(value) => {
                 let value = value.clone().unwrap_or_default();
                 let value = self.world.push(&self.lua, &value, Style::Frozen);
                 let value = value.map_err(|it| self.raised(&it))?;
-                self.run_function(&question.function, (value, ctx), present, is_true).await
+                self.run_function(question.function.slot, (value, ctx), present, is_true).await
             }
         }
     }
 
     /// Asks the function of a selector.
     pub(super) async fn choose(
-        &self,
+        self: &Rc<Self>,
         function: Function,
         resource: Arc<Resource>,
     ) -> Result<bool, Raised> {
         let record = self.world.push(&self.lua, &ctx::record(&resource), Style::Frozen);
         let record = record.map_err(|it| self.raised(&it))?;
-        self.run_function(&function, record, None, is_true).await
+        self.run_function(function.slot, record, None, is_true).await
     }
 
     /// Calls a function for what it returns.
     pub(super) async fn compute(
-        &self,
+        self: &Rc<Self>,
         function: Function,
         about: Option<Value>,
         invocation: Arc<Invocation>,
@@ -172,17 +187,21 @@ impl Vm {
         let present = Some(Arc::clone(&invocation));
         let ctx = CtxView::new(invocation);
         match about {
-            None => self.run_function(&function, ctx, present, data).await,
+            None => self.run_function(function.slot, ctx, present, data).await,
             Some(about) => {
                 let about = self.world.push(&self.lua, &about, Style::Frozen);
                 let about = about.map_err(|it| self.raised(&it))?;
-                self.run_function(&function, (about, ctx), present, data).await
+                self.run_function(function.slot, (about, ctx), present, data).await
             }
         }
     }
 
     /// Lets a function change a copy of a body.
-    pub(super) async fn transform(&self, function: Function, body: Value) -> Result<Value, Raised> {
+    pub(super) async fn transform(
+        self: &Rc<Self>,
+        function: Function,
+        body: Value,
+    ) -> Result<Value, Raised> {
         let copy = self.world.push(&self.lua, &body, Style::Mutable);
         let copy = copy.map_err(|it| self.raised(&it))?;
         let changed = copy.clone();
@@ -190,7 +209,7 @@ impl Vm {
             let changed = world.read(&changed, Some(&body));
             changed.map_err(|it| mlua::Error::runtime(it.at("body")))
         };
-        self.run_function(&function, copy, None, finish).await
+        self.run_function(function.slot, copy, None, finish).await
     }
 
     fn raised(&self, error: &mlua::Error) -> Raised {
@@ -201,74 +220,69 @@ impl Vm {
         ScriptError::of_error(&self.world, error).into_raised(&self.world)
     }
 
-    /// Calls a function. Begins at once, so that its future holds as little as possible: there may be very many that wait.
+    /// Calls the function in this slot. Not async, so that its future holds nothing twice: there may be very many that wait.
     ///
     /// `finish` makes something of what it returns; that is a part of the call and of its running time.
-    fn run_function<'a, T: 'a>(
-        &'a self,
-        function: &Function,
-        arguments: impl IntoLuaMulti,
+    fn run_function<A: IntoLuaMulti, T, F>(
+        self: &Rc<Self>,
+        slot: u32,
+        arguments: A,
         present: Option<Arc<Invocation>>,
-        finish: impl FnOnce(&World, &LuaValue) -> mlua::Result<T> + 'a,
-    ) -> impl Future<Output = Result<T, Raised>> + 'a {
-        let function = self.world.functions.get(function.slot);
-        // Boxed, because a future that is awaited takes twice its size.
-        let call = function.map(|it| Box::pin(self.run_to_end(it, arguments, present, finish)));
-        async move {
-            let call = call.ok_or_else(raised::of_lost_vm)?;
-            call.await.map_err(|failure| match failure {
-                Failure::Script(error) => error.into_raised(&self.world),
-                Failure::Aborted(abort) => raised::aborted(&self.world.limits, abort),
-            })
-        }
-    }
-
-    fn run_to_end<'a, T: 'a>(
-        &'a self,
-        function: LuaFunction,
-        arguments: impl IntoLuaMulti,
-        present: Option<Arc<Invocation>>,
-        finish: impl FnOnce(&World, &LuaValue) -> mlua::Result<T> + 'a,
-    ) -> impl Future<Output = Result<T, Failure>> + 'a {
-        let call = arguments.into_lua_multi(&self.lua).map(|mut arguments| {
-            arguments.push_front(LuaValue::Function(function));
-            let call = self.run.call_async::<(bool, LuaValue)>(arguments);
-            let call = call.map(|ended| self.finish(ended, finish));
-            self.watchdog.guard(self.world.during(present, call))
+        finish: F,
+    ) -> impl Future<Output = Result<T, Raised>> + use<A, T, F>
+    where
+        F: FnOnce(&World, &LuaValue) -> mlua::Result<T> + Unpin,
+    {
+        let function = self.world.functions.get(slot).ok_or_else(raised::of_lost_vm);
+        let call = function.and_then(|it| {
+            let running = Running::new(Rc::clone(self), it, arguments, present, finish);
+            running.map_err(|it| self.raised(&it))
         });
-        async move {
-            let of_error =
-                |error| Failure::Script(Box::new(ScriptError::of_error(&self.world, &error)));
-            match call.map_err(of_error)?.await {
-                Err(abort) => Err(Failure::Aborted(abort)),
-                Ok(ended) => ended.map_err(Failure::Script),
-            }
+        let vm = Rc::clone(self);
+        let failed = move |failure| match failure {
+            Failure::Script(error) => error.into_raised(&vm.world),
+            Failure::Aborted(abort) => raised::aborted(&vm.world.limits, abort),
+        };
+        match call {
+            Ok(call) => Either::Left(call.map(move |it| it.map_err(failed))),
+            Err(raised) => Either::Right(future::ready(Err(raised))),
         }
     }
 
-    /// Makes of a call what is wanted of it: its result, or its error with a text. This may call metamethods of the script.
-    fn finish<T>(
-        &self,
-        ended: mlua::Result<(bool, LuaValue)>,
-        finish: impl FnOnce(&World, &LuaValue) -> mlua::Result<T>,
-    ) -> Result<T, Box<ScriptError>> {
-        let world = &*self.world;
-        let of_error = |error: &mlua::Error| {
-            if raised::is_out_of_memory(&LuaValue::Error(Box::new(error.clone()))) {
-                world.meter.exhaust();
-            }
-            Box::new(ScriptError::of_error(world, error))
-        };
-        match ended {
-            Err(error) => Err(of_error(&error)),
-            Ok((true, result)) => finish(world, &result).map_err(|it| of_error(&it)),
-            Ok((false, record)) => {
-                if raised::is_record_out_of_memory(&record) {
-                    world.meter.exhaust();
-                }
-                Err(Box::new(ScriptError::of_record(world, &record)))
-            }
+    /// A coroutine for a call of this function: one that has returned before, or a new one.
+    pub(super) fn coroutine(&self, function: LuaFunction) -> mlua::Result<Thread> {
+        match self.spare.borrow_mut().pop() {
+            Some(spare) => spare.reset(function).map(|()| spare),
+            None => self.lua.create_thread(function),
         }
+    }
+
+    /// Takes back the coroutine of a call that has returned. A new one for each would be most of the garbage of short calls.
+    pub(super) fn spare(&self, coroutine: Thread) {
+        let mut spare = self.spare.borrow_mut();
+        if spare.len() < SPARE_MAX {
+            spare.push(coroutine);
+        }
+    }
+
+    /// The VM itself.
+    pub(super) fn lua(&self) -> &Lua {
+        &self.lua
+    }
+
+    /// What belongs to it.
+    pub(super) fn world(&self) -> &World {
+        &self.world
+    }
+
+    /// Who watches it.
+    pub(super) fn watchdog(&self) -> &Watchdog {
+        &self.watchdog
+    }
+
+    /// The function of the prelude that lets a coroutine go on.
+    pub(super) fn drive(&self) -> &LuaFunction {
+        &self.drive
     }
 }
 
@@ -300,10 +314,4 @@ fn refused(refused: Refused) -> mlua::Error {
 #[expect(clippy::unnecessary_wraps, reason = "one of several ways to finish a call")]
 fn is_true(_: &World, answer: &LuaValue) -> mlua::Result<bool> {
     Ok(!matches!(answer, LuaValue::Nil | LuaValue::Boolean(false)))
-}
-
-/// Why a call has no result.
-enum Failure {
-    Script(Box<ScriptError>),
-    Aborted(Abort),
 }

@@ -12,30 +12,23 @@
 
 use std::{
     cell::{Cell, RefCell},
-    future::Future,
-    pin::Pin,
     rc::Rc,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering},
     },
-    task::{Context, Poll},
     thread,
     time::Duration,
 };
 
-use futures::{
-    FutureExt as _,
-    future::{self, LocalBoxFuture},
-};
-use mlua::{Lua, VmState, ffi};
+use mlua::{Lua, Thread, VmState, ffi};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::{
     gauge::{self, Noticed},
     raised,
-    world::{Limits, World},
+    world::Limits,
 };
 use crate::scripting::limits;
 use crate::settings::Sandbox;
@@ -79,14 +72,14 @@ pub(super) struct Meter {
 }
 
 /// What one call has used.
-struct Budget {
+pub(super) struct Budget {
     spent: Cell<Duration>,
     /// What the thread had computed when it was last measured in this slice.
     measured: Cell<Option<Duration>>,
     aborted: Cell<Option<Abort>>,
     /// The coroutine of the call itself. Only this one may be suspended: suspending a coroutine that the script made would
     /// look to the script as if it had yielded.
-    coroutine: Cell<*mut ffi::lua_State>,
+    coroutine: *mut ffi::lua_State,
 }
 
 struct Shared {
@@ -158,29 +151,8 @@ impl Watchdog {
         &self.meter
     }
 
-    /// To be called first inside a call, by its own coroutine.
-    pub(super) fn enter(&self, lua: &Lua) {
-        if let Some(budget) = &*self.meter.budget.borrow() {
-            budget.coroutine.set(lua.state());
-        }
-    }
-
-    /// Runs a call in slices, unless it must be aborted.
-    pub(super) fn guard<'a, T: 'a>(
-        &'a self,
-        call: impl Future<Output = T> + 'a,
-    ) -> impl Future<Output = Result<T, Abort>> + 'a {
-        let budget = Rc::new(Budget {
-            spent: Cell::default(),
-            measured: Cell::default(),
-            aborted: Cell::default(),
-            coroutine: Cell::new(std::ptr::null_mut()),
-        });
-        let sliced = Sliced { watchdog: self, budget: Rc::clone(&budget), call: Box::pin(call) };
-        sliced.map(move |result| budget.aborted.get().map_or(Ok(result), Err))
-    }
-
-    fn begin(&self, budget: &Rc<Budget>) -> Slice<'_> {
+    /// Begins a slice of a call; it ends when what this gives is dropped.
+    pub(super) fn begin(&self, budget: &Rc<Budget>) -> Slice<'_> {
         // A call that has computed for long is measured exactly.
         let is_long = !budget.spent.get().is_zero();
         budget.measured.set(is_long.then(running_time));
@@ -286,7 +258,7 @@ impl Meter {
                 return Err(self.error(abort));
             }
             self.look(lua)?;
-            let is_own = is_due && std::ptr::eq(budget.coroutine.get(), lua.state());
+            let is_own = is_due && std::ptr::eq(budget.coroutine, lua.state());
             return Ok(if is_own { VmState::Yield } else { VmState::Continue });
         }
         self.disarm();
@@ -320,38 +292,8 @@ fn running_time() -> Duration {
     Duration::try_from(time).unwrap_or_default()
 }
 
-/// Waits for something outside of the VM, as the async functions of the host do it.
-///
-/// The time pays back computing, one for one: a daemon lives long, and should not be aborted for the sum of its short turns.
-/// Boxed, so that it is freed when it is over: Lua keeps the husk of a future until it collects garbage, and does not know
-/// its size.
-pub(super) fn wait<T: 'static>(
-    lua: &Lua,
-    something: impl Future<Output = T> + 'static,
-) -> LocalBoxFuture<'static, mlua::Result<T>> {
-    let (budget, began) = (budget_of(lua), Instant::now());
-    // Mapped, not awaited in a block of its own, which would hold it twice.
-    let mapped = something.map(move |result| {
-        if let Some(budget) = budget {
-            budget.pay_back(began.elapsed());
-        }
-        Ok(result)
-    });
-    mapped.boxed_local()
-}
-
-/// A wait that cannot begin.
-pub(super) fn refuse<T: 'static>(error: mlua::Error) -> LocalBoxFuture<'static, mlua::Result<T>> {
-    Box::pin(future::ready(Err(error)))
-}
-
-/// The budget of the call that runs.
-fn budget_of(lua: &Lua) -> Option<Rc<Budget>> {
-    World::of(lua).ok()?.meter.budget.borrow().clone()
-}
-
 /// A slice that runs. It ends also when the host panics in it.
-struct Slice<'a>(&'a Watchdog);
+pub(super) struct Slice<'a>(&'a Watchdog);
 
 impl Drop for Slice<'_> {
     fn drop(&mut self) {
@@ -373,22 +315,6 @@ impl Drop for Watchdog {
     fn drop(&mut self) {
         *self.shared.lock() = None;
         self.thread.unpark();
-    }
-}
-
-struct Sliced<'a, T> {
-    watchdog: &'a Watchdog,
-    budget: Rc<Budget>,
-    call: Pin<Box<dyn Future<Output = T> + 'a>>,
-}
-
-impl<T> Future for Sliced<'_, T> {
-    type Output = T;
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<T> {
-        let watchdog = self.watchdog;
-        let _slice = watchdog.begin(&self.budget);
-        self.call.as_mut().poll(cx)
     }
 }
 
@@ -475,7 +401,23 @@ impl Interrupt {
 }
 
 impl Budget {
-    fn pay_back(&self, waited: Duration) {
+    /// The whole budget, for the call that this coroutine is.
+    pub(super) fn of(coroutine: &Thread) -> Rc<Self> {
+        Rc::new(Budget {
+            spent: Cell::default(),
+            measured: Cell::default(),
+            aborted: Cell::default(),
+            coroutine: coroutine.state(),
+        })
+    }
+
+    /// Why the call must end, if it must.
+    pub(super) fn aborted(&self) -> Option<Abort> {
+        self.aborted.get()
+    }
+
+    /// Waiting pays back computing, one for one: a daemon lives long, and should not be aborted for the sum of its short turns.
+    pub(super) fn pay_back(&self, waited: Duration) {
         self.spent.set(self.spent.get().saturating_sub(waited));
     }
 }

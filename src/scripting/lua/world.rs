@@ -3,8 +3,7 @@
 use std::{
     cell::{OnceCell, RefCell},
     collections::BTreeMap,
-    future::{Future, poll_fn},
-    pin::pin,
+    future::Future,
     rc::Rc,
     sync::{
         Arc, Mutex, PoisonError,
@@ -13,12 +12,13 @@ use std::{
     time::Duration,
 };
 
-use mlua::{Function as LuaFunction, Lua, Value as LuaValue};
+use mlua::{Function as LuaFunction, Lua, MultiValue, Value as LuaValue};
 use serde_json::Value;
 
 use super::{
     push::{self, Shapes, Style},
     read::Reader,
+    running::Wait,
     side_table::SideTable,
     watchdog::Meter,
 };
@@ -63,6 +63,10 @@ pub(super) struct World {
     pub(super) lifecycles: RefCell<Vec<Chooser>>,
     /// What the call is about that computes now; `None` at the top level and in calls that are about nothing.
     pub(super) present: RefCell<Option<Arc<Invocation>>>,
+    /// What that call is about to wait for.
+    pub(super) wait: RefCell<Option<Wait>>,
+    /// `wait` of `ctx.stopped`: made by the prelude.
+    pub(super) wait_method: OnceCell<LuaFunction>,
     /// Values of memos that are no data.
     pub(super) side_table: SideTable,
     /// What the script reaches outside of the sandbox.
@@ -78,20 +82,18 @@ impl World {
         world.ok_or_else(|| mlua::Error::runtime("the VM is not set up"))
     }
 
-    /// Runs a call that is about this. While it computes, and only then, the host's functions see that.
-    pub(super) async fn during<T>(
+    /// The call that computes waits for this next. For host functions that the prelude calls right before it gives up the turn.
+    pub(super) fn wait_for(
         &self,
-        present: Option<Arc<Invocation>>,
-        call: impl Future<Output = T>,
-    ) -> T {
-        let mut call = pin!(call);
-        poll_fn(|cx| {
-            self.present.replace(present.clone());
-            let polled = call.as_mut().poll(cx);
-            self.present.replace(None);
-            polled
-        })
-        .await
+        something: impl Future<Output = mlua::Result<MultiValue>> + 'static,
+    ) {
+        // A wait that never began, because the script could not give up its turn, is dropped here.
+        self.wait.replace(Some(Box::pin(something)));
+    }
+
+    /// What the call that has just given up its turn waits for.
+    pub(super) fn waited_for(&self) -> Option<Wait> {
+        self.wait.take()
     }
 
     /// A reference to a function: for as long as the VM lives if the top level declares something with it, otherwise for as

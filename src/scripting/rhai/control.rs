@@ -432,7 +432,7 @@ impl Until {
     pub(super) async fn wait(self) {
         match self {
             Until::Passed(duration) => time::sleep(duration.min(stopped::SLEEP_MAX)).await,
-            Until::Stopped(flag, timeout) => drop(stopped::wait(flag, timeout).await),
+            Until::Stopped(flag, timeout) => drop(stopped::wait(&flag, timeout).await),
             Until::Done(work) => work.await,
         }
     }

@@ -1,6 +1,7 @@
 //! `ctx`: the kwargs of one call, made on first use.
 
 use std::{
+    borrow::Cow,
     cell::{Cell, RefCell},
     sync::Arc,
 };
@@ -26,7 +27,7 @@ use crate::scripting::{
 pub(in crate::scripting::lua) struct CtxView {
     invocation: Arc<Invocation>,
     /// A part is the same table each time it is read. Few are, so that a list is the smallest.
-    made: RefCell<Vec<(Box<str>, LuaValue)>>,
+    made: RefCell<Vec<(Cow<'static, str>, LuaValue)>>,
     /// The version of the object that the parts in daemons and timers were made of.
     seen: Cell<u32>,
 }
@@ -49,7 +50,10 @@ impl CtxView {
         }
         let value = self.make(lua, name)?;
         if !value.is_nil() {
-            self.made.borrow_mut().push((name.into(), value.clone()));
+            let mut made = self.made.borrow_mut();
+            // One by one: there may be many thousands that have looked at one or two.
+            made.reserve_exact(1);
+            made.push((ctx::known(name), value.clone()));
         }
         Ok(value)
     }

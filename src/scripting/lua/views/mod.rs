@@ -15,6 +15,7 @@ use serde_json::Value;
 pub(super) use self::{
     ctx::CtxView,
     index::{item, values},
+    stopped::wait,
 };
 use self::{memo::MemoView, patch::PatchView, settings::SettingsView, stopped::ReasonsView};
 

@@ -4,21 +4,22 @@
 
 use std::time::Duration;
 
+use futures::FutureExt as _;
 use mlua::{
-    Function as LuaFunction, Lua, MetaMethod, UserData, UserDataFields, UserDataMethods,
-    Value as LuaValue,
+    Function as LuaFunction, Lua, MetaMethod, MultiValue, UserData, UserDataFields,
+    UserDataMethods, UserDataRef, Value as LuaValue,
 };
 use serde_json::Value;
 
 use crate::logic::stopping::{StopReason, StopReasons};
 use crate::ports::Stopped;
 use crate::scripting::{
-    lua::{push::Style, watchdog, world::World},
+    lua::{push::Style, world::World},
     stopped,
 };
 
 /// The stop flag.
-pub(super) struct StoppedView(pub(super) Stopped);
+pub(in crate::scripting::lua) struct StoppedView(pub(super) Stopped);
 
 /// `ctx.stopped.reason`
 pub(super) struct ReasonsView(StopReasons);
@@ -26,25 +27,29 @@ pub(super) struct ReasonsView(StopReasons);
 impl UserData for StoppedView {
     fn add_fields<F: UserDataFields<Self>>(fields: &mut F) {
         fields.add_meta_field(MetaMethod::Type, "stopped");
+        fields
+            .add_field_method_get("wait", |lua, _| Ok(World::of(lua)?.wait_method.get().cloned()));
         fields.add_field_method_get("reason", |_, view| {
             Ok(stopped::reasons(&view.0).map(ReasonsView))
         });
     }
 
     fn add_methods<M: UserDataMethods<Self>>(methods: &mut M) {
-        methods.add_async_method("wait", |lua, view, timeout: LuaValue| {
-            let flag = view.0.clone();
-            // Nothing of the view is held while the script waits.
-            drop(view);
-            match timeout_of(&lua, &timeout) {
-                Ok(timeout) => watchdog::wait(&lua, stopped::wait(flag, timeout)),
-                Err(error) => watchdog::refuse(error),
-            }
-        });
         methods.add_method("is_set", |_, view, ()| Ok(view.0.is_set()));
         methods.add_meta_method(MetaMethod::Call, |_, view, ()| Ok(view.0.is_set()));
         methods.add_meta_method(MetaMethod::ToString, |_, view, ()| Ok(stopped::shown(&view.0)));
     }
+}
+
+/// What the method `wait` begins with; the prelude does the rest.
+pub(in crate::scripting::lua) fn wait(
+    lua: &Lua,
+    (view, timeout): (UserDataRef<StoppedView>, LuaValue),
+) -> mlua::Result<()> {
+    let timeout = timeout_of(lua, &timeout)?;
+    let waited = stopped::wait(&view.0, timeout);
+    World::of(lua)?.wait_for(waited.map(|it| Ok(MultiValue::from_iter([LuaValue::Boolean(it)]))));
+    Ok(())
 }
 
 /// The argument of `wait`.
