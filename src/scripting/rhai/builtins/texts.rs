@@ -151,7 +151,12 @@ fn part(text: &str, start: INT, len: INT) -> &str {
 
 /// What comes before a character, and the rest.
 fn at_char(text: &str, place: usize) -> (&str, &str) {
-    let byte = text.char_indices().nth(place).map_or(text.len(), |(byte, _)| byte);
+    // Most texts are plain, and then nothing has to be counted.
+    let byte = if text.is_ascii() {
+        place.min(text.len())
+    } else {
+        text.char_indices().nth(place).map_or(text.len(), |(byte, _)| byte)
+    };
     text.split_at_checked(byte).unwrap_or((text, ""))
 }
 
