@@ -1,4 +1,4 @@
--- expect: ok|C stack overflow|error in error handling|E
+-- expect: ^E falseerror in error handling$
 -- limit: none
 -- Error handlers that fail in turn.
 kopf.on_update("kopfexamples", { id = "hostile" }, function(ctx)

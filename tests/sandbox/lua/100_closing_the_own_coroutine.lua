@@ -1,4 +1,4 @@
--- expect: ok|cannot close|E
+-- expect: ^E$
 -- limit: none
 -- coroutine.close of what runs, and of the host's own coroutine.
 kopf.on_update("kopfexamples", { id = "hostile" }, function(ctx)

@@ -1,4 +1,4 @@
--- expect: ok|E
+-- expect: ^E$
 -- limit: none
 -- Handing the handler's coroutine and functions to callbacks of the host.
 kopf.on_update("kopfexamples", { id = "hostile" }, function(ctx)

@@ -1,4 +1,4 @@
--- expect: nested deeper|computed for more|stack overflow|not a boolean|E
+-- expect: computed for more|nested deeper
 -- limit: none
 -- Each level is protected.
 kopf.on_update("kopfexamples", { id = "hostile" }, function(ctx)

@@ -1,4 +1,4 @@
--- expect: Expected|unexpected|Malformed|syntax|invalid|bytecode|E
+-- expect: Expected identifier
 -- limit: none
 -- at: load
 -- A script of bytes is no text.

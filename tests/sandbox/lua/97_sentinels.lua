@@ -1,4 +1,4 @@
--- expect: ok|attempt|E
+-- expect: ^E$
 -- limit: none
 -- Values that the host uses itself: forging its pending sentinel by a wrong yield.
 kopf.on_update("kopfexamples", { id = "hostile" }, function(ctx)

@@ -1,4 +1,4 @@
--- expect: ok|attempt to|waiting is not possible|E
+-- expect: waiting is not possible
 -- limit: none
 -- Waiting from all the odd places.
 kopf.on_update("kopfexamples", { id = "hostile" }, function(ctx)
