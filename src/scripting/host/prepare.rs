@@ -6,9 +6,11 @@ use std::{
         Arc,
         atomic::{AtomicU32, Ordering},
     },
+    time::Duration,
 };
 
 use futures::{StreamExt as _, stream};
+use tokio::time;
 
 use super::{
     codes,
@@ -25,6 +27,8 @@ use crate::scripting::{Load, LoadError, Loaded, Placement, Source, Terms, lua, r
 const LANGUAGES: &[(&str, Load)] = &[("lua", lua::load), ("rhai", rhai::load)];
 /// Scripts that are loaded side by side: each computes on threads of its own, and most of them for a millisecond.
 const LOADING_MAX: usize = 8;
+/// How long the top level of a script may take, with all its waiting: nothing else can be loaded meanwhile.
+const TOP_LEVEL_MAX: Duration = Duration::from_secs(30);
 
 /// A generation that is loaded. Its functions can be called; it goes as soon as nobody has them.
 #[derive(Debug)]
@@ -141,8 +145,19 @@ async fn step(
         return Ok(Step::Kept(script));
     }
     let script = next_id();
-    let loaded = load(script, &source, terms).await?;
+    let loaded = time::timeout(TOP_LEVEL_MAX, load(script, &source, terms)).await;
+    let loaded = loaded.unwrap_or_else(|_late| Err(waits_too_long(&source)))?;
     Ok(Step::Loaded(Arc::new(Script::new(source, loaded, routes, script))))
+}
+
+fn waits_too_long(source: &Source) -> LoadError {
+    LoadError {
+        file: source.name.clone(),
+        line: None,
+        source_line: None,
+        message: format!("its top level takes longer than {} s", TOP_LEVEL_MAX.as_secs()),
+        hint: Some("declare handlers there, and wait in `on_startup` or in a handler".into()),
+    }
 }
 
 async fn load(script: ScriptId, source: &Source, terms: &Terms) -> Result<Loaded, LoadError> {

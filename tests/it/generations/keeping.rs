@@ -230,7 +230,7 @@ fn what_is_loaded_does_not_wait_for_what_runs_nor_the_other_way_round() {
         stage.take(&SLOW.sources("slow")).await;
         let handlers = stage.handlers.clone();
         let sleeping = |index: usize| stage.call(&handlers[index]);
-        let waiting = Source::alone("waiting.lua", "kopf.sleep(30)");
+        let waiting = Source::alone("waiting.lua", "kopf.sleep(20)");
         let prepare = stage.prepare(std::slice::from_ref(&waiting));
         let began = tokio::time::Instant::now();
         let (one, other, prepared) = tokio::join!(sleeping(0), sleeping(1), prepare);

@@ -123,6 +123,23 @@ fn a_generation_with_a_broken_script_leaves_nothing_behind() {
 }
 
 #[test]
+fn a_top_level_that_waits_for_ever_does_not_keep_later_edits_out() {
+    on_paused_clock(async {
+        for slow in [
+            Source::alone("slow.lua", "kopf.sleep(1e6)"),
+            Source::alone("slow.rhai", "kopf::sleep(1000000);"),
+        ] {
+            let mut stage = Stage::new(Placement::CurrentRuntime);
+            let errors = stage.prepare(std::slice::from_ref(&slow)).await.expect_err("it waits");
+            let told: Vec<_> = errors.iter().map(ToString::to_string).collect();
+            assert!(told[0].contains("its top level takes longer than 30 s"), "{told:?}");
+            stage.take(&COUNTING.sources("count")).await;
+            assert_eq!(stage.result(&stage.handler("count")).await, json!(1), "{}", slow.name);
+        }
+    });
+}
+
+#[test]
 fn settings_reach_scripts_that_are_loaded_later() {
     let rhai = "kopf::on_create(`kex`, |ctx| kopf.sleep(10));";
     on_paused_clock(async {
