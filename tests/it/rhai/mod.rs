@@ -105,20 +105,20 @@ kopf.on_update("kopfexamples", |ctx| throw kopf.PermanentError("never"));
 
 #[test]
 fn a_handler_returns_patches_and_raises() {
-    on_paused_clock(async {
-        for placement in [Placement::CurrentRuntime, Placement::Threads] {
-            let operator = Operator::of(&[("handlers.rhai", MINIMAL)], placement).await;
-            assert_eq!(
-                operator.call("create_fn").await,
-                returned(json!({"message": "hello world"}))
-            );
-            assert_eq!(operator.merge(), json!({ "status": { "phase": "Ready" } }));
-            let changed = operator.host.transform(operator.transformation(), json!({})).await;
-            assert_eq!(changed, Ok(json!({ "seen": true })));
-            let Ended::Raised(raised) = operator.call("update").await else { panic!("it throws") };
-            assert_eq!((raised.kind, raised.message.as_str()), (RaisedKind::Permanent, "never"));
-        }
-    });
+    on_paused_clock(returns_patches_and_raises(Placement::CurrentRuntime));
+    // Threads outside of the runtime do not hold a paused clock.
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
+    runtime.expect("a runtime").block_on(returns_patches_and_raises(Placement::Threads));
+}
+
+async fn returns_patches_and_raises(placement: Placement) {
+    let operator = Operator::of(&[("handlers.rhai", MINIMAL)], placement).await;
+    assert_eq!(operator.call("create_fn").await, returned(json!({"message": "hello world"})));
+    assert_eq!(operator.merge(), json!({ "status": { "phase": "Ready" } }));
+    let changed = operator.host.transform(operator.transformation(), json!({})).await;
+    assert_eq!(changed, Ok(json!({ "seen": true })));
+    let Ended::Raised(raised) = operator.call("update").await else { panic!("it throws") };
+    assert_eq!((raised.kind, raised.message.as_str()), (RaisedKind::Permanent, "never"));
 }
 
 #[test]
