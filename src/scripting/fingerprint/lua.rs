@@ -122,20 +122,9 @@ fn is_number(rest: &str) -> bool {
 }
 
 fn number(scanner: &mut Scanner<'_>) {
-    let mark = scanner.mark();
     let is_hexadecimal = scanner.rest().starts_with("0x") || scanner.rest().starts_with("0X");
-    let mut before = ' ';
-    while let Some(next) = scanner.peek() {
-        let is_sign = matches!(next, '+' | '-') && matches!(before, 'e' | 'E') && !is_hexadecimal;
-        // `1..2` is a concatenation.
-        let is_dot = next == '.' && !scanner.rest().starts_with("..");
-        if !(next.is_ascii_alphanumeric() || next == '_' || is_dot || is_sign) {
-            break;
-        }
-        before = next;
-        scanner.bump();
-    }
-    scanner.push(Kind::Number, mark);
+    // `1..2` is a concatenation.
+    scanner.number(!is_hexadecimal, |after| !after.starts_with('.'));
 }
 
 /// What is open.

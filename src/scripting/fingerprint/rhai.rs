@@ -153,20 +153,8 @@ fn raw(rest: &str) -> Option<usize> {
 }
 
 fn number(scanner: &mut Scanner<'_>) {
-    let mark = scanner.mark();
-    let mut before = ' ';
-    while let Some(next) = scanner.peek() {
-        let is_sign = matches!(next, '+' | '-') && matches!(before, 'e' | 'E');
-        // `1..2` is a range, `1.max(2)` a call.
-        let after = scanner.rest().chars().nth(1);
-        let is_dot = next == '.' && after.is_some_and(|it| it.is_ascii_digit());
-        if !(next.is_ascii_alphanumeric() || next == '_' || is_dot || is_sign) {
-            break;
-        }
-        before = next;
-        scanner.bump();
-    }
-    scanner.push(Kind::Number, mark);
+    // `1..2` is a range, `1.max(2)` a call.
+    scanner.number(true, |after| after.starts_with(|it: char| it.is_ascii_digit()));
 }
 
 /// What is open.

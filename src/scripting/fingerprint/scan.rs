@@ -112,6 +112,22 @@ impl<'a> Scanner<'a> {
         Mark { at: self.at, line: self.line }
     }
 
+    /// A number, which begins here. A point is a part of it if what comes after the point says so.
+    pub(super) fn number(&mut self, has_exponent: bool, is_part: impl Fn(&str) -> bool) {
+        let mark = self.mark();
+        let mut before = ' ';
+        while let Some(next) = self.peek() {
+            let is_sign = matches!(next, '+' | '-') && matches!(before, 'e' | 'E') && has_exponent;
+            let is_dot = self.rest().strip_prefix('.').is_some_and(&is_part);
+            if !(next.is_ascii_alphanumeric() || next == '_' || is_dot || is_sign) {
+                break;
+            }
+            before = next;
+            self.bump();
+        }
+        self.push(Kind::Number, mark);
+    }
+
     /// Everything since then is one token.
     pub(super) fn push(&mut self, kind: Kind, since: Mark) {
         let text = self.text.get(since.at..self.at).unwrap_or_default();

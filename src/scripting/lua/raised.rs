@@ -94,22 +94,8 @@ pub(super) fn of_broken_script(problem: &str) -> Raised {
 
 /// Whether this was raised because the memory is full.
 pub(super) fn is_out_of_memory(raised: &LuaValue) -> bool {
-    match raised {
-        LuaValue::String(text) => *text == NO_MEMORY,
-        LuaValue::Error(error) => matches!(innermost(error), mlua::Error::MemoryError(_)),
-        LuaValue::Nil
-        | LuaValue::Boolean(_)
-        | LuaValue::LightUserData(_)
-        | LuaValue::Integer(_)
-        | LuaValue::Number(_)
-        | LuaValue::Vector(_)
-        | LuaValue::Table(_)
-        | LuaValue::Function(_)
-        | LuaValue::Thread(_)
-        | LuaValue::UserData(_)
-        | LuaValue::Buffer(_)
-        | LuaValue::Other(_) => false,
-    }
+    let is_told = |it: &mlua::Error| matches!(innermost(it), mlua::Error::MemoryError(_));
+    raised.as_string().is_some_and(|it| *it == NO_MEMORY) || raised.as_error().is_some_and(is_told)
 }
 
 /// The VM's words for a full memory.

@@ -151,19 +151,7 @@ impl UserData for MemoView {
 
 /// Whether a value can only stay in its own VM.
 fn is_foreign(value: &LuaValue) -> bool {
-    match value {
-        LuaValue::Function(_) | LuaValue::Thread(_) | LuaValue::Buffer(_) | LuaValue::Error(_) => {
-            true
-        }
-        LuaValue::UserData(it) => super::json_of(it).is_none(),
-        LuaValue::Nil
-        | LuaValue::Boolean(_)
-        | LuaValue::LightUserData(_)
-        | LuaValue::Integer(_)
-        | LuaValue::Number(_)
-        | LuaValue::Vector(_)
-        | LuaValue::String(_)
-        | LuaValue::Table(_)
-        | LuaValue::Other(_) => false,
-    }
+    let is_native =
+        value.is_function() || value.is_thread() || value.is_buffer() || value.is_error();
+    is_native || value.as_userdata().is_some_and(|it| super::json_of(it).is_none())
 }
