@@ -4,19 +4,30 @@
 //! engines make globals, arguments are checked, and the reference and the stubs of editors are generated. The engines only
 //! bring arguments in and results out.
 
+mod bounds;
 mod call;
+pub(crate) mod embedded;
 mod env;
 mod files;
+mod given;
+mod lists;
+mod pace;
 mod surroundings;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use self::{call::Call, surroundings::Surroundings};
+pub(crate) use self::{
+    call::Call,
+    given::{Given, Shape},
+    pace::Pace,
+    surroundings::Surroundings,
+};
 use super::text::did_you_mean;
+use crate::logic::duration;
 use crate::ports::BoxFuture;
 
 /// All of them.
-pub(crate) static LIBRARIES: &[Library] = &[env::LIBRARY, files::LIBRARY];
+pub(crate) static LIBRARIES: &[Library] = &[env::LIBRARY, files::LIBRARY, lists::LIBRARY];
 
 /// One global of scripts, with its functions.
 pub(crate) struct Library {
@@ -75,6 +86,18 @@ pub(crate) enum Type {
     Map,
     /// A list.
     List,
+    /// A number without a fraction.
+    Integer,
+    /// A number.
+    Number,
+    /// Seconds, or a text such as `"10m"`.
+    Duration,
+    /// A text, or bytes that need not be one: a string in Lua, a blob in Rhai.
+    Bytes,
+    /// A function of the script; only of functions that are written in the language themselves.
+    Function,
+    /// No value: what a function returns that is called for its effect.
+    Nothing,
 }
 
 /// How a function works.
@@ -83,6 +106,8 @@ pub(crate) enum Body {
     Immediate(fn(&Call) -> Outcome),
     /// It waits, for a disk or a server: the other calls of the script go on.
     Waiting(fn(Call) -> BoxFuture<'static, Outcome>),
+    /// It is written in the language, in `stdlib/`, because it takes functions: see [`embedded`].
+    Script,
 }
 
 /// How a call ends.
@@ -93,6 +118,8 @@ pub(crate) type Outcome = Result<Datum, Failure>;
 pub(crate) enum Datum {
     /// Data.
     Json(serde_json::Value),
+    /// Bytes that need not be a text: a string in Lua, a blob in Rhai.
+    Bytes(Vec<u8>),
 }
 
 /// Why a call failed.
@@ -117,6 +144,27 @@ pub(crate) fn find(name: &str) -> Option<&'static Library> {
     LIBRARIES.iter().find(|it| it.name == name)
 }
 
+/// A function that computes at once.
+pub(crate) const fn immediate(
+    name: &'static str,
+    doc: &'static str,
+    parameters: &'static [Parameter],
+    returns: Type,
+    body: fn(&Call) -> Outcome,
+) -> Function {
+    Function { name, doc, parameters, options: &[], returns, body: Body::Immediate(body) }
+}
+
+/// A function that is written in the languages of scripts.
+pub(crate) const fn script(
+    name: &'static str,
+    doc: &'static str,
+    parameters: &'static [Parameter],
+    returns: Type,
+) -> Function {
+    Function { name, doc, parameters, options: &[], returns, body: Body::Script }
+}
+
 impl Library {
     /// There is no such function in it.
     pub(crate) fn unknown(&self, name: &str) -> String {
@@ -126,6 +174,11 @@ impl Library {
 }
 
 impl Function {
+    /// The same, with options.
+    pub(crate) const fn with(self, options: &'static [Parameter]) -> Function {
+        Function { options, ..self }
+    }
+
     /// How it is called: `env.get(name, [default])`.
     pub(crate) fn signature(&self, library: &str) -> String {
         let bracket =
@@ -149,6 +202,12 @@ impl Type {
             Type::Text => "a text",
             Type::Map => "a map",
             Type::List => "a list",
+            Type::Integer => "a whole number",
+            Type::Number => "a number",
+            Type::Duration => duration::EXPECTED,
+            Type::Bytes => "a text or bytes",
+            Type::Function => "a function",
+            Type::Nothing => "nothing",
         }
     }
 }
@@ -156,6 +215,30 @@ impl Type {
 impl From<serde_json::Value> for Datum {
     fn from(value: serde_json::Value) -> Self {
         Datum::Json(value)
+    }
+}
+
+impl Datum {
+    /// A number that may have a fraction, without one if it has none: `5`, not `5.0`.
+    pub(crate) fn of_number(number: f64) -> Self {
+        Datum::Json(plain_number(number))
+    }
+}
+
+/// A number as JSON, without a fraction if it has none.
+pub(crate) fn plain_number(number: f64) -> serde_json::Value {
+    /// Beyond this, numbers of 64 bits have no fractions.
+    const EXACT: f64 = 9_007_199_254_740_992.0;
+    if number.fract() == 0.0 && number.abs() <= EXACT {
+        // The text of such a number is an integer.
+        return format!("{number:.0}").parse::<i64>().map_or(number.into(), Into::into);
+    }
+    number.into()
+}
+
+impl From<&str> for Failure {
+    fn from(message: &str) -> Self {
+        Failure::Plain(message.into())
     }
 }
 

@@ -14,7 +14,7 @@ pub(crate) struct Surroundings {
     /// The variables of this process; at least what is granted.
     pub(super) environment: Arc<BTreeMap<String, String>>,
     /// How much it may use up.
-    pub(super) limits: Sandbox,
+    pub(crate) limits: Sandbox,
 }
 
 impl Surroundings {

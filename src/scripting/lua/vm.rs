@@ -122,6 +122,7 @@ impl Vm {
             wait_method: OnceCell::new(),
             side_table: super::side_table::SideTable::default(),
             surroundings: Surroundings::of(&script.terms, &source.name),
+            pace: Watchdog::pace(watchdog.meter()),
             texts: RefCell::new(BTreeMap::from([(source.name.clone(), text)])),
         });
         lua.set_app_data(Rc::clone(&world));
