@@ -17,6 +17,12 @@ enum Source {
     },
 }
 
+impl Default for Clock {
+    fn default() -> Self {
+        Clock::system()
+    }
+}
+
 impl Clock {
     /// The clock of the machine.
     pub fn system() -> Self {

@@ -56,3 +56,11 @@ pub(super) fn equal(a: &Value, b: &Value) -> bool {
         _ => a == b,
     }
 }
+
+/// Whether a list with so many items may get one more.
+pub(super) fn room_for(items: usize) -> Result<(), Failure> {
+    if items < ITEMS_MAX {
+        return Ok(());
+    }
+    Err(limits::too_many_items("the result", ITEMS_MAX).into())
+}

@@ -5,8 +5,8 @@ use std::{sync::Arc, time::Duration};
 use serde_json::{Map, Value};
 
 use super::{
-    Body, Datum, Failure, Function, Given, Library, Outcome, Pace, Shape, Surroundings, Type,
-    bounds, given, pace,
+    Datum, Failure, Function, Given, Library, Outcome, Pace, Shape, Surroundings, Type, bounds,
+    given, pace,
 };
 use crate::ports::Invocation;
 use crate::scripting::text::did_you_mean;

@@ -4,17 +4,34 @@
 //! engines make globals, arguments are checked, and the reference and the stubs of editors are generated. The engines only
 //! bring arguments in and results out.
 
+mod base64;
 mod bounds;
 mod call;
+mod deep;
 pub(crate) mod embedded;
 mod env;
 mod files;
 mod given;
+mod hash;
+mod json;
 mod lists;
+mod log;
+mod metrics;
 mod pace;
+mod quantity;
+mod random;
+mod re;
+mod semver;
+mod strings;
 mod surroundings;
+mod template;
 #[cfg(test)]
 mod tests;
+mod time;
+mod tree;
+mod url;
+mod uuid;
+mod yaml;
 
 pub(crate) use self::{
     call::Call,
@@ -27,7 +44,27 @@ use crate::logic::duration;
 use crate::ports::BoxFuture;
 
 /// All of them.
-pub(crate) static LIBRARIES: &[Library] = &[env::LIBRARY, files::LIBRARY, lists::LIBRARY];
+pub(crate) static LIBRARIES: &[Library] = &[
+    base64::LIBRARY,
+    deep::LIBRARY,
+    env::LIBRARY,
+    files::LIBRARY,
+    hash::LIBRARY,
+    json::LIBRARY,
+    lists::LIBRARY,
+    log::LIBRARY,
+    metrics::LIBRARY,
+    quantity::LIBRARY,
+    random::LIBRARY,
+    re::LIBRARY,
+    semver::LIBRARY,
+    strings::LIBRARY,
+    template::LIBRARY,
+    time::LIBRARY,
+    url::LIBRARY,
+    uuid::LIBRARY,
+    yaml::LIBRARY,
+];
 
 /// One global of scripts, with its functions.
 pub(crate) struct Library {

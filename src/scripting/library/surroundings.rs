@@ -2,7 +2,9 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
+use super::re::Patterns;
 use crate::logic::grants::Access;
+use crate::ports::{Clock, ScriptSeries};
 use crate::scripting::Terms;
 use crate::settings::Sandbox;
 
@@ -15,6 +17,12 @@ pub(crate) struct Surroundings {
     pub(super) environment: Arc<BTreeMap<String, String>>,
     /// How much it may use up.
     pub(crate) limits: Sandbox,
+    /// The time it is.
+    pub(super) clock: Clock,
+    /// What `re` has compiled.
+    pub(super) patterns: Patterns,
+    /// What `metrics` counts.
+    pub(super) series: ScriptSeries,
 }
 
 impl Surroundings {
@@ -24,6 +32,9 @@ impl Surroundings {
             access: terms.grants.of(script),
             environment: Arc::clone(&terms.environment),
             limits: terms.limits.clone(),
+            clock: terms.clock,
+            patterns: Patterns::default(),
+            series: terms.metrics.of_script(script),
         })
     }
 }

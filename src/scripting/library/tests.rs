@@ -52,7 +52,12 @@ fn granted(what: Permission, rule: &str) -> Arc<Surroundings> {
     let variables: BTreeMap<_, _> =
         variables.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect();
     let limits = Sandbox { string_size: 1000, ..Sandbox::default() };
-    Arc::new(Surroundings { access, environment: Arc::new(variables), limits })
+    Arc::new(Surroundings {
+        access,
+        environment: Arc::new(variables),
+        limits,
+        ..Surroundings::default()
+    })
 }
 
 /// Calls a function as an engine does.
