@@ -13,6 +13,7 @@ mod env;
 mod files;
 mod given;
 mod hash;
+mod http;
 mod json;
 mod lists;
 mod log;
@@ -21,6 +22,8 @@ mod pace;
 mod quantity;
 mod random;
 mod re;
+#[cfg(test)]
+mod script_tests;
 mod semver;
 mod strings;
 mod surroundings;
@@ -50,6 +53,7 @@ pub(crate) static LIBRARIES: &[Library] = &[
     env::LIBRARY,
     files::LIBRARY,
     hash::LIBRARY,
+    http::LIBRARY,
     json::LIBRARY,
     lists::LIBRARY,
     log::LIBRARY,

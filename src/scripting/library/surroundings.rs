@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use super::re::Patterns;
+use super::{http::Web, re::Patterns};
 use crate::logic::grants::Access;
 use crate::ports::{Clock, ScriptSeries};
 use crate::scripting::Terms;
@@ -21,6 +21,8 @@ pub(crate) struct Surroundings {
     pub(super) clock: Clock,
     /// What `re` has compiled.
     pub(super) patterns: Patterns,
+    /// The connections of `http`.
+    pub(super) web: Web,
     /// What `metrics` counts.
     pub(super) series: ScriptSeries,
 }
@@ -34,6 +36,7 @@ impl Surroundings {
             limits: terms.limits.clone(),
             clock: terms.clock,
             patterns: Patterns::default(),
+            web: Web::default(),
             series: terms.metrics.of_script(script),
         })
     }

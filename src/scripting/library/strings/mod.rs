@@ -104,7 +104,7 @@ const FUNCTIONS: &[Function] = &[
     immediate("reverse", "The characters from the last to the first.", &[TEXT], Type::Text, |call| {
         Ok(Value::from(call.text("text").chars().rev().collect::<String>()).into())
     }),
-    immediate("repeat", "The text several times.", &[TEXT, required("count", Type::Integer, "How often.")], Type::Text, |call| {
+    immediate("repeated", "The text several times.", &[TEXT, required("count", Type::Integer, "How often.")], Type::Text, |call| {
         let (text, count) = (call.text("text"), call.count("count", 0)?);
         room(call, text.len().saturating_mul(count))?;
         Ok(Value::from(text.repeat(count)).into())
