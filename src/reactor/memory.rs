@@ -107,7 +107,10 @@ impl Memories {
     ///
     /// A memo that nobody wrote into is dropped: an idle object should cost little.
     pub(super) fn keep(&self, key: Key, mut memory: Memory, of_operator: &Memo) {
-        memory.memo = memory.memo.filter(|it| !(it.is_spare() && of_operator.lock().is_empty()));
+        memory.memo = memory.memo.filter(|it| !(it.is_spare() && of_operator.is_empty()));
+        if let Some(memo) = &memory.memo {
+            memo.rest();
+        }
         self.lock().insert(key, memory);
     }
 
