@@ -13,6 +13,7 @@ mod host;
 mod limits;
 mod logins;
 mod lua;
+mod memos;
 mod modules;
 mod names;
 mod posting;

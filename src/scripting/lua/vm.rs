@@ -120,6 +120,7 @@ impl Vm {
             present: RefCell::default(),
             wait: RefCell::default(),
             wait_method: OnceCell::new(),
+            memos: Arc::clone(&script.memos),
             side_table: super::side_table::SideTable::default(),
             reach: Reach::of(&script.terms, &source.name),
             texts: RefCell::new(BTreeMap::from([(source.name.clone(), text)])),

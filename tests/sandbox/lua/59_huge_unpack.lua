@@ -1,5 +1,5 @@
--- expect: too many results|needs more than
--- limit: none
+-- expect: .
+-- limit: memory
 -- More results than there are places.
 kopf.on_update("kopfexamples", { id = "hostile" }, function(ctx)
     return select('#', unpack({}, 1, 100000000))

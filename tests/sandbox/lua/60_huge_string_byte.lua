@@ -1,5 +1,5 @@
--- expect: too many results|string slice too long|needs more than|too long
--- limit: none
+-- expect: .
+-- limit: memory
 -- A number for each byte.
 kopf.on_update("kopfexamples", { id = "hostile" }, function(ctx)
     return select("#", string.byte(string.rep("x", 1048576), 1, -1))

@@ -1,5 +1,5 @@
--- expect: too many results|string slice too long|too long|needs more than
--- limit: none
+-- expect: .
+-- limit: memory
 -- A code for each character.
 kopf.on_update("kopfexamples", { id = "hostile" }, function(ctx)
     return select("#", utf8.codepoint(string.rep("x", 1048576), 1, -1))
