@@ -91,10 +91,8 @@ async fn a_script_that_is_stuck_in_a_native_goes_on_with_another_vm_and_nobody_e
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let port = listener.local_addr().expect("an address").port();
     let metrics = Metrics::default();
-    let terms = Terms {
-        metrics: metrics.clone(),
-        ..Terms::of(Placement::Threads, &Settings::default())
-    };
+    let terms =
+        Terms { metrics: metrics.clone(), ..Terms::of(Placement::Threads, &Settings::default()) };
     let sources = vec![counting("stuck", port), counting("beside", port)];
     let (host, handlers) = ScriptHost::load(sources, terms).await.expect("they load");
     let ask = |id: &str, kind: &str| {
@@ -127,7 +125,10 @@ async fn a_script_that_is_stuck_in_a_native_goes_on_with_another_vm_and_nobody_e
     };
     assert!(served > 1, "the script beside it went on meanwhile");
     assert!(matches!(raised.kind, RaisedKind::Temporary(Some(_))), "{:?}", raised.kind);
-    expect_test::expect!["the VM of the script was replaced while the call ran; the call is made again"].assert_eq(&raised.message);
+    expect_test::expect![
+        "the VM of the script was replaced while the call ran; the call is made again"
+    ]
+    .assert_eq(&raised.message);
 
     assert_eq!(ask("stuck", "Pod").await, Ok(true), "the first call of a new VM");
     assert_eq!(ask("stuck", "Pod").await, Ok(false));

@@ -52,10 +52,7 @@ const NEIGHBOUR: &str = r#"
 /// Calls that let their neighbours in the same script go on, and those that cannot.
 const HOSTILE_LUA: [(&str, &str); 3] = [
     ("spins", "while not over.yes do end"),
-    (
-        "sorts",
-        "table.sort({ 3, 2, 1 }, function(a, b) while not over.yes do end return a < b end)",
-    ),
+    ("sorts", "table.sort({ 3, 2, 1 }, function(a, b) while not over.yes do end return a < b end)"),
     (
         "hoards",
         "local kept = {} for i = 1, 100000 do kept[i] = { i } end while not over.yes do kept[#kept % 1000 + 1] = {} end",
@@ -221,7 +218,8 @@ async fn while_hostile_calls_compute_everything_else_goes_on() {
         assert_eq!(site.result(name, id), None, "{name}: it still computes");
     }
     site.create("over", "over");
-    let all_ended = || HOSTILE.iter().all(|(name, id)| site.result(name, id) == Some(json!("ended")));
+    let all_ended =
+        || HOSTILE.iter().all(|(name, id)| site.result(name, id) == Some(json!("ended")));
     site.until("the hostile calls end, each with its first attempt", all_ended).await;
     site.close().await;
 }

@@ -182,7 +182,23 @@ fn check(language: &Language, hostile: &Hostile) -> Result<(), String> {
     let run = run(language, hostile);
     #[expect(clippy::print_stderr, reason = "TEMP")]
     {
-        eprintln!("RUN {} [{:?}] {:?} in {:?} ({}): {}", hostile.path.file_name().unwrap().to_string_lossy(), hostile.limit, run.computed, run.elapsed, run.answers, run.message.as_deref().unwrap_or("ok").lines().next().unwrap_or("").chars().take(300).collect::<String>());
+        eprintln!(
+            "RUN {} [{:?}] {:?} in {:?} ({}): {}",
+            hostile.path.file_name().unwrap().to_string_lossy(),
+            hostile.limit,
+            run.computed,
+            run.elapsed,
+            run.answers,
+            run.message
+                .as_deref()
+                .unwrap_or("ok")
+                .lines()
+                .next()
+                .unwrap_or("")
+                .chars()
+                .take(300)
+                .collect::<String>()
+        );
     }
     check_error(hostile, &run)?;
     if !hostile.at_load && run.next != Some(Ended::Returned(Some(json!("alive")))) {

@@ -1,4 +1,4 @@
--- expect: .
+-- expect: needs more than 16 MiB
 -- limit: memory
 -- Coroutines that wait for ever.
 kopf.on_update("kopfexamples", { id = "hostile" }, function(ctx)

@@ -1,4 +1,4 @@
--- expect: .
+-- expect: needs more than 16 MiB
 -- limit: memory
 -- Objects of the host without an end.
 kopf.on_update("kopfexamples", { id = "hostile" }, function(ctx)

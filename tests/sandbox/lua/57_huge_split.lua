@@ -1,4 +1,4 @@
--- expect: .
+-- expect: needs more than 16 MiB
 -- limit: memory
 -- A part for each of the characters.
 kopf.on_update("kopfexamples", { id = "hostile" }, function(ctx)

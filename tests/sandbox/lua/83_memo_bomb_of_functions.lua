@@ -1,4 +1,4 @@
--- expect: .
+-- expect: needs more than 16 MiB
 -- limit: memory
 -- A memo of many functions: they stay in the VM.
 kopf.on_update("kopfexamples", { id = "hostile" }, function(ctx)
