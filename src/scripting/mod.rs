@@ -14,6 +14,7 @@ mod library;
 mod limits;
 mod logins;
 mod lua;
+mod memos;
 mod modules;
 mod names;
 mod posting;

@@ -122,6 +122,7 @@ impl Vm {
             wait: RefCell::default(),
             wait_method: OnceCell::new(),
             streams: Streams::default(),
+            memos: Arc::clone(&script.memos),
             side_table: super::side_table::SideTable::default(),
             surroundings: Surroundings::of(&script.terms, &source.name),
             texts: RefCell::new(BTreeMap::from([(source.name.clone(), text)])),

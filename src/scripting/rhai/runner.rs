@@ -23,6 +23,7 @@ use tracing::Dispatch;
 
 use super::{
     control::{Budget, Common, Control, Wait},
+    kept::Kept,
     ledger::Ledger,
     link::Link,
     pool::Pool,
@@ -94,6 +95,7 @@ impl Runner {
                 budget,
                 turns: Turns::default(),
                 ledger,
+                kept: Kept::default(),
                 fresh: watch::Sender::default(),
             }),
             permits: Permits::new(RUNNING_MAX),
