@@ -29,7 +29,7 @@ use crate::logic::{
 };
 use crate::ports::Invocation;
 use crate::scripting::{
-    reach::Reach,
+    library::Surroundings,
     refused::{Refused, Room},
 };
 use crate::settings::Sandbox;
@@ -69,8 +69,8 @@ pub(super) struct World {
     pub(super) wait_method: OnceCell<LuaFunction>,
     /// Values of memos that are no data.
     pub(super) side_table: SideTable,
-    /// What the script reaches outside of the sandbox.
-    pub(super) reach: Arc<Reach>,
+    /// What the libraries know of the script.
+    pub(super) surroundings: Arc<Surroundings>,
     /// The texts of the script and its modules, by chunk name, for messages.
     pub(super) texts: RefCell<BTreeMap<String, Arc<str>>>,
 }
