@@ -24,6 +24,9 @@ use crate::scripting::{
     text,
 };
 
+/// The part that is equal to itself whenever it is made, and in the hands of thousands that have looked at no other.
+const STOPPED: &str = "stopped";
+
 /// The argument of handlers.
 pub(in crate::scripting::lua) struct CtxView {
     invocation: Arc<Invocation>,
@@ -50,7 +53,8 @@ impl CtxView {
             return Ok(made.clone());
         }
         let value = self.make(lua, name)?;
-        if !value.is_nil() {
+        let is_kept = !value.is_nil() && name != STOPPED;
+        if is_kept {
             let mut made = self.made.borrow_mut();
             // One by one: there may be many thousands that have looked at one or two.
             made.reserve_exact(1);
