@@ -23,6 +23,7 @@ mod refused;
 mod rhai;
 mod settings_access;
 mod stopped;
+pub mod surface;
 mod text;
 mod withdraw;
 

@@ -96,8 +96,8 @@ impl CtxView {
     /// What there is in this call, for `pairs`.
     pub(super) fn iterate(&self, lua: &Lua) -> mlua::Result<(LuaFunction, LuaValue)> {
         let fields = lua.create_table()?;
-        for name in ctx::NAMES {
-            fields.raw_set(*name, self.field(lua, name)?)?;
+        for name in ctx::names() {
+            fields.raw_set(name, self.field(lua, name)?)?;
         }
         for index in self.invocation.facilities.indexes.all() {
             fields.raw_set(&**index.id(), self.field(lua, index.id())?)?;
