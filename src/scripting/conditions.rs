@@ -22,16 +22,15 @@ impl Conditions {
         Conditions { cause, clock }
     }
 
-    /// Sets one; tells whether its status is another one now. The arguments are the type, the status, the reason and the
-    /// message; null is left out.
-    pub(crate) fn set(&self, arguments: &[Value; 4]) -> Result<bool, String> {
+    /// Sets one. The arguments are the type, the status, the reason and the message; null is left out.
+    ///
+    /// Gives nothing: it is often the last statement of a handler, and in Rhai that is the handler's result.
+    pub(crate) fn set(&self, arguments: &[Value; 4]) -> Result<(), String> {
         let [kind, status, reason, message] = arguments;
         let condition = self.read(kind, status, reason, message);
         let condition = condition.map_err(|it| format!("ctx.conditions.set: {it}"))?;
-        let (kind, status) = (condition.kind.clone(), condition.status);
-        let is_new = !conditions::has(&self.shown(), &kind, status);
         lock_patch(&self.cause.patch).change_condition(Change::Set(condition));
-        Ok(is_new)
+        Ok(())
     }
 
     fn read(
@@ -75,13 +74,11 @@ impl Conditions {
         Ok(conditions::has(&self.shown(), &kind, Status::True))
     }
 
-    /// Removes the condition of this type; tells whether there was one.
-    pub(crate) fn remove(&self, kind: &Value) -> Result<bool, String> {
+    /// Removes the condition of this type, also if it is not there yet: the freshest object may have it.
+    pub(crate) fn remove(&self, kind: &Value) -> Result<(), String> {
         let kind = checked_kind(kind).map_err(|it| format!("ctx.conditions.remove: {it}"))?;
-        let was_there = conditions::find(&self.shown(), &kind).is_some();
-        // Also if there was none: the freshest object may have one.
         lock_patch(&self.cause.patch).change_condition(Change::Remove(kind));
-        Ok(was_there)
+        Ok(())
     }
 
     /// All of them, as a list.

@@ -23,7 +23,7 @@ impl ConditionsView {
     }
 
     /// What is written waits in the host's memory until it is sent.
-    fn set(&self, passed: &[&Dynamic]) -> Result<bool> {
+    fn set(&self, passed: &[&Dynamic]) -> Result<()> {
         given(|| {
             let mut arguments = <[Value; 4]>::default();
             for (place, value) in arguments.iter_mut().zip(passed) {

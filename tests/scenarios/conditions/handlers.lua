@@ -4,11 +4,11 @@ function first_fn(ctx)
     local conditions = ctx.conditions
     ctx.logger:info("before " .. tostring(conditions))
     ctx.logger:info("ready? " .. tostring(conditions:is_true("Ready")))
-    ctx.logger:info("new " .. tostring(conditions:set("Ready", false, "Deploying", "1/3 pods")))
-    ctx.logger:info("again " .. tostring(conditions:set("Ready", false, "Deploying", "2/3 pods")))
+    conditions:set("Ready", false, "Deploying", "1/3 pods")
+    conditions:set("Ready", false, "Deploying", "2/3 pods")
     local ready = conditions:get("Ready")
     ctx.logger:info(ready.status .. " " .. ready.reason .. " " .. ready.message .. " " .. ready.lastTransitionTime)
-    ctx.logger:info("nothing " .. tostring(conditions:get("Nothing") == kopf.null or conditions:get("Nothing") == nil))
+    ctx.logger:info("nothing " .. tostring(conditions:get("Nothing") == nil))
     conditions:set("example.com/Checked", "Unknown")
     ctx.patch.status.phase = "Deploying"
 end
@@ -21,8 +21,8 @@ function retried_fn(ctx)
     end
     ctx.logger:info("ready? " .. tostring(ctx.conditions:is_true("Ready")))
     ctx.conditions:set("Ready", true)
-    ctx.logger:info("removed " .. tostring(ctx.conditions:remove("example.com/Checked")))
-    ctx.logger:info("not there " .. tostring(ctx.conditions:remove("Nothing")))
+    ctx.conditions:remove("example.com/Checked")
+    ctx.conditions:remove("Nothing")
     for _, condition in ctx.conditions do
         ctx.logger:info("has " .. condition.type)
     end
