@@ -16,7 +16,10 @@ use crate::logic::{
 
 /// The sub-handlers of one attempt of a handler, as its script sees them. Clones share them.
 #[derive(Clone, Debug)]
-pub struct Children {
+pub struct Children(Arc<Family>);
+
+#[derive(Debug)]
+struct Family {
     parent: Arc<Handler>,
     declared: Arc<Mutex<Vec<Arc<Handler>>>>,
     orders: mpsc::Sender<Order>,
@@ -50,7 +53,7 @@ impl Children {
         let inside = parent.inside();
         let orders =
             Orders { declared: Arc::clone(&declared), received: receiver, _parent: parent };
-        (Children { parent: inside, declared, orders: sender }, orders)
+        (Children(Arc::new(Family { parent: inside, declared, orders: sender })), orders)
     }
 
     /// Declares a sub-handler.
@@ -59,7 +62,7 @@ impl Children {
     /// When the declaration is refused, or its id is taken.
     pub fn declare(&self, declaration: Declaration) -> Result<(), DeclareError> {
         let handler = self.make(declaration)?;
-        let mut declared = lock(&self.declared);
+        let mut declared = lock(&self.0.declared);
         check_unique(&declared, &handler)?;
         declared.push(handler);
         Ok(())
@@ -75,8 +78,8 @@ impl Children {
         let (answer, answered) = oneshot::channel();
         let order = Order { passed, chooser, answer };
         // Nobody answers for a handler that has ended; its order is dropped then, and this closes the answer.
-        drop(self.orders.send(order).await);
-        let answer = answered.await.unwrap_or_else(|_| Err(gone(&self.parent)));
+        drop(self.0.orders.send(order).await);
+        let answer = answered.await.unwrap_or_else(|_| Err(gone(&self.0.parent)));
         answer.map_err(ExecuteError::Raised)
     }
 
@@ -86,14 +89,14 @@ impl Children {
         for declaration in declarations {
             let handler = self.make(declaration)?;
             check_unique(&all, &handler)?;
-            check_unique(&lock(&self.declared), &handler)?;
+            check_unique(&lock(&self.0.declared), &handler)?;
             all.push(handler);
         }
         Ok(all)
     }
 
     fn make(&self, declaration: Declaration) -> Result<Arc<Handler>, DeclareError> {
-        declare::declare_sub(declaration, &self.parent).map(Arc::new)
+        declare::declare_sub(declaration, &self.0.parent).map(Arc::new)
     }
 }
 

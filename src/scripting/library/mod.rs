@@ -7,12 +7,16 @@
 mod call;
 mod env;
 mod files;
+mod refusal;
 mod surroundings;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use self::{call::Call, surroundings::Surroundings};
+pub(crate) use self::{call::Call, refusal::Refusal, surroundings::Surroundings};
+use futures::stream::BoxStream;
+
 use super::text::did_you_mean;
+use crate::logic::duration;
 use crate::ports::BoxFuture;
 
 /// All of them.
@@ -75,6 +79,16 @@ pub(crate) enum Type {
     Map,
     /// A list.
     List,
+    /// A whole number that is not negative.
+    Count,
+    /// Seconds, or a text with a unit.
+    Duration,
+    /// A resource: its name, or a map that describes it, such as `ctx.resource`.
+    Selector,
+    /// An object, or what names one: `apiVersion`, `kind` and a name.
+    Object,
+    /// A selector of labels or fields: a text, or a map of what must be equal.
+    Labels,
 }
 
 /// How a function works.
@@ -83,7 +97,12 @@ pub(crate) enum Body {
     Immediate(fn(&Call) -> Outcome),
     /// It waits, for a disk or a server: the other calls of the script go on.
     Waiting(fn(Call) -> BoxFuture<'static, Outcome>),
+    /// It gives one value after another, and waits for each: what scripts loop over. It ends when the loop is left.
+    Streaming(fn(Call) -> Result<Flow, Failure>),
 }
+
+/// The values of a [`Body::Streaming`].
+pub(crate) type Flow = BoxStream<'static, Outcome>;
 
 /// How a call ends.
 pub(crate) type Outcome = Result<Datum, Failure>;
@@ -100,6 +119,8 @@ pub(crate) enum Datum {
 pub(crate) enum Failure {
     /// The arguments, the grants, the content: a text without the name of the function.
     Plain(String),
+    /// A server refused: an error value with fields.
+    Answer(Box<Refusal>),
 }
 
 /// A parameter that must be given.
@@ -149,6 +170,13 @@ impl Type {
             Type::Text => "a text",
             Type::Map => "a map",
             Type::List => "a list",
+            Type::Count => "a whole number, 0 or more",
+            Type::Duration => duration::EXPECTED,
+            Type::Selector => "the name of a resource, such as \"pods\" or \"deployments.apps\"",
+            Type::Object => {
+                "an object or a reference to one: a map with `apiVersion`, `kind` and `metadata.name`, or ctx"
+            }
+            Type::Labels => "a text such as \"app=web,tier!=db\", or a map",
         }
     }
 }
@@ -170,6 +198,10 @@ impl Failure {
     pub(crate) fn at(self, place: &str) -> Self {
         match self {
             Failure::Plain(message) => Failure::Plain(format!("{place}: {message}")),
+            Failure::Answer(mut refusal) => {
+                refusal.message = format!("{place}: {}", refusal.message);
+                Failure::Answer(refusal)
+            }
         }
     }
 }

@@ -20,6 +20,7 @@ use super::{
     read::Reader,
     running::Wait,
     side_table::SideTable,
+    streams::Streams,
     watchdog::Meter,
 };
 use crate::logic::{
@@ -67,6 +68,8 @@ pub(super) struct World {
     pub(super) wait: RefCell<Option<Wait>>,
     /// `wait` of `ctx.stopped`: made by the prelude.
     pub(super) wait_method: OnceCell<LuaFunction>,
+    /// What calls loop over, and would leave open.
+    pub(super) streams: Streams,
     /// Values of memos that are no data.
     pub(super) side_table: SideTable,
     /// What the libraries know of the script.

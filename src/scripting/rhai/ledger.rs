@@ -76,7 +76,7 @@ impl Ledger {
 
     /// What a change has added to a memo.
     pub(super) fn charge(&self, memo: &Document, bytes: isize) {
-        let is_empty = memo.lock().is_empty();
+        let is_empty = memo.is_empty();
         let mut memos = self.memos();
         let (_, charged) = memos.all.entry(memo.address()).or_insert_with(|| (memo.downgrade(), 0));
         *charged += bytes;
