@@ -6,6 +6,7 @@
 pub mod annotations;
 pub mod cause;
 pub mod claim;
+pub mod conditions;
 pub mod configure;
 pub mod corrupt;
 pub mod declare;

@@ -97,6 +97,7 @@ impl Life {
         let facilities = Facilities {
             indexes: Indexes::new(registry.indexes()),
             posts: Posts::new(Arc::clone(&settings)),
+            clock,
         };
         let generation = Generation { number: 1, registry, lifecycle: scripts.lifecycle() };
         let life = Life {

@@ -5,7 +5,8 @@
 //! declaration means in `logic/declare.rs`.
 
 mod children;
-pub(crate) mod ctx;
+pub(crate) mod conditions;
+mod ctx;
 mod diagnostics;
 mod fingerprint;
 mod hierarchy;

@@ -13,8 +13,8 @@ use mlua::{
 use serde_json::{Map, Value};
 
 use super::{
-    index::IndexView, logger::LoggerView, memo::MemoView, patch::PatchView, settings::SettingsView,
-    stopped::StoppedView,
+    conditions::ConditionsView, index::IndexView, logger::LoggerView, memo::MemoView,
+    patch::PatchView, settings::SettingsView, stopped::StoppedView,
 };
 use crate::logic::object::Object;
 use crate::ports::Invocation;
@@ -86,6 +86,7 @@ impl CtxView {
             Kwarg::Tree(tree) => frozen(&tree),
             Kwarg::Patch(patch) => view(lua, PatchView::root(patch, self.body())),
             Kwarg::Memo(memo) => view(lua, MemoView::root(memo)),
+            Kwarg::Conditions(it) => view(lua, ConditionsView(it)),
             Kwarg::Logger(logger) => view(lua, LoggerView(logger)),
             Kwarg::Index(index) => view(lua, IndexView(index)),
             Kwarg::Settings(cause) => view(lua, SettingsView::root(cause.settings)),
