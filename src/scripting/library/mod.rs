@@ -7,6 +7,7 @@
 mod call;
 mod env;
 mod files;
+mod kube;
 mod refusal;
 mod surroundings;
 #[cfg(test)]
@@ -20,7 +21,7 @@ use crate::logic::duration;
 use crate::ports::BoxFuture;
 
 /// All of them.
-pub(crate) static LIBRARIES: &[Library] = &[env::LIBRARY, files::LIBRARY];
+pub(crate) static LIBRARIES: &[Library] = &[env::LIBRARY, files::LIBRARY, kube::LIBRARY];
 
 /// One global of scripts, with its functions.
 pub(crate) struct Library {

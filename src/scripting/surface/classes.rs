@@ -120,9 +120,12 @@ const TYPE: super::Parameter = required("type", Ty::Text, "The type, such as \"R
 const CONDITIONS: &[Entry] = &[
     method(
         "set",
-        taking(&[TYPE, required("status", Ty::Any, "true, false, or \"Unknown\".")])
-            .then(optional("reason", Ty::Text, "One word in CamelCase; by default the type."))
-            .then(optional("message", Ty::Text, "For people.")),
+        taking(&[
+            TYPE,
+            required("status", Ty::Any, "true, false, or \"Unknown\"."),
+            optional("reason", Ty::Text, "One word in CamelCase; by default the type."),
+            optional("message", Ty::Text, "For people."),
+        ]),
         "Sets a condition. The time of its last transition changes only with its status.",
     ),
     method("get", taking(&[TYPE]).giving(Ty::Any), "The condition as a map; nothing if it is not there."),
