@@ -259,3 +259,19 @@ async fn nothing_keeps_a_generation_but_the_calls_that_run() {
     assert_eq!(stage.alive(), [4]);
     stage.end().await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_deletion_that_is_handled_during_a_swap_is_not_handled_again() {
+    let lines = |code| [on(Kind::Delete, "deleted", code).does(Does::Work(10))];
+    let mut stage = Stage::new(server(&["a", "b"], &[]), &lines(1));
+    seconds(1).await;
+    stage.server.delete(EXAMPLES, "ns1", "a").expect("it is there");
+    stage.server.delete(EXAMPLES, "ns1", "b").expect("it is there");
+    seconds(5).await;
+    stage.swap(&lines(2)).await;
+    // Somebody else is faster: the object is gone before the finalizer can be removed.
+    stage.server.remove(EXAMPLES, "ns1", "b").expect("it is there");
+    seconds(30).await;
+    let expected = ["a begins", "a ends", "b begins", "b ends"];
+    assert_eq!(stage.end().await.take(), expected.map(|it| format!("deleted.1@1 {it}")));
+}
