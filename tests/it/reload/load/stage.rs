@@ -237,7 +237,13 @@ struct Capture(Record);
 
 impl<S: Subscriber> Layer<S> for Capture {
     fn enabled(&self, metadata: &Metadata<'_>, _context: Context<'_, S>) -> bool {
-        *metadata.level() <= (if std::env::var_os("KOPF_TEST_LOG").is_some() { Level::DEBUG } else { Level::INFO }) && metadata.target().starts_with("kopf")
+        *metadata.level()
+            <= (if std::env::var_os("KOPF_TEST_LOG").is_some() {
+                Level::DEBUG
+            } else {
+                Level::INFO
+            })
+            && metadata.target().starts_with("kopf")
     }
 
     fn on_event(&self, event: &Event<'_>, _context: Context<'_, S>) {
