@@ -3,7 +3,7 @@
 mod workers;
 
 use std::{
-    sync::{Arc, Mutex},
+    sync::Arc,
     time::Duration,
 };
 
