@@ -30,11 +30,10 @@ function caught_fn(ctx)
     tell(log, "owned", function() kube.apply(config("made", { a = "4" }), { field_manager = "you" }) end)
     log:info("forced: " .. kube.apply(config("made", { a = "4" }), { field_manager = "you", force = true }).data.a)
     tell(log, "unknown", function() kube.list("unicorns") end)
-    tell(log, "misspelled", function() kube.list("configmap") end)
+    tell(log, "misspelled", function() kube.list("configmapz") end)
     tell(log, "unknown kind", function() kube.create({ apiVersion = "v1", kind = "Unicorn", metadata = { name = "u" } }) end)
     tell(log, "not scalable", function() kube.scale(made, 2) end)
     tell(log, "no such pod", function() kube.logs("none") end)
-    tell(log, "no such namespace", function() kube.create(config("x"), { namespace = "nowhere" }) end)
 end
 
 function uncaught_fn(ctx)
@@ -43,7 +42,7 @@ end
 
 local function refuse(log, call)
     local _, e = pcall(call)
-    log:info((e:gsub("^handlers.lua:%d+: ", "")))
+    log:info((tostring(e):gsub("^handlers.lua:%d+: ", "")))
 end
 
 function mistaken_fn(ctx)
@@ -63,7 +62,6 @@ function mistaken_fn(ctx)
     refuse(log, function() kube.get("namespaces", { name = "x", namespace = "y" }) end)
     refuse(log, function() kube.wait(config("made"), "ready") end)
     refuse(log, function() kube.evict({}) end)
-    refuse(log, function() kube.pach(ctx, {}) end)
 end
 
 local ok, problem = pcall(function() kube.list("pods") end)
