@@ -6,6 +6,7 @@
 pub mod annotations;
 pub mod cause;
 pub mod claim;
+pub mod conditions;
 pub mod configure;
 pub mod corrupt;
 pub mod declare;
@@ -29,6 +30,7 @@ pub mod leadership;
 pub mod lifecycle;
 pub mod login;
 pub mod namespaces;
+pub mod nanos;
 pub mod nearest;
 pub mod object;
 pub mod outcome;

@@ -100,6 +100,7 @@ impl Life {
         let facilities = Facilities {
             indexes: Indexes::new(registry.indexes()),
             posts: Posts::new(Arc::clone(&settings)),
+            clock,
             kube: Kube::default(),
         };
         let generation = Generation { number: 1, registry, lifecycle: scripts.lifecycle() };

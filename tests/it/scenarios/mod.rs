@@ -32,6 +32,7 @@ macro_rules! scenarios {
 scenarios! {
     causes
     cluster_scoped
+    conditions
     conflicts
     background
     activities
