@@ -33,16 +33,17 @@ impl Surface {
 
     /// The known name that is nearest to one that is not known.
     pub fn nearest(&self, unknown: &str) -> Option<String> {
+        let unknown = unknown.replace("::", ".").replace(':', ".");
         let sections = self.sections().flat_map(spoken);
         let paths: Vec<String> =
             sections.chain(self.items().into_iter().map(|(path, _)| path)).collect();
-        let near = nearest(unknown, paths.iter().map(String::as_str));
-        // Without its path a name is nearer to another one without.
-        let bare = paths.iter().filter_map(|it| Some((it.rsplit_once('.')?.1, it)));
-        let bare: Vec<_> = bare.collect();
-        let near_bare = nearest(unknown, bare.iter().map(|(name, _)| *name));
-        let path = bare.iter().find(|(name, _)| Some(*name) == near_bare).map(|(_, path)| *path);
-        near.or(path.map(String::as_str)).map(str::to_owned)
+        if unknown.contains('.') {
+            return nearest(&unknown, paths.iter().map(String::as_str)).map(str::to_owned);
+        }
+        let bare = |path: &str| path.rsplit_once('.').map_or(path, |(_, name)| name).to_owned();
+        let names: Vec<String> = paths.iter().map(|it| bare(it)).collect();
+        let near = nearest(&unknown, names.iter().map(String::as_str))?;
+        paths.iter().zip(&names).find(|(_, name)| *name == near).map(|(path, _)| path.clone())
     }
 
     /// Every name with its path: `kopf.on.create`, `ctx.spec`, `logger.info`, `settings.posting.level`.
