@@ -3,7 +3,7 @@
 mod workers;
 
 use std::{
-    sync::{Arc, Mutex},
+    sync::Arc,
     time::Duration,
 };
 
@@ -42,7 +42,7 @@ impl Operator {
             Ok(loaded) => loaded,
             Err(errors) => panic!("{errors:?}"),
         };
-        Operator { host, handlers, memo: Memo::default(), patch: Arc::new(Mutex::default()) }
+        Operator { host, handlers, memo: Memo::default(), patch: SharedPatch::default() }
     }
 
     async fn call(&self, id: &str) -> Ended {
