@@ -34,7 +34,7 @@ use crate::logic::{
     generation::Generation, handler::Kind, lifecycle::Lifecycle, peering::Identity,
     registry::ResourceHandlers, review, stopping::StopReason,
 };
-use crate::ports::{ApiError, Cluster, Facilities, HealthState, Pauses, Present};
+use crate::ports::{ApiError, Cluster, Facilities, HealthState, Kin, Pauses, Present};
 use crate::settings::Settings;
 
 /// For so long at most, handlers that came with a generation wait for its new indexes.
@@ -212,9 +212,9 @@ impl Serve<'_> {
         let known = Arc::downgrade(&shared.memories);
         let help = "Objects that the operator remembers";
         let health = &self.life.health;
-        health.metrics().sample("kopf_objects_known", help, move || {
-            known.upgrade().map_or(0, |it| it.count())
-        });
+        health
+            .metrics()
+            .sample("kopf_objects_known", help, move || known.upgrade().map_or(0, |it| it.count()));
         let mut companions = Companions::new();
         companions.add(|stop| probes::follow_pauses(shared.pauses.clone(), health.clone(), stop));
         companions.add(|stop| {
@@ -301,6 +301,10 @@ impl Serve<'_> {
         }
         Arc::new(daemons::Base {
             resource: Arc::clone(&target.0),
+            kin: before.map_or_else(
+                || Arc::new(Kin::of(Arc::clone(&target.0))),
+                |it| Arc::clone(&it.background.kin),
+            ),
             cluster: Arc::clone(shared.cluster),
             scripts: Arc::clone(&self.life.scripts),
             settings: Arc::clone(&reign.settings),

@@ -61,7 +61,9 @@ impl<T> Future for Asked<T> {
         if self.sending.is_none()
             && let Poll::Ready(answer) = self.answer.poll_unpin(cx)
         {
-            return Poll::Ready(answer.map_or_else(|_| (self.gone)(raised::of_lost_vm()), |it| *it));
+            return Poll::Ready(
+                answer.map_or_else(|_| (self.gone)(raised::of_lost_vm()), |it| *it),
+            );
         }
         self.stuck.poll_unpin(cx).map(|()| (self.gone)(raised::of_lost_vm()))
     }
