@@ -242,6 +242,14 @@ impl ObjectCause {
 }
 
 impl Invocation {
+    /// The object that it is about, as the kwargs show it at this moment.
+    pub fn object(&self) -> Option<Arc<Object>> {
+        match &self.cause {
+            Cause::Object(cause) => Some(cause.current()),
+            Cause::Activity(_) => None,
+        }
+    }
+
     /// What only daemons and timers have.
     pub fn background(&self) -> Option<&BackgroundCause> {
         match &self.cause {

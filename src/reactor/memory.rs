@@ -8,7 +8,8 @@ use std::{
 use super::conclusion::Unsent;
 use crate::features::daemons::{self, Sight};
 use crate::logic::{
-    claim::Claim, indexing::Failures, object::Header, patch::Transformation, throttle::Throttle,
+    claim::Claim, indexing::Failures, object::Header, patch::Transformation, review::Waiting,
+    throttle::Throttle,
 };
 use crate::ports::Memo;
 
@@ -34,6 +35,8 @@ pub(super) struct Memory {
     pub(super) memo: Option<Memo>,
     /// The index handlers that failed for the object; absent while all is well.
     pub(super) unindexed: Option<Box<Failures>>,
+    /// The handlers that wait for their retry; absent while none does.
+    pub(super) waiting: Option<Box<Waiting>>,
     /// Pauses after unexpected errors; absent while all is well.
     pub(super) throttle: Option<Box<Throttle>>,
     /// What the last cycle could not send. It is sent again before anything else is done to the object.

@@ -192,8 +192,7 @@ impl Serve<'_> {
         let indexes = known.next(new.registry.indexes(), &refilled, new.number);
         let mut facilities = Arc::clone(&before.facilities);
         if !indexes.are(known) {
-            let posts = facilities.posts.clone();
-            facilities = Arc::new(Facilities { indexes, posts });
+            facilities = Arc::new(Facilities { indexes, ..Facilities::clone(&facilities) });
         }
         reign.number = new.number;
         reign.indexes = new.registry.indexes();

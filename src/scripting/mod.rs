@@ -5,23 +5,26 @@
 //! declaration means in `logic/declare.rs`.
 
 mod children;
-pub(crate) mod ctx;
+pub(crate) mod conditions;
+mod ctx;
 mod diagnostics;
 mod fingerprint;
 mod hierarchy;
 mod host;
+mod library;
 mod limits;
 mod logins;
 mod lua;
+mod memos;
 mod modules;
 mod names;
 mod posting;
 mod print;
-mod reach;
 mod refused;
 mod rhai;
 mod settings_access;
 mod stopped;
+pub mod surface;
 mod text;
 mod withdraw;
 
