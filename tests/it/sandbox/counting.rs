@@ -56,6 +56,7 @@ fn bodies_that_a_script_keeps_are_its_memory() {
         let (number, message) = failed.expect("they do not fit");
         assert!((4..20).contains(&number), "{number}");
         assert!(message.contains("needs more than 4 MiB of memory"), "{message}");
+        assert_eq!(problem(script.call("lets-go").await.ended), None);
         // Those that are not kept are nobody's.
         for number in 0..100 {
             assert_eq!(problem(script.call_about("reads", &large(number)).await.ended), None);
@@ -64,9 +65,11 @@ fn bodies_that_a_script_keeps_are_its_memory() {
     in_both(
         "kept = {}
         kopf.on_update('kopfexamples', { id = 'keeps' }, function(ctx) kept[#kept + 1] = ctx.body.spec.texts end)
+        kopf.on_update('kopfexamples', { id = 'lets-go' }, function() kept = {} end)
         kopf.on_update('kopfexamples', { id = 'reads' }, function(ctx) return ctx.body.spec.texts[1] end)",
         "let kept = [];
         kopf::on_update(`kopfexamples`, #{ id: `keeps` }, |ctx| { kept.push(ctx.body); });
+        kopf::on_update(`kopfexamples`, #{ id: `lets-go` }, |ctx| { kept.clear(); });
         kopf::on_update(`kopfexamples`, #{ id: `reads` }, |ctx| ctx.body.spec.texts[0]);",
         play,
     );
@@ -111,9 +114,9 @@ fn all_memos_of_a_script_together_have_a_limit_and_can_be_emptied_then() {
 #[test]
 fn functions_that_a_call_hands_over_have_a_bound() {
     let play = async |script: Script| {
-        let handler = script.handler("hands over").inside();
+        let handler = script.handler("hands-over").inside();
         let (children, _orders) = Children::of(handler);
-        let invocation = script.change("hands over", &sample(), &SharedPatch::default());
+        let invocation = script.change("hands-over", &sample(), &SharedPatch::default());
         let invocation = Arc::into_inner(invocation).expect("nobody else has it");
         let ended =
             script.host.call(Arc::new(Invocation { children: Some(children), ..invocation }));
@@ -125,13 +128,13 @@ fn functions_that_a_call_hands_over_have_a_bound() {
         assert_eq!(message.as_deref(), Some("ctx.patch.fns would have more than 10000 functions"));
     };
     in_both(
-        "kopf.on_update('kopfexamples', { id = 'hands over' }, function(ctx)
+        "kopf.on_update('kopfexamples', { id = 'hands-over' }, function(ctx)
             for i = 1, 10001 do kopf.subhandler({ id = 'sub' .. i }, function() end) end
         end)
         kopf.on_update('kopfexamples', { id = 'transforms' }, function(ctx)
             for i = 1, 10001 do ctx.patch.fns:append(function() end) end
         end)",
-        "kopf::on_update(`kopfexamples`, #{ id: `hands over` }, |ctx| {
+        "kopf::on_update(`kopfexamples`, #{ id: `hands-over` }, |ctx| {
             for i in 0..10001 { kopf.subhandler(#{ id: `sub${i}` }, || {}); }
         });
         kopf::on_update(`kopfexamples`, #{ id: `transforms` }, |ctx| {

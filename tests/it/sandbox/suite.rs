@@ -232,7 +232,10 @@ fn check_error(hostile: &Hostile, run: &Run) -> Result<(), String> {
             {
                 return Err(format!("the error does not name {setting}: {message}"));
             }
-            let must_be_temporary = matches!(hostile.limit, Limit::Cpu | Limit::Memory);
+            // What the script may catch is its own error.
+            let is_aborted = message.contains("was aborted") || message.contains("needs more than");
+            let must_be_temporary =
+                is_aborted && matches!(hostile.limit, Limit::Cpu | Limit::Memory);
             if must_be_temporary && !hostile.at_load && !run.is_temporary {
                 return Err(format!("the error is not temporary: {message}"));
             }
