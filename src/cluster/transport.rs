@@ -105,8 +105,9 @@ impl<'a> Request<'a> {
         builder.body(body).map_err(|it| Failure::Unsendable(it.to_string()))
     }
 
-    fn label(&self) -> String {
-        format!("{} {}", self.method, self.url)
+    /// As log lines call it: with the server, which is what is wrong most often.
+    fn label(&self, server: &str) -> String {
+        format!("{} {}{}", self.method, server.trim_end_matches('/'), self.url)
     }
 }
 
@@ -200,7 +201,7 @@ impl Transport {
         networking: &Networking,
         places: Option<&'a Semaphore>,
     ) -> Result<Accepted<'a>, ApiError> {
-        let mut course = Course::new(request, networking);
+        let mut course = Course::new(request, networking, &self.server);
         loop {
             let place = match places {
                 Some(places) => places.acquire().await.ok(),
@@ -265,6 +266,7 @@ struct Accepted<'a> {
 /// The attempts of one request, as the log tells them.
 struct Course<'a> {
     request: &'a Request<'a>,
+    server: &'a str,
     /// How many there may be.
     attempts: usize,
     /// The number of the present one, from zero.
@@ -272,8 +274,13 @@ struct Course<'a> {
 }
 
 impl<'a> Course<'a> {
-    fn new(request: &'a Request<'a>, networking: &Networking) -> Self {
-        Course { request, attempts: networking.error_backoffs.len().saturating_add(1), attempt: 0 }
+    fn new(request: &'a Request<'a>, networking: &Networking, server: &'a str) -> Self {
+        let attempts = networking.error_backoffs.len().saturating_add(1);
+        Course { request, server, attempts, attempt: 0 }
+    }
+
+    fn label(&self) -> String {
+        self.request.label(self.server)
     }
 
     fn number(&self) -> usize {
@@ -282,30 +289,30 @@ impl<'a> Course<'a> {
 
     fn announce(&self) {
         if self.attempt > 0 {
-            let Course { request, attempts, .. } = self;
-            debug!(target: TARGET, "Request attempt #{}/{attempts}: {}", self.number(), request.label());
+            let attempts = self.attempts;
+            debug!(target: TARGET, "Request attempt #{}/{attempts}: {}", self.number(), self.label());
         }
     }
 
     fn succeed(&self) {
         if self.attempt > 0 {
-            let Course { request, attempts, .. } = self;
-            debug!(target: TARGET, "Request attempt #{}/{attempts} succeeded: {}", self.number(), request.label());
+            let attempts = self.attempts;
+            debug!(target: TARGET, "Request attempt #{}/{attempts} succeeded: {}", self.number(), self.label());
         }
     }
 
     fn give_up(&self, failure: &Failure) {
-        let Course { request, attempts, .. } = self;
-        error!(target: TARGET, "Request attempt #{}/{attempts} failed; escalating: {} -> {failure}", self.number(), request.label());
+        let attempts = self.attempts;
+        error!(target: TARGET, "Request attempt #{}/{attempts} failed; escalating: {} -> {failure}", self.number(), self.label());
     }
 
     async fn pause(&mut self, pause: &Pause, failure: &Failure) {
-        let Course { request, attempts, .. } = self;
+        let attempts = self.attempts;
         if let Some(asked) = pause.asked {
             let (own, asked) = (pause.own.as_secs_f64(), asked.as_secs_f64());
-            debug!(target: TARGET, "Overriding the backoff {own}s with the retry-after {asked}s from the server: {}", request.label());
+            debug!(target: TARGET, "Overriding the backoff {own}s with the retry-after {asked}s from the server: {}", self.label());
         }
-        error!(target: TARGET, "Request attempt #{}/{attempts} failed; will retry: {} -> {failure}", self.attempt.saturating_add(1), request.label());
+        error!(target: TARGET, "Request attempt #{}/{attempts} failed; will retry: {} -> {failure}", self.attempt.saturating_add(1), self.label());
         sleep(pause.duration()).await;
         self.attempt = self.attempt.saturating_add(1);
     }

@@ -28,6 +28,7 @@ pub mod leadership;
 pub mod lifecycle;
 pub mod login;
 pub mod namespaces;
+pub mod nanos;
 pub mod nearest;
 pub mod object;
 pub mod outcome;

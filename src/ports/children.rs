@@ -19,7 +19,10 @@ const CHILDREN_MAX: usize = 10_000;
 
 /// The sub-handlers of one attempt of a handler, as its script sees them. Clones share them.
 #[derive(Clone, Debug)]
-pub struct Children {
+pub struct Children(Arc<Family>);
+
+#[derive(Debug)]
+struct Family {
     parent: Arc<Handler>,
     declared: Arc<Mutex<Vec<Arc<Handler>>>>,
     orders: mpsc::Sender<Order>,
@@ -53,7 +56,7 @@ impl Children {
         let inside = parent.inside();
         let orders =
             Orders { declared: Arc::clone(&declared), received: receiver, _parent: parent };
-        (Children { parent: inside, declared, orders: sender }, orders)
+        (Children(Arc::new(Family { parent: inside, declared, orders: sender })), orders)
     }
 
     /// Declares a sub-handler.
@@ -63,7 +66,7 @@ impl Children {
     pub fn declare(&self, declaration: Declaration) -> Result<(), DeclareError> {
         check_room(lock(&self.declared).len())?;
         let handler = self.make(declaration)?;
-        let mut declared = lock(&self.declared);
+        let mut declared = lock(&self.0.declared);
         check_unique(&declared, &handler)?;
         declared.push(handler);
         Ok(())
@@ -79,8 +82,8 @@ impl Children {
         let (answer, answered) = oneshot::channel();
         let order = Order { passed, chooser, answer };
         // Nobody answers for a handler that has ended; its order is dropped then, and this closes the answer.
-        drop(self.orders.send(order).await);
-        let answer = answered.await.unwrap_or_else(|_| Err(gone(&self.parent)));
+        drop(self.0.orders.send(order).await);
+        let answer = answered.await.unwrap_or_else(|_| Err(gone(&self.0.parent)));
         answer.map_err(ExecuteError::Raised)
     }
 
@@ -91,14 +94,14 @@ impl Children {
             check_room(all.len())?;
             let handler = self.make(declaration)?;
             check_unique(&all, &handler)?;
-            check_unique(&lock(&self.declared), &handler)?;
+            check_unique(&lock(&self.0.declared), &handler)?;
             all.push(handler);
         }
         Ok(all)
     }
 
     fn make(&self, declaration: Declaration) -> Result<Arc<Handler>, DeclareError> {
-        declare::declare_sub(declaration, &self.parent).map(Arc::new)
+        declare::declare_sub(declaration, &self.0.parent).map(Arc::new)
     }
 }
 

@@ -44,7 +44,7 @@ pub use posts::{Inbox, Post, Posts};
 pub use reloads::{Candidate, Rejection, Reloads};
 pub use scripts::{
     ActivityCause, Attempt, BackgroundCause, Cause, ChangeCause, Emptied, Invocation, ObjectCause,
-    ObjectDetail, Scripts, SharedPatch, lock_patch,
+    ObjectDetail, PatchCell, Scripts, SharedPatch, lock_patch,
 };
 pub use stopped::{Stopped, Waiting};
 

@@ -113,7 +113,7 @@ impl Worker {
         expected: Option<&Expectation>,
     ) -> Option<Arc<Object>> {
         let mut serving = self.post.get();
-        let reference = Arc::new(serving.reference(event.object.header()));
+        let reference = Arc::new(event.object.header().reference_in(&serving.resource));
         let logger = Logger::of_object(LoggerKind::Local, reference);
         let logger = logger.posting(&serving.facilities.posts);
         if !self.pass_throttle(&serving, memory, &logger).await {

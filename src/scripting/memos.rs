@@ -55,7 +55,7 @@ impl Memos {
 
     /// Counts what a change has added to a memo, in bytes of the allocator.
     pub(crate) fn charge(&self, memo: &Document, bytes: isize) {
-        let is_empty = memo.lock().is_empty();
+        let is_empty = memo.is_empty();
         let mut notes = self.notes();
         let (_, charged) = notes.all.entry(memo.address()).or_insert_with(|| (memo.downgrade(), 0));
         *charged += bytes;

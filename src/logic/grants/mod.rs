@@ -1,6 +1,6 @@
 //! What scripts are allowed beyond their sandbox: nothing, unless it is granted.
 //!
-//! Pure: texts become rules, and rules answer questions. Who asks is `scripting/reach.rs`, which also follows symlinks.
+//! Pure: texts become rules, and rules answer questions. Who asks is `scripting/library`, which also follows symlinks.
 
 mod environment;
 mod files;

@@ -7,12 +7,11 @@ use mlua::{
 };
 
 use super::{
-    children, declare, hierarchy,
+    children, declare, hierarchy, library,
     modules::Modules,
     natives, posting,
     push::{Shapes, Style},
     raised::{self, HandlerError},
-    reach,
     views::{self, CtxView},
     world::World,
 };
@@ -64,7 +63,7 @@ pub(super) fn install(lua: &Lua, modules: Modules) -> mlua::Result<LuaFunction> 
     add_values(lua, &kopf)?;
     add_storages(lua, &kopf)?;
     add_logins(lua, &kopf)?;
-    reach::install(lua, &globals)?;
+    library::install(lua, &globals)?;
     #[cfg(test)]
     super::tests::install(lua)?;
     let host = host_functions(lua, modules)?;

@@ -154,6 +154,13 @@ impl<T, F: FnOnce(&World, &LuaValue) -> mlua::Result<T> + Unpin> Future for Runn
     }
 }
 
+impl<F> Drop for Running<F> {
+    /// What a loop has left open ends with its call; the collector may come much later.
+    fn drop(&mut self) {
+        self.vm.world().streams.close(self.present.as_ref());
+    }
+}
+
 /// The others get a turn first.
 fn again<T>(cx: &Context<'_>) -> Poll<T> {
     cx.waker().wake_by_ref();

@@ -27,6 +27,7 @@ use super::{
     raised::{self, ScriptError},
     running::{Failure, Running},
     script::{Declared, Script},
+    streams::Streams,
     views::CtxView,
     watchdog::{Abort, Watchdog},
     world::{Functions, World},
@@ -39,7 +40,7 @@ use crate::logic::{
     resource::Resource,
 };
 use crate::ports::Invocation;
-use crate::scripting::{LoadError, ctx, reach::Reach, refused::Refused};
+use crate::scripting::{LoadError, ctx, library::Surroundings, refused::Refused};
 
 /// Collect early: Luau has no collection at the limit, so garbage would count as full memory.
 const GC_GOAL: i32 = 120;
@@ -121,8 +122,9 @@ impl Vm {
             wait: RefCell::default(),
             wait_method: OnceCell::new(),
             memos: Arc::clone(&script.memos),
+            streams: Streams::default(),
             side_table: super::side_table::SideTable::default(),
-            reach: Reach::of(&script.terms, &source.name),
+            surroundings: Surroundings::of(&script.terms, &source.name),
             texts: RefCell::new(BTreeMap::from([(source.name.clone(), text)])),
         });
         lua.set_app_data(Rc::clone(&world));

@@ -20,6 +20,7 @@ use super::{
     read::Reader,
     running::Wait,
     side_table::SideTable,
+    streams::Streams,
     watchdog::Meter,
 };
 use crate::logic::{
@@ -29,8 +30,8 @@ use crate::logic::{
 };
 use crate::ports::Invocation;
 use crate::scripting::{
+    library::Surroundings,
     memos::Memos,
-    reach::Reach,
     refused::{Refused, Room},
 };
 use crate::settings::Sandbox;
@@ -70,10 +71,12 @@ pub(super) struct World {
     pub(super) wait_method: OnceCell<LuaFunction>,
     /// What the script has put into memos.
     pub(super) memos: Arc<Memos>,
+    /// What calls loop over, and would leave open.
+    pub(super) streams: Streams,
     /// Values of memos that are no data.
     pub(super) side_table: SideTable,
-    /// What the script reaches outside of the sandbox.
-    pub(super) reach: Arc<Reach>,
+    /// What the libraries know of the script.
+    pub(super) surroundings: Arc<Surroundings>,
     /// The texts of the script and its modules, by chunk name, for messages.
     pub(super) texts: RefCell<BTreeMap<String, Arc<str>>>,
 }

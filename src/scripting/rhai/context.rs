@@ -49,6 +49,13 @@ struct Transformations(SharedPatch);
 #[derive(Clone, Debug)]
 pub(super) struct SettingsView(SettingsAccess);
 
+/// The object that `ctx` is about, if the value is a `ctx`: for functions that take objects.
+pub(super) fn handled(value: &Dynamic) -> Option<Value> {
+    let ctx = value.read_lock::<Ctx>()?;
+    let object = ctx.invocation.object()?;
+    Some(Value::clone(given(|| Arc::clone(object.body())).as_ref()))
+}
+
 impl Ctx {
     /// The argument of this call.
     pub(super) fn new(invocation: Arc<Invocation>) -> Self {

@@ -31,7 +31,7 @@ use crate::logic::{
     outcome::Raised,
 };
 use crate::ports::SharedPatch;
-use crate::scripting::{LoadError, Source, Terms, print::print_line, reach::Reach};
+use crate::scripting::{LoadError, Source, Terms, library::Surroundings, print::print_line};
 use crate::settings::Sandbox;
 
 /// The deepest nesting of an expression, at the top level and in functions. A closure in a closure is one expression.
@@ -47,8 +47,8 @@ pub(super) struct Shared {
     pub(super) name: ImmutableString,
     pub(super) functions: Functions,
     pub(super) sources: Arc<Sources>,
-    /// What the script reaches outside of the sandbox.
-    pub(super) reach: Arc<Reach>,
+    /// What the libraries know of the script.
+    pub(super) surroundings: Arc<Surroundings>,
     /// What the top level declares; `None` when it has returned.
     pub(super) declared: Mutex<Option<Vec<Handler>>>,
     /// The default lifecycles it sets, in order.
@@ -169,7 +169,7 @@ pub(super) fn load(id: ScriptId, source: &Source, terms: &Terms) -> Result<Decla
         name: source.name.as_str().into(),
         functions: Functions::new(id),
         sources: Arc::new(Sources::new(limits.clone())),
-        reach: Reach::of(terms, &source.name),
+        surroundings: Surroundings::of(terms, &source.name),
         declared: Mutex::new(Some(Vec::new())),
         lifecycles: Mutex::default(),
         globals: Mutex::default(),

@@ -16,7 +16,8 @@ use super::{
     index::IndexView, logger::LoggerView, memo::MemoView, patch::PatchView, settings::SettingsView,
     stopped::StoppedView,
 };
-use crate::ports::{Cause, Invocation};
+use crate::logic::object::Object;
+use crate::ports::Invocation;
 use crate::scripting::{
     ctx::{self, Kwarg},
     lua::{push::Style, world::World},
@@ -101,10 +102,12 @@ impl CtxView {
     }
 
     fn body(&self) -> Arc<Value> {
-        match &self.invocation.cause {
-            Cause::Object(cause) => Arc::clone(cause.current().body()),
-            Cause::Activity(_) => Arc::default(),
-        }
+        self.object().map(|it| Arc::clone(it.body())).unwrap_or_default()
+    }
+
+    /// The object it is about.
+    pub(super) fn object(&self) -> Option<Arc<Object>> {
+        self.invocation.object()
     }
 }
 

@@ -36,6 +36,12 @@ pub(super) fn json_of(object: &AnyUserData) -> Option<Value> {
     index::json_of(object)
 }
 
+/// The object that `ctx` is about, if the value is a `ctx`: for functions that take objects.
+pub(super) fn handled(value: &LuaValue) -> Option<Value> {
+    let ctx = value.as_userdata()?.borrow::<CtxView>().ok()?;
+    ctx.object().map(|it| Value::clone(it.body()))
+}
+
 /// What `pairs` of a view gives.
 pub(super) fn iterate(lua: &Lua, object: &AnyUserData) -> mlua::Result<(LuaFunction, LuaValue)> {
     if let Ok(view) = object.borrow::<PatchView>() {

@@ -7,11 +7,13 @@ mod children;
 mod data;
 mod declaring;
 mod hierarchy;
+mod library;
 mod logins;
 mod posting;
 mod raising;
-mod reach;
+mod refusal;
 mod storages;
+mod streams;
 
 use std::{any::TypeId, sync::Arc};
 
@@ -22,7 +24,8 @@ use rhai::{
 
 pub(super) use self::{
     declaring::Constant,
-    reach::{is_library, misused, value as library},
+    library::{is_library, misused, value as library},
+    refusal::ServerError,
 };
 use super::{errors::problem, script::Shared};
 use crate::logic::declare::Marker;
@@ -58,20 +61,32 @@ impl HostFn {
         HostFn { name, arguments, body: Arc::new(body) }
     }
 
-    /// Adds it to a module, with a receiver of this type if it is a method.
+    /// Adds it to a module, with a receiver of this type if it is a method; the receiver says nothing to the function.
     fn add(&self, module: &mut Module, receiver: Option<TypeId>) {
+        self.add_to(module, receiver, usize::from(receiver.is_some()));
+    }
+
+    /// Adds it to a module as a method that gets its receiver as the first argument.
+    fn add_with_receiver(&self, module: &mut Module, receiver: TypeId) {
+        self.add_to(module, Some(receiver), 0);
+    }
+
+    fn add_to(&self, module: &mut Module, receiver: Option<TypeId>, skipped: usize) {
         for count in self.arguments.clone() {
             let mut types: Vec<TypeId> = receiver.into_iter().collect();
-            let skipped = types.len();
-            types.resize(skipped + count, TypeId::of::<Dynamic>());
+            let receivers = types.len();
+            types.resize(receivers + count, TypeId::of::<Dynamic>());
             let body = Arc::clone(&self.body);
             let call = move |context: Option<NativeCallContext<'_>>,
                              arguments: &mut [&mut Dynamic]| {
                 let Some(context) = context else {
                     return Err(problem("called without a context"));
                 };
-                let arguments = arguments.iter_mut().skip(skipped).map(|it| it.take().flatten());
-                body(&context, arguments.collect()).map_err(|mut error| {
+                // A receiver may be a variable, which keeps its value.
+                let (receiver, arguments) = arguments.split_at_mut(receivers.min(arguments.len()));
+                let receiver = receiver.iter().skip(skipped).map(|it| (**it).clone());
+                let arguments = arguments.iter_mut().map(|it| it.take().flatten());
+                body(&context, receiver.chain(arguments).collect()).map_err(|mut error| {
                     // Rhai fills it in for methods, but not for functions of static modules.
                     if error.position().is_none() {
                         error.set_position(context.call_position());
@@ -138,7 +153,9 @@ pub(super) fn register(engine: &mut Engine, shared: &Arc<Shared>) {
     raising::register(engine);
     declaring::register(engine);
     children::register(engine);
-    reach::register(engine, &shared.reach);
+    library::register(engine, &shared.surroundings);
+    refusal::register(engine);
+    streams::register(engine);
 }
 
 const CONSTANTS: &[&str] = &["PRESENT", "ABSENT", "EVERYTHING", "ErrorsMode"];

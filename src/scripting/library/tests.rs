@@ -10,8 +10,9 @@ use std::{
 
 use serde_json::{Value, json};
 
-use super::{Function, LIBRARIES, Reach};
+use super::{Body, Call, Datum, Failure, Surroundings, find};
 use crate::logic::grants::{Access, Permission};
+use crate::settings::Sandbox;
 
 /// A directory that goes with its test.
 struct Directory(PathBuf);
@@ -32,8 +33,8 @@ impl Directory {
         fs::write(self.0.join(file), text).unwrap();
     }
 
-    fn reach(&self) -> Reach {
-        reach(Permission::Read, &self.path("granted"))
+    fn surroundings(&self) -> Arc<Surroundings> {
+        granted(Permission::Read, &self.path("granted"))
     }
 }
 
@@ -43,30 +44,44 @@ impl Drop for Directory {
     }
 }
 
-fn reach(what: Permission, rule: &str) -> Reach {
+fn granted(what: Permission, rule: &str) -> Arc<Surroundings> {
     let mut access = Access::default();
     access.allow(what, rule, Path::new("/")).unwrap();
     let variables = [("APP_A", "1"), ("APP_B", ""), ("SECRET", "x")];
     let variables: BTreeMap<_, _> =
         variables.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect();
-    Reach { access, environment: Arc::new(variables), bytes_max: 1000 }
+    let limits = Sandbox { string_size: 1000, ..Sandbox::default() };
+    Arc::new(Surroundings { access, environment: Arc::new(variables), limits })
 }
 
-fn call(reach: &Reach, name: &str, arguments: &[Value]) -> Result<Value, String> {
+/// Calls a function as an engine does.
+fn call(here: &Arc<Surroundings>, name: &str, arguments: &[Value]) -> Result<Value, String> {
     let (library, function) = name.split_once('.').unwrap();
-    let library = LIBRARIES.iter().find(|it| it.name == library).unwrap();
-    let (_, function) = library.functions.iter().find(|(it, _)| *it == function).unwrap();
-    reach.call(*function, name, arguments)
+    let library = find(library).unwrap();
+    let function = library.functions.iter().find(|it| it.name == function).unwrap();
+    let arguments = arguments.iter().cloned().map(Datum::Json).collect();
+    let ready = Call::new((library, function), arguments, Arc::clone(here), None);
+    let outcome = ready.and_then(|ready| match function.body {
+        Body::Immediate(body) => body(&ready),
+        Body::Waiting(body) => {
+            let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+            runtime.block_on(body(ready))
+        }
+    });
+    match outcome.map_err(|it| it.at(name)) {
+        Ok(Datum::Json(it)) => Ok(it),
+        Err(Failure::Plain(told)) => Err(told),
+    }
 }
 
-fn refused(reach: &Reach, name: &str, path: &str) -> String {
-    call(reach, name, &[path.into()]).unwrap_err()
+fn refused(here: &Arc<Surroundings>, name: &str, path: &str) -> String {
+    call(here, name, &[path.into()]).unwrap_err()
 }
 
 #[test]
 fn variables_are_there_if_they_are_granted() {
-    let reach = reach(Permission::Env, "APP_*");
-    let get = |arguments: Value| call(&reach, "env.get", arguments.as_array().unwrap());
+    let here = granted(Permission::Env, "APP_*");
+    let get = |arguments: Value| call(&here, "env.get", arguments.as_array().unwrap());
     assert_eq!(get(json!(["APP_A"])), Ok(json!("1")));
     assert_eq!(get(json!(["APP_B", "default"])), Ok(json!("")), "empty is not absent");
     assert_eq!(get(json!(["APP_C"])), Ok(Value::Null));
@@ -75,13 +90,22 @@ fn variables_are_there_if_they_are_granted() {
         get(json!(["SECRET", "default"])).unwrap_err(),
         "env.get: the variable SECRET is not granted to this script; --allow-env=SECRET would allow it"
     );
-    let expected = "env.get: expected the name of a variable, and maybe a default";
-    for wrong in [json!([]), json!([1]), json!([null]), json!(["APP_A", 1, 2])] {
-        assert_eq!(get(wrong), Err(expected.into()));
+    let missing = "`name` is missing: expected a text that is not empty";
+    for (wrong, told) in [
+        (json!([]), missing),
+        (json!([null]), missing),
+        (json!([1]), "`name`: expected a text that is not empty, got 1"),
+        (json!([""]), "`name`: expected a text that is not empty, got \"\""),
+        (json!(["APP_A", 1, 2]), "too many arguments, 3: expected env.get(name, [default])"),
+    ] {
+        assert_eq!(get(wrong), Err(format!("env.get: {told}")));
     }
-    assert_eq!(call(&reach, "env.all", &[]), Ok(json!({"APP_A": "1", "APP_B": ""})));
-    assert_eq!(call(&reach, "env.all", &[1.into()]), Err("env.all: expected no arguments".into()));
-    assert_eq!(call(&Reach::default(), "env.all", &[]), Ok(json!({})));
+    assert_eq!(call(&here, "env.all", &[]), Ok(json!({"APP_A": "1", "APP_B": ""})));
+    assert_eq!(
+        call(&here, "env.all", &[1.into()]),
+        Err("env.all: too many arguments, 1: expected env.all()".into())
+    );
+    assert_eq!(call(&Arc::default(), "env.all", &[]), Ok(json!({})));
 }
 
 #[test]
@@ -91,7 +115,7 @@ fn files_are_read_if_they_are_granted() {
     here.write("granted/a.json", r#"{"a": [1, 2.5, null]}"#);
     here.write("granted/a.yaml", "a:\n  - 1\n  - 2.5\n  -\n");
     here.write("secret.txt", "x");
-    let reach = here.reach();
+    let reach = here.surroundings();
     let read = |name: &str, file: &str| call(&reach, name, &[here.path(file).into()]);
     assert_eq!(read("files.read", "granted/a.txt"), Ok(json!("ä\n")));
     assert_eq!(read("files.read", "granted/../granted/./a.txt"), Ok(json!("ä\n")));
@@ -130,7 +154,7 @@ fn links_lead_only_to_what_is_granted() {
     symlink("../secret.txt", here.0.join("granted/leak")).unwrap();
     symlink("/", here.0.join("granted/root")).unwrap();
     symlink("granted", here.0.join("alias")).unwrap();
-    let reach = here.reach();
+    let reach = here.surroundings();
     assert_eq!(call(&reach, "files.read", &[here.path("granted/key").into()]), Ok(json!("value")));
     let names = call(&reach, "files.list", &[here.path("granted").into()]);
     assert_eq!(names, Ok(json!(["key", "leak", "root"])), "without the plumbing");
@@ -148,7 +172,7 @@ fn links_lead_only_to_what_is_granted() {
         assert!(told.contains("leads to /etc/passwd: "), "{told}");
     }
     // The directory that is granted may be a link itself.
-    let by_alias = super::tests::reach(Permission::Read, &here.path("alias"));
+    let by_alias = granted(Permission::Read, &here.path("alias"));
     assert_eq!(call(&by_alias, "files.read", &[here.path("alias/key").into()]), Ok(json!("value")));
     let told = refused(&by_alias, "files.read", &here.path("granted/key"));
     assert!(told.contains("not granted"), "by its other name it is not: {told}");
@@ -161,7 +185,7 @@ fn what_cannot_be_read_is_told() {
     here.write("granted/wrong", "{\n  \"a\": [\n");
     fs::write(here.0.join("granted/binary"), [0xff]).unwrap();
     let socket = std::os::unix::net::UnixListener::bind(here.0.join("granted/socket")).unwrap();
-    let reach = here.reach();
+    let reach = here.surroundings();
     for (name, file, part) in [
         (
             "files.read",
@@ -183,14 +207,13 @@ fn what_cannot_be_read_is_told() {
     }
     drop(socket);
     for arguments in [vec![], vec![json!(1)], vec![json!("")], vec![json!("a"), json!("b")]] {
-        let told = reach.call(Function::FilesRead, "files.read", &arguments);
-        assert_eq!(told, Err("files.read: expected a path".into()));
+        call(&reach, "files.read", &arguments).unwrap_err();
     }
 }
 
 #[test]
 fn a_misspelled_function_is_told_the_right_one() {
-    let files = &LIBRARIES[1];
+    let files = find("files").unwrap();
     assert_eq!(files.unknown("red"), "there is no files.red; did you mean `files.read`?");
     assert_eq!(files.unknown("zzz"), "there is no files.zzz");
 }

@@ -1,4 +1,4 @@
-//! Reads files that are granted. Symlinks are followed, and what they lead to must be granted as well.
+//! `files`: reads files that are granted. Symlinks are followed, and what they lead to must be granted as well.
 
 use std::{
     fs,
@@ -8,13 +8,93 @@ use std::{
 
 use serde_json::Value;
 
+use super::{Body, Call, Datum, Failure, Function, Library, Outcome, Parameter, Type, required};
 use crate::logic::grants::{Access, Denied, normal};
+
+pub(super) const LIBRARY: Library = Library {
+    name: "files",
+    doc: "Files and directories that can be read, as far as `--allow-read` grants them.",
+    functions: &[
+        Function {
+            name: "read",
+            doc: "The text of a file.",
+            parameters: PATH,
+            options: &[],
+            returns: Type::Text,
+            body: Body::Waiting(|call| Box::pin(call.elsewhere(|it| Ok(text(it)?.into())))),
+        },
+        Function {
+            name: "read_json",
+            doc: "The content of a JSON file.",
+            parameters: PATH,
+            options: &[],
+            returns: Type::Any,
+            body: Body::Waiting(|call| Box::pin(call.elsewhere(read_json))),
+        },
+        Function {
+            name: "read_yaml",
+            doc: "The content of a YAML file.",
+            parameters: PATH,
+            options: &[],
+            returns: Type::Any,
+            body: Body::Waiting(|call| Box::pin(call.elsewhere(read_yaml))),
+        },
+        Function {
+            name: "list",
+            doc: "The names in a directory, sorted.",
+            parameters: PATH,
+            options: &[],
+            returns: Type::List,
+            body: Body::Waiting(|call| {
+                Box::pin(call.elsewhere(|it| done(list(&it.surroundings.access, it.text("path")))))
+            }),
+        },
+        Function {
+            name: "exists",
+            doc: "Whether there is a file or a directory.",
+            parameters: PATH,
+            options: &[],
+            returns: Type::Boolean,
+            body: Body::Waiting(|call| {
+                Box::pin(
+                    call.elsewhere(|it| done(exists(&it.surroundings.access, it.text("path")))),
+                )
+            }),
+        },
+    ],
+};
+
+const PATH: &[Parameter] = &[required("path", Type::Name, "Absolute, or from where `kopf` runs.")];
 
 /// Larger directories are no configuration.
 const NAMES_MAX: usize = 10_000;
 
+fn done(result: Result<impl Into<Value>, String>) -> Outcome {
+    Ok(Datum::Json(result?.into()))
+}
+
+fn text(call: &Call) -> Result<Value, Failure> {
+    let limit = call.surroundings.limits.string_size;
+    Ok(read(&call.surroundings.access, call.text("path"), limit)?.into())
+}
+
+fn read_json(call: &Call) -> Outcome {
+    let (path, text) = (call.text("path"), text(call)?);
+    let read = serde_json::from_str::<Value>(text.as_str().unwrap_or_default());
+    done(read.map_err(|it| format!("{path} is no JSON: {it}")))
+}
+
+fn read_yaml(call: &Call) -> Outcome {
+    let (path, text) = (call.text("path"), text(call)?);
+    let read = serde_saphyr::from_str::<Value>(text.as_str().unwrap_or_default());
+    done(read.map_err(|it| {
+        let told = it.without_snippet().to_string();
+        format!("{path} is no YAML: {}", told.lines().next().unwrap_or_default())
+    }))
+}
+
 /// The text of a file.
-pub(super) fn read(access: &Access, path: &str, bytes_max: usize) -> Result<String, String> {
+fn read(access: &Access, path: &str, bytes_max: usize) -> Result<String, String> {
     let told = |error: io::Error| told(path, &error);
     let file = find(access, path)?.map_err(told)?;
     let kind = fs::metadata(&file).map_err(told)?;
@@ -38,7 +118,7 @@ pub(super) fn read(access: &Access, path: &str, bytes_max: usize) -> Result<Stri
 }
 
 /// The names in a directory, sorted, without the plumbing of volumes.
-pub(super) fn list(access: &Access, path: &str) -> Result<Value, String> {
+fn list(access: &Access, path: &str) -> Result<Value, String> {
     let told = |error: io::Error| told(path, &error);
     let directory = find(access, path)?.map_err(told)?;
     let mut names = Vec::new();
@@ -57,7 +137,7 @@ pub(super) fn list(access: &Access, path: &str) -> Result<Value, String> {
 }
 
 /// Whether something is there.
-pub(super) fn exists(access: &Access, path: &str) -> Result<bool, String> {
+fn exists(access: &Access, path: &str) -> Result<bool, String> {
     match find(access, path)? {
         Ok(_) => Ok(true),
         Err(error) if is_absence(&error) => Ok(false),
