@@ -64,7 +64,7 @@ impl Children {
     /// # Errors
     /// When the declaration is refused, its id is taken, or there are too many already.
     pub fn declare(&self, declaration: Declaration) -> Result<(), DeclareError> {
-        check_room(lock(&self.declared).len())?;
+        check_room(lock(&self.0.declared).len())?;
         let handler = self.make(declaration)?;
         let mut declared = lock(&self.0.declared);
         check_unique(&declared, &handler)?;
