@@ -6,6 +6,7 @@
 pub mod annotations;
 pub mod cause;
 pub mod claim;
+pub mod conditions;
 pub mod configure;
 pub mod corrupt;
 pub mod declare;
@@ -24,6 +25,7 @@ pub mod hierarchy;
 mod home;
 pub mod indexing;
 pub mod json;
+pub mod kube;
 pub mod leadership;
 pub mod lifecycle;
 pub mod login;

@@ -192,8 +192,7 @@ impl Serve<'_> {
         let indexes = known.next(new.registry.indexes(), &refilled, new.number);
         let mut facilities = Arc::clone(&before.facilities);
         if !indexes.are(known) {
-            let posts = facilities.posts.clone();
-            facilities = Arc::new(Facilities { indexes, posts });
+            facilities = Arc::new(Facilities { indexes, ..Facilities::clone(&facilities) });
         }
         reign.number = new.number;
         reign.indexes = new.registry.indexes();
@@ -212,9 +211,9 @@ impl Serve<'_> {
         let known = Arc::downgrade(&shared.memories);
         let help = "Objects that the operator remembers";
         let health = &self.life.health;
-        health.metrics().sample("kopf_objects_known", help, move || {
-            known.upgrade().map_or(0, |it| it.count())
-        });
+        health
+            .metrics()
+            .sample("kopf_objects_known", help, move || known.upgrade().map_or(0, |it| it.count()));
         let mut companions = Companions::new();
         companions.add(|stop| probes::follow_pauses(shared.pauses.clone(), health.clone(), stop));
         companions.add(|stop| {

@@ -5,7 +5,8 @@
 //! declaration means in `logic/declare.rs`.
 
 mod children;
-pub(crate) mod ctx;
+pub(crate) mod conditions;
+mod ctx;
 mod diagnostics;
 mod fingerprint;
 mod hierarchy;
@@ -23,6 +24,7 @@ mod refused;
 mod rhai;
 mod settings_access;
 mod stopped;
+pub mod surface;
 mod text;
 mod withdraw;
 

@@ -40,7 +40,7 @@ impl UserData for CallbackValue {}
 /// Adds everything about declarations to the `kopf` table.
 pub(super) fn install(lua: &Lua, kopf: &Table) -> mlua::Result<()> {
     let on = lua.create_table()?;
-    for Declaring { name, short, kind } in names::DECLARING {
+    for Declaring { name, short, kind, doc: _ } in names::DECLARING {
         let declare = lua.create_function(move |lua, arguments| match kind {
             Some(kind) => declare_one(lua, name, *kind, arguments),
             None => Err(mlua::Error::external(names::not_built(name))),

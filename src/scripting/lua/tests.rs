@@ -36,8 +36,8 @@ pub(super) fn install(lua: &Lua) -> mlua::Result<()> {
 /// Computes for one slice of one call.
 fn compute(lua: &Lua, watchdog: &Watchdog, native: impl FnOnce()) {
     let function = lua.create_function(|_, ()| Ok(())).expect("a function");
-    let budget = Budget::of(&lua.create_thread(function).expect("a coroutine"));
-    let _slice = watchdog.begin(&budget);
+    let coroutine = lua.create_thread(function).expect("a coroutine");
+    let _slice = watchdog.begin(&coroutine, Budget::default());
     native();
 }
 

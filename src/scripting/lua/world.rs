@@ -69,10 +69,10 @@ pub(super) struct World {
     pub(super) wait: RefCell<Option<Wait>>,
     /// `wait` of `ctx.stopped`: made by the prelude.
     pub(super) wait_method: OnceCell<LuaFunction>,
-    /// What the script has put into memos.
-    pub(super) memos: Arc<Memos>,
     /// What calls loop over, and would leave open.
     pub(super) streams: Streams,
+    /// What the script has put into memos.
+    pub(super) memos: Arc<Memos>,
     /// Values of memos that are no data.
     pub(super) side_table: SideTable,
     /// What the libraries know of the script.

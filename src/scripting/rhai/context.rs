@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use super::{
     api::Constant,
+    conditions::{self, ConditionsView},
     control::{given, handed, own},
     errors::problem,
     index::IndexView,
@@ -68,7 +69,7 @@ impl Ctx {
     }
 
     fn get(&self, name: &str) -> Dynamic {
-        if is_live(name) || name == "event" {
+        if is_live(name) || matches!(name, "event" | "conditions") {
             present::parse(&self.invocation);
         }
         match kwarg(&self.invocation, name) {
@@ -78,6 +79,7 @@ impl Ctx {
             Kwarg::Tree(tree) => self.once(name, || View::shared(tree)),
             Kwarg::Patch(patch) => Dynamic::from(Live::patch(patch)),
             Kwarg::Memo(document) => Dynamic::from(Live::memo(document)),
+            Kwarg::Conditions(it) => Dynamic::from(ConditionsView(it)),
             Kwarg::Logger(logger) => Dynamic::from(ScriptLogger(logger)),
             Kwarg::Index(index) => Dynamic::from(IndexView(index)),
             Kwarg::Settings(cause) => {
@@ -214,6 +216,7 @@ pub(super) fn register(engine: &mut Engine, shared: &Arc<Shared>) {
     register_setter(engine, Ctx::set);
     register_settings(engine);
     stopped::register(engine);
+    conditions::register(engine);
     register_logger(engine);
     register_patch(engine, shared);
 }

@@ -3,6 +3,7 @@
 
 mod api;
 mod builtins;
+mod conditions;
 mod context;
 mod control;
 mod errors;

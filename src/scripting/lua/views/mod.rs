@@ -1,5 +1,6 @@
 //! Objects of the host in scripts: `ctx` and the parts of it that are alive.
 
+mod conditions;
 mod ctx;
 mod index;
 mod logger;
@@ -12,12 +13,15 @@ mod tally;
 use mlua::{AnyUserData, Function as LuaFunction, Lua, Value as LuaValue};
 use serde_json::Value;
 
+use self::{
+    conditions::ConditionsView, memo::MemoView, patch::PatchView, settings::SettingsView,
+    stopped::ReasonsView,
+};
 pub(super) use self::{
     ctx::CtxView,
     index::{item, values},
     stopped::wait,
 };
-use self::{memo::MemoView, patch::PatchView, settings::SettingsView, stopped::ReasonsView};
 
 /// The content of a view as plain JSON; `None` if the object has none.
 pub(super) fn json_of(object: &AnyUserData) -> Option<Value> {
@@ -28,6 +32,9 @@ pub(super) fn json_of(object: &AnyUserData) -> Option<Value> {
         return Some(view.json());
     }
     if let Ok(view) = object.borrow::<ReasonsView>() {
+        return Some(view.json());
+    }
+    if let Ok(view) = object.borrow::<ConditionsView>() {
         return Some(view.json());
     }
     if let Ok(view) = object.borrow::<MemoView>() {
@@ -55,6 +62,9 @@ pub(super) fn iterate(lua: &Lua, object: &AnyUserData) -> mlua::Result<(LuaFunct
     }
     if let Ok(reasons) = object.borrow::<ReasonsView>() {
         return reasons.iterate(lua);
+    }
+    if let Ok(view) = object.borrow::<ConditionsView>() {
+        return view.iterate(lua);
     }
     if let Some(walk) = index::iterate(lua, object) {
         return walk;
