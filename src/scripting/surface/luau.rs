@@ -107,9 +107,6 @@ fn table(items: &[Item], indent: &str) -> String {
     let inner = format!("{indent}\t");
     let mut text = String::from("{\n");
     for item in items.iter().filter(|it| it.spoken.in_language(Language::Lua)) {
-        if item.doc.contains("Not in this version") {
-            continue;
-        }
         comment(&mut text, &inner, item.doc);
         let ty = match &item.shape {
             Shape::Value(ty) => of(*ty),

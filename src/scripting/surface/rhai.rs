@@ -76,7 +76,6 @@ fn of_module(text: &mut String, (name, doc): (&str, &str), items: &[Item], inden
                 put(text, indent + 1, &format!("const {}: {};", item.name, of(*ty)));
             }
             Shape::Table(items) => of_module(text, (item.name, item.doc), items, indent + 1),
-            Shape::Function(_) | Shape::Method(_) if item.doc.contains("Not in this version") => {}
             Shape::Function(signature) | Shape::Method(signature) => {
                 functions(text, indent + 1, item, signature, None);
             }
