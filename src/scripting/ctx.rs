@@ -6,7 +6,7 @@ use std::{borrow::Cow, sync::Arc};
 
 use serde_json::{Value, json};
 
-use super::surface::KWARGS;
+use super::{conditions::Conditions, surface::KWARGS};
 use crate::logic::{diff::Diff, resource::Resource};
 use crate::ports::{
     ActivityCause, Cause, Document, Index, Invocation, Logger, ObjectCause, ObjectDetail,
@@ -28,6 +28,8 @@ pub(crate) enum Kwarg {
     Patch(SharedPatch),
     /// `memo`
     Memo(Document),
+    /// `conditions`
+    Conditions(Conditions),
     /// `logger`
     Logger(Logger),
     /// `settings`
@@ -82,6 +84,9 @@ pub(crate) fn kwarg(invocation: &Invocation, name: &str) -> Kwarg {
     }
     match &invocation.cause {
         Cause::Activity(cause) => of_activity(cause, name),
+        Cause::Object(cause) if name == "conditions" => {
+            Kwarg::Conditions(Conditions::new(cause.clone(), invocation.facilities.clock))
+        }
         Cause::Object(cause) => of_object(cause, name),
     }
 }

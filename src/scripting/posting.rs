@@ -261,7 +261,7 @@ fn reference(object: &Value, present: &Invocation) -> Result<Arc<ObjectRef>, Str
             && own.namespace == reference.namespace
     });
     if let Some(own) = own {
-        return Ok(Arc::clone(own));
+        return Ok(own);
     }
     if reference.kind.is_empty() || reference.api_version.is_empty() || reference.name.is_empty() {
         return Err("the object needs apiVersion, kind and metadata.name".into());

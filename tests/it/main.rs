@@ -17,6 +17,7 @@ mod generations;
 mod health;
 mod init;
 mod lua;
+mod memory;
 mod modules;
 mod others;
 mod posting;

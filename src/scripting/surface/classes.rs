@@ -20,6 +20,11 @@ pub(super) fn sections() -> Vec<Section> {
             "Functions that change the object as it is on the server, applied after the merge-patch and again when another writer was faster.",
             PATCH_FUNCTIONS,
         ),
+        of(
+            "Conditions",
+            "The list `status.conditions` of the object. What is set is written with the rest of `ctx.patch`; the conditions of others stay.",
+            CONDITIONS,
+        ),
         any(
             of(
                 "Memo",
@@ -109,6 +114,28 @@ const PATCH_FUNCTIONS: &[Entry] = &[method(
     )]),
     "Adds a function.",
 )];
+
+const TYPE: super::Parameter = required("type", Ty::Text, "The type, such as \"Ready\".");
+
+const CONDITIONS: &[Entry] = &[
+    method(
+        "set",
+        taking(&[
+            TYPE,
+            required("status", Ty::Any, "true, false, or \"Unknown\"."),
+            optional("reason", Ty::Text, "One word in CamelCase; by default the type."),
+            optional("message", Ty::Text, "For people."),
+        ]),
+        "Sets a condition. The time of its last transition changes only with its status.",
+    ),
+    method(
+        "get",
+        taking(&[TYPE]).giving(Ty::Any),
+        "The condition as a map; nothing if it is not there.",
+    ),
+    method("is", taking(&[TYPE]).giving(Ty::Boolean), "Whether the condition is there and true."),
+    method("remove", taking(&[TYPE]), "Takes the condition out."),
+];
 
 const MESSAGE: super::Parameter = required("message", Ty::Any, "The text.");
 const REST: super::Parameter =

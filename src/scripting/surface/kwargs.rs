@@ -32,6 +32,7 @@ pub(crate) const KWARGS: &[Kwarg] = &[
     kwarg("activity", Ty::Words(&["startup", "cleanup", "authentication", "probe"]), &[Activity], "What the operator is doing."),
     kwarg("annotations", Ty::Map, OBJECTS, "The annotations of the object; an empty map if it has none. Read-only."),
     kwarg("body", Ty::Object, OBJECTS, "The whole object. Read-only: change it through `ctx.patch`."),
+    kwarg("conditions", Ty::Class("Conditions"), OBJECTS, "The conditions in the status of the object, by the conventions of Kubernetes: `ctx.conditions:set(\"Ready\", true, \"Deployed\", \"3/3 pods\")`."),
     kwarg("diff", Ty::ListOf(&Ty::Class("DiffItem")), &[Changing], "What has changed since the last handling, as a list. With the option `field` it is about that field only."),
     kwarg("event", Ty::Class("WatchEvent"), &[Watching], "The watch event as it came: `type` and `object`."),
     kwarg("labels", Ty::Map, OBJECTS, "The labels of the object; an empty map if it has none. Read-only."),
