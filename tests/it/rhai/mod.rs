@@ -2,10 +2,7 @@
 
 mod workers;
 
-use std::{
-    sync::Arc,
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use kopf::logic::{
     function::Function,
