@@ -291,6 +291,7 @@ pub(super) fn of(ty: Ty) -> String {
         },
         Ty::Object => "kopf.Object".into(),
         Ty::Class(name) => class_name(name),
+        Ty::Iterator => "fun(): any".into(),
         Ty::Maybe(inner) => match inner {
             Ty::Any => "any".into(),
             inner => format!("{}|nil", of(*inner)),

@@ -190,7 +190,12 @@ fn declaring(signature: &Signature, kind: Kind) -> String {
 /// A type that can stand before a question mark.
 fn grouped(ty: Ty) -> String {
     match ty {
-        Ty::Words(_) | Ty::Either(_) | Ty::Maybe(_) | Ty::Function(_) | Ty::Handler(_) => {
+        Ty::Words(_)
+        | Ty::Either(_)
+        | Ty::Maybe(_)
+        | Ty::Function(_)
+        | Ty::Handler(_)
+        | Ty::Iterator => {
             format!("({})", of(ty))
         }
         Ty::Any
@@ -225,6 +230,7 @@ fn of(ty: Ty) -> String {
         Ty::ListOf(item) => format!("{{ {} }}", of(*item)),
         Ty::Object => "KopfObject".into(),
         Ty::Class(name) => class_name(name),
+        Ty::Iterator => "() -> any".into(),
         Ty::Maybe(inner) => match inner {
             Ty::Any => "any".into(),
             inner => format!("{}?", grouped(*inner)),

@@ -144,7 +144,7 @@ fn named(name: &str) -> String {
 /// A type in the words of Rhai; `?` is any.
 fn of(ty: Ty) -> String {
     match ty {
-        Ty::Any | Ty::Maybe(_) | Ty::Either(_) | Ty::Duration => "?".into(),
+        Ty::Any | Ty::Maybe(_) | Ty::Either(_) | Ty::Duration | Ty::Iterator => "?".into(),
         Ty::Nothing => "()".into(),
         Ty::Boolean => "bool".into(),
         Ty::Text | Ty::Words(_) => "String".into(),
