@@ -36,8 +36,11 @@ fn comment(text: &mut String, indent: usize, doc: &str) {
     }
 }
 
-/// The name of a class: `Logger`, `SettingsPosting`.
+/// The name of a class: `Logger`, `SettingsPosting`. The argument of all handlers is one type.
 fn class_name(name: &str) -> String {
+    if name.ends_with("Ctx") {
+        return "Ctx".to_owned();
+    }
     let mut letters = name.chars();
     match letters.next() {
         Some(first) if first.is_ascii_lowercase() => {
