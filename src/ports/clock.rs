@@ -18,6 +18,7 @@ enum Source {
 }
 
 impl Default for Clock {
+    /// That of the machine.
     fn default() -> Self {
         Clock::system()
     }

@@ -34,7 +34,7 @@ use crate::logic::{
     generation::Generation, handler::Kind, lifecycle::Lifecycle, peering::Identity,
     registry::ResourceHandlers, review, stopping::StopReason,
 };
-use crate::ports::{ApiError, Cluster, Facilities, HealthState, Pauses, Present};
+use crate::ports::{ApiError, Cluster, Facilities, HealthState, Kin, Pauses, Present};
 use crate::settings::Settings;
 
 /// For so long at most, handlers that came with a generation wait for its new indexes.
@@ -192,8 +192,7 @@ impl Serve<'_> {
         let indexes = known.next(new.registry.indexes(), &refilled, new.number);
         let mut facilities = Arc::clone(&before.facilities);
         if !indexes.are(known) {
-            let posts = facilities.posts.clone();
-            facilities = Arc::new(Facilities { indexes, posts });
+            facilities = Arc::new(Facilities { indexes, ..Facilities::clone(&facilities) });
         }
         reign.number = new.number;
         reign.indexes = new.registry.indexes();
@@ -208,10 +207,13 @@ impl Serve<'_> {
 
     /// Those that live as long as the streams.
     fn companions(&self, shared: &Shared<'_>) -> Companions {
-        let known = Arc::clone(&shared.memories);
+        // Metrics are reachable from what is remembered: they must not keep it.
+        let known = Arc::downgrade(&shared.memories);
         let help = "Objects that the operator remembers";
         let health = &self.life.health;
-        health.metrics().sample("kopf_objects_known", help, move || known.count());
+        health
+            .metrics()
+            .sample("kopf_objects_known", help, move || known.upgrade().map_or(0, |it| it.count()));
         let mut companions = Companions::new();
         companions.add(|stop| probes::follow_pauses(shared.pauses.clone(), health.clone(), stop));
         companions.add(|stop| {
@@ -298,6 +300,10 @@ impl Serve<'_> {
         }
         Arc::new(daemons::Base {
             resource: Arc::clone(&target.0),
+            kin: before.map_or_else(
+                || Arc::new(Kin::of(Arc::clone(&target.0))),
+                |it| Arc::clone(&it.background.kin),
+            ),
             cluster: Arc::clone(shared.cluster),
             scripts: Arc::clone(&self.life.scripts),
             settings: Arc::clone(&reign.settings),

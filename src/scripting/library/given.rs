@@ -76,6 +76,11 @@ impl Shape {
             Type::Duration => matches!(self, Shape::Number { .. } | Shape::Text),
             Type::Function => self == Shape::Function,
             Type::Nothing => self == Shape::Nothing,
+            Type::Count => self == Shape::Number { whole: true },
+            Type::Selector | Type::Labels => {
+                matches!(self, Shape::Text | Shape::Map | Shape::Empty)
+            }
+            Type::Object => self == Shape::Map,
         }
     }
 }
@@ -133,6 +138,10 @@ impl Parameter {
             Type::Integer => integer(&value).is_some(),
             Type::Number => value.is_number(),
             Type::Duration => span(&value).is_some(),
+            Type::Count => integer(&value).is_some_and(|it| it >= 0),
+            Type::Selector => value.is_object() || value.as_str().is_some_and(|it| !it.is_empty()),
+            Type::Object => value.is_object(),
+            Type::Labels => value.is_object() || value.is_string(),
             Type::Function | Type::Nothing => false,
         };
         if fits { Ok(value) } else { Err(self.misfit(&brief(&value))) }

@@ -15,6 +15,7 @@ mod given;
 mod hash;
 mod http;
 mod json;
+mod kube;
 mod lists;
 mod log;
 mod metrics;
@@ -22,6 +23,7 @@ mod pace;
 mod quantity;
 mod random;
 mod re;
+mod refusal;
 #[cfg(test)]
 mod script_tests;
 mod semver;
@@ -40,8 +42,11 @@ pub(crate) use self::{
     call::Call,
     given::{Given, Shape},
     pace::Pace,
+    refusal::Refusal,
     surroundings::Surroundings,
 };
+use futures::stream::BoxStream;
+
 use super::text::did_you_mean;
 use crate::logic::duration;
 use crate::ports::BoxFuture;
@@ -55,6 +60,7 @@ pub(crate) static LIBRARIES: &[Library] = &[
     hash::LIBRARY,
     http::LIBRARY,
     json::LIBRARY,
+    kube::LIBRARY,
     lists::LIBRARY,
     log::LIBRARY,
     metrics::LIBRARY,
@@ -75,7 +81,6 @@ pub(crate) struct Library {
     /// As scripts call it.
     pub(crate) name: &'static str,
     /// What it is for, in one line.
-    #[expect(dead_code, reason = "for the reference and the stubs")]
     pub(crate) doc: &'static str,
     /// Its functions.
     pub(crate) functions: &'static [Function],
@@ -86,14 +91,12 @@ pub(crate) struct Function {
     /// Its name in the library.
     pub(crate) name: &'static str,
     /// What it does, in a sentence or two; the first is the summary.
-    #[expect(dead_code, reason = "for the reference and the stubs")]
     pub(crate) doc: &'static str,
     /// What is passed by place.
     pub(crate) parameters: &'static [Parameter],
     /// What is passed by name, in a map that comes last.
     pub(crate) options: &'static [Parameter],
     /// What it gives.
-    #[expect(dead_code, reason = "for the reference and the stubs")]
     pub(crate) returns: Type,
     /// What it does.
     pub(crate) body: Body,
@@ -108,7 +111,6 @@ pub(crate) struct Parameter {
     /// Whether it must be given.
     pub(crate) required: bool,
     /// What it is, in one line, with its default.
-    #[expect(dead_code, reason = "for the reference and the stubs")]
     pub(crate) doc: &'static str,
 }
 
@@ -139,6 +141,14 @@ pub(crate) enum Type {
     Function,
     /// No value: what a function returns that is called for its effect.
     Nothing,
+    /// A whole number that is not negative.
+    Count,
+    /// A resource: its name, or a map that describes it, such as `ctx.resource`.
+    Selector,
+    /// An object, or what names one: `apiVersion`, `kind` and a name.
+    Object,
+    /// A selector of labels or fields: a text, or a map of what must be equal.
+    Labels,
 }
 
 /// How a function works.
@@ -149,7 +159,12 @@ pub(crate) enum Body {
     Waiting(fn(Call) -> BoxFuture<'static, Outcome>),
     /// It is written in the language, in `stdlib/`, because it takes functions: see [`embedded`].
     Script,
+    /// It gives one value after another, and waits for each: what scripts loop over. It ends when the loop is left.
+    Streaming(fn(Call) -> Result<Flow, Failure>),
 }
+
+/// The values of a [`Body::Streaming`].
+pub(crate) type Flow = BoxStream<'static, Outcome>;
 
 /// How a call ends.
 pub(crate) type Outcome = Result<Datum, Failure>;
@@ -168,6 +183,8 @@ pub(crate) enum Datum {
 pub(crate) enum Failure {
     /// The arguments, the grants, the content: a text without the name of the function.
     Plain(String),
+    /// A server refused: an error value with fields.
+    Answer(Box<Refusal>),
 }
 
 /// A parameter that must be given.
@@ -249,6 +266,12 @@ impl Type {
             Type::Bytes => "a text or bytes",
             Type::Function => "a function",
             Type::Nothing => "nothing",
+            Type::Count => "a whole number, 0 or more",
+            Type::Selector => "the name of a resource, such as \"pods\" or \"deployments.apps\"",
+            Type::Object => {
+                "an object or a reference to one: a map with `apiVersion`, `kind` and `metadata.name`, or ctx"
+            }
+            Type::Labels => "a text such as \"app=web,tier!=db\", or a map",
         }
     }
 }
@@ -290,10 +313,22 @@ impl From<String> for Failure {
 }
 
 impl Failure {
+    /// What has happened, as one text.
+    pub(crate) fn into_message(self) -> String {
+        match self {
+            Failure::Plain(message) => message,
+            Failure::Answer(refusal) => refusal.message,
+        }
+    }
+
     /// The same, with the function that failed.
     pub(crate) fn at(self, place: &str) -> Self {
         match self {
             Failure::Plain(message) => Failure::Plain(format!("{place}: {message}")),
+            Failure::Answer(mut refusal) => {
+                refusal.message = format!("{place}: {}", refusal.message);
+                Failure::Answer(refusal)
+            }
         }
     }
 }

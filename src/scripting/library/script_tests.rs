@@ -59,11 +59,11 @@ fn the_scripts_of_stdlib_run() {
 /// A value that fits, as it is written.
 fn right(kind: Type, language: Language) -> &'static str {
     match (kind, language) {
-        (Type::Any | Type::Integer | Type::Number | Type::Duration, _) => "1",
+        (Type::Any | Type::Integer | Type::Number | Type::Duration | Type::Count, _) => "1",
         (Type::Boolean, _) => "true",
-        (Type::Name | Type::Text | Type::Bytes, _) => "\"x\"",
-        (Type::Map, Language::Lua) => "{ a = 1 }",
-        (Type::Map, Language::Rhai) => "#{ a: 1 }",
+        (Type::Name | Type::Text | Type::Bytes | Type::Selector | Type::Labels, _) => "\"x\"",
+        (Type::Map | Type::Object, Language::Lua) => "{ a = 1 }",
+        (Type::Map | Type::Object, Language::Rhai) => "#{ a: 1 }",
         (Type::List, Language::Lua) => "{ 1 }",
         (Type::List, Language::Rhai) => "[1]",
         (Type::Function, Language::Lua) => "function() end",
@@ -81,6 +81,10 @@ fn wrong(kind: Type) -> &'static [&'static str] {
         Type::Name => &["5", "true", "\"\""],
         Type::Text | Type::Bytes => &["5", "true"],
         Type::Map | Type::List => &["5", "\"x\"", "false"],
+        Type::Count => &["\"1\"", "1.5", "-1"],
+        Type::Selector => &["5", "\"\"", "true"],
+        Type::Object => &["5", "\"x\""],
+        Type::Labels => &["5", "true"],
         Type::Integer => &["\"1\"", "1.5", "true"],
         Type::Number => &["\"1\"", "true"],
         Type::Duration => &["\"soon\"", "true", "-1"],

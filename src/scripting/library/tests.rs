@@ -74,11 +74,13 @@ fn call(here: &Arc<Surroundings>, name: &str, arguments: &[Value]) -> Result<Val
             runtime.block_on(body(ready))
         }
         Body::Script => panic!("{name} is tested in its language"),
+        Body::Streaming(_) => panic!("{name} is looped over"),
     });
     match outcome.map_err(|it| it.at(name)) {
         Ok(Datum::Json(it)) => Ok(it),
         Ok(Datum::Bytes(it)) => Ok(json!({ "bytes": it })),
         Err(Failure::Plain(told)) => Err(told),
+        Err(Failure::Answer(answer)) => panic!("an answer of a server: {answer:?}"),
     }
 }
 

@@ -1,16 +1,16 @@
 //! The libraries as globals: see `scripting/library`.
 
-use std::sync::Arc;
+use std::{rc::Rc, sync::Arc};
 
 use mlua::{
     Function as LuaFunction, IntoLua as _, IntoLuaMulti as _, Lua, MultiValue, Table,
     Value as LuaValue, chunk::ChunkMode,
 };
 
-use super::{push::Style, views, world::World};
+use super::{push::Style, refusal::ServerError, streams, views, world::World};
 use crate::ports::BoxFuture;
 use crate::scripting::library::{
-    self, Body, Call, Datum, Failure, Function, Given, Library, Outcome, Shape, embedded,
+    self, Body, Call, Datum, Failure, Flow, Function, Given, Library, Outcome, Shape, embedded,
 };
 
 /// What libraries are made of. They are made when a script uses them first: most scripts use few.
@@ -19,6 +19,7 @@ struct Workshop {
     globals: Table,
     raising: LuaFunction,
     pausing: LuaFunction,
+    looping: LuaFunction,
     checking: LuaFunction,
 }
 
@@ -29,6 +30,7 @@ pub(super) fn install(lua: &Lua, globals: &Table) -> mlua::Result<()> {
         globals: globals.clone(),
         raising: helper(RAISING)?,
         pausing: helper(PAUSING)?,
+        looping: helper(streams::LOOPING)?,
         checking: helper(CHECKING)?,
     };
     let missing = move |lua: &Lua, (_, name): (Table, LuaValue)| {
@@ -63,6 +65,11 @@ impl Workshop {
                     let body: LuaFunction = scripts.get(function.name)?;
                     let plain = lua.create_function(|lua, it: MultiValue| plain(lua, it))?;
                     self.checking.call((checked(lua, named)?, plain, body))?
+                }
+                Body::Streaming(body) => {
+                    let open = streaming(lua, named, body)?;
+                    let next = lua.create_function(streams::next)?;
+                    self.looping.call((open, next, Lua::poll_pending()))?
                 }
             };
             table.set(function.name, made)?;
@@ -130,7 +137,7 @@ const CHECKING: &str = "
 type Named = (&'static Library, &'static Function);
 
 /// What went wrong, or the result.
-type Ended = (LuaValue, LuaValue);
+pub(super) type Ended = (LuaValue, LuaValue);
 
 fn immediate(
     lua: &Lua,
@@ -171,6 +178,25 @@ fn waiting(
     })
 }
 
+/// What is looped over belongs to the call that loops.
+fn streaming(
+    lua: &Lua,
+    (library, function): Named,
+    body: fn(Call) -> Result<Flow, Failure>,
+) -> mlua::Result<mlua::Function> {
+    let place: Rc<str> = format!("{}.{}", library.name, function.name).into();
+    lua.create_function(move |lua, arguments: MultiValue| {
+        let world = World::of(lua)?;
+        match call(&world, (library, function), &arguments).and_then(body) {
+            Ok(flow) => {
+                let stream = streams::open(lua, &world, &place, flow)?;
+                Ok((LuaValue::Nil, stream.into_lua(lua)?))
+            }
+            Err(failure) => ended(lua, &world, &place, Err(failure)),
+        }
+    })
+}
+
 fn call(world: &World, named: Named, arguments: &MultiValue) -> Result<Call, Failure> {
     let arguments = arguments.iter().map(|it| given(world, it)).collect();
     let present = world.present.borrow().clone();
@@ -183,7 +209,7 @@ fn given(world: &World, value: &LuaValue) -> Given {
             Given::Datum(Datum::Bytes(text.as_bytes().to_vec()))
         }
         LuaValue::Buffer(bytes) => Given::Datum(Datum::Bytes(bytes.to_vec())),
-        _ => match world.read(value, None) {
+        _ => match views::handled(value).map_or_else(|| world.read(value, None), Ok) {
             Ok(value) => Given::Datum(Datum::Json(value)),
             Err(refused) => Given::Refused(shape(world, value), refused),
         },
@@ -227,7 +253,7 @@ fn checked(lua: &Lua, (library, function): Named) -> mlua::Result<LuaFunction> {
         let shapes: Vec<_> = arguments.iter().map(|it| shape(&world, it)).collect();
         let problem = function.check_shapes(library, &shapes).err();
         let problem = problem.map(|it| it.at(&format!("{}.{}", library.name, function.name)));
-        let problem = problem.map(|Failure::Plain(message)| message);
+        let problem = problem.map(Failure::into_message);
         Ok((problem, !arguments.iter().any(LuaValue::is_userdata)))
     })
 }
@@ -242,7 +268,8 @@ fn plain(lua: &Lua, values: MultiValue) -> mlua::Result<MultiValue> {
     values.into_iter().map(one).collect()
 }
 
-fn ended(lua: &Lua, world: &World, place: &str, called: Outcome) -> mlua::Result<Ended> {
+/// As the prelude takes it: what went wrong, or the result.
+pub(super) fn ended(lua: &Lua, world: &World, place: &str, called: Outcome) -> mlua::Result<Ended> {
     match called {
         Ok(Datum::Json(result)) => Ok((LuaValue::Nil, world.push(lua, &result, Style::Mutable)?)),
         Ok(Datum::Bytes(result)) => {
@@ -252,6 +279,7 @@ fn ended(lua: &Lua, world: &World, place: &str, called: Outcome) -> mlua::Result
         }
         Err(failure) => match failure.at(place) {
             Failure::Plain(message) => Ok((message.into_lua(lua)?, LuaValue::Nil)),
+            Failure::Answer(refusal) => Ok((ServerError(refusal).into_lua(lua)?, LuaValue::Nil)),
         },
     }
 }

@@ -2,10 +2,7 @@
 
 mod workers;
 
-use std::{
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use kopf::logic::{
     function::Function,
@@ -42,7 +39,7 @@ impl Operator {
             Ok(loaded) => loaded,
             Err(errors) => panic!("{errors:?}"),
         };
-        Operator { host, handlers, memo: Memo::default(), patch: Arc::new(Mutex::default()) }
+        Operator { host, handlers, memo: Memo::default(), patch: SharedPatch::default() }
     }
 
     async fn call(&self, id: &str) -> Ended {

@@ -4,12 +4,14 @@
 //! script beside it goes on meanwhile. A file begins with comments:
 //!
 //! ```text
-//! -- expect: a pattern of the error; "ok" if it must end well, "ok|pattern" if it may
+//! -- expect: a pattern of the error, or "ok" if it ends well
 //! -- limit: cpu, memory, depth, string, coroutines, result, or none
 //! ```
 //!
 //! and declares the handler `hostile`, which is called once. If it fails while it is loaded, there is a line `-- at: load`.
 
+mod counting;
 mod lua;
+mod neighbours;
 mod rhai;
 mod suite;

@@ -31,7 +31,7 @@ use super::{
     request::{Request, web_url},
 };
 use crate::logic::grants::Access;
-use crate::scripting::library::{Call, Failure, Outcome, tree};
+use crate::scripting::library::{Call, Failure, Outcome, Refusal, tree};
 
 /// Requests of one script at the same time, because their answers are in memory; others wait for their turn.
 const TOGETHER_MAX: usize = 32;
@@ -98,7 +98,7 @@ pub(super) async fn send(call: Call, method: impl AsRef<str>) -> Outcome {
     let timeout = request.timeout;
     let exchanged = tokio::time::timeout(timeout, exchange(&call, request)).await;
     exchanged.unwrap_or_else(|_elapsed| {
-        Err(format!("no answer within {} s", timeout.as_secs_f64()).into())
+        Err(unreached("Timeout", format!("no answer within {} s", timeout.as_secs_f64())))
     })
 }
 
@@ -116,7 +116,7 @@ async fn exchange(call: &Call, mut request: Request) -> Outcome {
         };
         left -= 1;
         check(&surroundings.access, &next)
-            .map_err(|Failure::Plain(it)| format!("{} leads to {next}: {it}", request.url))?;
+            .map_err(|it| format!("{} leads to {next}: {}", request.url, it.into_message()))?;
         redirect(&mut request, answer.status(), next)?;
     }
 }
@@ -133,7 +133,21 @@ async fn once(channel: &Channel, request: &Request) -> Result<Response<Incoming>
     *built.method_mut() = method.clone();
     *built.uri_mut() = url.as_str().parse().map_err(|it| Failure::Plain(format!("{url}: {it}")))?;
     *built.headers_mut() = headers.clone();
-    channel.request(built).await.map_err(|it| format!("{url}: {}", told(&it)).into())
+    channel
+        .request(built)
+        .await
+        .map_err(|it| unreached("Unreachable", format!("{url}: {}", told(&it))))
+}
+
+/// There is no answer: an error value as those of servers, with the reason in one word.
+fn unreached(reason: &str, message: String) -> Failure {
+    Failure::Answer(Box::new(Refusal {
+        class: "HTTPError",
+        status: None,
+        reason: reason.into(),
+        message,
+        details: Value::Null,
+    }))
 }
 
 /// The innermost cause says what has happened.
@@ -153,7 +167,7 @@ fn target(answer: &Response<Incoming>, from: &Url) -> Result<Option<Url>, Failur
         |problem: &str| Failure::Plain(format!("{from} leads to what is no URL: {problem}"));
     let location = location.to_str().map_err(|it| wrong(&it.to_string()))?;
     let next = from.join(location).map_err(|it| wrong(&it.to_string()))?;
-    let next = web_url(next.as_str()).map_err(|Failure::Plain(it)| wrong(&it))?;
+    let next = web_url(next.as_str()).map_err(|it| wrong(&it.into_message()))?;
     if from.scheme() == "https" && next.scheme() == "http" {
         return Err(format!("{from} leads to {next}, which is not encrypted").into());
     }

@@ -14,7 +14,7 @@ use rhai::{
 };
 use serde_json::Value;
 
-use super::{HostFn, Outcome as Called};
+use super::{HostFn, Outcome as Called, refusal::ServerError, streams::Stream};
 use crate::scripting::{
     library::{
         self, Body, Call, Datum, Failure, Function, Given, LIBRARIES, Library, Outcome, Pace,
@@ -23,7 +23,7 @@ use crate::scripting::{
     limits,
     refused::{Refused, Room},
     rhai::{
-        control,
+        context, control,
         errors::problem,
         present,
         value::{plain, to_refusable},
@@ -132,14 +132,14 @@ fn most(function: &Function) -> usize {
 }
 
 fn call(
-    context: &NativeCallContext<'_>,
+    caller: &NativeCallContext<'_>,
     library: &'static Library,
     function: &'static Function,
     arguments: &[Dynamic],
 ) -> Called {
     let place = format!("{}.{}", library.name, function.name);
     let read = || {
-        let here = context.engine().default_tag().read_lock::<Here>();
+        let here = caller.engine().default_tag().read_lock::<Here>();
         let surroundings = here.map(|it| Arc::clone(&it.0)).unwrap_or_default();
         let size_max = surroundings.limits.string_size;
         let arguments = arguments.iter().map(|it| given(it, size_max)).collect();
@@ -166,10 +166,14 @@ fn call(
         Body::Script => {
             let shapes: Vec<_> = arguments.iter().map(shape).collect();
             match function.check_shapes(library, &shapes) {
-                Ok(()) => call_script(context, library, function, arguments),
+                Ok(()) => call_script(caller, library, function, arguments),
                 Err(failure) => ended(&place, Err(failure)),
             }
         }
+        Body::Streaming(body) => match control::handed(|| read().and_then(body)) {
+            Ok(flow) => Ok(Dynamic::from(Stream::new(flow, &place))),
+            Err(failure) => ended(&place, Err(failure)),
+        },
     }
 }
 
@@ -224,7 +228,7 @@ fn given(value: &Dynamic, size_max: usize) -> Given {
     if let Ok(bytes) = value.as_blob_ref() {
         return Given::Datum(Datum::Bytes(bytes.clone()));
     }
-    match to_refusable(value) {
+    match context::handled(value).map_or_else(|| to_refusable(value), Ok) {
         // Texts are bounded by the language.
         Ok(json) if json.is_string() || limits::is_within(&json, size_max) => {
             Given::Datum(Datum::Json(json))
@@ -264,12 +268,14 @@ fn shape(value: &Dynamic) -> Shape {
     }
 }
 
-fn ended(place: &str, outcome: Outcome) -> Called {
+/// The result, or what is raised.
+pub(super) fn ended(place: &str, outcome: Outcome) -> Called {
     match outcome {
         Ok(Datum::Json(result)) => Ok(plain(&result)),
         Ok(Datum::Bytes(result)) => Ok(Dynamic::from_blob(result)),
         Err(failure) => match failure.at(place) {
             Failure::Plain(message) => Err(problem(message)),
+            Failure::Answer(refusal) => Err(ServerError(refusal).into_error()),
         },
     }
 }

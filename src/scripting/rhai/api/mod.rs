@@ -11,7 +11,9 @@ mod library;
 mod logins;
 mod posting;
 mod raising;
+mod refusal;
 mod storages;
+mod streams;
 
 use std::{any::TypeId, sync::Arc};
 
@@ -23,6 +25,7 @@ use rhai::{
 pub(super) use self::{
     declaring::Constant,
     library::{is_library, misused, module as library_module, value as library},
+    refusal::ServerError,
 };
 use super::{errors::problem, script::Shared};
 use crate::logic::declare::Marker;
@@ -106,8 +109,8 @@ impl HostFn {
     }
 }
 
-/// Teaches an engine everything below `kopf`.
-pub(super) fn register(engine: &mut Engine, shared: &Arc<Shared>) {
+/// The functions below `kopf`, and those below `kopf.on`.
+fn functions(shared: &Arc<Shared>) -> (Vec<HostFn>, Vec<HostFn>) {
     let mut functions = data::functions();
     functions.extend(posting::functions());
     functions.extend(hierarchy::functions());
@@ -117,6 +120,24 @@ pub(super) fn register(engine: &mut Engine, shared: &Arc<Shared>) {
     let (all, short) = declaring::functions(shared);
     functions.extend(all);
     functions.extend(children::functions(shared));
+    (functions, short)
+}
+
+/// The names of everything below `kopf`.
+#[cfg(test)]
+pub(super) fn names(shared: &Arc<Shared>) -> Vec<&'static str> {
+    let (functions, _) = functions(shared);
+    functions
+        .iter()
+        .map(|it| it.name)
+        .chain(CONSTANTS.iter().copied())
+        .chain(["on", "lifecycles"])
+        .collect()
+}
+
+/// Teaches an engine everything below `kopf`.
+pub(super) fn register(engine: &mut Engine, shared: &Arc<Shared>) {
+    let (functions, short) = functions(shared);
     let mut methods = Module::new();
     let mut names = Module::new();
     for function in &functions {
@@ -151,6 +172,8 @@ pub(super) fn register(engine: &mut Engine, shared: &Arc<Shared>) {
     declaring::register(engine);
     children::register(engine);
     library::register(engine, &shared.surroundings);
+    refusal::register(engine);
+    streams::register(engine);
 }
 
 const CONSTANTS: &[&str] = &["PRESENT", "ABSENT", "EVERYTHING", "ErrorsMode"];

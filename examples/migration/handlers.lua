@@ -1,0 +1,176 @@
+-- Leases of volumes: a claim for each lease, for as long as the lease is there.
+
+local PLURAL = "volumeleases"
+local DEFAULT_SIZE = "1Gi"
+local UNITS = { Mi = 1, Gi = 1024, Ti = 1024 * 1024 }
+
+local function mebibytes(size)
+    local number, unit = string.match(tostring(size), "^(%d+)([MGT]i)$")
+    if not number then
+        kopf.fail(`spec.size is no size: {size}`)
+    end
+    return tonumber(number) * UNITS[unit]
+end
+
+local function is_expiring(ctx)
+    return ctx.spec.ttl ~= nil
+end
+
+-- The operator itself.
+
+function configure(ctx)
+    ctx.settings.posting.enabled = false
+    ctx.settings.execution.default_backoff = 2
+    ctx.memo.prefix = "lease-"
+end
+
+function finish(ctx)
+    ctx.logger:info("No lease is served any more.")
+end
+
+function tell_the_time(_ctx)
+    return time.now()
+end
+
+kopf.on_startup(configure)
+kopf.on_cleanup(finish)
+kopf.on_probe({ id = "now" }, tell_the_time)
+
+-- What is where.
+
+function claims(ctx)
+    return { [ctx.namespace .. "/" .. ctx.labels["example.com/lease"]] = ctx.name }
+end
+
+function note_phase(ctx)
+    if ctx.type ~= "DELETED" then
+        ctx.logger:info(`The claim {ctx.name} is {ctx.status.phase or "new"}.`)
+    end
+end
+
+kopf.index("persistentvolumeclaims", { labels = { ["example.com/lease"] = kopf.PRESENT } }, claims)
+kopf.on_event("persistentvolumeclaims", { labels = { ["example.com/lease"] = kopf.PRESENT } }, note_phase)
+
+-- From the first day of a lease to the last.
+
+function provide(ctx)
+    local size = ctx.spec.size or DEFAULT_SIZE
+    mebibytes(size)
+    local claim = {
+        apiVersion = "v1",
+        kind = "PersistentVolumeClaim",
+        metadata = { name = ctx.memo.prefix .. ctx.name, labels = { ["example.com/lease"] = ctx.name } },
+        spec = {
+            accessModes = { "ReadWriteOnce" },
+            resources = { requests = { storage = size } },
+        },
+    }
+    if ctx.spec.class then
+        claim.spec.storageClassName = ctx.spec.class
+    end
+    kopf.adopt(claim)
+    local ok, made = pcall(kube.create, claim)
+    if not ok then
+        if made.status ~= 409 then
+            error(made)
+        end
+        ctx.logger:info("The claim was there already.")
+        return { claim = ctx.memo.prefix .. ctx.name }
+    end
+    ctx.logger:info(`The claim {made.metadata.name} is made.`)
+    return { claim = made.metadata.name }
+end
+
+function resize(ctx)
+    if ctx.old == nil or ctx.new == nil then
+        return
+    end
+    if mebibytes(ctx.new) < mebibytes(ctx.old) then
+        ctx.patch.status.problem = `cannot shrink from {ctx.old} to {ctx.new}`
+        kopf.fail("volumes do not shrink")
+    end
+    local ok, problem = pcall(kube.patch, {
+        apiVersion = "v1",
+        kind = "PersistentVolumeClaim",
+        metadata = { name = ctx.memo.prefix .. ctx.name },
+    }, { metadata = { annotations = { ["example.com/size"] = ctx.new } } })
+    if not ok then
+        if problem.status == 404 then
+            kopf.retry("the claim is not there yet", 2)
+        end
+        error(problem)
+    end
+    ctx.patch.status.problem = kopf.null
+    ctx.patch.status.size = ctx.new
+end
+
+function relabel(ctx)
+    if ctx.reason == "create" then
+        return
+    end
+    local labels = {}
+    for _, change in ctx.diff do
+        if #change.field > 0 then
+            labels[change.field[1]] = if change.new == nil then kopf.null else change.new
+        end
+    end
+    kube.patch({
+        apiVersion = "v1",
+        kind = "PersistentVolumeClaim",
+        metadata = { name = ctx.memo.prefix .. ctx.name },
+    }, { metadata = { labels = labels } })
+end
+
+function take_snapshots(ctx)
+    for _, snapshot in ctx.spec.snapshots or {} do
+        kopf.subhandler({ id = snapshot }, function(_ctx)
+            local note = {
+                apiVersion = "v1",
+                kind = "ConfigMap",
+                metadata = { name = `{ctx.name}-{snapshot}` },
+                data = { of = ctx.name, snapshot = snapshot },
+            }
+            kopf.adopt(note)
+            kube.create(note)
+        end)
+    end
+end
+
+function keep_the_claim(ctx)
+    kube.patch({
+        apiVersion = "v1",
+        kind = "PersistentVolumeClaim",
+        metadata = { name = ctx.memo.prefix .. ctx.name },
+    }, { metadata = { ownerReferences = kopf.null, labels = { ["example.com/kept"] = "true" } } })
+    ctx.logger:info("The claim stays.")
+end
+
+kopf.on_create(PLURAL, { retries = 5 }, provide)
+kopf.on_resume(PLURAL, { retries = 5 }, provide)
+kopf.on_field(PLURAL, { field = "spec.size" }, resize)
+kopf.on_field(PLURAL, { field = "metadata.labels" }, relabel)
+kopf.on_update(PLURAL, { field = "spec.snapshots" }, take_snapshots)
+kopf.on_delete(PLURAL, { when = function(ctx) return ctx.spec.keep end }, keep_the_claim)
+
+-- In the background.
+
+function expire(ctx)
+    if time.now() - time.parse(ctx.meta.creationTimestamp) > ctx.spec.ttl then
+        kube.delete(ctx.body)
+    end
+end
+
+function watch_over(ctx)
+    while not ctx.stopped() do
+        local held = kopf.copy(ctx.claims[ctx.namespace .. "/" .. ctx.name] or kopf.array())
+        table.sort(held)
+        if not deep.equal(held, ctx.status.claims or {}) then
+            ctx.patch.status.claims = held
+            kopf.retry("the claims have changed", 1)
+        end
+        ctx.stopped:wait(1)
+    end
+end
+
+kopf.timer(PLURAL, { interval = 1, when = is_expiring }, expire)
+kopf.daemon(PLURAL, { cancellation_timeout = 5 }, watch_over)
