@@ -7,7 +7,7 @@ use kopf::{
     logic::registry::Registry,
     ports::Clock,
     reactor::{self, Operator},
-    scripting::ScriptHost,
+    scripting::{ScriptHost, Terms},
     settings::Settings,
 };
 use serde_json::Value;
@@ -126,7 +126,8 @@ impl Stage {
     }
 
     async fn raise(&self, scenario: &Scenario, cast: &Cast) -> Running {
-        let loaded = ScriptHost::load(cast.sources(), scenario.plot.terms()).await;
+        let terms = Terms { clock: self.clock, ..scenario.plot.terms() };
+        let loaded = ScriptHost::load(cast.sources(), terms).await;
         let (scripts, handlers) = loaded.unwrap_or_else(|errors| panic!("{}", errors[0]));
         let stop = CancellationToken::new();
         let client = kopf::testing::client(&self.server);

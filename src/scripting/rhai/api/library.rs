@@ -26,6 +26,7 @@ use crate::scripting::{
         context, control,
         errors::problem,
         present,
+        script::EXPRESSION_DEPTHS_MAX,
         value::{plain, to_refusable},
     },
 };
@@ -112,7 +113,9 @@ fn modules() -> Modules {
 
 /// The files of `stdlib`. One that could not be compiled would be missing, which the tests of its functions see.
 fn scripts() -> Vec<Shared<Module>> {
-    let engine = Engine::new();
+    let mut engine = Engine::new();
+    let (top, inside) = EXPRESSION_DEPTHS_MAX;
+    engine.set_max_expr_depths(top, inside);
     let module = |(_, name, text): (_, String, _)| {
         let mut ast = engine.compile(text).ok()?;
         ast.set_source(name);
