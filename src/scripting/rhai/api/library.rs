@@ -201,19 +201,15 @@ fn call_script(
 }
 
 /// The same error without the places in the file of a library, whose functions begin with this: Rhai fills in that of the call.
-fn without_frames(mut error: Box<EvalAltResult>, prefix: &str) -> Box<EvalAltResult> {
-    loop {
-        match *error {
-            EvalAltResult::ErrorInFunctionCall(name, _, inner, _) if name.starts_with(prefix) => {
-                error = inner;
-            }
-            other => {
-                let mut error = Box::new(other);
-                error.clear_position();
-                return error;
-            }
-        }
+fn without_frames(error: Box<EvalAltResult>, prefix: &str) -> Box<EvalAltResult> {
+    let mut error = *error;
+    while let EvalAltResult::ErrorInFunctionCall(name, _, inner, _) = &mut error
+        && name.starts_with(prefix)
+    {
+        error = *std::mem::replace(inner, problem(""));
     }
+    error.clear_position();
+    error.into()
 }
 
 /// A list or a map of the language instead of a view.
