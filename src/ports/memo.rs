@@ -291,7 +291,8 @@ mod tests {
 
     #[test]
     fn a_small_one_is_its_text_while_nobody_looks() {
-        let value = json!({ "n": 1, "x": 0.1, "big": u64::MAX, "text": "x", "none": null, "yes": true });
+        let value =
+            json!({ "n": 1, "x": 0.1, "big": u64::MAX, "text": "x", "none": null, "yes": true });
         let small = document(&value);
         small.rest();
         assert!(matches!(&*taken(&small.0.content), Content::Packed(_)));

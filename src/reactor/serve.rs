@@ -212,9 +212,9 @@ impl Serve<'_> {
         let known = Arc::downgrade(&shared.memories);
         let help = "Objects that the operator remembers";
         let health = &self.life.health;
-        health.metrics().sample("kopf_objects_known", help, move || {
-            known.upgrade().map_or(0, |it| it.count())
-        });
+        health
+            .metrics()
+            .sample("kopf_objects_known", help, move || known.upgrade().map_or(0, |it| it.count()));
         let mut companions = Companions::new();
         companions.add(|stop| probes::follow_pauses(shared.pauses.clone(), health.clone(), stop));
         companions.add(|stop| {

@@ -14,10 +14,7 @@ use crate::features::{
 use crate::handling::asking::Asker;
 use crate::handling::run::Runner;
 use crate::logic::{
-    lifecycle::Chooser,
-    registry::ResourceHandlers,
-    resource::Resource,
-    review::News,
+    lifecycle::Chooser, registry::ResourceHandlers, resource::Resource, review::News,
 };
 use crate::ports::{
     Clock, Cluster, Facilities, Health, Logger, Memo, ObjectCause, Pauses, Scripts,

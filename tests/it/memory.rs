@@ -35,7 +35,8 @@ async fn held(kinds: &[Kind], objects: isize) -> isize {
     (0..objects).for_each(|it| drop(server.create(EXAMPLES, object(it)).expect("it is new")));
     let scripts = testing::NativeScripts::default();
     let registry = registry(kinds, &scripts);
-    let operator = testing::operator(std::sync::Arc::new(scripts), registry, testing::client(&server));
+    let operator =
+        testing::operator(std::sync::Arc::new(scripts), registry, testing::client(&server));
     let (stop, mut task) = (CancellationToken::new(), JoinSet::new());
     let token = stop.clone();
     task.spawn(async move { reactor::run(operator, token).await.expect("it runs") });
@@ -80,7 +81,8 @@ fn object(number: isize) -> Value {
 
 #[tokio::test(start_paused = true)]
 async fn what_waits_takes_little() {
-    for kinds in [&[Kind::Event][..], &[Kind::Timer], &[Kind::Daemon], &[Kind::Daemon, Kind::Timer]] {
+    for kinds in [&[Kind::Event][..], &[Kind::Timer], &[Kind::Daemon], &[Kind::Daemon, Kind::Timer]]
+    {
         eprintln!("{kinds:?}: {}", kept(kinds).await);
     }
 }

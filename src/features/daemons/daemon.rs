@@ -122,7 +122,11 @@ impl Daemon {
     }
 
     /// Makes one step towards its end; gives the pause before the next one, if it must be waited for.
-    pub(super) async fn step(self: &Arc<Self>, reason: StopReason, settings: &Background) -> Option<Duration> {
+    pub(super) async fn step(
+        self: &Arc<Self>,
+        reason: StopReason,
+        settings: &Background,
+    ) -> Option<Duration> {
         let began = Instant::now();
         let asked = self.asked.get();
         let age = asked.map(|it| self.base.team.uptime().saturating_sub(it)).unwrap_or_default();
