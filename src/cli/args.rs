@@ -25,6 +25,9 @@ pub enum Command {
     /// Load scripts as `kopf run` does, without a cluster, and tell what they declare and what is wrong with them
     #[command(after_help = CHECK_AFTER_HELP)]
     Check(CheckArgs),
+    /// Write what scripts can use as definitions for editors, which then complete, explain and check
+    #[command(after_help = STUBS_AFTER_HELP)]
+    Stubs(StubsArgs),
     /// Let operators pause until `kopf resume`, or until the time is over
     #[command(after_help = FREEZE_AFTER_HELP)]
     Freeze(FreezeArgs),
@@ -42,6 +45,13 @@ For this session:    source <(kopf completions bash)
 For all sessions:    kopf completions bash > ~/.local/share/bash-completion/completions/kopf
                      kopf completions zsh > \"${fpath[1]}/_kopf\"
                      kopf completions fish > ~/.config/fish/completions/kopf.fish";
+
+const STUBS_AFTER_HELP: &str = "\
+lua is for lua-language-server and EmmyLua (LuaCATS).
+
+Examples:
+  kopf stubs lua > kopf.lua
+  kopf stubs lua --from-crd crd.yaml --output .kopf";
 
 const CHECK_AFTER_HELP: &str = "\
 The top level of each script runs, its handlers do not. What scripts print goes to stderr.
@@ -112,6 +122,7 @@ are served.";
 const LIVENESS_HELP: &str =
     "Serve the results of probe handlers at this address, such as http://0.0.0.0:8080/healthz";
 const OUTPUT_HELP: &str = "What to print: text for people, json for programs; default: text";
+const LANGUAGE_HELP: &str = "The language of the definitions: lua";
 const SET_HELP: &str = "Change a setting, such as queueing.worker_limit=20; repeatable";
 const COLOR_HELP: &str =
     "When to use colours; default: auto, which is on a terminal unless NO_COLOR is set";
@@ -268,6 +279,27 @@ pub struct CheckArgs {
     /// What scripts may reach.
     #[command(flatten)]
     pub grants: GrantArgs,
+}
+
+/// `kopf stubs`
+#[derive(Debug, Args)]
+pub struct StubsArgs {
+    /// For which editors
+    #[arg(value_enum, value_name = "LANGUAGE", help = LANGUAGE_HELP, hide_possible_values = true)]
+    pub language: StubsLanguage,
+    /// Write into this directory; default: print
+    #[arg(short, long, value_name = "DIR")]
+    pub output: Option<PathBuf>,
+    /// Also the types of the custom resources that this file defines; repeatable
+    #[arg(long, value_name = "FILE", action = ArgAction::Append)]
+    pub from_crd: Vec<PathBuf>,
+}
+
+/// A language of definitions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum StubsLanguage {
+    /// `LuaCATS`
+    Lua,
 }
 
 /// What `kopf check` prints.

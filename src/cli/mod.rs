@@ -29,6 +29,7 @@ mod run;
 mod scripts;
 pub mod signals;
 pub mod sources;
+mod stubs;
 mod visible;
 
 /// The `kopf` command, from arguments to exit code.
@@ -41,6 +42,7 @@ pub fn main() -> ExitCode {
         Command::Run(args) => start_run(args),
         Command::Dev(args) => start_dev(args),
         Command::Check(args) => start_check(args),
+        Command::Stubs(args) => stubs::run(&args),
         Command::Freeze(args) => start_freeze(freeze::resolve_freeze(args, origin())),
         Command::Resume(args) => start_freeze(freeze::resolve_resume(args, origin())),
         Command::Completions(args) => {

@@ -39,6 +39,9 @@ const REFUSAL_BYTES_MAX: usize = 1 << 20;
 /// several requests: a burst of objects must not become a burst of connections.
 pub(super) const REQUESTS_MAX: usize = 32;
 
+/// Requests of scripts on their way at once, besides.
+const SCRIPT_REQUESTS_MAX: usize = 16;
+
 /// The log target of requests.
 const TARGET: &str = "kopf.networking";
 
@@ -51,9 +54,18 @@ const USER_AGENT: &str = concat!("kopf/", env!("CARGO_PKG_VERSION"));
 /// A body as it arrives.
 pub(super) type Frames = BoxStream<'static, Result<Bytes, kube::Error>>;
 
+/// Who waits for a request. Scripts have places of their own: one that sends many must not hold up the operator.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Origin {
+    Operator,
+    Script,
+}
+
 /// One request, ready to be sent any number of times.
 #[derive(Debug)]
 pub(super) struct Request<'a> {
+    /// Who waits for it.
+    pub(super) of: Origin,
     /// The HTTP method.
     pub(super) method: Method,
     /// Path and query.
@@ -72,6 +84,8 @@ pub(super) struct Transport {
     settings: Mutex<Arc<Settings>>,
     /// At most [`REQUESTS_MAX`] are taken.
     places: Semaphore,
+    /// The same for scripts, with [`SCRIPT_REQUESTS_MAX`].
+    script_places: Semaphore,
     /// The address, for messages; empty if unknown.
     server: String,
     default_namespace: String,
@@ -83,7 +97,14 @@ pub(super) struct Transport {
 impl<'a> Request<'a> {
     /// A GET.
     pub(super) fn get(url: String, action: Action<'a>) -> Self {
-        Request { method: Method::GET, url, accept: JSON, content: None, action }
+        Request {
+            of: Origin::Operator,
+            method: Method::GET,
+            url,
+            accept: JSON,
+            content: None,
+            action,
+        }
     }
 
     /// The same with an answer of another type.
@@ -119,6 +140,7 @@ impl Transport {
             sessions,
             settings: Mutex::new(settings),
             places: Semaphore::new(REQUESTS_MAX),
+            script_places: Semaphore::new(SCRIPT_REQUESTS_MAX),
             server,
             refuses_streaming: AtomicBool::new(false),
             default_namespace,
@@ -153,7 +175,11 @@ impl Transport {
         networking: &Networking,
     ) -> Result<Bytes, ApiError> {
         // The place is kept until the answer is read: so long the connection is in use.
-        let accepted = self.attempt(request, networking, Some(&self.places)).await?;
+        let places = match request.of {
+            Origin::Operator => &self.places,
+            Origin::Script => &self.script_places,
+        };
+        let accepted = self.attempt(request, networking, Some(places)).await?;
         let Accepted { response, place: _place, retired: _ } = accepted;
         let limit = networking.request_timeout;
         let body = Limited::new(response.into_body(), BODY_BYTES_MAX);

@@ -25,6 +25,7 @@ pub mod hierarchy;
 mod home;
 pub mod indexing;
 pub mod json;
+pub mod kube;
 pub mod leadership;
 pub mod lifecycle;
 pub mod login;

@@ -14,6 +14,9 @@ use crate::logic::{
     outcome::{Raised, RaisedKind},
 };
 
+/// The most sub-handlers of one attempt: far more than an object can keep records of.
+const CHILDREN_MAX: usize = 10_000;
+
 /// The sub-handlers of one attempt of a handler, as its script sees them. Clones share them.
 #[derive(Clone, Debug)]
 pub struct Children(Arc<Family>);
@@ -59,8 +62,9 @@ impl Children {
     /// Declares a sub-handler.
     ///
     /// # Errors
-    /// When the declaration is refused, or its id is taken.
+    /// When the declaration is refused, its id is taken, or there are too many already.
     pub fn declare(&self, declaration: Declaration) -> Result<(), DeclareError> {
+        check_room(lock(&self.0.declared).len())?;
         let handler = self.make(declaration)?;
         let mut declared = lock(&self.0.declared);
         check_unique(&declared, &handler)?;
@@ -87,6 +91,7 @@ impl Children {
     fn make_all(&self, declarations: Vec<Declaration>) -> Result<Vec<Arc<Handler>>, DeclareError> {
         let mut all = Vec::new();
         for declaration in declarations {
+            check_room(all.len())?;
             let handler = self.make(declaration)?;
             check_unique(&all, &handler)?;
             check_unique(&lock(&self.0.declared), &handler)?;
@@ -98,6 +103,13 @@ impl Children {
     fn make(&self, declaration: Declaration) -> Result<Arc<Handler>, DeclareError> {
         declare::declare_sub(declaration, &self.0.parent).map(Arc::new)
     }
+}
+
+fn check_room(present: usize) -> Result<(), DeclareError> {
+    if present < CHILDREN_MAX {
+        return Ok(());
+    }
+    Err(format!("this handler has more than {CHILDREN_MAX} sub-handlers").into())
 }
 
 /// Why sub-handlers cannot be run, or are not finished.

@@ -1,6 +1,6 @@
 //! What an operator offers to every call of its scripts, whatever the call is about.
 
-use super::{clock::Clock, indexes::Indexes, posts::Posts};
+use super::{clock::Clock, indexes::Indexes, kube::Kube, posts::Posts};
 
 /// Shared by all calls of one operator.
 #[derive(Clone, Debug, Default)]
@@ -11,4 +11,6 @@ pub struct Facilities {
     pub posts: Posts,
     /// What time it is for those who write it down.
     pub clock: Clock,
+    /// The cluster.
+    pub kube: Kube,
 }

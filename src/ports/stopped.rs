@@ -75,6 +75,11 @@ impl Stopped {
         poll_fn(|cx| waiting.poll(cx, &is_so)).await;
     }
 
+    /// Whether both are of the same call.
+    pub fn is_same(&self, other: &Stopped) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
     /// For waiting by hand.
     pub fn waiting(&self) -> Waiting {
         Waiting { stopped: self.clone(), slot: None }

@@ -139,7 +139,7 @@ impl Cycle<'_> {
         if let Some(unsent) = self.memory.unsent.take() {
             let all = unsent.patch.followed_by(std::mem::take(&mut *lock(&patch)));
             if self.conclusion(patched).catch_up(all).await? {
-                return Ok(Next::Event);
+                return Ok(Next::Coming);
             }
         }
         let attending = Attending {

@@ -192,8 +192,7 @@ impl Serve<'_> {
         let indexes = known.next(new.registry.indexes(), &refilled, new.number);
         let mut facilities = Arc::clone(&before.facilities);
         if !indexes.are(known) {
-            let (posts, clock) = (facilities.posts.clone(), facilities.clock);
-            facilities = Arc::new(Facilities { indexes, posts, clock });
+            facilities = Arc::new(Facilities { indexes, ..Facilities::clone(&facilities) });
         }
         reign.number = new.number;
         reign.indexes = new.registry.indexes();

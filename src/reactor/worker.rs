@@ -148,6 +148,8 @@ impl Worker {
                     memory.throttle = None;
                     match next {
                         Next::Anew => continue,
+                        // Also if it goes with our finalizer: it shows the version then that it had.
+                        Next::Coming => return patched,
                         Next::Event if !self.is_outdated(&serving, &event, patched.as_deref()) => {
                             return patched;
                         }

@@ -15,6 +15,7 @@ mod library;
 mod limits;
 mod logins;
 mod lua;
+mod memos;
 mod modules;
 mod names;
 mod posting;
@@ -23,6 +24,7 @@ mod refused;
 mod rhai;
 mod settings_access;
 mod stopped;
+pub mod surface;
 mod text;
 mod withdraw;
 

@@ -3,14 +3,19 @@
 //! `reason` is absent until they are asked to stop; then it is a value that prints like `RESOURCE_DELETED|DAEMON_SIGNALLED`,
 //! iterates over the names and tells with `contains` whether one is among them. As data it is the list of the names.
 
-use std::{future::poll_fn, task::Poll, time::Duration};
+use std::{
+    pin::Pin,
+    task::{Context, Poll},
+    time::Duration,
+};
 
+use pin_project_lite::pin_project;
 use serde_json::Value;
-use tokio::time::sleep;
+use tokio::time::{Sleep, sleep};
 
 use super::{names, text::did_you_mean};
 use crate::logic::stopping::{StopReason, StopReasons};
-use crate::ports::Stopped;
+use crate::ports::{Stopped, Waiting};
 
 /// Longer waits end here; more than a century is a mistake, and not worth an overflow.
 pub(super) const SLEEP_MAX: Duration = Duration::from_hours(100 * 366 * 24);
@@ -20,23 +25,55 @@ pub(super) fn timeout(value: &Value) -> Result<Option<Duration>, String> {
     names::duration(value).map_err(|it| format!("stopped.wait: {it}"))
 }
 
-/// Waits until it must stop, or for so long. Tells whether it must stop.
-///
-/// What counts is the flag, whichever was first.
-pub(super) fn wait(
-    stopped: &Stopped,
-    timeout: Option<Duration>,
-) -> impl Future<Output = bool> + use<> {
-    // Made inside: a timer belongs to the moment when it is waited for. Pinned only once: many thousands may wait.
-    let (mut waiting, mut pause) = (stopped.waiting(), None);
-    poll_fn(move |cx| {
-        if waiting.poll(cx, |it| !it.is_empty()).is_ready() {
+pin_project! {
+    /// Waits until it must stop, or for so long. Tells whether it must stop.
+    ///
+    /// What counts is the flag, whichever was first. One piece of memory with all in it: many thousands may wait.
+    pub(super) struct Wait {
+        waiting: Waiting,
+        #[pin]
+        pause: Pause,
+    }
+}
+
+pin_project! {
+    #[project = PauseProjected]
+    enum Pause {
+        ForEver,
+        // Not begun: a timer belongs to the moment when it is waited for.
+        For { duration: Duration },
+        Sleeping { #[pin] sleep: Sleep },
+    }
+}
+
+/// Waits for the flag; without a timeout, for ever.
+pub(super) fn wait(stopped: &Stopped, timeout: Option<Duration>) -> Wait {
+    let pause = match timeout {
+        Some(timeout) => Pause::For { duration: timeout.min(SLEEP_MAX) },
+        None => Pause::ForEver,
+    };
+    Wait { waiting: stopped.waiting(), pause }
+}
+
+impl Future for Wait {
+    type Output = bool;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<bool> {
+        let mut this = self.project();
+        if this.waiting.poll(cx, |it| !it.is_empty()).is_ready() {
             return Poll::Ready(true);
         }
-        let Some(timeout) = timeout else { return Poll::Pending };
-        let pause = pause.get_or_insert_with(|| Box::pin(sleep(timeout.min(SLEEP_MAX))));
-        pause.as_mut().poll(cx).map(|()| waiting.stopped().is_set())
-    })
+        if let PauseProjected::For { duration } = this.pause.as_mut().project() {
+            let sleep = sleep(*duration);
+            this.pause.set(Pause::Sleeping { sleep });
+        }
+        match this.pause.project() {
+            PauseProjected::Sleeping { sleep } => {
+                sleep.poll(cx).map(|()| this.waiting.stopped().is_set())
+            }
+            PauseProjected::ForEver | PauseProjected::For { .. } => Poll::Pending,
+        }
+    }
 }
 
 /// Why it must stop; nothing while it need not.

@@ -89,6 +89,14 @@ impl Object {
         read::without_managed_fields(&self.raw).unwrap_or_else(|_| self.raw.to_vec())
     }
 
+    /// The tree, for whoever is the only one who has it.
+    pub fn into_body(self) -> Value {
+        match self.body.into_inner() {
+            Some(body) => Arc::unwrap_or_clone(body),
+            None => read::body(&self.raw).unwrap_or_default(),
+        }
+    }
+
     /// The parsed part.
     pub fn header(&self) -> &Header {
         &self.header

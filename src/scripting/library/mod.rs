@@ -7,6 +7,7 @@
 mod call;
 mod env;
 mod files;
+mod kube;
 mod refusal;
 mod surroundings;
 #[cfg(test)]
@@ -20,14 +21,13 @@ use crate::logic::duration;
 use crate::ports::BoxFuture;
 
 /// All of them.
-pub(crate) static LIBRARIES: &[Library] = &[env::LIBRARY, files::LIBRARY];
+pub(crate) static LIBRARIES: &[Library] = &[env::LIBRARY, files::LIBRARY, kube::LIBRARY];
 
 /// One global of scripts, with its functions.
 pub(crate) struct Library {
     /// As scripts call it.
     pub(crate) name: &'static str,
     /// What it is for, in one line.
-    #[expect(dead_code, reason = "for the reference and the stubs")]
     pub(crate) doc: &'static str,
     /// Its functions.
     pub(crate) functions: &'static [Function],
@@ -38,14 +38,12 @@ pub(crate) struct Function {
     /// Its name in the library.
     pub(crate) name: &'static str,
     /// What it does, in a sentence or two; the first is the summary.
-    #[expect(dead_code, reason = "for the reference and the stubs")]
     pub(crate) doc: &'static str,
     /// What is passed by place.
     pub(crate) parameters: &'static [Parameter],
     /// What is passed by name, in a map that comes last.
     pub(crate) options: &'static [Parameter],
     /// What it gives.
-    #[expect(dead_code, reason = "for the reference and the stubs")]
     pub(crate) returns: Type,
     /// What it does.
     pub(crate) body: Body,
@@ -60,7 +58,6 @@ pub(crate) struct Parameter {
     /// Whether it must be given.
     pub(crate) required: bool,
     /// What it is, in one line, with its default.
-    #[expect(dead_code, reason = "for the reference and the stubs")]
     pub(crate) doc: &'static str,
 }
 

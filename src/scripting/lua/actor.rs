@@ -26,7 +26,7 @@ use tokio_util::sync::CancellationToken;
 use super::{
     raised,
     script::{Declared, Print, Reason, Script},
-    vm::Vm,
+    vm::{Calling, Vm},
 };
 use crate::logic::{
     filters::Question,
@@ -223,37 +223,69 @@ impl Request {
     }
 }
 
-/// A future for each request, of its own size: there may be very many that wait.
-fn answer(vm: Rc<Vm>, request: Request) -> LocalBoxFuture<'static, ()> {
-    match request {
-        Request::Call(invocation, to) => reply(to, Ended::Raised, || vm.call(invocation)),
-        Request::Ask(question, invocation, to) => {
-            reply(to, Err, || Box::pin(async move { vm.ask(question, invocation).await }))
-        }
-        Request::Choose(function, resource, to) => {
-            reply(to, Err, || Box::pin(async move { vm.choose(function, resource).await }))
-        }
-        Request::Compute(function, about, invocation, to) => reply(to, Err, || {
-            Box::pin(async move { vm.compute(function, about, invocation).await })
-        }),
-        Request::Transform(function, body, to) => {
-            reply(to, Err, || Box::pin(async move { vm.transform(function, body).await }))
+/// What becomes of a request. Calls of handlers are in here themselves: there may be very many that wait.
+enum Answering {
+    Call(Reply<Ended, Calling>),
+    Other(LocalBoxFuture<'static, ()>),
+}
+
+impl Future for Answering {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        match self.get_mut() {
+            Answering::Call(it) => it.poll_unpin(cx),
+            Answering::Other(it) => it.poll_unpin(cx),
         }
     }
 }
 
-/// Begins a call, and runs it until it ends or nobody waits for it any more. A panic of the host ends this call only.
-fn reply<T: 'static, F: Future<Output = T> + Unpin + 'static>(
+fn answer(vm: Rc<Vm>, request: Request) -> Answering {
+    let other = match request {
+        Request::Call(invocation, to) => {
+            let call = reply(to, Ended::Raised, || vm.call(invocation));
+            return call.map_or_else(|| Answering::Other(nothing()), Answering::Call);
+        }
+        Request::Ask(question, invocation, to) => {
+            boxed(reply(to, Err, || Box::pin(async move { vm.ask(question, invocation).await })))
+        }
+        Request::Choose(function, resource, to) => {
+            boxed(reply(to, Err, || Box::pin(async move { vm.choose(function, resource).await })))
+        }
+        Request::Compute(function, about, invocation, to) => boxed(reply(to, Err, || {
+            Box::pin(async move { vm.compute(function, about, invocation).await })
+        })),
+        Request::Transform(function, body, to) => {
+            boxed(reply(to, Err, || Box::pin(async move { vm.transform(function, body).await })))
+        }
+    };
+    Answering::Other(other)
+}
+
+fn boxed(reply: Option<impl Future<Output = ()> + 'static>) -> LocalBoxFuture<'static, ()> {
+    reply.map_or_else(nothing, |it| Box::pin(it) as LocalBoxFuture<'static, ()>)
+}
+
+/// For what is answered.
+fn nothing() -> LocalBoxFuture<'static, ()> {
+    Box::pin(future::ready(()))
+}
+
+/// Begins a call, to be run until it ends or nobody waits for it any more. A panic of the host ends this call only; if that
+/// comes at once, the answer is given.
+fn reply<T, F>(
     to: To<T>,
     broken: fn(Raised) -> T,
     begin: impl FnOnce() -> F,
-) -> LocalBoxFuture<'static, ()> {
+) -> Option<Reply<T, F>> {
     // Nothing of the script runs yet: who has gone meanwhile is noticed first.
-    let Ok(call) = panic::catch_unwind(AssertUnwindSafe(begin)) else {
-        drop(to.send(Box::new(broken(panicked()))));
-        return Box::pin(future::ready(()));
-    };
-    Box::pin(Reply { call, to: Some(to), broken })
+    match panic::catch_unwind(AssertUnwindSafe(begin)) {
+        Ok(call) => Some(Reply { call, to: Some(to), broken }),
+        Err(_) => {
+            drop(to.send(Box::new(broken(panicked()))));
+            None
+        }
+    }
 }
 
 /// A call and who waits for it.

@@ -13,7 +13,7 @@ use std::{
 };
 
 use futures::future::LocalBoxFuture;
-use mlua::{Function as LuaFunction, IntoLuaMulti, MultiValue, Thread, Value as LuaValue};
+use mlua::{Function as LuaFunction, Lua, MultiValue, Thread, Value as LuaValue};
 use tokio::time::Instant;
 
 use super::{
@@ -35,24 +35,49 @@ pub(super) enum Failure {
     Aborted(Abort),
 }
 
+/// What a call begins and ends with. Both are parts of it and of its running time.
+pub(super) trait Purpose: Unpin {
+    /// What becomes of the call.
+    type Result;
+
+    /// The arguments of the function; asked for once.
+    fn arguments(
+        &mut self,
+        lua: &Lua,
+        present: Option<&Arc<Invocation>>,
+    ) -> mlua::Result<MultiValue>;
+
+    /// Makes something of what the function returns; may call metamethods of the script.
+    fn finish(&mut self, world: &World, value: &LuaValue) -> mlua::Result<Self::Result>;
+}
+
 /// A call on its way to its result.
-pub(super) struct Running<F> {
+pub(super) struct Running<P> {
     vm: Rc<Vm>,
     coroutine: Thread,
-    budget: Rc<Budget>,
+    budget: Budget,
     /// What it is about.
     present: Option<Arc<Invocation>>,
-    /// Makes something of what it returns; `None` afterwards.
-    finish: Option<F>,
+    purpose: P,
     next: Next,
 }
 
 /// How it goes on.
 enum Next {
-    /// With these values: the arguments, or the result of what it waited for.
-    Go(MultiValue),
+    /// With its arguments.
+    Begin,
+    /// After others had a turn.
+    Again,
     /// After this, which it waits for since then.
     Wait(Wait, Instant),
+}
+
+/// What a slice begins with.
+enum With {
+    Arguments,
+    Nothing,
+    /// What it waited for.
+    Result(mlua::Result<MultiValue>),
 }
 
 /// What became of a slice.
@@ -63,83 +88,87 @@ enum Slice<T> {
     Ended(Result<T, ScriptError>),
 }
 
-impl<T, F: FnOnce(&World, &LuaValue) -> mlua::Result<T> + Unpin> Running<F> {
-    /// A call that has not begun. `finish` is a part of it and of its running time; it may call metamethods of the script.
+impl<P: Purpose> Running<P> {
+    /// A call that has not begun.
     pub(super) fn new(
         vm: Rc<Vm>,
         function: LuaFunction,
-        arguments: impl IntoLuaMulti,
         present: Option<Arc<Invocation>>,
-        finish: F,
+        purpose: P,
     ) -> mlua::Result<Self> {
-        let arguments = arguments.into_lua_multi(vm.lua())?;
         let coroutine = vm.coroutine(function)?;
-        let budget = Budget::of(&coroutine);
-        let (finish, next) = (Some(finish), Next::Go(arguments));
-        Ok(Running { vm, coroutine, budget, present, finish, next })
+        let (budget, next) = (Budget::default(), Next::Begin);
+        Ok(Running { vm, coroutine, budget, present, purpose, next })
     }
 
-    /// Computes until it waits, has ended, or others should have a turn.
-    fn slice(&mut self, mut values: MultiValue) -> Slice<T> {
-        values.push_front(LuaValue::Thread(self.coroutine.clone()));
+    /// The VM it runs in.
+    pub(super) fn vm(&self) -> &Vm {
+        &self.vm
+    }
+
+    /// Computes until it waits, has ended, or others should have a turn. Tells also why it must end, if it must.
+    fn slice(&mut self, with: With) -> (Slice<P::Result>, Option<Abort>) {
         let vm = Rc::clone(&self.vm);
-        let _slice = vm.watchdog().begin(&self.budget);
+        let running = vm.watchdog().begin(&self.coroutine, self.budget);
         vm.world().present.replace(self.present.clone());
-        let slice = self.drive(values);
+        let slice = self.drive(&vm, with).unwrap_or_else(|error| {
+            if raised::is_out_of_memory(&LuaValue::Error(Box::new(error.clone()))) {
+                vm.world().meter.exhaust();
+            }
+            Slice::Ended(Err(ScriptError::of_error(vm.world(), &error)))
+        });
         vm.world().present.replace(None);
-        slice
+        let (budget, abort) = running.end();
+        self.budget = budget;
+        (slice, abort)
     }
 
-    fn drive(&mut self, values: MultiValue) -> Slice<T> {
-        let world = self.vm.world();
-        let of_error = |error: &mlua::Error| {
-            if raised::is_out_of_memory(&LuaValue::Error(Box::new(error.clone()))) {
-                world.meter.exhaust();
-            }
-            ScriptError::of_error(world, error)
+    fn drive(&mut self, vm: &Vm, with: With) -> mlua::Result<Slice<P::Result>> {
+        let world = vm.world();
+        let values = match with {
+            With::Arguments => self.purpose.arguments(vm.lua(), self.present.as_ref())?,
+            With::Nothing => MultiValue::new(),
+            With::Result(result) => result_values(result),
         };
+        let (code, value, trace) =
+            vm.drive().call::<(u8, LuaValue, LuaValue)>((&self.coroutine, values))?;
         // The numbers are those of the prelude.
-        let (code, value, trace) = match self.vm.drive().call::<(u8, LuaValue, LuaValue)>(values) {
-            Ok(driven) => driven,
-            Err(error) => return Slice::Ended(Err(of_error(&error))),
-        };
         match code {
-            0 => Slice::Interrupted,
-            1 => Slice::Waits,
+            0 => Ok(Slice::Interrupted),
+            1 => Ok(Slice::Waits),
             2 => {
-                self.vm.spare(self.coroutine.clone());
-                // Polled no more after its end.
-                let Some(finish) = self.finish.take() else { return Slice::Interrupted };
-                Slice::Ended(finish(world, &value).map_err(|it| of_error(&it)))
+                vm.spare(self.coroutine.clone());
+                self.purpose.finish(world, &value).map(|it| Slice::Ended(Ok(it)))
             }
             _ => {
                 if raised::is_out_of_memory(&value) {
                     world.meter.exhaust();
                 }
-                Slice::Ended(Err(ScriptError::of_raised(world, &value, &trace)))
+                Ok(Slice::Ended(Err(ScriptError::of_raised(world, &value, &trace))))
             }
         }
     }
 }
 
-impl<T, F: FnOnce(&World, &LuaValue) -> mlua::Result<T> + Unpin> Future for Running<F> {
-    type Output = Result<T, Failure>;
+impl<P: Purpose> Future for Running<P> {
+    type Output = Result<P::Result, Failure>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         loop {
-            let values = match &mut self.next {
-                Next::Go(values) => mem::take(values),
+            let with = match &mut self.next {
+                Next::Begin => With::Arguments,
+                Next::Again => With::Nothing,
                 Next::Wait(wait, since) => {
                     let result = ready!(wait.as_mut().poll(cx));
                     let waited = since.elapsed();
                     self.budget.pay_back(waited);
-                    result_values(result)
+                    With::Result(result)
                 }
             };
             // What it waited for is freed before it goes on.
-            self.next = Next::Go(MultiValue::new());
-            let slice = self.slice(values);
-            if let Some(abort) = self.budget.aborted() {
+            drop(mem::replace(&mut self.next, Next::Again));
+            let (slice, abort) = self.slice(with);
+            if let Some(abort) = abort {
                 return Poll::Ready(Err(Failure::Aborted(abort)));
             }
             match slice {

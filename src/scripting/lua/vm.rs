@@ -4,16 +4,16 @@ use std::{
     cell::{OnceCell, RefCell},
     collections::BTreeMap,
     future::Future,
+    pin::Pin,
     rc::Rc,
     sync::Arc,
+    task::{Context, Poll, ready},
 };
 
-use futures::{
-    FutureExt as _,
-    future::{self, Either},
-};
+use futures::FutureExt as _;
 use mlua::{
-    Function as LuaFunction, IntoLuaMulti, Lua, LuaOptions, StdLib, Thread, Value as LuaValue,
+    Function as LuaFunction, IntoLuaMulti, Lua, LuaOptions, MultiValue, StdLib, Thread,
+    Value as LuaValue,
     chunk::{ChunkMode, Compiler},
     state::{GcIncParams, GcMode},
 };
@@ -25,7 +25,7 @@ use super::{
     modules::Modules,
     push::Style,
     raised::{self, ScriptError},
-    running::{Failure, Running},
+    running::{Failure, Purpose, Running},
     script::{Declared, Script},
     streams::Streams,
     views::CtxView,
@@ -80,7 +80,8 @@ impl Vm {
         let chunk = vm.lua.load(source.text.as_str()).set_name(format!("@{}", source.name));
         let chunk = chunk.set_mode(ChunkMode::Text).into_function();
         let chunk = chunk.map_err(|it| told(ScriptError::of_error(&vm.world, &it)))?;
-        let ended = match Running::new(Rc::clone(&vm), chunk, (), None, |_, _| Ok(())) {
+        let purpose = Simply::new(MultiValue::new(), |_, _| Ok(()));
+        let ended = match Running::new(Rc::clone(&vm), chunk, None, purpose) {
             Ok(running) => running.await,
             Err(error) => Err(Failure::Script(ScriptError::of_error(&vm.world, &error))),
         };
@@ -122,6 +123,7 @@ impl Vm {
             wait: RefCell::default(),
             wait_method: OnceCell::new(),
             streams: Streams::default(),
+            memos: Arc::clone(&script.memos),
             side_table: super::side_table::SideTable::default(),
             surroundings: Surroundings::of(&script.terms, &source.name),
             texts: RefCell::new(BTreeMap::from([(source.name.clone(), text)])),
@@ -137,16 +139,12 @@ impl Vm {
     }
 
     /// Calls the function of a handler.
-    pub(super) fn call(
-        self: &Rc<Self>,
-        invocation: Arc<Invocation>,
-    ) -> impl Future<Output = Ended> + use<> {
+    pub(super) fn call(self: &Rc<Self>, invocation: Arc<Invocation>) -> Calling {
         let slot = invocation.handler.function.slot;
-        let is_index = invocation.handler.kind == Kind::Index;
-        let finish = if is_index { contribution } else { result };
-        let ctx = CtxView::new(Arc::clone(&invocation));
-        let ended = self.run_function(slot, ctx, Some(invocation), finish);
-        ended.map(|it| it.unwrap_or_else(Ended::Raised))
+        match self.run(slot, Some(invocation), Handling) {
+            Ok(running) => Calling::Runs(running),
+            Err(raised) => Calling::Failed(Some(Box::new(raised))),
+        }
     }
 
     /// Asks a filter callback.
@@ -155,17 +153,8 @@ impl Vm {
         question: Question,
         invocation: Arc<Invocation>,
     ) -> Result<bool, Raised> {
-        let present = Some(Arc::clone(&invocation));
-        let ctx = CtxView::new(invocation);
-        match &question.about {
-            None => self.run_function(question.function.slot, ctx, present, is_true).await,
-            Some(value) => {
-                let value = value.clone().unwrap_or_default();
-                let value = self.world.push(&self.lua, &value, Style::Frozen);
-                let value = value.map_err(|it| self.raised(&it))?;
-                self.run_function(question.function.slot, (value, ctx), present, is_true).await
-            }
-        }
+        let about = question.about.as_ref().map(|it| it.clone().unwrap_or_default());
+        self.ask_about(question.function, about, invocation, is_true).await
     }
 
     /// Asks the function of a selector.
@@ -175,7 +164,6 @@ impl Vm {
         resource: Arc<Resource>,
     ) -> Result<bool, Raised> {
         let record = self.world.push(&self.lua, &ctx::record(&resource), Style::Frozen);
-        let record = record.map_err(|it| self.raised(&it))?;
         self.run_function(function.slot, record, None, is_true).await
     }
 
@@ -186,16 +174,24 @@ impl Vm {
         about: Option<Value>,
         invocation: Arc<Invocation>,
     ) -> Result<Value, Raised> {
-        let present = Some(Arc::clone(&invocation));
-        let ctx = CtxView::new(invocation);
-        match about {
-            None => self.run_function(function.slot, ctx, present, data).await,
-            Some(about) => {
-                let about = self.world.push(&self.lua, &about, Style::Frozen);
-                let about = about.map_err(|it| self.raised(&it))?;
-                self.run_function(function.slot, (about, ctx), present, data).await
-            }
-        }
+        self.ask_about(function, about, invocation, data).await
+    }
+
+    /// Calls a function with what it is asked about, if it is asked about something, and `ctx`.
+    async fn ask_about<T>(
+        self: &Rc<Self>,
+        function: Function,
+        about: Option<Value>,
+        invocation: Arc<Invocation>,
+        finish: fn(&World, &LuaValue) -> mlua::Result<T>,
+    ) -> Result<T, Raised> {
+        let about = about.map(|it| self.world.push(&self.lua, &it, Style::Frozen)).transpose();
+        let ctx = CtxView::new(Arc::clone(&invocation));
+        let arguments = about.and_then(|about| match about {
+            Some(about) => (about, ctx).into_lua_multi(&self.lua),
+            None => ctx.into_lua_multi(&self.lua),
+        });
+        self.run_function(function.slot, arguments, Some(invocation), finish).await
     }
 
     /// Lets a function change a copy of a body.
@@ -207,6 +203,7 @@ impl Vm {
         let copy = self.world.push(&self.lua, &body, Style::Mutable);
         let copy = copy.map_err(|it| self.raised(&it))?;
         let changed = copy.clone();
+        let copy = Ok(copy);
         let finish = move |world: &World, _: &LuaValue| {
             let changed = world.read(&changed, Some(&body));
             changed.map_err(|it| mlua::Error::runtime(it.at("body")))
@@ -222,32 +219,36 @@ impl Vm {
         ScriptError::of_error(&self.world, error).into_raised(&self.world)
     }
 
-    /// Calls the function in this slot. Not async, so that its future holds nothing twice: there may be very many that wait.
-    ///
-    /// `finish` makes something of what it returns; that is a part of the call and of its running time.
-    fn run_function<A: IntoLuaMulti, T, F>(
+    /// Calls the function in this slot with these arguments, if they could be made.
+    async fn run_function<T>(
         self: &Rc<Self>,
         slot: u32,
-        arguments: A,
+        arguments: mlua::Result<impl IntoLuaMulti>,
         present: Option<Arc<Invocation>>,
-        finish: F,
-    ) -> impl Future<Output = Result<T, Raised>> + use<A, T, F>
-    where
-        F: FnOnce(&World, &LuaValue) -> mlua::Result<T> + Unpin,
-    {
-        let function = self.world.functions.get(slot).ok_or_else(raised::of_lost_vm);
-        let call = function.and_then(|it| {
-            let running = Running::new(Rc::clone(self), it, arguments, present, finish);
-            running.map_err(|it| self.raised(&it))
-        });
-        let vm = Rc::clone(self);
-        let failed = move |failure| match failure {
-            Failure::Script(error) => error.into_raised(&vm.world),
-            Failure::Aborted(abort) => raised::aborted(&vm.world.limits, abort),
-        };
-        match call {
-            Ok(call) => Either::Left(call.map(move |it| it.map_err(failed))),
-            Err(raised) => Either::Right(future::ready(Err(raised))),
+        finish: impl FnOnce(&World, &LuaValue) -> mlua::Result<T> + Unpin,
+    ) -> Result<T, Raised> {
+        let arguments = arguments.and_then(|it| it.into_lua_multi(&self.lua));
+        let arguments = arguments.map_err(|it| self.raised(&it))?;
+        let running = self.run(slot, present, Simply::new(arguments, finish))?;
+        running.await.map_err(|it| self.failed(it))
+    }
+
+    /// A call of the function in this slot.
+    fn run<P: Purpose>(
+        self: &Rc<Self>,
+        slot: u32,
+        present: Option<Arc<Invocation>>,
+        purpose: P,
+    ) -> Result<Running<P>, Raised> {
+        let function = self.world.functions.get(slot).ok_or_else(raised::of_lost_vm)?;
+        let running = Running::new(Rc::clone(self), function, present, purpose);
+        running.map_err(|it| self.raised(&it))
+    }
+
+    fn failed(&self, failure: Failure) -> Raised {
+        match failure {
+            Failure::Script(error) => error.into_raised(&self.world),
+            Failure::Aborted(abort) => raised::aborted(&self.world.limits, abort),
         }
     }
 
@@ -285,6 +286,81 @@ impl Vm {
     /// The function of the prelude that lets a coroutine go on.
     pub(super) fn drive(&self) -> &LuaFunction {
         &self.drive
+    }
+}
+
+/// The call of a handler. A small future of its own, because very many may wait.
+pub(super) enum Calling {
+    /// It has begun.
+    Runs(Running<Handling>),
+    /// It could not begin; `None` when that is told.
+    Failed(Option<Box<Raised>>),
+}
+
+impl Future for Calling {
+    type Output = Ended;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Ended> {
+        match self.get_mut() {
+            Calling::Runs(running) => {
+                let ended = ready!(running.poll_unpin(cx));
+                let failed = |failure| Ended::Raised(running.vm().failed(failure));
+                Poll::Ready(ended.unwrap_or_else(failed))
+            }
+            Calling::Failed(raised) => {
+                let raised = raised.take().map_or_else(raised::of_lost_vm, |it| *it);
+                Poll::Ready(Ended::Raised(raised))
+            }
+        }
+    }
+}
+
+/// What the function of a handler is called for.
+pub(super) struct Handling;
+
+impl Purpose for Handling {
+    type Result = Ended;
+
+    fn arguments(
+        &mut self,
+        lua: &Lua,
+        present: Option<&Arc<Invocation>>,
+    ) -> mlua::Result<MultiValue> {
+        present.map(|it| CtxView::new(Arc::clone(it))).into_lua_multi(lua)
+    }
+
+    fn finish(&mut self, world: &World, value: &LuaValue) -> mlua::Result<Ended> {
+        let present = world.present.borrow();
+        let is_index = present.as_ref().is_some_and(|it| it.handler.kind == Kind::Index);
+        drop(present);
+        if is_index { contribution(world, value) } else { result(world, value) }
+    }
+}
+
+/// A call with arguments that are there, for what a closure makes of the result.
+struct Simply<F> {
+    arguments: MultiValue,
+    /// `None` afterwards.
+    finish: Option<F>,
+}
+
+impl<T, F: FnOnce(&World, &LuaValue) -> mlua::Result<T>> Simply<F> {
+    fn new(arguments: MultiValue, finish: F) -> Self {
+        Simply { arguments, finish: Some(finish) }
+    }
+}
+
+impl<T, F: FnOnce(&World, &LuaValue) -> mlua::Result<T> + Unpin> Purpose for Simply<F> {
+    type Result = T;
+
+    fn arguments(&mut self, _: &Lua, _: Option<&Arc<Invocation>>) -> mlua::Result<MultiValue> {
+        Ok(std::mem::take(&mut self.arguments))
+    }
+
+    fn finish(&mut self, world: &World, value: &LuaValue) -> mlua::Result<T> {
+        let finish = self.finish.take();
+        // A call returns once.
+        finish.ok_or_else(|| mlua::Error::runtime("the call has returned"))?(world, value)
     }
 }
 

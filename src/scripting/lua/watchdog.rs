@@ -11,7 +11,7 @@
 #![expect(unsafe_code, reason = "the place of Luau's interrupt is a C struct")]
 
 use std::{
-    cell::{Cell, RefCell},
+    cell::Cell,
     rc::Rc,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
@@ -62,8 +62,8 @@ pub(super) struct Watchdog {
 /// What the running call may still use up; shared by the interrupt and by the host's functions.
 pub(super) struct Meter {
     limits: Rc<Limits>,
-    /// Of the call that runs.
-    budget: RefCell<Option<Rc<Budget>>>,
+    /// Of the call that runs; between calls there is none.
+    present: Cell<Option<Present>>,
     shared: Arc<Shared>,
     interrupt: Cell<Option<Interrupt>>,
     /// The memory was full once: what is left of the VM may be too little.
@@ -71,12 +71,19 @@ pub(super) struct Meter {
     noticed: Noticed,
 }
 
-/// What one call has used.
+/// What one call has used. It is the call's own between its slices; so many calls may wait.
+#[derive(Clone, Copy, Default)]
 pub(super) struct Budget {
-    spent: Cell<Duration>,
+    spent: Duration,
+}
+
+/// The call that runs.
+#[derive(Clone, Copy)]
+struct Present {
+    budget: Budget,
     /// What the thread had computed when it was last measured in this slice.
-    measured: Cell<Option<Duration>>,
-    aborted: Cell<Option<Abort>>,
+    measured: Option<Duration>,
+    aborted: Option<Abort>,
     /// The coroutine of the call itself. Only this one may be suspended: suspending a coroutine that the script made would
     /// look to the script as if it had yielded.
     coroutine: *mut ffi::lua_State,
@@ -127,7 +134,7 @@ impl Watchdog {
         });
         let meter = Rc::new(Meter {
             limits: Rc::clone(limits),
-            budget: RefCell::default(),
+            present: Cell::default(),
             shared: Arc::clone(&shared),
             interrupt: Cell::new(None),
             exhausted: Cell::new(false),
@@ -151,12 +158,13 @@ impl Watchdog {
         &self.meter
     }
 
-    /// Begins a slice of a call; it ends when what this gives is dropped.
-    pub(super) fn begin(&self, budget: &Rc<Budget>) -> Slice<'_> {
+    /// Begins a slice of the call that is this coroutine; it ends when what this gives is dropped or ended.
+    pub(super) fn begin(&self, coroutine: &Thread, budget: Budget) -> Slice<'_> {
         // A call that has computed for long is measured exactly.
-        let is_long = !budget.spent.get().is_zero();
-        budget.measured.set(is_long.then(running_time));
-        *self.meter.budget.borrow_mut() = Some(Rc::clone(budget));
+        let is_long = !budget.spent.is_zero();
+        let measured = is_long.then(running_time);
+        let coroutine = coroutine.state();
+        self.meter.present.set(Some(Present { budget, measured, aborted: None, coroutine }));
         self.shared.slice.fetch_add(1, Ordering::SeqCst);
         // After the count: the thread looks at the count once more after it has said that it sleeps.
         if self.shared.asleep.load(Ordering::SeqCst) {
@@ -164,16 +172,31 @@ impl Watchdog {
         }
         Slice(self)
     }
+
+    /// Ends the slice. Gives what is left for the next one, and why there must be none.
+    fn end(&self) -> (Budget, Option<Abort>) {
+        let Watchdog { shared, meter, .. } = self;
+        let Some(mut present) = meter.present.take() else { return (Budget::default(), None) };
+        shared.slice.fetch_add(1, Ordering::SeqCst);
+        shared.due.store(false, Ordering::Relaxed);
+        let looks = shared.looks.swap(0, Ordering::Relaxed);
+        if looks > 0 {
+            let exact = present.measured.map(|it| running_time().saturating_sub(it));
+            // The end of a call that has done its work is no time to abort it.
+            present.budget.spend(exact.unwrap_or(TICK * looks));
+        }
+        (present.budget, present.aborted)
+    }
 }
 
 impl Meter {
     /// Whether the running call has to end, for natives of the host that take long: they look every few microseconds.
     pub(super) fn is_over(&self) -> bool {
-        let Some(budget) = self.budget.borrow().clone() else { return false };
+        let Some(mut present) = self.present.get() else { return false };
         if self.shared.due.swap(false, Ordering::Relaxed) {
-            self.spend(&budget);
+            self.spend(&mut present);
         }
-        budget.aborted.get().is_some()
+        present.aborted.is_some()
     }
 
     /// As an error of the VM. What the script makes of it does not matter: the call counts as aborted.
@@ -184,9 +207,8 @@ impl Meter {
     /// Aborts the running call because the memory is full.
     pub(super) fn exhaust(&self) {
         self.exhausted.set(true);
-        if let Some(budget) = &*self.budget.borrow() {
-            budget.aborted.set(Some(Abort::Memory));
-        }
+        let full = |it: Present| Present { aborted: Some(Abort::Memory), ..it };
+        self.present.set(self.present.get().map(full));
         if let Some(interrupt) = self.interrupt.get() {
             interrupt.arm();
         }
@@ -247,36 +269,32 @@ impl Meter {
 
     /// What the VM calls when the interrupt is armed: go on, let others go on, or abort.
     fn interrupted(&self, lua: &Lua) -> mlua::Result<VmState> {
-        let budget = self.budget.borrow().clone();
         let is_due = self.shared.due.swap(false, Ordering::Relaxed);
-        if let Some(budget) = budget {
+        if let Some(mut present) = self.present.get() {
             if is_due {
-                self.spend(&budget);
+                self.spend(&mut present);
             }
-            if let Some(abort) = budget.aborted.get() {
+            if let Some(abort) = present.aborted {
                 // Stays armed: a script that catches the error gets the next one at its next step.
                 return Err(self.error(abort));
             }
             self.look(lua)?;
-            let is_own = is_due && std::ptr::eq(budget.coroutine, lua.state());
+            let is_own = is_due && std::ptr::eq(present.coroutine, lua.state());
             return Ok(if is_own { VmState::Yield } else { VmState::Continue });
         }
         self.disarm();
         Ok(VmState::Continue)
     }
 
-    fn spend(&self, budget: &Budget) {
+    /// Charges the running call with what it has computed since it was last measured.
+    fn spend(&self, present: &mut Present) {
         let now = running_time();
-        let used = budget.measured.replace(Some(now)).map_or(SLICE, |it| now.saturating_sub(it));
-        self.charge(budget, used);
-    }
-
-    fn charge(&self, budget: &Budget, used: Duration) {
-        let spent = budget.spent.get().saturating_add(used);
-        budget.spent.set(spent);
-        if spent >= self.limits.cpu && budget.aborted.get().is_none() {
-            budget.aborted.set(Some(Abort::Time));
+        let used = present.measured.replace(now).map_or(SLICE, |it| now.saturating_sub(it));
+        present.budget.spend(used);
+        if present.budget.spent >= self.limits.cpu && present.aborted.is_none() {
+            present.aborted = Some(Abort::Time);
         }
+        self.present.set(Some(*present));
     }
 
     fn disarm(&self) {
@@ -295,19 +313,17 @@ fn running_time() -> Duration {
 /// A slice that runs. It ends also when the host panics in it.
 pub(super) struct Slice<'a>(&'a Watchdog);
 
+impl Slice<'_> {
+    /// Ends it. Gives what the call has used, and why it must end, if it must.
+    pub(super) fn end(self) -> (Budget, Option<Abort>) {
+        self.0.end()
+    }
+}
+
 impl Drop for Slice<'_> {
     fn drop(&mut self) {
-        let Watchdog { shared, meter, .. } = self.0;
-        shared.slice.fetch_add(1, Ordering::SeqCst);
-        shared.due.store(false, Ordering::Relaxed);
-        let looks = shared.looks.swap(0, Ordering::Relaxed);
-        let budget = meter.budget.borrow_mut().take();
-        if let Some(budget) = budget.filter(|_| looks > 0) {
-            let exact = budget.measured.get().map(|it| running_time().saturating_sub(it));
-            // The end of a call that has done its work is no time to abort it.
-            let used = exact.unwrap_or(TICK * looks);
-            budget.spent.set(budget.spent.get().saturating_add(used));
-        }
+        // Nothing is left to end after `end`.
+        let _ended = self.0.end();
     }
 }
 
@@ -401,23 +417,12 @@ impl Interrupt {
 }
 
 impl Budget {
-    /// The whole budget, for the call that this coroutine is.
-    pub(super) fn of(coroutine: &Thread) -> Rc<Self> {
-        Rc::new(Budget {
-            spent: Cell::default(),
-            measured: Cell::default(),
-            aborted: Cell::default(),
-            coroutine: coroutine.state(),
-        })
-    }
-
-    /// Why the call must end, if it must.
-    pub(super) fn aborted(&self) -> Option<Abort> {
-        self.aborted.get()
+    fn spend(&mut self, used: Duration) {
+        self.spent = self.spent.saturating_add(used);
     }
 
     /// Waiting pays back computing, one for one: a daemon lives long, and should not be aborted for the sum of its short turns.
-    pub(super) fn pay_back(&self, waited: Duration) {
-        self.spent.set(self.spent.get().saturating_sub(waited));
+    pub(super) fn pay_back(&mut self, waited: Duration) {
+        self.spent = self.spent.saturating_sub(waited);
     }
 }

@@ -31,6 +31,7 @@ use crate::logic::{
 use crate::ports::Invocation;
 use crate::scripting::{
     library::Surroundings,
+    memos::Memos,
     refused::{Refused, Room},
 };
 use crate::settings::Sandbox;
@@ -70,6 +71,8 @@ pub(super) struct World {
     pub(super) wait_method: OnceCell<LuaFunction>,
     /// What calls loop over, and would leave open.
     pub(super) streams: Streams,
+    /// What the script has put into memos.
+    pub(super) memos: Arc<Memos>,
     /// Values of memos that are no data.
     pub(super) side_table: SideTable,
     /// What the libraries know of the script.

@@ -9,6 +9,7 @@ mod control;
 mod errors;
 mod functions;
 mod index;
+mod kept;
 mod ledger;
 mod link;
 mod live;

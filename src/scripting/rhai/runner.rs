@@ -24,6 +24,7 @@ use tracing::Dispatch;
 
 use super::{
     control::{Budget, Common, Control, Wait},
+    kept::Kept,
     ledger::Ledger,
     link::Link,
     pool::Pool,
@@ -95,6 +96,7 @@ impl Runner {
                 budget,
                 turns: Turns::default(),
                 ledger,
+                kept: Kept::default(),
                 fresh: watch::Sender::default(),
             }),
             permits: Permits::new(RUNNING_MAX),

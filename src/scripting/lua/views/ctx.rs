@@ -24,6 +24,9 @@ use crate::scripting::{
     text,
 };
 
+/// The part that is equal to itself whenever it is made, and in the hands of thousands that have looked at no other.
+const STOPPED: &str = "stopped";
+
 /// The argument of handlers.
 pub(in crate::scripting::lua) struct CtxView {
     invocation: Arc<Invocation>,
@@ -50,7 +53,8 @@ impl CtxView {
             return Ok(made.clone());
         }
         let value = self.make(lua, name)?;
-        if !value.is_nil() {
+        let is_kept = !value.is_nil() && name != STOPPED;
+        if is_kept {
             let mut made = self.made.borrow_mut();
             // One by one: there may be many thousands that have looked at one or two.
             made.reserve_exact(1);
@@ -93,8 +97,8 @@ impl CtxView {
     /// What there is in this call, for `pairs`.
     pub(super) fn iterate(&self, lua: &Lua) -> mlua::Result<(LuaFunction, LuaValue)> {
         let fields = lua.create_table()?;
-        for name in ctx::NAMES {
-            fields.raw_set(*name, self.field(lua, name)?)?;
+        for name in ctx::names() {
+            fields.raw_set(name, self.field(lua, name)?)?;
         }
         for index in self.invocation.facilities.indexes.all() {
             fields.raw_set(&**index.id(), self.field(lua, index.id())?)?;

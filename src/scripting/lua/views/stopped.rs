@@ -1,5 +1,6 @@
 //! `ctx.stopped` of daemons and timers.
 //!
+//! It is made anew each time it is read, and equal to itself: of the many that wait, each would keep what is kept for it.
 //! Every object is true in Lua, this one too: `if ctx.stopped()` asks, `if ctx.stopped` does not.
 
 use std::time::Duration;
@@ -37,6 +38,9 @@ impl UserData for StoppedView {
     fn add_methods<M: UserDataMethods<Self>>(methods: &mut M) {
         methods.add_method("is_set", |_, view, ()| Ok(view.0.is_set()));
         methods.add_meta_method(MetaMethod::Call, |_, view, ()| Ok(view.0.is_set()));
+        methods.add_meta_method(MetaMethod::Eq, |_, view, other: UserDataRef<StoppedView>| {
+            Ok(view.0.is_same(&other.0))
+        });
         methods.add_meta_method(MetaMethod::ToString, |_, view, ()| Ok(stopped::shown(&view.0)));
     }
 }

@@ -62,8 +62,9 @@ impl<'a> Note<'a> {
         words.find_map(|it| it.strip_prefix(name)?.strip_prefix('=')?.parse().ok())
     }
 
-    fn is_attempt(&self) -> bool {
-        matches!(self.verb, "fails" | "begins")
+    /// Whether it is of a handler of changes.
+    fn is_change(&self) -> bool {
+        !matches!(self.what, "stay" | "tick" | "seen")
     }
 }
 
@@ -124,7 +125,7 @@ impl<'a> Model<'a> {
             contents.iter().enumerate().any(|(index, it)| {
                 let until = contents.get(index + 1).map_or(Duration::MAX, |it| it.at);
                 let is_fit = if is_good { it.is_good } else { it.loads };
-                it.marks == marks && is_fit && it.at <= at && until + EFFECT_MAX >= at
+                it.marks == marks && is_fit && it.at <= at && until.saturating_add(EFFECT_MAX) >= at
             })
         };
         for (at, happened) in entries {
@@ -161,7 +162,7 @@ impl<'a> Model<'a> {
     /// Attempts are counted on, memos are kept, and nobody is called before the time, unless it was edited.
     fn check_attempts(&mut self, thing: &Thing, notes: &[Note<'_>]) {
         let mut count = 0;
-        for note in notes.iter().filter(|it| it.is_attempt()) {
+        for note in notes.iter().filter(|it| it.is_change() && it.verb != "ends") {
             count += 1;
             assert_eq!(note.field("count"), Some(count), "{}: {note:?}: the memo", thing.name);
         }
@@ -239,8 +240,7 @@ impl<'a> Model<'a> {
         let changes = thing.edits.iter().skip(1).map(|it| (it.0, "changed"));
         let all = [(thing.created, "made")].into_iter().chain(changes);
         for (at, what) in all.chain(thing.deleted.map(|it| (it, "gone"))) {
-            let is_own = |it: &&Note<'_>| !matches!(it.what, "stay" | "tick" | "seen");
-            let before = notes.iter().filter(is_own).rfind(|it| it.at <= at);
+            let before = notes.iter().filter(|it| it.is_change()).rfind(|it| it.at <= at);
             let is_idle =
                 before.map_or(what == "made", |it| it.verb == "ends" && it.at + MOMENT < at);
             let is_left = thing.deleted.is_some_and(|it| it > at && it < at + MOMENT);

@@ -117,7 +117,6 @@ impl Stage {
         work.spawn_local(relay(made, forward, record.clone()));
         let mut settings = Settings::default();
         settings.posting.enabled = false;
-        settings.background.instant_exit_timeout = None;
         let operator = Operator {
             settings: Arc::new(Mutex::new(settings)),
             health: health.clone(),
@@ -238,7 +237,13 @@ struct Capture(Record);
 
 impl<S: Subscriber> Layer<S> for Capture {
     fn enabled(&self, metadata: &Metadata<'_>, _context: Context<'_, S>) -> bool {
-        *metadata.level() <= Level::INFO && metadata.target().starts_with("kopf")
+        *metadata.level()
+            <= (if std::env::var_os("KOPF_TEST_LOG").is_some() {
+                Level::DEBUG
+            } else {
+                Level::INFO
+            })
+            && metadata.target().starts_with("kopf")
     }
 
     fn on_event(&self, event: &Event<'_>, _context: Context<'_, S>) {
