@@ -128,8 +128,17 @@ const CONDITIONS: &[Entry] = &[
         ]),
         "Sets a condition. The time of its last transition changes only with its status.",
     ),
-    method("get", taking(&[TYPE]).giving(Ty::Any), "The condition as a map; nothing if it is not there."),
+    method(
+        "get",
+        taking(&[TYPE]).giving(Ty::Any),
+        "The condition as a map; nothing if it is not there.",
+    ),
     method("is", taking(&[TYPE]).giving(Ty::Boolean), "Whether the condition is there and true."),
+    method(
+        "is_true",
+        taking(&[TYPE]).giving(Ty::Boolean),
+        "The same as `is`, which is a word of Rhai.",
+    ),
     method("remove", taking(&[TYPE]), "Takes the condition out."),
 ];
 

@@ -143,12 +143,10 @@ impl Embedded {
 }
 
 impl Place for Embedded {
+    const IS_REAL: bool = false;
+
     fn namespace(&self) -> &'static str {
         NAMESPACE
-    }
-
-    fn is_alive(&self) -> bool {
-        true
     }
 
     async fn until_says_times(&self, text: &str, times: usize) {

@@ -95,11 +95,12 @@ examples! {
 /// Where an example runs, with its operator. Resources are named as `kubectl` knows them: `pods`, `kopfexamples.kopf.dev`. An
 /// object of another namespace is named with it: `other/name`.
 trait Place: Sized {
+    /// Whether it is a control plane with a process for the operator, but without the controllers of a cluster: no garbage
+    /// collection, no Jobs, no pods that run. The embedded server has these.
+    const IS_REAL: bool;
+
     /// The namespace of the example.
     fn namespace(&self) -> &str;
-
-    /// Whether a control plane has the controllers of a cluster: garbage collection, Jobs, pods that run.
-    fn is_alive(&self) -> bool;
 
     /// Waits until the operator has said this so often.
     async fn until_says_times(&self, text: &str, times: usize);
@@ -133,6 +134,13 @@ trait Place: Sized {
 
     /// How often [`Place::pause`] is worth it.
     fn patience(&self) -> u32;
+
+    /// Fails the test unless a script has printed this so often. Only a process has an output.
+    fn assert_printed(ended: &Ended, text: &str, times: usize) {
+        if Self::IS_REAL {
+            ended.assert_count(text, times);
+        }
+    }
 
     /// Waits until the operator has said this.
     async fn until_says(&self, text: &str) {

@@ -55,12 +55,10 @@ fn launch(part: Part, server: &Namespace, script: &PathBuf) -> Operator {
 }
 
 impl Place for Real {
+    const IS_REAL: bool = true;
+
     fn namespace(&self) -> &str {
         &self.server.name
-    }
-
-    fn is_alive(&self) -> bool {
-        false
     }
 
     async fn until_says_times(&self, text: &str, times: usize) {
