@@ -52,6 +52,9 @@ scenarios! {
     indexes_changing
     indexes_first
     indexes_shared
+    kube_errors
+    kube_objects
+    kube_watching
     kwargs
     kwargs_in_background
     lifecycles
