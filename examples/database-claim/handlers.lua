@@ -27,6 +27,11 @@ local function at_home(ctx, apiVersion, kind, name, content)
     return content
 end
 
+-- Readable, and like no other.
+local function database_of(ctx)
+    return ctx.name:gsub("%W", "_"):sub(1, 40) .. "_" .. ctx.uid:sub(1, 8)
+end
+
 -- The credentials; made once, before anything else, and then never changed.
 local function login_of(ctx)
     local login = at_home(ctx, "v1", "Secret", "login-" .. ctx.uid, {})
@@ -34,8 +39,8 @@ local function login_of(ctx)
     if present then
         return present
     end
-    local name = ctx.name:gsub("[^%w]", "_"):sub(1, 40) .. "_" .. ctx.uid:sub(1, 8)
-    login.stringData = { DB_NAME = name, DB_USER = name, DB_PASSWORD = random.token(32) }
+    local name = database_of(ctx)
+    login.stringData = { DB_NAME = name, DB_USER = name, DB_PASSWORD = random.string(32) }
     return kube.create(login)
 end
 
@@ -99,7 +104,7 @@ function claim(ctx)
         metadata = { name = secret },
         data = login.data,
     }), { field_manager = "database-claim", force = true })
-    ctx.patch.status.database = base64.decode(login.data.DB_NAME)
+    ctx.patch.status.database = database_of(ctx)
     ctx.patch.status.secret = secret
     ctx.conditions:set("Ready", true, "Provisioned")
 end

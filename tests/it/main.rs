@@ -13,6 +13,7 @@ mod compatibility;
 mod cycles;
 mod dev;
 mod e2e;
+mod examples;
 mod generations;
 mod health;
 mod lua;

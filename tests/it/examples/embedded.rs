@@ -138,7 +138,11 @@ impl Embedded {
         let status = answer.status();
         let Ok(body) = answer.into_body().collect().await;
         let body: Value = serde_json::from_slice(&body.to_bytes()).expect("JSON");
-        if status.is_success() { Ok(body) } else { Err(format!("({}) {}", body["reason"], body["message"])) }
+        if status.is_success() {
+            Ok(body)
+        } else {
+            Err(format!("({}) {}", body["reason"], body["message"]))
+        }
     }
 }
 
@@ -211,6 +215,18 @@ impl Place for Embedded {
 
     async fn stop(mut self) -> Ended {
         lower(&mut self.operator, &self.log).await
+    }
+
+    async fn finish_namespace(&self, _name: &str) {}
+
+    async fn finish_job(&self, _name: &str) {}
+
+    async fn until_job_deleted(&self, name: &str) {
+        self.until_gone("jobs.batch", name).await;
+    }
+
+    async fn create_or_leave(&self, object: &Value) {
+        self.create(object).await;
     }
 
     async fn pause(&self) {

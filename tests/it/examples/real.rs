@@ -2,7 +2,7 @@
 
 use std::{path::PathBuf, time::Duration};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::time;
 
 use super::{Part, Place, documents};
@@ -112,6 +112,40 @@ impl Place for Real {
         let ended = self.operator.stop().await;
         ended.assert_count("Signal SIGTERM is received. Operator is stopping.", 1);
         ended
+    }
+
+    async fn finish_namespace(&self, name: &str) {
+        let mut namespace = self.get("namespaces", name).await.expect("the namespace");
+        namespace["spec"]["finalizers"] = json!([]);
+        let url = format!("/api/v1/namespaces/{name}/finalize");
+        let finished =
+            self.server.try_kubectl(&["replace", "--raw", &url, "-f", "-"], &namespace.to_string());
+        finished.await.expect("the namespace can go");
+    }
+
+    async fn finish_job(&self, name: &str) {
+        self.until("jobs.batch", name, "it is made", |_| true).await;
+        let now = "2026-01-01T00:00:00Z";
+        let condition = |kind: &str| {
+            json!({
+                "type": kind, "status": "True", "reason": "CompletionsReached", "message": "done",
+                "lastProbeTime": now, "lastTransitionTime": now,
+            })
+        };
+        let conditions = [condition("SuccessCriteriaMet"), condition("Complete")];
+        // Complete only after it has started: the server insists.
+        self.patch("jobs.batch", name, &json!({ "status": { "startTime": now } })).await;
+        let status = json!({ "succeeded": 1, "completionTime": now, "conditions": conditions });
+        self.patch("jobs.batch", name, &json!({ "status": status })).await;
+    }
+
+    async fn until_job_deleted(&self, name: &str) {
+        self.until_gone("jobs.batch", name).await;
+    }
+
+    async fn create_or_leave(&self, object: &Value) {
+        // Another test may be faster.
+        drop(self.server.try_kubectl(&["create", "-f", "-"], &object.to_string()).await);
     }
 
     async fn pause(&self) {
