@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{EXAMPLES, Place};
+use super::{EXAMPLES, OBJECT, Place};
 use crate::e2e::namespace::{annotations, is_settled};
 
 pub(super) async fn minimal<P: Place>(run: P) {
@@ -232,7 +232,7 @@ pub(super) async fn events<P: Place>(run: P) {
     expected.sort();
     assert_eq!(told, expected);
     for event in &posted {
-        assert_eq!(event["involvedObject"]["name"], super::OBJECT);
+        assert_eq!(event["involvedObject"]["name"], OBJECT);
     }
     run.end().await;
 }
@@ -251,11 +251,11 @@ pub(super) async fn testing<P: Place>(run: P) {
 pub(super) async fn embedded<P: Place>(run: P) {
     run.create_object().await;
     run.until_says("Handler 'create_fn' succeeded.").await;
-    run.until_prints(&format!("Hello, {}!", super::OBJECT)).await;
+    run.until_prints(&format!("Hello, {}!", OBJECT)).await;
     run.until_object("the creation is handled", is_settled).await;
     run.delete_object().await;
     run.until_says("Handler 'delete_fn' succeeded.").await;
-    run.until_prints(&format!("Good bye, {}!", super::OBJECT)).await;
-    run.until_gone(EXAMPLES, super::OBJECT).await;
+    run.until_prints(&format!("Good bye, {}!", OBJECT)).await;
+    run.until_gone(EXAMPLES, OBJECT).await;
     run.end().await.assert_count("failed", 0);
 }

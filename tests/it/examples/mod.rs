@@ -72,7 +72,7 @@ macro_rules! examples {
 
 examples! {
     minimal: "01-minimal", false, crate::examples::course::minimal;
-    children: "02-children", false, crate::examples::children::children;
+    child: "02-children", false, crate::examples::children::children;
     exceptions: "03-exceptions", false, crate::examples::course::exceptions;
     events: "04-events", false, crate::examples::course::events;
     handlers: "05-handlers", false, crate::examples::course::handlers;

@@ -118,9 +118,8 @@ impl Place for Real {
         let mut namespace = self.get("namespaces", name).await.expect("the namespace");
         namespace["spec"]["finalizers"] = json!([]);
         let url = format!("/api/v1/namespaces/{name}/finalize");
-        let finished =
-            self.server.try_kubectl(&["replace", "--raw", &url, "-f", "-"], &namespace.to_string());
-        finished.await.expect("the namespace can go");
+        let (args, text) = (["replace", "--raw", &url, "-f", "-"], namespace.to_string());
+        self.server.try_kubectl(&args, &text).await.expect("the namespace can go");
     }
 
     async fn finish_job(&self, name: &str) {
