@@ -14,6 +14,7 @@ mod cycles;
 mod dev;
 mod documentation;
 mod e2e;
+mod examples;
 mod generations;
 mod health;
 mod init;

@@ -11,7 +11,7 @@ mod bad_input;
 mod crashes;
 mod examples;
 mod interchange;
-mod namespace;
+pub(crate) mod namespace;
 mod odd_objects;
 pub(crate) mod operator;
 mod peering;
