@@ -18,6 +18,7 @@ use crate::settings::Settings;
 
 mod connect;
 mod decode;
+mod dial;
 mod discovery;
 mod failure;
 mod lines;
@@ -35,7 +36,8 @@ mod transport;
 mod url;
 mod watch;
 
-pub use connect::{ConnectOptions, Dial, dial};
+pub use connect::{ConnectOptions, Dial};
+pub use dial::dial;
 
 use decode::Page;
 use failure::{Action, Failure};
