@@ -15,7 +15,7 @@ use tower::{BoxError, Layer as _, ServiceExt as _, util::option_layer};
 
 /// A connection that nobody has used for so long is closed. A rush opens dozens, each with its buffers, and they would stay
 /// for ever; while there is work, each comes around many times a second.
-const IDLE: Duration = Duration::from_secs(5);
+pub(super) const IDLE: Duration = Duration::from_secs(5);
 
 /// Over the network.
 ///
