@@ -43,6 +43,14 @@ pub fn give_back() {
     }
 }
 
+/// Makes something whose memory counts for nobody: it changes its size, or goes, on other threads than the one that needs it now.
+pub fn apart<T>(make: impl FnOnce() -> T) -> T {
+    let before = held();
+    let made = make();
+    HELD.set(before);
+    made
+}
+
 /// What a piece of this size costs.
 #[inline]
 fn cost(size: usize) -> isize {
@@ -89,7 +97,16 @@ unsafe impl GlobalAlloc for Counting {
 
 #[cfg(test)]
 mod tests {
-    use super::held;
+    use super::{apart, held};
+
+    #[test]
+    fn what_is_made_apart_counts_nothing() {
+        let before = held();
+        let list = apart(|| vec![0_u8; 1 << 20]);
+        assert_eq!(held(), before);
+        apart(|| drop(list));
+        assert_eq!(held(), before);
+    }
 
     #[test]
     fn what_is_taken_and_given_back_counts_nothing() {

@@ -18,9 +18,11 @@ pub mod args;
 mod check;
 pub mod config;
 mod dev;
+mod docs;
 pub mod environment;
 mod freeze;
 mod identity;
+mod init;
 pub mod logging;
 pub mod options;
 pub mod reload;
@@ -30,6 +32,7 @@ mod run;
 mod scripts;
 pub mod signals;
 pub mod sources;
+mod stubs;
 mod visible;
 
 /// The `kopf` command, from arguments to exit code.
@@ -42,6 +45,9 @@ pub fn main() -> ExitCode {
         Command::Run(args) => start_run(args),
         Command::Dev(args) => start_dev(args),
         Command::Check(args) => start_check(args),
+        Command::Init(args) => init::run(&args),
+        Command::Docs(args) => docs::run(&args),
+        Command::Stubs(args) => stubs::run(&args),
         Command::Freeze(args) => start_freeze(freeze::resolve_freeze(args, origin())),
         Command::Resume(args) => start_freeze(freeze::resolve_resume(args, origin())),
         Command::Completions(args) => {

@@ -203,10 +203,11 @@ fn unusable(error: &kube::Error) -> ApiError {
         (ErrorClass::Fatal, "cannot use the kubeconfig", hint)
     };
     let message = format!("{what}: {}", one_line(&failure.to_string(), REASON_CHARS));
-    ApiError { class, status: None, message, hint: Some(hint.into()) }
+    ApiError { class, status: None, message, hint: Some(hint.into()), answer: None }
 }
 
 /// An error before any request.
 pub(super) fn refuse(message: String, hint: Option<&str>) -> ApiError {
-    ApiError { class: ErrorClass::Fatal, status: None, message, hint: hint.map(str::to_owned) }
+    let hint = hint.map(str::to_owned);
+    ApiError { class: ErrorClass::Fatal, status: None, message, hint, answer: None }
 }

@@ -3,9 +3,10 @@
 use std::{fmt, time::Duration};
 
 use serde::Deserialize;
+use serde_json::Value;
 
 use super::reason::{is_about_certificates, one_line, reason, reason_of_auth};
-use crate::logic::resource::Resource;
+use crate::logic::{kube::Said, resource::Resource};
 use crate::ports::{ApiError, ErrorClass};
 
 /// Texts that are not Kubernetes' own are cut at this length; Kopf cuts there too.
@@ -64,8 +65,8 @@ pub(super) struct Answer {
     pub(super) message: String,
     /// The header `Retry-After`, as it came.
     pub(super) retry_after: Option<String>,
-    /// `details.retryAfterSeconds` of the status object.
-    pub(super) retry_after_seconds: Option<f64>,
+    /// What else it says; nothing if the answer is no `Status`.
+    pub(super) said: Option<Box<Said>>,
 }
 
 /// The part of a Kubernetes `Status` object that is looked at.
@@ -77,13 +78,7 @@ pub(super) struct Status {
     reason: Option<String>,
     /// The HTTP status it stands for.
     pub(super) code: Option<u16>,
-    details: Option<Details>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-struct Details {
-    retry_after_seconds: Option<f64>,
+    details: Option<Value>,
 }
 
 impl Answer {
@@ -91,9 +86,10 @@ impl Answer {
     pub(super) fn read(status: u16, retry_after: Option<String>, body: &[u8]) -> Self {
         let mut answer = Answer { status, retry_after, ..Answer::default() };
         match serde_json::from_slice::<Status>(body) {
-            Ok(it) if it.kind.as_deref() == Some("Status") => {
-                answer.retry_after_seconds =
-                    it.details.as_ref().and_then(|it| it.retry_after_seconds);
+            Ok(mut it) if it.kind.as_deref() == Some("Status") => {
+                let reason = it.reason.clone().unwrap_or_default();
+                let details = it.details.take().unwrap_or_default();
+                answer.said = Some(Box::new(Said { reason, details }));
                 answer.message = it.text();
             }
             Ok(_) => {}
@@ -101,6 +97,13 @@ impl Answer {
             Err(_) => answer.message = one_line(&String::from_utf8_lossy(body), FOREIGN_TEXT_CHARS),
         }
         answer
+    }
+}
+
+impl Answer {
+    /// `details.retryAfterSeconds` of the status object.
+    pub(super) fn retry_after_seconds(&self) -> Option<f64> {
+        self.said.as_ref()?.details.get("retryAfterSeconds")?.as_f64()
     }
 }
 
@@ -177,7 +180,18 @@ impl Failure {
         } else {
             format!(" at {server}")
         };
-        ApiError { class, status, message: format!("cannot {action}{at}: {self}"), hint }
+        let message = format!("cannot {action}{at}: {self}");
+        let answer = match self {
+            Failure::Answer(answer) => answer.said,
+            Failure::Unreachable(_)
+            | Failure::Timeout(_)
+            | Failure::Untrusted(_)
+            | Failure::Credentials(_)
+            | Failure::Payload(_)
+            | Failure::Malformed(_)
+            | Failure::Unsendable(_) => None,
+        };
+        ApiError { class, status, message, hint, answer }
     }
 
     fn class(&self) -> ErrorClass {

@@ -11,13 +11,14 @@ use http::Method;
 
 use crate::logic::{object::Object, resource::Resource, selector::Restrictions};
 use crate::ports::{
-    Address, ApiError, BoxFuture, Cluster, Discovered, GroupFilter, Metrics, NewObject,
-    PatchRequest, Pulse, StreamEvent, StreamTarget,
+    Address, ApiError, BoxFuture, Cluster, Demand, Discovered, GroupFilter, ListPage, Metrics,
+    NewObject, PatchRequest, Pulse, StreamEvent, StreamTarget,
 };
 use crate::settings::Settings;
 
 mod connect;
 mod decode;
+mod demand;
 mod dial;
 mod discovery;
 mod failure;
@@ -42,7 +43,7 @@ pub use dial::dial;
 use decode::Page;
 use failure::{Action, Failure};
 use sessions::Sessions;
-use transport::{Request, Transport};
+use transport::{Origin, Request, Transport};
 
 /// A Kubernetes cluster. Clones share the connection.
 #[derive(Clone)]
@@ -68,11 +69,6 @@ impl KubeCluster {
     pub fn over(client: kube::Client, settings: Arc<Settings>) -> Self {
         let transport = Transport::new(Sessions::only(client), settings, Metrics::default());
         KubeCluster { transport: Arc::new(transport) }
-    }
-
-    /// Uses these settings for the requests from now on. Streams have their own.
-    pub fn configure(&self, settings: Arc<Settings>) {
-        self.transport.configure(settings);
     }
 
     async fn send(&self, request: Request<'_>) -> Result<Object, ApiError> {
@@ -154,6 +150,7 @@ impl Cluster for KubeCluster {
         let PatchRequest { resource, namespace, name, subresource, kind, payload } = request;
         let collection = url::collection(resource, namespace);
         Box::pin(self.send(Request {
+            of: Origin::Operator,
             accept: transport::JSON,
             method: Method::PATCH,
             url: url::object(collection, name, subresource),
@@ -171,6 +168,7 @@ impl Cluster for KubeCluster {
     fn create<'a>(&'a self, request: NewObject<'a>) -> BoxFuture<'a, Result<Object, ApiError>> {
         let NewObject { resource, namespace, payload, backoffs } = request;
         let request = Request {
+            of: Origin::Operator,
             accept: transport::JSON,
             method: Method::POST,
             url: url::collection(resource, namespace),
@@ -209,6 +207,22 @@ impl Cluster for KubeCluster {
     fn default_namespace(&self) -> &str {
         self.transport.default_namespace()
     }
+
+    fn ask(&self, demand: Demand) -> BoxFuture<'_, Result<Bytes, ApiError>> {
+        Box::pin(demand::ask(&self.transport, demand))
+    }
+
+    fn page(&self, demand: Demand) -> BoxFuture<'_, Result<ListPage, ApiError>> {
+        Box::pin(demand::page(&self.transport, demand))
+    }
+
+    fn version(&self) -> BoxFuture<'_, Result<Bytes, ApiError>> {
+        Box::pin(demand::version(&self.transport))
+    }
+
+    fn configure(&self, settings: Arc<Settings>) {
+        self.transport.configure(settings);
+    }
 }
 
 /// A request about one object.
@@ -220,6 +234,7 @@ fn single<'a>(
 ) -> Request<'a> {
     let Address { resource, namespace, name } = address;
     Request {
+        of: Origin::Operator,
         accept: transport::JSON,
         method,
         url: url::object(url::collection(resource, namespace), name, None),

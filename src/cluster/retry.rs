@@ -61,12 +61,11 @@ pub(super) fn judge(failure: &Failure, attempt: usize, networking: &Networking) 
 
 /// The pause the server asks for: the header first, then the details of the status.
 fn requested(failure: &Failure) -> Option<Duration> {
-    let Failure::Answer(Answer { status: 429, retry_after, retry_after_seconds, .. }) = failure
-    else {
+    let Failure::Answer(answer @ Answer { status: 429, retry_after, .. }) = failure else {
         return None;
     };
     let header = retry_after.as_deref().and_then(|it| it.trim().parse::<f64>().ok());
-    let seconds = header.map(f64::trunc).or(*retry_after_seconds)?;
+    let seconds = header.map(f64::trunc).or(answer.retry_after_seconds())?;
     let pause = Duration::try_from_secs_f64(seconds).ok()?;
     Some(pause.min(RETRY_AFTER_MAX))
 }

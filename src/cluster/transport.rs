@@ -39,6 +39,9 @@ const REFUSAL_BYTES_MAX: usize = 1 << 20;
 /// several requests: a burst of objects must not become a burst of connections.
 pub(super) const REQUESTS_MAX: usize = 32;
 
+/// Requests of scripts on their way at once, besides.
+const SCRIPT_REQUESTS_MAX: usize = 16;
+
 /// The log target of requests.
 const TARGET: &str = "kopf.networking";
 
@@ -51,9 +54,18 @@ const USER_AGENT: &str = concat!("kopf/", env!("CARGO_PKG_VERSION"));
 /// A body as it arrives.
 pub(super) type Frames = BoxStream<'static, Result<Bytes, kube::Error>>;
 
+/// Who waits for a request. Scripts have places of their own: one that sends many must not hold up the operator.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Origin {
+    Operator,
+    Script,
+}
+
 /// One request, ready to be sent any number of times.
 #[derive(Debug)]
 pub(super) struct Request<'a> {
+    /// Who waits for it.
+    pub(super) of: Origin,
     /// The HTTP method.
     pub(super) method: Method,
     /// Path and query.
@@ -72,6 +84,8 @@ pub(super) struct Transport {
     settings: Mutex<Arc<Settings>>,
     /// At most [`REQUESTS_MAX`] are taken.
     places: Semaphore,
+    /// The same for scripts, with [`SCRIPT_REQUESTS_MAX`].
+    script_places: Semaphore,
     /// The address, for messages; empty if unknown.
     server: String,
     default_namespace: String,
@@ -83,7 +97,14 @@ pub(super) struct Transport {
 impl<'a> Request<'a> {
     /// A GET.
     pub(super) fn get(url: String, action: Action<'a>) -> Self {
-        Request { method: Method::GET, url, accept: JSON, content: None, action }
+        Request {
+            of: Origin::Operator,
+            method: Method::GET,
+            url,
+            accept: JSON,
+            content: None,
+            action,
+        }
     }
 
     /// The same with an answer of another type.
@@ -105,8 +126,9 @@ impl<'a> Request<'a> {
         builder.body(body).map_err(|it| Failure::Unsendable(it.to_string()))
     }
 
-    fn label(&self) -> String {
-        format!("{} {}", self.method, self.url)
+    /// As log lines call it: with the server, which is what is wrong most often.
+    fn label(&self, server: &str) -> String {
+        format!("{} {}{}", self.method, server.trim_end_matches('/'), self.url)
     }
 }
 
@@ -118,6 +140,7 @@ impl Transport {
             sessions,
             settings: Mutex::new(settings),
             places: Semaphore::new(REQUESTS_MAX),
+            script_places: Semaphore::new(SCRIPT_REQUESTS_MAX),
             server,
             refuses_streaming: AtomicBool::new(false),
             default_namespace,
@@ -152,7 +175,11 @@ impl Transport {
         networking: &Networking,
     ) -> Result<Bytes, ApiError> {
         // The place is kept until the answer is read: so long the connection is in use.
-        let accepted = self.attempt(request, networking, Some(&self.places)).await?;
+        let places = match request.of {
+            Origin::Operator => &self.places,
+            Origin::Script => &self.script_places,
+        };
+        let accepted = self.attempt(request, networking, Some(places)).await?;
         let Accepted { response, place: _place, retired: _ } = accepted;
         let limit = networking.request_timeout;
         let body = Limited::new(response.into_body(), BODY_BYTES_MAX);
@@ -200,7 +227,7 @@ impl Transport {
         networking: &Networking,
         places: Option<&'a Semaphore>,
     ) -> Result<Accepted<'a>, ApiError> {
-        let mut course = Course::new(request, networking);
+        let mut course = Course::new(request, networking, &self.server);
         loop {
             let place = match places {
                 Some(places) => places.acquire().await.ok(),
@@ -265,6 +292,7 @@ struct Accepted<'a> {
 /// The attempts of one request, as the log tells them.
 struct Course<'a> {
     request: &'a Request<'a>,
+    server: &'a str,
     /// How many there may be.
     attempts: usize,
     /// The number of the present one, from zero.
@@ -272,8 +300,13 @@ struct Course<'a> {
 }
 
 impl<'a> Course<'a> {
-    fn new(request: &'a Request<'a>, networking: &Networking) -> Self {
-        Course { request, attempts: networking.error_backoffs.len().saturating_add(1), attempt: 0 }
+    fn new(request: &'a Request<'a>, networking: &Networking, server: &'a str) -> Self {
+        let attempts = networking.error_backoffs.len().saturating_add(1);
+        Course { request, server, attempts, attempt: 0 }
+    }
+
+    fn label(&self) -> String {
+        self.request.label(self.server)
     }
 
     fn number(&self) -> usize {
@@ -282,30 +315,30 @@ impl<'a> Course<'a> {
 
     fn announce(&self) {
         if self.attempt > 0 {
-            let Course { request, attempts, .. } = self;
-            debug!(target: TARGET, "Request attempt #{}/{attempts}: {}", self.number(), request.label());
+            let attempts = self.attempts;
+            debug!(target: TARGET, "Request attempt #{}/{attempts}: {}", self.number(), self.label());
         }
     }
 
     fn succeed(&self) {
         if self.attempt > 0 {
-            let Course { request, attempts, .. } = self;
-            debug!(target: TARGET, "Request attempt #{}/{attempts} succeeded: {}", self.number(), request.label());
+            let attempts = self.attempts;
+            debug!(target: TARGET, "Request attempt #{}/{attempts} succeeded: {}", self.number(), self.label());
         }
     }
 
     fn give_up(&self, failure: &Failure) {
-        let Course { request, attempts, .. } = self;
-        error!(target: TARGET, "Request attempt #{}/{attempts} failed; escalating: {} -> {failure}", self.number(), request.label());
+        let attempts = self.attempts;
+        error!(target: TARGET, "Request attempt #{}/{attempts} failed; escalating: {} -> {failure}", self.number(), self.label());
     }
 
     async fn pause(&mut self, pause: &Pause, failure: &Failure) {
-        let Course { request, attempts, .. } = self;
+        let attempts = self.attempts;
         if let Some(asked) = pause.asked {
             let (own, asked) = (pause.own.as_secs_f64(), asked.as_secs_f64());
-            debug!(target: TARGET, "Overriding the backoff {own}s with the retry-after {asked}s from the server: {}", request.label());
+            debug!(target: TARGET, "Overriding the backoff {own}s with the retry-after {asked}s from the server: {}", self.label());
         }
-        error!(target: TARGET, "Request attempt #{}/{attempts} failed; will retry: {} -> {failure}", self.attempt.saturating_add(1), request.label());
+        error!(target: TARGET, "Request attempt #{}/{attempts} failed; will retry: {} -> {failure}", self.attempt.saturating_add(1), self.label());
         sleep(pause.duration()).await;
         self.attempt = self.attempt.saturating_add(1);
     }

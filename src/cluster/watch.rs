@@ -120,7 +120,8 @@ pub(super) fn stream(
     pulse: Arc<Pulse>,
 ) -> BoxStream<'static, Result<StreamEvent, ApiError>> {
     let path = url::collection(&target.resource, target.namespace.as_deref());
-    let restrictions = Restrictions::of(&target.resource, &target.settings.watching);
+    let of_settings = || Restrictions::of(&target.resource, &target.settings.watching);
+    let restrictions = target.restrictions.clone().unwrap_or_else(of_settings);
     let watcher = Watcher { transport, target, path, restrictions, pulse, failures: 0 };
     debug!(target: TARGET, "Starting the watch-stream for {watcher}.");
     let start = watcher.start();

@@ -148,6 +148,7 @@ impl Patcher<'_> {
         match transformation {
             Transformation::BlockDeletion(finalizer) => patch::block_deletion(&mut body, finalizer),
             Transformation::AllowDeletion(finalizer) => patch::allow_deletion(&mut body, finalizer),
+            Transformation::Condition(change) => change.apply(&mut body),
             Transformation::Scripted(function) => {
                 let changed = self.scripts.transform(function.clone(), body).await;
                 return changed.map_err(PatchError::Transformation);

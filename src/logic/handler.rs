@@ -340,6 +340,11 @@ impl Mark {
         &self.id
     }
 
+    /// Whether the handler is declared as the one that is remembered, by kind and id.
+    pub fn is_namesake_of(&self, handler: &Handler) -> bool {
+        self.id == handler.id && self.kind == handler.kind
+    }
+
     /// Whether the handler does the same as the one that is remembered. In doubt it does not.
     pub fn is_of(&self, handler: &Handler) -> bool {
         let Mark { id, kind, code, place } = handler.mark();

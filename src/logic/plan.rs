@@ -2,7 +2,7 @@
 //!
 //! Hop 4 of the walk. Before: `cause.rs`. After: `handling/run.rs`.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use jiff::Timestamp;
 
@@ -81,9 +81,16 @@ pub fn begin(
     Superseded { lines, left_over: !state.superseded().is_empty() }
 }
 
-/// The selected handlers that are neither finished nor asleep.
-pub fn due(state: &State, selected: &[Arc<Handler>], now: Timestamp) -> Vec<Arc<Handler>> {
-    selected.iter().filter(|it| state.awakened(&it.id, now)).cloned().collect()
+/// The selected handlers that are neither finished nor asleep. Nobody sleeps who was `edited` meanwhile.
+pub fn due(
+    state: &State,
+    selected: &[Arc<Handler>],
+    edited: &BTreeSet<Arc<str>>,
+    now: Timestamp,
+) -> Vec<Arc<Handler>> {
+    let is_edited = |id: &Arc<str>| edited.contains(id) && state.delay(id, now).is_some();
+    let is_due = |it: &&Arc<Handler>| state.awakened(&it.id, now) || is_edited(&it.id);
+    selected.iter().filter(is_due).cloned().collect()
 }
 
 fn title(purpose: &str) -> String {

@@ -14,9 +14,15 @@ use crate::logic::{
     outcome::{Raised, RaisedKind},
 };
 
+/// The most sub-handlers of one attempt: far more than an object can keep records of.
+const CHILDREN_MAX: usize = 10_000;
+
 /// The sub-handlers of one attempt of a handler, as its script sees them. Clones share them.
 #[derive(Clone, Debug)]
-pub struct Children {
+pub struct Children(Arc<Family>);
+
+#[derive(Debug)]
+struct Family {
     parent: Arc<Handler>,
     declared: Arc<Mutex<Vec<Arc<Handler>>>>,
     orders: mpsc::Sender<Order>,
@@ -50,16 +56,17 @@ impl Children {
         let inside = parent.inside();
         let orders =
             Orders { declared: Arc::clone(&declared), received: receiver, _parent: parent };
-        (Children { parent: inside, declared, orders: sender }, orders)
+        (Children(Arc::new(Family { parent: inside, declared, orders: sender })), orders)
     }
 
     /// Declares a sub-handler.
     ///
     /// # Errors
-    /// When the declaration is refused, or its id is taken.
+    /// When the declaration is refused, its id is taken, or there are too many already.
     pub fn declare(&self, declaration: Declaration) -> Result<(), DeclareError> {
+        check_room(lock(&self.0.declared).len())?;
         let handler = self.make(declaration)?;
-        let mut declared = lock(&self.declared);
+        let mut declared = lock(&self.0.declared);
         check_unique(&declared, &handler)?;
         declared.push(handler);
         Ok(())
@@ -75,8 +82,8 @@ impl Children {
         let (answer, answered) = oneshot::channel();
         let order = Order { passed, chooser, answer };
         // Nobody answers for a handler that has ended; its order is dropped then, and this closes the answer.
-        drop(self.orders.send(order).await);
-        let answer = answered.await.unwrap_or_else(|_| Err(gone(&self.parent)));
+        drop(self.0.orders.send(order).await);
+        let answer = answered.await.unwrap_or_else(|_| Err(gone(&self.0.parent)));
         answer.map_err(ExecuteError::Raised)
     }
 
@@ -84,17 +91,25 @@ impl Children {
     fn make_all(&self, declarations: Vec<Declaration>) -> Result<Vec<Arc<Handler>>, DeclareError> {
         let mut all = Vec::new();
         for declaration in declarations {
+            check_room(all.len())?;
             let handler = self.make(declaration)?;
             check_unique(&all, &handler)?;
-            check_unique(&lock(&self.declared), &handler)?;
+            check_unique(&lock(&self.0.declared), &handler)?;
             all.push(handler);
         }
         Ok(all)
     }
 
     fn make(&self, declaration: Declaration) -> Result<Arc<Handler>, DeclareError> {
-        declare::declare_sub(declaration, &self.parent).map(Arc::new)
+        declare::declare_sub(declaration, &self.0.parent).map(Arc::new)
     }
+}
+
+fn check_room(present: usize) -> Result<(), DeclareError> {
+    if present < CHILDREN_MAX {
+        return Ok(());
+    }
+    Err(format!("this handler has more than {CHILDREN_MAX} sub-handlers").into())
 }
 
 /// Why sub-handlers cannot be run, or are not finished.

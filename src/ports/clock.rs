@@ -17,6 +17,13 @@ enum Source {
     },
 }
 
+impl Default for Clock {
+    /// That of the machine.
+    fn default() -> Self {
+        Clock::system()
+    }
+}
+
 impl Clock {
     /// The clock of the machine.
     pub fn system() -> Self {

@@ -10,8 +10,10 @@ use std::{
 use bytes::Bytes;
 use futures::{StreamExt as _, stream::BoxStream};
 
-use super::{BoxFuture, HealthState, Pulse};
-use crate::logic::{object::Object, reason::EventType, resource::Resource};
+use super::{BoxFuture, Demand, HealthState, ListPage, Pulse};
+use crate::logic::{
+    kube::Said, object::Object, reason::EventType, resource::Resource, selector::Restrictions,
+};
 use crate::settings::Settings;
 
 /// A cluster. Requests are retried inside, as `settings.networking` says; what comes out as an error is final for the caller.
@@ -67,6 +69,18 @@ pub trait Cluster: Send + Sync + 'static {
 
     /// The namespace of the credentials, for events of cluster-scoped objects.
     fn default_namespace(&self) -> &str;
+
+    /// One request of a script. Gives the answer as it came.
+    fn ask(&self, demand: Demand) -> BoxFuture<'_, Result<Bytes, ApiError>>;
+
+    /// One part of a list that a script wants.
+    fn page(&self, demand: Demand) -> BoxFuture<'_, Result<ListPage, ApiError>>;
+
+    /// What the server says of its version: JSON.
+    fn version(&self) -> BoxFuture<'_, Result<Bytes, ApiError>>;
+
+    /// Uses these settings for the requests from now on. Streams have their own.
+    fn configure(&self, settings: Arc<Settings>);
 }
 
 /// Which API groups to look into.
@@ -98,6 +112,8 @@ pub struct StreamTarget {
     pub extent: Extent,
     /// The settings as they are when the stream starts.
     pub settings: Arc<Settings>,
+    /// Which objects are wanted; `None`: those that the settings say.
+    pub restrictions: Option<Restrictions>,
 }
 
 /// How much of the objects of a stream is wanted.
@@ -194,6 +210,8 @@ pub struct ApiError {
     pub message: String,
     /// What the user could do next, if we know.
     pub hint: Option<String>,
+    /// More of the answer, if it says more.
+    pub answer: Option<Box<Said>>,
 }
 
 /// What a failed request means for its caller. Nobody outside of `cluster/` looks at status codes.

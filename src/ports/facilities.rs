@@ -1,6 +1,6 @@
 //! What an operator offers to every call of its scripts, whatever the call is about.
 
-use super::{indexes::Indexes, posts::Posts};
+use super::{clock::Clock, indexes::Indexes, kube::Kube, posts::Posts};
 
 /// Shared by all calls of one operator.
 #[derive(Clone, Debug, Default)]
@@ -9,4 +9,8 @@ pub struct Facilities {
     pub indexes: Indexes,
     /// Where Kubernetes events go.
     pub posts: Posts,
+    /// What time it is for those who write it down.
+    pub clock: Clock,
+    /// The cluster.
+    pub kube: Kube,
 }

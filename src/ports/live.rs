@@ -4,14 +4,24 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 
-use crate::logic::object::Object;
+use crate::logic::{
+    object::{Header, Object, ObjectRef},
+    resource::Resource,
+};
 
 /// An object as its latest event showed it. Clones share it.
 ///
 /// Nobody may look at it for days, and there may be many thousands: while nobody does, it is the bytes that it came in,
 /// without those that no script sees.
 #[derive(Clone, Debug)]
-pub struct LiveObject(Arc<Mutex<Latest>>);
+pub struct LiveObject(Arc<Living>);
+
+#[derive(Debug)]
+struct Living {
+    /// What it is one of, if that is known.
+    resource: Option<Arc<Resource>>,
+    latest: Mutex<Latest>,
+}
 
 #[derive(Debug)]
 struct Latest {
@@ -27,12 +37,13 @@ impl LiveObject {
     /// An object that is there anyway, and is shown for a moment.
     pub fn new(object: Arc<Object>) -> Self {
         let latest = Latest { raw: Box::default(), object: Some(object), version: 0 };
-        LiveObject(Arc::new(Mutex::new(latest)))
+        LiveObject(Arc::new(Living { resource: None, latest: Mutex::new(latest) }))
     }
 
     /// For somebody who keeps it long.
-    pub fn kept(object: &Arc<Object>) -> Self {
-        LiveObject(Arc::new(Mutex::new(Latest::of(object, 0))))
+    pub fn kept(object: &Arc<Object>, resource: &Arc<Resource>) -> Self {
+        let (resource, latest) = (Some(Arc::clone(resource)), Mutex::new(Latest::of(object, 0)));
+        LiveObject(Arc::new(Living { resource, latest }))
     }
 
     /// The latest state. It is kept for the next who asks, until [`LiveObject::rest`].
@@ -45,6 +56,24 @@ impl LiveObject {
             Arc::new(parsed.unwrap_or_else(|_| Object::from_value(serde_json::Value::Null)))
         });
         Arc::clone(made)
+    }
+
+    /// The identity for logs. It is made anew for each who asks, as few do.
+    pub fn reference(&self) -> ObjectRef {
+        let latest = self.lock();
+        let read;
+        let header = match &latest.object {
+            Some(object) => object.header(),
+            None => {
+                // They were parsed before.
+                read = Header::read(&latest.raw).unwrap_or_default();
+                &read
+            }
+        };
+        match &self.0.resource {
+            Some(resource) => header.reference_in(resource),
+            None => header.reference(),
+        }
     }
 
     /// Tells the states apart.
@@ -70,7 +99,7 @@ impl LiveObject {
 
     fn lock(&self) -> MutexGuard<'_, Latest> {
         // Each change is one assignment.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.latest.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -89,7 +118,7 @@ mod tests {
     use serde_json::json;
 
     use super::LiveObject;
-    use crate::logic::object::Object;
+    use crate::logic::{object::Object, resource::Resource};
 
     fn object(number: u32) -> Arc<Object> {
         let text = format!(
@@ -100,7 +129,7 @@ mod tests {
 
     #[test]
     fn it_shows_the_latest_state_also_after_a_rest() {
-        let live = LiveObject::kept(&object(1));
+        let live = LiveObject::kept(&object(1), &Arc::default());
         let clone = live.clone();
         assert_eq!(live.get().body()["spec"], 1);
         let version = live.version();
@@ -115,9 +144,19 @@ mod tests {
     }
 
     #[test]
+    fn its_identity_is_known_also_at_rest() {
+        let resource = Resource { kind: "Pod".into(), version: "v1".into(), ..Resource::default() };
+        let live = LiveObject::kept(&object(1), &Arc::new(resource));
+        let at_rest = live.reference();
+        assert_eq!((&*at_rest.name, &*at_rest.kind, &*at_rest.api_version), ("n", "Pod", "v1"));
+        let _seen = live.get();
+        assert_eq!(live.reference(), at_rest);
+    }
+
+    #[test]
     fn an_object_without_bytes_is_kept() {
         let tree = Arc::new(Object::from_value(json!({ "spec": 1 })));
-        let live = LiveObject::kept(&tree);
+        let live = LiveObject::kept(&tree, &Arc::default());
         live.rest();
         assert!(Arc::ptr_eq(&live.get(), &tree));
     }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use super::Posts;
+use super::{LiveObject, Posts};
 use crate::logic::{
     object::ObjectRef,
     outcome::{LogLevel, LogLine},
@@ -36,21 +36,34 @@ pub enum LoggerKind {
 #[derive(Clone, Debug)]
 pub struct Logger {
     kind: LoggerKind,
-    object: Option<Arc<ObjectRef>>,
+    about: About,
     /// Where its lines are posted too, if they are.
     posts: Option<Posts>,
-    activity: Option<&'static str>,
+}
+
+#[derive(Clone, Debug)]
+enum About {
+    Object(Arc<ObjectRef>),
+    /// Kept by many that seldom write a line: its identity is looked up for each.
+    Live(LiveObject),
+    /// An activity, if it is said which.
+    Activity(Option<&'static str>),
 }
 
 impl Logger {
     /// A logger for an object.
     pub fn of_object(kind: LoggerKind, object: Arc<ObjectRef>) -> Self {
-        Logger { kind, object: Some(object), activity: None, posts: None }
+        Logger { kind, about: About::Object(object), posts: None }
+    }
+
+    /// The same for the object of daemons and timers.
+    pub fn of_live(kind: LoggerKind, object: LiveObject) -> Self {
+        Logger { kind, about: About::Live(object), posts: None }
     }
 
     /// A logger for activities.
     pub fn of_activity() -> Self {
-        Logger { kind: LoggerKind::Activity, object: None, activity: None, posts: None }
+        Logger { kind: LoggerKind::Activity, about: About::Activity(None), posts: None }
     }
 
     /// The same, and lines of [`LoggerKind::Full`] are also posted as Kubernetes events, as the settings say.
@@ -59,10 +72,10 @@ impl Logger {
         Logger { posts: Some(posts.clone()), ..self }
     }
 
-    /// The same, with the name of the activity: it is shown as a part of the logger's name.
+    /// A logger for an activity of this name: it is shown as a part of the logger's name.
     #[must_use]
     pub fn named(self, activity: &'static str) -> Self {
-        Logger { activity: Some(activity), ..self }
+        Logger { about: About::Activity(Some(activity)), ..self }
     }
 
     /// The same object, another kind.
@@ -72,8 +85,12 @@ impl Logger {
     }
 
     /// The object it is about.
-    pub fn object(&self) -> Option<&Arc<ObjectRef>> {
-        self.object.as_ref()
+    pub fn object(&self) -> Option<Arc<ObjectRef>> {
+        match &self.about {
+            About::Object(object) => Some(Arc::clone(object)),
+            About::Live(object) => Some(Arc::new(object.reference())),
+            About::Activity(_) => None,
+        }
     }
 
     /// A plain line.
@@ -102,10 +119,9 @@ impl Logger {
     }
 
     /// Where a line of this level is posted, if it is.
-    fn posts_of(&self, level: LogLevel) -> Option<(&Posts, &Arc<ObjectRef>)> {
-        let posts = self.posts.as_ref().filter(|it| it.wants(level))?;
-        let object = self.object.as_ref().filter(|_| self.kind == LoggerKind::Full)?;
-        Some((posts, object))
+    fn posts_of(&self, level: LogLevel) -> Option<&Posts> {
+        let is_posted = self.kind == LoggerKind::Full && !matches!(self.about, About::Activity(_));
+        self.posts.as_ref().filter(|it| is_posted && it.wants(level))
     }
 
     fn is_shown(&self, level: LogLevel) -> bool {
@@ -128,15 +144,22 @@ impl Logger {
         trace: Option<&str>,
         extra: Option<&Map<String, Value>>,
     ) {
-        if let Some((posts, object)) = self.posts_of(level) {
+        if !self.is_enabled(level) {
+            return;
+        }
+        let object = self.object();
+        if let (Some(posts), Some(object)) = (self.posts_of(level), &object) {
             let traced = trace.map(|it| format!("{text}\n{it}"));
             posts.log(object, level, traced.as_deref().unwrap_or(text));
         }
         if !self.is_shown(level) {
             return;
         }
-        let object = self.object.as_deref();
-        let activity = self.activity;
+        let object = object.as_deref();
+        let activity = match &self.about {
+            About::Activity(name) => *name,
+            About::Object(_) | About::Live(_) => None,
+        };
         let extra = extra.and_then(|it| serde_json::to_string(it).ok());
         let extra = extra.as_deref();
         macro_rules! emit {

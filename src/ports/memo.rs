@@ -2,32 +2,52 @@
 
 use std::{
     collections::BTreeMap,
+    mem,
     ops::{Deref, DerefMut},
     sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
 };
 
 use serde_json::{Map, Value};
 
+use crate::heap;
+
+/// A document is small if it has no more fields than this, and no text in it is longer than that.
+const SMALL_FIELDS: usize = 8;
+const SMALL_TEXT: usize = 64;
+
 /// A JSON object behind a lock: views in scripts read and write it by path. Clones are the same document.
 ///
 /// A document that was made from another one shares the maps in it, until one of them gets another value there. Lists are
 /// copied: Rhai changes them by writing them anew, which cannot be told from another value.
+///
+/// There may be many thousands, most of them empty or with a number or two in them, and nobody may look at them for days: a
+/// small one is kept as its text then.
 #[derive(Clone, Debug, Default)]
-pub struct Document {
-    content: Arc<Mutex<Content>>,
-    /// Held while one of several documents looks at what they share.
-    turn: Arc<Mutex<()>>,
-}
+pub struct Document(Arc<Shared>);
 
 /// A note of a [`Document`] that does not keep it. While the note exists, no other document gets its address.
 #[derive(Clone, Debug)]
-pub struct WeakDocument(Weak<Mutex<Content>>);
+pub struct WeakDocument(Weak<Shared>);
 
 /// What the process remembers about an object for its scripts; also the operator's own.
 pub type Memo = Document;
 
 #[derive(Debug, Default)]
-struct Content {
+struct Shared {
+    content: Mutex<Content>,
+    /// Held while one of several documents looks at what they share.
+    turn: Arc<Mutex<()>>,
+}
+
+#[derive(Debug)]
+enum Content {
+    /// As text; without any, if it is empty.
+    Packed(Box<[u8]>),
+    Open(Box<Open>),
+}
+
+#[derive(Debug, Default)]
+struct Open {
     /// Null where the value is shared, except while the document is locked.
     fields: Map<String, Value>,
     shared: BTreeMap<String, Arc<Mutex<Value>>>,
@@ -36,6 +56,8 @@ struct Content {
 /// The fields of a locked document.
 pub struct Fields<'a> {
     content: MutexGuard<'a, Content>,
+    /// Taken out of the content, and put back in the end.
+    open: Open,
     /// Dropped after the values were given back.
     _turn: Option<MutexGuard<'a, ()>>,
 }
@@ -43,16 +65,18 @@ pub struct Fields<'a> {
 impl Document {
     /// A document with this content.
     pub fn new(content: Map<String, Value>) -> Self {
-        let content = Content { fields: content, shared: BTreeMap::new() };
-        Document { content: Arc::new(Mutex::new(content)), turn: Arc::default() }
+        let mut place = Content::default();
+        place.close(Open { fields: content, shared: BTreeMap::new() });
+        Document(Arc::new(Shared { content: Mutex::new(place), turn: Arc::default() }))
     }
 
     /// The content. Hold the guard for a few lines only, never across an await, and never that of another document with it.
     pub fn lock(&self) -> Fields<'_> {
-        let mut content = taken(&self.content);
-        let turn = (!content.shared.is_empty()).then(|| taken(&self.turn));
-        content.exchange();
-        Fields { content, _turn: turn }
+        let mut content = taken(&self.0.content);
+        let mut open = content.open();
+        let turn = (!open.shared.is_empty()).then(|| taken(&self.0.turn));
+        open.exchange();
+        Fields { content, open, _turn: turn }
     }
 
     /// The same for a change of the field at this path. If that is one of the document itself, it is shared no more.
@@ -63,7 +87,7 @@ impl Document {
             *fields = Map::with_capacity(1);
         }
         if let [key] = path
-            && let Some(slot) = fields.content.shared.remove(key)
+            && let Some(slot) = fields.open.shared.remove(key)
         {
             let value = fields.get(key).cloned().unwrap_or_default();
             *taken(&slot) = value;
@@ -74,47 +98,121 @@ impl Document {
     /// A document of its own with the same content: a shallow copy, as of Kopf's memos.
     #[must_use]
     pub fn detached(&self) -> Self {
-        let mut content = taken(&self.content);
-        let _turn = taken(&self.turn);
-        let Content { fields, shared } = &mut *content;
-        for (key, value) in fields.iter_mut().filter(|(_, it)| it.is_object()) {
-            shared.insert(key.clone(), Arc::new(Mutex::new(value.take())));
+        let mut content = taken(&self.0.content);
+        let turn = Arc::clone(&self.0.turn);
+        let mut copy = Content::default();
+        if !content.is_empty() {
+            let mut open = content.open();
+            let _turn = taken(&turn);
+            let Open { fields, shared } = &mut open;
+            for (key, value) in fields.iter_mut().filter(|(_, it)| it.is_object()) {
+                shared.insert(key.clone(), Arc::new(Mutex::new(value.take())));
+            }
+            copy.close(Open { fields: fields.clone(), shared: shared.clone() });
+            content.close(open);
         }
-        let copy = Content { fields: fields.clone(), shared: shared.clone() };
-        Document { content: Arc::new(Mutex::new(copy)), turn: Arc::clone(&self.turn) }
+        Document(Arc::new(Shared { content: Mutex::new(copy), turn }))
     }
 
     /// Whether both are the same document.
     pub fn is(&self, other: &Document) -> bool {
-        Arc::ptr_eq(&self.content, &other.content)
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
+    /// Whether nothing is in it.
+    pub fn is_empty(&self) -> bool {
+        taken(&self.0.content).is_empty()
     }
 
     /// Whether nothing is in it and nobody else has it: it can be made anew when it is needed.
     pub fn is_spare(&self) -> bool {
-        let nobody_has_it =
-            Arc::strong_count(&self.content) == 1 && Arc::weak_count(&self.content) == 0;
-        nobody_has_it && self.lock().is_empty()
+        Arc::strong_count(&self.0) == 1 && Arc::weak_count(&self.0) == 0 && self.is_empty()
+    }
+
+    /// Nobody looks for now.
+    pub fn rest(&self) {
+        // Whoever has taken a note of it counts its memory, or keeps more than data beside it.
+        if Arc::weak_count(&self.0) == 0 {
+            heap::apart(|| taken(&self.0.content).pack());
+        }
     }
 
     /// Identifies the document while it lives, for engines that keep more than data beside it.
     pub fn address(&self) -> usize {
-        Arc::as_ptr(&self.content).addr()
+        Arc::as_ptr(&self.0).addr()
     }
 
     /// A note of this document.
     pub fn downgrade(&self) -> WeakDocument {
-        WeakDocument(Arc::downgrade(&self.content))
+        WeakDocument(Arc::downgrade(&self.0))
     }
 }
 
 impl Content {
+    fn is_empty(&self) -> bool {
+        match self {
+            Content::Packed(text) => text.is_empty(),
+            Content::Open(open) => open.fields.is_empty(),
+        }
+    }
+
+    /// Takes it out, to be put back by [`Content::close`].
+    fn open(&mut self) -> Open {
+        match self {
+            Content::Packed(text) if text.is_empty() => Open::default(),
+            // It was written by us.
+            Content::Packed(text) => heap::apart(|| {
+                let fields = serde_json::from_slice(text).unwrap_or_default();
+                Open { fields, shared: BTreeMap::new() }
+            }),
+            Content::Open(open) => mem::take(open),
+        }
+    }
+
+    fn close(&mut self, open: Open) {
+        match self {
+            _ if open.fields.is_empty() => *self = Content::default(),
+            Content::Packed(_) => *self = Content::Open(Box::new(open)),
+            Content::Open(place) => **place = open,
+        }
+    }
+
+    fn pack(&mut self) {
+        if let Content::Open(open) = self
+            && open.is_small()
+            && let Ok(text) = serde_json::to_vec(&open.fields)
+        {
+            *self = Content::Packed(text.into());
+        }
+    }
+}
+
+impl Default for Content {
+    fn default() -> Self {
+        Content::Packed(Box::default())
+    }
+}
+
+impl Open {
     /// Takes what is shared into the fields, or gives it back.
     fn exchange(&mut self) {
         for (key, slot) in &self.shared {
             if let Some(value) = self.fields.get_mut(key) {
-                std::mem::swap(value, &mut *taken(slot));
+                mem::swap(value, &mut *taken(slot));
             }
         }
+    }
+
+    /// Whether its text is made, and read again, in no time.
+    fn is_small(&self) -> bool {
+        let is_small = |value: &Value| match value {
+            Value::Null | Value::Bool(_) | Value::Number(_) => true,
+            Value::String(text) => text.len() <= SMALL_TEXT,
+            Value::Array(_) | Value::Object(_) => false,
+        };
+        self.fields.len() <= SMALL_FIELDS
+            && self.shared.is_empty()
+            && self.fields.iter().all(|(key, it)| key.len() <= SMALL_TEXT && is_small(it))
     }
 }
 
@@ -122,19 +220,20 @@ impl Deref for Fields<'_> {
     type Target = Map<String, Value>;
 
     fn deref(&self) -> &Self::Target {
-        &self.content.fields
+        &self.open.fields
     }
 }
 
 impl DerefMut for Fields<'_> {
     fn deref_mut(&mut self) -> &mut Self::Target {
-        &mut self.content.fields
+        &mut self.open.fields
     }
 }
 
 impl Drop for Fields<'_> {
     fn drop(&mut self) {
-        self.content.exchange();
+        self.open.exchange();
+        self.content.close(mem::take(&mut self.open));
     }
 }
 
@@ -188,5 +287,35 @@ mod tests {
         assert_eq!(content(&one), json!({ "map": { "a": 2 } }));
         assert_eq!(content(&two), json!({}));
         assert_eq!(content(&one.detached()), json!({ "map": { "a": 2 } }));
+    }
+
+    #[test]
+    fn a_small_one_is_its_text_while_nobody_looks() {
+        let value =
+            json!({ "n": 1, "x": 0.1, "big": u64::MAX, "text": "x", "none": null, "yes": true });
+        let small = document(&value);
+        small.rest();
+        assert!(matches!(&*taken(&small.0.content), Content::Packed(_)));
+        assert_eq!(content(&small.detached()), value);
+        small.lock_for(&["n".into()]).insert("n".into(), json!(2));
+        small.rest();
+        assert_eq!(small.lock()["n"], 2);
+        small.rest();
+        drop(small.lock().remove("n"));
+        assert_eq!(small.lock().len(), 5);
+        small.lock().clear();
+        assert!(small.is_spare());
+    }
+
+    #[test]
+    fn others_stay_as_they_are() {
+        let deep = document(&json!({ "map": { "a": 1 } }));
+        let shared = deep.detached();
+        let noted = document(&json!({ "n": 1 }));
+        let _note = noted.downgrade();
+        for other in [&deep, &shared, &noted, &document(&json!({ "text": "x".repeat(1000) }))] {
+            other.rest();
+            assert!(matches!(&*taken(&other.0.content), Content::Open(_)));
+        }
     }
 }

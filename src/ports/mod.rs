@@ -10,6 +10,7 @@ mod current;
 mod facilities;
 mod health;
 mod indexes;
+mod kube;
 mod live;
 mod logger;
 mod login;
@@ -32,6 +33,7 @@ pub use current::{Current, Present};
 pub use facilities::Facilities;
 pub use health::{Health, HealthState, PartHealth, Pulse};
 pub use indexes::{Index, Indexes};
+pub use kube::{Demand, Dial, Kube, ListPage, LookupError, Verb};
 pub use live::LiveObject;
 pub use logger::{Logger, LoggerKind, TARGET_ACTIVITIES, TARGET_OBJECTS};
 pub use login::{AskLogin, NativeLogins};
@@ -44,7 +46,7 @@ pub use posts::{Inbox, Post, Posts};
 pub use reloads::{Candidate, Rejection, Reloads};
 pub use scripts::{
     ActivityCause, Attempt, BackgroundCause, Cause, ChangeCause, Emptied, Invocation, ObjectCause,
-    ObjectDetail, Scripts, SharedPatch, lock_patch,
+    ObjectDetail, PatchCell, Scripts, SharedPatch, lock_patch,
 };
 pub use stopped::{Stopped, Waiting};
 

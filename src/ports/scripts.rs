@@ -1,7 +1,7 @@
 //! The scripts as the inner side sees them: functions that can be called with a cause.
 
 use std::{
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, LockResult, Mutex, MutexGuard, OnceLock, PoisonError},
     time::Duration,
 };
 
@@ -85,7 +85,47 @@ pub trait Scripts: Send + Sync + 'static {
 }
 
 /// The patch of a cycle, shared with the scripts that run in it.
-pub type SharedPatch = Arc<Mutex<Patch>>;
+pub type SharedPatch = Arc<PatchCell>;
+
+/// A patch behind a lock. Most calls that wait have none: it takes no memory until somebody looks at it.
+#[derive(Debug, Default)]
+pub struct PatchCell(OnceLock<Box<Mutex<Patch>>>);
+
+impl PatchCell {
+    /// The patch, for a few lines; never across an await.
+    ///
+    /// # Errors
+    /// As of [`Mutex::lock`]. A panic while it was held cannot leave it half-written.
+    pub fn lock(&self) -> LockResult<MutexGuard<'_, Patch>> {
+        self.0.get_or_init(Box::default).lock()
+    }
+
+    /// What is in it; it is empty afterwards.
+    pub fn take(&self) -> Patch {
+        let lock = self.0.get().map(|it| it.lock().unwrap_or_else(PoisonError::into_inner));
+        lock.map(|mut it| std::mem::take(&mut *it)).unwrap_or_default()
+    }
+
+    /// Lets go of its functions: scripts can hold on to it, and these would keep the scripts.
+    pub fn forget_functions(&self) {
+        if self.0.get().is_some() {
+            let patch = self.lock();
+            let functions =
+                std::mem::take(&mut patch.unwrap_or_else(PoisonError::into_inner).transformations);
+            // When the lock is open again.
+            drop(functions);
+        }
+    }
+}
+
+impl From<Patch> for PatchCell {
+    fn from(patch: Patch) -> Self {
+        if patch.is_empty() {
+            return PatchCell::default();
+        }
+        PatchCell(OnceLock::from(Box::new(Mutex::new(patch))))
+    }
+}
 
 /// Empties a patch when it goes: scripts can hold on to the patch, and its functions would keep the scripts.
 #[derive(Debug)]
@@ -93,13 +133,11 @@ pub struct Emptied(pub SharedPatch);
 
 impl Drop for Emptied {
     fn drop(&mut self) {
-        let functions = std::mem::take(&mut lock_patch(&self.0).transformations);
-        // When the lock is open again.
-        drop(functions);
+        self.0.forget_functions();
     }
 }
 
-/// The patch, for a few lines; never across an await. A panic while it was held cannot leave it half-written.
+/// The same as [`PatchCell::lock`], also after a panic.
 pub fn lock_patch(patch: &SharedPatch) -> MutexGuard<'_, Patch> {
     patch.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -204,6 +242,14 @@ impl ObjectCause {
 }
 
 impl Invocation {
+    /// The object that it is about, as the kwargs show it at this moment.
+    pub fn object(&self) -> Option<Arc<Object>> {
+        match &self.cause {
+            Cause::Object(cause) => Some(cause.current()),
+            Cause::Activity(_) => None,
+        }
+    }
+
     /// What only daemons and timers have.
     pub fn background(&self) -> Option<&BackgroundCause> {
         match &self.cause {

@@ -77,8 +77,7 @@ impl Attending<'_> {
             background.reap();
             // Those that run are stopped at the moment of the pause, all at once.
             if !self.serving.pauses.is_paused() {
-                let host =
-                    daemons::Host { object: self.object, memo: self.memo, logger: self.logger };
+                let host = daemons::Host { object: self.object, memo: self.memo };
                 for handler in &wanted {
                     background.spawn(base, handler, host);
                 }

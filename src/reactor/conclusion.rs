@@ -28,10 +28,19 @@ pub(super) struct Left {
 pub(super) enum Next {
     /// Wait for the next event.
     Event,
+    /// The same, and it is certain to come: the object has a newer version now, or goes.
+    Coming,
     /// Look at the object once more: a daemon has ended that the cycle waited for, or there are other handlers now.
     Again,
     /// Begin again, with other handlers: no handler but those of indexes has been called yet.
     Anew,
+}
+
+impl Next {
+    /// After a patch.
+    fn after(is_changed: bool) -> Self {
+        if is_changed { Next::Coming } else { Next::Event }
+    }
 }
 
 /// How a pause ended.
@@ -96,7 +105,7 @@ impl Conclusion<'_> {
             }
             None => {}
         }
-        Ok(Next::Event)
+        Ok(Next::after(is_changed))
     }
 
     /// Sends what an earlier event left behind. Tells whether that made a new version of the object, which then comes as an
@@ -146,7 +155,7 @@ impl Conclusion<'_> {
     /// Sleeps until handlers are due, and provokes an event then.
     async fn wait(&mut self, delay: Duration) -> Result<Next, CycleError> {
         match self.sleep(delay).await {
-            Pause::Complete => self.touch().await.map(|()| Next::Event),
+            Pause::Complete => self.touch().await,
             Pause::Interrupted => Ok(Next::Event),
             Pause::Outdated => Ok(Next::Again),
         }
@@ -201,12 +210,12 @@ impl Conclusion<'_> {
     }
 
     /// Provokes an event, so that the next cycle finds the handlers due. The delay survives a restart this way.
-    async fn touch(&mut self) -> Result<(), CycleError> {
+    async fn touch(&mut self) -> Result<Next, CycleError> {
         let mut patch = Patch::default();
         let stamp = progress::touch_stamp(self.serving.clock.now());
         let storage = &self.serving.settings.persistence.progress_storage;
         progress::touch(storage, self.object.body(), &mut patch.merge, Some(&stamp));
-        self.send(&patch).await.map(drop)
+        self.send(&patch).await.map(Next::after)
     }
 
     fn untouch(&self, patch: &mut Patch) {

@@ -3,7 +3,7 @@
 //! The only place that joins decisions with the world. Before: `worker.rs`. After: `change.rs`, then
 //! `conclusion.rs`.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use tokio::time;
 
@@ -122,7 +122,7 @@ impl Cycle<'_> {
             if self.memory.unsent.is_some() { Vec::new() } else { self.memory.leftovers.clone() };
         let is_resuming_conflict = !leftovers.is_empty();
         let patch: SharedPatch =
-            Arc::new(Mutex::new(Patch { transformations: leftovers, ..Patch::default() }));
+            Arc::new(Patch { transformations: leftovers, ..Patch::default() }.into());
         // Also when the cycle fails.
         let _emptied = Emptied(Arc::clone(&patch));
         let memo = self.memory.memo(&self.serving.memo);
@@ -139,7 +139,7 @@ impl Cycle<'_> {
         if let Some(unsent) = self.memory.unsent.take() {
             let all = unsent.patch.followed_by(std::mem::take(&mut *lock(&patch)));
             if self.conclusion(patched).catch_up(all).await? {
-                return Ok(Next::Event);
+                return Ok(Next::Coming);
             }
         }
         let attending = Attending {

@@ -26,8 +26,8 @@ use crate::logic::{
     generation::Generation, handler::Kind, lifecycle::Lifecycle, peering::Identity,
 };
 use crate::ports::{
-    Clock, Current, Facilities, Health, HealthState, Indexes, Memo, NativeLogins, Posts, Present,
-    Scripts,
+    Clock, Current, Dial, Facilities, Health, HealthState, Indexes, Kube, Memo, NativeLogins,
+    Posts, Present, Scripts,
 };
 use crate::settings::Settings;
 
@@ -42,6 +42,8 @@ pub(super) const STOPPING: &str = "shutdown";
 /// and when the leadership is lost: then clean-up handlers are not called, for they could act where another replica acts.
 pub async fn run(operator: Operator, stop: CancellationToken) -> Result<(), Failure> {
     let (life, plan) = Life::new(operator);
+    let (connect, _closing) = life.open(plan.connect).await;
+    let plan = Plan { connect, ..plan };
     tracing::debug!(target: "kopf.running", "Starting kopf {}.", env!("CARGO_PKG_VERSION"));
     if !life.start_up(&stop).await? {
         return Ok(());
@@ -69,6 +71,7 @@ pub async fn run(operator: Operator, stop: CancellationToken) -> Result<(), Fail
 }
 
 /// What all handlers of an operator share from its start to its end.
+#[derive(Clone)]
 pub(super) struct Life {
     pub(super) scripts: Arc<dyn Scripts>,
     /// The handlers of the moment, with what their calls can reach.
@@ -97,6 +100,8 @@ impl Life {
         let facilities = Facilities {
             indexes: Indexes::new(registry.indexes()),
             posts: Posts::new(Arc::clone(&settings)),
+            clock,
+            kube: Kube::default(),
         };
         let generation = Generation { number: 1, registry, lifecycle: scripts.lifecycle() };
         let life = Life {
@@ -109,6 +114,33 @@ impl Life {
         };
         let candidates = Candidates::new(reloads);
         (life, Plan { scope, lifecycle, connect, liveness, identity, candidates })
+    }
+
+    /// From now on there is a way to the cluster, for scripts and for the operator: whoever needs it first connects. Start-up
+    /// handlers may be first.
+    async fn open(&self, connect: Connect) -> (Connect, Closing) {
+        let kube = self.current.get().facilities.kube.clone();
+        let life = self.clone();
+        let dial: Dial = Box::new(move || connect(life.connecting()));
+        kube.open(Arc::clone(&self.settings), dial).await;
+        let closing = Closing(kube.clone());
+        let connect: Connect = Box::new(move |Connecting { settings, .. }| {
+            Box::pin(async move {
+                let cluster = kube.cluster().await?;
+                // It may have been made with those of before.
+                cluster.configure(Arc::new(settings));
+                Ok(cluster)
+            })
+        });
+        (connect, closing)
+    }
+
+    /// What a connection is made with at this moment.
+    fn connecting(&self) -> Connecting {
+        let settings = self.settings();
+        let login = self.standing(Kind::Login, &settings);
+        let login = (!login.otherwise.is_empty()).then(|| login.into_login());
+        Connecting { settings, login }
     }
 
     /// Runs the start-up handlers; tells whether to go on.
@@ -142,9 +174,6 @@ impl Life {
         settings: &Arc<Settings>,
         stop: &CancellationToken,
     ) -> Result<(), Failure> {
-        let login = self.standing(Kind::Login, settings);
-        let login = (!login.otherwise.is_empty()).then(|| login.into_login());
-        let connecting = Connecting { settings: Settings::clone(settings), login };
         let serve = Serve {
             life: self,
             settings: Arc::clone(settings),
@@ -153,7 +182,7 @@ impl Life {
         };
         let probe = self.standing(Kind::Probe, settings);
         let probing = Probing::start(plan.liveness, probe, &self.health).await?;
-        let connect = (plan.connect)(connecting);
+        let connect = (plan.connect)(self.connecting());
         let served = serve.run(&plan.scope, connect, plan.candidates, stop).await;
         probing.end().await;
         served
@@ -198,6 +227,15 @@ impl Life {
     /// The settings as they are now.
     pub(super) fn settings(&self) -> Settings {
         self.settings.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+/// When the operator ends, nobody connects any more: what would is a part of the operator, and would keep it.
+struct Closing(Kube);
+
+impl Drop for Closing {
+    fn drop(&mut self) {
+        self.0.close();
     }
 }
 

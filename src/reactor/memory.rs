@@ -8,7 +8,8 @@ use std::{
 use super::conclusion::Unsent;
 use crate::features::daemons::{self, Sight};
 use crate::logic::{
-    claim::Claim, indexing::Failures, object::Header, patch::Transformation, throttle::Throttle,
+    claim::Claim, indexing::Failures, object::Header, patch::Transformation, review::Waiting,
+    throttle::Throttle,
 };
 use crate::ports::Memo;
 
@@ -34,6 +35,8 @@ pub(super) struct Memory {
     pub(super) memo: Option<Memo>,
     /// The index handlers that failed for the object; absent while all is well.
     pub(super) unindexed: Option<Box<Failures>>,
+    /// The handlers that wait for their retry; absent while none does.
+    pub(super) waiting: Option<Box<Waiting>>,
     /// Pauses after unexpected errors; absent while all is well.
     pub(super) throttle: Option<Box<Throttle>>,
     /// What the last cycle could not send. It is sent again before anything else is done to the object.
@@ -107,7 +110,10 @@ impl Memories {
     ///
     /// A memo that nobody wrote into is dropped: an idle object should cost little.
     pub(super) fn keep(&self, key: Key, mut memory: Memory, of_operator: &Memo) {
-        memory.memo = memory.memo.filter(|it| !(it.is_spare() && of_operator.lock().is_empty()));
+        memory.memo = memory.memo.filter(|it| !(it.is_spare() && of_operator.is_empty()));
+        if let Some(memo) = &memory.memo {
+            memo.rest();
+        }
         self.lock().insert(key, memory);
     }
 

@@ -192,8 +192,7 @@ impl Serve<'_> {
         let indexes = known.next(new.registry.indexes(), &refilled, new.number);
         let mut facilities = Arc::clone(&before.facilities);
         if !indexes.are(known) {
-            let posts = facilities.posts.clone();
-            facilities = Arc::new(Facilities { indexes, posts });
+            facilities = Arc::new(Facilities { indexes, ..Facilities::clone(&facilities) });
         }
         reign.number = new.number;
         reign.indexes = new.registry.indexes();
@@ -208,10 +207,13 @@ impl Serve<'_> {
 
     /// Those that live as long as the streams.
     fn companions(&self, shared: &Shared<'_>) -> Companions {
-        let known = Arc::clone(&shared.memories);
+        // Metrics are reachable from what is remembered: they must not keep it.
+        let known = Arc::downgrade(&shared.memories);
         let help = "Objects that the operator remembers";
         let health = &self.life.health;
-        health.metrics().sample("kopf_objects_known", help, move || known.count());
+        health
+            .metrics()
+            .sample("kopf_objects_known", help, move || known.upgrade().map_or(0, |it| it.count()));
         let mut companions = Companions::new();
         companions.add(|stop| probes::follow_pauses(shared.pauses.clone(), health.clone(), stop));
         companions.add(|stop| {

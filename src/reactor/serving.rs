@@ -14,11 +14,7 @@ use crate::features::{
 use crate::handling::asking::Asker;
 use crate::handling::run::Runner;
 use crate::logic::{
-    lifecycle::Chooser,
-    object::{Header, ObjectRef},
-    registry::ResourceHandlers,
-    resource::Resource,
-    review::News,
+    lifecycle::Chooser, registry::ResourceHandlers, resource::Resource, review::News,
 };
 use crate::ports::{
     Clock, Cluster, Facilities, Health, Logger, Memo, ObjectCause, Pauses, Scripts,
@@ -101,17 +97,5 @@ impl Serving {
         logger: &'a Logger,
     ) -> Asker<'a> {
         Asker { scripts: &*self.scripts, cause, memo, logger, facilities: &self.facilities }
-    }
-
-    /// The identity of an object in logs. Items of lists may lack their kind.
-    pub(super) fn reference(&self, header: &Header) -> ObjectRef {
-        let mut reference = header.reference();
-        if reference.kind.is_empty() {
-            reference.kind.clone_from(&self.resource.kind);
-        }
-        if reference.api_version.is_empty() {
-            reference.api_version = self.resource.api_version();
-        }
-        reference
     }
 }

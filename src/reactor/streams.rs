@@ -182,6 +182,7 @@ impl Streaming {
             namespace: self.namespace.clone(),
             extent: Extent::Whole,
             settings: Arc::clone(&self.serving.settings),
+            restrictions: None,
         }
     }
 

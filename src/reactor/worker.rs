@@ -113,7 +113,7 @@ impl Worker {
         expected: Option<&Expectation>,
     ) -> Option<Arc<Object>> {
         let mut serving = self.post.get();
-        let reference = Arc::new(serving.reference(event.object.header()));
+        let reference = Arc::new(event.object.header().reference_in(&serving.resource));
         let logger = Logger::of_object(LoggerKind::Local, reference);
         let logger = logger.posting(&serving.facilities.posts);
         if !self.pass_throttle(&serving, memory, &logger).await {
@@ -148,6 +148,8 @@ impl Worker {
                     memory.throttle = None;
                     match next {
                         Next::Anew => continue,
+                        // Also if it goes with our finalizer: it shows the version then that it had.
+                        Next::Coming => return patched,
                         Next::Event if !self.is_outdated(&serving, &event, patched.as_deref()) => {
                             return patched;
                         }

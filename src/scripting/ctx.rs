@@ -6,6 +6,7 @@ use std::{borrow::Cow, sync::Arc};
 
 use serde_json::{Value, json};
 
+use super::{conditions::Conditions, surface::KWARGS};
 use crate::logic::{diff::Diff, resource::Resource};
 use crate::ports::{
     ActivityCause, Cause, Document, Index, Invocation, Logger, ObjectCause, ObjectDetail,
@@ -27,6 +28,8 @@ pub(crate) enum Kwarg {
     Patch(SharedPatch),
     /// `memo`
     Memo(Document),
+    /// `conditions`
+    Conditions(Conditions),
     /// `logger`
     Logger(Logger),
     /// `settings`
@@ -37,42 +40,15 @@ pub(crate) enum Kwarg {
     Stopped(Stopped),
 }
 
-/// All names `ctx` can have in handlers that exist today; for messages and completion.
-pub(crate) const NAMES: &[&str] = &[
-    "activity",
-    "annotations",
-    "body",
-    "diff",
-    "event",
-    "labels",
-    "logger",
-    "memo",
-    "meta",
-    "name",
-    "namespace",
-    "new",
-    "new_value",
-    "old",
-    "old_value",
-    "param",
-    "patch",
-    "reason",
-    "resource",
-    "retry",
-    "runtime",
-    "settings",
-    "spec",
-    "started",
-    "status",
-    "stopped",
-    "type",
-    "uid",
-];
+/// All names `ctx` can have in handlers that exist today.
+pub(crate) fn names() -> impl Iterator<Item = &'static str> {
+    KWARGS.iter().map(|it| it.name)
+}
 
-/// A name, without memory of its own if it is one of [`NAMES`].
+/// A name, without memory of its own if it is one of [`names`].
 pub(crate) fn known(name: &str) -> Cow<'static, str> {
-    let known = NAMES.iter().find(|it| **it == name);
-    known.map_or_else(|| name.to_owned().into(), |it| Cow::Borrowed(*it))
+    let known = names().find(|it| *it == name);
+    known.map_or_else(|| name.to_owned().into(), Cow::Borrowed)
 }
 
 /// What daemons and timers see anew when the object has changed.
@@ -108,6 +84,9 @@ pub(crate) fn kwarg(invocation: &Invocation, name: &str) -> Kwarg {
     }
     match &invocation.cause {
         Cause::Activity(cause) => of_activity(cause, name),
+        Cause::Object(cause) if name == "conditions" => {
+            Kwarg::Conditions(Conditions::new(cause.clone(), invocation.facilities.clock))
+        }
         Cause::Object(cause) => of_object(cause, name),
     }
 }

@@ -43,27 +43,68 @@ pub(crate) struct Helper {
     /// Below `kopf`.
     pub(crate) name: &'static str,
     pub(crate) function: Function,
+    /// What it does.
+    pub(crate) doc: &'static str,
     /// What comes after the objects.
-    argument: Option<&'static str>,
-    options: &'static [&'static str],
+    pub(crate) argument: Option<&'static str>,
+    /// What can be named after that.
+    pub(crate) options: &'static [&'static str],
 }
 
 /// All of them.
 pub(crate) const HELPERS: &[Helper] = &[
-    helper("adopt", Function::Adopt, Some("owner"), &["forced", "strict", "nested"]),
+    helper(
+        "adopt",
+        "Makes objects that are about to be created belong to the handled one: owner reference, name, namespace and labels. They are deleted with their owner. Changes the objects (Lua) and gives them.",
+        Function::Adopt,
+        Some("owner"),
+        &["forced", "strict", "nested"],
+    ),
     helper(
         "append_owner_reference",
+        "Adds a reference to the owner to objects.",
         Function::AppendOwnerReference,
         Some("owner"),
         &["controller", "block_owner_deletion"],
     ),
-    helper("remove_owner_reference", Function::RemoveOwnerReference, Some("owner"), &[]),
-    helper("harmonize_naming", Function::HarmonizeNaming, Some("name"), &["forced", "strict"]),
-    helper("adjust_namespace", Function::AdjustNamespace, Some("namespace"), &["forced"]),
-    helper("label", Function::Label, Some("labels"), &["forced", "nested"]),
-    helper("build_object_reference", Function::BuildObjectReference, None, &[]),
+    helper(
+        "remove_owner_reference",
+        "Removes the reference to the owner from objects.",
+        Function::RemoveOwnerReference,
+        Some("owner"),
+        &[],
+    ),
+    helper(
+        "harmonize_naming",
+        "Gives objects without a name one that begins with that of the handled object.",
+        Function::HarmonizeNaming,
+        Some("name"),
+        &["forced", "strict"],
+    ),
+    helper(
+        "adjust_namespace",
+        "Puts objects without a namespace into that of the handled object.",
+        Function::AdjustNamespace,
+        Some("namespace"),
+        &["forced"],
+    ),
+    helper(
+        "label",
+        "Adds labels to objects.",
+        Function::Label,
+        Some("labels"),
+        &["forced", "nested"],
+    ),
+    helper(
+        "build_object_reference",
+        "The reference to an object that Kubernetes events have.",
+        Function::BuildObjectReference,
+        None,
+        &[],
+    ),
     helper(
         "build_owner_reference",
+        "The reference to an object that the objects it owns have.",
         Function::BuildOwnerReference,
         None,
         &["controller", "block_owner_deletion"],
@@ -72,11 +113,12 @@ pub(crate) const HELPERS: &[Helper] = &[
 
 const fn helper(
     name: &'static str,
+    doc: &'static str,
     function: Function,
     argument: Option<&'static str>,
     options: &'static [&'static str],
 ) -> Helper {
-    Helper { name, function, argument, options }
+    Helper { name, function, doc, argument, options }
 }
 
 /// What follows the objects.

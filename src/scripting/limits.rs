@@ -3,6 +3,7 @@
 use std::{io, time::Duration};
 
 use serde::Serialize;
+use serde_json::{Map, Value};
 
 use crate::logic::size;
 
@@ -49,6 +50,19 @@ pub(crate) fn too_many_items(of: &str, limit: usize) -> String {
     format!("{of} would have more than {limit} items")
 }
 
+/// Functions that a script hands over to the operator, which keeps a note of each: of one kind, in one place.
+pub(crate) const FUNCTIONS_MAX: usize = 10_000;
+
+/// More handlers than a script may declare.
+pub(crate) fn too_many_handlers() -> String {
+    format!("the script declares more than {FUNCTIONS_MAX} handlers")
+}
+
+/// More transformations than a patch may have.
+pub(crate) fn too_many_transformations() -> String {
+    format!("ctx.patch.fns would have more than {FUNCTIONS_MAX} functions")
+}
+
 /// What a handler returns, or its patch: `what` says which.
 pub(crate) fn too_large(what: &str, limit: usize) -> String {
     format!("{what} is larger than {} as JSON ({RESULT_SIZE})", size::shown(limit))
@@ -88,6 +102,15 @@ pub(crate) fn cut(mut text: String) -> String {
         text += " bytes in all)";
     }
     text
+}
+
+/// The structured fields of such a line. Half a value would be misread, so they are shown whole or not at all.
+pub(crate) fn cut_fields(fields: Map<String, Value>) -> Map<String, Value> {
+    if is_within(&fields, TEXT_BYTES_MAX) {
+        return fields;
+    }
+    let told = format!("more than {} as JSON", size::shown(TEXT_BYTES_MAX));
+    Map::from_iter([("fields_left_out".to_owned(), Value::String(told))])
 }
 
 /// What runtimes of containers take as one line.

@@ -5,7 +5,8 @@
 //! declaration means in `logic/declare.rs`.
 
 mod children;
-pub(crate) mod ctx;
+pub(crate) mod conditions;
+mod ctx;
 mod diagnostics;
 mod fingerprint;
 mod hierarchy;
@@ -14,6 +15,7 @@ mod library;
 mod limits;
 mod logins;
 mod lua;
+mod memos;
 mod modules;
 mod names;
 mod posting;
@@ -22,6 +24,7 @@ mod refused;
 mod rhai;
 mod settings_access;
 mod stopped;
+pub mod surface;
 mod text;
 mod withdraw;
 

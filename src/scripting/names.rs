@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::text::did_you_mean;
+use super::{hierarchy::HELPERS, logins, posting, surface::OTHERS, text::did_you_mean};
 use crate::logic::{
     configure::STORAGES,
     declare::DeclareError,
@@ -21,60 +21,118 @@ pub(crate) struct Declaring {
     pub(crate) short: Option<&'static str>,
     /// What it declares; `None` if this version does not run it yet.
     pub(crate) kind: Option<Kind>,
+    /// What it does.
+    pub(crate) doc: &'static str,
 }
 
-const fn declaring(name: &'static str, short: &'static str, kind: Option<Kind>) -> Declaring {
-    Declaring { name, short: Some(short), kind }
+const fn declaring(
+    name: &'static str,
+    short: &'static str,
+    kind: Option<Kind>,
+    doc: &'static str,
+) -> Declaring {
+    Declaring { name, short: Some(short), kind, doc }
 }
 
 /// All declaring functions.
 pub(crate) const DECLARING: &[Declaring] = &[
-    declaring("on_create", "create", Some(Kind::Create)),
-    declaring("on_update", "update", Some(Kind::Update)),
-    declaring("on_delete", "delete", Some(Kind::Delete)),
-    declaring("on_resume", "resume", Some(Kind::Resume)),
-    declaring("on_field", "field", Some(Kind::Field)),
-    declaring("on_event", "event", Some(Kind::Event)),
-    declaring("on_startup", "startup", Some(Kind::Startup)),
-    declaring("on_cleanup", "cleanup", Some(Kind::Cleanup)),
-    declaring("daemon", "daemon", Some(Kind::Daemon)),
-    declaring("timer", "timer", Some(Kind::Timer)),
-    declaring("index", "index", Some(Kind::Index)),
-    declaring("on_login", "login", Some(Kind::Login)),
-    declaring("on_probe", "probe", Some(Kind::Probe)),
-    declaring("on_validate", "validate", None),
-    declaring("on_mutate", "mutate", None),
-    declaring("subhandler", "subhandler", Some(Kind::Sub)),
-    Declaring { name: "register", short: None, kind: Some(Kind::Sub) },
-];
-
-/// The names that declare nothing.
-const OTHERS: &[&str] = &[
-    "ABSENT",
-    "AdmissionError",
-    "ConnectionInfo",
-    "ErrorsMode",
-    "EVERYTHING",
-    "PRESENT",
-    "PermanentError",
-    "TemporaryError",
-    "all_",
-    "any_",
-    "array",
-    "copy",
-    "execute",
-    "fail",
-    "get",
-    "lifecycles",
-    "login_with_kubeconfig",
-    "login_with_service_account",
-    "none_",
-    "not_",
-    "on",
-    "retry",
-    "set_default_lifecycle",
-    "sleep",
-    "values",
+    declaring(
+        "on_create",
+        "create",
+        Some(Kind::Create),
+        "Calls a function when an object is created, or is seen for the first time.",
+    ),
+    declaring(
+        "on_update",
+        "update",
+        Some(Kind::Update),
+        "Calls a function when an object has changed.",
+    ),
+    declaring(
+        "on_delete",
+        "delete",
+        Some(Kind::Delete),
+        "Calls a function when an object is being deleted. The object is held until the function has succeeded.",
+    ),
+    declaring(
+        "on_resume",
+        "resume",
+        Some(Kind::Resume),
+        "Calls a function for each object that exists when the operator starts.",
+    ),
+    declaring(
+        "on_field",
+        "field",
+        Some(Kind::Field),
+        "Calls a function when one field of an object has changed: the option `field` says which.",
+    ),
+    declaring(
+        "on_event",
+        "event",
+        Some(Kind::Event),
+        "Calls a function for each watch event of an object. Nothing is remembered, nothing is tried again.",
+    ),
+    declaring(
+        "on_startup",
+        "startup",
+        Some(Kind::Startup),
+        "Calls a function when the operator starts, before anything else.",
+    ),
+    declaring(
+        "on_cleanup",
+        "cleanup",
+        Some(Kind::Cleanup),
+        "Calls a function when the operator ends.",
+    ),
+    declaring(
+        "daemon",
+        "daemon",
+        Some(Kind::Daemon),
+        "Runs a function in the background of each object, as long as the object exists; `ctx.stopped` tells it to end.",
+    ),
+    declaring(
+        "timer",
+        "timer",
+        Some(Kind::Timer),
+        "Calls a function of each object again and again, with the option `interval` between the calls.",
+    ),
+    declaring(
+        "index",
+        "index",
+        Some(Kind::Index),
+        "Fills a table in memory with what a function returns for each object. All handlers have it as a field of `ctx`, under the id of the handler.",
+    ),
+    declaring("on_login", "login", Some(Kind::Login), "Calls a function to log in to the cluster."),
+    declaring(
+        "on_probe",
+        "probe",
+        Some(Kind::Probe),
+        "Calls a function when somebody asks for the health of the operator, and shows the result.",
+    ),
+    declaring(
+        "on_validate",
+        "validate",
+        None,
+        "Admits or refuses objects. Not in this version yet: calling it is an error.",
+    ),
+    declaring(
+        "on_mutate",
+        "mutate",
+        None,
+        "Changes objects before they are stored. Not in this version yet: calling it is an error.",
+    ),
+    declaring(
+        "subhandler",
+        "subhandler",
+        Some(Kind::Sub),
+        "Declares a sub-handler of the handler that runs. It has an id, progress and retries of its own.",
+    ),
+    Declaring {
+        name: "register",
+        short: None,
+        kind: Some(Kind::Sub),
+        doc: "Declares a sub-handler of the handler that runs, as `kopf.subhandler` does.",
+    },
 ];
 
 /// The delay of a temporary error that names none, as in Kopf.
@@ -85,7 +143,12 @@ pub(crate) const ERROR_MODES: &[(&str, &str)] =
     &[("IGNORED", "ignored"), ("TEMPORARY", "temporary"), ("PERMANENT", "permanent")];
 
 fn known() -> impl Iterator<Item = &'static str> {
-    DECLARING.iter().map(|it| it.name).chain(OTHERS.iter().copied()).chain(STORAGES)
+    let others = OTHERS.iter().map(|it| it.name);
+    let helpers = HELPERS.iter().map(|it| it.name);
+    let posting = posting::FUNCTIONS.iter().map(|(name, _)| *name);
+    let logins = logins::NATIVE.iter().map(|(name, _)| *name);
+    let declaring = DECLARING.iter().map(|it| it.name);
+    declaring.chain(others).chain(helpers).chain(posting).chain(logins).chain(STORAGES)
 }
 
 /// Whether there is `kopf.NAME`.

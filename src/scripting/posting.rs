@@ -106,8 +106,20 @@ impl Function {
         FUNCTIONS.iter().find(|(_, it)| *it == self).map_or("", |(name, _)| name)
     }
 
+    /// What it does.
+    pub(crate) fn doc(self) -> &'static str {
+        match self {
+            Function::Event => "Posts a Kubernetes event about objects.",
+            Function::Info => "Posts a Kubernetes event of the type `Normal` about objects.",
+            Function::Warn => "Posts a Kubernetes event of the type `Warning` about objects.",
+            Function::Exception => {
+                "Posts a Kubernetes event of the type `Error` about objects, with the error that was caught."
+            }
+        }
+    }
+
     /// The texts that may be given without a name, in order.
-    fn positions(self) -> &'static [&'static str] {
+    pub(crate) fn positions(self) -> &'static [&'static str] {
         match self {
             Function::Event => &["type", "reason", "message"],
             Function::Info | Function::Warn => &["reason", "message"],
@@ -249,7 +261,7 @@ fn reference(object: &Value, present: &Invocation) -> Result<Arc<ObjectRef>, Str
             && own.namespace == reference.namespace
     });
     if let Some(own) = own {
-        return Ok(Arc::clone(own));
+        return Ok(own);
     }
     if reference.kind.is_empty() || reference.api_version.is_empty() || reference.name.is_empty() {
         return Err("the object needs apiVersion, kind and metadata.name".into());

@@ -16,6 +16,7 @@ mod e2e;
 mod generations;
 mod health;
 mod lua;
+mod memory;
 mod modules;
 mod others;
 mod posting;

@@ -14,18 +14,21 @@ use crate::cli::report::Report;
 /// Larger files are refused: the server takes objects of 3 MiB, and naming a dump by mistake must not fill the memory.
 const FILE_BYTES_MAX: u64 = 32 << 20;
 
+/// The kind of definitions of kinds.
+pub(in crate::cli) const DEFINITION: &str = "CustomResourceDefinition";
+
 /// One object of a file.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Document {
+pub(in crate::cli) struct Document {
     /// Where it starts, as `file:line`.
-    pub(super) place: String,
+    pub(in crate::cli) place: String,
     /// With a kind, a version and a name.
-    pub(super) object: Value,
+    pub(in crate::cli) object: Value,
 }
 
 /// Why a file gives no objects.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum Error {
+pub(in crate::cli) enum Error {
     #[error("there is no file or directory '{}'", .0.display())]
     Missing(PathBuf),
     #[error("cannot read '{}': {source}", path.display())]
@@ -50,7 +53,7 @@ pub(super) enum Error {
 
 impl Error {
     /// What to do next, if we know.
-    pub(super) fn hint(&self) -> Option<&'static str> {
+    pub(in crate::cli) fn hint(&self) -> Option<&'static str> {
         Some(match self {
             Error::Missing(_) => "check the spelling and the current directory",
             Error::NotText(_) => "save the file in the UTF-8 encoding",
@@ -68,7 +71,7 @@ impl Error {
     }
 
     /// Whether the file is not there, perhaps only for this moment.
-    pub(super) fn is_missing(&self) -> bool {
+    pub(in crate::cli) fn is_missing(&self) -> bool {
         matches!(self, Error::Missing(_))
     }
 }
@@ -83,8 +86,17 @@ impl From<Error> for Report {
     }
 }
 
+/// The objects of all files at one path.
+pub(in crate::cli) fn of(path: &Path) -> Result<Vec<Document>, Error> {
+    let mut documents = Vec::new();
+    for file in files(path)? {
+        documents.extend(parse(&file, &read(&file)?)?);
+    }
+    Ok(documents)
+}
+
 /// The files at one path, named as the user would name them; those of a directory in the order of their names.
-pub(super) fn files(path: &Path) -> Result<Vec<PathBuf>, Error> {
+pub(in crate::cli) fn files(path: &Path) -> Result<Vec<PathBuf>, Error> {
     let kind = fs::metadata(path).map_err(|source| unreadable(path, source))?;
     if kind.is_file() {
         return Ok(vec![path.into()]);
@@ -112,7 +124,7 @@ fn is_data(path: &Path) -> bool {
 }
 
 /// The text of a file.
-pub(super) fn read(path: &Path) -> Result<String, Error> {
+pub(in crate::cli) fn read(path: &Path) -> Result<String, Error> {
     let unreadable = |source| unreadable(path, source);
     if fs::metadata(path).map_err(unreadable)?.len() > FILE_BYTES_MAX {
         return Err(Error::TooLarge(path.into()));
@@ -130,7 +142,7 @@ fn unreadable(path: &Path, source: io::Error) -> Error {
 }
 
 /// The objects in a text, of which `path` is the name.
-pub(super) fn parse(path: &Path, text: &str) -> Result<Vec<Document>, Error> {
+pub(in crate::cli) fn parse(path: &Path, text: &str) -> Result<Vec<Document>, Error> {
     let place = |line: usize| format!("{}:{line}", path.display());
     let mut documents = Vec::new();
     if path.extension().is_some_and(|it| it == "json") {
@@ -227,6 +239,6 @@ fn checked(place: String, object: Value) -> Result<Document, Error> {
 }
 
 /// A text inside of an object; empty if it is not there.
-pub(super) fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
+pub(in crate::cli) fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
     object.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
 }

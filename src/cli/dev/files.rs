@@ -19,14 +19,12 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     apply::{Api, Applied, Change},
-    documents::{self, Document, text},
+    documents::{self, DEFINITION, Document, text},
 };
 use crate::cli::report::Report;
 
 /// Editors make several changes for one; we look once it has been quiet for so long.
 const SETTLING: Duration = Duration::from_millis(100);
-
-const DEFINITION: &str = "CustomResourceDefinition";
 
 /// The files, and what was in them when they were looked at last.
 #[derive(Debug)]

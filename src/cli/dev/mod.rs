@@ -5,7 +5,7 @@
 
 mod apply;
 mod data;
-mod documents;
+pub(super) mod documents;
 mod files;
 mod kinds;
 mod options;

@@ -1,8 +1,11 @@
 //! One daemon or timer of one object, as those see it who let it run and stop it.
 
 use std::{
-    fmt,
-    sync::{Arc, OnceLock},
+    fmt, mem,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
@@ -11,16 +14,16 @@ use tokio::{
     time::{self, Instant},
 };
 
-use super::{Base, object::Home, roles::Role};
+use super::{Base, moment::Moment, object::Home, roles::Role, work::Stage};
 use crate::logic::{
     handler::Handler,
     outcome::LogLine,
-    stopping::{self, Patience, Stage, StopReason, StopReasons},
+    stopping::{self, Patience, StopReason, StopReasons},
 };
-use crate::ports::{Logger, Stopped};
+use crate::ports::{Logger, LoggerKind, Stopped};
 use crate::settings::Background;
 
-/// A daemon or a timer that runs, or ran, for one object.
+/// A daemon or a timer that runs, or ran, for one object. There may be many thousands: this is all there is of one that rests.
 pub struct Daemon {
     /// What it shares with the others of its resource.
     pub(super) base: Arc<Base>,
@@ -32,15 +35,26 @@ pub struct Daemon {
     pub(super) key: u64,
     /// The kwarg `stopped`; also tells that it has ended.
     pub(super) stopped: Stopped,
-    /// When it was first asked to stop.
-    asked: OnceLock<Instant>,
+    /// When it was first asked to stop, on the clock of the team.
+    asked: Moment,
+    /// It waits to be brought forward.
+    is_called: AtomicBool,
+    stage: Mutex<Stage>,
 }
 
 impl Daemon {
-    /// One that was not asked to stop.
+    /// One that has not begun, and was not asked to stop.
     pub(super) fn new(base: Arc<Base>, home: Arc<Home>, role: Arc<Role>, key: u64) -> Self {
-        let stopped = Stopped::default();
-        Daemon { base, home, role, key, stopped, asked: OnceLock::new() }
+        Daemon {
+            base,
+            home,
+            role,
+            key,
+            stopped: Stopped::default(),
+            asked: Moment::default(),
+            is_called: AtomicBool::default(),
+            stage: Mutex::new(Stage::first()),
+        }
     }
 
     /// What it is declared as in this moment.
@@ -74,14 +88,32 @@ impl Daemon {
     }
 
     /// Asks it to stop; tells whether it was not asked to for this reason before.
-    pub(super) fn ask(&self, reason: StopReason) -> bool {
+    pub(super) fn ask(self: &Arc<Self>, reason: StopReason) -> bool {
         let is_new = self.stopped.set(reason);
         if is_new {
-            self.asked.get_or_init(Instant::now);
-            // If it works, it hears of it by itself.
-            self.base.team.wake(self.key);
+            self.asked.set_once(self.base.team.uptime());
+            self.call_up();
         }
         is_new
+    }
+
+    /// Has it brought forward: what it waits for may be over.
+    pub(super) fn call_up(self: &Arc<Self>) {
+        // Calls can outlive it, and wake it for nothing.
+        if !self.has_ended() && !self.is_called.swap(true, Ordering::AcqRel) {
+            self.base.team.call_up(Arc::clone(self));
+        }
+    }
+
+    /// It is brought forward now: whoever wakes it from here on has it brought forward again.
+    pub(super) fn is_heard(&self) {
+        self.is_called.store(false, Ordering::Release);
+    }
+
+    /// What it does from now on; gives what it did.
+    pub(super) fn stage(&self, stage: Stage) -> Stage {
+        // Each change is one assignment.
+        mem::replace(&mut *self.stage.lock().unwrap_or_else(PoisonError::into_inner), stage)
     }
 
     /// Waits until it has ended.
@@ -90,9 +122,14 @@ impl Daemon {
     }
 
     /// Makes one step towards its end; gives the pause before the next one, if it must be waited for.
-    pub(super) async fn step(&self, reason: StopReason, settings: &Background) -> Option<Duration> {
+    pub(super) async fn step(
+        self: &Arc<Self>,
+        reason: StopReason,
+        settings: &Background,
+    ) -> Option<Duration> {
         let began = Instant::now();
-        let age = self.asked.get().map(Instant::elapsed).unwrap_or_default();
+        let asked = self.asked.get();
+        let age = asked.map(|it| self.base.team.uptime().saturating_sub(it)).unwrap_or_default();
         if self.ask(reason) {
             self.instant_exit(settings).await;
         }
@@ -112,7 +149,7 @@ impl Daemon {
     }
 
     /// Makes all steps in a row, until it has ended or is given up. It was asked to stop before, and had its chance.
-    pub(super) async fn press(&self, settings: &Background) {
+    pub(super) async fn press(self: &Arc<Self>, settings: &Background) {
         let handler = self.handler();
         let patience = Patience::with(&handler, settings);
         for stage in stopping::linear(&handler, patience) {
@@ -130,7 +167,7 @@ impl Daemon {
     }
 
     /// Makes steps as they are due, for an object that has no cycles any more: it is gone, or not served.
-    pub(super) async fn escort(&self, reason: StopReason, settings: &Background) {
+    pub(super) async fn escort(self: &Arc<Self>, reason: StopReason, settings: &Background) {
         while let Some(delay) = self.step(reason, settings).await {
             // The end or the pause, whichever comes first.
             drop(time::timeout(delay, self.end()).await);
@@ -152,21 +189,21 @@ impl Daemon {
     }
 
     /// Two who stop it at once, as at the deletion of an object during the operator's exit, tell of each stage once.
-    fn apply(&self, stage: &Stage) {
+    fn apply(self: &Arc<Self>, stage: &stopping::Stage) {
         let is_news = stage.mark.is_none_or(|mark| self.ask(mark));
         if let Some(line) = stage.line.as_ref().filter(|_| is_news) {
             self.log(line);
         }
     }
 
-    /// For lines about it that are not posted.
-    pub(super) fn logger(&self) -> &Logger {
-        &self.home.logger
+    /// For lines about it.
+    pub(super) fn logger(&self, kind: LoggerKind) -> Logger {
+        Logger::of_live(kind, self.home.live.clone()).posting(&self.base.facilities().posts)
     }
 
     /// A line about its stopping.
     pub(super) fn log(&self, line: &LogLine) {
-        self.logger().line(line, None);
+        self.logger(LoggerKind::Local).line(line, None);
     }
 }
 

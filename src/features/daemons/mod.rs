@@ -1,10 +1,13 @@
 //! Daemons and timers: functions that run in the background of an object, from its first sight until its end.
 //!
-//! A cycle of the object spawns and stops them (`object.rs`); each has a task of its own while it works (`runner.rs`) and none
-//! while it rests until its next call: the operator's [`Team`] owns both. All sides meet in the [`Daemon`]: what it is, and
-//! whether it must stop. When it runs is decided in `logic/schedule`, how hard it is pressed to stop in `logic/stopping`.
+//! A cycle of the object spawns and stops them (`object.rs`); the operator's [`Team`] owns them, and one task of it brings those
+//! forward that have something to do (`driver.rs`, `work.rs`, `runner.rs`). All sides meet in the [`Daemon`]: what it is, what it
+//! does, and whether it must stop. When it runs is decided in `logic/schedule`, how hard it is pressed to stop in
+//! `logic/stopping`.
 
 mod daemon;
+mod driver;
+mod moment;
 mod object;
 mod patches;
 mod roles;
@@ -12,6 +15,7 @@ mod runner;
 mod team;
 #[cfg(test)]
 mod tests;
+mod work;
 
 pub use self::{
     daemon::Daemon,

@@ -1,36 +1,30 @@
 //! The daemons and timers of one object: who runs, who must not run again, what they see of the object.
 
-use std::{
-    collections::BTreeSet,
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
-    time::Duration,
-};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use futures::future;
 
-use super::{Base, daemon::Daemon};
+use super::{Base, daemon::Daemon, moment::Moment};
 use crate::logic::{
     handler::{Handler, Mark},
+    nanos::Nanos,
     object::Object,
     stopping::StopReason,
 };
-use crate::ports::{LiveObject, Logger, Memo};
+use crate::ports::{LiveObject, Memo};
 
 /// What is remembered of the background of one object between its events.
 #[derive(Debug)]
 pub struct OfObject {
     running: Vec<Arc<Daemon>>,
-    /// Those that ended by themselves.
-    over: Vec<Mark>,
+    /// Those that ended by themselves; most never do.
+    over: Box<[Mark]>,
     /// What those that run know of the object.
     home: Option<Arc<Home>>,
     /// The essence as it was last seen, as a fingerprint; `None` until somebody asks for it.
     essence: Option<u64>,
     /// When the essence changed last, or when the object was first seen; on the clock of the team.
-    changed: Duration,
+    changed: Nanos,
 }
 
 /// What those that run for one object share.
@@ -38,11 +32,10 @@ pub struct OfObject {
 pub(super) struct Home {
     /// What they see of the object.
     pub(super) live: LiveObject,
-    changed: Changed,
+    /// When its essence changed last, or when it was first seen; on the clock of the team.
+    changed: Moment,
     /// The memo of the object.
     pub(super) memo: Memo,
-    /// For lines that are not posted.
-    pub(super) logger: Logger,
 }
 
 /// The object in whose background handlers start, as its cycle sees it.
@@ -52,8 +45,6 @@ pub struct Host<'a> {
     pub object: &'a Arc<Object>,
     /// Its memo.
     pub memo: &'a Memo,
-    /// For lines about it that are not posted.
-    pub logger: &'a Logger,
 }
 
 /// What is known of an object by those who run in its background.
@@ -67,19 +58,15 @@ pub enum Sight {
     Lost,
 }
 
-/// A moment on the clock of the team.
-#[derive(Debug)]
-struct Changed(AtomicU64);
-
 impl OfObject {
     /// An object that is seen for the first time.
     pub fn new(base: &Base) -> Self {
         OfObject {
             running: Vec::new(),
-            over: Vec::new(),
+            over: Box::default(),
             home: None,
             essence: None,
-            changed: base.team.uptime(),
+            changed: base.team.uptime().into(),
         }
     }
 
@@ -98,19 +85,21 @@ impl OfObject {
     /// Compares the essence with the one of the event before.
     pub fn compare(&mut self, essence: u64, base: &Base) {
         if self.essence.replace(essence).is_some_and(|before| before != essence) {
-            self.changed = base.team.uptime();
+            let now = base.team.uptime();
+            self.changed = now.into();
             if let Some(home) = &self.home {
-                home.changed.set(self.changed);
+                home.changed.set(now);
             }
         }
     }
 
     /// Takes note of those that have ended. Who was asked to may start again, who was not is over.
     pub fn reap(&mut self) {
-        for ended in self.running.extract_if(.., |it| it.has_ended()) {
-            if ended.is_over() {
-                self.over.push(ended.handler().mark());
-            }
+        let ended: Vec<_> = self.running.extract_if(.., |it| it.has_ended()).collect();
+        let over = ended.iter().filter(|it| it.is_over()).map(|it| it.handler().mark());
+        let over: Vec<_> = over.collect();
+        if !over.is_empty() {
+            self.over = self.over.iter().cloned().chain(over).collect();
         }
         if self.running.is_empty() {
             self.home = None;
@@ -142,16 +131,20 @@ impl OfObject {
             return;
         }
         let Some(role) = base.roles.of(handler) else { return };
-        self.over.retain(|it| *it.id() != handler.id);
+        if self.over.iter().any(|it| *it.id() == handler.id) {
+            self.over = self.over.iter().filter(|it| *it.id() != handler.id).cloned().collect();
+        }
         let home = self.home.get_or_insert_with(|| {
-            Arc::new(Home {
-                live: LiveObject::kept(host.object),
-                changed: Changed::new(self.changed),
-                memo: host.memo.clone(),
-                logger: host.logger.clone(),
-            })
+            let changed = Moment::default();
+            changed.set(self.changed.into());
+            let live = LiveObject::kept(host.object, &base.resource);
+            Arc::new(Home { live, changed, memo: host.memo.clone() })
         });
-        self.running.extend(base.team.hire(base, home, role));
+        if let Some(daemon) = base.team.hire(base, home, role) {
+            // One or two are usual.
+            self.running.reserve_exact(1);
+            self.running.push(daemon);
+        }
     }
 
     /// Presses some of those that run to stop, all at once; gives the pauses until they must be pressed again.
@@ -190,27 +183,9 @@ impl OfObject {
     }
 }
 
-impl Changed {
-    fn new(moment: Duration) -> Self {
-        let changed = Changed(AtomicU64::default());
-        changed.set(moment);
-        changed
-    }
-
-    fn set(&self, moment: Duration) {
-        // Saturates after five centuries.
-        let nanos = u64::try_from(moment.as_nanos()).unwrap_or(u64::MAX);
-        self.0.store(nanos, Ordering::Relaxed);
-    }
-
-    fn get(&self) -> Duration {
-        Duration::from_nanos(self.0.load(Ordering::Relaxed))
-    }
-}
-
 impl Home {
     /// When the essence of the object changed last, or when the object was first seen; on the clock of the team.
     pub(super) fn changed(&self) -> Duration {
-        self.changed.get()
+        self.changed.get().unwrap_or_default()
     }
 }

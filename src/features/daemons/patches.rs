@@ -2,10 +2,7 @@
 //!
 //! An error of the API never ends the daemon: what it could not send is sent again, or goes with its next attempt.
 
-use std::{
-    mem,
-    sync::{Arc, Mutex},
-};
+use std::{mem, sync::Arc};
 
 use super::runner::Runner;
 use crate::handling::patching::{PatchError, Patcher};
@@ -14,7 +11,7 @@ use crate::logic::{
     patch::{self, Patch},
     python_text, state,
 };
-use crate::ports::{ErrorClass, LoggerKind, SharedPatch, lock_patch};
+use crate::ports::{ErrorClass, LoggerKind, SharedPatch};
 
 /// What waits for the next attempt: transformations that met a conflict, and what could not be sent.
 #[derive(Debug, Default)]
@@ -26,7 +23,7 @@ impl Patches {
     /// The patch of an attempt. It begins with the transformations that are left of the one before.
     pub(super) fn begin(&mut self) -> SharedPatch {
         let transformations = mem::take(&mut self.waiting.transformations);
-        Arc::new(Mutex::new(Patch { transformations, ..Patch::default() }))
+        Arc::new(Patch { transformations, ..Patch::default() }.into())
     }
 
     /// Whether there is nothing to wait for.
@@ -41,7 +38,7 @@ impl Patches {
         own: &SharedPatch,
         outcome: Outcome,
     ) -> Outcome {
-        let mut own = mem::take(&mut *lock_patch(own));
+        let mut own = own.take();
         runner.base().scripts.keep_functions(&mut own);
         patch::compose(&mut self.waiting.merge, own.merge);
         self.waiting.transformations.extend(own.transformations);
@@ -78,7 +75,7 @@ impl Patches {
             cluster: &*base.cluster,
             scripts: &*base.scripts,
             resource: &base.resource,
-            logger: &runner.logger().with_kind(LoggerKind::Local),
+            logger: &runner.daemon.logger(LoggerKind::Local),
         };
         let sent = patcher.apply(&runner.home().live.get(), &self.waiting).await?;
         self.waiting = Patch { transformations: sent.leftovers, ..Patch::default() };
@@ -115,7 +112,7 @@ impl Patches {
         );
         runner.logger().log(LogLevel::Error, &text);
         runner.sleep(delay).await;
-        let is_left = !runner.daemon().stopped.is_set();
+        let is_left = !runner.daemon.stopped.is_set();
         if !is_left {
             let text = format!("{handler} must stop, so its last patch is not applied.");
             runner.logger().log(LogLevel::Warning, &text);

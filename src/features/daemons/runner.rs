@@ -1,47 +1,50 @@
-//! The life of one daemon or timer.
-//!
-//! There may be many thousands, most of them waiting. Who rests until its next call has no task: its [`Runner`] lies with the
-//! team, which lets it go on in a new task when it is due. Who waits in a call keeps as little as possible meanwhile: what is
-//! not needed for waiting is boxed and goes when its work is done.
+//! One daemon or timer while it has something to do: from one wait to the next.
 
-use std::{
-    any::Any,
-    future, mem,
-    panic::{self, AssertUnwindSafe},
-    pin::Pin,
-    sync::Arc,
-    task::{Context, Poll, ready},
-    time::Duration,
+use std::{sync::Arc, time::Duration};
+
+use tokio::time;
+
+use super::{
+    Base,
+    daemon::Daemon,
+    object::Home,
+    work::{Calling, Course},
 };
-
-use tokio::time::{self, Sleep};
-
-use super::{Base, daemon::Daemon, object::Home, patches::Patches, team::Team};
 use crate::handling::run::{self, Begun, Try};
 use crate::logic::{
     duration,
     function::Function,
     handler::{Handler, InitialDelay, Kind},
+    nanos::Nanos,
     outcome::{self, Effort, Ended, LogLevel, Outcome, Raised, RaisedKind},
     schedule::{Moment, Schedule, Step},
-    stopping::{StopReason, StopReasons},
+    stopping::StopReason,
 };
 use crate::ports::{
-    BackgroundCause, BoxFuture, Cause, Facilities, Invocation, Logger, LoggerKind, ObjectCause,
-    ObjectDetail, SharedPatch, Waiting, lock_patch,
+    BackgroundCause, Cause, Facilities, Invocation, Logger, LoggerKind, ObjectCause, ObjectDetail,
+    SharedPatch,
 };
 
-/// One daemon or timer from its beginning to its end. When it is dropped, it has ended, however that came about.
+/// Does what there is to do.
 pub(super) struct Runner {
-    daemon: Arc<Daemon>,
-    /// `None` until its initial delay is known.
-    schedule: Option<Schedule>,
-    /// `None` while there is nothing left of earlier attempts.
-    patches: Option<Box<Patches>>,
+    /// For whom.
+    pub(super) daemon: Arc<Daemon>,
+    /// What it has kept.
+    pub(super) course: Course,
+}
+
+/// What it waits for next.
+pub(super) enum After {
+    /// The end of this call.
+    Call(Course, Box<Calling>),
+    /// This moment, on the clock of the team.
+    Rest(Course, Nanos),
+    /// Nothing: it has ended.
+    End,
 }
 
 /// An attempt, while its call runs.
-struct Attempt {
+pub(super) struct Attempt {
     /// What it wants to change.
     patch: SharedPatch,
     /// Or how it ended before it began.
@@ -49,130 +52,46 @@ struct Attempt {
 }
 
 /// How a call came to its end.
-enum End {
+pub(super) enum End {
     Returned(Ended),
     TimedOut,
     Cancelled,
 }
 
-/// The task of one that works: lets it begin, or go on after a rest, until it rests again or has ended.
-///
-/// A future by hand, because most of them wait for the end of a call, and should keep nothing else then.
-pub(super) struct Work {
-    daemon: Arc<Daemon>,
-    stage: Stage,
-}
-
-enum Stage {
-    /// All but the following. Ends with a call, or with nothing more to do.
-    Busy(BoxFuture<'static, Option<Calling>>),
-    /// Waits for the end of a call.
-    Calling(Calling),
-}
-
-struct Calling {
-    runner: Box<Runner>,
-    attempt: Attempt,
-    call: BoxFuture<'static, Ended>,
-    deadline: Option<Pin<Box<Sleep>>>,
-    cancelled: Waiting,
-}
-
-impl Work {
-    /// For one that has not begun, or has rested.
-    pub(super) fn new(runner: Box<Runner>) -> Self {
-        let daemon = Arc::clone(&runner.daemon);
-        Work { daemon, stage: Stage::Busy(Box::pin(runner.go(None))) }
-    }
-
-    fn step(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        loop {
-            match &mut self.stage {
-                Stage::Busy(busy) => match ready!(busy.as_mut().poll(cx)) {
-                    Some(calling) => self.stage = Stage::Calling(calling),
-                    None => return Poll::Ready(()),
-                },
-                Stage::Calling(calling) => {
-                    let end = ready!(calling.poll(cx));
-                    let idle: BoxFuture<'static, _> = Box::pin(future::ready(None));
-                    let stage = mem::replace(&mut self.stage, Stage::Busy(idle));
-                    if let Stage::Calling(Calling { runner, attempt, .. }) = stage {
-                        self.stage = Stage::Busy(Box::pin(runner.go(Some((attempt, end)))));
-                    }
-                }
-            }
-        }
-    }
-}
-
-impl Future for Work {
-    type Output = ();
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        let polled = panic::catch_unwind(AssertUnwindSafe(|| self.step(cx)));
-        polled.unwrap_or_else(|panic| {
-            let text = format!(
-                "{} has ended by a bug in the operator itself: {}; please report it",
-                self.daemon.handler(),
-                panic_text(&*panic)
-            );
-            self.daemon.logger().with_kind(LoggerKind::Full).log(LogLevel::Error, &text);
-            Poll::Ready(())
-        })
-    }
-}
-
-impl Calling {
-    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<End> {
-        // The order matters: who has returned has neither been late nor cancelled.
-        if let Poll::Ready(ended) = self.call.as_mut().poll(cx) {
-            return Poll::Ready(End::Returned(ended));
-        }
-        if self.deadline.as_mut().is_some_and(|it| it.as_mut().poll(cx).is_ready()) {
-            return Poll::Ready(End::TimedOut);
-        }
-        let is_cancelled = |it: StopReasons| it.contains(StopReason::DaemonCancelled);
-        self.cancelled.poll(cx, is_cancelled).map(|()| End::Cancelled)
-    }
-}
-
 impl Runner {
-    /// One that has not begun.
-    pub(super) fn new(daemon: Arc<Daemon>) -> Self {
-        Runner { daemon, schedule: None, patches: None }
-    }
-
-    /// Goes on after this end of an attempt, if there was one, until the next call; `None` if it rests, or has ended.
-    async fn go(mut self: Box<Self>, ended: Option<(Attempt, End)>) -> Option<Calling> {
+    /// Goes on after this end of an attempt, if there was one, until there is something to wait for.
+    pub(super) async fn go(mut self, ended: Option<(Attempt, End)>) -> After {
         if let Some((attempt, end)) = ended
             && !self.conclude(attempt, Some(end)).await
         {
-            return None;
+            return After::End;
         }
-        if self.schedule.is_none() && !self.begin().await {
-            self.leave();
-            return None;
+        if self.course.schedule.is_none() && !self.begin().await {
+            self.tell_exit();
+            return After::End;
         }
         loop {
             let moment = self.moment();
-            match self.schedule.as_mut()?.next(moment) {
-                // Given back if it was asked to stop in this moment.
-                Step::Sleep(pause) => self = Team::rest(self, moment.now.saturating_add(pause))?,
+            let Some(schedule) = &mut self.course.schedule else { return After::End };
+            match schedule.next(moment) {
+                Step::Sleep(pause) => {
+                    return After::Rest(self.course, moment.now.saturating_add(pause).into());
+                }
                 Step::Call(effort) => {
                     let attempt = self.attempt(effort);
                     if let Ok(begun) = &attempt.begun {
                         let call = self.base().scripts.call(Arc::clone(&begun.invocation));
                         let deadline = begun.time_left().map(|left| Box::pin(time::sleep(left)));
-                        let cancelled = self.daemon.stopped.waiting();
-                        return Some(Calling { runner: self, attempt, call, deadline, cancelled });
+                        let calling = Box::new(Calling { attempt, call, deadline });
+                        return After::Call(self.course, calling);
                     }
                     if !self.conclude(attempt, None).await {
-                        return None;
+                        return After::End;
                     }
                 }
                 Step::Exit { .. } => {
-                    self.leave();
-                    return None;
+                    self.tell_exit();
+                    return After::End;
                 }
             }
         }
@@ -188,11 +107,11 @@ impl Runner {
                 None => return false,
             },
         };
-        self.schedule = Some(Schedule::new(&self.handler(), delay, self.now()));
+        self.course.schedule = Some(Schedule::new(&self.handler(), delay, self.now()));
         true
     }
 
-    fn leave(&self) {
+    fn tell_exit(&self) {
         let handler = self.handler();
         if handler.kind == Kind::Daemon {
             let why = if self.daemon.stopped.is_set() { "on request" } else { "on its own" };
@@ -202,7 +121,7 @@ impl Runner {
     }
 
     fn attempt(&mut self, effort: Effort) -> Attempt {
-        let patch = self.patches.as_mut().map(|it| it.begin()).unwrap_or_default();
+        let patch = self.course.patches.as_mut().map(|it| it.begin()).unwrap_or_default();
         let now = self.base().clock.now();
         let planned = Try {
             handler: self.handler(),
@@ -225,7 +144,7 @@ impl Runner {
                 let text = format!("{} is cancelled. Will escalate.", self.handler());
                 self.logger().log(LogLevel::Warning, &text);
                 // Its script may hold on to the patch, whose functions would keep the script.
-                lock_patch(&attempt.patch).transformations.clear();
+                attempt.patch.forget_functions();
                 return false;
             }
         };
@@ -240,8 +159,9 @@ impl Runner {
         let Some(outcome) = self.deliver(attempt.patch, outcome).await else { return false };
         // Most look at nothing until their next call.
         self.home().live.rest();
+        self.home().memo.rest();
         let now = self.now();
-        if let Some(schedule) = &mut self.schedule {
+        if let Some(schedule) = &mut self.course.schedule {
             schedule.ended(&outcome, now);
         }
         true
@@ -249,13 +169,13 @@ impl Runner {
 
     /// Sends what an attempt wants to change; `None` if it was cancelled meanwhile.
     async fn deliver(&mut self, patch: SharedPatch, outcome: Outcome) -> Option<Outcome> {
-        let mut patches = self.patches.take().unwrap_or_default();
+        let mut patches = self.course.patches.take().unwrap_or_default();
         let outcome = tokio::select! {
             biased; // as above
             outcome = patches.finish(self, &patch, outcome) => outcome,
             () = self.daemon.stopped.until(StopReason::DaemonCancelled) => return None,
         };
-        self.patches = Some(patches).filter(|it| !it.is_empty());
+        self.course.patches = Some(patches).filter(|it| !it.is_empty());
         Some(outcome)
     }
 
@@ -320,11 +240,6 @@ impl Runner {
         }
     }
 
-    /// How others see it.
-    pub(super) fn daemon(&self) -> &Arc<Daemon> {
-        &self.daemon
-    }
-
     /// What it is declared as in this moment.
     pub(super) fn handler(&self) -> Arc<Handler> {
         self.daemon.handler()
@@ -342,7 +257,7 @@ impl Runner {
 
     /// For the lines of its function.
     pub(super) fn logger(&self) -> Logger {
-        self.daemon.logger().with_kind(LoggerKind::Full)
+        self.daemon.logger(LoggerKind::Full)
     }
 
     fn moment(&self) -> Moment {
@@ -364,12 +279,6 @@ impl Runner {
     }
 }
 
-impl Drop for Runner {
-    fn drop(&mut self) {
-        self.daemon.base.team.leave(&self.daemon);
-    }
-}
-
 /// What a function of an initial delay may return.
 fn delay_of(value: &serde_json::Value) -> Result<Option<Duration>, Raised> {
     if value.is_null() {
@@ -383,9 +292,4 @@ fn delay_of(value: &serde_json::Value) -> Result<Option<Duration>, Raised> {
         ),
         trace: None,
     })
-}
-
-fn panic_text(panic: &(dyn Any + Send)) -> &str {
-    let text = panic.downcast_ref::<String>().map(String::as_str);
-    text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("a panic")
 }

@@ -1,8 +1,8 @@
-//! All daemons and timers of one operator: the owner of their tasks and of those that rest, who also stops them all.
+//! All daemons and timers of one operator: their owner, who also stops them all.
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
-    fmt, mem,
+    collections::{BTreeMap, BTreeSet, VecDeque},
+    fmt,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
@@ -16,14 +16,9 @@ use tokio::{
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use super::{
-    Base,
-    daemon::Daemon,
-    object::Home,
-    roles::Role,
-    runner::{Runner, Work},
-};
+use super::{Base, daemon::Daemon, driver::Driver, object::Home, roles::Role};
 use crate::logic::{
+    nanos::Nanos,
     object::Object,
     stopping::{self, StopReason},
 };
@@ -36,13 +31,15 @@ const HUNG_TIMEOUT: Duration = Duration::from_secs(5);
 /// The daemons and timers that run.
 #[derive(Debug)]
 pub struct Team {
-    /// The tasks of those that work, and the tasks that see the last ones of gone objects off.
+    /// The task that brings them forward, and those that see the last ones of gone objects off.
     tasks: TaskTracker,
     members: Mutex<Members>,
+    /// Those that have something to do, in turn.
+    called: Mutex<VecDeque<Arc<Daemon>>>,
+    /// Tells of the first of them.
+    calls: Notify,
     /// Each end of one of them.
     exits: Notify,
-    /// What the alarm waits for is not the next any more.
-    replanned: Notify,
     start: Instant,
     /// Stands where calls have the object as it was at their beginning: those in the background see it as it is.
     nobody: Arc<Object>,
@@ -50,33 +47,26 @@ pub struct Team {
 
 #[derive(Default)]
 struct Members {
-    running: BTreeMap<u64, Member>,
+    running: BTreeMap<u64, Arc<Daemon>>,
     /// When those that rest are due.
-    due: BTreeSet<(Duration, u64)>,
+    due: BTreeSet<(Nanos, u64)>,
     /// How many there ever were: the next key.
     hired: u64,
-    /// There is a task that wakes those that are due.
-    has_alarm: bool,
+    /// There is a task that brings them forward.
+    has_driver: bool,
     /// The operator ends: nobody starts any more.
     is_closed: bool,
 }
 
-enum Member {
-    /// Has a task.
-    Working(Arc<Daemon>),
-    /// Has none.
-    Resting(Box<Resting>),
-}
-
-struct Resting {
-    runner: Box<Runner>,
-    due: Duration,
-}
-
-/// The task that wakes those that are due. It is there while somebody rests.
-struct Alarm {
-    team: Arc<Team>,
-    is_over: bool,
+/// What comes next, when nobody has anything to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Next {
+    /// Somebody is due after this time.
+    Pause(Duration),
+    /// All wait for something else.
+    Call,
+    /// Nobody is left.
+    End,
 }
 
 impl Default for Team {
@@ -84,8 +74,9 @@ impl Default for Team {
         Team {
             tasks: TaskTracker::new(),
             members: Mutex::default(),
+            called: Mutex::default(),
+            calls: Notify::new(),
             exits: Notify::new(),
-            replanned: Notify::new(),
             start: Instant::now(),
             nobody: Arc::new(Object::from_value(Value::Null)),
         }
@@ -105,7 +96,7 @@ impl Team {
 
     /// Starts one; none at the end of the operator.
     pub(super) fn hire(
-        &self,
+        self: &Arc<Self>,
         base: &Arc<Base>,
         home: &Arc<Home>,
         role: Arc<Role>,
@@ -116,53 +107,69 @@ impl Team {
         }
         members.hired += 1;
         let key = members.hired;
-        let daemon = Daemon::new(Arc::clone(base), Arc::clone(home), role, key);
-        let daemon = Arc::new(daemon);
-        members.running.insert(key, Member::Working(Arc::clone(&daemon)));
+        let daemon = Arc::new(Daemon::new(Arc::clone(base), Arc::clone(home), role, key));
+        members.running.insert(key, Arc::clone(&daemon));
+        if !std::mem::replace(&mut members.has_driver, true) {
+            self.tasks.spawn(Driver::of(self).run());
+        }
         drop(members);
-        self.start(Box::new(Runner::new(Arc::clone(&daemon))));
+        daemon.call_up();
         Some(daemon)
     }
 
-    fn start(&self, runner: Box<Runner>) {
-        self.tasks.spawn(Work::new(runner));
+    /// This one has something to do.
+    pub(super) fn call_up(&self, daemon: Arc<Daemon>) {
+        self.called().push_back(daemon);
+        self.calls.notify_one();
     }
 
-    /// Lets one rest until it is due or must stop, and ends its task. Gives it back if it must stop already.
-    pub(super) fn rest(runner: Box<Runner>, due: Duration) -> Option<Box<Runner>> {
-        let team = Arc::clone(&runner.base().team);
-        let daemon = Arc::clone(runner.daemon());
-        let mut members = team.lock();
-        // Looked at under the lock, which those who ask it to stop take afterwards.
-        if daemon.stopped.is_set() {
-            return Some(runner);
-        }
-        let key = daemon.key;
-        members.due.insert((due, key));
-        members.running.insert(key, Member::Resting(Box::new(Resting { runner, due })));
-        if !mem::replace(&mut members.has_alarm, true) {
-            let alarm = Alarm { team: Arc::clone(&team), is_over: false };
-            team.tasks.spawn(alarm.ring());
-        } else if members.due.first() == Some(&(due, key)) {
-            team.replanned.notify_one();
-        }
-        None
+    /// The next that has something to do.
+    pub(super) fn next_called(&self) -> Option<Arc<Daemon>> {
+        let daemon = self.called().pop_front();
+        daemon.inspect(|it| it.is_heard())
     }
 
-    /// Lets one go on that rests; the others do so anyway.
-    pub(super) fn wake(&self, key: u64) {
+    /// Waits until somebody has something to do.
+    pub(super) async fn call(&self) {
+        self.calls.notified().await;
+    }
+
+    /// From this moment on one has something to do again.
+    pub(super) fn plan(&self, due: Nanos, key: u64) {
+        self.lock().due.insert((due, key));
+    }
+
+    /// It goes on now.
+    pub(super) fn unplan(&self, due: Nanos, key: u64) {
+        self.lock().due.remove(&(due, key));
+    }
+
+    /// Calls those up that are due; tells what comes next.
+    pub(super) fn look(&self) -> Next {
+        let now = self.uptime();
         let mut members = self.lock();
-        let Some(runner) = members.wake(key) else { return };
-        if members.due.is_empty() {
-            self.replanned.notify_one();
+        if members.running.is_empty() {
+            members.has_driver = false;
+            return Next::End;
         }
-        drop(members);
-        self.start(runner);
+        while let Some((due, key)) = members.due.first().copied() {
+            let pause = Duration::from(due).saturating_sub(now);
+            if !pause.is_zero() {
+                return Next::Pause(pause);
+            }
+            members.due.remove(&(due, key));
+            if let Some(daemon) = members.running.get(&key) {
+                daemon.call_up();
+            }
+        }
+        Next::Call
     }
 
     /// One has ended.
     pub(super) fn leave(&self, daemon: &Daemon) {
-        self.lock().running.remove(&daemon.key);
+        let member = self.lock().running.remove(&daemon.key);
+        // When the lock is open again.
+        drop(member);
         daemon.stopped.set(StopReason::Done);
         self.exits.notify_waiters();
     }
@@ -257,86 +264,18 @@ impl Team {
         }
     }
 
-    fn all(&self) -> Vec<Arc<Daemon>> {
-        self.lock().running.values().map(|it| Arc::clone(it.daemon())).collect()
+    /// All, in the order in which they started.
+    pub(super) fn all(&self) -> Vec<Arc<Daemon>> {
+        self.lock().running.values().map(Arc::clone).collect()
+    }
+
+    fn called(&self) -> MutexGuard<'_, VecDeque<Arc<Daemon>>> {
+        self.called.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn lock(&self) -> MutexGuard<'_, Members> {
         // Each change is one assignment or one call of a map.
         self.members.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Members {
-    fn wake(&mut self, key: u64) -> Option<Box<Runner>> {
-        let member = self.running.get_mut(&key)?;
-        let daemon = Arc::clone(member.daemon());
-        match mem::replace(member, Member::Working(daemon)) {
-            Member::Working(_) => None,
-            Member::Resting(resting) => {
-                self.due.remove(&(resting.due, key));
-                Some(resting.runner)
-            }
-        }
-    }
-
-    fn wake_next(&mut self, now: Duration) -> Option<Box<Runner>> {
-        let (_, key) = self.due.first().filter(|(due, _)| *due <= now)?;
-        self.wake(*key)
-    }
-}
-
-impl Member {
-    fn daemon(&self) -> &Arc<Daemon> {
-        match self {
-            Member::Working(daemon) => daemon,
-            Member::Resting(resting) => resting.runner.daemon(),
-        }
-    }
-}
-
-impl Alarm {
-    async fn ring(mut self) {
-        while let Some(pause) = self.pause() {
-            tokio::select! {
-                biased; // who is due stays so
-                () = self.team.replanned.notified() => {}
-                () = time::sleep(pause) => self.wake(),
-            }
-        }
-    }
-
-    /// How long until the next one is due; `None` if nobody rests: then this one is over.
-    fn pause(&mut self) -> Option<Duration> {
-        let now = self.team.uptime();
-        let mut members = self.team.lock();
-        let next = members.due.first().map(|(due, _)| due.saturating_sub(now));
-        self.is_over = next.is_none();
-        members.has_alarm = next.is_some();
-        next
-    }
-
-    fn wake(&self) {
-        let now = self.team.uptime();
-        // In a statement of its own: the lock is free again when one starts.
-        while let Some(runner) = { self.team.lock().wake_next(now) } {
-            self.team.start(runner);
-        }
-    }
-}
-
-impl Drop for Alarm {
-    /// If the runtime goes before the team has ended, nobody wakes those that rest.
-    fn drop(&mut self) {
-        if self.is_over {
-            return;
-        }
-        let mut members = self.team.lock();
-        members.has_alarm = false;
-        let due = mem::take(&mut members.due);
-        let lost: Vec<_> = due.into_iter().filter_map(|(_, key)| members.wake(key)).collect();
-        drop(members);
-        drop(lost);
     }
 }
 

@@ -85,6 +85,7 @@ impl Member {
             namespace: namespace.clone(),
             extent: Extent::Whole,
             settings: Arc::clone(&self.common.settings),
+            restrictions: None,
         });
         loop {
             self.begin();

@@ -14,7 +14,7 @@ use std::{fmt, sync::Arc};
 use serde_json::Value;
 
 pub use self::execution::{Execution, chooser};
-pub use self::options::{OptionSpec, options_of};
+pub use self::options::{OptionSpec, Takes, options_of};
 use self::values::Options;
 use super::{
     function::Function,

@@ -9,11 +9,40 @@ use super::super::handler::{Category, Kind};
 pub struct OptionSpec {
     /// As users write it: Kopf's name.
     pub name: &'static str,
-    /// What it takes, for stubs and messages.
-    pub takes: &'static str,
+    /// What it takes.
+    pub takes: Takes,
     /// What it does.
     pub doc: &'static str,
     scope: Scope,
+}
+
+/// What an option takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Takes {
+    /// A text.
+    Text,
+    /// Any data; also a marker or a function where a value is compared.
+    Any,
+    /// An error mode.
+    Errors,
+    /// A duration.
+    Duration,
+    /// A number of times.
+    Integer,
+    /// True or false.
+    Boolean,
+    /// A map of values, markers and functions.
+    Criteria,
+    /// A function of `ctx`, or a combination of such.
+    Condition,
+    /// A path to a field.
+    Path,
+    /// A duration, or a function that gives one.
+    Delay,
+    /// One operation of admission requests.
+    Operation,
+    /// A list of such.
+    Operations,
 }
 
 /// Which declarations have an option.
@@ -37,52 +66,47 @@ const SPAWNING: Scope = Scope::Only(&[Kind::Daemon, Kind::Timer]);
 const DAEMON: Scope = Scope::Only(&[Kind::Daemon]);
 const TIMER: Scope = Scope::Only(&[Kind::Timer]);
 
-const fn option(
-    name: &'static str,
-    takes: &'static str,
-    scope: Scope,
-    doc: &'static str,
-) -> OptionSpec {
+const fn option(name: &'static str, takes: Takes, scope: Scope, doc: &'static str) -> OptionSpec {
     OptionSpec { name, takes, doc, scope }
 }
 
 #[rustfmt::skip]
 const OPTIONS: &[OptionSpec] = &[
-    option("id", "string", Scope::Every, "Names the handler in logs and in stored progress; by default the name of the function."),
-    option("param", "any", Scope::Every, "Any data; the handler gets it as `ctx.param`."),
-    option("errors", "string", Scope::Retried, "What an arbitrary error means: \"temporary\", \"permanent\" or \"ignored\"."),
-    option("timeout", "duration", Scope::Retried, "The time from the first attempt on, pauses included: then a running attempt is interrupted, and no new one starts."),
-    option("retries", "integer", Scope::Retried, "The most attempts."),
-    option("backoff", "duration", Scope::Retried, "The pause after an arbitrary error; by default `settings.execution.default_backoff`."),
-    option("labels", "map", Scope::Objects, "Only objects whose labels pass: a value, `kopf.PRESENT`, `kopf.ABSENT` or a function for each."),
-    option("annotations", "map", Scope::Objects, "Only objects whose annotations pass, as with `labels`."),
-    option("when", "function", Scope::Objects, "Only if this function of `ctx` says so."),
-    option("field", "string or list", Scope::Objects, "Only if this field is there: a dotted path, or a list of keys."),
-    option("value", "any", Scope::Objects, "Only if the field has this value: data, a marker or a function."),
-    option("old", "any", COMPARING, "Only if the field had this value before: data, a marker or a function."),
-    option("new", "any", COMPARING, "Only if the field has this value now: data, a marker or a function."),
-    option("deleted", "boolean", Scope::Only(&[Kind::Resume]), "Also for objects that are being deleted."),
-    option("optional", "boolean", Scope::Only(&[Kind::Delete]), "Do not hold the object only for this handler."),
-    option("initial_delay", "duration or function", SPAWNING, "Wait this long before the first call."),
-    option("cancellation_backoff", "duration", DAEMON, "How long a graceful exit may take before the daemon is cancelled."),
-    option("cancellation_timeout", "duration", DAEMON, "How long a cancelled daemon may take before it is abandoned."),
-    option("cancellation_polling", "duration", DAEMON, "How often to look whether the daemon has exited."),
-    option("interval", "duration", TIMER, "The pause from the end of one call to the start of the next."),
-    option("sharp", "boolean", TIMER, "Count the interval from the start of the last call."),
-    option("idle", "duration", TIMER, "Only when the object did not change for this long."),
-    option("operations", "list", ADMISSION, "Only these requests: \"CREATE\", \"UPDATE\", \"DELETE\", \"CONNECT\"."),
-    option("operation", "string", ADMISSION, "One operation; the same as `operations` with one item."),
-    option("subresource", "string", ADMISSION, "Only this subresource; \"*\" is any, and the object itself."),
-    option("persistent", "boolean", ADMISSION, "Keep the webhook configured after the operator exits."),
-    option("side_effects", "boolean", ADMISSION, "The handler changes something outside, except in dry runs."),
-    option("ignore_failures", "boolean", ADMISSION, "Admit the object when the webhook cannot be reached."),
-    option("group", "string", Scope::Selecting, "The API group of the resource; empty is the core group."),
-    option("version", "string", Scope::Selecting, "The version of the resource; by default the preferred one."),
-    option("kind", "string", Scope::Selecting, "The kind of the resource, such as \"Pod\"."),
-    option("plural", "string", Scope::Selecting, "The plural of the resource, such as \"pods\"."),
-    option("singular", "string", Scope::Selecting, "The singular of the resource, such as \"pod\"."),
-    option("shortcut", "string", Scope::Selecting, "A short name of the resource, such as \"po\"."),
-    option("category", "string", Scope::Selecting, "All resources of a category, such as \"all\"."),
+    option("id", Takes::Text, Scope::Every, "Names the handler in logs and in stored progress; by default the name of the function."),
+    option("param", Takes::Any, Scope::Every, "Any data; the handler gets it as `ctx.param`."),
+    option("errors", Takes::Errors, Scope::Retried, "What an arbitrary error means: \"temporary\", \"permanent\" or \"ignored\"."),
+    option("timeout", Takes::Duration, Scope::Retried, "The time from the first attempt on, pauses included: then a running attempt is interrupted, and no new one starts."),
+    option("retries", Takes::Integer, Scope::Retried, "The most attempts."),
+    option("backoff", Takes::Duration, Scope::Retried, "The pause after an arbitrary error; by default `settings.execution.default_backoff`."),
+    option("labels", Takes::Criteria, Scope::Objects, "Only objects whose labels pass: a value, `kopf.PRESENT`, `kopf.ABSENT` or a function for each."),
+    option("annotations", Takes::Criteria, Scope::Objects, "Only objects whose annotations pass, as with `labels`."),
+    option("when", Takes::Condition, Scope::Objects, "Only if this function of `ctx` says so."),
+    option("field", Takes::Path, Scope::Objects, "Only if this field is there: a dotted path, or a list of keys."),
+    option("value", Takes::Any, Scope::Objects, "Only if the field has this value: data, a marker or a function."),
+    option("old", Takes::Any, COMPARING, "Only if the field had this value before: data, a marker or a function."),
+    option("new", Takes::Any, COMPARING, "Only if the field has this value now: data, a marker or a function."),
+    option("deleted", Takes::Boolean, Scope::Only(&[Kind::Resume]), "Also for objects that are being deleted."),
+    option("optional", Takes::Boolean, Scope::Only(&[Kind::Delete]), "Do not hold the object only for this handler."),
+    option("initial_delay", Takes::Delay, SPAWNING, "Wait this long before the first call."),
+    option("cancellation_backoff", Takes::Duration, DAEMON, "How long a graceful exit may take before the daemon is cancelled."),
+    option("cancellation_timeout", Takes::Duration, DAEMON, "How long a cancelled daemon may take before it is abandoned."),
+    option("cancellation_polling", Takes::Duration, DAEMON, "How often to look whether the daemon has exited."),
+    option("interval", Takes::Duration, TIMER, "The pause from the end of one call to the start of the next."),
+    option("sharp", Takes::Boolean, TIMER, "Count the interval from the start of the last call."),
+    option("idle", Takes::Duration, TIMER, "Only when the object did not change for this long."),
+    option("operations", Takes::Operations, ADMISSION, "Only these requests: \"CREATE\", \"UPDATE\", \"DELETE\", \"CONNECT\"."),
+    option("operation", Takes::Operation, ADMISSION, "One operation; the same as `operations` with one item."),
+    option("subresource", Takes::Text, ADMISSION, "Only this subresource; \"*\" is any, and the object itself."),
+    option("persistent", Takes::Boolean, ADMISSION, "Keep the webhook configured after the operator exits."),
+    option("side_effects", Takes::Boolean, ADMISSION, "The handler changes something outside, except in dry runs."),
+    option("ignore_failures", Takes::Boolean, ADMISSION, "Admit the object when the webhook cannot be reached."),
+    option("group", Takes::Text, Scope::Selecting, "The API group of the resource; empty is the core group."),
+    option("version", Takes::Text, Scope::Selecting, "The version of the resource; by default the preferred one."),
+    option("kind", Takes::Text, Scope::Selecting, "The kind of the resource, such as \"Pod\"."),
+    option("plural", Takes::Text, Scope::Selecting, "The plural of the resource, such as \"pods\"."),
+    option("singular", Takes::Text, Scope::Selecting, "The singular of the resource, such as \"pod\"."),
+    option("shortcut", Takes::Text, Scope::Selecting, "A short name of the resource, such as \"po\"."),
+    option("category", Takes::Text, Scope::Selecting, "All resources of a category, such as \"all\"."),
 ];
 
 /// The options of one kind of declaration.

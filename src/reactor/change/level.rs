@@ -1,6 +1,6 @@
 //! Handlers of one level, side by side: those of a change, or the sub-handlers of one handler.
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 use super::{
     Scene,
@@ -31,6 +31,8 @@ pub(super) struct Level<'a> {
     pub(super) chooser: &'a Chooser,
     /// Where the ids of their sub-handlers are noted.
     pub(super) descendants: &'a Descendants<'a>,
+    /// The ids of those that were edited while they waited for their retry.
+    pub(super) edited: &'a BTreeSet<Arc<str>>,
 }
 
 impl Level<'_> {
@@ -107,7 +109,7 @@ impl Level<'_> {
         let change = self.change.below(field);
         let (children, orders) = Children::of(Arc::clone(handler));
         let level = Level { change: &change, descendants: &descendants, ..*self };
-        let family = Family::new(level);
+        let family = Family::new(level, self.edited.contains(&handler.id));
         let runner = serving.runner();
         let outcome = runner.run_with(attempt, Some(children), |it| family.live(it, orders)).await;
         Outcome { subrefs: descendants.ids(), ..outcome }

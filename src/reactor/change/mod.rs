@@ -50,8 +50,15 @@ impl Changing<'_> {
         let body = object.body();
         let owned = &serving.handlers.changing;
         let nobody = Descendants::default();
-        let level =
-            Level { scene: self.scene, change, chooser: &serving.lifecycle, descendants: &nobody };
+        let mut waiting = self.memory.waiting.take().unwrap_or_default();
+        let edited = waiting.edited(owned);
+        let level = Level {
+            scene: self.scene,
+            change,
+            chooser: &serving.lifecycle,
+            descendants: &nobody,
+            edited: &edited,
+        };
         let selected = level.select(owned, answers).await?;
         let now = serving.clock.now();
         let mut state = State::load(storage, body, ids(owned), now)?;
@@ -62,8 +69,10 @@ impl Changing<'_> {
         }
         self.announce(change);
         if !selected.is_empty() {
-            let due = plan::due(&state, &selected, serving.clock.now());
-            level.run(&due, &mut state).await?;
+            let due = plan::due(&state, &selected, &edited, serving.clock.now());
+            let called = level.run(&due, &mut state).await?;
+            waiting.note(&state, &selected, &called, serving.clock.now());
+            self.memory.waiting = Some(waiting).filter(|it| !it.is_empty());
             state.store(storage, body, &mut lock(patch).merge);
         }
         let settlement = settle::change(&state, change, selected.is_empty(), serving.clock.now());

@@ -64,6 +64,7 @@ impl View<'_> {
             namespace: None,
             extent,
             settings: Arc::clone(&self.settings),
+            restrictions: None,
         })
     }
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 
 use super::{Datum, Failure, Function, Library, Outcome, Parameter, Surroundings, Type};
+use crate::logic::duration;
 use crate::ports::Invocation;
 use crate::scripting::text::{did_you_mean, shown};
 
@@ -16,7 +17,6 @@ pub(crate) struct Call {
     /// Who calls.
     pub(crate) surroundings: Arc<Surroundings>,
     /// What the calling handler is called for; `None` at the top level.
-    #[expect(dead_code, reason = "for the libraries that are about the handled object")]
     pub(crate) present: Option<Arc<Invocation>>,
 }
 
@@ -127,6 +127,11 @@ impl Parameter {
                 return Ok(Value::Array(Vec::new()));
             }
             Type::List => value.is_array(),
+            Type::Count => value.as_u64().is_some(),
+            Type::Duration => duration::parse(&value).is_some(),
+            Type::Selector => value.is_object() || value.as_str().is_some_and(|it| !it.is_empty()),
+            Type::Object => value.is_object(),
+            Type::Labels => value.is_object() || value.is_string(),
         };
         if fits {
             return Ok(value);

@@ -7,23 +7,27 @@
 mod call;
 mod env;
 mod files;
+mod kube;
+mod refusal;
 mod surroundings;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use self::{call::Call, surroundings::Surroundings};
+pub(crate) use self::{call::Call, refusal::Refusal, surroundings::Surroundings};
+use futures::stream::BoxStream;
+
 use super::text::did_you_mean;
+use crate::logic::duration;
 use crate::ports::BoxFuture;
 
 /// All of them.
-pub(crate) static LIBRARIES: &[Library] = &[env::LIBRARY, files::LIBRARY];
+pub(crate) static LIBRARIES: &[Library] = &[env::LIBRARY, files::LIBRARY, kube::LIBRARY];
 
 /// One global of scripts, with its functions.
 pub(crate) struct Library {
     /// As scripts call it.
     pub(crate) name: &'static str,
     /// What it is for, in one line.
-    #[expect(dead_code, reason = "for the reference and the stubs")]
     pub(crate) doc: &'static str,
     /// Its functions.
     pub(crate) functions: &'static [Function],
@@ -34,14 +38,12 @@ pub(crate) struct Function {
     /// Its name in the library.
     pub(crate) name: &'static str,
     /// What it does, in a sentence or two; the first is the summary.
-    #[expect(dead_code, reason = "for the reference and the stubs")]
     pub(crate) doc: &'static str,
     /// What is passed by place.
     pub(crate) parameters: &'static [Parameter],
     /// What is passed by name, in a map that comes last.
     pub(crate) options: &'static [Parameter],
     /// What it gives.
-    #[expect(dead_code, reason = "for the reference and the stubs")]
     pub(crate) returns: Type,
     /// What it does.
     pub(crate) body: Body,
@@ -56,7 +58,6 @@ pub(crate) struct Parameter {
     /// Whether it must be given.
     pub(crate) required: bool,
     /// What it is, in one line, with its default.
-    #[expect(dead_code, reason = "for the reference and the stubs")]
     pub(crate) doc: &'static str,
 }
 
@@ -75,6 +76,16 @@ pub(crate) enum Type {
     Map,
     /// A list.
     List,
+    /// A whole number that is not negative.
+    Count,
+    /// Seconds, or a text with a unit.
+    Duration,
+    /// A resource: its name, or a map that describes it, such as `ctx.resource`.
+    Selector,
+    /// An object, or what names one: `apiVersion`, `kind` and a name.
+    Object,
+    /// A selector of labels or fields: a text, or a map of what must be equal.
+    Labels,
 }
 
 /// How a function works.
@@ -83,7 +94,12 @@ pub(crate) enum Body {
     Immediate(fn(&Call) -> Outcome),
     /// It waits, for a disk or a server: the other calls of the script go on.
     Waiting(fn(Call) -> BoxFuture<'static, Outcome>),
+    /// It gives one value after another, and waits for each: what scripts loop over. It ends when the loop is left.
+    Streaming(fn(Call) -> Result<Flow, Failure>),
 }
+
+/// The values of a [`Body::Streaming`].
+pub(crate) type Flow = BoxStream<'static, Outcome>;
 
 /// How a call ends.
 pub(crate) type Outcome = Result<Datum, Failure>;
@@ -100,6 +116,8 @@ pub(crate) enum Datum {
 pub(crate) enum Failure {
     /// The arguments, the grants, the content: a text without the name of the function.
     Plain(String),
+    /// A server refused: an error value with fields.
+    Answer(Box<Refusal>),
 }
 
 /// A parameter that must be given.
@@ -149,6 +167,13 @@ impl Type {
             Type::Text => "a text",
             Type::Map => "a map",
             Type::List => "a list",
+            Type::Count => "a whole number, 0 or more",
+            Type::Duration => duration::EXPECTED,
+            Type::Selector => "the name of a resource, such as \"pods\" or \"deployments.apps\"",
+            Type::Object => {
+                "an object or a reference to one: a map with `apiVersion`, `kind` and `metadata.name`, or ctx"
+            }
+            Type::Labels => "a text such as \"app=web,tier!=db\", or a map",
         }
     }
 }
@@ -170,6 +195,10 @@ impl Failure {
     pub(crate) fn at(self, place: &str) -> Self {
         match self {
             Failure::Plain(message) => Failure::Plain(format!("{place}: {message}")),
+            Failure::Answer(mut refusal) => {
+                refusal.message = format!("{place}: {}", refusal.message);
+                Failure::Answer(refusal)
+            }
         }
     }
 }

@@ -67,10 +67,12 @@ fn call(here: &Arc<Surroundings>, name: &str, arguments: &[Value]) -> Result<Val
             let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
             runtime.block_on(body(ready))
         }
+        Body::Streaming(_) => panic!("{name} is looped over"),
     });
     match outcome.map_err(|it| it.at(name)) {
         Ok(Datum::Json(it)) => Ok(it),
         Err(Failure::Plain(told)) => Err(told),
+        Err(Failure::Answer(answer)) => panic!("an answer of a server: {answer:?}"),
     }
 }
 

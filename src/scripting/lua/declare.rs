@@ -13,7 +13,7 @@ use crate::logic::{
     handler::{Callback, Kind},
 };
 use crate::scripting::{
-    children,
+    children, limits,
     names::{self, Declaring},
 };
 
@@ -40,7 +40,7 @@ impl UserData for CallbackValue {}
 /// Adds everything about declarations to the `kopf` table.
 pub(super) fn install(lua: &Lua, kopf: &Table) -> mlua::Result<()> {
     let on = lua.create_table()?;
-    for Declaring { name, short, kind } in names::DECLARING {
+    for Declaring { name, short, kind, doc: _ } in names::DECLARING {
         let declare = lua.create_function(move |lua, arguments| match kind {
             Some(kind) => declare_one(lua, name, *kind, arguments),
             None => Err(mlua::Error::external(names::not_built(name))),
@@ -80,6 +80,9 @@ fn declare_one(lua: &Lua, name: &str, kind: Kind, arguments: MultiValue) -> mlua
     if is_loading || kind != Kind::Sub {
         if !is_loading {
             return Err(mlua::Error::external(names::too_late(name)));
+        }
+        if world.declared.borrow().as_ref().is_some_and(|it| it.len() >= limits::FUNCTIONS_MAX) {
+            return Err(mlua::Error::runtime(limits::too_many_handlers()));
         }
         let declaration = read_declaration(lua, &world, (name, kind), arguments)?;
         let handler = declare::declare(declaration).map_err(mlua::Error::external)?;

@@ -64,6 +64,8 @@ pub(super) fn install(lua: &Lua, modules: Modules) -> mlua::Result<LuaFunction> 
     add_storages(lua, &kopf)?;
     add_logins(lua, &kopf)?;
     library::install(lua, &globals)?;
+    #[cfg(test)]
+    super::tests::install(lua)?;
     let host = host_functions(lua, modules)?;
     natives::install(lua, &host)?;
     children::install(lua, &kopf, &host)?;

@@ -1,19 +1,20 @@
 //! The libraries as globals: see `scripting/library`.
 
-use std::sync::Arc;
+use std::{rc::Rc, sync::Arc};
 
 use mlua::{IntoLua as _, IntoLuaMulti as _, Lua, MultiValue, Table, Value as LuaValue};
 
-use super::{push::Style, world::World};
+use super::{push::Style, refusal::ServerError, streams, views, world::World};
 use crate::ports::BoxFuture;
 use crate::scripting::library::{
-    Body, Call, Datum, Failure, Function, LIBRARIES, Library, Outcome,
+    Body, Call, Datum, Failure, Flow, Function, LIBRARIES, Library, Outcome,
 };
 
 /// Adds the libraries to the globals.
 pub(super) fn install(lua: &Lua, globals: &Table) -> mlua::Result<()> {
     let raising = lua.load(RAISING).set_name("=kopf").into_function()?;
     let pausing = lua.load(PAUSING).set_name("=kopf").into_function()?;
+    let looping = lua.load(streams::LOOPING).set_name("=kopf").into_function()?;
     for library in LIBRARIES {
         let table = lua.create_table()?;
         for function in library.functions {
@@ -22,6 +23,13 @@ pub(super) fn install(lua: &Lua, globals: &Table) -> mlua::Result<()> {
                 Body::Waiting(body) => {
                     let waiting = waiting(lua, (library, function), body)?;
                     pausing.call::<mlua::Function>((waiting, Lua::poll_pending()))?
+                }
+                Body::Streaming(body) => {
+                    let open = streaming(lua, (library, function), body)?;
+                    let next = lua.create_function(streams::next)?;
+                    let looping = looping.call::<mlua::Function>((open, next, Lua::poll_pending()));
+                    table.set(function.name, looping?)?;
+                    continue;
                 }
             };
             table.set(function.name, raising.call::<mlua::Function>(called)?)?;
@@ -65,7 +73,7 @@ const PAUSING: &str = "
 type Named = (&'static Library, &'static Function);
 
 /// What went wrong, or the result.
-type Ended = (LuaValue, LuaValue);
+pub(super) type Ended = (LuaValue, LuaValue);
 
 fn immediate(
     lua: &Lua,
@@ -105,19 +113,43 @@ fn waiting(
     })
 }
 
+/// What is looped over belongs to the call that loops.
+fn streaming(
+    lua: &Lua,
+    (library, function): Named,
+    body: fn(Call) -> Result<Flow, Failure>,
+) -> mlua::Result<mlua::Function> {
+    let place: Rc<str> = format!("{}.{}", library.name, function.name).into();
+    lua.create_function(move |lua, arguments: MultiValue| {
+        let world = World::of(lua)?;
+        match call(&world, (library, function), &arguments).and_then(body) {
+            Ok(flow) => {
+                let stream = streams::open(lua, &world, &place, flow)?;
+                Ok((LuaValue::Nil, stream.into_lua(lua)?))
+            }
+            Err(failure) => ended(lua, &world, &place, Err(failure)),
+        }
+    })
+}
+
 fn call(world: &World, named: Named, arguments: &MultiValue) -> Result<Call, Failure> {
-    let read = |it: &LuaValue| world.read(it, None).map(Datum::Json);
+    let read = |it: &LuaValue| match views::handled(it) {
+        Some(body) => Ok(Datum::Json(body)),
+        None => world.read(it, None).map(Datum::Json),
+    };
     let arguments = arguments.iter().map(read).collect::<Result<_, _>>();
     let arguments = arguments.map_err(|it| Failure::Plain(it.at("an argument")))?;
     let present = world.present.borrow().clone();
     Call::new(named, arguments, Arc::clone(&world.surroundings), present)
 }
 
-fn ended(lua: &Lua, world: &World, place: &str, called: Outcome) -> mlua::Result<Ended> {
+/// As the prelude takes it: what went wrong, or the result.
+pub(super) fn ended(lua: &Lua, world: &World, place: &str, called: Outcome) -> mlua::Result<Ended> {
     match called {
         Ok(Datum::Json(result)) => Ok((LuaValue::Nil, world.push(lua, &result, Style::Mutable)?)),
         Err(failure) => match failure.at(place) {
             Failure::Plain(message) => Ok((message.into_lua(lua)?, LuaValue::Nil)),
+            Failure::Answer(refusal) => Ok((ServerError(refusal).into_lua(lua)?, LuaValue::Nil)),
         },
     }
 }

@@ -16,9 +16,11 @@ mod posting;
 mod push;
 mod raised;
 mod read;
+mod refusal;
 mod running;
 mod script;
 mod side_table;
+mod streams;
 #[cfg(test)]
 mod tests;
 mod tree;

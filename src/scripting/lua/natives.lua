@@ -2,7 +2,9 @@
 -- per VM, before everything else of the host; gets the host's functions.
 local host = ...
 
-local error, floor, max, min, next, select, type = error, math.floor, math.max, math.min, next, select, type
+local error, floor, max, min, next, select, tonumber, type =
+    error, math.floor, math.max, math.min, next, select, tonumber, type
+local rawget, rawlen = rawget, rawlen
 local info = debug.info
 
 -- Searches of texts: the built-in ones cost the product of both lengths.
@@ -41,8 +43,14 @@ function string.split(s, separator)
     end
 end
 
+-- Natives take texts for numbers.
+local function number(value)
+    return if type(value) == "string" then tonumber(value) or value else value
+end
+
 local string_size = host.string_size
 function string.rep(s, n)
+    n = number(n)
     if type(s) == "string" and type(n) == "number" and #s * n > string_size then
         error(host.too_long, 2)
     end
@@ -51,6 +59,7 @@ end
 
 local create_buffer = buffer.create
 function buffer.create(size)
+    size = number(size)
     if type(size) == "number" and size > string_size then
         error(host.too_long, 2)
     end
@@ -62,6 +71,7 @@ local move, sort = table.move, table.sort
 local PART = 10000
 
 function table.move(from, first, last, to, target)
+    first, last, to = number(first), number(last), number(to)
     local is_simple = type(first) ~= "number" or type(last) ~= "number" or type(to) ~= "number" or last - first < PART
     if is_simple then
         return move(from, first, last, to, target)
@@ -81,15 +91,15 @@ function table.move(from, first, last, to, target)
     return target
 end
 
--- Whether the default order of so many values of such lengths costs little.
+-- Whether the default order of so many values of such lengths costs little. Natives do not ask metatables.
 local function sorts_quickly(t)
-    local n = #t
+    local n = rawlen(t)
     if n > 10 * PART then
         return false
     end
     local texts = 0
     for i = 1, n do
-        local value = t[i]
+        local value = rawget(t, i)
         if type(value) == "string" then
             texts = max(texts, #value)
         elseif type(value) ~= "number" then
@@ -131,6 +141,15 @@ function table.foreachi(t, f)
             return result
         end
     end
+end
+
+-- Each letter of a format is a call of the system's library, and nobody needs many.
+local date = os.date
+function os.date(format, time)
+    if type(format) == "string" and #format > host.date_format then
+        error(host.too_long_format, 2)
+    end
+    return date(format, time)
 end
 
 -- Functions of the stack are not for scripts: the built-in forms of the above are among them.

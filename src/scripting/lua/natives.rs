@@ -9,6 +9,9 @@ use crate::scripting::limits;
 /// What makes a pattern of a text.
 const SPECIALS: &[u8] = b"^$*+?.([%-";
 
+/// Bytes of a format of `os.date`.
+const DATE_FORMAT_MAX: usize = 1000;
+
 /// Replaces built-ins, and adds to `host` what the prelude needs for the same purpose.
 pub(super) fn install(lua: &Lua, host: &Table) -> mlua::Result<()> {
     let world = World::of(lua)?;
@@ -16,6 +19,8 @@ pub(super) fn install(lua: &Lua, host: &Table) -> mlua::Result<()> {
     host.set("search", lua.create_function(|_, it| Ok(search(it)))?)?;
     host.set("string_size", sandbox.string_size)?;
     host.set("too_long", limits::too_long_text(sandbox.string_size))?;
+    host.set("date_format", DATE_FORMAT_MAX)?;
+    host.set("too_long_format", format!("os.date: a format has at most {DATE_FORMAT_MAX} bytes"))?;
     host.set("coroutines_max", sandbox.coroutines)?;
     host.set("too_many", limits::too_many_coroutines(sandbox.coroutines))?;
     host.set("collect", lua.create_function(|lua, ()| lua.gc_collect())?)?;

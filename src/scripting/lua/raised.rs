@@ -5,6 +5,7 @@ use std::time::Duration;
 use mlua::{LuaString, MetaMethod, UserData, UserDataFields, UserDataMethods, Value as LuaValue};
 
 use super::{
+    refusal::ServerError,
     watchdog::Abort,
     world::{Limits, World},
 };
@@ -132,7 +133,14 @@ impl ScriptError {
                     let told = Self::of_text(world, &error.message, stack);
                     ScriptError { kind: error.kind.clone(), message: error.message.clone(), ..told }
                 }
-                Err(_) => Self::of_text(world, &text_of(raised), stack),
+                Err(_) => match object.borrow::<ServerError>() {
+                    Ok(refused) => {
+                        let told = Self::of_text(world, &refused.0.message, stack);
+                        let kind = RaisedKind::Arbitrary(refused.0.class.into());
+                        ScriptError { kind, message: refused.0.message.clone(), ..told }
+                    }
+                    Err(_) => Self::of_text(world, &text_of(raised), stack),
+                },
             },
             LuaValue::Error(error) => Self::of_host_error(world, error, stack),
             LuaValue::Table(table) => {

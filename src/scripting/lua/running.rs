@@ -183,6 +183,13 @@ impl<P: Purpose> Future for Running<P> {
     }
 }
 
+impl<F> Drop for Running<F> {
+    /// What a loop has left open ends with its call; the collector may come much later.
+    fn drop(&mut self) {
+        self.vm.world().streams.close(self.present.as_ref());
+    }
+}
+
 /// The others get a turn first.
 fn again<T>(cx: &Context<'_>) -> Poll<T> {
     cx.waker().wake_by_ref();

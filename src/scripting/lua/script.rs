@@ -4,7 +4,7 @@ use std::sync::{Arc, atomic::AtomicU32};
 
 use super::world::{LENT, Limits};
 use crate::logic::{function::ScriptId, handler::Handler, lifecycle::Chooser};
-use crate::scripting::{Source, Terms};
+use crate::scripting::{Source, Terms, memos::Memos};
 
 /// What does not change when a VM is replaced.
 pub(super) struct Script {
@@ -14,6 +14,8 @@ pub(super) struct Script {
     pub(super) source: Source,
     /// What each VM may use up.
     pub(super) limits: Limits,
+    /// What it has put into memos, whichever VM did.
+    pub(super) memos: Arc<Memos>,
     /// The next slot for a function that a call leaves behind.
     pub(super) lent: Arc<AtomicU32>,
     /// The terms it runs on.
@@ -36,6 +38,7 @@ impl Script {
             id,
             source,
             limits: Limits { sandbox: terms.limits.clone(), cpu: terms.cpu_limit },
+            memos: Arc::new(Memos::new(terms.limits.memory_limit)),
             lent: Arc::new(AtomicU32::new(LENT)),
             terms: terms.clone(),
         }

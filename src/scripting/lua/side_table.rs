@@ -2,7 +2,7 @@
 //!
 //! They stay in the VM that stored them, beside the memo: no other script sees them, and they go with the VM.
 
-use std::{cell::RefCell, collections::BTreeMap};
+use std::{cell::RefCell, collections::BTreeMap, ops::Bound};
 
 use mlua::Value as LuaValue;
 
@@ -47,7 +47,14 @@ impl SideTable {
     /// Forgets the value at this path and everything below it.
     pub(super) fn remove(&self, document: &Document, path: &[String]) {
         if let Some(beside) = self.0.borrow_mut().get_mut(&document.address()) {
-            beside.values.retain(|it, _| !it.starts_with(path));
+            // These stand together: looking at all of them would make many small memos slow.
+            let from_path =
+                beside.values.range::<[String], _>((Bound::Included(path), Bound::Unbounded));
+            let below = from_path.map(|(it, _)| it).take_while(|it| it.starts_with(path));
+            let below: Vec<_> = below.cloned().collect();
+            for path in below {
+                beside.values.remove(&path);
+            }
         }
     }
 }

@@ -1,15 +1,37 @@
 //! What happens to a VM that is of no more use.
 
-use std::{rc::Rc, time::Duration};
+use std::{
+    io::{Read as _, Write as _},
+    net::TcpStream,
+    rc::Rc,
+    sync::Arc,
+    time::Duration,
+};
 
 use mlua::Lua;
+use tokio::{io::AsyncReadExt as _, net::TcpListener};
 use tokio_util::sync::CancellationToken;
 
 use super::{
     watchdog::{Budget, Watchdog},
     world::Limits,
 };
-use crate::settings::Sandbox;
+use crate::logic::{outcome::RaisedKind, resource::Resource};
+use crate::ports::{Metrics, RestartLabels, Scripts as _};
+use crate::scripting::{Placement, ScriptHost, Source, Terms};
+use crate::settings::{Sandbox, Settings};
+
+/// Gives scripts of unit tests a native that never looks at the interrupt: `block(port)` says on a connection that it has begun,
+/// and comes back when the other side closes that.
+pub(super) fn install(lua: &Lua) -> mlua::Result<()> {
+    let block = |_: &Lua, port: u16| {
+        let mut stream = TcpStream::connect(("127.0.0.1", port))?;
+        stream.write_all(b"!")?;
+        stream.read_to_end(&mut Vec::new())?;
+        Ok(())
+    };
+    lua.globals().set("block", lua.create_function(block)?)
+}
 
 /// Computes for one slice of one call.
 fn compute(lua: &Lua, watchdog: &Watchdog, native: impl FnOnce()) {
@@ -49,4 +71,72 @@ fn writing_to_a_slow_reader_is_not_being_stuck() {
         });
     });
     assert!(!stuck.is_cancelled());
+}
+
+/// Which VM answers is seen by how often it was called.
+fn counting(id: &str, port: u16) -> Source {
+    let text = format!(
+        "local calls = 0
+        kopf.on_event('kopfexamples', {{ id = '{id}' }}, function(resource)
+            calls += 1
+            if resource.kind == 'Blocks' then block({port}) end
+            return calls == 1
+        end)"
+    );
+    Source::alone(format!("{id}.lua"), text)
+}
+
+#[tokio::test]
+async fn a_script_that_is_stuck_in_a_native_goes_on_with_another_vm_and_nobody_else_notices() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    let port = listener.local_addr().expect("an address").port();
+    let metrics = Metrics::default();
+    let terms =
+        Terms { metrics: metrics.clone(), ..Terms::of(Placement::Threads, &Settings::default()) };
+    let sources = vec![counting("stuck", port), counting("beside", port)];
+    let (host, handlers) = ScriptHost::load(sources, terms).await.expect("they load");
+    let ask = |id: &str, kind: &str| {
+        let handler = handlers.iter().find(|it| &*it.id == id).expect("a handler");
+        let resource = Resource { kind: kind.into(), ..Resource::default() };
+        host.choose(handler.function.clone(), Arc::new(resource))
+    };
+    assert_eq!(ask("beside", "Pod").await, Ok(true));
+
+    let mut blocked = ask("stuck", "Blocks");
+    let begun = async {
+        let (mut stream, _) = listener.accept().await.expect("a connection");
+        assert_eq!(stream.read_u8().await.expect("a byte"), b'!');
+        stream
+    };
+    let stream = tokio::select! {
+        biased; // neither happens without the other
+        ended = &mut blocked => panic!("it does not block: {ended:?}"),
+        stream = begun => stream,
+    };
+    // From here to the end of the test the native does not come back.
+    let mut served = 0;
+    let raised = loop {
+        assert_eq!(ask("beside", "Pod").await, Ok(false), "the same VM as before");
+        served += 1;
+        let pause = tokio::time::timeout(Duration::from_millis(10), &mut blocked).await;
+        if let Ok(ended) = pause {
+            break ended.expect_err("the call fails");
+        }
+    };
+    assert!(served > 1, "the script beside it went on meanwhile");
+    assert!(matches!(raised.kind, RaisedKind::Temporary(Some(_))), "{:?}", raised.kind);
+    expect_test::expect![
+        "the VM of the script was replaced while the call ran; the call is made again"
+    ]
+    .assert_eq(&raised.message);
+
+    assert_eq!(ask("stuck", "Pod").await, Ok(true), "the first call of a new VM");
+    assert_eq!(ask("stuck", "Pod").await, Ok(false));
+    assert_eq!(ask("beside", "Pod").await, Ok(false));
+    let restarts = |script: &str, reason| {
+        let labels = RestartLabels { script: script.into(), reason };
+        metrics.vm_restarts.get_or_create(&labels).get()
+    };
+    assert_eq!((restarts("stuck.lua", "stuck"), restarts("beside.lua", "stuck")), (1, 0));
+    drop(stream);
 }

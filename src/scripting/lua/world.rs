@@ -20,6 +20,7 @@ use super::{
     read::Reader,
     running::Wait,
     side_table::SideTable,
+    streams::Streams,
     watchdog::Meter,
 };
 use crate::logic::{
@@ -30,6 +31,7 @@ use crate::logic::{
 use crate::ports::Invocation;
 use crate::scripting::{
     library::Surroundings,
+    memos::Memos,
     refused::{Refused, Room},
 };
 use crate::settings::Sandbox;
@@ -67,6 +69,10 @@ pub(super) struct World {
     pub(super) wait: RefCell<Option<Wait>>,
     /// `wait` of `ctx.stopped`: made by the prelude.
     pub(super) wait_method: OnceCell<LuaFunction>,
+    /// What calls loop over, and would leave open.
+    pub(super) streams: Streams,
+    /// What the script has put into memos.
+    pub(super) memos: Arc<Memos>,
     /// Values of memos that are no data.
     pub(super) side_table: SideTable,
     /// What the libraries know of the script.

@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use super::{
     api::Constant,
+    conditions::{self, ConditionsView},
     control::{given, handed, own},
     errors::problem,
     index::IndexView,
@@ -24,7 +25,7 @@ use crate::logic::{outcome::LogLevel, patch::Transformation};
 use crate::ports::{Invocation, Logger, SharedPatch};
 use crate::scripting::{
     ctx::{Kwarg, is_live, kwarg},
-    limits::cut,
+    limits::{FUNCTIONS_MAX, cut, cut_fields, too_many_transformations},
     settings_access::{Found, SettingsAccess, marker_key, selector_key},
     text::{not_assignable, of_patch},
 };
@@ -49,6 +50,13 @@ struct Transformations(SharedPatch);
 #[derive(Clone, Debug)]
 pub(super) struct SettingsView(SettingsAccess);
 
+/// The object that `ctx` is about, if the value is a `ctx`: for functions that take objects.
+pub(super) fn handled(value: &Dynamic) -> Option<Value> {
+    let ctx = value.read_lock::<Ctx>()?;
+    let object = ctx.invocation.object()?;
+    Some(Value::clone(given(|| Arc::clone(object.body())).as_ref()))
+}
+
 impl Ctx {
     /// The argument of this call.
     pub(super) fn new(invocation: Arc<Invocation>) -> Self {
@@ -61,16 +69,17 @@ impl Ctx {
     }
 
     fn get(&self, name: &str) -> Dynamic {
-        if is_live(name) || name == "event" {
+        if is_live(name) || matches!(name, "event" | "conditions") {
             present::parse(&self.invocation);
         }
         match kwarg(&self.invocation, name) {
             Kwarg::Absent => Dynamic::UNIT,
             Kwarg::Value(value) => View::tree(Arc::new(value)),
             Kwarg::Part(root, keys) => Dynamic::from(View::part(root, keys)),
-            Kwarg::Tree(tree) => self.once(name, || View::tree(tree)),
+            Kwarg::Tree(tree) => self.once(name, || View::shared(tree)),
             Kwarg::Patch(patch) => Dynamic::from(Live::patch(patch)),
             Kwarg::Memo(document) => Dynamic::from(Live::memo(document)),
+            Kwarg::Conditions(it) => Dynamic::from(ConditionsView(it)),
             Kwarg::Logger(logger) => Dynamic::from(ScriptLogger(logger)),
             Kwarg::Index(index) => Dynamic::from(IndexView(index)),
             Kwarg::Settings(cause) => {
@@ -132,7 +141,7 @@ impl ScriptLogger {
 /// The fields of a line. It is worth more than they: what JSON cannot hold is shown as text.
 fn structured(fields: &Map) -> serde_json::Map<String, Value> {
     let json = |value: &Dynamic| to_json("", value).unwrap_or_else(|_| text(value).into());
-    fields.iter().map(|(key, value)| (key.to_string(), json(value))).collect()
+    cut_fields(fields.iter().map(|(key, value)| (key.to_string(), json(value))).collect())
 }
 
 impl SettingsView {
@@ -207,6 +216,7 @@ pub(super) fn register(engine: &mut Engine, shared: &Arc<Shared>) {
     register_setter(engine, Ctx::set);
     register_settings(engine);
     stopped::register(engine);
+    conditions::register(engine);
     register_logger(engine);
     register_patch(engine, shared);
 }
@@ -252,9 +262,13 @@ fn register_patch(engine: &mut Engine, shared: &Arc<Shared>) {
     let append = {
         let shared = Arc::clone(shared);
         move |fns: &Transformations, function: &FnPtr| {
-            let function = shared.functions.refer(function);
             let mut patch = fns.0.lock().unwrap_or_else(PoisonError::into_inner);
+            if patch.transformations.len() >= FUNCTIONS_MAX {
+                return Err(problem(too_many_transformations()));
+            }
+            let function = shared.functions.refer(function);
             given(|| patch.transformations.push(Transformation::Scripted(function)));
+            Ok(())
         }
     };
     register_setter(engine, |live: &Live, key, value| {
@@ -270,8 +284,7 @@ fn register_patch(engine: &mut Engine, shared: &Arc<Shared>) {
         .register_fn("append", move |fns: Transformations, function: FnPtr| append(&fns, &function))
         .register_fn("push", move |fns: Transformations, function: FnPtr| push(&fns, &function))
         .register_fn("+", move |fns: Transformations, function: FnPtr| {
-            plus(&fns, &function);
-            fns
+            plus(&fns, &function).map(|()| fns)
         })
         .register_fn("+=", move |fns: &mut Transformations, function: FnPtr| add(fns, &function))
         .register_fn("len", |fns: Transformations| {

@@ -10,15 +10,22 @@ use std::{
 };
 
 use rhai::{Dynamic, EvalAltResult, Position};
+use serde_json::Value;
 use tokio::{
     sync::{mpsc, oneshot, watch},
     time::{self, Instant},
 };
 
-use super::{errors::problem, ledger::Ledger, link::Link, turn::Turns};
+use super::{
+    errors::problem,
+    kept::{Hold, Kept},
+    ledger::Ledger,
+    link::Link,
+    turn::Turns,
+};
 use crate::heap;
 use crate::ports::{BoxFuture, Document, Stopped};
-use crate::scripting::{limits, stopped};
+use crate::scripting::{memos::Memos, stopped};
 
 /// How many operations of a script pass between two looks at its limits, while operations are short: some microseconds.
 const LOOK_EVERY: u32 = 16;
@@ -80,6 +87,7 @@ pub(super) struct Common {
     pub(super) budget: Budget,
     pub(super) turns: Turns,
     pub(super) ledger: Ledger,
+    pub(super) kept: Kept,
     /// Changes when the script starts afresh: the calls of before have to end then.
     pub(super) fresh: watch::Sender<()>,
 }
@@ -175,6 +183,7 @@ impl Control {
         self.watch.set(self.watch.get().pause());
         let taken = heap::held().wrapping_sub(self.held.get());
         self.common.ledger.add(taken - GIVEN.take());
+        self.common.kept.weigh(&self.common.ledger);
         CEILING.set(isize::MAX);
         self.link.pause(&self.common.turns);
     }
@@ -351,7 +360,7 @@ pub(super) fn own<T: Clone>(original: T) -> T {
     own
 }
 
-/// Runs a change of a memo, whose memory counts for itself: it stays when the script starts afresh, and goes with its object.
+/// Runs a change that puts something into a memo, whose memory counts for itself.
 ///
 /// # Errors
 /// The memos are full, or the change fails.
@@ -359,21 +368,28 @@ pub(super) fn remember<T>(
     memo: &Document,
     change: impl FnOnce() -> Result<T, Box<EvalAltResult>>,
 ) -> Result<T, Box<EvalAltResult>> {
-    let is_full = with_ledger(Ledger::memos_are_full).unwrap_or(false);
-    if is_full {
-        let limit = with_ledger(Ledger::limit).unwrap_or_default();
-        return Err(problem(limits::too_much_in_memos(limit)));
-    }
+    with_memos(Memos::admit).unwrap_or(Ok(())).map_err(problem)?;
     let before = heap::held();
-    let changed = handed(change);
-    if changed.is_ok() {
-        with_ledger(|it| it.charge(memo, heap::held().wrapping_sub(before)));
-    }
+    let changed = handed(change)?;
+    with_memos(|it| it.charge(memo, heap::held().wrapping_sub(before)));
+    Ok(changed)
+}
+
+/// Runs a change that takes something out of a memo: also when the memos are full.
+pub(super) fn forget<T>(memo: &Document, change: impl FnOnce() -> T) -> T {
+    let before = heap::held();
+    let changed = given(change);
+    with_memos(|it| it.charge(memo, heap::held().wrapping_sub(before)));
     changed
 }
 
-fn with_ledger<T>(ask: impl FnOnce(&Ledger) -> T) -> Option<T> {
-    CURRENT.with_borrow(|current| current.as_ref().map(|it| ask(&it.common.ledger)))
+/// Lets a tree of the host count as the script's for as long as it is viewed.
+pub(super) fn hold(tree: &Arc<Value>) -> Option<Arc<Hold>> {
+    CURRENT.with_borrow(|current| current.as_ref().map(|it| Hold::of(&it.common, tree)))
+}
+
+fn with_memos<T>(ask: impl FnOnce(&Memos) -> T) -> Option<T> {
+    CURRENT.with_borrow(|current| current.as_ref().map(|it| ask(&it.common.ledger.memos)))
 }
 
 /// Asks for memory before a function takes it in one piece: whether the script may still have so many bytes.

@@ -8,7 +8,13 @@ use std::{
 use rhai::{Dynamic, EvalAltResult, ParseErrorType, Position};
 use serde_json::Value;
 
-use super::{api, control::Abort, runner::RunError, script::ITEMS_MAX, value::text};
+use super::{
+    api::{self, ServerError},
+    control::Abort,
+    runner::RunError,
+    script::ITEMS_MAX,
+    value::text,
+};
 use crate::logic::{
     declare::DeclareError,
     outcome::{Raised, RaisedKind},
@@ -180,6 +186,9 @@ impl Trail {
         if let Some(limit) = sources.limit(&self.cause) {
             return limit;
         }
+        if let Some(ServerError(refusal)) = self.thrown() {
+            return refusal.message;
+        }
         if let EvalAltResult::ErrorRuntime(value, _) = &self.cause {
             return text(value);
         }
@@ -206,7 +215,8 @@ impl Trail {
         {
             return (fields.get("class").map(text), text(message));
         }
-        (None, self.message(sources))
+        let class = self.thrown().map(|ServerError(it)| it.class.to_owned());
+        (class, self.message(sources))
     }
 
     /// A value of the host that was thrown.

@@ -117,7 +117,7 @@ impl StoreView {
 }
 
 fn native(value: &Arc<Value>) -> Dynamic {
-    View::tree(Arc::clone(value))
+    View::shared(Arc::clone(value))
 }
 
 impl IntoIterator for IndexView {

@@ -4,40 +4,23 @@
 //! thread by the allocator. What a call hands over to the host (results, patches, lines of the log) is freed elsewhere and
 //! leaves the sum at the end of the turn; see [`super::control::given`].
 
-use std::{
-    collections::BTreeMap,
-    sync::{
-        Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicIsize, Ordering},
-    },
-};
+use std::sync::atomic::{AtomicIsize, Ordering};
 
-use crate::ports::{Document, WeakDocument};
-
-/// Fewer memos than this are not worth to be looked through for those that are gone.
-const MEMOS_LEAST: usize = 64;
+use crate::scripting::memos::Memos;
 
 /// The memory of one script, shared by its calls.
 #[derive(Debug)]
 pub(super) struct Ledger {
     limit: usize,
     held: AtomicIsize,
-    memos: Mutex<Memos>,
-}
-
-/// What the script has put into memos, by the address of the document: the script holds it through its objects.
-#[derive(Debug, Default)]
-struct Memos {
-    all: BTreeMap<usize, (WeakDocument, isize)>,
-    total: isize,
-    /// So many when those that are gone were last taken out.
-    swept: usize,
+    /// What it keeps with objects counts for itself.
+    pub(super) memos: Memos,
 }
 
 impl Ledger {
-    /// For a script that may hold so many bytes.
+    /// For a script that may hold so many bytes, and as many again in memos.
     pub(super) fn new(limit: usize) -> Self {
-        Ledger { limit, held: AtomicIsize::new(0), memos: Mutex::default() }
+        Ledger { limit, held: AtomicIsize::new(0), memos: Memos::new(limit) }
     }
 
     /// The most that it may hold.
@@ -58,45 +41,5 @@ impl Ledger {
     /// What a turn has added.
     pub(super) fn add(&self, bytes: isize) {
         self.held.fetch_add(bytes, Ordering::Relaxed);
-    }
-
-    fn memos(&self) -> MutexGuard<'_, Memos> {
-        self.memos.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Whether the memos of the script hold as much as the script itself may.
-    pub(super) fn memos_are_full(&self) -> bool {
-        let limit = isize::try_from(self.limit).unwrap_or(isize::MAX);
-        let mut memos = self.memos();
-        if memos.total > limit {
-            memos.sweep();
-        }
-        memos.total > limit
-    }
-
-    /// What a change has added to a memo.
-    pub(super) fn charge(&self, memo: &Document, bytes: isize) {
-        let is_empty = memo.lock().is_empty();
-        let mut memos = self.memos();
-        let (_, charged) = memos.all.entry(memo.address()).or_insert_with(|| (memo.downgrade(), 0));
-        *charged += bytes;
-        memos.total += bytes;
-        if is_empty {
-            // The document can be let go then, which a note of it would prevent.
-            let (_, charged) = memos.all.remove(&memo.address()).unzip();
-            memos.total -= charged.unwrap_or_default();
-        }
-        if memos.all.len() >= (2 * memos.swept).max(MEMOS_LEAST) {
-            memos.sweep();
-        }
-    }
-}
-
-impl Memos {
-    /// Takes out those whose objects are gone.
-    fn sweep(&mut self) {
-        self.all.retain(|_, (memo, _)| memo.is_alive());
-        self.total = self.all.values().map(|(_, bytes)| bytes).sum();
-        self.swept = self.all.len();
     }
 }

@@ -9,7 +9,7 @@ use rhai::{Array, Dynamic, Engine, EvalAltResult, ImmutableString, Map, Position
 use serde_json::Value;
 
 use super::{
-    control::{handed, remember},
+    control::{forget, given, handed, remember},
     value::{plain, same, to_json},
 };
 use crate::ports::{Document, SharedPatch};
@@ -57,6 +57,14 @@ impl Store {
         match self {
             Store::Patch(_) => handed(change),
             Store::Memo(document) => remember(document, change),
+        }
+    }
+
+    /// The same for a change that only takes something out.
+    fn reduce<T>(&self, change: impl FnOnce() -> T) -> T {
+        match self {
+            Store::Patch(_) => given(change),
+            Store::Memo(document) => forget(document, change),
         }
     }
 
@@ -154,16 +162,14 @@ impl Live {
             // Rhai assigns a level back after something below it was assigned.
             return Ok(());
         }
+        if value.is_unit() && matches!(self.store, Store::Memo(_)) {
+            self.take_out(key);
+            return Ok(());
+        }
         self.store.change(|| {
             let value = to_json(&below.place(), value).map_err(refused)?;
-            let remove = value.is_null() && matches!(self.store, Store::Memo(_));
             self.store.with_path(&below.path, |document| {
-                let fields = self.level(document).map_err(refused)?;
-                if remove {
-                    fields.shift_remove(key);
-                } else {
-                    fields.insert(key.to_owned(), value);
-                }
+                self.level(document).map_err(refused)?.insert(key.to_owned(), value);
                 Ok(())
             })
         })
@@ -186,15 +192,18 @@ impl Live {
     }
 
     /// Takes a field out: of a patch, so that the cluster keeps what it has.
-    fn remove(&self, key: &str) -> Result<Dynamic, Box<EvalAltResult>> {
+    fn remove(&self, key: &str) -> Dynamic {
         let key = self.spelled(key);
         let removed = self.look(|fields| fields.and_then(|it| it.get(key)).map(plain));
-        self.store.change(|| {
-            self.store.with_path(&self.below(key).path, |document| match self.store {
-                Store::Patch(_) => {
-                    let path: Vec<_> = self.path.iter().cloned().chain([key.to_owned()]).collect();
-                    withdraw(document, &path);
-                }
+        self.take_out(key);
+        removed.unwrap_or_default()
+    }
+
+    fn take_out(&self, key: &str) {
+        let below = self.below(key);
+        self.store.reduce(|| {
+            self.store.with_path(&below.path, |document| match self.store {
+                Store::Patch(_) => withdraw(document, &below.path),
                 Store::Memo(_) => {
                     let level = self.path.iter().try_fold(document, |fields, key| {
                         fields.get_mut(key).and_then(Value::as_object_mut)
@@ -202,9 +211,7 @@ impl Live {
                     drop(level.and_then(|it| it.shift_remove(key)));
                 }
             });
-            Ok(())
-        })?;
-        Ok(removed.unwrap_or_default())
+        });
     }
 
     fn place(&self) -> String {

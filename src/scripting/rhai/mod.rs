@@ -3,11 +3,13 @@
 
 mod api;
 mod builtins;
+mod conditions;
 mod context;
 mod control;
 mod errors;
 mod functions;
 mod index;
+mod kept;
 mod ledger;
 mod link;
 mod live;

@@ -15,6 +15,7 @@ use std::{
 };
 
 use tokio::{
+    runtime::Handle,
     sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot, watch},
     task::spawn_blocking,
     time::{Instant, sleep},
@@ -23,6 +24,7 @@ use tracing::Dispatch;
 
 use super::{
     control::{Budget, Common, Control, Wait},
+    kept::Kept,
     ledger::Ledger,
     link::Link,
     pool::Pool,
@@ -94,6 +96,7 @@ impl Runner {
                 budget,
                 turns: Turns::default(),
                 ledger,
+                kept: Kept::default(),
                 fresh: watch::Sender::default(),
             }),
             permits: Permits::new(RUNNING_MAX),
@@ -187,9 +190,10 @@ impl Runner {
         let mut fresh = self.common.fresh.subscribe();
         let running = Running::one(&self.running);
         let (finish, finished) = oneshot::channel();
-        let log = self.log();
+        let outside = self.outside();
         let work = move || {
-            let _log = log.as_ref().map(tracing::dispatcher::set_default);
+            let _log = outside.as_ref().map(|(log, _)| tracing::dispatcher::set_default(log));
+            let _time = outside.as_ref().map(|(_, runtime)| runtime.enter());
             let result = panic::catch_unwind(AssertUnwindSafe(|| control.scope(job)));
             drop((permits, running));
             // Nobody may be waiting any more.
@@ -249,11 +253,13 @@ impl Runner {
         RunError::Stuck(limit)
     }
 
-    /// Where the caller's runtime logs to, for the thread of a job; in production all threads log to the same place.
-    fn log(&self) -> Option<Dispatch> {
+    /// Where the caller's runtime logs to, and its clock, for the thread of a job; in production there is one of each.
+    fn outside(&self) -> Option<(Dispatch, Handle)> {
         match self.placement {
             Placement::Threads => None,
-            Placement::CurrentRuntime => Some(tracing::dispatcher::get_default(Dispatch::clone)),
+            Placement::CurrentRuntime => {
+                Some((tracing::dispatcher::get_default(Dispatch::clone), Handle::current()))
+            }
         }
     }
 

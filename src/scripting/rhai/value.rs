@@ -6,6 +6,7 @@ use rhai::{Array, Dynamic, Engine, FnPtr, Map};
 use serde_json::Value;
 
 use super::{
+    conditions::ConditionsView,
     context::SettingsView,
     control, errors,
     index::{IndexView, StoreView},
@@ -114,6 +115,9 @@ fn convert(value: &Dynamic, depth: usize) -> Result<Value, Refused> {
     }
     if let Some(reasons) = value.read_lock::<Reasons>() {
         return Ok(reasons.json());
+    }
+    if let Some(conditions) = value.read_lock::<ConditionsView>() {
+        return Ok(conditions.json());
     }
     if let Some(index) = value.read_lock::<IndexView>() {
         return Ok(index.json());

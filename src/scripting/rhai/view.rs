@@ -9,7 +9,9 @@ use rhai::{Array, Dynamic, Engine, EvalAltResult, FuncRegistration, ImmutableStr
 use serde_json::Value;
 
 use super::{
+    control,
     errors::problem,
+    kept::Hold,
     value::{frozen, plain, same},
 };
 use crate::scripting::text::{READ_ONLY, shown};
@@ -19,6 +21,8 @@ use crate::scripting::text::{READ_ONLY, shown};
 pub(super) struct View {
     root: Arc<Value>,
     path: Arc<[Step]>,
+    /// Counts the tree as the script's, if it is the host's.
+    hold: Option<Arc<Hold>>,
 }
 
 /// One step down the tree.
@@ -29,16 +33,26 @@ enum Step {
 }
 
 impl View {
-    /// The part under these keys.
+    /// The part under these keys of a tree of the host.
     pub(super) fn part(root: Arc<Value>, keys: &[&str]) -> Self {
         let path = keys.iter().map(|key| Step::Key((*key).into())).collect();
-        View { root, path }
+        let hold = control::hold(&root);
+        View { root, path, hold }
     }
 
-    /// A whole tree, as a value of the language.
+    /// A whole tree of the host, as a value of the language.
+    pub(super) fn shared(root: Arc<Value>) -> Dynamic {
+        let hold = control::hold(&root);
+        View { root, path: Arc::new([]), hold }.whole()
+    }
+
+    /// The same for a tree that was made for the script, whose memory counts anyway.
     pub(super) fn tree(root: Arc<Value>) -> Dynamic {
-        let view = View { root, path: Arc::new([]) };
-        frozen(&view, &view.root)
+        View { root, path: Arc::new([]), hold: None }.whole()
+    }
+
+    fn whole(&self) -> Dynamic {
+        frozen(self, &self.root)
     }
 
     /// A copy of the data.
@@ -53,7 +67,7 @@ impl View {
 
     fn below(&self, step: Step) -> View {
         let path = self.path.iter().cloned().chain([step]).collect();
-        View { root: Arc::clone(&self.root), path }
+        View { root: Arc::clone(&self.root), path, hold: self.hold.clone() }
     }
 
     /// What is at the path, if it is a map.

@@ -96,6 +96,7 @@ async fn a_real_server_is_discovered_listed_watched_and_patched() {
         resource: Arc::new(resource.clone()),
         namespace: Some("default".into()),
         settings,
+        restrictions: None,
     };
     let mut stream = cluster.stream(target);
     while !matches!(next(&mut stream).await, StreamEvent::Listed) {}

@@ -39,6 +39,7 @@ async fn transcript_with(
         resource: Arc::new(kopfexamples()),
         namespace: None,
         settings: Arc::clone(&settings),
+        restrictions: None,
     };
     let start = Instant::now();
     let stream = KubeCluster::over(client, settings).stream(target);
@@ -220,6 +221,7 @@ async fn a_watch_that_has_lasted_long_enough_is_cut_and_goes_on_where_it_was() {
         resource: Arc::new(kopfexamples()),
         namespace: None,
         settings: Arc::clone(&settings),
+        restrictions: None,
     };
     let stream = KubeCluster::over(client, settings).stream(target);
     let reading = stream.for_each(|_| std::future::ready(()));

@@ -178,7 +178,8 @@ impl Script {
 
     fn invocation(&self, id: &str, cause: Cause) -> Arc<Invocation> {
         Arc::new(Invocation {
-            handler: self.handler(id),
+            // As the reactor does it: what a script keeps of its call must not keep the script.
+            handler: self.handler(id).inside(),
             attempt: Some(Attempt {
                 retry: 3,
                 started: "2026-01-02T03:04:05Z".parse().expect("a time"),

@@ -6,6 +6,8 @@
 mod activities;
 mod background;
 mod indexes;
+mod load;
 mod random;
+mod retries;
 mod stage;
 mod streams;

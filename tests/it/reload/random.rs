@@ -55,7 +55,7 @@ fn generation(random: &mut Rng, code: u64) -> Vec<Line> {
 }
 
 /// A failure tells its seed.
-struct ToldIfItFails(u64);
+pub(super) struct ToldIfItFails(pub(super) u64);
 
 impl Drop for ToldIfItFails {
     fn drop(&mut self) {

@@ -15,5 +15,5 @@ const LUA: Language = Language {
 
 #[test]
 fn every_hostile_lua_script_is_stopped_and_hurts_nobody() {
-    run_all(&LUA, 60);
+    run_all(&LUA, ("sandbox::lua::every_hostile_lua_script_is_stopped_and_hurts_nobody", 60));
 }

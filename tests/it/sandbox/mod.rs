@@ -4,12 +4,15 @@
 //! script beside it goes on meanwhile. A file begins with comments:
 //!
 //! ```text
-//! -- expect: a pattern of the error; "ok" if it must end well, "ok|pattern" if it may
+//! -- expect: a pattern of the error, or "ok" if it ends well
 //! -- limit: cpu, memory, depth, string, coroutines, result, or none
 //! ```
 //!
 //! and declares the handler `hostile`, which is called once. If it fails while it is loaded, there is a line `-- at: load`.
+//! Where it is not certain how it ends, the file says why.
 
+mod counting;
 mod lua;
+mod neighbours;
 mod rhai;
 mod suite;

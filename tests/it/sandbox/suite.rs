@@ -1,8 +1,14 @@
 //! Runs the hostile scripts of one language.
+//!
+//! Of all limits, only the one that a script names is near; the others are far away, so that it is always the same one that is
+//! reached. Time is what the threads of the script have computed, as the kernel counts it: neither the load of the machine nor
+//! the speed of the build matters, and one attempt is enough. To tell these threads from those of other tests, the scripts run
+//! in a process of their own.
 
 use std::{
-    fs,
+    env, fs,
     path::{Path, PathBuf},
+    process::Command,
     time::Duration,
 };
 
@@ -17,22 +23,24 @@ use kopf::{
 };
 use regex::Regex;
 use serde_json::json;
-use tokio::{task::LocalSet, time::Instant};
+use tokio::time::Instant;
 
 use crate::lua::{Script, sample, try_load_all};
 
-/// The running time of one call. Short, because there are many.
+/// The running time of one call, of scripts that name this limit. Short, because there are many.
 const CPU_LIMIT: Duration = Duration::from_millis(200);
-/// What the end of a call may take on top of it.
+/// What the end of a call may take on top of it, with all that is dropped then.
 const GRACE: Duration = Duration::from_millis(50);
-/// The same where making and dropping the VM is measured too.
-const GRACE_OF_LOADING: Duration = Duration::from_millis(150);
-/// Little, so that it is full before the time is over.
+/// Little, so that it is full soon.
 const MEMORY_LIMIT: usize = 16 << 20;
-/// Other processes disturb a measurement; they do not disturb all of them.
-const ATTEMPTS: usize = 4;
+/// Never reached by scripts that name another limit.
+const FAR: (Duration, usize) = (Duration::from_secs(30), 512 << 20);
 /// A call that takes longer than this shows whether a script beside it goes on.
 const LONG: Duration = Duration::from_millis(100);
+/// Set in the process that runs the scripts.
+const ALONE: &str = "KOPF_TEST_RUNS_HOSTILE_SCRIPTS";
+/// For trying out: a part of the name of one script.
+const ONLY: &str = "SANDBOX_ONLY";
 
 /// What is different between the languages.
 pub(super) struct Language {
@@ -53,17 +61,55 @@ struct Hostile {
     path: PathBuf,
     text: String,
     expect: String,
-    limit: String,
+    limit: Limit,
     at_load: bool,
 }
 
-/// How it went, once.
+/// What stops a script.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Limit {
+    Cpu,
+    Memory,
+    Depth,
+    String,
+    Coroutines,
+    Result,
+    /// An error of the language, or a bound that is no setting.
+    None,
+}
+
+impl Limit {
+    const ALL: [(&str, Limit); 7] = [
+        ("cpu", Limit::Cpu),
+        ("memory", Limit::Memory),
+        ("depth", Limit::Depth),
+        ("string", Limit::String),
+        ("coroutines", Limit::Coroutines),
+        ("result", Limit::Result),
+        ("none", Limit::None),
+    ];
+
+    /// What the error has to name.
+    fn setting(self) -> Option<&'static str> {
+        match self {
+            Limit::Cpu => Some("settings.execution.cpu_limit"),
+            Limit::Memory => Some("settings.sandbox.memory_limit"),
+            Limit::Depth => Some("settings.sandbox.call_depth"),
+            Limit::String => Some("settings.sandbox.string_size"),
+            Limit::Coroutines => Some("settings.sandbox.coroutines"),
+            Limit::Result => Some("settings.sandbox.result_size"),
+            Limit::None => None,
+        }
+    }
+}
+
+/// How it went.
 struct Run {
     /// Nothing if it ended well.
     message: Option<String>,
     is_temporary: bool,
-    /// Running time of the script's threads, if these can still be seen.
-    computed: Option<Duration>,
+    /// What the threads of the script computed.
+    computed: Duration,
     elapsed: Duration,
     /// Answers of the script beside it meanwhile.
     answers: usize,
@@ -71,12 +117,22 @@ struct Run {
     next: Option<Ended>,
 }
 
-/// Runs all scripts of a language; panics with the list of those that are not as they say.
-pub(super) fn run_all(language: &Language, least: usize) {
+/// Runs all scripts of a language, in a process of its own for this test; panics with the list of those that are not as they
+/// say.
+pub(super) fn run_all(language: &Language, (test, least): (&str, usize)) {
+    if env::var_os(ALONE).is_none() {
+        let child = Command::new(env::current_exe().expect("a path"))
+            .args([test, "--exact", "--test-threads=1"])
+            .env(ALONE, "1")
+            .output()
+            .expect("it starts");
+        let told = String::from_utf8_lossy(&child.stdout);
+        assert!(child.status.success() && told.contains("1 passed"), "{told}");
+        return;
+    }
     let all = read_all(language);
     assert!(all.len() >= least, "there are only {} hostile scripts", all.len());
-    // For trying out: a part of the name of one.
-    let only = std::env::vars().find(|(name, _)| name == "SANDBOX_ONLY").map(|(_, it)| it);
+    let only = env::vars().find(|(name, _)| name == ONLY).map(|(_, it)| it);
     let mut problems = Vec::new();
     for hostile in &all {
         let name = hostile.path.file_name().expect("a name").to_string_lossy();
@@ -110,47 +166,54 @@ fn read(language: &Language, path: PathBuf) -> Hostile {
     let needed = |key: &str| header(key).unwrap_or_else(|| panic!("{}: no {key}", path.display()));
     Hostile {
         expect: needed("expect"),
-        limit: needed("limit"),
+        limit: limit(&needed("limit")),
         at_load: header("at").is_some_and(|it| it == "load"),
         path,
         text,
     }
 }
 
+fn limit(name: &str) -> Limit {
+    let found = Limit::ALL.iter().find(|(it, _)| *it == name);
+    found.unwrap_or_else(|| panic!("there is no limit {name}")).1
+}
+
 fn check(language: &Language, hostile: &Hostile) -> Result<(), String> {
-    let mut slow = String::new();
-    for _ in 0..ATTEMPTS {
-        let run = run(language, hostile);
-        check_error(hostile, &run)?;
-        if !hostile.at_load && run.next != Some(Ended::Returned(Some(json!("alive")))) {
-            return Err(format!("the next call ended so: {:?}", run.next));
-        }
-        let took = run.computed.unwrap_or(run.elapsed);
-        let grace = if hostile.at_load { GRACE_OF_LOADING } else { GRACE };
-        let is_late = took > CPU_LIMIT + grace;
-        let is_alone = run.elapsed > LONG && run.answers < 3;
-        if !is_late && !is_alone {
-            return Ok(());
-        }
-        slow = format!(
-            "computed {:?} in {:?}, and the script beside it gave {} answers meanwhile",
-            run.computed, run.elapsed, run.answers
+    let run = run(language, hostile);
+    #[expect(clippy::print_stderr, reason = "TEMP")]
+    {
+        eprintln!(
+            "RUN {} [{:?}] {:?} in {:?} ({}): {}",
+            hostile.path.file_name().unwrap().to_string_lossy(),
+            hostile.limit,
+            run.computed,
+            run.elapsed,
+            run.answers,
+            run.message
+                .as_deref()
+                .unwrap_or("ok")
+                .lines()
+                .next()
+                .unwrap_or("")
+                .chars()
+                .take(300)
+                .collect::<String>()
         );
     }
-    Err(slow)
+    check_error(hostile, &run)?;
+    if !hostile.at_load && run.next != Some(Ended::Returned(Some(json!("alive")))) {
+        return Err(format!("the next call ended so: {:?}", run.next));
+    }
+    if hostile.limit == Limit::Cpu && run.computed > CPU_LIMIT + GRACE {
+        return Err(format!("computed for {:?} with a limit of {CPU_LIMIT:?}", run.computed));
+    }
+    if run.computed > LONG && run.answers == 0 {
+        return Err(format!("the script beside it was not served within {:?}", run.elapsed));
+    }
+    Ok(())
 }
 
 fn check_error(hostile: &Hostile, run: &Run) -> Result<(), String> {
-    let setting = match hostile.limit.as_str() {
-        "cpu" => Some("settings.execution.cpu_limit"),
-        "memory" => Some("settings.sandbox.memory_limit"),
-        "depth" => Some("settings.sandbox.call_depth"),
-        "string" => Some("settings.sandbox.string_size"),
-        "coroutines" => Some("settings.sandbox.coroutines"),
-        "result" => Some("settings.sandbox.result_size"),
-        "none" => None,
-        other => return Err(format!("there is no limit {other}")),
-    };
     let (may_end_well, errors) = match hostile.expect.strip_prefix("ok") {
         Some("") => (true, "^$"),
         Some(rest) => (true, rest.trim_start_matches('|')),
@@ -164,12 +227,12 @@ fn check_error(hostile: &Hostile, run: &Run) -> Result<(), String> {
             if !pattern.is_match(message) {
                 return Err(format!("expected {}, got: {message}", hostile.expect));
             }
-            if let Some(setting) = setting
+            if let Some(setting) = hostile.limit.setting()
                 && !message.contains(setting)
             {
                 return Err(format!("the error does not name {setting}: {message}"));
             }
-            let must_be_temporary = matches!(hostile.limit.as_str(), "cpu" | "memory");
+            let must_be_temporary = matches!(hostile.limit, Limit::Cpu | Limit::Memory);
             if must_be_temporary && !hostile.at_load && !run.is_temporary {
                 return Err(format!("the error is not temporary: {message}"));
             }
@@ -180,8 +243,13 @@ fn check_error(hostile: &Hostile, run: &Run) -> Result<(), String> {
 
 fn run(language: &Language, hostile: &Hostile) -> Run {
     let mut settings = Settings::default();
-    settings.execution.cpu_limit = CPU_LIMIT;
-    settings.sandbox.memory_limit = MEMORY_LIMIT;
+    let (cpu_limit, memory_limit) = match hostile.limit {
+        Limit::Cpu => (CPU_LIMIT, FAR.1),
+        Limit::Memory => (FAR.0, MEMORY_LIMIT),
+        Limit::Depth | Limit::String | Limit::Coroutines | Limit::Result | Limit::None => FAR,
+    };
+    settings.execution.cpu_limit = cpu_limit;
+    settings.sandbox.memory_limit = memory_limit;
     (language.limit)(&mut settings.sandbox);
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
@@ -193,12 +261,11 @@ fn run(language: &Language, hostile: &Hostile) -> Run {
         modules: Modules::beside(&hostile.path),
         ..Source::alone(format!("hostile.{extension}"), text)
     };
-    if hostile.at_load {
-        let terms = Terms::of(Placement::CurrentRuntime, &settings);
-        return LocalSet::new().block_on(&runtime, load(source, terms));
-    }
     let terms = Terms::of(Placement::Threads, &settings);
     runtime.block_on(async {
+        if hostile.at_load {
+            return load(language, source, terms).await;
+        }
         match try_load_all(vec![source, beside], terms).await {
             Ok(script) => call(language, &script).await,
             Err(error) => panic!("{}: {error}", hostile.path.display()),
@@ -206,14 +273,23 @@ fn run(language: &Language, hostile: &Hostile) -> Run {
     })
 }
 
-/// On this thread, whose running time can be measured to the end.
-async fn load(source: Source, terms: Terms) -> Run {
-    let (before, began) = (own_running_time(), Instant::now());
-    let loaded = try_load_all(vec![source], terms).await;
+/// The threads end with the attempt, and their times with them: these are looked at on the way.
+async fn load(language: &Language, source: Source, terms: Terms) -> Run {
+    let threads = format!("{}-", language.name);
+    let (mut most, began) = (Duration::ZERO, Instant::now());
+    let loading = try_load_all(vec![source], terms);
+    tokio::pin!(loading);
+    let loaded = loop {
+        // Not two looks without a pause: reading the times takes time.
+        if let Ok(loaded) = tokio::time::timeout(Duration::from_millis(1), &mut loading).await {
+            break loaded;
+        }
+        most = most.max(running_time(|it| it.starts_with(&threads) && it != WATCHDOG));
+    };
     Run {
         message: loaded.err().map(|it| it.message),
         is_temporary: false,
-        computed: Some(own_running_time().saturating_sub(before)),
+        computed: most,
         elapsed: began.elapsed(),
         answers: usize::MAX,
         next: None,
@@ -225,7 +301,7 @@ async fn call(language: &Language, script: &Script) -> Run {
     let thread = (language.threads)(hostile.function.script);
     let patch = SharedPatch::default();
     let invocation = script.change("hostile", &sample(), &patch);
-    let (before, began) = (running_time(&thread), Instant::now());
+    let (before, began) = (running_time(|it| it == thread), Instant::now());
     let attempt = script.host.call(invocation);
     tokio::pin!(attempt);
     let mut answers = 0;
@@ -246,31 +322,28 @@ async fn call(language: &Language, script: &Script) -> Run {
             break ended;
         }
     };
-    let (after, elapsed) = (running_time(&thread), began.elapsed());
+    let (after, elapsed) = (running_time(|it| it == thread), began.elapsed());
     let patch = SharedPatch::default();
     let next = script.host.call(script.change("alive", &sample(), &patch)).await;
     let (message, is_temporary) = match ended {
         Ended::Raised(it) => (Some(it.message), matches!(it.kind, RaisedKind::Temporary(_))),
         Ended::Returned(_) | Ended::Keyed(_) => (None, false),
     };
-    let computed = after.checked_sub(before).filter(|it| !it.is_zero());
+    let computed = after.saturating_sub(before);
     Run { message, is_temporary, computed, elapsed, answers, next: Some(next) }
 }
 
-fn own_running_time() -> Duration {
-    let times = fs::read_to_string("/proc/thread-self/schedstat").expect("times of this thread");
-    let computed = times.split(' ').next().and_then(|it| it.parse().ok());
-    Duration::from_nanos(computed.expect("a number"))
-}
+/// The thread beside each Lua VM.
+const WATCHDOG: &str = "lua-watchdog";
 
-/// What the threads of this name have computed so far, as the kernel counts it.
-fn running_time(name: &str) -> Duration {
+/// What the threads of these names have computed so far, as the kernel counts it.
+fn running_time(is_meant: impl Fn(&str) -> bool) -> Duration {
     let tasks = fs::read_dir("/proc/self/task").expect("the threads of this process");
     let of_task = |task: PathBuf| {
         let comm = fs::read_to_string(task.join("comm")).ok()?;
         let times = fs::read_to_string(task.join("schedstat")).ok()?;
         let computed = times.split(' ').next()?.parse().ok()?;
-        (comm.trim_end() == name).then_some(Duration::from_nanos(computed))
+        is_meant(comm.trim_end()).then_some(Duration::from_nanos(computed))
     };
     tasks.filter_map(|it| of_task(it.ok()?.path())).sum()
 }

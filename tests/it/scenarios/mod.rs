@@ -32,6 +32,7 @@ macro_rules! scenarios {
 scenarios! {
     causes
     cluster_scoped
+    conditions
     conflicts
     background
     activities
@@ -51,6 +52,9 @@ scenarios! {
     indexes_changing
     indexes_first
     indexes_shared
+    kube_errors
+    kube_objects
+    kube_watching
     kwargs
     kwargs_in_background
     lifecycles

@@ -135,6 +135,7 @@ async fn check_stream(vector: &Vector) -> Result<(), String> {
         resource: Arc::new(kopfexamples()),
         namespace: input["namespace"].as_str().map(Into::into),
         settings: Arc::clone(&settings),
+        restrictions: None,
     };
     let (log, _guard) = record_logs("kopf.watching");
     let start = Instant::now();

@@ -12,11 +12,11 @@ use kopf::{
     logic::{
         declare::{Argument, Declaration, declare},
         handler::{Handler, Kind},
-        object::{Object, ObjectRef},
+        object::Object,
         outcome::Ended,
         stopping::StopReason,
     },
-    ports::{Cause, Clock, Current, Logger, LoggerKind, Memo, ObjectDetail, Pauses},
+    ports::{Cause, Clock, Current, Memo, ObjectDetail, Pauses},
     settings::Settings,
     testing::{self, NativeScripts},
 };
@@ -100,9 +100,8 @@ impl Yard {
 
     /// What a cycle of the object does; tells whether the daemon is being stopped.
     fn cycle(&mut self) -> bool {
-        let logger = Logger::of_object(LoggerKind::Local, Arc::new(ObjectRef::default()));
         self.background.reap();
-        let host = Host { object: &self.object, memo: &Memo::default(), logger: &logger };
+        let host = Host { object: &self.object, memo: &Memo::default() };
         self.background.spawn(&self.base, &self.handler, host);
         self.background.is_stopping(|_| true)
     }

@@ -1,5 +1,5 @@
--- expect: ok|computed for|needs more than|longer than
--- limit: none
+-- expect: a text would be longer than 1 MiB
+-- limit: string
 -- Paths of a million steps for kopf.get.
 kopf.on_update("kopfexamples", { id = "hostile" }, function(ctx)
     local path = string.rep("a.", 400000) .. "a"

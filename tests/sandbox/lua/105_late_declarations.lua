@@ -1,4 +1,4 @@
--- expect: declar|top level|finished
+-- expect: was called after the script was loaded
 -- limit: none
 -- Handlers declared while one runs.
 kopf.on_update("kopfexamples", { id = "hostile" }, function(ctx)

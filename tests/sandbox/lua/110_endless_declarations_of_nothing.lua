@@ -1,5 +1,5 @@
--- expect: computed for more than 0.2 s|needs more than
--- limit: none
+-- expect: computed for more than 0.2 s
+-- limit: cpu
 -- at: load
 -- Declarations that are refused, again and again.
 while true do pcall(kopf.on_create, "pods") end

@@ -1,4 +1,4 @@
--- expect: recursion|nest|deep|Exceeded|memory
+-- expect: Exceeded allowed recursion depth
 -- limit: none
 -- at: load
 -- A text that nests deeper than the parser.

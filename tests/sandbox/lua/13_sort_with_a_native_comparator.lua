@@ -1,5 +1,5 @@
--- expect: computed for more than|invalid order function
--- limit: none
+-- expect: computed for more than 0.2 s
+-- limit: cpu
 -- A native comparator is never interrupted by itself.
 kopf.on_update("kopfexamples", { id = "hostile" }, function(ctx)
     local t = table.create(300000, 1)

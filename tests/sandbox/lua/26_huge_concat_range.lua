@@ -1,4 +1,4 @@
--- expect: invalid value|computed for more than|needs more
+-- expect: invalid value \(nil\) at index 1 in table for 'concat'
 -- limit: none
 -- A concatenation of items that are not there.
 kopf.on_update("kopfexamples", { id = "hostile" }, function(ctx)

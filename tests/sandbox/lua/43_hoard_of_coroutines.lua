@@ -1,5 +1,5 @@
--- expect: needs more than 16 MiB|coroutines
--- limit: none
+-- expect: needs more than 16 MiB
+-- limit: memory
 -- Coroutines that wait for ever.
 kopf.on_update("kopfexamples", { id = "hostile" }, function(ctx)
     local t = {}

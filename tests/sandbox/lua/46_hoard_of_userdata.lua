@@ -1,5 +1,5 @@
--- expect: needs more than 16 MiB|computed for
--- limit: none
+-- expect: needs more than 16 MiB
+-- limit: memory
 -- Objects of the host without an end.
 kopf.on_update("kopfexamples", { id = "hostile" }, function(ctx)
     local t = {}

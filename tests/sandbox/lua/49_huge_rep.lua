@@ -1,4 +1,4 @@
--- expect: longer than 1 MiB|not enough memory|too large
+-- expect: longer than 1 MiB
 -- limit: string
 -- A text of a gigabyte.
 kopf.on_update("kopfexamples", { id = "hostile" }, function(ctx)

@@ -1,4 +1,4 @@
--- expect: invalid (format|option|conversion)
+-- expect: invalid format
 -- limit: none
 -- A width of a hundred thousand.
 kopf.on_update("kopfexamples", { id = "hostile" }, function(ctx)

@@ -1,4 +1,4 @@
--- expect: longer than 1 MiB|size
+-- expect: longer than 1 MiB
 -- limit: string
 -- A packed text of a gigabyte.
 kopf.on_update("kopfexamples", { id = "hostile" }, function(ctx)

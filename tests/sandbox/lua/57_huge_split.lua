@@ -1,5 +1,5 @@
--- expect: needs more than 16 MiB|computed
--- limit: none
+-- expect: needs more than 16 MiB
+-- limit: memory
 -- A part for each of the characters.
 kopf.on_update("kopfexamples", { id = "hostile" }, function(ctx)
     local n = 0

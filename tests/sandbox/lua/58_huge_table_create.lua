@@ -1,4 +1,4 @@
--- expect: needs more than 16 MiB|overflow
+-- expect: table overflow
 -- limit: none
 -- A table of a billion items.
 kopf.on_update("kopfexamples", { id = "hostile" }, function(ctx)

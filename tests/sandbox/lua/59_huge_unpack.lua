@@ -1,4 +1,4 @@
--- expect: too many results|needs more than
+-- expect: too many results to unpack
 -- limit: none
 -- More results than there are places.
 kopf.on_update("kopfexamples", { id = "hostile" }, function(ctx)

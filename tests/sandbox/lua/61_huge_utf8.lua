@@ -1,4 +1,4 @@
--- expect: too many results|string slice too long|too long|needs more than
+-- expect: string slice too long
 -- limit: none
 -- A code for each character.
 kopf.on_update("kopfexamples", { id = "hostile" }, function(ctx)

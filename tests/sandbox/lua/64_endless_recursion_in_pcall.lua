@@ -1,5 +1,5 @@
--- expect: computed for more|nested deeper
--- limit: none
+-- expect: computed for more than 0.2 s
+-- limit: cpu
 -- Each level is protected.
 kopf.on_update("kopfexamples", { id = "hostile" }, function(ctx)
     local function f() pcall(f) pcall(f) end

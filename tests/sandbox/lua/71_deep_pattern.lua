@@ -1,4 +1,4 @@
--- expect: too complex|malformed
+-- expect: pattern too complex
 -- limit: none
 -- A pattern that nests deeper than the matcher.
 kopf.on_update("kopfexamples", { id = "hostile" }, function(ctx)

@@ -1,4 +1,4 @@
--- expect: computed for more than|too many|larger than
+-- expect: ctx.patch.fns would have more than 10000 functions
 -- limit: none
 -- Transformations without an end.
 kopf.on_update("kopfexamples", { id = "hostile" }, function(ctx)

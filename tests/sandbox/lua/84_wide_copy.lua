@@ -1,5 +1,5 @@
--- expect: larger than 1 MiB|computed for
--- limit: none
+-- expect: larger than 1 MiB
+-- limit: string
 -- The endless table for kopf.copy.
 kopf.on_update("kopfexamples", { id = "hostile" }, function(ctx)
     local t = { 1 }

@@ -1,4 +1,4 @@
--- expect: outside of the script's directory|refused
+-- expect: outside of the script's directory
 -- limit: none
 -- Modules above the script.
 kopf.on_update("kopfexamples", { id = "hostile" }, function(ctx)

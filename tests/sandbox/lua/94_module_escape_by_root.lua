@@ -1,4 +1,4 @@
--- expect: relative to the script's directory|refused
+-- expect: relative to the script's directory
 -- limit: none
 -- Modules by absolute path.
 kopf.on_update("kopfexamples", { id = "hostile" }, function(ctx)

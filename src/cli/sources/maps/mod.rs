@@ -76,6 +76,7 @@ impl Maps {
                 namespace: Some(namespace.into()),
                 extent: Extent::Whole,
                 settings: Arc::new(restricted(settings, option)),
+                restrictions: None,
             };
             let pulse = Arc::new(health.pulse(&option.to_string(), None));
             let stream = cluster.stream_with_pulse(target, pulse);

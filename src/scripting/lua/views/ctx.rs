@@ -13,10 +13,11 @@ use mlua::{
 use serde_json::{Map, Value};
 
 use super::{
-    index::IndexView, logger::LoggerView, memo::MemoView, patch::PatchView, settings::SettingsView,
-    stopped::StoppedView,
+    conditions::ConditionsView, index::IndexView, logger::LoggerView, memo::MemoView,
+    patch::PatchView, settings::SettingsView, stopped::StoppedView,
 };
-use crate::ports::{Cause, Invocation};
+use crate::logic::object::Object;
+use crate::ports::Invocation;
 use crate::scripting::{
     ctx::{self, Kwarg},
     lua::{push::Style, world::World},
@@ -85,6 +86,7 @@ impl CtxView {
             Kwarg::Tree(tree) => frozen(&tree),
             Kwarg::Patch(patch) => view(lua, PatchView::root(patch, self.body())),
             Kwarg::Memo(memo) => view(lua, MemoView::root(memo)),
+            Kwarg::Conditions(it) => view(lua, ConditionsView(it)),
             Kwarg::Logger(logger) => view(lua, LoggerView(logger)),
             Kwarg::Index(index) => view(lua, IndexView(index)),
             Kwarg::Settings(cause) => view(lua, SettingsView::root(cause.settings)),
@@ -95,8 +97,8 @@ impl CtxView {
     /// What there is in this call, for `pairs`.
     pub(super) fn iterate(&self, lua: &Lua) -> mlua::Result<(LuaFunction, LuaValue)> {
         let fields = lua.create_table()?;
-        for name in ctx::NAMES {
-            fields.raw_set(*name, self.field(lua, name)?)?;
+        for name in ctx::names() {
+            fields.raw_set(name, self.field(lua, name)?)?;
         }
         for index in self.invocation.facilities.indexes.all() {
             fields.raw_set(&**index.id(), self.field(lua, index.id())?)?;
@@ -105,10 +107,12 @@ impl CtxView {
     }
 
     fn body(&self) -> Arc<Value> {
-        match &self.invocation.cause {
-            Cause::Object(cause) => Arc::clone(cause.current().body()),
-            Cause::Activity(_) => Arc::default(),
-        }
+        self.object().map(|it| Arc::clone(it.body())).unwrap_or_default()
+    }
+
+    /// The object it is about.
+    pub(super) fn object(&self) -> Option<Arc<Object>> {
+        self.invocation.object()
     }
 }
 

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use crate::logic::outcome::LogLevel;
 use crate::ports::Logger;
-use crate::scripting::lua::world::World;
+use crate::scripting::{limits, lua::world::World};
 
 /// The logger of one call.
 pub(super) struct LoggerView(pub(super) Logger);
@@ -17,7 +17,7 @@ impl LoggerView {
         if !self.0.is_enabled(level) {
             return Ok(());
         }
-        let (text, fields) = line(lua, arguments)?;
+        let (text, fields) = cut_line(lua, arguments)?;
         match fields {
             Some(fields) => self.0.with_fields(level, &text, &fields),
             None => self.0.log(level, &text),
@@ -45,19 +45,25 @@ impl UserData for LoggerView {
             methods.add_method(name, move |lua, view, arguments| view.log(lua, level, arguments));
         }
         methods.add_method("exception", |lua, view, arguments| {
-            let (text, fields) = line(lua, arguments)?;
-            let trace = lua.traceback(None, 1)?.to_string_lossy();
+            let (text, fields) = cut_line(lua, arguments)?;
+            let trace = limits::cut(lua.traceback(None, 1)?.to_string_lossy());
             view.0.exception(&text, trace.trim_end(), fields.as_ref());
             Ok(())
         });
     }
 }
 
+/// The line as long as it may be.
+fn cut_line(lua: &Lua, arguments: MultiValue) -> mlua::Result<Line> {
+    let (text, fields) = line(lua, arguments)?;
+    Ok((limits::cut(text), fields.map(limits::cut_fields)))
+}
+
+/// A text, and structured fields.
+type Line = (String, Option<Map<String, Value>>);
+
 /// The text, and the structured fields if one argument more is given than the text has places for.
-fn line(
-    lua: &Lua,
-    mut arguments: MultiValue,
-) -> mlua::Result<(String, Option<Map<String, Value>>)> {
+fn line(lua: &Lua, mut arguments: MultiValue) -> mlua::Result<Line> {
     let world = World::of(lua)?;
     let template = arguments.pop_front().unwrap_or(LuaValue::Nil).to_string()?;
     let mut fields = None;

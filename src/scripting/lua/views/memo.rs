@@ -12,6 +12,7 @@ use super::{
     dotted, step,
     tally::{self, Tally},
 };
+use crate::heap;
 use crate::ports::Document;
 use crate::scripting::{
     lua::{push::Style, tree, world::World},
@@ -74,11 +75,17 @@ impl MemoView {
         let world = World::of(lua)?;
         let fail = |it: &str| mlua::Error::runtime(format!("{}: {it}", dotted("memo", &path)));
         world.side_table.remove(&self.document, &path);
+        let remove = || {
+            let before = heap::held();
+            tree::remove(&mut self.document.lock_for(&path), &path).map_err(fail)?;
+            world.memos.charge(&self.document, heap::held().wrapping_sub(before));
+            Ok(())
+        };
         if value.is_nil() {
-            return tree::remove(&mut self.document.lock_for(&path), &path).map_err(fail);
+            return remove();
         }
         if is_foreign(&value) {
-            tree::remove(&mut self.document.lock_for(&path), &path).map_err(fail)?;
+            remove()?;
             world.side_table.set(&self.document, path, value);
             return Ok(());
         }
@@ -86,11 +93,19 @@ impl MemoView {
         let read = read.map_err(|it| mlua::Error::runtime(it.at(&dotted("memo", &path))))?;
         let measure = || tally::weight_besides(&self.document.lock(), &path);
         self.tally.admit(&world, &read, ("the memo", measure))?;
-        let mut content = self.document.lock_for(&path);
-        if matches!(key, LuaValue::Integer(1)) {
-            tree::make_list(&mut content, &self.path);
+        world.memos.admit().map_err(mlua::Error::runtime)?;
+        let before = heap::held();
+        // A copy, which is made between the two looks at the allocator. What was read goes after them.
+        let kept = read.clone();
+        {
+            let mut content = self.document.lock_for(&path);
+            if matches!(key, LuaValue::Integer(1)) {
+                tree::make_list(&mut content, &self.path);
+            }
+            tree::assign(&mut content, &path, kept).map_err(fail)?;
         }
-        tree::assign(&mut content, &path, read).map_err(fail)
+        world.memos.charge(&self.document, heap::held().wrapping_sub(before));
+        Ok(())
     }
 
     fn len(&self) -> usize {

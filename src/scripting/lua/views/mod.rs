@@ -1,5 +1,6 @@
 //! Objects of the host in scripts: `ctx` and the parts of it that are alive.
 
+mod conditions;
 mod ctx;
 mod index;
 mod logger;
@@ -12,12 +13,15 @@ mod tally;
 use mlua::{AnyUserData, Function as LuaFunction, Lua, Value as LuaValue};
 use serde_json::Value;
 
+use self::{
+    conditions::ConditionsView, memo::MemoView, patch::PatchView, settings::SettingsView,
+    stopped::ReasonsView,
+};
 pub(super) use self::{
     ctx::CtxView,
     index::{item, values},
     stopped::wait,
 };
-use self::{memo::MemoView, patch::PatchView, settings::SettingsView, stopped::ReasonsView};
 
 /// The content of a view as plain JSON; `None` if the object has none.
 pub(super) fn json_of(object: &AnyUserData) -> Option<Value> {
@@ -30,10 +34,19 @@ pub(super) fn json_of(object: &AnyUserData) -> Option<Value> {
     if let Ok(view) = object.borrow::<ReasonsView>() {
         return Some(view.json());
     }
+    if let Ok(view) = object.borrow::<ConditionsView>() {
+        return Some(view.json());
+    }
     if let Ok(view) = object.borrow::<MemoView>() {
         return Some(view.json());
     }
     index::json_of(object)
+}
+
+/// The object that `ctx` is about, if the value is a `ctx`: for functions that take objects.
+pub(super) fn handled(value: &LuaValue) -> Option<Value> {
+    let ctx = value.as_userdata()?.borrow::<CtxView>().ok()?;
+    ctx.object().map(|it| Value::clone(it.body()))
 }
 
 /// What `pairs` of a view gives.
@@ -49,6 +62,9 @@ pub(super) fn iterate(lua: &Lua, object: &AnyUserData) -> mlua::Result<(LuaFunct
     }
     if let Ok(reasons) = object.borrow::<ReasonsView>() {
         return reasons.iterate(lua);
+    }
+    if let Ok(view) = object.borrow::<ConditionsView>() {
+        return view.iterate(lua);
     }
     if let Some(walk) = index::iterate(lua, object) {
         return walk;

@@ -21,6 +21,7 @@ use super::{
 use crate::logic::patch::{Patch, Transformation};
 use crate::ports::SharedPatch;
 use crate::scripting::{
+    limits,
     lua::{push::Style, tree, world::World},
     text,
     withdraw::withdraw,
@@ -143,6 +144,9 @@ impl UserData for FunctionsView {
 
     fn add_methods<M: UserDataMethods<Self>>(methods: &mut M) {
         methods.add_method("append", |lua, view, function: LuaFunction| {
+            if lock(&view.0).transformations.len() >= limits::FUNCTIONS_MAX {
+                return Err(mlua::Error::runtime(limits::too_many_transformations()));
+            }
             let world = World::of(lua)?;
             let name = function.info().name.unwrap_or_default();
             let function = world.functions.lend(world.script, &function, &name);

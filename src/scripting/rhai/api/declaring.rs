@@ -10,7 +10,7 @@ use crate::logic::{
     handler::{Callback, Kind},
 };
 use crate::scripting::{
-    children,
+    children, limits,
     names::{self, Declaring},
     rhai::{
         control::handed,
@@ -138,6 +138,9 @@ fn declare_handler(
     let Some(declared) = declared.as_mut() else {
         return Err(refuse(names::too_late(name)));
     };
+    if declared.len() >= limits::FUNCTIONS_MAX {
+        return Err(problem(limits::too_many_handlers()));
+    }
     declared.push(handler);
     Ok(Dynamic::UNIT)
 }

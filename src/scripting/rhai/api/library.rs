@@ -11,13 +11,13 @@ use std::{
 
 use rhai::{Dynamic, Engine, ImmutableString, Module, NativeCallContext, Shared};
 
-use super::{HostFn, Outcome as Called};
+use super::{HostFn, Outcome as Called, refusal::ServerError, streams::Stream};
 use crate::scripting::{
     library::{
         self, Body, Call, Datum, Failure, Function, LIBRARIES, Library, Outcome, Surroundings,
     },
     rhai::{
-        control,
+        context, control,
         errors::problem,
         present,
         value::{plain, to_json},
@@ -105,16 +105,19 @@ fn most(function: &Function) -> usize {
 }
 
 fn call(
-    context: &NativeCallContext<'_>,
+    caller: &NativeCallContext<'_>,
     library: &'static Library,
     function: &'static Function,
     arguments: &[Dynamic],
 ) -> Called {
     let place = format!("{}.{}", library.name, function.name);
     let read = || {
-        let read = arguments.iter().map(|it| to_json("an argument", it).map(Datum::Json));
+        let read = arguments.iter().map(|it| match context::handled(it) {
+            Some(body) => Ok(Datum::Json(body)),
+            None => to_json("an argument", it).map(Datum::Json),
+        });
         let arguments = read.collect::<Result<_, _>>().map_err(Failure::Plain)?;
-        let here = context.engine().default_tag().read_lock::<Here>();
+        let here = caller.engine().default_tag().read_lock::<Here>();
         let surroundings = here.map(|it| Arc::clone(&it.0)).unwrap_or_default();
         Call::new((library, function), arguments, surroundings, present::get())
     };
@@ -133,14 +136,20 @@ fn call(
                 Err(failure) => ended(&place, Err(failure)),
             }
         }
+        Body::Streaming(body) => match control::handed(|| read().and_then(body)) {
+            Ok(flow) => Ok(Dynamic::from(Stream::new(flow, &place))),
+            Err(failure) => ended(&place, Err(failure)),
+        },
     }
 }
 
-fn ended(place: &str, outcome: Outcome) -> Called {
+/// The result, or what is raised.
+pub(super) fn ended(place: &str, outcome: Outcome) -> Called {
     match outcome {
         Ok(Datum::Json(result)) => Ok(plain(&result)),
         Err(failure) => match failure.at(place) {
             Failure::Plain(message) => Err(problem(message)),
+            Failure::Answer(refusal) => Err(ServerError(refusal).into_error()),
         },
     }
 }

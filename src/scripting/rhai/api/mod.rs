@@ -11,7 +11,9 @@ mod library;
 mod logins;
 mod posting;
 mod raising;
+mod refusal;
 mod storages;
+mod streams;
 
 use std::{any::TypeId, sync::Arc};
 
@@ -23,6 +25,7 @@ use rhai::{
 pub(super) use self::{
     declaring::Constant,
     library::{is_library, misused, value as library},
+    refusal::ServerError,
 };
 use super::{errors::problem, script::Shared};
 use crate::logic::declare::Marker;
@@ -151,6 +154,8 @@ pub(super) fn register(engine: &mut Engine, shared: &Arc<Shared>) {
     declaring::register(engine);
     children::register(engine);
     library::register(engine, &shared.surroundings);
+    refusal::register(engine);
+    streams::register(engine);
 }
 
 const CONSTANTS: &[&str] = &["PRESENT", "ABSENT", "EVERYTHING", "ErrorsMode"];

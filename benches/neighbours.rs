@@ -1,0 +1,441 @@
+//! What hostile scripts cost their neighbours: an operator as `kopf run` has it, on one thread, with threads for its scripts.
+//!
+//! `cargo bench --bench neighbours [-- EVENTS]`. Two well-behaved scripts, one in each language, handle one event every few
+//! milliseconds, alone and beside four calls of one hostile script that is called again as soon as a call ends. Latency is the
+//! time from the change in the cluster until the handler has returned. Beside it: how long `/healthz` takes to answer, asked
+//! from a thread of its own, and the longest pauses between two signs of life for peers and between two renewals of the lease,
+//! which are due every second and every 200 ms.
+#![expect(clippy::expect_used, reason = "a benchmark may stop at the first surprise")]
+#![expect(clippy::print_stdout, reason = "the table is the result")]
+
+use std::{
+    env,
+    io::{Read as _, Write as _},
+    net::TcpStream,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread,
+    time::Duration,
+};
+
+use bytes::Bytes;
+use jiff::Timestamp;
+use kopf::{
+    apiserver::{ApiServer, ResourceDef},
+    features::probes::{Listener, Routes},
+    logic::{
+        filters::Question,
+        function::Function,
+        handler::Handler,
+        lifecycle::Chooser,
+        object::{Object, ObjectRef},
+        outcome::{Ended, Raised},
+        registry::Registry,
+        resource::Resource,
+    },
+    ports::{
+        BoxFuture, Cause, ChangeCause, Clock, Health, Invocation, Logger, LoggerKind, Memo,
+        ObjectCause, ObjectDetail, Scripts, SharedPatch,
+    },
+    reactor::{self, Operator},
+    scripting::{LoadError, Placement, ScriptHost, Source, Terms},
+    settings::Settings,
+    testing,
+};
+use serde_json::{Value, json};
+use tokio::{
+    sync::mpsc,
+    task::JoinSet,
+    time::{Instant, sleep_until, timeout},
+};
+use tokio_util::sync::CancellationToken;
+
+const EXAMPLES: &str = "kopfexamples.kopf.dev";
+const PEERINGS: &str = "clusterkopfpeerings.kopf.dev";
+const LEASES: &str = "leases.coordination.k8s.io";
+/// Events of each play, unless said otherwise.
+const EVENTS: usize = 400;
+/// One event so often.
+const PACE: Duration = Duration::from_millis(5);
+/// Hostile calls side by side.
+const CALLS: usize = 4;
+/// What one event may take before the benchmark gives up.
+const PATIENCE: Duration = Duration::from_mins(1);
+
+/// The well-behaved ones.
+const NEIGHBOURS: [(&str, &str); 2] = [
+    (
+        "neighbour.lua",
+        "kopf.on_event('kopfexamples', { id = 'lua' }, function(ctx) return #ctx.spec.items .. ctx.name end)",
+    ),
+    (
+        "neighbour.rhai",
+        "kopf::on_event(`kopfexamples`, #{ id: `rhai` }, |ctx| `${ctx.spec.items.len()}${ctx.name}`);",
+    ),
+];
+
+/// Classes of hostile scripts: the language, and the body of the function that is called.
+const HOSTILE: [(&str, &str, &str); 12] = [
+    ("a loop", "lua", "while true do end"),
+    ("a loop in a comparator", "lua", "table.sort({ 3, 2, 1 }, function() while true do end end)"),
+    ("a hoard", "lua", "local t = {} while true do t[#t + 1] = { #t } end"),
+    ("deep recursion", "lua", "local function f() return 1 + f() end while true do pcall(f) end"),
+    (
+        "a pathological pattern",
+        "lua",
+        "string.find(string.rep('a', 40), string.rep('a?', 40) .. string.rep('a', 40))",
+    ),
+    (
+        "long natives",
+        "lua",
+        "while true do local s = string.rep('x', 8000000); s = string.reverse(s); s = string.upper(s) end",
+    ),
+    ("a loop", "rhai", "loop {}"),
+    ("a loop in a comparator", "rhai", "[3, 2, 1].sort(|a, b| { loop {} })"),
+    ("a hoard", "rhai", "let t = []; loop { t.push(#{ a: [t.len()] }); }"),
+    ("deep recursion", "rhai", "loop { try { deep(0) } catch { } }"),
+    (
+        "a long search",
+        "rhai",
+        "let s = `a`; s.pad(4000000, 'a'); loop { s.index_of(`aaaaaaaaaaaaaaaaaaaaab`); }",
+    ),
+    (
+        "long natives",
+        "rhai",
+        "let s = `x`; s.pad(8000000, 'x'); loop { let t = s - 'y'; t.make_upper(); }",
+    ),
+];
+
+/// What one play has measured.
+struct Measured {
+    lua: Vec<Duration>,
+    rhai: Vec<Duration>,
+    health: Vec<Duration>,
+    peering: Duration,
+    lease: Duration,
+}
+
+fn main() {
+    let events = env::args().find_map(|it| it.parse().ok()).unwrap_or(EVENTS);
+    println!("{events} events each, in milliseconds; the pauses are due every 1000 and 200");
+    println!(
+        "{:<31} {:>20} {:>8} {:>20} {:>8} {:>13} {:>7} {:>7}",
+        "",
+        "Lua p50/p99/max",
+        "more p99",
+        "Rhai p50/p99/max",
+        "more p99",
+        "health p99/max",
+        "peers",
+        "lease"
+    );
+    let alone = play(None, events);
+    tell("alone", &alone, &alone);
+    for (name, language, body) in HOSTILE {
+        let measured = play(Some((language, body)), events);
+        tell(&format!("{language}: {name}"), &measured, &alone);
+    }
+    tell("alone again", &play(None, events), &alone);
+}
+
+fn tell(name: &str, measured: &Measured, alone: &Measured) {
+    let latency =
+        |of: &[Duration]| format!("{:.2}/{:.2}/{:.1}", at(of, 50), at(of, 99), at(of, 100));
+    println!(
+        "{name:<31} {:>20} {:>+8.2} {:>20} {:>+8.2} {:>13} {:>7.0} {:>7.0}",
+        latency(&measured.lua),
+        at(&measured.lua, 99) - at(&alone.lua, 99),
+        latency(&measured.rhai),
+        at(&measured.rhai, 99) - at(&alone.rhai, 99),
+        format!("{:.1}/{:.1}", at(&measured.health, 99), at(&measured.health, 100)),
+        milliseconds(measured.peering),
+        milliseconds(measured.lease),
+    );
+}
+
+fn milliseconds(it: Duration) -> f64 {
+    it.as_secs_f64() * 1000.0
+}
+
+/// The value below which so many percent are, in milliseconds.
+fn at(measured: &[Duration], percent: usize) -> f64 {
+    let mut sorted = measured.to_vec();
+    sorted.sort();
+    let place = (sorted.len() * percent / 100).min(sorted.len().saturating_sub(1));
+    sorted.get(place).copied().map_or(f64::NAN, milliseconds)
+}
+
+fn play(hostile: Option<(&str, &str)>, events: usize) -> Measured {
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    let measured = runtime.block_on(measure(hostile, events));
+    runtime.shutdown_background();
+    measured
+}
+
+async fn measure(hostile: Option<(&str, &str)>, events: usize) -> Measured {
+    let mut peerings =
+        ResourceDef::new("kopf.dev", "v1", "clusterkopfpeerings", "ClusterKopfPeering");
+    peerings.namespaced = false;
+    let examples = ResourceDef::new("kopf.dev", "v1", "kopfexamples", "KopfExample");
+    let server = ApiServer::builder().resource(examples).resource(peerings).build();
+    server.create(PEERINGS, json!({ "metadata": { "name": "default" } })).expect("it is new");
+    let (health, stop, mut tasks) = (Health::default(), CancellationToken::new(), JoinSet::new());
+    let listener = Listener::bind("127.0.0.1", 0).await.expect("a free port");
+    let port = listener.address().expect("an address").port();
+    tasks.spawn(listener.serve(Arc::new(Routes::new(health.clone())), stop.clone()));
+
+    let settings = settings();
+    let mut sources = NEIGHBOURS.map(|(name, text)| Source::alone(name, text)).to_vec();
+    sources.extend(hostile.map(source));
+    let loaded = ScriptHost::load(sources, Terms::of(Placement::Threads, &settings)).await;
+    let told = |errors: Vec<LoadError>| errors.iter().map(ToString::to_string).collect::<String>();
+    let (host, mut handlers) = loaded.map_err(told).expect("the scripts load");
+    let busy = handlers.pop_if(|it| &*it.id == "hostile").map(Arc::new);
+    let (tell, mut answers) = mpsc::channel(16);
+    let scripts = Arc::new(Timed { host, tell });
+    let operator = Operator {
+        settings: Arc::new(Mutex::new(settings)),
+        clock: Clock::system(),
+        health,
+        ..testing::operator(
+            Arc::clone(&scripts) as Arc<dyn Scripts>,
+            Registry::new(handlers).expect("ids are unique"),
+            testing::client(&server),
+        )
+    };
+    let running = reactor::run(operator, stop.clone());
+    tasks.spawn(async move { running.await.expect("it runs to its end") });
+    // The first event is not measured: until then everything starts.
+    create(&server, "warm");
+    for _ in NEIGHBOURS {
+        answers.recv().await.expect("an answer");
+    }
+    let mut hostile = JoinSet::new();
+    for _ in 0..CALLS {
+        let (scripts, busy) = (Arc::clone(&scripts), busy.clone());
+        if let Some(busy) = busy {
+            hostile.spawn(async move {
+                loop {
+                    drop(scripts.host.call(invocation(busy.inside())).await);
+                }
+            });
+        }
+    }
+    let probe = Probe::start(port);
+    let mut measured = Measured {
+        lua: Vec::new(),
+        rhai: Vec::new(),
+        health: Vec::new(),
+        peering: Duration::ZERO,
+        lease: Duration::ZERO,
+    };
+    let mut pauses = [Pauses::default(), Pauses::default()];
+    let mut next = Instant::now();
+    for number in 0..events {
+        sleep_until(next).await;
+        next = Instant::now() + PACE;
+        let began = Instant::now();
+        create(&server, &format!("object-{number}"));
+        for _ in NEIGHBOURS {
+            let (id, at) =
+                timeout(PATIENCE, answers.recv()).await.expect("in time").expect("an answer");
+            let latency = at.duration_since(began);
+            if id == "lua" { measured.lua.push(latency) } else { measured.rhai.push(latency) }
+        }
+        let [peering, lease] = &mut pauses;
+        peering.see(last_seen(&server));
+        lease.see(renewed(&server));
+    }
+    measured.health = probe.end();
+    let [peering, lease] = pauses;
+    (measured.peering, measured.lease) = (peering.longest, lease.longest);
+    hostile.shutdown().await;
+    stop.cancel();
+    while tasks.join_next().await.is_some() {}
+    measured
+}
+
+fn settings() -> Settings {
+    let mut settings = Settings::default();
+    settings.peering.lifetime = Duration::from_secs(2);
+    settings.peering.clusterwide = true;
+    settings.leadership.enabled = true;
+    settings.leadership.retry_period = Duration::from_millis(200);
+    settings
+}
+
+fn source((language, body): (&str, &str)) -> Source {
+    let text = if language == "lua" {
+        format!("kopf.on_update('kopfexamples', {{ id = 'hostile' }}, function(ctx) {body} end)")
+    } else {
+        format!(
+            "fn deep(n) {{ 1 + deep(n + 1) }}
+             kopf::on_update(`kopfexamples`, #{{ id: `hostile` }}, |ctx| {{ {body} }});"
+        )
+    };
+    Source::alone(format!("hostile.{language}"), text)
+}
+
+fn create(server: &ApiServer, name: &str) {
+    let object = json!({
+        "apiVersion": "kopf.dev/v1", "kind": "KopfExample",
+        "metadata": { "namespace": "default", "name": name },
+        "spec": { "items": ["a", "b", "c"], "text": "x".repeat(500) },
+    });
+    server.create(EXAMPLES, object).expect("it is new");
+}
+
+fn last_seen(server: &ApiServer) -> Option<Timestamp> {
+    let peering = server.get(PEERINGS, "", "default")?;
+    let records = peering.get("status")?.as_object()?.values();
+    records.filter_map(|it| it.get("lastseen")?.as_str()?.parse().ok()).max()
+}
+
+fn renewed(server: &ApiServer) -> Option<Timestamp> {
+    let leases = server.list(LEASES);
+    leases.iter().filter_map(|it| it.pointer("/spec/renewTime")?.as_str()?.parse().ok()).max()
+}
+
+/// The pauses between moments of one kind.
+#[derive(Default)]
+struct Pauses {
+    last: Option<Timestamp>,
+    longest: Duration,
+}
+
+impl Pauses {
+    fn see(&mut self, moment: Option<Timestamp>) {
+        let (Some(moment), last) = (moment, self.last) else { return };
+        self.last = Some(moment);
+        let pause = last.map(|it| moment.duration_since(it).unsigned_abs());
+        self.longest = self.longest.max(pause.unwrap_or_default());
+    }
+}
+
+/// Asks for the health, from a thread of its own.
+struct Probe {
+    thread: thread::JoinHandle<Vec<Duration>>,
+    over: Arc<AtomicBool>,
+}
+
+impl Probe {
+    fn start(port: u16) -> Self {
+        let over = Arc::new(AtomicBool::new(false));
+        let told = Arc::clone(&over);
+        let thread = thread::spawn(move || {
+            let mut answers = Vec::new();
+            while !told.load(Ordering::Relaxed) {
+                let began = Instant::now();
+                let mut stream = TcpStream::connect(("127.0.0.1", port)).expect("a connection");
+                let request = b"GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
+                stream.write_all(request).expect("sent");
+                let mut answer = String::new();
+                stream.read_to_string(&mut answer).expect("an answer");
+                assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+                answers.push(began.elapsed());
+                thread::park_timeout(Duration::from_millis(20));
+            }
+            answers
+        });
+        Probe { thread, over }
+    }
+
+    fn end(self) -> Vec<Duration> {
+        self.over.store(true, Ordering::Relaxed);
+        self.thread.join().expect("no panic")
+    }
+}
+
+/// The scripts; tells when a handler of theirs has answered.
+struct Timed {
+    host: ScriptHost,
+    tell: mpsc::Sender<(String, Instant)>,
+}
+
+impl Scripts for Timed {
+    fn lifecycle(&self) -> Option<Chooser> {
+        self.host.lifecycle()
+    }
+
+    fn configure(&self, settings: &Settings) {
+        self.host.configure(settings);
+    }
+
+    fn keep(&self, function: Function) -> Function {
+        self.host.keep(function)
+    }
+
+    fn call(&self, invocation: Arc<Invocation>) -> BoxFuture<'static, Ended> {
+        let (id, tell) = (invocation.handler.id.to_string(), self.tell.clone());
+        let call = self.host.call(invocation);
+        Box::pin(async move {
+            let ended = call.await;
+            // At the end nobody listens.
+            drop(tell.send((id, Instant::now())).await);
+            ended
+        })
+    }
+
+    fn ask(
+        &self,
+        question: Question,
+        invocation: Arc<Invocation>,
+    ) -> BoxFuture<'static, Result<bool, Raised>> {
+        self.host.ask(question, invocation)
+    }
+
+    fn choose(
+        &self,
+        function: Function,
+        resource: Arc<Resource>,
+    ) -> BoxFuture<'static, Result<bool, Raised>> {
+        self.host.choose(function, resource)
+    }
+
+    fn compute(
+        &self,
+        function: Function,
+        about: Option<Value>,
+        invocation: Arc<Invocation>,
+    ) -> BoxFuture<'static, Result<Value, Raised>> {
+        self.host.compute(function, about, invocation)
+    }
+
+    fn transform(
+        &self,
+        function: Function,
+        body: Value,
+    ) -> BoxFuture<'static, Result<Value, Raised>> {
+        self.host.transform(function, body)
+    }
+}
+
+/// A call of the hostile handler.
+fn invocation(handler: Arc<Handler>) -> Arc<Invocation> {
+    let body = json!({ "metadata": { "name": "hostile", "namespace": "default" }, "spec": {} });
+    let object = Object::parse(Bytes::from(body.to_string())).expect("a JSON object");
+    let change = ChangeCause {
+        reason: kopf::logic::reason::Reason::Update,
+        old: None,
+        new: Some(Arc::clone(object.body())),
+        diff: Arc::default(),
+    };
+    let cause = ObjectCause {
+        resource: Arc::new(Resource::default()),
+        object: Arc::new(object),
+        patch: SharedPatch::default(),
+        detail: ObjectDetail::Change(change),
+    };
+    Arc::new(Invocation {
+        handler,
+        attempt: None,
+        cause: Cause::Object(cause),
+        memo: Memo::default(),
+        logger: Logger::of_object(LoggerKind::Full, Arc::new(ObjectRef::default())),
+        facilities: Arc::default(),
+        children: None,
+    })
+}

@@ -1,0 +1,70 @@
+//! The requests of scripts: see `ports/kube.rs`.
+
+use bytes::Bytes;
+use http::Method;
+
+use super::{
+    decode::Page,
+    failure::{Action, Failure},
+    transport::{self, Origin, Request, Transport},
+    url,
+};
+use crate::ports::{ApiError, Demand, ListPage, Verb};
+
+/// What logs of pods are, and refusals of them.
+const ANYTHING: &str = "application/json, */*";
+
+/// Sends one; gives the answer.
+pub(super) async fn ask(transport: &Transport, demand: Demand) -> Result<Bytes, ApiError> {
+    let settings = transport.settings();
+    transport.fetch(&request(&demand), &settings.networking).await
+}
+
+/// Sends one for a list.
+pub(super) async fn page(transport: &Transport, demand: Demand) -> Result<ListPage, ApiError> {
+    let settings = transport.settings();
+    let request = request(&demand);
+    let body = transport.fetch(&request, &settings.networking).await?;
+    let malformed =
+        |it: serde_json::Error| transport.fail(Failure::Malformed(it.to_string()), &request.action);
+    let mut page = Page::parse(&body).map_err(malformed)?;
+    let objects = page.by_ref().collect::<Result<_, _>>().map_err(malformed)?;
+    Ok(ListPage { objects, token: page.token, size: body.len() })
+}
+
+/// Asks for the version of the server.
+pub(super) async fn version(transport: &Transport) -> Result<Bytes, ApiError> {
+    let settings = transport.settings();
+    let request = Request::get("/version".into(), Action::Discover("/version"));
+    transport.fetch(&request, &settings.networking).await
+}
+
+fn request(demand: &Demand) -> Request<'_> {
+    let Demand { verb, resource, namespace, name, subresource, query, content } = demand;
+    let (namespace, subresource) = (namespace.as_deref(), subresource.as_deref());
+    let collection = url::collection(resource, namespace);
+    let path = match name {
+        Some(name) => url::object(collection, name, subresource),
+        None => collection,
+    };
+    Request {
+        of: Origin::Script,
+        method: match verb {
+            Verb::Get | Verb::List => Method::GET,
+            Verb::Create => Method::POST,
+            Verb::Update => Method::PUT,
+            Verb::Patch => Method::PATCH,
+            Verb::Delete => Method::DELETE,
+        },
+        url: url::with_query(&path, query),
+        accept: if subresource == Some("log") { ANYTHING } else { transport::JSON },
+        content: content.clone(),
+        action: Action::Use {
+            verb: verb.as_str(),
+            resource,
+            namespace,
+            name: name.as_deref(),
+            subresource,
+        },
+    }
+}

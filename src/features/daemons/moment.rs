@@ -1,0 +1,44 @@
+//! A moment that is kept for each daemon, or for each object with some.
+
+use std::{
+    sync::atomic::{AtomicU64, Ordering},
+    time::Duration,
+};
+
+/// No moment yet.
+const NEVER: u64 = u64::MAX;
+
+/// A moment on the clock of the team, if it has come.
+#[derive(Debug)]
+pub(super) struct Moment(AtomicU64);
+
+impl Moment {
+    /// It is this.
+    pub(super) fn set(&self, moment: Duration) {
+        self.0.store(nanos(moment), Ordering::Relaxed);
+    }
+
+    /// It is this, unless it has come already.
+    pub(super) fn set_once(&self, moment: Duration) {
+        let (before, now) = (NEVER, nanos(moment));
+        // The first one counts.
+        let _known = self.0.compare_exchange(before, now, Ordering::Relaxed, Ordering::Relaxed);
+    }
+
+    /// When it was.
+    pub(super) fn get(&self) -> Option<Duration> {
+        let nanos = self.0.load(Ordering::Relaxed);
+        (nanos != NEVER).then(|| Duration::from_nanos(nanos))
+    }
+}
+
+impl Default for Moment {
+    fn default() -> Self {
+        Moment(AtomicU64::new(NEVER))
+    }
+}
+
+/// Saturates after five centuries.
+fn nanos(moment: Duration) -> u64 {
+    u64::try_from(moment.as_nanos()).unwrap_or(NEVER).min(NEVER - 1)
+}

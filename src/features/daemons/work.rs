@@ -1,0 +1,170 @@
+//! What a daemon or a timer does at the moment, and how it goes on.
+//!
+//! There may be many thousands, most of them waiting. So none has a task: who is woken is brought forward by the task of the
+//! team (`driver.rs`). While it rests, only its course is kept; while it waits for a call, that and the call. All that is not
+//! waiting is done by a [`Runner`], in a box that goes when its work is done.
+
+use std::{
+    any::Any,
+    panic::{self, AssertUnwindSafe},
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll, Wake, Waker},
+    time::Duration,
+};
+
+use tokio::time::Sleep;
+
+use super::{
+    daemon::Daemon,
+    patches::Patches,
+    runner::{After, Attempt, End, Runner},
+};
+use crate::logic::{
+    nanos::Nanos,
+    outcome::{Ended, LogLevel},
+    schedule::Schedule,
+    stopping::StopReason,
+};
+use crate::ports::{BoxFuture, LoggerKind};
+
+/// What is kept between attempts.
+#[derive(Default)]
+pub(super) struct Course {
+    /// `None` until the initial delay is known.
+    pub(super) schedule: Option<Schedule>,
+    /// `None` while there is nothing left of earlier attempts.
+    pub(super) patches: Option<Box<Patches>>,
+}
+
+/// What it does at the moment.
+pub(super) enum Stage {
+    /// Nothing until this moment, on the clock of the team.
+    Resting(Course, Nanos),
+    /// Waits for the end of a call.
+    Calling(Course, Box<Calling>),
+    /// Anything else.
+    Busy(BoxFuture<'static, After>),
+    /// It has ended, or is being brought forward.
+    Away,
+}
+
+/// A call that runs.
+pub(super) struct Calling {
+    pub(super) attempt: Attempt,
+    pub(super) call: BoxFuture<'static, Ended>,
+    pub(super) deadline: Option<Pin<Box<Sleep>>>,
+}
+
+impl Stage {
+    /// One that has not begun, and may at once.
+    pub(super) fn first() -> Self {
+        Stage::Resting(Course::default(), Nanos::ZERO)
+    }
+
+    /// Goes on until it waits; nothing if it has ended.
+    fn step(mut self, daemon: &Arc<Daemon>, cx: &mut Context<'_>) -> Option<Stage> {
+        let go = |course, ended| {
+            let runner = Runner { daemon: Arc::clone(daemon), course };
+            Stage::Busy(Box::pin(runner.go(ended)))
+        };
+        loop {
+            self = match self {
+                Stage::Resting(course, due) => {
+                    if !daemon.may_go_on(due) {
+                        return Some(Stage::Resting(course, due));
+                    }
+                    go(course, None)
+                }
+                Stage::Calling(course, mut calling) => match calling.poll(daemon, cx) {
+                    Poll::Pending => return Some(Stage::Calling(course, calling)),
+                    Poll::Ready(end) => go(course, Some((calling.attempt, end))),
+                },
+                Stage::Busy(mut busy) => match busy.as_mut().poll(cx) {
+                    Poll::Pending => return Some(Stage::Busy(busy)),
+                    Poll::Ready(After::Rest(course, due)) => {
+                        daemon.base.team.plan(due, daemon.key);
+                        Stage::Resting(course, due)
+                    }
+                    Poll::Ready(After::Call(course, calling)) => Stage::Calling(course, calling),
+                    Poll::Ready(After::End) => return None,
+                },
+                Stage::Away => return None,
+            }
+        }
+    }
+}
+
+impl Calling {
+    fn poll(&mut self, daemon: &Daemon, cx: &mut Context<'_>) -> Poll<End> {
+        // The order matters: who has returned has neither been late nor cancelled.
+        if let Poll::Ready(ended) = self.call.as_mut().poll(cx) {
+            return Poll::Ready(End::Returned(ended));
+        }
+        if self.deadline.as_mut().is_some_and(|it| it.as_mut().poll(cx).is_ready()) {
+            return Poll::Ready(End::TimedOut);
+        }
+        // Who asks it to stop wakes it.
+        if daemon.stopped.reasons().contains(StopReason::DaemonCancelled) {
+            return Poll::Ready(End::Cancelled);
+        }
+        Poll::Pending
+    }
+}
+
+impl Daemon {
+    /// Lets it do what there is to do. Only the task of the team calls this.
+    pub(super) fn go_on(self: &Arc<Self>) {
+        // Somebody it had waited for may have called it up once more.
+        if self.has_ended() {
+            return;
+        }
+        let waker = Waker::from(Arc::clone(self));
+        let stage = self.stage(Stage::Away);
+        let step = || stage.step(self, &mut Context::from_waker(&waker));
+        match panic::catch_unwind(AssertUnwindSafe(step)) {
+            Ok(Some(stage)) => drop(self.stage(stage)),
+            Ok(None) => self.leave(),
+            Err(panic) => {
+                let text = format!(
+                    "{} has ended by a bug in the operator itself: {}; please report it",
+                    self.handler(),
+                    panic_text(&*panic)
+                );
+                self.logger(LoggerKind::Full).log(LogLevel::Error, &text);
+                self.leave();
+            }
+        }
+    }
+
+    /// Its end, however that comes about: what it did is dropped.
+    pub(super) fn leave(&self) {
+        drop(self.stage(Stage::Away));
+        self.base.team.leave(self);
+    }
+
+    /// Whether it rests no longer.
+    fn may_go_on(&self, due: Nanos) -> bool {
+        let team = &self.base.team;
+        let may_go_on = self.stopped.is_set() || team.uptime() >= Duration::from(due);
+        if may_go_on {
+            team.unplan(due, self.key);
+        }
+        may_go_on
+    }
+}
+
+impl Wake for Daemon {
+    fn wake(self: Arc<Self>) {
+        self.call_up();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        self.call_up();
+    }
+}
+
+fn panic_text(panic: &(dyn Any + Send)) -> &str {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("a panic")
+}

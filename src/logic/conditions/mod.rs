@@ -1,0 +1,239 @@
+//! `status.conditions`: what an object is known to be, by the conventions of the Kubernetes API.
+//!
+//! A merge-patch replaces a list as a whole, and with it the conditions of other managers. So a condition is a [`Change`] of the
+//! freshest object, sent as operations that hold for its version only, like the functions of `patch.fns`.
+
+use jiff::Timestamp;
+use serde_json::{Map, Value, json};
+
+use super::fields;
+
+/// The most characters that definitions with the usual schema let the parts of a condition have.
+const KIND_CHARS_MAX: usize = 316;
+const REASON_CHARS_MAX: usize = 1024;
+const MESSAGE_CHARS_MAX: usize = 32_768;
+
+/// Where they are.
+const PLACE: [&str; 2] = ["status", "conditions"];
+
+/// Whether an object is what a condition says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Status {
+    /// It is.
+    True,
+    /// It is not.
+    False,
+    /// Nobody can tell at the moment.
+    Unknown,
+}
+
+/// A condition as it is to be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Condition {
+    /// Its name, such as `Ready`: there is one of each.
+    pub kind: String,
+    /// Whether it holds.
+    pub status: Status,
+    /// A word for programs.
+    pub reason: String,
+    /// A sentence for people.
+    pub message: String,
+    /// The generation of the object that somebody looked at; `None` where it says nothing about the specification.
+    pub observed_generation: Option<i64>,
+    /// When somebody looked.
+    pub now: Timestamp,
+}
+
+/// What becomes of one condition.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// It is this.
+    Set(Condition),
+    /// There is none of this name any more.
+    Remove(String),
+}
+
+impl Status {
+    /// As objects have it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Status::True => "True",
+            Status::False => "False",
+            Status::Unknown => "Unknown",
+        }
+    }
+
+    /// As scripts write it.
+    ///
+    /// # Errors
+    /// For everything else; the text says what fits.
+    pub fn read(value: &Value) -> Result<Self, String> {
+        if let Some(it) = value.as_bool() {
+            return Ok(if it { Status::True } else { Status::False });
+        }
+        let all = [Status::True, Status::False, Status::Unknown];
+        all.into_iter().find(|it| value == it.as_str()).ok_or_else(|| {
+            let given = if value.is_null() { "nothing".into() } else { value.to_string() };
+            format!("the status must be true, false or \"Unknown\", not {given}")
+        })
+    }
+}
+
+/// The name of a condition, as it is.
+///
+/// # Errors
+/// When a server would refuse it.
+pub fn check_kind(kind: &str) -> Result<(), String> {
+    let (domain, name) =
+        kind.split_once('/').map_or((None, kind), |(domain, name)| (Some(domain), name));
+    let is_end = |it: Option<char>| it.is_some_and(|it| it.is_ascii_alphanumeric());
+    let is_name = is_end(name.chars().next())
+        && is_end(name.chars().next_back())
+        && name.chars().all(|it| it.is_ascii_alphanumeric() || "-_.".contains(it));
+    if is_name && domain.is_none_or(is_domain) && kind.chars().count() <= KIND_CHARS_MAX {
+        return Ok(());
+    }
+    Err(format!(
+        "the type of a condition is a name such as \"Ready\" or \"example.com/Ready\", not {kind:?}"
+    ))
+}
+
+fn is_domain(domain: &str) -> bool {
+    domain.split('.').all(|label| {
+        let is_inside = |it: char| it.is_ascii_lowercase() || it.is_ascii_digit() || it == '-';
+        !label.is_empty()
+            && label.chars().all(is_inside)
+            && !label.starts_with('-')
+            && !label.ends_with('-')
+    })
+}
+
+/// The reason of a condition: as given, or one that follows from its name and status.
+///
+/// # Errors
+/// When a server would refuse it.
+pub fn reason(given: Option<&str>, kind: &str, status: Status) -> Result<String, String> {
+    let Some(given) = given else { return Ok(implied(kind, status)) };
+    let is_first = given.starts_with(|it: char| it.is_ascii_alphabetic());
+    let is_last = given.ends_with(|it: char| it.is_ascii_alphanumeric() || it == '_');
+    let is_inside = |it: char| it.is_ascii_alphanumeric() || "_,:".contains(it);
+    if is_first
+        && is_last
+        && given.chars().all(is_inside)
+        && given.chars().count() <= REASON_CHARS_MAX
+    {
+        return Ok(given.to_owned());
+    }
+    Err(format!(
+        "the reason is one word for programs, in CamelCase, such as \"Deployed\", not {given:?}; \
+         sentences are for the message"
+    ))
+}
+
+/// `Ready`, `NotReady`, `ReadyUnknown`.
+fn implied(kind: &str, status: Status) -> String {
+    let name = kind.rsplit('/').next().unwrap_or(kind);
+    let word: String = name.chars().filter(char::is_ascii_alphanumeric).collect();
+    match status {
+        Status::False => format!("Not{word}"),
+        // A type may start with a digit, a reason may not.
+        Status::True if word.starts_with(|it: char| it.is_ascii_digit()) => format!("Is{word}"),
+        Status::True => word,
+        Status::Unknown if word.starts_with(|it: char| it.is_ascii_digit()) => {
+            format!("Is{word}Unknown")
+        }
+        Status::Unknown => format!("{word}Unknown"),
+    }
+}
+
+/// A message that a server takes: the end of a longer one is left out.
+pub fn message(given: &str) -> String {
+    if given.chars().count() <= MESSAGE_CHARS_MAX {
+        return given.to_owned();
+    }
+    given.chars().take(MESSAGE_CHARS_MAX - 1).chain(['…']).collect()
+}
+
+/// All conditions of an object. What else is in the list is passed over.
+pub fn of(body: &Value) -> impl Iterator<Item = &Value> {
+    let list = fields::get(body, &PLACE).and_then(Value::as_array);
+    list.into_iter().flatten().filter(|it| it.is_object())
+}
+
+/// The condition of this name.
+pub fn find<'a>(body: &'a Value, kind: &str) -> Option<&'a Value> {
+    of(body).find(|it| is(it, kind))
+}
+
+/// Whether the condition of this name has this status; one that is not there has none.
+pub fn has(body: &Value, kind: &str, status: Status) -> bool {
+    find(body, kind).is_some_and(|it| is_status(it, status))
+}
+
+fn is(condition: &Value, kind: &str) -> bool {
+    condition.get("type").is_some_and(|it| it == kind)
+}
+
+fn is_status(condition: &Value, status: Status) -> bool {
+    condition.get("status").is_some_and(|it| it == status.as_str())
+}
+
+impl Change {
+    /// The name of the condition.
+    pub fn kind(&self) -> &str {
+        match self {
+            Change::Set(condition) => &condition.kind,
+            Change::Remove(kind) => kind,
+        }
+    }
+
+    /// Changes a body; all other conditions stay as and where they are. Nothing happens where nothing is to be done.
+    pub fn apply(&self, body: &mut Value) {
+        let Some(body) = body.as_object_mut() else { return };
+        let present = fields::get_in(body, &PLACE).and_then(Value::as_array);
+        let mut list = present.cloned().unwrap_or_default();
+        let others = |it: &Value| !is(it, self.kind());
+        match self {
+            Change::Remove(_) if list.iter().all(others) => return,
+            Change::Remove(_) => list.retain(others),
+            Change::Set(condition) => match list.iter_mut().find(|it| is(it, &condition.kind)) {
+                Some(present) => condition.renew(present),
+                None => list.push(condition.made()),
+            },
+        }
+        fields::put(body, &PLACE, Value::Array(list));
+    }
+}
+
+impl Condition {
+    fn made(&self) -> Value {
+        let mut made = json!({ "type": self.kind });
+        self.renew(&mut made);
+        made
+    }
+
+    /// Fields of others, such as `lastHeartbeatTime`, stay.
+    fn renew(&self, present: &mut Value) {
+        let stays = is_status(present, self.status);
+        let Some(fields) = present.as_object_mut() else { return };
+        fields.insert("status".into(), self.status.as_str().into());
+        match self.observed_generation {
+            Some(generation) => drop(fields.insert("observedGeneration".into(), generation.into())),
+            None => drop(fields.shift_remove("observedGeneration")),
+        }
+        if !(stays && has_moment(fields)) {
+            let now = self.now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
+            fields.insert("lastTransitionTime".into(), now.into());
+        }
+        fields.insert("reason".into(), self.reason.as_str().into());
+        fields.insert("message".into(), self.message.as_str().into());
+    }
+}
+
+fn has_moment(condition: &Map<String, Value>) -> bool {
+    let moment = condition.get("lastTransitionTime").and_then(Value::as_str);
+    moment.is_some_and(|it| !it.is_empty())
+}
+
+#[cfg(test)]
+mod tests;

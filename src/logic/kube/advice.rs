@@ -1,0 +1,74 @@
+//! What a refusal of the server means for the author of a script, and what to do about it.
+
+use serde_json::Value;
+
+/// What the server says about a refused request: parts of its `Status`.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Said {
+    /// In one word, such as `AlreadyExists`; empty if it says none.
+    pub reason: String,
+    /// `details`, with the `causes`; null if there are none.
+    pub details: Value,
+}
+
+/// What was attempted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Attempt {
+    /// Reading.
+    Read,
+    /// `kube.create`
+    Create,
+    /// `kube.apply`
+    Apply,
+    /// `kube.patch` and `kube.scale`
+    Patch,
+    /// `kube.replace`
+    Replace,
+    /// `kube.delete`
+    Delete,
+    /// `kube.evict`
+    Evict,
+}
+
+/// What to do about a refusal; empty if there is nothing more to say than what the server says.
+pub fn advice(attempt: Attempt, status: u16, said: &Said) -> String {
+    match (status, attempt) {
+        (409, Attempt::Apply) => {
+            let fields = owners(&said.details);
+            let fields = if fields.is_empty() { String::new() } else { format!("{fields}; ") };
+            format!("{fields}leave these fields out, or take them over with the option `force`")
+        }
+        (409, Attempt::Create) if said.reason == "AlreadyExists" => {
+            "kube.apply creates an object or changes the one that is there".into()
+        }
+        (409, Attempt::Replace | Attempt::Patch) => {
+            "somebody else has changed the object since it was read: read it again, or send a kube.patch without a \
+             resourceVersion"
+                .into()
+        }
+        (409, Attempt::Delete) => {
+            "the object with this name is not the one with this uid any more".into()
+        }
+        (415, Attempt::Patch) => {
+            "this resource takes patches of the types \"merge\" and \"json\" only".into()
+        }
+        (429, Attempt::Evict) => {
+            "a PodDisruptionBudget does not allow it now: try again later".into()
+        }
+        (404, Attempt::Patch | Attempt::Replace) => "kube.apply creates it".into(),
+        (_, _) => String::new(),
+    }
+}
+
+/// Who has which fields, of a conflict of appliers: `.data.a belongs to "kubectl"`.
+fn owners(details: &Value) -> String {
+    let causes = details.get("causes").and_then(Value::as_array);
+    let owner = |cause: &Value| {
+        let field = cause.get("field")?.as_str()?;
+        let message = cause.get("message")?.as_str()?;
+        let manager = message.strip_prefix("conflict with ")?;
+        Some(format!("{field} belongs to {manager}"))
+    };
+    let owners: Vec<_> = causes.into_iter().flatten().filter_map(owner).collect();
+    owners.join(", ")
+}

@@ -1,0 +1,172 @@
+//! Which resource a script means, among those of the cluster that are known so far.
+
+use std::{collections::BTreeMap, fmt, sync::Arc};
+
+use crate::logic::{
+    nearest::nearest,
+    resource::Resource,
+    selector::{AnyName, Selector},
+};
+
+/// What a script names a resource by.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Meant {
+    /// As handlers do.
+    Selector(Selector),
+    /// As objects do.
+    Kind {
+        /// The group; empty for the core group.
+        group: String,
+        /// The version.
+        version: String,
+        /// The kind.
+        kind: String,
+    },
+}
+
+/// Why none is meant.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Unresolved {
+    /// There is none, as far as is known; with the one that was probably meant.
+    Unknown(Option<String>),
+    /// There are several.
+    Ambiguous(Vec<String>),
+}
+
+/// The resources of the groups that were looked into.
+#[derive(Clone, Debug, Default)]
+pub struct Known {
+    groups: BTreeMap<String, Vec<Arc<Resource>>>,
+    /// Whether all groups are known.
+    is_complete: bool,
+}
+
+impl Known {
+    /// Learns what is in a group, or, without one, in all of them: what was known of these before is forgotten.
+    pub fn learn(&mut self, group: Option<&str>, resources: Vec<Resource>) {
+        match group {
+            Some(group) => drop(self.groups.insert(group.to_owned(), Vec::new())),
+            None => {
+                self.groups.clear();
+                self.is_complete = true;
+            }
+        }
+        for resource in resources {
+            self.groups.entry(resource.group.clone()).or_default().push(Arc::new(resource));
+        }
+    }
+
+    /// What is in a group is not known any more.
+    pub fn forget(&mut self, group: &str) {
+        self.groups.remove(group);
+        self.is_complete = false;
+    }
+
+    /// The resource that is meant; `None` if more must be known to tell.
+    pub fn find(&self, meant: &Meant) -> Option<Result<Arc<Resource>, Unresolved>> {
+        match meant {
+            Meant::Kind { group, version, kind } => {
+                let group = self.groups.get(group)?;
+                let is_it = |it: &&Arc<Resource>| it.version == *version && it.kind == *kind;
+                let found = group.iter().find(is_it).map(Arc::clone);
+                Some(found.ok_or_else(|| self.unknown(meant)))
+            }
+            Meant::Selector(selector) => self.select(selector, meant),
+        }
+    }
+
+    fn select(
+        &self,
+        selector: &Selector,
+        meant: &Meant,
+    ) -> Option<Result<Arc<Resource>, Unresolved>> {
+        let all = || self.groups.values().flatten();
+        let fitting = selector.select(all().map(|it| &**it), &|_, _| false);
+        // The core group goes before all others, so what is found there is meant.
+        let is_certain = match &selector.group {
+            Some(group) => self.groups.contains_key(group),
+            None => self.is_complete || fitting.iter().any(|it| it.group.is_empty()),
+        };
+        if !is_certain {
+            return None;
+        }
+        Some(match fitting.as_slice() {
+            [] => Err(self.unknown(meant)),
+            [one] => {
+                let found = all().find(|it| &***it == *one).map(Arc::clone);
+                found.ok_or_else(|| self.unknown(meant))
+            }
+            several => {
+                Err(Unresolved::Ambiguous(several.iter().map(|it| it.to_string()).collect()))
+            }
+        })
+    }
+
+    fn unknown(&self, meant: &Meant) -> Unresolved {
+        let all = || self.groups.values().flatten();
+        let near = match meant {
+            Meant::Kind { kind, .. } => nearest(kind, all().map(|it| it.kind.as_str())),
+            Meant::Selector(selector) => match &selector.any_name {
+                Some(AnyName::Named(name)) => {
+                    let kinds = all().map(|it| it.kind.as_str());
+                    nearest(name, all().map(|it| it.plural.as_str()).chain(kinds))
+                        .filter(|it| it != name)
+                }
+                Some(AnyName::Everything) | None => None,
+            },
+        };
+        Unresolved::Unknown(near.map(str::to_owned))
+    }
+}
+
+impl Meant {
+    /// In which groups to look for it, in this order; `None` is all of them.
+    pub fn looks(&self) -> Vec<Option<String>> {
+        match self {
+            Meant::Kind { group, .. } => vec![Some(group.clone())],
+            Meant::Selector(selector) => match &selector.group {
+                Some(group) => vec![Some(group.clone())],
+                None => vec![Some(String::new()), None],
+            },
+        }
+    }
+}
+
+impl fmt::Display for Meant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Meant::Kind { group, version, kind } if group.is_empty() => {
+                write!(f, "{kind} of {version}")
+            }
+            Meant::Kind { group, version, kind } => write!(f, "{kind} of {group}/{version}"),
+            Meant::Selector(it) => {
+                let name = match &it.any_name {
+                    Some(AnyName::Named(name)) => name.as_str(),
+                    Some(AnyName::Everything) => "everything",
+                    None => return it.fmt(f),
+                };
+                let of = [it.group.as_deref(), it.version.as_deref()];
+                let of: Vec<_> = of.into_iter().flatten().filter(|it| !it.is_empty()).collect();
+                write!(f, "'{name}'")?;
+                if of.is_empty() { Ok(()) } else { write!(f, " of {}", of.join("/")) }
+            }
+        }
+    }
+}
+
+impl Unresolved {
+    /// What to tell, and what to do about it.
+    pub fn told(&self, meant: &Meant) -> String {
+        match self {
+            Unresolved::Unknown(near) => {
+                let near = near.as_ref().map(|it| format!(" (did you mean '{it}'?)"));
+                let near = near.unwrap_or_default();
+                format!("the cluster has no resource {meant}{near}: is its CRD installed?")
+            }
+            Unresolved::Ambiguous(several) => format!(
+                "{meant} is ambiguous: it can be {}; name the group too",
+                several.join(" or ")
+            ),
+        }
+    }
+}

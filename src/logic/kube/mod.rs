@@ -1,0 +1,55 @@
+//! The cluster as scripts use it: which resource is meant, where an object is, what to make of a refusal, when a wait is over.
+//!
+//! Whoever sends the requests is in `ports/kube.rs` and `cluster/`; what scripts call is in `scripting/library/kube`.
+
+mod advice;
+mod known;
+mod place;
+mod predicate;
+mod reference;
+mod sight;
+#[cfg(test)]
+mod tests;
+
+pub use advice::{Attempt, Said, advice};
+pub use known::{Known, Meant, Unresolved};
+pub use place::{ALL_NAMESPACES, Home, Whole, one, several};
+pub use predicate::{Predicate, Subject};
+pub use reference::Reference;
+pub use sight::{Change, Sight};
+
+use serde_json::Value;
+
+/// Takes out what says nothing: fields that are null. A null reads as an absent field.
+pub fn without_nulls(value: &mut Value) {
+    match value {
+        Value::Object(fields) => {
+            fields.retain(|_, it| !it.is_null());
+            fields.values_mut().for_each(without_nulls);
+        }
+        Value::Array(items) => items.iter_mut().for_each(without_nulls),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+/// A selector of labels or fields, as a query has it: from a text, or from a map of what must be equal.
+///
+/// # Errors
+/// A value of the map is no text, number or truth value.
+pub fn selector(value: &Value) -> Result<Option<String>, String> {
+    match value {
+        Value::Null => Ok(None),
+        Value::Object(fields) => {
+            let pair = |(key, value): (&String, &Value)| match value {
+                Value::String(it) => Ok(format!("{key}={it}")),
+                Value::Bool(_) | Value::Number(_) => Ok(format!("{key}={value}")),
+                Value::Null | Value::Array(_) | Value::Object(_) => Err(format!(
+                    "the value of {key:?} must be a text; write other conditions as a text, such as \"{key} in (a,b)\""
+                )),
+            };
+            let pairs: Vec<String> = fields.iter().map(pair).collect::<Result<_, _>>()?;
+            Ok((!pairs.is_empty()).then(|| pairs.join(",")))
+        }
+        other => Ok(other.as_str().filter(|it| !it.trim().is_empty()).map(str::to_owned)),
+    }
+}

@@ -1,0 +1,134 @@
+//! What scripts loop over, such as `for event in kube.watch("pods") do`: one value after another, each waited for.
+//!
+//! A loop that is left has no way to say so: what it was over ends with the call at the latest, and with the garbage before.
+
+use std::{
+    cell::RefCell,
+    rc::{Rc, Weak},
+    sync::Arc,
+};
+
+use futures::StreamExt as _;
+use mlua::{AnyUserData, IntoLuaMulti as _, Lua, MultiValue, UserData, Value as LuaValue};
+
+use super::{library::ended, world::World};
+use crate::ports::Invocation;
+use crate::scripting::library::Flow;
+
+/// Makes the function that a loop calls: it gives up the turn for each value, and raises errors where the loop is.
+pub(super) const LOOPING: &str = "
+    local open, next, pending = ...
+    local yield = coroutine.yield
+    local function raised(problem, result)
+        if problem then
+            error(problem, 3)
+        end
+        return result
+    end
+    local function settled(ok, ...)
+        if ok then
+            return ...
+        end
+        error((...), 0)
+    end
+    return function(...)
+        local stream = raised(open(...))
+        return function()
+            next(stream)
+            local problem, result = settled(yield(pending))
+            if problem then
+                error(problem, 2)
+            end
+            return result
+        end
+    end
+";
+
+/// Streams of one VM that are open; above that the garbage is looked through for loops that were left.
+const OPEN_MAX: usize = 16;
+
+/// One that is looped over; `None` while its next value is waited for, and after its end.
+struct Stream {
+    flow: RefCell<Option<Flow>>,
+    /// The call it belongs to.
+    owner: Option<Arc<Invocation>>,
+    /// The function that was called for it.
+    place: Rc<str>,
+}
+
+/// As a value of the language.
+struct Handle(Rc<Stream>);
+
+impl UserData for Handle {}
+
+/// All of one VM that may be open.
+#[derive(Default)]
+pub(super) struct Streams(RefCell<Vec<Weak<Stream>>>);
+
+impl Streams {
+    /// Ends those of a call.
+    pub(super) fn close(&self, owner: Option<&Arc<Invocation>>) {
+        let mut streams = self.0.borrow_mut();
+        if streams.is_empty() {
+            return;
+        }
+        streams.retain(|it| {
+            let Some(stream) = it.upgrade() else { return false };
+            let is_own = match (&stream.owner, owner) {
+                (Some(one), Some(other)) => Arc::ptr_eq(one, other),
+                (None, None) => true,
+                (Some(_), None) | (None, Some(_)) => false,
+            };
+            if is_own {
+                drop(stream.flow.take());
+            }
+            !is_own
+        });
+    }
+
+    fn count(&self) -> usize {
+        let mut streams = self.0.borrow_mut();
+        streams.retain(|it| it.strong_count() > 0);
+        streams.len()
+    }
+}
+
+/// Something to loop over, which this function gives.
+pub(super) fn open(
+    lua: &Lua,
+    world: &World,
+    place: &Rc<str>,
+    flow: Flow,
+) -> mlua::Result<AnyUserData> {
+    if world.streams.count() >= OPEN_MAX {
+        lua.gc_collect()?;
+    }
+    let (owner, place) = (world.present.borrow().clone(), Rc::clone(place));
+    let stream = Rc::new(Stream { flow: RefCell::new(Some(flow)), owner, place });
+    world.streams.0.borrow_mut().push(Rc::downgrade(&stream));
+    lua.create_userdata(Handle(stream))
+}
+
+/// The call that computes waits for the next value.
+pub(super) fn next(lua: &Lua, handle: AnyUserData) -> mlua::Result<()> {
+    let stream = Rc::clone(&handle.borrow::<Handle>()?.0);
+    let world = World::of(lua)?;
+    // Weak: a wait that never begins must not keep the VM.
+    let lua = lua.weak();
+    world.wait_for(async move {
+        let flow = stream.flow.take();
+        let Some(mut flow) = flow else { return Ok(MultiValue::new()) };
+        let item = flow.next().await;
+        let Some(lua) = lua.try_upgrade() else { return Ok(MultiValue::new()) };
+        match item {
+            Some(item) => {
+                if item.is_ok() {
+                    stream.flow.replace(Some(flow));
+                }
+                ended(&lua, &*World::of(&lua)?, &stream.place, item)?.into_lua_multi(&lua)
+            }
+            None => (LuaValue::Nil, LuaValue::Nil).into_lua_multi(&lua),
+        }
+    });
+    Ok(())
+}

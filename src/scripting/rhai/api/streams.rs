@@ -1,0 +1,100 @@
+//! What scripts loop over, such as `for event in kube.watch("pods")`: one value after another, each waited for. It ends when the
+//! loop is left.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use futures::StreamExt as _;
+use rhai::{Dynamic, Engine};
+
+use super::{Outcome as Called, library::ended};
+use crate::scripting::{library::Flow, rhai::control};
+
+/// Something to loop over. Clones share it, as Rhai copies what it loops over.
+#[derive(Clone)]
+pub(super) struct Stream {
+    flow: Shared,
+    /// The function that was called for it.
+    place: Arc<str>,
+}
+
+/// `None` while the next value is waited for, and after the end.
+#[derive(Clone)]
+struct Shared(Arc<Mutex<Option<Flow>>>);
+
+impl Stream {
+    /// Over these values.
+    pub(super) fn new(flow: Flow, place: &str) -> Self {
+        Stream { flow: Shared(Arc::new(Mutex::new(Some(flow)))), place: place.into() }
+    }
+
+    fn next(&self) -> Option<Called> {
+        let mut flow = self.flow.take()?;
+        let waited = control::wait_for(async move {
+            let item = flow.next().await;
+            (flow, item)
+        });
+        let (flow, item) = match waited {
+            Ok(waited) => waited,
+            Err(error) => return Some(Err(error)),
+        };
+        let Some(item) = item else {
+            control::given(|| drop(flow));
+            return None;
+        };
+        if item.is_ok() {
+            self.flow.put(flow);
+        } else {
+            control::given(|| drop(flow));
+        }
+        let own = ended(&self.place, item.clone());
+        control::given(|| drop(item));
+        Some(own)
+    }
+}
+
+impl Shared {
+    fn take(&self) -> Option<Flow> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    fn put(&self, flow: Flow) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(flow);
+    }
+}
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        // What the host made is freed as the host's; other clones may still loop.
+        if Arc::strong_count(&self.flow.0) == 1 {
+            control::given(|| drop(self.flow.take()));
+        }
+    }
+}
+
+/// The values, as the language loops over them.
+pub(super) struct Values(Stream);
+
+impl Iterator for Values {
+    type Item = Called;
+
+    fn next(&mut self) -> Option<Called> {
+        self.0.next()
+    }
+}
+
+impl IntoIterator for Stream {
+    type Item = Called;
+    type IntoIter = Values;
+
+    fn into_iter(self) -> Values {
+        Values(self)
+    }
+}
+
+/// Teaches an engine to loop over them.
+pub(super) fn register(engine: &mut Engine) {
+    engine
+        .register_type_with_name::<Stream>("stream")
+        .register_iterator_result::<Stream, Dynamic>()
+        .register_fn("to_string", |it: Stream| format!("{} (a stream: loop over it)", it.place));
+}

@@ -1,0 +1,99 @@
+//! Data of the host that a script keeps: bodies of objects, which its views point into.
+//!
+//! A view copies nothing, so the allocator does not count for the script what it keeps alive. Whatever is still viewed when a
+//! turn ends is weighed then, once, and counts until its last view goes. Most calls keep nothing, and weigh nothing.
+
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError, Weak,
+        atomic::{AtomicIsize, Ordering},
+    },
+};
+
+use serde_json::Value;
+
+use super::{control::Common, ledger::Ledger};
+
+/// The trees that one script has views of.
+#[derive(Debug, Default)]
+pub(super) struct Kept(Mutex<Holds>);
+
+#[derive(Debug, Default)]
+struct Holds {
+    /// By the address of the tree, so that a tree counts once.
+    by_address: BTreeMap<usize, Weak<Hold>>,
+    fresh: Vec<Weak<Hold>>,
+}
+
+/// One such tree; all views of it share this.
+#[derive(Debug)]
+pub(super) struct Hold {
+    tree: Arc<Value>,
+    /// What it counts now.
+    bytes: AtomicIsize,
+    common: Arc<Common>,
+}
+
+impl Kept {
+    fn holds(&self) -> MutexGuard<'_, Holds> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Weighs what was first viewed in this turn and is still viewed.
+    pub(super) fn weigh(&self, ledger: &Ledger) {
+        let fresh = std::mem::take(&mut self.holds().fresh);
+        // Without the lock: the last view may just have gone.
+        for hold in fresh.iter().filter_map(Weak::upgrade) {
+            let bytes = isize::try_from(footprint(&hold.tree)).unwrap_or(isize::MAX);
+            hold.bytes.store(bytes, Ordering::Relaxed);
+            ledger.add(bytes);
+        }
+    }
+}
+
+impl Hold {
+    /// For a view that a call of this script makes.
+    pub(super) fn of(common: &Arc<Common>, tree: &Arc<Value>) -> Arc<Self> {
+        let address = Arc::as_ptr(tree).addr();
+        let mut holds = common.kept.holds();
+        if let Some(hold) = holds.by_address.get(&address).and_then(Weak::upgrade) {
+            return hold;
+        }
+        let bytes = AtomicIsize::new(0);
+        let hold = Arc::new(Hold { tree: Arc::clone(tree), bytes, common: Arc::clone(common) });
+        holds.by_address.insert(address, Arc::downgrade(&hold));
+        holds.fresh.push(Arc::downgrade(&hold));
+        hold
+    }
+}
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        self.common.ledger.add(-self.bytes.load(Ordering::Relaxed));
+        let address = Arc::as_ptr(&self.tree).addr();
+        let mut holds = self.common.kept.holds();
+        // Perhaps another view of the same tree was made meanwhile.
+        if holds.by_address.get(&address).is_some_and(|it| it.strong_count() == 0) {
+            holds.by_address.remove(&address);
+        }
+    }
+}
+
+/// About what a tree takes.
+fn footprint(value: &Value) -> usize {
+    /// The hash and the place of an entry of a map.
+    const ENTRY: usize = 24;
+    let inside = match value {
+        Value::Null | Value::Bool(_) | Value::Number(_) => 0,
+        Value::String(text) => text.capacity(),
+        Value::Array(items) => items.iter().map(footprint).sum(),
+        Value::Object(fields) => {
+            let entry = |(key, value): (&String, &Value)| {
+                ENTRY + size_of::<String>() + key.capacity() + footprint(value)
+            };
+            fields.iter().map(entry).sum()
+        }
+    };
+    inside + size_of::<Value>()
+}

@@ -1,0 +1,310 @@
+//! Everything below `kopf`.
+
+use super::{
+    Callback, Entry, Item, Parameter, Section, Shape, Signature, Spoken, Ty, function, optional,
+    required, taking, value,
+};
+use crate::logic::{
+    configure::STORAGES,
+    declare::{OptionSpec, Takes, options_of},
+    handler::{Category, Kind},
+    lifecycle::Lifecycle,
+};
+use crate::scripting::{
+    hierarchy::{HELPERS, Helper},
+    logins,
+    names::{DECLARING, Declaring, ERROR_MODES},
+    posting,
+    surface::types::ctx_class,
+};
+
+const DOC: &str =
+    "Declares handlers, and has the errors, the markers and the helpers that they use.";
+
+const CONDITION: Ty = Ty::Either(&[Ty::Function(&FILTER), Ty::Class("Condition")]);
+const FILTER: Callback = Callback { parameters: &[("ctx", Ty::Any)], returns: Ty::Any };
+const FUNCTIONS: Parameter = required("function", CONDITION, "A function, or a combination.");
+const MORE: Parameter = optional("functions", CONDITION, "More of them; or one list of all.");
+const MESSAGE: Parameter = optional("message", Ty::Text, "What went wrong.");
+const DELAY: Parameter = optional(
+    "delay",
+    Ty::Maybe(&Ty::Duration),
+    "The pause before the next attempt; default: 60 s.",
+);
+const CODE: Parameter = optional("code", Ty::Integer, "The HTTP status; default: 500.");
+const ERROR: Ty = Ty::Class("Error");
+const VALUE: Parameter = required("value", Ty::Any, "Any value, also nothing.");
+const CHOICE: Callback =
+    Callback { parameters: &[("handlers", Ty::List), ("ctx", Ty::Any)], returns: Ty::List };
+const LIFECYCLE: Ty = Ty::Either(&[Ty::Text, Ty::Function(&CHOICE)]);
+
+/// The names that declare nothing and have no table elsewhere.
+#[rustfmt::skip]
+pub(crate) const OTHERS: &[Entry] = &[
+    value("PRESENT", Ty::Class("Marker"), "In filters: any value, but there must be one."),
+    value("ABSENT", Ty::Class("Marker"), "In filters: there must be no value."),
+    value("EVERYTHING", Ty::Class("Marker"), "As a selector: all resources."),
+    function("all_", taking(&[FUNCTIONS]).then(MORE).giving(Ty::Class("Condition")), "Combines functions for `when` and the like: all of them must agree."),
+    function("any_", taking(&[FUNCTIONS]).then(MORE).giving(Ty::Class("Condition")), "Combines functions for `when` and the like: one of them must agree."),
+    function("none_", taking(&[FUNCTIONS]).then(MORE).giving(Ty::Class("Condition")), "Combines functions for `when` and the like: none of them may agree."),
+    function("not_", taking(&[FUNCTIONS]).giving(Ty::Class("Condition")), "Turns a function for `when` and the like around."),
+    function("TemporaryError", taking(&[MESSAGE, DELAY]).giving(ERROR), "The error of a handler that is to be tried again after a pause. Raise it: `error(kopf.TemporaryError(\"not yet\", 10))` in Lua, `throw` in Rhai; `kopf.retry` does both."),
+    function("PermanentError", taking(&[MESSAGE]).giving(ERROR), "The error of a handler that must not be tried again. `kopf.fail` makes and raises it."),
+    function("AdmissionError", taking(&[MESSAGE, CODE]).giving(ERROR), "The refusal of an object; elsewhere the same as a `PermanentError`."),
+    function("retry", taking(&[MESSAGE, DELAY]), "Raises a `kopf.TemporaryError`: the handler is tried again after the delay."),
+    function("fail", taking(&[MESSAGE]), "Raises a `kopf.PermanentError`: the handler is not tried again."),
+    function("get", taking(&[required("value", Ty::Any, "Where to look."), required("path", Ty::Either(&[Ty::Text, Ty::List]), "A text such as `a.b[0].c`, places counted from 0; or a list of keys."), optional("default", Ty::Any, "What to give if there is nothing.")]).giving(Ty::Any), "What is at a path inside a value, or the default if it leads nowhere. Never an error: `kopf.get(ctx.spec, \"template.replicas\", 1)`."),
+    function("copy", taking(&[VALUE]).giving(Ty::Any), "A plain copy that can be changed, of a read-only value such as `ctx.spec`."),
+    function("array", taking(&[optional("items", Ty::List, "The items.")]).giving(Ty::List), "A list that stays one also when it is empty: `kopf.array({})`. In Rhai every `[]` does."),
+    function("values", taking(&[required("index", Ty::Either(&[Ty::Class("Index"), Ty::Class("Store")]), "An index, such as `ctx.my_index`.")]).giving(Ty::Class("Store")), "All values of an index, whatever their key."),
+    function("sleep", taking(&[required("duration", Ty::Duration, "How long.")]), "Lets this handler wait; all others go on."),
+    value("null", Ty::Any, "JSON's null: `ctx.patch.spec.field = kopf.null` deletes the field. In Rhai it is `()`.").only(Spoken::Lua),
+    function("execute", taking(&[]).with(EXECUTE), "Runs the sub-handlers of the running handler now, and waits for them; by default those that were declared."),
+    function("set_default_lifecycle", taking(&[required("lifecycle", LIFECYCLE, "One of `kopf.lifecycles`, or a function.")]), "Says which of the handlers that are due run first, for all objects. At the top level of a script."),
+    function("ConnectionInfo", taking(&[required("fields", Ty::Map, "`server` and the credentials, by Kopf's names, such as `token` or `ca_path`.")]).giving(Ty::Class("Login")), "What a handler of `on_login` returns to log in with its own credentials."),
+    value("lifecycles", Ty::Class("Lifecycles"), "The orders in which handlers that are due can run."),
+    value("ErrorsMode", Ty::Class("ErrorsModes"), "What an arbitrary error of a handler can mean, for the option `errors`."),
+    value("on", Ty::Class("Declarations"), "The declaring functions by their short names: `kopf.on.create` is `kopf.on_create`."),
+];
+
+const EXECUTE: &[Parameter] = &[
+    optional(
+        "fns",
+        Ty::Any,
+        "A list of functions, or a map from ids to functions: run these instead.",
+    ),
+    optional(
+        "handlers",
+        Ty::List,
+        "A list whose items are `{OPTIONS, FUNCTION}`: run these instead.",
+    ),
+    optional(
+        "lifecycle",
+        LIFECYCLE,
+        "Which of them first; default: as the handlers of the operator.",
+    ),
+];
+
+/// The arguments of the helpers, by name: they mean the same in each.
+const HELPED: &[Parameter] = &[
+    optional(
+        "owner",
+        Ty::Object,
+        "The object that shall own the others; default: the handled one.",
+    ),
+    optional("name", Ty::Maybe(&Ty::Text), "The name; default: that of the handled object."),
+    optional(
+        "namespace",
+        Ty::Maybe(&Ty::Text),
+        "The namespace; default: that of the handled object.",
+    ),
+    optional("labels", Ty::Map, "The labels; default: those of the handled object."),
+    optional("forced", Ty::Boolean, "Replace what is there already; default: false."),
+    optional(
+        "strict",
+        Ty::Boolean,
+        "The exact name, instead of a beginning of generated names; default: false.",
+    ),
+    optional(
+        "nested",
+        Ty::Either(&[Ty::Text, Ty::List]),
+        "Also label the templates at these paths, such as `spec.template`.",
+    ),
+    optional(
+        "controller",
+        Ty::Maybe(&Ty::Boolean),
+        "Whether the owner controls the object; default: true.",
+    ),
+    optional(
+        "block_owner_deletion",
+        Ty::Maybe(&Ty::Boolean),
+        "Whether the owner waits for the end of the object; default: true.",
+    ),
+];
+
+const POSTED: &[Parameter] = &[
+    optional("type", Ty::Text, "`Normal`, `Warning` or another word."),
+    optional("reason", Ty::Text, "Why, as a word in CamelCase."),
+    optional("message", Ty::Any, "The text."),
+];
+const ERROR_TOLD: Parameter = optional("exc", Ty::Any, "The error that was caught.");
+const BACKOFFS: Parameter = optional(
+    "backoffs",
+    Ty::Either(&[Ty::Duration, Ty::ListOf(&Ty::Duration)]),
+    "The pauses between attempts; default: `settings.posting.default_backoffs`.",
+);
+const OBJECTS: Parameter =
+    required("objects", Ty::Either(&[Ty::Object, Ty::List]), "An object, or a list of objects.");
+
+/// The section.
+pub(super) fn section() -> Section {
+    let others = OTHERS.iter().map(|it| match it.name {
+        "on" => table(it, DECLARING.iter().filter(|it| it.kind.is_some()).filter_map(short)),
+        "lifecycles" => table(it, Lifecycle::ALL.into_iter().map(lifecycle)),
+        "ErrorsMode" => table(it, ERROR_MODES.iter().map(mode)),
+        _ => Item::of(it),
+    });
+    let items = DECLARING
+        .iter()
+        .map(|it| declaring(it.name, it))
+        .chain(others)
+        .chain(posting::FUNCTIONS.iter().map(|(name, it)| posted(name, *it)))
+        .chain(HELPERS.iter().map(helper))
+        .chain(STORAGES.into_iter().map(storage))
+        .chain(logins::NATIVE.iter().map(|(name, _)| login(name)));
+    Section { name: "kopf", doc: DOC, items: items.collect(), others: None, parent: None }
+}
+
+fn table(entry: &Entry, items: impl Iterator<Item = Item>) -> Item {
+    Item { shape: Shape::Table(items.collect()), ..Item::of(entry) }
+}
+
+fn text(name: &'static str, doc: &'static str) -> Item {
+    Item { name, doc, shape: Shape::Value(Ty::Text), spoken: Spoken::Both }
+}
+
+fn mode((name, mode): &(&'static str, &str)) -> Item {
+    text(
+        name,
+        match *mode {
+            "ignored" => "Log the error, and go on as if the handler had succeeded.",
+            "temporary" => "Try again after the `backoff`.",
+            _ => "Do not try again.",
+        },
+    )
+}
+
+fn lifecycle((name, lifecycle): (&'static str, Lifecycle)) -> Item {
+    text(
+        name,
+        match lifecycle {
+            Lifecycle::Asap => "One at a time, those with the fewest attempts first. The default.",
+            Lifecycle::OneByOne => "One at a time, in the order of their declarations.",
+            Lifecycle::AllAtOnce => "All of them, one after another.",
+            Lifecycle::Shuffled => "All of them, in a random order.",
+            Lifecycle::Randomized => "One of them at random.",
+        },
+    )
+}
+
+fn short(it: &Declaring) -> Option<Item> {
+    it.short.map(|short| declaring(short, it))
+}
+
+fn declaring(name: &'static str, it: &Declaring) -> Item {
+    let mut signature = Signature { rest: None, ..Signature::default() };
+    if let Some(kind) = it.kind {
+        signature.selects = kind.category() != Category::Activity && kind != Kind::Sub;
+        signature.handler = Some(Ty::Handler(kind));
+        signature.options = options_of(kind).map(|it| option(kind, it)).collect();
+    }
+    Item { name, doc: it.doc, shape: Shape::Function(signature), spoken: Spoken::Both }
+}
+
+const CRITERIA: Ty = Ty::Map;
+const ERRORS: &[&str] = &["ignored", "temporary", "permanent"];
+const OPERATIONS: &[&str] = &["CREATE", "UPDATE", "DELETE", "CONNECT"];
+
+fn option(kind: Kind, spec: &OptionSpec) -> Parameter {
+    let ty = match spec.takes {
+        Takes::Text => Ty::Text,
+        Takes::Any => Ty::Any,
+        Takes::Errors => Ty::Words(ERRORS),
+        Takes::Duration => Ty::Duration,
+        Takes::Integer => Ty::Integer,
+        Takes::Boolean => Ty::Boolean,
+        Takes::Criteria => CRITERIA,
+        Takes::Condition => match ctx_class(kind.category()) {
+            // What `ctx` is in a filter is what it is in the handler, without the facts about attempts.
+            "ChangeCtx" => Ty::Either(&[Ty::Function(&OF_CHANGE), Ty::Class("Condition")]),
+            "EventCtx" => Ty::Either(&[Ty::Function(&OF_EVENT), Ty::Class("Condition")]),
+            _ => Ty::Either(&[Ty::Function(&OF_OBJECT), Ty::Class("Condition")]),
+        },
+        Takes::Path => Ty::Either(&[Ty::Text, Ty::ListOf(&Ty::Text)]),
+        Takes::Delay => Ty::Either(&[Ty::Duration, Ty::Function(&DELAYING)]),
+        Takes::Operation => Ty::Words(OPERATIONS),
+        Takes::Operations => Ty::ListOf(&Ty::Words(OPERATIONS)),
+    };
+    Parameter { name: spec.name, ty, required: false, doc: spec.doc }
+}
+
+const OF_CHANGE: Callback =
+    Callback { parameters: &[("ctx", Ty::Class("ChangeCtx"))], returns: Ty::Any };
+const OF_EVENT: Callback =
+    Callback { parameters: &[("ctx", Ty::Class("EventCtx"))], returns: Ty::Any };
+const OF_OBJECT: Callback =
+    Callback { parameters: &[("ctx", Ty::Class("ObjectCtx"))], returns: Ty::Any };
+const DELAYING: Callback =
+    Callback { parameters: &[("ctx", Ty::Class("ObjectCtx"))], returns: Ty::Duration };
+
+fn posted(name: &'static str, function: posting::Function) -> Item {
+    let by_place = function.positions();
+    let mut signature = Signature { parameters: vec![OBJECTS], ..Signature::default() };
+    signature.parameters.extend(POSTED.iter().filter(|it| by_place.contains(&it.name)));
+    let is_exception = function == posting::Function::Exception;
+    if is_exception {
+        signature.parameters.push(ERROR_TOLD);
+    }
+    let is_option = |it: &&Parameter| it.name != "type" || by_place.contains(&"type");
+    signature.options = POSTED.iter().filter(is_option).copied().collect();
+    signature.options.extend(is_exception.then_some(ERROR_TOLD));
+    signature.options.push(BACKOFFS);
+    Item { name, doc: function.doc(), shape: Shape::Function(signature), spoken: Spoken::Both }
+}
+
+fn helper(helper: &Helper) -> Item {
+    let named = |name: &str| HELPED.iter().find(|it| it.name == name).copied();
+    let builds = helper.argument.is_none();
+    let objects = if builds {
+        required("object", Ty::Object, "The object that is referred to.")
+    } else {
+        OBJECTS
+    };
+    let signature = Signature {
+        parameters: [objects].into_iter().chain(helper.argument.and_then(named)).collect(),
+        options: helper.options.iter().filter_map(|it| named(it)).collect(),
+        returns: Some(if builds { Ty::Map } else { Ty::Any }),
+        ..Signature::default()
+    };
+    Item {
+        name: helper.name,
+        doc: helper.doc,
+        shape: Shape::Function(signature),
+        spoken: Spoken::Both,
+    }
+}
+
+fn storage(name: &'static str) -> Item {
+    let parameters =
+        optional("parameters", Ty::Either(&[Ty::Map, Ty::List]), "See the reference of settings.");
+    let signature = Signature {
+        parameters: vec![parameters],
+        returns: Some(Ty::Class("Storage")),
+        ..Signature::default()
+    };
+    let doc = if name.contains("Progress") {
+        "A value for `ctx.settings.persistence.progress_storage`."
+    } else {
+        "A value for `ctx.settings.persistence.diffbase_storage`."
+    };
+    Item { name, doc, shape: Shape::Function(signature), spoken: Spoken::Both }
+}
+
+fn login(name: &'static str) -> Item {
+    let ctx = optional(
+        "ctx",
+        Ty::Class("ActivityCtx"),
+        "That of the handler: then nothing is given if there is nothing to log in with.",
+    );
+    let signature = Signature {
+        parameters: vec![ctx],
+        returns: Some(Ty::Maybe(&Ty::Class("Login"))),
+        ..Signature::default()
+    };
+    let doc = if name.ends_with("kubeconfig") {
+        "Logs in as the kubeconfig says. The script does not see the credentials."
+    } else {
+        "Logs in as the account of the pod. The script does not see the credentials."
+    };
+    Item { name, doc, shape: Shape::Function(signature), spoken: Spoken::Both }
+}

@@ -1,0 +1,36 @@
+//! The libraries, from their table.
+
+use super::{Item, Parameter, Section, Shape, Signature, Spoken};
+use crate::scripting::library::{self, LIBRARIES};
+
+/// A section for each.
+pub(super) fn sections() -> Vec<Section> {
+    let section = |it: &library::Library| Section {
+        name: it.name,
+        doc: it.doc,
+        items: it.functions.iter().map(item).collect(),
+        others: None,
+        parent: None,
+    };
+    LIBRARIES.iter().map(section).collect()
+}
+
+fn item(function: &library::Function) -> Item {
+    let all = |it: &[library::Parameter]| it.iter().map(parameter).collect();
+    let signature = Signature {
+        parameters: all(function.parameters),
+        options: all(function.options),
+        returns: Some(function.returns.into()),
+        ..Signature::default()
+    };
+    Item {
+        name: function.name,
+        doc: function.doc,
+        shape: Shape::Function(signature),
+        spoken: Spoken::Both,
+    }
+}
+
+fn parameter(it: &library::Parameter) -> Parameter {
+    Parameter { name: it.name, ty: it.kind.into(), required: it.required, doc: it.doc }
+}

@@ -1,0 +1,54 @@
+//! The settings as fields of `ctx.settings`, from their table.
+
+use super::{Item, Section, Shape, Spoken, Ty};
+use crate::logic::{
+    configure::{self, TABLE},
+    duration, size,
+};
+
+/// What marks a group of settings.
+pub(super) const GROUP: &str = "A group of settings.";
+
+/// The settings, and a class for each group.
+pub(super) fn sections() -> Vec<Section> {
+    let groups: Vec<&'static str> = configure::groups().collect();
+    let group = |name: &'static str| item(name, Ty::Class(name), GROUP);
+    let all = Section {
+        name: "Settings",
+        doc: "The settings of the operator, by group. A start-up handler may change them, except the limits of scripts.",
+        items: groups.iter().map(|it| group(it)).collect(),
+        others: None,
+        parent: None,
+    };
+    let sections = groups.iter().map(|group| Section {
+        name: group,
+        doc: GROUP,
+        items: TABLE
+            .iter()
+            .filter(|it| it.group == *group)
+            .map(|it| item(it.name, of(it.takes), it.doc))
+            .collect(),
+        others: None,
+        parent: None,
+    });
+    [all].into_iter().chain(sections).collect()
+}
+
+fn item(name: &'static str, ty: Ty, doc: &'static str) -> Item {
+    Item { name, doc, shape: Shape::Value(ty), spoken: Spoken::Both }
+}
+
+/// The type of a setting, from the words of its table.
+fn of(takes: &str) -> Ty {
+    match takes {
+        "true or false" => Ty::Boolean,
+        "a text" => Ty::Maybe(&Ty::Text),
+        "a whole number" | "a whole number from zero up" | "a whole number above zero" => {
+            Ty::Maybe(&Ty::Integer)
+        }
+        duration::EXPECTED => Ty::Maybe(&Ty::Duration),
+        size::EXPECTED => Ty::Either(&[Ty::Integer, Ty::Text]),
+        "a map from resource selectors to texts" => Ty::Map,
+        _ => Ty::Any,
+    }
+}

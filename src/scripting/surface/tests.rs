@@ -1,0 +1,38 @@
+//! The tables of the surface are well written.
+
+use super::{Item, Parameter, Shape, Surface};
+
+fn check_items(place: &str, items: &[Item]) {
+    for item in items {
+        let place = format!("{place}.{}", item.name);
+        assert!(item.doc.ends_with('.'), "{place}: {:?} is no sentence", item.doc);
+        let parameters: Vec<Parameter> = item.signature().map_or_else(Vec::new, |it| {
+            it.parameters.iter().chain(&it.options).chain(&it.rest).copied().collect()
+        });
+        for it in parameters {
+            assert!(it.doc.ends_with('.'), "{place}: `{}` {:?} is no sentence", it.name, it.doc);
+        }
+        if let Shape::Table(items) = &item.shape {
+            check_items(&place, items);
+        }
+    }
+}
+
+#[test]
+fn every_name_parameter_and_option_is_documented_in_sentences() {
+    for section in Surface::new().sections() {
+        assert!(section.doc.ends_with('.'), "{}: {:?}", section.name, section.doc);
+        check_items(section.name, &section.items);
+    }
+}
+
+#[test]
+fn no_name_is_there_twice() {
+    for section in Surface::new().sections() {
+        let mut names: Vec<_> = section.items.iter().map(|it| it.name).collect();
+        names.sort_unstable();
+        let all = names.len();
+        names.dedup();
+        assert_eq!(names.len(), all, "{}", section.name);
+    }
+}

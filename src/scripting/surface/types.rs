@@ -1,0 +1,121 @@
+//! What values are, in words that every language of the reference and of the editor stubs has a spelling for.
+
+use crate::logic::handler::{Category, Kind};
+use crate::scripting::library;
+
+/// The type of a value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ty {
+    /// Anything.
+    Any,
+    /// No value: nil / `()`.
+    Nothing,
+    /// True or false.
+    Boolean,
+    /// A text.
+    Text,
+    /// One of these texts.
+    Words(&'static [&'static str]),
+    /// A number without a fraction.
+    Integer,
+    /// A number.
+    Number,
+    /// Seconds, or a text with a unit such as `"10m"`.
+    Duration,
+    /// A map with texts as keys.
+    Map,
+    /// A list.
+    List,
+    /// A list of values of this type.
+    ListOf(&'static Ty),
+    /// A Kubernetes object, as in YAML.
+    Object,
+    /// A value of the host with members of its own: the name of a class of the surface.
+    Class(&'static str),
+    /// A value of this type, or nothing.
+    Maybe(&'static Ty),
+    /// A value of one of these types.
+    Either(&'static [Ty]),
+    /// A function of the script.
+    Function(&'static Callback),
+    /// The function of a handler of this kind.
+    Handler(Kind),
+}
+
+/// A function that a script passes.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Callback {
+    /// What it is called with, in order.
+    pub parameters: &'static [(&'static str, Ty)],
+    /// What it is to return.
+    pub returns: Ty,
+}
+
+impl Ty {
+    /// For people, as in "a text" or "a list of texts".
+    pub fn told(self) -> String {
+        match self {
+            Ty::Any => "any value".into(),
+            Ty::Nothing => "nothing".into(),
+            Ty::Boolean => "true or false".into(),
+            Ty::Text => "a text".into(),
+            Ty::Words(words) => {
+                let quoted: Vec<_> = words.iter().map(|it| format!("`\"{it}\"`")).collect();
+                quoted.join(" or ")
+            }
+            Ty::Integer => "a whole number".into(),
+            Ty::Number => "a number".into(),
+            Ty::Duration => "seconds or a duration such as `\"10m\"`".into(),
+            Ty::Map => "a map".into(),
+            Ty::List => "a list".into(),
+            Ty::ListOf(item) => format!("a list, each item: {}", item.told()),
+            Ty::Object => "a Kubernetes object".into(),
+            Ty::Class(name) => format!("`{name}`"),
+            Ty::Maybe(inner) => format!("{}, or nothing", inner.told()),
+            Ty::Either(all) => all.iter().map(|it| it.told()).collect::<Vec<_>>().join(", or "),
+            Ty::Function(callback) => {
+                let names: Vec<_> = callback.parameters.iter().map(|(name, _)| *name).collect();
+                match callback.returns {
+                    Ty::Nothing => format!("a function of `({})`", names.join(", ")),
+                    returns => {
+                        format!(
+                            "a function of `({})` that gives {}",
+                            names.join(", "),
+                            returns.told()
+                        )
+                    }
+                }
+            }
+            Ty::Handler(_) => "a function of `ctx`".into(),
+        }
+    }
+}
+
+/// The class of `ctx` in handlers of this category.
+pub fn ctx_class(category: Category) -> &'static str {
+    match category {
+        Category::Activity => "ActivityCtx",
+        Category::Indexing => "IndexCtx",
+        Category::Watching => "EventCtx",
+        Category::Spawning => "BackgroundCtx",
+        Category::Changing => "ChangeCtx",
+        Category::Admission => "AdmissionCtx",
+    }
+}
+
+impl From<library::Type> for Ty {
+    fn from(it: library::Type) -> Ty {
+        match it {
+            library::Type::Any => Ty::Any,
+            library::Type::Boolean => Ty::Boolean,
+            library::Type::Name | library::Type::Text => Ty::Text,
+            library::Type::Map => Ty::Map,
+            library::Type::Count => Ty::Integer,
+            library::Type::Duration => Ty::Duration,
+            library::Type::Selector => Ty::Either(&[Ty::Text, Ty::Map]),
+            library::Type::Object => Ty::Object,
+            library::Type::Labels => Ty::Either(&[Ty::Text, Ty::Map]),
+            library::Type::List => Ty::List,
+        }
+    }
+}

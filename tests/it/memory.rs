@@ -1,0 +1,88 @@
+//! What the objects of an operator keep of its memory, counted to the byte: what thousands of them take is this, times thousands.
+//!
+//! The server lives on the same heap, so it is not the whole that is counted, but what the end of the operator gives back.
+
+use std::time::Duration;
+
+use kopf::{
+    apiserver::{ApiServer, ResourceDef},
+    heap,
+    logic::{
+        declare::{Argument, Declaration, declare},
+        handler::Kind,
+        outcome::Ended,
+        registry::Registry,
+    },
+    reactor, testing,
+};
+use serde_json::{Value, json};
+use tokio::{task::JoinSet, time};
+use tokio_util::sync::CancellationToken;
+
+const EXAMPLES: &str = "kopfexamples.kopf.dev";
+/// Enough for the holes in maps and lists to even out.
+const OBJECTS: isize = 500;
+
+/// What an operator with handlers of these kinds keeps for each object at rest, in bytes.
+async fn kept(kinds: &[Kind]) -> isize {
+    let (empty, full) = (held(kinds, 0).await, held(kinds, OBJECTS).await);
+    (full - empty) / OBJECTS
+}
+
+async fn held(kinds: &[Kind], objects: isize) -> isize {
+    let resource = ResourceDef::new("kopf.dev", "v1", "kopfexamples", "KopfExample");
+    let server = ApiServer::builder().resource(resource).build();
+    (0..objects).for_each(|it| drop(server.create(EXAMPLES, object(it)).expect("it is new")));
+    let scripts = testing::NativeScripts::default();
+    let registry = registry(kinds, &scripts);
+    let operator =
+        testing::operator(std::sync::Arc::new(scripts), registry, testing::client(&server));
+    let (stop, mut task) = (CancellationToken::new(), JoinSet::new());
+    let token = stop.clone();
+    task.spawn(async move { reactor::run(operator, token).await.expect("it runs") });
+    time::sleep(Duration::from_secs(100)).await;
+    let running = heap::held();
+    stop.cancel();
+    while task.join_next().await.is_some() {}
+    running - heap::held()
+}
+
+fn registry(kinds: &[Kind], scripts: &testing::NativeScripts) -> Registry {
+    let handler = |kind: &Kind| {
+        let function = match kind {
+            Kind::Daemon => scripts.handler("daemon_fn", |it| {
+                let stopped = it.background().map(|it| it.stopped.clone());
+                Box::pin(async move {
+                    let _kept = it;
+                    stopped.unwrap_or_default().wait().await;
+                    Ended::Returned(None)
+                })
+            }),
+            _ => scripts.handler("other_fn", |_| Box::pin(async { Ended::Returned(None) })),
+        };
+        let interval = ("interval".to_owned(), Argument::Value(600.into()));
+        let declaration = Declaration {
+            kind: *kind,
+            selectors: vec![Argument::Value("kopfexamples".into())],
+            options: Vec::from_iter((*kind == Kind::Timer).then_some(interval)),
+            function,
+            location: "test:1".into(),
+        };
+        declare(declaration).expect("a declaration")
+    };
+    Registry::new(kinds.iter().map(handler).collect()).expect("no clash")
+}
+
+fn object(number: isize) -> Value {
+    let metadata = json!({ "name": format!("object-{number}"), "namespace": "default" });
+    let spec = json!({ "field": "value", "number": number, "text": "x".repeat(200) });
+    json!({ "apiVersion": "kopf.dev/v1", "kind": "KopfExample", "metadata": metadata, "spec": spec })
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_waits_takes_little() {
+    for kinds in [&[Kind::Event][..], &[Kind::Timer], &[Kind::Daemon], &[Kind::Daemon, Kind::Timer]]
+    {
+        eprintln!("{kinds:?}: {}", kept(kinds).await);
+    }
+}

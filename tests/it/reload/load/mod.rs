@@ -1,0 +1,96 @@
+//! Reload under load: a thousand edits of real scripts in both languages, good ones, bad ones and half-written ones, while a
+//! thousand objects are created, changed and deleted. `texts.rs` has the scripts, `stage.rs` the operator with the whole way
+//! of an edit, `user.rs` what is done, `model.rs` what must be true of what happens then.
+//!
+//! A failure prints its seed; `KOPF_TEST_SEED` plays it again. `KOPF_TEST_LOAD` is the number of edits and of objects.
+
+mod model;
+mod stage;
+mod texts;
+mod user;
+
+use std::env;
+
+use fastrand::Rng;
+
+use self::{
+    model::{Model, Summary},
+    stage::Stage,
+    texts::Draft,
+    user::{History, Size, User},
+};
+use super::{random::ToldIfItFails, stage::EXAMPLES};
+use crate::generations::on_paused_clock;
+
+/// A number that the environment gives.
+#[expect(clippy::disallowed_methods, reason = "the tests are the outermost layer")]
+fn given(variable: &str) -> Option<u64> {
+    env::var(variable).ok()?.parse().ok()
+}
+
+/// Plays it, and checks everything.
+fn check(seed: u64, size: Size) -> Summary {
+    let seed = given("KOPF_TEST_SEED").unwrap_or(seed);
+    let _told = ToldIfItFails(seed);
+    on_paused_clock(async {
+        let mut random = Rng::with_seed(seed);
+        let drafts = [Draft::first(0), Draft::first(1)];
+        let texts = drafts.clone().map(|it| it.text(&mut random));
+        let mut stage = Stage::new(texts).await;
+        let history = User::new(&stage, random, size, drafts).play().await;
+        check_objects(&stage, &history);
+        let end = stage.record.now();
+        stage.end().await;
+        assert_eq!(stage.host.live_scripts(), 2, "nothing of the replaced generations is left");
+        let entries = stage.record.entries();
+        if let Ok(name) = env::var("KOPF_TEST_OBJECT") {
+            for it in stage.server.requests() {
+                if it.path.ends_with(&name) {
+                    eprintln!(
+                        "REQ {:?} {} {} {} {}",
+                        it.at,
+                        it.method,
+                        it.path,
+                        it.status,
+                        it.json()
+                    );
+                }
+            }
+            for (at, it) in &entries {
+                let it = format!("{it:?}");
+                if it.contains(&format!("{name}\"")) {
+                    eprintln!("{at:?} {it}");
+                }
+            }
+        }
+        Model::new(&history, &entries).check(&entries, end)
+    })
+}
+
+/// What is stored on the server at the end.
+fn check_objects(stage: &Stage, history: &History) {
+    for thing in &history.things {
+        let body = stage.server.get(EXAMPLES, "ns1", &thing.name);
+        assert_eq!(body.is_none(), thing.deleted.is_some(), "{}: {body:?}", thing.name);
+        let Some(body) = body else { continue };
+        let annotations = body["metadata"]["annotations"].as_object().expect("annotations");
+        let left = annotations.keys();
+        // Of a handler that was removed while it waited for its retry, the record stays, as after a restart without it.
+        let left: Vec<_> =
+            left.filter(|it| !it.ends_with("configuration") && !it.ends_with("_extra")).collect();
+        assert!(left.is_empty(), "{}: {left:?}", thing.name);
+    }
+}
+
+#[test]
+fn a_thousand_edits_lose_nothing_of_a_thousand_objects_and_repeat_nothing() {
+    let edits = given("KOPF_TEST_LOAD").unwrap_or(1000);
+    let objects = usize::try_from(edits).expect("a size");
+    let summary = check(1, Size { edits, objects });
+    if edits >= 1000 {
+        let Summary { taken, refused_by_startup, withdrawn, changes, hurried, reloaded_daemons } =
+            summary;
+        assert!(taken > 300 && refused_by_startup > 20 && withdrawn > 3, "{summary:?}");
+        assert!(changes > 500 && hurried > 20 && reloaded_daemons > 50, "{summary:?}");
+    }
+}

@@ -1,0 +1,142 @@
+//! What a script makes the operator keep counts too, or has a bound: the same in both languages.
+
+use std::sync::Arc;
+
+use kopf::{
+    logic::outcome::{Ended, Raised},
+    ports::{Children, Invocation, Memo, Scripts as _, SharedPatch},
+    scripting::{Placement, Source, Terms},
+    settings::Settings,
+};
+use serde_json::{Value, json};
+
+use crate::lua::{Script, on_paused_clock, sample, try_load_all};
+
+/// Little, so that it is full soon.
+const MEMORY_LIMIT: usize = 4 << 20;
+
+/// Plays with the same script in both languages.
+fn in_both(lua: &str, rhai: &str, play: impl AsyncFn(Script)) {
+    for (name, text) in [("handlers.lua", lua), ("handlers.rhai", rhai)] {
+        on_paused_clock(async {
+            let mut settings = Settings::default();
+            settings.sandbox.memory_limit = MEMORY_LIMIT;
+            settings.execution.cpu_limit = std::time::Duration::from_secs(60);
+            let terms = Terms::of(Placement::CurrentRuntime, &settings);
+            match try_load_all(vec![Source::alone(name, text)], terms).await {
+                Ok(script) => play(script).await,
+                Err(error) => panic!("{error}"),
+            }
+        });
+    }
+}
+
+/// The message, if it failed.
+fn problem(ended: Ended) -> Option<String> {
+    match ended {
+        Ended::Returned(_) | Ended::Keyed(_) => None,
+        Ended::Raised(Raised { message, .. }) => Some(message),
+    }
+}
+
+/// An object of a quarter of a mebibyte, unlike any other.
+fn large(number: usize) -> Value {
+    let texts: Vec<_> = (0..1024).map(|it| format!("{number}-{it}-{}", "x".repeat(240))).collect();
+    json!({ "metadata": { "name": format!("object-{number}") }, "spec": { "texts": texts } })
+}
+
+#[test]
+fn bodies_that_a_script_keeps_are_its_memory() {
+    let play = async |script: Script| {
+        let mut failed = None;
+        for number in 0..40 {
+            let ended = script.call_about("keeps", &large(number)).await.ended;
+            failed = failed.or(problem(ended).map(|it| (number, it)));
+        }
+        let (number, message) = failed.expect("they do not fit");
+        assert!((4..20).contains(&number), "{number}");
+        assert!(message.contains("needs more than 4 MiB of memory"), "{message}");
+        // Those that are not kept are nobody's.
+        for number in 0..100 {
+            assert_eq!(problem(script.call_about("reads", &large(number)).await.ended), None);
+        }
+    };
+    in_both(
+        "kept = {}
+        kopf.on_update('kopfexamples', { id = 'keeps' }, function(ctx) kept[#kept + 1] = ctx.body.spec.texts end)
+        kopf.on_update('kopfexamples', { id = 'reads' }, function(ctx) return ctx.body.spec.texts[1] end)",
+        "let kept = [];
+        kopf::on_update(`kopfexamples`, #{ id: `keeps` }, |ctx| { kept.push(ctx.body); });
+        kopf::on_update(`kopfexamples`, #{ id: `reads` }, |ctx| ctx.body.spec.texts[0]);",
+        play,
+    );
+}
+
+#[test]
+fn all_memos_of_a_script_together_have_a_limit_and_can_be_emptied_then() {
+    let play = async |mut script: Script| {
+        let mut memos = Vec::new();
+        let message = loop {
+            assert!(memos.len() < 20, "there is no limit");
+            script.memo = Memo::default();
+            memos.push(script.memo.clone());
+            if let Some(message) = problem(script.call("remembers").await.ended) {
+                break message;
+            }
+        };
+        assert!(memos.len() > 5, "{}", memos.len());
+        let expected =
+            "the memos of this script hold more than 4 MiB (settings.sandbox.memory_limit)";
+        assert!(message.contains(expected), "{message}");
+        for memo in &memos {
+            script.memo = memo.clone();
+            assert_eq!(problem(script.call("forgets").await.ended), None);
+        }
+        assert_eq!(problem(script.call("remembers").await.ended), None);
+        // Others go with their objects.
+        for _ in 0..40 {
+            script.memo = Memo::default();
+            assert_eq!(problem(script.call("remembers").await.ended), None);
+        }
+    };
+    in_both(
+        "kopf.on_update('kopfexamples', { id = 'remembers' }, function(ctx) ctx.memo.text = string.rep('x', 500000) end)
+        kopf.on_update('kopfexamples', { id = 'forgets' }, function(ctx) ctx.memo.text = nil end)",
+        "kopf::on_update(`kopfexamples`, #{ id: `remembers` }, |ctx| { let text = ``; text.pad(500000, 'x'); ctx.memo.text = text; });
+        kopf::on_update(`kopfexamples`, #{ id: `forgets` }, |ctx| { ctx.memo.text = (); });",
+        play,
+    );
+}
+
+#[test]
+fn functions_that_a_call_hands_over_have_a_bound() {
+    let play = async |script: Script| {
+        let handler = script.handler("hands over").inside();
+        let (children, _orders) = Children::of(handler);
+        let invocation = script.change("hands over", &sample(), &SharedPatch::default());
+        let invocation = Arc::into_inner(invocation).expect("nobody else has it");
+        let ended =
+            script.host.call(Arc::new(Invocation { children: Some(children), ..invocation }));
+        assert_eq!(
+            problem(ended.await).as_deref(),
+            Some("this handler has more than 10000 sub-handlers")
+        );
+        let message = problem(script.call("transforms").await.ended);
+        assert_eq!(message.as_deref(), Some("ctx.patch.fns would have more than 10000 functions"));
+    };
+    in_both(
+        "kopf.on_update('kopfexamples', { id = 'hands over' }, function(ctx)
+            for i = 1, 10001 do kopf.subhandler({ id = 'sub' .. i }, function() end) end
+        end)
+        kopf.on_update('kopfexamples', { id = 'transforms' }, function(ctx)
+            for i = 1, 10001 do ctx.patch.fns:append(function() end) end
+        end)",
+        "kopf::on_update(`kopfexamples`, #{ id: `hands over` }, |ctx| {
+            for i in 0..10001 { kopf.subhandler(#{ id: `sub${i}` }, || {}); }
+        });
+        kopf::on_update(`kopfexamples`, #{ id: `transforms` }, |ctx| {
+            for i in 0..10001 { ctx.patch.fns.append(|body| {}); }
+        });",
+        play,
+    );
+}

@@ -1,0 +1,225 @@
+//! Nothing of the operator waits for a script that computes: shown by the order of events, not by the time they take.
+//!
+//! Real threads. Six calls of four hostile scripts compute at once, more than the machine has processors, and end only when an
+//! index has an entry. That entry is made last: when everything else was seen to go on, each thing from its beginning to its end.
+
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use jiff::Timestamp;
+use kopf::{
+    apiserver::{ApiServer, ResourceDef},
+    features::probes::{Listener, Routes},
+    logic::registry::Registry,
+    ports::{Clock, Health},
+    reactor::{self, Operator},
+    scripting::{Placement, ScriptHost, Source, Terms},
+    settings::Settings,
+    testing,
+};
+use serde_json::{Value, json};
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::TcpStream,
+    task::JoinSet,
+    time::{sleep, timeout},
+};
+use tokio_util::sync::CancellationToken;
+
+const EXAMPLES: &str = "kopfexamples.kopf.dev";
+const PEERINGS: &str = "clusterkopfpeerings.kopf.dev";
+const LEASES: &str = "leases.coordination.k8s.io";
+/// Each hostile call says by an event of the cluster that it has begun: it cannot say so by its end.
+const EVENTS: &str = "events";
+
+/// When this is over, the test has failed. Nothing is measured.
+const PATIENCE: Duration = Duration::from_mins(2);
+/// Far away: no call ends at its limit.
+const CPU_LIMIT: Duration = Duration::from_hours(1);
+
+/// Goes on beside the others, and says when they may end.
+const NEIGHBOUR: &str = r#"
+    kopf.index("kopfexamples", { id = "over", labels = { role = "over" } }, function(ctx)
+        return { yes = true }
+    end)
+    kopf.on_create("kopfexamples", { id = "neighbour", labels = { role = "neighbour" } }, function(ctx)
+        return "served"
+    end)
+"#;
+
+/// Calls that let their neighbours in the same script go on, and those that cannot.
+const HOSTILE_LUA: [(&str, &str); 3] = [
+    ("spins", "while not over.yes do end"),
+    ("sorts", "table.sort({ 3, 2, 1 }, function(a, b) while not over.yes do end return a < b end)"),
+    (
+        "hoards",
+        "local kept = {} for i = 1, 100000 do kept[i] = { i } end while not over.yes do kept[#kept % 1000 + 1] = {} end",
+    ),
+];
+
+/// Three calls of one script, which compute in turns.
+const HOSTILE_RHAI: &str = r#"
+    fn spin(ctx) {
+        kopf.info(ctx.body, #{ reason: "Hostile", message: "begins" });
+        let over = ctx.over;
+        while !("yes" in over) {}
+        "ended"
+    }
+    kopf::on_create("kopfexamples", #{ id: "rhai", labels: #{ role: "rhai" } }, spin);
+"#;
+
+fn hostile_lua(id: &str, spin: &str) -> Source {
+    let text = format!(
+        r#"kopf.on_create("kopfexamples", {{ id = "{id}", labels = {{ role = "{id}" }} }}, function(ctx)
+            kopf.info(ctx.body, {{ reason = "Hostile", message = "begins" }})
+            local over = ctx.over
+            {spin}
+            return "ended"
+        end)"#
+    );
+    Source::alone(format!("{id}.lua"), text)
+}
+
+/// The cluster, and the operator as `kopf run` has it: on one thread.
+struct Site {
+    server: ApiServer,
+    /// Where the health is served.
+    port: u16,
+    stop: CancellationToken,
+    tasks: JoinSet<()>,
+}
+
+impl Site {
+    async fn open() -> Self {
+        let mut peerings =
+            ResourceDef::new("kopf.dev", "v1", "clusterkopfpeerings", "ClusterKopfPeering");
+        peerings.namespaced = false;
+        let server = ApiServer::builder()
+            .resource(ResourceDef::new("kopf.dev", "v1", "kopfexamples", "KopfExample"))
+            .resource(peerings)
+            .clock(|| Clock::system().now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string())
+            .build();
+        server.create(PEERINGS, json!({ "metadata": { "name": "default" } })).expect("it is new");
+        let (health, stop, mut tasks) =
+            (Health::default(), CancellationToken::new(), JoinSet::new());
+        let listener = Listener::bind("127.0.0.1", 0).await.expect("a free port");
+        let port = listener.address().expect("an address").port();
+        tasks.spawn(listener.serve(Arc::new(Routes::new(health.clone())), stop.clone()));
+        let operator = operator(&server, health).await;
+        let running = reactor::run(operator, stop.clone());
+        tasks.spawn(async move { running.await.expect("it runs to its end") });
+        Site { server, port, stop, tasks }
+    }
+
+    async fn close(mut self) {
+        self.stop.cancel();
+        while let Some(ended) = self.tasks.join_next().await {
+            ended.expect("no panic");
+        }
+    }
+
+    fn create(&self, name: &str, role: &str) {
+        let metadata = json!({ "namespace": "default", "name": name, "labels": { "role": role } });
+        let object = json!({ "apiVersion": "kopf.dev/v1", "kind": "KopfExample", "metadata": metadata, "spec": {} });
+        self.server.create(EXAMPLES, object).expect("it is new");
+    }
+
+    /// What a handler has left on an object.
+    fn result(&self, name: &str, id: &str) -> Option<Value> {
+        self.server.get(EXAMPLES, "default", name)?["status"].get(id).cloned()
+    }
+
+    async fn until(&self, what: &str, is_so: impl Fn() -> bool) {
+        let wait = async {
+            while !is_so() {
+                sleep(Duration::from_millis(5)).await;
+            }
+        };
+        timeout(PATIENCE, wait).await.unwrap_or_else(|_| panic!("not in {PATIENCE:?}: {what}"));
+    }
+
+    /// The last sign of life for other operators.
+    fn last_seen(&self) -> Option<Timestamp> {
+        let peering = self.server.get(PEERINGS, "", "default")?;
+        let records = peering["status"].as_object()?.values();
+        records.filter_map(|it| it["lastseen"].as_str()?.parse().ok()).max()
+    }
+
+    /// The last renewal of the lease.
+    fn renewed(&self) -> Option<Timestamp> {
+        let leases = self.server.list(LEASES);
+        leases.iter().filter_map(|it| it["spec"]["renewTime"].as_str()?.parse().ok()).max()
+    }
+
+    async fn is_healthy(&self) -> bool {
+        let mut stream = TcpStream::connect(("127.0.0.1", self.port)).await.expect("a connection");
+        let request = "GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
+        stream.write_all(request.as_bytes()).await.expect("sent");
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await.expect("an answer");
+        answer.starts_with("HTTP/1.1 200")
+    }
+}
+
+async fn operator(server: &ApiServer, health: Health) -> Operator {
+    let mut settings = Settings::default();
+    settings.execution.cpu_limit = CPU_LIMIT;
+    // As often as they can.
+    settings.peering.lifetime = Duration::from_secs(2);
+    settings.peering.clusterwide = true;
+    settings.leadership.enabled = true;
+    settings.leadership.retry_period = Duration::from_millis(200);
+    let mut sources: Vec<_> = HOSTILE_LUA.iter().map(|(id, spin)| hostile_lua(id, spin)).collect();
+    sources.push(Source::alone("hostile.rhai", HOSTILE_RHAI));
+    sources.push(Source::alone("neighbour.lua", NEIGHBOUR));
+    let loaded = ScriptHost::load(sources, Terms::of(Placement::Threads, &settings)).await;
+    let (scripts, handlers) = loaded.unwrap_or_else(|errors| panic!("{}", errors[0]));
+    let registry = Registry::new(handlers).expect("ids are unique");
+    Operator {
+        settings: Arc::new(Mutex::new(settings)),
+        clock: Clock::system(),
+        health,
+        ..testing::operator(Arc::new(scripts), registry, testing::client(server))
+    }
+}
+
+/// The objects that hostile handlers are called for, and these handlers.
+const HOSTILE: [(&str, &str); 6] = [
+    ("one", "spins"),
+    ("two", "sorts"),
+    ("three", "hoards"),
+    ("four", "rhai"),
+    ("five", "rhai"),
+    ("six", "rhai"),
+];
+
+#[tokio::test]
+async fn while_hostile_calls_compute_everything_else_goes_on() {
+    let site = Site::open().await;
+    for (name, role) in HOSTILE {
+        site.create(name, role);
+    }
+    let begun = || site.server.list(EVENTS).iter().filter(|it| it["reason"] == "Hostile").count();
+    site.until("all hostile calls have begun", || begun() == HOSTILE.len()).await;
+
+    let since = Clock::system().now();
+    assert!(site.is_healthy().await);
+    site.create("object", "neighbour");
+    let served = || site.result("object", "neighbour") == Some(json!("served"));
+    site.until("a change reaches the neighbour, and its result the cluster", served).await;
+    let is_later = |it: Option<Timestamp>| it.is_some_and(|it| it > since);
+    site.until("a sign of life for other operators", || is_later(site.last_seen())).await;
+    site.until("a renewal of the lease", || is_later(site.renewed())).await;
+    assert!(site.is_healthy().await);
+
+    for (name, id) in HOSTILE {
+        assert_eq!(site.result(name, id), None, "{name}: it still computes");
+    }
+    site.create("over", "over");
+    let all_ended =
+        || HOSTILE.iter().all(|(name, id)| site.result(name, id) == Some(json!("ended")));
+    site.until("the hostile calls end, each with its first attempt", all_ended).await;
+    site.close().await;
+}

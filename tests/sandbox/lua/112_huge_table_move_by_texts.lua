@@ -1,0 +1,6 @@
+-- expect: computed for more than 0.2 s
+-- limit: cpu
+-- Natives take texts for numbers.
+kopf.on_update("kopfexamples", { id = "hostile" }, function(ctx)
+    table.move({}, "1", "1000000000", "2")
+end)

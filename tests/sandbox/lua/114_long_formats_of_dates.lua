@@ -1,0 +1,6 @@
+-- expect: os.date: a format has at most 1000 bytes
+-- limit: none
+-- Each letter of a format is a call of the system's library.
+kopf.on_update("kopfexamples", { id = "hostile" }, function(ctx)
+    return os.date(string.rep("%c", 500000))
+end)

@@ -1,0 +1,7 @@
+-- expect: computed for more than 0.2 s
+-- limit: cpu
+-- Filters in filters, without an end.
+kopf.on_update("kopfexamples", { id = "hostile" }, function(ctx)
+    local filter = function() return true end
+    while true do filter = kopf.not_(filter) end
+end)
