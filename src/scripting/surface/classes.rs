@@ -128,7 +128,11 @@ const CONDITIONS: &[Entry] = &[
         ]),
         "Sets a condition. The time of its last transition changes only with its status.",
     ),
-    method("get", taking(&[TYPE]).giving(Ty::Any), "The condition as a map; nothing if it is not there."),
+    method(
+        "get",
+        taking(&[TYPE]).giving(Ty::Any),
+        "The condition as a map; nothing if it is not there.",
+    ),
     method("is", taking(&[TYPE]).giving(Ty::Boolean), "Whether the condition is there and true."),
     method("remove", taking(&[TYPE]), "Takes the condition out."),
 ];

@@ -11,6 +11,7 @@ mod bad_input;
 mod crashes;
 mod examples;
 mod interchange;
+mod kube;
 mod namespace;
 mod odd_objects;
 pub(crate) mod operator;
