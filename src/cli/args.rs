@@ -28,6 +28,12 @@ pub enum Command {
     /// Write what scripts can use as definitions for editors, which then complete, explain and check
     #[command(after_help = STUBS_AFTER_HELP)]
     Stubs(StubsArgs),
+    /// Write a starter operator that runs at once: handlers, a definition, an object, the set-up of editors
+    #[command(after_help = INIT_AFTER_HELP)]
+    Init(InitArgs),
+    /// Explain what scripts can use: functions, options, the fields of `ctx`, settings
+    #[command(after_help = DOCS_AFTER_HELP)]
+    Docs(DocsArgs),
     /// Let operators pause until `kopf resume`, or until the time is over
     #[command(after_help = FREEZE_AFTER_HELP)]
     Freeze(FreezeArgs),
@@ -47,11 +53,29 @@ For all sessions:    kopf completions bash > ~/.local/share/bash-completion/comp
                      kopf completions fish > ~/.config/fish/completions/kopf.fish";
 
 const STUBS_AFTER_HELP: &str = "\
-lua is for lua-language-server and EmmyLua (LuaCATS).
+lua is for lua-language-server and EmmyLua (LuaCATS), luau for luau-lsp and luau-analyze, rhai for what reads the definitions that
+Rhai itself writes.
+
+Types of custom resources are those of spec and status in the version that is stored; Rhai has no types for them.
 
 Examples:
   kopf stubs lua > kopf.lua
   kopf stubs lua --from-crd crd.yaml --output .kopf";
+
+const INIT_AFTER_HELP: &str = "\
+Examples:
+  kopf init my-operator
+  kopf init my-operator --rhai --from-crd crd.yaml
+
+It runs without a cluster:
+  kopf dev my-operator/handlers.lua --crd my-operator/crd.yaml --apply my-operator/object.yaml";
+
+const DOCS_AFTER_HELP: &str = "\
+Examples:
+  kopf docs                             everything there is, in short
+  kopf docs on_update                   or kopf.on_update
+  kopf docs ctx                         the fields of ctx, by kind of handler
+  kopf docs settings.posting.level";
 
 const CHECK_AFTER_HELP: &str = "\
 The top level of each script runs, its handlers do not. What scripts print goes to stderr.
@@ -122,7 +146,7 @@ are served.";
 const LIVENESS_HELP: &str =
     "Serve the results of probe handlers at this address, such as http://0.0.0.0:8080/healthz";
 const OUTPUT_HELP: &str = "What to print: text for people, json for programs; default: text";
-const LANGUAGE_HELP: &str = "The language of the definitions: lua";
+const LANGUAGE_HELP: &str = "The language of the definitions: lua, luau or rhai";
 const SET_HELP: &str = "Change a setting, such as queueing.worker_limit=20; repeatable";
 const COLOR_HELP: &str =
     "When to use colours; default: auto, which is on a terminal unless NO_COLOR is set";
@@ -295,11 +319,46 @@ pub struct StubsArgs {
     pub from_crd: Vec<PathBuf>,
 }
 
+/// `kopf init`
+#[derive(Debug, Args)]
+pub struct InitArgs {
+    /// The directory to write to; it is made if need be
+    #[arg(value_name = "DIR")]
+    pub directory: PathBuf,
+    /// Handlers in Lua; the default
+    #[arg(long, conflicts_with = "rhai")]
+    pub lua: bool,
+    /// Handlers in Rhai
+    #[arg(long)]
+    pub rhai: bool,
+    /// An operator of the custom resource that this file defines
+    #[arg(long, value_name = "FILE")]
+    pub from_crd: Option<PathBuf>,
+    /// Overwrite files that are there already
+    #[arg(long)]
+    pub force: bool,
+}
+
+/// `kopf docs`
+#[derive(Debug, Args)]
+pub struct DocsArgs {
+    /// A name, such as on_update, kopf.adopt, ctx.spec, logger.info or settings.posting.level
+    #[arg(value_name = "NAME")]
+    pub name: Option<String>,
+    /// Print Markdown
+    #[arg(long)]
+    pub markdown: bool,
+}
+
 /// A language of definitions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum StubsLanguage {
     /// `LuaCATS`
     Lua,
+    /// Luau
+    Luau,
+    /// Rhai
+    Rhai,
 }
 
 /// What `kopf check` prints.

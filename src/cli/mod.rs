@@ -18,9 +18,11 @@ pub mod args;
 mod check;
 pub mod config;
 mod dev;
+mod docs;
 pub mod environment;
 mod freeze;
 mod identity;
+mod init;
 pub mod logging;
 pub mod options;
 pub mod reload;
@@ -42,6 +44,8 @@ pub fn main() -> ExitCode {
         Command::Run(args) => start_run(args),
         Command::Dev(args) => start_dev(args),
         Command::Check(args) => start_check(args),
+        Command::Init(args) => init::run(&args),
+        Command::Docs(args) => docs::run(&args),
         Command::Stubs(args) => stubs::run(&args),
         Command::Freeze(args) => start_freeze(freeze::resolve_freeze(args, origin())),
         Command::Resume(args) => start_freeze(freeze::resolve_resume(args, origin())),

@@ -10,7 +10,7 @@ use crate::cli::{
     dev::documents,
     report::{Exit, Report},
 };
-use crate::scripting::surface::{CustomKind, Surface, lua_stubs};
+use crate::scripting::surface::{CustomKind, Surface, lua_stubs, luau_stubs, rhai_stubs};
 
 /// Prints the definitions, or writes them to a file of a directory.
 pub(super) fn run(args: &StubsArgs) -> Result<Exit, Report> {
@@ -35,6 +35,9 @@ pub(super) fn text(language: StubsLanguage, kinds: &[CustomKind]) -> String {
     let surface = Surface::new();
     match language {
         StubsLanguage::Lua => lua_stubs(&surface, kinds),
+        StubsLanguage::Luau => luau_stubs(&surface, kinds),
+        // Objects are maps there, and maps have no types.
+        StubsLanguage::Rhai => rhai_stubs(&surface),
     }
 }
 
@@ -75,6 +78,8 @@ impl StubsLanguage {
     pub(super) fn file(self) -> &'static str {
         match self {
             StubsLanguage::Lua => "kopf.lua",
+            StubsLanguage::Luau => "kopf.d.luau",
+            StubsLanguage::Rhai => "kopf.d.rhai",
         }
     }
 }

@@ -20,7 +20,13 @@ fn resolve(typed: &str, variables: &[(&str, &str)]) -> Result<FreezeOptions, Rep
     match args.expect("known options").command {
         Command::Freeze(args) => resolve_freeze(args, origin),
         Command::Resume(args) => resolve_resume(args, origin),
-        Command::Run(_) | Command::Dev(_) | Command::Check(_) | Command::Completions(_) => {
+        Command::Run(_)
+        | Command::Dev(_)
+        | Command::Check(_)
+        | Command::Stubs(_)
+        | Command::Init(_)
+        | Command::Docs(_)
+        | Command::Completions(_) => {
             panic!("another command")
         }
     }

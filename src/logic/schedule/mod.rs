@@ -120,7 +120,9 @@ impl Schedule {
             {
                 Step::Sleep(Duration::from(until).saturating_sub(now))
             }
-            State::Watching { called, .. } if changed <= called.into() => self.watch(called, now),
+            State::Watching { called, .. } if changed <= Duration::from(called) => {
+                self.watch(called, now)
+            }
             State::Delayed(_) | State::Resting(_) | State::Watching { .. } | State::Ready => {
                 self.begin(now, changed)
             }

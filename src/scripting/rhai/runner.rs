@@ -15,6 +15,7 @@ use std::{
 };
 
 use tokio::{
+    runtime::Handle,
     sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot, watch},
     task::spawn_blocking,
     time::{Instant, sleep},

@@ -37,7 +37,7 @@ const HEADER: &str = "\
 const BUILTINS: &str = include_str!("luau_builtins.lua");
 
 /// The words that are no names.
-const RESERVED: &[&str] = &[
+pub(super) const RESERVED: &[&str] = &[
     "and", "break", "do", "else", "elseif", "end", "false", "for", "function", "if", "in", "local",
     "nil", "not", "or", "repeat", "return", "then", "true", "until", "while",
 ];
@@ -152,7 +152,7 @@ fn named(name: &str) -> String {
 
 fn of_function(text: &mut String, item: &Item, signature: &Signature, spelled: &str) {
     let path = spelled.trim_start_matches("function ").replace(':', ".");
-    let options = options(text, &path, &signature.options);
+    let options_class = options(text, &path, &signature.options);
     text.push('\n');
     comment(text, item.doc);
     let mut names = Vec::new();
@@ -160,7 +160,7 @@ fn of_function(text: &mut String, item: &Item, signature: &Signature, spelled: &
         put(text, &parameter(it));
         names.push(named(it.name));
     }
-    if let Some(class) = options {
+    if let Some(class) = &options_class {
         let optional = if signature.options.iter().any(|it| it.required) { "" } else { "?" };
         put(text, &format!("---@param options{optional} {class}"));
         names.push("options".to_owned());
@@ -172,15 +172,13 @@ fn of_function(text: &mut String, item: &Item, signature: &Signature, spelled: &
     if let Some(returns) = signature.returns {
         put(text, &format!("---@return {}", of(returns)));
     }
-    overloads(text, signature);
+    overloads(text, signature, options_class.as_deref());
     put(text, &format!("{spelled}({}) end", names.join(", ")));
 }
 
 /// Parameters that may be left out come before the options: then the options take their place.
-fn overloads(text: &mut String, signature: &Signature) {
-    if signature.options.is_empty() {
-        return;
-    }
+fn overloads(text: &mut String, signature: &Signature, class: Option<&str>) {
+    let Some(class) = class else { return };
     let returns = signature.returns.map(|it| format!(": {}", of(it))).unwrap_or_default();
     let kept = |count: usize| -> Vec<String> {
         let kept = signature.parameters.iter().take(count);
@@ -189,7 +187,7 @@ fn overloads(text: &mut String, signature: &Signature) {
     let required = signature.parameters.iter().filter(|it| it.required).count();
     for count in required..signature.parameters.len() {
         let mut parameters = kept(count);
-        parameters.push("options: table<string, any>".to_owned());
+        parameters.push(format!("options: {class}"));
         put(text, &format!("---@overload fun({}){returns}", parameters.join(", ")));
     }
 }
@@ -262,7 +260,14 @@ fn declaring(
     for form in &forms {
         put(text, &format!("---@overload fun({form})"));
     }
-    put(text, &format!("{path} = nil"));
+    // The longest form for one selector is the one that is shown first.
+    let selector = if signature.selects { "selector, " } else { "" };
+    if signature.selects {
+        put(text, "---@param selector kopf.Selector");
+    }
+    put(text, &format!("---@param options {class}"));
+    put(text, &format!("---@param handler {}", handler(&usual)));
+    put(text, &format!("function {path}({selector}options, handler) end"));
 }
 
 /// A type in the words of `LuaCATS`.

@@ -6,10 +6,14 @@
 
 mod classes;
 mod crd;
+mod find;
 mod kopf;
 mod kwargs;
 mod libraries;
 mod lua;
+mod luau;
+mod markdown;
+mod rhai;
 mod settings;
 #[cfg(test)]
 mod tests;
@@ -17,7 +21,11 @@ mod types;
 
 pub use self::{
     crd::CustomKind,
+    find::Found,
     lua::stubs as lua_stubs,
+    luau::stubs as luau_stubs,
+    markdown::{Page, entry, pages, section as section_page},
+    rhai::stubs as rhai_stubs,
     types::{Callback, Ty, ctx_class},
 };
 pub(crate) use self::{kopf::OTHERS, kwargs::KWARGS};

@@ -6,10 +6,13 @@ use crate::logic::{
     duration, size,
 };
 
+/// What marks a group of settings.
+pub(super) const GROUP: &str = "A group of settings.";
+
 /// The settings, and a class for each group.
 pub(super) fn sections() -> Vec<Section> {
     let groups: Vec<&'static str> = configure::groups().collect();
-    let group = |name: &'static str| item(name, Ty::Class(name), "A group of settings.");
+    let group = |name: &'static str| item(name, Ty::Class(name), GROUP);
     let all = Section {
         name: "Settings",
         doc: "The settings of the operator, by group. A start-up handler may change them, except the limits of scripts.",
@@ -19,7 +22,7 @@ pub(super) fn sections() -> Vec<Section> {
     };
     let sections = groups.iter().map(|group| Section {
         name: group,
-        doc: "A group of settings.",
+        doc: GROUP,
         items: TABLE
             .iter()
             .filter(|it| it.group == *group)

@@ -110,6 +110,11 @@ impl From<library::Type> for Ty {
             library::Type::Boolean => Ty::Boolean,
             library::Type::Name | library::Type::Text => Ty::Text,
             library::Type::Map => Ty::Map,
+            library::Type::Count => Ty::Integer,
+            library::Type::Duration => Ty::Duration,
+            library::Type::Selector => Ty::Either(&[Ty::Text, Ty::Map]),
+            library::Type::Object => Ty::Object,
+            library::Type::Labels => Ty::Either(&[Ty::Text, Ty::Map]),
             library::Type::List => Ty::List,
         }
     }

@@ -2,10 +2,7 @@
 
 mod workers;
 
-use std::{
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use kopf::logic::{
     function::Function,
@@ -42,7 +39,7 @@ impl Operator {
             Ok(loaded) => loaded,
             Err(errors) => panic!("{errors:?}"),
         };
-        Operator { host, handlers, memo: Memo::default(), patch: Arc::new(Mutex::default()) }
+        Operator { host, handlers, memo: Memo::default(), patch: SharedPatch::default() }
     }
 
     async fn call(&self, id: &str) -> Ended {
@@ -58,7 +55,7 @@ impl Operator {
         let cause = ObjectCause {
             resource: Arc::new(Resource::default()),
             object: Arc::new(object),
-            patch: Arc::clone(&self.patch),
+            patch: SharedPatch::clone(&self.patch),
             detail: ObjectDetail::Change(change),
         };
         let started = "2026-01-02T03:04:05Z".parse().expect("a time");

@@ -1,0 +1,100 @@
+//! The texts of a starter operator.
+
+use serde_json::json;
+
+use super::sample;
+use crate::cli::report::Report;
+use crate::scripting::surface::CustomKind;
+
+/// The definition of the starter's own kind.
+pub(super) const CRD: &str = include_str!("greeting.yaml");
+
+/// Where editors find the definitions, and what Luau has beyond Lua 5.1.
+pub(super) const LUARC: &str = r#"{
+  "runtime": {
+    "version": "Lua 5.1",
+    "nonstandardSymbol": ["`", "+=", "-=", "*=", "/=", "%=", "^=", "continue"]
+  },
+  "workspace": {
+    "library": [".kopf"],
+    "checkThirdParty": false
+  }
+}
+"#;
+
+/// The kind of [`CRD`].
+pub(super) fn greeting() -> Result<CustomKind, Report> {
+    let told =
+        |problem: String| Report::failure(format!("the definition of the starter: {problem}"));
+    let definition = serde_saphyr::from_str(CRD).map_err(|it| told(it.to_string()))?;
+    CustomKind::read(&definition).map_err(told)
+}
+
+/// A starter operator of one kind.
+pub(super) struct Starter {
+    /// What it is about.
+    pub(super) kind: CustomKind,
+    /// Whether that is our own kind, whose fields are known.
+    greets: bool,
+}
+
+impl Starter {
+    /// An operator of this kind.
+    pub(super) fn new(kind: CustomKind, greets: bool) -> Self {
+        Starter { kind, greets }
+    }
+
+    fn selector(&self) -> String {
+        format!("{}.{}", self.kind.plural, self.kind.group)
+    }
+
+    /// The name of its object.
+    fn name(&self) -> String {
+        format!("my-{}", self.kind.kind.to_lowercase())
+    }
+
+    /// An object of it.
+    pub(super) fn object(&self) -> String {
+        let mut object = json!({
+            "apiVersion": self.kind.api_version(),
+            "kind": self.kind.kind,
+            "metadata": {"name": self.name()},
+            "spec": sample::of(self.kind.part("spec")),
+        });
+        if self.greets {
+            object["spec"] = json!({"name": "world"});
+        }
+        serde_saphyr::to_string(&object).unwrap_or_else(|_no_yaml| format!("{object:#}\n"))
+    }
+
+    /// `handlers.lua`
+    pub(super) fn lua(&self) -> String {
+        let template =
+            if self.greets { include_str!("greeting.lua") } else { include_str!("starter.lua") };
+        self.filled(template)
+    }
+
+    /// `handlers.rhai`
+    pub(super) fn rhai(&self) -> String {
+        let template =
+            if self.greets { include_str!("greeting.rhai") } else { include_str!("starter.rhai") };
+        self.filled(template)
+    }
+
+    /// `README.md`
+    pub(super) fn readme(&self, rhai: bool) -> String {
+        let language = if rhai { "rhai" } else { "lua" };
+        let stub = if rhai { "kopf.d.rhai" } else { "kopf.lua" };
+        self.filled(include_str!("README.template.md"))
+            .replace("STUB", stub)
+            .replace("LANGUAGE", language)
+    }
+
+    fn filled(&self, template: &str) -> String {
+        template
+            .replace("SELECTOR", &self.selector())
+            .replace("PLURAL", &self.kind.plural)
+            .replace("NAME", &self.name())
+            .replace("KIND", &self.kind.kind)
+    }
+}

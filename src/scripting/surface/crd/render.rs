@@ -1,0 +1,142 @@
+//! The classes of a custom resource in the words of `LuaCATS` and of Luau.
+
+use std::fmt::Write as _;
+
+use super::{Class, CustomKind, Field, Takes};
+use crate::scripting::surface::{lua, luau};
+
+/// The arguments of handlers of objects.
+const CTX: &[&str] = &["ObjectCtx", "ChangeCtx", "EventCtx", "BackgroundCtx", "IndexCtx"];
+
+impl CustomKind {
+    /// The class of `ctx` in handlers of this kind, in `LuaCATS`.
+    pub(in crate::scripting::surface) fn ctx(&self, class: &str) -> String {
+        format!("{}.{class}", self.kind)
+    }
+
+    /// Its classes, as `LuaCATS`.
+    pub(in crate::scripting::surface) fn lua(&self) -> String {
+        let (spec, status, classes) = self.classes();
+        let mut text = String::new();
+        for class in &classes {
+            self.lua_class(&mut text, class);
+        }
+        let (spec, status) = (self.lua_type(&spec), self.lua_type(&status));
+        let (kind, version) = (&self.kind, self.api_version());
+        // Memory takes every text.
+        let _fits = write!(
+            text,
+            "\n---A {kind} of {version}.\n---@class {kind}: kopf.Object\n---@field spec {spec}\n---@field status? {status}\n"
+        );
+        for class in CTX {
+            let (own, parent) = (self.ctx(class), lua::class_name(class));
+            let _fits = write!(
+                text,
+                "\n---@class {own}: {parent}\n---@field body {kind}\n---@field spec {spec}\n---@field status {status}\n"
+            );
+        }
+        text
+    }
+
+    fn lua_class(&self, text: &mut String, class: &Class) {
+        let doc = if class.doc.is_empty() { String::new() } else { format!("---{}\n", class.doc) };
+        // Memory takes every text.
+        let _fits = write!(text, "\n{doc}---@class {}.{}\n", self.kind, class.name);
+        for Field { name, takes, certain, doc } in &class.fields {
+            let optional = if *certain { "" } else { "?" };
+            let name = if is_name(name) { name.clone() } else { format!("[{name:?}]") };
+            let line = format!("---@field {name}{optional} {} {doc}", self.lua_type(takes));
+            text.push_str(line.trim_end());
+            text.push('\n');
+        }
+        if class.open {
+            text.push_str("---@field [string] any\n");
+        }
+    }
+
+    fn lua_type(&self, takes: &Takes) -> String {
+        match takes {
+            Takes::Any => "any".into(),
+            Takes::Text => "string".into(),
+            Takes::Integer => "integer".into(),
+            Takes::Number => "number".into(),
+            Takes::Boolean => "boolean".into(),
+            Takes::IntegerOrText => "integer|string".into(),
+            Takes::Words(words) => quoted(words).join("|"),
+            Takes::Class(name) => format!("{}.{name}", self.kind),
+            Takes::ListOf(item) => {
+                let item = self.lua_type(item);
+                if item.contains('|') { format!("({item})[]") } else { format!("{item}[]") }
+            }
+            Takes::MapOf(value) => format!("table<string, {}>", self.lua_type(value)),
+        }
+    }
+
+    /// Its types, for Luau: a handler names its own, as in `function(ctx: KopfExampleChangeCtx)`.
+    pub(in crate::scripting::surface) fn luau(&self) -> String {
+        let (spec, status, classes) = self.classes();
+        let mut text = String::new();
+        for class in &classes {
+            self.luau_class(&mut text, class);
+        }
+        let (spec, status) = (self.luau_type(&spec), self.luau_type(&status));
+        let kind = &self.kind;
+        for class in CTX {
+            let parent = luau::class_name(class);
+            // Memory takes every text.
+            let _fits = write!(
+                text,
+                "\nexport type {kind}{class} = {parent} & {{ spec: {spec}, status: {status} }}\n"
+            );
+        }
+        text
+    }
+
+    fn luau_class(&self, text: &mut String, class: &Class) {
+        // Memory takes every text.
+        let _fits = write!(text, "\nexport type {} = {{\n", self.luau_name(&class.name));
+        for Field { name, takes, certain, doc } in &class.fields {
+            if !doc.is_empty() {
+                let _fits = writeln!(text, "\t-- {doc}");
+            }
+            let name = if is_name(name) { name.clone() } else { format!("[{name:?}]") };
+            let takes = self.luau_type(takes);
+            let takes = if *certain { takes } else { format!("({takes})?") };
+            let _fits = writeln!(text, "\t{name}: {takes},");
+        }
+        if class.open {
+            text.push_str("\t[string]: any,\n");
+        }
+        text.push_str("}\n");
+    }
+
+    fn luau_name(&self, class: &str) -> String {
+        format!("{}{}", self.kind, class.replace('.', ""))
+    }
+
+    fn luau_type(&self, takes: &Takes) -> String {
+        match takes {
+            Takes::Any => "any".into(),
+            Takes::Text => "string".into(),
+            Takes::Integer | Takes::Number => "number".into(),
+            Takes::Boolean => "boolean".into(),
+            Takes::IntegerOrText => "number | string".into(),
+            Takes::Words(words) => quoted(words).join(" | "),
+            Takes::Class(name) => self.luau_name(name),
+            Takes::ListOf(item) => format!("{{ {} }}", self.luau_type(item)),
+            Takes::MapOf(value) => format!("{{ [string]: {} }}", self.luau_type(value)),
+        }
+    }
+}
+
+fn quoted(words: &[String]) -> Vec<String> {
+    words.iter().map(|it| format!("{it:?}")).collect()
+}
+
+/// Whether a field can be written without brackets.
+fn is_name(field: &str) -> bool {
+    !field.is_empty()
+        && !lua::RESERVED.contains(&field)
+        && !field.starts_with(|it: char| it.is_ascii_digit())
+        && field.chars().all(|it| it.is_ascii_alphanumeric() || it == '_')
+}

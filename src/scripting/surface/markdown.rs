@@ -1,0 +1,175 @@
+//! The surface as Markdown: the pages of the reference.
+
+use std::fmt::Write as _;
+
+use super::{Item, Parameter, Section, Shape, Spoken, Surface, Ty, summary};
+
+/// A page.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Page {
+    /// The name of its file, such as `kopf.md`.
+    pub file: String,
+    /// Its text.
+    pub text: String,
+}
+
+const MADE: &str = "<!-- Made from src/scripting/surface by the test `surface::the_reference_is_that_of_the_table`. -->\n";
+
+/// The reference: a page for each global, one for `ctx`, one for the other values, and an index.
+pub fn pages(surface: &Surface) -> Vec<Page> {
+    let mut pages = vec![index(surface)];
+    for global in &surface.globals {
+        let mut text = format!("# {}\n\n{MADE}\n{}\n", global.name, global.doc);
+        overview(&mut text, &global.items);
+        for it in &global.items {
+            put_item(&mut text, global.name, it, 2);
+        }
+        pages.push(Page { file: format!("{}.md", global.name), text });
+    }
+    let is_settings = |it: &&Section| is_settings(it);
+    let is_ctx = |it: &&Section| it.name.ends_with("Ctx");
+    let mut text = format!(
+        "# ctx\n\n{MADE}\nHandlers have one argument, `ctx`. What it has depends on the kind of the handler.\n"
+    );
+    for class in surface.classes.iter().filter(is_ctx) {
+        put_class(&mut text, class);
+    }
+    pages.push(Page { file: "ctx.md".into(), text });
+    let mut text = format!(
+        "# Values\n\n{MADE}\nWhat handlers and functions get and give. Methods are called `value:name(…)` in Lua and `value.name(…)` in Rhai. [Settings](../settings.md) have a page of their own.\n"
+    );
+    for class in surface.classes.iter().filter(|it| !is_ctx(it) && !is_settings(it)) {
+        put_class(&mut text, class);
+    }
+    pages.push(Page { file: "values.md".into(), text });
+    pages
+}
+
+/// Settings have a reference of their own.
+fn is_settings(class: &Section) -> bool {
+    class.name == "Settings" || class.name.starts_with(|it: char| it.is_ascii_lowercase())
+}
+
+fn index(surface: &Surface) -> Page {
+    let mut text = format!(
+        "# Reference\n\n{MADE}\nEverything that scripts can use. In a terminal: `kopf docs`, `kopf docs kopf.on_create`; in an editor: `kopf stubs`.\n\n| page | what it has |\n|---|---|\n"
+    );
+    let mut row = |file: &str, name: &str, doc: &str| {
+        // Memory takes every text.
+        let _fits = writeln!(text, "| [{name}]({file}) | {} |", cell(doc));
+    };
+    row("ctx.md", "`ctx`", "The argument of handlers.");
+    row(
+        "values.md",
+        "values",
+        "What is in `ctx`, and what functions give: patches, loggers, indexes.",
+    );
+    row("../settings.md", "settings", "Every setting, and where it can be changed.");
+    for global in &surface.globals {
+        row(&format!("{}.md", global.name), &format!("`{}`", global.name), global.doc);
+    }
+    Page { file: "README.md".into(), text }
+}
+
+/// One entry on its own, as `kopf docs NAME` shows it.
+pub fn entry(path: &str, item: &Item) -> String {
+    let mut text = String::new();
+    let table = path.rsplit_once('.').map_or("", |(table, _)| table);
+    put_item(&mut text, table, item, 1);
+    text.trim_start().to_owned()
+}
+
+/// One section on its own, as `kopf docs NAME` shows it.
+pub fn section(section: &Section) -> String {
+    let mut text = format!("# {}\n\n{}\n", section.name, section.doc);
+    overview(&mut text, &section.items);
+    text
+}
+
+fn cell(text: &str) -> String {
+    text.replace('|', "\\|").replace('\n', " ")
+}
+
+fn overview(text: &mut String, items: &[Item]) {
+    text.push_str("\n| name | in short |\n|---|---|\n");
+    for it in items {
+        let call = it.signature().map(super::Signature::told).unwrap_or_default();
+        // Memory takes every text.
+        let _fits = writeln!(text, "| `{}{call}` | {} |", it.name, cell(summary(it.doc)));
+    }
+}
+
+fn put_class(text: &mut String, class: &Section) {
+    // Memory takes every text.
+    let _fits = write!(text, "\n## {}\n\n{}\n", class.name, class.doc);
+    if let Some(parent) = class.parent {
+        let _fits = write!(text, "\nAlso all of `{parent}`.\n");
+    }
+    if class.items.is_empty() {
+        return;
+    }
+    text.push_str("\n| name | what it is | |\n|---|---|---|\n");
+    for it in &class.items {
+        let what = match &it.shape {
+            Shape::Value(ty) => ty.told(),
+            Shape::Function(signature) | Shape::Method(signature) => {
+                signature.returns.map_or_else(String::new, |it| format!("gives {}", it.told()))
+            }
+            Shape::Table(_) => String::new(),
+        };
+        let call = it.signature().map(super::Signature::told).unwrap_or_default();
+        let only = match it.spoken {
+            Spoken::Both => "",
+            Spoken::Lua => " (Lua)",
+            Spoken::Rhai => " (Rhai)",
+        };
+        let _fits =
+            writeln!(text, "| `{}{call}`{only} | {} | {} |", it.name, cell(&what), cell(it.doc));
+    }
+}
+
+fn put_item(text: &mut String, table: &str, item: &Item, level: usize) {
+    let path =
+        if table.is_empty() { item.name.to_owned() } else { format!("{table}.{}", item.name) };
+    let head = "#".repeat(level);
+    // Memory takes every text.
+    let _fits = write!(text, "\n{head} {path}\n");
+    match &item.shape {
+        Shape::Value(ty) => {
+            let _fits = write!(text, "\n{}\n\nIt is {}.\n", item.doc, ty.told());
+        }
+        Shape::Table(items) => {
+            let _fits = write!(text, "\n{}\n", item.doc);
+            overview(text, items);
+        }
+        Shape::Function(signature) | Shape::Method(signature) => {
+            let _fits = write!(text, "\n`{path}{}`\n\n{}\n", signature.told(), item.doc);
+            parameters(text, "argument", &signature.parameters);
+            parameters(text, "option", &signature.options);
+            if let Some(returns) = signature.returns {
+                let _fits = write!(text, "\nGives {}.\n", returns.told());
+            }
+        }
+    }
+    match item.spoken {
+        Spoken::Both => {}
+        Spoken::Lua => text.push_str("\nOnly in Lua.\n"),
+        Spoken::Rhai => text.push_str("\nOnly in Rhai.\n"),
+    }
+}
+
+fn parameters(text: &mut String, what: &str, all: &[Parameter]) {
+    if all.is_empty() {
+        return;
+    }
+    // Memory takes every text.
+    let _fits = write!(text, "\n| {what} | takes | |\n|---|---|---|\n");
+    for it in all {
+        let name = if it.required { format!("`{}`", it.name) } else { format!("[`{}`]", it.name) };
+        let takes = match it.ty {
+            Ty::Maybe(inner) => inner.told(),
+            ty => ty.told(),
+        };
+        let _fits = writeln!(text, "| {name} | {} | {} |", cell(&takes), cell(it.doc));
+    }
+}
