@@ -4,29 +4,27 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 
-use crate::logic::{
-    object::{Header, Object, ObjectRef},
-    resource::Resource,
-};
+use super::Kin;
+use crate::logic::object::{Header, Object, ObjectRef};
 
 /// An object as its latest event showed it. Clones share it.
 ///
 /// Nobody may look at it for days, and there may be many thousands: while nobody does, it is the bytes that it came in,
-/// without those that no script sees.
+/// without those that no script sees, and packed.
 #[derive(Clone, Debug)]
 pub struct LiveObject(Arc<Living>);
 
 #[derive(Debug)]
 struct Living {
-    /// What it is one of, if that is known.
-    resource: Option<Arc<Resource>>,
+    /// What it is one of; only if it is kept long.
+    kin: Option<Arc<Kin>>,
     latest: Mutex<Latest>,
 }
 
 #[derive(Debug)]
 struct Latest {
     /// Empty if there is only a tree.
-    raw: Box<[u8]>,
+    packed: Box<[u8]>,
     /// Made of the bytes, while somebody looks.
     object: Option<Arc<Object>>,
     /// Another one for each state.
@@ -36,22 +34,22 @@ struct Latest {
 impl LiveObject {
     /// An object that is there anyway, and is shown for a moment.
     pub fn new(object: Arc<Object>) -> Self {
-        let latest = Latest { raw: Box::default(), object: Some(object), version: 0 };
-        LiveObject(Arc::new(Living { resource: None, latest: Mutex::new(latest) }))
+        let latest = Latest { packed: Box::default(), object: Some(object), version: 0 };
+        LiveObject(Arc::new(Living { kin: None, latest: Mutex::new(latest) }))
     }
 
     /// For somebody who keeps it long.
-    pub fn kept(object: &Arc<Object>, resource: &Arc<Resource>) -> Self {
-        let (resource, latest) = (Some(Arc::clone(resource)), Mutex::new(Latest::of(object, 0)));
-        LiveObject(Arc::new(Living { resource, latest }))
+    pub fn kept(object: &Arc<Object>, kin: &Arc<Kin>) -> Self {
+        let latest = Mutex::new(Latest::of(object, Some(kin)));
+        LiveObject(Arc::new(Living { kin: Some(Arc::clone(kin)), latest }))
     }
 
     /// The latest state. It is kept for the next who asks, until [`LiveObject::rest`].
     pub fn get(&self) -> Arc<Object> {
         let mut latest = self.lock();
-        let Latest { raw, object, .. } = &mut *latest;
+        let Latest { packed, object, .. } = &mut *latest;
         let made = object.get_or_insert_with(|| {
-            let parsed = Object::parse(Bytes::copy_from_slice(raw));
+            let parsed = Object::parse(Bytes::from(self.unpack(packed)));
             // They were parsed before.
             Arc::new(parsed.unwrap_or_else(|_| Object::from_value(serde_json::Value::Null)))
         });
@@ -66,12 +64,12 @@ impl LiveObject {
             Some(object) => object.header(),
             None => {
                 // They were parsed before.
-                read = Header::read(&latest.raw).unwrap_or_default();
+                read = Header::read(&self.unpack(&latest.packed)).unwrap_or_default();
                 &read
             }
         };
-        match &self.0.resource {
-            Some(resource) => header.reference_in(resource),
+        match &self.0.kin {
+            Some(kin) => header.reference_in(kin.resource()),
             None => header.reference(),
         }
     }
@@ -83,7 +81,7 @@ impl LiveObject {
 
     /// A newer state.
     pub fn set(&self, object: &Arc<Object>) {
-        let latest = Latest::of(object, 0);
+        let latest = Latest::of(object, self.0.kin.as_deref());
         let mut present = self.lock();
         let version = present.version.wrapping_add(1);
         *present = Latest { version, ..latest };
@@ -92,9 +90,13 @@ impl LiveObject {
     /// Nobody looks for now.
     pub fn rest(&self) {
         let mut latest = self.lock();
-        if !latest.raw.is_empty() {
+        if !latest.packed.is_empty() {
             latest.object = None;
         }
+    }
+
+    fn unpack(&self, packed: &[u8]) -> Vec<u8> {
+        self.0.kin.as_ref().map(|it| it.unpack(packed)).unwrap_or_default()
     }
 
     fn lock(&self) -> MutexGuard<'_, Latest> {
@@ -104,10 +106,11 @@ impl LiveObject {
 }
 
 impl Latest {
-    fn of(object: &Arc<Object>, version: u32) -> Self {
-        let raw = object.essential_bytes().into_boxed_slice();
-        let object = raw.is_empty().then(|| Arc::clone(object));
-        Latest { raw, object, version }
+    fn of(object: &Arc<Object>, kin: Option<&Kin>) -> Self {
+        let text = object.essential_bytes();
+        let packed = kin.filter(|_| !text.is_empty()).map(|it| it.pack(&text)).unwrap_or_default();
+        let object = packed.is_empty().then(|| Arc::clone(object));
+        Latest { packed, object, version: 0 }
     }
 }
 
@@ -117,8 +120,13 @@ mod tests {
 
     use serde_json::json;
 
-    use super::LiveObject;
+    use super::{Kin, LiveObject};
     use crate::logic::{object::Object, resource::Resource};
+
+    fn kin() -> Arc<Kin> {
+        let resource = Resource { kind: "Pod".into(), version: "v1".into(), ..Resource::default() };
+        Arc::new(Kin::of(Arc::new(resource)))
+    }
 
     fn object(number: u32) -> Arc<Object> {
         let text = format!(
@@ -129,7 +137,7 @@ mod tests {
 
     #[test]
     fn it_shows_the_latest_state_also_after_a_rest() {
-        let live = LiveObject::kept(&object(1), &Arc::default());
+        let live = LiveObject::kept(&object(1), &kin());
         let clone = live.clone();
         assert_eq!(live.get().body()["spec"], 1);
         let version = live.version();
@@ -145,8 +153,7 @@ mod tests {
 
     #[test]
     fn its_identity_is_known_also_at_rest() {
-        let resource = Resource { kind: "Pod".into(), version: "v1".into(), ..Resource::default() };
-        let live = LiveObject::kept(&object(1), &Arc::new(resource));
+        let live = LiveObject::kept(&object(1), &kin());
         let at_rest = live.reference();
         assert_eq!((&*at_rest.name, &*at_rest.kind, &*at_rest.api_version), ("n", "Pod", "v1"));
         let _seen = live.get();
@@ -156,7 +163,7 @@ mod tests {
     #[test]
     fn an_object_without_bytes_is_kept() {
         let tree = Arc::new(Object::from_value(json!({ "spec": 1 })));
-        let live = LiveObject::kept(&tree, &Arc::default());
+        let live = LiveObject::kept(&tree, &kin());
         live.rest();
         assert!(Arc::ptr_eq(&live.get(), &tree));
     }

@@ -20,15 +20,25 @@ pub struct Stopped(Arc<Flag>);
 #[derive(Debug, Default)]
 struct Flag {
     reasons: AtomicU16,
-    /// A slot for each [`Waiting`]; those that are given back are empty, and used again.
-    slots: Mutex<Vec<Option<Waker>>>,
+    slots: Mutex<Slots>,
 }
+
+/// A slot for each [`Waiting`]; those that are given back are empty, and used again.
+#[derive(Debug, Default)]
+struct Slots {
+    first: Option<Waker>,
+    /// Seldom there are more.
+    others: Option<Box<Others>>,
+}
+
+#[derive(Debug, Default)]
+struct Others(Vec<Option<Waker>>);
 
 /// Somebody who waits for reasons.
 #[derive(Debug)]
 pub struct Waiting {
     stopped: Stopped,
-    slot: Option<usize>,
+    slot: Option<u32>,
 }
 
 impl Stopped {
@@ -44,7 +54,7 @@ impl Stopped {
         let is_new = self.0.reasons.fetch_update(Ordering::AcqRel, Ordering::Acquire, add).is_ok();
         if is_new {
             // Woken without the lock, which a task may take when it is woken.
-            let waiting: Vec<_> = self.0.lock().iter().flatten().cloned().collect();
+            let waiting: Vec<_> = self.0.lock().wakers().cloned().collect();
             waiting.into_iter().for_each(Waker::wake);
         }
         is_new
@@ -106,7 +116,7 @@ impl Waiting {
 impl Drop for Waiting {
     fn drop(&mut self) {
         let Some(index) = self.slot else { return };
-        if let Some(slot) = self.stopped.0.lock().get_mut(index) {
+        if let Some(slot) = self.stopped.0.lock().slot(index) {
             *slot = None;
         }
     }
@@ -114,25 +124,46 @@ impl Drop for Waiting {
 
 impl Flag {
     /// Notes who is to be woken, in the slot it has or in a free one; gives the slot.
-    fn note(&self, known: Option<usize>, waker: &Waker) -> usize {
+    fn note(&self, known: Option<u32>, waker: &Waker) -> u32 {
         let mut slots = self.lock();
-        let index = known.or_else(|| slots.iter().position(Option::is_none));
-        let index = index.unwrap_or(slots.len());
-        match slots.get_mut(index) {
+        let index = known.unwrap_or_else(|| slots.free());
+        match slots.slot(index) {
             Some(Some(present)) if present.will_wake(waker) => {}
             Some(slot) => *slot = Some(waker.clone()),
-            None => {
-                // One or two are usual.
-                slots.reserve_exact(1);
-                slots.push(Some(waker.clone()));
-            }
+            // What is free is there.
+            None => {}
         }
         index
     }
 
-    fn lock(&self) -> MutexGuard<'_, Vec<Option<Waker>>> {
+    fn lock(&self) -> MutexGuard<'_, Slots> {
         // Each change is one call of a list, or an assignment.
         self.slots.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Slots {
+    fn slot(&mut self, index: u32) -> Option<&mut Option<Waker>> {
+        let Some(index) = index.checked_sub(1) else { return Some(&mut self.first) };
+        self.others.as_mut()?.0.get_mut(usize::try_from(index).ok()?)
+    }
+
+    /// The index of a slot that nobody has.
+    fn free(&mut self) -> u32 {
+        if self.first.is_none() {
+            return 0;
+        }
+        let Others(others) = &mut **self.others.get_or_insert_default();
+        let index = others.iter().position(Option::is_none).unwrap_or_else(|| {
+            others.push(None);
+            others.len() - 1
+        });
+        u32::try_from(index + 1).unwrap_or(u32::MAX)
+    }
+
+    fn wakers(&self) -> impl Iterator<Item = &Waker> {
+        let others = self.others.iter().flat_map(|it| &it.0);
+        self.first.iter().chain(others.flatten())
     }
 }
 
@@ -148,7 +179,7 @@ mod tests {
         for _ in 0..3 {
             assert!(stopped.wait().now_or_never().is_none(), "it left its slot behind");
         }
-        assert_eq!(stopped.0.lock().len(), 1, "each used the slot of the one before");
+        assert!(stopped.0.lock().others.is_none(), "each used the slot of the one before");
         let others = [stopped.clone(), stopped.clone()].map(|it| async move {
             it.until(StopReason::Done).await;
         });
@@ -158,6 +189,7 @@ mod tests {
             stopped.set(StopReason::Done);
         };
         tokio::join!(stopped.wait(), futures::future::join_all(others), setting);
-        assert!(stopped.0.lock().iter().all(Option::is_none));
+        assert_eq!(stopped.0.lock().others.as_ref().map(|it| it.0.len()), Some(2));
+        assert_eq!(stopped.0.lock().wakers().count(), 0);
     }
 }

@@ -24,7 +24,7 @@ pub(super) enum Key {
     Parts(Arc<str>),
 }
 
-/// One object's memory. An idle object costs this and its key, nothing else.
+/// One object's memory, while its worker has it.
 #[derive(Debug, Default)]
 pub(super) struct Memory {
     /// The first event was part of a listing: the object is older than this process.
@@ -51,7 +51,27 @@ pub(super) struct Memory {
 
 /// The memories of all objects. A worker takes one out while it works and puts it back.
 #[derive(Debug, Default)]
-pub(super) struct Memories(Mutex<BTreeMap<Key, Memory>>);
+pub(super) struct Memories(Mutex<BTreeMap<Key, Kept>>);
+
+/// A memory at rest. An idle object costs this and its key, nothing else.
+#[derive(Debug)]
+struct Kept {
+    noticed_by_listing: bool,
+    handled_once: bool,
+    claim: Claim,
+    memo: Option<Memo>,
+    background: Option<Box<daemons::OfObject>>,
+    trouble: Option<Box<Trouble>>,
+}
+
+/// The parts of a memory that are absent while all is well.
+#[derive(Debug)]
+struct Trouble {
+    unindexed: Option<Box<Failures>>,
+    throttle: Option<Box<Throttle>>,
+    unsent: Option<Box<Unsent>>,
+    leftovers: Vec<Transformation>,
+}
 
 impl Key {
     /// The key of an object.
@@ -103,7 +123,8 @@ impl Memories {
     /// Takes the memory of an object out; a new object gets a fresh one.
     pub(super) fn recall(&self, key: &Key, listed: bool) -> Memory {
         let known = self.lock().remove(key);
-        known.unwrap_or_else(|| Memory { noticed_by_listing: listed, ..Memory::default() })
+        let fresh = || Memory { noticed_by_listing: listed, ..Memory::default() };
+        known.map_or_else(fresh, Memory::from)
     }
 
     /// Puts a memory back.
@@ -114,7 +135,7 @@ impl Memories {
         if let Some(memo) = &memory.memo {
             memo.rest();
         }
-        self.lock().insert(key, memory);
+        self.lock().insert(key, memory.into());
     }
 
     /// What is known of an object by the daemons and timers of these ids. Nothing while its worker is busy, who knows better.
@@ -126,7 +147,7 @@ impl Memories {
 
     /// Lets go of an object that is not served any more.
     pub(super) fn forget(&self, key: &Key) -> Option<Memory> {
-        self.lock().remove(key)
+        self.lock().remove(key).map(Memory::from)
     }
 
     /// How many objects are remembered, without those whose worker is busy.
@@ -134,7 +155,7 @@ impl Memories {
         i64::try_from(self.lock().len()).unwrap_or(i64::MAX)
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<Key, Memory>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<Key, Kept>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -148,6 +169,34 @@ impl Memory {
     /// Whether handlers for resuming are due.
     pub(super) fn is_initial(&self) -> bool {
         self.noticed_by_listing && !self.handled_once
+    }
+}
+
+impl From<Memory> for Kept {
+    fn from(memory: Memory) -> Self {
+        let Memory { noticed_by_listing, handled_once, claim, memo, background, .. } = memory;
+        let Memory { unindexed, throttle, unsent, leftovers, .. } = memory;
+        let is_well = unindexed.is_none() && throttle.is_none() && unsent.is_none();
+        let trouble = (!is_well || !leftovers.is_empty())
+            .then(|| Box::new(Trouble { unindexed, throttle, unsent, leftovers }));
+        Kept { noticed_by_listing, handled_once, claim, memo, background, trouble }
+    }
+}
+
+impl From<Kept> for Memory {
+    fn from(kept: Kept) -> Self {
+        let Kept { noticed_by_listing, handled_once, claim, memo, background, trouble } = kept;
+        let well = Memory {
+            noticed_by_listing,
+            handled_once,
+            claim,
+            memo,
+            background,
+            ..Memory::default()
+        };
+        let Some(trouble) = trouble else { return well };
+        let Trouble { unindexed, throttle, unsent, leftovers } = *trouble;
+        Memory { unindexed, throttle, unsent, leftovers, ..well }
     }
 }
 

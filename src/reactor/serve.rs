@@ -34,7 +34,7 @@ use crate::logic::{
     generation::Generation, handler::Kind, lifecycle::Lifecycle, peering::Identity,
     registry::ResourceHandlers, review, stopping::StopReason,
 };
-use crate::ports::{ApiError, Cluster, Facilities, HealthState, Pauses, Present};
+use crate::ports::{ApiError, Cluster, Facilities, HealthState, Kin, Pauses, Present};
 use crate::settings::Settings;
 
 /// For so long at most, handlers that came with a generation wait for its new indexes.
@@ -300,6 +300,10 @@ impl Serve<'_> {
         }
         Arc::new(daemons::Base {
             resource: Arc::clone(&target.0),
+            kin: before.map_or_else(
+                || Arc::new(Kin::of(Arc::clone(&target.0))),
+                |it| Arc::clone(&it.background.kin),
+            ),
             cluster: Arc::clone(shared.cluster),
             scripts: Arc::clone(&self.life.scripts),
             settings: Arc::clone(&reign.settings),

@@ -2,7 +2,7 @@
 //!
 //! The server lives on the same heap, so it is not the whole that is counted, but what the end of the operator gives back.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use kopf::{
     apiserver::{ApiServer, ResourceDef},
@@ -35,8 +35,7 @@ async fn held(kinds: &[Kind], objects: isize) -> isize {
     (0..objects).for_each(|it| drop(server.create(EXAMPLES, object(it)).expect("it is new")));
     let scripts = testing::NativeScripts::default();
     let registry = registry(kinds, &scripts);
-    let operator =
-        testing::operator(std::sync::Arc::new(scripts), registry, testing::client(&server));
+    let operator = testing::operator(Arc::new(scripts), registry, testing::client(&server));
     let (stop, mut task) = (CancellationToken::new(), JoinSet::new());
     let token = stop.clone();
     task.spawn(async move { reactor::run(operator, token).await.expect("it runs") });
@@ -81,8 +80,20 @@ fn object(number: isize) -> Value {
 
 #[tokio::test(start_paused = true)]
 async fn what_waits_takes_little() {
-    for kinds in [&[Kind::Event][..], &[Kind::Timer], &[Kind::Daemon], &[Kind::Daemon, Kind::Timer]]
-    {
-        eprintln!("{kinds:?}: {}", kept(kinds).await);
-    }
+    let seen = kept(&[Kind::Event]).await;
+    assert!(seen <= 256, "an object that was seen: {seen} bytes");
+    let timed = kept(&[Kind::Timer]).await - seen;
+    assert!(timed <= 768, "an object with a timer that rests: {timed} bytes more");
+    let both = kept(&[Kind::Daemon, Kind::Timer]).await - seen - timed;
+    assert!(both <= 800, "a daemon that waits beside it: {both} bytes more");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_operator_that_ends_gives_all_back() {
+    let before = heap::held();
+    held(&[Kind::Daemon, Kind::Timer], OBJECTS).await;
+    // Who closes the connections to the server comes after it.
+    time::sleep(Duration::from_secs(1)).await;
+    let left = heap::held() - before;
+    assert!(left < OBJECTS, "{left} bytes of {OBJECTS} objects");
 }

@@ -27,13 +27,15 @@ pub use self::{
 use std::sync::Arc;
 
 use crate::logic::resource::Resource;
-use crate::ports::{Clock, Cluster, Current, Facilities, Scripts};
+use crate::ports::{Clock, Cluster, Current, Facilities, Kin, Scripts};
 use crate::settings::Settings;
 
 /// What all daemons and timers of one resource share.
 pub struct Base {
     /// The resource of their objects.
     pub resource: Arc<Resource>,
+    /// What their objects have in common.
+    pub kin: Arc<Kin>,
     /// Where their patches go.
     pub cluster: Arc<dyn Cluster>,
     /// Who calls them.

@@ -137,7 +137,7 @@ impl OfObject {
         let home = self.home.get_or_insert_with(|| {
             let changed = Moment::default();
             changed.set(self.changed.into());
-            let live = LiveObject::kept(host.object, &base.resource);
+            let live = LiveObject::kept(host.object, &base.kin);
             Arc::new(Home { live, changed, memo: host.memo.clone() })
         });
         if let Some(daemon) = base.team.hire(base, home, role) {

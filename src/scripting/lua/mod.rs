@@ -4,6 +4,7 @@
 //! `push.rs` make what a script sees of them, `read.rs` and `raised.rs` what comes out.
 
 mod actor;
+mod asked;
 mod children;
 mod declare;
 mod gauge;
@@ -34,12 +35,14 @@ use std::{
     thread,
 };
 
+use futures::FutureExt as _;
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use self::{
     actor::{QUEUE_MAX, Request, Start, To},
+    asked::{Asked, Stuck},
     script::{Print, Reason, Script},
 };
 use super::{LoadError, Loaded, Placement, Source, Terms};
@@ -100,6 +103,8 @@ struct Actor {
     requests: mpsc::Sender<Request>,
     /// Cancelled when it no longer listens.
     stuck: CancellationToken,
+    /// The same for those who wait for answers.
+    lost: Stuck,
     _home: Home,
 }
 
@@ -129,7 +134,8 @@ impl Actor {
                 Home::Thread(thread.spawn(life)?)
             }
         };
-        Ok(Actor { requests, stuck, _home: home })
+        let lost = stuck.clone().cancelled_owned().boxed().shared();
+        Ok(Actor { requests, stuck, lost, _home: home })
     }
 }
 
@@ -139,7 +145,7 @@ const STACK: usize = 8 << 20;
 
 impl LuaEngine {
     /// The way to the actor. One that no longer listens is left alone, and another takes its place.
-    fn actor(&self) -> (mpsc::Sender<Request>, CancellationToken) {
+    fn actor(&self) -> (mpsc::Sender<Request>, Stuck) {
         let mut actor = self.actor.lock().unwrap_or_else(PoisonError::into_inner);
         if actor.stuck.is_cancelled() {
             let start = Start::Again(self.print.clone());
@@ -149,7 +155,7 @@ impl LuaEngine {
                 *actor = next;
             }
         }
-        (actor.requests.clone(), actor.stuck.clone())
+        (actor.requests.clone(), actor.lost.clone())
     }
 
     /// Sends a request and waits for its answer; dropping the future cancels the call.
@@ -158,25 +164,8 @@ impl LuaEngine {
         request: impl FnOnce(To<T>) -> Request + Send + 'static,
         gone: fn(Raised) -> T,
     ) -> BoxFuture<'static, T> {
-        // Held until the answer: a generation that was replaced finishes its calls.
         let (requests, stuck) = self.actor();
-        let (to, answer) = oneshot::channel();
-        // Boxed, to be freed when it is done: many calls wait long for their answers.
-        let sending = Box::pin(async move {
-            // A queue without a reader drops the request, which closes the answer.
-            drop(requests.send(request(to)).await);
-            requests
-        });
-        Box::pin(async move {
-            tokio::select! {
-                // An answer that is there counts.
-                biased;
-                answer = async { let _requests = sending.await; answer.await } => {
-                    answer.map_or_else(|_| gone(raised::of_lost_vm()), |it| *it)
-                }
-                () = stuck.cancelled() => gone(raised::of_lost_vm()),
-            }
-        })
+        Box::pin(Asked::new(requests, stuck, request, gone))
     }
 }
 

@@ -55,7 +55,7 @@ impl Operator {
         let cause = ObjectCause {
             resource: Arc::new(Resource::default()),
             object: Arc::new(object),
-            patch: SharedPatch::clone(&self.patch),
+            patch: Arc::clone(&self.patch),
             detail: ObjectDetail::Change(change),
         };
         let started = "2026-01-02T03:04:05Z".parse().expect("a time");
@@ -78,9 +78,9 @@ impl Operator {
     fn transformation(&self) -> Function {
         match &self.patch.lock().expect("no panic").transformations[0] {
             Transformation::Scripted(function) => function.clone(),
-            other @ (Transformation::BlockDeletion(_)
-            | Transformation::AllowDeletion(_)
-            | Transformation::Condition(_)) => panic!("{other:?}"),
+            other @ (Transformation::BlockDeletion(_) | Transformation::AllowDeletion(_)) => {
+                panic!("{other:?}")
+            }
         }
     }
 }

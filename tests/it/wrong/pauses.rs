@@ -16,7 +16,7 @@ use kopf::{
         outcome::Ended,
         stopping::StopReason,
     },
-    ports::{Cause, Clock, Current, Memo, ObjectDetail, Pauses},
+    ports::{Cause, Clock, Current, Kin, Memo, ObjectDetail, Pauses},
     settings::Settings,
     testing::{self, NativeScripts},
 };
@@ -72,6 +72,7 @@ impl Yard {
         });
         let base = Arc::new(Base {
             resource: Arc::new(catalogue::kopfexamples()),
+            kin: Arc::new(Kin::of(Arc::default())),
             cluster: Arc::new(KubeCluster::over(testing::client(&server), Arc::clone(&settings))),
             scripts: Arc::new(scripts),
             settings,

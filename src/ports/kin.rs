@@ -1,0 +1,83 @@
+//! What the objects of one resource have in common, so that those who keep many of them need not keep it of each.
+
+use std::sync::{Arc, OnceLock};
+
+use lz4_flex::block;
+
+use crate::logic::resource::Resource;
+
+/// Of longer texts no more than this serves as the sample: the beginning of objects is what is alike.
+const SAMPLE_MAX: usize = 16 << 10;
+
+/// Packs texts of objects of one resource. They are much alike, and it is the first of them that tells how they look: of the
+/// others little more is kept than what is different.
+#[derive(Debug)]
+pub struct Kin {
+    resource: Arc<Resource>,
+    sample: OnceLock<Box<[u8]>>,
+}
+
+impl Kin {
+    /// The objects of this resource.
+    pub fn of(resource: Arc<Resource>) -> Self {
+        Kin { resource, sample: OnceLock::new() }
+    }
+
+    /// The resource.
+    pub fn resource(&self) -> &Resource {
+        &self.resource
+    }
+
+    /// The text in less memory.
+    pub fn pack(&self, text: &[u8]) -> Box<[u8]> {
+        let beginning = text.get(..SAMPLE_MAX).unwrap_or(text);
+        let sample = self.sample.get_or_init(|| beginning.into());
+        block::compress_prepend_size_with_dict(text, sample).into_boxed_slice()
+    }
+
+    /// The text again; empty if it was not packed here.
+    pub fn unpack(&self, packed: &[u8]) -> Vec<u8> {
+        let sample = self.sample.get().map_or(&[][..], |it| it);
+        block::decompress_size_prepended_with_dict(packed, sample).unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Arc, Kin, SAMPLE_MAX};
+
+    fn text(number: u32) -> Vec<u8> {
+        let text = format!(
+            r#"{{"apiVersion":"kopf.dev/v1","kind":"KopfExample","metadata":{{"name":"object-{number}","namespace":"default"}},"spec":{{"number":{number}}}}}"#
+        );
+        text.into_bytes()
+    }
+
+    #[test]
+    fn of_those_that_are_alike_the_difference_is_kept() {
+        let kin = Kin::of(Arc::default());
+        for number in [1, 2, 12_345] {
+            let packed = kin.pack(&text(number));
+            assert!(packed.len() < text(number).len() / 2, "{} bytes", packed.len());
+            assert_eq!(kin.unpack(&packed), text(number));
+        }
+    }
+
+    #[test]
+    fn any_text_comes_back() {
+        let kin = Kin::of(Arc::default());
+        let noise = |length: usize| {
+            let mut state = 1_u32;
+            let mut next = || {
+                state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+                state.to_be_bytes()[0]
+            };
+            Vec::from_iter((0..length).map(|_| next()))
+        };
+        for length in [0, 1, 3, 5, 12, 100, SAMPLE_MAX, 5 * SAMPLE_MAX] {
+            let (first, again) = (noise(length), text(1).repeat(length / 64));
+            assert_eq!(kin.unpack(&kin.pack(&first)), first);
+            assert_eq!(kin.unpack(&kin.pack(&again)), again);
+        }
+    }
+}
