@@ -68,6 +68,7 @@ scenarios! {
     reading
     readonly
     recreated
+    reloads
     results
     selector_forms
     selectors
