@@ -175,87 +175,107 @@ fn play(hostile: Option<(&str, &str)>, events: usize) -> Measured {
     measured
 }
 
-async fn measure(hostile: Option<(&str, &str)>, events: usize) -> Measured {
-    let mut peerings =
-        ResourceDef::new("kopf.dev", "v1", "clusterkopfpeerings", "ClusterKopfPeering");
-    peerings.namespaced = false;
-    let examples = ResourceDef::new("kopf.dev", "v1", "kopfexamples", "KopfExample");
-    let server = ApiServer::builder().resource(examples).resource(peerings).build();
-    server.create(PEERINGS, json!({ "metadata": { "name": "default" } })).expect("it is new");
-    let (health, stop, mut tasks) = (Health::default(), CancellationToken::new(), JoinSet::new());
-    let listener = Listener::bind("127.0.0.1", 0).await.expect("a free port");
-    let port = listener.address().expect("an address").port();
-    tasks.spawn(listener.serve(Arc::new(Routes::new(health.clone())), stop.clone()));
+/// A cluster and its operator.
+struct Site {
+    server: ApiServer,
+    /// Where its health is served.
+    port: u16,
+    scripts: Arc<Timed>,
+    /// Who has answered, and when.
+    answers: mpsc::Receiver<(String, Instant)>,
+    /// The hostile handler, if any.
+    hostile: Option<Arc<Handler>>,
+    stop: CancellationToken,
+    tasks: JoinSet<()>,
+}
 
-    let settings = settings();
-    let mut sources = NEIGHBOURS.map(|(name, text)| Source::alone(name, text)).to_vec();
-    sources.extend(hostile.map(source));
-    let loaded = ScriptHost::load(sources, Terms::of(Placement::Threads, &settings)).await;
-    let told = |errors: Vec<LoadError>| errors.iter().map(ToString::to_string).collect::<String>();
-    let (host, mut handlers) = loaded.map_err(told).expect("the scripts load");
-    let busy = handlers.pop_if(|it| &*it.id == "hostile").map(Arc::new);
-    let (tell, mut answers) = mpsc::channel(16);
-    let scripts = Arc::new(Timed { host, tell });
-    let operator = Operator {
-        settings: Arc::new(Mutex::new(settings)),
-        clock: Clock::system(),
-        health,
-        ..testing::operator(
-            Arc::clone(&scripts) as Arc<dyn Scripts>,
-            Registry::new(handlers).expect("ids are unique"),
-            testing::client(&server),
-        )
-    };
-    let running = reactor::run(operator, stop.clone());
-    tasks.spawn(async move { running.await.expect("it runs to its end") });
-    // The first event is not measured: until then everything starts.
-    create(&server, "warm");
-    for _ in NEIGHBOURS {
-        answers.recv().await.expect("an answer");
+impl Site {
+    async fn open(hostile: Option<(&str, &str)>) -> Self {
+        let mut peerings =
+            ResourceDef::new("kopf.dev", "v1", "clusterkopfpeerings", "ClusterKopfPeering");
+        peerings.namespaced = false;
+        let examples = ResourceDef::new("kopf.dev", "v1", "kopfexamples", "KopfExample");
+        let server = ApiServer::builder().resource(examples).resource(peerings).build();
+        server.create(PEERINGS, json!({ "metadata": { "name": "default" } })).expect("it is new");
+        let (health, stop, mut tasks) =
+            (Health::default(), CancellationToken::new(), JoinSet::new());
+        let listener = Listener::bind("127.0.0.1", 0).await.expect("a free port");
+        let port = listener.address().expect("an address").port();
+        tasks.spawn(listener.serve(Arc::new(Routes::new(health.clone())), stop.clone()));
+        let settings = settings();
+        let mut sources = NEIGHBOURS.map(|(name, text)| Source::alone(name, text)).to_vec();
+        sources.extend(hostile.map(source));
+        let loaded = ScriptHost::load(sources, Terms::of(Placement::Threads, &settings)).await;
+        let told =
+            |errors: Vec<LoadError>| errors.iter().map(ToString::to_string).collect::<String>();
+        let (host, mut handlers) = loaded.map_err(told).expect("the scripts load");
+        let hostile = handlers.pop_if(|it| &*it.id == "hostile").map(Arc::new);
+        let (tell, answers) = mpsc::channel(16);
+        let scripts = Arc::new(Timed { host, tell });
+        let registry = Registry::new(handlers).expect("ids are unique");
+        let (all, client) = (Arc::clone(&scripts) as Arc<dyn Scripts>, testing::client(&server));
+        let operator = Operator {
+            settings: Arc::new(Mutex::new(settings)),
+            clock: Clock::system(),
+            health,
+            ..testing::operator(all, registry, client)
+        };
+        let running = reactor::run(operator, stop.clone());
+        tasks.spawn(async move { running.await.expect("it runs to its end") });
+        Site { server, port, scripts, answers, hostile, stop, tasks }
     }
-    let mut hostile = JoinSet::new();
-    for _ in 0..CALLS {
-        let (scripts, busy) = (Arc::clone(&scripts), busy.clone());
-        if let Some(busy) = busy {
-            hostile.spawn(async move {
+
+    /// The hostile calls; each is made again as soon as it ends.
+    fn disturb(&self) -> JoinSet<()> {
+        let mut calls = JoinSet::new();
+        for hostile in self.hostile.iter().flat_map(|it| std::iter::repeat_n(it, CALLS)) {
+            let (scripts, handler) = (Arc::clone(&self.scripts), hostile.inside());
+            calls.spawn(async move {
                 loop {
-                    drop(scripts.host.call(invocation(busy.inside())).await);
+                    drop(scripts.host.call(invocation(Arc::clone(&handler))).await);
                 }
             });
         }
+        calls
     }
-    let probe = Probe::start(port);
-    let mut measured = Measured {
-        lua: Vec::new(),
-        rhai: Vec::new(),
-        health: Vec::new(),
-        peering: Duration::ZERO,
-        lease: Duration::ZERO,
-    };
-    let mut pauses = [Pauses::default(), Pauses::default()];
+
+    /// Makes an event; gives who answered, and how long it took.
+    async fn event(&mut self, name: &str) -> Vec<(String, Duration)> {
+        let began = Instant::now();
+        create(&self.server, name);
+        let mut told = Vec::new();
+        for _ in NEIGHBOURS {
+            let answer = timeout(PATIENCE, self.answers.recv()).await.expect("in time");
+            let (id, at) = answer.expect("an answer");
+            told.push((id, at.duration_since(began)));
+        }
+        told
+    }
+}
+
+async fn measure(hostile: Option<(&str, &str)>, events: usize) -> Measured {
+    let mut site = Site::open(hostile).await;
+    // The first event is not measured: until then everything starts.
+    drop(site.event("warm").await);
+    let mut calls = site.disturb();
+    let probe = Probe::start(site.port);
+    let (mut lua, mut rhai) = (Vec::new(), Vec::new());
+    let (mut peering, mut lease) = (Pauses::default(), Pauses::default());
     let mut next = Instant::now();
     for number in 0..events {
         sleep_until(next).await;
         next = Instant::now() + PACE;
-        let began = Instant::now();
-        create(&server, &format!("object-{number}"));
-        for _ in NEIGHBOURS {
-            let (id, at) =
-                timeout(PATIENCE, answers.recv()).await.expect("in time").expect("an answer");
-            let latency = at.duration_since(began);
-            if id == "lua" { measured.lua.push(latency) } else { measured.rhai.push(latency) }
+        for (id, latency) in site.event(&format!("object-{number}")).await {
+            if id == "lua" { lua.push(latency) } else { rhai.push(latency) }
         }
-        let [peering, lease] = &mut pauses;
-        peering.see(last_seen(&server));
-        lease.see(renewed(&server));
+        peering.see(last_seen(&site.server));
+        lease.see(renewed(&site.server));
     }
-    measured.health = probe.end();
-    let [peering, lease] = pauses;
-    (measured.peering, measured.lease) = (peering.longest, lease.longest);
-    hostile.shutdown().await;
-    stop.cancel();
-    while tasks.join_next().await.is_some() {}
-    measured
+    let health = probe.end();
+    calls.shutdown().await;
+    site.stop.cancel();
+    while site.tasks.join_next().await.is_some() {}
+    Measured { lua, rhai, health, peering: peering.longest, lease: lease.longest }
 }
 
 fn settings() -> Settings {

@@ -90,6 +90,19 @@ pub(crate) fn is_within(value: &impl Serialize, limit: usize) -> bool {
     serde_json::to_writer(Left(limit), value).is_ok()
 }
 
+/// About the bytes of a value as JSON.
+pub(crate) fn weight(value: &Value) -> usize {
+    match value {
+        Value::Null | Value::Bool(_) => 5,
+        Value::Number(_) => 8,
+        Value::String(text) => text.len() + 3,
+        Value::Array(items) => items.iter().map(weight).sum::<usize>() + 3,
+        Value::Object(fields) => {
+            fields.iter().map(|(key, it)| key.len() + 4 + weight(it)).sum::<usize>() + 3
+        }
+    }
+}
+
 /// A line of the log or the message of an error, as long as it may be: messages are kept on the object, whose annotations
 /// may have 256 KiB together, and lines wait in memory for a slow reader of the log.
 pub(crate) fn cut(mut text: String) -> String {

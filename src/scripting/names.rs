@@ -113,13 +113,13 @@ pub(crate) const DECLARING: &[Declaring] = &[
         "on_validate",
         "validate",
         None,
-        "Admits or refuses objects. Not in this version yet: calling it is an error.",
+        "Admits or refuses objects; not in this version yet: calling it is an error.",
     ),
     declaring(
         "on_mutate",
         "mutate",
         None,
-        "Changes objects before they are stored. Not in this version yet: calling it is an error.",
+        "Changes objects before they are stored; not in this version yet: calling it is an error.",
     ),
     declaring(
         "subhandler",

@@ -56,6 +56,14 @@ pub(super) fn item(path: &str, item: &Item) -> String {
             items(&mut text, inner);
         }
         Shape::Function(signature) | Shape::Method(signature) => {
+            let examples = item.examples(path);
+            if examples.is_some() {
+                text.push('\n');
+            }
+            for (language, example) in examples.into_iter().flatten() {
+                // Memory takes every text.
+                let _fits = writeln!(text, "  {language:<6}{example}");
+            }
             parameters(&mut text, "Arguments", &signature.parameters);
             parameters(&mut text, "Options", &signature.options);
             if let Some(returns) = signature.returns {
@@ -65,7 +73,7 @@ pub(super) fn item(path: &str, item: &Item) -> String {
         }
     }
     match item.spoken {
-        Spoken::Both => {}
+        Spoken::Both | Spoken::Later => {}
         Spoken::Lua => text.push_str("\nOnly in Lua.\n"),
         Spoken::Rhai => text.push_str("\nOnly in Rhai.\n"),
     }

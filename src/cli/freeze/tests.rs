@@ -24,6 +24,8 @@ fn resolve(typed: &str, variables: &[(&str, &str)]) -> Result<FreezeOptions, Rep
         | Command::Dev(_)
         | Command::Check(_)
         | Command::Stubs(_)
+        | Command::Init(_)
+        | Command::Docs(_)
         | Command::Completions(_) => {
             panic!("another command")
         }

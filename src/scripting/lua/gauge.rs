@@ -20,8 +20,8 @@ use super::watchdog::Meter;
 const LONG: usize = 1 << 10;
 /// Calls nested less deep than this are not looked at; nor has this setting.
 const DEEP: c_int = 16;
-/// What Luau adds to a text.
-const HEAD: usize = 64;
+/// What Luau adds to a text: its head, and a zero behind it.
+const HEAD: usize = 25;
 
 thread_local! {
     /// The meters of the VMs of this thread, by their main states: the callback is told of nothing but a state.

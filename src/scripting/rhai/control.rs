@@ -25,7 +25,7 @@ use super::{
 };
 use crate::heap;
 use crate::ports::{BoxFuture, Document, Stopped};
-use crate::scripting::{memos::Memos, stopped};
+use crate::scripting::{limits, memos::Memos, stopped};
 
 /// How many operations of a script pass between two looks at its limits, while operations are short: some microseconds.
 const LOOK_EVERY: u32 = 16;
@@ -87,6 +87,8 @@ pub(super) struct Common {
     pub(super) budget: Budget,
     pub(super) turns: Turns,
     pub(super) ledger: Ledger,
+    /// Bytes of a patch as JSON.
+    pub(super) result_size: usize,
     pub(super) kept: Kept,
     /// Changes when the script starts afresh: the calls of before have to end then.
     pub(super) fresh: watch::Sender<()>,
@@ -115,6 +117,8 @@ pub(super) struct Control {
     operations: Cell<u64>,
     /// What the thread held at the begin of the present turn.
     held: Cell<isize>,
+    /// About the bytes of its patch as JSON, known from above: what they were at the last look, and what was put in since.
+    patched: Cell<usize>,
     /// Why the call ends. Once it has to end, every further step is refused.
     ended: Cell<Option<Abort>>,
 }
@@ -155,6 +159,7 @@ impl Control {
             seen: Cell::default(),
             operations: Cell::new(0),
             held: Cell::new(0),
+            patched: Cell::new(0),
             ended: Cell::new(None),
         }
     }
@@ -358,6 +363,27 @@ pub(super) fn own<T: Clone>(original: T) -> T {
     let own = original.clone();
     given(|| drop(original));
     own
+}
+
+/// Admits something to the patch of the running call; `measure` tells what is in it, which takes its time.
+///
+/// # Errors
+/// The patch is too large.
+pub(super) fn admit_to_patch(
+    more: usize,
+    measure: impl FnOnce() -> usize,
+) -> Result<(), Box<EvalAltResult>> {
+    CURRENT.with_borrow(|current| {
+        let Some(control) = current else { return Ok(()) };
+        let limit = control.common.result_size;
+        let known = control.patched.get().saturating_add(more);
+        let total = if known <= limit { known } else { measure().saturating_add(more) };
+        if total > limit {
+            return Err(problem(limits::too_large("the patch", limit)));
+        }
+        control.patched.set(total);
+        Ok(())
+    })
 }
 
 /// Runs a change that puts something into a memo, whose memory counts for itself.

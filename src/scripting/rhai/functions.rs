@@ -70,17 +70,19 @@ impl Functions {
 
     /// A reference to a function. A named one has one slot, however often it is referred to.
     pub(super) fn refer(&self, pointer: &FnPtr) -> Function {
-        let plain = pointer.curry().is_empty();
-        let known = self.slots.lock().iter().find_map(|(slot, known)| {
-            let same = plain
-                && known.pointer.curry().is_empty()
-                && known.pointer.fn_name() == pointer.fn_name();
-            let guard = if same { known.reference.upgrade() } else { None };
-            guard.map(|guard| (*slot, guard))
-        });
+        let known = if pointer.curry().is_empty() { self.known(pointer.fn_name()) } else { None };
         let (slot, guard) = known.unwrap_or_else(|| self.insert(pointer));
         let name = if is_anonymous(pointer.fn_name()) { "" } else { pointer.fn_name() };
         given(|| Function::new(self.script, slot, name).keeping(guard))
+    }
+
+    /// The slot of a function that has captured nothing, if it has one.
+    fn known(&self, name: &str) -> Option<(u32, Arc<Guard>)> {
+        self.slots.lock().iter().find_map(|(slot, known)| {
+            let same = known.pointer.curry().is_empty() && known.pointer.fn_name() == name;
+            let guard = if same { known.reference.upgrade() } else { None };
+            guard.map(|guard| (*slot, guard))
+        })
     }
 
     fn insert(&self, pointer: &FnPtr) -> (u32, Arc<Guard>) {

@@ -9,11 +9,11 @@ use rhai::{Array, Dynamic, Engine, EvalAltResult, ImmutableString, Map, Position
 use serde_json::Value;
 
 use super::{
-    control::{forget, given, handed, remember},
+    control::{admit_to_patch, forget, given, handed, remember},
     value::{plain, same, to_json},
 };
 use crate::ports::{Document, SharedPatch};
-use crate::scripting::{text, withdraw::withdraw};
+use crate::scripting::{limits::weight, text, withdraw::withdraw};
 
 type Fields = serde_json::Map<String, Value>;
 
@@ -168,6 +168,13 @@ impl Live {
         }
         self.store.change(|| {
             let value = to_json(&below.place(), value).map_err(refused)?;
+            if matches!(self.store, Store::Patch(_)) {
+                let weigh = |all: &Fields| all.iter().map(|(key, it)| entry(key, it)).sum();
+                // The levels on the way come into being, too.
+                let levels: usize = self.path.iter().map(|it| it.len() + 4).sum();
+                let more = levels + entry(key, &value);
+                admit_to_patch(more, || self.store.with(|all| weigh(all)))?;
+            }
             self.store.with_path(&below.path, |document| {
                 self.level(document).map_err(refused)?.insert(key.to_owned(), value);
                 Ok(())
@@ -234,6 +241,11 @@ impl IntoIterator for Live {
     fn into_iter(self) -> Self::IntoIter {
         self.keys().into_iter()
     }
+}
+
+/// About the bytes of a field as JSON.
+fn entry(key: &str, value: &Value) -> usize {
+    key.len() + 4 + weight(value)
 }
 
 fn refused(message: String) -> Box<EvalAltResult> {

@@ -96,6 +96,7 @@ impl Runner {
                 budget,
                 turns: Turns::default(),
                 ledger,
+                result_size: terms.limits.result_size,
                 kept: Kept::default(),
                 fresh: watch::Sender::default(),
             }),

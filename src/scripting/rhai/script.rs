@@ -77,6 +77,21 @@ pub(super) struct Script {
 }
 
 impl Shared {
+    /// For a script that is about to be loaded.
+    pub(super) fn of(id: ScriptId, source: &Source, terms: &Terms) -> Self {
+        Shared {
+            name: source.name.as_str().into(),
+            functions: Functions::new(id),
+            sources: Arc::new(Sources::new(terms.limits.clone())),
+            surroundings: Surroundings::of(terms, &source.name),
+            declared: Mutex::new(Some(Vec::new())),
+            lifecycles: Mutex::default(),
+            globals: Mutex::default(),
+            assigned: OnceLock::new(),
+            loops: OnceLock::new(),
+        }
+    }
+
     /// Whether the top level still runs.
     pub(super) fn is_loading(&self) -> bool {
         self.declared.lock().unwrap_or_else(PoisonError::into_inner).is_some()
@@ -165,17 +180,7 @@ impl Shared {
 /// Compiles a script and runs its top level. Needs a deep stack.
 pub(super) fn load(id: ScriptId, source: &Source, terms: &Terms) -> Result<Declared, LoadError> {
     let limits = &terms.limits;
-    let shared = Arc::new(Shared {
-        name: source.name.as_str().into(),
-        functions: Functions::new(id),
-        sources: Arc::new(Sources::new(limits.clone())),
-        surroundings: Surroundings::of(terms, &source.name),
-        declared: Mutex::new(Some(Vec::new())),
-        lifecycles: Mutex::default(),
-        globals: Mutex::default(),
-        assigned: OnceLock::new(),
-        loops: OnceLock::new(),
-    });
+    let shared = Arc::new(Shared::of(id, source, terms));
     shared.sources.insert(&source.name, &source.text);
     let engine = engine(&shared, source, limits);
     let failed =

@@ -77,6 +77,11 @@ pub(super) fn sections() -> Vec<Section> {
             ERROR,
         ),
         of(
+            "Refusal",
+            "What a server refused, or could not do: the error of `kube` functions. Caught with `pcall` (Lua) or `try … catch` (Rhai), its fields can be read; it prints as its message.",
+            REFUSAL,
+        ),
+        of(
             "Marker",
             "A constant of declarations: `kopf.PRESENT`, `kopf.ABSENT`, `kopf.EVERYTHING`.",
             &[],
@@ -262,4 +267,11 @@ const ERROR: &[Entry] = &[
         Ty::Maybe(&Ty::Number),
         "Of temporary errors: the seconds until the next attempt.",
     ),
+];
+
+const REFUSAL: &[Entry] = &[
+    value("status", Ty::Maybe(&Ty::Integer), "The HTTP status; nothing if there was no answer."),
+    value("reason", Ty::Text, "Why, in one word, such as `Conflict`."),
+    value("message", Ty::Text, "What was attempted, why it failed, and what to do about it."),
+    value("details", Ty::Any, "More of it, as the server gives it; nothing if there is no more."),
 ];

@@ -198,7 +198,8 @@ fn declaring(name: &'static str, it: &Declaring) -> Item {
         signature.handler = Some(Ty::Handler(kind));
         signature.options = options_of(kind).map(|it| option(kind, it)).collect();
     }
-    Item { name, doc: it.doc, shape: Shape::Function(signature), spoken: Spoken::Both }
+    let spoken = if it.kind.is_some() { Spoken::Both } else { Spoken::Later };
+    Item { name, doc: it.doc, shape: Shape::Function(signature), spoken }
 }
 
 const CRITERIA: Ty = Ty::Map;

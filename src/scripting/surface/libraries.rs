@@ -1,7 +1,7 @@
 //! The libraries, from their table.
 
-use super::{Item, Parameter, Section, Shape, Signature, Spoken};
-use crate::scripting::library::{self, LIBRARIES};
+use super::{Item, Parameter, Section, Shape, Signature, Spoken, Ty};
+use crate::scripting::library::{self, Body, LIBRARIES};
 
 /// A section for each.
 pub(super) fn sections() -> Vec<Section> {
@@ -20,7 +20,10 @@ fn item(function: &library::Function) -> Item {
     let signature = Signature {
         parameters: all(function.parameters),
         options: all(function.options),
-        returns: Some(function.returns.into()),
+        returns: Some(match function.body {
+            Body::Immediate(_) | Body::Waiting(_) => function.returns.into(),
+            Body::Streaming(_) => Ty::Iterator,
+        }),
         ..Signature::default()
     };
     Item {

@@ -127,8 +127,6 @@ fn of_table(text: &mut String, path: &str, doc: &str, items: &[Item], kinds: &[C
             Shape::Table(items) => of_table(text, &path, item.doc, items, kinds),
             Shape::Function(signature) | Shape::Method(signature) => match signature.handler {
                 Some(Ty::Handler(kind)) => declaring(text, (&path, item), (signature, kind), kinds),
-                // Not in this version: an editor that does not know it says so.
-                None if item.doc.contains("Not in this version") => {}
                 Some(_) | None => of_function(text, item, signature, &spelled(&path)),
             },
         }
@@ -293,6 +291,7 @@ pub(super) fn of(ty: Ty) -> String {
         },
         Ty::Object => "kopf.Object".into(),
         Ty::Class(name) => class_name(name),
+        Ty::Iterator => "fun(): any".into(),
         Ty::Maybe(inner) => match inner {
             Ty::Any => "any".into(),
             inner => format!("{}|nil", of(*inner)),

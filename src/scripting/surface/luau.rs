@@ -40,6 +40,9 @@ pub fn stubs(surface: &Surface, kinds: &[CustomKind]) -> String {
     for kind in kinds {
         text.push_str(&kind.luau());
     }
+    for item in surface.globals.iter().flat_map(|it| &it.items) {
+        options_class(&mut text, item);
+    }
     for global in &surface.globals {
         text.push('\n');
         comment(&mut text, "", global.doc);
@@ -107,9 +110,6 @@ fn table(items: &[Item], indent: &str) -> String {
     let inner = format!("{indent}\t");
     let mut text = String::from("{\n");
     for item in items.iter().filter(|it| it.spoken.in_language(Language::Lua)) {
-        if item.doc.contains("Not in this version") {
-            continue;
-        }
         comment(&mut text, &inner, item.doc);
         let ty = match &item.shape {
             Shape::Value(ty) => of(*ty),
@@ -122,6 +122,39 @@ fn table(items: &[Item], indent: &str) -> String {
         text.push_str(&format!("{inner}{}: {ty},\n", key(item.name)));
     }
     text + indent + "}"
+}
+
+/// The options of a declaring function have a type of their own, as they are long and in all forms of it.
+fn options_class(text: &mut String, item: &Item) {
+    let Some((signature, Ty::Handler(kind))) =
+        item.signature().and_then(|it| Some((it, it.handler?)))
+    else {
+        return;
+    };
+    // `register` is `subhandler` by another name.
+    if item.name != kind.declared_by() {
+        return;
+    }
+    text.push_str(&format!("\n-- The options of kopf.{}.\n", item.name));
+    text.push_str(&format!("export type {} = {{\n", options_name(kind)));
+    for it in &signature.options {
+        comment(text, "\t", it.doc);
+        let optional = if it.required || it.ty == Ty::Any { "" } else { "?" };
+        text.push_str(&format!("\t{}: {}{optional},\n", key(it.name), grouped(it.ty)));
+    }
+    text.push_str("}\n");
+}
+
+/// `KopfOnCreateOptions`
+fn options_name(kind: Kind) -> String {
+    let words = kind.declared_by().split('_').map(|word| {
+        let mut letters = word.chars();
+        letters
+            .next()
+            .map(|it| it.to_ascii_uppercase().to_string() + letters.as_str())
+            .unwrap_or_default()
+    });
+    format!("Kopf{}Options", words.collect::<String>())
 }
 
 fn options(all: &[Parameter]) -> String {
@@ -166,7 +199,7 @@ fn join(forms: &[String]) -> String {
 
 fn declaring(signature: &Signature, kind: Kind) -> String {
     let handler = format!("handler: (ctx: {}) -> any", class_name(ctx_class(kind.category())));
-    let options = format!("options: {}", options(&signature.options));
+    let options = format!("options: {}", options_name(kind));
     let selectors: &[&[&str]] = if signature.selects {
         &[
             &["selector: KopfSelector"],
@@ -193,7 +226,12 @@ fn declaring(signature: &Signature, kind: Kind) -> String {
 /// A type that can stand before a question mark.
 fn grouped(ty: Ty) -> String {
     match ty {
-        Ty::Words(_) | Ty::Either(_) | Ty::Maybe(_) | Ty::Function(_) | Ty::Handler(_) => {
+        Ty::Words(_)
+        | Ty::Either(_)
+        | Ty::Maybe(_)
+        | Ty::Function(_)
+        | Ty::Handler(_)
+        | Ty::Iterator => {
             format!("({})", of(ty))
         }
         Ty::Any
@@ -228,6 +266,7 @@ fn of(ty: Ty) -> String {
         Ty::ListOf(item) => format!("{{ {} }}", of(*item)),
         Ty::Object => "KopfObject".into(),
         Ty::Class(name) => class_name(name),
+        Ty::Iterator => "() -> any".into(),
         Ty::Maybe(inner) => match inner {
             Ty::Any => "any".into(),
             inner => format!("{}?", grouped(*inner)),

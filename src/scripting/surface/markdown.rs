@@ -122,6 +122,7 @@ fn put_class(text: &mut String, class: &Section) {
             Spoken::Both => "",
             Spoken::Lua => " (Lua)",
             Spoken::Rhai => " (Rhai)",
+            Spoken::Later => " (not yet)",
         };
         let _fits =
             writeln!(text, "| `{}{call}`{only} | {} | {} |", it.name, cell(&what), cell(it.doc));
@@ -144,6 +145,12 @@ fn put_item(text: &mut String, table: &str, item: &Item, level: usize) {
         }
         Shape::Function(signature) | Shape::Method(signature) => {
             let _fits = write!(text, "\n`{path}{}`\n\n{}\n", signature.told(), item.doc);
+            for (language, example) in item.examples(&path).into_iter().flatten() {
+                let _fits = write!(text, "\n- {language}: `{example}`");
+            }
+            if signature.handler.is_some() {
+                text.push('\n');
+            }
             parameters(text, "argument", &signature.parameters);
             parameters(text, "option", &signature.options);
             if let Some(returns) = signature.returns {
@@ -152,7 +159,7 @@ fn put_item(text: &mut String, table: &str, item: &Item, level: usize) {
         }
     }
     match item.spoken {
-        Spoken::Both => {}
+        Spoken::Both | Spoken::Later => {}
         Spoken::Lua => text.push_str("\nOnly in Lua.\n"),
         Spoken::Rhai => text.push_str("\nOnly in Rhai.\n"),
     }

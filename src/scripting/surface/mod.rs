@@ -120,6 +120,8 @@ pub enum Spoken {
     Lua,
     /// Only Rhai.
     Rhai,
+    /// None: it has a name, and calling it is an error that says so.
+    Later,
 }
 
 /// A language of scripts.
@@ -138,6 +140,7 @@ impl Spoken {
             Spoken::Both => true,
             Spoken::Lua => language == Language::Lua,
             Spoken::Rhai => language == Language::Rhai,
+            Spoken::Later => false,
         }
     }
 }
@@ -221,6 +224,34 @@ impl Signature {
             told.push("function".to_owned());
         }
         format!("({})", told.join(", "))
+    }
+}
+
+impl Item {
+    /// How a declaration looks in a script, in Lua and in Rhai; nothing for other names.
+    pub fn examples(&self, path: &str) -> Option<[(&'static str, String); 2]> {
+        let signature = self.signature()?;
+        signature.handler?;
+        let scoped = path.replace('.', "::");
+        let selector = if signature.selects { "\"kopfexamples\", " } else { "" };
+        let option = signature.options.iter().find_map(|it| match it.name {
+            "field" if self.name.ends_with("field") => Some(("field", "\"spec.field\"")),
+            "interval" => Some(("interval", "\"10m\"")),
+            "cancellation_timeout" => Some(("cancellation_timeout", "10")),
+            "retries" if !matches!(self.name, "on_field" | "field" | "timer") => {
+                Some(("retries", "3"))
+            }
+            _ => None,
+        });
+        let (mut lua, mut rhai) = (String::new(), String::new());
+        if let Some((name, value)) = option {
+            lua = format!("{{ {name} = {value} }}, ");
+            rhai = format!("#{{ {name}: {value} }}, ");
+        }
+        Some([
+            ("Lua", format!("{path}({selector}{lua}function(ctx) … end)")),
+            ("Rhai", format!("{scoped}({selector}{rhai}|ctx| {{ … }})")),
+        ])
     }
 }
 

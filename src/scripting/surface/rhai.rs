@@ -36,8 +36,11 @@ fn comment(text: &mut String, indent: usize, doc: &str) {
     }
 }
 
-/// The name of a class: `Logger`, `SettingsPosting`.
+/// The name of a class: `Logger`, `SettingsPosting`. The argument of all handlers is one type.
 fn class_name(name: &str) -> String {
+    if name.ends_with("Ctx") {
+        return "Ctx".to_owned();
+    }
     let mut letters = name.chars();
     match letters.next() {
         Some(first) if first.is_ascii_lowercase() => {
@@ -76,7 +79,6 @@ fn of_module(text: &mut String, (name, doc): (&str, &str), items: &[Item], inden
                 put(text, indent + 1, &format!("const {}: {};", item.name, of(*ty)));
             }
             Shape::Table(items) => of_module(text, (item.name, item.doc), items, indent + 1),
-            Shape::Function(_) | Shape::Method(_) if item.doc.contains("Not in this version") => {}
             Shape::Function(signature) | Shape::Method(signature) => {
                 functions(text, indent + 1, item, signature, None);
             }
@@ -145,7 +147,7 @@ fn named(name: &str) -> String {
 /// A type in the words of Rhai; `?` is any.
 fn of(ty: Ty) -> String {
     match ty {
-        Ty::Any | Ty::Maybe(_) | Ty::Either(_) | Ty::Duration => "?".into(),
+        Ty::Any | Ty::Maybe(_) | Ty::Either(_) | Ty::Duration | Ty::Iterator => "?".into(),
         Ty::Nothing => "()".into(),
         Ty::Boolean => "bool".into(),
         Ty::Text | Ty::Words(_) => "String".into(),

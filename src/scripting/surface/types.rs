@@ -32,6 +32,8 @@ pub enum Ty {
     Object,
     /// A value of the host with members of its own: the name of a class of the surface.
     Class(&'static str),
+    /// What gives one value after another, to be looped over.
+    Iterator,
     /// A value of this type, or nothing.
     Maybe(&'static Ty),
     /// A value of one of these types.
@@ -71,6 +73,7 @@ impl Ty {
             Ty::ListOf(item) => format!("a list, each item: {}", item.told()),
             Ty::Object => "a Kubernetes object".into(),
             Ty::Class(name) => format!("`{name}`"),
+            Ty::Iterator => "an iterator, for a loop".into(),
             Ty::Maybe(inner) => format!("{}, or nothing", inner.told()),
             Ty::Either(all) => all.iter().map(|it| it.told()).collect::<Vec<_>>().join(", or "),
             Ty::Function(callback) => {

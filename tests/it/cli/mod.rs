@@ -45,6 +45,9 @@ fn help_succeeds_when_asked_for_and_fails_when_not() {
         &["run", "--help"][..],
         &["dev", "--help"][..],
         &["check", "--help"][..],
+        &["stubs", "--help"][..],
+        &["init", "--help"][..],
+        &["docs", "--help"][..],
         &["completions", "--help"][..],
         &["freeze", "--help"][..],
         &["resume", "--help"][..],
@@ -198,7 +201,12 @@ fn completions_know_the_options_for_every_shell() {
         let output = kopf(&["completions", shell], &[]);
         assert_eq!(output.status.code(), Some(0), "{shell}");
         let script = text(&output.stdout);
-        assert!(script.contains("all-namespaces") && script.contains("dev"), "{shell}: {script}");
+        assert!(
+            ["all-namespaces", "dev", "stubs", "init", "docs", "from-crd"]
+                .iter()
+                .all(|it| script.contains(it)),
+            "{shell}: {script}"
+        );
     }
     let output = kopf(&["completions", "tcsh"], &[]);
     assert_eq!(output.status.code(), Some(2));

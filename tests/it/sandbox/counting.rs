@@ -1,6 +1,6 @@
 //! What a script makes the operator keep counts too, or has a bound: the same in both languages.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use kopf::{
     logic::outcome::{Ended, Raised},
@@ -16,12 +16,12 @@ use crate::lua::{Script, on_paused_clock, sample, try_load_all};
 const MEMORY_LIMIT: usize = 4 << 20;
 
 /// Plays with the same script in both languages.
-fn in_both(lua: &str, rhai: &str, play: impl AsyncFn(Script)) {
+fn in_both((lua, rhai): (&str, &str), memory_limit: usize, play: impl AsyncFn(Script)) {
     for (name, text) in [("handlers.lua", lua), ("handlers.rhai", rhai)] {
         on_paused_clock(async {
             let mut settings = Settings::default();
-            settings.sandbox.memory_limit = MEMORY_LIMIT;
-            settings.execution.cpu_limit = std::time::Duration::from_secs(60);
+            settings.sandbox.memory_limit = memory_limit;
+            settings.execution.cpu_limit = Duration::from_secs(60);
             let terms = Terms::of(Placement::CurrentRuntime, &settings);
             match try_load_all(vec![Source::alone(name, text)], terms).await {
                 Ok(script) => play(script).await,
@@ -56,18 +56,22 @@ fn bodies_that_a_script_keeps_are_its_memory() {
         let (number, message) = failed.expect("they do not fit");
         assert!((4..20).contains(&number), "{number}");
         assert!(message.contains("needs more than 4 MiB of memory"), "{message}");
+        assert_eq!(problem(script.call("lets-go").await.ended), None);
         // Those that are not kept are nobody's.
         for number in 0..100 {
             assert_eq!(problem(script.call_about("reads", &large(number)).await.ended), None);
         }
     };
-    in_both(
+    in_both((
         "kept = {}
         kopf.on_update('kopfexamples', { id = 'keeps' }, function(ctx) kept[#kept + 1] = ctx.body.spec.texts end)
+        kopf.on_update('kopfexamples', { id = 'lets-go' }, function() kept = {} end)
         kopf.on_update('kopfexamples', { id = 'reads' }, function(ctx) return ctx.body.spec.texts[1] end)",
         "let kept = [];
         kopf::on_update(`kopfexamples`, #{ id: `keeps` }, |ctx| { kept.push(ctx.body); });
-        kopf::on_update(`kopfexamples`, #{ id: `reads` }, |ctx| ctx.body.spec.texts[0]);",
+        kopf::on_update(`kopfexamples`, #{ id: `lets-go` }, |ctx| { kept.clear(); });
+        kopf::on_update(`kopfexamples`, #{ id: `reads` }, |ctx| ctx.body.spec.texts[0]);"),
+        MEMORY_LIMIT,
         play,
     );
 }
@@ -99,11 +103,12 @@ fn all_memos_of_a_script_together_have_a_limit_and_can_be_emptied_then() {
             assert_eq!(problem(script.call("remembers").await.ended), None);
         }
     };
-    in_both(
+    in_both((
         "kopf.on_update('kopfexamples', { id = 'remembers' }, function(ctx) ctx.memo.text = string.rep('x', 500000) end)
         kopf.on_update('kopfexamples', { id = 'forgets' }, function(ctx) ctx.memo.text = nil end)",
         "kopf::on_update(`kopfexamples`, #{ id: `remembers` }, |ctx| { let text = ``; text.pad(500000, 'x'); ctx.memo.text = text; });
-        kopf::on_update(`kopfexamples`, #{ id: `forgets` }, |ctx| { ctx.memo.text = (); });",
+        kopf::on_update(`kopfexamples`, #{ id: `forgets` }, |ctx| { ctx.memo.text = (); });"),
+        MEMORY_LIMIT,
         play,
     );
 }
@@ -111,9 +116,9 @@ fn all_memos_of_a_script_together_have_a_limit_and_can_be_emptied_then() {
 #[test]
 fn functions_that_a_call_hands_over_have_a_bound() {
     let play = async |script: Script| {
-        let handler = script.handler("hands over").inside();
+        let handler = script.handler("hands-over").inside();
         let (children, _orders) = Children::of(handler);
-        let invocation = script.change("hands over", &sample(), &SharedPatch::default());
+        let invocation = script.change("hands-over", &sample(), &SharedPatch::default());
         let invocation = Arc::into_inner(invocation).expect("nobody else has it");
         let ended =
             script.host.call(Arc::new(Invocation { children: Some(children), ..invocation }));
@@ -125,18 +130,79 @@ fn functions_that_a_call_hands_over_have_a_bound() {
         assert_eq!(message.as_deref(), Some("ctx.patch.fns would have more than 10000 functions"));
     };
     in_both(
-        "kopf.on_update('kopfexamples', { id = 'hands over' }, function(ctx)
+        (
+            "kopf.on_update('kopfexamples', { id = 'hands-over' }, function(ctx)
             for i = 1, 10001 do kopf.subhandler({ id = 'sub' .. i }, function() end) end
         end)
         kopf.on_update('kopfexamples', { id = 'transforms' }, function(ctx)
             for i = 1, 10001 do ctx.patch.fns:append(function() end) end
         end)",
-        "kopf::on_update(`kopfexamples`, #{ id: `hands over` }, |ctx| {
+            "kopf::on_update(`kopfexamples`, #{ id: `hands-over` }, |ctx| {
             for i in 0..10001 { kopf.subhandler(#{ id: `sub${i}` }, || {}); }
         });
         kopf::on_update(`kopfexamples`, #{ id: `transforms` }, |ctx| {
             for i in 0..10001 { ctx.patch.fns.append(|body| {}); }
         });",
+        ),
+        64 << 20,
         play,
     );
+}
+
+/// The limits of Lua are looked at from outside of the VM: this says how exactly.
+#[test]
+fn depth_and_texts_of_lua_are_exact_to_the_step() {
+    let text = r#"
+        local deepest = 0
+        local function deep(n)
+            deepest = math.max(deepest, n)
+            return 1 + deep(n + 1)
+        end
+        local function deepest_of(f)
+            deepest = 0
+            local ok, problem = pcall(f, 1)
+            assert(not ok and string.find(problem, "nested deeper than 200 levels"), problem)
+            return deepest
+        end
+        kopf.on_update("kopfexamples", { id = "depth" }, function(ctx)
+            local first = deepest_of(deep)
+            for i = 1, 1000 do end
+            return { first = first, again = deepest_of(deep) }
+        end)
+        local function fits(size, make)
+            return (pcall(function()
+                local text = make(size)
+                for i = 1, 2 do end
+                return #text
+            end))
+        end
+        local function largest(make)
+            local low, high = 1, 4 * 1024 * 1024
+            while low < high do
+                local middle = (low + high + 1) // 2
+                if fits(middle, make) then low = middle else high = middle - 1 end
+            end
+            return low
+        end
+        kopf.on_update("kopfexamples", { id = "texts" }, function(ctx)
+            local part = string.rep("x", 1000)
+            return {
+                rep = largest(function(size) return string.rep("x", size) end),
+                joined = largest(function(size) return string.rep("x", size // 2) .. string.rep("x", size - size // 2) end),
+                concat = largest(function(size) return table.concat({ string.rep("x", size - 1), "y" }) end),
+                upper = largest(function(size) return string.upper(string.rep("x", size)) end),
+            }
+        end)
+    "#;
+    on_paused_clock(async {
+        let mut settings = Settings::default();
+        settings.sandbox.string_size = 1_000_000;
+        settings.execution.cpu_limit = Duration::from_secs(60);
+        let terms = Terms::of(Placement::CurrentRuntime, &settings);
+        let script = try_load_all(vec![Source::alone("handlers.lua", text)], terms).await;
+        let script = script.unwrap_or_else(|error| panic!("{error}"));
+        let told = async |id: &str| format!("{:?}", script.call(id).await.ended);
+        expect_test::expect![[r""]].assert_eq(&told("depth").await);
+        expect_test::expect![[r""]].assert_eq(&told("texts").await);
+    });
 }

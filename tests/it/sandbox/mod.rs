@@ -9,7 +9,6 @@
 //! ```
 //!
 //! and declares the handler `hostile`, which is called once. If it fails while it is loaded, there is a line `-- at: load`.
-//! Where it is not certain how it ends, the file says why.
 
 mod counting;
 mod lua;

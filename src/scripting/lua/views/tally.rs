@@ -4,7 +4,7 @@ use std::cell::Cell;
 
 use serde_json::Value;
 
-use crate::scripting::{lua::world::World, refused::Room};
+use crate::scripting::{limits::weight, lua::world::World, refused::Room};
 
 /// The size of one patch or memo, known from above; shared by the views of it that one call has.
 #[derive(Debug, Default)]
@@ -29,19 +29,6 @@ impl Tally {
         }
         self.most.set(Some(total));
         Ok(())
-    }
-}
-
-/// About the bytes of a value as JSON.
-pub(super) fn weight(value: &Value) -> usize {
-    match value {
-        Value::Null | Value::Bool(_) => 5,
-        Value::Number(_) => 8,
-        Value::String(text) => text.len() + 3,
-        Value::Array(items) => items.iter().map(weight).sum::<usize>() + 3,
-        Value::Object(fields) => {
-            fields.iter().map(|(key, it)| key.len() + 4 + weight(it)).sum::<usize>() + 3
-        }
     }
 }
 

@@ -109,8 +109,8 @@ impl HostFn {
     }
 }
 
-/// Teaches an engine everything below `kopf`.
-pub(super) fn register(engine: &mut Engine, shared: &Arc<Shared>) {
+/// The functions below `kopf`, and those below `kopf.on`.
+fn functions(shared: &Arc<Shared>) -> (Vec<HostFn>, Vec<HostFn>) {
     let mut functions = data::functions();
     functions.extend(posting::functions());
     functions.extend(hierarchy::functions());
@@ -120,6 +120,24 @@ pub(super) fn register(engine: &mut Engine, shared: &Arc<Shared>) {
     let (all, short) = declaring::functions(shared);
     functions.extend(all);
     functions.extend(children::functions(shared));
+    (functions, short)
+}
+
+/// The names of everything below `kopf`.
+#[cfg(test)]
+pub(super) fn names(shared: &Arc<Shared>) -> Vec<&'static str> {
+    let (functions, _) = functions(shared);
+    functions
+        .iter()
+        .map(|it| it.name)
+        .chain(CONSTANTS.iter().copied())
+        .chain(["on", "lifecycles"])
+        .collect()
+}
+
+/// Teaches an engine everything below `kopf`.
+pub(super) fn register(engine: &mut Engine, shared: &Arc<Shared>) {
+    let (functions, short) = functions(shared);
     let mut methods = Module::new();
     let mut names = Module::new();
     for function in &functions {

@@ -8,6 +8,7 @@ mod indexes;
 mod patches;
 mod sandbox;
 mod stopped;
+mod surface;
 mod time;
 
 use std::{

@@ -1,0 +1,68 @@
+//! What scripts can reach is what the surface documents.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use super::{refusal, source};
+use crate::logic::function::ScriptId;
+use crate::scripting::{
+    Placement,
+    rhai::{api, script::Shared},
+    surface::{Item, Language, Shape, Spoken, Surface},
+};
+
+fn items<'a>(surface: &'a Surface, global: &str) -> impl Iterator<Item = &'a Item> {
+    let section = surface.globals.iter().find(|it| it.name == global).expect("a global");
+    section
+        .items
+        .iter()
+        .filter(|it| it.spoken.in_language(Language::Rhai) || it.spoken == Spoken::Later)
+}
+
+#[test]
+fn every_name_below_kopf_is_documented_and_the_other_way_round() {
+    let shared = Shared::of(ScriptId(1), &source(""), &Placement::CurrentRuntime.into());
+    let reached: BTreeSet<_> = api::names(&Arc::new(shared)).into_iter().collect();
+    let surface = Surface::new();
+    let documented: BTreeSet<_> = items(&surface, "kopf").map(|it| it.name).collect();
+    assert_eq!(reached, documented);
+}
+
+#[tokio::test]
+async fn every_function_takes_as_many_arguments_as_are_documented() {
+    let surface = Surface::new();
+    for global in &surface.globals {
+        for item in items(&surface, global.name) {
+            let Some(signature) = item.signature() else { continue };
+            let least = signature.parameters.iter().filter(|it| it.required).count();
+            for count in [least, signature.parameters.len()] {
+                let arguments = vec!["()"; count].join(", ");
+                let path = format!("{}::{}", global.name, item.name);
+                let problem =
+                    refusal(&format!("{path}({arguments}); throw \"fine\"")).await.message;
+                let is_known =
+                    !problem.contains("number of arguments") && !problem.contains("there is no");
+                assert!(is_known, "{path} with {count} arguments: {problem}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn every_value_and_every_table_is_there() {
+    let surface = Surface::new();
+    for item in items(&surface, "kopf") {
+        let names: Vec<String> = match &item.shape {
+            Shape::Value(_) => vec![format!("kopf::{0} kopf.{0}", item.name)],
+            Shape::Table(inner) => inner
+                .iter()
+                .filter(|it| matches!(it.shape, Shape::Value(_)))
+                .map(|it| format!("kopf::{0}::{1} kopf.{0}.{1}", item.name, it.name))
+                .collect(),
+            Shape::Function(_) | Shape::Method(_) => Vec::new(),
+        };
+        for path in names.iter().flat_map(|it| it.split(' ')) {
+            let problem = refusal(&format!("let it = {path}; throw \"fine\"")).await.message;
+            assert!(problem.contains("fine"), "{path}: {problem}");
+        }
+    }
+}
