@@ -12,6 +12,7 @@ mod cluster;
 mod compatibility;
 mod cycles;
 mod dev;
+mod documentation;
 mod e2e;
 mod examples;
 mod generations;

@@ -12,6 +12,8 @@ mod crashes;
 mod examples;
 mod interchange;
 pub(crate) mod namespace;
+mod kube;
+mod namespace;
 mod odd_objects;
 pub(crate) mod operator;
 mod peering;

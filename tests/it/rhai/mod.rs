@@ -80,7 +80,9 @@ impl Operator {
             Transformation::Scripted(function) => function.clone(),
             other @ (Transformation::BlockDeletion(_)
             | Transformation::AllowDeletion(_)
-            | Transformation::Condition(_)) => panic!("{other:?}"),
+            | Transformation::Condition(_)) => {
+                panic!("{other:?}")
+            }
         }
     }
 }
