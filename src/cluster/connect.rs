@@ -3,10 +3,11 @@
 use std::{fmt, path::PathBuf, sync::Arc, time::Duration};
 
 use hyper_util::client::proxy::matcher::Matcher;
-use kube::{Client, Config, client::ClientBuilder};
+use kube::{Client, Config};
 use serde_json::Value;
 
 use super::{
+    dial,
     failure::Failure,
     login, native, proxy,
     reason::one_line,
@@ -45,14 +46,6 @@ pub struct ConnectOptions {
 /// Makes a client of a configuration. It may run an exec plugin, which may ask a user: never call it on a thread that others
 /// wait for.
 pub type Dial = Arc<dyn Fn(Config) -> kube::Result<Client> + Send + Sync>;
-
-/// Over the network.
-///
-/// # Errors
-/// When certificates or keys cannot be used, or an exec plugin fails.
-pub fn dial(config: Config) -> kube::Result<Client> {
-    ClientBuilder::try_from(config).map(ClientBuilder::build)
-}
 
 impl Default for ConnectOptions {
     fn default() -> Self {

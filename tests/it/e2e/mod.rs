@@ -11,6 +11,8 @@ mod bad_input;
 mod crashes;
 mod examples;
 mod interchange;
+pub(crate) mod namespace;
+mod kube;
 mod namespace;
 mod odd_objects;
 pub(crate) mod operator;

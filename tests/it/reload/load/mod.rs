@@ -43,26 +43,6 @@ fn check(seed: u64, size: Size) -> Summary {
         stage.end().await;
         assert_eq!(stage.host.live_scripts(), 2, "nothing of the replaced generations is left");
         let entries = stage.record.entries();
-        if let Ok(name) = env::var("KOPF_TEST_OBJECT") {
-            for it in stage.server.requests() {
-                if it.path.ends_with(&name) {
-                    eprintln!(
-                        "REQ {:?} {} {} {} {}",
-                        it.at,
-                        it.method,
-                        it.path,
-                        it.status,
-                        it.json()
-                    );
-                }
-            }
-            for (at, it) in &entries {
-                let it = format!("{it:?}");
-                if it.contains(&format!("{name}\"")) {
-                    eprintln!("{at:?} {it}");
-                }
-            }
-        }
         Model::new(&history, &entries).check(&entries, end)
     })
 }
