@@ -173,7 +173,7 @@ pub(super) async fn session(mut config: Config, dial: Dial) -> Result<Session, A
             Some(TokenFile::open(path).map_err(|it| unreadable_token(&shown, &it))?)
         }
     };
-    let server = config.cluster_url.to_string().trim_end_matches('/').to_owned();
+    let server = shown(&config.cluster_url);
     match tokio::task::spawn_blocking(move || dial(config)).await {
         Ok(Ok(client)) => Ok(Session::new(client, token, server)),
         Ok(Err(error)) => Err(unusable(&error)),
@@ -210,4 +210,12 @@ fn unusable(error: &kube::Error) -> ApiError {
 pub(super) fn refuse(message: String, hint: Option<&str>) -> ApiError {
     let hint = hint.map(str::to_owned);
     ApiError { class: ErrorClass::Fatal, status: None, message, hint, answer: None }
+}
+
+/// The address of a server for messages: without the credentials that it may contain.
+fn shown(url: &http::Uri) -> String {
+    let authority = url.authority().map_or("", |it| it.as_str());
+    let host = authority.rsplit_once('@').map_or(authority, |it| it.1);
+    let scheme = url.scheme_str().unwrap_or("https");
+    format!("{scheme}://{host}{}", url.path().trim_end_matches('/'))
 }

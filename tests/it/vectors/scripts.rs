@@ -71,7 +71,9 @@ impl Language {
             Language::Lua => {
                 format!("kopf.{declaration}, function(ctx)\n{before}\nreturn {expression}\nend)")
             }
-            Language::Rhai => format!("kopf::{declaration}, |ctx| {{\n{before}\n{expression}\n}});"),
+            Language::Rhai => {
+                format!("kopf::{declaration}, |ctx| {{\n{before}\n{expression}\n}});")
+            }
         }
     }
 }
@@ -93,9 +95,7 @@ fn called(
     };
     let declaration = match language {
         Language::Lua => declaration.to_owned(),
-        Language::Rhai => {
-            declaration.replace("{id = 'it'}", "#{id: \"it\"}").replace('\'', "\"")
-        }
+        Language::Rhai => declaration.replace("{id = 'it'}", "#{id: \"it\"}").replace('\'', "\""),
     };
     on_paused_clock(async {
         let text = language.script(&declaration, before, expression);
@@ -127,7 +127,9 @@ fn compare(vector: &Vector, ended: Ended, expected: &Value) -> Result<(), String
         (Ok(value), true) => Err(format!("an error is expected, not {value}")),
         (Err(problem), false) => Err(problem),
         // Both languages have no nulls in maps.
-        (Ok(value), false) => same("result", &without_nulls(value), &without_nulls(expected.clone())),
+        (Ok(value), false) => {
+            same("result", &without_nulls(value), &without_nulls(expected.clone()))
+        }
     }
 }
 
