@@ -32,6 +32,7 @@ use super::{
     watchdog::{Abort, Watchdog},
     world::{Functions, World},
 };
+use crate::heap;
 use crate::logic::{
     filters::Question,
     function::Function,
@@ -266,6 +267,13 @@ impl Vm {
         let mut spare = self.spare.borrow_mut();
         if spare.len() < SPARE_MAX {
             spare.push(coroutine);
+        }
+    }
+
+    /// Collects all garbage, and gives back what is free then.
+    pub(super) fn tidy(&self) {
+        if self.lua.gc_collect().is_ok() {
+            heap::give_back();
         }
     }
 

@@ -6,6 +6,7 @@ use rhai::{Array, Dynamic, Engine, FnPtr, Map};
 use serde_json::Value;
 
 use super::{
+    api::ServerError,
     conditions::ConditionsView,
     context::SettingsView,
     control, errors,
@@ -111,6 +112,9 @@ fn convert(value: &Dynamic, depth: usize) -> Result<Value, Refused> {
     }
     if let Some(view) = value.read_lock::<View>() {
         return Ok(view.json());
+    }
+    if let Some(error) = value.read_lock::<ServerError>() {
+        return Ok(error.0.message.as_str().into());
     }
     if let Some(live) = value.read_lock::<Live>() {
         return Ok(live.json());

@@ -73,6 +73,7 @@ scenarios! {
     reading
     readonly
     recreated
+    reloads
     results
     selector_forms
     selectors

@@ -33,7 +33,8 @@ function caught_fn(ctx)
     tell(log, "misspelled", function() kube.list("configmapz") end)
     tell(log, "unknown kind", function() kube.create({ apiVersion = "v1", kind = "Unicorn", metadata = { name = "u" } }) end)
     tell(log, "not scalable", function() kube.scale(made, 2) end)
-    tell(log, "no such pod", function() kube.logs("none") end)
+    local error = tell(log, "no such pod", function() kube.logs("none") end)
+    ctx.patch.status.error = error
 end
 
 function uncaught_fn(ctx)

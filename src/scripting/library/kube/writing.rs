@@ -184,16 +184,23 @@ pub(super) fn evict(call: Call) -> BoxFuture<'static, Outcome> {
         let desk = Desk::of(&call, Attempt::Evict)?;
         let options = deletion(&call)?;
         let spot = pod(&desk, &call).await?;
-        let eviction = json!({
-            "apiVersion": "policy/v1",
-            "kind": "Eviction",
-            "metadata": { "name": spot.name, "namespace": spot.namespace },
-            "deleteOptions": options,
-        });
-        let content = Some((JSON, eviction.to_string().into()));
-        let subresource = Some("eviction".into());
-        let demand =
-            Demand { subresource, query: intent(&call), content, ..spot.demand(Verb::Create) };
-        gone(&desk, demand, true).await
+        let demand = |version: &str| {
+            let eviction = json!({
+                "apiVersion": version,
+                "kind": "Eviction",
+                "metadata": { "name": spot.name, "namespace": spot.namespace },
+                "deleteOptions": options,
+            });
+            let content = Some((JSON, eviction.to_string().into()));
+            let (subresource, query) = (Some("eviction".into()), intent(&call));
+            Demand { subresource, query, content, ..spot.demand(Verb::Create) }
+        };
+        match gone(&desk, demand("policy/v1"), true).await {
+            // Servers before 1.22 know the older form only.
+            Err(Failure::Answer(refusal)) if refusal.status == Some(400) => {
+                gone(&desk, demand("policy/v1beta1"), true).await
+            }
+            outcome => outcome,
+        }
     })
 }

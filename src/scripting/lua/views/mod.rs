@@ -13,6 +13,8 @@ mod tally;
 use mlua::{AnyUserData, Function as LuaFunction, Lua, Value as LuaValue};
 use serde_json::Value;
 
+use super::refusal::ServerError;
+
 use self::{
     conditions::ConditionsView, memo::MemoView, patch::PatchView, settings::SettingsView,
     stopped::ReasonsView,
@@ -27,6 +29,9 @@ pub(super) use self::{
 pub(super) fn json_of(object: &AnyUserData) -> Option<Value> {
     if let Ok(view) = object.borrow::<PatchView>() {
         return Some(view.json());
+    }
+    if let Ok(error) = object.borrow::<ServerError>() {
+        return Some(error.0.message.as_str().into());
     }
     if let Ok(view) = object.borrow::<SettingsView>() {
         return Some(view.json());
