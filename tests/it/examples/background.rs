@@ -100,7 +100,7 @@ pub(super) async fn indexing<P: Place>(run: P) {
     let running = |object: &Value| {
         let mut names = object["status"]["running-pods"].as_array().cloned().unwrap_or_default();
         names.sort_by_key(Value::to_string);
-        expected == names
+        expected == Value::Array(names)
     };
     run.until_object("the running pods are known", running).await;
     run.delete("pods", "first").await;

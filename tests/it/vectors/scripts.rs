@@ -6,8 +6,8 @@ use std::{
 };
 
 use kopf::{
-    logic::outcome::Ended,
-    ports::{Facilities, Posts, Scripts as _, SharedPatch},
+    logic::{object::Object, outcome::Ended},
+    ports::{Facilities, Logger, LoggerKind, Posts, Scripts as _, SharedPatch},
     scripting::{Placement, Source},
     settings::Settings,
 };
@@ -105,7 +105,14 @@ fn called(
             .unwrap_or_else(|error| panic!("{error}\n{text}"));
         script.facilities = Arc::clone(facilities);
         let invocation = match context {
-            Some(body) => script.change("it", body, &SharedPatch::default()),
+            Some(body) => {
+                let change = script.change("it", body, &SharedPatch::default());
+                let mut change = Arc::into_inner(change).expect("nobody else has it");
+                // What the reactor knows of the object, also if its body lacks it.
+                let about = Object::from_value(body.clone()).header().reference();
+                change.logger = Logger::of_object(LoggerKind::Full, Arc::new(about));
+                Arc::new(change)
+            }
             None => script.startup("it"),
         };
         script.host.call(invocation).await
