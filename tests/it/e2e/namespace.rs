@@ -86,11 +86,6 @@ impl Namespace {
         self.kubectl(&["delete", "kopfexample", OBJECT, "--wait=false"]).await;
     }
 
-    /// Changes the object of the examples.
-    pub(crate) async fn patch_object(&self, patch: &str) {
-        self.kubectl(&["patch", "kopfexample", OBJECT, "--type=merge", "-p", patch]).await;
-    }
-
     /// An object as it is now.
     pub(crate) async fn object(&self, name: &str) -> Result<Value, String> {
         let text = self.try_kubectl(&["get", "kopfexample", name, "-o", "json"], "").await?;

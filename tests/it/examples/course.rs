@@ -257,5 +257,5 @@ pub(super) async fn embedded<P: Place>(run: P) {
     run.until_says("Handler 'delete_fn' succeeded.").await;
     run.until_prints(&format!("Good bye, {}!", OBJECT)).await;
     run.until_gone(EXAMPLES, OBJECT).await;
-    run.end().await.assert_count("failed", 0);
+    run.end().await.assert_count("' failed ", 0);
 }

@@ -97,8 +97,8 @@ examples! {
 /// Where an example runs, with its operator. Resources are named as `kubectl` knows them: `pods`, `kopfexamples.kopf.dev`. An
 /// object of another namespace is named with it: `other/name`.
 trait Place: Sized {
-    /// Whether it is a control plane with a process for the operator, but without the controllers of a cluster: no garbage
-    /// collection, no Jobs, no pods that run. The embedded server has these.
+    /// Whether it is a control plane with a process for the operator, but nothing that runs pods, and maybe no controllers. The
+    /// embedded server has both.
     const IS_REAL: bool;
 
     /// The namespace of the example.
@@ -256,8 +256,12 @@ fn every_folder_is_played() {
     let folders = std::fs::read_dir(crate::e2e::operator::file("examples")).expect("the examples");
     let folders = folders.flatten().filter(|it| it.path().is_dir());
     let mut folders: Vec<_> = folders.filter_map(|it| it.file_name().into_string().ok()).collect();
+    // The operator of docs/migration.md has tests of its own.
+    folders.retain(|it| it != "migration");
     folders.sort();
-    assert_eq!(folders, PARTS.iter().map(|it| it.directory.to_owned()).collect::<Vec<_>>());
+    let mut played: Vec<_> = PARTS.iter().map(|it| it.directory.to_owned()).collect();
+    played.sort();
+    assert_eq!(folders, played);
     for folder in folders {
         for name in ["README.md", "handlers.lua", "handlers.rhai"] {
             let path = format!("examples/{folder}/{name}");

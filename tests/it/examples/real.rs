@@ -44,6 +44,37 @@ impl Real {
     }
 }
 
+impl Real {
+    /// Old versions of kubectl cannot patch a status, but write a whole object to any place.
+    async fn write_status(&self, resource: &str, name: &str, status: &Value) {
+        let mut told = String::new();
+        for _ in 0..PATIENCE {
+            let mut object = self.get(resource, name).await.expect("the object is there");
+            for (key, value) in status.as_object().expect("a map") {
+                object["status"][key] = value.clone();
+            }
+            let text = |it: &Value| it.as_str().unwrap_or_default().to_owned();
+            let api = text(&object["apiVersion"]);
+            let root = if api.contains('/') { "apis" } else { "api" };
+            let (namespace, name) =
+                (text(&object["metadata"]["namespace"]), text(&object["metadata"]["name"]));
+            let plural = resource.split('.').next().unwrap_or_default();
+            let url = format!("/{root}/{api}/namespaces/{namespace}/{plural}/{name}/status");
+            match self.replace(&url, &object).await {
+                Ok(_) => return,
+                // Somebody was faster.
+                Err(problem) => told = problem,
+            }
+            self.pause().await;
+        }
+        panic!("the status of {resource} {name} cannot be written: {told}");
+    }
+
+    async fn replace(&self, url: &str, object: &Value) -> Result<String, String> {
+        self.server.try_kubectl(&["replace", "--raw", url, "-f", "-"], &object.to_string()).await
+    }
+}
+
 fn launch(part: Part, server: &Namespace, script: &PathBuf) -> Operator {
     let mut command = kopf(&server.kubeconfig(), &["--standalone", "--verbose"]);
     if part.everywhere {
@@ -87,13 +118,12 @@ impl Place for Real {
     }
 
     async fn patch(&self, resource: &str, name: &str, patch: &Value) {
+        if let Some(status) = patch.get("status") {
+            return self.write_status(resource, name, status).await;
+        }
         let (place, name) = placed(name);
         let text = patch.to_string();
-        let mut args = vec!["patch", resource, name, "--type=merge", "-p", &text];
-        args.extend(place);
-        if patch.get("status").is_some() {
-            args.push("--subresource=status");
-        }
+        let args = [&["patch", resource, name, "--type=merge", "-p", &text], &place[..]].concat();
         self.server.kubectl(&args).await;
     }
 
@@ -115,11 +145,17 @@ impl Place for Real {
     }
 
     async fn finish_namespace(&self, name: &str) {
-        let mut namespace = self.get("namespaces", name).await.expect("the namespace");
-        namespace["spec"]["finalizers"] = json!([]);
         let url = format!("/api/v1/namespaces/{name}/finalize");
-        let (args, text) = (["replace", "--raw", &url, "-f", "-"], namespace.to_string());
-        self.server.try_kubectl(&args, &text).await.expect("the namespace can go");
+        for _ in 0..PATIENCE {
+            let Ok(mut namespace) = self.get("namespaces", name).await else { return };
+            if namespace["metadata"]["deletionTimestamp"].is_string() {
+                namespace["spec"]["finalizers"] = json!([]);
+                // A controller may be faster.
+                drop(self.replace(&url, &namespace).await);
+            }
+            self.pause().await;
+        }
+        panic!("the namespace {name} is not deleted");
     }
 
     async fn finish_job(&self, name: &str) {
@@ -132,10 +168,10 @@ impl Place for Real {
             })
         };
         let conditions = [condition("SuccessCriteriaMet"), condition("Complete")];
-        // Complete only after it has started: the server insists.
-        self.patch("jobs.batch", name, &json!({ "status": { "startTime": now } })).await;
-        let status = json!({ "succeeded": 1, "completionTime": now, "conditions": conditions });
-        self.patch("jobs.batch", name, &json!({ "status": status })).await;
+        let status = json!({
+            "succeeded": 1, "startTime": now, "completionTime": now, "conditions": conditions,
+        });
+        self.write_status("jobs.batch", name, &status).await;
     }
 
     async fn until_job_deleted(&self, name: &str) {
