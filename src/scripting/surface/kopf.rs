@@ -139,7 +139,7 @@ const OBJECTS: Parameter =
 /// The section.
 pub(super) fn section() -> Section {
     let others = OTHERS.iter().map(|it| match it.name {
-        "on" => table(it, DECLARING.iter().filter(|it| it.kind.is_some()).filter_map(short)),
+        "on" => table(it, DECLARING.iter().filter_map(short)),
         "lifecycles" => table(it, Lifecycle::ALL.into_iter().map(lifecycle)),
         "ErrorsMode" => table(it, ERROR_MODES.iter().map(mode)),
         _ => Item::of(it),
