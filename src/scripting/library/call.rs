@@ -121,7 +121,7 @@ impl Parameter {
             Type::Boolean => value.is_boolean(),
             Type::Name => value.as_str().is_some_and(|it| !it.is_empty()),
             Type::Text => value.is_string(),
-            Type::Map => value.is_object(),
+            Type::Map | Type::Object => value.is_object(),
             // An empty list is written as an empty map in one of the languages.
             Type::List if value.as_object().is_some_and(Map::is_empty) => {
                 return Ok(Value::Array(Vec::new()));
@@ -130,7 +130,6 @@ impl Parameter {
             Type::Count => value.as_u64().is_some(),
             Type::Duration => duration::parse(&value).is_some(),
             Type::Selector => value.is_object() || value.as_str().is_some_and(|it| !it.is_empty()),
-            Type::Object => value.is_object(),
             Type::Labels => value.is_object() || value.is_string(),
         };
         if fits {

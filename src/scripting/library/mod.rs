@@ -13,9 +13,9 @@ mod surroundings;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use self::{call::Call, refusal::Refusal, surroundings::Surroundings};
 use futures::stream::BoxStream;
 
+pub(crate) use self::{call::Call, refusal::Refusal, surroundings::Surroundings};
 use super::text::did_you_mean;
 use crate::logic::duration;
 use crate::ports::BoxFuture;
@@ -95,7 +95,7 @@ pub(crate) enum Body {
     /// It waits, for a disk or a server: the other calls of the script go on.
     Waiting(fn(Call) -> BoxFuture<'static, Outcome>),
     /// It gives one value after another, and waits for each: what scripts loop over. It ends when the loop is left.
-    Streaming(fn(Call) -> Result<Flow, Failure>),
+    Streaming(fn(&Call) -> Result<Flow, Failure>),
 }
 
 /// The values of a [`Body::Streaming`].

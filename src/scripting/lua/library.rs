@@ -2,7 +2,9 @@
 
 use std::{rc::Rc, sync::Arc};
 
-use mlua::{IntoLua as _, IntoLuaMulti as _, Lua, MultiValue, Table, Value as LuaValue};
+use mlua::{
+    AnyUserData, IntoLua as _, IntoLuaMulti as _, Lua, MultiValue, Table, Value as LuaValue,
+};
 
 use super::{push::Style, refusal::ServerError, streams, views, world::World};
 use crate::ports::BoxFuture;
@@ -26,7 +28,8 @@ pub(super) fn install(lua: &Lua, globals: &Table) -> mlua::Result<()> {
                 }
                 Body::Streaming(body) => {
                     let open = streaming(lua, (library, function), body)?;
-                    let next = lua.create_function(streams::next)?;
+                    let next =
+                        lua.create_function(|lua, it: AnyUserData| streams::next(lua, &it))?;
                     let looping = looping.call::<mlua::Function>((open, next, Lua::poll_pending()));
                     table.set(function.name, looping?)?;
                     continue;
@@ -117,12 +120,12 @@ fn waiting(
 fn streaming(
     lua: &Lua,
     (library, function): Named,
-    body: fn(Call) -> Result<Flow, Failure>,
+    body: fn(&Call) -> Result<Flow, Failure>,
 ) -> mlua::Result<mlua::Function> {
     let place: Rc<str> = format!("{}.{}", library.name, function.name).into();
     lua.create_function(move |lua, arguments: MultiValue| {
         let world = World::of(lua)?;
-        match call(&world, (library, function), &arguments).and_then(body) {
+        match call(&world, (library, function), &arguments).and_then(|it| body(&it)) {
             Ok(flow) => {
                 let stream = streams::open(lua, &world, &place, flow)?;
                 Ok((LuaValue::Nil, stream.into_lua(lua)?))

@@ -139,6 +139,11 @@ const CONDITIONS: &[Entry] = &[
         "The condition as a map; nothing if it is not there.",
     ),
     method("is", taking(&[TYPE]).giving(Ty::Boolean), "Whether the condition is there and true."),
+    method(
+        "is_true",
+        taking(&[TYPE]).giving(Ty::Boolean),
+        "The same as `is`, which is a word of Rhai.",
+    ),
     method("remove", taking(&[TYPE]), "Takes the condition out."),
 ];
 

@@ -115,9 +115,8 @@ impl From<library::Type> for Ty {
             library::Type::Map => Ty::Map,
             library::Type::Count => Ty::Integer,
             library::Type::Duration => Ty::Duration,
-            library::Type::Selector => Ty::Either(&[Ty::Text, Ty::Map]),
             library::Type::Object => Ty::Object,
-            library::Type::Labels => Ty::Either(&[Ty::Text, Ty::Map]),
+            library::Type::Selector | library::Type::Labels => Ty::Either(&[Ty::Text, Ty::Map]),
             library::Type::List => Ty::List,
         }
     }

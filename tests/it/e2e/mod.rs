@@ -12,7 +12,7 @@ mod crashes;
 mod examples;
 mod interchange;
 mod kube;
-mod namespace;
+pub(crate) mod namespace;
 mod odd_objects;
 pub(crate) mod operator;
 mod peering;

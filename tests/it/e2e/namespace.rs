@@ -10,18 +10,18 @@ use super::until;
 use crate::vectors::say;
 
 /// The object of the examples.
-pub(super) const OBJECT: &str = "kopf-example-1";
+pub(crate) const OBJECT: &str = "kopf-example-1";
 
 /// A namespace on the shared server.
-pub(super) struct Namespace {
+pub(crate) struct Namespace {
     /// Its name.
-    pub(super) name: String,
+    pub(crate) name: String,
     server: &'static Server,
 }
 
 impl Namespace {
     /// A fresh namespace, or `None` and a visible line if there is no server. It goes when the server goes.
-    pub(super) async fn for_test(test: &str) -> Option<Self> {
+    pub(crate) async fn for_test(test: &str) -> Option<Self> {
         let found = tokio::task::spawn_blocking(server).await.expect("no panic in the start");
         let Some(server) = found else {
             say(&format!("e2e {test}: skipped"));
@@ -33,17 +33,17 @@ impl Namespace {
     }
 
     /// The administrator's configuration.
-    pub(super) fn kubeconfig(&self) -> PathBuf {
+    pub(crate) fn kubeconfig(&self) -> PathBuf {
         self.server.kubeconfig.clone()
     }
 
     /// Runs kubectl in this namespace; gives its output.
-    pub(super) async fn kubectl(&self, args: &[&str]) -> String {
+    pub(crate) async fn kubectl(&self, args: &[&str]) -> String {
         self.try_kubectl(args, "").await.unwrap_or_else(|told| panic!("kubectl {args:?}: {told}"))
     }
 
     /// Likewise, with an input, and `Err` with its complaint if it fails.
-    pub(super) async fn try_kubectl(&self, args: &[&str], input: &str) -> Result<String, String> {
+    pub(crate) async fn try_kubectl(&self, args: &[&str], input: &str) -> Result<String, String> {
         let mut child = Command::new(&self.server.kubectl)
             .arg("--kubeconfig")
             .arg(&self.server.kubeconfig)
@@ -67,14 +67,14 @@ impl Namespace {
     }
 
     /// Applies the object of the examples, once the server knows its resource.
-    pub(super) async fn apply_object(&self) {
+    pub(crate) async fn apply_object(&self) {
         let file = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/obj.yaml");
         until("the object is applied", async || self.try_kubectl(&["apply", "-f", file], "").await)
             .await;
     }
 
     /// Creates an object as it is, without kubectl's own annotations.
-    pub(super) async fn create(&self, object: &Value) {
+    pub(crate) async fn create(&self, object: &Value) {
         until("the object is created", async || {
             self.try_kubectl(&["create", "-f", "-"], &object.to_string()).await
         })
@@ -82,23 +82,23 @@ impl Namespace {
     }
 
     /// Deletes the object of the examples, and does not wait until it is gone.
-    pub(super) async fn delete_object(&self) {
+    pub(crate) async fn delete_object(&self) {
         self.kubectl(&["delete", "kopfexample", OBJECT, "--wait=false"]).await;
     }
 
     /// Changes the object of the examples.
-    pub(super) async fn patch_object(&self, patch: &str) {
+    pub(crate) async fn patch_object(&self, patch: &str) {
         self.kubectl(&["patch", "kopfexample", OBJECT, "--type=merge", "-p", patch]).await;
     }
 
     /// An object as it is now.
-    pub(super) async fn object(&self, name: &str) -> Result<Value, String> {
+    pub(crate) async fn object(&self, name: &str) -> Result<Value, String> {
         let text = self.try_kubectl(&["get", "kopfexample", name, "-o", "json"], "").await?;
         Ok(serde_json::from_str(&text).expect("kubectl prints JSON"))
     }
 
     /// Waits until an object is as wanted; gives it.
-    pub(super) async fn until_object(
+    pub(crate) async fn until_object(
         &self,
         name: &str,
         what: &str,
@@ -112,7 +112,7 @@ impl Namespace {
     }
 
     /// Waits until the object of the examples is gone.
-    pub(super) async fn until_gone(&self) {
+    pub(crate) async fn until_gone(&self) {
         until("the object is gone", async || match self.object(OBJECT).await {
             Ok(object) => Err(format!("{object:#}")),
             Err(told) if told.contains("NotFound") => Ok(()),
@@ -123,7 +123,7 @@ impl Namespace {
 }
 
 /// Our annotations of an object: name without the prefix → text.
-pub(super) fn annotations(object: &Value) -> Vec<(String, String)> {
+pub(crate) fn annotations(object: &Value) -> Vec<(String, String)> {
     let all = object["metadata"]["annotations"].as_object().cloned().unwrap_or_default();
     let ours = all.into_iter().filter_map(|(key, value)| {
         let key = key.strip_prefix("kopf.zalando.org/")?;
@@ -133,13 +133,13 @@ pub(super) fn annotations(object: &Value) -> Vec<(String, String)> {
 }
 
 /// The stored record of a handler, if it is there.
-pub(super) fn record(object: &Value, handler: &str) -> Option<Value> {
+pub(crate) fn record(object: &Value, handler: &str) -> Option<Value> {
     let (_, text) = annotations(object).into_iter().find(|(key, _)| key == handler)?;
     serde_json::from_str(&text).ok()
 }
 
 /// Whether everything is handled: the essence is stored, and no record is left.
-pub(super) fn is_settled(object: &Value) -> bool {
+pub(crate) fn is_settled(object: &Value) -> bool {
     let ours = annotations(object);
     ours.len() == 1 && ours[0].0 == "last-handled-configuration"
 }

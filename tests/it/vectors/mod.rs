@@ -10,6 +10,7 @@ mod handlers;
 mod handling;
 mod indexes;
 mod objects;
+mod scripts;
 pub(crate) mod state;
 mod stopping;
 mod times;

@@ -164,7 +164,7 @@ fn k8s_events() {
     });
 }
 
-fn settings(changes: &Value) -> Posting {
+pub(super) fn settings(changes: &Value) -> Posting {
     let default = Posting::default();
     let string = |key: &str, default: String| changes[key].as_str().map_or(default, str::to_owned);
     Posting {
@@ -280,7 +280,7 @@ fn logged(input: &Value, settings: &Posting) -> Value {
         .map_or(Value::Null, |note| item(&note, &about, &settings.logging_backoffs))
 }
 
-fn item(note: &Note, about: &ObjectRef, backoffs: &[std::time::Duration]) -> Value {
+pub(super) fn item(note: &Note, about: &ObjectRef, backoffs: &[std::time::Duration]) -> Value {
     let mut item = Map::new();
     item.insert("ref".to_owned(), reference::object(about).into());
     item.insert("type".to_owned(), note.kind.as_str().into());

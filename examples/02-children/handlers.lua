@@ -1,0 +1,26 @@
+-- A child: the handler makes a Pod that belongs to the object, and goes with it.
+
+function create_fn(ctx)
+    local pod = kopf.adopt({
+        apiVersion = "v1",
+        kind = "Pod",
+        spec = {
+            restartPolicy = "Never",
+            containers = {
+                {
+                    name = "main",
+                    image = "busybox",
+                    command = { "sh", "-c", `echo "FIELD=$FIELD"; sleep {ctx.spec.duration or 0}` },
+                    env = { { name = "FIELD", value = ctx.spec.field } },
+                },
+            },
+        },
+    })
+    -- `adopt` has given it a name that begins with that of the object, its namespace and labels, and a reference to the owner:
+    -- when the object is deleted, Kubernetes deletes the Pod.
+    local child = kube.create(pod)
+    ctx.logger:info(`Pod {child.metadata.name} is created.`)
+    return { children = { child.metadata.uid } } -- goes to status.create_fn
+end
+
+kopf.on_create("kopfexamples", create_fn)

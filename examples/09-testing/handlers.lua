@@ -1,0 +1,7 @@
+-- An operator to be tested: see test.sh.
+
+function create_fn(ctx)
+    ctx.logger:info("Something was logged here.")
+end
+
+kopf.on_create("kopfexamples", create_fn)

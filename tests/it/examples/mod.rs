@@ -1,0 +1,267 @@
+//! Each example in both languages, on the embedded server and on a real one: what a user sees who follows its README.
+//!
+//! An example has one course of events, told in terms of a [`Place`]: `embedded.rs` plays it on virtual time and within the
+//! process, `real.rs` with the built binary on a control plane (see `tests/it/e2e`), if there is one.
+
+mod background;
+mod children;
+mod course;
+mod embedded;
+mod operators;
+mod real;
+
+use serde_json::Value;
+
+use self::embedded::Embedded;
+use self::real::Real;
+use crate::e2e::operator::Ended;
+
+/// The object of the examples.
+pub(crate) const OBJECT: &str = "kopf-example-1";
+/// Its resource.
+const EXAMPLES: &str = "kopfexamples.kopf.dev";
+
+/// How an example is played.
+#[derive(Clone, Copy)]
+struct Part {
+    /// Its folder in `examples/`.
+    directory: &'static str,
+    /// Whether the operator serves all namespaces.
+    everywhere: bool,
+}
+
+/// Four tests for each example.
+macro_rules! examples {
+    ($($name:ident: $directory:literal, $everywhere:literal, $course:path;)+) => {
+        const PARTS: &[Part] = &[$(Part { directory: $directory, everywhere: $everywhere }),+];
+
+        $(
+            mod $name {
+                const PART: super::Part =
+                    super::Part { directory: $directory, everywhere: $everywhere };
+
+                #[test]
+                fn in_lua_on_the_embedded_server() {
+                    super::Embedded::play(PART, "lua", async |place| $course(place).await);
+                }
+
+                #[test]
+                fn in_rhai_on_the_embedded_server() {
+                    super::Embedded::play(PART, "rhai", async |place| $course(place).await);
+                }
+
+                mod e2e {
+                    #[tokio::test]
+                    async fn in_lua_on_a_real_server() {
+                        if let Some(place) = crate::examples::Real::start(super::PART, "lua").await {
+                            $course(place).await;
+                        }
+                    }
+
+                    #[tokio::test]
+                    async fn in_rhai_on_a_real_server() {
+                        if let Some(place) = crate::examples::Real::start(super::PART, "rhai").await {
+                            $course(place).await;
+                        }
+                    }
+                }
+            }
+        )+
+    };
+}
+
+examples! {
+    minimal: "01-minimal", false, crate::examples::course::minimal;
+    child: "02-children", false, crate::examples::children::children;
+    exceptions: "03-exceptions", false, crate::examples::course::exceptions;
+    events: "04-events", false, crate::examples::course::events;
+    handlers: "05-handlers", false, crate::examples::course::handlers;
+    peering: "06-peering", false, crate::examples::course::alone;
+    subhandlers: "07-subhandlers", false, crate::examples::course::subhandlers;
+    raw_events: "08-events", false, crate::examples::course::raw_events;
+    testing: "09-testing", false, crate::examples::course::testing;
+    builtins: "10-builtins", false, crate::examples::children::builtins;
+    filtering: "11-filtering-handlers", false, crate::examples::course::filtering;
+    embedded_operator: "12-embedded", false, crate::examples::course::embedded;
+    hooks: "13-hooks", false, crate::examples::course::hooks;
+    daemons: "14-daemons", false, crate::examples::background::daemons;
+    timers: "15-timers", false, crate::examples::background::timers;
+    indexing: "16-indexing", false, crate::examples::background::indexing;
+    all_at_once: "99-all-at-once", false, crate::examples::children::all_at_once;
+    provisioner: "namespace-provisioner", true, crate::examples::operators::provisioner;
+    replicator: "replicator", true, crate::examples::operators::replicator;
+    database_claim: "database-claim", false, crate::examples::operators::database_claim;
+    ttl_cleaner: "ttl-cleaner", false, crate::examples::operators::ttl_cleaner;
+}
+
+/// Where an example runs, with its operator. Resources are named as `kubectl` knows them: `pods`, `kopfexamples.kopf.dev`. An
+/// object of another namespace is named with it: `other/name`.
+trait Place: Sized {
+    /// Whether it is a control plane with a process for the operator, but without the controllers of a cluster: no garbage
+    /// collection, no Jobs, no pods that run. The embedded server has these.
+    const IS_REAL: bool;
+
+    /// The namespace of the example.
+    fn namespace(&self) -> &str;
+
+    /// Waits until the operator has said this so often.
+    async fn until_says_times(&self, text: &str, times: usize);
+
+    /// Waits until a script has printed this. Only a process has an output.
+    async fn until_prints(&self, text: &str);
+
+    /// Creates an object.
+    async fn create(&self, object: &Value);
+
+    /// An object, or what is said instead.
+    async fn get(&self, resource: &str, name: &str) -> Result<Value, String>;
+
+    /// All objects of a resource in the namespace.
+    async fn list(&self, resource: &str) -> Vec<Value>;
+
+    /// Merges this into an object; a status into that.
+    async fn patch(&self, resource: &str, name: &str, patch: &Value);
+
+    /// Deletes an object, and does not wait until it is gone.
+    async fn delete(&self, resource: &str, name: &str);
+
+    /// Ends the operator and starts another one. Gives what was seen of the first.
+    async fn restart(&mut self) -> Ended;
+
+    /// Ends the operator.
+    async fn stop(self) -> Ended;
+
+    /// Does what a namespace controller would do, if there is none: lets a deleted namespace go.
+    async fn finish_namespace(&self, name: &str);
+
+    /// Does what a Job controller would do, if there is none: the Job is complete.
+    async fn finish_job(&self, name: &str);
+
+    /// Waits until a Job is gone, or is deleted where nobody deletes the pods that hold it.
+    async fn until_job_deleted(&self, name: &str);
+
+    /// Creates an object unless it is there.
+    async fn create_or_leave(&self, object: &Value);
+
+    /// Until something may have changed.
+    async fn pause(&self);
+
+    /// How often [`Place::pause`] is worth it.
+    fn patience(&self) -> u32;
+
+    /// Fails the test unless a script has printed this so often. Only a process has an output.
+    fn assert_printed(ended: &Ended, text: &str, times: usize) {
+        if Self::IS_REAL {
+            ended.assert_count(text, times);
+        }
+    }
+
+    /// Waits until the operator has said this.
+    async fn until_says(&self, text: &str) {
+        self.until_says_times(text, 1).await;
+    }
+
+    /// The prefix of lines about the object of the examples.
+    fn prefix(&self) -> String {
+        format!("[{}/{OBJECT}] ", self.namespace())
+    }
+
+    /// Creates the object of the examples.
+    async fn create_object(&self) {
+        for object in documents("examples/obj.yaml") {
+            self.create(&object).await;
+        }
+    }
+
+    /// Changes the object of the examples.
+    async fn patch_object(&self, patch: &Value) {
+        self.patch(EXAMPLES, OBJECT, patch).await;
+    }
+
+    /// Deletes the object of the examples.
+    async fn delete_object(&self) {
+        self.delete(EXAMPLES, OBJECT).await;
+    }
+
+    /// The object of the examples.
+    async fn object(&self) -> Value {
+        self.get(EXAMPLES, OBJECT).await.expect("the object is there")
+    }
+
+    /// Waits until the object of the examples is as wanted; gives it.
+    async fn until_object(&self, what: &str, wanted: impl Fn(&Value) -> bool) -> Value {
+        self.until(EXAMPLES, OBJECT, what, wanted).await
+    }
+
+    /// Waits until an object is as wanted; gives it.
+    async fn until(
+        &self,
+        resource: &str,
+        name: &str,
+        what: &str,
+        wanted: impl Fn(&Value) -> bool,
+    ) -> Value {
+        let mut seen = String::new();
+        for _ in 0..self.patience() {
+            match self.get(resource, name).await {
+                Ok(object) if wanted(&object) => return object,
+                Ok(object) => seen = format!("{object:#}"),
+                Err(told) => seen = told,
+            }
+            self.pause().await;
+        }
+        panic!("{what}: {resource} {name}: {seen}");
+    }
+
+    /// Waits until an object is gone.
+    async fn until_gone(&self, resource: &str, name: &str) {
+        for _ in 0..self.patience() {
+            if self.get(resource, name).await.is_err_and(|it| it.contains("NotFound")) {
+                return;
+            }
+            self.pause().await;
+        }
+        panic!("{resource} {name} is still there: {:#?}", self.get(resource, name).await);
+    }
+
+    /// Stops the operator and checks what holds for every example.
+    async fn end(self) -> Ended {
+        let ended = self.stop().await;
+        ended.assert_code(0);
+        ended.assert_count("panicked", 0);
+        ended
+    }
+}
+
+/// The documents of a YAML file of the project.
+fn documents(path: &str) -> Vec<Value> {
+    let text = std::fs::read_to_string(crate::e2e::operator::file(path)).expect(path);
+    let documents = serde_saphyr::from_multiple::<Value>(&text).expect(path);
+    documents.into_iter().filter(|it| !it.is_null()).collect()
+}
+
+/// Whether an object has a condition with this status and reason.
+fn has_condition(object: &Value, kind: &str, status: &str, reason: &str) -> bool {
+    let all = object["status"]["conditions"].as_array();
+    all.into_iter().flatten().any(|it| {
+        it["type"] == kind
+            && it["status"] == status
+            && it["reason"] == reason
+            && it["lastTransitionTime"].is_string()
+    })
+}
+
+#[test]
+fn every_folder_is_played() {
+    let folders = std::fs::read_dir(crate::e2e::operator::file("examples")).expect("the examples");
+    let folders = folders.flatten().filter(|it| it.path().is_dir());
+    let mut folders: Vec<_> = folders.filter_map(|it| it.file_name().into_string().ok()).collect();
+    folders.sort();
+    assert_eq!(folders, PARTS.iter().map(|it| it.directory.to_owned()).collect::<Vec<_>>());
+    for folder in folders {
+        for name in ["README.md", "handlers.lua", "handlers.rhai"] {
+            let path = format!("examples/{folder}/{name}");
+            assert!(crate::e2e::operator::file(&path).exists(), "{path} is missing");
+        }
+    }
+}

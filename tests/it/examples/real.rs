@@ -1,0 +1,165 @@
+//! An example on a real API server, with the built binary.
+
+use std::{path::PathBuf, time::Duration};
+
+use serde_json::{Value, json};
+use tokio::time;
+
+use super::{Part, Place, documents};
+use crate::e2e::{
+    namespace::Namespace,
+    operator::{Ended, Operator, file, kopf},
+};
+
+const POLL: Duration = Duration::from_millis(100);
+/// Two minutes, as the machine may be busy.
+const PATIENCE: u32 = 1200;
+
+/// A namespace of the shared server, and the operator.
+pub(super) struct Real {
+    part: Part,
+    script: PathBuf,
+    pub(super) server: Namespace,
+    pub(super) operator: Operator,
+}
+
+impl Real {
+    /// Starts the operator of an example, or `None` and a visible line if there is no server.
+    pub(super) async fn start(part: Part, language: &str) -> Option<Self> {
+        let test = format!("example-{}-{language}", part.directory);
+        let server = Namespace::for_test(&test).await?;
+        let own = file(&format!("examples/{}/crd.yaml", part.directory));
+        if own.exists() {
+            let own = own.to_str().expect("a path of text");
+            server.kubectl(&["apply", "-f", own]).await;
+            for definition in documents(&format!("examples/{}/crd.yaml", part.directory)) {
+                let name = definition["metadata"]["name"].as_str().expect("a name");
+                let crd = format!("crd/{name}");
+                server.kubectl(&["wait", "--for=condition=established", &crd]).await;
+            }
+        }
+        let script = file(&format!("examples/{}/handlers.{language}", part.directory));
+        let operator = launch(part, &server, &script);
+        Some(Real { part, script, server, operator })
+    }
+}
+
+fn launch(part: Part, server: &Namespace, script: &PathBuf) -> Operator {
+    let mut command = kopf(&server.kubeconfig(), &["--standalone", "--verbose"]);
+    if part.everywhere {
+        command.arg("-A");
+    } else {
+        command.args(["-n", &server.name]);
+    }
+    Operator::start(command.arg(file("tests/e2e/quick.lua")).arg(script))
+}
+
+impl Place for Real {
+    const IS_REAL: bool = true;
+
+    fn namespace(&self) -> &str {
+        &self.server.name
+    }
+
+    async fn until_says_times(&self, text: &str, times: usize) {
+        self.operator.until_says_times(text, times).await;
+    }
+
+    async fn until_prints(&self, text: &str) {
+        self.operator.until_says(text).await;
+    }
+
+    async fn create(&self, object: &Value) {
+        self.server.create(object).await;
+    }
+
+    async fn get(&self, resource: &str, name: &str) -> Result<Value, String> {
+        let (place, name) = placed(name);
+        let args = [&["get", resource, name, "-o", "json"], &place[..]].concat();
+        let text = self.server.try_kubectl(&args, "").await?;
+        Ok(serde_json::from_str(&text).expect("kubectl prints JSON"))
+    }
+
+    async fn list(&self, resource: &str) -> Vec<Value> {
+        let text = self.server.kubectl(&["get", resource, "-o", "json"]).await;
+        let list: Value = serde_json::from_str(&text).expect("kubectl prints JSON");
+        list["items"].as_array().cloned().unwrap_or_default()
+    }
+
+    async fn patch(&self, resource: &str, name: &str, patch: &Value) {
+        let (place, name) = placed(name);
+        let text = patch.to_string();
+        let mut args = vec!["patch", resource, name, "--type=merge", "-p", &text];
+        args.extend(place);
+        if patch.get("status").is_some() {
+            args.push("--subresource=status");
+        }
+        self.server.kubectl(&args).await;
+    }
+
+    async fn delete(&self, resource: &str, name: &str) {
+        let (place, name) = placed(name);
+        let args = [&["delete", resource, name, "--wait=false"], &place[..]].concat();
+        self.server.kubectl(&args).await;
+    }
+
+    async fn restart(&mut self) -> Ended {
+        let next = launch(self.part, &self.server, &self.script);
+        std::mem::replace(&mut self.operator, next).stop().await
+    }
+
+    async fn stop(self) -> Ended {
+        let ended = self.operator.stop().await;
+        ended.assert_count("Signal SIGTERM is received. Operator is stopping.", 1);
+        ended
+    }
+
+    async fn finish_namespace(&self, name: &str) {
+        let mut namespace = self.get("namespaces", name).await.expect("the namespace");
+        namespace["spec"]["finalizers"] = json!([]);
+        let url = format!("/api/v1/namespaces/{name}/finalize");
+        let (args, text) = (["replace", "--raw", &url, "-f", "-"], namespace.to_string());
+        self.server.try_kubectl(&args, &text).await.expect("the namespace can go");
+    }
+
+    async fn finish_job(&self, name: &str) {
+        self.until("jobs.batch", name, "it is made", |_| true).await;
+        let now = "2026-01-01T00:00:00Z";
+        let condition = |kind: &str| {
+            json!({
+                "type": kind, "status": "True", "reason": "CompletionsReached", "message": "done",
+                "lastProbeTime": now, "lastTransitionTime": now,
+            })
+        };
+        let conditions = [condition("SuccessCriteriaMet"), condition("Complete")];
+        // Complete only after it has started: the server insists.
+        self.patch("jobs.batch", name, &json!({ "status": { "startTime": now } })).await;
+        let status = json!({ "succeeded": 1, "completionTime": now, "conditions": conditions });
+        self.patch("jobs.batch", name, &json!({ "status": status })).await;
+    }
+
+    async fn until_job_deleted(&self, name: &str) {
+        self.until_gone("jobs.batch", name).await;
+    }
+
+    async fn create_or_leave(&self, object: &Value) {
+        // Another test may be faster.
+        drop(self.server.try_kubectl(&["create", "-f", "-"], &object.to_string()).await);
+    }
+
+    async fn pause(&self) {
+        time::sleep(POLL).await;
+    }
+
+    fn patience(&self) -> u32 {
+        PATIENCE
+    }
+}
+
+/// The arguments for the namespace, and the name alone.
+fn placed(name: &str) -> (Vec<&str>, &str) {
+    match name.split_once('/') {
+        Some((namespace, name)) => (vec!["--namespace", namespace], name),
+        None => (Vec::new(), name),
+    }
+}

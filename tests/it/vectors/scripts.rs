@@ -1,0 +1,249 @@
+//! The suites of Kopf's helpers once more, through the functions of scripts: each vector becomes a script in both languages.
+
+use std::{
+    fmt::Write as _,
+    sync::{Arc, Mutex},
+};
+
+use kopf::{
+    logic::outcome::Ended,
+    ports::{Facilities, Posts, Scripts as _, SharedPatch},
+    scripting::{Placement, Source},
+    settings::Settings,
+};
+use serde_json::{Map, Value, json};
+
+use super::{Vector, objects, run, same};
+use crate::lua::{on_paused_clock, try_load};
+
+/// A language, in which a vector is a script.
+#[derive(Clone, Copy)]
+enum Language {
+    Lua,
+    Rhai,
+}
+
+const LANGUAGES: [Language; 2] = [Language::Lua, Language::Rhai];
+
+impl Language {
+    fn file(self) -> &'static str {
+        match self {
+            Language::Lua => "handlers.lua",
+            Language::Rhai => "handlers.rhai",
+        }
+    }
+
+    /// A value as the language writes it.
+    fn literal(self, value: &Value) -> String {
+        match (self, value) {
+            (Language::Lua, Value::Null) => "kopf.null".into(),
+            (Language::Rhai, Value::Null) => "()".into(),
+            (_, Value::Bool(_) | Value::Number(_) | Value::String(_)) => value.to_string(),
+            (Language::Lua, Value::Array(items)) => format!("kopf.array{{{}}}", self.all(items)),
+            (Language::Rhai, Value::Array(items)) => format!("[{}]", self.all(items)),
+            (_, Value::Object(fields)) => self.map(fields),
+        }
+    }
+
+    fn all(self, items: &[Value]) -> String {
+        items.iter().map(|it| self.literal(it)).collect::<Vec<_>>().join(", ")
+    }
+
+    fn map(self, fields: &Map<String, Value>) -> String {
+        let mut text = match self {
+            Language::Lua => "{".to_owned(),
+            Language::Rhai => "#{".to_owned(),
+        };
+        for (key, value) in fields {
+            let (key, value) = (Value::from(key.as_str()), self.literal(value));
+            match self {
+                Language::Lua => write!(text, "[{key}] = {value}, "),
+                Language::Rhai => write!(text, "{key}: {value}, "),
+            }
+            .expect("a string takes all");
+        }
+        text + "}"
+    }
+
+    /// A script with one handler, which returns this expression.
+    fn script(self, declaration: &str, before: &str, expression: &str) -> String {
+        match self {
+            Language::Lua => {
+                format!("kopf.{declaration}, function(ctx)\n{before}\nreturn {expression}\nend)")
+            }
+            Language::Rhai => {
+                format!("kopf::{declaration}, |ctx| {{\n{before}\n{expression}\n}});")
+            }
+        }
+    }
+}
+
+/// What the script of a vector does: the value that it returns, or its error.
+fn call(language: Language, context: Option<&Value>, before: &str, expression: &str) -> Ended {
+    called(language, context, (before, expression), &Arc::default())
+}
+
+fn called(
+    language: Language,
+    context: Option<&Value>,
+    (before, expression): (&str, &str),
+    facilities: &Arc<Facilities>,
+) -> Ended {
+    let declaration = match context {
+        Some(_) => "on_update('kopfexamples', {id = 'it'}",
+        None => "on_startup({id = 'it'}",
+    };
+    let declaration = match language {
+        Language::Lua => declaration.to_owned(),
+        Language::Rhai => declaration.replace("{id = 'it'}", "#{id: \"it\"}").replace('\'', "\""),
+    };
+    on_paused_clock(async {
+        let text = language.script(&declaration, before, expression);
+        let source = Source::alone(language.file(), &text);
+        let mut script = try_load(source, Placement::CurrentRuntime)
+            .await
+            .unwrap_or_else(|error| panic!("{error}\n{text}"));
+        script.facilities = Arc::clone(facilities);
+        let invocation = match context {
+            Some(body) => script.change("it", body, &SharedPatch::default()),
+            None => script.startup("it"),
+        };
+        script.host.call(invocation).await
+    })
+}
+
+fn returned(ended: Ended) -> Result<Value, String> {
+    match ended {
+        Ended::Returned(value) => Ok(value.unwrap_or_default()),
+        Ended::Keyed(entries) => Err(format!("the result has odd keys: {entries:?}")),
+        Ended::Raised(raised) => Err(raised.message),
+    }
+}
+
+/// Only that an error happens is of interest.
+fn compare(vector: &Vector, ended: Ended, expected: &Value) -> Result<(), String> {
+    match (returned(ended), vector.expects_error()) {
+        (Err(_), true) => Ok(()),
+        (Ok(value), true) => Err(format!("an error is expected, not {value}")),
+        (Err(problem), false) => Err(problem),
+        // Both languages have no nulls in maps.
+        (Ok(value), false) => {
+            same("result", &without_nulls(value), &without_nulls(expected.clone()))
+        }
+    }
+}
+
+fn without_nulls(value: Value) -> Value {
+    match value {
+        Value::Object(fields) => Value::Object(
+            fields
+                .into_iter()
+                .filter(|(_, it)| !it.is_null())
+                .map(|(key, it)| (key, without_nulls(it)))
+                .collect(),
+        ),
+        Value::Array(items) => items.into_iter().map(without_nulls).collect(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => value,
+    }
+}
+
+#[test]
+fn hierarchies_in_both_languages() {
+    run("hierarchies", |vector| {
+        let input = &vector.input;
+        let options = input["kwargs"].as_object().cloned().unwrap_or_default();
+        let function = input["fn"].as_str().expect("a function");
+        for language in LANGUAGES {
+            let objects = language.literal(&input["objs"]);
+            let options = language.map(&options);
+            let expression = format!("kopf.{function}({objects}, {options})");
+            let ended = call(language, input.get("context"), "", &expression);
+            compare(vector, ended, &vector.expected["objs"])?;
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn object_references_in_both_languages() {
+    run("object-references", |vector| {
+        let mut options = vector.input.as_object().cloned().unwrap_or_default();
+        let body = options.remove("body").unwrap_or_default();
+        let op = options.remove("op").unwrap_or_default();
+        for language in LANGUAGES {
+            let body = language.literal(&body);
+            let expression = if op == "object" {
+                format!("kopf.build_object_reference({body})")
+            } else {
+                format!("kopf.build_owner_reference({body}, {})", language.map(&options))
+            };
+            compare(vector, call(language, None, "", &expression), &vector.expected)?;
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn k8s_events_in_both_languages() {
+    run("k8s-events", |vector| {
+        let input = &vector.input;
+        // The others are about what comes after the functions.
+        if input["op"] != "call" {
+            return Ok(());
+        }
+        for language in LANGUAGES {
+            let posted = posted(language, input)?;
+            // The errors of scripts have classes of their own.
+            let expected = vector.expected.to_string().replace("ValueError", "PermanentError");
+            let expected = serde_json::from_str(&expected).expect("it was JSON");
+            same("posts", &posted, &expected)?;
+        }
+        Ok(())
+    });
+}
+
+/// What the call of a vector posts.
+fn posted(language: Language, input: &Value) -> Result<Value, String> {
+    let mut options = input["kwargs"].as_object().cloned().unwrap_or_default();
+    // No language has an error at hand that is not named.
+    let error = match (options.remove("in_except"), options.remove("exc")) {
+        (Some(_), _) => Some("boo!".to_owned()),
+        (None, Some(exc)) => Some(exc[1].as_str().unwrap_or_default().to_owned()),
+        (None, None) => None,
+    };
+    let before = error.as_ref().map_or_else(String::new, |message| {
+        let message = Value::from(message.as_str());
+        match language {
+            Language::Lua => {
+                format!("local _, exc = pcall(error, kopf.PermanentError({message}))")
+            }
+            Language::Rhai => format!(
+                "let exc = (); try {{ throw kopf.PermanentError({message}); }} catch (it) {{ exc = it; }}"
+            ),
+        }
+    });
+    let mut named = language.map(&options);
+    if error.is_some() {
+        named.truncate(named.len() - 1);
+        named.push_str(match language {
+            Language::Lua => "exc = exc}",
+            Language::Rhai => "\"exc\": exc}",
+        });
+    }
+    let function = input["fn"].as_str().expect("a function");
+    let objects = language.literal(&input["objs"]);
+    let expression = format!("kopf.{function}({objects}, {named})");
+    let settings =
+        Settings { posting: objects::settings(&input["settings"]), ..Settings::default() };
+    let backoffs = settings.posting.default_backoffs.clone();
+    let posts = Posts::new(Arc::new(Mutex::new(settings)));
+    let facilities = Arc::new(Facilities { posts: posts.clone(), ..Facilities::default() });
+    returned(called(language, None, (&before, &expression), &facilities))?;
+    let mut inbox = posts.take().expect("nobody has taken it");
+    let mut posted = Vec::new();
+    while let Ok(post) = inbox.try_recv() {
+        assert_eq!(post.backoffs, backoffs, "the usual backoffs");
+        posted.push(objects::item(&post.note, &post.about, &post.backoffs));
+    }
+    Ok(json!(posted))
+}
