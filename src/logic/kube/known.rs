@@ -44,12 +44,11 @@ pub struct Known {
 impl Known {
     /// Learns what is in a group, or, without one, in all of them: what was known of these before is forgotten.
     pub fn learn(&mut self, group: Option<&str>, resources: Vec<Resource>) {
-        match group {
-            Some(group) => drop(self.groups.insert(group.to_owned(), Vec::new())),
-            None => {
-                self.groups.clear();
-                self.is_complete = true;
-            }
+        if let Some(group) = group {
+            self.groups.insert(group.to_owned(), Vec::new());
+        } else {
+            self.groups.clear();
+            self.is_complete = true;
         }
         for resource in resources {
             self.groups.entry(resource.group.clone()).or_default().push(Arc::new(resource));
@@ -97,7 +96,7 @@ impl Known {
                 found.ok_or_else(|| self.unknown(meant))
             }
             several => {
-                Err(Unresolved::Ambiguous(several.iter().map(|it| it.to_string()).collect()))
+                Err(Unresolved::Ambiguous(several.iter().map(ToString::to_string).collect()))
             }
         })
     }

@@ -50,6 +50,9 @@ pub fn selector(value: &Value) -> Result<Option<String>, String> {
             let pairs: Vec<String> = fields.iter().map(pair).collect::<Result<_, _>>()?;
             Ok((!pairs.is_empty()).then(|| pairs.join(",")))
         }
-        other => Ok(other.as_str().filter(|it| !it.trim().is_empty()).map(str::to_owned)),
+        Value::String(text) => Ok(Some(text.clone()).filter(|it| !it.trim().is_empty())),
+        Value::Bool(_) | Value::Number(_) | Value::Array(_) => {
+            Err(format!("expected a text or a map, got {value}"))
+        }
     }
 }

@@ -47,6 +47,7 @@ pub(crate) use self::{
 };
 use futures::stream::BoxStream;
 
+pub(crate) use self::{call::Call, refusal::Refusal, surroundings::Surroundings};
 use super::text::did_you_mean;
 use crate::logic::duration;
 use crate::ports::BoxFuture;
@@ -160,7 +161,7 @@ pub(crate) enum Body {
     /// It is written in the language, in `stdlib/`, because it takes functions: see [`embedded`].
     Script,
     /// It gives one value after another, and waits for each: what scripts loop over. It ends when the loop is left.
-    Streaming(fn(Call) -> Result<Flow, Failure>),
+    Streaming(fn(&Call) -> Result<Flow, Failure>),
 }
 
 /// The values of a [`Body::Streaming`].

@@ -3,7 +3,7 @@
 use std::{rc::Rc, sync::Arc};
 
 use mlua::{
-    Function as LuaFunction, IntoLua as _, IntoLuaMulti as _, Lua, MultiValue, Table,
+    AnyUserData, Function as LuaFunction, IntoLua as _, IntoLuaMulti as _, Lua, MultiValue, Table,
     Value as LuaValue, chunk::ChunkMode,
 };
 
@@ -68,7 +68,8 @@ impl Workshop {
                 }
                 Body::Streaming(body) => {
                     let open = streaming(lua, named, body)?;
-                    let next = lua.create_function(streams::next)?;
+                    let next =
+                        lua.create_function(|lua, it: AnyUserData| streams::next(lua, &it))?;
                     self.looping.call((open, next, Lua::poll_pending()))?
                 }
             };
@@ -182,12 +183,12 @@ fn waiting(
 fn streaming(
     lua: &Lua,
     (library, function): Named,
-    body: fn(Call) -> Result<Flow, Failure>,
+    body: fn(&Call) -> Result<Flow, Failure>,
 ) -> mlua::Result<mlua::Function> {
     let place: Rc<str> = format!("{}.{}", library.name, function.name).into();
     lua.create_function(move |lua, arguments: MultiValue| {
         let world = World::of(lua)?;
-        match call(&world, (library, function), &arguments).and_then(body) {
+        match call(&world, (library, function), &arguments).and_then(|it| body(&it)) {
             Ok(flow) => {
                 let stream = streams::open(lua, &world, &place, flow)?;
                 Ok((LuaValue::Nil, stream.into_lua(lua)?))

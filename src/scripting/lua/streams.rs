@@ -110,7 +110,7 @@ pub(super) fn open(
 }
 
 /// The call that computes waits for the next value.
-pub(super) fn next(lua: &Lua, handle: AnyUserData) -> mlua::Result<()> {
+pub(super) fn next(lua: &Lua, handle: &AnyUserData) -> mlua::Result<()> {
     let stream = Rc::clone(&handle.borrow::<Handle>()?.0);
     let world = World::of(lua)?;
     // Weak: a wait that never begins must not keep the VM.

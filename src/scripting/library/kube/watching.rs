@@ -32,17 +32,17 @@ const WAIT: Duration = Duration::from_secs(30);
 const NEVER: Duration = Duration::from_hours(24 * 365 * 30);
 
 /// `kube.watch`
-pub(super) fn watch(call: Call) -> Result<Flow, Failure> {
-    let desk = Desk::of(&call, Attempt::Read)?;
+pub(super) fn watch(call: &Call) -> Result<Flow, Failure> {
+    let desk = Desk::of(call, Attempt::Read)?;
     // Checked at once, so that a mistake is told before the loop.
-    let wanted = selected(&call)?;
-    let mut query = selectors(&call)?;
+    let wanted = selected(call)?;
+    let mut query = selectors(call)?;
     let timeout = duration::parse(call.value("timeout"));
-    if let Some(name) = option(&call, "name").or(wanted.name.as_deref()) {
+    if let Some(name) = option(call, "name").or(wanted.name.as_deref()) {
         query.push(("fieldSelector", format!("metadata.name={name}")));
     }
     let restrictions = restrictions(query);
-    let namespace = option(&call, "namespace").map(str::to_owned).or(wanted.namespace);
+    let namespace = option(call, "namespace").map(str::to_owned).or(wanted.namespace);
     let stopped = desk.stopped.clone();
     let opening = async move {
         let resource = desk.resource(&wanted.meant).await?;
@@ -122,7 +122,7 @@ fn told(desk: Desk, events: Events) -> impl futures::Stream<Item = Outcome> + Se
                 Ok(event) => watch.take(event),
                 Err(error) if watch.is_final(&error) => return Err(watch.desk.refused(error)),
                 Err(error) => {
-                    tracing::warn!(target: "kopf.kube", "kube.watch: {error}; it goes on.")
+                    tracing::warn!(target: "kopf.kube", "kube.watch: {error}; it goes on.");
                 }
             }
         }
@@ -226,11 +226,10 @@ async fn waited(desk: &Desk, spot: &Spot, predicate: &Predicate) -> Outcome {
                 is_settled = true;
                 listed.as_deref().map(body_of)
             }
-            Ok(StreamEvent::Alive) => continue,
             Err(error) if !is_settled && error.class != ErrorClass::Retry => {
                 return Err(desk.refused(error));
             }
-            Err(_) => continue,
+            Ok(StreamEvent::Alive) | Err(_) => continue,
         };
         if let Some(found) = holds(present.as_ref()) {
             return Ok(found.into());

@@ -13,8 +13,6 @@ mod tally;
 use mlua::{AnyUserData, Function as LuaFunction, Lua, Value as LuaValue};
 use serde_json::Value;
 
-use super::refusal::ServerError;
-
 use self::{
     conditions::ConditionsView, memo::MemoView, patch::PatchView, settings::SettingsView,
     stopped::ReasonsView,
@@ -24,6 +22,7 @@ pub(super) use self::{
     index::{item, values},
     stopped::wait,
 };
+use super::refusal::ServerError;
 
 /// The content of a view as plain JSON; `None` if the object has none.
 pub(super) fn json_of(object: &AnyUserData) -> Option<Value> {

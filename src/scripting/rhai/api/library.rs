@@ -173,7 +173,7 @@ fn call(
                 Err(failure) => ended(&place, Err(failure)),
             }
         }
-        Body::Streaming(body) => match control::handed(|| read().and_then(body)) {
+        Body::Streaming(body) => match control::handed(|| read().and_then(|it| body(&it))) {
             Ok(flow) => Ok(Dynamic::from(Stream::new(flow, &place))),
             Err(failure) => ended(&place, Err(failure)),
         },
