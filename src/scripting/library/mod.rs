@@ -38,6 +38,8 @@ mod url;
 mod uuid;
 mod yaml;
 
+use futures::stream::BoxStream;
+
 pub(crate) use self::{
     call::Call,
     given::{Given, Shape},
@@ -45,9 +47,6 @@ pub(crate) use self::{
     refusal::Refusal,
     surroundings::Surroundings,
 };
-use futures::stream::BoxStream;
-
-pub(crate) use self::{call::Call, refusal::Refusal, surroundings::Surroundings};
 use super::text::did_you_mean;
 use crate::logic::duration;
 use crate::ports::BoxFuture;

@@ -123,12 +123,12 @@ fn is_special(ip: IpAddr) -> bool {
 
 /// The IPv4 address that an IPv6 address stands for: translated, tunnelled or compatible.
 fn embedded(ip: Ipv6Addr) -> Option<Ipv4Addr> {
-    let [a, b, c, d, e, f, g, h] = ip.segments();
     let of = |high: u16, low: u16| Ipv4Addr::from((u32::from(high) << 16) | u32::from(low));
-    match (a, b) {
-        (0x64, 0xff9b) if [c, d, e, f] == [0; 4] => Some(of(g, h)),
-        (0x2002, _) => Some(of(b, c)),
-        (0, 0) if [c, d, e, f] == [0; 4] => Some(of(g, h)),
+    match ip.segments() {
+        [0x64, 0xff9b, 0, 0, 0, 0, high, low] | [0, 0, 0, 0, 0, 0, high, low] => {
+            Some(of(high, low))
+        }
+        [0x2002, high, low, ..] => Some(of(high, low)),
         _ => None,
     }
 }
