@@ -213,7 +213,7 @@ mod tests {
         for line in [
             "# HELP kopf_script_my_app_backups Backups.",
             "kopf_script_my_app_backups_total{result=\"ok\"} 2.0",
-            "kopf_script_my_app_queue 2.0",
+            "kopf_script_my_app_queue{} 2.0",
             "kopf_script_my_app_seconds_bucket{le=\"0.1\"} 0",
             "kopf_script_my_app_seconds_bucket{le=\"1.0\"} 1",
         ] {

@@ -7,7 +7,7 @@ end
 local function fails(f, told)
     local ok, problem = pcall(f)
     check(ok, false)
-    check((string.gsub(problem, "^[%w_./]+:%d+: ", "")), told)
+    check((string.gsub(tostring(problem), "^[%w_./]+:%d+: ", "")), told)
 end
 
 check(strings.trim(" a b\n"), "a b")
