@@ -175,14 +175,21 @@ fn play(hostile: Option<(&str, &str)>, events: usize) -> Measured {
     measured
 }
 
+/// That a handler has returned.
+struct Answer {
+    handler: String,
+    object: String,
+    at: Instant,
+}
+
 /// A cluster and its operator.
 struct Site {
     server: ApiServer,
     /// Where its health is served.
     port: u16,
     scripts: Arc<Timed>,
-    /// Who has answered, and when.
-    answers: mpsc::Receiver<(String, Instant)>,
+    /// Who has answered, about which object, and when.
+    answers: mpsc::Receiver<Answer>,
     /// The hostile handler, if any.
     hostile: Option<Arc<Handler>>,
     stop: CancellationToken,
@@ -244,10 +251,13 @@ impl Site {
         let began = Instant::now();
         create(&self.server, name);
         let mut told = Vec::new();
-        for _ in NEIGHBOURS {
+        while told.len() < NEIGHBOURS.len() {
             let answer = timeout(PATIENCE, self.answers.recv()).await.expect("in time");
-            let (id, at) = answer.expect("an answer");
-            told.push((id, at.duration_since(began)));
+            let Answer { handler, object, at } = answer.expect("an answer");
+            // What was listed and watched at the start is told twice.
+            if object == name {
+                told.push((handler, at.duration_since(began)));
+            }
         }
         told
     }
@@ -372,7 +382,7 @@ impl Probe {
 /// The scripts; tells when a handler of theirs has answered.
 struct Timed {
     host: ScriptHost,
-    tell: mpsc::Sender<(String, Instant)>,
+    tell: mpsc::Sender<Answer>,
 }
 
 impl Scripts for Timed {
@@ -389,12 +399,16 @@ impl Scripts for Timed {
     }
 
     fn call(&self, invocation: Arc<Invocation>) -> BoxFuture<'static, Ended> {
-        let (id, tell) = (invocation.handler.id.to_string(), self.tell.clone());
+        let object = match &invocation.cause {
+            Cause::Object(cause) => cause.current().header().name.clone().unwrap_or_default(),
+            Cause::Activity(_) => String::new(),
+        };
+        let (handler, tell) = (invocation.handler.id.to_string(), self.tell.clone());
         let call = self.host.call(invocation);
         Box::pin(async move {
             let ended = call.await;
             // At the end nobody listens.
-            drop(tell.send((id, Instant::now())).await);
+            drop(tell.send(Answer { handler, object, at: Instant::now() }).await);
             ended
         })
     }

@@ -34,6 +34,15 @@ pub fn held() -> isize {
     HELD.get()
 }
 
+/// Gives memory that is free back to the system, also where used pieces lie around it. Takes some milliseconds.
+pub fn give_back() {
+    // SAFETY: without conditions; the allocator locks what it looks at.
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    unsafe {
+        libc::malloc_trim(0);
+    }
+}
+
 /// Makes something whose memory counts for nobody: it changes its size, or goes, on other threads than the one that needs it now.
 pub fn apart<T>(make: impl FnOnce() -> T) -> T {
     let before = held();

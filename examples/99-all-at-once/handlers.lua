@@ -53,7 +53,7 @@ function update(ctx)
 end
 
 function field_fn(ctx)
-    ctx.logger:info(`The list is now {ctx.new}, and was {ctx.old}`)
+    ctx.logger:info(`The list is now {ctx.new}, and was {ctx.old or "not there"}`)
 end
 
 function delete(ctx)

@@ -27,6 +27,7 @@ pub mod logging;
 pub mod options;
 pub mod reload;
 pub mod report;
+mod rest;
 mod run;
 mod scripts;
 pub mod signals;

@@ -13,6 +13,7 @@ use crate::cli::{
     options::{LogOptions, Note, RunOptions, ScopeOption},
     reload::{self, Account, Reloading},
     report::{Exit, Report},
+    rest,
     scripts::{self, First, Read},
     signals::{self, StopSignal},
     variable,
@@ -115,6 +116,7 @@ pub(super) async fn operate(
     let (candidates, reloads) = mpsc::channel(reload::WAITING_MAX);
     let host = first.host;
     let mut beside = JoinSet::new();
+    beside.spawn(rest::give_back(stop.clone()));
     let reloads = first.sources.map(|sources| {
         let (host, health) = (Arc::clone(&host), visible.health.clone());
         let parts = reload::Parts { sources, host, candidates, health, clock };

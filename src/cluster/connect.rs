@@ -3,10 +3,11 @@
 use std::{fmt, path::PathBuf, sync::Arc, time::Duration};
 
 use hyper_util::client::proxy::matcher::Matcher;
-use kube::{Client, Config, client::ClientBuilder};
+use kube::{Client, Config};
 use serde_json::Value;
 
 use super::{
+    dial,
     failure::Failure,
     login, native, proxy,
     reason::one_line,
@@ -45,14 +46,6 @@ pub struct ConnectOptions {
 /// Makes a client of a configuration. It may run an exec plugin, which may ask a user: never call it on a thread that others
 /// wait for.
 pub type Dial = Arc<dyn Fn(Config) -> kube::Result<Client> + Send + Sync>;
-
-/// Over the network.
-///
-/// # Errors
-/// When certificates or keys cannot be used, or an exec plugin fails.
-pub fn dial(config: Config) -> kube::Result<Client> {
-    ClientBuilder::try_from(config).map(ClientBuilder::build)
-}
 
 impl Default for ConnectOptions {
     fn default() -> Self {
@@ -180,7 +173,7 @@ pub(super) async fn session(mut config: Config, dial: Dial) -> Result<Session, A
             Some(TokenFile::open(path).map_err(|it| unreadable_token(&shown, &it))?)
         }
     };
-    let server = config.cluster_url.to_string().trim_end_matches('/').to_owned();
+    let server = shown(&config.cluster_url);
     match tokio::task::spawn_blocking(move || dial(config)).await {
         Ok(Ok(client)) => Ok(Session::new(client, token, server)),
         Ok(Err(error)) => Err(unusable(&error)),
@@ -217,4 +210,12 @@ fn unusable(error: &kube::Error) -> ApiError {
 pub(super) fn refuse(message: String, hint: Option<&str>) -> ApiError {
     let hint = hint.map(str::to_owned);
     ApiError { class: ErrorClass::Fatal, status: None, message, hint, answer: None }
+}
+
+/// The address of a server for messages: without the credentials that it may contain.
+fn shown(url: &http::Uri) -> String {
+    let authority = url.authority().map_or("", |it| it.as_str());
+    let host = authority.rsplit_once('@').map_or(authority, |it| it.1);
+    let scheme = url.scheme_str().unwrap_or("https");
+    format!("{scheme}://{host}{}", url.path().trim_end_matches('/'))
 }

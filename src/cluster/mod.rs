@@ -19,6 +19,7 @@ use crate::settings::Settings;
 mod connect;
 mod decode;
 mod demand;
+mod dial;
 mod discovery;
 mod failure;
 mod lines;
@@ -36,7 +37,8 @@ mod transport;
 mod url;
 mod watch;
 
-pub use connect::{ConnectOptions, Dial, dial};
+pub use connect::{ConnectOptions, Dial};
+pub use dial::dial;
 
 use decode::Page;
 use failure::{Action, Failure};

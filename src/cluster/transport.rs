@@ -377,3 +377,15 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     // The guarded values are replaced as a whole: a panic cannot leave them half-written.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Action, Request};
+
+    #[test]
+    fn a_line_about_a_request_names_the_server_if_it_is_known() {
+        let request = Request::get("/api".into(), Action::Discover("the cluster"));
+        assert_eq!(request.label("https://example.com:6443/"), "GET https://example.com:6443/api");
+        assert_eq!(request.label(""), "GET /api");
+    }
+}

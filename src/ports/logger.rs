@@ -66,6 +66,11 @@ impl Logger {
         Logger { kind: LoggerKind::Activity, about: About::Activity(None), posts: None }
     }
 
+    /// A logger for scripts where they are about nothing, such as their top level.
+    pub fn of_script() -> Self {
+        Logger { kind: LoggerKind::Local, about: About::Activity(None), posts: None }
+    }
+
     /// The same, and lines of [`LoggerKind::Full`] are also posted as Kubernetes events, as the settings say.
     #[must_use]
     pub fn posting(self, posts: &Posts) -> Self {

@@ -13,7 +13,10 @@ use jiff::Timestamp;
 use prometheus_client::{
     encoding::EncodeLabelSet,
     metrics::{counter::Counter, family::Family, gauge::Gauge, histogram::Histogram},
+    registry::Registry,
 };
+
+use super::script_series::{AllSeries, ScriptSeries};
 
 /// Seconds; from a script that only looks at something to one that waits for others.
 const CALL_SECONDS: [f64; 8] = [0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 10.0, 60.0];
@@ -42,6 +45,7 @@ pub struct Metrics {
     /// Scripts that were started afresh in the middle of their work.
     pub vm_restarts: Family<RestartLabels, Counter>,
     samplers: Arc<Mutex<BTreeMap<&'static str, Sampler>>>,
+    scripts: AllSeries,
 }
 
 /// A number that is looked at when somebody asks.
@@ -123,6 +127,7 @@ impl Default for Metrics {
             generation_seconds: Gauge::default(),
             vm_restarts: Family::default(),
             samplers: Arc::default(),
+            scripts: AllSeries::default(),
         }
     }
 }
@@ -161,6 +166,20 @@ impl Metrics {
     pub fn vm_restarted(&self, script: &str, reason: &'static str) {
         let labels = RestartLabels { script: script.to_owned(), reason };
         self.vm_restarts.get_or_create(&labels).inc();
+    }
+
+    /// The numbers that a script counts itself; the scripts of one operator have different names.
+    pub fn of_script(&self, script: &str) -> ScriptSeries {
+        let name = script.rsplit('/').next().unwrap_or(script);
+        let stem = name.split('.').next().unwrap_or(name).to_ascii_lowercase();
+        let plain = |it: char| if it.is_ascii_alphanumeric() { it } else { '_' };
+        self.scripts
+            .of_script(format!("kopf_script_{}", stem.chars().map(plain).collect::<String>()))
+    }
+
+    /// Adds the numbers of scripts to a page.
+    pub fn register_scripts(&self, page: &mut Registry) {
+        self.scripts.register(page);
     }
 
     /// Adds a gauge; a later one of the same name takes its place. `look` is called for each scrape and must be quick.

@@ -20,6 +20,7 @@ mod metrics;
 mod pauses;
 mod posts;
 mod reloads;
+mod script_series;
 mod scripts;
 mod stopped;
 
@@ -46,6 +47,7 @@ pub use metrics::{
 pub use pauses::Pauses;
 pub use posts::{Inbox, Post, Posts};
 pub use reloads::{Candidate, Rejection, Reloads};
+pub use script_series::{Change, SERIES_MAX, ScriptSeries, SeriesLabels};
 pub use scripts::{
     ActivityCause, Attempt, BackgroundCause, Cause, ChangeCause, Emptied, Invocation, ObjectCause,
     ObjectDetail, PatchCell, Scripts, SharedPatch, lock_patch,

@@ -142,7 +142,7 @@ impl Worker {
             let ended = AssertUnwindSafe(cycle).catch_unwind().await;
             let ended = ended.unwrap_or_else(|it| Err(CycleError::Bug(panic_text(it.as_ref()))));
             // Also after a panic in the middle of it: one object must not hold all others back.
-            serving.hold.indexed(event.object.header());
+            serving.hold.passed(event.object.header());
             let error = match ended {
                 Ok(next) => {
                     memory.throttle = None;

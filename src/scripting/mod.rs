@@ -36,7 +36,7 @@ pub use self::{
     modules::{Digest, LoadedModule, Modules},
 };
 use crate::logic::{function::ScriptId, grants::Grants, handler::Handler, lifecycle::Chooser};
-use crate::ports::{BoxFuture, Metrics, Scripts};
+use crate::ports::{BoxFuture, Clock, Metrics, Scripts};
 use crate::settings::{Sandbox, Settings};
 
 /// On which terms scripts run.
@@ -54,6 +54,8 @@ pub struct Terms {
     pub metrics: Metrics,
     /// The variables of this process, at least those that are granted.
     pub environment: Arc<BTreeMap<String, String>>,
+    /// What the time is for scripts.
+    pub clock: Clock,
 }
 
 impl Terms {
@@ -67,6 +69,7 @@ impl Terms {
             grants: Arc::default(),
             metrics: Metrics::default(),
             environment: Arc::default(),
+            clock: Clock::system(),
         }
     }
 }

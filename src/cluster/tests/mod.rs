@@ -2,6 +2,7 @@
 
 mod connect;
 mod decode;
+mod dial;
 mod failure;
 mod lines;
 mod login;

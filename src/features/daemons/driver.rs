@@ -10,7 +10,7 @@ use tokio::{task, time};
 use super::team::{Next, Team};
 
 /// After so many the other tasks get a turn.
-const TURNS: usize = 32;
+const TURNS: usize = 64;
 
 /// Brings those forward that have something to do.
 pub(super) struct Driver {
@@ -27,11 +27,12 @@ impl Driver {
     /// Works until nobody is left.
     pub(super) async fn run(mut self) {
         loop {
+            self.team.call_due();
             if self.round() {
                 task::yield_now().await;
                 continue;
             }
-            match self.team.look() {
+            match self.team.next() {
                 Next::End => {
                     self.is_over = true;
                     return;

@@ -144,25 +144,28 @@ impl Team {
         self.lock().due.remove(&(due, key));
     }
 
-    /// Calls those up that are due; tells what comes next.
-    pub(super) fn look(&self) -> Next {
+    /// Calls those up that are due.
+    pub(super) fn call_due(&self) {
+        let now = Nanos::from(self.uptime());
+        let mut members = self.lock();
+        while let Some((due, key)) = members.due.first().copied().filter(|(due, _)| *due <= now) {
+            members.due.remove(&(due, key));
+            if let Some(daemon) = members.running.get(&key) {
+                daemon.call_up();
+            }
+        }
+    }
+
+    /// What comes next, when nobody has anything to do.
+    pub(super) fn next(&self) -> Next {
         let now = self.uptime();
         let mut members = self.lock();
         if members.running.is_empty() {
             members.has_driver = false;
             return Next::End;
         }
-        while let Some((due, key)) = members.due.first().copied() {
-            let pause = Duration::from(due).saturating_sub(now);
-            if !pause.is_zero() {
-                return Next::Pause(pause);
-            }
-            members.due.remove(&(due, key));
-            if let Some(daemon) = members.running.get(&key) {
-                daemon.call_up();
-            }
-        }
-        Next::Call
+        let due = members.due.first().map(|(due, _)| Duration::from(*due));
+        due.map_or(Next::Call, |due| Next::Pause(due.saturating_sub(now)))
     }
 
     /// One has ended.

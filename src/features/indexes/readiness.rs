@@ -49,7 +49,11 @@ struct Pending {
     /// The generation that has brought an index which is new for the stream, if any has.
     number: Option<u64>,
     is_listed: bool,
+    /// Those that are waited for.
     objects: BTreeSet<Owner>,
+    /// Those that were indexed before the end of the listing, which may still bring them: they must not be waited for again, as
+    /// their workers may wait here themselves by then.
+    indexed: BTreeSet<Owner>,
 }
 
 /// Who waits for the objects of a stream.
@@ -118,8 +122,10 @@ impl Readiness {
             state.last += 1;
             own = state.last;
             state.blocking += usize::from(waiting == Waiting::All);
-            let (name, objects) = (name.clone(), BTreeSet::new());
-            state.pending.insert(own, Pending { name, waiting, number, is_listed: false, objects });
+            let (objects, indexed) = (BTreeSet::new(), BTreeSet::new());
+            let (name, is_listed) = (name.clone(), false);
+            let pending = Pending { name, waiting, number, is_listed, objects, indexed };
+            state.pending.insert(own, pending);
         });
         Hold { readiness: self.clone(), own: Some(own), name }
     }
@@ -194,19 +200,34 @@ impl Hold {
     /// An object has come from the stream. If that is before the end of the listing, it is waited for.
     pub fn seen(&self, header: &Header) {
         self.change(|own| {
-            if !own.is_listed {
-                own.objects.insert(Owner::of(header));
+            let owner = Owner::of(header);
+            if !own.is_listed && !own.indexed.contains(&owner) {
+                own.objects.insert(owner);
             }
         });
     }
 
     /// The listing is over: no other objects will be waited for.
     pub fn listed(&self) {
-        self.change(|own| own.is_listed = true);
+        self.change(|own| {
+            own.is_listed = true;
+            own.indexed.clear();
+        });
     }
 
     /// An object has been through its index handlers, however that went.
     pub fn indexed(&self, header: &Header) {
+        self.change(|own| {
+            let owner = Owner::of(header);
+            own.objects.remove(&owner);
+            if !own.is_listed {
+                own.indexed.insert(owner);
+            }
+        });
+    }
+
+    /// An object has been through a cycle, however that went: nobody waits for it any longer.
+    pub fn passed(&self, header: &Header) {
         self.change(|own| {
             own.objects.remove(&Owner::of(header));
         });

@@ -90,6 +90,7 @@ pub(super) fn expose(health: &Health, now: Instant) -> String {
     for (name, help, number) in metrics.samples() {
         bare.register(name, help, ConstGauge::new(number));
     }
+    metrics.register_scripts(&mut bare);
     let mut text = String::new();
     // Writing to a string cannot fail; half a page would be seen by the missing end mark.
     if encode_all(&mut text, &bare, &registry).is_err() {

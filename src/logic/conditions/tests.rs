@@ -1,3 +1,5 @@
+//! What the conventions say, by cases.
+
 use serde_json::{Value, json};
 
 use super::*;

@@ -8,6 +8,8 @@ mod net;
 #[cfg(test)]
 mod tests;
 
+// The same type as in `std::net`, which is the place of sockets.
+use core::net::IpAddr;
 use std::{fmt, path::Path};
 
 pub(crate) use self::files::normal;
@@ -77,6 +79,11 @@ impl Access {
     /// Whether a connection to this host is granted. A name, or an IP address with or without brackets.
     pub fn allows_net(&self, host: &str, port: u16) -> bool {
         self.net.iter().any(|it| it.matches(host, port))
+    }
+
+    /// Whether this address is granted as what it is, not by a pattern.
+    pub fn names_address(&self, address: IpAddr, port: u16) -> bool {
+        self.net.iter().any(|it| it.is_of_address(address, port))
     }
 
     /// Whether this variable is granted.

@@ -64,6 +64,14 @@ impl HostRule {
     }
 }
 
+impl HostRule {
+    /// Whether it names this address itself.
+    pub(super) fn is_of_address(&self, address: IpAddr, port: u16) -> bool {
+        let is_host = self.host == Host::Address(address.to_canonical());
+        is_host && self.port.is_none_or(|it| it == port)
+    }
+}
+
 impl Host {
     fn parse(host: &str, text: &str) -> Result<Self, String> {
         if host == "*" {

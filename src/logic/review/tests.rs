@@ -1,16 +1,20 @@
 //! Claims about reviews: one for each line of the table, and what must not cause one.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
+use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::{News, Review, has_news, refilled, review};
+use super::{News, Review, Waiting, has_news, refilled, review};
 use crate::logic::{
     declare::{Argument, Declaration, declare},
     function::{Function, ScriptId},
     handler::{Callback, Handler, Kind},
+    outcome::Outcome,
+    reason::Reason,
     registry::{Registry, ResourceHandlers},
     resource::Resource,
+    state::State,
 };
 
 fn handler(kind: Kind, code: u64, options: &[(&str, Value)]) -> Handler {
@@ -135,4 +139,45 @@ fn only_what_was_edited_is_news() {
     assert!(News::between(&of(1), &of(2), &none).is_empty(), "the objects have been seen");
     let added = News::between(&ResourceHandlers::default(), &of(1), &none);
     assert_eq!(added.watching, BTreeSet::from([Arc::from("it")]));
+}
+
+/// The state of the handler `it` after an attempt that has failed, to be repeated after this time.
+fn put_off(delay: Duration) -> State {
+    let it: Arc<str> = Arc::from("it");
+    let mut state = State::default();
+    state.begin(Reason::Create, [&it], Timestamp::UNIX_EPOCH);
+    let outcome = Outcome { delay: Some(delay), ..Outcome::default() };
+    state.apply("it", &outcome, Timestamp::UNIX_EPOCH);
+    state
+}
+
+#[test]
+fn who_is_edited_while_it_waits_is_told_apart_from_who_is_not() {
+    let (old, new) =
+        (Arc::new(handler(Kind::Create, 1, &[])), Arc::new(handler(Kind::Create, 2, &[])));
+    let state = put_off(Duration::from_secs(60));
+    let mut waiting = Waiting::default();
+    waiting.note(&state, &[Arc::clone(&old)], &[Arc::clone(&old)], Timestamp::UNIX_EPOCH);
+    assert!(waiting.edited(&[Arc::clone(&old)]).is_empty());
+    assert!(waiting.edited(&[Arc::new(handler(Kind::Update, 2, &[]))]).is_empty(), "another one");
+    assert_eq!(waiting.edited(&[Arc::clone(&new)]).len(), 1);
+    // Another one was called in the cycle: it still is to be tried.
+    waiting.note(&state, &[Arc::clone(&new)], &[], Timestamp::UNIX_EPOCH);
+    assert_eq!(waiting.edited(&[Arc::clone(&new)]).len(), 1);
+    waiting.note(&state, &[Arc::clone(&new)], &[Arc::clone(&new)], Timestamp::UNIX_EPOCH);
+    assert!(waiting.edited(&[new]).is_empty(), "it has had its attempt");
+}
+
+#[test]
+fn who_has_ended_or_is_not_selected_any_more_waits_for_nothing() {
+    let handler = Arc::new(handler(Kind::Create, 1, &[]));
+    let state = put_off(Duration::from_secs(60));
+    let mut waiting = Waiting::default();
+    waiting.note(&state, &[Arc::clone(&handler)], &[], Timestamp::UNIX_EPOCH);
+    assert!(!waiting.is_empty());
+    let later = Timestamp::from_second(61).expect("a time");
+    waiting.note(&state, &[Arc::clone(&handler)], &[], later);
+    assert!(waiting.is_empty());
+    waiting.note(&state, &[], &[], Timestamp::UNIX_EPOCH);
+    assert!(waiting.is_empty());
 }

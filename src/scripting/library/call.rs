@@ -1,24 +1,28 @@
 //! One call of a library: its arguments, checked against the table.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use serde_json::{Map, Value};
 
-use super::{Datum, Failure, Function, Library, Outcome, Parameter, Surroundings, Type};
-use crate::logic::duration;
+use super::{
+    Datum, Failure, Function, Given, Library, Outcome, Pace, Shape, Surroundings, Type, bounds,
+    given, pace,
+};
 use crate::ports::Invocation;
-use crate::scripting::text::{did_you_mean, shown};
+use crate::scripting::text::did_you_mean;
 
 /// One call, whose arguments fit the parameters.
 #[derive(Debug)]
 pub(crate) struct Call {
-    /// By parameter and option; null where left out.
-    arguments: Map<String, Value>,
+    /// By parameter and option; those that were left out are not there.
+    arguments: Vec<(&'static str, Datum)>,
     /// Who calls.
     pub(crate) surroundings: Arc<Surroundings>,
     /// What the calling handler is called for; `None` at the top level.
     pub(crate) present: Option<Arc<Invocation>>,
 }
+
+static NULL: Value = Value::Null;
 
 impl Call {
     /// Checks the arguments, in the order in which they were passed.
@@ -27,17 +31,39 @@ impl Call {
     /// They do not fit: which one, what is expected, what was given.
     pub(crate) fn new(
         (library, function): (&Library, &Function),
-        given: Vec<Datum>,
+        given: Vec<Given>,
         surroundings: Arc<Surroundings>,
         present: Option<Arc<Invocation>>,
     ) -> Result<Self, Failure> {
-        let arguments = function.assign(library, given)?;
+        let arguments = function.assign(library, given, surroundings.limits.string_size)?;
         Ok(Call { arguments, surroundings, present })
+    }
+
+    /// Does what computes at once; the limits of the caller hold inside.
+    pub(crate) fn compute(&self, body: fn(&Call) -> Outcome, pace: &Pace) -> Outcome {
+        pace::within(pace, || self.bounded(body(self)))
+    }
+
+    /// What a function gives, if it is not too large.
+    fn bounded(&self, outcome: Outcome) -> Outcome {
+        bounds::within(outcome?, self.surroundings.limits.string_size)
+    }
+
+    fn datum(&self, name: &str) -> Option<&Datum> {
+        self.arguments.iter().find(|(it, _)| *it == name).map(|(_, it)| it)
+    }
+
+    /// Whether an argument was passed.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.datum(name).is_some()
     }
 
     /// An argument by the name of its parameter; null if it was left out.
     pub(crate) fn value(&self, name: &str) -> &Value {
-        self.arguments.get(name).unwrap_or(&Value::Null)
+        match self.datum(name) {
+            Some(Datum::Json(value)) => value,
+            Some(Datum::Bytes(_)) | None => &NULL,
+        }
     }
 
     /// A text; empty if it was left out.
@@ -45,31 +71,102 @@ impl Call {
         self.value(name).as_str().unwrap_or_default()
     }
 
+    /// A text, unless it was left out.
+    pub(crate) fn some_text(&self, name: &str) -> Option<&str> {
+        self.value(name).as_str()
+    }
+
+    /// Bytes, also those of a text; empty if it was left out.
+    pub(crate) fn bytes(&self, name: &str) -> &[u8] {
+        match self.datum(name) {
+            Some(Datum::Bytes(bytes)) => bytes,
+            Some(Datum::Json(value)) => value.as_str().unwrap_or_default().as_bytes(),
+            None => &[],
+        }
+    }
+
+    /// A number without a fraction, unless it was left out.
+    pub(crate) fn integer(&self, name: &str) -> Option<i64> {
+        given::integer(self.value(name))
+    }
+
+    /// A number, unless it was left out.
+    pub(crate) fn number(&self, name: &str) -> Option<f64> {
+        self.value(name).as_f64()
+    }
+
+    /// A count, such as a number of characters; the default if it was left out.
+    ///
+    /// # Errors
+    /// It is negative.
+    pub(crate) fn count(&self, name: &str, default: usize) -> Result<usize, Failure> {
+        let Some(given) = self.integer(name) else { return Ok(default) };
+        usize::try_from(given).map_err(|_negative| {
+            Failure::Plain(format!("`{name}`: expected a number of at least 0, got {given}"))
+        })
+    }
+
+    /// Whether an option is set.
+    pub(crate) fn flag(&self, name: &str) -> bool {
+        self.value(name).as_bool().unwrap_or_default()
+    }
+
+    /// A duration, unless it was left out.
+    pub(crate) fn duration(&self, name: &str) -> Option<Duration> {
+        given::span(self.value(name))
+    }
+
+    /// The items of a list; none if it was left out.
+    pub(crate) fn list(&self, name: &str) -> &[Value] {
+        self.value(name).as_array().map_or(&[], Vec::as_slice)
+    }
+
+    /// The fields of a map, unless it was left out.
+    pub(crate) fn map(&self, name: &str) -> Option<&Map<String, Value>> {
+        self.value(name).as_object()
+    }
+
     /// Something that works long without waiting for others, such as reading a file: it gets a thread for that.
     pub(crate) async fn elsewhere(self, work: fn(&Call) -> Outcome) -> Outcome {
-        let done = tokio::task::spawn_blocking(move || work(&self)).await;
+        let done = tokio::task::spawn_blocking(move || self.bounded(work(&self))).await;
         done.unwrap_or_else(|it| Err(Failure::Plain(it.to_string())))
     }
 }
 
 impl Function {
+    /// Checks the arguments of a function that is written in the language.
+    ///
+    /// # Errors
+    /// They do not fit.
+    pub(crate) fn check_shapes(&self, library: &Library, shapes: &[Shape]) -> Result<(), Failure> {
+        if shapes.len() > self.parameters.len() {
+            return Err(self.too_many(library, shapes.len()));
+        }
+        let given = shapes.iter().copied().chain(std::iter::repeat(Shape::Nothing));
+        self.parameters.iter().zip(given).try_for_each(|(parameter, it)| parameter.check_shape(it))
+    }
+
     /// The arguments by the names of their parameters.
-    fn assign(&self, library: &Library, given: Vec<Datum>) -> Result<Map<String, Value>, Failure> {
-        let mut given: Vec<Value> = given.into_iter().map(|Datum::Json(it)| it).collect();
-        let mut arguments = self.take_options(&mut given)?;
+    fn assign(
+        &self,
+        library: &Library,
+        mut given: Vec<Given>,
+        size_max: usize,
+    ) -> Result<Vec<(&'static str, Datum)>, Failure> {
+        let mut arguments = self.take_options(&mut given, size_max)?;
         if given.len() > self.parameters.len() {
-            return Err(Failure::Plain(self.too_many(library, given.len())));
+            return Err(self.too_many(library, given.len()));
         }
         let mut given = given.into_iter();
         for parameter in self.parameters {
             match given.next() {
                 // Nothing is a value where anything is.
-                Some(Value::Null) if parameter.kind != Type::Any || !parameter.required => {
+                Some(it)
+                    if it.is_null() && (parameter.kind != Type::Any || !parameter.required) =>
+                {
                     parameter.left_out()?;
                 }
-                Some(value) => {
-                    arguments.insert(parameter.name.to_owned(), parameter.check(value)?);
-                }
+                Some(it) => arguments.push((parameter.name, parameter.check(it, size_max)?)),
                 None => parameter.left_out()?,
             }
         }
@@ -77,88 +174,45 @@ impl Function {
     }
 
     /// The options, which are the last argument: in their place, or instead of something that may be left out.
-    fn take_options(&self, given: &mut Vec<Value>) -> Result<Map<String, Value>, Failure> {
+    fn take_options(
+        &self,
+        given: &mut Vec<Given>,
+        size_max: usize,
+    ) -> Result<Vec<(&'static str, Datum)>, Failure> {
         let place = given.len().checked_sub(1);
-        let is_options = |it: &mut Value| match (place, it) {
-            _ if self.options.is_empty() => false,
-            (Some(place), Value::Object(_)) => self
-                .parameters
-                .get(place)
-                .is_none_or(|it| !it.required && !matches!(it.kind, Type::Any | Type::Map)),
-            (Some(place), Value::Null) => place == self.parameters.len(),
-            (_, _) => false,
+        let is_options = |it: &mut Given| {
+            let Some(place) = place.filter(|_| !self.options.is_empty()) else { return false };
+            if it.is_map() {
+                let parameter = self.parameters.get(place);
+                parameter.is_none_or(|it| !it.required && !matches!(it.kind, Type::Any | Type::Map))
+            } else {
+                it.is_null() && place == self.parameters.len()
+            }
         };
         let options = match given.pop_if(is_options) {
-            Some(Value::Object(options)) => options,
-            Some(_) | None => Map::new(),
+            Some(Given::Datum(Datum::Json(Value::Object(options)))) => options,
+            Some(Given::Refused(_, refused)) => return Err(refused.at("the options").into()),
+            Some(Given::Datum(_)) | None => Map::new(),
         };
-        let mut arguments = Map::new();
+        let mut arguments = Vec::new();
         for (name, value) in options {
             let Some(option) = self.options.iter().find(|it| it.name == name) else {
                 let near = did_you_mean(&name, self.options.iter().map(|it| it.name), "");
-                return Err(Failure::Plain(format!("there is no option `{name}`{near}")));
+                return Err(format!("there is no option `{name}`{near}").into());
             };
             if !value.is_null() {
-                arguments.insert(name, option.check(value)?);
+                let value = option.check(Given::Datum(Datum::Json(value)), size_max)?;
+                arguments.push((option.name, value));
             }
         }
-        for option in self.options.iter().filter(|it| !arguments.contains_key(it.name)) {
+        let is_left_out = |name| !arguments.iter().any(|(it, _)| *it == name);
+        for option in self.options.iter().filter(|it| is_left_out(it.name)) {
             option.left_out()?;
         }
         Ok(arguments)
     }
 
-    fn too_many(&self, library: &Library, given: usize) -> String {
-        format!("too many arguments, {given}: expected {}", self.signature(library.name))
-    }
-}
-
-impl Parameter {
-    /// The value, if it fits.
-    fn check(&self, value: Value) -> Result<Value, Failure> {
-        let fits = match self.kind {
-            Type::Any => true,
-            Type::Boolean => value.is_boolean(),
-            Type::Name => value.as_str().is_some_and(|it| !it.is_empty()),
-            Type::Text => value.is_string(),
-            Type::Map | Type::Object => value.is_object(),
-            // An empty list is written as an empty map in one of the languages.
-            Type::List if value.as_object().is_some_and(Map::is_empty) => {
-                return Ok(Value::Array(Vec::new()));
-            }
-            Type::List => value.is_array(),
-            Type::Count => value.as_u64().is_some(),
-            Type::Duration => duration::parse(&value).is_some(),
-            Type::Selector => value.is_object() || value.as_str().is_some_and(|it| !it.is_empty()),
-            Type::Labels => value.is_object() || value.is_string(),
-        };
-        if fits {
-            return Ok(value);
-        }
-        Err(Failure::Plain(format!(
-            "`{}`: expected {}, got {}",
-            self.name,
-            self.kind.expected(),
-            { brief(&value) }
-        )))
-    }
-
-    fn left_out(&self) -> Result<(), Failure> {
-        if self.required {
-            let expected = self.kind.expected();
-            return Err(Failure::Plain(format!("`{}` is missing: expected {expected}", self.name)));
-        }
-        Ok(())
-    }
-}
-
-/// A value in a message.
-fn brief(value: &Value) -> String {
-    /// Enough to recognize it.
-    const CHARACTERS: usize = 60;
-    let text = shown(value);
-    match text.char_indices().nth(CHARACTERS) {
-        Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
-        None => text,
+    fn too_many(&self, library: &Library, given: usize) -> Failure {
+        format!("too many arguments, {given}: expected {}", self.signature(library.name)).into()
     }
 }

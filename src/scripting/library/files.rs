@@ -8,7 +8,9 @@ use std::{
 
 use serde_json::Value;
 
-use super::{Body, Call, Datum, Failure, Function, Library, Outcome, Parameter, Type, required};
+use super::{
+    Body, Call, Datum, Failure, Function, Library, Outcome, Parameter, Type, required, tree, yaml,
+};
 use crate::logic::grants::{Access, Denied, normal};
 
 pub(super) const LIBRARY: Library = Library {
@@ -80,17 +82,14 @@ fn text(call: &Call) -> Result<Value, Failure> {
 
 fn read_json(call: &Call) -> Outcome {
     let (path, text) = (call.text("path"), text(call)?);
-    let read = serde_json::from_str::<Value>(text.as_str().unwrap_or_default());
-    done(read.map_err(|it| format!("{path} is no JSON: {it}")))
+    let read = tree::json(text.as_str().unwrap_or_default());
+    done(read.map_err(|it| format!("{path} is {it}")))
 }
 
 fn read_yaml(call: &Call) -> Outcome {
     let (path, text) = (call.text("path"), text(call)?);
-    let read = serde_saphyr::from_str::<Value>(text.as_str().unwrap_or_default());
-    done(read.map_err(|it| {
-        let told = it.without_snippet().to_string();
-        format!("{path} is no YAML: {}", told.lines().next().unwrap_or_default())
-    }))
+    let read = yaml::read(text.as_str().unwrap_or_default());
+    done(read.map_err(|it| format!("{path} is {it}")))
 }
 
 /// The text of a file.

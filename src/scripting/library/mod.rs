@@ -4,24 +4,77 @@
 //! engines make globals, arguments are checked, and the reference and the stubs of editors are generated. The engines only
 //! bring arguments in and results out.
 
+mod base64;
+mod bounds;
 mod call;
+mod deep;
+pub(crate) mod embedded;
 mod env;
 mod files;
+mod given;
+mod hash;
+mod http;
+mod json;
 mod kube;
+mod lists;
+mod log;
+mod metrics;
+mod pace;
+mod quantity;
+mod random;
+mod re;
 mod refusal;
+#[cfg(test)]
+mod script_tests;
+mod semver;
+mod strings;
 mod surroundings;
+mod template;
 #[cfg(test)]
 mod tests;
+mod time;
+mod tree;
+mod url;
+mod uuid;
+mod yaml;
 
+pub(crate) use self::{
+    call::Call,
+    given::{Given, Shape},
+    pace::Pace,
+    refusal::Refusal,
+    surroundings::Surroundings,
+};
 use futures::stream::BoxStream;
 
-pub(crate) use self::{call::Call, refusal::Refusal, surroundings::Surroundings};
 use super::text::did_you_mean;
 use crate::logic::duration;
 use crate::ports::BoxFuture;
 
 /// All of them.
-pub(crate) static LIBRARIES: &[Library] = &[env::LIBRARY, files::LIBRARY, kube::LIBRARY];
+pub(crate) static LIBRARIES: &[Library] = &[
+    base64::LIBRARY,
+    deep::LIBRARY,
+    env::LIBRARY,
+    files::LIBRARY,
+    hash::LIBRARY,
+    http::LIBRARY,
+    json::LIBRARY,
+    kube::LIBRARY,
+    lists::LIBRARY,
+    log::LIBRARY,
+    metrics::LIBRARY,
+    quantity::LIBRARY,
+    random::LIBRARY,
+    re::LIBRARY,
+    semver::LIBRARY,
+    strings::LIBRARY,
+    template::LIBRARY,
+    time::LIBRARY,
+    url::LIBRARY,
+    uuid::LIBRARY,
+    yaml::LIBRARY,
+];
 
 /// One global of scripts, with its functions.
 pub(crate) struct Library {
@@ -76,10 +129,20 @@ pub(crate) enum Type {
     Map,
     /// A list.
     List,
+    /// A number without a fraction.
+    Integer,
+    /// A number.
+    Number,
+    /// Seconds, or a text such as `"10m"`.
+    Duration,
+    /// A text, or bytes that need not be one: a string in Lua, a blob in Rhai.
+    Bytes,
+    /// A function of the script; only of functions that are written in the language themselves.
+    Function,
+    /// No value: what a function returns that is called for its effect.
+    Nothing,
     /// A whole number that is not negative.
     Count,
-    /// Seconds, or a text with a unit.
-    Duration,
     /// A resource: its name, or a map that describes it, such as `ctx.resource`.
     Selector,
     /// An object, or what names one: `apiVersion`, `kind` and a name.
@@ -94,6 +157,8 @@ pub(crate) enum Body {
     Immediate(fn(&Call) -> Outcome),
     /// It waits, for a disk or a server: the other calls of the script go on.
     Waiting(fn(Call) -> BoxFuture<'static, Outcome>),
+    /// It is written in the language, in `stdlib/`, because it takes functions: see [`embedded`].
+    Script,
     /// It gives one value after another, and waits for each: what scripts loop over. It ends when the loop is left.
     Streaming(fn(&Call) -> Result<Flow, Failure>),
 }
@@ -109,6 +174,8 @@ pub(crate) type Outcome = Result<Datum, Failure>;
 pub(crate) enum Datum {
     /// Data.
     Json(serde_json::Value),
+    /// Bytes that need not be a text: a string in Lua, a blob in Rhai.
+    Bytes(Vec<u8>),
 }
 
 /// Why a call failed.
@@ -135,6 +202,27 @@ pub(crate) fn find(name: &str) -> Option<&'static Library> {
     LIBRARIES.iter().find(|it| it.name == name)
 }
 
+/// A function that computes at once.
+pub(crate) const fn immediate(
+    name: &'static str,
+    doc: &'static str,
+    parameters: &'static [Parameter],
+    returns: Type,
+    body: fn(&Call) -> Outcome,
+) -> Function {
+    Function { name, doc, parameters, options: &[], returns, body: Body::Immediate(body) }
+}
+
+/// A function that is written in the languages of scripts.
+pub(crate) const fn script(
+    name: &'static str,
+    doc: &'static str,
+    parameters: &'static [Parameter],
+    returns: Type,
+) -> Function {
+    Function { name, doc, parameters, options: &[], returns, body: Body::Script }
+}
+
 impl Library {
     /// There is no such function in it.
     pub(crate) fn unknown(&self, name: &str) -> String {
@@ -144,6 +232,11 @@ impl Library {
 }
 
 impl Function {
+    /// The same, with options.
+    pub(crate) const fn with(self, options: &'static [Parameter]) -> Function {
+        Function { options, ..self }
+    }
+
     /// How it is called: `env.get(name, [default])`.
     pub(crate) fn signature(&self, library: &str) -> String {
         let bracket =
@@ -167,8 +260,13 @@ impl Type {
             Type::Text => "a text",
             Type::Map => "a map",
             Type::List => "a list",
-            Type::Count => "a whole number, 0 or more",
+            Type::Integer => "a whole number",
+            Type::Number => "a number",
             Type::Duration => duration::EXPECTED,
+            Type::Bytes => "a text or bytes",
+            Type::Function => "a function",
+            Type::Nothing => "nothing",
+            Type::Count => "a whole number, 0 or more",
             Type::Selector => "the name of a resource, such as \"pods\" or \"deployments.apps\"",
             Type::Object => {
                 "an object or a reference to one: a map with `apiVersion`, `kind` and `metadata.name`, or ctx"
@@ -184,6 +282,30 @@ impl From<serde_json::Value> for Datum {
     }
 }
 
+impl Datum {
+    /// A number that may have a fraction, without one if it has none: `5`, not `5.0`.
+    pub(crate) fn of_number(number: f64) -> Self {
+        Datum::Json(plain_number(number))
+    }
+}
+
+/// A number as JSON, without a fraction if it has none.
+pub(crate) fn plain_number(number: f64) -> serde_json::Value {
+    /// Beyond this, numbers of 64 bits have no fractions.
+    const EXACT: f64 = 9_007_199_254_740_992.0;
+    if number.fract() == 0.0 && number.abs() <= EXACT {
+        // The text of such a number is an integer.
+        return format!("{number:.0}").parse::<i64>().map_or(number.into(), Into::into);
+    }
+    number.into()
+}
+
+impl From<&str> for Failure {
+    fn from(message: &str) -> Self {
+        Failure::Plain(message.into())
+    }
+}
+
 impl From<String> for Failure {
     fn from(message: String) -> Self {
         Failure::Plain(message)
@@ -191,6 +313,14 @@ impl From<String> for Failure {
 }
 
 impl Failure {
+    /// What has happened, as one text.
+    pub(crate) fn into_message(self) -> String {
+        match self {
+            Failure::Plain(message) => message,
+            Failure::Answer(refusal) => refusal.message,
+        }
+    }
+
     /// The same, with the function that failed.
     pub(crate) fn at(self, place: &str) -> Self {
         match self {

@@ -2,7 +2,9 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
+use super::{http::Web, re::Patterns};
 use crate::logic::grants::Access;
+use crate::ports::{Clock, ScriptSeries};
 use crate::scripting::Terms;
 use crate::settings::Sandbox;
 
@@ -14,7 +16,15 @@ pub(crate) struct Surroundings {
     /// The variables of this process; at least what is granted.
     pub(super) environment: Arc<BTreeMap<String, String>>,
     /// How much it may use up.
-    pub(super) limits: Sandbox,
+    pub(crate) limits: Sandbox,
+    /// The time it is.
+    pub(super) clock: Clock,
+    /// What `re` has compiled.
+    pub(super) patterns: Patterns,
+    /// The connections of `http`.
+    pub(super) web: Web,
+    /// What `metrics` counts.
+    pub(super) series: ScriptSeries,
 }
 
 impl Surroundings {
@@ -24,6 +34,10 @@ impl Surroundings {
             access: terms.grants.of(script),
             environment: Arc::clone(&terms.environment),
             limits: terms.limits.clone(),
+            clock: terms.clock,
+            patterns: Patterns::default(),
+            web: Web::default(),
+            series: terms.metrics.of_script(script),
         })
     }
 }

@@ -5,12 +5,13 @@ use std::{
     fs,
     os::unix::fs::symlink,
     path::{Path, PathBuf},
+    rc::Rc,
     sync::Arc,
 };
 
 use serde_json::{Value, json};
 
-use super::{Body, Call, Datum, Failure, Surroundings, find};
+use super::{Body, Call, Datum, Failure, Given, Surroundings, find};
 use crate::logic::grants::{Access, Permission};
 use crate::settings::Sandbox;
 
@@ -51,7 +52,12 @@ fn granted(what: Permission, rule: &str) -> Arc<Surroundings> {
     let variables: BTreeMap<_, _> =
         variables.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect();
     let limits = Sandbox { string_size: 1000, ..Sandbox::default() };
-    Arc::new(Surroundings { access, environment: Arc::new(variables), limits })
+    Arc::new(Surroundings {
+        access,
+        environment: Arc::new(variables),
+        limits,
+        ..Surroundings::default()
+    })
 }
 
 /// Calls a function as an engine does.
@@ -59,18 +65,20 @@ fn call(here: &Arc<Surroundings>, name: &str, arguments: &[Value]) -> Result<Val
     let (library, function) = name.split_once('.').unwrap();
     let library = find(library).unwrap();
     let function = library.functions.iter().find(|it| it.name == function).unwrap();
-    let arguments = arguments.iter().cloned().map(Datum::Json).collect();
+    let arguments = arguments.iter().cloned().map(|it| Given::Datum(Datum::Json(it))).collect();
     let ready = Call::new((library, function), arguments, Arc::clone(here), None);
     let outcome = ready.and_then(|ready| match function.body {
-        Body::Immediate(body) => body(&ready),
+        Body::Immediate(body) => ready.compute(body, &(Rc::new(|| false) as _)),
         Body::Waiting(body) => {
             let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
             runtime.block_on(body(ready))
         }
+        Body::Script => panic!("{name} is tested in its language"),
         Body::Streaming(_) => panic!("{name} is looped over"),
     });
     match outcome.map_err(|it| it.at(name)) {
         Ok(Datum::Json(it)) => Ok(it),
+        Ok(Datum::Bytes(it)) => Ok(json!({ "bytes": it })),
         Err(Failure::Plain(told)) => Err(told),
         Err(Failure::Answer(answer)) => panic!("an answer of a server: {answer:?}"),
     }

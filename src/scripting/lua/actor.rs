@@ -20,7 +20,10 @@ use futures::{
     stream::FuturesUnordered,
 };
 use serde_json::Value;
-use tokio::sync::{mpsc, oneshot};
+use tokio::{
+    sync::{mpsc, oneshot},
+    time::Instant,
+};
 use tokio_util::sync::CancellationToken;
 
 use super::{
@@ -69,6 +72,11 @@ pub(super) enum Start {
     /// In the place of a VM that declared this.
     Again(Print),
 }
+
+/// So many requests leave garbage behind that is worth a full collection, which takes up to some ten milliseconds…
+const RUSH: usize = 500;
+/// … when none has come for so long.
+const QUIET: Duration = Duration::from_secs(3);
 
 /// A script that could not be started afresh is tried again after this time. Until then its calls fail.
 const BROKEN: Duration = Duration::from_secs(10);
@@ -172,6 +180,9 @@ async fn load_again(
 
 async fn serve(vm: Rc<Vm>, requests: &mut mpsc::Receiver<Request>) -> End {
     let mut calls = FuturesUnordered::new();
+    // Since garbage was last collected, and until when there was no news.
+    let (mut begun, mut seen) = (0, 0);
+    let mut quiet = pin!(tokio::time::sleep(QUIET));
     loop {
         tokio::select! {
             // Calls that can go on do so before new ones start.
@@ -183,10 +194,26 @@ async fn serve(vm: Rc<Vm>, requests: &mut mpsc::Receiver<Request>) -> End {
                 }
             }
             request = requests.recv(), if calls.len() < CALLS_MAX => match request {
-                Some(request) => calls.push(answer(Rc::clone(&vm), request)),
+                Some(request) => {
+                    begun += 1;
+                    if begun == RUSH {
+                        quiet.as_mut().reset(Instant::now() + QUIET);
+                    }
+                    calls.push(answer(Rc::clone(&vm), request));
+                }
                 // Whoever waits for an answer holds the other end, so no call is left that anybody waits for.
                 None => return End::Unused,
             },
+            // When there is nothing else to do.
+            () = &mut quiet, if begun >= RUSH => {
+                if begun == seen {
+                    vm.tidy();
+                    (begun, seen) = (0, 0);
+                } else {
+                    seen = begun;
+                    quiet.as_mut().reset(Instant::now() + QUIET);
+                }
+            }
         }
     }
 }

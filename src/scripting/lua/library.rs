@@ -3,45 +3,92 @@
 use std::{rc::Rc, sync::Arc};
 
 use mlua::{
-    AnyUserData, IntoLua as _, IntoLuaMulti as _, Lua, MultiValue, Table, Value as LuaValue,
+    AnyUserData, Function as LuaFunction, IntoLua as _, IntoLuaMulti as _, Lua, MultiValue, Table,
+    Value as LuaValue, chunk::ChunkMode,
 };
 
 use super::{push::Style, refusal::ServerError, streams, views, world::World};
 use crate::ports::BoxFuture;
 use crate::scripting::library::{
-    Body, Call, Datum, Failure, Flow, Function, LIBRARIES, Library, Outcome,
+    self, Body, Call, Datum, Failure, Flow, Function, Given, Library, Outcome, Shape, embedded,
 };
 
-/// Adds the libraries to the globals.
+/// What libraries are made of. They are made when a script uses them first: most scripts use few.
+struct Workshop {
+    /// The globals of the host, where finished libraries go; the functions of the language that scripts cannot replace.
+    globals: Table,
+    raising: LuaFunction,
+    pausing: LuaFunction,
+    looping: LuaFunction,
+    checking: LuaFunction,
+}
+
+/// Adds the libraries to the globals: those that nobody uses cost nothing but this.
 pub(super) fn install(lua: &Lua, globals: &Table) -> mlua::Result<()> {
-    let raising = lua.load(RAISING).set_name("=kopf").into_function()?;
-    let pausing = lua.load(PAUSING).set_name("=kopf").into_function()?;
-    let looping = lua.load(streams::LOOPING).set_name("=kopf").into_function()?;
-    for library in LIBRARIES {
+    let helper = |text: &str| lua.load(text).set_name("=kopf").into_function();
+    let workshop = Workshop {
+        globals: globals.clone(),
+        raising: helper(RAISING)?,
+        pausing: helper(PAUSING)?,
+        looping: helper(streams::LOOPING)?,
+        checking: helper(CHECKING)?,
+    };
+    let missing = move |lua: &Lua, (_, name): (Table, LuaValue)| {
+        let name = name.as_string().and_then(|it| it.to_str().ok());
+        match name.and_then(|it| library::find(&it)) {
+            Some(library) => workshop.make(lua, library).map(LuaValue::Table),
+            None => Ok(LuaValue::Nil),
+        }
+    };
+    let meta = lua.create_table()?;
+    meta.set("__index", lua.create_function(missing)?)?;
+    meta.set("__metatable", "globals")?;
+    meta.set_readonly(true);
+    globals.set_metatable(Some(meta))
+}
+
+impl Workshop {
+    /// Makes a library, once.
+    fn make(&self, lua: &Lua, library: &'static Library) -> mlua::Result<Table> {
         let table = lua.create_table()?;
+        let scripts = self.scripts(lua, library)?;
         for function in library.functions {
-            let called = match function.body {
-                Body::Immediate(body) => immediate(lua, (library, function), body)?,
+            let named = (library, function);
+            let made: LuaFunction = match function.body {
+                Body::Immediate(body) => self.raising.call(immediate(lua, named, body)?)?,
                 Body::Waiting(body) => {
-                    let waiting = waiting(lua, (library, function), body)?;
-                    pausing.call::<mlua::Function>((waiting, Lua::poll_pending()))?
+                    let waiting = waiting(lua, named, body)?;
+                    let paused: LuaFunction = self.pausing.call((waiting, Lua::poll_pending()))?;
+                    self.raising.call(paused)?
+                }
+                Body::Script => {
+                    let body: LuaFunction = scripts.get(function.name)?;
+                    let plain = lua.create_function(|lua, it: MultiValue| plain(lua, it))?;
+                    self.checking.call((checked(lua, named)?, plain, body))?
                 }
                 Body::Streaming(body) => {
-                    let open = streaming(lua, (library, function), body)?;
+                    let open = streaming(lua, named, body)?;
                     let next =
                         lua.create_function(|lua, it: AnyUserData| streams::next(lua, &it))?;
-                    let looping = looping.call::<mlua::Function>((open, next, Lua::poll_pending()));
-                    table.set(function.name, looping?)?;
-                    continue;
+                    self.looping.call((open, next, Lua::poll_pending()))?
                 }
             };
-            table.set(function.name, raising.call::<mlua::Function>(called)?)?;
+            table.set(function.name, made)?;
         }
         table.set_metatable(Some(name_nearest(lua, library)?))?;
         table.set_readonly(true);
-        globals.set(library.name, table)?;
+        self.globals.set_readonly(false);
+        let kept = self.globals.raw_set(library.name, &table);
+        self.globals.set_readonly(true);
+        kept.map(|()| table)
     }
-    Ok(())
+
+    /// What is written in Lua, by name.
+    fn scripts(&self, lua: &Lua, library: &Library) -> mlua::Result<Table> {
+        let Some((name, text)) = embedded::lua(library) else { return lua.create_table() };
+        let chunk = lua.load(text).set_name(format!("={name}")).set_mode(ChunkMode::Text);
+        chunk.set_environment(self.globals.clone()).call(())
+    }
 }
 
 /// Raises what went wrong where the script has called.
@@ -72,6 +119,21 @@ const PAUSING: &str = "
     end
 ";
 
+/// Checks the arguments of a function that is written in Lua, and raises what is wrong with them where the script has called.
+const CHECKING: &str = "
+    local check, plain, body = ...
+    return function(...)
+        local problem, is_plain = check(...)
+        if problem then
+            error(problem, 2)
+        end
+        if is_plain then
+            return body(...)
+        end
+        return body(plain(...))
+    end
+";
+
 /// A function and where it is.
 type Named = (&'static Library, &'static Function);
 
@@ -82,11 +144,12 @@ fn immediate(
     lua: &Lua,
     (library, function): Named,
     body: fn(&Call) -> Outcome,
-) -> mlua::Result<mlua::Function> {
+) -> mlua::Result<LuaFunction> {
     let place = format!("{}.{}", library.name, function.name);
     lua.create_function(move |lua, arguments: MultiValue| {
         let world = World::of(lua)?;
-        let called = call(&world, (library, function), &arguments).and_then(|it| body(&it));
+        let called = call(&world, (library, function), &arguments);
+        let called = called.and_then(|it| it.compute(body, &world.pace));
         ended(lua, &world, &place, called)
     })
 }
@@ -96,7 +159,7 @@ fn waiting(
     lua: &Lua,
     (library, function): Named,
     body: fn(Call) -> BoxFuture<'static, Outcome>,
-) -> mlua::Result<mlua::Function> {
+) -> mlua::Result<LuaFunction> {
     let place = format!("{}.{}", library.name, function.name);
     lua.create_function(move |lua, arguments: MultiValue| {
         let world = World::of(lua)?;
@@ -136,20 +199,85 @@ fn streaming(
 }
 
 fn call(world: &World, named: Named, arguments: &MultiValue) -> Result<Call, Failure> {
-    let read = |it: &LuaValue| match views::handled(it) {
-        Some(body) => Ok(Datum::Json(body)),
-        None => world.read(it, None).map(Datum::Json),
-    };
-    let arguments = arguments.iter().map(read).collect::<Result<_, _>>();
-    let arguments = arguments.map_err(|it| Failure::Plain(it.at("an argument")))?;
+    let arguments = arguments.iter().map(|it| given(world, it)).collect();
     let present = world.present.borrow().clone();
     Call::new(named, arguments, Arc::clone(&world.surroundings), present)
+}
+
+fn given(world: &World, value: &LuaValue) -> Given {
+    match value {
+        LuaValue::String(text) if text.to_str().is_err() => {
+            Given::Datum(Datum::Bytes(text.as_bytes().to_vec()))
+        }
+        LuaValue::Buffer(bytes) => Given::Datum(Datum::Bytes(bytes.to_vec())),
+        _ => match views::handled(value).map_or_else(|| world.read(value, None), Ok) {
+            Ok(value) => Given::Datum(Datum::Json(value)),
+            Err(refused) => Given::Refused(shape(world, value), refused),
+        },
+    }
+}
+
+fn shape(world: &World, value: &LuaValue) -> Shape {
+    match value {
+        LuaValue::Nil => Shape::Nothing,
+        LuaValue::Boolean(_) => Shape::Boolean,
+        LuaValue::Integer(_) => Shape::Number { whole: true },
+        LuaValue::Number(it) => Shape::Number { whole: it.fract() == 0.0 },
+        LuaValue::String(text) if text.as_bytes().is_empty() => Shape::EmptyText,
+        LuaValue::String(text) if text.to_str().is_err() => Shape::Bytes,
+        LuaValue::String(_) => Shape::Text,
+        LuaValue::Table(table) if table.raw_len() > 0 => Shape::List,
+        LuaValue::Table(table) if table.metatable().is_some_and(|it| it == world.shapes.array) => {
+            Shape::List
+        }
+        LuaValue::Table(table) if table.is_empty() => Shape::Empty,
+        LuaValue::Table(_) => Shape::Map,
+        LuaValue::Function(_) => Shape::Function,
+        LuaValue::Thread(_) => Shape::Other("a coroutine"),
+        LuaValue::Buffer(_) => Shape::Bytes,
+        LuaValue::LightUserData(it) if it.0.is_null() => Shape::Nothing,
+        LuaValue::Vector(_) => Shape::Other("a vector"),
+        LuaValue::Error(_) => Shape::Other("an error"),
+        LuaValue::UserData(view) => match views::json_of(view) {
+            Some(serde_json::Value::Array(_)) => Shape::List,
+            Some(_) => Shape::Map,
+            None => Shape::Other("an object of the host"),
+        },
+        LuaValue::LightUserData(_) | LuaValue::Other(_) => Shape::Other("an object of the host"),
+    }
+}
+
+/// What is wrong with the arguments of a function that is written in Lua, and whether they are all native values.
+fn checked(lua: &Lua, (library, function): Named) -> mlua::Result<LuaFunction> {
+    lua.create_function(move |lua, arguments: MultiValue| {
+        let world = World::of(lua)?;
+        let shapes: Vec<_> = arguments.iter().map(|it| shape(&world, it)).collect();
+        let problem = function.check_shapes(library, &shapes).err();
+        let problem = problem.map(|it| it.at(&format!("{}.{}", library.name, function.name)));
+        let problem = problem.map(Failure::into_message);
+        Ok((problem, !arguments.iter().any(LuaValue::is_userdata)))
+    })
+}
+
+/// The same values, with tables instead of views of the host.
+fn plain(lua: &Lua, values: MultiValue) -> mlua::Result<MultiValue> {
+    let world = World::of(lua)?;
+    let one = |value: LuaValue| match value.as_userdata().and_then(views::json_of) {
+        Some(content) => world.push(lua, &content, Style::Frozen),
+        None => Ok(value),
+    };
+    values.into_iter().map(one).collect()
 }
 
 /// As the prelude takes it: what went wrong, or the result.
 pub(super) fn ended(lua: &Lua, world: &World, place: &str, called: Outcome) -> mlua::Result<Ended> {
     match called {
         Ok(Datum::Json(result)) => Ok((LuaValue::Nil, world.push(lua, &result, Style::Mutable)?)),
+        Ok(Datum::Bytes(result)) => {
+            let result = lua.create_string(&result)?;
+            world.meter.forget_texts();
+            Ok((LuaValue::Nil, LuaValue::String(result)))
+        }
         Err(failure) => match failure.at(place) {
             Failure::Plain(message) => Ok((message.into_lua(lua)?, LuaValue::Nil)),
             Failure::Answer(refusal) => Ok((ServerError(refusal).into_lua(lua)?, LuaValue::Nil)),

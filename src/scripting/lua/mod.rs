@@ -126,8 +126,7 @@ impl Actor {
                 Home::Task(tokio::task::spawn_local(life))
             }
             Placement::Threads => {
-                let runtime =
-                    tokio::runtime::Builder::new_current_thread().enable_time().build()?;
+                let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
                 let (name, told) = (format!("lua-{}", script.id.0), stuck.clone());
                 let life = move || runtime.block_on(actor::live(script, start, queue, told));
                 let thread = thread::Builder::new().name(name).stack_size(STACK);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use mlua::{Function as LuaFunction, Lua, Table, chunk::ChunkMode};
 
 use super::world::World;
-use crate::scripting::{Source, modules, modules::Problem};
+use crate::scripting::{Source, library, modules, modules::Problem};
 
 /// What the modules of one script are loaded from.
 pub(super) struct Modules {
@@ -28,18 +28,38 @@ impl Modules {
         loaded: &Table,
     ) -> mlua::Result<(String, Option<LuaFunction>)> {
         let failed = |it: Problem| mlua::Error::runtime(format!("module '{name}' {it}"));
+        if let Some(library) = modules::library_of(&with_slashes(name)) {
+            return Ok((name.to_owned(), Some(library_chunk(lua, library)?)));
+        }
         let file = modules::file_of(&with_slashes(name), "lua").map_err(failed)?;
         let key = modules::shown(&self.script, &file);
         if loaded.contains_key(key.as_str())? {
             return Ok((key, None));
         }
-        let text = self.available.read(&file, &self.script).map_err(failed)?;
+        let text = match self.available.read(&file, &self.script) {
+            Ok(text) => text,
+            // A module of the script's own goes first.
+            Err(problem) => match library::find(name) {
+                Some(library) => return Ok((key, Some(library_chunk(lua, library.name)?))),
+                None => return Err(failed(problem)),
+            },
+        };
         let world = World::of(lua)?;
         world.texts.borrow_mut().insert(key.clone(), Arc::clone(&text));
         let chunk = lua.load(&*text).set_name(format!("@{key}"));
         let chunk = chunk.set_mode(ChunkMode::Text).set_environment(lua.globals());
         Ok((key, Some(chunk.into_function()?)))
     }
+}
+
+/// A library as a module: the global of its name.
+fn library_chunk(lua: &Lua, name: &'static str) -> mlua::Result<LuaFunction> {
+    lua.create_function(move |lua, ()| {
+        // Below the globals that the script may have given other values.
+        let own = lua.globals().metatable();
+        let host: Option<Table> = own.map(|it| it.raw_get("__index")).transpose()?;
+        host.unwrap_or_else(|| lua.globals()).get::<Table>(name)
+    })
 }
 
 /// `lib.naming` and `lib/naming` are the same, with or without the extension.

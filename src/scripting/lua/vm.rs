@@ -32,6 +32,7 @@ use super::{
     watchdog::{Abort, Watchdog},
     world::{Functions, World},
 };
+use crate::heap;
 use crate::logic::{
     filters::Question,
     function::Function,
@@ -126,6 +127,7 @@ impl Vm {
             memos: Arc::clone(&script.memos),
             side_table: super::side_table::SideTable::default(),
             surroundings: Surroundings::of(&script.terms, &source.name),
+            pace: Watchdog::pace(watchdog.meter()),
             texts: RefCell::new(BTreeMap::from([(source.name.clone(), text)])),
         });
         lua.set_app_data(Rc::clone(&world));
@@ -265,6 +267,13 @@ impl Vm {
         let mut spare = self.spare.borrow_mut();
         if spare.len() < SPARE_MAX {
             spare.push(coroutine);
+        }
+    }
+
+    /// Collects all garbage, and gives back what is free then.
+    pub(super) fn tidy(&self) {
+        if self.lua.gc_collect().is_ok() {
+            heap::give_back();
         }
     }
 

@@ -30,7 +30,7 @@ use super::{
     raised,
     world::Limits,
 };
-use crate::scripting::limits;
+use crate::scripting::{library::Pace, limits};
 use crate::settings::Sandbox;
 
 /// How long a call may compute before its neighbours get a turn.
@@ -156,6 +156,12 @@ impl Watchdog {
     /// What the running call may use up.
     pub(super) fn meter(&self) -> &Rc<Meter> {
         &self.meter
+    }
+
+    /// Tells functions that compute long when the running call has to end.
+    pub(super) fn pace(meter: &Rc<Meter>) -> Pace {
+        let meter = Rc::clone(meter);
+        Rc::new(move || meter.is_over())
     }
 
     /// Begins a slice of the call that is this coroutine; it ends when what this gives is dropped or ended.

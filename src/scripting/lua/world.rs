@@ -30,7 +30,7 @@ use crate::logic::{
 };
 use crate::ports::Invocation;
 use crate::scripting::{
-    library::Surroundings,
+    library::{Pace, Surroundings},
     memos::Memos,
     refused::{Refused, Room},
 };
@@ -77,6 +77,8 @@ pub(super) struct World {
     pub(super) side_table: SideTable,
     /// What the libraries know of the script.
     pub(super) surroundings: Arc<Surroundings>,
+    /// Tells the libraries when the running call has to end.
+    pub(super) pace: Pace,
     /// The texts of the script and its modules, by chunk name, for messages.
     pub(super) texts: RefCell<BTreeMap<String, Arc<str>>>,
 }

@@ -18,7 +18,7 @@ use std::{
 use blake2::{Blake2b, Digest as _, digest::consts::U16};
 
 use self::directory::{Directory, Found};
-pub(crate) use self::name::file_of;
+pub(crate) use self::name::{file_of, library_of};
 
 /// The most modules one script may ask for, those that are not there included: each is remembered.
 const MODULES_MAX: usize = 256;

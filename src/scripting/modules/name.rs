@@ -3,11 +3,12 @@
 use std::path::{Component, Path, PathBuf};
 
 use super::Problem;
+use crate::scripting::library;
 
 /// Longer than any name that means something.
 const NAME_BYTES_MAX: usize = 255;
 /// The first part of the names of the library in this program.
-const LIBRARY: &str = "kopf";
+const LIBRARIES: &str = "kopf";
 
 /// The file of a module below the directory of its script: `lib/naming` is `lib/naming.lua`, with or without the extension.
 pub(crate) fn file_of(name: &str, extension: &str) -> Result<PathBuf, Problem> {
@@ -23,7 +24,7 @@ pub(crate) fn file_of(name: &str, extension: &str) -> Result<PathBuf, Problem> {
     }
     let path = Path::new(name);
     let mut parts = path.components().filter(|it| *it != Component::CurDir).peekable();
-    if parts.peek().is_some_and(|it| it.as_os_str() == LIBRARY) {
+    if parts.peek().is_some_and(|it| it.as_os_str() == LIBRARIES) {
         return Err(of_library(name));
     }
     let mut file = PathBuf::new();
@@ -52,12 +53,16 @@ pub(crate) fn file_of(name: &str, extension: &str) -> Result<PathBuf, Problem> {
     Ok(file)
 }
 
+/// The library that is meant by `kopf/json`; a name without `kopf/` may also mean a file of the script.
+pub(crate) fn library_of(name: &str) -> Option<&'static str> {
+    let name = name.strip_prefix(LIBRARIES)?.strip_prefix('/')?;
+    library::find(name).map(|it| it.name)
+}
+
 fn of_library(name: &str) -> Problem {
-    if name == LIBRARY {
+    if name == LIBRARIES {
         return Problem::Refused("`kopf` is there without being loaded".into());
     }
-    Problem::Missing(
-        "names below kopf/ are those of the built-in library, and there is no such module yet"
-            .into(),
-    )
+    let known: Vec<_> = library::LIBRARIES.iter().map(|it| it.name).collect();
+    Problem::Missing(format!("below kopf/ there are the libraries {}", known.join(", ")))
 }

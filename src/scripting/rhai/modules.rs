@@ -12,6 +12,7 @@ use rhai::{
 };
 
 use super::{
+    api,
     errors::{Sources, problem},
     shadowed,
 };
@@ -51,8 +52,12 @@ impl Modules {
         file: &Path,
     ) -> Result<SharedModule<Module>, Box<EvalAltResult>> {
         let shown = modules::shown(&self.script, file);
-        let text = self.available.read(file, &self.script);
-        let text = text.map_err(|it| problem(format!("module '{name}' {it}")))?;
+        let text = match (self.available.read(file, &self.script), api::library_module(name)) {
+            (Ok(text), _) => text,
+            // A module of the script's own goes first.
+            (Err(_), Some(library)) => return Ok(library),
+            (Err(it), None) => return Err(problem(format!("module '{name}' {it}"))),
+        };
         self.sources.insert(&shown, &text);
         let within = |error: Box<EvalAltResult>| {
             EvalAltResult::ErrorInModule(shown.clone(), error, Position::NONE).into()
@@ -80,6 +85,9 @@ impl ModuleResolver for Modules {
             let message = format!("module '{name}' {reason}");
             Box::new(EvalAltResult::ErrorRuntime(message.into(), position))
         };
+        if let Some(library) = modules::library_of(name).and_then(api::library_module) {
+            return Ok(library);
+        }
         let this_thread = thread::current().id();
         let file = modules::file_of(name, "rhai").map_err(|it| refuse(it.to_string()))?;
         match self.loaded().get(&file) {

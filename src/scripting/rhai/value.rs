@@ -60,6 +60,11 @@ pub(super) fn to_json(name: &str, value: &Dynamic) -> Result<Value, String> {
     convert(value, 0).map_err(|it| it.at(name))
 }
 
+/// The JSON of a value, or why there is none.
+pub(super) fn to_refusable(value: &Dynamic) -> Result<Value, Refused> {
+    convert(value, 0)
+}
+
 /// The JSON of a value, if there is one.
 pub(super) fn json_of(value: &Dynamic) -> Option<Value> {
     convert(value, 0).ok()

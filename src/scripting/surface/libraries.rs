@@ -21,7 +21,7 @@ fn item(function: &library::Function) -> Item {
         parameters: all(function.parameters),
         options: all(function.options),
         returns: Some(match function.body {
-            Body::Immediate(_) | Body::Waiting(_) => function.returns.into(),
+            Body::Immediate(_) | Body::Waiting(_) | Body::Script => function.returns.into(),
             Body::Streaming(_) => Ty::Iterator,
         }),
         ..Signature::default()

@@ -106,6 +106,9 @@ pub fn ctx_class(category: Category) -> &'static str {
     }
 }
 
+/// What is said of the functions that libraries take.
+const CALLBACK: Callback = Callback { parameters: &[("item", Ty::Any)], returns: Ty::Any };
+
 impl From<library::Type> for Ty {
     fn from(it: library::Type) -> Ty {
         match it {
@@ -118,6 +121,11 @@ impl From<library::Type> for Ty {
             library::Type::Object => Ty::Object,
             library::Type::Selector | library::Type::Labels => Ty::Either(&[Ty::Text, Ty::Map]),
             library::Type::List => Ty::List,
+            library::Type::Integer => Ty::Integer,
+            library::Type::Number => Ty::Number,
+            library::Type::Bytes => Ty::Text,
+            library::Type::Function => Ty::Function(&CALLBACK),
+            library::Type::Nothing => Ty::Nothing,
         }
     }
 }

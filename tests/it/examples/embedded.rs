@@ -255,7 +255,7 @@ fn source(path: &str) -> Source {
 }
 
 async fn raise(server: &ApiServer, clock: Clock, sources: &Vec<Source>) -> Running {
-    let terms = Terms::from(Placement::CurrentRuntime);
+    let terms = Terms { clock, ..Placement::CurrentRuntime.into() };
     let loaded = ScriptHost::load(sources.clone(), terms).await;
     let (scripts, handlers) = loaded.unwrap_or_else(|errors| panic!("{}", errors[0]));
     let registry = Registry::new(handlers).expect("ids are unique");

@@ -265,3 +265,21 @@ fn every_folder_is_played() {
         }
     }
 }
+
+/// The script of the example runs where there is a `kubectl`; elsewhere a line says so.
+#[tokio::test]
+async fn the_test_of_the_testing_example_passes() {
+    use tokio::process::Command;
+    if Command::new("kubectl").args(["version", "--client"]).output().await.is_err() {
+        crate::vectors::say("examples/09-testing/test.sh: skipped, there is no kubectl");
+        return;
+    }
+    for script in ["handlers.lua", "handlers.rhai"] {
+        let test = crate::e2e::operator::file("examples/09-testing/test.sh");
+        let mut command = Command::new(test);
+        let ended = command.env("KOPF", env!("CARGO_BIN_EXE_kopf")).arg(script).output().await;
+        let ended = ended.expect("bash runs");
+        let told = String::from_utf8_lossy(&ended.stderr);
+        assert_eq!((ended.status.code(), &*ended.stdout), (Some(0), &b"passed\n"[..]), "{told}");
+    }
+}

@@ -132,3 +132,19 @@ async fn an_index_that_failed_for_good_is_tried_again_when_it_was_edited() {
     stage.swap(&[on(Kind::Index, "idx", 2), looking(1)]).await;
     assert_eq!(seen(&stage, 2).await, r#"{"a":[2]}"#);
 }
+
+#[tokio::test(start_paused = true)]
+async fn an_object_that_waits_for_a_retry_does_not_keep_new_handlers_from_a_new_index() {
+    let failing = on(Kind::Create, "failing", 1).does(Does::Retry(600));
+    let look = on(Kind::Event, "look", 1).does(Does::Look("idx"));
+    let mut stage = Stage::new(server(&["a", "b"], &[]), std::slice::from_ref(&failing));
+    seconds(1).await;
+    stage.notes.take();
+    stage.swap(&[failing, on(Kind::Index, "idx", 1), look]).await;
+    let mut lines = stage.notes.take();
+    lines.retain(|it| it.starts_with("look"));
+    // Once when they wake, and once more as the list brings them.
+    lines.dedup();
+    let seen = r#"sees {"a":[1],"b":[1]}"#;
+    assert_eq!(lines, ["a", "b"].map(|it| format!("look.1@2 {it} {seen}")), "nobody waits");
+}

@@ -78,7 +78,9 @@ impl Operator {
     fn transformation(&self) -> Function {
         match &self.patch.lock().expect("no panic").transformations[0] {
             Transformation::Scripted(function) => function.clone(),
-            other @ (Transformation::BlockDeletion(_) | Transformation::AllowDeletion(_)) => {
+            other @ (Transformation::BlockDeletion(_)
+            | Transformation::AllowDeletion(_)
+            | Transformation::Condition(_)) => {
                 panic!("{other:?}")
             }
         }

@@ -72,6 +72,7 @@ scenarios! {
     reading
     readonly
     recreated
+    reloads
     results
     selector_forms
     selectors

@@ -4,14 +4,15 @@ use std::sync::{Arc, Mutex};
 
 use kopf::{
     apiserver::{ApiServer, ResourceDef},
-    logic::registry::Registry,
-    ports::Clock,
+    logic::{generation::Generation, registry::Registry},
+    ports::{Candidate, Clock},
     reactor::{self, Operator},
-    scripting::ScriptHost,
+    scripting::{Prepared, ScriptHost, Source},
     settings::Settings,
 };
 use serde_json::Value;
 use tokio::{
+    sync::{mpsc, oneshot},
     task::{JoinSet, LocalSet},
     time::{self, Instant},
 };
@@ -48,6 +49,8 @@ struct Stage {
 
 /// One running operator.
 struct Running {
+    host: Arc<ScriptHost>,
+    reloads: mpsc::Sender<Candidate>,
     stop: CancellationToken,
     task: JoinSet<()>,
 }
@@ -119,6 +122,12 @@ impl Stage {
                 *running = Some(self.raise(scenario, cast).await);
                 None
             }
+            Action::Reload(folder) => {
+                self.transcript.note("user", &format!("saves the scripts of '{folder}'"));
+                let running = running.as_ref().expect("an operator runs");
+                self.transcript.note("operator", &running.reload(cast.edited(folder)).await);
+                None
+            }
         };
         if let Some(refusal) = refused {
             self.transcript.note("server", &format!("refuses: {refusal:?}"));
@@ -128,6 +137,8 @@ impl Stage {
     async fn raise(&self, scenario: &Scenario, cast: &Cast) -> Running {
         let loaded = ScriptHost::load(cast.sources(), scenario.plot.terms()).await;
         let (scripts, handlers) = loaded.unwrap_or_else(|errors| panic!("{}", errors[0]));
+        let host = Arc::new(scripts);
+        let (reloads, candidates) = mpsc::channel(1);
         let stop = CancellationToken::new();
         let client = kopf::testing::client(&self.server);
         let mut settings = Settings::default();
@@ -136,7 +147,8 @@ impl Stage {
         let operator = Operator {
             settings: Arc::new(Mutex::new(settings)),
             clock: self.clock,
-            ..kopf::testing::operator(Arc::new(scripts), registry, client)
+            reloads: Some(candidates),
+            ..kopf::testing::operator(Arc::<ScriptHost>::clone(&host), registry, client)
         };
         let mut task = JoinSet::new();
         let (token, transcript) = (stop.clone(), self.transcript.clone());
@@ -145,7 +157,30 @@ impl Stage {
                 transcript.note("operator", &format!("ends: {failure}"));
             }
         });
-        Running { stop, task }
+        Running { host, reloads, stop, task }
+    }
+}
+
+impl Running {
+    /// What becomes of an edit.
+    async fn reload(&self, sources: Vec<Source>) -> String {
+        let prepared = match self.host.prepare(sources).await {
+            Ok(prepared) => prepared,
+            Err(errors) => return format!("refuses: {}", errors[0].message),
+        };
+        let Prepared { handlers, lifecycle, scripts } = prepared;
+        let registry = Registry::new(handlers).expect("ids are unique");
+        let generation = Generation { number: 0, registry, lifecycle };
+        let (verdict, answer) = oneshot::channel();
+        let candidate = Candidate { generation, verdict, withdrawn: CancellationToken::new() };
+        self.reloads.send(candidate).await.expect("the operator runs");
+        match answer.await.expect("an answer") {
+            Ok(changes) => {
+                self.host.take(scripts);
+                format!("takes it: {changes}")
+            }
+            Err(rejection) => format!("refuses: {rejection}"),
+        }
     }
 }
 

@@ -73,6 +73,8 @@ pub(super) enum Action {
     Stop(()),
     /// Starts the operator from scratch.
     Start(()),
+    /// Saves the scripts of this folder, which is inside that of the scenario, in the place of those that run.
+    Reload(String),
 }
 
 /// Which language each script of a scenario is played in.
@@ -155,12 +157,25 @@ impl Cast {
 
     /// The scripts, as read from their files.
     pub(super) fn sources(&self) -> Vec<Source> {
-        let source = |(_, path): &(String, PathBuf)| Source {
-            name: path.file_name().unwrap_or_default().display().to_string(),
-            modules: Modules::beside(path),
-            text: fs::read_to_string(path).expect("a script"),
+        self.0.iter().map(|(_, path)| source(path)).collect()
+    }
+
+    /// The scripts of the same names in a folder beside them.
+    pub(super) fn edited(&self, folder: &str) -> Vec<Source> {
+        let edited = |path: &PathBuf| {
+            let name = path.file_name().unwrap_or_default();
+            path.with_file_name(folder).join(name)
         };
-        self.0.iter().map(source).collect()
+        self.0.iter().map(|(_, path)| source(&edited(path))).collect()
+    }
+}
+
+fn source(path: &Path) -> Source {
+    Source {
+        name: path.file_name().unwrap_or_default().display().to_string(),
+        modules: Modules::beside(path),
+        text: fs::read_to_string(path)
+            .unwrap_or_else(|error| panic!("{}: {error}", path.display())),
     }
 }
 

@@ -9,18 +9,24 @@ use std::{
     sync::{Arc, LazyLock},
 };
 
-use rhai::{Dynamic, Engine, ImmutableString, Module, NativeCallContext, Shared};
+use rhai::{
+    Dynamic, Engine, EvalAltResult, ImmutableString, Module, NativeCallContext, Scope, Shared,
+};
+use serde_json::Value;
 
 use super::{HostFn, Outcome as Called, refusal::ServerError, streams::Stream};
 use crate::scripting::{
     library::{
-        self, Body, Call, Datum, Failure, Function, LIBRARIES, Library, Outcome, Surroundings,
+        self, Body, Call, Datum, Failure, Function, Given, LIBRARIES, Library, Outcome, Pace,
+        Shape, Surroundings, embedded,
     },
+    limits,
+    refused::{Refused, Room},
     rhai::{
         context, control,
         errors::problem,
         present,
-        value::{plain, to_json},
+        value::{plain, to_refusable},
     },
 };
 
@@ -51,6 +57,8 @@ struct Here(Arc<Surroundings>);
 struct Modules {
     names: Vec<(&'static str, Shared<Module>)>,
     methods: Shared<Module>,
+    /// What is written in Rhai, under names of their own: the functions above check the arguments.
+    scripts: Vec<Shared<Module>>,
 }
 
 static MODULES: LazyLock<Modules> = LazyLock::new(|| control::given(modules));
@@ -59,6 +67,9 @@ static MODULES: LazyLock<Modules> = LazyLock::new(|| control::given(modules));
 pub(super) fn register(engine: &mut Engine, surroundings: &Arc<Surroundings>) {
     for (name, module) in &MODULES.names {
         engine.register_static_module(*name, Shared::clone(module));
+    }
+    for module in &MODULES.scripts {
+        engine.register_global_module(Shared::clone(module));
     }
     engine
         .register_global_module(Shared::clone(&MODULES.methods))
@@ -96,7 +107,23 @@ fn modules() -> Modules {
         });
         one.add_with_receiver(&mut methods, TypeId::of::<Handle>());
     }
-    Modules { names, methods: methods.into() }
+    Modules { names, methods: methods.into(), scripts: scripts() }
+}
+
+/// The files of `stdlib`. One that could not be compiled would be missing, which the tests of its functions see.
+fn scripts() -> Vec<Shared<Module>> {
+    let engine = Engine::new();
+    let module = |(_, name, text): (_, String, _)| {
+        let mut ast = engine.compile(text).ok()?;
+        ast.set_source(name);
+        Module::eval_ast_as_new(Scope::new(), &ast, &engine).ok().map(Shared::new)
+    };
+    embedded::rhai().filter_map(module).collect()
+}
+
+/// The module of this library, for `import`.
+pub(in crate::scripting::rhai) fn module(name: &str) -> Option<Shared<Module>> {
+    MODULES.names.iter().find(|(it, _)| *it == name).map(|(_, it)| Shared::clone(it))
 }
 
 /// The most arguments of a function, and one more to be refused in our words.
@@ -112,17 +139,17 @@ fn call(
 ) -> Called {
     let place = format!("{}.{}", library.name, function.name);
     let read = || {
-        let read = arguments.iter().map(|it| match context::handled(it) {
-            Some(body) => Ok(Datum::Json(body)),
-            None => to_json("an argument", it).map(Datum::Json),
-        });
-        let arguments = read.collect::<Result<_, _>>().map_err(Failure::Plain)?;
         let here = caller.engine().default_tag().read_lock::<Here>();
         let surroundings = here.map(|it| Arc::clone(&it.0)).unwrap_or_default();
+        let size_max = surroundings.limits.string_size;
+        let arguments = arguments.iter().map(|it| given(it, size_max)).collect();
         Call::new((library, function), arguments, surroundings, present::get())
     };
     match function.body {
-        Body::Immediate(body) => ended(&place, read().and_then(|it| body(&it))),
+        Body::Immediate(body) => {
+            let pace = PACE.with(Pace::clone);
+            ended(&place, read().and_then(|it| it.compute(body, &pace)))
+        }
         Body::Waiting(body) => {
             // What goes to other threads is freed there, and what comes from there was made there.
             let waited = control::handed(|| read().map(body));
@@ -136,6 +163,13 @@ fn call(
                 Err(failure) => ended(&place, Err(failure)),
             }
         }
+        Body::Script => {
+            let shapes: Vec<_> = arguments.iter().map(shape).collect();
+            match function.check_shapes(library, &shapes) {
+                Ok(()) => call_script(caller, library, function, arguments),
+                Err(failure) => ended(&place, Err(failure)),
+            }
+        }
         Body::Streaming(body) => match control::handed(|| read().and_then(|it| body(&it))) {
             Ok(flow) => Ok(Dynamic::from(Stream::new(flow, &place))),
             Err(failure) => ended(&place, Err(failure)),
@@ -143,10 +177,102 @@ fn call(
     }
 }
 
+thread_local! {
+    static PACE: Pace = std::rc::Rc::new(|| control::overdue().is_some());
+}
+
+/// Calls what is written in Rhai. Its own errors belong to the place where the script has called.
+fn call_script(
+    context: &NativeCallContext<'_>,
+    library: &Library,
+    function: &Function,
+    arguments: &[Dynamic],
+) -> Called {
+    let name = embedded::rhai_name(library.name, function.name);
+    let mut arguments: Vec<_> = arguments.iter().map(native).collect();
+    arguments.resize(function.parameters.len(), Dynamic::UNIT);
+    let mut arguments: Vec<_> = arguments.iter_mut().collect();
+    context
+        .call_fn_raw(&name, false, false, &mut arguments)
+        .map_err(|error| without_frames(error, &embedded::rhai_name(library.name, "")))
+}
+
+/// The same error without the places in the file of a library, whose functions begin with this: Rhai fills in that of the call.
+fn without_frames(mut error: Box<EvalAltResult>, prefix: &str) -> Box<EvalAltResult> {
+    loop {
+        match *error {
+            EvalAltResult::ErrorInFunctionCall(name, _, inner, _) if name.starts_with(prefix) => {
+                error = inner;
+            }
+            other => {
+                let mut error = Box::new(other);
+                error.clear_position();
+                return error;
+            }
+        }
+    }
+}
+
+/// A list or a map of the language instead of a view.
+fn native(value: &Dynamic) -> Dynamic {
+    if value.is_array() || value.is_map() || value.is_fnptr() {
+        return value.clone();
+    }
+    match to_refusable(value) {
+        Ok(content @ (Value::Array(_) | Value::Object(_))) => plain(&content),
+        Ok(_) | Err(_) => value.clone(),
+    }
+}
+
+fn given(value: &Dynamic, size_max: usize) -> Given {
+    if let Ok(bytes) = value.as_blob_ref() {
+        return Given::Datum(Datum::Bytes(bytes.clone()));
+    }
+    match context::handled(value).map_or_else(|| to_refusable(value), Ok) {
+        // Texts are bounded by the language.
+        Ok(json) if json.is_string() || limits::is_within(&json, size_max) => {
+            Given::Datum(Datum::Json(json))
+        }
+        Ok(_) => Given::Refused(shape(value), Refused::too_large(Room::Text(size_max))),
+        Err(refused) => Given::Refused(shape(value), refused),
+    }
+}
+
+fn shape(value: &Dynamic) -> Shape {
+    if value.is_unit() {
+        Shape::Nothing
+    } else if value.is_bool() {
+        Shape::Boolean
+    } else if value.is_int() {
+        Shape::Number { whole: true }
+    } else if let Ok(number) = value.as_float() {
+        Shape::Number { whole: number.fract() == 0.0 }
+    } else if let Ok(text) = value.as_immutable_string_ref() {
+        if text.is_empty() { Shape::EmptyText } else { Shape::Text }
+    } else if value.is_char() {
+        Shape::Text
+    } else if value.is_blob() {
+        Shape::Bytes
+    } else if value.is_array() {
+        Shape::List
+    } else if value.is_map() {
+        Shape::Map
+    } else if value.is_fnptr() {
+        Shape::Function
+    } else {
+        match to_refusable(value) {
+            Ok(Value::Array(_)) => Shape::List,
+            Ok(_) => Shape::Map,
+            Err(_) => Shape::Other("an object of the host"),
+        }
+    }
+}
+
 /// The result, or what is raised.
 pub(super) fn ended(place: &str, outcome: Outcome) -> Called {
     match outcome {
         Ok(Datum::Json(result)) => Ok(plain(&result)),
+        Ok(Datum::Bytes(result)) => Ok(Dynamic::from_blob(result)),
         Err(failure) => match failure.at(place) {
             Failure::Plain(message) => Err(problem(message)),
             Failure::Answer(refusal) => Err(ServerError(refusal).into_error()),

@@ -24,7 +24,7 @@ use rhai::{
 
 pub(super) use self::{
     declaring::Constant,
-    library::{is_library, misused, value as library},
+    library::{is_library, misused, module as library_module, value as library},
     refusal::ServerError,
 };
 use super::{errors::problem, script::Shared};

@@ -1,8 +1,9 @@
-//! Reload under load: a thousand edits of real scripts in both languages, good ones, bad ones and half-written ones, while a
-//! thousand objects are created, changed and deleted. `texts.rs` has the scripts, `stage.rs` the operator with the whole way
+//! Reload under load: edits of real scripts in both languages, good ones, bad ones and half-written ones, while as many
+//! objects are created, changed and deleted. `texts.rs` has the scripts, `stage.rs` the operator with the whole way
 //! of an edit, `user.rs` what is done, `model.rs` what must be true of what happens then.
 //!
-//! A failure prints its seed; `KOPF_TEST_SEED` plays it again. `KOPF_TEST_LOAD` is the number of edits and of objects.
+//! A failure prints its seed; `KOPF_TEST_SEED` plays it again. `KOPF_TEST_LOAD` is the number of edits and of objects: 200
+//! if it is not given, which take about five seconds of CPU in a debug build; 1000 take half a minute.
 
 mod model;
 mod stage;
@@ -43,26 +44,6 @@ fn check(seed: u64, size: Size) -> Summary {
         stage.end().await;
         assert_eq!(stage.host.live_scripts(), 2, "nothing of the replaced generations is left");
         let entries = stage.record.entries();
-        if let Ok(name) = env::var("KOPF_TEST_OBJECT") {
-            for it in stage.server.requests() {
-                if it.path.ends_with(&name) {
-                    eprintln!(
-                        "REQ {:?} {} {} {} {}",
-                        it.at,
-                        it.method,
-                        it.path,
-                        it.status,
-                        it.json()
-                    );
-                }
-            }
-            for (at, it) in &entries {
-                let it = format!("{it:?}");
-                if it.contains(&format!("{name}\"")) {
-                    eprintln!("{at:?} {it}");
-                }
-            }
-        }
         Model::new(&history, &entries).check(&entries, end)
     })
 }
@@ -83,8 +64,8 @@ fn check_objects(stage: &Stage, history: &History) {
 }
 
 #[test]
-fn a_thousand_edits_lose_nothing_of_a_thousand_objects_and_repeat_nothing() {
-    let edits = given("KOPF_TEST_LOAD").unwrap_or(1000);
+fn edits_lose_nothing_of_what_happens_to_objects_and_repeat_nothing() {
+    let edits = given("KOPF_TEST_LOAD").unwrap_or(200);
     let objects = usize::try_from(edits).expect("a size");
     let summary = check(1, Size { edits, objects });
     if edits >= 1000 {

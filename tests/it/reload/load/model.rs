@@ -176,7 +176,10 @@ impl<'a> Model<'a> {
                 let is_last = retry >= thing.fails;
                 assert_eq!(note.verb == "fails", !is_last, "{}", told());
                 if let Some(before) = before.filter(|it| it.verb == "fails") {
-                    self.check_delay(thing, before, note);
+                    // One at a time: perhaps another one runs when it is due.
+                    let others = notes.iter().filter(|it| it.is_change() && it.what != what);
+                    let free = others.map(|it| it.at).filter(|it| *it <= note.at).max();
+                    self.check_delay((thing, free.unwrap_or_default()), before, note);
                 }
                 retry = if note.verb == "ends" {
                     0
@@ -192,12 +195,17 @@ impl<'a> Model<'a> {
     }
 
     /// The next attempt comes when the delay is over, or with an edit of the handler.
-    fn check_delay(&mut self, thing: &Thing, failed: &Note<'_>, next: &Note<'_>) {
+    fn check_delay(
+        &mut self,
+        (thing, free): (&Thing, Duration),
+        failed: &Note<'_>,
+        next: &Note<'_>,
+    ) {
         let edited = self.taken.iter().find(|(at, marks)| {
             let version = self.version(thing.language, *marks, next.what);
             *at >= failed.at && *at < failed.at + DELAY && version != Some(failed.version)
         });
-        let due = edited.map_or(failed.at + DELAY, |it| it.0);
+        let due = edited.map_or(failed.at + DELAY, |it| it.0).max(free);
         let waited = next.at.abs_diff(due);
         assert!(waited < MOMENT, "{}: {next:?} after {failed:?}, due at {due:?}", thing.name);
         self.summary.hurried += usize::from(edited.is_some());

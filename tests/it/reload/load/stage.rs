@@ -237,21 +237,12 @@ struct Capture(Record);
 
 impl<S: Subscriber> Layer<S> for Capture {
     fn enabled(&self, metadata: &Metadata<'_>, _context: Context<'_, S>) -> bool {
-        *metadata.level()
-            <= (if std::env::var_os("KOPF_TEST_LOG").is_some() {
-                Level::DEBUG
-            } else {
-                Level::INFO
-            })
-            && metadata.target().starts_with("kopf")
+        *metadata.level() <= Level::INFO && metadata.target().starts_with("kopf")
     }
 
     fn on_event(&self, event: &Event<'_>, _context: Context<'_, S>) {
         let mut line = Line::default();
         event.record(&mut line);
-        if std::env::var_os("KOPF_TEST_LOG").is_some() {
-            eprintln!("{:?} {} {:?}", self.0.now(), event.metadata().level(), line);
-        }
         if let Some(text) = line.message.strip_prefix("load ") {
             self.0.add(Happened::Noted { name: line.name, text: text.to_owned() });
         }

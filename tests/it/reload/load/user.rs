@@ -255,16 +255,6 @@ impl<'a> User<'a> {
     /// Waits until everything about the edit is decided, and looks what runs.
     async fn settle(&mut self) {
         sleep(Duration::from_secs(8)).await;
-        if std::env::var_os("KOPF_TEST_LOG").is_some() {
-            for (name, part) in self.stage.health.parts() {
-                eprintln!(
-                    "PART {:?} {name} {:?} {}",
-                    self.stage.record.now(),
-                    part.state,
-                    part.text
-                );
-            }
-        }
         let content = *self.history.contents.last().expect("there is one");
         let (present, number) = self.stage.record.present();
         let told = self.stage.told();

@@ -1,0 +1,105 @@
+//! Gives memory back to the system when a rush is over.
+//!
+//! A list of thousands of objects, a storm of events, or the start itself leave memory behind that nobody uses: free pieces
+//! between used ones, and pages of program text that were needed once. The system cannot know that; so it is told when the
+//! process has come to rest. What is needed after all comes back by itself, in microseconds.
+
+mod text;
+
+use std::time::Duration;
+
+use rustix::time::{ClockId, clock_gettime};
+use tokio::time::{MissedTickBehavior, interval};
+use tokio_util::sync::CancellationToken;
+
+use crate::heap;
+
+/// How often to look.
+const LOOK: Duration = Duration::from_secs(5);
+/// A process that computes less than this from one look to the next is at rest: a hundredth of a processor.
+const QUIET: Duration = Duration::from_millis(50);
+/// Whoever has computed less than this since the last time has left little behind. A list of some hundred objects takes it.
+const RUSH: Duration = Duration::from_millis(100);
+
+/// Gives back at each rest after a rush, until this is cancelled.
+pub(super) async fn give_back(stop: CancellationToken) {
+    let mut looks = interval(LOOK);
+    looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    // The first is at once.
+    looks.tick().await;
+    let mut pulse = Pulse::default();
+    loop {
+        tokio::select! {
+            biased; // whoever ends gives back all
+            () = stop.cancelled() => return,
+            _ = looks.tick() => {}
+        }
+        if pulse.rests_after_rush(computed()) {
+            heap::give_back();
+            text::give_back();
+        }
+    }
+}
+
+/// What the process has computed so far.
+fn computed() -> Duration {
+    Duration::try_from(clock_gettime(ClockId::ProcessCPUTime)).unwrap_or_default()
+}
+
+/// What was computed at the last looks.
+#[derive(Default)]
+struct Pulse {
+    seen: Duration,
+    /// At the end of the last rush.
+    rested: Duration,
+    /// Whether a rest was noted since the start: that counts as a rush, however short it was.
+    is_started: bool,
+}
+
+impl Pulse {
+    /// Whether this is the moment: little was computed since the last look, and much since the last rest.
+    fn rests_after_rush(&mut self, computed: Duration) -> bool {
+        let lately = computed.saturating_sub(self.seen);
+        self.seen = computed;
+        let is_rush = !self.is_started || computed.saturating_sub(self.rested) >= RUSH;
+        if lately > QUIET || !is_rush {
+            return false;
+        }
+        self.rested = computed;
+        self.is_started = true;
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::Pulse;
+
+    fn looks(computed: &[u64]) -> Vec<bool> {
+        let mut pulse = Pulse::default();
+        computed.iter().map(|it| pulse.rests_after_rush(Duration::from_millis(*it))).collect()
+    }
+
+    #[test]
+    fn the_first_rest_is_the_end_of_the_start() {
+        assert_eq!(looks(&[20, 21]), [true, false]);
+        assert_eq!(looks(&[400, 900, 910, 912]), [false, false, true, false]);
+    }
+
+    #[test]
+    fn every_rush_is_followed_by_one_rest() {
+        assert_eq!(looks(&[20, 900, 2500, 2510, 2512]), [true, false, false, true, false]);
+    }
+
+    #[test]
+    fn a_process_that_never_rests_is_left_alone() {
+        assert_eq!(looks(&[1000, 2000, 3000]), [false; 3]);
+    }
+
+    #[test]
+    fn small_work_is_no_rush() {
+        assert_eq!(looks(&[20, 50, 80, 110, 119, 125]), [true, false, false, false, false, true]);
+    }
+}

@@ -1,0 +1,111 @@
+//! Lets go of the pages of the program itself.
+//!
+//! A page of the program that was read once stays resident, with its neighbours: after the start that is most of the program,
+//! though little of it is needed again. What is dropped here stays in the page cache of the system, from where it comes back
+//! without a look at the disk.
+#![cfg_attr(target_os = "linux", expect(unsafe_code, reason = "advice about memory by address"))]
+
+/// Drops them; whoever needs one gets it back.
+#[cfg(target_os = "linux")]
+pub(super) fn give_back() {
+    use rustix::mm::{Advice, madvise};
+
+    let Ok(maps) = std::fs::read_to_string("/proc/self/smaps") else { return };
+    let Some(program) =
+        std::env::current_exe().ok().and_then(|it| it.into_os_string().into_string().ok())
+    else {
+        return;
+    };
+    for (start, length) in untouched(&maps, &program) {
+        let start = std::ptr::with_exposed_provenance_mut(start);
+        // SAFETY: dropping pages loses what was written to them, and nothing was: the range is one mapping of the file of the
+        // program, it may not be written to, and the system has just said that it holds no page that differs from the file.
+        // Only the loader ever makes such a range writable, before `main`. A page that is needed again is read again.
+        let advised = unsafe { madvise(start, length, Advice::LinuxDontNeed) };
+        if advised.is_err() {
+            // All is as it was, and would be so for the next one.
+            return;
+        }
+    }
+}
+
+/// Elsewhere it is not known how.
+#[cfg(not(target_os = "linux"))]
+pub(super) fn give_back() {}
+
+/// Where the program is mapped as its file has it, and may not be changed: addresses and lengths in bytes, from the text of
+/// `/proc/self/smaps`.
+#[cfg(target_os = "linux")]
+fn untouched(maps: &str, program: &str) -> Vec<(usize, usize)> {
+    let mut found = Vec::new();
+    let mut present = None;
+    for line in maps.lines() {
+        if let Some(mapping) = mapping(line) {
+            present = (mapping.is_fixed && mapping.path == program).then_some(mapping.range);
+        } else if let Some(size) = line.strip_prefix("Anonymous:")
+            && let Some(range) = present.take()
+            && size.trim() == "0 kB"
+        {
+            found.push(range);
+        }
+    }
+    found
+}
+
+/// The first line about a mapping.
+#[cfg(target_os = "linux")]
+struct Mapping<'a> {
+    range: (usize, usize),
+    /// It may not be written to, and changes would not go to the file.
+    is_fixed: bool,
+    path: &'a str,
+}
+
+/// `55d0c0a4d000-55d0c0e51000 r-xp 00604000 fe:00 1004   /kopf`
+#[cfg(target_os = "linux")]
+fn mapping(line: &str) -> Option<Mapping<'_>> {
+    let mut fields = line.splitn(6, ' ');
+    let (start, end) = fields.next()?.split_once('-')?;
+    let address = |it| usize::from_str_radix(it, 16).ok();
+    let (start, end) = (address(start)?, address(end)?);
+    let is_fixed = matches!(fields.next()?, "r--p" | "r-xp");
+    let path = fields.nth(3)?.trim();
+    Some(Mapping { range: (start, end.checked_sub(start)?), is_fixed, path })
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::{give_back, untouched};
+
+    /// As the kernel writes it; most lines are left out.
+    const MAPS: &str = "\
+7f0000000000-7f0000600000 r--p 00000000 fe:00 1004     /opt/my kopf
+Rss:                3456 kB
+Anonymous:             0 kB
+7f0000600000-7f0001a00000 r-xp 00604000 fe:00 1004     /opt/my kopf
+Rss:               13560 kB
+Anonymous:             0 kB
+7f0001a00000-7f0001ba0000 r--p 01a52000 fe:00 1004     /opt/my kopf
+Anonymous:          1640 kB
+7f0001ba0000-7f0001ba6000 rw-p 01bf0000 fe:00 1004     /opt/my kopf
+Anonymous:             0 kB
+7f0002000000-7f0002600000 r-xp 00000000 fe:00 1005     /lib/libc.so.6
+Anonymous:             0 kB
+7f0003000000-7f0003021000 rw-p 00000000 00:00 0 
+Anonymous:             8 kB
+7ffffb1e4000-7ffffb21a000 rw-p 00000000 00:00 0                          [stack]
+Anonymous:           216 kB
+";
+
+    #[test]
+    fn only_what_is_as_the_file_has_it_is_dropped() {
+        let expected = [(0x7f00_0000_0000, 0x60_0000), (0x7f00_0060_0000, 0x140_0000)];
+        assert_eq!(untouched(MAPS, "/opt/my kopf"), expected);
+    }
+
+    #[test]
+    fn the_program_goes_on_without_its_pages() {
+        give_back();
+        assert_eq!(untouched(MAPS, "/elsewhere"), []);
+    }
+}

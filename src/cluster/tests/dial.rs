@@ -1,0 +1,37 @@
+//! How connections come and go.
+
+use std::net::Ipv4Addr;
+
+use http::Request;
+use kube::Config;
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::TcpListener,
+};
+
+use crate::cluster::dial::{IDLE, dial};
+
+#[tokio::test]
+async fn a_connection_that_nobody_uses_is_closed() {
+    // Another test may have installed it.
+    drop(rustls::crypto::ring::default_provider().install_default());
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let client = dial(Config::new(url.parse().unwrap())).unwrap();
+    let server = async {
+        let (mut socket, _) = listener.accept().await.unwrap();
+        let mut buffer = [0; 4096];
+        assert!(socket.read(&mut buffer).await.unwrap() > 0);
+        socket.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}").await.unwrap();
+        socket.read(&mut buffer).await.unwrap()
+    };
+    let asks = async {
+        let request = Request::get("/version").body(Vec::new()).unwrap();
+        assert_eq!(client.request_text(request).await.unwrap(), "{}");
+        // Nothing is under way any more that time could run out for.
+        tokio::time::pause();
+        tokio::time::sleep(IDLE * 3).await;
+    };
+    let (bytes_at_end, ()) = tokio::join!(server, asks);
+    assert_eq!(bytes_at_end, 0);
+}

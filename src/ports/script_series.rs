@@ -1,0 +1,187 @@
+//! The numbers that a script counts itself: under a prefix of its own, bounded, and gone with the script.
+
+use std::{
+    collections::BTreeMap,
+    fmt,
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak, atomic::AtomicU64},
+};
+
+use prometheus_client::{
+    metrics::{
+        counter::Counter,
+        family::{Family, MetricConstructor},
+        gauge::Gauge,
+        histogram::Histogram,
+    },
+    registry::Registry,
+};
+
+/// Combinations of names and labels of one script.
+pub const SERIES_MAX: usize = 1_000;
+
+/// Names and values, sorted by the names.
+pub type SeriesLabels = Vec<(String, String)>;
+
+/// Those of all scripts, by their prefix. Whoever has the numbers of a script keeps them here.
+#[derive(Clone, Debug, Default)]
+pub(super) struct AllSeries(Arc<Mutex<BTreeMap<String, Weak<Mutex<Table>>>>>);
+
+/// Those of one script; clones share them.
+#[derive(Clone, Default)]
+pub struct ScriptSeries {
+    prefix: String,
+    table: Arc<Mutex<Table>>,
+}
+
+#[derive(Default)]
+struct Table {
+    families: BTreeMap<String, Named>,
+    series: usize,
+}
+
+struct Named {
+    help: String,
+    numbers: Numbers,
+    known: std::collections::BTreeSet<SeriesLabels>,
+}
+
+#[derive(Clone)]
+enum Numbers {
+    Counter(Family<SeriesLabels, Counter<f64, AtomicU64>>),
+    Gauge(Family<SeriesLabels, Gauge<f64, AtomicU64>>),
+    Histogram(Family<SeriesLabels, Histogram, Buckets>),
+}
+
+#[derive(Clone)]
+struct Buckets(Arc<[f64]>);
+
+impl MetricConstructor<Histogram> for Buckets {
+    fn new_metric(&self) -> Histogram {
+        Histogram::new(self.0.iter().copied())
+    }
+}
+
+/// A change of one number.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Change {
+    /// A counter grows.
+    Count(f64),
+    /// A gauge shows this.
+    Set(f64),
+    /// A gauge grows or shrinks.
+    Add(f64),
+    /// A histogram gets one value more; its upper bounds, ascending, are those of the first time.
+    Observe(f64, Vec<f64>),
+}
+
+impl AllSeries {
+    /// Those of the script with this prefix: the same as long as somebody has them.
+    pub(super) fn of_script(&self, prefix: String) -> ScriptSeries {
+        let mut all = self.lock();
+        all.retain(|_, it| it.strong_count() > 0);
+        let table = all.get(&prefix).and_then(Weak::upgrade).unwrap_or_default();
+        all.insert(prefix.clone(), Arc::downgrade(&table));
+        ScriptSeries { prefix, table }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Weak<Mutex<Table>>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds everything to a page.
+    pub(super) fn register(&self, page: &mut Registry) {
+        let all: Vec<_> =
+            self.lock().iter().map(|(it, table)| (it.clone(), table.upgrade())).collect();
+        for (prefix, table) in all {
+            let Some(table) = table else { continue };
+            let table = table.lock().unwrap_or_else(PoisonError::into_inner);
+            for (name, Named { help, numbers, .. }) in &table.families {
+                let name = format!("{prefix}_{name}");
+                match numbers.clone() {
+                    Numbers::Counter(it) => page.register(name, help, it),
+                    Numbers::Gauge(it) => page.register(name, help, it),
+                    Numbers::Histogram(it) => page.register(name, help, it),
+                }
+            }
+        }
+    }
+}
+
+impl ScriptSeries {
+    /// The names on the page begin with this and `_`.
+    pub fn prefix(&self) -> &str {
+        &self.prefix
+    }
+
+    /// Changes a number; the first change of a name says what kind it is.
+    ///
+    /// # Errors
+    /// The name is of another kind, or there would be too many series.
+    pub fn change(
+        &self,
+        name: &str,
+        help: &str,
+        labels: SeriesLabels,
+        change: Change,
+    ) -> Result<(), String> {
+        let mut table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
+        let Table { families, series } = &mut *table;
+        let is_new = families.get(name).is_none_or(|it| !it.known.contains(&labels));
+        if is_new && *series >= SERIES_MAX {
+            return Err(format!(
+                "the script has {SERIES_MAX} series already: labels are for few values, not for names of objects"
+            ));
+        }
+        let named = families.entry(name.to_owned()).or_insert_with(|| Named {
+            help: if help.is_empty() { "Counted by a script".into() } else { help.into() },
+            numbers: Numbers::of(&change),
+            known: std::collections::BTreeSet::new(),
+        });
+        match (&named.numbers, change) {
+            (Numbers::Counter(it), Change::Count(by)) => drop(it.get_or_create(&labels).inc_by(by)),
+            (Numbers::Gauge(it), Change::Set(to)) => drop(it.get_or_create(&labels).set(to)),
+            (Numbers::Gauge(it), Change::Add(by)) => drop(it.get_or_create(&labels).inc_by(by)),
+            (Numbers::Histogram(it), Change::Observe(value, _)) => {
+                it.get_or_create(&labels).observe(value);
+            }
+            (numbers, _) => return Err(format!("`{name}` is a {} already", numbers.kind())),
+        }
+        if named.known.insert(labels) {
+            *series += 1;
+        }
+        Ok(())
+    }
+}
+
+impl Numbers {
+    fn of(change: &Change) -> Self {
+        match change {
+            Change::Count(_) => Numbers::Counter(Family::default()),
+            Change::Set(_) | Change::Add(_) => Numbers::Gauge(Family::default()),
+            Change::Observe(_, bounds) => {
+                let buckets = Buckets(bounds.as_slice().into());
+                Numbers::Histogram(Family::new_with_constructor(buckets))
+            }
+        }
+    }
+
+    fn kind(&self) -> &'static str {
+        match self {
+            Numbers::Counter(_) => "counter",
+            Numbers::Gauge(_) => "gauge",
+            Numbers::Histogram(_) => "histogram",
+        }
+    }
+}
+
+impl fmt::Debug for ScriptSeries {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.prefix)
+    }
+}
+
+impl fmt::Debug for Table {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} series", self.series)
+    }
+}

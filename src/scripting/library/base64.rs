@@ -1,0 +1,70 @@
+//! `base64`.
+
+use ::base64::{
+    Engine as _,
+    alphabet::{STANDARD, URL_SAFE},
+    engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig},
+};
+use serde_json::Value;
+
+use super::{Call, Datum, Failure, Library, Outcome, Type, immediate, optional, required};
+
+/// Padding may be missing: tokens come without.
+const READING: GeneralPurposeConfig =
+    GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent);
+
+pub(super) const LIBRARY: Library = Library {
+    name: "base64",
+    doc: "Base64, as the data of Secrets.",
+    functions: &[
+        immediate(
+            "encode",
+            "The Base64 of a text or of bytes: `base64.encode(\"hello\")` is `aGVsbG8=`.",
+            &[required("data", Type::Bytes, "What is encoded.")],
+            Type::Text,
+            encode,
+        )
+        .with(&[
+            optional(
+                "url",
+                Type::Boolean,
+                "With `-` and `_` instead of `+` and `/`; false if left out.",
+            ),
+            optional("padding", Type::Boolean, "With `=` at the end; true if left out."),
+        ]),
+        immediate(
+            "decode",
+            "The text that is encoded, which must be UTF-8. Both alphabets are read, with padding or without; line breaks are left out.",
+            &[required("text", Type::Text, "Base64.")],
+            Type::Text,
+            |call| {
+                let text = String::from_utf8(decode(call)?);
+                let text = text.map_err(|_problem| {
+                    Failure::from("the content is not UTF-8; base64.decode_bytes gives it as it is")
+                })?;
+                Ok(Value::from(text).into())
+            },
+        ),
+        immediate(
+            "decode_bytes",
+            "The bytes that are encoded: a string in Lua, a blob in Rhai.",
+            &[required("text", Type::Text, "Base64, as for `base64.decode`.")],
+            Type::Bytes,
+            |call| Ok(Datum::Bytes(decode(call)?)),
+        ),
+    ],
+};
+
+fn encode(call: &Call) -> Outcome {
+    let alphabet = if call.flag("url") { URL_SAFE } else { STANDARD };
+    let is_padded = !call.has("padding") || call.flag("padding");
+    let engine = GeneralPurpose::new(&alphabet, READING.with_encode_padding(is_padded));
+    Ok(Value::from(engine.encode(call.bytes("data"))).into())
+}
+
+fn decode(call: &Call) -> Result<Vec<u8>, Failure> {
+    let text: String = call.text("text").split_ascii_whitespace().collect();
+    let alphabet = if text.contains(['-', '_']) { URL_SAFE } else { STANDARD };
+    let decoded = GeneralPurpose::new(&alphabet, READING).decode(text);
+    decoded.map_err(|problem| format!("no Base64: {problem}").into())
+}

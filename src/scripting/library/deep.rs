@@ -1,0 +1,232 @@
+//! `deep`: maps in maps.
+
+use serde_json::{Map, Value};
+
+use super::{
+    Call, Failure, Library, Outcome, Parameter, Type, bounds::equal, immediate, optional, required,
+};
+use crate::logic::diff;
+use crate::scripting::text::shown;
+
+const VALUE: Parameter = required("value", Type::Any, "A map or a list; it stays as it is.");
+const PATH: Parameter = required(
+    "path",
+    Type::Any,
+    "A text such as `a.b[0].c`, where places in lists count from 0, or a list of keys and places.",
+);
+const KEYS: Parameter = required("keys", Type::List, "Names of fields of the first level.");
+const MAP: Parameter = required("map", Type::Map, "A map; it stays as it is.");
+
+pub(super) const LIBRARY: Library = Library {
+    name: "deep",
+    doc: "Maps and lists in maps and lists. Nothing changes what is passed; what is returned is new.",
+    functions: &[
+        immediate(
+            "get",
+            "What is at a path; nothing, or the default, if it is not there: `deep.get(pod, \"spec.containers[0].image\")`.",
+            &[VALUE, PATH, optional("default", Type::Any, "What to give if nothing is there.")],
+            Type::Any,
+            |call| {
+                let found = get(call.value("value"), &path(call)?);
+                Ok(found.unwrap_or_else(|| call.value("default")).clone().into())
+            },
+        ),
+        immediate(
+            "has",
+            "Whether something is at a path.",
+            &[VALUE, PATH],
+            Type::Boolean,
+            |call| Ok(Value::from(get(call.value("value"), &path(call)?).is_some()).into()),
+        ),
+        immediate(
+            "set",
+            "A copy with a value at a path; maps are made on the way. The place after the last item of a list adds one.",
+            &[VALUE, PATH, required("new", Type::Any, "The value to put there.")],
+            Type::Any,
+            |call| {
+                let mut copy = call.value("value").clone();
+                set(&mut copy, &path(call)?, call.value("new"))?;
+                Ok(copy.into())
+            },
+        ),
+        immediate(
+            "remove",
+            "A copy without what is at a path.",
+            &[VALUE, PATH],
+            Type::Any,
+            |call| {
+                let mut copy = call.value("value").clone();
+                remove(&mut copy, &path(call)?);
+                Ok(copy.into())
+            },
+        ),
+        immediate(
+            "merge",
+            "One map with the fields of both; maps in maps are merged too, everything else is taken from the second one. \
+             Null in the second one removes a field, as in a merge patch.",
+            &[MAP, required("over", Type::Map, "The map that goes first.")],
+            Type::Map,
+            |call| {
+                let mut merged = call.value("map").clone();
+                merge(&mut merged, call.value("over"));
+                Ok(merged.into())
+            },
+        ),
+        immediate(
+            "equal",
+            "Whether two values are the same data: the order of fields does not matter, `1` and `1.0` are the same.",
+            &[required("a", Type::Any, "One of them."), required("b", Type::Any, "The other one.")],
+            Type::Boolean,
+            |call| Ok(Value::from(equal(call.value("a"), call.value("b"))).into()),
+        ),
+        immediate(
+            "copy",
+            "A copy that shares nothing with the original, also of a read-only part of an object.",
+            &[VALUE],
+            Type::Any,
+            |call| Ok(call.value("value").clone().into()),
+        ),
+        immediate(
+            "diff",
+            "What turns one value into another: a list of `{op, field, old, new}` as in `ctx.diff`. Null is the same as absent.",
+            &[
+                required("old", Type::Any, "The value before."),
+                required("new", Type::Any, "The value after."),
+            ],
+            Type::List,
+            differences,
+        ),
+        immediate("keys", "The names of the fields, sorted.", &[MAP], Type::List, |call| {
+            let mut keys: Vec<_> = call.map("map").into_iter().flat_map(Map::keys).collect();
+            keys.sort();
+            Ok(keys.into_iter().map(String::as_str).collect::<Value>().into())
+        }),
+        immediate("pick", "A copy with these fields only.", &[MAP, KEYS], Type::Map, |call| {
+            Ok(only(call, |is_named| is_named))
+        }),
+        immediate("omit", "A copy without these fields.", &[MAP, KEYS], Type::Map, |call| {
+            Ok(only(call, |is_named| !is_named))
+        }),
+    ],
+};
+
+/// The steps of a path.
+fn path(call: &Call) -> Result<Vec<String>, Failure> {
+    let wrong = || {
+        let got = shown(call.value("path"));
+        format!("`path`: expected a text such as \"a.b[0].c\" or a list of keys, got {got}")
+    };
+    match call.value("path") {
+        Value::String(text) if text.is_empty() => Ok(Vec::new()),
+        Value::String(text) => {
+            let text = text.replace('[', ".").replace(']', "");
+            Ok(text.trim_start_matches('.').split('.').map(str::to_owned).collect())
+        }
+        Value::Array(steps) => {
+            let step = |it: &Value| match it {
+                Value::String(key) => Some(key.clone()),
+                Value::Number(place) => Some(place.to_string()),
+                Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => None,
+            };
+            let steps: Option<Vec<_>> = steps.iter().map(step).collect();
+            steps.ok_or_else(|| wrong().into())
+        }
+        // An empty table of Lua.
+        Value::Object(fields) if fields.is_empty() => Ok(Vec::new()),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => Err(wrong().into()),
+    }
+}
+
+/// What is there; null is nothing.
+fn get<'a>(value: &'a Value, path: &[String]) -> Option<&'a Value> {
+    let found = path.iter().try_fold(value, |value, step| match value {
+        Value::Object(fields) => fields.get(step),
+        Value::Array(items) => items.get(step.parse::<usize>().ok()?),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => None,
+    });
+    found.filter(|it| !it.is_null())
+}
+
+fn set(value: &mut Value, path: &[String], new: &Value) -> Result<(), Failure> {
+    let Some((step, rest)) = path.split_first() else {
+        *value = new.clone();
+        return Ok(());
+    };
+    if value.is_null() {
+        *value = Value::Object(Map::new());
+    }
+    match value {
+        Value::Object(fields) => set(fields.entry(step).or_insert(Value::Null), rest, new),
+        Value::Array(items) => {
+            let (count, place) = (items.len(), step.parse::<usize>().ok());
+            if place == Some(count) {
+                items.push(Value::Null);
+            }
+            match place.and_then(|it| items.get_mut(it)) {
+                Some(item) => set(item, rest, new),
+                None => {
+                    Err(format!("`path`: there is no place `{step}` in a list of {count}").into())
+                }
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {
+            Err(format!("`path`: `{step}` would be a field of {}", shown(value)).into())
+        }
+    }
+}
+
+fn remove(value: &mut Value, path: &[String]) {
+    let Some((last, above)) = path.split_last() else {
+        *value = Value::Null;
+        return;
+    };
+    let level = above.iter().try_fold(value, |value, step| match value {
+        Value::Object(fields) => fields.get_mut(step),
+        Value::Array(items) => items.get_mut(step.parse::<usize>().ok()?),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => None,
+    });
+    match level {
+        Some(Value::Object(fields)) => drop(fields.shift_remove(last)),
+        Some(Value::Array(items)) => {
+            let place = last.parse().ok().filter(|it| *it < items.len());
+            drop(place.map(|it: usize| items.remove(it)));
+        }
+        Some(Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_)) | None => {}
+    }
+}
+
+fn merge(base: &mut Value, over: &Value) {
+    let Value::Object(over) = over else {
+        *base = over.clone();
+        return;
+    };
+    if !base.is_object() {
+        *base = Value::Object(Map::new());
+    }
+    let Some(fields) = base.as_object_mut() else { return };
+    for (key, value) in over {
+        if value.is_null() {
+            fields.shift_remove(key);
+        } else {
+            merge(fields.entry(key).or_insert(Value::Null), value);
+        }
+    }
+}
+
+fn differences(call: &Call) -> Outcome {
+    let found = diff::diff(call.value("old"), call.value("new"));
+    let item = |it: diff::DiffItem| {
+        serde_json::json!({
+            "op": it.operation.as_str(), "field": it.field, "old": it.old, "new": it.new,
+        })
+    };
+    Ok(found.into_iter().map(item).collect::<Value>().into())
+}
+
+fn only(call: &Call, keeps: fn(bool) -> bool) -> super::Datum {
+    let keys = call.list("keys");
+    let is_named = |key: &str| keys.iter().any(|it| it.as_str() == Some(key));
+    let fields = call.map("map").into_iter().flatten();
+    let kept = fields.filter(|(key, _)| keeps(is_named(key)));
+    Value::Object(kept.map(|(key, it)| (key.clone(), it.clone())).collect()).into()
+}

@@ -1,0 +1,119 @@
+//! `hash`.
+
+use ::base64::{Engine as _, engine::general_purpose::STANDARD};
+use hmac::{Hmac, KeyInit as _, Mac as _};
+use md5::Md5;
+use serde_json::Value;
+use sha1::Sha1;
+use sha2::{Digest as _, Sha256, Sha512};
+
+use super::{
+    Call, Datum, Failure, Library, Outcome, Parameter, Type, immediate, optional, required,
+};
+
+const DATA: &[Parameter] = &[required("data", Type::Bytes, "A text or bytes.")];
+const FORM: Parameter = optional(
+    "encoding",
+    Type::Name,
+    "\"hex\", \"base64\" or \"bytes\"; hexadecimal digits if left out.",
+);
+
+pub(super) const LIBRARY: Library = Library {
+    name: "hash",
+    doc: "Hashes of texts and bytes.",
+    functions: &[
+        immediate("sha256", "The SHA-256 of data, as 64 hexadecimal digits.", DATA, Type::Text, |call| {
+            encoded(call, &Sha256::digest(call.bytes("data")))
+        })
+        .with(&[FORM]),
+        immediate("sha512", "The SHA-512 of data, as 128 hexadecimal digits.", DATA, Type::Text, |call| {
+            encoded(call, &Sha512::digest(call.bytes("data")))
+        })
+        .with(&[FORM]),
+        immediate(
+            "sha1",
+            "The SHA-1 of data, as 40 hexadecimal digits. Not for security.",
+            DATA,
+            Type::Text,
+            |call| encoded(call, &Sha1::digest(call.bytes("data"))),
+        )
+        .with(&[FORM]),
+        immediate(
+            "md5",
+            "The MD5 of data, as 32 hexadecimal digits. Not for security.",
+            DATA,
+            Type::Text,
+            |call| encoded(call, &Md5::digest(call.bytes("data"))),
+        )
+        .with(&[FORM]),
+        immediate(
+            "hmac",
+            "The code that proves who wrote something, such as the signature of a webhook: `hash.hmac(secret, body)`.",
+            &[
+                required("key", Type::Bytes, "The shared secret."),
+                required("data", Type::Bytes, "What is signed."),
+            ],
+            Type::Text,
+            hmac,
+        )
+        .with(&[
+            optional(
+                "algorithm",
+                Type::Name,
+                "\"sha256\", \"sha512\" or \"sha1\"; \"sha256\" if left out.",
+            ),
+            FORM,
+        ]),
+        immediate(
+            "equal",
+            "Whether two texts are equal, in a time that does not tell where they differ: for signatures.",
+            &[
+                required("a", Type::Bytes, "One of them."),
+                required("b", Type::Bytes, "The other one."),
+            ],
+            Type::Boolean,
+            equal,
+        ),
+    ],
+};
+
+fn encoded(call: &Call, hash: &[u8]) -> Outcome {
+    match call.some_text("encoding").unwrap_or("hex") {
+        "hex" => Ok(Value::from(hex(hash)).into()),
+        "base64" => Ok(Value::from(STANDARD.encode(hash)).into()),
+        "bytes" => Ok(Datum::Bytes(hash.to_vec())),
+        other => Err(Failure::Plain(format!(
+            "`encoding`: expected \"hex\", \"base64\" or \"bytes\", got \"{other}\""
+        ))),
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|it| format!("{it:02x}")).collect()
+}
+
+fn hmac(call: &Call) -> Outcome {
+    macro_rules! signed {
+        ($hash:ty) => {{
+            // A key of any length is taken.
+            let mac = Hmac::<$hash>::new_from_slice(call.bytes("key"));
+            let mac = mac.map_err(|problem| Failure::Plain(problem.to_string()))?;
+            encoded(call, &mac.chain_update(call.bytes("data")).finalize().into_bytes())
+        }};
+    }
+    match call.some_text("algorithm").unwrap_or("sha256") {
+        "sha256" => signed!(Sha256),
+        "sha512" => signed!(Sha512),
+        "sha1" => signed!(Sha1),
+        other => Err(Failure::Plain(format!(
+            "`algorithm`: expected \"sha256\", \"sha512\" or \"sha1\", got \"{other}\""
+        ))),
+    }
+}
+
+/// Compares the hashes: what differs in them says nothing of the texts.
+fn equal(call: &Call) -> Outcome {
+    let (a, b) = (Sha256::digest(call.bytes("a")), Sha256::digest(call.bytes("b")));
+    let differing = a.iter().zip(&b).fold(0, |differing, (a, b)| differing | (a ^ b));
+    Ok(Value::from(differing == 0).into())
+}

@@ -1,0 +1,296 @@
+//! Requests to a server on this machine, from both languages.
+
+use std::{
+    io::{BufRead as _, BufReader, Read as _, Write as _},
+    net::TcpListener,
+    path::Path,
+    sync::Arc,
+    thread,
+};
+
+use serde_json::{Value, json};
+
+use crate::logic::{
+    function::ScriptId,
+    grants::{Access, Grants, Permission},
+};
+use crate::scripting::{LoadError, Placement, Source, Terms, lua, rhai};
+
+/// Answers each request by its path, for as long as the test runs.
+fn serve() -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = listener.local_addr().expect("an address").port();
+    thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            thread::spawn(move || {
+                let mut reader = BufReader::new(stream.try_clone().expect("a stream"));
+                let (mut head, mut length) = (String::new(), 0);
+                while reader.read_line(&mut head).is_ok_and(|it| it > 2) {
+                    let last = head.lines().last().unwrap_or_default().to_ascii_lowercase();
+                    if let Some(it) = last.strip_prefix("content-length: ") {
+                        length = it.trim().parse().expect("a length");
+                    }
+                }
+                let mut body = vec![0; length];
+                reader.read_exact(&mut body).expect("a body");
+                let answer = answer(port, head.trim_end(), &String::from_utf8_lossy(&body));
+                if let Some(answer) = answer {
+                    (&stream).write_all(&answer).ok();
+                } else {
+                    // Never answers.
+                    reader.read_line(&mut head).ok();
+                }
+            });
+        }
+    });
+    port
+}
+
+fn answer(port: u16, head: &str, body: &str) -> Option<Vec<u8>> {
+    let first = head.lines().next().unwrap_or_default();
+    let (method, path) = first.split_once(' ').expect("a request");
+    let path = path.split(' ').next().expect("a path");
+    let made = |status: &str, more: &str, body: &[u8]| {
+        let length = body.len();
+        let head = format!(
+            "HTTP/1.1 {status}\r\nconnection: close\r\ncontent-length: {length}\r\n{more}\r\n"
+        );
+        Some([head.as_bytes(), body].concat())
+    };
+    let redirect = |status: &str, to: &str| made(status, &format!("location: {to}\r\n"), b"");
+    match path.split('?').next().expect("a path") {
+        "/echo" => {
+            let auth = head.to_ascii_lowercase().contains("authorization:");
+            let kind = head.lines().find_map(|it| it.strip_prefix("content-type: "));
+            let told = serde_json::json!({ "method": method, "path": path, "body": body, "auth": auth, "kind": kind });
+            made(
+                "200 OK",
+                "content-type: application/json\r\nx-a: 1\r\nx-a: 2\r\n",
+                told.to_string().as_bytes(),
+            )
+        }
+        "/missing" => made("404 Not Found", "", b"gone"),
+        "/binary" => made("200 OK", "", &[255, 254]),
+        "/large" => made("200 OK", "", &[b'x'; 2000]),
+        "/found" => redirect("302 Found", "/echo"),
+        "/moved" => redirect("307 Temporary Redirect", "/echo"),
+        "/loop" => redirect("302 Found", "/loop"),
+        "/other" => redirect("302 Found", &format!("http://localhost:{port}/echo")),
+        "/metadata" => redirect("302 Found", "http://169.254.169.254/latest"),
+        "/file" => redirect("302 Found", "file:///etc/passwd"),
+        "/slow" => None,
+        _ => made("500 Internal Server Error", "", b""),
+    }
+}
+
+/// Runs the top level of a script on the real clock: the server is outside of any other.
+fn run(name: &str, text: &str, granted: &[String]) -> Result<(), LoadError> {
+    let mut all = Access::default();
+    for rule in granted {
+        all.allow(Permission::Net, rule, Path::new("/")).expect("a rule");
+    }
+    let grants = Arc::new(Grants { all, scripts: Vec::new() });
+    let terms = Terms { grants, ..Placement::CurrentRuntime.into() };
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    let load = if name == "t.lua" { lua::load } else { rhai::load };
+    let source = Source::alone(name, text);
+    let set = tokio::task::LocalSet::new();
+    let loaded = runtime.block_on(set.run_until(load(ScriptId(1), &source, &terms)));
+    loaded.map(drop)
+}
+
+/// A call that is the same in both languages.
+fn call(method: &str, url: &str, options: &Value) -> String {
+    let options = Value::from(options.to_string());
+    format!("http.{method}({}, json.decode({options}))", Value::from(url))
+}
+
+/// Runs calls in both languages, with this port in the place of `PORT`: what is at a path of the answer, or a part of the error.
+fn check(granted: &[&str], calls: &[(String, Result<(&str, Value), &str>)]) {
+    let port = serve().to_string();
+    let granted: Vec<_> = granted.iter().map(|it| it.replace("PORT", &port)).collect();
+    let (mut lua, mut rhai) = (LUA.to_owned(), RHAI.to_owned());
+    for (call, expected) in calls {
+        match expected {
+            Ok((path, value)) => {
+                let value = Value::from(value.to_string());
+                let line = format!("check(deep.get({call}, \"{path}\"), json.decode({value}));\n");
+                lua += &line;
+                rhai += &line;
+            }
+            Err(told) => {
+                let told = Value::from(*told);
+                lua += &format!("fails(function() return {call} end, {told});\n");
+                rhai += &format!("fails(|| {call}, {told});\n");
+            }
+        }
+    }
+    for (name, text) in [("t.lua", lua), ("t.rhai", rhai)] {
+        let text = text.replace("PORT", &port);
+        if let Err(problem) = run(name, &text, &granted) {
+            panic!("{problem}");
+        }
+    }
+}
+
+const LUA: &str = r#"
+    local function check(actual, expected)
+        if not deep.equal(actual, expected) then
+            error("expected " .. json.encode(expected) .. ", got " .. json.encode(actual), 2)
+        end
+    end
+    local function fails(f, told)
+        local ok, problem = pcall(f)
+        if ok or not strings.contains(tostring(problem), told) then
+            error(problem, 2)
+        end
+    end
+"#;
+const RHAI: &str = r#"
+    fn check(actual, expected) {
+        if !deep::equal(actual, expected) {
+            throw "expected " + json::encode(expected) + ", got " + json::encode(actual);
+        }
+    }
+    fn fails(f, told) {
+        let problem = "no problem";
+        try { f.call(); } catch (it) { problem = `${it}`; }
+        if !strings::contains(problem, told) { throw problem; }
+    }
+"#;
+
+/// A call of a path of the server on this machine.
+fn own(method: &str, path: &str, options: Value) -> String {
+    call(method, &format!("http://127.0.0.1:PORT{path}"), &options)
+}
+
+#[test]
+fn requests_are_sent_and_answers_read() {
+    let none = || json!({});
+    let auth = || json!({ "headers": { "Authorization": "secret" } });
+    check(
+        &["127.0.0.1:PORT", "localhost:PORT"],
+        &[
+            (
+                own("get", "/echo?x=1", json!({ "query": { "y": "a b" } })),
+                Ok(("json.path", json!("/echo?x=1&y=a+b"))),
+            ),
+            (own("get", "/echo", none()), Ok(("status", json!(200)))),
+            (own("get", "/echo", none()), Ok(("ok", json!(true)))),
+            (own("get", "/echo", none()), Ok(("json.method", json!("GET")))),
+            (own("get", "/echo", none()), Ok(("headers.x-a", json!("1, 2")))),
+            (
+                own("post", "/echo", json!({ "json": { "a": 1 } })),
+                Ok(("json.body", json!("{\"a\":1}"))),
+            ),
+            (
+                own("post", "/echo", json!({ "json": 1 })),
+                Ok(("json.kind", json!("application/json"))),
+            ),
+            (own("put", "/echo", json!({ "body": "text" })), Ok(("json.body", json!("text")))),
+            (
+                own("patch", "/echo", json!({ "form": { "a": "b c" } })),
+                Ok(("json.body", json!("a=b+c"))),
+            ),
+            (
+                own("post", "/echo", json!({ "body_base64": "aGk=" })),
+                Ok(("json.body", json!("hi"))),
+            ),
+            (own("delete", "/echo", none()), Ok(("json.method", json!("DELETE")))),
+            (
+                own("request", "", none())
+                    .replace("request(", "request(\"OPTIONS\", ")
+                    .replace("PORT", "PORT/echo"),
+                Ok(("json.method", json!("OPTIONS"))),
+            ),
+            (own("get", "/missing", none()), Ok(("status", json!(404)))),
+            (own("get", "/missing", none()), Ok(("ok", json!(false)))),
+            (own("get", "/missing", none()), Ok(("body", json!("gone")))),
+            (own("get", "/binary", none()), Ok(("body_base64", json!("//4=")))),
+            (own("get", "/large", none()), Ok(("body", json!("x".repeat(2000))))),
+            (own("post", "/found", json!({ "body": "x" })), Ok(("json.method", json!("GET")))),
+            (own("post", "/moved", json!({ "body": "x" })), Ok(("json.body", json!("x")))),
+            (own("get", "/loop", none()), Ok(("status", json!(302)))),
+            (own("get", "/found", json!({ "redirects": 0 })), Ok(("status", json!(302)))),
+            (own("get", "/echo", auth()), Ok(("json.auth", json!(true)))),
+            (own("get", "/other", auth()), Ok(("json.auth", json!(false)))),
+        ],
+    );
+}
+
+#[test]
+fn what_is_not_granted_or_wrong_is_refused() {
+    let none = || json!({});
+    let get = |url: &str| call("get", url, &json!({}));
+    check(
+        &["127.0.0.1:PORT"],
+        &[
+            (
+                get("http://10.0.0.1/"),
+                Err(
+                    "http.get: the connection to 10.0.0.1:80 is not granted to this script; --allow-net=10.0.0.1:80 would allow it",
+                ),
+            ),
+            (get("http://[::1]:PORT/"), Err("--allow-net=[::1]:PORT would allow it")),
+            (get("https://example.com/"), Err("example.com:443 is not granted")),
+            (get("ftp://127.0.0.1/"), Err("http.get: `url`: expected http or https, got ftp")),
+            (get("http://me:pw@127.0.0.1:PORT/"), Err("a name and a password do not belong here")),
+            (
+                own("get", "/other", none()),
+                Err(
+                    "leads to http://localhost:PORT/echo: the connection to localhost:PORT is not granted",
+                ),
+            ),
+            (
+                own("get", "/metadata", none()),
+                Err("the connection to 169.254.169.254:80 is not granted"),
+            ),
+            (own("get", "/file", none()), Err("expected http or https, got file")),
+            (
+                own("get", "/large", json!({ "size": 100 })),
+                Err("the answer is larger than 100 bytes; the option `size` allows more"),
+            ),
+            (
+                own("get", "/slow", json!({ "timeout": "200ms" })),
+                Err("http.get: no answer within 0.2 s"),
+            ),
+            (
+                own("get", "", json!({ "headers": { "Host": "a" } })),
+                Err("host is made by the connection itself"),
+            ),
+            (
+                own("get", "", json!({ "headers": { "a": "b\r\nc: d" } })),
+                Err("a header has no line breaks"),
+            ),
+            (
+                own("post", "", json!({ "json": 1, "body": "a" })),
+                Err("`json` and `body`: a request has one body"),
+            ),
+            (
+                own("get", "", json!({ "ca": "no certificate" })),
+                Err("`ca`: there is no certificate in it"),
+            ),
+            (
+                own("request", "", none()).replace("request(", "request(\"CONNECT\", "),
+                Err("`method`: expected capital letters"),
+            ),
+        ],
+    );
+}
+
+#[test]
+fn a_star_does_not_grant_the_services_of_a_cloud() {
+    let get = |url: &str| call("get", url, &json!({}));
+    let told = Err("a pattern does not grant such an address");
+    check(
+        &["*:*"],
+        &[
+            (get("http://169.254.169.254/latest"), told.clone()),
+            (get("http://127.0.0.1:PORT/echo"), told.clone()),
+            (get("http://2130706433:PORT/echo"), told.clone()),
+            (get("http://[::ffff:7f00:1]:PORT/echo"), told),
+            (get("http://localhost:PORT/echo"), Ok(("status", json!(200)))),
+        ],
+    );
+}

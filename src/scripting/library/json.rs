@@ -1,0 +1,65 @@
+//! `json`.
+
+use serde_json::Value;
+
+use super::{Call, Library, Outcome, Type, immediate, optional, required, tree};
+
+pub(super) const LIBRARY: Library = Library {
+    name: "json",
+    doc: "Values as JSON texts, and back.",
+    functions: &[
+        immediate(
+            "encode",
+            "The JSON of a value: `json.encode({a = 1})` is `{\"a\":1}`. An empty table of Lua is `{}`, `kopf.array{}` is `[]`.",
+            &[required("value", Type::Any, "Any data.")],
+            Type::Text,
+            encode,
+        )
+        .with(&[optional(
+            "pretty",
+            Type::Boolean,
+            "With line breaks and an indent of two; false if left out.",
+        )]),
+        immediate(
+            "decode",
+            "The value of a JSON text. In Lua, null is nil, and `kopf.null` in lists and maps.",
+            &[required("text", Type::Text, "One JSON value, at most 128 levels deep.")],
+            Type::Any,
+            |call| Ok(tree::json(call.text("text"))?.into()),
+        ),
+        immediate(
+            "encode_lines",
+            "JSON lines: one item in each line, each line with an end.",
+            &[required("list", Type::List, "The items.")],
+            Type::Text,
+            |call| {
+                let lines = call.list("list").iter().map(|it| format!("{it}\n"));
+                Ok(Value::from(lines.collect::<String>()).into())
+            },
+        ),
+        immediate(
+            "decode_lines",
+            "The values of JSON lines, such as a log of events; empty lines are left out.",
+            &[required("text", Type::Text, "One JSON value in each line.")],
+            Type::List,
+            decode_lines,
+        ),
+    ],
+};
+
+fn encode(call: &Call) -> Outcome {
+    let value = call.value("value");
+    let text = if call.flag("pretty") { format!("{value:#}") } else { value.to_string() };
+    Ok(Value::from(text).into())
+}
+
+fn decode_lines(call: &Call) -> Outcome {
+    let lines = (1..).zip(call.text("text").lines()).filter(|(_, it)| !it.trim().is_empty());
+    let mut values = Vec::new();
+    for (number, line) in lines {
+        super::pace::step()?;
+        super::bounds::room_for(values.len())?;
+        values.push(tree::json(line).map_err(|it| format!("line {number}: {it}"))?);
+    }
+    Ok(Value::Array(values).into())
+}

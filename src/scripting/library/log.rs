@@ -1,0 +1,60 @@
+//! `log`: lines of the operator's log, also where there is no `ctx.logger`. They are never posted as events.
+
+use serde_json::Value;
+
+use super::{Call, Function, Library, Outcome, Parameter, Type, immediate, optional, required};
+use crate::logic::outcome::LogLevel;
+use crate::ports::{Logger, LoggerKind};
+use crate::scripting::{limits, text};
+
+const LINE: &[Parameter] = &[
+    required("message", Type::Any, "A text, or data, which is shown as JSON."),
+    optional("fields", Type::Map, "Structured fields of the line."),
+];
+
+const fn level(name: &'static str, doc: &'static str, body: fn(&Call) -> Outcome) -> Function {
+    immediate(name, doc, LINE, Type::Nothing, body)
+}
+
+pub(super) const LIBRARY: Library = Library {
+    name: "log",
+    doc: "Lines of the operator's log, also outside of handlers. In a handler, the line names its object; ctx.logger is for lines \
+          that may be posted as events too.",
+    functions: &[
+        level("debug", "A line that is seen with --verbose only. In Rhai, `log::dbg`.", |call| {
+            Ok(write(call, LogLevel::Debug))
+        }),
+        level("dbg", "The same as `debug`, a word that Rhai reserves.", |call| {
+            Ok(write(call, LogLevel::Debug))
+        }),
+        level("info", "A line about what goes well.", |call| Ok(write(call, LogLevel::Info))),
+        level("warning", "A line about what may go wrong.", |call| {
+            Ok(write(call, LogLevel::Warning))
+        }),
+        level("error", "A line about what has gone wrong.", |call| {
+            Ok(write(call, LogLevel::Error))
+        }),
+    ],
+};
+
+fn write(call: &Call, level: LogLevel) -> super::Datum {
+    let logger = match &call.present {
+        Some(present) if present.logger.object().is_some() => {
+            present.logger.with_kind(LoggerKind::Local)
+        }
+        Some(present) => present.logger.clone(),
+        None => Logger::of_script(),
+    };
+    if logger.is_enabled(level) {
+        let message = match call.value("message") {
+            Value::String(it) => it.clone(),
+            other => text::shown(other),
+        };
+        let message = limits::cut(message);
+        match call.map("fields") {
+            Some(fields) => logger.with_fields(level, &message, fields),
+            None => logger.log(level, &message),
+        }
+    }
+    Value::Null.into()
+}

@@ -1,0 +1,142 @@
+//! `metrics`: numbers of the script, which Prometheus reads at `/metrics`.
+
+use serde_json::Value;
+
+use super::{Call, Failure, Library, Outcome, Parameter, Type, immediate, optional, required};
+use crate::ports::{Change, SeriesLabels};
+use crate::scripting::text::shown;
+
+const NAME: Parameter = required(
+    "name",
+    Type::Name,
+    "Small letters, digits and `_`; shown with `kopf_script_` and the name of the script's file in front.",
+);
+const LABELS: Parameter = optional(
+    "labels",
+    Type::Map,
+    "Names and values; few different ones, a script may have 1000 series.",
+);
+const HELP: Parameter = optional("help", Type::Text, "One line that says what is counted.");
+/// Seconds, as most histograms are of durations.
+const BUCKETS: [f64; 11] = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0];
+
+pub(super) const LIBRARY: Library = Library {
+    name: "metrics",
+    doc: "Numbers of the script for Prometheus, seen at /metrics. They stay over a reload, and go with the script.",
+    functions: &[
+        immediate(
+            "counter",
+            "Counts something: `metrics.counter(\"backups_total\", 1, {labels = {result = \"ok\"}})`.",
+            &[NAME, optional("by", Type::Number, "How much it grows, at least 0; 1 if left out.")],
+            Type::Nothing,
+            |call| {
+                let by = call.number("by").unwrap_or(1.0);
+                if by < 0.0 {
+                    return Err(format!("`by`: expected a number of at least 0, got {by}").into());
+                }
+                change(call, Change::Count(by))
+            },
+        )
+        .with(&[LABELS, HELP]),
+        immediate(
+            "gauge",
+            "Shows a number that goes up and down: `metrics.gauge(\"queue_length\", 5)`.",
+            &[NAME, required("value", Type::Number, "The number now.")],
+            Type::Nothing,
+            |call| change(call, Change::Set(call.number("value").unwrap_or_default())),
+        )
+        .with(&[LABELS, HELP]),
+        immediate(
+            "gauge_add",
+            "Lets a gauge grow, or shrink.",
+            &[NAME, required("by", Type::Number, "The difference.")],
+            Type::Nothing,
+            |call| change(call, Change::Add(call.number("by").unwrap_or_default())),
+        )
+        .with(&[LABELS, HELP]),
+        immediate(
+            "histogram",
+            "Adds a value to a distribution: `metrics.histogram(\"backup_seconds\", took)`.",
+            &[NAME, required("value", Type::Number, "The value.")],
+            Type::Nothing,
+            |call| {
+                let buckets = buckets(call)?;
+                change(call, Change::Observe(call.number("value").unwrap_or_default(), buckets))
+            },
+        )
+        .with(&[
+            LABELS,
+            HELP,
+            optional("buckets", Type::List, "Upper bounds, ascending, at most 50; from 0.005 to 10 if left out."),
+        ]),
+    ],
+};
+
+fn change(call: &Call, change: Change) -> Outcome {
+    let name = call.text("name");
+    if !is_name(name) {
+        return Err(format!(
+            "`name`: expected small letters, digits and `_`, with a letter in front, got \"{name}\""
+        )
+        .into());
+    }
+    let labels = labels(call)?;
+    // The page adds it to each counter.
+    let name = match change {
+        Change::Count(_) => name.strip_suffix("_total").unwrap_or(name),
+        Change::Set(_) | Change::Add(_) | Change::Observe(..) => name,
+    };
+    call.surroundings.series.change(name, call.text("help"), labels, change)?;
+    Ok(Value::Null.into())
+}
+
+fn is_name(text: &str) -> bool {
+    /// Longer names are data.
+    const BYTES_MAX: usize = 100;
+    let fits = |it: u8| it.is_ascii_lowercase() || it.is_ascii_digit() || it == b'_';
+    text.len() <= BYTES_MAX
+        && text.bytes().all(fits)
+        && text.bytes().next().is_some_and(|it| it.is_ascii_lowercase())
+}
+
+fn labels(call: &Call) -> Result<SeriesLabels, Failure> {
+    /// Longer values are data.
+    const BYTES_MAX: usize = 200;
+    let mut labels = SeriesLabels::new();
+    for (name, value) in call.map("labels").into_iter().flatten() {
+        if !is_name(name) || name == "le" {
+            return Err(format!("`labels`: \"{name}\" is no name of a label").into());
+        }
+        let value = match value {
+            Value::String(text) => text.clone(),
+            Value::Number(_) | Value::Bool(_) => value.to_string(),
+            Value::Null => continue,
+            Value::Array(_) | Value::Object(_) => {
+                return Err(
+                    format!("`labels.{name}`: expected a text, got {}", shown(value)).into()
+                );
+            }
+        };
+        if value.len() > BYTES_MAX {
+            return Err(format!("`labels.{name}`: longer than {BYTES_MAX} bytes").into());
+        }
+        labels.push((name.clone(), value));
+    }
+    labels.sort();
+    Ok(labels)
+}
+
+fn buckets(call: &Call) -> Result<Vec<f64>, Failure> {
+    /// Each of them is a series.
+    const COUNT_MAX: usize = 50;
+    if !call.has("buckets") {
+        return Ok(BUCKETS.to_vec());
+    }
+    let bounds: Option<Vec<f64>> = call.list("buckets").iter().map(Value::as_f64).collect();
+    let is_right =
+        |it: &Vec<f64>| !it.is_empty() && it.len() <= COUNT_MAX && it.is_sorted_by(|a, b| a < b);
+    bounds.filter(is_right).ok_or_else(|| {
+        let got = shown(call.value("buckets"));
+        format!("`buckets`: expected at most {COUNT_MAX} ascending numbers, got {got}").into()
+    })
+}

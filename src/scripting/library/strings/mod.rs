@@ -1,0 +1,281 @@
+//! `strings`: what is done with texts. Characters are those of Unicode, counted one by one.
+
+mod names;
+
+use serde_json::Value;
+
+use super::{
+    Call, Failure, Function, Library, Outcome, Parameter, Type, bounds, immediate, optional,
+    required,
+};
+use crate::scripting::limits;
+
+const TEXT: Parameter = required("text", Type::Text, "The text; it stays as it is.");
+const PART: Parameter = required("part", Type::Text, "The text that is looked for.");
+const TRIMMED: Parameter =
+    optional("characters", Type::Name, "What is taken away; spaces and line breaks if left out.");
+const WIDTH: Parameter =
+    required("width", Type::Integer, "The number of characters to fill up to.");
+const FILL: Parameter = optional("fill", Type::Name, "What is added; spaces if left out.");
+
+pub(super) const LIBRARY: Library =
+    Library { name: "strings", doc: "What is done with texts.", functions: FUNCTIONS };
+
+const FUNCTIONS: &[Function] = &[
+    immediate("trim", "The text without spaces at both ends.", &[TEXT, TRIMMED], Type::Text, |call| {
+        Ok(trimmed(call, true, true))
+    }),
+    immediate("trim_start", "The text without spaces in front.", &[TEXT, TRIMMED], Type::Text, |call| {
+        Ok(trimmed(call, true, false))
+    }),
+    immediate("trim_end", "The text without spaces at the end.", &[TEXT, TRIMMED], Type::Text, |call| {
+        Ok(trimmed(call, false, true))
+    }),
+    immediate(
+        "split",
+        "The parts of a text between separators: `strings.split(\"a,b\", \",\")`. An empty separator gives the characters.",
+        &[TEXT, required("separator", Type::Text, "What is between the parts.")],
+        Type::List,
+        split,
+    )
+    .with(&[optional("limit", Type::Integer, "The most parts; the last one is the rest. All if left out.")]),
+    immediate("words", "The parts between spaces and line breaks.", &[TEXT], Type::List, |call| {
+        list(call.text("text").split_whitespace())
+    }),
+    immediate("lines", "The lines, without their ends.", &[TEXT], Type::List, |call| {
+        list(call.text("text").lines())
+    }),
+    immediate(
+        "join",
+        "One text of all items, which are texts, numbers, true or false.",
+        &[
+            required("list", Type::List, "The items."),
+            optional("separator", Type::Text, "What goes between them; nothing if left out."),
+        ],
+        Type::Text,
+        join,
+    ),
+    immediate("starts_with", "Whether a text begins with another.", &[TEXT, PART], Type::Boolean, |call| {
+        Ok(Value::from(call.text("text").starts_with(call.text("part"))).into())
+    }),
+    immediate("ends_with", "Whether a text ends with another.", &[TEXT, PART], Type::Boolean, |call| {
+        Ok(Value::from(call.text("text").ends_with(call.text("part"))).into())
+    }),
+    immediate("contains", "Whether a text has another in it.", &[TEXT, PART], Type::Boolean, |call| {
+        Ok(Value::from(call.text("text").contains(call.text("part"))).into())
+    }),
+    immediate("count", "How often a text has another in it.", &[TEXT, required("part", Type::Name, "The text that is counted.")], Type::Integer, |call| {
+        Ok(Value::from(call.text("text").matches(call.text("part")).count()).into())
+    }),
+    immediate(
+        "replace",
+        "The text with another in place of a part, everywhere.",
+        &[
+            TEXT,
+            required("part", Type::Name, "The text that is replaced."),
+            required("new", Type::Text, "What comes in its place."),
+        ],
+        Type::Text,
+        replace,
+    )
+    .with(&[optional("limit", Type::Integer, "How often at most; everywhere if left out.")]),
+    immediate("remove_prefix", "The text without another in front, if it is there.", &[TEXT, PART], Type::Text, |call| {
+        let text = call.text("text");
+        Ok(Value::from(text.strip_prefix(call.text("part")).unwrap_or(text)).into())
+    }),
+    immediate("remove_suffix", "The text without another at the end, if it is there.", &[TEXT, PART], Type::Text, |call| {
+        let text = call.text("text");
+        Ok(Value::from(text.strip_suffix(call.text("part")).unwrap_or(text)).into())
+    }),
+    immediate("upper", "The text in capital letters.", &[TEXT], Type::Text, |call| {
+        Ok(Value::from(call.text("text").to_uppercase()).into())
+    }),
+    immediate("lower", "The text in small letters.", &[TEXT], Type::Text, |call| {
+        Ok(Value::from(call.text("text").to_lowercase()).into())
+    }),
+    immediate("capitalize", "The text with a capital letter in front.", &[TEXT], Type::Text, |call| {
+        let mut rest = call.text("text").chars();
+        let first = rest.next().into_iter().flat_map(char::to_uppercase);
+        Ok(Value::from(first.chain(rest).collect::<String>()).into())
+    }),
+    immediate("length", "The number of characters; `#text` of Lua counts bytes.", &[TEXT], Type::Integer, |call| {
+        Ok(Value::from(call.text("text").chars().count()).into())
+    }),
+    immediate("reverse", "The characters from the last to the first.", &[TEXT], Type::Text, |call| {
+        Ok(Value::from(call.text("text").chars().rev().collect::<String>()).into())
+    }),
+    immediate("repeated", "The text several times.", &[TEXT, required("count", Type::Integer, "How often.")], Type::Text, |call| {
+        let (text, count) = (call.text("text"), call.count("count", 0)?);
+        room(call, text.len().saturating_mul(count))?;
+        Ok(Value::from(text.repeat(count)).into())
+    }),
+    immediate("pad_start", "The text with so much in front that it has this many characters.", &[TEXT, WIDTH, FILL], Type::Text, |call| {
+        Ok(Value::from(fill(call)? + call.text("text")).into())
+    }),
+    immediate("pad_end", "The text with so much at the end that it has this many characters.", &[TEXT, WIDTH, FILL], Type::Text, |call| {
+        Ok(Value::from(call.text("text").to_owned() + fill(call)?.as_str()).into())
+    }),
+    immediate(
+        "truncate",
+        "The text, or as much of it as fits, with a mark at the end.",
+        &[
+            TEXT,
+            required("length", Type::Integer, "The most characters, with the mark."),
+            optional("mark", Type::Text, "What shows that something is missing; `…` if left out."),
+        ],
+        Type::Text,
+        truncate,
+    ),
+    immediate(
+        "indent",
+        "The text with spaces in front of each line that is not empty.",
+        &[TEXT, required("by", Type::Any, "The number of spaces, or a text to put there.")],
+        Type::Text,
+        indent,
+    ),
+    immediate(
+        "dedent",
+        "The text without the spaces that all lines have in front, and without an empty first line: for texts in scripts.",
+        &[TEXT],
+        Type::Text,
+        |call| Ok(Value::from(dedent(call.text("text"))).into()),
+    ),
+    names::SLUG,
+    names::IS_DNS_LABEL,
+    names::IS_DNS_NAME,
+    names::KEBAB,
+    names::SNAKE,
+    names::CAMEL,
+];
+
+/// Whether a text of so many bytes may be made.
+fn room(call: &Call, bytes: usize) -> Result<(), Failure> {
+    let limit = call.surroundings.limits.string_size;
+    if bytes > limit { Err(limits::too_long_text(limit).into()) } else { Ok(()) }
+}
+
+fn trimmed(call: &Call, start: bool, end: bool) -> super::Datum {
+    let goes = |it: char| {
+        call.some_text("characters")
+            .map_or(it.is_whitespace(), |characters| characters.contains(it))
+    };
+    let mut text = call.text("text");
+    if start {
+        text = text.trim_start_matches(goes);
+    }
+    if end {
+        text = text.trim_end_matches(goes);
+    }
+    Value::from(text).into()
+}
+
+/// A list, if it is not too long.
+fn list<'a>(parts: impl Iterator<Item = &'a str>) -> Outcome {
+    let mut items = Vec::new();
+    for part in parts {
+        bounds::room_for(items.len())?;
+        items.push(Value::from(part));
+    }
+    Ok(Value::Array(items).into())
+}
+
+fn split(call: &Call) -> Outcome {
+    let (text, separator) = (call.text("text"), call.text("separator"));
+    let limit = call.count("limit", usize::MAX)?;
+    if limit == 0 {
+        return Err("`limit`: expected a number of at least 1, got 0".into());
+    }
+    if separator.is_empty() {
+        let parts = text
+            .char_indices()
+            .map(|(at, it)| text.get(at..at + it.len_utf8()).unwrap_or_default());
+        return list(parts.take(limit));
+    }
+    list(text.splitn(limit, separator))
+}
+
+fn join(call: &Call) -> Outcome {
+    let mut joined = String::new();
+    for (place, item) in (1..).zip(call.list("list")) {
+        if place > 1 {
+            joined.push_str(call.text("separator"));
+        }
+        match item {
+            Value::String(text) => joined.push_str(text),
+            Value::Number(_) | Value::Bool(_) => joined.push_str(&item.to_string()),
+            Value::Null | Value::Array(_) | Value::Object(_) => {
+                let told = format!(
+                    "`list`: item {place}: expected a text, got {}",
+                    crate::scripting::text::shown(item)
+                );
+                return Err(told.into());
+            }
+        }
+        room(call, joined.len())?;
+    }
+    Ok(Value::from(joined).into())
+}
+
+fn replace(call: &Call) -> Outcome {
+    let (text, part, new) = (call.text("text"), call.text("part"), call.text("new"));
+    let limit = call.count("limit", usize::MAX)?;
+    let times = text.matches(part).take(limit).count();
+    room(call, text.len().saturating_add(new.len().saturating_mul(times)))?;
+    Ok(Value::from(text.replacen(part, new, limit)).into())
+}
+
+/// What is missing to the width.
+fn fill(call: &Call) -> Result<String, Failure> {
+    let width = call.count("width", 0)?;
+    let missing = width.saturating_sub(call.text("text").chars().count());
+    let fill = call.some_text("fill").unwrap_or(" ");
+    room(call, missing.saturating_mul(4))?;
+    Ok(fill.chars().cycle().take(missing).collect())
+}
+
+fn truncate(call: &Call) -> Outcome {
+    let (text, length) = (call.text("text"), call.count("length", 0)?);
+    if text.chars().nth(length).is_none() {
+        return Ok(Value::from(text).into());
+    }
+    let mark = call.some_text("mark").unwrap_or("…");
+    let kept = length.saturating_sub(mark.chars().count());
+    let cut: String = text.chars().take(kept).chain(mark.chars()).take(length).collect();
+    Ok(Value::from(cut).into())
+}
+
+fn indent(call: &Call) -> Outcome {
+    let front = match call.value("by") {
+        Value::String(front) => front.clone(),
+        Value::Number(_) if call.integer("by").is_some() => {
+            let count = call.count("by", 0)?;
+            room(call, count)?;
+            " ".repeat(count)
+        }
+        other => {
+            let got = crate::scripting::text::shown(other);
+            return Err(format!("`by`: expected a number of spaces or a text, got {got}").into());
+        }
+    };
+    let text = call.text("text");
+    let lines = text.lines().count();
+    room(call, text.len().saturating_add(front.len().saturating_mul(lines)))?;
+    let indented = text.split_inclusive('\n').flat_map(|line| {
+        let front = if line.trim().is_empty() { "" } else { front.as_str() };
+        [front, line]
+    });
+    Ok(Value::from(indented.collect::<String>()).into())
+}
+
+fn dedent(text: &str) -> String {
+    let text = text.strip_prefix('\n').unwrap_or(text);
+    let spaces = |line: &&str| line.len() - line.trim_start_matches([' ', '\t']).len();
+    let filled = || text.lines().filter(|it| !it.trim().is_empty());
+    let common = filled().map(|it| spaces(&it)).min().unwrap_or_default();
+    let cut = |line: &str| match line.get(common..) {
+        Some(rest) if !line.trim().is_empty() => rest.to_owned(),
+        Some(_) | None if line.ends_with('\n') => "\n".to_owned(),
+        Some(_) | None => String::new(),
+    };
+    text.split_inclusive('\n').map(cut).collect()
+}

@@ -1,0 +1,122 @@
+//! `yaml`: of the dialect of Kubernetes, with bounds on what aliases may blow up.
+
+use serde::{Deserialize, Deserializer, de::DeserializeSeed as _};
+use serde_json::Value;
+
+use super::{
+    Call, Library, Outcome, Type,
+    bounds::ITEMS_MAX,
+    immediate, required,
+    tree::{self, Tree},
+};
+
+/// How deep lists and maps may be nested: what the parser thinks safe, for it recurses with large frames.
+const DEPTH_MAX: usize = 64;
+/// Events of the parser: beginnings and ends count besides the items.
+const EVENTS_MAX: usize = 4 * ITEMS_MAX;
+/// The most documents of one text.
+const DOCUMENTS_MAX: usize = 10_000;
+
+pub(super) const LIBRARY: Library = Library {
+    name: "yaml",
+    doc: "Values as YAML texts, and back.",
+    functions: &[
+        immediate(
+            "encode",
+            "The YAML of a value, as one document.",
+            &[required("value", Type::Any, "Any data.")],
+            Type::Text,
+            |call| Ok(Value::from(write(call.value("value"))?).into()),
+        ),
+        immediate(
+            "encode_all",
+            "Several values as the documents of one text, with `---` between them.",
+            &[required("list", Type::List, "One value for each document.")],
+            Type::Text,
+            |call| {
+                let documents: Result<Vec<_>, _> = call.list("list").iter().map(write).collect();
+                Ok(Value::from(documents?.join("---\n")).into())
+            },
+        ),
+        immediate(
+            "decode",
+            "The value of a YAML text with one document, or of none: nothing.",
+            &[required("text", Type::Text, "The text, at most 64 levels deep.")],
+            Type::Any,
+            |call| Ok(read(call.text("text"))?.into()),
+        ),
+        immediate(
+            "decode_all",
+            "The values of all documents of a YAML text, such as a bundle of manifests; empty documents are left out.",
+            &[required("text", Type::Text, "Documents with `---` between them.")],
+            Type::List,
+            decode_all,
+        ),
+    ],
+};
+
+/// A value as a document.
+pub(super) fn write(value: &Value) -> Result<String, String> {
+    // Without long lines in pieces: some readers put them together in other ways.
+    let options = serde_saphyr::ser_options! { prefer_block_scalars: false };
+    let written = serde_saphyr::to_string_with_options(value, options);
+    let mut text = written.map_err(|it| format!("cannot be written as YAML: {it}"))?;
+    if !text.ends_with('\n') {
+        text.push('\n');
+    }
+    Ok(text)
+}
+
+/// A document of a text; all of them together have no more items than one value may have.
+struct Document(Value);
+
+impl<'de> Deserialize<'de> for Document {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let left = tree::room();
+        Tree::within(&left).deserialize(deserializer).map(Document)
+    }
+}
+
+/// The one document of a text; null if there is none.
+pub(super) fn read(text: &str) -> Result<Value, String> {
+    let mut documents = read_all(text)?;
+    match documents.len() {
+        0 => Ok(Value::Null),
+        1 => Ok(documents.remove(0)),
+        many => Err(format!("there are {many} documents; yaml.decode_all gives all of them")),
+    }
+}
+
+fn read_all(text: &str) -> Result<Vec<Value>, String> {
+    if text.trim().is_empty() && !text.contains('\t') {
+        return Ok(Vec::new());
+    }
+    let documents: Result<Vec<Document>, _> =
+        serde_saphyr::from_str_multiple_with_options(text, options());
+    let documents = documents.map_err(|it| {
+        let told = it.without_snippet().to_string();
+        format!("no YAML: {}", told.lines().next().unwrap_or_default())
+    })?;
+    Ok(documents.into_iter().map(|Document(it)| it).collect())
+}
+
+fn decode_all(call: &Call) -> Outcome {
+    let documents = read_all(call.text("text"))?;
+    Ok(documents.into_iter().filter(|it| !it.is_null()).collect::<Value>().into())
+}
+
+fn options() -> serde_saphyr::Options {
+    serde_saphyr::options! {
+        with_snippet: false,
+        strict_booleans: true,
+        alias_limits: serde_saphyr::alias_limits! {
+            max_total_replayed_events: EVENTS_MAX,
+        },
+        budget: serde_saphyr::budget! {
+            max_depth: DEPTH_MAX,
+            max_events: EVENTS_MAX,
+            max_nodes: EVENTS_MAX,
+            max_documents: DOCUMENTS_MAX,
+        },
+    }
+}
