@@ -1,3 +1,5 @@
+//! Conditions that are set, kept and removed, and what a server would refuse.
+
 use serde_json::{Value, json};
 
 use super::*;
