@@ -59,7 +59,7 @@ fn log_line(criterion: &mut Criterion) {
 /// What each line did before its parts were passed one by one: for comparison.
 fn encoded_reference(criterion: &mut Criterion) {
     let logger = logger();
-    let object = logger.object().map(Arc::clone).unwrap_or_default();
+    let object = logger.object().unwrap_or_default();
     criterion.bench_function("log_line/encoding and parsing a reference", |bencher| {
         bencher.iter(|| {
             let text = serde_json::to_string(&*object).unwrap_or_default();

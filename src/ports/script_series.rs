@@ -185,3 +185,62 @@ impl fmt::Debug for Table {
         write!(f, "{} series", self.series)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use prometheus_client::{encoding::text::encode, registry::Registry};
+
+    use super::{Change, SERIES_MAX};
+    use crate::ports::Metrics;
+
+    fn page(metrics: &Metrics) -> String {
+        let (mut page, mut text) = (Registry::default(), String::new());
+        metrics.register_scripts(&mut page);
+        encode(&mut text, &page).unwrap();
+        text
+    }
+
+    #[test]
+    fn numbers_of_a_script_have_its_prefix_and_go_with_it() {
+        let metrics = Metrics::default();
+        let script = metrics.of_script("dir/My-app.lua");
+        let labels = || vec![("result".to_owned(), "ok".to_owned())];
+        script.change("backups", "Backups", labels(), Change::Count(2.0)).unwrap();
+        script.change("queue", "", Vec::new(), Change::Set(3.0)).unwrap();
+        script.change("queue", "", Vec::new(), Change::Add(-1.0)).unwrap();
+        script.change("seconds", "", Vec::new(), Change::Observe(0.3, vec![0.1, 1.0])).unwrap();
+        let told = page(&metrics);
+        for line in [
+            "# HELP kopf_script_my_app_backups Backups.",
+            "kopf_script_my_app_backups_total{result=\"ok\"} 2.0",
+            "kopf_script_my_app_queue 2.0",
+            "kopf_script_my_app_seconds_bucket{le=\"0.1\"} 0",
+            "kopf_script_my_app_seconds_bucket{le=\"1.0\"} 1",
+        ] {
+            assert!(told.contains(line), "{line}\n{told}");
+        }
+        let told = script.change("queue", "", Vec::new(), Change::Count(1.0)).unwrap_err();
+        assert_eq!(told, "`queue` is a gauge already");
+        // The next generation of the script carries on.
+        let next = metrics.of_script("dir/My-app.lua");
+        drop(script);
+        next.change("backups", "", labels(), Change::Count(1.0)).unwrap();
+        assert!(page(&metrics).contains("backups_total{result=\"ok\"} 3.0"));
+        drop(next);
+        assert_eq!(page(&metrics), "# EOF\n");
+    }
+
+    #[test]
+    fn a_script_has_no_more_series_than_it_may() {
+        let script = Metrics::default().of_script("a.lua");
+        let set = |value: usize| {
+            let labels = vec![("name".to_owned(), value.to_string())];
+            script.change("it", "", labels, Change::Set(1.0))
+        };
+        for value in 0..SERIES_MAX {
+            set(value).unwrap();
+        }
+        assert!(set(SERIES_MAX).unwrap_err().contains("1000 series already"));
+        set(0).unwrap();
+    }
+}

@@ -22,7 +22,7 @@ fails(function() json.decode("[1,") end, "json.decode: no JSON: EOF while parsin
 fails(function() json.decode("[1] 2") end, "json.decode: no JSON: trailing characters at line 1 column 5")
 fails(function() json.decode_lines("1\n{") end, "json.decode_lines: line 2: no JSON: EOF while parsing an object at line 1 column 1")
 fails(function() json.decode(string.rep("[", 200)) end, "json.decode: no JSON: recursion limit exceeded at line 1 column 128")
-fails(function() json.decode("[" .. string.rep("0,", 100000) .. "0]") end, "json.decode: no JSON: the result would have more than 100000 items at line 1 column 200002")
+fails(function() json.decode("[" .. string.rep("0,", 100000) .. "0]") end, "json.decode: no JSON: the result would have more than 100000 items at line 1 column 200003")
 fails(function() json.encode(print) end, "json.encode: `value`: a function cannot be kept as JSON")
 fails(function() json.encode({ a = { print } }) end, "json.encode: `value`.a[1]: a function cannot be kept as JSON")
 fails(function() json.encode(1, { prety = true }) end, "json.encode: there is no option `prety`; did you mean `pretty`?")

@@ -95,5 +95,6 @@ async fn an_operator_that_ends_gives_all_back() {
     // Who closes the connections to the server comes after it.
     time::sleep(Duration::from_secs(1)).await;
     let left = heap::held() - before;
-    assert!(left < OBJECTS, "{left} bytes of {OBJECTS} objects");
+    // What a thread keeps from its first use on is here too; the smallest piece of each object would be twice as much as this.
+    assert!(left < 16 * OBJECTS, "{left} bytes of {OBJECTS} objects");
 }

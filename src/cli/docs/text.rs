@@ -2,7 +2,9 @@
 
 use std::fmt::Write as _;
 
-use crate::scripting::surface::{Item, Parameter, Section, Shape, Spoken, Surface, summary};
+use crate::scripting::surface::{
+    Item, Parameter, Section, Shape, Signature, Spoken, Surface, summary,
+};
 
 /// The longest line.
 const WIDTH: usize = 100;
@@ -44,7 +46,7 @@ pub(super) fn section(section: &Section) -> String {
 
 /// One name.
 pub(super) fn item(path: &str, item: &Item) -> String {
-    let call = item.signature().map(|it| it.told()).unwrap_or_default();
+    let call = item.signature().map(Signature::told).unwrap_or_default();
     let mut text = format!("{path}{call}\n\n{}\n", wrapped(&plain(item.doc), 0));
     match &item.shape {
         Shape::Value(ty) => {

@@ -55,15 +55,14 @@ impl Starter {
 
     /// An object of it.
     pub(super) fn object(&self) -> String {
-        let mut object = json!({
+        let spec =
+            if self.greets { json!({"name": "world"}) } else { sample::of(self.kind.part("spec")) };
+        let object = json!({
             "apiVersion": self.kind.api_version(),
             "kind": self.kind.kind,
             "metadata": {"name": self.name()},
-            "spec": sample::of(self.kind.part("spec")),
+            "spec": spec,
         });
-        if self.greets {
-            object["spec"] = json!({"name": "world"});
-        }
         serde_saphyr::to_string(&object).unwrap_or_else(|_no_yaml| format!("{object:#}\n"))
     }
 

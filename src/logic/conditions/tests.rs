@@ -1,4 +1,4 @@
-//! Conditions that are set, kept and removed, and what a server would refuse.
+//! What the conventions say, by cases.
 
 use serde_json::{Value, json};
 

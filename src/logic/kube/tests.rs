@@ -1,3 +1,5 @@
+//! Answers and addresses, by cases.
+
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};

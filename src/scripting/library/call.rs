@@ -142,8 +142,9 @@ impl Function {
         if shapes.len() > self.parameters.len() {
             return Err(self.too_many(library, shapes.len()));
         }
-        let given = shapes.iter().copied().chain(std::iter::repeat(Shape::Nothing));
-        self.parameters.iter().zip(given).try_for_each(|(parameter, it)| parameter.check_shape(it))
+        self.parameters.iter().enumerate().try_for_each(|(place, parameter)| {
+            shapes.get(place).map_or_else(|| parameter.left_out(), |it| parameter.check_shape(*it))
+        })
     }
 
     /// The arguments by the names of their parameters.

@@ -251,7 +251,12 @@ fn flatten(call: &Call) -> Outcome {
         for item in items {
             match item {
                 Value::Array(inner) if depth > 0 => add(inner, depth - 1, flat),
-                _ => flat.push(item.clone()),
+                Value::Array(_)
+                | Value::Null
+                | Value::Bool(_)
+                | Value::Number(_)
+                | Value::String(_)
+                | Value::Object(_) => flat.push(item.clone()),
             }
         }
     }

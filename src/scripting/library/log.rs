@@ -46,10 +46,8 @@ fn write(call: &Call, level: LogLevel) -> super::Datum {
         None => Logger::of_script(),
     };
     if logger.is_enabled(level) {
-        let message = match call.value("message") {
-            Value::String(it) => it.clone(),
-            other => text::shown(other),
-        };
+        let message = call.some_text("message").map(str::to_owned);
+        let message = message.unwrap_or_else(|| text::shown(call.value("message")));
         let message = limits::cut(message);
         match call.map("fields") {
             Some(fields) => logger.with_fields(level, &message, fields),

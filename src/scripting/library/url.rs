@@ -114,9 +114,9 @@ fn parse(call: &Call) -> Outcome {
 }
 
 fn build(call: &Call) -> Outcome {
-    let Some(parts) = call.map("parts") else { return Err("`parts` is missing".into()) };
     const KNOWN: [&str; 8] =
         ["scheme", "host", "port", "path", "query", "fragment", "username", "password"];
+    let Some(parts) = call.map("parts") else { return Err("`parts` is missing".into()) };
     if let Some(unknown) = parts.keys().find(|it| !KNOWN.contains(&it.as_str())) {
         let near = super::did_you_mean(unknown, KNOWN.into_iter(), "");
         return Err(format!("`parts`: there is no part `{unknown}`{near}").into());
@@ -165,7 +165,7 @@ pub(super) fn query(name: &str, map: &Value) -> Result<String, Failure> {
         let values = match value {
             Value::Array(items) => items.iter().collect(),
             Value::Null => Vec::new(),
-            one => vec![one],
+            Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Object(_) => vec![value],
         };
         for value in values {
             match value {

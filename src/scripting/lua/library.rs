@@ -204,12 +204,14 @@ fn call(world: &World, named: Named, arguments: &MultiValue) -> Result<Call, Fai
 }
 
 fn given(world: &World, value: &LuaValue) -> Given {
-    match value {
-        LuaValue::String(text) if text.to_str().is_err() => {
-            Given::Datum(Datum::Bytes(text.as_bytes().to_vec()))
-        }
-        LuaValue::Buffer(bytes) => Given::Datum(Datum::Bytes(bytes.to_vec())),
-        _ => match views::handled(value).map_or_else(|| world.read(value, None), Ok) {
+    let bytes = match (value.as_string(), value.as_buffer()) {
+        (Some(text), _) if text.to_str().is_err() => Some(text.as_bytes().to_vec()),
+        (_, Some(buffer)) => Some(buffer.to_vec()),
+        (_, None) => None,
+    };
+    match bytes {
+        Some(bytes) => Given::Datum(Datum::Bytes(bytes)),
+        None => match views::handled(value).map_or_else(|| world.read(value, None), Ok) {
             Ok(value) => Given::Datum(Datum::Json(value)),
             Err(refused) => Given::Refused(shape(world, value), refused),
         },

@@ -3,7 +3,7 @@
 use std::path::{Component, Path, PathBuf};
 
 use super::Problem;
-use crate::scripting::library;
+use crate::scripting::{library, text::did_you_mean};
 
 /// Longer than any name that means something.
 const NAME_BYTES_MAX: usize = 255;
@@ -63,6 +63,10 @@ fn of_library(name: &str) -> Problem {
     if name == LIBRARIES {
         return Problem::Refused("`kopf` is there without being loaded".into());
     }
-    let known: Vec<_> = library::LIBRARIES.iter().map(|it| it.name).collect();
-    Problem::Missing(format!("below kopf/ there are the libraries {}", known.join(", ")))
+    let wanted = name.trim_start_matches("./").strip_prefix("kopf/").unwrap_or(name);
+    let known = library::LIBRARIES.iter().map(|it| it.name);
+    let near = did_you_mean(wanted, known, "kopf/");
+    Problem::Missing(format!(
+        "names below kopf/ are those of the built-in library, which has no {wanted}{near}"
+    ))
 }

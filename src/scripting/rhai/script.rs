@@ -35,7 +35,7 @@ use crate::scripting::{LoadError, Source, Terms, library::Surroundings, print::p
 use crate::settings::Sandbox;
 
 /// The deepest nesting of an expression, at the top level and in functions. A closure in a closure is one expression.
-const EXPRESSION_DEPTHS_MAX: (usize, usize) = (64, 64);
+pub(super) const EXPRESSION_DEPTHS_MAX: (usize, usize) = (64, 64);
 /// The most items of a list or a map.
 pub(super) const ITEMS_MAX: usize = 100_000;
 /// The most modules of one script.

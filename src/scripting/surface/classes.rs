@@ -2,102 +2,38 @@
 
 use super::{Callback, Entry, Section, Spoken, Ty, method, optional, required, taking, value};
 
+/// A class: its name, its documentation, its members, and the type of what is under any other key.
+type Class = (&'static str, &'static str, &'static [Entry], Option<Ty>);
+
+#[rustfmt::skip]
+const CLASSES: &[Class] = &[
+    ("Patch", "A merge-patch under construction. Assigning makes the levels on the way: `ctx.patch.status.phase = \"Ready\"`. Assigning `kopf.null` (Rhai: `()`) deletes a field on the cluster; assigning nil (Rhai: `remove`) withdraws it from the patch. To ask what is in it: `kopf.get(ctx.patch, \"status.phase\")`.", PATCH, Some(Ty::Any)),
+    ("PatchFunctions", "Functions that change the object as it is on the server, applied after the merge-patch and again when another writer was faster.", PATCH_FUNCTIONS, None),
+    ("Conditions", "The list `status.conditions` of the object. What is set is written with the rest of `ctx.patch`; the conditions of others stay.", CONDITIONS, None),
+    ("Memo", "Data that live as long as the process, shared by all handlers of an object and by all scripts; they survive a reload. Any field may be set.", &[], Some(Ty::Any)),
+    ("Logger", "Logs about the handled object. A text may have places as in `string.format` (Lua), or be an interpolated text (Rhai); a map at the end adds structured fields.", LOGGER, None),
+    ("Stopped", "The stop flag of daemons and timers. It is a function too: `ctx.stopped()` is the same as `is_set`.", STOPPED, None),
+    ("StopReasons", "Why a daemon or timer must end. It prints as `RESOURCE_DELETED|DAEMON_SIGNALLED` and can be iterated over.", STOP_REASONS, None),
+    ("Index", "A table in memory that the functions of `kopf.index` fill: stores of values by key. Read-only; what was returned without a key is under `kopf.null` (Rhai: `()`).", INDEX, Some(Ty::Maybe(&Ty::Class("Store")))),
+    ("Store", "The values under one key of an index, as they were when it was taken: a list, counted from 1 in Lua and from 0 in Rhai.", STORE, Some(Ty::Any)),
+    ("Resource", "What the server says about a kind of objects.", RESOURCE, None),
+    ("DiffItem", "One difference between the object as it was handled last and as it is now.", DIFF_ITEM, None),
+    ("WatchEvent", "A watch event as it came.", WATCH_EVENT, None),
+    ("Error", "An error of `kopf.TemporaryError` and its siblings, made to be raised: `error(…)` in Lua, `throw` in Rhai.", ERROR, None),
+    ("Refusal", "What a server refused, or could not do: the error of `kube` functions. Caught with `pcall` (Lua) or `try … catch` (Rhai), its fields can be read; it prints as its message.", REFUSAL, None),
+    ("Marker", "A constant of declarations: `kopf.PRESENT`, `kopf.ABSENT`, `kopf.EVERYTHING`.", &[], None),
+    ("Condition", "A combination of functions: `kopf.all_` and its siblings.", &[], None),
+    ("Storage", "A place for the state of the operator, for `ctx.settings.persistence`.", &[], None),
+    ("Login", "Something to log in to the cluster with, for handlers of `kopf.on_login`.", &[], None),
+];
+
 /// All of them, except those of `ctx` and of the settings.
 pub(super) fn sections() -> Vec<Section> {
-    let of = Section::of;
-    let any = |section: Section, others| Section { others: Some(others), ..section };
-    vec![
-        any(
-            of(
-                "Patch",
-                "A merge-patch under construction. Assigning makes the levels on the way: `ctx.patch.status.phase = \"Ready\"`. Assigning `kopf.null` (Rhai: `()`) deletes a field on the cluster; assigning nil (Rhai: `remove`) withdraws it from the patch. To ask what is in it: `kopf.get(ctx.patch, \"status.phase\")`.",
-                PATCH,
-            ),
-            Ty::Any,
-        ),
-        of(
-            "PatchFunctions",
-            "Functions that change the object as it is on the server, applied after the merge-patch and again when another writer was faster.",
-            PATCH_FUNCTIONS,
-        ),
-        of(
-            "Conditions",
-            "The list `status.conditions` of the object. What is set is written with the rest of `ctx.patch`; the conditions of others stay.",
-            CONDITIONS,
-        ),
-        any(
-            of(
-                "Memo",
-                "Data that live as long as the process, shared by all handlers of an object and by all scripts; they survive a reload. Any field may be set.",
-                &[],
-            ),
-            Ty::Any,
-        ),
-        of(
-            "Logger",
-            "Logs about the handled object. A text may have places as in `string.format` (Lua), or be an interpolated text (Rhai); a map at the end adds structured fields.",
-            LOGGER,
-        ),
-        of(
-            "Stopped",
-            "The stop flag of daemons and timers. It is a function too: `ctx.stopped()` is the same as `is_set`.",
-            STOPPED,
-        ),
-        of(
-            "StopReasons",
-            "Why a daemon or timer must end. It prints as `RESOURCE_DELETED|DAEMON_SIGNALLED` and can be iterated over.",
-            STOP_REASONS,
-        ),
-        any(
-            of(
-                "Index",
-                "A table in memory that the functions of `kopf.index` fill: stores of values by key. Read-only; what was returned without a key is under `kopf.null` (Rhai: `()`).",
-                INDEX,
-            ),
-            Ty::Maybe(&Ty::Class("Store")),
-        ),
-        any(
-            of(
-                "Store",
-                "The values under one key of an index, as they were when it was taken: a list, counted from 1 in Lua and from 0 in Rhai.",
-                STORE,
-            ),
-            Ty::Any,
-        ),
-        of("Resource", "What the server says about a kind of objects.", RESOURCE),
-        of(
-            "DiffItem",
-            "One difference between the object as it was handled last and as it is now.",
-            DIFF_ITEM,
-        ),
-        of("WatchEvent", "A watch event as it came.", WATCH_EVENT),
-        of(
-            "Error",
-            "An error of `kopf.TemporaryError` and its siblings, made to be raised: `error(…)` in Lua, `throw` in Rhai.",
-            ERROR,
-        ),
-        of(
-            "Refusal",
-            "What a server refused, or could not do: the error of `kube` functions. Caught with `pcall` (Lua) or `try … catch` (Rhai), its fields can be read; it prints as its message.",
-            REFUSAL,
-        ),
-        of(
-            "Marker",
-            "A constant of declarations: `kopf.PRESENT`, `kopf.ABSENT`, `kopf.EVERYTHING`.",
-            &[],
-        ),
-        of("Condition", "A combination of functions: `kopf.all_` and its siblings.", &[]),
-        of(
-            "Storage",
-            "A place for the state of the operator, for `ctx.settings.persistence`.",
-            &[],
-        ),
-        of(
-            "Login",
-            "Something to log in to the cluster with, for handlers of `kopf.on_login`.",
-            &[],
-        ),
-    ]
+    let section = |(name, doc, entries, others): &Class| Section {
+        others: *others,
+        ..Section::of(name, doc, entries)
+    };
+    CLASSES.iter().map(section).collect()
 }
 
 const PATCH: &[Entry] = &[

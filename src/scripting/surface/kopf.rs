@@ -139,7 +139,7 @@ const OBJECTS: Parameter =
 /// The section.
 pub(super) fn section() -> Section {
     let others = OTHERS.iter().map(|it| match it.name {
-        "on" => table(it, DECLARING.iter().filter(|it| it.kind.is_some()).filter_map(short)),
+        "on" => table(it, DECLARING.iter().filter_map(short)),
         "lifecycles" => table(it, Lifecycle::ALL.into_iter().map(lifecycle)),
         "ErrorsMode" => table(it, ERROR_MODES.iter().map(mode)),
         _ => Item::of(it),
@@ -164,14 +164,14 @@ fn text(name: &'static str, doc: &'static str) -> Item {
 }
 
 fn mode((name, mode): &(&'static str, &str)) -> Item {
-    text(
-        name,
-        match *mode {
-            "ignored" => "Log the error, and go on as if the handler had succeeded.",
-            "temporary" => "Try again after the `backoff`.",
-            _ => "Do not try again.",
-        },
-    )
+    let (ty, doc) = match *mode {
+        "ignored" => {
+            (Ty::Words(&["ignored"]), "Log the error, and go on as if the handler had succeeded.")
+        }
+        "temporary" => (Ty::Words(&["temporary"]), "Try again after the `backoff`."),
+        _ => (Ty::Words(&["permanent"]), "Do not try again."),
+    };
+    Item { name, doc, shape: Shape::Value(ty), spoken: Spoken::Both }
 }
 
 fn lifecycle((name, lifecycle): (&'static str, Lifecycle)) -> Item {

@@ -180,7 +180,7 @@ fn overloads(text: &mut String, signature: &Signature, class: Option<&str>) {
     let returns = signature.returns.map(|it| format!(": {}", of(it))).unwrap_or_default();
     let kept = |count: usize| -> Vec<String> {
         let kept = signature.parameters.iter().take(count);
-        kept.map(|it| format!("{}: {}", named(it.name), of(it.ty))).collect()
+        kept.map(|it| format!("{}: {}", named(it.name), accepted(it.ty))).collect()
     };
     let required = signature.parameters.iter().filter(|it| it.required).count();
     for count in required..signature.parameters.len() {
@@ -192,7 +192,12 @@ fn overloads(text: &mut String, signature: &Signature, class: Option<&str>) {
 
 fn parameter(it: &Parameter) -> String {
     let optional = if it.required { "" } else { "?" };
-    format!("---@param {}{optional} {} {}", named(it.name), of(it.ty), it.doc)
+    format!("---@param {}{optional} {} {}", named(it.name), accepted(it.ty), it.doc)
+}
+
+/// The type of a parameter: a plain table that a function gave may be an object.
+fn accepted(ty: Ty) -> String {
+    of(ty).replace("kopf.Object", "kopf.Object|table<string, any>")
 }
 
 /// The class of the options of a function, if it has any.

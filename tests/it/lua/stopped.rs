@@ -47,6 +47,12 @@ fn a_wait_ends_with_the_time_or_with_the_stop() {
 }
 
 #[test]
+fn the_flag_is_equal_to_itself_each_time_it_is_read() {
+    let body = "ctx.stopped:wait(); return {ctx.stopped == ctx.stopped, ctx.stopped ~= ctx.stopped, ctx.stopped == ctx}";
+    assert_eq!(stopped_after_12s(body), (json!([true, false, false]), 12));
+}
+
+#[test]
 fn the_flag_and_its_reasons_can_be_asked() {
     let body = r#"
         local s = ctx.stopped

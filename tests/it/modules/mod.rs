@@ -111,7 +111,7 @@ fn both_languages_find_and_refuse_the_same() {
         ("kopf", "scripts/it.EXT:1: module 'kopf' refused: `kopf` is there without being loaded"),
         (
             "kopf/conditions",
-            "scripts/it.EXT:1: module 'kopf/conditions' not found: names below kopf/ are those of the built-in library, and there is no such module yet",
+            "scripts/it.EXT:1: module 'kopf/conditions' not found: names below kopf/ are those of the built-in library, which has no conditions",
         ),
     ] {
         for language in LANGUAGES {

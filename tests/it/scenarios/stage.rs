@@ -7,7 +7,7 @@ use kopf::{
     logic::{generation::Generation, registry::Registry},
     ports::{Candidate, Clock},
     reactor::{self, Operator},
-    scripting::{Prepared, ScriptHost, Source},
+    scripting::{Prepared, ScriptHost, Source, Terms},
     settings::Settings,
 };
 use serde_json::Value;
@@ -135,7 +135,8 @@ impl Stage {
     }
 
     async fn raise(&self, scenario: &Scenario, cast: &Cast) -> Running {
-        let loaded = ScriptHost::load(cast.sources(), scenario.plot.terms()).await;
+        let terms = Terms { clock: self.clock, ..scenario.plot.terms() };
+        let loaded = ScriptHost::load(cast.sources(), terms).await;
         let (scripts, handlers) = loaded.unwrap_or_else(|errors| panic!("{}", errors[0]));
         let host = Arc::new(scripts);
         let (reloads, candidates) = mpsc::channel(1);

@@ -88,7 +88,7 @@ fn check_address(access: &Access, host: &str, address: SocketAddr) -> Result<(),
         return Ok(());
     }
     let denied = Denied::net(&ip.to_string(), port);
-    if host == ip.to_string() {
+    if host.parse::<IpAddr>().is_ok() {
         return Err(format!("{denied}; a pattern does not grant such an address"));
     }
     Err(format!("{host} leads to {ip}, an address of the machine or of its cloud: {denied}"))

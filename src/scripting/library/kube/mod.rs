@@ -21,7 +21,7 @@ pub(super) const LIBRARY: Library = Library {
                 optional("name", Type::Name, "The name of the object."),
                 NAMESPACE_OF_OBJECT,
             ],
-            returns: Type::Map,
+            returns: Type::Any,
             body: Body::Waiting(reading::get),
         },
         Function {

@@ -252,7 +252,11 @@ fn indent(call: &Call) -> Outcome {
             room(call, count)?;
             " ".repeat(count)
         }
-        other => {
+        other @ (Value::Null
+        | Value::Bool(_)
+        | Value::Number(_)
+        | Value::Array(_)
+        | Value::Object(_)) => {
             let got = crate::scripting::text::shown(other);
             return Err(format!("`by`: expected a number of spaces or a text, got {got}").into());
         }

@@ -94,7 +94,7 @@ impl<'a> Render<'a> {
                 fields.into_iter().map(|(key, it)| (key.into(), it)).collect()
             }
             Value::Null => Vec::new(),
-            other => {
+            other @ (Value::Bool(_) | Value::Number(_) | Value::String(_)) => {
                 let got = text::shown(&other);
                 return Err(format!("line {}: expected a list or a map, got {got}", list.line));
             }
@@ -163,7 +163,8 @@ impl<'a> Render<'a> {
         let begin = scope.map(|(_, it)| it).or_else(|| self.values.get(first))?;
         let found = steps.try_fold(begin, |value, step| match value {
             Value::Array(items) => items.get(step.parse::<usize>().ok()?),
-            _ => value.get(step),
+            Value::Object(fields) => fields.get(step),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => None,
         });
         found.filter(|it| !it.is_null())
     }
@@ -205,7 +206,9 @@ fn filtered(value: Value, name: &str, argument: Option<&Value>) -> Result<Value,
         "length" => match &value {
             Value::Array(items) => items.len().into(),
             Value::Object(fields) => fields.len().into(),
-            other => plain(other).chars().count().into(),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {
+                plain(&value).chars().count().into()
+            }
         },
         "join" => {
             let items = value.as_array().ok_or("expected a list")?;

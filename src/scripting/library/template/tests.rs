@@ -25,7 +25,7 @@ fn values_are_filled_in() {
         ("{{ \"}} | %}\" }}", "}} | %}"),
         ("{{ items | join(\", \") }} {{ items | length }}", "a, b 2"),
         ("  {{ lines | indent(2) }}", "  x\n  y"),
-        ("{{ map.a | yaml }}", "b:\n  - 5"),
+        ("{{ map.a | yaml }}", "b:\n- 5"),
         ("{{ map.a | json }} {{ name | base64 }}", r#"{"b":[5]} d2Vi"#),
         ("{% if on %}1{% else %}2{% endif %}", "1"),
         ("{% if not on %}1{% elif name == \"web\" %}2{% else %}3{% endif %}", "2"),
@@ -67,7 +67,7 @@ fn what_is_wrong_is_told_with_its_line() {
             "{% for x %}{% endfor %}",
             "line 1: expected `{% for item in path %}` or `{% for key, item in path %}`",
         ),
-        ("{% fro x in y %}", "line 1: there is no `{% fro %}`; did you mean `for`?"),
+        ("{% fors x in y %}", "line 1: there is no `{% fors %}`; did you mean `for`?"),
         ("{{ name | uper }}", "line 1: there is no filter `uper`; did you mean `upper`?"),
         ("{{ 1 + 2 }}", "line 1: expected a path such as `spec.items[0].name`, got `1 + 2`"),
         (

@@ -26,6 +26,7 @@ use crate::scripting::{
         context, control,
         errors::problem,
         present,
+        script::EXPRESSION_DEPTHS_MAX,
         value::{plain, to_refusable},
     },
 };
@@ -112,7 +113,9 @@ fn modules() -> Modules {
 
 /// The files of `stdlib`. One that could not be compiled would be missing, which the tests of its functions see.
 fn scripts() -> Vec<Shared<Module>> {
-    let engine = Engine::new();
+    let mut engine = Engine::new();
+    let (top, inside) = EXPRESSION_DEPTHS_MAX;
+    engine.set_max_expr_depths(top, inside);
     let module = |(_, name, text): (_, String, _)| {
         let mut ast = engine.compile(text).ok()?;
         ast.set_source(name);
@@ -198,19 +201,15 @@ fn call_script(
 }
 
 /// The same error without the places in the file of a library, whose functions begin with this: Rhai fills in that of the call.
-fn without_frames(mut error: Box<EvalAltResult>, prefix: &str) -> Box<EvalAltResult> {
-    loop {
-        match *error {
-            EvalAltResult::ErrorInFunctionCall(name, _, inner, _) if name.starts_with(prefix) => {
-                error = inner;
-            }
-            other => {
-                let mut error = Box::new(other);
-                error.clear_position();
-                return error;
-            }
-        }
+fn without_frames(error: Box<EvalAltResult>, prefix: &str) -> Box<EvalAltResult> {
+    let mut error = *error;
+    while let EvalAltResult::ErrorInFunctionCall(name, _, inner, _) = &mut error
+        && name.starts_with(prefix)
+    {
+        error = *std::mem::replace(inner, problem(""));
     }
+    error.clear_position();
+    error.into()
 }
 
 /// A list or a map of the language instead of a view.
