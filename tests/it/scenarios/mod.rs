@@ -57,7 +57,6 @@ scenarios! {
     kube_watching
     kwargs
     kwargs_in_background
-    libraries
     lifecycles
     limits
     logging
