@@ -110,7 +110,12 @@ impl Place for Real {
     }
 
     async fn create(&self, object: &Value) {
-        self.server.create(object).await;
+        let Some(namespace) = object["metadata"]["namespace"].as_str() else {
+            return self.server.create(object).await;
+        };
+        let args = ["create", "--namespace", namespace, "-f", "-"];
+        let created = self.server.try_kubectl(&args, &object.to_string()).await;
+        created.unwrap_or_else(|told| panic!("{object} is refused: {told}"));
     }
 
     async fn get(&self, resource: &str, name: &str) -> Result<Value, String> {
