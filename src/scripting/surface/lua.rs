@@ -1,4 +1,4 @@
-//! The surface as LuaCATS definitions, which `lua-language-server` and `EmmyLua` understand.
+//! The surface as `LuaCATS` definitions, which `lua-language-server` and `EmmyLua` understand.
 
 use std::fmt::Write as _;
 
@@ -273,7 +273,7 @@ fn declaring(
 /// A type in the words of `LuaCATS`.
 pub(super) fn of(ty: Ty) -> String {
     match ty {
-        Ty::Any => "any".into(),
+        Ty::Any | Ty::Maybe(Ty::Any) => "any".into(),
         Ty::Nothing => "nil".into(),
         Ty::Boolean => "boolean".into(),
         Ty::Text => "string".into(),
@@ -293,7 +293,6 @@ pub(super) fn of(ty: Ty) -> String {
         Ty::Object => "kopf.Object".into(),
         Ty::Class(name) => class_name(name),
         Ty::Iterator => "fun(): any".into(),
-        Ty::Maybe(Ty::Any) => "any".into(),
         Ty::Maybe(inner) => format!("{}|nil", of(*inner)),
         Ty::Either(all) => all.iter().map(|it| of(*it)).collect::<Vec<_>>().join("|"),
         Ty::Function(callback) => function(callback),

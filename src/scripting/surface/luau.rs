@@ -260,7 +260,7 @@ fn grouped(ty: Ty) -> String {
 /// A type in the words of Luau.
 fn of(ty: Ty) -> String {
     match ty {
-        Ty::Any => "any".into(),
+        Ty::Any | Ty::Maybe(Ty::Any) => "any".into(),
         Ty::Nothing => "nil".into(),
         Ty::Boolean => "boolean".into(),
         Ty::Text => "string".into(),
@@ -275,7 +275,6 @@ fn of(ty: Ty) -> String {
         Ty::Object => "KopfObject".into(),
         Ty::Class(name) => class_name(name),
         Ty::Iterator => "() -> any".into(),
-        Ty::Maybe(Ty::Any) => "any".into(),
         Ty::Maybe(inner) => format!("{}?", grouped(*inner)),
         Ty::Either(all) => all.iter().map(|it| grouped(*it)).collect::<Vec<_>>().join(" | "),
         Ty::Function(callback) => function(callback),

@@ -110,7 +110,7 @@ impl From<library::Type> for Ty {
         match it {
             library::Type::Any => Ty::Any,
             library::Type::Boolean => Ty::Boolean,
-            library::Type::Name | library::Type::Text => Ty::Text,
+            library::Type::Name | library::Type::Text | library::Type::Bytes => Ty::Text,
             library::Type::Map => Ty::Map,
             library::Type::Duration => Ty::Duration,
             library::Type::Object => Ty::Object,
@@ -118,7 +118,6 @@ impl From<library::Type> for Ty {
             library::Type::List => Ty::List,
             library::Type::Integer | library::Type::Count => Ty::Integer,
             library::Type::Number => Ty::Number,
-            library::Type::Bytes => Ty::Text,
             library::Type::Function => Ty::Function(&CALLBACK),
             library::Type::Nothing => Ty::Nothing,
         }
