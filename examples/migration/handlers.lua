@@ -111,7 +111,7 @@ function relabel(ctx)
     local labels = {}
     for _, change in ctx.diff do
         if #change.field > 0 then
-            labels[change.field[1]] = if change.new == nil then kopf.null else change.new
+            labels[change.field[1]] = change.new == nil and kopf.null or change.new
         end
     end
     kube.patch({
