@@ -109,6 +109,9 @@ pub fn ctx_class(category: Category) -> &'static str {
 /// What is said of the functions that libraries take.
 const CALLBACK: Callback = Callback { parameters: &[("item", Ty::Any)], returns: Ty::Any };
 
+/// What is said of the predicate of `kube.wait`.
+const PREDICATE: Callback = Callback { parameters: &[("object", Ty::Any)], returns: Ty::Any };
+
 impl From<library::Type> for Ty {
     fn from(it: library::Type) -> Ty {
         match it {
@@ -125,6 +128,7 @@ impl From<library::Type> for Ty {
             library::Type::Number => Ty::Number,
             library::Type::Bytes => Ty::Text,
             library::Type::Function => Ty::Function(&CALLBACK),
+            library::Type::Test => Ty::Either(&[Ty::Text, Ty::Function(&PREDICATE)]),
             library::Type::Nothing => Ty::Nothing,
         }
     }
