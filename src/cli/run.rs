@@ -162,6 +162,7 @@ fn tell_bug(panic: &std::panic::PanicHookInfo<'_>) {
 /// As the kubeconfig says, or the pod.
 pub(super) fn connect(health: Health, clock: Clock) -> Connect {
     Box::new(move |Connecting { settings, login }| {
+        let health = health.clone();
         Box::pin(async move {
             let settings = Arc::new(settings);
             let options =

@@ -6,7 +6,10 @@
 use std::{
     fmt,
     future::Future,
-    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
 };
 
 use bytes::Bytes;
@@ -34,8 +37,12 @@ pub struct Kube(Arc<Shared>);
 
 #[derive(Default)]
 struct Shared {
-    /// Held by whoever connects: the others wait for the result.
-    line: AsyncMutex<Line>,
+    /// None: there is no cluster, or not any more.
+    dial: Mutex<Option<Dial>>,
+    /// Held by whoever connects: the others wait for the result. Why the last attempt failed.
+    line: AsyncMutex<Option<ApiError>>,
+    /// Attempts that have ended.
+    attempts: AtomicU64,
     cluster: OnceLock<Arc<dyn Cluster>>,
     /// As the operator has them.
     settings: OnceLock<Arc<Mutex<Settings>>>,
@@ -44,18 +51,8 @@ struct Shared {
     known: Mutex<Known>,
 }
 
-/// Makes the connection.
-pub type Dial = Box<dyn FnOnce() -> BoxFuture<'static, Result<Arc<dyn Cluster>, ApiError>> + Send>;
-
-/// How a connection is made.
-#[derive(Default)]
-enum Line {
-    /// Not at all: there is no cluster, or not any more.
-    #[default]
-    Closed,
-    Open(Dial),
-    Failed(ApiError),
-}
+/// Makes the connection; called again after a failure.
+pub type Dial = Box<dyn Fn() -> BoxFuture<'static, Result<Arc<dyn Cluster>, ApiError>> + Send>;
 
 /// One request of a script.
 #[derive(Clone, Debug)]
@@ -116,47 +113,56 @@ pub enum LookupError {
 impl Kube {
     /// From now on there is a cluster: it is connected to when somebody asks for it. Called inside of the runtime of the
     /// operator.
-    pub async fn open(&self, settings: Arc<Mutex<Settings>>, dial: Dial) {
+    pub fn open(&self, settings: Arc<Mutex<Settings>>, dial: Dial) {
         // An operator runs once.
         drop(self.0.settings.set(settings));
         if let Ok(runtime) = Handle::try_current() {
             drop(self.0.runtime.set(runtime));
         }
-        *self.0.line.lock().await = Line::Open(dial);
+        *self.dial() = Some(dial);
     }
 
     /// Nobody can connect any more. What is connected stays so.
     pub fn close(&self) {
-        // Whoever is connecting has taken the line already.
-        if let Ok(mut line) = self.0.line.try_lock() {
-            *line = Line::Closed;
-        }
+        let dial = self.dial().take();
+        // Not while it is locked: what goes with it may be large.
+        drop(dial);
     }
 
     /// The cluster, connected to if it is not yet. The same one each time.
     ///
     /// # Errors
-    /// There is none, or it could not be connected to; then it is not tried again.
+    /// There is none, or it could not be connected to; the next call tries it again.
     pub async fn cluster(&self) -> Result<Arc<dyn Cluster>, ApiError> {
         if let Some(cluster) = self.0.cluster.get() {
             return Ok(Arc::clone(cluster));
         }
-        let mut line = self.0.line.lock().await;
+        let before = self.0.attempts.load(Ordering::Relaxed);
+        let mut failed = self.0.line.lock().await;
         if let Some(cluster) = self.0.cluster.get() {
             return Ok(Arc::clone(cluster));
         }
-        let connected = match std::mem::take(&mut *line) {
-            Line::Open(dial) => dial().await,
-            Line::Failed(error) => Err(error),
-            Line::Closed => return Err(nowhere()),
-        };
+        // Whoever waited for an attempt has its result: the timeouts of attempts in a row would add up.
+        if let Some(error) = &*failed
+            && self.0.attempts.load(Ordering::Relaxed) != before
+        {
+            return Err(error.clone());
+        }
+        let connecting = self.dial().as_ref().map(|it| it());
+        let connected = connecting.ok_or_else(nowhere)?.await;
+        self.0.attempts.fetch_add(1, Ordering::Relaxed);
         match connected {
             Ok(cluster) => Ok(Arc::clone(self.0.cluster.get_or_init(|| cluster))),
             Err(error) => {
-                *line = Line::Failed(error.clone());
+                *failed = Some(error.clone());
                 Err(error)
             }
         }
+    }
+
+    fn dial(&self) -> MutexGuard<'_, Option<Dial>> {
+        // Each change is one assignment.
+        self.0.dial.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Does something with the cluster, as a task of the operator. Dropping the future ends it.

@@ -42,7 +42,7 @@ pub(super) const STOPPING: &str = "shutdown";
 /// and when the leadership is lost: then clean-up handlers are not called, for they could act where another replica acts.
 pub async fn run(operator: Operator, stop: CancellationToken) -> Result<(), Failure> {
     let (life, plan) = Life::new(operator);
-    let (connect, _closing) = life.open(plan.connect).await;
+    let (connect, _closing) = life.open(plan.connect);
     let plan = Plan { connect, ..plan };
     tracing::debug!(target: "kopf.running", "Starting kopf {}.", env!("CARGO_PKG_VERSION"));
     if !life.start_up(&stop).await? {
@@ -118,13 +118,14 @@ impl Life {
 
     /// From now on there is a way to the cluster, for scripts and for the operator: whoever needs it first connects. Start-up
     /// handlers may be first.
-    async fn open(&self, connect: Connect) -> (Connect, Closing) {
+    fn open(&self, connect: Connect) -> (Connect, Closing) {
         let kube = self.current.get().facilities.kube.clone();
         let life = self.clone();
         let dial: Dial = Box::new(move || connect(life.connecting()));
-        kube.open(Arc::clone(&self.settings), dial).await;
+        kube.open(Arc::clone(&self.settings), dial);
         let closing = Closing(kube.clone());
         let connect: Connect = Box::new(move |Connecting { settings, .. }| {
+            let kube = kube.clone();
             Box::pin(async move {
                 let cluster = kube.cluster().await?;
                 // It may have been made with those of before.

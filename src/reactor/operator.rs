@@ -24,7 +24,7 @@ pub struct Operator {
     pub scope: Scope,
     /// The order in which the handlers of one object run, unless the scripts set another.
     pub lifecycle: Lifecycle,
-    /// Logs in; called once, after the start-up handlers.
+    /// Logs in: when a script asks for the cluster, or else after the start-up handlers. Called again after a failure.
     pub connect: Connect,
     /// Where its parts tell how they are.
     pub health: Health,
@@ -47,7 +47,7 @@ pub enum Scope {
 
 /// Makes the connection to the cluster.
 pub type Connect =
-    Box<dyn FnOnce(Connecting) -> BoxFuture<'static, Result<Arc<dyn Cluster>, ApiError>> + Send>;
+    Box<dyn Fn(Connecting) -> BoxFuture<'static, Result<Arc<dyn Cluster>, ApiError>> + Send>;
 
 /// What a connection is made with.
 pub struct Connecting {

@@ -1,6 +1,6 @@
 //! Whoever posts Kubernetes events, from the login to the end of the clean-up handlers.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::{sync::oneshot, task::JoinSet};
 use tokio_util::sync::CancellationToken;
@@ -28,11 +28,15 @@ impl Poster {
         let (stop, grace) = (CancellationToken::new(), settings.queueing.exit_timeout);
         let mut task = JoinSet::new();
         task.spawn(posting::run(posts.clone(), told, clock, (stop.clone(), grace)));
+        let tell = Arc::new(Mutex::new(Some(tell)));
         let connect: Connect = Box::new(move |with| {
+            let (connecting, tell) = (connect(with), Arc::clone(&tell));
             Box::pin(async move {
-                let cluster = connect(with).await?;
-                // It may have ended already; then there is nothing to tell.
-                drop(tell.send(Arc::clone(&cluster)));
+                let cluster = connecting.await?;
+                if let Some(tell) = tell.lock().unwrap_or_else(PoisonError::into_inner).take() {
+                    // It may have ended already; then there is nothing to tell.
+                    drop(tell.send(Arc::clone(&cluster)));
+                }
                 Ok(cluster)
             })
         });

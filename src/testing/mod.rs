@@ -21,7 +21,8 @@ pub fn operator(scripts: Arc<dyn Scripts>, registry: Registry, client: kube::Cli
         scope: Scope::Cluster,
         lifecycle: Lifecycle::default(),
         connect: Box::new(move |Connecting { settings, .. }| {
-            let cluster: Arc<dyn Cluster> = Arc::new(KubeCluster::over(client, Arc::new(settings)));
+            let cluster = KubeCluster::over(client.clone(), Arc::new(settings));
+            let cluster: Arc<dyn Cluster> = Arc::new(cluster);
             Box::pin(async move { Ok(cluster) })
         }),
         health: Health::default(),

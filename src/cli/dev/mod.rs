@@ -142,7 +142,8 @@ fn scope(option: &ScopeOption) -> Scope {
 }
 
 fn connect(server: ApiServer) -> Connect {
-    Box::new(|Connecting { settings, login }| {
+    Box::new(move |Connecting { settings, login }| {
+        let server = server.clone();
         Box::pin(async move {
             if login.is_some() {
                 tracing::info!(

@@ -134,11 +134,17 @@ impl Call {
 }
 
 impl Function {
-    /// Checks the arguments of a function that is written in the language.
+    /// Checks the arguments of a function that is written in the language. The options are left to the part of the host that
+    /// gets them.
     ///
     /// # Errors
     /// They do not fit.
     pub(crate) fn check_shapes(&self, library: &Library, shapes: &[Shape]) -> Result<(), Failure> {
+        let shapes = match shapes.split_last() {
+            Some((Shape::Map | Shape::Empty, rest)) if self.may_be_options(rest.len()) => rest,
+            Some((Shape::Nothing, rest)) if self.is_place_of_options(rest.len()) => rest,
+            Some(_) | None => shapes,
+        };
         if shapes.len() > self.parameters.len() {
             return Err(self.too_many(library, shapes.len()));
         }
@@ -180,17 +186,11 @@ impl Function {
         given: &mut Vec<Given>,
         size_max: usize,
     ) -> Result<Vec<(&'static str, Datum)>, Failure> {
-        let place = given.len().checked_sub(1);
-        let is_options = |it: &mut Given| {
-            let Some(place) = place.filter(|_| !self.options.is_empty()) else { return false };
-            if it.is_map() {
-                let parameter = self.parameters.get(place);
-                parameter.is_none_or(|it| !it.required && !matches!(it.kind, Type::Any | Type::Map))
-            } else {
-                it.is_null() && place == self.parameters.len()
-            }
-        };
-        let options = match given.pop_if(is_options) {
+        // In Rhai, what is written in the language passes nothing for what it did not get.
+        let place = given.len().wrapping_sub(1);
+        drop(given.pop_if(|it| it.is_null() && self.is_place_of_options(place)));
+        let place = given.len().wrapping_sub(1);
+        let options = match given.pop_if(|it| it.is_map() && self.may_be_options(place)) {
             Some(Given::Datum(Datum::Json(Value::Object(options)))) => options,
             Some(Given::Refused(_, refused)) => return Err(refused.at("the options").into()),
             Some(Given::Datum(_)) | None => Map::new(),
@@ -213,7 +213,20 @@ impl Function {
         Ok(arguments)
     }
 
-    fn too_many(&self, library: &Library, given: usize) -> Failure {
+    /// Whether a map in this place is options.
+    fn may_be_options(&self, place: usize) -> bool {
+        let parameter = self.parameters.get(place);
+        let is_free =
+            parameter.is_none_or(|it| !it.required && !matches!(it.kind, Type::Any | Type::Map));
+        is_free && !self.options.is_empty()
+    }
+
+    fn is_place_of_options(&self, place: usize) -> bool {
+        place == self.parameters.len() && !self.options.is_empty()
+    }
+
+    /// It was given more than it takes.
+    pub(crate) fn too_many(&self, library: &Library, given: usize) -> Failure {
         format!("too many arguments, {given}: expected {}", self.signature(library.name)).into()
     }
 }

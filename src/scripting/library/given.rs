@@ -80,6 +80,7 @@ impl Shape {
                 matches!(self, Shape::Text | Shape::Map | Shape::Empty)
             }
             Type::Object => self == Shape::Map,
+            Type::Test => matches!(self, Shape::Text | Shape::Function),
         }
     }
 }
@@ -128,7 +129,7 @@ impl Parameter {
         let fits = match self.kind {
             Type::Any => true,
             Type::Boolean => value.is_boolean(),
-            Type::Name => value.as_str().is_some_and(|it| !it.is_empty()),
+            Type::Name | Type::Test => value.as_str().is_some_and(|it| !it.is_empty()),
             Type::Text | Type::Bytes => value.is_string(),
             Type::Map | Type::Object => value.is_object(),
             // An empty list is written as an empty map in one of the languages.

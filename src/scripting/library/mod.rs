@@ -149,6 +149,8 @@ pub(crate) enum Type {
     Object,
     /// A selector of labels or fields: a text, or a map of what must be equal.
     Labels,
+    /// What is waited for: a text, or a function of the script; only of functions that are written in the language.
+    Test,
 }
 
 /// How a function works.
@@ -272,6 +274,7 @@ impl Type {
                 "an object or a reference to one: a map with `apiVersion`, `kind` and `metadata.name`, or ctx"
             }
             Type::Labels => "a text such as \"app=web,tier!=db\", or a map",
+            Type::Test => "a text such as \"condition=Ready\", or a function of the object",
         }
     }
 }

@@ -63,6 +63,7 @@ fn right(kind: Type, language: Language) -> &'static str {
         (Type::Any | Type::Integer | Type::Number | Type::Duration | Type::Count, _) => "1",
         (Type::Boolean, _) => "true",
         (Type::Name | Type::Text | Type::Bytes | Type::Selector | Type::Labels, _) => "\"x\"",
+        (Type::Test, _) => "\"created\"",
         (Type::Map | Type::Object, Language::Lua) => "{ a = 1 }",
         (Type::Map | Type::Object, Language::Rhai) => "#{ a: 1 }",
         (Type::List, Language::Lua) => "{ 1 }",
@@ -84,6 +85,7 @@ fn wrong(kind: Type) -> &'static [&'static str] {
         Type::Map | Type::List => &["5", "\"x\"", "false"],
         Type::Count => &["\"1\"", "1.5", "-1"],
         Type::Selector => &["5", "\"\"", "true"],
+        Type::Test => &["5", "true", "\"\""],
         Type::Integer => &["\"1\"", "1.5", "true"],
         Type::Number => &["\"1\"", "true"],
         Type::Duration => &["\"soon\"", "true", "-1"],
@@ -202,7 +204,7 @@ fn what_is_written_in_rhai_can_be_compiled() {
         let compiled = engine.compile(text).unwrap_or_else(|it| panic!("{file}: {it}"));
         for function in library.functions.iter().filter(|it| matches!(it.body, Body::Script)) {
             let name = embedded::rhai_name(library.name, function.name);
-            let count = function.parameters.len();
+            let count = function.parameters.len() + usize::from(!function.options.is_empty());
             let is_there =
                 compiled.iter_functions().any(|it| it.name == name && it.params.len() == count);
             assert!(is_there, "{name} with {count} parameters");

@@ -84,10 +84,25 @@ impl Workshop {
     }
 
     /// What is written in Lua, by name.
-    fn scripts(&self, lua: &Lua, library: &Library) -> mlua::Result<Table> {
+    fn scripts(&self, lua: &Lua, library: &'static Library) -> mlua::Result<Table> {
         let Some((name, text)) = embedded::lua(library) else { return lua.create_table() };
         let chunk = lua.load(text).set_name(format!("={name}")).set_mode(ChunkMode::Text);
-        chunk.set_environment(self.globals.clone()).call(())
+        chunk.set_environment(self.globals.clone()).call(self.parts(lua, library)?)
+    }
+
+    /// What the host does for these: each part opens a stream, `next` gives what went wrong or its next value, and `finish` ends
+    /// it.
+    fn parts(&self, lua: &Lua, library: &'static Library) -> mlua::Result<Table> {
+        let host = lua.create_table()?;
+        for part in embedded::parts(library) {
+            let Body::Streaming(body) = part.function.body else { continue };
+            host.set(part.function.name, streaming(lua, (library, &part.function), body)?)?;
+            let next = lua.create_function(|lua, it: AnyUserData| streams::next(lua, &it))?;
+            let next: LuaFunction = self.pausing.call((next, Lua::poll_pending()))?;
+            host.set("next", next)?;
+            host.set("finish", lua.create_function(|_, it: AnyUserData| streams::finish(&it))?)?;
+        }
+        Ok(host)
     }
 }
 
@@ -190,8 +205,10 @@ fn streaming(
         let world = World::of(lua)?;
         match call(&world, (library, function), &arguments).and_then(|it| body(&it)) {
             Ok(flow) => {
-                let stream = streams::open(lua, &world, &place, flow)?;
-                Ok((LuaValue::Nil, stream.into_lua(lua)?))
+                match streams::open(lua, &world, &place, flow)? {
+                    Ok(stream) => Ok((LuaValue::Nil, stream.into_lua(lua)?)),
+                    Err(failure) => ended(lua, &world, &place, Err(failure)),
+                }
             }
             Err(failure) => ended(lua, &world, &place, Err(failure)),
         }
@@ -240,6 +257,7 @@ fn shape(world: &World, value: &LuaValue) -> Shape {
         LuaValue::LightUserData(it) if it.0.is_null() => Shape::Nothing,
         LuaValue::Vector(_) => Shape::Other("a vector"),
         LuaValue::Error(_) => Shape::Other("an error"),
+        LuaValue::UserData(_) if views::handled(value).is_some() => Shape::Map,
         LuaValue::UserData(view) => match views::json_of(view) {
             Some(serde_json::Value::Array(_)) => Shape::List,
             Some(_) => Shape::Map,

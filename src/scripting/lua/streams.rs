@@ -3,7 +3,7 @@
 //! A loop that is left has no way to say so: what it was over ends with the call at the latest, and with the garbage before.
 
 use std::{
-    cell::RefCell,
+    cell::{Cell, RefCell},
     rc::{Rc, Weak},
     sync::Arc,
 };
@@ -13,7 +13,7 @@ use mlua::{AnyUserData, IntoLuaMulti as _, Lua, MultiValue, UserData, Value as L
 
 use super::{library::ended, world::World};
 use crate::ports::Invocation;
-use crate::scripting::library::Flow;
+use crate::scripting::library::{Failure, Flow};
 
 /// Makes the function that a loop calls: it gives up the turn for each value, and raises errors where the loop is.
 pub(super) const LOOPING: &str = "
@@ -45,15 +45,26 @@ pub(super) const LOOPING: &str = "
 ";
 
 /// Streams of one VM that are open; above that the garbage is looked through for loops that were left.
-const OPEN_MAX: usize = 16;
+const OPEN_USUALLY: usize = 16;
+/// The most streams of one VM that may be open: each has a connection to the server. At the bound another one is an error.
+const OPEN_MAX: usize = 1000;
 
 /// One that is looped over; `None` while its next value is waited for, and after its end.
 struct Stream {
     flow: RefCell<Option<Flow>>,
+    /// Nothing comes any more.
+    is_over: Cell<bool>,
     /// The call it belongs to.
     owner: Option<Arc<Invocation>>,
     /// The function that was called for it.
     place: Rc<str>,
+}
+
+impl Stream {
+    fn end(&self) {
+        self.is_over.set(true);
+        drop(self.flow.take());
+    }
 }
 
 /// As a value of the language.
@@ -63,12 +74,16 @@ impl UserData for Handle {}
 
 /// All of one VM that may be open.
 #[derive(Default)]
-pub(super) struct Streams(RefCell<Vec<Weak<Stream>>>);
+pub(super) struct Streams {
+    open: RefCell<Vec<Weak<Stream>>>,
+    /// How many were left when the garbage was looked through.
+    kept: Cell<usize>,
+}
 
 impl Streams {
     /// Ends those of a call.
     pub(super) fn close(&self, owner: Option<&Arc<Invocation>>) {
-        let mut streams = self.0.borrow_mut();
+        let mut streams = self.open.borrow_mut();
         if streams.is_empty() {
             return;
         }
@@ -80,33 +95,62 @@ impl Streams {
                 (Some(_), None) | (None, Some(_)) => false,
             };
             if is_own {
-                drop(stream.flow.take());
+                stream.end();
             }
             !is_own
         });
     }
 
     fn count(&self) -> usize {
-        let mut streams = self.0.borrow_mut();
-        streams.retain(|it| it.strong_count() > 0);
+        let mut streams = self.open.borrow_mut();
+        streams.retain(|it| it.upgrade().is_some_and(|it| !it.is_over.get()));
         streams.len()
+    }
+
+    /// Whether there may be many that were left: twice as many as were kept the last time, so that hundreds of daemons that
+    /// all loop do not collect for each.
+    fn is_time_to_collect(&self) -> bool {
+        self.count() >= OPEN_USUALLY.max(self.kept.get().saturating_mul(2)).min(OPEN_MAX)
+    }
+
+    fn collected(&self) {
+        self.kept.set(self.count());
     }
 }
 
-/// Something to loop over, which this function gives.
+/// Something to loop over, which this function gives; a failure if there is too much of it.
 pub(super) fn open(
     lua: &Lua,
     world: &World,
     place: &Rc<str>,
     flow: Flow,
-) -> mlua::Result<AnyUserData> {
-    if world.streams.count() >= OPEN_MAX {
+) -> mlua::Result<Result<AnyUserData, Failure>> {
+    if world.streams.is_time_to_collect() {
         lua.gc_collect()?;
+        world.streams.collected();
+    }
+    if world.streams.count() >= OPEN_MAX {
+        let message = format!(
+            "{OPEN_MAX} loops of this script are open: each is a connection to the server; watch many objects in \
+             one loop"
+        );
+        return Ok(Err(Failure::Plain(message)));
     }
     let (owner, place) = (world.present.borrow().clone(), Rc::clone(place));
-    let stream = Rc::new(Stream { flow: RefCell::new(Some(flow)), owner, place });
-    world.streams.0.borrow_mut().push(Rc::downgrade(&stream));
-    lua.create_userdata(Handle(stream))
+    let stream = Rc::new(Stream {
+        flow: RefCell::new(Some(flow)),
+        is_over: Cell::new(false),
+        owner,
+        place,
+    });
+    world.streams.open.borrow_mut().push(Rc::downgrade(&stream));
+    lua.create_userdata(Handle(stream)).map(Ok)
+}
+
+/// Ends one that is not looped over any more.
+pub(super) fn finish(handle: &AnyUserData) -> mlua::Result<()> {
+    handle.borrow::<Handle>()?.0.end();
+    Ok(())
 }
 
 /// The call that computes waits for the next value.
@@ -122,12 +166,17 @@ pub(super) fn next(lua: &Lua, handle: &AnyUserData) -> mlua::Result<()> {
         let Some(lua) = lua.try_upgrade() else { return Ok(MultiValue::new()) };
         match item {
             Some(item) => {
-                if item.is_ok() {
+                if item.is_ok() && !stream.is_over.get() {
                     stream.flow.replace(Some(flow));
+                } else {
+                    stream.end();
                 }
                 ended(&lua, &*World::of(&lua)?, &stream.place, item)?.into_lua_multi(&lua)
             }
-            None => (LuaValue::Nil, LuaValue::Nil).into_lua_multi(&lua),
+            None => {
+                stream.end();
+                (LuaValue::Nil, LuaValue::Nil).into_lua_multi(&lua)
+            }
         }
     });
     Ok(())

@@ -238,7 +238,10 @@ fn misused(signature: &str) -> Option<String> {
     let receiver = arguments.split([',', ')']).next().unwrap_or_default();
     let (owner, name) = name.rsplit_once("::").unwrap_or((receiver, name));
     if owner != "kopf" {
-        return api::misused(owner, name);
+        // Types of arguments have no commas of their own here.
+        let arguments = arguments.trim_end_matches(')').split(',').filter(|it| !it.is_empty());
+        let given = arguments.count().saturating_sub(usize::from(owner == receiver));
+        return api::misused(owner, name, given);
     }
     Some(if names::is_known(name) {
         format!("kopf.{name}: wrong number of arguments")

@@ -105,6 +105,9 @@ pub fn ctx_class(category: Category) -> &'static str {
 /// What is said of the functions that libraries take.
 const CALLBACK: Callback = Callback { parameters: &[("item", Ty::Any)], returns: Ty::Any };
 
+/// What is said of the predicate of `kube.wait`.
+const PREDICATE: Callback = Callback { parameters: &[("object", Ty::Any)], returns: Ty::Any };
+
 impl From<library::Type> for Ty {
     fn from(it: library::Type) -> Ty {
         match it {
@@ -119,6 +122,7 @@ impl From<library::Type> for Ty {
             library::Type::Integer | library::Type::Count => Ty::Integer,
             library::Type::Number => Ty::Number,
             library::Type::Function => Ty::Function(&CALLBACK),
+            library::Type::Test => Ty::Either(&[Ty::Text, Ty::Function(&PREDICATE)]),
             library::Type::Nothing => Ty::Nothing,
         }
     }

@@ -183,6 +183,7 @@ impl Stage {
     fn connect(&self) -> reactor::Connect {
         let (health, clock, dial) = (self.health.clone(), self.clock, self.dial());
         Box::new(move |Connecting { settings, login }| {
+            let (health, dial) = (health.clone(), Arc::clone(&dial));
             Box::pin(async move {
                 let settings = Arc::new(settings);
                 let options = ConnectOptions { settings, login, health, clock, dial };

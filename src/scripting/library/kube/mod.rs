@@ -150,21 +150,15 @@ pub(super) const LIBRARY: Library = Library {
         },
         Function {
             name: "wait",
-            doc: "Waits until something holds of an object: \"condition=Ready\", \"condition=Ready=False\", \"created\" or \
-                  \"deleted\". Gives the object, or true if it is gone; nothing if it is in a daemon that must stop \
-                  meanwhile. An error if it takes longer than `timeout`.",
-            parameters: &[
-                REFERENCE,
-                required("predicate", Type::Name, "What to wait for."),
-                optional(
-                    "timeout",
-                    Type::Duration,
-                    "How long to wait at most; 30 seconds if left out.",
-                ),
-            ],
+            doc: "Waits until something holds of an object: \"condition=Ready\", \"condition=Ready=False\", \"created\", \
+                  \"deleted\", or what a function says that gets the object as it is now and after each change (nothing while \
+                  it is not there): `kube.wait(job, function(it) return it and it.status.succeeded == 1 end, \"10m\")`. Gives \
+                  the object, or true if it is gone; nothing if it is in a daemon that must stop meanwhile. An error if it \
+                  takes longer than `timeout`.",
+            parameters: &[REFERENCE, required("predicate", Type::Test, "What to wait for."), TIMEOUT],
             options: &[NAMESPACE_OF_OBJECT],
             returns: Type::Any,
-            body: Body::Waiting(watching::wait),
+            body: Body::Script,
         },
         Function {
             name: "logs",
@@ -233,6 +227,21 @@ pub(super) const LIBRARY: Library = Library {
     ],
 };
 
+/// What the host does for `stdlib/kube.*`.
+pub(super) const STATES: Function = Function {
+    name: "wait",
+    doc: "Loops over the states of an object in which a predicate holds, or over all if there is none: maps with `object`, \
+          unless it is not there. It ends in a daemon that must stop; an error after `timeout`.",
+    parameters: &[
+        REFERENCE,
+        optional("predicate", Type::Name, "What holds; nothing of a function that is asked later."),
+        TIMEOUT,
+    ],
+    options: &[NAMESPACE_OF_OBJECT],
+    returns: Type::Any,
+    body: Body::Streaming(watching::wait),
+};
+
 /// A selector as handlers have it.
 const SELECTOR: &[Parameter] = &[FIRST, SECOND, THIRD];
 const FIRST: Parameter = required(
@@ -248,6 +257,8 @@ const OBJECT: Parameter =
     required("object", Type::Object, "The object, with `apiVersion`, `kind` and `metadata.name`.");
 const REFERENCE: Parameter =
     required("object", Type::Object, "The object, a reference to it, or ctx.");
+const TIMEOUT: Parameter =
+    optional("timeout", Type::Duration, "How long to wait at most; 30 seconds if left out.");
 const POD: Parameter = required("pod", Type::Any, "The name of the pod, or the pod itself.");
 const NAMESPACE_OF_OBJECT: Parameter = optional(
     "namespace",

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use tokio::time::{self, Instant};
 
 use super::{
-    desk::{Desk, Spot, failed, option, plain, selected},
+    desk::{Desk, Spot, failed, object, option, selected},
     reading::selectors,
 };
 use crate::logic::{
@@ -22,7 +22,7 @@ use crate::logic::{
     selector::Restrictions,
 };
 use crate::ports::{
-    ApiError, BoxFuture, ErrorClass, Extent, Stopped, StreamEvent, StreamTarget, Verb,
+    ApiError, ErrorClass, Extent, Stopped, StreamEvent, StreamTarget, Verb,
 };
 use crate::scripting::library::{Call, Datum, Failure, Flow, Outcome};
 
@@ -167,85 +167,156 @@ fn body_of(object: &Object) -> Value {
     body
 }
 
-/// `kube.wait`
-pub(super) fn wait(call: Call) -> BoxFuture<'static, Outcome> {
-    Box::pin(async move {
-        let desk = Desk::of(&call, Attempt::Read)?;
-        let predicate = Predicate::parse(call.text("predicate"))?;
-        let reference = Reference::of(call.value("object"))?;
-        let timeout = duration::parse(call.value("timeout")).unwrap_or(WAIT);
-        let deadline = Instant::now() + timeout;
-        let spot = desk.spot(reference, option(&call, "namespace")).await?;
+/// What `kube.wait` waits for: the states of one object in which the predicate holds, or all of them without one.
+pub(super) fn wait(call: &Call) -> Result<Flow, Failure> {
+    let desk = Desk::of(call, Attempt::Read)?;
+    let predicate = option(call, "predicate").map(Predicate::parse).transpose()?;
+    let reference = Reference::of(call.value("object"))?;
+    let timeout = duration::parse(call.value("timeout")).unwrap_or(WAIT);
+    let wanted = match option(call, "predicate") {
+        Some(text) => format!("{text:?}"),
+        None => "what the function waits for".into(),
+    };
+    let namespace = option(call, "namespace").map(str::to_owned);
+    let deadline = Instant::now() + timeout;
+    let opening = async move {
+        let spot = desk.spot(reference, namespace.as_deref()).await?;
         spot.named()?;
-        let stopped = desk.stopped.clone();
-        let waiting = time::timeout_at(deadline, waited(&desk, &spot, &predicate));
-        let outcome = tokio::select! {
-            biased; // what has come is given, also at the last moment
-            outcome = waiting => outcome,
-            () = ended(stopped, None) => return Ok(Value::Null.into()),
-        };
-        outcome.unwrap_or_else(|_late| {
-            let seconds = timeout.as_secs_f64();
-            let message =
-                format!("{} is not {:?} after {seconds} s", spot.shown(), call.text("predicate"));
-            Err(failed("Timeout", message))
-        })
-    })
+        let seconds = timeout.as_secs_f64();
+        let late = format!("{} is not {wanted} after {seconds} s", spot.shown());
+        let source = Source::Nothing;
+        let waiting = Waiting { desk, spot, predicate, deadline, late, source, last: None };
+        Ok::<_, Failure>(stream::try_unfold(waiting, Waiting::step))
+    };
+    Ok(stream::once(opening).try_flatten().boxed())
 }
 
-/// The object as soon as the predicate holds; true if that is because it is gone.
-async fn waited(desk: &Desk, spot: &Spot, predicate: &Predicate) -> Outcome {
-    let name = spot.named()?;
-    let holds = |body: Option<&Value>| {
-        let subject = Subject { body, uid: spot.uid.as_deref() };
-        predicate.holds(subject).then(|| body.map_or(Value::Bool(true), Value::clone))
-    };
-    // Most often it holds already, or soon: one look costs less than a watch.
-    let present = look(desk, spot).await?;
-    if let Some(found) = holds(present.as_ref()) {
-        return Ok(found.into());
-    }
-    let restrictions =
-        Restrictions { fields: Some(format!("metadata.name={name}")), ..Restrictions::default() };
-    let (resource, namespace) = (Arc::clone(&spot.resource), spot.namespace.clone());
-    let mut events = events(desk, resource, namespace, restrictions).await?;
-    let mut listed = None;
-    let mut is_settled = false;
-    while let Some(event) = events.next().await {
-        let present = match event {
-            Ok(StreamEvent::Listing) => {
-                listed = None;
-                continue;
-            }
-            Ok(StreamEvent::Object(Some(EventType::Deleted), _)) => None,
-            Ok(StreamEvent::Object(_, object)) => {
-                listed = Some(object);
-                listed.as_deref().map(body_of)
-            }
-            Ok(StreamEvent::Listed) => {
-                is_settled = true;
-                listed.as_deref().map(body_of)
-            }
-            Err(error) if !is_settled && error.class != ErrorClass::Retry => {
-                return Err(desk.refused(error));
-            }
-            Ok(StreamEvent::Alive) | Err(_) => continue,
+/// One object that is waited for.
+struct Waiting {
+    desk: Desk,
+    spot: Spot,
+    predicate: Option<Predicate>,
+    deadline: Instant,
+    /// What is said at the deadline.
+    late: String,
+    source: Source,
+    /// The state that was seen last: its version, if it was there.
+    last: Option<Option<Value>>,
+}
+
+/// Where the states come from.
+enum Source {
+    /// Nobody has looked yet.
+    Nothing,
+    /// It was looked at. Most often that is enough, and costs less than a watch.
+    Looked,
+    Watched {
+        events: Events,
+        /// What was in the list, while that is taken.
+        listed: Option<Value>,
+        /// Whether the first list is complete.
+        is_settled: bool,
+    },
+}
+
+impl Waiting {
+    /// The next state in which the predicate holds; none when a daemon must stop.
+    async fn step(mut self) -> Result<Option<(Datum, Self)>, Failure> {
+        let stopped = self.desk.stopped.clone();
+        let (deadline, late) = (self.deadline, self.late.clone());
+        let next = async move {
+            let state = self.next().await?;
+            let state = state.map_or_else(|| json!({}), |it| json!({ "object": it }));
+            Ok(Some((Datum::Json(state), self)))
         };
-        if let Some(found) = holds(present.as_ref()) {
-            return Ok(found.into());
+        tokio::select! {
+            biased; // what has come is given, also at the last moment
+            next = time::timeout_at(deadline, next) => {
+                next.unwrap_or_else(|_late| Err(failed("Timeout", late)))
+            }
+            () = ended(stopped, None) => Ok(None),
         }
     }
-    Err(failed("Failed", format!("the watch of {} has ended", spot.shown())))
+
+    async fn next(&mut self) -> Result<Option<Value>, Failure> {
+        loop {
+            if let Some(present) = self.seen().await?
+                && self.is_new(present.as_ref())
+                && self.holds(present.as_ref())
+            {
+                return Ok(present);
+            }
+        }
+    }
+
+    /// Looks again: what is there, if that can be told.
+    async fn seen(&mut self) -> Result<Option<Option<Value>>, Failure> {
+        let (events, listed, is_settled) = match &mut self.source {
+            Source::Nothing => {
+                self.source = Source::Looked;
+                return look(&self.desk, &self.spot).await.map(Some);
+            }
+            Source::Looked => {
+                let events = watched(&self.desk, &self.spot).await?;
+                self.source = Source::Watched { events, listed: None, is_settled: false };
+                return Ok(None);
+            }
+            Source::Watched { events, listed, is_settled } => (events, listed, is_settled),
+        };
+        let Some(event) = events.next().await else {
+            let message = format!("the watch of {} has ended", self.spot.shown());
+            return Err(failed("Failed", message));
+        };
+        Ok(match event {
+            Ok(StreamEvent::Listing) => {
+                *listed = None;
+                None
+            }
+            Ok(StreamEvent::Object(Some(EventType::Deleted), _)) => Some(None),
+            Ok(StreamEvent::Object(Some(_), object)) => Some(Some(body_of(&object))),
+            Ok(StreamEvent::Object(None, object)) => {
+                *listed = Some(body_of(&object));
+                None
+            }
+            Ok(StreamEvent::Listed) => {
+                *is_settled = true;
+                Some(listed.take())
+            }
+            Err(error) if !*is_settled && error.class != ErrorClass::Retry => {
+                return Err(self.desk.refused(error));
+            }
+            Ok(StreamEvent::Alive) | Err(_) => None,
+        })
+    }
+
+    /// Whether this is not what was seen before.
+    fn is_new(&mut self, present: Option<&Value>) -> bool {
+        let version = |it: &Value| it.pointer("/metadata/resourceVersion").cloned();
+        let state = Some(present.map(|it| version(it).unwrap_or_default()));
+        if self.last == state {
+            return false;
+        }
+        self.last = state;
+        true
+    }
+
+    fn holds(&self, body: Option<&Value>) -> bool {
+        let subject = Subject { body, uid: self.spot.uid.as_deref() };
+        self.predicate.as_ref().is_none_or(|it| it.holds(subject))
+    }
+}
+
+async fn watched(desk: &Desk, spot: &Spot) -> Result<Events, Failure> {
+    let name = spot.named()?;
+    let restrictions =
+        Restrictions { fields: Some(format!("metadata.name={name}")), ..Restrictions::default() };
+    events(desk, Arc::clone(&spot.resource), spot.namespace.clone(), restrictions).await
 }
 
 /// The object as it is; nothing if it is not there.
 async fn look(desk: &Desk, spot: &Spot) -> Result<Option<Value>, Failure> {
     match desk.send(spot.demand(Verb::Get)).await {
-        Ok(answer) => {
-            let parsed = Object::parse(answer);
-            let parsed = parsed.map_err(|it| Failure::Plain(it.to_string()))?;
-            Ok(Some(plain(parsed)))
-        }
+        Ok(answer) => object(answer).map(Some),
         Err(error) if error.class == ErrorClass::Missing => Ok(None),
         Err(error) => Err(desk.refused(error)),
     }

@@ -45,10 +45,27 @@ pub(in crate::scripting::rhai) fn is_library(value: &Dynamic) -> bool {
     value.is::<Handle>()
 }
 
-/// What is wrong with a call of a function that a library does not have.
-pub(in crate::scripting::rhai) fn misused(library: &str, name: &str) -> Option<String> {
-    library::find(library).map(|it| it.unknown(name))
+/// What is wrong with a call of a function of a library that Rhai has not found, with so many arguments: there is none, or it
+/// takes fewer. A method is not told with its library, only that it is of one of them.
+pub(in crate::scripting::rhai) fn misused(
+    owner: &str,
+    name: &str,
+    given: usize,
+) -> Option<String> {
+    let too_many = |library: &Library| {
+        let function = library.functions.iter().find(|it| it.name == name)?;
+        let failure = function.too_many(library, given);
+        Some(failure.at(&format!("{}.{name}", library.name)).into_message())
+    };
+    if let Some(library) = library::find(owner) {
+        return Some(too_many(library).unwrap_or_else(|| library.unknown(name)));
+    }
+    let all: Vec<_> = LIBRARIES.iter().filter_map(too_many).collect();
+    (owner == HANDLE && !all.is_empty()).then(|| all.join(", or "))
 }
+
+/// What messages of Rhai call the value of a variable such as `env`.
+const HANDLE: &str = "library";
 
 /// What an engine knows of its script: its default tag.
 #[derive(Clone)]
@@ -75,7 +92,7 @@ pub(super) fn register(engine: &mut Engine, surroundings: &Arc<Surroundings>) {
     engine
         .register_global_module(Shared::clone(&MODULES.methods))
         .set_default_tag(Dynamic::from(Here(Arc::clone(surroundings))))
-        .register_type_with_name::<Handle>("library")
+        .register_type_with_name::<Handle>(HANDLE)
         .register_indexer_get(|it: &mut Handle, name: ImmutableString| {
             Called::Err(problem(it.0.unknown(&name)))
         });
@@ -108,6 +125,15 @@ fn modules() -> Modules {
         });
         one.add_with_receiver(&mut methods, TypeId::of::<Handle>());
     }
+    for library in LIBRARIES {
+        for part in embedded::parts(library) {
+            let count = part.function.parameters.len() + 1;
+            let one = HostFn::new(part.rhai, count..=count, move |context, arguments| {
+                call(context, library, &part.function, &arguments)
+            });
+            one.add(&mut methods, None);
+        }
+    }
     Modules { names, methods: methods.into(), scripts: scripts() }
 }
 
@@ -129,9 +155,11 @@ pub(in crate::scripting::rhai) fn module(name: &str) -> Option<Shared<Module>> {
     MODULES.names.iter().find(|(it, _)| *it == name).map(|(_, it)| Shared::clone(it))
 }
 
-/// The most arguments of a function, and one more to be refused in our words.
+/// The most arguments of a function, and some more to be refused in our words.
 fn most(function: &Function) -> usize {
-    function.parameters.len() + usize::from(!function.options.is_empty()) + 1
+    /// Each is an entry of a table, once per process. Of more, [`misused`] tells.
+    const SURPLUS: usize = 3;
+    function.parameters.len() + usize::from(!function.options.is_empty()) + SURPLUS
 }
 
 fn call(
@@ -193,7 +221,8 @@ fn call_script(
 ) -> Called {
     let name = embedded::rhai_name(library.name, function.name);
     let mut arguments: Vec<_> = arguments.iter().map(native).collect();
-    arguments.resize(function.parameters.len(), Dynamic::UNIT);
+    let count = function.parameters.len() + usize::from(!function.options.is_empty());
+    arguments.resize(count, Dynamic::UNIT);
     let mut arguments: Vec<_> = arguments.iter_mut().collect();
     context
         .call_fn_raw(&name, false, false, &mut arguments)
@@ -259,6 +288,8 @@ fn shape(value: &Dynamic) -> Shape {
         Shape::Map
     } else if value.is_fnptr() {
         Shape::Function
+    } else if context::handled(value).is_some() {
+        Shape::Map
     } else {
         match to_refusable(value) {
             Ok(Value::Array(_)) => Shape::List,
