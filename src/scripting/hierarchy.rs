@@ -259,7 +259,9 @@ impl Helper {
 
     fn takes_owner(&self) -> bool {
         match self.function {
-            Function::Adopt | Function::AppendOwnerReference | Function::RemoveOwnerReference => true,
+            Function::Adopt | Function::AppendOwnerReference | Function::RemoveOwnerReference => {
+                true
+            }
             Function::HarmonizeNaming
             | Function::AdjustNamespace
             | Function::Label

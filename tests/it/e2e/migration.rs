@@ -86,7 +86,8 @@ impl Stage {
     /// The course of events. Gives what is there after each part of it.
     async fn play(&self, operator: Operator) -> Vec<(&'static str, Value)> {
         let mut states = Vec::new();
-        self.lease("data", json!({ "team": "red", "tier": "back" }), json!({ "size": "1Gi" })).await;
+        self.lease("data", json!({ "team": "red", "tier": "back" }), json!({ "size": "1Gi" }))
+            .await;
         self.lease("bare", json!({}), json!({})).await;
         self.lease("kept", json!({}), json!({ "keep": true, "class": "fast" })).await;
         self.lease("wrong", json!({}), json!({ "size": "big" })).await;

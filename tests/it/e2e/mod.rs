@@ -18,6 +18,7 @@ mod odd_objects;
 pub(crate) mod operator;
 mod peering;
 mod posting;
+mod refused;
 mod reload;
 mod scopes;
 mod server;
