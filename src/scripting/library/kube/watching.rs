@@ -21,9 +21,7 @@ use crate::logic::{
     resource::Resource,
     selector::Restrictions,
 };
-use crate::ports::{
-    ApiError, ErrorClass, Extent, Stopped, StreamEvent, StreamTarget, Verb,
-};
+use crate::ports::{ApiError, ErrorClass, Extent, Stopped, StreamEvent, StreamTarget, Verb};
 use crate::scripting::library::{Call, Datum, Failure, Flow, Outcome};
 
 /// How long `kube.wait` waits if it is not told, as kubectl does.

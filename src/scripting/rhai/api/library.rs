@@ -46,18 +46,20 @@ pub(in crate::scripting::rhai) fn is_library(value: &Dynamic) -> bool {
 }
 
 /// What is wrong with a call of a function of a library that Rhai has not found, with so many arguments: there is none, or it
-/// takes fewer. A method is not told with its library, only that it is of one of them.
+/// takes fewer. A method is not told with its library, only that it is of one of them: the line of the call has it.
 pub(in crate::scripting::rhai) fn misused(
-    owner: &str,
-    name: &str,
+    (owner, name): (&str, &str),
     given: usize,
+    line: &str,
 ) -> Option<String> {
     let too_many = |library: &Library| {
         let function = library.functions.iter().find(|it| it.name == name)?;
         let failure = function.too_many(library, given);
         Some(failure.at(&format!("{}.{name}", library.name)).into_message())
     };
-    if let Some(library) = library::find(owner) {
+    let is_called = |it: &&Library| line.contains(&format!("{}.{name}", it.name));
+    let called = || LIBRARIES.iter().find(is_called).filter(|_| owner == HANDLE);
+    if let Some(library) = library::find(owner).or_else(called) {
         return Some(too_many(library).unwrap_or_else(|| library.unknown(name)));
     }
     let all: Vec<_> = LIBRARIES.iter().filter_map(too_many).collect();
