@@ -204,12 +204,10 @@ fn streaming(
     lua.create_function(move |lua, arguments: MultiValue| {
         let world = World::of(lua)?;
         match call(&world, (library, function), &arguments).and_then(|it| body(&it)) {
-            Ok(flow) => {
-                match streams::open(lua, &world, &place, flow)? {
-                    Ok(stream) => Ok((LuaValue::Nil, stream.into_lua(lua)?)),
-                    Err(failure) => ended(lua, &world, &place, Err(failure)),
-                }
-            }
+            Ok(flow) => match streams::open(lua, &world, &place, flow)? {
+                Ok(stream) => Ok((LuaValue::Nil, stream.into_lua(lua)?)),
+                Err(failure) => ended(lua, &world, &place, Err(failure)),
+            },
             Err(failure) => ended(lua, &world, &place, Err(failure)),
         }
     })

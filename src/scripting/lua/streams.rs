@@ -137,12 +137,8 @@ pub(super) fn open(
         return Ok(Err(Failure::Plain(message)));
     }
     let (owner, place) = (world.present.borrow().clone(), Rc::clone(place));
-    let stream = Rc::new(Stream {
-        flow: RefCell::new(Some(flow)),
-        is_over: Cell::new(false),
-        owner,
-        place,
-    });
+    let stream =
+        Rc::new(Stream { flow: RefCell::new(Some(flow)), is_over: Cell::new(false), owner, place });
     world.streams.open.borrow_mut().push(Rc::downgrade(&stream));
     lua.create_userdata(Handle(stream)).map(Ok)
 }

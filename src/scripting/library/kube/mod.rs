@@ -155,7 +155,11 @@ pub(super) const LIBRARY: Library = Library {
                   it is not there): `kube.wait(job, function(it) return it and it.status.succeeded == 1 end, \"10m\")`. Gives \
                   the object, or true if it is gone; nothing if it is in a daemon that must stop meanwhile. An error if it \
                   takes longer than `timeout`.",
-            parameters: &[REFERENCE, required("predicate", Type::Test, "What to wait for."), TIMEOUT],
+            parameters: &[
+                REFERENCE,
+                required("predicate", Type::Test, "What to wait for."),
+                TIMEOUT,
+            ],
             options: &[NAMESPACE_OF_OBJECT],
             returns: Type::Any,
             body: Body::Script,

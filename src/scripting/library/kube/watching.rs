@@ -21,9 +21,7 @@ use crate::logic::{
     resource::Resource,
     selector::Restrictions,
 };
-use crate::ports::{
-    ApiError, ErrorClass, Extent, Stopped, StreamEvent, StreamTarget, Verb,
-};
+use crate::ports::{ApiError, ErrorClass, Extent, Stopped, StreamEvent, StreamTarget, Verb};
 use crate::scripting::library::{Call, Datum, Failure, Flow, Outcome};
 
 /// How long `kube.wait` waits if it is not told, as kubectl does.
@@ -316,7 +314,7 @@ async fn watched(desk: &Desk, spot: &Spot) -> Result<Events, Failure> {
 /// The object as it is; nothing if it is not there.
 async fn look(desk: &Desk, spot: &Spot) -> Result<Option<Value>, Failure> {
     match desk.send(spot.demand(Verb::Get)).await {
-        Ok(answer) => object(answer).map(Some),
+        Ok(answer) => object(&answer).map(Some),
         Err(error) if error.class == ErrorClass::Missing => Ok(None),
         Err(error) => Err(desk.refused(error)),
     }

@@ -47,11 +47,7 @@ pub(in crate::scripting::rhai) fn is_library(value: &Dynamic) -> bool {
 
 /// What is wrong with a call of a function of a library that Rhai has not found, with so many arguments: there is none, or it
 /// takes fewer. A method is not told with its library, only that it is of one of them.
-pub(in crate::scripting::rhai) fn misused(
-    owner: &str,
-    name: &str,
-    given: usize,
-) -> Option<String> {
+pub(in crate::scripting::rhai) fn misused(owner: &str, name: &str, given: usize) -> Option<String> {
     let too_many = |library: &Library| {
         let function = library.functions.iter().find(|it| it.name == name)?;
         let failure = function.too_many(library, given);
