@@ -106,7 +106,7 @@ function claim(ctx)
     }), { field_manager = "database-claim", force = true })
     ctx.patch.status.database = database_of(ctx)
     ctx.patch.status.secret = secret
-    ctx.conditions:set("Ready", true, "Provisioned")
+    ctx.conditions:set("Ready", true, "Provisioned", "all is as it should be")
 end
 
 function release(ctx)

@@ -67,7 +67,7 @@ function provision(ctx)
         error(problem, 0) -- and the handler is retried
     end
     ctx.patch.status.namespace = ctx.name
-    ctx.conditions:set("Ready", true, "Provisioned")
+    ctx.conditions:set("Ready", true, "Provisioned", "all is as it should be")
 end
 
 -- The Tenant is held until its namespace is gone, with all that is in it.

@@ -342,7 +342,7 @@ pub struct InitArgs {
 /// `kopf docs`
 #[derive(Debug, Args)]
 pub struct DocsArgs {
-    /// A name, such as on_update, kopf.adopt, ctx.spec, logger.info or settings.posting.level
+    /// A name, such as `on_update`, `kopf.adopt`, `ctx.spec`, `logger.info` or `settings.posting.level`
     #[arg(value_name = "NAME")]
     pub name: Option<String>,
     /// Print Markdown

@@ -72,7 +72,7 @@ mod tests {
                 state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
                 state.to_be_bytes()[0]
             };
-            Vec::from_iter((0..length).map(|_| next()))
+            (0..length).map(|_| next()).collect::<Vec<_>>()
         };
         for length in [0, 1, 3, 5, 12, 100, SAMPLE_MAX, 5 * SAMPLE_MAX] {
             let (first, again) = (noise(length), text(1).repeat(length / 64));

@@ -60,13 +60,12 @@ impl LiveObject {
     pub fn reference(&self) -> ObjectRef {
         let latest = self.lock();
         let read;
-        let header = match &latest.object {
-            Some(object) => object.header(),
-            None => {
-                // They were parsed before.
-                read = Header::read(&self.unpack(&latest.packed)).unwrap_or_default();
-                &read
-            }
+        let header = if let Some(object) = &latest.object {
+            object.header()
+        } else {
+            // They were parsed before.
+            read = Header::read(&self.unpack(&latest.packed)).unwrap_or_default();
+            &read
         };
         match &self.0.kin {
             Some(kin) => header.reference_in(kin.resource()),

@@ -189,8 +189,8 @@ impl From<Kept> for Memory {
         let well = Memory {
             noticed_by_listing,
             handled_once,
-            claim,
             memo,
+            claim,
             background,
             ..Memory::default()
         };

@@ -48,16 +48,17 @@ async fn held(kinds: &[Kind], objects: isize) -> isize {
 
 fn registry(kinds: &[Kind], scripts: &testing::NativeScripts) -> Registry {
     let handler = |kind: &Kind| {
-        let function = match kind {
-            Kind::Daemon => scripts.handler("daemon_fn", |it| {
+        let function = if *kind == Kind::Daemon {
+            scripts.handler("daemon_fn", |it| {
                 let stopped = it.background().map(|it| it.stopped.clone());
                 Box::pin(async move {
                     let _kept = it;
                     stopped.unwrap_or_default().wait().await;
                     Ended::Returned(None)
                 })
-            }),
-            _ => scripts.handler("other_fn", |_| Box::pin(async { Ended::Returned(None) })),
+            })
+        } else {
+            scripts.handler("other_fn", |_| Box::pin(async { Ended::Returned(None) }))
         };
         let interval = ("interval".to_owned(), Argument::Value(600.into()));
         let declaration = Declaration {

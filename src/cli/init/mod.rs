@@ -47,7 +47,7 @@ pub(super) fn run(args: &InitArgs) -> Result<Exit, Report> {
     for (path, text) in &files {
         let word = if path.exists() { "overwrote" } else { "wrote" };
         write(path, text)?;
-        told.push_str(&format!("{word} {}\n", path.display()));
+        told.extend([word, " ", &path.display().to_string(), "\n"]);
     }
     told.push_str(&next(&args.directory, args.rhai));
     // A closed stdout is nothing to stumble over.

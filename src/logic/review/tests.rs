@@ -155,7 +155,7 @@ fn put_off(delay: Duration) -> State {
 fn who_is_edited_while_it_waits_is_told_apart_from_who_is_not() {
     let (old, new) =
         (Arc::new(handler(Kind::Create, 1, &[])), Arc::new(handler(Kind::Create, 2, &[])));
-    let state = put_off(Duration::from_secs(60));
+    let state = put_off(Duration::from_mins(1));
     let mut waiting = Waiting::default();
     waiting.note(&state, &[Arc::clone(&old)], &[Arc::clone(&old)], Timestamp::UNIX_EPOCH);
     assert!(waiting.edited(&[Arc::clone(&old)]).is_empty());
@@ -171,7 +171,7 @@ fn who_is_edited_while_it_waits_is_told_apart_from_who_is_not() {
 #[test]
 fn who_has_ended_or_is_not_selected_any_more_waits_for_nothing() {
     let handler = Arc::new(handler(Kind::Create, 1, &[]));
-    let state = put_off(Duration::from_secs(60));
+    let state = put_off(Duration::from_mins(1));
     let mut waiting = Waiting::default();
     waiting.note(&state, &[Arc::clone(&handler)], &[], Timestamp::UNIX_EPOCH);
     assert!(!waiting.is_empty());

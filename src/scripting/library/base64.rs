@@ -7,7 +7,7 @@ use ::base64::{
 };
 use serde_json::Value;
 
-use super::{Call, Datum, Failure, Library, Outcome, Type, immediate, optional, required};
+use super::{Call, Datum, Failure, Library, Type, immediate, optional, required};
 
 /// Padding may be missing: tokens come without.
 const READING: GeneralPurposeConfig =
@@ -22,7 +22,7 @@ pub(super) const LIBRARY: Library = Library {
             "The Base64 of a text or of bytes: `base64.encode(\"hello\")` is `aGVsbG8=`.",
             &[required("data", Type::Bytes, "What is encoded.")],
             Type::Text,
-            encode,
+            |call| Ok(encode(call).into()),
         )
         .with(&[
             optional(
@@ -55,11 +55,11 @@ pub(super) const LIBRARY: Library = Library {
     ],
 };
 
-fn encode(call: &Call) -> Outcome {
+fn encode(call: &Call) -> Value {
     let alphabet = if call.flag("url") { URL_SAFE } else { STANDARD };
     let is_padded = !call.has("padding") || call.flag("padding");
     let engine = GeneralPurpose::new(&alphabet, READING.with_encode_padding(is_padded));
-    Ok(Value::from(engine.encode(call.bytes("data"))).into())
+    engine.encode(call.bytes("data")).into()
 }
 
 fn decode(call: &Call) -> Result<Vec<u8>, Failure> {

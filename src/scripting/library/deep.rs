@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::{
-    Call, Failure, Library, Outcome, Parameter, Type, bounds::equal, immediate, optional, required,
+    Call, Failure, Library, Parameter, Type, bounds::equal, immediate, optional, required,
 };
 use crate::logic::diff;
 use crate::scripting::text::shown;
@@ -94,7 +94,7 @@ pub(super) const LIBRARY: Library = Library {
                 required("new", Type::Any, "The value after."),
             ],
             Type::List,
-            differences,
+            |call| Ok(differences(call).into()),
         ),
         immediate("keys", "The names of the fields, sorted.", &[MAP], Type::List, |call| {
             let mut keys: Vec<_> = call.map("map").into_iter().flat_map(Map::keys).collect();
@@ -213,14 +213,14 @@ fn merge(base: &mut Value, over: &Value) {
     }
 }
 
-fn differences(call: &Call) -> Outcome {
+fn differences(call: &Call) -> Value {
     let found = diff::diff(call.value("old"), call.value("new"));
     let item = |it: diff::DiffItem| {
         serde_json::json!({
             "op": it.operation.as_str(), "field": it.field, "old": it.old, "new": it.new,
         })
     };
-    Ok(found.into_iter().map(item).collect::<Value>().into())
+    found.into_iter().map(item).collect()
 }
 
 fn only(call: &Call, keeps: fn(bool) -> bool) -> super::Datum {

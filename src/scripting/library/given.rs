@@ -71,12 +71,11 @@ impl Shape {
             Type::Bytes => matches!(self, Shape::Text | Shape::EmptyText | Shape::Bytes),
             Type::Map => matches!(self, Shape::Map | Shape::Empty),
             Type::List => matches!(self, Shape::List | Shape::Empty),
-            Type::Integer => self == Shape::Number { whole: true },
+            Type::Integer | Type::Count => self == Shape::Number { whole: true },
             Type::Number => matches!(self, Shape::Number { .. }),
             Type::Duration => matches!(self, Shape::Number { .. } | Shape::Text),
             Type::Function => self == Shape::Function,
             Type::Nothing => self == Shape::Nothing,
-            Type::Count => self == Shape::Number { whole: true },
             Type::Selector | Type::Labels => {
                 matches!(self, Shape::Text | Shape::Map | Shape::Empty)
             }
@@ -117,10 +116,12 @@ impl Parameter {
 
     /// The same for an argument whose content nobody looks at.
     pub(super) fn check_shape(&self, shape: Shape) -> Result<(), Failure> {
-        match shape {
-            Shape::Nothing if self.kind != Type::Any || !self.required => self.left_out(),
-            shape if shape.fits(self.kind) => Ok(()),
-            shape => Err(self.misfit(shape.name())),
+        if shape == Shape::Nothing && (self.kind != Type::Any || !self.required) {
+            self.left_out()
+        } else if shape.fits(self.kind) {
+            Ok(())
+        } else {
+            Err(self.misfit(shape.name()))
         }
     }
 
@@ -130,7 +131,7 @@ impl Parameter {
             Type::Boolean => value.is_boolean(),
             Type::Name | Type::Test => value.as_str().is_some_and(|it| !it.is_empty()),
             Type::Text | Type::Bytes => value.is_string(),
-            Type::Map => value.is_object(),
+            Type::Map | Type::Object => value.is_object(),
             // An empty list is written as an empty map in one of the languages.
             Type::List if value.as_object().is_some_and(Map::is_empty) => {
                 return Ok(Value::Array(Vec::new()));
@@ -141,7 +142,6 @@ impl Parameter {
             Type::Duration => span(&value).is_some(),
             Type::Count => integer(&value).is_some_and(|it| it >= 0),
             Type::Selector => value.is_object() || value.as_str().is_some_and(|it| !it.is_empty()),
-            Type::Object => value.is_object(),
             Type::Labels => value.is_object() || value.is_string(),
             Type::Function | Type::Nothing => false,
         };

@@ -13,7 +13,7 @@ pub(super) const LIBRARY: Library = Library {
             "The JSON of a value: `json.encode({a = 1})` is `{\"a\":1}`. An empty table of Lua is `{}`, `kopf.array{}` is `[]`.",
             &[required("value", Type::Any, "Any data.")],
             Type::Text,
-            encode,
+            |call| Ok(encode(call).into()),
         )
         .with(&[optional(
             "pretty",
@@ -47,10 +47,10 @@ pub(super) const LIBRARY: Library = Library {
     ],
 };
 
-fn encode(call: &Call) -> Outcome {
+fn encode(call: &Call) -> Value {
     let value = call.value("value");
     let text = if call.flag("pretty") { format!("{value:#}") } else { value.to_string() };
-    Ok(Value::from(text).into())
+    text.into()
 }
 
 fn decode_lines(call: &Call) -> Outcome {

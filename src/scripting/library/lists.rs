@@ -91,14 +91,14 @@ const FUNCTIONS: &[Function] = &[
     ),
     immediate("sort", "The items in order: all numbers, or all texts.", &[LIST], Type::List, sort),
     immediate("reverse", "The items from the last to the first.", &[LIST], Type::List, |call| {
-        Ok(Value::from_iter(call.list("list").iter().rev().cloned()).into())
+        Ok(call.list("list").iter().rev().cloned().collect::<Value>().into())
     }),
     immediate(
         "unique",
         "The items without those that are equal to an earlier one.",
         &[LIST],
         Type::List,
-        unique,
+        |call| Ok(unique(call).into()),
     ),
     immediate(
         "flatten",
@@ -117,7 +117,7 @@ const FUNCTIONS: &[Function] = &[
         Type::List,
         |call| {
             let pairs = call.list("list").iter().zip(call.list("other"));
-            Ok(Value::from_iter(pairs.map(|(a, b)| vec![a.clone(), b.clone()])).into())
+            Ok(pairs.map(|(a, b)| vec![a.clone(), b.clone()]).collect::<Value>().into())
         },
     ),
     immediate(
@@ -148,7 +148,7 @@ const FUNCTIONS: &[Function] = &[
         Type::List,
         |call| {
             let all = call.list("list").iter().chain(call.list("other"));
-            Ok(Value::from_iter(all.cloned()).into())
+            Ok(all.cloned().collect::<Value>().into())
         },
     ),
     immediate(
@@ -161,7 +161,7 @@ const FUNCTIONS: &[Function] = &[
             if size == 0 {
                 return Err("`size`: expected a number of at least 1, got 0".into());
             }
-            Ok(Value::from_iter(call.list("list").chunks(size).map(<[Value]>::to_vec)).into())
+            Ok(call.list("list").chunks(size).map(<[Value]>::to_vec).collect::<Value>().into())
         },
     ),
     immediate(
@@ -171,7 +171,7 @@ const FUNCTIONS: &[Function] = &[
         Type::List,
         |call| {
             let count = call.count("count", 0)?;
-            Ok(Value::from_iter(call.list("list").iter().take(count).cloned()).into())
+            Ok(call.list("list").iter().take(count).cloned().collect::<Value>().into())
         },
     ),
     immediate(
@@ -181,7 +181,7 @@ const FUNCTIONS: &[Function] = &[
         Type::List,
         |call| {
             let count = call.count("count", 0)?;
-            Ok(Value::from_iter(call.list("list").iter().skip(count).cloned()).into())
+            Ok(call.list("list").iter().skip(count).cloned().collect::<Value>().into())
         },
     ),
     immediate("sum", "The sum of numbers; 0 of an empty list.", &[LIST], Type::Number, sum),
@@ -191,7 +191,7 @@ const FUNCTIONS: &[Function] = &[
         parameters: &[LIST, required("other", Type::List, "What is left out.")],
         options: &[],
         returns: Type::List,
-        body: Body::Immediate(difference),
+        body: Body::Immediate(|call| Ok(difference(call).into())),
     },
 ];
 
@@ -234,16 +234,16 @@ fn canonical(value: &Value) -> Value {
     }
 }
 
-fn unique(call: &Call) -> Outcome {
+fn unique(call: &Call) -> Value {
     let mut seen = std::collections::BTreeSet::new();
     let items = call.list("list").iter().filter(|it| seen.insert(identity(it)));
-    Ok(Value::from_iter(items.cloned()).into())
+    items.cloned().collect()
 }
 
-fn difference(call: &Call) -> Outcome {
+fn difference(call: &Call) -> Value {
     let others: std::collections::BTreeSet<_> = call.list("other").iter().map(identity).collect();
     let items = call.list("list").iter().filter(|it| !others.contains(&identity(it)));
-    Ok(Value::from_iter(items.cloned()).into())
+    items.cloned().collect()
 }
 
 fn flatten(call: &Call) -> Outcome {

@@ -85,7 +85,7 @@ pub(super) const LIBRARY: Library = Library {
 
 /// Where randomness comes from.
 enum Source {
-    System { bytes: [u8; 256], used: usize },
+    System { bytes: Box<[u8; 256]>, used: usize },
     Seeded(fastrand::Rng),
 }
 
@@ -93,7 +93,7 @@ impl Source {
     fn of(call: &Call) -> Self {
         match call.integer("seed") {
             Some(seed) => Source::Seeded(fastrand::Rng::with_seed(seed.cast_unsigned())),
-            None => Source::System { bytes: [0; 256], used: 256 },
+            None => Source::System { bytes: Box::new([0; 256]), used: 256 },
         }
     }
 
@@ -102,7 +102,7 @@ impl Source {
             Source::Seeded(random) => Ok(random.u64(..)),
             Source::System { bytes, used } => {
                 if *used >= bytes.len() {
-                    fill(bytes)?;
+                    fill(bytes.as_mut())?;
                     *used = 0;
                 }
                 let next = bytes.get(*used..).and_then(<[u8]>::first_chunk);

@@ -261,12 +261,12 @@ fn shown(seconds: f64) -> String {
     for (unit, size) in [("d", 86_400.0), ("h", 3_600.0), ("m", 60.0)] {
         let count = (left / size).floor();
         if count > 0.0 {
-            text += &format!("{count:.0}{unit}");
+            text.extend([&format!("{count:.0}"), unit]);
             left = rounded(left - count * size);
         }
     }
     if left > 0.0 {
-        text += &format!("{left}s");
+        text.extend([&left.to_string(), "s"]);
     }
     format!("{sign}{text}")
 }

@@ -306,12 +306,11 @@ fn reply<T, F>(
     begin: impl FnOnce() -> F,
 ) -> Option<Reply<T, F>> {
     // Nothing of the script runs yet: who has gone meanwhile is noticed first.
-    match panic::catch_unwind(AssertUnwindSafe(begin)) {
-        Ok(call) => Some(Reply { call, to: Some(to), broken }),
-        Err(_) => {
-            drop(to.send(Box::new(broken(panicked()))));
-            None
-        }
+    if let Ok(call) = panic::catch_unwind(AssertUnwindSafe(begin)) {
+        Some(Reply { call, to: Some(to), broken })
+    } else {
+        drop(to.send(Box::new(broken(panicked()))));
+        None
     }
 }
 

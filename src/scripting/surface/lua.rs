@@ -1,4 +1,4 @@
-//! The surface as LuaCATS definitions, which lua-language-server and `EmmyLua` understand.
+//! The surface as `LuaCATS` definitions, which `lua-language-server` and `EmmyLua` understand.
 
 use std::fmt::Write as _;
 
@@ -86,10 +86,7 @@ fn of_class(text: &mut String, class: &Section) {
     put(text, &format!("---@class {name}{parent}"));
     for item in class.items.iter().filter(|it| it.spoken.in_language(Language::Lua)) {
         if let Shape::Value(ty) = item.shape {
-            let (optional, ty) = match ty {
-                Ty::Maybe(inner) => ("?", *inner),
-                ty => ("", ty),
-            };
+            let (optional, ty) = if let Ty::Maybe(inner) = ty { ("?", *inner) } else { ("", ty) };
             put(text, &format!("---@field {}{optional} {} {}", item.name, of(ty), item.doc));
         }
     }
@@ -276,7 +273,7 @@ fn declaring(
 /// A type in the words of `LuaCATS`.
 pub(super) fn of(ty: Ty) -> String {
     match ty {
-        Ty::Any => "any".into(),
+        Ty::Any | Ty::Maybe(Ty::Any) => "any".into(),
         Ty::Nothing => "nil".into(),
         Ty::Boolean => "boolean".into(),
         Ty::Text => "string".into(),
@@ -288,19 +285,15 @@ pub(super) fn of(ty: Ty) -> String {
         Ty::Duration => "kopf.Duration".into(),
         Ty::Map => "table<string, any>".into(),
         Ty::List => "any[]".into(),
-        Ty::ListOf(item) => match item {
-            Ty::Words(_) | Ty::Either(_) | Ty::Maybe(_) | Ty::Function(_) => {
-                format!("({})[]", of(*item))
-            }
-            item => format!("{}[]", of(*item)),
-        },
+        Ty::ListOf(item) => {
+            let is_long =
+                matches!(item, Ty::Words(_) | Ty::Either(_) | Ty::Maybe(_) | Ty::Function(_));
+            if is_long { format!("({})[]", of(*item)) } else { format!("{}[]", of(*item)) }
+        }
         Ty::Object => "kopf.Object".into(),
         Ty::Class(name) => class_name(name),
         Ty::Iterator => "fun(): any".into(),
-        Ty::Maybe(inner) => match inner {
-            Ty::Any => "any".into(),
-            inner => format!("{}|nil", of(*inner)),
-        },
+        Ty::Maybe(inner) => format!("{}|nil", of(*inner)),
         Ty::Either(all) => all.iter().map(|it| of(*it)).collect::<Vec<_>>().join("|"),
         Ty::Function(callback) => function(callback),
         Ty::Handler(kind) => format!("fun(ctx: {}): any", class_name(ctx_class(kind.category()))),
@@ -314,8 +307,9 @@ fn function(callback: &Callback) -> String {
         // Memory takes every text.
         let _fits = write!(text, "{comma}{name}: {}", of(*ty));
     }
-    match callback.returns {
-        Ty::Nothing => text + "))",
-        returns => format!("{text}): {})", of(returns)),
+    if callback.returns == Ty::Nothing {
+        text + "))"
+    } else {
+        format!("{text}): {})", of(callback.returns))
     }
 }

@@ -1,6 +1,9 @@
 //! The surface as a definition file of Luau, which luau-lsp and luau-analyze understand.
 
-use std::collections::BTreeMap;
+use std::{
+    collections::BTreeMap,
+    fmt::{self, Write as _},
+};
 
 use super::{
     Callback, CustomKind, Item, Language, Parameter, Section, Shape, Signature, Surface, Ty,
@@ -46,7 +49,7 @@ pub fn stubs(surface: &Surface, kinds: &[CustomKind]) -> String {
     for global in &surface.globals {
         text.push('\n');
         comment(&mut text, "", global.doc);
-        text.push_str(&format!("declare {}: {}\n", global.name, table(&global.items, "")));
+        add(&mut text, format_args!("declare {}: {}\n", global.name, table(&global.items, "")));
     }
     text + REST
 }
@@ -62,9 +65,14 @@ pub(super) fn class_name(name: &str) -> String {
     }
 }
 
+fn add(text: &mut String, more: fmt::Arguments<'_>) {
+    // Memory takes every text.
+    let _fits = text.write_fmt(more);
+}
+
 fn comment(text: &mut String, indent: &str, doc: &str) {
     for line in doc.lines() {
-        text.push_str(&format!("{indent}-- {line}\n"));
+        add(text, format_args!("{indent}-- {line}\n"));
     }
 }
 
@@ -80,7 +88,7 @@ fn of_class(text: &mut String, class: &Section, classes: &BTreeMap<&str, &Sectio
     text.push('\n');
     comment(text, "", class.doc);
     let name = class_name(class.name);
-    text.push_str(&format!("export type {name} = {{\n"));
+    add(text, format_args!("export type {name} = {{\n"));
     for item in members(class, classes) {
         if !item.spoken.in_language(Language::Lua) {
             continue;
@@ -92,14 +100,14 @@ fn of_class(text: &mut String, class: &Section, classes: &BTreeMap<&str, &Sectio
             Shape::Method(signature) => overloads(signature, Some(&name)),
             Shape::Table(items) => table(items, "\t"),
         };
-        text.push_str(&format!("\t{}: {ty},\n", key(item.name)));
+        add(text, format_args!("\t{}: {ty},\n", key(item.name)));
     }
     if let Some(others) = class.others {
         let index = if class.name == "Store" { "number" } else { "any" };
-        text.push_str(&format!("\t[{index}]: {},\n", of(others)));
+        add(text, format_args!("\t[{index}]: {},\n", of(others)));
     }
     let call = if class.name == "Stopped" { " & (() -> boolean)" } else { "" };
-    text.push_str(&format!("}}{call}\n"));
+    add(text, format_args!("}}{call}\n"));
 }
 
 fn key(name: &str) -> String {
@@ -119,7 +127,7 @@ fn table(items: &[Item], indent: &str) -> String {
                 Some(_) | None => overloads(signature, None),
             },
         };
-        text.push_str(&format!("{inner}{}: {ty},\n", key(item.name)));
+        add(&mut text, format_args!("{inner}{}: {ty},\n", key(item.name)));
     }
     text + indent + "}"
 }
@@ -135,12 +143,12 @@ fn options_class(text: &mut String, item: &Item) {
     if item.name != kind.declared_by() {
         return;
     }
-    text.push_str(&format!("\n-- The options of kopf.{}.\n", item.name));
-    text.push_str(&format!("export type {} = {{\n", options_name(kind)));
+    add(text, format_args!("\n-- The options of kopf.{}.\n", item.name));
+    add(text, format_args!("export type {} = {{\n", options_name(kind)));
     for it in &signature.options {
         comment(text, "\t", it.doc);
         let optional = if it.required || it.ty == Ty::Any { "" } else { "?" };
-        text.push_str(&format!("\t{}: {}{optional},\n", key(it.name), grouped(it.ty)));
+        add(text, format_args!("\t{}: {}{optional},\n", key(it.name), grouped(it.ty)));
     }
     text.push_str("}\n");
 }
@@ -252,7 +260,7 @@ fn grouped(ty: Ty) -> String {
 /// A type in the words of Luau.
 fn of(ty: Ty) -> String {
     match ty {
-        Ty::Any => "any".into(),
+        Ty::Any | Ty::Maybe(Ty::Any) => "any".into(),
         Ty::Nothing => "nil".into(),
         Ty::Boolean => "boolean".into(),
         Ty::Text => "string".into(),
@@ -267,10 +275,7 @@ fn of(ty: Ty) -> String {
         Ty::Object => "KopfObject".into(),
         Ty::Class(name) => class_name(name),
         Ty::Iterator => "() -> any".into(),
-        Ty::Maybe(inner) => match inner {
-            Ty::Any => "any".into(),
-            inner => format!("{}?", grouped(*inner)),
-        },
+        Ty::Maybe(inner) => format!("{}?", grouped(*inner)),
         Ty::Either(all) => all.iter().map(|it| grouped(*it)).collect::<Vec<_>>().join(" | "),
         Ty::Function(callback) => function(callback),
         Ty::Handler(kind) => format!("(ctx: {}) -> any", class_name(ctx_class(kind.category()))),

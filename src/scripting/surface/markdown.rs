@@ -173,10 +173,7 @@ fn parameters(text: &mut String, what: &str, all: &[Parameter]) {
     let _fits = write!(text, "\n| {what} | takes | |\n|---|---|---|\n");
     for it in all {
         let name = if it.required { format!("`{}`", it.name) } else { format!("[`{}`]", it.name) };
-        let takes = match it.ty {
-            Ty::Maybe(inner) => inner.told(),
-            ty => ty.told(),
-        };
+        let takes = if let Ty::Maybe(inner) = it.ty { inner.told() } else { it.ty.told() };
         let _fits = writeln!(text, "| {name} | {} | {} |", cell(&takes), cell(it.doc));
     }
 }

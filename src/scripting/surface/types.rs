@@ -78,15 +78,11 @@ impl Ty {
             Ty::Either(all) => all.iter().map(|it| it.told()).collect::<Vec<_>>().join(", or "),
             Ty::Function(callback) => {
                 let names: Vec<_> = callback.parameters.iter().map(|(name, _)| *name).collect();
-                match callback.returns {
-                    Ty::Nothing => format!("a function of `({})`", names.join(", ")),
-                    returns => {
-                        format!(
-                            "a function of `({})` that gives {}",
-                            names.join(", "),
-                            returns.told()
-                        )
-                    }
+                let told = format!("a function of `({})`", names.join(", "));
+                if callback.returns == Ty::Nothing {
+                    told
+                } else {
+                    format!("{told} that gives {}", callback.returns.told())
                 }
             }
             Ty::Handler(_) => "a function of `ctx`".into(),
@@ -117,16 +113,14 @@ impl From<library::Type> for Ty {
         match it {
             library::Type::Any => Ty::Any,
             library::Type::Boolean => Ty::Boolean,
-            library::Type::Name | library::Type::Text => Ty::Text,
+            library::Type::Name | library::Type::Text | library::Type::Bytes => Ty::Text,
             library::Type::Map => Ty::Map,
-            library::Type::Count => Ty::Integer,
             library::Type::Duration => Ty::Duration,
             library::Type::Object => Ty::Object,
             library::Type::Selector | library::Type::Labels => Ty::Either(&[Ty::Text, Ty::Map]),
             library::Type::List => Ty::List,
-            library::Type::Integer => Ty::Integer,
+            library::Type::Integer | library::Type::Count => Ty::Integer,
             library::Type::Number => Ty::Number,
-            library::Type::Bytes => Ty::Text,
             library::Type::Function => Ty::Function(&CALLBACK),
             library::Type::Test => Ty::Either(&[Ty::Text, Ty::Function(&PREDICATE)]),
             library::Type::Nothing => Ty::Nothing,

@@ -251,11 +251,11 @@ pub(super) async fn testing<P: Place>(run: P) {
 pub(super) async fn embedded<P: Place>(run: P) {
     run.create_object().await;
     run.until_says("Handler 'create_fn' succeeded.").await;
-    run.until_prints(&format!("Hello, {}!", OBJECT)).await;
+    run.until_prints(&format!("Hello, {OBJECT}!")).await;
     run.until_object("the creation is handled", is_settled).await;
     run.delete_object().await;
     run.until_says("Handler 'delete_fn' succeeded.").await;
-    run.until_prints(&format!("Good bye, {}!", OBJECT)).await;
+    run.until_prints(&format!("Good bye, {OBJECT}!")).await;
     run.until_gone(EXAMPLES, OBJECT).await;
     run.end().await.assert_count("' failed ", 0);
 }

@@ -91,13 +91,13 @@ impl Embedded {
         let mut beside = JoinSet::new();
         beside.spawn(controllers::run(server.clone(), Controllers::ALL));
         let script = format!("examples/{}/handlers.{language}", part.directory);
-        let sources = ["tests/e2e/quick.lua", &script].map(source).into();
+        let sources = ["tests/e2e/quick.lua", &script].map(source).to_vec();
         let operator = raise(&server, clock, &sources).await;
         Embedded { server, clock, sources, log, operator, _controllers: beside }
     }
 
     /// The place of an object or of a collection in the API.
-    fn url(&self, resource: &ResourceDef, name: &str) -> String {
+    fn url(resource: &ResourceDef, name: &str) -> String {
         let version = resource.versions.first().expect("a version");
         let mut url = match resource.group.as_str() {
             "" => format!("/api/{version}"),
@@ -175,24 +175,24 @@ impl Place for Embedded {
                 && object["apiVersion"].as_str().is_some_and(|it| api.iter().any(|api| api == it))
         });
         let namespace = object["metadata"]["namespace"].as_str().unwrap_or(NAMESPACE);
-        let url = self.url(&resource, &format!("{namespace}/"));
+        let url = Self::url(&resource, &format!("{namespace}/"));
         let made = self.request("POST", &url, "application/json", Some(object)).await;
         made.unwrap_or_else(|it| panic!("{object} is refused: {it}"));
     }
 
     async fn get(&self, resource: &str, name: &str) -> Result<Value, String> {
-        let url = self.url(&self.named(resource), name);
+        let url = Self::url(&self.named(resource), name);
         self.request("GET", &url, "application/json", None).await
     }
 
     async fn list(&self, resource: &str) -> Vec<Value> {
-        let url = self.url(&self.named(resource), "");
+        let url = Self::url(&self.named(resource), "");
         let list = self.request("GET", &url, "application/json", None).await.expect("a list");
         list["items"].as_array().cloned().unwrap_or_default()
     }
 
     async fn patch(&self, resource: &str, name: &str, patch: &Value) {
-        let mut url = self.url(&self.named(resource), name);
+        let mut url = Self::url(&self.named(resource), name);
         if patch.get("status").is_some() {
             url.push_str("/status");
         }
@@ -201,7 +201,7 @@ impl Place for Embedded {
     }
 
     async fn delete(&self, resource: &str, name: &str) {
-        let url = self.url(&self.named(resource), name);
+        let url = Self::url(&self.named(resource), name);
         let deleted = self.request("DELETE", &url, "application/json", None).await;
         deleted.unwrap_or_else(|it| panic!("{resource} {name} cannot be deleted: {it}"));
     }
@@ -254,9 +254,9 @@ fn source(path: &str) -> Source {
     }
 }
 
-async fn raise(server: &ApiServer, clock: Clock, sources: &Vec<Source>) -> Running {
+async fn raise(server: &ApiServer, clock: Clock, sources: &[Source]) -> Running {
     let terms = Terms { clock, ..Placement::CurrentRuntime.into() };
-    let loaded = ScriptHost::load(sources.clone(), terms).await;
+    let loaded = ScriptHost::load(sources.to_vec(), terms).await;
     let (scripts, handlers) = loaded.unwrap_or_else(|errors| panic!("{}", errors[0]));
     let registry = Registry::new(handlers).expect("ids are unique");
     let client = kopf::testing::client(server);

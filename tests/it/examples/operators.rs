@@ -159,7 +159,7 @@ pub(super) async fn database_claim<P: Place>(run: P) {
         run.finish_job(&format!("databases/create-{uid}")).await;
         let ready = run.until(CLAIMS, name, "it is ready", is_ready).await;
         let database = ready["status"]["database"].as_str().expect("a name");
-        assert_eq!(database, format!("{name}_{}", &uid[..8]));
+        assert_eq!(database, format!("{name}_{}", uid.get(..8).expect("a uid")));
         let secret = run.get("secrets", &format!("{name}-database")).await.expect("a secret");
         assert_eq!(secret["metadata"]["ownerReferences"][0]["uid"], uid.as_str());
         let login = format!("databases/login-{uid}");

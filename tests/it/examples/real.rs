@@ -3,7 +3,10 @@
 use std::{path::PathBuf, time::Duration};
 
 use serde_json::{Value, json};
-use tokio::time;
+use tokio::{
+    sync::{Mutex, MutexGuard},
+    time,
+};
 
 use super::{Part, Place, documents};
 use crate::e2e::{
@@ -15,8 +18,13 @@ const POLL: Duration = Duration::from_millis(100);
 /// Two minutes, as the machine may be busy.
 const PATIENCE: u32 = 1200;
 
+/// Operators of the whole cluster would handle each other's objects: one at a time.
+static CLUSTER: Mutex<()> = Mutex::const_new(());
+
 /// A namespace of the shared server, and the operator.
 pub(super) struct Real {
+    /// Its turn with the whole cluster, if it needs that.
+    _turn: Option<MutexGuard<'static, ()>>,
     part: Part,
     script: PathBuf,
     pub(super) server: Namespace,
@@ -28,6 +36,7 @@ impl Real {
     pub(super) async fn start(part: Part, language: &str) -> Option<Self> {
         let test = format!("example-{}-{language}", part.directory);
         let server = Namespace::for_test(&test).await?;
+        let turn = if part.everywhere { Some(CLUSTER.lock().await) } else { None };
         let own = file(&format!("examples/{}/crd.yaml", part.directory));
         if own.exists() {
             let own = own.to_str().expect("a path of text");
@@ -40,7 +49,7 @@ impl Real {
         }
         let script = file(&format!("examples/{}/handlers.{language}", part.directory));
         let operator = launch(part, &server, &script);
-        Some(Real { part, script, server, operator })
+        Some(Real { _turn: turn, part, script, server, operator })
     }
 }
 
@@ -101,7 +110,12 @@ impl Place for Real {
     }
 
     async fn create(&self, object: &Value) {
-        self.server.create(object).await;
+        let Some(namespace) = object["metadata"]["namespace"].as_str() else {
+            return self.server.create(object).await;
+        };
+        let args = ["create", "--namespace", namespace, "-f", "-"];
+        let created = self.server.try_kubectl(&args, &object.to_string()).await;
+        created.unwrap_or_else(|told| panic!("{object} is refused: {told}"));
     }
 
     async fn get(&self, resource: &str, name: &str) -> Result<Value, String> {

@@ -21,7 +21,7 @@ fn in_both((lua, rhai): (&str, &str), memory_limit: usize, play: impl AsyncFn(Sc
         on_paused_clock(async {
             let mut settings = Settings::default();
             settings.sandbox.memory_limit = memory_limit;
-            settings.execution.cpu_limit = Duration::from_secs(60);
+            settings.execution.cpu_limit = Duration::from_mins(1);
             let terms = Terms::of(Placement::CurrentRuntime, &settings);
             match try_load_all(vec![Source::alone(name, text)], terms).await {
                 Ok(script) => play(script).await,
@@ -181,7 +181,7 @@ fn texts_of_lua_are_exact_but_for_those_that_are_made_piece_by_piece() {
     on_paused_clock(async {
         let mut settings = Settings::default();
         settings.sandbox.string_size = 1_000_000;
-        settings.execution.cpu_limit = Duration::from_secs(60);
+        settings.execution.cpu_limit = Duration::from_mins(1);
         let terms = Terms::of(Placement::CurrentRuntime, &settings);
         let script = try_load_all(vec![Source::alone("handlers.lua", text)], terms).await;
         let script = script.unwrap_or_else(|error| panic!("{error}"));

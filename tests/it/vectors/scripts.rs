@@ -163,9 +163,10 @@ fn hierarchies_in_both_languages() {
         for language in LANGUAGES {
             let objects = language.literal(&input["objs"]);
             // An empty map would be what comes by place: the owner, the labels.
-            let options = match options.is_empty() {
-                true => String::new(),
-                false => format!(", {}", language.map(&options)),
+            let options = if options.is_empty() {
+                String::new()
+            } else {
+                format!(", {}", language.map(&options))
             };
             let expression = format!("kopf.{function}({objects}{options})");
             let ended = call(language, input.get("context"), "", &expression);

@@ -117,7 +117,7 @@ async fn exchange(call: &Call, mut request: Request) -> Outcome {
         left -= 1;
         check(&surroundings.access, &next)
             .map_err(|it| format!("{} leads to {next}: {}", request.url, it.into_message()))?;
-        redirect(&mut request, answer.status(), next)?;
+        redirect(&mut request, answer.status(), next);
     }
 }
 
@@ -175,7 +175,7 @@ fn target(answer: &Response<Incoming>, from: &Url) -> Result<Option<Url>, Failur
 }
 
 /// The request that a redirection means, as browsers do it: secrets stay with their host.
-fn redirect(request: &mut Request, status: StatusCode, next: Url) -> Result<(), Failure> {
+fn redirect(request: &mut Request, status: StatusCode, next: Url) {
     if next.origin() != request.url.origin() {
         for secret in [AUTHORIZATION, COOKIE, PROXY_AUTHORIZATION] {
             request.headers.remove(secret);
@@ -192,7 +192,6 @@ fn redirect(request: &mut Request, status: StatusCode, next: Url) -> Result<(), 
         request.headers.remove(CONTENT_ENCODING);
     }
     request.url = next;
-    Ok(())
 }
 
 async fn read(answer: Response<Incoming>, request: &Request) -> Outcome {

@@ -112,7 +112,7 @@ fn slug(call: &Call) -> Outcome {
 fn mark(text: &str) -> String {
     use sha2::Digest as _;
     let hash = sha2::Sha256::digest(text);
-    hash.iter().take(MARK / 2).map(|it| format!("{it:02x}")).collect()
+    hash.iter().take(MARK / 2).map(|it| super::super::hash::hex(&[*it])).collect()
 }
 
 /// The words of a name, in small letters: they begin with capital letters, or are apart.

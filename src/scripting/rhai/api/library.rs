@@ -226,6 +226,7 @@ fn call_script(
 }
 
 /// The same error without the places in the file of a library, whose functions begin with this: Rhai fills in that of the call.
+#[expect(clippy::unnecessary_box_returns, clippy::boxed_local, reason = "errors of Rhai are boxed")]
 fn without_frames(error: Box<EvalAltResult>, prefix: &str) -> Box<EvalAltResult> {
     let mut error = *error;
     while let EvalAltResult::ErrorInFunctionCall(name, _, inner, _) = &mut error

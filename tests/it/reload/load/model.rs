@@ -92,7 +92,7 @@ impl<'a> Model<'a> {
             self.check_versions(thing, &notes);
             self.check_attempts(thing, &notes);
             self.check_causes(thing, &notes);
-            self.check_promptness(thing, &notes);
+            Self::check_promptness(thing, &notes);
             self.check_daemon(thing, &notes, end);
             self.check_timer(thing, &notes);
             self.check_indexes(thing, &notes);
@@ -132,7 +132,7 @@ impl<'a> Model<'a> {
             match happened {
                 Happened::Noted { .. } => {}
                 Happened::Proposed(marks) => {
-                    assert!(was_saved(*at, *marks, false), "{at:?} {marks:?}")
+                    assert!(was_saved(*at, *marks, false), "{at:?} {marks:?}");
                 }
                 Happened::Taken(marks) => {
                     assert!(was_saved(*at, *marks, true), "{at:?} {marks:?}");
@@ -244,7 +244,7 @@ impl<'a> Model<'a> {
     }
 
     /// Somebody serves at any time: what comes to an object with nothing to do is handled at once.
-    fn check_promptness(&self, thing: &Thing, notes: &[Note<'_>]) {
+    fn check_promptness(thing: &Thing, notes: &[Note<'_>]) {
         let changes = thing.edits.iter().skip(1).map(|it| (it.0, "changed"));
         let all = [(thing.created, "made")].into_iter().chain(changes);
         for (at, what) in all.chain(thing.deleted.map(|it| (it, "gone"))) {
@@ -313,9 +313,9 @@ impl<'a> Model<'a> {
             let others = || self.history.things.iter().filter(|it| it.language == thing.language);
             let is_gone = |it: &&Thing| {
                 let notes = self.notes.get(it.name.as_str()).into_iter().flatten();
-                let gone =
+                let mut gone =
                     notes.filter(|it| it.what == "gone" && it.verb == "ends").map(|it| it.at);
-                gone.last().is_some_and(|it| it + MOMENT < note.at)
+                gone.next_back().is_some_and(|it| it + MOMENT < note.at)
             };
             let at_least = others()
                 .filter(|it| it.created < note.at && it.deleted.is_none_or(|it| it > note.at));

@@ -191,7 +191,7 @@ fn marks(registry: &Registry) -> Marks {
         let id = format!("{language}_mark");
         let all = registry.activities(Kind::Cleanup);
         let mark = all.iter().find(|it| *it.id == id).unwrap_or_else(|| panic!("no {id}"));
-        mark.param.as_ref().and_then(Value::as_f64).map_or(0, |it| it as u64)
+        mark.param.as_ref().and_then(Value::as_u64).unwrap_or_default()
     })
 }
 

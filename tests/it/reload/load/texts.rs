@@ -243,11 +243,12 @@ impl Draft {
         text.push_str(&self.begin());
         // Tells us which text a generation was made of.
         let edit = self.edit;
-        text.push_str(&if is_lua {
+        let mark = if is_lua {
             format!("kopf.on_cleanup({{ id = \"lua_mark\", param = {edit} }}, function() end)\n")
         } else {
             format!("kopf::on_cleanup(#{{ id: \"rhai_mark\", param: {edit} }}, || {{ }});\n")
-        });
+        };
+        text.push_str(&mark);
         match self.flaw {
             None | Some(Flaw::Refuses) => {}
             Some(Flaw::Empty) => text.clear(),

@@ -110,11 +110,11 @@ impl<'a> User<'a> {
         }
         self.save([0, 1].map(|it| self.good[it].clone()));
         self.settle().await;
-        sleep(Duration::from_secs(60)).await;
+        sleep(Duration::from_mins(1)).await;
         for index in 0..LANGUAGES.len() {
             self.change(index);
         }
-        sleep(Duration::from_secs(60)).await;
+        sleep(Duration::from_mins(1)).await;
         self.history
     }
 
