@@ -314,7 +314,7 @@ async fn watched(desk: &Desk, spot: &Spot) -> Result<Events, Failure> {
 /// The object as it is; nothing if it is not there.
 async fn look(desk: &Desk, spot: &Spot) -> Result<Option<Value>, Failure> {
     match desk.send(spot.demand(Verb::Get)).await {
-        Ok(answer) => object(answer).map(Some),
+        Ok(answer) => object(&answer).map(Some),
         Err(error) if error.class == ErrorClass::Missing => Ok(None),
         Err(error) => Err(desk.refused(error)),
     }
