@@ -181,6 +181,12 @@ impl Trail {
         (!lines.is_empty()).then(|| lines.join("\n"))
     }
 
+    /// The text of the line where it happened.
+    fn line(&self, sources: &Sources) -> Option<String> {
+        let place = self.place()?;
+        sources.line(&place.file, place.position.line()?)
+    }
+
     /// The text of the cause.
     fn message(&self, sources: &Sources) -> String {
         if let Some(limit) = sources.limit(&self.cause) {
@@ -193,7 +199,7 @@ impl Trail {
             return text(value);
         }
         if let EvalAltResult::ErrorFunctionNotFound(signature, _) = &self.cause
-            && let Some(message) = misused(signature)
+            && let Some(message) = misused(signature, &self.line(sources).unwrap_or_default())
         {
             return message;
         }
@@ -233,7 +239,7 @@ impl Trail {
 
 /// What is wrong with a call of a function of `kopf` or of a library, of which the signature tells: `name (kopf, …)` or
 /// `kopf::name (…)`.
-fn misused(signature: &str) -> Option<String> {
+fn misused(signature: &str, line: &str) -> Option<String> {
     let (name, arguments) = signature.split_once(" (")?;
     let receiver = arguments.split([',', ')']).next().unwrap_or_default();
     let (owner, name) = name.rsplit_once("::").unwrap_or((receiver, name));
@@ -241,7 +247,7 @@ fn misused(signature: &str) -> Option<String> {
         // Types of arguments have no commas of their own here.
         let arguments = arguments.trim_end_matches(')').split(',').filter(|it| !it.is_empty());
         let given = arguments.count().saturating_sub(usize::from(owner == receiver));
-        return api::misused(owner, name, given);
+        return api::misused(owner, name, given, line);
     }
     Some(if names::is_known(name) {
         format!("kopf.{name}: wrong number of arguments")

@@ -46,18 +46,25 @@ pub(in crate::scripting::rhai) fn is_library(value: &Dynamic) -> bool {
 }
 
 /// What is wrong with a call of a function of a library that Rhai has not found, with so many arguments: there is none, or it
-/// takes fewer. A method is not told with its library, only that it is of one of them.
-pub(in crate::scripting::rhai) fn misused(owner: &str, name: &str, given: usize) -> Option<String> {
+/// takes fewer. A method is not told with its library, only that it is of one of them: the line of the call says of which.
+pub(in crate::scripting::rhai) fn misused(
+    owner: &str,
+    name: &str,
+    given: usize,
+    line: &str,
+) -> Option<String> {
     let too_many = |library: &Library| {
         let function = library.functions.iter().find(|it| it.name == name)?;
         let failure = function.too_many(library, given);
         Some(failure.at(&format!("{}.{name}", library.name)).into_message())
     };
-    if let Some(library) = library::find(owner) {
-        return Some(too_many(library).unwrap_or_else(|| library.unknown(name)));
+    let told = |library| too_many(library).unwrap_or_else(|| library.unknown(name));
+    if owner != HANDLE {
+        return library::find(owner).map(told);
     }
-    let all: Vec<_> = LIBRARIES.iter().filter_map(too_many).collect();
-    (owner == HANDLE && !all.is_empty()).then(|| all.join(", or "))
+    let is_in_line = |it: &&Library| line.contains(&format!("{}.{name}(", it.name));
+    let all: Vec<_> = LIBRARIES.iter().filter(is_in_line).map(told).collect();
+    (!all.is_empty()).then(|| all.join("; or "))
 }
 
 /// What messages of Rhai call the value of a variable such as `env`.
