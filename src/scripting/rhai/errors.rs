@@ -181,10 +181,10 @@ impl Trail {
         (!lines.is_empty()).then(|| lines.join("\n"))
     }
 
-    /// The text of the line where it happened.
-    fn line(&self, sources: &Sources) -> Option<String> {
-        let place = self.place()?;
-        sources.line(&place.file, place.position.line()?)
+    /// The line of the innermost place; empty if it is not known.
+    fn line(&self, sources: &Sources) -> String {
+        let line = |it: &Frame| sources.line(&it.file, it.position.line()?);
+        self.place().and_then(line).unwrap_or_default()
     }
 
     /// The text of the cause.
@@ -199,7 +199,7 @@ impl Trail {
             return text(value);
         }
         if let EvalAltResult::ErrorFunctionNotFound(signature, _) = &self.cause
-            && let Some(message) = misused(signature, &self.line(sources).unwrap_or_default())
+            && let Some(message) = misused(signature, &self.line(sources))
         {
             return message;
         }
@@ -247,7 +247,7 @@ fn misused(signature: &str, line: &str) -> Option<String> {
         // Types of arguments have no commas of their own here.
         let arguments = arguments.trim_end_matches(')').split(',').filter(|it| !it.is_empty());
         let given = arguments.count().saturating_sub(usize::from(owner == receiver));
-        return api::misused(owner, name, given, line);
+        return api::misused((owner, name), given, line);
     }
     Some(if names::is_known(name) {
         format!("kopf.{name}: wrong number of arguments")

@@ -48,8 +48,7 @@ pub(in crate::scripting::rhai) fn is_library(value: &Dynamic) -> bool {
 /// What is wrong with a call of a function of a library that Rhai has not found, with so many arguments: there is none, or it
 /// takes fewer. A method is not told with its library, only that it is of one of them: the line of the call says of which.
 pub(in crate::scripting::rhai) fn misused(
-    owner: &str,
-    name: &str,
+    (owner, name): (&str, &str),
     given: usize,
     line: &str,
 ) -> Option<String> {
