@@ -215,11 +215,12 @@ fn streaming(
     let place: Rc<str> = format!("{}.{}", library.name, function.name).into();
     lua.create_function(move |lua, arguments: MultiValue| {
         let world = World::of(lua)?;
-        match call(&world, (library, function), &arguments).and_then(|it| body(&it)) {
-            Ok(flow) => match streams::open(lua, &world, &place, flow)? {
-                Ok(stream) => Ok((LuaValue::Nil, stream.into_lua(lua)?)),
-                Err(failure) => ended(lua, &world, &place, Err(failure)),
-            },
+        streams::collect(lua, &world)?;
+        match call(&world, (library, function), &arguments).and_then(|it| it.flow(body)) {
+            Ok(flow) => {
+                let stream = streams::open(lua, &world, &place, flow)?;
+                Ok((LuaValue::Nil, stream.into_lua(lua)?))
+            }
             Err(failure) => ended(lua, &world, &place, Err(failure)),
         }
     })

@@ -203,7 +203,7 @@ fn call(
                 Err(failure) => ended(&place, Err(failure)),
             }
         }
-        Body::Streaming(body) => match control::handed(|| read().and_then(|it| body(&it))) {
+        Body::Streaming(body) => match control::handed(|| read().and_then(|it| it.flow(body))) {
             Ok(flow) => Ok(Dynamic::from(Stream::new(flow, &place))),
             Err(failure) => ended(&place, Err(failure)),
         },
