@@ -158,20 +158,16 @@ pub(super) fn next(lua: &Lua, handle: &AnyUserData) -> mlua::Result<()> {
         let Some(mut flow) = flow else { return Ok(MultiValue::new()) };
         let item = flow.next().await;
         let Some(lua) = lua.try_upgrade() else { return Ok(MultiValue::new()) };
-        match item {
-            Some(item) => {
-                if item.is_ok() && !stream.is_over.get() {
-                    stream.flow.replace(Some(flow));
-                } else {
-                    stream.end();
-                }
-                ended(&lua, &*World::of(&lua)?, &stream.place, item)?.into_lua_multi(&lua)
-            }
-            None => {
-                stream.end();
-                (LuaValue::Nil, LuaValue::Nil).into_lua_multi(&lua)
-            }
+        let Some(item) = item else {
+            stream.end();
+            return (LuaValue::Nil, LuaValue::Nil).into_lua_multi(&lua);
+        };
+        if item.is_ok() && !stream.is_over.get() {
+            stream.flow.replace(Some(flow));
+        } else {
+            stream.end();
         }
+        ended(&lua, &*World::of(&lua)?, &stream.place, item)?.into_lua_multi(&lua)
     });
     Ok(())
 }
