@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use super::{
-    Attempt, Change, Home, Known, Meant, Predicate, Reference, Said, Sight, Subject, Unresolved,
-    advice, one, selector, several, without_nulls,
+    Attempt, Change, Home, Known, ListPart, Meant, Predicate, Reference, Said, Sight, Subject,
+    Unresolved, advice, one, read_list, read_object, selector, several, without_nulls,
 };
 use crate::logic::{object::Header, reason::EventType, resource::Resource, selector::Selector};
 
