@@ -4,12 +4,11 @@ use bytes::Bytes;
 use http::Method;
 
 use super::{
-    decode::Page,
-    failure::{Action, Failure},
+    failure::Action,
     transport::{self, Origin, Request, Transport},
     url,
 };
-use crate::ports::{ApiError, Demand, ListPage, Verb};
+use crate::ports::{ApiError, Demand, Verb};
 
 /// What logs of pods are, and refusals of them.
 const ANYTHING: &str = "application/json, */*";
@@ -18,18 +17,6 @@ const ANYTHING: &str = "application/json, */*";
 pub(super) async fn ask(transport: &Transport, demand: Demand) -> Result<Bytes, ApiError> {
     let settings = transport.settings();
     transport.fetch(&request(&demand), &settings.networking).await
-}
-
-/// Sends one for a list.
-pub(super) async fn page(transport: &Transport, demand: Demand) -> Result<ListPage, ApiError> {
-    let settings = transport.settings();
-    let request = request(&demand);
-    let body = transport.fetch(&request, &settings.networking).await?;
-    let malformed =
-        |it: serde_json::Error| transport.fail(Failure::Malformed(it.to_string()), &request.action);
-    let mut page = Page::parse(&body).map_err(malformed)?;
-    let objects = page.by_ref().collect::<Result<_, _>>().map_err(malformed)?;
-    Ok(ListPage { objects, token: page.token, size: body.len() })
 }
 
 /// Asks for the version of the server.

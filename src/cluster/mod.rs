@@ -11,8 +11,8 @@ use http::Method;
 
 use crate::logic::{object::Object, resource::Resource, selector::Restrictions};
 use crate::ports::{
-    Address, ApiError, BoxFuture, Cluster, Demand, Discovered, GroupFilter, ListPage, Metrics,
-    NewObject, PatchRequest, Pulse, StreamEvent, StreamTarget,
+    Address, ApiError, BoxFuture, Cluster, Demand, Discovered, GroupFilter, Metrics, NewObject,
+    PatchRequest, Pulse, StreamEvent, StreamTarget,
 };
 use crate::settings::Settings;
 
@@ -210,10 +210,6 @@ impl Cluster for KubeCluster {
 
     fn ask(&self, demand: Demand) -> BoxFuture<'_, Result<Bytes, ApiError>> {
         Box::pin(demand::ask(&self.transport, demand))
-    }
-
-    fn page(&self, demand: Demand) -> BoxFuture<'_, Result<ListPage, ApiError>> {
-        Box::pin(demand::page(&self.transport, demand))
     }
 
     fn version(&self) -> BoxFuture<'_, Result<Bytes, ApiError>> {

@@ -10,7 +10,7 @@ use std::{
 use bytes::Bytes;
 use futures::{StreamExt as _, stream::BoxStream};
 
-use super::{BoxFuture, Demand, HealthState, ListPage, Pulse};
+use super::{BoxFuture, Demand, HealthState, Pulse};
 use crate::logic::{
     kube::Said, object::Object, reason::EventType, resource::Resource, selector::Restrictions,
 };
@@ -72,9 +72,6 @@ pub trait Cluster: Send + Sync + 'static {
 
     /// One request of a script. Gives the answer as it came.
     fn ask(&self, demand: Demand) -> BoxFuture<'_, Result<Bytes, ApiError>>;
-
-    /// One part of a list that a script wants.
-    fn page(&self, demand: Demand) -> BoxFuture<'_, Result<ListPage, ApiError>>;
 
     /// What the server says of its version: JSON.
     fn version(&self) -> BoxFuture<'_, Result<Bytes, ApiError>>;

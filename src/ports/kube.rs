@@ -23,7 +23,6 @@ use tokio_util::task::AbortOnDropHandle;
 use super::{ApiError, BoxFuture, Cluster, ErrorClass, GroupFilter, StreamEvent, StreamTarget};
 use crate::logic::{
     kube::{Known, Meant},
-    object::Object,
     resource::Resource,
 };
 use crate::settings::Settings;
@@ -88,17 +87,6 @@ pub enum Verb {
     Patch,
     /// DELETE
     Delete,
-}
-
-/// A part of a list.
-#[derive(Debug, Default)]
-pub struct ListPage {
-    /// The objects, with their kind and version.
-    pub objects: Vec<Object>,
-    /// What the next part is asked for with; `None` at the end.
-    pub token: Option<String>,
-    /// How large the answer was, in bytes.
-    pub size: usize,
 }
 
 /// Why a resource cannot be told.

@@ -36,7 +36,7 @@ pub use facilities::Facilities;
 pub use health::{Health, HealthState, PartHealth, Pulse};
 pub use indexes::{Index, Indexes};
 pub use kin::Kin;
-pub use kube::{Demand, Dial, Kube, ListPage, LookupError, Verb};
+pub use kube::{Demand, Dial, Kube, LookupError, Verb};
 pub use live::LiveObject;
 pub use logger::{Logger, LoggerKind, TARGET_ACTIVITIES, TARGET_OBJECTS};
 pub use login::{AskLogin, NativeLogins};

@@ -18,6 +18,7 @@ mod examples;
 mod generations;
 mod health;
 mod init;
+mod kube;
 mod lua;
 mod memory;
 mod modules;

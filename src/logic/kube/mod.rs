@@ -3,6 +3,7 @@
 //! Whoever sends the requests is in `ports/kube.rs` and `cluster/`; what scripts call is in `scripting/library/kube`.
 
 mod advice;
+mod answer;
 mod known;
 mod place;
 mod predicate;
@@ -12,6 +13,7 @@ mod sight;
 mod tests;
 
 pub use advice::{Attempt, Said, advice};
+pub use answer::{ListPart, read_list, read_object};
 pub use known::{Known, Meant, Unresolved};
 pub use place::{ALL_NAMESPACES, Home, Whole, one, several};
 pub use predicate::{Predicate, Subject};

@@ -42,8 +42,8 @@ impl Predicate {
         let (kind, status) = condition.split_once('=').unwrap_or((condition, "True"));
         if kind.is_empty() || status.is_empty() {
             return Err(format!(
-                "`predicate`: expected \"condition=Ready\", \"condition=Ready=False\", \"created\" or \"deleted\", got \
-                 {text:?}; for anything else loop over kube.watch with the option `name`"
+                "`predicate`: expected \"condition=Ready\", \"condition=Ready=False\", \"created\", \"deleted\" or a \
+                 function of the object, got {text:?}"
             ));
         }
         Ok(Predicate::Condition { kind: kind.to_owned(), status: status.to_owned() })

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use super::{
-    Attempt, Change, Home, Known, Meant, Predicate, Reference, Said, Sight, Subject, Unresolved,
-    advice, one, selector, several, without_nulls,
+    Attempt, Change, Home, Known, ListPart, Meant, Predicate, Reference, Said, Sight, Subject,
+    Unresolved, advice, one, read_list, read_object, selector, several, without_nulls,
 };
 use crate::logic::{object::Header, reason::EventType, resource::Resource, selector::Selector};
 
@@ -213,4 +213,35 @@ fn nulls_are_absent_fields() {
     let mut value = json!({"a": null, "b": {"c": null, "d": [{"e": null}, null]}});
     without_nulls(&mut value);
     assert_eq!(value, json!({"b": {"d": [{}, null]}}));
+}
+
+#[test]
+fn an_object_is_read_without_managed_fields_and_nulls() {
+    let raw = br#"{"kind":"Pod","metadata":{"name":"a","managedFields":[{"x":null}],"labels":{"b":null,"c":"d"}},
+        "spec":{"metadata":{"managedFields":1},"list":[1,null,{"e":null}]},"status":null}"#;
+    let read = read_object(raw).expect("an object");
+    let expected = json!({
+        "kind": "Pod",
+        "metadata": { "name": "a", "labels": { "c": "d" } },
+        "spec": { "metadata": { "managedFields": 1 }, "list": [1, null, {}] },
+    });
+    assert_eq!(read, expected);
+    for wrong in ["", "[]", "null", "{", "{} x"] {
+        assert!(read_object(wrong.as_bytes()).is_err(), "{wrong}");
+    }
+}
+
+#[test]
+fn items_of_a_list_get_the_kind_and_version_they_lack() {
+    let raw = br#"{"kind":"PodList","apiVersion":"v1","metadata":{"continue":"t"},
+        "items":[{"metadata":{"name":"a"}},{"kind":"X","metadata":{"managedFields":[]}}]}"#;
+    let read = read_list(raw).expect("a list");
+    assert_eq!(read.token.as_deref(), Some("t"));
+    let first = json!({ "apiVersion": "v1", "kind": "Pod", "metadata": { "name": "a" } });
+    assert_eq!(read.objects, [first, json!({ "apiVersion": "v1", "kind": "X", "metadata": {} })]);
+    let empty = br#"{"metadata":{"continue":""},"items":null}"#;
+    assert_eq!(read_list(empty).expect("a list"), ListPart::default());
+    for wrong in ["", "[]", r#"{"items":[1]}"#, r#"{"items":{}}"#] {
+        assert!(read_list(wrong.as_bytes()).is_err(), "{wrong}");
+    }
 }

@@ -5,8 +5,8 @@ use std::{sync::Arc, time::Duration};
 use serde_json::{Map, Value};
 
 use super::{
-    Datum, Failure, Function, Given, Library, Outcome, Pace, Shape, Surroundings, Type, bounds,
-    given, pace,
+    Datum, Failure, Flow, Function, Given, Library, Outcome, Pace, Shape, Surroundings, Type,
+    bounds, given, pace,
 };
 use crate::ports::Invocation;
 use crate::scripting::text::did_you_mean;
@@ -42,6 +42,11 @@ impl Call {
     /// Does what computes at once; the limits of the caller hold inside.
     pub(crate) fn compute(&self, body: fn(&Call) -> Outcome, pace: &Pace) -> Outcome {
         pace::within(pace, || self.bounded(body(self)))
+    }
+
+    /// What a script loops over, if that is not too much.
+    pub(crate) fn flow(&self, body: fn(&Call) -> Result<Flow, Failure>) -> Result<Flow, Failure> {
+        self.surroundings.loops.open(|| body(self))
     }
 
     /// What a function gives, if it is not too large.

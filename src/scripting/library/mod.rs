@@ -18,6 +18,7 @@ mod json;
 mod kube;
 mod lists;
 mod log;
+mod loops;
 mod metrics;
 mod pace;
 mod quantity;

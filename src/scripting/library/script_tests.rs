@@ -80,12 +80,11 @@ fn wrong(kind: Type) -> &'static [&'static str] {
     match kind {
         Type::Any => &[],
         Type::Boolean => &["5", "\"true\""],
-        Type::Name => &["5", "true", "\"\""],
+        Type::Name | Type::Test => &["5", "true", "\"\""],
         Type::Text | Type::Bytes | Type::Labels => &["5", "true"],
         Type::Map | Type::List => &["5", "\"x\"", "false"],
         Type::Count => &["\"1\"", "1.5", "-1"],
         Type::Selector => &["5", "\"\"", "true"],
-        Type::Test => &["5", "true", "\"\""],
         Type::Integer => &["\"1\"", "1.5", "true"],
         Type::Number => &["\"1\"", "true"],
         Type::Duration => &["\"soon\"", "true", "-1"],

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use super::{http::Web, re::Patterns};
+use super::{http::Web, loops::Loops, re::Patterns};
 use crate::logic::grants::Access;
 use crate::ports::{Clock, ScriptSeries};
 use crate::scripting::Terms;
@@ -25,6 +25,8 @@ pub(crate) struct Surroundings {
     pub(super) web: Web,
     /// What `metrics` counts.
     pub(super) series: ScriptSeries,
+    /// What is looped over.
+    pub(super) loops: Loops,
 }
 
 impl Surroundings {
@@ -38,6 +40,7 @@ impl Surroundings {
             patterns: Patterns::default(),
             web: Web::default(),
             series: terms.metrics.of_script(script),
+            loops: Loops::default(),
         })
     }
 }

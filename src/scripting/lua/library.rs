@@ -75,7 +75,7 @@ impl Workshop {
             };
             table.set(function.name, made)?;
         }
-        table.set_metatable(Some(name_nearest(lua, library)?))?;
+        table.set_metatable(Some(self.name_nearest(lua, library)?))?;
         table.set_readonly(true);
         self.globals.set_readonly(false);
         let kept = self.globals.raw_set(library.name, &table);
@@ -103,6 +103,18 @@ impl Workshop {
             host.set("finish", lua.create_function(|_, it: AnyUserData| streams::finish(&it))?)?;
         }
         Ok(host)
+    }
+
+    /// A misspelled name is an error that names the right one, instead of a nil that is called.
+    fn name_nearest(&self, lua: &Lua, library: &'static Library) -> mlua::Result<Table> {
+        let unknown = move |_: &Lua, (_, name): (Table, LuaValue)| {
+            Ok((library.unknown(&name.to_string()?), LuaValue::Nil))
+        };
+        let raised: LuaFunction = self.raising.call(lua.create_function(unknown)?)?;
+        let meta = lua.create_table()?;
+        meta.set("__index", raised)?;
+        meta.set("__metatable", library.name)?;
+        Ok(meta)
     }
 }
 
@@ -203,11 +215,12 @@ fn streaming(
     let place: Rc<str> = format!("{}.{}", library.name, function.name).into();
     lua.create_function(move |lua, arguments: MultiValue| {
         let world = World::of(lua)?;
-        match call(&world, (library, function), &arguments).and_then(|it| body(&it)) {
-            Ok(flow) => match streams::open(lua, &world, &place, flow)? {
-                Ok(stream) => Ok((LuaValue::Nil, stream.into_lua(lua)?)),
-                Err(failure) => ended(lua, &world, &place, Err(failure)),
-            },
+        streams::collect(lua, &world)?;
+        match call(&world, (library, function), &arguments).and_then(|it| it.flow(body)) {
+            Ok(flow) => {
+                let stream = streams::open(lua, &world, &place, flow)?;
+                Ok((LuaValue::Nil, stream.into_lua(lua)?))
+            }
             Err(failure) => ended(lua, &world, &place, Err(failure)),
         }
     })
@@ -301,15 +314,4 @@ pub(super) fn ended(lua: &Lua, world: &World, place: &str, called: Outcome) -> m
             Failure::Answer(refusal) => Ok((ServerError(refusal).into_lua(lua)?, LuaValue::Nil)),
         },
     }
-}
-
-/// A misspelled name is an error that names the right one, instead of a nil that is called.
-fn name_nearest(lua: &Lua, library: &'static Library) -> mlua::Result<Table> {
-    let meta = lua.create_table()?;
-    let missing = move |_: &Lua, (_, name): (Table, LuaValue)| -> mlua::Result<LuaValue> {
-        Err(mlua::Error::runtime(library.unknown(&name.to_string()?)))
-    };
-    meta.set("__index", lua.create_function(missing)?)?;
-    meta.set("__metatable", library.name)?;
-    Ok(meta)
 }

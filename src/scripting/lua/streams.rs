@@ -13,7 +13,7 @@ use mlua::{AnyUserData, IntoLuaMulti as _, Lua, MultiValue, UserData, Value as L
 
 use super::{library::ended, world::World};
 use crate::ports::Invocation;
-use crate::scripting::library::{Failure, Flow};
+use crate::scripting::library::Flow;
 
 /// Makes the function that a loop calls: it gives up the turn for each value, and raises errors where the loop is.
 pub(super) const LOOPING: &str = "
@@ -46,8 +46,8 @@ pub(super) const LOOPING: &str = "
 
 /// Streams of one VM that are open; above that the garbage is looked through for loops that were left.
 const OPEN_USUALLY: usize = 16;
-/// The most streams of one VM that may be open: each has a connection to the server. At the bound another one is an error.
-const OPEN_MAX: usize = 1000;
+/// A script may not have many more than this, so that it must be sure.
+const OPEN_NEARLY: usize = 1000;
 
 /// One that is looped over; `None` while its next value is waited for, and after its end.
 struct Stream {
@@ -108,9 +108,9 @@ impl Streams {
     }
 
     /// Whether there may be many that were left: twice as many as were kept the last time, so that hundreds of daemons that
-    /// all loop do not collect for each.
+    /// all loop do not collect for each; always near the bound of `library/loops.rs`.
     fn is_time_to_collect(&self) -> bool {
-        self.count() >= OPEN_USUALLY.max(self.kept.get().saturating_mul(2)).min(OPEN_MAX)
+        self.count() >= OPEN_USUALLY.max(self.kept.get().saturating_mul(2)).min(OPEN_NEARLY)
     }
 
     fn collected(&self) {
@@ -118,29 +118,27 @@ impl Streams {
     }
 }
 
-/// Something to loop over, which this function gives; a failure if there is too much of it.
+/// Before another one is opened: ends those that were left, if they may be many.
+pub(super) fn collect(lua: &Lua, world: &World) -> mlua::Result<()> {
+    if world.streams.is_time_to_collect() {
+        lua.gc_collect()?;
+        world.streams.collected();
+    }
+    Ok(())
+}
+
+/// Something to loop over, which this function gives.
 pub(super) fn open(
     lua: &Lua,
     world: &World,
     place: &Rc<str>,
     flow: Flow,
-) -> mlua::Result<Result<AnyUserData, Failure>> {
-    if world.streams.is_time_to_collect() {
-        lua.gc_collect()?;
-        world.streams.collected();
-    }
-    if world.streams.count() >= OPEN_MAX {
-        let message = format!(
-            "{OPEN_MAX} loops of this script are open: each is a connection to the server; watch many objects in \
-             one loop"
-        );
-        return Ok(Err(Failure::Plain(message)));
-    }
+) -> mlua::Result<AnyUserData> {
     let (owner, place) = (world.present.borrow().clone(), Rc::clone(place));
     let stream =
         Rc::new(Stream { flow: RefCell::new(Some(flow)), is_over: Cell::new(false), owner, place });
     world.streams.open.borrow_mut().push(Rc::downgrade(&stream));
-    lua.create_userdata(Handle(stream)).map(Ok)
+    lua.create_userdata(Handle(stream))
 }
 
 /// Ends one that is not looped over any more.
@@ -160,20 +158,16 @@ pub(super) fn next(lua: &Lua, handle: &AnyUserData) -> mlua::Result<()> {
         let Some(mut flow) = flow else { return Ok(MultiValue::new()) };
         let item = flow.next().await;
         let Some(lua) = lua.try_upgrade() else { return Ok(MultiValue::new()) };
-        match item {
-            Some(item) => {
-                if item.is_ok() && !stream.is_over.get() {
-                    stream.flow.replace(Some(flow));
-                } else {
-                    stream.end();
-                }
-                ended(&lua, &*World::of(&lua)?, &stream.place, item)?.into_lua_multi(&lua)
-            }
-            None => {
-                stream.end();
-                (LuaValue::Nil, LuaValue::Nil).into_lua_multi(&lua)
-            }
+        let Some(item) = item else {
+            stream.end();
+            return (LuaValue::Nil, LuaValue::Nil).into_lua_multi(&lua);
+        };
+        if item.is_ok() && !stream.is_over.get() {
+            stream.flow.replace(Some(flow));
+        } else {
+            stream.end();
         }
+        ended(&lua, &*World::of(&lua)?, &stream.place, item)?.into_lua_multi(&lua)
     });
     Ok(())
 }

@@ -48,6 +48,13 @@ end
 
 function mistaken_fn(ctx)
     local log = ctx.logger
+    local kept = {}
+    refuse(log, function()
+        while #kept < 2000 do
+            kept[#kept + 1] = kube.watch("configmaps")
+        end
+    end)
+    log:info("loops: " .. #kept)
     refuse(log, function() kube.get() end)
     refuse(log, function() kube.get("pods") end)
     refuse(log, function() kube.get("pods", "one") end)

@@ -7,8 +7,7 @@ use serde_json::{Map, Value};
 
 use crate::logic::{
     declare::Argument,
-    kube::{Attempt, Home, Meant, Reference, advice, one, several, without_nulls},
-    object::Object,
+    kube::{Attempt, Home, Meant, Reference, advice, one, read_object, several},
     resource::Resource,
     selector::Selector,
 };
@@ -126,7 +125,7 @@ impl Desk {
     /// Sends a request, and gives the object that it is answered with.
     pub(super) async fn send_for_object(&self, demand: Demand) -> Result<Value, Failure> {
         let answer = self.send(demand).await.map_err(|it| self.refused(it))?;
-        object(answer)
+        object(&answer)
     }
 
     /// A path that is not there at all: what is known of the resource is out of date.
@@ -201,17 +200,8 @@ pub(super) fn failed(reason: &str, message: String) -> Failure {
 }
 
 /// An object as scripts get it.
-pub(super) fn object(answer: Bytes) -> Result<Value, Failure> {
-    let parsed = Object::parse(answer);
-    let parsed = parsed.map_err(|it| Failure::Plain(format!("the answer is no object: {it}")))?;
-    Ok(plain(parsed))
-}
-
-/// The same for one that is parsed.
-pub(super) fn plain(object: Object) -> Value {
-    let mut body = object.into_body();
-    without_nulls(&mut body);
-    body
+pub(super) fn object(answer: &[u8]) -> Result<Value, Failure> {
+    read_object(answer).map_err(|it| Failure::Plain(format!("the answer is no object: {it}")))
 }
 
 /// What the positional arguments of a selector say; a reference if one of these was passed.

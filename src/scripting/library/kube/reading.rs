@@ -4,13 +4,13 @@ use std::{sync::Arc, time::Duration};
 
 use serde_json::{Value, json};
 
-use super::desk::{Desk, Spot, failed, option, plain, selected};
+use super::desk::{Desk, Spot, failed, option, selected};
 use crate::logic::{
     duration,
-    kube::{ALL_NAMESPACES, Attempt, Reference, selector},
+    kube::{ALL_NAMESPACES, Attempt, ListPart, Reference, read_list, selector},
     resource::Resource,
 };
-use crate::ports::{BoxFuture, Demand, ErrorClass, ListPage, Verb};
+use crate::ports::{BoxFuture, Demand, ErrorClass, Verb};
 use crate::scripting::library::{Call, Failure, Outcome};
 
 /// The most objects of one answer, as kubectl has it.
@@ -29,7 +29,7 @@ pub(super) fn get(call: Call) -> BoxFuture<'static, Outcome> {
         }
         let spot = desk.spot(wanted, option(&call, "namespace")).await?;
         match desk.send(spot.demand(Verb::Get)).await {
-            Ok(answer) => Ok(super::desk::object(answer)?.into()),
+            Ok(answer) => Ok(super::desk::object(&answer)?.into()),
             Err(error) if error.class == ErrorClass::Missing => Ok(Value::Null.into()),
             Err(error) => Err(desk.refused(error)),
         }
@@ -94,17 +94,12 @@ async fn all(
         next.query.push(("limit", chunk.to_string()));
         let is_first = token.is_none();
         next.query.extend(token.take().map(|it| ("continue", it)));
-        let page = desk.kube.with(move |cluster| async move { cluster.page(next).await }).await;
-        let page = match page {
-            Ok(page) => page,
+        let answer = match desk.send(next).await {
+            Ok(answer) => answer,
             Err(error) if error.class == ErrorClass::Expired && !is_first => return Ok(None),
-            Err(error) => {
-                desk.doubt(&demand.resource.group, &error);
-                return Err(desk.refused(error));
-            }
+            Err(error) => return Err(desk.refused(error)),
         };
-        let ListPage { objects: part, token: rest, size: bytes } = page;
-        size = size.saturating_add(bytes);
+        size = size.saturating_add(answer.len());
         if size > room {
             return Err(Failure::Plain(format!(
                 "the list of {} is larger than the memory of the script (settings.sandbox.memory_limit): narrow it with \
@@ -112,7 +107,10 @@ async fn all(
                 demand.resource
             )));
         }
-        objects.extend(part.into_iter().map(plain));
+        let part = read_list(&answer);
+        let part = part.map_err(|it| Failure::Plain(format!("the answer is no list: {it}")))?;
+        let ListPart { objects: more, token: rest } = part;
+        objects.extend(more);
         token = rest;
         if token.is_none() {
             return Ok(Some(objects));

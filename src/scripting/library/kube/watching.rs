@@ -198,8 +198,8 @@ struct Waiting {
     /// What is said at the deadline.
     late: String,
     source: Source,
-    /// The state that was seen last: its version, if it was there.
-    last: Option<Option<Value>>,
+    /// The state that was seen last: its version; null if it was not there.
+    last: Option<Value>,
 }
 
 /// Where the states come from.
@@ -290,7 +290,7 @@ impl Waiting {
     /// Whether this is not what was seen before.
     fn is_new(&mut self, present: Option<&Value>) -> bool {
         let version = |it: &Value| it.pointer("/metadata/resourceVersion").cloned();
-        let state = Some(present.map(|it| version(it).unwrap_or_default()));
+        let state = Some(present.and_then(version).unwrap_or_default());
         if self.last == state {
             return false;
         }
@@ -314,7 +314,7 @@ async fn watched(desk: &Desk, spot: &Spot) -> Result<Events, Failure> {
 /// The object as it is; nothing if it is not there.
 async fn look(desk: &Desk, spot: &Spot) -> Result<Option<Value>, Failure> {
     match desk.send(spot.demand(Verb::Get)).await {
-        Ok(answer) => object(answer).map(Some),
+        Ok(answer) => object(&answer).map(Some),
         Err(error) if error.class == ErrorClass::Missing => Ok(None),
         Err(error) => Err(desk.refused(error)),
     }

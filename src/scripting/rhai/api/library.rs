@@ -57,13 +57,13 @@ pub(in crate::scripting::rhai) fn misused(
         let failure = function.too_many(library, given);
         Some(failure.at(&format!("{}.{name}", library.name)).into_message())
     };
-    let is_called = |it: &&Library| line.contains(&format!("{}.{name}", it.name));
-    let called = || LIBRARIES.iter().find(is_called).filter(|_| owner == HANDLE);
-    if let Some(library) = library::find(owner).or_else(called) {
-        return Some(too_many(library).unwrap_or_else(|| library.unknown(name)));
+    let told = |library| too_many(library).unwrap_or_else(|| library.unknown(name));
+    if owner != HANDLE {
+        return library::find(owner).map(told);
     }
-    let all: Vec<_> = LIBRARIES.iter().filter_map(too_many).collect();
-    (owner == HANDLE && !all.is_empty()).then(|| all.join(", or "))
+    let is_in_line = |it: &&Library| line.contains(&format!("{}.{name}(", it.name));
+    let all: Vec<_> = LIBRARIES.iter().filter(is_in_line).map(told).collect();
+    (!all.is_empty()).then(|| all.join("; or "))
 }
 
 /// What messages of Rhai call the value of a variable such as `env`.
@@ -203,7 +203,7 @@ fn call(
                 Err(failure) => ended(&place, Err(failure)),
             }
         }
-        Body::Streaming(body) => match control::handed(|| read().and_then(|it| body(&it))) {
+        Body::Streaming(body) => match control::handed(|| read().and_then(|it| it.flow(body))) {
             Ok(flow) => Ok(Dynamic::from(Stream::new(flow, &place))),
             Err(failure) => ended(&place, Err(failure)),
         },

@@ -42,6 +42,27 @@ async fn other_errors_are_arbitrary() {
 }
 
 #[tokio::test]
+async fn a_wrong_call_of_a_library_is_told_in_our_words_however_many_arguments_it_has() {
+    for (code, told) in [
+        ("json.decod(\"1\");", "there is no json.decod; did you mean `json.decode`?"),
+        (
+            "json.decode(\"1\", 2, 3);",
+            "json.decode: too many arguments, 3: expected json.decode(text)",
+        ),
+        (
+            "json.decode(\"1\", 2, [3, 4], #{ a: 5 }, 6, 7, 8);",
+            "json.decode: too many arguments, 7: expected json.decode(text)",
+        ),
+        (
+            "json::decode(\"1\", 2, 3, 4, 5, 6, 7);",
+            "json.decode: too many arguments, 7: expected json.decode(text)",
+        ),
+    ] {
+        assert_eq!(kind(code).await.1, told, "{code}");
+    }
+}
+
+#[tokio::test]
 async fn a_trace_names_file_line_source_and_function() {
     let text = "fn deep() {\n  throw \"no\";\n}\nfn handler(ctx) {\n  deep();\n}\nkopf::on_create(\"things\", handler);";
     let raised = Fixture::new(text, json!({})).await.raised().await;
