@@ -29,10 +29,8 @@ impl Loops {
             )));
         }
         let one = Arc::clone(&self.0);
-        let counted = make()?.map(move |it| {
-            let _one = &one;
-            it
-        });
+        // The count goes with the loop.
+        let counted = make()?.inspect(move |_| _ = Arc::strong_count(&one));
         Ok(counted.boxed())
     }
 }
