@@ -52,10 +52,20 @@ pub enum PatchError {
     Transformation(Raised),
 }
 
+/// Which of the last two requests are sent.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Parts {
+    Both,
+    Status,
+}
+
 /// How the last two requests went.
+#[derive(Default)]
 struct Attempt {
     /// The object after the last request that succeeded, also one before these two.
     answer: Option<Arc<Object>>,
+    /// What is not the status is as wanted.
+    is_main_applied: bool,
     /// Somebody else was faster.
     is_outdated: bool,
     /// Why the server does not accept it, whatever the version.
@@ -124,11 +134,13 @@ impl Patcher<'_> {
         transformations: &[Transformation],
         answer: Option<Arc<Object>>,
     ) -> Result<Patched, PatchError> {
-        let mut sent = self.attempt(object, transformations, answer).await?;
+        let mut sent = self.attempt(object, transformations, answer, Parts::Both).await?;
         if sent.refusal.is_some() && transformations.len() > 1 {
+            // What is applied already is not applied twice.
+            let parts = if sent.is_main_applied { Parts::Status } else { Parts::Both };
             for (place, transformation) in transformations.iter().enumerate() {
                 let alone = std::slice::from_ref(transformation);
-                sent = self.attempt(object, alone, sent.answer).await?;
+                sent = self.attempt(object, alone, sent.answer, parts).await?;
                 if sent.is_outdated {
                     let left = transformations.get(place..).unwrap_or_default();
                     return Ok(self.conflict(left, sent.answer));
@@ -152,9 +164,11 @@ impl Patcher<'_> {
         &self,
         object: &Arc<Object>,
         transformations: &[Transformation],
-        mut answer: Option<Arc<Object>>,
+        answer: Option<Arc<Object>>,
+        parts: Parts,
     ) -> Result<Attempt, PatchError> {
-        let freshest = Arc::clone(answer.as_ref().unwrap_or(object));
+        let mut sent = Attempt { answer, ..Attempt::default() };
+        let freshest = Arc::clone(sent.answer.as_ref().unwrap_or(object));
         let mut body = Value::clone(freshest.body());
         for transformation in transformations {
             body = self.transformed(body, transformation).await?;
@@ -164,27 +178,32 @@ impl Patcher<'_> {
         for (subresource, what, operations) in
             [(None, "resource", main), (Some("status"), "status", status)]
         {
-            if operations.is_empty() {
+            let is_main = subresource.is_none();
+            if operations.is_empty() || (is_main && parts == Parts::Status) {
                 continue;
             }
-            let version = answer.as_ref().unwrap_or(&freshest).header().resource_version.clone();
+            let version =
+                sent.answer.as_ref().unwrap_or(&freshest).header().resource_version.clone();
             let test =
                 json!({ "op": "test", "path": "/metadata/resourceVersion", "value": version });
             let operations = operations.iter().map(|it| json!(it));
             let payload = Value::Array(std::iter::once(test).chain(operations).collect());
             self.announce(|| format!("JSON-patching the {what} with: {payload}"));
             match self.request(&freshest, subresource, PatchKind::Json, &payload).await {
-                Ok(object) => answer = Some(object),
+                Ok(object) => {
+                    sent.answer = Some(object);
+                    sent.is_main_applied |= is_main;
+                }
                 Err(error) if error.class == ErrorClass::Outdated => {
-                    return Ok(Attempt { answer, is_outdated: true, refusal: None });
+                    return Ok(Attempt { is_outdated: true, ..sent });
                 }
                 Err(error) if error.class == ErrorClass::Invalid => {
-                    return Ok(Attempt { answer, is_outdated: false, refusal: Some(error) });
+                    return Ok(Attempt { refusal: Some(error), ..sent });
                 }
                 Err(error) => return Err(error.into()),
             }
         }
-        Ok(Attempt { answer, is_outdated: false, refusal: None })
+        Ok(sent)
     }
 
     /// Tells of a change that the server does not accept.

@@ -15,6 +15,18 @@ function create_fn(ctx)
     ctx.patch.fns:append(grow)
 end
 
+-- What goes before a refused status is applied, and once.
+function update_fn(ctx)
+    if ctx.reason ~= "update" then
+        return
+    end
+    ctx.patch.fns:append(grow)
+    ctx.patch.fns:append(function(body)
+        body.status.phase = kopf.array()
+    end)
+    ctx.conditions:set("Grown", true)
+end
+
 function delete_fn(ctx)
     ctx.patch.fns:append(paint)
 end
@@ -24,5 +36,6 @@ function alone_fn(ctx)
 end
 
 kopf.on_create("widgets", { labels = { alone = kopf.ABSENT } }, create_fn)
+kopf.on_field("widgets", { field = "spec.color", labels = { alone = kopf.ABSENT } }, update_fn)
 kopf.on_delete("widgets", { labels = { alone = kopf.ABSENT } }, delete_fn)
 kopf.on_event("widgets", { labels = { alone = kopf.PRESENT } }, alone_fn)
