@@ -38,7 +38,7 @@ fn a_script_counts_and_the_endpoint_shows_it() {
         let lines: Vec<_> = text.lines().filter(|it| it.contains("kopf_script_")).collect();
         lines.join("\n")
     });
-    expect_test::expect![[r##"
+    expect_test::expect![[r#"
         # HELP kopf_script_handlers_last_length Counted by a script.
         # TYPE kopf_script_handlers_last_length gauge
         kopf_script_handlers_last_length{} 5.0
@@ -58,5 +58,5 @@ fn a_script_counts_and_the_endpoint_shows_it() {
         # HELP kopf_script_generation_timestamp_seconds Since when this generation runs, in Unix time.
         # TYPE kopf_script_generation_timestamp_seconds gauge
         # UNIT kopf_script_generation_timestamp_seconds seconds
-        kopf_script_generation_timestamp_seconds 0.0"##]].assert_eq(&told);
+        kopf_script_generation_timestamp_seconds 0.0"#]].assert_eq(&told);
 }
