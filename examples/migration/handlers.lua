@@ -111,7 +111,7 @@ function relabel(ctx)
     local labels = {}
     for _, change in ctx.diff do
         if #change.field > 0 then
-            labels[change.field[1]] = if change.new == nil then kopf.null else change.new
+            labels[change.field[1]] = change.new == nil and kopf.null or change.new
         end
     end
     kube.patch({
@@ -164,7 +164,7 @@ function watch_over(ctx)
     while not ctx.stopped() do
         local held = kopf.copy(ctx.claims[ctx.namespace .. "/" .. ctx.name] or kopf.array())
         table.sort(held)
-        if not deep.equal(held, ctx.status.claims or {}) then
+        if not deep.equal(held, ctx.status.claims or kopf.array()) then
             ctx.patch.status.claims = held
             kopf.retry("the claims have changed", 1)
         end

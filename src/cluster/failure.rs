@@ -15,6 +15,10 @@ const FOREIGN_TEXT_CHARS: usize = 256;
 /// The longest reason in a message: one log line, not a page.
 const REASON_CHARS: usize = 1024;
 
+/// What every server says of a JSON patch that cannot be applied, its `test`s included, and of nothing else that it answers with
+/// 422: refusals by schemas and rules name the fields, those of webhooks the webhook.
+const UNAPPLICABLE: &str = "the server rejected our request due to an error in our request";
+
 /// What a request is for, in the words of messages.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Action<'a> {
@@ -201,6 +205,7 @@ impl Failure {
                 404 => ErrorClass::Missing,
                 409 => ErrorClass::Conflict,
                 410 => ErrorClass::Expired,
+                422 if answer.message == UNAPPLICABLE => ErrorClass::Outdated,
                 422 => ErrorClass::Invalid,
                 429 | 500..=599 => ErrorClass::Retry,
                 _ => ErrorClass::Fatal,

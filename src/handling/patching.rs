@@ -52,11 +52,32 @@ pub enum PatchError {
     Transformation(Raised),
 }
 
+/// Which of the last two requests are sent.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Parts {
+    Both,
+    Status,
+}
+
+/// How the last two requests went.
+#[derive(Default)]
+struct Attempt {
+    /// The object after the last request that succeeded, also one before these two.
+    answer: Option<Arc<Object>>,
+    /// What is not the status is as wanted.
+    is_main_applied: bool,
+    /// Somebody else was faster.
+    is_outdated: bool,
+    /// Why the server does not accept it, whatever the version.
+    refusal: Option<ApiError>,
+}
+
 impl Patcher<'_> {
     /// Sends all of it. An object that is gone is not an error.
     ///
     /// # Errors
-    /// When a request fails for another reason than a conflict in the transformations; the rest is then not sent.
+    /// When a request fails for another reason than a conflict in the transformations, or one of them that is not acceptable; the
+    /// rest is then not sent.
     pub async fn apply(&self, object: &Arc<Object>, patch: &Patch) -> Result<Patched, PatchError> {
         match self.send(object, patch).await {
             Ok(patched) => Ok(patched),
@@ -79,8 +100,7 @@ impl Patcher<'_> {
         if patch.transformations.is_empty() {
             return Ok(Patched { object: merged, ..Patched::default() });
         }
-        let freshest = merged.as_ref().unwrap_or(object);
-        self.transform(freshest, &patch.transformations, merged.clone()).await
+        self.transform(object, &patch.transformations, merged).await
     }
 
     /// The first two requests. Gives the answer to the last one that was needed.
@@ -105,12 +125,50 @@ impl Patcher<'_> {
     }
 
     /// The last two requests: what the functions change on the freshest body, unless it has changed meanwhile.
+    ///
+    /// All of them go together. If the server does not accept that, each goes alone, so that one that is wrong takes none of the
+    /// others with it; it is told and left out, as the server would refuse it again.
     async fn transform(
         &self,
-        freshest: &Arc<Object>,
+        object: &Arc<Object>,
         transformations: &[Transformation],
-        mut answer: Option<Arc<Object>>,
+        answer: Option<Arc<Object>>,
     ) -> Result<Patched, PatchError> {
+        let mut sent = self.attempt(object, transformations, answer, Parts::Both).await?;
+        if sent.refusal.is_some() && transformations.len() > 1 {
+            // What is applied already is not applied twice.
+            let parts = if sent.is_main_applied { Parts::Status } else { Parts::Both };
+            for (place, transformation) in transformations.iter().enumerate() {
+                let alone = std::slice::from_ref(transformation);
+                sent = self.attempt(object, alone, sent.answer, parts).await?;
+                if sent.is_outdated {
+                    let left = transformations.get(place..).unwrap_or_default();
+                    return Ok(self.conflict(left, sent.answer));
+                }
+                if let Some(error) = sent.refusal.take() {
+                    self.leave_out(transformation, error)?;
+                }
+            }
+        }
+        if sent.is_outdated {
+            return Ok(self.conflict(transformations, sent.answer));
+        }
+        if let (Some(error), [only]) = (sent.refusal, transformations) {
+            self.leave_out(only, error)?;
+        }
+        Ok(Patched { object: sent.answer, ..Patched::default() })
+    }
+
+    /// Sends what some of the functions change.
+    async fn attempt(
+        &self,
+        object: &Arc<Object>,
+        transformations: &[Transformation],
+        answer: Option<Arc<Object>>,
+        parts: Parts,
+    ) -> Result<Attempt, PatchError> {
+        let mut sent = Attempt { answer, ..Attempt::default() };
+        let freshest = Arc::clone(sent.answer.as_ref().unwrap_or(object));
         let mut body = Value::clone(freshest.body());
         for transformation in transformations {
             body = self.transformed(body, transformation).await?;
@@ -120,24 +178,50 @@ impl Patcher<'_> {
         for (subresource, what, operations) in
             [(None, "resource", main), (Some("status"), "status", status)]
         {
-            if operations.is_empty() {
+            let is_main = subresource.is_none();
+            if operations.is_empty() || (is_main && parts == Parts::Status) {
                 continue;
             }
-            let version = answer.as_ref().unwrap_or(freshest).header().resource_version.clone();
+            let version =
+                sent.answer.as_ref().unwrap_or(&freshest).header().resource_version.clone();
             let test =
                 json!({ "op": "test", "path": "/metadata/resourceVersion", "value": version });
             let operations = operations.iter().map(|it| json!(it));
             let payload = Value::Array(std::iter::once(test).chain(operations).collect());
             self.announce(|| format!("JSON-patching the {what} with: {payload}"));
-            match self.request(freshest, subresource, PatchKind::Json, &payload).await {
-                Ok(object) => answer = Some(object),
+            match self.request(&freshest, subresource, PatchKind::Json, &payload).await {
+                Ok(object) => {
+                    sent.answer = Some(object);
+                    sent.is_main_applied |= is_main;
+                }
+                Err(error) if error.class == ErrorClass::Outdated => {
+                    return Ok(Attempt { is_outdated: true, ..sent });
+                }
                 Err(error) if error.class == ErrorClass::Invalid => {
-                    return Ok(self.conflict(transformations, answer));
+                    return Ok(Attempt { refusal: Some(error), ..sent });
                 }
                 Err(error) => return Err(error.into()),
             }
         }
-        Ok(Patched { object: answer, ..Patched::default() })
+        Ok(sent)
+    }
+
+    /// Tells of a change that the server does not accept.
+    ///
+    /// # Errors
+    /// For those of the operator itself: without its finalizer an object would be lost, or stay for ever.
+    fn leave_out(&self, transformation: &Transformation, error: ApiError) -> Result<(), ApiError> {
+        match transformation {
+            Transformation::BlockDeletion(_) | Transformation::AllowDeletion(_) => Err(error),
+            Transformation::Condition(_) | Transformation::Scripted(_) => {
+                let text = format!(
+                    "The server does not accept a part of the patch, which is left out: {transformation}: {error}. \
+                     The rest is applied, and the handlers are not called again for it: correct the script."
+                );
+                self.logger.log(LogLevel::Warning, &text);
+                Ok(())
+            }
+        }
     }
 
     async fn transformed(

@@ -218,7 +218,9 @@ pub enum ErrorClass {
     Retry,
     /// 409: somebody was faster.
     Conflict,
-    /// 422: the request is not acceptable in the present state.
+    /// 422 of a JSON patch that does not fit the object as it is: most often its `test` has failed.
+    Outdated,
+    /// Any other 422: a schema, a rule or a webhook does not accept what was sent.
     Invalid,
     /// 404: not there, or not any more.
     Missing,

@@ -3,8 +3,9 @@
 //! A stream takes a place before it starts a worker, so that objects which wait for one cost no task. A worker that waits
 //! for others, rather than for its own work, lends its place out meanwhile.
 //!
-//! Without a limit there are places too, as many as are good for the memory when many objects come at once. More are made
-//! when none becomes free for a moment: workers that have to wait for long never hold others up.
+//! Without a limit there are places too, as many as are good for the memory when many objects come at once: all that they need
+//! they need by turns, so that more of them at once get nothing done sooner. More places are made when none becomes free for a
+//! moment: workers that have to wait for long never hold others up.
 
 use std::{
     collections::VecDeque,
@@ -20,12 +21,18 @@ use tokio::{
     time::{self, Instant},
 };
 
-/// Places of streams without a limit, while workers come and go. Each busy worker takes some ten kilobytes.
-const PLACES: usize = 256;
-/// How long no place may become free until there are more, where there is no limit.
-const BREATH: Duration = Duration::from_millis(20);
-/// How many more.
+/// Places of streams without a limit, while workers come and go: some times as many as there are requests on their way at
+/// once. Each busy worker takes some ten kilobytes.
+const PLACES: usize = 128;
+/// How long no place may become free until there are more, where there is no limit. A machine that is busy with other things
+/// stops us for some ten milliseconds now and then, which is no reason.
+const BREATH: Duration = Duration::from_millis(100);
+/// The same while the stream has events to read: what workers wait for may be among them.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// How many more; each time twice as many, until one becomes free.
 const MORE: usize = 64;
+/// But no more than this at a time.
+const MORE_MAX: usize = 4096;
 
 /// The places of one stream. Clones share them.
 #[derive(Clone, Debug)]
@@ -51,8 +58,12 @@ struct State {
     free: usize,
     /// Places beyond the usual number: so many go when they become free.
     extra: usize,
-    /// When a place was taken or became free last.
+    /// When a place was taken or became free last, or an event was read.
     moved: Instant,
+    /// When a place became free last, or more were made.
+    freed: Instant,
+    /// How many are made next.
+    more: usize,
     /// Workers that lent their place out and want one back; they come before new workers.
     returning: VecDeque<oneshot::Sender<Place>>,
 }
@@ -60,10 +71,13 @@ struct State {
 impl Places {
     /// So many places; `None`: no limit.
     pub(super) fn new(limit: Option<usize>) -> Self {
+        let now = Instant::now();
         let state = State {
             free: limit.unwrap_or(PLACES),
             extra: 0,
-            moved: Instant::now(),
+            moved: now,
+            freed: now,
+            more: MORE,
             returning: VecDeque::new(),
         };
         let (is_limited, freed) = (limit.is_some(), Notify::new());
@@ -83,11 +97,16 @@ impl Places {
         Some(Place { shared: Arc::clone(&self.0), is_taken: true.into() })
     }
 
-    fn make_more(&self, count: usize) {
+    /// The stream has read an event: there may be more, and what workers wait for among them.
+    pub(super) fn postpone(&self) {
+        self.0.lock().moved = Instant::now();
+    }
+
+    fn make_more(&self) {
         let mut state = self.0.lock();
-        state.free += count;
-        state.extra += count;
-        state.moved = Instant::now();
+        let count = state.more;
+        state.more = count.saturating_mul(2).min(MORE_MAX);
+        state.add(count);
     }
 
     /// Waits until a place may have become free since the last look.
@@ -96,11 +115,11 @@ impl Places {
         if self.0.is_limited {
             return freed.await;
         }
-        let late = self.0.lock().moved + BREATH;
+        let late = self.0.lock().late();
         tokio::select! {
-            biased; // no order is needed: both make room
+            biased; // no more than are needed
             () = freed => {}
-            () = time::sleep_until(late) => self.make_more(MORE),
+            () = time::sleep_until(late) => self.make_more(),
         }
     }
 }
@@ -113,7 +132,7 @@ impl Place {
         let result = wait.await;
         let places = Places(Arc::clone(shared));
         if !shared.is_limited && shared.lock().free == 0 {
-            places.make_more(1);
+            shared.lock().add(1);
         }
         let mut place = places.try_take();
         if place.is_none() {
@@ -159,7 +178,8 @@ impl Shared {
             place.is_taken.store(false, Ordering::Release);
         }
         let mut state = self.lock();
-        state.moved = Instant::now();
+        let now = Instant::now();
+        (state.moved, state.freed, state.more) = (now, now, MORE);
         if state.extra > 0 {
             state.extra -= 1;
         } else {
@@ -179,9 +199,25 @@ impl Shared {
     }
 }
 
+impl State {
+    fn add(&mut self, count: usize) {
+        self.free += count;
+        self.extra += count;
+        let now = Instant::now();
+        (self.moved, self.freed) = (now, now);
+    }
+
+    /// When more are made if none becomes free.
+    fn late(&self) -> Instant {
+        // A stream that always has something to read holds up nobody for ever.
+        (self.moved + BREATH).min(self.freed + PATIENCE)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use futures::FutureExt as _;
+    use tokio::time::{self, Instant};
 
     use super::Places;
 
@@ -196,6 +232,31 @@ mod tests {
         drop((taken, more));
         let again: Vec<_> = std::iter::from_fn(|| places.try_take()).collect();
         assert_eq!(again.len(), super::PLACES, "the further ones are gone");
+    }
+
+    fn take_all(places: &Places) -> Vec<super::Place> {
+        std::iter::from_fn(|| places.try_take()).collect()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_waits_for_long_holds_thousands_up_for_little() {
+        let (places, start) = (Places::new(None), Instant::now());
+        let mut taken = Vec::new();
+        while taken.len() < 10_000 {
+            taken.append(&mut take_all(&places));
+            places.freed().await;
+        }
+        assert!(start.elapsed() < time::Duration::from_secs(1), "{:?}", start.elapsed());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn while_there_is_something_to_read_no_more_are_made_for_a_while() {
+        let (places, start) = (Places::new(None), Instant::now());
+        let _taken = take_all(&places);
+        while time::timeout(super::BREATH / 2, places.freed()).await.is_err() {
+            places.postpone();
+        }
+        assert_eq!(start.elapsed(), super::PATIENCE);
     }
 
     #[test]

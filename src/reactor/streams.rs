@@ -217,6 +217,7 @@ impl Streaming {
                 item = events.next() => {
                     let Some(item) = item else { return ControlFlow::Break(None) };
                     self.take(item, &mut log);
+                    self.places.postpone();
                     taken = taken.wrapping_add(1);
                     if taken.is_multiple_of(EVENTS_PER_TURN) {
                         task::yield_now().await;

@@ -43,7 +43,7 @@ impl Conditions {
         let kind = checked_kind(kind)?;
         let status = Status::read(status)?;
         let reason = conditions::reason(optional("reason", reason)?, &kind, status)?;
-        let message = conditions::message(optional("message", message)?.unwrap_or_default());
+        let message = conditions::message(optional("message", message)?, &reason);
         Ok(Condition {
             kind,
             status,

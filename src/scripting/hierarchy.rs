@@ -241,6 +241,9 @@ impl Helper {
         if !rest.is_empty() {
             return Err("the options come last, in a map".into());
         }
+        if self.takes_owner() && argument.as_ref().is_some_and(is_empty) {
+            argument = None;
+        }
         if let Some(named) = self.argument.and_then(|it| options.shift_remove(it)) {
             argument = Some(named);
         }
@@ -252,6 +255,19 @@ impl Helper {
             ));
         }
         Ok(Rest { argument, options })
+    }
+
+    fn takes_owner(&self) -> bool {
+        match self.function {
+            Function::Adopt | Function::AppendOwnerReference | Function::RemoveOwnerReference => {
+                true
+            }
+            Function::HarmonizeNaming
+            | Function::AdjustNamespace
+            | Function::Label
+            | Function::BuildObjectReference
+            | Function::BuildOwnerReference => false,
+        }
     }
 
     /// Whether a map that could be the argument is the options: when all its keys are names of options. Labels are texts, and may
@@ -301,6 +317,15 @@ impl Rest {
             Some(Value::Array(paths)) => paths.iter().map(path).collect(),
             Some(one) => path(one).map(|it| vec![it]),
         }
+    }
+}
+
+/// Whether there is nothing in a map: no owner, whatever is meant by it. Lua cannot tell it from an empty list.
+fn is_empty(argument: &Value) -> bool {
+    match argument {
+        Value::Object(map) => map.is_empty(),
+        Value::Array(list) => list.is_empty(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
     }
 }
 

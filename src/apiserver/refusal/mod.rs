@@ -235,16 +235,16 @@ impl Refusal {
         Self { code, reason: reason.to_owned().into(), message, details: None }
     }
 
-    /// A failure that a test asks for, whatever the request is.
+    /// A failure that a test asks for, whatever the request is. 422 is that of a JSON patch: what else is refused is known better.
     pub(crate) fn injected(code: u16, retry_after_seconds: Option<u32>) -> Self {
         let reason = match code {
+            422 => return Self::unprocessable(),
             400 => "BadRequest",
             401 => "Unauthorized",
             403 => "Forbidden",
             404 => "NotFound",
             409 => "Conflict",
             410 => "Expired",
-            422 => "Invalid",
             429 => "TooManyRequests",
             500 => "InternalError",
             503 => "ServiceUnavailable",

@@ -88,7 +88,8 @@ fn is_passing(error: &PatchError) -> bool {
     match error {
         PatchError::Api(error) => match error.class {
             ErrorClass::Retry | ErrorClass::Conflict => true,
-            ErrorClass::Invalid
+            ErrorClass::Outdated
+            | ErrorClass::Invalid
             | ErrorClass::Missing
             | ErrorClass::Denied
             | ErrorClass::Expired

@@ -146,8 +146,10 @@ fn implied(kind: &str, status: Status) -> String {
     }
 }
 
-/// A message that a server takes: the end of a longer one is left out.
-pub fn message(given: &str) -> String {
+/// A message that a server takes: the end of a longer one is left out, and the reason stands for one that is not there. Some
+/// servers refuse an empty one.
+pub fn message(given: Option<&str>, reason: &str) -> String {
+    let given = given.filter(|it| !it.is_empty()).unwrap_or(reason);
     if given.chars().count() <= MESSAGE_CHARS_MAX {
         return given.to_owned();
     }

@@ -148,8 +148,15 @@ fn a_reason_that_is_left_out_follows_from_the_type() {
 #[test]
 fn long_messages_are_cut() {
     let long = "é".repeat(40_000);
-    let cut = message(&long);
+    let cut = message(Some(&long), "Ready");
     assert_eq!(cut.chars().count(), MESSAGE_CHARS_MAX);
     assert!(cut.ends_with('…'));
-    assert_eq!(message("3/3 pods"), "3/3 pods");
+    assert_eq!(message(Some("3/3 pods"), "Ready"), "3/3 pods");
+}
+
+#[test]
+fn a_condition_without_a_message_says_its_reason() {
+    for given in [None, Some("")] {
+        assert_eq!(message(given, "NotReady"), "NotReady");
+    }
 }

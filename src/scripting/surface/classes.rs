@@ -64,8 +64,12 @@ const CONDITIONS: &[Entry] = &[
         taking(&[
             TYPE,
             required("status", Ty::Any, "true, false, or \"Unknown\"."),
-            optional("reason", Ty::Text, "One word in CamelCase; by default the type."),
-            optional("message", Ty::Text, "For people."),
+            optional(
+                "reason",
+                Ty::Text,
+                "One word in CamelCase; by default it follows from the type and the status.",
+            ),
+            optional("message", Ty::Text, "For people; by default the reason."),
         ]),
         "Sets a condition. The time of its last transition changes only with its status.",
     ),

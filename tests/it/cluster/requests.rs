@@ -142,6 +142,26 @@ async fn a_refusal_says_what_the_caller_can_do() {
     }
 }
 
+/// As Kubernetes 1.20 answers, and the embedded server: see `apiserver/patch/tests.rs`.
+#[tokio::test(start_paused = true)]
+async fn an_outdated_patch_is_told_from_one_that_is_never_accepted() {
+    let answers = [
+        ("the server rejected our request due to an error in our request", ErrorClass::Outdated),
+        ("KopfExample.kopf.dev \"x\" is invalid: spec.a: Required value", ErrorClass::Invalid),
+        ("admission webhook \"w.example.com\" denied the request: no", ErrorClass::Invalid),
+    ];
+    for (message, class) in answers {
+        let status = json!({
+            "kind": "Status", "code": 422, "reason": "Invalid", "message": message, "details": {},
+        });
+        let (cluster, _requests) = cluster(vec![Reply::Whole(422, Vec::new(), status)]);
+        let resource = kopfexamples();
+        let error =
+            cluster.patch(patch(&resource, PatchKind::Json, None)).await.expect_err("refused");
+        assert_eq!((error.class, error.message.contains(message)), (class, true), "{error}");
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn an_answer_that_is_no_object_is_an_error() {
     let (cluster, _requests) =

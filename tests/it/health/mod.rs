@@ -4,6 +4,7 @@ mod ending;
 mod endpoint;
 mod login;
 mod probes;
+mod series;
 mod stage;
 mod starting;
 mod streams;

@@ -16,7 +16,7 @@ use kopf::{
     logic::registry::Registry,
     ports::{Clock, Cluster, Health},
     reactor::{self, Connecting, Failure, Operator},
-    scripting::{Placement, ScriptHost, Source},
+    scripting::{Placement, ScriptHost, Source, Terms},
     settings::Settings,
 };
 use kube::client::{Body, ClientBuilder, ConfigExt as _};
@@ -155,7 +155,9 @@ impl Stage {
         source: Source,
         play: impl Future<Output = T>,
     ) -> (T, Result<(), Failure>) {
-        let loaded = ScriptHost::load(vec![source], Placement::CurrentRuntime).await;
+        let metrics = self.health.metrics().clone();
+        let terms = Terms { metrics, clock: self.clock, ..Placement::CurrentRuntime.into() };
+        let loaded = ScriptHost::load(vec![source], terms).await;
         let (scripts, handlers) = loaded.unwrap_or_else(|errors| panic!("{}", errors[0]));
         let registry = Registry::new(handlers).expect("ids are unique");
         let client = kopf::testing::client(&self.server);

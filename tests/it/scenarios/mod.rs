@@ -57,6 +57,7 @@ scenarios! {
     kube_watching
     kwargs
     kwargs_in_background
+    libraries
     lifecycles
     limits
     logging
@@ -72,6 +73,7 @@ scenarios! {
     reading
     readonly
     recreated
+    refused
     reloads
     results
     selector_forms

@@ -32,6 +32,8 @@ kopf.on_create("kopfexamples", {id = "adopted"}, function(ctx)
     ctx.logger:info("nested: " .. shown(ctx, named))
     named = kopf.adopt(named, nil, {forced = true, strict = true, nested = {"spec.template", {"spec", "absent"}}})
     ctx.logger:info("forced: " .. shown(ctx, named))
+    ctx.logger:info("no options: " .. shown(ctx, kopf.adopt({kind = "X"}, {})))
+    ctx.logger:info("no owner: " .. shown(ctx, kopf.adopt({kind = "X"}, {}, {strict = true})))
     ctx.logger:info("of its body: " .. shown(ctx, kopf.adopt({kind = "X"}, ctx.body)))
 
     local list = {{kind = "A"}, {{kind = "B", metadata = {ownerReferences = {}}}}}
@@ -63,6 +65,7 @@ kopf.on_create("kopfexamples", {id = "mistakes"}, function(ctx)
     local mistakes = {
         function() kopf.adopt("pod") end,
         function() kopf.adopt({kind = "X"}, "owner") end,
+        function() kopf.adopt({kind = "X"}, {"owner"}) end,
         function() kopf.adopt({kind = "X"}, nil, {force = true}) end,
         function() kopf.adopt({kind = "X"}, nil, {forced = "yes"}) end,
         function() kopf.adopt({kind = "X"}, nil, {nested = 5}) end,

@@ -146,7 +146,7 @@ impl Desk {
             ErrorClass::Denied => "Unauthorized",
             ErrorClass::Missing => "NotFound",
             ErrorClass::Conflict => "Conflict",
-            ErrorClass::Invalid => "Invalid",
+            ErrorClass::Outdated | ErrorClass::Invalid => "Invalid",
             ErrorClass::Expired => "Expired",
             ErrorClass::Fatal => "Failed",
         };

@@ -46,7 +46,7 @@ pub(in crate::scripting::rhai) fn is_library(value: &Dynamic) -> bool {
 }
 
 /// What is wrong with a call of a function of a library that Rhai has not found, with so many arguments: there is none, or it
-/// takes fewer. A method is not told with its library, only that it is of one of them: the line of the call says of which.
+/// takes fewer. A method is not told with its library, only that it is of one of them: the line of the call has it.
 pub(in crate::scripting::rhai) fn misused(
     (owner, name): (&str, &str),
     given: usize,

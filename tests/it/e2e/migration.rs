@@ -1,0 +1,252 @@
+//! The operator of `docs/migration.md`, in Python and as it is written here: the same course of events leaves the same objects.
+//!
+//! Python's Kopf runs the original in a namespace, ours the two ports in others, at the same time and on the same server.
+
+use serde_json::{Value, json};
+use tokio::process::Command;
+
+use super::{
+    namespace::{Namespace, is_settled},
+    operator::{Operator, file, kopf},
+    server::variable,
+    until,
+};
+use crate::vectors::say;
+
+const LEASES: &str = "volumeleases.example.com";
+const CLAIMS: &str = "persistentvolumeclaims";
+const NOTES: &str = "configmaps";
+
+/// What a server or an operator makes up anew each time.
+const MADE_UP: [&str; 7] = [
+    "uid",
+    "creationTimestamp",
+    "resourceVersion",
+    "managedFields",
+    "selfLink",
+    "namespace",
+    "generation",
+];
+
+#[tokio::test]
+async fn the_ports_leave_what_the_original_leaves() {
+    let Some(python) = variable("KOPF_PYTHON") else {
+        say("e2e migration: skipped, KOPF_PYTHON is no Python with Kopf and kubernetes_asyncio");
+        return;
+    };
+    let Some(original) = Stage::prepare("migration-python").await else { return };
+    let Some(lua) = Stage::prepare("migration-lua").await else { return };
+    let Some(rhai) = Stage::prepare("migration-rhai").await else { return };
+    let (expected, in_lua, in_rhai) = tokio::join!(
+        original.play(original.python(&python)),
+        lua.play(lua.ours("handlers.lua")),
+        rhai.play(rhai.ours("handlers.rhai")),
+    );
+    let different =
+        [differences(&expected, &in_lua, "lua"), differences(&expected, &in_rhai, "rhai")];
+    let different = different.concat();
+    assert!(different.is_empty(), "{}", different.join("\n"));
+}
+
+/// The objects that one operator leaves otherwise than the other.
+fn differences(
+    expected: &[(&'static str, Value)],
+    left: &[(&'static str, Value)],
+    language: &str,
+) -> Vec<String> {
+    assert_eq!(left.len(), expected.len());
+    let mut told = Vec::new();
+    for ((after, expected), (_, left)) in expected.iter().zip(left) {
+        let objects = |it: &Value| it.as_array().expect("a list").clone();
+        let (expected, left) = (objects(expected), objects(left));
+        let other = |it: &&Value, all: &[Value]| !all.contains(it);
+        let missing = expected.iter().filter(|it| other(it, &left));
+        told.extend(missing.map(|it| format!("{language}, after {after}: not left: {it}")));
+        let more = left.iter().filter(|it| other(it, &expected));
+        told.extend(more.map(|it| format!("{language}, after {after}: left: {it}")));
+    }
+    told
+}
+
+/// A namespace for one of the operators.
+struct Stage(Namespace);
+
+impl Stage {
+    async fn prepare(test: &str) -> Option<Self> {
+        let namespace = Namespace::for_test(test).await?;
+        let definition = file("examples/migration/crd.yaml");
+        namespace.kubectl(&["apply", "-f", definition.to_str().expect("a path of text")]).await;
+        let definition = format!("crd/{LEASES}");
+        let wait = ["wait", "--for=condition=established", "--timeout=60s", &definition];
+        namespace.kubectl(&wait).await;
+        Some(Stage(namespace))
+    }
+
+    fn python(&self, python: &str) -> Operator {
+        Operator::start(
+            Command::new(python)
+                .env("KUBECONFIG", self.0.kubeconfig())
+                .args(["-m", "kopf", "run", "--standalone", "--verbose", "-n", &self.0.name])
+                .arg(file("examples/migration/operator.py")),
+        )
+    }
+
+    fn ours(&self, script: &str) -> Operator {
+        let args = ["--standalone", "--verbose", "-n", &self.0.name];
+        let mut command = kopf(&self.0.kubeconfig(), &args);
+        Operator::start(command.arg(file("examples/migration").join(script)))
+    }
+
+    /// The course of events. Gives what is there after each part of it.
+    async fn play(&self, operator: Operator) -> Vec<(&'static str, Value)> {
+        let mut states = Vec::new();
+        self.lease("data", json!({ "team": "red", "tier": "back" }), json!({ "size": "1Gi" }))
+            .await;
+        self.lease("bare", json!({}), json!({})).await;
+        self.lease("kept", json!({}), json!({ "keep": true, "class": "fast" })).await;
+        self.lease("wrong", json!({}), json!({ "size": "big" })).await;
+        for name in ["data", "bare", "kept"] {
+            let claim = format!("lease-{name}");
+            self.until_status(name, "/claims", json!([claim])).await;
+            self.until_status(name, "/provide", json!({ "claim": claim })).await;
+        }
+        self.until_handled("wrong").await;
+        states.push(("creating", self.left().await));
+
+        self.patch("data", json!({ "spec": { "size": "2Gi" } })).await;
+        self.until_status("data", "/size", json!("2Gi")).await;
+        states.push(("growing", self.left().await));
+
+        self.patch("data", json!({ "spec": { "size": "1Gi" } })).await;
+        self.until_status("data", "/problem", json!("cannot shrink from 2Gi to 1Gi")).await;
+        states.push(("shrinking", self.left().await));
+
+        let labels = json!({ "team": "blue", "tier": null, "new": "yes" });
+        self.patch("data", json!({ "metadata": { "labels": labels } })).await;
+        self.until_handled("data").await;
+        states.push(("relabelling", self.left().await));
+
+        self.patch("data", json!({ "spec": { "size": "3Gi", "snapshots": ["one", "two"] } })).await;
+        self.until_status("data", "/size", json!("3Gi")).await;
+        states.push(("snapshots", self.left().await));
+
+        self.lease("short", json!({}), json!({ "ttl": 5 })).await;
+        self.delete("kept").await;
+        self.delete("data").await;
+        for name in ["kept", "data", "short"] {
+            self.until_gone(name).await;
+        }
+        states.push(("deleting", self.left().await));
+        assert_played(&states);
+
+        let ended = operator.stop().await;
+        ended.assert_code(0);
+        ended.assert_count("No lease is served any more.", 1);
+        states
+    }
+
+    async fn lease(&self, name: &str, labels: Value, spec: Value) {
+        let metadata = json!({ "name": name, "labels": labels });
+        let kind = json!({ "apiVersion": "example.com/v1", "kind": "VolumeLease" });
+        let mut lease = kind;
+        lease["metadata"] = metadata;
+        lease["spec"] = spec;
+        self.0.create(&lease).await;
+    }
+
+    async fn patch(&self, name: &str, patch: Value) {
+        self.0.kubectl(&["patch", LEASES, name, "--type=merge", "-p", &patch.to_string()]).await;
+    }
+
+    async fn delete(&self, name: &str) {
+        self.0.kubectl(&["delete", LEASES, name, "--wait=false"]).await;
+    }
+
+    async fn get(&self, name: &str) -> Result<Value, String> {
+        let text = self.0.try_kubectl(&["get", LEASES, name, "-o", "json"], "").await?;
+        Ok(serde_json::from_str(&text).expect("kubectl prints JSON"))
+    }
+
+    /// Waits until a lease is handled as it is now, and its status says this.
+    async fn until_status(&self, name: &str, pointer: &str, wanted: Value) {
+        let what = format!("{}: {pointer} of {name} is {wanted}", self.0.name);
+        self.until_lease(name, &what, |it| it["status"].pointer(pointer) == Some(&wanted)).await;
+    }
+
+    async fn until_handled(&self, name: &str) {
+        self.until_lease(name, &format!("{}: {name} is handled", self.0.name), |_| true).await;
+    }
+
+    async fn until_lease(&self, name: &str, what: &str, wanted: impl Fn(&Value) -> bool) {
+        until(what, async || {
+            let lease = self.get(name).await?;
+            let is_done = is_settled(&lease) && is_up_to_date(&lease) && wanted(&lease);
+            if is_done { Ok(()) } else { Err(format!("{lease:#}")) }
+        })
+        .await;
+    }
+
+    async fn until_gone(&self, name: &str) {
+        until(&format!("{}: {name} is gone", self.0.name), async || match self.get(name).await {
+            Ok(lease) => Err(format!("{lease:#}")),
+            Err(told) if told.contains("NotFound") => Ok(()),
+            Err(told) => Err(told),
+        })
+        .await;
+    }
+
+    /// All objects that are there, but for what differs between any two runs.
+    async fn left(&self) -> Value {
+        let mut all = Vec::new();
+        for resource in [LEASES, CLAIMS, NOTES] {
+            let text = self.0.kubectl(&["get", resource, "-o", "json"]).await;
+            let list: Value = serde_json::from_str(&text).expect("kubectl prints JSON");
+            let items = list["items"].as_array().expect("a list").iter();
+            // Controllers, where there are some, put it into every namespace.
+            let own = items.filter(|it| it["metadata"]["name"] != "kube-root-ca.crt");
+            all.extend(own.map(|it| comparable(it.clone())));
+        }
+        Value::Array(all)
+    }
+}
+
+/// Whether the last handled state is the present one.
+fn is_up_to_date(lease: &Value) -> bool {
+    let last = lease["metadata"]["annotations"]["kopf.zalando.org/last-handled-configuration"]
+        .as_str()
+        .and_then(|it| serde_json::from_str::<Value>(it).ok())
+        .unwrap_or_default();
+    let same = |path: &str| last.pointer(path) == lease.pointer(path);
+    same("/spec") && same("/metadata/labels")
+}
+
+fn comparable(mut object: Value) -> Value {
+    let metadata = object["metadata"].as_object_mut().expect("metadata");
+    metadata.retain(|key, _| !MADE_UP.contains(&key.as_str()));
+    if let Some(annotations) = metadata.get_mut("annotations").and_then(Value::as_object_mut) {
+        annotations.retain(|key, _| !key.starts_with("kopf.zalando.org/"));
+    }
+    let owners = metadata.get_mut("ownerReferences").and_then(Value::as_array_mut);
+    for owner in owners.into_iter().flatten().filter_map(Value::as_object_mut) {
+        owner.retain(|key, _| key != "uid");
+    }
+    object
+}
+
+/// Three operators that do nothing would leave the same, too.
+fn assert_played(states: &[(&str, Value)]) {
+    let (_, last) = states.last().expect("states");
+    let all = last.as_array().expect("a list").iter();
+    let names: Vec<_> = all.map(|it| it["metadata"]["name"].as_str().expect("a name")).collect();
+    let leases = ["bare", "wrong"];
+    let claims = ["lease-bare", "lease-data", "lease-kept", "lease-short"];
+    let notes = ["data-one", "data-two"];
+    assert_eq!(names, [&leases[..], &claims, &notes].concat(), "{last:#}");
+    let kept = &last[4];
+    assert_eq!(kept["metadata"]["labels"]["example.com/kept"], "true", "{kept:#}");
+    assert_eq!(kept["metadata"]["ownerReferences"], Value::Null, "{kept:#}");
+    let data = &last[3]["metadata"];
+    assert_eq!(data["annotations"]["example.com/size"], "3Gi", "{data:#}");
+    let labels = json!({ "example.com/lease": "data", "team": "blue", "new": "yes" });
+    assert_eq!(data["labels"], labels, "{data:#}");
+}

@@ -1,0 +1,34 @@
+//! A change that a real server does not accept is told and left out; what is right is applied.
+
+use serde_json::json;
+
+use super::namespace::{Namespace, OBJECT, is_settled};
+use super::operator::{file, ours};
+
+#[tokio::test]
+async fn a_change_that_is_not_accepted_is_told_once_and_the_others_are_applied() {
+    for language in ["lua", "rhai"] {
+        let Some(namespace) = Namespace::for_test(&format!("refused-{language}")).await else {
+            return;
+        };
+        let script = file(&format!("tests/e2e/refused/handlers.{language}"));
+        let operator = ours(&namespace, &script);
+        namespace.apply_object().await;
+        operator.until_says("a part of the patch, which is left out").await;
+        let object = namespace
+            .until_object(OBJECT, "the other changes are applied", |it| {
+                is_settled(it) && it["metadata"]["labels"]["right"] == "yes"
+            })
+            .await;
+        assert_eq!(object["metadata"]["labels"].get("wrong"), None, "{object:#}");
+        assert_eq!(object["status"]["create_fn"], json!("done"), "{object:#}");
+        let condition = &object["status"]["conditions"][0];
+        assert_eq!([&condition["type"], &condition["message"]], ["Seen", "Seen"], "{object:#}");
+        let ended = operator.stop().await;
+        ended.assert_code(0);
+        ended.assert_count("which is left out: a function of patch.fns: ", 1);
+        let reason = "metadata.labels: Invalid value: \"no label at all!\"";
+        assert!(ended.count(reason) > 0, "{}", ended.output);
+        ended.assert_count("due to conflicts with newer changes", 0);
+    }
+}

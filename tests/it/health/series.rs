@@ -1,0 +1,62 @@
+//! What scripts count is seen at `/metrics`, and goes with the script.
+
+use super::stage::{Stage, in_both};
+
+const LUA: &str = r#"
+kopf.on_login(function(ctx) return {server = "https://there", token = "t"} end)
+kopf.on_create("kopfexamples", function(ctx)
+    metrics.counter("seen_total", 1, {labels = {kind = ctx.resource.kind}, help = "Objects that were seen."})
+    metrics.gauge("last_length", #ctx.name)
+    metrics.histogram("length", #ctx.name, {buckets = {1, 4}})
+end)
+"#;
+
+const RHAI: &str = r#"
+kopf::on_login(|ctx| #{server: "https://there", token: "t"});
+kopf::on_create("kopfexamples", |ctx| {
+    metrics.counter("seen_total", 1, #{labels: #{kind: ctx.resource.kind}, help: "Objects that were seen."});
+    metrics.gauge("last_length", ctx.name.len());
+    metrics.histogram("length", ctx.name.len(), #{buckets: [1, 4]});
+});
+"#;
+
+#[test]
+fn a_script_counts_and_the_endpoint_shows_it() {
+    let told = in_both(LUA, RHAI, async |stage: Stage, source| {
+        stage.accept(&["t"]);
+        let play = async {
+            stage.until(10).await;
+            for name in ["one", "three"] {
+                stage.create(name);
+            }
+            stage.until(20).await;
+            stage.get("/metrics").await
+        };
+        let ((status, text), ended) = stage.run(source, play).await;
+        assert!(ended.is_ok(), "{ended:?}");
+        assert_eq!(status, 200);
+        let lines: Vec<_> = text.lines().filter(|it| it.contains("kopf_script_")).collect();
+        lines.join("\n")
+    });
+    expect_test::expect![[r##"
+        # HELP kopf_script_handlers_last_length Counted by a script.
+        # TYPE kopf_script_handlers_last_length gauge
+        kopf_script_handlers_last_length{} 5.0
+        # HELP kopf_script_handlers_length Counted by a script.
+        # TYPE kopf_script_handlers_length histogram
+        kopf_script_handlers_length_sum{} 8.0
+        kopf_script_handlers_length_count{} 2
+        kopf_script_handlers_length_bucket{le="1.0"} 0
+        kopf_script_handlers_length_bucket{le="4.0"} 1
+        kopf_script_handlers_length_bucket{le="+Inf"} 2
+        # HELP kopf_script_handlers_seen Objects that were seen..
+        # TYPE kopf_script_handlers_seen counter
+        kopf_script_handlers_seen_total{kind="KopfExample"} 2.0
+        # HELP kopf_script_generation The generation of the scripts that runs.
+        # TYPE kopf_script_generation gauge
+        kopf_script_generation 0
+        # HELP kopf_script_generation_timestamp_seconds Since when this generation runs, in Unix time.
+        # TYPE kopf_script_generation_timestamp_seconds gauge
+        # UNIT kopf_script_generation_timestamp_seconds seconds
+        kopf_script_generation_timestamp_seconds 0.0"##]].assert_eq(&told);
+}
