@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use futures::StreamExt as _;
+use futures::{StreamExt as _, stream};
 
 use super::{Failure, Flow};
 
@@ -28,9 +28,11 @@ impl Loops {
                  objects in one loop"
             )));
         }
-        let one = Arc::clone(&self.0);
-        // The count goes with the loop.
-        let counted = make()?.inspect(move |_| _ = Arc::strong_count(&one));
+        let state = (make()?, Arc::clone(&self.0));
+        let counted = stream::unfold(state, |(mut flow, one)| async move {
+            let item = flow.next().await?;
+            Some((item, (flow, one)))
+        });
         Ok(counted.boxed())
     }
 }
