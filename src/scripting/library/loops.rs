@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use futures::StreamExt as _;
+use futures::{StreamExt as _, stream};
 
 use super::{Failure, Flow};
 
@@ -28,10 +28,10 @@ impl Loops {
                  objects in one loop"
             )));
         }
-        let one = Arc::clone(&self.0);
-        let counted = make()?.map(move |it| {
-            let _one = &one;
-            it
+        let state = (make()?, Arc::clone(&self.0));
+        let counted = stream::unfold(state, |(mut flow, one)| async move {
+            let item = flow.next().await?;
+            Some((item, (flow, one)))
         });
         Ok(counted.boxed())
     }

@@ -48,13 +48,6 @@ end
 
 function mistaken_fn(ctx)
     local log = ctx.logger
-    local kept = {}
-    refuse(log, function()
-        while #kept < 2000 do
-            kept[#kept + 1] = kube.watch("configmaps")
-        end
-    end)
-    log:info("loops: " .. #kept)
     refuse(log, function() kube.get() end)
     refuse(log, function() kube.get("pods") end)
     refuse(log, function() kube.get("pods", "one") end)
@@ -70,6 +63,13 @@ function mistaken_fn(ctx)
     refuse(log, function() kube.get("namespaces", { name = "x", namespace = "y" }) end)
     refuse(log, function() kube.wait(config("made"), "ready") end)
     refuse(log, function() kube.evict({}) end)
+    local kept = {}
+    refuse(log, function()
+        while #kept < 2000 do
+            kept[#kept + 1] = kube.watch("configmaps")
+        end
+    end)
+    log:info("loops: " .. #kept)
 end
 
 local ok, problem = pcall(function() kube.list("pods") end)
