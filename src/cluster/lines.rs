@@ -1,4 +1,4 @@
-//! Lines of a response body, as slices of the frames they arrive in.
+//! Lines of a response body.
 
 use bytes::{Bytes, BytesMut};
 use futures::StreamExt as _;
@@ -7,6 +7,10 @@ use super::{reason::reason, transport::Frames};
 
 /// The longest line. Objects are limited to some megabytes by the API server; this is for what is no API server.
 pub(super) const LINE_BYTES_MAX: usize = 64 << 20;
+
+/// Up to this length a line gets memory of its own. A frame is a slice of the buffer of its connection, 8 KiB and more, which
+/// stays as long as any line of it does: thousands of objects that wait for a worker would keep a buffer each.
+const COPIED_BYTES_MAX: usize = 64 << 10;
 
 /// Reads lines. Cancel-safe: what was read stays here.
 pub(super) struct Lines {
@@ -56,7 +60,7 @@ impl Lines {
     }
 }
 
-/// Cuts frames into lines: a line within one frame is a slice of it, only one that spans frames is put together.
+/// Cuts frames into lines: a long line within one frame is a slice of it, one that spans frames is put together.
 #[derive(Debug, Default)]
 pub(super) struct Splitter {
     /// The beginning of a line whose end did not arrive yet.
@@ -80,7 +84,10 @@ impl Splitter {
             self.frame = self.frame.split_off(1);
             if !self.begun.is_empty() {
                 self.begun.extend_from_slice(&line);
-                line = self.begun.split().freeze();
+                line = std::mem::take(&mut self.begun).freeze();
+            }
+            if line.len() <= COPIED_BYTES_MAX {
+                line = Bytes::copy_from_slice(&line);
             }
             if !line.trim_ascii().is_empty() {
                 return Ok(Some(line));

@@ -22,12 +22,15 @@ fn frames_and_lines_need_not_agree() {
 }
 
 #[test]
-fn a_line_within_a_frame_is_not_copied() {
-    let frame = Bytes::from_static(b"one\ntwo\n");
-    let mut splitter = Splitter::default();
-    splitter.feed(frame.clone());
-    let line = splitter.split().unwrap().unwrap();
-    assert_eq!(line.as_ptr(), frame.as_ptr());
+fn a_short_line_keeps_no_frame_and_a_long_one_is_not_copied() {
+    for (length, is_slice) in [(3, false), (1 << 20, true)] {
+        let frame = Bytes::from([vec![b'x'; length], b"\ntwo\n".to_vec()].concat());
+        let mut splitter = Splitter::default();
+        splitter.feed(frame.clone());
+        let line = splitter.split().unwrap().unwrap();
+        assert_eq!(line.len(), length);
+        assert_eq!(line.as_ptr() == frame.as_ptr(), is_slice);
+    }
 }
 
 #[test]
