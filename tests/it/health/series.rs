@@ -26,9 +26,10 @@ fn a_script_counts_and_the_endpoint_shows_it() {
         stage.accept(&["t"]);
         let play = async {
             stage.until(10).await;
-            for name in ["one", "three"] {
-                stage.create(name);
-            }
+            // One after another: the gauge has what was set last.
+            stage.create("one");
+            stage.until(15).await;
+            stage.create("three");
             stage.until(20).await;
             stage.get("/metrics").await
         };

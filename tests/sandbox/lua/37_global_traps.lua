@@ -1,4 +1,4 @@
--- expect: read-only
+-- expect: cannot change a protected metatable
 -- limit: none
 -- The globals of the script take no metatable.
 kopf.on_update("kopfexamples", { id = "hostile" }, function(ctx)
