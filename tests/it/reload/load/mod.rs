@@ -2,8 +2,8 @@
 //! objects are created, changed and deleted. `texts.rs` has the scripts, `stage.rs` the operator with the whole way
 //! of an edit, `user.rs` what is done, `model.rs` what must be true of what happens then.
 //!
-//! A failure prints its seed; `KOPF_TEST_SEED` plays it again. `KOPF_TEST_LOAD` is the number of edits and of objects: 200
-//! if it is not given, which take about five seconds of CPU in a debug build; 1000 take half a minute.
+//! A failure prints its seed; `KOPF_TEST_SEED` plays it again. `KOPF_TEST_LOAD` is the number of edits and of objects: 1000
+//! if it is not given, which take half a minute of CPU in a debug build; 200 take five seconds.
 
 mod model;
 mod stage;
@@ -65,7 +65,7 @@ fn check_objects(stage: &Stage, history: &History) {
 
 #[test]
 fn edits_lose_nothing_of_what_happens_to_objects_and_repeat_nothing() {
-    let edits = given("KOPF_TEST_LOAD").unwrap_or(200);
+    let edits = given("KOPF_TEST_LOAD").unwrap_or(1000);
     let objects = usize::try_from(edits).expect("a size");
     let summary = check(1, Size { edits, objects });
     if edits >= 1000 {
