@@ -9,7 +9,7 @@ local function mebibytes(size)
     if not number then
         kopf.fail(`spec.size is no size: {size}`)
     end
-    return tonumber(number) * UNITS[unit]
+    return (tonumber(number) or 0) * UNITS[unit]
 end
 
 local function is_expiring(ctx)
@@ -69,6 +69,7 @@ function provide(ctx)
         claim.spec.storageClassName = ctx.spec.class
     end
     kopf.adopt(claim)
+    ---@type boolean, any
     local ok, made = pcall(kube.create, claim)
     if not ok then
         if made.status ~= 409 then
@@ -89,6 +90,7 @@ function resize(ctx)
         ctx.patch.status.problem = `cannot shrink from {ctx.old} to {ctx.new}`
         kopf.fail("volumes do not shrink")
     end
+    ---@type boolean, any
     local ok, problem = pcall(kube.patch, {
         apiVersion = "v1",
         kind = "PersistentVolumeClaim",

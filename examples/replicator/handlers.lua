@@ -3,6 +3,9 @@
 -- The annotation `to` of a source has the namespaces: names or patterns, separated by commas. A copy knows its source by the
 -- annotation `from`; what has another one, or none, is never touched.
 
+---@class kopf.Ctx
+---@field copies kopf.Index What copies there are, by the uid of their source; for editors.
+
 local TO = "replicator.example.com/to"
 local FROM = "replicator.example.com/from"
 local SOURCE = "replicator.example.com/source" -- the label of copies: the uid of the source
