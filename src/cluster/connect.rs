@@ -31,7 +31,7 @@ pub(super) const REASON_CHARS: usize = 300;
 /// How to connect.
 #[derive(Clone)]
 pub struct ConnectOptions {
-    /// The settings of requests; see [`super::KubeCluster::configure`] for later changes.
+    /// The settings of requests; the cluster is told of later changes.
     pub settings: Arc<Settings>,
     /// Asked instead of the kubeconfig and the service account.
     pub login: Option<AskLogin>,
