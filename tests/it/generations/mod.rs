@@ -128,11 +128,6 @@ fn result(ended: Ended) -> Value {
     }
 }
 
-/// Lets what has nothing left to wait for come to its end: on the paused clock no time passes for others.
-async fn settle() {
-    tokio::time::sleep(Duration::from_secs(1)).await;
-}
-
 /// Whether it goes, as soon as what runs has come to its end. Threads of Rhai end when they get to it.
 async fn is_gone<T>(what: Weak<T>) -> bool {
     /// Never needed, unless a thread gets no time at all.
@@ -141,7 +136,7 @@ async fn is_gone<T>(what: Weak<T>) -> bool {
         if what.strong_count() == 0 {
             return true;
         }
-        settle().await;
+        tokio::task::yield_now().await;
         std::thread::yield_now();
     }
     false
