@@ -42,7 +42,7 @@ use kopf::{
     reactor::{self, Operator},
     scripting::{LoadError, Placement, ScriptHost, Source, Terms},
     settings::Settings,
-    testing,
+    testing::{self, EXAMPLES},
 };
 use serde_json::{Value, json};
 use tokio::{
@@ -52,7 +52,6 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-const EXAMPLES: &str = "kopfexamples.kopf.dev";
 const PEERINGS: &str = "clusterkopfpeerings.kopf.dev";
 const LEASES: &str = "leases.coordination.k8s.io";
 /// Events of each play, unless said otherwise.
@@ -201,7 +200,7 @@ impl Site {
         let mut peerings =
             ResourceDef::new("kopf.dev", "v1", "clusterkopfpeerings", "ClusterKopfPeering");
         peerings.namespaced = false;
-        let examples = ResourceDef::new("kopf.dev", "v1", "kopfexamples", "KopfExample");
+        let examples = testing::examples();
         let server = ApiServer::builder().resource(examples).resource(peerings).build();
         server.create(PEERINGS, json!({ "metadata": { "name": "default" } })).expect("it is new");
         let (health, stop, mut tasks) =
