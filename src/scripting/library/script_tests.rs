@@ -15,7 +15,7 @@ enum Language {
 }
 
 /// What scripts of tests import: nothing else, so that the libraries come before scripts of their names.
-pub(super) fn checks() -> Modules {
+pub(crate) fn checks() -> Modules {
     let texts = [
         ("lib/checks.lua", include_str!("../../../stdlib/tests/lib/checks.lua")),
         ("lib/checks.rhai", include_str!("../../../stdlib/tests/lib/checks.rhai")),

@@ -23,4 +23,12 @@ function checks.fails(f, told)
     compare(problem_of(f), told)
 end
 
+-- It fails, and a part of what is told is this.
+function checks.fails_with(f, part)
+    local problem = problem_of(f)
+    if not strings.contains(problem, part) then
+        compare(problem, part)
+    end
+end
+
 return checks
