@@ -49,7 +49,7 @@ async fn connect(access: &Access, uri: &Uri) -> io::Result<TcpStream> {
     let bare = bare(host);
     let mut failed = io::Error::other(format!("{bare} has no address"));
     let found = time::timeout(CONNECT_MAX, tokio::net::lookup_host((bare, port))).await;
-    let found = found.map_err(|_elapsed| late(format!("no answer about the name {bare}")))??;
+    let found = found.map_err(|_elapsed| late(&format!("no answer about the name {bare}")))??;
     for address in found {
         if let Err(problem) = check_address(access, bare, address) {
             failed = refused(problem);
@@ -61,13 +61,13 @@ async fn connect(access: &Access, uri: &Uri) -> io::Result<TcpStream> {
                 return Ok(stream);
             }
             Ok(Err(error)) => failed = error,
-            Err(_elapsed) => failed = late(format!("no connection to {address}")),
+            Err(_elapsed) => failed = late(&format!("no connection to {address}")),
         }
     }
     Err(failed)
 }
 
-fn late(what: String) -> io::Error {
+fn late(what: &str) -> io::Error {
     let told = format!("{what} within {} s", CONNECT_MAX.as_secs());
     io::Error::new(io::ErrorKind::TimedOut, told)
 }

@@ -38,6 +38,10 @@ pub(super) fn failed(url: &Url, error: &(dyn Error + 'static)) -> Failure {
 }
 
 /// Why the certificate of a server is not trusted, and what would help.
+#[expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "a list of others that grows, and has its own words"
+)]
 fn distrusted(host: &str, problem: &CertificateError) -> String {
     match problem {
         CertificateError::UnknownIssuer => format!(
