@@ -1,7 +1,8 @@
 //! `kopf test`: runs the tests of operators, each on an API server and a clock of its own.
 //!
 //! `suites.rs` finds which tests belong to which operator; `stage.rs` plays one of them. No time passes: whenever all wait, the
-//! clock moves on to the next thing to do, so that a timer of an hour takes no time, and every run is the same.
+//! clock moves on to the next thing to do, so that a timer of an hour takes no time, and all happens at the same times in every run.
+//! In Lua it also happens in the same order; calls in Rhai are on threads, and what they do in one moment has none.
 
 mod stage;
 mod suites;
@@ -19,6 +20,7 @@ use crate::cli::{
     dev,
     options::{RunOptions, Verbosity},
     report::{Exit, Report},
+    scripts::Read,
     sources::Files,
 };
 use crate::scripting::Source;
@@ -68,6 +70,8 @@ fn run_suite(
         RunArgs { paths: suite.operator.clone(), grants, config, settings, ..RunArgs::default() };
     let mut options = resolve(run)?;
     options.log.verbosity = if verbose { Verbosity::Verbose } else { Verbosity::Normal };
+    // Whatever is wrong with the operator itself is told first.
+    drop(Read::files(&options)?);
     let files = dev::Files::read(&suite.definitions, &args.objects)?;
     let sources = Files::at(&suite.tests, suites::HERE.as_ref(), None)?.read()?;
     for source in sources {

@@ -34,12 +34,12 @@ use crate::reactor::{self, Operator, Scope};
 use crate::scripting::{Placement, ScriptHost, Source, Terms};
 use crate::settings::Settings;
 
-/// When tests begin: always at the same moment, so that every run is the same.
+/// When tests begin: always at the same moment, so that times are the same in every run.
 const BEGINNING: &str = "2030-01-01T00:00:00Z";
 /// How long a test may take if it does not say, on its own clock.
 const TIMEOUT: Duration = Duration::from_mins(10);
 /// How long the operator may take to start, and to end.
-const START_MAX: Duration = Duration::from_mins(5);
+const START_MAX: Duration = Duration::from_mins(2);
 const END_MAX: Duration = Duration::from_mins(1);
 /// How often it is asked whether it has started.
 const POLL: Duration = Duration::from_millis(100);
@@ -219,9 +219,11 @@ fn has_started(health: &Health) -> bool {
 
 /// Where and why a test has failed.
 fn told(raised: &Raised) -> String {
-    match &raised.trace {
-        Some(trace) if trace.contains(&raised.message) => trace.clone(),
-        Some(trace) => format!("{}\n{trace}", raised.message),
-        None => raised.message.clone(),
-    }
+    let Raised { message, trace: Some(trace), .. } = raised else {
+        return raised.message.clone();
+    };
+    // In Lua the first line of a trace is the place with the message.
+    let begins = trace.lines().next().unwrap_or_default();
+    let is_there = begins.contains(message.lines().next().unwrap_or_default());
+    if is_there { trace.clone() } else { format!("{message}\n{trace}") }
 }

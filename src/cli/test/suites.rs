@@ -35,8 +35,14 @@ pub(super) fn find(args: &TestArgs) -> Result<Vec<Suite>, Report> {
     let mut suites: Vec<Suite> = Vec::new();
     let mut homes: Vec<PathBuf> = Vec::new();
     for path in paths {
+        if path != Path::new(HERE) && !path.exists() {
+            return Err(Report::usage(format!(
+                "there is no file or directory '{}'",
+                path.display()
+            )));
+        }
         let (home, tests) = if path == Path::new(HERE) || path.is_dir() {
-            (path.clone(), within(path)?)
+            (home_of_directory(path), within(path)?)
         } else {
             (home_of(path), vec![path.clone()])
         };
@@ -60,6 +66,12 @@ fn home_of(file: &Path) -> PathBuf {
     let directory = file.parent().unwrap_or(Path::new(HERE));
     let above = directory.parent().filter(|_| directory.file_name().is_some_and(|it| it == TESTS));
     above.unwrap_or(directory).to_owned()
+}
+
+/// The directory of tests stands for that of their operator.
+fn home_of_directory(directory: &Path) -> PathBuf {
+    let is_operator = USUAL_PLACES.iter().any(|it| directory.join(it).exists());
+    if is_operator { directory.to_owned() } else { home_of(&directory.join("a file in it")) }
 }
 
 /// The files of tests in the directory of an operator, and in `tests/` there, by name.

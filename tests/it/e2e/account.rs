@@ -108,11 +108,14 @@ impl<'a> Account<'a> {
         let mut manifest = String::new();
         for (kind, rules) in [("Role", near.as_str()), ("ClusterRole", far)] {
             let group = "rbac.authorization.k8s.io";
-            manifest += &format!(
-                "---\n{{apiVersion: {group}/v1, kind: {kind}, metadata: {{name: {namespace}}}, rules: [{rules}]}}\n\
-                 ---\n{{apiVersion: {group}/v1, kind: {kind}Binding, metadata: {{name: {namespace}}}, \
-                 roleRef: {{apiGroup: {group}, kind: {kind}, name: {namespace}}}, subjects: {subjects}}}\n"
+            let role = format!(
+                "{{apiVersion: {group}/v1, kind: {kind}, metadata: {{name: {namespace}}}, rules: [{rules}]}}"
             );
+            let binding = format!(
+                "{{apiVersion: {group}/v1, kind: {kind}Binding, metadata: {{name: {namespace}}}, \
+                 roleRef: {{apiGroup: {group}, kind: {kind}, name: {namespace}}}, subjects: {subjects}}}"
+            );
+            manifest.extend(["---\n", &role, "\n---\n", &binding, "\n"]);
         }
         let applied = self.namespace.try_kubectl(&["apply", "-f", "-"], &manifest).await;
         applied.unwrap_or_else(|told| panic!("{told}\n{manifest}"));

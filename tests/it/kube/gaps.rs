@@ -147,7 +147,7 @@ fn miss(server: &ApiServer) {
 }
 
 /// Plays a gap: an operator in this language watches before, while and after `gap` happens.
-fn play(language: &str, gap: impl AsyncFn(&Switch)) {
+fn play(language: &str, gap: &impl AsyncFn(&Switch)) {
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build();
     LocalSet::new().block_on(&runtime.expect("a runtime"), async {
@@ -233,13 +233,13 @@ async fn restarted(switch: &Switch) {
 #[test]
 fn a_watch_whose_past_is_forgotten_lists_again_and_tells_what_it_missed() {
     for language in ["lua", "rhai"] {
-        play(language, forgotten);
+        play(language, &forgotten);
     }
 }
 
 #[test]
 fn a_watch_outlives_the_end_of_its_server_and_goes_on_with_the_next_one() {
     for language in ["lua", "rhai"] {
-        play(language, restarted);
+        play(language, &restarted);
     }
 }
