@@ -33,6 +33,7 @@ kopf.test("the operator looks every ten seconds", function()
 end)
 
 kopf.test("a language that nobody speaks is refused", function()
+    ---@type boolean, any
     local ok, problem = pcall(greeting, { name = "world", language = "klingon" })
     check.equal(ok, false)
     check.equal(problem.status, 422)

@@ -134,7 +134,7 @@ fn on_virtual_time<T>(work: impl Future<Output = T>) -> Result<T, Report> {
 }
 
 fn indented(text: &str) -> String {
-    text.lines().map(|it| format!("    {it}\n")).collect()
+    text.lines().flat_map(|it| ["    ", it, "\n"]).collect()
 }
 
 /// A closed stdout is nothing to stumble over.

@@ -5,6 +5,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use indexmap::IndexMap;
+
 use crate::cli::{args::TestArgs, report::Report, sources::USUAL_PLACES};
 
 /// Paths are relative to the current directory.
@@ -32,33 +34,25 @@ pub(super) struct Suite {
 pub(super) fn find(args: &TestArgs) -> Result<Vec<Suite>, Report> {
     let here = [PathBuf::from(HERE)];
     let paths = if args.paths.is_empty() { &here[..] } else { &args.paths };
-    let mut suites: Vec<Suite> = Vec::new();
-    let mut homes: Vec<PathBuf> = Vec::new();
+    let mut suites: IndexMap<PathBuf, Suite> = IndexMap::new();
     for path in paths {
         if path != Path::new(HERE) && !path.exists() {
-            return Err(Report::usage(format!(
-                "there is no file or directory '{}'",
-                path.display()
-            )));
+            let problem = format!("there is no file or directory '{}'", path.display());
+            return Err(Report::usage(problem));
         }
         let (home, tests) = if path == Path::new(HERE) || path.is_dir() {
             (home_of_directory(path), within(path)?)
         } else {
             (home_of(path), vec![path.clone()])
         };
-        match homes.iter().position(|it| *it == home).and_then(|it| suites.get_mut(it)) {
-            Some(suite) => suite.tests.extend(tests),
-            None => {
-                suites.push(Suite {
-                    operator: operator(&home, args)?,
-                    definitions: definitions(&home, args),
-                    tests,
-                });
-                homes.push(home);
-            }
+        if let Some(suite) = suites.get_mut(&home) {
+            suite.tests.extend(tests);
+            continue;
         }
+        let (operator, definitions) = (operator(&home, args)?, definitions(&home, args));
+        suites.insert(home, Suite { operator, definitions, tests });
     }
-    Ok(suites)
+    Ok(suites.into_values().collect())
 }
 
 /// The directory of the operator that a file of tests is about.

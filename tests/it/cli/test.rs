@@ -214,21 +214,21 @@ spec:
         &own,
         &["--apply", "map.yaml"],
         0,
-        &expect![[r#"
+        &expect![[r"
         ok      tests/there_test.lua: what is there, 1
         ok      tests/there_test.lua: what is there, 2
 
         2 tests, all passed
-    "#]],
+    "]],
     );
     check(
         &own,
         &["--apply", "none.yaml"],
         1,
-        &expect![[r#"
+        &expect![[r"
         error: there is no file or directory 'none.yaml'
         hint: check the spelling and the current directory
-    "#]],
+    "]],
     );
 }
 
@@ -244,7 +244,7 @@ fn what_cannot_be_tested_is_told_with_what_to_do() {
         &own,
         &[],
         1,
-        &expect![[r#"
+        &expect![[r"
         FAILED  tests/broken_test.lua
             tests/broken_test.lua:1: Expected ')' (to close '(' at column 10), got <eof>
               |
@@ -253,7 +253,7 @@ fn what_cannot_be_tested_is_told_with_what_to_do() {
         ok      tests/fine_test.rhai: fine
 
         2 tests, 1 failed
-    "#]],
+    "]],
     );
     check(
         &own,
@@ -268,15 +268,15 @@ fn what_cannot_be_tested_is_told_with_what_to_do() {
         &own,
         &["nowhere"],
         2,
-        &expect![[r#"
+        &expect![[r"
         error: there is no file or directory 'nowhere'
-    "#]],
+    "]],
     );
     check(
         &own,
         &["--only", "fine", "tests"],
         1,
-        &expect![[r#"
+        &expect![[r"
             FAILED  tests/broken_test.lua
                 tests/broken_test.lua:1: Expected ')' (to close '(' at column 10), got <eof>
                   |
@@ -285,36 +285,40 @@ fn what_cannot_be_tested_is_told_with_what_to_do() {
             ok      tests/fine_test.rhai: fine
 
             2 tests, 1 failed
-        "#]],
+        "]],
     );
     check(
         &own,
         &["--operator", "none.lua"],
         1,
-        &expect![[r#"
+        &expect![[r"
             error: there is no file or directory 'none.lua'
             hint: check the spelling and the current directory
-        "#]],
+        "]],
     );
+}
+
+#[test]
+fn an_operator_without_tests_and_tests_without_an_operator_are_told_what_to_add() {
     let none = Directory::with("test-none", &[("handlers.lua", OPERATOR)]);
     check(
         &none,
         &[],
         1,
-        &expect![[r#"
+        &expect![[r"
         error: there are no tests in '.'
         hint: tests are in files such as tests/greeting_test.lua; docs/testing.md shows one
-    "#]],
+    "]],
     );
     let no_operator = Directory::with("test-alone", &[("tests/fine_test.lua", "")]);
     check(
         &no_operator,
         &[],
         1,
-        &expect![[r#"
+        &expect![[r"
         error: there is no operator in '.' to test: no handlers.lua, handlers.rhai or handlers/
         hint: name its scripts with --operator PATH
-    "#]],
+    "]],
     );
 }
 
@@ -340,7 +344,7 @@ fn an_operator_that_does_not_start_or_a_test_that_does_not_end_fails() {
         &own,
         &[],
         1,
-        &expect![[r#"
+        &expect![[r"
         FAILED  tests/stuck_test.lua: it ends
             it has not ended after 3600 s of its own time; the option `timeout` of kopf.test allows more
             the log of the operator:
@@ -353,13 +357,13 @@ fn an_operator_that_does_not_start_or_a_test_that_does_not_end_fails() {
             [2030-01-01 00:00:00,000] kopf._core.engines.a [INFO    ] Initial authentication has finished.
 
         2 tests, 2 failed
-    "#]],
+    "]],
     );
     check(
         &own,
         &["--operator", "bad.lua", "--only", "ends"],
         1,
-        &expect![[r#"
+        &expect![[r"
         FAILED  tests/stuck_test.lua: it ends
             the operator does not run: startup failed: 'startup': no key
             the log of the operator:
@@ -370,7 +374,7 @@ fn an_operator_that_does_not_start_or_a_test_that_does_not_end_fails() {
                 bad.lua:1
 
         1 test, 1 failed
-    "#]],
+    "]],
     );
 }
 

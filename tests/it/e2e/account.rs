@@ -1,7 +1,7 @@
 //! Scripts with the rights of a service account, on a real API server: what is refused names the rule that grants it, and
 //! that rule, word by word, does grant it, without a restart.
 //!
-//! The account is a real one: its token is issued by the server (TokenRequest), nothing is impersonated.
+//! The account is a real one: its token is issued by the server (`TokenRequest`), nothing is impersonated.
 
 use std::{collections::BTreeSet, fs, path::PathBuf};
 
@@ -13,7 +13,7 @@ use super::until;
 
 /// What an operator of `kopfexamples` needs before its scripts ask for anything, as in `docs/deployment.md`.
 const RULES: &[&str] = &[
-    r#"{apiGroups: [kopf.dev], resources: [kopfexamples, kopfexamples/status], verbs: [get, list, watch, patch]}"#,
+    "{apiGroups: [kopf.dev], resources: [kopfexamples, kopfexamples/status], verbs: [get, list, watch, patch]}",
     r#"{apiGroups: [""], resources: [events], verbs: [create]}"#,
 ];
 const NAME: &str = "operator";
