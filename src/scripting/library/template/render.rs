@@ -4,6 +4,7 @@ use ::base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde_json::{Value, json};
 
 use super::parse::{Condition, Expression, Operand, Part};
+use crate::logic::json::truthy;
 use crate::scripting::{
     library::{pace, yaml},
     limits, text,
@@ -119,7 +120,7 @@ impl<'a> Render<'a> {
                 let right = self.evaluate_or_nothing(right)?;
                 crate::scripting::library::bounds::equal(&left, &right) == *is_equal
             }
-            None => is_true(&left),
+            None => truthy(&left),
         };
         Ok(holds != condition.negated)
     }
@@ -167,18 +168,6 @@ impl<'a> Render<'a> {
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => None,
         });
         found.filter(|it| !it.is_null())
-    }
-}
-
-/// Nothing, false, 0, and what is empty are not true.
-fn is_true(value: &Value) -> bool {
-    match value {
-        Value::Null => false,
-        Value::Bool(it) => *it,
-        Value::Number(it) => it.as_f64() != Some(0.0),
-        Value::String(it) => !it.is_empty(),
-        Value::Array(it) => !it.is_empty(),
-        Value::Object(it) => !it.is_empty(),
     }
 }
 
