@@ -144,6 +144,8 @@ impl Stage<'_> {
         health: &Health,
     ) -> Result<(), String> {
         let started = async {
+            // The clock goes on when all wait: by then every part of the operator has told of itself.
+            time::sleep(POLL).await;
             while !has_started(health) {
                 time::sleep(POLL).await;
             }

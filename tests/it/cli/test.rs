@@ -85,31 +85,31 @@ fn each_test_is_told_and_a_failed_one_with_its_line_and_the_log() {
         &[],
         1,
         &expect![[r#"
-        ok      tests/volume_test.lua: a volume gets ready
-        ok      tests/volume_test.lua: a day of a volume
-        FAILED  tests/volume_test.lua: a big volume gets ready
-            tests/volume_test.lua:21: kube.wait: volumes.v1.example.com 'one' in 'default' is not what the function waits for after 60 s
-                kube.wait(volume("big"), phase_of, "1m")
-            stack traceback:
-                tests/volume_test.lua:21
-            the log of the operator:
-            [2030-01-01 00:00:00,000] kopf._core.engines.a [INFO    ] Initial authentication has been initiated.
-            [2030-01-01 00:00:00,000] kopf._core.engines.a [INFO    ] Initial authentication has finished.
-            [2030-01-01 00:00:00,000] kopf.objects         [ERROR   ] [default/one] Handler 'create' failed permanently: too big
-            [2030-01-01 00:00:00,000] kopf.objects         [INFO    ] [default/one] Creation is processed: 0 succeeded; 1 failed.
-        FAILED  tests/volume_test.lua: a volume is large
-            tests/volume_test.lua:24: check.equal: the spec: expected {"size":"large"}, got {"size":"small"}
-                check.equal(volume("small").spec, { size = "large" }, "the spec")
-            stack traceback:
-                tests/volume_test.lua:24
-            the log of the operator:
-            [2030-01-01 00:00:00,000] kopf._core.engines.a [INFO    ] Initial authentication has been initiated.
-            [2030-01-01 00:00:00,000] kopf._core.engines.a [INFO    ] Initial authentication has finished.
-            [2030-01-01 00:00:00,000] kopf.objects         [INFO    ] [default/one] Handler 'create' succeeded.
-            [2030-01-01 00:00:00,000] kopf.objects         [INFO    ] [default/one] Creation is processed: 1 succeeded; 0 failed.
+            ok      tests/volume_test.lua: a volume gets ready
+            ok      tests/volume_test.lua: a day of a volume
+            FAILED  tests/volume_test.lua: a big volume gets ready
+                tests/volume_test.lua:21: kube.wait: volumes.v1.example.com 'one' in 'default' is not what the function waits for after 60 s
+                    kube.wait(volume("big"), phase_of, "1m")
+                stack traceback:
+                    tests/volume_test.lua:21
+                the log of the operator:
+                [2030-01-01 00:00:00,000] kopf._core.engines.a [INFO    ] Initial authentication has been initiated.
+                [2030-01-01 00:00:00,000] kopf._core.engines.a [INFO    ] Initial authentication has finished.
+                [2030-01-01 00:00:00,100] kopf.objects         [ERROR   ] [default/one] Handler 'create' failed permanently: too big
+                [2030-01-01 00:00:00,100] kopf.objects         [INFO    ] [default/one] Creation is processed: 0 succeeded; 1 failed.
+            FAILED  tests/volume_test.lua: a volume is large
+                tests/volume_test.lua:24: check.equal: the spec: expected {"size":"large"}, got {"size":"small"}
+                    check.equal(volume("small").spec, { size = "large" }, "the spec")
+                stack traceback:
+                    tests/volume_test.lua:24
+                the log of the operator:
+                [2030-01-01 00:00:00,000] kopf._core.engines.a [INFO    ] Initial authentication has been initiated.
+                [2030-01-01 00:00:00,000] kopf._core.engines.a [INFO    ] Initial authentication has finished.
+                [2030-01-01 00:00:00,100] kopf.objects         [INFO    ] [default/one] Handler 'create' succeeded.
+                [2030-01-01 00:00:00,100] kopf.objects         [INFO    ] [default/one] Creation is processed: 1 succeeded; 0 failed.
 
-        4 tests, 2 failed
-    "#]],
+            4 tests, 2 failed
+        "#]],
     );
 }
 
@@ -121,48 +121,48 @@ fn tests_in_rhai_are_told_alike() {
         &[],
         1,
         &expect![[r#"
-        ok      volume_test.rhai: a volume gets ready
-        ok      volume_test.rhai: a day of a volume
-        FAILED  volume_test.rhai: a big volume gets ready
-            kube.wait: volumes.v1.example.com 'one' in 'default' is not what the function waits for after 60 s
-            volume_test.rhai:19:10 in a closure
-                kube.wait(volume("big"), |it| kopf.get(it, "status.phase"), "1m");
-            the log of the operator:
-            [2030-01-01 00:00:00,000] kopf._core.engines.a [INFO    ] Initial authentication has been initiated.
-            [2030-01-01 00:00:00,000] kopf._core.engines.a [INFO    ] Initial authentication has finished.
-            [2030-01-01 00:00:00,000] kopf.objects         [ERROR   ] [default/one] Handler 'create' failed permanently: too big
-            [2030-01-01 00:00:00,000] kopf.objects         [INFO    ] [default/one] Creation is processed: 0 succeeded; 1 failed.
-        FAILED  volume_test.rhai: a volume is large
-            check.equal: the spec: expected {"size":"large"}, got {"size":"small"}
-            volume_test.rhai:22:11 in a closure
-                check.equal(volume("small").spec, #{ size: "large" }, "the spec");
-            the log of the operator:
-            [2030-01-01 00:00:00,000] kopf._core.engines.a [INFO    ] Initial authentication has been initiated.
-            [2030-01-01 00:00:00,000] kopf._core.engines.a [INFO    ] Initial authentication has finished.
-            [2030-01-01 00:00:00,000] kopf.objects         [INFO    ] [default/one] Handler 'create' succeeded.
-            [2030-01-01 00:00:00,000] kopf.objects         [INFO    ] [default/one] Creation is processed: 1 succeeded; 0 failed.
+            ok      volume_test.rhai: a volume gets ready
+            ok      volume_test.rhai: a day of a volume
+            FAILED  volume_test.rhai: a big volume gets ready
+                kube.wait: volumes.v1.example.com 'one' in 'default' is not what the function waits for after 60 s
+                volume_test.rhai:19:10 in a closure
+                    kube.wait(volume("big"), |it| kopf.get(it, "status.phase"), "1m");
+                the log of the operator:
+                [2030-01-01 00:00:00,000] kopf._core.engines.a [INFO    ] Initial authentication has been initiated.
+                [2030-01-01 00:00:00,000] kopf._core.engines.a [INFO    ] Initial authentication has finished.
+                [2030-01-01 00:00:00,100] kopf.objects         [ERROR   ] [default/one] Handler 'create' failed permanently: too big
+                [2030-01-01 00:00:00,100] kopf.objects         [INFO    ] [default/one] Creation is processed: 0 succeeded; 1 failed.
+            FAILED  volume_test.rhai: a volume is large
+                check.equal: the spec: expected {"size":"large"}, got {"size":"small"}
+                volume_test.rhai:22:11 in a closure
+                    check.equal(volume("small").spec, #{ size: "large" }, "the spec");
+                the log of the operator:
+                [2030-01-01 00:00:00,000] kopf._core.engines.a [INFO    ] Initial authentication has been initiated.
+                [2030-01-01 00:00:00,000] kopf._core.engines.a [INFO    ] Initial authentication has finished.
+                [2030-01-01 00:00:00,100] kopf.objects         [INFO    ] [default/one] Handler 'create' succeeded.
+                [2030-01-01 00:00:00,100] kopf.objects         [INFO    ] [default/one] Creation is processed: 1 succeeded; 0 failed.
 
-        4 tests, 2 failed
-    "#]],
+            4 tests, 2 failed
+        "#]],
     );
     check(
         &own,
         &["--only", "gets ready", "volume_test.rhai"],
         1,
         &expect![[r#"
-        ok      volume_test.rhai: a volume gets ready
-        FAILED  volume_test.rhai: a big volume gets ready
-            kube.wait: volumes.v1.example.com 'one' in 'default' is not what the function waits for after 60 s
-            volume_test.rhai:19:10 in a closure
-                kube.wait(volume("big"), |it| kopf.get(it, "status.phase"), "1m");
-            the log of the operator:
-            [2030-01-01 00:00:00,000] kopf._core.engines.a [INFO    ] Initial authentication has been initiated.
-            [2030-01-01 00:00:00,000] kopf._core.engines.a [INFO    ] Initial authentication has finished.
-            [2030-01-01 00:00:00,000] kopf.objects         [ERROR   ] [default/one] Handler 'create' failed permanently: too big
-            [2030-01-01 00:00:00,000] kopf.objects         [INFO    ] [default/one] Creation is processed: 0 succeeded; 1 failed.
+            ok      volume_test.rhai: a volume gets ready
+            FAILED  volume_test.rhai: a big volume gets ready
+                kube.wait: volumes.v1.example.com 'one' in 'default' is not what the function waits for after 60 s
+                volume_test.rhai:19:10 in a closure
+                    kube.wait(volume("big"), |it| kopf.get(it, "status.phase"), "1m");
+                the log of the operator:
+                [2030-01-01 00:00:00,000] kopf._core.engines.a [INFO    ] Initial authentication has been initiated.
+                [2030-01-01 00:00:00,000] kopf._core.engines.a [INFO    ] Initial authentication has finished.
+                [2030-01-01 00:00:00,100] kopf.objects         [ERROR   ] [default/one] Handler 'create' failed permanently: too big
+                [2030-01-01 00:00:00,100] kopf.objects         [INFO    ] [default/one] Creation is processed: 0 succeeded; 1 failed.
 
-        2 tests, 1 failed
-    "#]],
+            2 tests, 1 failed
+        "#]],
     );
 }
 
