@@ -41,7 +41,8 @@ impl Call {
 
     /// Does what computes at once; the limits of the caller hold inside.
     pub(crate) fn compute(&self, body: fn(&Call) -> Outcome, pace: &Pace) -> Outcome {
-        pace::within(pace, || self.bounded(body(self)))
+        let memory = self.surroundings.limits.memory_limit;
+        pace::within(pace, memory, || self.bounded(body(self)))
     }
 
     /// What a script loops over, if that is not too much.

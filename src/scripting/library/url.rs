@@ -4,7 +4,7 @@ use ::url::{Url, form_urlencoded};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use serde_json::{Map, Value, json};
 
-use super::{Call, Failure, Library, Outcome, Type, immediate, required};
+use super::{Call, Failure, Library, Outcome, Type, bounds, immediate, pace, required};
 use crate::scripting::text::shown;
 
 /// What is not written as it is: everything but the unreserved characters.
@@ -83,7 +83,7 @@ pub(super) const LIBRARY: Library = Library {
             Type::Map,
             |call| {
                 let text = call.text("text");
-                Ok(fields(text.strip_prefix('?').unwrap_or(text)).into())
+                Ok(fields(text.strip_prefix('?').unwrap_or(text))?.into())
             },
         ),
     ],
@@ -103,7 +103,7 @@ fn parse(call: &Call) -> Outcome {
         "host": url.host_str(),
         "port": url.port_or_known_default(),
         "path": url.path(),
-        "query": fields(url.query().unwrap_or_default()),
+        "query": fields(url.query().unwrap_or_default())?,
         "fragment": url.fragment(),
         "username": some(url.username()),
         "password": url.password(),
@@ -181,9 +181,11 @@ pub(super) fn query(name: &str, map: &Value) -> Result<String, Failure> {
     Ok(query.finish())
 }
 
-fn fields(query: &str) -> Value {
+fn fields(query: &str) -> Result<Value, Failure> {
     let mut fields: Map<String, Value> = Map::new();
-    for (key, value) in form_urlencoded::parse(query.as_bytes()) {
+    for (count, (key, value)) in form_urlencoded::parse(query.as_bytes()).enumerate() {
+        bounds::room_for(count)?;
+        pace::short_step(count)?;
         let value = Value::from(value.into_owned());
         match fields.get_mut(&*key) {
             None => drop(fields.insert(key.into_owned(), value)),
@@ -191,5 +193,5 @@ fn fields(query: &str) -> Value {
             Some(one) => *one = Value::Array(vec![one.take(), value]),
         }
     }
-    Value::Object(fields)
+    Ok(Value::Object(fields))
 }

@@ -2,10 +2,12 @@
 
 mod names;
 
+use std::cell::{Cell, RefCell};
+
 use serde_json::Value;
 
 use super::{
-    Call, Failure, Function, Library, Outcome, Parameter, Type, bounds, immediate, optional,
+    Call, Failure, Function, Library, Outcome, Parameter, Type, bounds, immediate, optional, pace,
     required,
 };
 use crate::scripting::limits;
@@ -23,13 +25,13 @@ pub(super) const LIBRARY: Library =
 
 const FUNCTIONS: &[Function] = &[
     immediate("trim", "The text without spaces at both ends.", &[TEXT, TRIMMED], Type::Text, |call| {
-        Ok(trimmed(call, true, true))
+        trimmed(call, true, true)
     }),
     immediate("trim_start", "The text without spaces in front.", &[TEXT, TRIMMED], Type::Text, |call| {
-        Ok(trimmed(call, true, false))
+        trimmed(call, true, false)
     }),
     immediate("trim_end", "The text without spaces at the end.", &[TEXT, TRIMMED], Type::Text, |call| {
-        Ok(trimmed(call, false, true))
+        trimmed(call, false, true)
     }),
     immediate(
         "split",
@@ -154,10 +156,22 @@ fn room(call: &Call, bytes: usize) -> Result<(), Failure> {
     if bytes > limit { Err(limits::too_long_text(limit).into()) } else { Ok(()) }
 }
 
-fn trimmed(call: &Call, start: bool, end: bool) -> super::Datum {
+fn trimmed(call: &Call, start: bool, end: bool) -> Outcome {
+    /// Of what is taken away.
+    const CHARACTERS_MAX: usize = 256;
+    let mut taken: Vec<char> = call.text("characters").chars().take(CHARACTERS_MAX + 1).collect();
+    if taken.len() > CHARACTERS_MAX {
+        return Err(format!("`characters`: more than {CHARACTERS_MAX}").into());
+    }
+    taken.sort_unstable();
+    let (seen, late) = (Cell::new(0_usize), RefCell::new(None));
     let goes = |it: char| {
-        call.some_text("characters")
-            .map_or(it.is_whitespace(), |characters| characters.contains(it))
+        seen.set(seen.get() + 1);
+        if let Err(failure) = pace::short_step(seen.get()) {
+            late.replace(Some(failure));
+            return false;
+        }
+        if taken.is_empty() { it.is_whitespace() } else { taken.binary_search(&it).is_ok() }
     };
     let mut text = call.text("text");
     if start {
@@ -166,7 +180,7 @@ fn trimmed(call: &Call, start: bool, end: bool) -> super::Datum {
     if end {
         text = text.trim_end_matches(goes);
     }
-    Value::from(text).into()
+    late.take().map_or_else(|| Ok(Value::from(text).into()), Err)
 }
 
 /// A list, if it is not too long.
@@ -174,6 +188,7 @@ fn list<'a>(parts: impl Iterator<Item = &'a str>) -> Outcome {
     let mut items = Vec::new();
     for part in parts {
         bounds::room_for(items.len())?;
+        pace::short_step(items.len())?;
         items.push(Value::from(part));
     }
     Ok(Value::Array(items).into())
@@ -197,6 +212,7 @@ fn split(call: &Call) -> Outcome {
 fn join(call: &Call) -> Outcome {
     let mut joined = String::new();
     for (place, item) in (1..).zip(call.list("list")) {
+        pace::short_step(place)?;
         if place > 1 {
             joined.push_str(call.text("separator"));
         }
