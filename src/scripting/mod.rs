@@ -11,6 +11,7 @@ mod diagnostics;
 mod fingerprint;
 mod hierarchy;
 mod host;
+mod leftovers;
 mod library;
 mod limits;
 mod logins;

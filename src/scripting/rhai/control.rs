@@ -24,7 +24,7 @@ use super::{
     turn::Turns,
 };
 use crate::heap;
-use crate::ports::{BoxFuture, Document, Stopped};
+use crate::ports::{BoxFuture, Document, Invocation, Stopped};
 use crate::scripting::{limits, memos::Memos, stopped};
 
 /// How many operations of a script pass between two looks at its limits, while operations are short: some microseconds.
@@ -337,6 +337,18 @@ pub(super) fn forgive() -> isize {
         CEILING.set(control.held.get().saturating_add(control.common.ledger.left()));
         holds
     })
+}
+
+/// The running call, which is this one, is about to end.
+pub(super) fn leave(call: &Arc<Invocation>) {
+    CURRENT.with_borrow(|current| current.as_ref().map(|it| given(|| it.common.ledger.ended(call))));
+}
+
+/// Counts what the script keeps now of calls that have ended.
+pub(super) fn look_at_leftovers() {
+    CURRENT.with_borrow(|current| {
+        current.as_ref().map(|it| given(|| it.common.ledger.look_at_leftovers()))
+    });
 }
 
 /// Makes something for the host: it will be freed there, and counts as the script's only until the end of its turn.

@@ -142,7 +142,10 @@ fn about<T>(
 ) -> impl FnOnce() -> Result<T, Raised> {
     move || {
         let ctx = Dynamic::from(Ctx::new(Arc::clone(&invocation)));
-        present::during(Some(invocation), || vm.with(|script| job(script, ctx)))
+        let call = Arc::clone(&invocation);
+        let result = present::during(Some(invocation), || vm.with(|script| job(script, ctx)));
+        control::leave(&call);
+        result
     }
 }
 

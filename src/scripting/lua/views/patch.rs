@@ -21,6 +21,7 @@ use super::{
 use crate::logic::patch::{Patch, Transformation};
 use crate::ports::SharedPatch;
 use crate::scripting::{
+    leftovers::Handle,
     limits,
     lua::{push::Style, tree, world::World},
     text,
@@ -29,7 +30,7 @@ use crate::scripting::{
 
 /// A level of the patch.
 pub(super) struct PatchView {
-    patch: SharedPatch,
+    patch: Handle<SharedPatch>,
     /// The object being patched: says whether an empty table is a list.
     body: Arc<Value>,
     path: Vec<String>,
@@ -38,7 +39,7 @@ pub(super) struct PatchView {
 
 impl PatchView {
     /// The whole patch.
-    pub(super) fn root(patch: SharedPatch, body: Arc<Value>) -> Self {
+    pub(super) fn root(patch: Handle<SharedPatch>, body: Arc<Value>) -> Self {
         PatchView { patch, body, path: Vec::new(), tally: Rc::default() }
     }
 
@@ -61,7 +62,7 @@ impl PatchView {
         let key = step(key)?;
         if self.path.is_empty() && key == "fns" {
             return lua
-                .create_userdata(FunctionsView(Arc::clone(&self.patch)))
+                .create_userdata(FunctionsView(self.patch.clone()))
                 .map(LuaValue::UserData);
         }
         let path = self.below(key);
@@ -69,7 +70,7 @@ impl PatchView {
         match present {
             None | Some(Value::Object(_)) => {
                 let view = PatchView {
-                    patch: Arc::clone(&self.patch),
+                    patch: self.patch.clone(),
                     body: Arc::clone(&self.body),
                     path,
                     tally: Rc::clone(&self.tally),
@@ -135,7 +136,7 @@ impl UserData for PatchView {
 }
 
 /// `ctx.patch.fns`
-struct FunctionsView(SharedPatch);
+struct FunctionsView(Handle<SharedPatch>);
 
 impl UserData for FunctionsView {
     fn add_fields<F: UserDataFields<Self>>(fields: &mut F) {
