@@ -139,6 +139,24 @@ impl Call {
     }
 }
 
+/// Reads an answer of so many bytes: on another thread if it is long. Calls in Rhai wait on the runtime of the operator, which
+/// has one thread for everything.
+///
+/// # Errors
+/// The other thread has failed.
+pub(super) async fn aside<T: Send + 'static>(
+    bytes: usize,
+    read: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, Failure> {
+    /// Less is read within a millisecond.
+    const SHORT: usize = 128 * 1024;
+    if bytes <= SHORT {
+        return Ok(read());
+    }
+    let done = tokio::task::spawn_blocking(read).await;
+    done.map_err(|it| Failure::Plain(it.to_string()))
+}
+
 impl Function {
     /// Checks the arguments of a function that is written in the language. The options are left to the part of the host that
     /// gets them.

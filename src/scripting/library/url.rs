@@ -43,6 +43,7 @@ pub(super) const LIBRARY: Library = Library {
             Type::Text,
             |call| {
                 let base = read("base", call.text("base"))?;
+                within_bounds("link", call.text("link"))?;
                 let joined = base.join(call.text("link"));
                 let joined = joined.map_err(|it| Failure::Plain(format!("`link`: {it}")))?;
                 Ok(Value::from(String::from(joined)).into())
@@ -91,8 +92,18 @@ pub(super) const LIBRARY: Library = Library {
 
 /// A URL of an argument.
 pub(super) fn read(name: &str, text: &str) -> Result<Url, Failure> {
+    within_bounds(name, text)?;
     Url::parse(text)
         .map_err(|problem| format!("`{name}`: {} is no URL: {problem}", Value::from(text)).into())
+}
+
+/// Whether a text may be a part of a URL: no server takes longer ones.
+fn within_bounds(name: &str, text: &str) -> Result<(), Failure> {
+    const BYTES_MAX: usize = 64 * 1024;
+    if text.len() <= BYTES_MAX {
+        return Ok(());
+    }
+    Err(format!("`{name}`: longer than {BYTES_MAX} bytes, which is no URL").into())
 }
 
 fn parse(call: &Call) -> Outcome {
@@ -123,7 +134,9 @@ fn build(call: &Call) -> Outcome {
     }
     let text = |name: &str| match parts.get(name) {
         None | Some(Value::Null) => Ok(None),
-        Some(Value::String(text)) => Ok(Some(text.as_str())),
+        Some(Value::String(text)) => {
+            within_bounds(&format!("parts.{name}"), text).map(|()| Some(text.as_str()))
+        }
         Some(other) => {
             Err(Failure::Plain(format!("`parts.{name}`: expected a text, got {}", shown(other))))
         }

@@ -80,7 +80,9 @@ impl Ctx {
             Kwarg::Tree(tree) => self.once(name, || View::shared(tree)),
             Kwarg::Patch(patch) => Dynamic::from(Live::patch(Handle::new(patch, &self.invocation))),
             Kwarg::Memo(document) => Dynamic::from(Live::memo(document)),
-            Kwarg::Conditions(it) => Dynamic::from(ConditionsView(Handle::new(it, &self.invocation))),
+            Kwarg::Conditions(it) => {
+                Dynamic::from(ConditionsView(Handle::new(it, &self.invocation)))
+            }
             Kwarg::Logger(logger) => Dynamic::from(ScriptLogger(logger)),
             Kwarg::Index(index) => Dynamic::from(IndexView(index)),
             Kwarg::Settings(cause) => {

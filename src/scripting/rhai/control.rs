@@ -341,7 +341,8 @@ pub(super) fn forgive() -> isize {
 
 /// The running call, which is this one, is about to end.
 pub(super) fn leave(call: &Arc<Invocation>) {
-    CURRENT.with_borrow(|current| current.as_ref().map(|it| given(|| it.common.ledger.ended(call))));
+    CURRENT
+        .with_borrow(|current| current.as_ref().map(|it| given(|| it.common.ledger.ended(call))));
 }
 
 /// Counts what the script keeps now of calls that have ended.

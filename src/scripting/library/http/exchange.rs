@@ -14,6 +14,7 @@ use http::{
     header::{
         AUTHORIZATION, CONTENT_ENCODING, CONTENT_TYPE, COOKIE, LOCATION, PROXY_AUTHORIZATION,
     },
+    response::Parts,
 };
 use http_body_util::{BodyExt as _, Full, Limited};
 use hyper::body::Incoming;
@@ -31,7 +32,7 @@ use super::{
     request::{Request, web_url},
 };
 use crate::logic::grants::Access;
-use crate::scripting::library::{Call, Failure, Outcome, Refusal, tree};
+use crate::scripting::library::{Call, Datum, Failure, Outcome, Refusal, call::aside, tree};
 
 /// Requests of one script at the same time, because their answers are in memory; others wait for their turn.
 const TOGETHER_MAX: usize = 32;
@@ -206,13 +207,17 @@ async fn read(answer: Response<Incoming>, request: &Request) -> Outcome {
         }
         format!("{url}: {}", told(&*it))
     })?;
-    let body = body.to_bytes();
+    let (body, url) = (body.to_bytes(), String::from(request.url.clone()));
+    aside(body.len(), move || Ok(told_answer(&head, &body, url))).await?
+}
+
+fn told_answer(head: &Parts, body: &[u8], url: String) -> Datum {
     let mut fields = Map::new();
     fields.insert("status".into(), head.status.as_u16().into());
     fields.insert("ok".into(), head.status.is_success().into());
-    fields.insert("url".into(), request.url.as_str().into());
+    fields.insert("url".into(), url.into());
     fields.insert("headers".into(), headers(&head.headers));
-    match std::str::from_utf8(&body) {
+    match std::str::from_utf8(body) {
         Ok(text) => {
             if is_json(&head.headers)
                 && let Ok(value) = tree::json(text)
@@ -221,9 +226,9 @@ async fn read(answer: Response<Incoming>, request: &Request) -> Outcome {
             }
             fields.insert("body".into(), text.into());
         }
-        Err(_) => drop(fields.insert("body_base64".into(), json!(STANDARD.encode(&body)))),
+        Err(_) => drop(fields.insert("body_base64".into(), json!(STANDARD.encode(body)))),
     }
-    Ok(Value::Object(fields).into())
+    Value::Object(fields).into()
 }
 
 fn is_json(headers: &HeaderMap) -> bool {

@@ -2,10 +2,11 @@
 
 use std::{
     io::{BufRead as _, BufReader, Read as _, Write as _},
-    net::TcpListener,
+    net::{TcpListener, TcpStream},
     path::Path,
     sync::Arc,
     thread,
+    time::Duration,
 };
 
 use serde_json::{Value, json};
@@ -33,6 +34,9 @@ fn serve() -> u16 {
                 }
                 let mut body = vec![0; length];
                 reader.read_exact(&mut body).expect("a body");
+                if pours(&stream, &head) {
+                    return;
+                }
                 let answer = answer(port, head.trim_end(), &String::from_utf8_lossy(&body));
                 if let Some(answer) = answer {
                     (&stream).write_all(&answer).ok();
@@ -44,6 +48,25 @@ fn serve() -> u16 {
         }
     });
     port
+}
+
+/// Answers that never end, or nearly; until the client has enough.
+fn pours(mut stream: &TcpStream, head: &str) -> bool {
+    let (more, piece, pause) = match head.split(' ').nth(1) {
+        Some("/endless") => ("", vec![b'x'; 64 * 1024], Duration::ZERO),
+        Some("/drips") => ("", vec![b'x'], Duration::from_millis(20)),
+        Some("/headers") => ("x-a: 1\r\n", b"x-b: 2\r\n".repeat(1000), Duration::ZERO),
+        Some("/promises") => ("content-length: 9000000000000\r\n\r\n", Vec::new(), Duration::ZERO),
+        _ => return false,
+    };
+    let begin = if more.is_empty() { "\r\n" } else { more };
+    let begin = format!("HTTP/1.1 200 OK\r\nconnection: close\r\n{begin}");
+    let mut written = stream.write_all(begin.as_bytes());
+    while written.is_ok() && !piece.is_empty() {
+        thread::sleep(pause);
+        written = stream.write_all(&piece);
+    }
+    true
 }
 
 fn answer(port: u16, head: &str, body: &str) -> Option<Vec<u8>> {
@@ -294,6 +317,22 @@ fn a_star_does_not_grant_the_services_of_a_cloud() {
             (get("http://2130706433:PORT/echo"), told.clone()),
             (get("http://[::ffff:7f00:1]:PORT/echo"), told),
             (get("http://localhost:PORT/echo"), Ok(("status", json!(200)))),
+        ],
+    );
+}
+
+#[test]
+fn answers_that_do_not_end_are_given_up() {
+    let soon = json!({ "timeout": 0.3 });
+    check(
+        &["127.0.0.1:PORT"],
+        &[
+            (own("get", "/endless", &json!({})), Err("larger than 1048576 bytes")),
+            (own("get", "/endless", &json!({ "size": 9e15 })), Err("larger than 8388608 bytes")),
+            (own("get", "/drips", &soon), Err("no answer within 0.3 s")),
+            (own("get", "/slow", &soon), Err("no answer within 0.3 s")),
+            (own("get", "/promises", &json!({})), Err("/promises: ")),
+            (own("get", "/headers", &json!({})), Err("/headers: ")),
         ],
     );
 }

@@ -67,7 +67,7 @@ const FUNCTIONS: &[Function] = &[
         Ok(Value::from(call.text("text").contains(call.text("part"))).into())
     }),
     immediate("count", "How often a text has another in it.", &[TEXT, required("part", Type::Name, "The text that is counted.")], Type::Integer, |call| {
-        Ok(Value::from(call.text("text").matches(call.text("part")).count()).into())
+        Ok(Value::from(occurrences(call.text("text"), call.text("part"), usize::MAX)?).into())
     }),
     immediate(
         "replace",
@@ -90,10 +90,17 @@ const FUNCTIONS: &[Function] = &[
         Ok(Value::from(text.strip_suffix(call.text("part")).unwrap_or(text)).into())
     }),
     immediate("upper", "The text in capital letters.", &[TEXT], Type::Text, |call| {
-        Ok(Value::from(call.text("text").to_uppercase()).into())
+        Ok(Value::from(in_slices(call.text("text"), str::to_uppercase)?).into())
     }),
     immediate("lower", "The text in small letters.", &[TEXT], Type::Text, |call| {
-        Ok(Value::from(call.text("text").to_lowercase()).into())
+        let text = call.text("text");
+        // Its small letter depends on what stands around it.
+        let lowered = if text.contains('Σ') {
+            text.to_lowercase()
+        } else {
+            in_slices(text, str::to_lowercase)?
+        };
+        Ok(Value::from(lowered).into())
     }),
     immediate("capitalize", "The text with a capital letter in front.", &[TEXT], Type::Text, |call| {
         let mut rest = call.text("text").chars();
@@ -235,9 +242,41 @@ fn join(call: &Call) -> Outcome {
 fn replace(call: &Call) -> Outcome {
     let (text, part, new) = (call.text("text"), call.text("part"), call.text("new"));
     let limit = call.count("limit", usize::MAX)?;
-    let times = text.matches(part).take(limit).count();
+    let times = occurrences(text, part, limit)?;
     room(call, text.len().saturating_add(new.len().saturating_mul(times)))?;
-    Ok(Value::from(text.replacen(part, new, limit)).into())
+    let (mut replaced, mut done) = (String::new(), 0);
+    for (count, (place, found)) in text.match_indices(part).take(limit).enumerate() {
+        pace::short_step(count)?;
+        replaced.push_str(text.get(done..place).unwrap_or_default());
+        replaced.push_str(new);
+        done = place + found.len();
+    }
+    replaced.push_str(text.get(done..).unwrap_or_default());
+    Ok(Value::from(replaced).into())
+}
+
+/// How often a part is there, so many times at most.
+fn occurrences(text: &str, part: &str, limit: usize) -> Result<usize, Failure> {
+    let mut count = 0;
+    for _ in text.matches(part).take(limit) {
+        pace::short_step(count)?;
+        count += 1;
+    }
+    Ok(count)
+}
+
+/// A text, changed slice by slice: one of megabytes takes its time.
+fn in_slices(text: &str, change: fn(&str) -> String) -> Result<String, Failure> {
+    const BYTES: usize = 256 * 1024;
+    let (mut changed, mut rest) = (String::with_capacity(text.len()), text);
+    while !rest.is_empty() {
+        pace::step()?;
+        let end = rest.ceil_char_boundary(BYTES.min(rest.len()));
+        let (slice, after) = rest.split_at_checked(end).unwrap_or((rest, ""));
+        changed.push_str(&change(slice));
+        rest = after;
+    }
+    Ok(changed)
 }
 
 /// What is missing to the width.

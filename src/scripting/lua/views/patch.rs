@@ -61,9 +61,7 @@ impl PatchView {
     fn get(&self, lua: &Lua, key: &LuaValue) -> mlua::Result<LuaValue> {
         let key = step(key)?;
         if self.path.is_empty() && key == "fns" {
-            return lua
-                .create_userdata(FunctionsView(self.patch.clone()))
-                .map(LuaValue::UserData);
+            return lua.create_userdata(FunctionsView(self.patch.clone())).map(LuaValue::UserData);
         }
         let path = self.below(key);
         let present = tree::lookup(&lock(&self.patch).merge, &path).cloned();
