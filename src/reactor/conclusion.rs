@@ -73,7 +73,7 @@ pub(super) struct Conclusion<'a> {
     pub(super) object: &'a Arc<Object>,
     /// For the operator's own lines.
     pub(super) logger: &'a Logger,
-    /// The object as our last request left it; set also when a later request fails.
+    /// The object as our last request left it, if that made a difference; set also when a later request fails.
     pub(super) patched: &'a mut Option<Arc<Object>>,
 }
 
@@ -138,7 +138,7 @@ impl Conclusion<'_> {
             // With its last finalizer an object goes, in the version that it has.
             it.header().is_released() || it.header().resource_version != *before
         });
-        if sent.object.is_some() {
+        if is_newer {
             *self.patched = sent.object;
         }
         Ok(is_newer || sent.is_gone || !self.memory.leftovers.is_empty())

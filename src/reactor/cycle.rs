@@ -106,7 +106,7 @@ enum Opening {
 }
 
 impl Cycle<'_> {
-    /// Runs the pass. `patched` is the object as our last request left it, also when a later step fails.
+    /// Runs the pass. `patched` is the object as our last request has changed it, also when a later step fails.
     pub(super) async fn run(
         mut self,
         patched: &mut Option<Arc<Object>>,

@@ -56,7 +56,7 @@ struct Shared {
 #[derive(Debug)]
 struct State {
     free: usize,
-    /// Places beyond the usual number: so many go when they become free.
+    /// Places beyond the usual number: they go when more are free than a rush needs.
     extra: usize,
     /// When a place was taken or became free last, or an event was read.
     moved: Instant,
@@ -180,7 +180,8 @@ impl Shared {
         let mut state = self.lock();
         let now = Instant::now();
         (state.moved, state.freed, state.more) = (now, now, MORE);
-        if state.extra > 0 {
+        // Some stay free while others are taken for long: or each of those who come next would wait for more again.
+        if state.extra > 0 && state.free >= MORE {
             state.extra -= 1;
         } else {
             state.free += 1;
@@ -232,6 +233,18 @@ mod tests {
         drop((taken, more));
         let again: Vec<_> = std::iter::from_fn(|| places.try_take()).collect();
         assert_eq!(again.len(), super::PLACES, "the further ones are gone");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn others_wait_once_while_many_places_are_taken_for_long() {
+        let (places, start) = (Places::new(None), Instant::now());
+        let _taken = take_all(&places);
+        places.freed().await;
+        let waited = start.elapsed();
+        for number in 0..1000 {
+            assert!(places.try_take().is_some(), "number {number} has to wait");
+        }
+        assert_eq!(start.elapsed(), waited);
     }
 
     fn take_all(places: &Places) -> Vec<super::Place> {

@@ -102,7 +102,7 @@ impl Worker {
         }
     }
 
-    /// One cycle, behind the gate of the throttle. Gives the object as our last request left it.
+    /// One cycle, behind the gate of the throttle. Gives the object as our last request has changed it.
     ///
     /// A cycle that fails is repeated after a pause, unless something newer has come: an object is not left alone because the
     /// API had a bad minute.

@@ -159,3 +159,25 @@ fn a_patch_that_changes_nothing_does_not_stall_delayed_handlers() {
     assert_eq!(times, [1.0, 6.0, 11.0]);
     assert_eq!(transcript.objects[0]["status"]["create_fn"], "done");
 }
+
+#[test]
+fn a_patch_that_changes_nothing_keeps_no_later_change_waiting() {
+    let object = json!({
+        "apiVersion": "kopf.dev/v1", "kind": "KopfExample",
+        "metadata": { "name": "n1", "namespace": "ns1", "uid": "uid-n1" }, "spec": { "a": 1 },
+    });
+    let scenario = Scenario::parse(&json!({
+        "handlers": [
+            { "on": "event", "do": [{ "result": { "always": "the same" } }] }, { "on": "create" }, { "on": "update" },
+        ],
+        "actions": [[1, "create", object], [2, "edit", "n1", { "spec": { "a": 2 } }]], "until": 30,
+    }));
+    let (transcript, _) = played(&scenario, 1000, &Effect::Pass);
+    let update = transcript.calls.iter().find(|it| it["call"] == "update_fn");
+    assert_eq!(
+        update.and_then(|it| it["t"].as_f64()).map(f64::round),
+        Some(2.0),
+        "{:?}",
+        transcript.calls
+    );
+}
