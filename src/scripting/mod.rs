@@ -23,6 +23,7 @@ mod posting;
 mod print;
 mod refused;
 mod rhai;
+mod running_time;
 mod settings_access;
 mod stopped;
 pub mod surface;

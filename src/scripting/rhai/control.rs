@@ -25,7 +25,7 @@ use super::{
 };
 use crate::heap;
 use crate::ports::{BoxFuture, Document, Invocation, Stopped};
-use crate::scripting::{limits, memos::Memos, stopped};
+use crate::scripting::{limits, memos::Memos, running_time::running_time, stopped};
 
 /// How many operations of a script pass between two looks at its limits, while operations are short: some microseconds.
 const LOOK_EVERY: u32 = 16;
@@ -176,7 +176,7 @@ impl Control {
             }
         }
         self.resume();
-        self.computed_before.set(thread_time());
+        self.computed_before.set(running_time());
         self.suspect.set(self.common.budget.limit());
         CURRENT.set(Some(self));
         let _leave = Leave;
@@ -227,14 +227,14 @@ impl Control {
         let watch = self.watch.get();
         self.watch.set(Stopwatch { before: watch.before.saturating_sub(waited), ..watch });
         self.looked.set(self.watch.get().before);
-        self.computed_before.set((self.computed_before.get() + waited).min(thread_time()));
+        self.computed_before.set((self.computed_before.get() + waited).min(running_time()));
         self.suspect.set(self.common.budget.limit());
         self.operations.set(self.operations.get().saturating_sub(operations_in(waited)));
     }
 
     /// Whether the thread itself has computed for so long; if not, says when it may have.
     fn has_computed(&self, limit: Duration, elapsed: Duration) -> bool {
-        let left = limit.saturating_sub(thread_time().saturating_sub(self.computed_before.get()));
+        let left = limit.saturating_sub(running_time().saturating_sub(self.computed_before.get()));
         self.suspect.set(elapsed + left);
         left.is_zero()
     }
@@ -281,13 +281,6 @@ impl Control {
         LEFT.set(if at_once { 0 } else { LOOK_EVERY });
         ended
     }
-}
-
-/// What the calling thread has computed in its life.
-fn thread_time() -> Duration {
-    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
-    // The kernel counts from zero up.
-    Duration::try_from(time).unwrap_or_default()
 }
 
 fn operations_in(time: Duration) -> u64 {

@@ -59,7 +59,7 @@ pub(crate) fn load(
     source: &Source,
     terms: &Terms,
 ) -> BoxFuture<'static, Result<Loaded, LoadError>> {
-    let (runner, source) = (Runner::new(id, terms).of(&source.name), source.clone());
+    let (runner, source) = (Runner::new(id, terms).named(&source.name), source.clone());
     let terms = terms.clone();
     async move {
         let file = source.name.clone();

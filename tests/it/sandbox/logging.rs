@@ -45,8 +45,8 @@ impl Visit for Line {
 
     fn record_str(&mut self, field: &Field, value: &str) {
         match field.name() {
-            "message" => self.message = value.to_owned(),
-            "extra" => self.extra = value.to_owned(),
+            "message" => value.clone_into(&mut self.message),
+            "extra" => value.clone_into(&mut self.extra),
             _ => {}
         }
     }

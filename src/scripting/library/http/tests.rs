@@ -51,6 +51,7 @@ fn serve() -> u16 {
 }
 
 /// Answers that never end, or nearly; until the client has enough.
+#[expect(clippy::disallowed_methods, reason = "the server has threads of its own, and no runtime")]
 fn pours(mut stream: &TcpStream, head: &str) -> bool {
     let (more, piece, pause) = match head.split(' ').nth(1) {
         Some("/endless") => ("", vec![b'x'; 64 * 1024], Duration::ZERO),

@@ -41,7 +41,7 @@ const FUNCTIONS: &[Function] = &[
         Type::Boolean,
         |call| {
             let pattern = pattern(call)?;
-            Ok(Value::from(Search::new(&pattern, call.text("text"))?.is_match()?).into())
+            Ok(Value::from(Search::new(&pattern, call.text("text"))?.tests()?).into())
         },
     ),
     immediate(

@@ -61,7 +61,7 @@ impl<'a> Search<'a> {
     }
 
     /// Whether the pattern is found at all.
-    pub(super) fn is_match(mut self) -> Result<bool, Failure> {
+    pub(super) fn tests(mut self) -> Result<bool, Failure> {
         let input = Input::new(self.text).earliest(true);
         match &mut self.steps {
             None => Ok(self.pattern.whole.is_match(input)),
