@@ -76,6 +76,7 @@ impl Leftovers {
             }
             None => false,
         });
+        self.calls.shrink_to(CALLS);
         (self.seen, self.fresh) = (self.calls.len(), 0);
         self.held
     }

@@ -289,6 +289,7 @@ impl Vm {
     /// Collects all garbage, and gives back what is free then.
     pub(super) fn tidy(&self) {
         if self.lua.gc_collect().is_ok() {
+            self.world.leftovers.borrow_mut().look();
             heap::give_back();
         }
     }

@@ -32,6 +32,7 @@ use super::{
     request::{Request, web_url},
 };
 use crate::logic::grants::Access;
+use crate::ports::BoxFuture;
 use crate::scripting::library::{Call, Datum, Failure, Outcome, Refusal, call::aside, tree};
 
 /// Requests of one script at the same time, because their answers are in memory; others wait for their turn.
@@ -93,13 +94,16 @@ fn tls(ca: &str) -> Result<ClientConfig, Failure> {
     Ok(builder.with_root_certificates(roots).with_no_client_auth())
 }
 
-/// Makes the request of a call.
-pub(super) async fn send(call: Call, method: impl AsRef<str>) -> Outcome {
-    let request = Request::of(&call, method.as_ref())?;
-    let timeout = request.timeout;
-    let exchanged = tokio::time::timeout(timeout, exchange(&call, request)).await;
-    exchanged.unwrap_or_else(|_elapsed| {
-        Err(unreached("Timeout", format!("no answer within {} s", timeout.as_secs_f64())))
+/// Makes the request of a call. What it takes to make it is computed here, by the call itself.
+pub(super) fn send(call: Call, method: &str) -> BoxFuture<'static, Outcome> {
+    let request = Request::of(&call, method);
+    Box::pin(async move {
+        let request = request?;
+        let timeout = request.timeout;
+        let exchanged = tokio::time::timeout(timeout, exchange(&call, request)).await;
+        exchanged.unwrap_or_else(|_elapsed| {
+            Err(unreached("Timeout", format!("no answer within {} s", timeout.as_secs_f64())))
+        })
     })
 }
 
@@ -108,7 +112,9 @@ async fn exchange(call: &Call, mut request: Request) -> Outcome {
     let turns = surroundings.web.turns.get_or_init(|| Semaphore::new(TOGETHER_MAX));
     let _turn = turns.acquire().await.map_err(|it| Failure::Plain(it.to_string()))?;
     check(&surroundings.access, &request.url)?;
-    let channel = surroundings.web.channel(&surroundings.access, call.some_text("ca"))?;
+    let (own, ca) = (Arc::clone(surroundings), call.some_text("ca").map(str::to_owned));
+    let bytes = ca.as_ref().map_or(0, String::len);
+    let channel = aside(bytes, move || own.web.channel(&own.access, ca.as_deref())).await??;
     let mut left = request.redirects;
     loop {
         let answer = once(&channel, &request).await?;

@@ -17,8 +17,8 @@ use crate::scripting::library::Failure;
 const PATTERN_MAX: usize = 8 * 1024;
 /// Sizes of compiled patterns, in bytes: the smallest that is enough says how costly a step of a search is at worst.
 const SIZES: [usize; 5] = [1 << 12, 1 << 14, 1 << 16, 1 << 18, 1 << 20];
-/// Bytes of compiled patterns that one VM keeps.
-const KEPT_MAX: usize = 8 << 20;
+/// Bytes of compiled patterns that one VM keeps, with what their searches need: some sixty patterns.
+const KEPT_MAX: usize = 32 << 20;
 /// What a pattern is for long texts besides: its automata there and back.
 const TIMES: usize = 4;
 /// Bytes that a search may take to be faster.
@@ -59,7 +59,7 @@ impl Patterns {
             return Ok(Arc::clone(pattern));
         }
         let pattern = Arc::new(Pattern::compile(text)?);
-        let weight = |it: &Pattern| it.size * TIMES;
+        let weight = |it: &Pattern| it.size * TIMES + 2 * SCRATCH_MAX;
         while kept.values().map(|it| weight(it)).sum::<usize>() + weight(&pattern) > KEPT_MAX {
             kept.shift_remove_index(0);
         }

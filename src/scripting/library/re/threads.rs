@@ -64,7 +64,10 @@ pub(super) fn search(
     let states = nfa.states().len();
     let width = if with_groups { nfa.group_info().slot_len() } else { 2 };
     if states.saturating_mul(width) > KEPT_MAX {
-        return Err("`pattern`: has too many groups to look for them in such a long text".into());
+        return Err(
+            "`pattern`: has too many groups for what it has found; use re.find, or fewer groups"
+                .into(),
+        );
     }
     let ways = || Ways {
         states: Vec::new(),
