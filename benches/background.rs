@@ -11,21 +11,20 @@
 
 mod operator;
 
-use std::{env, fs, net::Ipv4Addr, time::Duration};
+use std::{env, time::Duration};
 
-use kopf::apiserver::{
-    ApiServer, ResourceDef,
-    serve::{Listener, Options},
+use kopf::{
+    apiserver::ApiServer,
+    testing::{self, EXAMPLES},
 };
 use serde_json::{Value, json};
 use tokio::{
     process::Child,
     time::{Instant, sleep},
 };
-use tokio_util::sync::CancellationToken;
 
-/// As messages of the server name the resource.
-const EXAMPLES: &str = "kopfexamples.kopf.dev";
+use self::operator::Site;
+
 const NAMESPACE: &str = "default";
 /// Objects, unless said otherwise.
 const OBJECTS: u32 = 10_000;
@@ -70,32 +69,22 @@ async fn main() {
 
 /// Runs a script over this many objects; its resident memory without and with them, in KiB.
 async fn play(name: &str, script: &str, objects: u32) -> (u64, u64) {
-    let directory = env::temp_dir().join(format!("kopf-background-{}", std::process::id()));
-    fs::create_dir_all(&directory).expect("a directory");
-    let resource = ResourceDef::new("kopf.dev", "v1", "kopfexamples", "KopfExample");
-    let server = ApiServer::builder().resource(resource).build();
-    let address = (Ipv4Addr::LOCALHOST, 0).into();
-    let listener = Listener::bind(Options { address, beyond_loopback: false }).await;
-    let listener = listener.expect("a port");
-    let mut operator = operator::start(&directory, script, &listener.url());
-    let stop = CancellationToken::new();
-    let acts = async {
+    let server = ApiServer::builder().resource(testing::examples()).build();
+    let site = Site::new("background", server);
+    let server = &site.server;
+    site.save(script);
+    site.run(&[], async |operator| {
         sleep(REST).await;
-        let empty = row(&format!("{name}: none"), &operator);
-        (0..objects).for_each(|number| create(&server, number));
+        let empty = row(&format!("{name}: none"), operator);
+        (0..objects).for_each(|number| create(server, number));
         let is_held = |it: &Value| it.pointer("/metadata/finalizers").is_some();
         if script == BACKGROUND {
             until(|| server.list(EXAMPLES).iter().all(is_held)).await;
         }
         sleep(REST).await;
-        let full = row(name, &operator);
-        stop.cancel();
-        (empty, full)
-    };
-    let ((), measured) = tokio::join!(listener.serve(server.clone(), stop.clone()), acts);
-    operator.kill().await.expect("the operator ends");
-    fs::remove_dir_all(&directory).expect("the directory is ours");
-    measured
+        (empty, row(name, operator))
+    })
+    .await
 }
 
 /// Prints what the operator takes at the moment; gives its resident memory.

@@ -8,18 +8,18 @@
 #[expect(dead_code, reason = "not every benchmark uses everything")]
 mod operator;
 
-use std::{env, fs, net::Ipv4Addr, path::Path, time::Duration};
+use std::{env, time::Duration};
 
-use kopf::apiserver::{
-    ApiServer, ResourceDef,
-    serve::{Listener, Options},
+use kopf::{
+    apiserver::ApiServer,
+    testing::{self, EXAMPLES},
 };
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep, timeout};
-use tokio_util::sync::CancellationToken;
 
-/// As messages of the server name the resources.
-const EXAMPLES: &str = "kopfexamples.kopf.dev";
+use self::operator::Site;
+
+/// As messages of the server name the resource.
 const CONFIGMAPS: &str = "configmaps";
 const NAMESPACE: &str = "default";
 /// Edits, unless said otherwise.
@@ -54,52 +54,39 @@ fn tell(name: &str, mut times: Vec<f64>) {
 
 /// The milliseconds from each save to its effect.
 async fn play(edits: u32, is_map: bool) -> Vec<f64> {
-    let directory = env::temp_dir().join(format!("kopf-save-{}", std::process::id()));
-    fs::create_dir_all(&directory).expect("a directory");
-    let resource = ResourceDef::new("kopf.dev", "v1", "kopfexamples", "KopfExample");
-    let server = ApiServer::builder().cluster(true).resource(resource).build();
-    let address = (Ipv4Addr::LOCALHOST, 0).into();
-    let listener = Listener::bind(Options { address, beyond_loopback: false }).await;
-    let listener = listener.expect("a port");
-    create(&server);
-    save(&server, &directory, is_map, 0);
+    let server = ApiServer::builder().cluster(true).resource(testing::examples()).build();
+    let site = Site::new("save", server);
+    create(&site.server);
+    save(&site, is_map, 0);
     let arguments: &[&str] = if is_map { &["--from-configmap", "default/ops"] } else { &[] };
-    let mut operator = operator::start_with(&directory, arguments, &listener.url());
-    let stop = CancellationToken::new();
-    let acts = async {
-        until(&server, 0).await;
+    site.run(arguments, async |_| {
+        until(&site.server, 0).await;
         let mut times = Vec::new();
         for edit in 1..=edits {
             sleep(REST).await;
             let start = Instant::now();
-            save(&server, &directory, is_map, edit);
-            until(&server, edit).await;
+            save(&site, is_map, edit);
+            until(&site.server, edit).await;
             times.push(start.elapsed().as_secs_f64() * 1000.0);
         }
-        stop.cancel();
         times
-    };
-    let ((), times) = tokio::join!(listener.serve(server.clone(), stop.clone()), acts);
-    operator.kill().await.expect("the operator ends");
-    fs::remove_dir_all(&directory).expect("the directory is ours");
-    times
+    })
+    .await
 }
 
-/// As an editor does: a new file over the old one.
-fn save(server: &ApiServer, directory: &Path, is_map: bool, edit: u32) {
+fn save(site: &Site, is_map: bool, edit: u32) {
     if !is_map {
-        let new = directory.join("handlers.lua.new");
-        fs::write(&new, script(edit)).expect("the script");
-        return fs::rename(new, directory.join("handlers.lua")).expect("the script");
+        return site.save(&script(edit));
     }
     let data = json!({ "handlers.lua": script(edit) });
     if edit == 0 {
         let metadata = json!({ "name": "ops", "namespace": NAMESPACE });
         let map =
             json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data });
-        server.create(CONFIGMAPS, map).expect("it is new");
+        site.server.create(CONFIGMAPS, map).expect("it is new");
     } else {
-        server.merge(CONFIGMAPS, NAMESPACE, "ops", json!({ "data": data })).expect("it is there");
+        let merged = site.server.merge(CONFIGMAPS, NAMESPACE, "ops", json!({ "data": data }));
+        merged.expect("it is there");
     }
 }
 

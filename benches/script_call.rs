@@ -1,21 +1,13 @@
 //! One call of a handler about an object of 4 KiB, through the threads of its script, in both languages.
 #![expect(clippy::expect_used, reason = "a benchmark may stop at the first surprise")]
 
-use std::{hint::black_box, sync::Arc, time::Duration};
+use std::{hint::black_box, sync::Arc};
 
-use bytes::Bytes;
 use criterion::{Criterion, criterion_group, criterion_main};
 use kopf::{
-    logic::{
-        object::{Object, ObjectRef},
-        reason::Reason,
-        resource::Resource,
-    },
-    ports::{
-        Attempt, Cause, ChangeCause, Invocation, Logger, LoggerKind, Memo, ObjectCause,
-        ObjectDetail, Scripts as _, SharedPatch,
-    },
+    ports::{Scripts as _, SharedPatch},
     scripting::{LoadError, Placement, ScriptHost, Source},
+    testing,
 };
 use serde_json::{Value, json};
 use tokio::task::LocalSet;
@@ -63,37 +55,12 @@ fn call(criterion: &mut Criterion, title: &str, source: Source, placement: Place
     let loaded = local.block_on(&runtime, ScriptHost::load(vec![source], placement));
     let told = |errors: Vec<LoadError>| errors.iter().map(ToString::to_string).collect::<String>();
     let (host, handlers) = loaded.map_err(told).expect("the script loads");
-    let invocation = invocation(handlers.into_iter().next().expect("one handler"));
+    let handler = Arc::new(handlers.into_iter().next().expect("one handler"));
+    // The object and its parsed body are shared by all calls, as between the handlers of one cycle; `ctx` is not.
+    let invocation = Arc::new(testing::creation(&handler, body(), SharedPatch::default()));
     criterion.bench_function(title, |bencher| {
         bencher.iter(|| black_box(local.block_on(&runtime, host.call(Arc::clone(&invocation)))));
     });
-}
-
-/// The object and its parsed body are shared by all calls, as between the handlers of one cycle; `ctx` is not.
-fn invocation(handler: kopf::logic::handler::Handler) -> Arc<Invocation> {
-    let object = Object::parse(Bytes::from(body().to_string())).expect("a JSON object");
-    let change = ChangeCause {
-        reason: Reason::Create,
-        old: None,
-        new: Some(Arc::clone(object.body())),
-        diff: Arc::default(),
-    };
-    let cause = ObjectCause {
-        resource: Arc::new(Resource::default()),
-        object: Arc::new(object),
-        patch: SharedPatch::default(),
-        detail: ObjectDetail::Change(change),
-    };
-    let started = "2026-01-01T00:00:00Z".parse().expect("a time");
-    Arc::new(Invocation {
-        handler: Arc::new(handler),
-        attempt: Some(Attempt { retry: 0, started, runtime: Duration::ZERO }),
-        cause: Cause::Object(cause),
-        memo: Memo::default(),
-        logger: Logger::of_object(LoggerKind::Full, Arc::new(ObjectRef::default())),
-        facilities: Arc::default(),
-        children: None,
-    })
 }
 
 /// About 4 KiB, of the usual mixture.

@@ -7,21 +7,20 @@
 
 mod operator;
 
-use std::{env, fs, net::Ipv4Addr, time::Duration};
+use std::{env, time::Duration};
 
-use kopf::apiserver::{
-    ApiServer, ResourceDef,
-    serve::{Listener, Options},
+use kopf::{
+    apiserver::ApiServer,
+    testing::{self, EXAMPLES},
 };
 use serde_json::{Value, json};
 use tokio::{
     process::Child,
     time::{Instant, sleep},
 };
-use tokio_util::sync::CancellationToken;
 
-/// As messages of the server name the resource.
-const EXAMPLES: &str = "kopfexamples.kopf.dev";
+use self::operator::Site;
+
 const NAMESPACE: &str = "default";
 const OBJECTS: usize = 500;
 /// Every so many objects one is replaced in each round.
@@ -50,23 +49,11 @@ async fn main() {
 }
 
 async fn soak(events: u64) {
-    let directory = env::temp_dir().join(format!("kopf-soak-{}", std::process::id()));
-    fs::create_dir_all(&directory).expect("a directory");
-    let mut resource = ResourceDef::new("kopf.dev", "v1", "kopfexamples", "KopfExample");
+    let mut resource = testing::examples();
     resource.status_subresource = true;
-    let server = ApiServer::builder().resource(resource).build();
-    let address = (Ipv4Addr::LOCALHOST, 0).into();
-    let listener = Listener::bind(Options { address, beyond_loopback: false }).await;
-    let listener = listener.expect("a port");
-    let mut operator = operator::start(&directory, SCRIPT, &listener.url());
-    let stop = CancellationToken::new();
-    let rounds = async {
-        run(&server, &operator, events).await;
-        stop.cancel();
-    };
-    tokio::join!(listener.serve(server.clone(), stop.clone()), rounds);
-    operator.kill().await.expect("the operator ends");
-    fs::remove_dir_all(&directory).expect("the directory is ours");
+    let site = Site::new("soak", ApiServer::builder().resource(resource).build());
+    site.save(SCRIPT);
+    site.run(&[], async |operator| run(&site.server, operator, events).await).await;
 }
 
 /// The rounds, and the table.

@@ -1,9 +1,18 @@
-//! The operator of a benchmark: the binary as a process of its own, and what Linux knows of it.
+//! The operator of a benchmark: the binary as a process of its own, against an embedded API server, and what Linux knows of it.
 
-use std::{env, fs, path::Path};
+use std::{
+    env, fs,
+    net::Ipv4Addr,
+    path::{Path, PathBuf},
+};
 
+use kopf::apiserver::{
+    ApiServer,
+    serve::{Listener, Options},
+};
 use serde_json::json;
 use tokio::process::{Child, Command};
+use tokio_util::sync::CancellationToken;
 
 /// Another binary to measure than the one that was just built, such as the released one.
 const BINARY: &str = "KOPF_BINARY";
@@ -14,14 +23,57 @@ pub(crate) fn binary() -> String {
     env::var(BINARY).unwrap_or_else(|_| env!("CARGO_BIN_EXE_kopf").to_owned())
 }
 
-/// Starts it with a script, against the server at this address; its files go into the directory.
-pub(crate) fn start(directory: &Path, script: &str, url: &str) -> Child {
-    fs::write(directory.join("handlers.lua"), script).expect("the script");
-    start_with(directory, &[], url)
+/// A server and the directory of its operator, which goes with this value.
+pub(crate) struct Site {
+    pub(crate) server: ApiServer,
+    pub(crate) directory: PathBuf,
 }
 
-/// The same with more arguments; the scripts are `handlers.lua` in the directory, or wherever the arguments say.
-pub(crate) fn start_with(directory: &Path, arguments: &[&str], url: &str) -> Child {
+impl Site {
+    /// A site of the benchmark of this name.
+    pub(crate) fn new(name: &str, server: ApiServer) -> Self {
+        let directory = env::temp_dir().join(format!("kopf-{name}-{}", std::process::id()));
+        fs::create_dir_all(&directory).expect("a directory");
+        Site { server, directory }
+    }
+
+    /// As an editor does: a new file over the old one.
+    pub(crate) fn save(&self, script: &str) {
+        let new = self.directory.join("handlers.lua.new");
+        fs::write(&new, script).expect("the script");
+        fs::rename(new, self.directory.join("handlers.lua")).expect("the script");
+    }
+
+    /// Runs the operator until the acts are over. Its scripts are `handlers.lua` in the directory, or wherever the arguments say.
+    pub(crate) async fn run<T>(
+        &self,
+        arguments: &[&str],
+        acts: impl AsyncFnOnce(&Child) -> T,
+    ) -> T {
+        let address = (Ipv4Addr::LOCALHOST, 0).into();
+        let listener = Listener::bind(Options { address, beyond_loopback: false }).await;
+        let listener = listener.expect("a port");
+        let mut operator = start(&self.directory, arguments, &listener.url());
+        let stop = CancellationToken::new();
+        let acts = async {
+            let result = acts(&operator).await;
+            stop.cancel();
+            result
+        };
+        let ((), result) = tokio::join!(listener.serve(self.server.clone(), stop.clone()), acts);
+        operator.kill().await.expect("the operator ends");
+        result
+    }
+}
+
+impl Drop for Site {
+    fn drop(&mut self) {
+        // What is left in the directory for temporary files disturbs nobody.
+        drop(fs::remove_dir_all(&self.directory));
+    }
+}
+
+fn start(directory: &Path, arguments: &[&str], url: &str) -> Child {
     let kubeconfig = directory.join("kubeconfig");
     let config = json!({
         "apiVersion": "v1", "kind": "Config", "current-context": "bench",

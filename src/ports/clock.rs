@@ -1,7 +1,7 @@
 //! Wall time, in production and in tests.
 
 use jiff::{SignedDuration, Timestamp};
-use tokio::time::Instant;
+use tokio::time::{self, Instant};
 
 /// Where stored timestamps come from. Waiting always goes through `tokio::time`.
 #[derive(Clone, Copy, Debug)]
@@ -47,5 +47,13 @@ impl Clock {
             }
         };
         Timestamp::from_microsecond(exact.as_microsecond()).unwrap_or(exact)
+    }
+}
+
+/// Waits until this moment; without one for ever, for the arms of a `select!` that may have nothing to wait for.
+pub async fn until(moment: Option<Instant>) {
+    match moment {
+        Some(moment) => time::sleep_until(moment).await,
+        None => std::future::pending().await,
     }
 }

@@ -35,7 +35,7 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 pub use self::{
     diagnostics::LoadError,
     host::{Prepared, ScriptHost, ScriptSet},
-    modules::{Digest, LoadedModule, Modules},
+    modules::{Digest, LoadedModule, Modules, shown as shown_module},
 };
 use crate::logic::{function::ScriptId, grants::Grants, handler::Handler, lifecycle::Chooser};
 use crate::ports::{BoxFuture, Clock, Metrics, Scripts};

@@ -11,6 +11,7 @@ use crate::logic::{
     duration,
     handler::{Category, Kind},
     lifecycle::Lifecycle,
+    outcome::LogLevel,
 };
 
 /// One declaring function.
@@ -205,6 +206,15 @@ pub(crate) fn unknown_lifecycle(name: &str) -> String {
 pub(crate) fn no_callbacks(name: &str) -> String {
     format!("kopf.{name}: expected functions")
 }
+
+/// The methods of `ctx.logger` that write a line. Lua has `debug` too, a word that Rhai reserves.
+pub(crate) const LOG_METHODS: [(&str, LogLevel); 5] = [
+    ("dbg", LogLevel::Debug),
+    ("info", LogLevel::Info),
+    ("warning", LogLevel::Warning),
+    ("warn", LogLevel::Warning),
+    ("error", LogLevel::Error),
+];
 
 /// A duration as scripts write it; null is none. The error says what is expected.
 pub(crate) fn duration(value: &Value) -> Result<Option<Duration>, String> {

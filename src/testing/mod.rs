@@ -1,15 +1,24 @@
 //! An operator and an embedded API server on one virtual clock.
 
+mod calls;
 mod scripts;
 
 use std::sync::Arc;
 
-pub use self::scripts::NativeScripts;
-use crate::apiserver::ApiServer;
+pub use self::{calls::creation, scripts::NativeScripts};
+use crate::apiserver::{ApiServer, ResourceDef};
 use crate::cluster::KubeCluster;
 use crate::logic::{lifecycle::Lifecycle, peering::Identity, registry::Registry};
 use crate::ports::{Clock, Cluster, Health, Scripts};
 use crate::reactor::{Connecting, Operator, Scope};
+
+/// [`examples`], as messages of the embedded server name it.
+pub const EXAMPLES: &str = "kopfexamples.kopf.dev";
+
+/// The resource that most tests and benchmarks are about.
+pub fn examples() -> ResourceDef {
+    ResourceDef::new("kopf.dev", "v1", "kopfexamples", "KopfExample")
+}
 
 /// An operator of the whole cluster behind a client, with the usual settings. Its clock shows 1970 and goes with tokio's.
 pub fn operator(scripts: Arc<dyn Scripts>, registry: Registry, client: kube::Client) -> Operator {

@@ -1,14 +1,5 @@
-local function check(actual, expected)
-    if not deep.equal(actual, expected) then
-        error("expected " .. json.encode(expected) .. ", got " .. json.encode(actual), 2)
-    end
-end
-
-local function fails(f, told)
-    local ok, problem = pcall(f)
-    check(ok, false)
-    check((string.gsub(tostring(problem), "^[%w_./]+:%d+: ", "")), told)
-end
+local checks = require("lib.checks")
+local check, fails = checks.check, checks.fails
 
 check(json.encode({ b = 1, a = { 1.5, true, kopf.null } }), '{"a":[1.5,true,null],"b":1}')
 check(json.encode({ a = 1 }, { pretty = true }), '{\n  "a": 1\n}')

@@ -1,14 +1,5 @@
-local function check(actual, expected)
-    if not deep.equal(actual, expected) then
-        error("expected " .. json.encode(expected) .. ", got " .. json.encode(actual), 2)
-    end
-end
-
-local function fails(f, told)
-    local ok, problem = pcall(f)
-    check(ok, false)
-    check((string.gsub(tostring(problem), "^[%w_./]+:%d+: ", "")), told)
-end
+local checks = require("lib.checks")
+local check, fails = checks.check, checks.fails
 
 local numbers = { 3, 1, 2 }
 local function double(n)

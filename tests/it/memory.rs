@@ -5,7 +5,7 @@
 use std::{sync::Arc, time::Duration};
 
 use kopf::{
-    apiserver::{ApiServer, ResourceDef},
+    apiserver::ApiServer,
     heap,
     logic::{
         declare::{Argument, Declaration, declare},
@@ -13,13 +13,13 @@ use kopf::{
         outcome::Ended,
         registry::Registry,
     },
-    reactor, testing,
+    reactor,
+    testing::{self, EXAMPLES},
 };
 use serde_json::{Value, json};
 use tokio::{task::JoinSet, time};
 use tokio_util::sync::CancellationToken;
 
-const EXAMPLES: &str = "kopfexamples.kopf.dev";
 /// Enough for the holes in maps and lists to even out.
 const OBJECTS: isize = 500;
 
@@ -30,7 +30,7 @@ async fn kept(kinds: &[Kind]) -> isize {
 }
 
 async fn held(kinds: &[Kind], objects: isize) -> isize {
-    let resource = ResourceDef::new("kopf.dev", "v1", "kopfexamples", "KopfExample");
+    let resource = testing::examples();
     let server = ApiServer::builder().resource(resource).build();
     (0..objects).for_each(|it| drop(server.create(EXAMPLES, object(it)).expect("it is new")));
     let scripts = testing::NativeScripts::default();

@@ -4,12 +4,7 @@
 //! was tried counts only when a second look a little later finds the same: so nothing half-written is taken, wherever it
 //! comes from.
 
-use std::{
-    collections::BTreeMap,
-    future::pending,
-    path::{Path, PathBuf},
-    time::Duration,
-};
+use std::{collections::BTreeMap, future::pending, path::PathBuf, time::Duration};
 
 use tokio::{
     task,
@@ -18,7 +13,8 @@ use tokio::{
 
 use super::{Files, Maps, Print, files::FilesLook, settling::Settling};
 use crate::cli::{options::Note, report::Report};
-use crate::scripting::{Modules, Source};
+use crate::ports::until;
+use crate::scripting::{Modules, Source, shown_module};
 
 /// Between two looks that must be alike.
 const RECHECK: Duration = Duration::from_millis(8);
@@ -198,7 +194,7 @@ impl Sources {
             biased; // those who know something first
             () = ring(files) => false,
             () = changed(maps) => true,
-            () = at(self.next_look) => false,
+            () = until(self.next_look) => false,
         };
         let now = Instant::now();
         let mut settling = Settling::begin(now);
@@ -246,7 +242,7 @@ impl Attempt {
         let mut print = self.scripts.clone();
         for (script, modules) in &self.modules {
             for module in modules.taken() {
-                print.add_module(shown(script, &module.name), script, module.digest);
+                print.add_module(shown_module(script, &module.name), script, module.digest);
             }
         }
         print
@@ -272,16 +268,11 @@ impl Known {
         for Source { name, text, modules } in scripts {
             print.add(name, text);
             for module in self.names.get(name).into_iter().flatten() {
-                print.add_module(shown(name, module), name, modules.digest(module));
+                print.add_module(shown_module(name, module), name, modules.digest(module));
             }
         }
         print
     }
-}
-
-/// What a module is called in messages: beside the script, whatever that is called.
-fn shown(script: &str, module: &Path) -> String {
-    Path::new(script).with_file_name(module).display().to_string()
 }
 
 async fn ring(files: Option<&Files>) {
@@ -294,13 +285,6 @@ async fn ring(files: Option<&Files>) {
 async fn changed(maps: Option<&mut Maps>) {
     match maps {
         Some(maps) => maps.changed().await,
-        None => pending().await,
-    }
-}
-
-async fn at(moment: Option<Instant>) {
-    match moment {
-        Some(moment) => sleep_until(moment).await,
         None => pending().await,
     }
 }

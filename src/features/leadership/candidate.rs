@@ -13,7 +13,9 @@ use crate::logic::{
     object::Object,
     resource::Resource,
 };
-use crate::ports::{Address, ApiError, Clock, Cluster, ErrorClass, Health, HealthState, NewObject};
+use crate::ports::{
+    Address, ApiError, Clock, Cluster, ErrorClass, Health, HealthState, NewObject, until,
+};
 
 /// The log target of elections.
 const TARGET: &str = "kopf.leadership";
@@ -254,11 +256,4 @@ fn leases() -> Resource {
 
 fn bytes(lease: &Value) -> Bytes {
     lease.to_string().into()
-}
-
-async fn until(moment: Option<Instant>) {
-    match moment {
-        Some(moment) => time::sleep_until(moment).await,
-        None => std::future::pending().await,
-    }
 }

@@ -17,7 +17,7 @@ use crate::logic::{
     peering::{self, Peer, Place, Standing},
     reason::EventType,
 };
-use crate::ports::{ApiError, ErrorClass, Extent, HealthState, StreamEvent, StreamTarget};
+use crate::ports::{ApiError, ErrorClass, Extent, HealthState, StreamEvent, StreamTarget, until};
 
 /// The pause after a request that failed.
 const RETRY: Duration = Duration::from_secs(2);
@@ -374,13 +374,6 @@ impl Problem for &str {
 async fn reply(request: &mut Option<Request>) -> Reply {
     match request {
         Some(request) => request.await,
-        None => std::future::pending().await,
-    }
-}
-
-async fn until(moment: Option<Instant>) {
-    match moment {
-        Some(moment) => time::sleep_until(moment).await,
         None => std::future::pending().await,
     }
 }

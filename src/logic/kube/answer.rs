@@ -1,17 +1,12 @@
 //! Objects as scripts get them: trees without managed fields and without nulls, each made in one pass over the answer.
 
-use std::fmt;
-
-use serde::{
-    Deserialize, Deserializer,
-    de::{DeserializeSeed, Error, IgnoredAny, MapAccess, SeqAccess, Visitor},
-};
+use serde::{Deserialize, Deserializer, de::Error};
 use serde_json::{Map, Value};
+
+use crate::logic::object::tree;
 
 /// The suffix of the kind of a list, as in `PodList`.
 const LIST_SUFFIX: &str = "List";
-/// Written at every change by every client, longer than the rest of many objects, and of no use to operators.
-const MANAGED_FIELDS: &str = "managedFields";
 
 /// A part of a list.
 #[derive(Debug, Default, PartialEq)]
@@ -73,7 +68,7 @@ struct Plain(Map<String, Value>);
 
 impl<'de> Deserialize<'de> for Plain {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        match Place::Object.deserialize(deserializer)? {
+        match tree::without_nulls(deserializer)? {
             Value::Object(fields) => Ok(Plain(fields)),
             Value::Null
             | Value::Bool(_)
@@ -81,89 +76,5 @@ impl<'de> Deserialize<'de> for Plain {
             | Value::String(_)
             | Value::Array(_) => Err(D::Error::custom("expected an object")),
         }
-    }
-}
-
-/// Where in an object we are while its tree is made.
-#[derive(Clone, Copy)]
-enum Place {
-    Object,
-    Metadata,
-    Inside,
-}
-
-impl Place {
-    fn below(self, key: &str) -> Self {
-        match self {
-            Place::Object if key == "metadata" => Place::Metadata,
-            Place::Object | Place::Metadata | Place::Inside => Place::Inside,
-        }
-    }
-}
-
-impl<'de> DeserializeSeed<'de> for Place {
-    type Value = Value;
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
-        deserializer.deserialize_any(self)
-    }
-}
-
-impl<'de> Visitor<'de> for Place {
-    type Value = Value;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("any JSON")
-    }
-
-    fn visit_unit<E: Error>(self) -> Result<Value, E> {
-        Ok(Value::Null)
-    }
-
-    fn visit_bool<E: Error>(self, it: bool) -> Result<Value, E> {
-        Ok(it.into())
-    }
-
-    fn visit_i64<E: Error>(self, it: i64) -> Result<Value, E> {
-        Ok(it.into())
-    }
-
-    fn visit_u64<E: Error>(self, it: u64) -> Result<Value, E> {
-        Ok(it.into())
-    }
-
-    fn visit_f64<E: Error>(self, it: f64) -> Result<Value, E> {
-        Ok(it.into())
-    }
-
-    fn visit_str<E: Error>(self, it: &str) -> Result<Value, E> {
-        Ok(it.into())
-    }
-
-    fn visit_string<E: Error>(self, it: String) -> Result<Value, E> {
-        Ok(it.into())
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Value, A::Error> {
-        let mut items = Vec::new();
-        while let Some(item) = list.next_element_seed(Place::Inside)? {
-            items.push(item);
-        }
-        Ok(Value::Array(items))
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Value, A::Error> {
-        let mut fields = Map::new();
-        while let Some(key) = map.next_key::<String>()? {
-            if matches!(self, Place::Metadata) && key == MANAGED_FIELDS {
-                map.next_value::<IgnoredAny>()?;
-                continue;
-            }
-            let value = map.next_value_seed(self.below(&key))?;
-            if !value.is_null() {
-                fields.insert(key, value);
-            }
-        }
-        Ok(Value::Object(fields))
     }
 }

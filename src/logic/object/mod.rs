@@ -3,6 +3,7 @@
 //! Every object of a watch stream passes here, most of them only for the header, so that is all that is parsed at once.
 
 mod read;
+pub(super) mod tree;
 
 use std::sync::{Arc, OnceLock};
 

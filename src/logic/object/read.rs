@@ -6,14 +6,14 @@ use std::{borrow::Cow, fmt, marker::PhantomData};
 
 use serde::{
     Deserialize, Deserializer,
-    de::{DeserializeSeed, Error, IgnoredAny, MapAccess, SeqAccess, Visitor},
+    de::{Error, IgnoredAny, MapAccess, SeqAccess, Visitor},
 };
 use serde_json::{Map, Value, value::RawValue};
 
-use super::Header;
-
-/// Written at every change by every client, longer than the rest of many objects, and of no use to operators.
-const MANAGED_FIELDS: &str = "managedFields";
+use super::{
+    Header,
+    tree::{self, MANAGED_FIELDS},
+};
 
 /// The header; the rest is only checked to be JSON. Fails if the whole is not an object.
 pub(super) fn header(raw: &[u8]) -> Result<Header, serde_json::Error> {
@@ -31,7 +31,7 @@ pub(super) fn header_of(body: &Value) -> Header {
 /// The tree without managed fields.
 pub(super) fn body(raw: &[u8]) -> Result<Value, serde_json::Error> {
     let mut deserializer = serde_json::Deserializer::from_slice(raw);
-    let body = Tree::Object.deserialize(&mut deserializer)?;
+    let body = tree::whole(&mut deserializer)?;
     deserializer.end()?;
     Ok(body)
 }
@@ -306,76 +306,5 @@ impl<'de, P: Part> Visitor<'de> for LenientVisitor<P> {
 
     fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<P, A::Error> {
         P::of_map(map)
-    }
-}
-
-/// Where in the tree we are while it is made.
-#[derive(Clone, Copy)]
-enum Tree {
-    Object,
-    Metadata,
-}
-
-impl<'de> DeserializeSeed<'de> for Tree {
-    type Value = Value;
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
-        deserializer.deserialize_any(self)
-    }
-}
-
-impl<'de> Visitor<'de> for Tree {
-    type Value = Value;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("any JSON")
-    }
-
-    fn visit_unit<E: Error>(self) -> Result<Value, E> {
-        Ok(Value::Null)
-    }
-
-    fn visit_bool<E: Error>(self, it: bool) -> Result<Value, E> {
-        Ok(it.into())
-    }
-
-    fn visit_i64<E: Error>(self, it: i64) -> Result<Value, E> {
-        Ok(it.into())
-    }
-
-    fn visit_u64<E: Error>(self, it: u64) -> Result<Value, E> {
-        Ok(it.into())
-    }
-
-    fn visit_f64<E: Error>(self, it: f64) -> Result<Value, E> {
-        Ok(it.into())
-    }
-
-    fn visit_str<E: Error>(self, it: &str) -> Result<Value, E> {
-        Ok(it.into())
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Value, A::Error> {
-        let mut items = Vec::new();
-        while let Some(item) = list.next_element()? {
-            items.push(item);
-        }
-        Ok(Value::Array(items))
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Value, A::Error> {
-        let mut tree = Map::new();
-        while let Some(key) = map.next_key::<String>()? {
-            let value = match self {
-                Tree::Object if key == "metadata" => map.next_value_seed(Tree::Metadata)?,
-                Tree::Metadata if key == MANAGED_FIELDS => {
-                    map.next_value::<IgnoredAny>()?;
-                    continue;
-                }
-                Tree::Object | Tree::Metadata => map.next_value()?,
-            };
-            tree.insert(key, value);
-        }
-        Ok(Value::Object(tree))
     }
 }

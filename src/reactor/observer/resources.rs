@@ -15,7 +15,7 @@ use super::{Events, View, namespaces::LOOK_AGAIN};
 use crate::logic::{
     object::Object, peering, reason::EventType, registry::Registry, resource::Resource,
 };
-use crate::ports::{ApiError, Discovered, ErrorClass, Extent, GroupFilter, StreamEvent};
+use crate::ports::{ApiError, Discovered, ErrorClass, Extent, GroupFilter, StreamEvent, until};
 use crate::settings::Settings;
 
 /// The log target of all that is found or missed.
@@ -164,16 +164,10 @@ impl<'a> Resources<'a> {
     /// Waits until something is worth another look.
     async fn notice(&mut self) {
         let due = self.later.values().map(|it| it.at).min();
-        let due = async {
-            match due {
-                Some(due) => sleep_until(due).await,
-                None => std::future::pending().await,
-            }
-        };
         tokio::select! {
             biased; // what happens is worth more than what is awaited
             () = self.definitions.next(&self.wanted, &mut self.notes) => {}
-            () = due => {
+            () = until(due) => {
                 let now = Instant::now();
                 let due = self.later.iter_mut().filter(|(_, it)| it.at <= now);
                 let groups = due.map(|(group, it)| {

@@ -6,12 +6,21 @@ use super::{Body, Function, LIBRARIES, Library, Parameter, Type, embedded};
 use crate::heap;
 use crate::logic::function::ScriptId;
 use crate::ports::Clock;
-use crate::scripting::{LoadError, Placement, Source, Terms, lua, rhai};
+use crate::scripting::{LoadError, Placement, Source, Terms, lua, modules::Modules, rhai};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Language {
     Lua,
     Rhai,
+}
+
+/// What scripts of tests import: nothing else, so that the libraries come before scripts of their names.
+pub(crate) fn checks() -> Modules {
+    let texts = [
+        ("lib/checks.lua", include_str!("../../../stdlib/tests/lib/checks.lua")),
+        ("lib/checks.rhai", include_str!("../../../stdlib/tests/lib/checks.rhai")),
+    ];
+    Modules::of_texts(texts.map(|(file, text)| (file.into(), text.to_owned())).into())
 }
 
 /// Runs scripts one after the other, on a clock that goes with the waiting of each.
@@ -28,7 +37,8 @@ fn run_all(scripts: Vec<(String, String)>) -> Vec<Result<(), LoadError>> {
             let clock = Clock::starting_at(base);
             let terms = Terms { cpu_limit, clock, ..Placement::CurrentRuntime.into() };
             let load = if name.strip_suffix(".lua").is_some() { lua::load } else { rhai::load };
-            let loaded = load(ScriptId(1), &Source::alone(name, text), &terms).await;
+            let source = Source { modules: checks(), ..Source::alone(name, text) };
+            let loaded = load(ScriptId(1), &source, &terms).await;
             results.push(loaded.map(drop));
         }
         results
@@ -40,7 +50,8 @@ fn run_all(scripts: Vec<(String, String)>) -> Vec<Result<(), LoadError>> {
 fn the_scripts_of_stdlib_run() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("stdlib/tests");
     let mut scripts = Vec::new();
-    for entry in fs::read_dir(folder).expect("the folder of tests").flatten() {
+    let entries = fs::read_dir(folder).expect("the folder of tests").flatten();
+    for entry in entries.filter(|it| it.path().is_file()) {
         let name = format!("stdlib/tests/{}", entry.file_name().to_string_lossy());
         scripts.push((name, fs::read_to_string(entry.path()).expect("a script")));
     }

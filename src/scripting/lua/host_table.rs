@@ -63,14 +63,14 @@ pub(super) fn install(lua: &Lua, modules: Modules) -> mlua::Result<LuaFunction> 
     add_values(lua, &kopf)?;
     add_storages(lua, &kopf)?;
     add_logins(lua, &kopf)?;
-    library::install(lua, &globals)?;
     #[cfg(test)]
     super::tests::install(lua)?;
     let host = host_functions(lua, modules)?;
     natives::install(lua, &host)?;
     children::install(lua, &kopf, &host)?;
     let prelude = lua.load(include_str!("prelude.lua")).set_name("=kopf");
-    let (drive, wait) = prelude.call::<(LuaFunction, LuaFunction)>(host)?;
+    let (drive, wait, pausing) = prelude.call::<(LuaFunction, LuaFunction, LuaFunction)>(host)?;
+    library::install(lua, &globals, pausing)?;
     // Set once per VM: whether they were set before does not matter.
     drop(World::of(lua)?.wait_method.set(wait));
     drop(World::of(lua)?.format.set(globals.get::<Table>("string")?.get("format")?));

@@ -1,6 +1,6 @@
 //! The libraries as globals: see `scripting/library`.
 
-use std::{rc::Rc, sync::Arc};
+use std::{cell::OnceCell, rc::Rc, sync::Arc};
 
 use mlua::{
     AnyUserData, Function as LuaFunction, IntoLua as _, IntoLuaMulti as _, Lua, MultiValue, Table,
@@ -13,26 +13,25 @@ use crate::scripting::library::{
     self, Body, Call, Datum, Failure, Flow, Function, Given, Library, Outcome, Shape, embedded,
 };
 
-/// What libraries are made of. They are made when a script uses them first: most scripts use few.
+/// Makes libraries. Each is made when a script uses it first: most scripts use few.
 struct Workshop {
     /// The globals of the host, where finished libraries go; the functions of the language that scripts cannot replace.
     globals: Table,
-    raising: LuaFunction,
+    /// Makes a function wait for what it has told the host.
     pausing: LuaFunction,
+    tools: OnceCell<Tools>,
+}
+
+/// The functions of `library.lua`, which make functions of libraries.
+struct Tools {
+    raising: LuaFunction,
     looping: LuaFunction,
     checking: LuaFunction,
 }
 
 /// Adds the libraries to the globals: those that nobody uses cost nothing but this.
-pub(super) fn install(lua: &Lua, globals: &Table) -> mlua::Result<()> {
-    let helper = |text: &str| lua.load(text).set_name("=kopf").into_function();
-    let workshop = Workshop {
-        globals: globals.clone(),
-        raising: helper(RAISING)?,
-        pausing: helper(PAUSING)?,
-        looping: helper(streams::LOOPING)?,
-        checking: helper(CHECKING)?,
-    };
+pub(super) fn install(lua: &Lua, globals: &Table, pausing: LuaFunction) -> mlua::Result<()> {
+    let workshop = Workshop { globals: globals.clone(), pausing, tools: OnceCell::new() };
     let missing = move |lua: &Lua, (_, name): (Table, LuaValue)| {
         let name = name.as_string().and_then(|it| it.to_str().ok());
         match name.and_then(|it| library::find(&it)) {
@@ -48,29 +47,41 @@ pub(super) fn install(lua: &Lua, globals: &Table) -> mlua::Result<()> {
 }
 
 impl Workshop {
+    fn tools(&self, lua: &Lua) -> mlua::Result<&Tools> {
+        if let Some(tools) = self.tools.get() {
+            return Ok(tools);
+        }
+        let chunk = lua.load(include_str!("library.lua")).set_name("=kopf");
+        let (raising, looping, checking) = chunk.set_environment(self.globals.clone()).call(())?;
+        Ok(self.tools.get_or_init(|| Tools { raising, looping, checking }))
+    }
+
+    /// What a loop calls for the next value.
+    fn next(&self, lua: &Lua) -> mlua::Result<LuaFunction> {
+        let next = lua.create_function(|lua, it: AnyUserData| streams::next(lua, &it))?;
+        self.pausing.call(next)
+    }
+
     /// Makes a library, once.
     fn make(&self, lua: &Lua, library: &'static Library) -> mlua::Result<Table> {
+        let Tools { raising, looping, checking } = self.tools(lua)?;
         let table = lua.create_table()?;
         let scripts = self.scripts(lua, library)?;
         for function in library.functions {
             let named = (library, function);
             let made: LuaFunction = match function.body {
-                Body::Immediate(body) => self.raising.call(immediate(lua, named, body)?)?,
+                Body::Immediate(body) => raising.call(immediate(lua, named, body)?)?,
                 Body::Waiting(body) => {
-                    let waiting = waiting(lua, named, body)?;
-                    let paused: LuaFunction = self.pausing.call((waiting, Lua::poll_pending()))?;
-                    self.raising.call(paused)?
+                    let paused: LuaFunction = self.pausing.call(waiting(lua, named, body)?)?;
+                    raising.call(paused)?
                 }
                 Body::Script => {
                     let body: LuaFunction = scripts.get(function.name)?;
                     let plain = lua.create_function(|lua, it: MultiValue| plain(lua, it))?;
-                    self.checking.call((checked(lua, named)?, plain, body))?
+                    checking.call((checked(lua, named)?, plain, body))?
                 }
                 Body::Streaming(body) => {
-                    let open = streaming(lua, named, body)?;
-                    let next =
-                        lua.create_function(|lua, it: AnyUserData| streams::next(lua, &it))?;
-                    self.looping.call((open, next, Lua::poll_pending()))?
+                    looping.call((streaming(lua, named, body)?, self.next(lua)?))?
                 }
             };
             table.set(function.name, made)?;
@@ -97,9 +108,7 @@ impl Workshop {
         for part in embedded::parts(library) {
             let Body::Streaming(body) = part.function.body else { continue };
             host.set(part.function.name, streaming(lua, (library, &part.function), body)?)?;
-            let next = lua.create_function(|lua, it: AnyUserData| streams::next(lua, &it))?;
-            let next: LuaFunction = self.pausing.call((next, Lua::poll_pending()))?;
-            host.set("next", next)?;
+            host.set("next", self.next(lua)?)?;
             host.set("finish", lua.create_function(|_, it: AnyUserData| streams::finish(&it))?)?;
         }
         Ok(host)
@@ -110,56 +119,13 @@ impl Workshop {
         let unknown = move |_: &Lua, (_, name): (Table, LuaValue)| {
             Ok((library.unknown(&name.to_string()?), LuaValue::Nil))
         };
-        let raised: LuaFunction = self.raising.call(lua.create_function(unknown)?)?;
+        let raised: LuaFunction = self.tools(lua)?.raising.call(lua.create_function(unknown)?)?;
         let meta = lua.create_table()?;
         meta.set("__index", raised)?;
         meta.set("__metatable", library.name)?;
         Ok(meta)
     }
 }
-
-/// Raises what went wrong where the script has called.
-const RAISING: &str = "
-    local call = ...
-    return function(...)
-        local problem, result = call(...)
-        if problem then
-            error(problem, 2)
-        end
-        return result
-    end
-";
-
-/// Gives up the turn for what the host waits for, as the prelude does.
-const PAUSING: &str = "
-    local begin, pending = ...
-    local yield = coroutine.yield
-    local function settled(ok, ...)
-        if ok then
-            return ...
-        end
-        error((...), 0)
-    end
-    return function(...)
-        begin(...)
-        return settled(yield(pending))
-    end
-";
-
-/// Checks the arguments of a function that is written in Lua, and raises what is wrong with them where the script has called.
-const CHECKING: &str = "
-    local check, plain, body = ...
-    return function(...)
-        local problem, is_plain = check(...)
-        if problem then
-            error(problem, 2)
-        end
-        if is_plain then
-            return body(...)
-        end
-        return body(plain(...))
-    end
-";
 
 /// A function and where it is.
 type Named = (&'static Library, &'static Function);

@@ -1,5 +1,5 @@
 -- The part of the host that is easier in Lua. Runs once per VM, before the sandbox is closed; gets the host's functions and
--- gives back the function that lets coroutines go on, and the method `wait` of `ctx.stopped`.
+-- gives back the function that lets coroutines go on, the method `wait` of `ctx.stopped`, and what makes functions wait.
 local host = ...
 local kopf = kopf
 
@@ -138,7 +138,8 @@ function coroutine.resume(co, ...)
     return pass_on(co, resume(co, ...))
 end
 
-local function raise_or_return(ok, ...)
+-- What `pcall` has caught, and what comes back from waiting: an error goes on as it is, with the place where it was raised.
+local function settled(ok, ...)
     if ok then
         return ...
     end
@@ -155,27 +156,19 @@ end
 function coroutine.wrap(f)
     local co = create(f)
     return function(...)
-        return raise_or_return(pass_on(co, resume(co, ...)))
+        return settled(pass_on(co, resume(co, ...)))
     end
 end
 
--- The result of what a call has waited for. The host says what that is; who gives up the turn with `pending` waits for it.
-local function settled(ok, ...)
-    if ok then
-        return ...
+-- Waits for what `begin` has told the host, and returns what comes of it: who gives up the turn with `pending` waits.
+local function pausing(begin)
+    return function(...)
+        begin(...)
+        return settled(yield(pending))
     end
-    error((...), 0)
 end
 
-function kopf.sleep(duration)
-    host.sleep(duration)
-    return settled(yield(pending))
-end
-
-local function wait(stopped, timeout)
-    host.wait(stopped, timeout)
-    return settled(yield(pending))
-end
+kopf.sleep = pausing(host.sleep)
 
 -- Modules run once; in Lua, so that their top level may wait.
 local modules, loading = {}, {}
@@ -247,9 +240,9 @@ function kopf.fail(message)
 end
 
 -- The errors of sub-handlers are raised where the script waits for them.
+local execute = pausing(host.execute)
 function kopf.execute(options)
-    host.execute(options)
-    local problem = settled(yield(pending))
+    local problem = execute(options)
     if problem then
         error(problem, 2)
     end
@@ -268,4 +261,4 @@ local function drive(co, ...)
     return result == pending and 1 or 0
 end
 
-return drive, wait
+return drive, pausing(host.wait), pausing

@@ -15,35 +15,6 @@ use super::{library::ended, world::World};
 use crate::ports::Invocation;
 use crate::scripting::library::Flow;
 
-/// Makes the function that a loop calls: it gives up the turn for each value, and raises errors where the loop is.
-pub(super) const LOOPING: &str = "
-    local open, next, pending = ...
-    local yield = coroutine.yield
-    local function raised(problem, result)
-        if problem then
-            error(problem, 3)
-        end
-        return result
-    end
-    local function settled(ok, ...)
-        if ok then
-            return ...
-        end
-        error((...), 0)
-    end
-    return function(...)
-        local stream = raised(open(...))
-        return function()
-            next(stream)
-            local problem, result = settled(yield(pending))
-            if problem then
-                error(problem, 2)
-            end
-            return result
-        end
-    end
-";
-
 /// Streams of one VM that are open; above that the garbage is looked through for loops that were left.
 const OPEN_USUALLY: usize = 16;
 /// A script may not have many more than this, so that it must be sure.

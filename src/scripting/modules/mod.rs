@@ -177,8 +177,8 @@ impl Modules {
     }
 }
 
-/// What a module is called in messages: beside the script, whatever that is called.
-pub(crate) fn shown(script: &str, file: &Path) -> String {
+/// What the file of a module is called in messages: beside the script, whatever that is called.
+pub fn shown(script: &str, file: &Path) -> String {
     Path::new(script).with_file_name(file).display().to_string()
 }
 

@@ -27,6 +27,7 @@ use crate::scripting::{
     ctx::{Kwarg, is_live, kwarg},
     leftovers::Handle,
     limits::{FUNCTIONS_MAX, cut, cut_fields, too_many_transformations},
+    names,
     settings_access::{Found, SettingsAccess, marker_key, selector_key},
     text::{not_assignable, of_patch},
 };
@@ -226,13 +227,6 @@ pub(super) fn register(engine: &mut Engine, shared: &Arc<Shared>) {
 
 fn register_logger(engine: &mut Engine) {
     engine.register_type_with_name::<ScriptLogger>("logger");
-    let levels = [
-        ("dbg", LogLevel::Debug),
-        ("info", LogLevel::Info),
-        ("warning", LogLevel::Warning),
-        ("warn", LogLevel::Warning),
-        ("error", LogLevel::Error),
-    ];
     engine
         .register_fn(
             "exception",
@@ -249,7 +243,7 @@ fn register_logger(engine: &mut Engine) {
                 logger.exception(&context, &message, Some(&fields));
             },
         );
-    for (name, level) in levels {
+    for (name, level) in names::LOG_METHODS {
         engine
             .register_fn(name, move |logger: ScriptLogger, message: Dynamic| {
                 logger.log(level, &message, None);

@@ -21,6 +21,7 @@ use super::{
     kept::{Hold, Kept},
     ledger::Ledger,
     link::Link,
+    stopwatch::Stopwatch,
     turn::Turns,
 };
 use crate::heap;
@@ -202,7 +203,7 @@ impl Control {
     /// Everything that is counted by turns starts here.
     fn begin_turn(&self) {
         self.watch.set(self.watch.get().resume());
-        self.turn_began.set(self.watch.get().before);
+        self.turn_began.set(self.watch.get().before());
         self.held.set(heap::held());
         CEILING.set(heap::held().saturating_add(self.common.ledger.left()));
         LEFT.set(LOOK_EVERY);
@@ -224,9 +225,8 @@ impl Control {
 
     /// Waiting pays back computing, one for one: a daemon lives long, and should not be aborted for the sum of its short turns.
     fn pay_back(&self, waited: Duration) {
-        let watch = self.watch.get();
-        self.watch.set(Stopwatch { before: watch.before.saturating_sub(waited), ..watch });
-        self.looked.set(self.watch.get().before);
+        self.watch.set(self.watch.get().put_back(waited));
+        self.looked.set(self.watch.get().before());
         self.computed_before.set((self.computed_before.get() + waited).min(running_time()));
         self.suspect.set(self.common.budget.limit());
         self.operations.set(self.operations.get().saturating_sub(operations_in(waited)));
@@ -490,30 +490,5 @@ impl Abort {
     /// As an error that passes through `try … catch`.
     pub(super) fn into_error(self) -> Box<EvalAltResult> {
         EvalAltResult::ErrorTerminated(Dynamic::from(self), Position::NONE).into()
-    }
-}
-
-/// Running time without the pauses. On the real clock, because a paused one stands still while a script computes.
-#[derive(Clone, Copy, Debug, Default)]
-struct Stopwatch {
-    before: Duration,
-    since: Option<RealInstant>,
-}
-
-/// The clock that no test pauses.
-#[expect(clippy::disallowed_types, reason = "measures computing, which no paused clock sees")]
-pub(super) type RealInstant = std::time::Instant;
-
-impl Stopwatch {
-    fn elapsed(self) -> Duration {
-        self.before + self.since.map_or(Duration::ZERO, |it| it.elapsed())
-    }
-
-    fn pause(self) -> Self {
-        Stopwatch { before: self.elapsed(), since: None }
-    }
-
-    fn resume(self) -> Self {
-        Stopwatch { since: Some(RealInstant::now()), ..self }
     }
 }

@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use super::{control::RealInstant, turn::Turns};
+use super::{stopwatch::RealInstant, turn::Turns};
 
 /// Both ends hold it.
 #[derive(Debug, Default)]

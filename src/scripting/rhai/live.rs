@@ -3,16 +3,17 @@
 //! A getter that returned a map would lose what is written into it, so every level is a path into the shared document. Lists
 //! are plain lists: Rhai assigns them back after a change.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
-use rhai::{Array, Dynamic, Engine, EvalAltResult, ImmutableString, Map, Position};
+use rhai::{Array, Dynamic, Engine, EvalAltResult, ImmutableString, Map};
 use serde_json::Value;
 
 use super::{
     control::{admit_to_patch, forget, given, handed, remember},
+    errors::problem,
     value::{plain, same, to_json},
 };
-use crate::ports::{Document, SharedPatch};
+use crate::ports::{Document, SharedPatch, lock_patch};
 use crate::scripting::{leftovers::Handle, limits::weight, text, withdraw::withdraw};
 
 type Fields = serde_json::Map<String, Value>;
@@ -76,9 +77,7 @@ impl Store {
     /// The same for a change of the field at this path.
     fn with_path<T>(&self, path: &[String], look: impl FnOnce(&mut Fields) -> T) -> T {
         match self {
-            Store::Patch(patch) => {
-                look(&mut patch.lock().unwrap_or_else(PoisonError::into_inner).merge)
-            }
+            Store::Patch(patch) => look(&mut lock_patch(patch).merge),
             Store::Memo(document) => look(&mut document.lock_for(path)),
         }
     }
@@ -167,7 +166,7 @@ impl Live {
             return Ok(());
         }
         self.store.change(|| {
-            let value = to_json(&below.place(), value).map_err(refused)?;
+            let value = to_json(&below.place(), value).map_err(problem)?;
             if matches!(self.store, Store::Patch(_)) {
                 let weigh = |all: &Fields| all.iter().map(|(key, it)| entry(key, it)).sum();
                 // The levels on the way come into being, too.
@@ -176,7 +175,7 @@ impl Live {
                 admit_to_patch(more, || self.store.with(|all| weigh(all)))?;
             }
             self.store.with_path(&below.path, |document| {
-                self.level(document).map_err(refused)?.insert(key.to_owned(), value);
+                self.level(document).map_err(problem)?.insert(key.to_owned(), value);
                 Ok(())
             })
         })
@@ -246,10 +245,6 @@ impl IntoIterator for Live {
 /// About the bytes of a field as JSON.
 fn entry(key: &str, value: &Value) -> usize {
     key.len() + 4 + weight(value)
-}
-
-fn refused(message: String) -> Box<EvalAltResult> {
-    EvalAltResult::ErrorRuntime(message.into(), Position::NONE).into()
 }
 
 /// Teaches an engine what can be done with a live document. Methods take it by value: Rhai assigns the receiver back otherwise.

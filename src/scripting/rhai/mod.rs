@@ -20,6 +20,7 @@ mod runner;
 mod script;
 mod shadowed;
 mod stopped;
+mod stopwatch;
 #[cfg(test)]
 mod tests;
 mod turn;

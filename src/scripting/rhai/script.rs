@@ -30,7 +30,7 @@ use crate::logic::{
     lifecycle::Chooser,
     outcome::Raised,
 };
-use crate::ports::SharedPatch;
+use crate::ports::{SharedPatch, lock_patch};
 use crate::scripting::{
     LoadError, Source, Terms, library::Surroundings, limits as bounds, print::print_line,
 };
@@ -411,7 +411,7 @@ impl Script {
 
     /// Looks at the patch that a handler leaves.
     pub(super) fn patch(&self, patch: &SharedPatch) -> Result<(), Raised> {
-        let patch = patch.lock().unwrap_or_else(PoisonError::into_inner);
+        let patch = lock_patch(patch);
         self.shared.sources.within_patch(&patch.merge)
     }
 

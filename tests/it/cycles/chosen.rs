@@ -9,6 +9,7 @@ use kopf::{
         handler::Kind,
     },
     reactor::Scope,
+    testing,
 };
 use serde_json::json;
 
@@ -20,7 +21,7 @@ use crate::cluster::record_logs;
 
 /// Two versions of one resource, a second group of two resources with a category, and one that can only be listed.
 fn server() -> ApiServer {
-    let mut examples = ResourceDef::new("kopf.dev", "v1", "kopfexamples", "KopfExample");
+    let mut examples = testing::examples();
     examples.versions.push("v1beta1".into());
     examples.short_names = vec!["kex".into()];
     let mut apples = ResourceDef::new("fruits.dev", "v1", "apples", "Apple");

@@ -2,10 +2,7 @@
 
 use std::time::Duration;
 
-use kopf::{
-    apiserver::{ApiServer, ResourceDef},
-    reactor::Scope,
-};
+use kopf::{apiserver::ApiServer, reactor::Scope, testing};
 use serde_json::{Value, json};
 use tokio::time;
 
@@ -63,7 +60,7 @@ fn raw_events_are_seen_once_even_if_their_object_cannot_be_handled() {
 
 #[tokio::test(start_paused = true)]
 async fn a_bug_in_one_cycle_costs_only_that_object_a_pause() {
-    let examples = ResourceDef::new("kopf.dev", "v1", "kopfexamples", "KopfExample");
+    let examples = testing::examples();
     let server = ApiServer::builder().resource(examples).build();
     let act = |name: &str| assert_ne!(name, "cursed", "a bug");
     let operator = Watched::start(&server, Scope::Cluster, act);

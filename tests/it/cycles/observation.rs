@@ -2,10 +2,7 @@
 
 use std::time::Duration;
 
-use kopf::{
-    apiserver::{ApiServer, ResourceDef},
-    reactor::Scope,
-};
+use kopf::{apiserver::ApiServer, reactor::Scope, testing};
 use serde_json::{Value, json};
 use tokio::time;
 
@@ -42,7 +39,7 @@ async fn a_resource_that_is_defined_later_is_served() {
 
 #[tokio::test(start_paused = true)]
 async fn namespaces_are_served_while_they_are_there_and_match() {
-    let examples = ResourceDef::new("kopf.dev", "v1", "kopfexamples", "KopfExample");
+    let examples = testing::examples();
     let server = ApiServer::builder().resource(examples).build();
     server.create("namespaces", namespace("app-1")).expect("it is new");
     let operator = Watched::start(&server, Scope::Namespaces(vec!["app-*".into()]), |_| {});

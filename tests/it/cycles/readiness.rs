@@ -6,7 +6,7 @@ use std::{
 };
 
 use kopf::{
-    apiserver::{ApiServer, Effect, Fault, ResourceDef},
+    apiserver::{ApiServer, Effect, Fault},
     logic::{
         declare::{Argument, Declaration, declare},
         handler::{Callback, Handler, Kind},
@@ -145,7 +145,7 @@ impl Running {
 }
 
 fn server(examples: &[&str], configmaps: &[&str]) -> ApiServer {
-    let resource = ResourceDef::new("kopf.dev", "v1", "kopfexamples", "KopfExample");
+    let resource = testing::examples();
     let server = ApiServer::builder().resource(resource).build();
     for name in examples {
         server.create(EXAMPLES, object("ns1", name)).expect("it is new");

@@ -10,6 +10,7 @@ use kopf::{
         outcome::{Raised, RaisedKind},
     },
     reactor::Scope,
+    testing,
 };
 use serde_json::{Value, json};
 
@@ -22,7 +23,7 @@ use crate::cluster::record_logs;
 const DEFINITIONS: &str = "customresourcedefinitions.apiextensions.k8s.io";
 
 fn example() -> ResourceDef {
-    ResourceDef::new("kopf.dev", "v1", "kopfexamples", "KopfExample")
+    testing::examples()
 }
 
 fn server(resources: Vec<ResourceDef>) -> ApiServer {

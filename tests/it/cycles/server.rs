@@ -1,16 +1,15 @@
 //! The cluster of a scenario: the embedded API server with the one resource of the vectors.
 
 use kopf::{
-    apiserver::{ApiServer, ResourceDef},
+    apiserver::ApiServer,
     ports::Clock,
+    testing::{self, EXAMPLES},
 };
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::scenario::Scenario;
 
-/// The resource of the vectors, as messages of the server name it.
-const EXAMPLES: &str = "kopfexamples.kopf.dev";
 /// The namespace of all objects of the vectors.
 const NAMESPACE: &str = "ns1";
 
@@ -20,7 +19,7 @@ pub(super) struct Server(ApiServer);
 impl Server {
     /// As the scenario wants it.
     pub(super) fn new(scenario: &Scenario, clock: Clock) -> Self {
-        let mut resource = ResourceDef::new("kopf.dev", "v1", "kopfexamples", "KopfExample");
+        let mut resource = testing::examples();
         resource.short_names = vec!["kex".into(), "kexes".into()];
         resource.categories = vec!["all".into()];
         resource.status_subresource = scenario.status_subresource;
@@ -34,7 +33,7 @@ impl Server {
 
     /// A client for an operator.
     pub(super) fn client(&self) -> kube::Client {
-        kopf::testing::client(&self.0)
+        testing::client(&self.0)
     }
 
     /// The service itself, to be wrapped.

@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
+pub(crate) use kopf::testing::EXAMPLES;
 use kopf::{
     apiserver::ApiServer,
     logic::{
@@ -17,9 +18,6 @@ use kopf::{
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
-
-/// The resource of the objects, as messages of the server name it.
-pub(crate) const EXAMPLES: &str = "kopfexamples.kopf.dev";
 
 /// An operator, and the names of the objects its handlers were called for.
 pub(crate) struct Watched {

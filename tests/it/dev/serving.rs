@@ -2,9 +2,12 @@
 
 use std::{net::SocketAddr, time::Duration};
 
-use kopf::apiserver::{
-    ApiServer, ResourceDef,
-    serve::{BindError, Listener, Options},
+use kopf::{
+    apiserver::{
+        ApiServer,
+        serve::{BindError, Listener, Options},
+    },
+    testing,
 };
 use serde_json::json;
 use tokio::{
@@ -28,7 +31,7 @@ struct Served {
 
 impl Served {
     async fn start() -> Self {
-        let resource = ResourceDef::new("kopf.dev", "v1", "kopfexamples", "KopfExample");
+        let resource = testing::examples();
         let server = ApiServer::builder().resource(resource).build();
         let listener = Listener::bind(local(0)).await.expect("a free port");
         let (address, stop) = (listener.address(), CancellationToken::new());

@@ -13,14 +13,16 @@ use kopf::{
     scripting::{Placement, Source},
 };
 use serde_json::{Value, json};
-use tokio::time::Duration;
+use tokio::time::{Duration, timeout};
 
-use super::{Both, Stage, invocation, is_gone, on_paused_clock, result, settle};
+use super::{Both, Stage, invocation, is_gone, on_paused_clock, result};
 
 const SLOW: Both = Both {
     lua: "kopf.on_create('kex', { id = 'slow' }, function() kopf.sleep(60) return 'old' end)",
     rhai: "kopf::on_create(`kex`, #{ id: `slow` }, || { kopf.sleep(60); `old` });",
 };
+/// Some of the time it takes.
+const PART: Duration = Duration::from_secs(1);
 
 #[test]
 fn a_call_ends_where_it_began_and_then_its_generation_goes() {
@@ -29,16 +31,12 @@ fn a_call_ends_where_it_began_and_then_its_generation_goes() {
             let mut stage = Stage::new(Placement::CurrentRuntime);
             stage.take(&[source]).await;
             let handler = stage.handler("slow");
-            let call = tokio::task::spawn_local({
-                let call = stage.call(&handler);
-                async move { (call.await, handler) }
-            });
-            settle().await;
+            let mut call = Box::pin(stage.call(&handler));
+            assert!(timeout(PART, &mut call).await.is_err(), "it sleeps");
             drop(stage.take(&[]).await);
-            settle().await;
+            assert!(timeout(PART, &mut call).await.is_err(), "it sleeps on");
             assert_eq!(stage.host.live_scripts(), 1, "not before its last call ends");
-            let (ended, handler) = call.await.expect("no panic");
-            assert_eq!(result(ended), json!("old"));
+            assert_eq!(result(call.await), json!("old"));
             assert_eq!(stage.host.live_scripts(), 1, "somebody has its function");
             drop(handler);
             assert_eq!(stage.host.live_scripts(), 0);
@@ -55,8 +53,7 @@ fn a_call_that_nobody_waits_for_any_more_keeps_nothing() {
             let (about, _) = invocation(&stage.handler("slow"), None);
             let probe = Arc::downgrade(&about);
             let call = stage.host.call(about);
-            let waited = tokio::time::timeout(Duration::from_secs(1), call).await;
-            assert!(waited.is_err(), "it sleeps");
+            assert!(timeout(PART, call).await.is_err(), "it sleeps");
             drop(stage.take(&[]).await);
             assert_eq!(stage.host.live_scripts(), 0);
             assert!(is_gone(probe).await);
@@ -96,7 +93,8 @@ fn a_script_that_holds_on_to_its_ctx_does_not_keep_itself() {
             assert_eq!(result(stage.host.call(about).await), json!(2), "{name}");
             assert_eq!(orders.declared().len(), 1);
             assert_eq!(std::mem::take(&mut *lock_patch(&patch)).transformations.len(), 1);
-            settle().await;
+            let again = invocation(&handler, Some(Children::of(Arc::clone(&handler)).0)).0;
+            assert_eq!(result(stage.host.call(again).await), json!(4), "{name}: it holds on to it");
             assert!(probe.strong_count() > 0, "{name}: it holds on to it");
             drop((orders, handler, stage.take(&[]).await));
             assert_eq!(stage.host.live_scripts(), 0, "{name}");

@@ -9,23 +9,16 @@ mod threads;
 use std::{
     future::Future,
     sync::{Arc, Weak},
-    time::Duration,
 };
 
 use kopf::{
     logic::{
         handler::Handler,
-        object::{Object, ObjectRef},
         outcome::{Ended, Raised},
-        patch::Patch,
-        reason::Reason,
-        resource::Resource,
     },
-    ports::{
-        Attempt, Cause, ChangeCause, Children, Invocation, Logger, LoggerKind, Memo, ObjectCause,
-        ObjectDetail, Scripts as _, SharedPatch,
-    },
+    ports::{Children, Invocation, Scripts as _, SharedPatch},
     scripting::{LoadError, Placement, Prepared, ScriptHost, Source},
+    testing,
 };
 use serde_json::{Value, json};
 
@@ -93,31 +86,10 @@ fn invocation(
     handler: &Arc<Handler>,
     children: Option<Children>,
 ) -> (Arc<Invocation>, SharedPatch) {
-    let object = Object::from_value(json!({ "metadata": { "name": "one" } }));
-    let change = ChangeCause {
-        reason: Reason::Create,
-        old: None,
-        new: Some(Arc::clone(object.body())),
-        diff: Arc::default(),
-    };
-    let patch = SharedPatch::new(Patch::default().into());
-    let cause = ObjectCause {
-        resource: Arc::new(Resource::default()),
-        object: Arc::new(object),
-        patch: Arc::clone(&patch),
-        detail: ObjectDetail::Change(change),
-    };
-    let started = "2026-01-02T03:04:05Z".parse().expect("a time");
-    let invocation = Invocation {
-        handler: handler.inside(),
-        attempt: Some(Attempt { retry: 0, started, runtime: Duration::ZERO }),
-        cause: Cause::Object(cause),
-        memo: Memo::default(),
-        logger: Logger::of_object(LoggerKind::Full, Arc::new(ObjectRef::default())),
-        facilities: Arc::default(),
-        children,
-    };
-    (Arc::new(invocation), patch)
+    let patch = SharedPatch::default();
+    let body = json!({ "metadata": { "name": "one" } });
+    let invocation = testing::creation(handler, body, Arc::clone(&patch));
+    (Arc::new(Invocation { children, ..invocation }), patch)
 }
 
 fn result(ended: Ended) -> Value {
@@ -128,11 +100,6 @@ fn result(ended: Ended) -> Value {
     }
 }
 
-/// Lets what has nothing left to wait for come to its end: on the paused clock no time passes for others.
-async fn settle() {
-    tokio::time::sleep(Duration::from_secs(1)).await;
-}
-
 /// Whether it goes, as soon as what runs has come to its end. Threads of Rhai end when they get to it.
 async fn is_gone<T>(what: Weak<T>) -> bool {
     /// Never needed, unless a thread gets no time at all.
@@ -141,7 +108,7 @@ async fn is_gone<T>(what: Weak<T>) -> bool {
         if what.strong_count() == 0 {
             return true;
         }
-        settle().await;
+        tokio::task::yield_now().await;
         std::thread::yield_now();
     }
     false

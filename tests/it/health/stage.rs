@@ -9,8 +9,9 @@ use std::{
 use bytes::Bytes;
 use http::{Request, Response, header::AUTHORIZATION};
 use http_body_util::{BodyExt as _, Full};
+pub(super) use kopf::testing::EXAMPLES;
 use kopf::{
-    apiserver::{ApiServer, ResourceDef, ResponseBody},
+    apiserver::{ApiServer, ResponseBody},
     cluster::{ConnectOptions, Dial, KubeCluster},
     features::probes::{Endpoint, Routes},
     logic::registry::Registry,
@@ -18,6 +19,7 @@ use kopf::{
     reactor::{self, Connecting, Failure, Operator},
     scripting::{Placement, ScriptHost, Source, Terms},
     settings::Settings,
+    testing,
 };
 use kube::client::{Body, ClientBuilder, ConfigExt as _};
 use serde_json::json;
@@ -30,8 +32,6 @@ use tower::Service as _;
 
 /// The wall clock at virtual time zero.
 const BASE: &str = "2026-01-01T00:00:00Z";
-/// The resource of the tests.
-pub(super) const EXAMPLES: &str = "kopfexamples.kopf.dev";
 
 /// What the gate does with a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -86,7 +86,7 @@ where
 impl Stage {
     pub(super) fn new() -> Self {
         let clock = Clock::starting_at(BASE.parse().expect("a timestamp"));
-        let resource = ResourceDef::new("kopf.dev", "v1", "kopfexamples", "KopfExample");
+        let resource = testing::examples();
         let server = ApiServer::builder().bookmarks(Some(Duration::from_secs(30)));
         let server = server.resource(resource).build();
         Stage {
@@ -160,14 +160,14 @@ impl Stage {
         let loaded = ScriptHost::load(vec![source], terms).await;
         let (scripts, handlers) = loaded.unwrap_or_else(|errors| panic!("{}", errors[0]));
         let registry = Registry::new(handlers).expect("ids are unique");
-        let client = kopf::testing::client(&self.server);
+        let client = testing::client(&self.server);
         let operator = Operator {
             settings: Arc::clone(&self.settings),
             clock: self.clock,
             connect: self.connect(),
             health: self.health.clone(),
             liveness: self.liveness.clone(),
-            ..kopf::testing::operator(Arc::new(scripts), registry, client)
+            ..testing::operator(Arc::new(scripts), registry, client)
         };
         let stop = CancellationToken::new();
         let running = reactor::run(operator, stop.clone());

@@ -12,6 +12,7 @@ use std::{
 
 use futures::future::BoxFuture;
 use http::{Request, Response};
+pub(super) use kopf::testing::EXAMPLES;
 use kopf::{
     apiserver::{ApiServer, LoggedRequest, ResourceDef, ResponseBody},
     logic::{
@@ -39,8 +40,6 @@ use tracing_subscriber::{
     layer::{Context as LayerContext, SubscriberExt as _},
 };
 
-/// The resource that the operators serve.
-pub(super) const EXAMPLES: &str = "kopfexamples.kopf.dev";
 /// The namespace of its objects.
 pub(super) const NAMESPACE: &str = "ns1";
 /// The wall clock at virtual time zero.
@@ -126,7 +125,7 @@ impl Site {
     pub(super) fn new(resources: impl IntoIterator<Item = ResourceDef>) -> Self {
         let clock = Clock::starting_at(BASE.parse().expect("a timestamp"));
         let mut builder = ApiServer::builder()
-            .resource(ResourceDef::new("kopf.dev", "v1", "kopfexamples", "KopfExample"))
+            .resource(testing::examples())
             .clock(move || clock.now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string());
         for resource in resources {
             builder = builder.resource(resource);

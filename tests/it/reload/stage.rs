@@ -8,6 +8,7 @@ use std::{
 };
 
 use futures::future::BoxFuture;
+pub(super) use kopf::testing::EXAMPLES;
 use kopf::{
     apiserver::{ApiServer, ResourceDef},
     logic::{
@@ -32,7 +33,6 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-pub(super) const EXAMPLES: &str = "kopfexamples.kopf.dev";
 pub(super) const OTHERS: &str = "others.kopf.dev";
 
 /// A handler of a script.
@@ -283,7 +283,7 @@ impl fmt::Display for Notes {
 
 /// A server with these objects of both resources.
 pub(super) fn server(examples: &[&str], others: &[&str]) -> ApiServer {
-    let examples_def = ResourceDef::new("kopf.dev", "v1", "kopfexamples", "KopfExample");
+    let examples_def = testing::examples();
     let others_def = ResourceDef::new("kopf.dev", "v1", "others", "Other");
     let mut peering =
         ResourceDef::new("kopf.dev", "v1", "clusterkopfpeerings", "ClusterKopfPeering");

@@ -74,7 +74,7 @@ async fn a_file_that_is_away_for_a_moment_is_waited_for() {
     is_seen_as_a_whole(&mut watch, async |round| {
         desk.remove("ops/a.lua");
         let gone = Instant::now();
-        // Longer than it takes to be heard and looked at.
+        // The editor's pause, longer than it takes to be heard and looked at: who waits for the file tells nobody.
         tokio::time::sleep(Duration::from_millis(60)).await;
         desk.file("ops/a.lua", &round.to_string());
         (format!("ops/a.lua={round} ops/b.lua=b"), gone.elapsed())
@@ -93,6 +93,7 @@ async fn a_half_written_file_is_not_taken() {
         let mut file = File::create(desk.path("a.lua")).expect("a file");
         file.write_all(b"first half,").expect("the first half");
         file.flush().expect("the first half");
+        // The editor's pause, longer than the quiet after which whole files are taken: nobody tells that this one is not.
         tokio::time::sleep(Duration::from_millis(100)).await;
         write!(file, " second half {round}").expect("the second half");
         (format!("a.lua=first half, second half {round}"), started.elapsed())
@@ -140,6 +141,7 @@ async fn saves_without_end_are_seen_while_they_go_on() {
             round += 1;
             desk.file("a.lua.new", &round.to_string());
             desk.rename("a.lua.new", "a.lua");
+            // The editor's pause: the next save comes before the quiet after which files are taken.
             tokio::time::sleep(Duration::from_millis(2)).await;
         }
     };

@@ -4,20 +4,17 @@ mod workers;
 
 use std::{sync::Arc, time::Duration};
 
-use kopf::logic::{
-    function::Function,
-    handler::Handler,
-    object::{Object, ObjectRef},
-    outcome::{Ended, RaisedKind},
-    patch::Transformation,
-    reason::Reason,
-    resource::Resource,
+use kopf::{
+    logic::{
+        function::Function,
+        handler::Handler,
+        outcome::{Ended, RaisedKind},
+        patch::Transformation,
+    },
+    ports::{Invocation, Memo, Scripts as _, SharedPatch},
+    scripting::{Placement, ScriptHost, Source},
+    testing,
 };
-use kopf::ports::{
-    Attempt, Cause, ChangeCause, Invocation, Logger, LoggerKind, Memo, ObjectCause, ObjectDetail,
-    Scripts as _, SharedPatch,
-};
-use kopf::scripting::{Placement, ScriptHost, Source};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
@@ -26,7 +23,7 @@ use super::lua::on_paused_clock;
 /// Loaded scripts, one object, one memo.
 struct Operator {
     host: ScriptHost,
-    handlers: Vec<Handler>,
+    handlers: Vec<Arc<Handler>>,
     memo: Memo,
     patch: SharedPatch,
 }
@@ -39,35 +36,15 @@ impl Operator {
             Ok(loaded) => loaded,
             Err(errors) => panic!("{errors:?}"),
         };
+        let handlers = handlers.into_iter().map(Arc::new).collect();
         Operator { host, handlers, memo: Memo::default(), patch: SharedPatch::default() }
     }
 
     async fn call(&self, id: &str) -> Ended {
         let handler = self.handlers.iter().find(|it| *it.id == *id).expect("a handler of this id");
-        let object =
-            Object::from_value(json!({ "metadata": { "name": "one" }, "spec": { "x": 1 } }));
-        let change = ChangeCause {
-            reason: Reason::Create,
-            old: None,
-            new: Some(Arc::clone(object.body())),
-            diff: Arc::default(),
-        };
-        let cause = ObjectCause {
-            resource: Arc::new(Resource::default()),
-            object: Arc::new(object),
-            patch: Arc::clone(&self.patch),
-            detail: ObjectDetail::Change(change),
-        };
-        let started = "2026-01-02T03:04:05Z".parse().expect("a time");
-        let invocation = Invocation {
-            handler: Arc::new(handler.clone()),
-            attempt: Some(Attempt { retry: 0, started, runtime: Duration::ZERO }),
-            cause: Cause::Object(cause),
-            memo: self.memo.clone(),
-            logger: Logger::of_object(LoggerKind::Full, Arc::new(ObjectRef::default())),
-            facilities: Arc::default(),
-            children: None,
-        };
+        let body = json!({ "metadata": { "name": "one" }, "spec": { "x": 1 } });
+        let invocation = testing::creation(handler, body, Arc::clone(&self.patch));
+        let invocation = Invocation { memo: self.memo.clone(), ..invocation };
         self.host.call(Arc::new(invocation)).await
     }
 

@@ -17,7 +17,7 @@ use kopf::{
     reactor::{self, Operator},
     scripting::{Placement, ScriptHost, Source, Terms},
     settings::Settings,
-    testing,
+    testing::{self, EXAMPLES},
 };
 use serde_json::{Value, json};
 use tokio::{
@@ -28,7 +28,6 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-const EXAMPLES: &str = "kopfexamples.kopf.dev";
 const PEERINGS: &str = "clusterkopfpeerings.kopf.dev";
 const LEASES: &str = "leases.coordination.k8s.io";
 /// Each hostile call says by an event of the cluster that it has begun: it cannot say so by its end.
@@ -97,7 +96,7 @@ impl Site {
             ResourceDef::new("kopf.dev", "v1", "clusterkopfpeerings", "ClusterKopfPeering");
         peerings.namespaced = false;
         let server = ApiServer::builder()
-            .resource(ResourceDef::new("kopf.dev", "v1", "kopfexamples", "KopfExample"))
+            .resource(testing::examples())
             .resource(peerings)
             .clock(|| Clock::system().now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string())
             .build();

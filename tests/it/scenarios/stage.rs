@@ -3,12 +3,13 @@
 use std::sync::{Arc, Mutex};
 
 use kopf::{
-    apiserver::{ApiServer, ResourceDef},
+    apiserver::ApiServer,
     logic::{generation::Generation, registry::Registry},
     ports::{Candidate, Clock},
     reactor::{self, Operator},
     scripting::{Prepared, ScriptHost, Source, Terms},
     settings::Settings,
+    testing::{self, EXAMPLES},
 };
 use serde_json::Value;
 use tokio::{
@@ -25,8 +26,6 @@ use super::{
 
 /// The wall clock at virtual time zero.
 const BASE: &str = "2026-01-01T00:00:00Z";
-/// The resource of the scenarios, as messages of the server name it.
-const EXAMPLES: &str = "kopfexamples.kopf.dev";
 
 /// Plays it to the end; gives what was seen.
 pub(super) fn play(scenario: &Scenario, cast: &Cast) -> String {
@@ -59,7 +58,7 @@ impl Stage {
     fn new(verbose: bool) -> Self {
         let clock = Clock::starting_at(BASE.parse().expect("a timestamp"));
         let start = Instant::now();
-        let mut resource = ResourceDef::new("kopf.dev", "v1", "kopfexamples", "KopfExample");
+        let mut resource = testing::examples();
         resource.short_names = vec!["kex".into(), "kexes".into()];
         resource.categories = vec!["all".into()];
         let to_the_second = |now: jiff::Timestamp| now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
@@ -141,7 +140,7 @@ impl Stage {
         let host = Arc::new(scripts);
         let (reloads, candidates) = mpsc::channel(1);
         let stop = CancellationToken::new();
-        let client = kopf::testing::client(&self.server);
+        let client = testing::client(&self.server);
         let mut settings = Settings::default();
         settings.networking.error_backoffs = Vec::new();
         let registry = Registry::new(handlers).expect("ids are unique");
@@ -149,7 +148,7 @@ impl Stage {
             settings: Arc::new(Mutex::new(settings)),
             clock: self.clock,
             reloads: Some(candidates),
-            ..kopf::testing::operator(Arc::<ScriptHost>::clone(&host), registry, client)
+            ..testing::operator(Arc::<ScriptHost>::clone(&host), registry, client)
         };
         let mut task = JoinSet::new();
         let (token, transcript) = (stop.clone(), self.transcript.clone());

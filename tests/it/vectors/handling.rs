@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use kopf::{
-    apiserver::{ApiServer, ResourceDef},
+    apiserver::ApiServer,
     cluster::KubeCluster,
     handling::{
         activities::{self, Activity},
@@ -17,7 +17,7 @@ use kopf::{
     },
     ports::{Clock, Logger, Memo, NativeLogins},
     settings::Settings,
-    testing::NativeScripts,
+    testing::{self, EXAMPLES, NativeScripts},
 };
 use serde_json::{Map, Value, json};
 use tokio::time::{self, Instant};
@@ -100,11 +100,9 @@ fn patching_requests() {
     run("patching-requests", |vector| paused(check_patching(vector)));
 }
 
-const EXAMPLES: &str = "kopfexamples.kopf.dev";
-
 async fn check_patching(vector: &Vector) -> Result<(), String> {
     let input = &vector.input;
-    let mut definition = ResourceDef::new("kopf.dev", "v1", "kopfexamples", "KopfExample");
+    let mut definition = testing::examples();
     definition.status_subresource = input["status_subresource"] == true;
     let server = ApiServer::builder().stamps(false).bookmarks(None).resource(definition).build();
     let created =
@@ -168,7 +166,7 @@ async fn send(
 ) -> (Result<Patched, PatchError>, bool) {
     let mut settings = Settings::default();
     settings.networking.error_backoffs = Vec::new();
-    let cluster = KubeCluster::over(kopf::testing::client(server), Arc::new(settings));
+    let cluster = KubeCluster::over(testing::client(server), Arc::new(settings));
     let scripts = NativeScripts::default();
     let resource = Resource {
         subresources: (input["status_subresource"] == true)

@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use kopf::{
-    apiserver::{ApiServer, ResourceDef},
+    apiserver::ApiServer,
     logic::{declare::Argument, handler::Kind},
     reactor::Scope,
+    testing,
 };
 
 use crate::cycles::{
@@ -14,7 +15,7 @@ use crate::cycles::{
 };
 
 fn server(objects: usize) -> ApiServer {
-    let examples = ResourceDef::new("kopf.dev", "v1", "kopfexamples", "KopfExample");
+    let examples = testing::examples();
     let server = ApiServer::builder().resource(examples).build();
     for number in 0..objects {
         server.create(EXAMPLES, object("ns1", &format!("old-{number}"))).expect("it is new");

@@ -1,9 +1,10 @@
 //! (b) A failed stream is told once, seen by probes, tried again, and recovers by itself; the others do not notice.
 
 use kopf::{
-    apiserver::{ApiServer, Effect, Fault, ResourceDef},
+    apiserver::{ApiServer, Effect, Fault},
     ports::{Health, HealthState},
     reactor::Scope,
+    testing,
 };
 
 use crate::cluster::{Log, record_logs};
@@ -15,7 +16,7 @@ use crate::cycles::{
 const STREAM: &str = "stream/kopfexamples.v1.kopf.dev cluster-wide";
 
 fn server() -> ApiServer {
-    let examples = ResourceDef::new("kopf.dev", "v1", "kopfexamples", "KopfExample");
+    let examples = testing::examples();
     ApiServer::builder().resource(examples).build()
 }
 

@@ -3,12 +3,13 @@
 use std::time::Duration;
 
 use kopf::{
-    apiserver::{ApiServer, Effect, Fault, ResourceDef},
+    apiserver::{ApiServer, Effect, Fault},
     logic::{
         declare::{Argument, Marker},
         handler::Kind,
     },
     reactor::Scope,
+    testing,
 };
 use serde_json::json;
 
@@ -18,7 +19,7 @@ use crate::cycles::{
 };
 
 fn server() -> ApiServer {
-    let examples = ResourceDef::new("kopf.dev", "v1", "kopfexamples", "KopfExample");
+    let examples = testing::examples();
     let server = ApiServer::builder().resource(examples).build();
     for name in ["a", "b"] {
         let mut body = object("ns1", name);

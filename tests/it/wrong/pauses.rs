@@ -6,7 +6,7 @@ use std::{
 };
 
 use kopf::{
-    apiserver::{ApiServer, ResourceDef},
+    apiserver::ApiServer,
     cluster::KubeCluster,
     features::daemons::{Base, Host, OfObject, Team},
     logic::{
@@ -44,7 +44,7 @@ struct Yard {
 impl Yard {
     /// With a daemon that ends `lag` after it was told to.
     fn new(lag: Duration) -> Self {
-        let resource = ResourceDef::new("kopf.dev", "v1", "kopfexamples", "KopfExample");
+        let resource = testing::examples();
         let server = ApiServer::builder().resource(resource).build();
         let (scripts, settings) = (NativeScripts::default(), Arc::new(Settings::default()));
         let (ended, start) = (Arc::new(Mutex::new(Vec::new())), Instant::now());

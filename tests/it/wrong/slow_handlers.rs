@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use kopf::{
-    apiserver::{ApiServer, ResourceDef},
+    apiserver::ApiServer,
     logic::{declare::Argument, handler::Kind},
     reactor::Scope,
+    testing,
 };
 use serde_json::json;
 
@@ -19,7 +20,7 @@ const EDITS: usize = 20_000;
 
 #[tokio::test(start_paused = true)]
 async fn a_handler_that_is_blocked_for_an_hour_holds_up_neither_the_watch_nor_the_memory() {
-    let examples = ResourceDef::new("kopf.dev", "v1", "kopfexamples", "KopfExample");
+    let examples = testing::examples();
     let server = ApiServer::builder().resource(examples).build();
     server.create(EXAMPLES, object("ns1", "busy")).expect("it is new");
     let selector = || vec![Argument::Value("kopfexamples".into())];
@@ -52,7 +53,7 @@ async fn a_handler_that_is_blocked_for_an_hour_holds_up_neither_the_watch_nor_th
 
 #[tokio::test(start_paused = true)]
 async fn handlers_of_raw_events_see_each_of_them() {
-    let examples = ResourceDef::new("kopf.dev", "v1", "kopfexamples", "KopfExample");
+    let examples = testing::examples();
     let server = ApiServer::builder().resource(examples).build();
     server.create(EXAMPLES, object("ns1", "busy")).expect("it is new");
     let selector = vec![Argument::Value("kopfexamples".into())];
@@ -70,7 +71,7 @@ async fn handlers_of_raw_events_see_each_of_them() {
 
 #[tokio::test(start_paused = true)]
 async fn objects_are_handled_side_by_side_and_what_happens_to_one_in_its_order() {
-    let examples = ResourceDef::new("kopf.dev", "v1", "kopfexamples", "KopfExample");
+    let examples = testing::examples();
     let server = ApiServer::builder().resource(examples).build();
     let selector = vec![Argument::Value("kopfexamples".into())];
     let operator = Listener::new(Scope::Cluster)
@@ -93,7 +94,7 @@ async fn objects_are_handled_side_by_side_and_what_happens_to_one_in_its_order()
 
 #[tokio::test(start_paused = true)]
 async fn a_limit_of_one_worker_handles_one_object_after_the_other() {
-    let examples = ResourceDef::new("kopf.dev", "v1", "kopfexamples", "KopfExample");
+    let examples = testing::examples();
     let server = ApiServer::builder().resource(examples).build();
     for name in ["a", "b", "c"] {
         server.create(EXAMPLES, object("ns1", name)).expect("it is new");

@@ -2,11 +2,7 @@
 
 use std::time::Duration;
 
-use kopf::{
-    apiserver::{ApiServer, ResourceDef},
-    logic::handler::Kind,
-    reactor::Scope,
-};
+use kopf::{apiserver::ApiServer, logic::handler::Kind, reactor::Scope, testing};
 use serde_json::{Value, json};
 use tokio::time;
 
@@ -15,9 +11,7 @@ use crate::cycles::watched::{EXAMPLES, Watched, object};
 const FINALIZER: &str = "kopf.zalando.org/KopfFinalizerMarker";
 
 fn server() -> ApiServer {
-    ApiServer::builder()
-        .resource(ResourceDef::new("kopf.dev", "v1", "kopfexamples", "KopfExample"))
-        .build()
+    ApiServer::builder().resource(testing::examples()).build()
 }
 
 fn patches(server: &ApiServer) -> usize {

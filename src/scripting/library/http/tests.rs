@@ -15,7 +15,9 @@ use crate::logic::{
     function::ScriptId,
     grants::{Access, Grants, Permission},
 };
-use crate::scripting::{LoadError, Placement, Source, Terms, lua, rhai};
+use crate::scripting::{
+    LoadError, Placement, Source, Terms, library::script_tests::checks, lua, rhai,
+};
 
 /// Answers each request by its path, for as long as the test runs.
 fn serve() -> u16 {
@@ -118,7 +120,7 @@ fn run(name: &str, text: &str, granted: &[String]) -> Result<(), LoadError> {
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     let load = if name == "t.lua" { lua::load } else { rhai::load };
-    let source = Source::alone(name, text);
+    let source = Source { modules: checks(), ..Source::alone(name, text) };
     let set = tokio::task::LocalSet::new();
     let loaded = runtime.block_on(set.run_until(load(ScriptId(1), &source, &terms)));
     loaded.map(drop)
@@ -143,13 +145,19 @@ fn check(granted: &[&str], calls: &[(String, Expected<'_>)]) {
             Ok((path, value)) => {
                 let value = Value::from(value.to_string());
                 let line = format!("check(deep.get({call}, \"{path}\"), json.decode({value}));\n");
-                lua += &line;
-                rhai += &line;
+                lua.extend(["checks.", &line]);
+                rhai.extend(["checks::", &line]);
             }
             Err(told) => {
                 let told = Value::from(*told);
-                lua.extend(["fails(function() return ", call, " end, ", &told.to_string(), ");\n"]);
-                rhai.extend(["fails(|| ", call, ", ", &told.to_string(), ");\n"]);
+                lua.extend([
+                    "checks.fails_with(function() return ",
+                    call,
+                    " end, ",
+                    &told.to_string(),
+                    ");\n",
+                ]);
+                rhai.extend(["checks::fails_with(|| ", call, ", ", &told.to_string(), ");\n"]);
             }
         }
     }
@@ -161,31 +169,8 @@ fn check(granted: &[&str], calls: &[(String, Expected<'_>)]) {
     }
 }
 
-const LUA: &str = r#"
-    local function check(actual, expected)
-        if not deep.equal(actual, expected) then
-            error("expected " .. json.encode(expected) .. ", got " .. json.encode(actual), 2)
-        end
-    end
-    local function fails(f, told)
-        local ok, problem = pcall(f)
-        if ok or not strings.contains(tostring(problem), told) then
-            error(problem, 2)
-        end
-    end
-"#;
-const RHAI: &str = r#"
-    fn check(actual, expected) {
-        if !deep::equal(actual, expected) {
-            throw "expected " + json::encode(expected) + ", got " + json::encode(actual);
-        }
-    }
-    fn fails(f, told) {
-        let problem = "no problem";
-        try { f.call(); } catch (it) { problem = `${it}`; }
-        if !strings::contains(problem, told) { throw problem; }
-    }
-"#;
+const LUA: &str = "local checks = require('lib.checks')\n";
+const RHAI: &str = "import `lib/checks` as checks;\n";
 
 /// A call of a path of the server on this machine.
 fn own(method: &str, path: &str, options: &Value) -> String {

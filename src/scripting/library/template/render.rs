@@ -6,6 +6,7 @@ use ::base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde_json::{Value, json};
 
 use super::parse::{Condition, Expression, Operand, Part};
+use crate::logic::json::truthy;
 use crate::scripting::{
     library::{Failure, bounds::equal, pace, yaml},
     limits, text,
@@ -116,7 +117,7 @@ impl<'a, 'v> Render<'a, 'v> {
                 let right = self.evaluate_or_nothing(right)?;
                 equal(&left, &right) == *is_equal
             }
-            None => is_true(&left),
+            None => truthy(&left),
         };
         Ok(holds != condition.negated)
     }
@@ -194,18 +195,6 @@ fn entries(value: &Value) -> Option<Vec<(Value, Cow<'_, Value>)>> {
 
 fn owned<'v>((name, value): (Value, Cow<'_, Value>)) -> (Value, Cow<'v, Value>) {
     (name, Cow::Owned(value.into_owned()))
-}
-
-/// Nothing, false, 0, and what is empty are not true.
-fn is_true(value: &Value) -> bool {
-    match value {
-        Value::Null => false,
-        Value::Bool(it) => *it,
-        Value::Number(it) => it.as_f64() != Some(0.0),
-        Value::String(it) => !it.is_empty(),
-        Value::Array(it) => !it.is_empty(),
-        Value::Object(it) => !it.is_empty(),
-    }
 }
 
 /// Texts as they are, data as JSON.

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use crate::logic::outcome::LogLevel;
 use crate::ports::Logger;
-use crate::scripting::{limits, lua::world::World};
+use crate::scripting::{limits, lua::world::World, names};
 
 /// The logger of one call.
 pub(super) struct LoggerView(pub(super) Logger);
@@ -32,16 +32,7 @@ impl UserData for LoggerView {
     }
 
     fn add_methods<M: UserDataMethods<Self>>(methods: &mut M) {
-        let levels = [
-            ("debug", LogLevel::Debug),
-            // The twin in the other language, where `debug` is reserved.
-            ("dbg", LogLevel::Debug),
-            ("info", LogLevel::Info),
-            ("warning", LogLevel::Warning),
-            ("warn", LogLevel::Warning),
-            ("error", LogLevel::Error),
-        ];
-        for (name, level) in levels {
+        for (name, level) in names::LOG_METHODS.into_iter().chain([("debug", LogLevel::Debug)]) {
             methods.add_method(name, move |lua, view, arguments| view.log(lua, level, arguments));
         }
         methods.add_method("exception", |lua, view, arguments| {

@@ -8,7 +8,7 @@ use std::{
 };
 
 use kopf::{
-    apiserver::{ApiServer, ResourceDef},
+    apiserver::ApiServer,
     cli::{
         options::MapOption,
         reload::{self, Parts, Reloading},
@@ -84,7 +84,7 @@ impl Stage {
         let record =
             Record { entries: Arc::default(), start: Instant::now(), runtime: Handle::current() };
         let capturing = capture(&record);
-        let examples = ResourceDef::new("kopf.dev", "v1", "kopfexamples", "KopfExample");
+        let examples = testing::examples();
         let server = ApiServer::builder().cluster(true).bookmarks(None).resource(examples).build();
         server.create("configmaps", map(&texts)).expect("it is new");
         let client = testing::client(&server);

@@ -8,43 +8,27 @@
 #![expect(clippy::expect_used, reason = "a benchmark may stop at the first surprise")]
 #![expect(clippy::print_stdout, reason = "the table is the result")]
 
+mod signs;
+mod timed;
+
 use std::{
     env,
-    io::{Read as _, Write as _},
-    net::TcpStream,
-    sync::{
-        Arc, Mutex,
-        atomic::{AtomicBool, Ordering},
-    },
-    thread,
+    sync::{Arc, Mutex},
     time::Duration,
 };
 
-use bytes::Bytes;
 use jiff::Timestamp;
 use kopf::{
     apiserver::{ApiServer, ResourceDef},
     features::probes::{Listener, Routes},
-    logic::{
-        filters::Question,
-        function::Function,
-        handler::Handler,
-        lifecycle::Chooser,
-        object::{Object, ObjectRef},
-        outcome::{Ended, Raised},
-        registry::Registry,
-        resource::Resource,
-    },
-    ports::{
-        BoxFuture, Cause, ChangeCause, Clock, Health, Invocation, Logger, LoggerKind, Memo,
-        ObjectCause, ObjectDetail, Scripts, SharedPatch,
-    },
+    logic::{handler::Handler, registry::Registry},
+    ports::{Clock, Health, Scripts, SharedPatch},
     reactor::{self, Operator},
     scripting::{LoadError, Placement, ScriptHost, Source, Terms},
     settings::Settings,
-    testing,
+    testing::{self, EXAMPLES},
 };
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::{
     sync::mpsc,
     task::JoinSet,
@@ -52,7 +36,11 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-const EXAMPLES: &str = "kopfexamples.kopf.dev";
+use self::{
+    signs::{Pauses, Probe},
+    timed::{Answer, Timed},
+};
+
 const PEERINGS: &str = "clusterkopfpeerings.kopf.dev";
 const LEASES: &str = "leases.coordination.k8s.io";
 /// Events of each play, unless said otherwise.
@@ -175,13 +163,6 @@ fn play(hostile: Option<(&str, &str)>, events: usize) -> Measured {
     measured
 }
 
-/// That a handler has returned.
-struct Answer {
-    handler: String,
-    object: String,
-    at: Instant,
-}
-
 /// A cluster and its operator.
 struct Site {
     server: ApiServer,
@@ -201,7 +182,7 @@ impl Site {
         let mut peerings =
             ResourceDef::new("kopf.dev", "v1", "clusterkopfpeerings", "ClusterKopfPeering");
         peerings.namespaced = false;
-        let examples = ResourceDef::new("kopf.dev", "v1", "kopfexamples", "KopfExample");
+        let examples = testing::examples();
         let server = ApiServer::builder().resource(examples).resource(peerings).build();
         server.create(PEERINGS, json!({ "metadata": { "name": "default" } })).expect("it is new");
         let (health, stop, mut tasks) =
@@ -236,10 +217,13 @@ impl Site {
     fn disturb(&self) -> JoinSet<()> {
         let mut calls = JoinSet::new();
         for hostile in self.hostile.iter().flat_map(|it| std::iter::repeat_n(it, CALLS)) {
-            let (scripts, handler) = (Arc::clone(&self.scripts), hostile.inside());
+            let (scripts, handler) = (Arc::clone(&self.scripts), Arc::clone(hostile));
+            let body =
+                json!({ "metadata": { "name": "hostile", "namespace": "default" }, "spec": {} });
             calls.spawn(async move {
                 loop {
-                    drop(scripts.host.call(invocation(Arc::clone(&handler))).await);
+                    let call = testing::creation(&handler, body.clone(), SharedPatch::default());
+                    drop(scripts.host.call(Arc::new(call)).await);
                 }
             });
         }
@@ -327,149 +311,4 @@ fn last_seen(server: &ApiServer) -> Option<Timestamp> {
 fn renewed(server: &ApiServer) -> Option<Timestamp> {
     let leases = server.list(LEASES);
     leases.iter().filter_map(|it| it.pointer("/spec/renewTime")?.as_str()?.parse().ok()).max()
-}
-
-/// The pauses between moments of one kind.
-#[derive(Default)]
-struct Pauses {
-    last: Option<Timestamp>,
-    longest: Duration,
-}
-
-impl Pauses {
-    fn see(&mut self, moment: Option<Timestamp>) {
-        let (Some(moment), last) = (moment, self.last) else { return };
-        self.last = Some(moment);
-        let pause = last.map(|it| moment.duration_since(it).unsigned_abs());
-        self.longest = self.longest.max(pause.unwrap_or_default());
-    }
-}
-
-/// Asks for the health, from a thread of its own.
-struct Probe {
-    thread: thread::JoinHandle<Vec<Duration>>,
-    over: Arc<AtomicBool>,
-}
-
-impl Probe {
-    fn start(port: u16) -> Self {
-        let over = Arc::new(AtomicBool::new(false));
-        let told = Arc::clone(&over);
-        let thread = thread::spawn(move || {
-            let mut answers = Vec::new();
-            while !told.load(Ordering::Relaxed) {
-                let began = Instant::now();
-                let mut stream = TcpStream::connect(("127.0.0.1", port)).expect("a connection");
-                let request = b"GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
-                stream.write_all(request).expect("sent");
-                let mut answer = String::new();
-                stream.read_to_string(&mut answer).expect("an answer");
-                assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
-                answers.push(began.elapsed());
-                thread::park_timeout(Duration::from_millis(20));
-            }
-            answers
-        });
-        Probe { thread, over }
-    }
-
-    fn end(self) -> Vec<Duration> {
-        self.over.store(true, Ordering::Relaxed);
-        self.thread.join().expect("no panic")
-    }
-}
-
-/// The scripts; tells when a handler of theirs has answered.
-struct Timed {
-    host: ScriptHost,
-    tell: mpsc::Sender<Answer>,
-}
-
-impl Scripts for Timed {
-    fn lifecycle(&self) -> Option<Chooser> {
-        self.host.lifecycle()
-    }
-
-    fn configure(&self, settings: &Settings) {
-        self.host.configure(settings);
-    }
-
-    fn keep(&self, function: Function) -> Function {
-        self.host.keep(function)
-    }
-
-    fn call(&self, invocation: Arc<Invocation>) -> BoxFuture<'static, Ended> {
-        let object = match &invocation.cause {
-            Cause::Object(cause) => cause.current().header().name.clone().unwrap_or_default(),
-            Cause::Activity(_) => String::new(),
-        };
-        let (handler, tell) = (invocation.handler.id.to_string(), self.tell.clone());
-        let call = self.host.call(invocation);
-        Box::pin(async move {
-            let ended = call.await;
-            // At the end nobody listens.
-            drop(tell.send(Answer { handler, object, at: Instant::now() }).await);
-            ended
-        })
-    }
-
-    fn ask(
-        &self,
-        question: Question,
-        invocation: Arc<Invocation>,
-    ) -> BoxFuture<'static, Result<bool, Raised>> {
-        self.host.ask(question, invocation)
-    }
-
-    fn choose(
-        &self,
-        function: Function,
-        resource: Arc<Resource>,
-    ) -> BoxFuture<'static, Result<bool, Raised>> {
-        self.host.choose(function, resource)
-    }
-
-    fn compute(
-        &self,
-        function: Function,
-        about: Option<Value>,
-        invocation: Arc<Invocation>,
-    ) -> BoxFuture<'static, Result<Value, Raised>> {
-        self.host.compute(function, about, invocation)
-    }
-
-    fn transform(
-        &self,
-        function: Function,
-        body: Value,
-    ) -> BoxFuture<'static, Result<Value, Raised>> {
-        self.host.transform(function, body)
-    }
-}
-
-/// A call of the hostile handler.
-fn invocation(handler: Arc<Handler>) -> Arc<Invocation> {
-    let body = json!({ "metadata": { "name": "hostile", "namespace": "default" }, "spec": {} });
-    let object = Object::parse(Bytes::from(body.to_string())).expect("a JSON object");
-    let change = ChangeCause {
-        reason: kopf::logic::reason::Reason::Update,
-        old: None,
-        new: Some(Arc::clone(object.body())),
-        diff: Arc::default(),
-    };
-    let cause = ObjectCause {
-        resource: Arc::new(Resource::default()),
-        object: Arc::new(object),
-        patch: SharedPatch::default(),
-        detail: ObjectDetail::Change(change),
-    };
-    Arc::new(Invocation {
-        handler,
-        attempt: None,
-        cause: Cause::Object(cause),
-        memo: Memo::default(),
-        logger: Logger::of_object(LoggerKind::Full, Arc::new(ObjectRef::default())),
-        facilities: Arc::default(),
-        children: None,
-    })
 }

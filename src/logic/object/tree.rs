@@ -1,0 +1,114 @@
+//! Trees of objects without managed fields, made in one pass: parts that nobody looks at are only skipped.
+
+use std::fmt;
+
+use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde_json::{Map, Value};
+
+/// Written at every change by every client, longer than the rest of many objects, and of no use to operators.
+pub(super) const MANAGED_FIELDS: &str = "managedFields";
+
+/// The tree of an object as it is.
+pub(super) fn whole<'de, D: Deserializer<'de>>(object: D) -> Result<Value, D::Error> {
+    Tree::<true>(Place::Object).deserialize(object)
+}
+
+/// The tree of an object without fields that are null.
+pub(in crate::logic) fn without_nulls<'de, D: Deserializer<'de>>(
+    object: D,
+) -> Result<Value, D::Error> {
+    Tree::<false>(Place::Object).deserialize(object)
+}
+
+/// Where in an object we are while its tree is made.
+#[derive(Clone, Copy)]
+enum Place {
+    Object,
+    Metadata,
+    Inside,
+}
+
+impl Place {
+    /// `None`: what is there is left out.
+    fn below(self, key: &str) -> Option<Self> {
+        match self {
+            Place::Object if key == "metadata" => Some(Place::Metadata),
+            Place::Metadata if key == MANAGED_FIELDS => None,
+            Place::Object | Place::Metadata | Place::Inside => Some(Place::Inside),
+        }
+    }
+}
+
+/// Makes one value of the tree. The parameter decides at compile time, as every object passes here.
+struct Tree<const WITH_NULLS: bool>(Place);
+
+impl<'de, const WITH_NULLS: bool> DeserializeSeed<'de> for Tree<WITH_NULLS> {
+    type Value = Value;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de, const WITH_NULLS: bool> Visitor<'de> for Tree<WITH_NULLS> {
+    type Value = Value;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("any JSON")
+    }
+
+    fn visit_unit<E: Error>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_bool<E: Error>(self, it: bool) -> Result<Value, E> {
+        Ok(it.into())
+    }
+
+    fn visit_i64<E: Error>(self, it: i64) -> Result<Value, E> {
+        Ok(it.into())
+    }
+
+    fn visit_u64<E: Error>(self, it: u64) -> Result<Value, E> {
+        Ok(it.into())
+    }
+
+    fn visit_f64<E: Error>(self, it: f64) -> Result<Value, E> {
+        Ok(it.into())
+    }
+
+    fn visit_str<E: Error>(self, it: &str) -> Result<Value, E> {
+        Ok(it.into())
+    }
+
+    fn visit_string<E: Error>(self, it: String) -> Result<Value, E> {
+        Ok(it.into())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Value, A::Error> {
+        let mut items = Vec::new();
+        while let Some(item) = list.next_element_seed(Self(Place::Inside))? {
+            items.push(item);
+        }
+        Ok(Value::Array(items))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Value, A::Error> {
+        let mut fields = Map::new();
+        while let Some(key) = map.next_key::<String>()? {
+            let value = match self.0.below(&key) {
+                None => {
+                    map.next_value::<IgnoredAny>()?;
+                    continue;
+                }
+                // Nothing below is looked at: the shortest way.
+                Some(Place::Inside) if WITH_NULLS => map.next_value()?,
+                Some(place) => map.next_value_seed(Self(place))?,
+            };
+            if WITH_NULLS || !value.is_null() {
+                fields.insert(key, value);
+            }
+        }
+        Ok(Value::Object(fields))
+    }
+}

@@ -1,0 +1,42 @@
+-- What makes the functions of libraries out of those of the host. Runs when a script uses its first library.
+local error = error
+
+-- An error of a library belongs to the line of the script that has called it: past this function, and past the one the
+-- script sees.
+local CALLER = 3
+
+local function result_of(problem, result)
+    if problem then
+        error(problem, CALLER)
+    end
+    return result
+end
+
+-- Raises what went wrong, or returns the result.
+local function raising(call)
+    return function(...)
+        return result_of(call(...))
+    end
+end
+
+-- Checks the arguments of a function that is written in Lua. Views of the host become tables for it.
+local function checking(check, plain, body)
+    return function(...)
+        if result_of(check(...)) then
+            return body(...)
+        end
+        return body(plain(...))
+    end
+end
+
+-- What a loop calls: it waits for each value.
+local function looping(open, next)
+    return function(...)
+        local stream = result_of(open(...))
+        return function()
+            return result_of(next(stream))
+        end
+    end
+end
+
+return raising, looping, checking

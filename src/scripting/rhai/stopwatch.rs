@@ -1,0 +1,41 @@
+//! How long a call has been running, not counting its pauses.
+
+use std::time::Duration;
+
+/// The clock that no test pauses: a paused one stands still while a script computes.
+#[expect(clippy::disallowed_types, reason = "measures computing, which no paused clock sees")]
+pub(super) type RealInstant = std::time::Instant;
+
+/// Running time without the pauses.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Stopwatch {
+    before: Duration,
+    since: Option<RealInstant>,
+}
+
+impl Stopwatch {
+    /// All of it until now.
+    pub(super) fn elapsed(self) -> Duration {
+        self.before + self.since.map_or(Duration::ZERO, |it| it.elapsed())
+    }
+
+    /// All of it until the last pause.
+    pub(super) fn before(self) -> Duration {
+        self.before
+    }
+
+    /// The same, with this much less until the last pause.
+    pub(super) fn put_back(self, by: Duration) -> Self {
+        Stopwatch { before: self.before.saturating_sub(by), ..self }
+    }
+
+    /// Stands still from now on.
+    pub(super) fn pause(self) -> Self {
+        Stopwatch { before: self.elapsed(), since: None }
+    }
+
+    /// Runs from now on.
+    pub(super) fn resume(self) -> Self {
+        Stopwatch { since: Some(RealInstant::now()), ..self }
+    }
+}

@@ -1,0 +1,47 @@
+//! Calls of handlers as the reactor makes them, for tests and benchmarks of scripts alone.
+
+use std::{sync::Arc, time::Duration};
+
+use jiff::Timestamp;
+use serde_json::Value;
+
+use crate::logic::{
+    handler::Handler,
+    object::{Object, ObjectRef},
+    reason::Reason,
+    resource::Resource,
+};
+use crate::ports::{
+    Attempt, Cause, ChangeCause, Invocation, Logger, LoggerKind, Memo, ObjectCause, ObjectDetail,
+    SharedPatch,
+};
+
+/// The first call about an object that was created; what the handler changes goes into the patch.
+pub fn creation(handler: &Arc<Handler>, body: Value, patch: SharedPatch) -> Invocation {
+    let object = Object::from_value(body);
+    let change = ChangeCause {
+        reason: Reason::Create,
+        old: None,
+        new: Some(Arc::clone(object.body())),
+        diff: Arc::default(),
+    };
+    let cause = ObjectCause {
+        resource: Arc::new(Resource::default()),
+        object: Arc::new(object),
+        patch,
+        detail: ObjectDetail::Change(change),
+    };
+    Invocation {
+        handler: handler.inside(),
+        attempt: Some(Attempt {
+            retry: 0,
+            started: Timestamp::UNIX_EPOCH,
+            runtime: Duration::ZERO,
+        }),
+        cause: Cause::Object(cause),
+        memo: Memo::default(),
+        logger: Logger::of_object(LoggerKind::Full, Arc::new(ObjectRef::default())),
+        facilities: Arc::default(),
+        children: None,
+    }
+}
