@@ -5,7 +5,9 @@ use std::collections::BTreeSet;
 use serde_json::{Map, Value};
 
 use super::{
-    Call, Failure, Library, Parameter, Type, bounds::equal, immediate, optional, required,
+    Call, Failure, Library, Parameter, Type,
+    bounds::{equal, room_for},
+    immediate, optional, required,
 };
 use crate::logic::diff;
 use crate::scripting::{refused::DEPTH_MAX, text::shown};
@@ -96,7 +98,7 @@ pub(super) const LIBRARY: Library = Library {
                 required("new", Type::Any, "The value after."),
             ],
             Type::List,
-            |call| Ok(differences(call).into()),
+            |call| Ok(differences(call)?.into()),
         ),
         immediate("keys", "The names of the fields, sorted.", &[MAP], Type::List, |call| {
             let mut keys: Vec<_> = call.map("map").into_iter().flat_map(Map::keys).collect();
@@ -218,14 +220,17 @@ fn merge(base: &mut Value, over: &Value) {
     }
 }
 
-fn differences(call: &Call) -> Value {
+fn differences(call: &Call) -> Result<Value, Failure> {
+    /// The fields of one, at least.
+    const FIELDS: usize = 4;
     let found = diff::diff(call.value("old"), call.value("new"));
+    room_for(found.len().saturating_mul(FIELDS))?;
     let item = |it: diff::DiffItem| {
         serde_json::json!({
             "op": it.operation.as_str(), "field": it.field, "old": it.old, "new": it.new,
         })
     };
-    found.into_iter().map(item).collect()
+    Ok(found.into_iter().map(item).collect())
 }
 
 fn only(call: &Call, keeps: fn(bool) -> bool) -> super::Datum {
