@@ -64,11 +64,24 @@ pub fn diff(old: &Value, new: &Value) -> Diff {
 /// Compares what is in the scope.
 ///
 /// On every level additions come first, then removals, then changes below common keys, each in the order of its map.
+///
+/// Operations whose paths would take more than [`PATHS_MAX`] bytes together are one instead: the change of the whole.
 pub fn scoped(old: &Value, new: &Value, scope: Scope) -> Diff {
-    let mut walk = Walk { scope, path: Vec::new(), found: Diff::new() };
-    walk.compare(old, new);
-    walk.found
+    let mut walk = Walk { scope, path: Vec::new(), room: PATHS_MAX, found: Diff::new() };
+    if walk.compare(old, new) == Room::Left {
+        return walk.found;
+    }
+    vec![DiffItem {
+        operation: Operation::Change,
+        field: FieldPath::new(),
+        old: old.clone(),
+        new: new.clone(),
+    }]
 }
+
+/// Bytes of the paths of all operations: each has the keys above it, so a key of a megabyte above many fields would fill the
+/// memory. The largest objects of a cluster take a tenth of this.
+const PATHS_MAX: usize = 16 << 20;
 
 /// The same changes as seen from a field: those below it, and its part of those above it.
 pub fn reduce(changes: &Diff, field: &[String]) -> Diff {
@@ -89,49 +102,61 @@ struct Walk<'a> {
     scope: Scope,
     /// Borrowed: most of what is compared is equal, and its path is of no interest.
     path: Vec<&'a str>,
+    /// Bytes that paths may still take.
+    room: usize,
     found: Diff,
 }
 
+/// Whether there is room for more paths.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Room {
+    Left,
+    Full,
+}
+
 impl<'a> Walk<'a> {
-    fn compare(&mut self, old: &'a Value, new: &'a Value) {
+    fn compare(&mut self, old: &'a Value, new: &'a Value) -> Room {
         match (old, new) {
-            (Value::Null, Value::Null) => {}
+            (Value::Null, Value::Null) => Room::Left,
             (Value::Null, _) => self.report(Operation::Add, old, new),
             (_, Value::Null) => self.report(Operation::Remove, old, new),
             // Two equal maps have nothing to report below either, so their equality needs no look of its own.
             (Value::Object(old), Value::Object(new)) => self.compare_maps(old, new),
-            _ if json::equal(old, new) => {}
+            _ if json::equal(old, new) => Room::Left,
             _ => self.report(Operation::Change, old, new),
         }
     }
 
-    fn compare_maps(&mut self, old: &'a Map<String, Value>, new: &'a Map<String, Value>) {
-        if self.scope != Scope::Left {
-            for (key, value) in new.iter().filter(|(key, _)| !old.contains_key(*key)) {
-                self.compare_at(key, &Value::Null, value);
+    fn compare_maps(&mut self, old: &'a Map<String, Value>, new: &'a Map<String, Value>) -> Room {
+        let scope = self.scope;
+        let added = new.iter().filter(|(key, _)| scope != Scope::Left && !old.contains_key(*key));
+        let removed =
+            old.iter().filter(|(key, _)| scope != Scope::Right && !new.contains_key(*key));
+        let common = old.iter().filter_map(|(key, it)| Some((key, it, new.get(key)?)));
+        let added = added.map(|(key, it)| (key, &Value::Null, it));
+        let removed = removed.map(|(key, it)| (key, it, &Value::Null));
+        for (key, old, new) in added.chain(removed).chain(common) {
+            if self.compare_at(key, old, new) == Room::Full {
+                return Room::Full;
             }
         }
-        if self.scope != Scope::Right {
-            for (key, value) in old.iter().filter(|(key, _)| !new.contains_key(*key)) {
-                self.compare_at(key, value, &Value::Null);
-            }
-        }
-        for (key, value) in old {
-            if let Some(other) = new.get(key) {
-                self.compare_at(key, value, other);
-            }
-        }
+        Room::Left
     }
 
-    fn compare_at(&mut self, key: &'a str, old: &'a Value, new: &'a Value) {
+    fn compare_at(&mut self, key: &'a str, old: &'a Value, new: &'a Value) -> Room {
         self.path.push(key);
-        self.compare(old, new);
+        let room = self.compare(old, new);
         self.path.pop();
+        room
     }
 
-    fn report(&mut self, operation: Operation, old: &Value, new: &Value) {
+    fn report(&mut self, operation: Operation, old: &Value, new: &Value) -> Room {
+        let bytes = self.path.iter().map(|it| it.len()).sum();
+        let Some(room) = self.room.checked_sub(bytes) else { return Room::Full };
+        self.room = room;
         let field = self.path.iter().map(|it| (*it).to_owned()).collect();
         self.found.push(DiffItem { operation, field, old: old.clone(), new: new.clone() });
+        Room::Left
     }
 }
 /// As log lines show it: one `(operation, field, old, new)` after the other.

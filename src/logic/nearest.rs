@@ -3,8 +3,14 @@
 /// Less alike than this is no typing error: `retrys` and `retries` are 0.92, `id` and `field` 0.45.
 const ALIKE: f64 = 0.7;
 
+/// No name is longer; comparing a text of megabytes would take its time.
+const BYTES_MAX: usize = 200;
+
 /// The known name that is most like this one, if any is alike.
 pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    if name.len() > BYTES_MAX {
+        return None;
+    }
     known
         .into_iter()
         .map(|it| (strsim::jaro_winkler(name, it), it))

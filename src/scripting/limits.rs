@@ -45,6 +45,10 @@ pub(crate) fn too_long_text(limit: usize) -> String {
     format!("a text would be longer than {} ({STRING_SIZE})", size::shown(limit))
 }
 
+/// The most items of a list or fields of a map, with those of what is inside: of values of Rhai, and of what libraries are
+/// given and give in both languages. An item takes a hundred bytes of memory and more, whatever it is as JSON.
+pub(crate) const ITEMS_MAX: usize = 100_000;
+
 /// Items of a list or a map, with those of what is inside.
 pub(crate) fn too_many_items(of: &str, limit: usize) -> String {
     format!("{of} would have more than {limit} items")

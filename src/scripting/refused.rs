@@ -27,6 +27,7 @@ enum Problem {
     Here(String),
     /// Of the value as a whole: where it became too large says nothing.
     TooLarge(Room),
+    TooManyItems,
 }
 
 /// How large a value may be as JSON, in bytes.
@@ -66,6 +67,11 @@ impl Refused {
         Refused { path: Vec::new(), problem: Problem::TooLarge(room) }
     }
 
+    /// Refuses a value for the number of its items and fields, those inside included.
+    pub(crate) fn too_many_items() -> Self {
+        Refused { path: Vec::new(), problem: Problem::TooManyItems }
+    }
+
     /// Refuses a value for its depth.
     pub(crate) fn too_deep() -> Self {
         Refused::because(format!("nested deeper than {DEPTH_MAX} levels"))
@@ -86,6 +92,7 @@ impl Refused {
         match &self.problem {
             Problem::Here(problem) => format!("{place}{path}{more}: {problem}"),
             Problem::TooLarge(room) => room.exceeded(place),
+            Problem::TooManyItems => limits::too_many_items(place, limits::ITEMS_MAX),
         }
     }
 }

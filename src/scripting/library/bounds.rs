@@ -4,9 +4,7 @@ use serde_json::Value;
 
 use super::{Datum, Failure};
 use crate::scripting::limits;
-
-/// The most items of the lists, and fields of the maps, of one value together: the limit that Rhai has for its own.
-pub(super) const ITEMS_MAX: usize = 100_000;
+pub(super) use crate::scripting::limits::ITEMS_MAX;
 
 /// A result, if a script may have such a large one.
 pub(super) fn within(datum: Datum, text_max: usize) -> Result<Datum, Failure> {

@@ -41,7 +41,8 @@ impl Call {
 
     /// Does what computes at once; the limits of the caller hold inside.
     pub(crate) fn compute(&self, body: fn(&Call) -> Outcome, pace: &Pace) -> Outcome {
-        pace::within(pace, || self.bounded(body(self)))
+        let memory = self.surroundings.limits.memory_limit;
+        pace::within(pace, memory, || self.bounded(body(self)))
     }
 
     /// What a script loops over, if that is not too much.
@@ -136,6 +137,24 @@ impl Call {
         let done = tokio::task::spawn_blocking(move || self.bounded(work(&self))).await;
         done.unwrap_or_else(|it| Err(Failure::Plain(it.to_string())))
     }
+}
+
+/// Reads an answer of so many bytes: on another thread if it is long. Calls in Rhai wait on the runtime of the operator, which
+/// has one thread for everything.
+///
+/// # Errors
+/// The other thread has failed.
+pub(super) async fn aside<T: Send + 'static>(
+    bytes: usize,
+    read: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, Failure> {
+    /// Less is read within a millisecond.
+    const SHORT: usize = 128 * 1024;
+    if bytes <= SHORT {
+        return Ok(read());
+    }
+    let done = tokio::task::spawn_blocking(read).await;
+    done.map_err(|it| Failure::Plain(it.to_string()))
 }
 
 impl Function {

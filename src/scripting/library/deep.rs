@@ -1,12 +1,16 @@
 //! `deep`: maps in maps.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Map, Value};
 
 use super::{
-    Call, Failure, Library, Parameter, Type, bounds::equal, immediate, optional, required,
+    Call, Failure, Library, Parameter, Type,
+    bounds::{equal, room_for},
+    immediate, optional, required,
 };
 use crate::logic::diff;
-use crate::scripting::text::shown;
+use crate::scripting::{refused::DEPTH_MAX, text::shown};
 
 const VALUE: Parameter = required("value", Type::Any, "A map or a list; it stays as it is.");
 const PATH: Parameter = required(
@@ -94,7 +98,7 @@ pub(super) const LIBRARY: Library = Library {
                 required("new", Type::Any, "The value after."),
             ],
             Type::List,
-            |call| Ok(differences(call).into()),
+            |call| Ok(differences(call)?.into()),
         ),
         immediate("keys", "The names of the fields, sorted.", &[MAP], Type::List, |call| {
             let mut keys: Vec<_> = call.map("map").into_iter().flat_map(Map::keys).collect();
@@ -116,8 +120,13 @@ fn path(call: &Call) -> Result<Vec<String>, Failure> {
         let got = shown(call.value("path"));
         format!("`path`: expected a text such as \"a.b[0].c\" or a list of keys, got {got}")
     };
+    let too_long = || format!("`path`: more than {DEPTH_MAX} steps, deeper than values are nested");
     match call.value("path") {
         Value::String(text) if text.is_empty() => Ok(Vec::new()),
+        Value::String(text) if text.matches(['.', '[']).nth(DEPTH_MAX).is_some() => {
+            Err(too_long().into())
+        }
+        Value::Array(steps) if steps.len() > DEPTH_MAX => Err(too_long().into()),
         Value::String(text) => {
             let text = text.replace('[', ".").replace(']', "");
             Ok(text.trim_start_matches('.').split('.').map(str::to_owned).collect())
@@ -204,28 +213,29 @@ fn merge(base: &mut Value, over: &Value) {
         *base = Value::Object(Map::new());
     }
     let Some(fields) = base.as_object_mut() else { return };
-    for (key, value) in over {
-        if value.is_null() {
-            fields.shift_remove(key);
-        } else {
-            merge(fields.entry(key).or_insert(Value::Null), value);
-        }
+    // All at once: each removal alone would move the fields behind it.
+    fields.retain(|key, _| !over.get(key).is_some_and(Value::is_null));
+    for (key, value) in over.iter().filter(|(_, it)| !it.is_null()) {
+        merge(fields.entry(key).or_insert(Value::Null), value);
     }
 }
 
-fn differences(call: &Call) -> Value {
+fn differences(call: &Call) -> Result<Value, Failure> {
+    /// The fields of one, at least.
+    const FIELDS: usize = 4;
     let found = diff::diff(call.value("old"), call.value("new"));
+    room_for(found.len().saturating_mul(FIELDS))?;
     let item = |it: diff::DiffItem| {
         serde_json::json!({
             "op": it.operation.as_str(), "field": it.field, "old": it.old, "new": it.new,
         })
     };
-    found.into_iter().map(item).collect()
+    Ok(found.into_iter().map(item).collect())
 }
 
 fn only(call: &Call, keeps: fn(bool) -> bool) -> super::Datum {
-    let keys = call.list("keys");
-    let is_named = |key: &str| keys.iter().any(|it| it.as_str() == Some(key));
+    let keys: BTreeSet<_> = call.list("keys").iter().filter_map(Value::as_str).collect();
+    let is_named = |key: &str| keys.contains(key);
     let fields = call.map("map").into_iter().flatten();
     let kept = fields.filter(|(key, _)| keeps(is_named(key)));
     Value::Object(kept.map(|(key, it)| (key.clone(), it.clone())).collect()).into()

@@ -98,7 +98,7 @@ const FUNCTIONS: &[Function] = &[
         "The items without those that are equal to an earlier one.",
         &[LIST],
         Type::List,
-        |call| Ok(unique(call).into()),
+        |call| Ok(unique(call)?.into()),
     ),
     immediate(
         "flatten",
@@ -191,7 +191,7 @@ const FUNCTIONS: &[Function] = &[
         parameters: &[LIST, required("other", Type::List, "What is left out.")],
         options: &[],
         returns: Type::List,
-        body: Body::Immediate(|call| Ok(difference(call).into())),
+        body: Body::Immediate(|call| Ok(difference(call)?.into())),
     },
 ];
 
@@ -234,16 +234,30 @@ fn canonical(value: &Value) -> Value {
     }
 }
 
-fn unique(call: &Call) -> Value {
-    let mut seen = std::collections::BTreeSet::new();
-    let items = call.list("list").iter().filter(|it| seen.insert(identity(it)));
-    items.cloned().collect()
+fn unique(call: &Call) -> Result<Value, Failure> {
+    let (mut seen, mut unique) = (std::collections::BTreeSet::new(), Vec::new());
+    for (place, item) in call.list("list").iter().enumerate() {
+        pace::short_step(place)?;
+        if seen.insert(identity(item)) {
+            unique.push(item.clone());
+        }
+    }
+    Ok(Value::Array(unique))
 }
 
-fn difference(call: &Call) -> Value {
-    let others: std::collections::BTreeSet<_> = call.list("other").iter().map(identity).collect();
-    let items = call.list("list").iter().filter(|it| !others.contains(&identity(it)));
-    items.cloned().collect()
+fn difference(call: &Call) -> Result<Value, Failure> {
+    let (mut others, mut left) = (std::collections::BTreeSet::new(), Vec::new());
+    for (place, item) in call.list("other").iter().enumerate() {
+        pace::short_step(place)?;
+        others.insert(identity(item));
+    }
+    for (place, item) in call.list("list").iter().enumerate() {
+        pace::short_step(place)?;
+        if !others.contains(&identity(item)) {
+            left.push(item.clone());
+        }
+    }
+    Ok(Value::Array(left))
 }
 
 fn flatten(call: &Call) -> Outcome {

@@ -50,7 +50,10 @@ fn write(call: &Call, level: LogLevel) -> super::Datum {
         let message = message.unwrap_or_else(|| text::shown(call.value("message")));
         let message = limits::cut(message);
         match call.map("fields") {
-            Some(fields) => logger.with_fields(level, &message, fields),
+            Some(fields) => {
+                let fields = limits::cut_fields(fields.clone());
+                logger.with_fields(level, &message, &fields);
+            }
             None => logger.log(level, &message),
         }
     }

@@ -17,6 +17,8 @@ const LABELS: Parameter = optional(
     "Names and values; few different ones, a script may have 1000 series.",
 );
 const HELP: Parameter = optional("help", Type::Text, "One line that says what is counted.");
+/// Bytes of one line for people.
+const HELP_MAX: usize = 1000;
 /// Seconds, as most histograms are of durations.
 const BUCKETS: [f64; 11] = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0];
 
@@ -81,12 +83,16 @@ fn change(call: &Call, change: Change) -> Outcome {
         .into());
     }
     let labels = labels(call)?;
+    let help = call.text("help");
+    if help.len() > HELP_MAX {
+        return Err(format!("`help`: longer than {HELP_MAX} bytes").into());
+    }
     // The page adds it to each counter.
     let name = match change {
         Change::Count(_) => name.strip_suffix("_total").unwrap_or(name),
         Change::Set(_) | Change::Add(_) | Change::Observe(..) => name,
     };
-    call.surroundings.series.change(name, call.text("help"), labels, change)?;
+    call.surroundings.series.change(name, help, labels, change)?;
     Ok(Value::Null.into())
 }
 
@@ -102,7 +108,12 @@ fn is_name(text: &str) -> bool {
 fn labels(call: &Call) -> Result<SeriesLabels, Failure> {
     /// Longer values are data.
     const BYTES_MAX: usize = 200;
+    /// A series with more is data.
+    const COUNT_MAX: usize = 20;
     let mut labels = SeriesLabels::new();
+    if call.map("labels").is_some_and(|it| it.len() > COUNT_MAX) {
+        return Err(format!("`labels`: more than {COUNT_MAX}").into());
+    }
     for (name, value) in call.map("labels").into_iter().flatten() {
         if !is_name(name) || name == "le" {
             return Err(format!("`labels`: \"{name}\" is no name of a label").into());

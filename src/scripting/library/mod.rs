@@ -49,7 +49,7 @@ pub(crate) use self::{
     refusal::Refusal,
     surroundings::Surroundings,
 };
-use super::text::did_you_mean;
+use super::{limits, text::did_you_mean};
 use crate::logic::duration;
 use crate::ports::BoxFuture;
 
@@ -330,9 +330,9 @@ impl Failure {
     /// The same, with the function that failed.
     pub(crate) fn at(self, place: &str) -> Self {
         match self {
-            Failure::Plain(message) => Failure::Plain(format!("{place}: {message}")),
+            Failure::Plain(message) => Failure::Plain(limits::cut(format!("{place}: {message}"))),
             Failure::Answer(mut refusal) => {
-                refusal.message = format!("{place}: {}", refusal.message);
+                refusal.message = limits::cut(format!("{place}: {}", refusal.message));
                 Failure::Answer(refusal)
             }
         }

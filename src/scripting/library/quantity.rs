@@ -134,6 +134,11 @@ fn read(call: &Call, name: &str) -> Result<Amount, Failure> {
 }
 
 fn of_text(text: &str) -> Option<Amount> {
+    /// More says nothing.
+    const BYTES_MAX: usize = 100;
+    if text.len() > BYTES_MAX {
+        return None;
+    }
     let digits = |it: char| it.is_ascii_digit() || matches!(it, '.' | '+' | '-');
     let end = text.find(|it| !digits(it)).unwrap_or(text.len());
     let (number, unit) = text.split_at_checked(end)?;

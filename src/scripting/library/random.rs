@@ -3,7 +3,8 @@
 use serde_json::Value;
 
 use super::{
-    Call, Failure, Library, Outcome, Parameter, Type, immediate, optional, plain_number, required,
+    Call, Failure, Library, Outcome, Parameter, Type, immediate, optional, pace, plain_number,
+    required,
 };
 use crate::scripting::limits;
 
@@ -160,7 +161,8 @@ fn string(call: &Call) -> Outcome {
     }
     let mut source = Source::of(call);
     let mut text = String::new();
-    for _ in 0..length {
+    for made in 0..length {
+        pace::short_step(made)?;
         let place = source.below(characters.len())?;
         text.extend(characters.get(place));
     }

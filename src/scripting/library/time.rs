@@ -149,9 +149,19 @@ fn rfc3339(text: &str) -> Result<Timestamp, String> {
     })
 }
 
+/// A format, which is short: each of its letters is work, and may give many.
+fn format_of(call: &Call) -> Result<Option<&str>, Failure> {
+    const BYTES_MAX: usize = 1000;
+    let format = call.some_text("format");
+    if format.is_some_and(|it| it.len() > BYTES_MAX) {
+        return Err(format!("`format`: longer than {BYTES_MAX} bytes").into());
+    }
+    Ok(format)
+}
+
 fn parse(call: &Call) -> Outcome {
     let text = call.text("text");
-    let Some(format) = call.some_text("format") else {
+    let Some(format) = format_of(call)? else {
         let moment = rfc3339(text).map_err(|it| format!("`text`: {it}"))?;
         return Ok(seconds(moment));
     };
@@ -184,7 +194,7 @@ fn zone(call: &Call) -> Result<TimeZone, Failure> {
 fn format(call: &Call) -> Outcome {
     let moment = moment(call)?;
     let zone = zone(call)?;
-    let text = match call.some_text("format") {
+    let text = match format_of(call)? {
         None if zone == TimeZone::UTC => moment.to_string(),
         None => moment.display_with_offset(zone.to_offset(moment)).to_string(),
         Some(format) => {

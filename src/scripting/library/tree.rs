@@ -5,7 +5,7 @@ use std::{cell::Cell, fmt};
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
-use super::bounds::ITEMS_MAX;
+use super::{bounds::ITEMS_MAX, pace};
 use crate::scripting::limits;
 
 /// Reads a value, and counts its items.
@@ -28,8 +28,9 @@ impl<'a> Tree<'a> {
     fn take<E: Error>(self) -> Result<(), E> {
         let left = self.left.get().checked_sub(1);
         let full = || E::custom(limits::too_many_items("the result", ITEMS_MAX));
-        self.left.set(left.ok_or_else(full)?);
-        Ok(())
+        let left = left.ok_or_else(full)?;
+        self.left.set(left);
+        pace::short_step(left).map_err(|it| E::custom(it.into_message()))
     }
 }
 

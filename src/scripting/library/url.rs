@@ -4,7 +4,7 @@ use ::url::{Url, form_urlencoded};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use serde_json::{Map, Value, json};
 
-use super::{Call, Failure, Library, Outcome, Type, immediate, required};
+use super::{Call, Failure, Library, Outcome, Type, bounds, immediate, pace, required};
 use crate::scripting::text::shown;
 
 /// What is not written as it is: everything but the unreserved characters.
@@ -43,6 +43,7 @@ pub(super) const LIBRARY: Library = Library {
             Type::Text,
             |call| {
                 let base = read("base", call.text("base"))?;
+                within_bounds("link", call.text("link"))?;
                 let joined = base.join(call.text("link"));
                 let joined = joined.map_err(|it| Failure::Plain(format!("`link`: {it}")))?;
                 Ok(Value::from(String::from(joined)).into())
@@ -83,7 +84,7 @@ pub(super) const LIBRARY: Library = Library {
             Type::Map,
             |call| {
                 let text = call.text("text");
-                Ok(fields(text.strip_prefix('?').unwrap_or(text)).into())
+                Ok(fields(text.strip_prefix('?').unwrap_or(text))?.into())
             },
         ),
     ],
@@ -91,8 +92,18 @@ pub(super) const LIBRARY: Library = Library {
 
 /// A URL of an argument.
 pub(super) fn read(name: &str, text: &str) -> Result<Url, Failure> {
+    within_bounds(name, text)?;
     Url::parse(text)
         .map_err(|problem| format!("`{name}`: {} is no URL: {problem}", Value::from(text)).into())
+}
+
+/// Whether a text may be a part of a URL: no server takes longer ones.
+fn within_bounds(name: &str, text: &str) -> Result<(), Failure> {
+    const BYTES_MAX: usize = 64 * 1024;
+    if text.len() <= BYTES_MAX {
+        return Ok(());
+    }
+    Err(format!("`{name}`: longer than {BYTES_MAX} bytes, which is no URL").into())
 }
 
 fn parse(call: &Call) -> Outcome {
@@ -103,7 +114,7 @@ fn parse(call: &Call) -> Outcome {
         "host": url.host_str(),
         "port": url.port_or_known_default(),
         "path": url.path(),
-        "query": fields(url.query().unwrap_or_default()),
+        "query": fields(url.query().unwrap_or_default())?,
         "fragment": url.fragment(),
         "username": some(url.username()),
         "password": url.password(),
@@ -123,7 +134,9 @@ fn build(call: &Call) -> Outcome {
     }
     let text = |name: &str| match parts.get(name) {
         None | Some(Value::Null) => Ok(None),
-        Some(Value::String(text)) => Ok(Some(text.as_str())),
+        Some(Value::String(text)) => {
+            within_bounds(&format!("parts.{name}"), text).map(|()| Some(text.as_str()))
+        }
         Some(other) => {
             Err(Failure::Plain(format!("`parts.{name}`: expected a text, got {}", shown(other))))
         }
@@ -181,9 +194,11 @@ pub(super) fn query(name: &str, map: &Value) -> Result<String, Failure> {
     Ok(query.finish())
 }
 
-fn fields(query: &str) -> Value {
+fn fields(query: &str) -> Result<Value, Failure> {
     let mut fields: Map<String, Value> = Map::new();
-    for (key, value) in form_urlencoded::parse(query.as_bytes()) {
+    for (count, (key, value)) in form_urlencoded::parse(query.as_bytes()).enumerate() {
+        bounds::room_for(count)?;
+        pace::short_step(count)?;
         let value = Value::from(value.into_owned());
         match fields.get_mut(&*key) {
             None => drop(fields.insert(key.into_owned(), value)),
@@ -191,5 +206,5 @@ fn fields(query: &str) -> Value {
             Some(one) => *one = Value::Array(vec![one.take(), value]),
         }
     }
-    Value::Object(fields)
+    Ok(Value::Object(fields))
 }

@@ -1,19 +1,26 @@
 //! `yaml`: of the dialect of Kubernetes, with bounds on what aliases may blow up.
 
-use serde::{Deserialize, Deserializer, de::DeserializeSeed as _};
+use serde::{
+    Deserialize, Deserializer, Serialize, Serializer,
+    de::DeserializeSeed as _,
+    ser::{Error as _, SerializeMap as _, SerializeSeq as _},
+};
 use serde_json::Value;
 
 use super::{
-    Call, Library, Outcome, Type,
+    Call, Failure, Library, Outcome, Type,
     bounds::ITEMS_MAX,
-    immediate, required,
+    immediate, pace, required,
     tree::{self, Tree},
 };
+use crate::logic::size;
 
 /// How deep lists and maps may be nested: what the parser thinks safe, for it recurses with large frames.
 const DEPTH_MAX: usize = 64;
 /// Events of the parser: beginnings and ends count besides the items.
 const EVENTS_MAX: usize = 4 * ITEMS_MAX;
+/// The longest text that is read at once: one long scalar of it is read in one step.
+const TEXT_MAX: usize = 4 << 20;
 /// The most documents of one text.
 const DOCUMENTS_MAX: usize = 10_000;
 
@@ -43,7 +50,7 @@ pub(super) const LIBRARY: Library = Library {
             "The value of a YAML text with one document, or of none: nothing.",
             &[required("text", Type::Text, "The text, at most 64 levels deep.")],
             Type::Any,
-            |call| Ok(read(call.text("text"))?.into()),
+            |call| Ok(read(text(call)?)?.into()),
         ),
         immediate(
             "decode_all",
@@ -55,11 +62,51 @@ pub(super) const LIBRARY: Library = Library {
     ],
 };
 
+/// The text that is read.
+fn text(call: &Call) -> Result<&str, Failure> {
+    let text = call.text("text");
+    if text.len() > TEXT_MAX {
+        return Err(format!("`text`: longer than {}", size::shown(TEXT_MAX)).into());
+    }
+    Ok(text)
+}
+
+/// A value that is written with looks at the time.
+struct Paced<'a>(&'a Value);
+
+impl Serialize for Paced<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let step =
+            |place| pace::short_step(place).map_err(|it| S::Error::custom(it.into_message()));
+        match self.0 {
+            Value::Array(items) => {
+                let mut list = serializer.serialize_seq(Some(items.len()))?;
+                for (place, item) in items.iter().enumerate() {
+                    step(place)?;
+                    list.serialize_element(&Paced(item))?;
+                }
+                list.end()
+            }
+            Value::Object(fields) => {
+                let mut map = serializer.serialize_map(Some(fields.len()))?;
+                for (place, (key, field)) in fields.iter().enumerate() {
+                    step(place)?;
+                    map.serialize_entry(key, &Paced(field))?;
+                }
+                map.end()
+            }
+            it @ (Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_)) => {
+                it.serialize(serializer)
+            }
+        }
+    }
+}
+
 /// A value as a document.
 pub(super) fn write(value: &Value) -> Result<String, String> {
     // Without long lines in pieces: some readers put them together in other ways.
     let options = serde_saphyr::ser_options! { prefer_block_scalars: false };
-    let written = serde_saphyr::to_string_with_options(value, options);
+    let written = serde_saphyr::to_string_with_options(&Paced(value), options);
     let mut text = written.map_err(|it| format!("cannot be written as YAML: {it}"))?;
     if !text.ends_with('\n') {
         text.push('\n');
@@ -101,7 +148,7 @@ fn read_all(text: &str) -> Result<Vec<Value>, String> {
 }
 
 fn decode_all(call: &Call) -> Outcome {
-    let documents = read_all(call.text("text"))?;
+    let documents = read_all(text(call)?)?;
     Ok(documents.into_iter().filter(|it| !it.is_null()).collect::<Value>().into())
 }
 

@@ -16,9 +16,9 @@ use mlua::{Lua, ffi, lua_State};
 
 use super::watchdog::Meter;
 
-/// Texts below this are not looked at. The setting has no lower limit than that.
+/// Texts below this are not looked at: the smallest value of the setting.
 const LONG: usize = 1 << 10;
-/// Calls nested less deep than this are not looked at; nor has this setting.
+/// Calls nested less deep than this are not looked at: the smallest value of that setting.
 const DEEP: c_int = 16;
 /// What Luau adds to a text: its head, and a zero behind it.
 const HEAD: usize = 25;

@@ -10,6 +10,7 @@ use super::{
     views,
     watchdog::Meter,
 };
+use crate::scripting::limits::ITEMS_MAX;
 use crate::scripting::refused::{DEPTH_MAX, FUNCTION, HOST_OBJECT, NOT_FINITE, Refused, Room};
 
 /// Converts values of one VM.
@@ -19,6 +20,8 @@ pub(super) struct Reader<'a> {
     room: Room,
     /// Bytes that still fit.
     left: usize,
+    /// Items and fields that still fit.
+    items: usize,
     /// The tables around the present one, to notice cycles.
     around: Vec<*const c_void>,
 }
@@ -26,13 +29,20 @@ pub(super) struct Reader<'a> {
 impl<'a> Reader<'a> {
     /// A reader for the VM with these metatables.
     pub(super) fn new(shapes: &'a Shapes, meter: &'a Meter, room: Room) -> Self {
-        Reader { shapes, meter, room, left: room.bytes(), around: Vec::new() }
+        Reader { shapes, meter, room, left: room.bytes(), items: ITEMS_MAX, around: Vec::new() }
     }
 
     /// Makes place for a value, or a key, that takes so much as JSON.
     fn take(&mut self, bytes: usize) -> Result<(), Refused> {
         let left = self.left.checked_sub(bytes);
         self.left = left.ok_or_else(|| Refused::too_large(self.room))?;
+        Ok(())
+    }
+
+    /// Makes place for so many items of a list, or fields.
+    fn take_items(&mut self, count: usize) -> Result<(), Refused> {
+        let left = self.items.checked_sub(count);
+        self.items = left.ok_or_else(Refused::too_many_items)?;
         Ok(())
     }
 
@@ -97,6 +107,9 @@ impl<'a> Reader<'a> {
             items.push((key, value));
             Ok(())
         });
+        if items.len() > self.items {
+            return Err(Refused::too_many_items());
+        }
         walked.map_err(|error| Refused::because(error.to_string()))?;
         if texts == items.len() || items.len() == table.raw_len() {
             return Ok(None);
@@ -132,6 +145,7 @@ impl<'a> Reader<'a> {
 
     fn read_entries(&mut self, table: &Table, like: Option<&Value>) -> Result<Value, Refused> {
         let (items, mut fields) = self.entries(table)?;
+        self.take_items(items.len() + fields.len())?;
         fields.extend(nulls(table).into_iter().map(|key| (key, LuaValue::NULL)));
         if !items.is_empty() && !fields.is_empty() {
             return Err(Refused::because("a table with both list items and keys"));
@@ -198,6 +212,9 @@ impl<'a> Reader<'a> {
             }
             Ok(())
         });
+        if items.len() + fields.len() > self.items {
+            return Err(Refused::too_many_items());
+        }
         if let Err(error) = walked {
             problem = Some(error.to_string());
         }
@@ -210,6 +227,10 @@ impl<'a> Reader<'a> {
         const ENTRIES: usize = 1024;
         if seen % ENTRIES == ENTRIES - 1 && self.look_at_time().is_err() {
             return Err(mlua::Error::runtime("out of time"));
+        }
+        if seen > self.items {
+            // Whoever walks tells it in better words.
+            return Err(mlua::Error::runtime("too many items"));
         }
         Ok(())
     }

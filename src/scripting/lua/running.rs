@@ -172,7 +172,13 @@ impl<P: Purpose> Future for Running<P> {
                 return Poll::Ready(Err(Failure::Aborted(abort)));
             }
             match slice {
-                Slice::Ended(ended) => return Poll::Ready(ended.map_err(Failure::Script)),
+                Slice::Ended(ended) => {
+                    if self.vm.ended(self.present.as_ref()) {
+                        self.vm.world().meter.exhaust();
+                        return Poll::Ready(Err(Failure::Aborted(Abort::Memory)));
+                    }
+                    return Poll::Ready(ended.map_err(Failure::Script));
+                }
                 Slice::Waits => match self.vm.world().waited_for() {
                     Some(wait) => self.next = Next::Wait(wait, Instant::now()),
                     None => return again(cx),

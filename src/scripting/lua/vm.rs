@@ -124,6 +124,7 @@ impl Vm {
             wait: RefCell::default(),
             wait_method: OnceCell::new(),
             streams: Streams::default(),
+            leftovers: RefCell::default(),
             memos: Arc::clone(&script.memos),
             side_table: super::side_table::SideTable::default(),
             surroundings: Surroundings::of(&script.terms, &source.name),
@@ -270,9 +271,25 @@ impl Vm {
         }
     }
 
+    /// A call has ended. Whether the script keeps too much of such calls.
+    pub(super) fn ended(&self, call: Option<&Arc<Invocation>>) -> bool {
+        let Some(call) = call else { return false };
+        let limit = self.world.limits.sandbox.memory_limit;
+        let mut leftovers = self.world.leftovers.borrow_mut();
+        leftovers.add(call);
+        if !leftovers.is_due(limit) || leftovers.look() <= limit / 2 {
+            return false;
+        }
+        // To the collector a handle is small, whatever it leads to. Values that go may be borrowing from here.
+        drop(leftovers);
+        let collected = self.lua.gc_collect();
+        collected.is_err() || self.world.leftovers.borrow_mut().look() > limit
+    }
+
     /// Collects all garbage, and gives back what is free then.
     pub(super) fn tidy(&self) {
         if self.lua.gc_collect().is_ok() {
+            self.world.leftovers.borrow_mut().look();
             heap::give_back();
         }
     }

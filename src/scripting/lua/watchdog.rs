@@ -30,7 +30,7 @@ use super::{
     raised,
     world::Limits,
 };
-use crate::scripting::{library::Pace, limits};
+use crate::scripting::{library::Pace, limits, running_time::running_time};
 use crate::settings::Sandbox;
 
 /// How long a call may compute before its neighbours get a turn.
@@ -308,12 +308,6 @@ impl Meter {
             interrupt.disarm();
         }
     }
-}
-
-/// What this thread has computed so far, whoever else computes on the machine.
-fn running_time() -> Duration {
-    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
-    Duration::try_from(time).unwrap_or_default()
 }
 
 /// A slice that runs. It ends also when the host panics in it.

@@ -30,6 +30,7 @@ use crate::logic::{
 };
 use crate::ports::Invocation;
 use crate::scripting::{
+    leftovers::Leftovers,
     library::{Pace, Surroundings},
     memos::Memos,
     refused::{Refused, Room},
@@ -71,6 +72,8 @@ pub(super) struct World {
     pub(super) wait_method: OnceCell<LuaFunction>,
     /// What calls loop over, and would leave open.
     pub(super) streams: Streams,
+    /// What the script keeps of calls that have ended.
+    pub(super) leftovers: RefCell<Leftovers>,
     /// What the script has put into memos.
     pub(super) memos: Arc<Memos>,
     /// Values of memos that are no data.

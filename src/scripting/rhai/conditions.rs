@@ -8,11 +8,11 @@ use super::{
     errors::problem,
     value::{plain, to_json},
 };
-use crate::scripting::{conditions::Conditions, text::shown};
+use crate::scripting::{conditions::Conditions, leftovers::Handle, text::shown};
 
 /// The conditions of the handled object.
 #[derive(Clone, Debug)]
-pub(super) struct ConditionsView(pub(super) Conditions);
+pub(super) struct ConditionsView(pub(super) Handle<Conditions>);
 
 type Result<T> = std::result::Result<T, Box<EvalAltResult>>;
 

@@ -25,6 +25,7 @@ use crate::logic::{outcome::LogLevel, patch::Transformation};
 use crate::ports::{Invocation, Logger, SharedPatch};
 use crate::scripting::{
     ctx::{Kwarg, is_live, kwarg},
+    leftovers::Handle,
     limits::{FUNCTIONS_MAX, cut, cut_fields, too_many_transformations},
     names,
     settings_access::{Found, SettingsAccess, marker_key, selector_key},
@@ -45,7 +46,7 @@ struct ScriptLogger(Logger);
 
 /// `ctx.patch.fns`
 #[derive(Clone, Debug)]
-struct Transformations(SharedPatch);
+struct Transformations(Handle<SharedPatch>);
 
 /// `ctx.settings`, one of its groups, or a setting that is a map.
 #[derive(Clone, Debug)]
@@ -78,9 +79,11 @@ impl Ctx {
             Kwarg::Value(value) => View::tree(Arc::new(value)),
             Kwarg::Part(root, keys) => Dynamic::from(View::part(root, keys)),
             Kwarg::Tree(tree) => self.once(name, || View::shared(tree)),
-            Kwarg::Patch(patch) => Dynamic::from(Live::patch(patch)),
+            Kwarg::Patch(patch) => Dynamic::from(Live::patch(Handle::new(patch, &self.invocation))),
             Kwarg::Memo(document) => Dynamic::from(Live::memo(document)),
-            Kwarg::Conditions(it) => Dynamic::from(ConditionsView(it)),
+            Kwarg::Conditions(it) => {
+                Dynamic::from(ConditionsView(Handle::new(it, &self.invocation)))
+            }
             Kwarg::Logger(logger) => Dynamic::from(ScriptLogger(logger)),
             Kwarg::Index(index) => Dynamic::from(IndexView(index)),
             Kwarg::Settings(cause) => {
@@ -271,7 +274,7 @@ fn register_patch(engine: &mut Engine, shared: &Arc<Shared>) {
     let (push, plus, add) = (append.clone(), append.clone(), append.clone());
     engine
         .register_indexer_get(|live: &mut Live, key: ImmutableString| match live.top_of_patch() {
-            Some(patch) if key == "fns" => Dynamic::from(Transformations(Arc::clone(patch))),
+            Some(patch) if key == "fns" => Dynamic::from(Transformations(patch.clone())),
             Some(_) | None => live.get(&key),
         })
         .register_type_with_name::<Transformations>("patch.fns")

@@ -25,8 +25,8 @@ use super::{
     turn::Turns,
 };
 use crate::heap;
-use crate::ports::{BoxFuture, Document, Stopped};
-use crate::scripting::{limits, memos::Memos, stopped};
+use crate::ports::{BoxFuture, Document, Invocation, Stopped};
+use crate::scripting::{limits, memos::Memos, running_time::running_time, stopped};
 
 /// How many operations of a script pass between two looks at its limits, while operations are short: some microseconds.
 const LOOK_EVERY: u32 = 16;
@@ -177,7 +177,7 @@ impl Control {
             }
         }
         self.resume();
-        self.computed_before.set(thread_time());
+        self.computed_before.set(running_time());
         self.suspect.set(self.common.budget.limit());
         CURRENT.set(Some(self));
         let _leave = Leave;
@@ -227,14 +227,14 @@ impl Control {
     fn pay_back(&self, waited: Duration) {
         self.watch.set(self.watch.get().put_back(waited));
         self.looked.set(self.watch.get().before());
-        self.computed_before.set((self.computed_before.get() + waited).min(thread_time()));
+        self.computed_before.set((self.computed_before.get() + waited).min(running_time()));
         self.suspect.set(self.common.budget.limit());
         self.operations.set(self.operations.get().saturating_sub(operations_in(waited)));
     }
 
     /// Whether the thread itself has computed for so long; if not, says when it may have.
     fn has_computed(&self, limit: Duration, elapsed: Duration) -> bool {
-        let left = limit.saturating_sub(thread_time().saturating_sub(self.computed_before.get()));
+        let left = limit.saturating_sub(running_time().saturating_sub(self.computed_before.get()));
         self.suspect.set(elapsed + left);
         left.is_zero()
     }
@@ -281,13 +281,6 @@ impl Control {
         LEFT.set(if at_once { 0 } else { LOOK_EVERY });
         ended
     }
-}
-
-/// What the calling thread has computed in its life.
-fn thread_time() -> Duration {
-    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
-    // The kernel counts from zero up.
-    Duration::try_from(time).unwrap_or_default()
 }
 
 fn operations_in(time: Duration) -> u64 {
@@ -337,6 +330,19 @@ pub(super) fn forgive() -> isize {
         CEILING.set(control.held.get().saturating_add(control.common.ledger.left()));
         holds
     })
+}
+
+/// The running call, which is this one, is about to end.
+pub(super) fn leave(call: &Arc<Invocation>) {
+    CURRENT
+        .with_borrow(|current| current.as_ref().map(|it| given(|| it.common.ledger.ended(call))));
+}
+
+/// Counts what the script keeps now of calls that have ended.
+pub(super) fn look_at_leftovers() {
+    CURRENT.with_borrow(|current| {
+        current.as_ref().map(|it| given(|| it.common.ledger.look_at_leftovers()))
+    });
 }
 
 /// Makes something for the host: it will be freed there, and counts as the script's only until the end of its turn.

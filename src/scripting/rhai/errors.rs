@@ -12,7 +12,6 @@ use super::{
     api::{self, ServerError},
     control::Abort,
     runner::RunError,
-    script::ITEMS_MAX,
     value::text,
 };
 use crate::logic::{
@@ -84,8 +83,8 @@ impl Sources {
         let EvalAltResult::ErrorDataTooLarge(what, _) = cause else { return None };
         Some(match what.as_str() {
             "Length of string" => limits::too_long_text(self.limits.string_size),
-            "Size of object map" => limits::too_many_items("a map", ITEMS_MAX),
-            _ => limits::too_many_items("a list", ITEMS_MAX),
+            "Size of object map" => limits::too_many_items("a map", limits::ITEMS_MAX),
+            _ => limits::too_many_items("a list", limits::ITEMS_MAX),
         })
     }
 

@@ -4,15 +4,21 @@
 //! thread by the allocator. What a call hands over to the host (results, patches, lines of the log) is freed elsewhere and
 //! leaves the sum at the end of the turn; see [`super::control::given`].
 
-use std::sync::atomic::{AtomicIsize, Ordering};
+use std::sync::{
+    Arc, Mutex, PoisonError,
+    atomic::{AtomicIsize, Ordering},
+};
 
-use crate::scripting::memos::Memos;
+use crate::ports::Invocation;
+use crate::scripting::{leftovers::Leftovers, memos::Memos};
 
 /// The memory of one script, shared by its calls.
 #[derive(Debug)]
 pub(super) struct Ledger {
     limit: usize,
     held: AtomicIsize,
+    /// What it keeps of calls that have ended; counted in `held` as of the last look.
+    leftovers: Mutex<(Leftovers, isize)>,
     /// What it keeps with objects counts for itself.
     pub(super) memos: Memos,
 }
@@ -20,7 +26,12 @@ pub(super) struct Ledger {
 impl Ledger {
     /// For a script that may hold so many bytes, and as many again in memos.
     pub(super) fn new(limit: usize) -> Self {
-        Ledger { limit, held: AtomicIsize::new(0), memos: Memos::new(limit) }
+        Ledger {
+            limit,
+            held: AtomicIsize::new(0),
+            leftovers: Mutex::default(),
+            memos: Memos::new(limit),
+        }
     }
 
     /// The most that it may hold.
@@ -36,6 +47,25 @@ impl Ledger {
     /// How much a turn may add that begins now.
     pub(super) fn left(&self) -> isize {
         isize::try_from(self.limit).unwrap_or(isize::MAX).saturating_sub(self.held())
+    }
+
+    /// A call has ended: what the script keeps of it counts from the next look on.
+    pub(super) fn ended(&self, call: &Arc<Invocation>) {
+        let mut leftovers = self.leftovers.lock().unwrap_or_else(PoisonError::into_inner);
+        leftovers.0.add(call);
+        let is_due = leftovers.0.is_due(self.limit);
+        drop(leftovers);
+        if is_due {
+            self.look_at_leftovers();
+        }
+    }
+
+    /// Counts what the script keeps now of calls that have ended.
+    pub(super) fn look_at_leftovers(&self) {
+        let mut leftovers = self.leftovers.lock().unwrap_or_else(PoisonError::into_inner);
+        let held = isize::try_from(leftovers.0.look()).unwrap_or(isize::MAX);
+        let before = std::mem::replace(&mut leftovers.1, held);
+        self.add(held.saturating_sub(before));
     }
 
     /// What a turn has added.

@@ -14,7 +14,7 @@ use super::{
     value::{plain, same, to_json},
 };
 use crate::ports::{Document, SharedPatch, lock_patch};
-use crate::scripting::{limits::weight, text, withdraw::withdraw};
+use crate::scripting::{leftovers::Handle, limits::weight, text, withdraw::withdraw};
 
 type Fields = serde_json::Map<String, Value>;
 
@@ -29,7 +29,7 @@ pub(super) struct Live {
 #[derive(Clone, Debug)]
 enum Store {
     /// Levels come into being when they are written to; null deletes on the cluster.
-    Patch(SharedPatch),
+    Patch(Handle<SharedPatch>),
     /// Null is the same as absent.
     Memo(Document),
 }
@@ -85,7 +85,7 @@ impl Store {
 
 impl Live {
     /// The patch of a cycle.
-    pub(super) fn patch(patch: SharedPatch) -> Self {
+    pub(super) fn patch(patch: Handle<SharedPatch>) -> Self {
         Live { store: Store::Patch(patch), path: Arc::new([]) }
     }
 
@@ -100,7 +100,7 @@ impl Live {
     }
 
     /// The patch, if this is its top level.
-    pub(super) fn top_of_patch(&self) -> Option<&SharedPatch> {
+    pub(super) fn top_of_patch(&self) -> Option<&Handle<SharedPatch>> {
         match &self.store {
             Store::Patch(patch) if self.path.is_empty() => Some(patch),
             Store::Patch(_) | Store::Memo(_) => None,

@@ -60,7 +60,7 @@ pub(crate) fn load(
     source: &Source,
     terms: &Terms,
 ) -> BoxFuture<'static, Result<Loaded, LoadError>> {
-    let (runner, source) = (Runner::new(id, terms).of(&source.name), source.clone());
+    let (runner, source) = (Runner::new(id, terms).named(&source.name), source.clone());
     let terms = terms.clone();
     async move {
         let file = source.name.clone();
@@ -143,7 +143,10 @@ fn about<T>(
 ) -> impl FnOnce() -> Result<T, Raised> {
     move || {
         let ctx = Dynamic::from(Ctx::new(Arc::clone(&invocation)));
-        present::during(Some(invocation), || vm.with(|script| job(script, ctx)))
+        let call = Arc::clone(&invocation);
+        let result = present::during(Some(invocation), || vm.with(|script| job(script, ctx)));
+        control::leave(&call);
+        result
     }
 }
 

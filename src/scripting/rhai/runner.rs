@@ -125,8 +125,8 @@ impl Runner {
         self.pool.submit(Box::new(move || drop(something))).ok();
     }
 
-    /// For this script.
-    pub(super) fn of(mut self, name: &str) -> Self {
+    /// The same, with the name of the script for messages.
+    pub(super) fn named(mut self, name: &str) -> Self {
         name.clone_into(&mut self.name);
         self
     }

@@ -31,13 +31,13 @@ use crate::logic::{
     outcome::Raised,
 };
 use crate::ports::{SharedPatch, lock_patch};
-use crate::scripting::{LoadError, Source, Terms, library::Surroundings, print::print_line};
+use crate::scripting::{
+    LoadError, Source, Terms, library::Surroundings, limits as bounds, print::print_line,
+};
 use crate::settings::Sandbox;
 
 /// The deepest nesting of an expression, at the top level and in functions. A closure in a closure is one expression.
 pub(super) const EXPRESSION_DEPTHS_MAX: (usize, usize) = (64, 64);
-/// The most items of a list or a map.
-pub(super) const ITEMS_MAX: usize = 100_000;
 /// The most modules of one script.
 const MODULES_MAX: usize = 64;
 
@@ -214,8 +214,8 @@ fn engine(shared: &Arc<Shared>, source: &Source, limits: &Sandbox) -> Engine {
         .set_max_call_levels(limits.call_depth)
         .set_max_expr_depths(top, inside)
         .set_max_string_size(limits.string_size)
-        .set_max_array_size(ITEMS_MAX)
-        .set_max_map_size(ITEMS_MAX)
+        .set_max_array_size(bounds::ITEMS_MAX)
+        .set_max_map_size(bounds::ITEMS_MAX)
         .set_max_modules(MODULES_MAX)
         .disable_symbol("eval")
         .set_module_resolver(Modules::of(source, Arc::clone(&shared.sources)))

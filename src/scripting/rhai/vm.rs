@@ -148,6 +148,7 @@ impl Vm {
     fn forgive(&self) -> Result<(), Raised> {
         // Less is no reason to stop anything: there is room for the new state.
         let much = isize::try_from(self.terms.limits.memory_limit / 16).unwrap_or(isize::MAX);
+        control::look_at_leftovers();
         if control::holds() <= much {
             return Ok(());
         }

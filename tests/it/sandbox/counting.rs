@@ -16,7 +16,7 @@ use crate::lua::{Script, on_paused_clock, sample, try_load_all};
 const MEMORY_LIMIT: usize = 4 << 20;
 
 /// Plays with the same script in both languages.
-fn in_both((lua, rhai): (&str, &str), memory_limit: usize, play: impl AsyncFn(Script)) {
+pub(super) fn in_both((lua, rhai): (&str, &str), memory_limit: usize, play: impl AsyncFn(Script)) {
     for (name, text) in [("handlers.lua", lua), ("handlers.rhai", rhai)] {
         on_paused_clock(async {
             let mut settings = Settings::default();
@@ -187,4 +187,52 @@ fn texts_of_lua_are_exact_but_for_those_that_are_made_piece_by_piece() {
         let script = script.unwrap_or_else(|error| panic!("{error}"));
         expect_test::expect![[r#"Returned(Some(Object {"concat": Number(666668), "joined": Number(1000000), "rep": Number(1000000), "upper": Number(1000000)}))"#]].assert_eq(&format!("{:?}", script.call("texts").await.ended));
     });
+}
+
+/// Keeps what it is given of each call, until the memory is full: a script that leaks `ctx` over millions of events.
+fn keeps_of_each_call(lua: &str, rhai: &str) {
+    let play = async |script: Script| {
+        let mut failed = None;
+        for number in 0..400 {
+            let ended = script.call_about("keeps", &large(number)).await.ended;
+            failed = failed.or(problem(ended).map(|it| (number, it)));
+            if failed.is_some() {
+                break;
+            }
+        }
+        let (_, message) = failed.expect("they do not fit");
+        assert!(message.contains("needs more than 4 MiB of memory"), "{message}");
+        // A fresh VM serves the next calls, and what is not kept is nobody's.
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        for number in 0..100 {
+            assert_eq!(problem(script.call_about("reads", &large(number)).await.ended), None);
+        }
+    };
+    let lua = format!(
+        "kept = {{}}
+        kopf.on_update('kopfexamples', {{ id = 'keeps' }}, function(ctx) kept[#kept + 1] = {lua} end)
+        kopf.on_update('kopfexamples', {{ id = 'reads' }}, function(ctx) return #ctx.body.spec.texts end)"
+    );
+    let rhai = format!(
+        "let kept = [];
+        kopf::on_update(`kopfexamples`, #{{ id: `keeps` }}, |ctx| {{ kept.push({rhai}); }});
+        kopf::on_update(`kopfexamples`, #{{ id: `reads` }}, |ctx| ctx.body.spec.texts.len());"
+    );
+    in_both((&lua, &rhai), MEMORY_LIMIT, play);
+}
+
+#[test]
+fn contexts_that_a_script_keeps_are_its_memory() {
+    keeps_of_each_call("ctx", "ctx");
+}
+
+#[test]
+fn patches_that_a_script_keeps_are_its_memory() {
+    keeps_of_each_call("ctx.patch", "ctx.patch");
+    keeps_of_each_call("ctx.patch.fns", "ctx.patch.fns");
+}
+
+#[test]
+fn conditions_that_a_script_keeps_are_its_memory() {
+    keeps_of_each_call("ctx.conditions", "ctx.conditions");
 }

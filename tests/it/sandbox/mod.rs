@@ -11,6 +11,7 @@
 //! and declares the handler `hostile`, which is called once. If it fails while it is loaded, there is a line `-- at: load`.
 
 mod counting;
+mod logging;
 mod lua;
 mod neighbours;
 mod rhai;

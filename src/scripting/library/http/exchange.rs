@@ -13,6 +13,7 @@ use http::{
     header::{
         AUTHORIZATION, CONTENT_ENCODING, CONTENT_TYPE, COOKIE, LOCATION, PROXY_AUTHORIZATION,
     },
+    response::Parts,
 };
 use http_body_util::{BodyExt as _, Full, Limited};
 use hyper::body::Incoming;
@@ -31,7 +32,8 @@ use super::{
     trouble::{failed, unreached},
 };
 use crate::logic::grants::Access;
-use crate::scripting::library::{Call, Failure, Outcome, tree};
+use crate::ports::BoxFuture;
+use crate::scripting::library::{Call, Datum, Failure, Outcome, call::aside, tree};
 
 /// Requests of one script at the same time, because their answers are in memory; others wait for their turn.
 const TOGETHER_MAX: usize = 32;
@@ -92,15 +94,18 @@ fn tls(ca: &str) -> Result<ClientConfig, Failure> {
     Ok(builder.with_root_certificates(roots).with_no_client_auth())
 }
 
-/// Makes the request of a call.
-pub(super) async fn send(call: Call, method: impl AsRef<str>) -> Outcome {
-    let request = Request::of(&call, method.as_ref())?;
-    let (timeout, url) = (request.timeout, request.url.clone());
-    let exchanged = tokio::time::timeout(timeout, exchange(&call, request)).await;
-    exchanged.unwrap_or_else(|_elapsed| {
-        let seconds = timeout.as_secs_f64();
-        let told = "the option `timeout` allows more";
-        Err(unreached("Timeout", format!("{url}: no whole answer within {seconds} s; {told}")))
+/// Makes the request of a call. What it takes to make it is computed here, by the call itself.
+pub(super) fn send(call: Call, method: &str) -> BoxFuture<'static, Outcome> {
+    let request = Request::of(&call, method);
+    Box::pin(async move {
+        let request = request?;
+        let (timeout, url) = (request.timeout, request.url.clone());
+        let exchanged = tokio::time::timeout(timeout, exchange(&call, request)).await;
+        exchanged.unwrap_or_else(|_elapsed| {
+            let seconds = timeout.as_secs_f64();
+            let told = "the option `timeout` allows more";
+            Err(unreached("Timeout", format!("{url}: no whole answer within {seconds} s; {told}")))
+        })
     })
 }
 
@@ -109,7 +114,9 @@ async fn exchange(call: &Call, mut request: Request) -> Outcome {
     let turns = surroundings.web.turns.get_or_init(|| Semaphore::new(TOGETHER_MAX));
     let _turn = turns.acquire().await.map_err(|it| Failure::Plain(it.to_string()))?;
     check(&surroundings.access, &request.url)?;
-    let channel = surroundings.web.channel(&surroundings.access, call.some_text("ca"))?;
+    let (own, ca) = (Arc::clone(surroundings), call.some_text("ca").map(str::to_owned));
+    let bytes = ca.as_ref().map_or(0, String::len);
+    let channel = aside(bytes, move || own.web.channel(&own.access, ca.as_deref())).await??;
     let mut left = request.redirects;
     loop {
         let answer = once(&channel, &request).await?;
@@ -184,13 +191,17 @@ async fn read(answer: Response<Incoming>, request: &Request) -> Outcome {
         }
         failed(url, &*it)
     })?;
-    let body = body.to_bytes();
+    let (body, url) = (body.to_bytes(), String::from(request.url.clone()));
+    aside(body.len(), move || Ok(told_answer(&head, &body, url))).await?
+}
+
+fn told_answer(head: &Parts, body: &[u8], url: String) -> Datum {
     let mut fields = Map::new();
     fields.insert("status".into(), head.status.as_u16().into());
     fields.insert("ok".into(), head.status.is_success().into());
-    fields.insert("url".into(), request.url.as_str().into());
+    fields.insert("url".into(), url.into());
     fields.insert("headers".into(), headers(&head.headers));
-    match std::str::from_utf8(&body) {
+    match std::str::from_utf8(body) {
         Ok(text) => {
             if is_json(&head.headers)
                 && let Ok(value) = tree::json(text)
@@ -199,9 +210,9 @@ async fn read(answer: Response<Incoming>, request: &Request) -> Outcome {
             }
             fields.insert("body".into(), text.into());
         }
-        Err(_) => drop(fields.insert("body_base64".into(), json!(STANDARD.encode(&body)))),
+        Err(_) => drop(fields.insert("body_base64".into(), json!(STANDARD.encode(body)))),
     }
-    Ok(Value::Object(fields).into())
+    Value::Object(fields).into()
 }
 
 fn is_json(headers: &HeaderMap) -> bool {

@@ -26,21 +26,19 @@ pub(super) const LIBRARY: Library = Library {
         request(
             "get",
             "Reads something: `http.get(\"https://api.example.com/items\", {query = {page = 1}})`.",
-            |call| Box::pin(exchange::send(call, "GET")),
+            |call| exchange::send(call, "GET"),
         ),
-        request("head", "Asks for the headers alone.", |call| {
-            Box::pin(exchange::send(call, "HEAD"))
-        }),
+        request("head", "Asks for the headers alone.", |call| exchange::send(call, "HEAD")),
         request(
             "post",
             "Sends something new: `http.post(url, {json = {name = \"x\"}})`.",
-            |call| Box::pin(exchange::send(call, "POST")),
+            |call| exchange::send(call, "POST"),
         ),
         request("put", "Sends something in place of what is there.", |call| {
-            Box::pin(exchange::send(call, "PUT"))
+            exchange::send(call, "PUT")
         }),
-        request("patch", "Sends a change.", |call| Box::pin(exchange::send(call, "PATCH"))),
-        request("delete", "Removes something.", |call| Box::pin(exchange::send(call, "DELETE"))),
+        request("patch", "Sends a change.", |call| exchange::send(call, "PATCH")),
+        request("delete", "Removes something.", |call| exchange::send(call, "DELETE")),
         Function {
             name: "request",
             doc: "Any other method: `http.request(\"OPTIONS\", url)`.",
@@ -56,7 +54,7 @@ pub(super) const LIBRARY: Library = Library {
             returns: Type::Map,
             body: Body::Waiting(|call| {
                 let method = call.text("method").to_owned();
-                Box::pin(exchange::send(call, method))
+                exchange::send(call, &method)
             }),
         },
     ],

@@ -9,12 +9,15 @@ use crate::logic::{
     duration,
     kube::{ALL_NAMESPACES, Attempt, ListPart, Reference, read_list, selector},
     resource::Resource,
+    size,
 };
 use crate::ports::{BoxFuture, Demand, ErrorClass, Verb};
-use crate::scripting::library::{Call, Failure, Outcome};
+use crate::scripting::library::{Call, Failure, Outcome, call::aside};
 
 /// The most objects of one answer, as kubectl has it.
 const CHUNK: u64 = 500;
+/// Objects take four times as much as their text, and more, when a script has them.
+const SHARE: usize = 4;
 /// How often a list is begun again that has changed too much while it was taken.
 const RESTARTS_MAX: usize = 3;
 
@@ -64,7 +67,7 @@ pub(super) fn list(call: Call) -> BoxFuture<'static, Outcome> {
             content: None,
         };
         let limit = call.value("limit").as_u64();
-        let room = call.surroundings.limits.memory_limit;
+        let room = call.surroundings.limits.memory_limit / SHARE;
         for _ in 0..RESTARTS_MAX {
             if let Some(objects) = all(&desk, &demand, limit, room).await? {
                 return Ok(Value::Array(objects).into());
@@ -102,12 +105,13 @@ async fn all(
         size = size.saturating_add(answer.len());
         if size > room {
             return Err(Failure::Plain(format!(
-                "the list of {} is larger than the memory of the script (settings.sandbox.memory_limit): narrow it with \
-                 `namespace`, `label_selector` or `limit`",
-                demand.resource
+                "the list of {} is larger than {}, which is what fits into the memory of the script \
+                 (settings.sandbox.memory_limit): narrow it with `namespace`, `label_selector` or `limit`",
+                demand.resource,
+                size::shown(room)
             )));
         }
-        let part = read_list(&answer);
+        let part = aside(answer.len(), move || read_list(&answer)).await?;
         let part = part.map_err(|it| Failure::Plain(format!("the answer is no list: {it}")))?;
         let ListPart { objects: more, token: rest } = part;
         objects.extend(more);

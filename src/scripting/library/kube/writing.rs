@@ -27,28 +27,30 @@ const PROPAGATIONS: &[&str] = &["Background", "Foreground", "Orphan"];
 
 /// `kube.create`
 pub(super) fn create(call: Call) -> BoxFuture<'static, Outcome> {
+    let text = text_of(&call);
     Box::pin(async move {
         let desk = Desk::of(&call, Attempt::Create)?;
-        let (spot, body) = written(&desk, &call).await?;
+        let spot = place_of(&desk, &call).await?;
         let query = intent(&call);
         let demand =
-            Demand { name: None, query, content: Some((JSON, body)), ..spot.demand(Verb::Create) };
+            Demand { name: None, query, content: Some((JSON, text)), ..spot.demand(Verb::Create) };
         Ok(desk.send_for_object(demand).await?.into())
     })
 }
 
 /// `kube.apply`
 pub(super) fn apply(call: Call) -> BoxFuture<'static, Outcome> {
+    let text = text_of(&call);
     Box::pin(async move {
         let desk = Desk::of(&call, Attempt::Apply)?;
-        let (spot, body) = written(&desk, &call).await?;
+        let spot = place_of(&desk, &call).await?;
         spot.named()?;
         let mut query = intent(&call);
         if call.value("force") == true {
             query.push(("force", "true".into()));
         }
         let subresource = option(&call, "subresource").map(str::to_owned);
-        let content = Some((APPLY, body));
+        let content = Some((APPLY, text));
         let demand = Demand { subresource, query, content, ..spot.demand(Verb::Patch) };
         Ok(desk.send_for_object(demand).await?.into())
     })
@@ -56,26 +58,31 @@ pub(super) fn apply(call: Call) -> BoxFuture<'static, Outcome> {
 
 /// `kube.replace`
 pub(super) fn replace(call: Call) -> BoxFuture<'static, Outcome> {
+    let text = text_of(&call);
     Box::pin(async move {
         let desk = Desk::of(&call, Attempt::Replace)?;
-        let (spot, body) = written(&desk, &call).await?;
+        let spot = place_of(&desk, &call).await?;
         spot.named()?;
         let subresource = option(&call, "subresource").map(str::to_owned);
-        let (query, content) = (intent(&call), Some((JSON, body)));
+        let (query, content) = (intent(&call), Some((JSON, text)));
         let demand = Demand { subresource, query, content, ..spot.demand(Verb::Update) };
         Ok(desk.send_for_object(demand).await?.into())
     })
 }
 
-/// Where an object is written, and its text.
-async fn written(desk: &Desk, call: &Call) -> Result<(Spot, bytes::Bytes), Failure> {
-    let body = call.value("object");
-    let spot = desk.spot(Reference::of(body)?, option(call, "namespace")).await?;
-    Ok((spot, body.to_string().into()))
+/// The text of the object that is written: made by the call itself, whose time that takes.
+fn text_of(call: &Call) -> bytes::Bytes {
+    call.value("object").to_string().into()
+}
+
+/// Where an object is written.
+async fn place_of(desk: &Desk, call: &Call) -> Result<Spot, Failure> {
+    desk.spot(Reference::of(call.value("object"))?, option(call, "namespace")).await
 }
 
 /// `kube.patch`
 pub(super) fn patch(call: Call) -> BoxFuture<'static, Outcome> {
+    let text = call.value("patch").to_string();
     Box::pin(async move {
         let desk = Desk::of(&call, Attempt::Patch)?;
         let patch = call.value("patch");
@@ -93,7 +100,7 @@ pub(super) fn patch(call: Call) -> BoxFuture<'static, Outcome> {
             let message = format!("`patch`: expected {expected} for a patch of the type {kind:?}");
             return Err(Failure::Plain(message));
         }
-        let text = if kind == "json" && is_empty { "[]".into() } else { patch.to_string() };
+        let text = if kind == "json" && is_empty { "[]".into() } else { text };
         let spot = referred(&desk, &call).await?;
         let subresource = option(&call, "subresource").map(str::to_owned);
         let content = Some((*content_type, text.into()));

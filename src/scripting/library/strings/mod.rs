@@ -2,10 +2,12 @@
 
 mod names;
 
+use std::cell::{Cell, RefCell};
+
 use serde_json::Value;
 
 use super::{
-    Call, Failure, Function, Library, Outcome, Parameter, Type, bounds, immediate, optional,
+    Call, Failure, Function, Library, Outcome, Parameter, Type, bounds, immediate, optional, pace,
     required,
 };
 use crate::scripting::limits;
@@ -23,13 +25,13 @@ pub(super) const LIBRARY: Library =
 
 const FUNCTIONS: &[Function] = &[
     immediate("trim", "The text without spaces at both ends.", &[TEXT, TRIMMED], Type::Text, |call| {
-        Ok(trimmed(call, true, true))
+        trimmed(call, true, true)
     }),
     immediate("trim_start", "The text without spaces in front.", &[TEXT, TRIMMED], Type::Text, |call| {
-        Ok(trimmed(call, true, false))
+        trimmed(call, true, false)
     }),
     immediate("trim_end", "The text without spaces at the end.", &[TEXT, TRIMMED], Type::Text, |call| {
-        Ok(trimmed(call, false, true))
+        trimmed(call, false, true)
     }),
     immediate(
         "split",
@@ -65,7 +67,7 @@ const FUNCTIONS: &[Function] = &[
         Ok(Value::from(call.text("text").contains(call.text("part"))).into())
     }),
     immediate("count", "How often a text has another in it.", &[TEXT, required("part", Type::Name, "The text that is counted.")], Type::Integer, |call| {
-        Ok(Value::from(call.text("text").matches(call.text("part")).count()).into())
+        Ok(Value::from(occurrences(call.text("text"), call.text("part"), usize::MAX)?).into())
     }),
     immediate(
         "replace",
@@ -88,10 +90,17 @@ const FUNCTIONS: &[Function] = &[
         Ok(Value::from(text.strip_suffix(call.text("part")).unwrap_or(text)).into())
     }),
     immediate("upper", "The text in capital letters.", &[TEXT], Type::Text, |call| {
-        Ok(Value::from(call.text("text").to_uppercase()).into())
+        Ok(Value::from(in_slices(call.text("text"), str::to_uppercase)?).into())
     }),
     immediate("lower", "The text in small letters.", &[TEXT], Type::Text, |call| {
-        Ok(Value::from(call.text("text").to_lowercase()).into())
+        let text = call.text("text");
+        // Its small letter depends on what stands around it.
+        let lowered = if text.contains('Σ') {
+            text.to_lowercase()
+        } else {
+            in_slices(text, str::to_lowercase)?
+        };
+        Ok(Value::from(lowered).into())
     }),
     immediate("capitalize", "The text with a capital letter in front.", &[TEXT], Type::Text, |call| {
         let mut rest = call.text("text").chars();
@@ -154,10 +163,22 @@ fn room(call: &Call, bytes: usize) -> Result<(), Failure> {
     if bytes > limit { Err(limits::too_long_text(limit).into()) } else { Ok(()) }
 }
 
-fn trimmed(call: &Call, start: bool, end: bool) -> super::Datum {
+fn trimmed(call: &Call, start: bool, end: bool) -> Outcome {
+    /// Of what is taken away.
+    const CHARACTERS_MAX: usize = 256;
+    let mut taken: Vec<char> = call.text("characters").chars().take(CHARACTERS_MAX + 1).collect();
+    if taken.len() > CHARACTERS_MAX {
+        return Err(format!("`characters`: more than {CHARACTERS_MAX}").into());
+    }
+    taken.sort_unstable();
+    let (seen, late) = (Cell::new(0_usize), RefCell::new(None));
     let goes = |it: char| {
-        call.some_text("characters")
-            .map_or(it.is_whitespace(), |characters| characters.contains(it))
+        seen.set(seen.get() + 1);
+        if let Err(failure) = pace::short_step(seen.get()) {
+            late.replace(Some(failure));
+            return false;
+        }
+        if taken.is_empty() { it.is_whitespace() } else { taken.binary_search(&it).is_ok() }
     };
     let mut text = call.text("text");
     if start {
@@ -166,7 +187,7 @@ fn trimmed(call: &Call, start: bool, end: bool) -> super::Datum {
     if end {
         text = text.trim_end_matches(goes);
     }
-    Value::from(text).into()
+    late.take().map_or_else(|| Ok(Value::from(text).into()), Err)
 }
 
 /// A list, if it is not too long.
@@ -174,6 +195,7 @@ fn list<'a>(parts: impl Iterator<Item = &'a str>) -> Outcome {
     let mut items = Vec::new();
     for part in parts {
         bounds::room_for(items.len())?;
+        pace::short_step(items.len())?;
         items.push(Value::from(part));
     }
     Ok(Value::Array(items).into())
@@ -197,6 +219,7 @@ fn split(call: &Call) -> Outcome {
 fn join(call: &Call) -> Outcome {
     let mut joined = String::new();
     for (place, item) in (1..).zip(call.list("list")) {
+        pace::short_step(place)?;
         if place > 1 {
             joined.push_str(call.text("separator"));
         }
@@ -219,9 +242,41 @@ fn join(call: &Call) -> Outcome {
 fn replace(call: &Call) -> Outcome {
     let (text, part, new) = (call.text("text"), call.text("part"), call.text("new"));
     let limit = call.count("limit", usize::MAX)?;
-    let times = text.matches(part).take(limit).count();
+    let times = occurrences(text, part, limit)?;
     room(call, text.len().saturating_add(new.len().saturating_mul(times)))?;
-    Ok(Value::from(text.replacen(part, new, limit)).into())
+    let (mut replaced, mut done) = (String::new(), 0);
+    for (count, (place, found)) in text.match_indices(part).take(limit).enumerate() {
+        pace::short_step(count)?;
+        replaced.push_str(text.get(done..place).unwrap_or_default());
+        replaced.push_str(new);
+        done = place + found.len();
+    }
+    replaced.push_str(text.get(done..).unwrap_or_default());
+    Ok(Value::from(replaced).into())
+}
+
+/// How often a part is there, so many times at most.
+fn occurrences(text: &str, part: &str, limit: usize) -> Result<usize, Failure> {
+    let mut count = 0;
+    for _ in text.matches(part).take(limit) {
+        pace::short_step(count)?;
+        count += 1;
+    }
+    Ok(count)
+}
+
+/// A text, changed slice by slice: one of megabytes takes its time.
+fn in_slices(text: &str, change: fn(&str) -> String) -> Result<String, Failure> {
+    const BYTES: usize = 256 * 1024;
+    let (mut changed, mut rest) = (String::with_capacity(text.len()), text);
+    while !rest.is_empty() {
+        pace::step()?;
+        let end = rest.ceil_char_boundary(BYTES.min(rest.len()));
+        let (slice, after) = rest.split_at_checked(end).unwrap_or((rest, ""));
+        changed.push_str(&change(slice));
+        rest = after;
+    }
+    Ok(changed)
 }
 
 /// What is missing to the width.

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::{TEXT, immediate, optional};
-use crate::scripting::library::{Call, Function, Outcome, Type};
+use crate::scripting::library::{Call, Failure, Function, Outcome, Type};
 
 /// The longest label of DNS, and the longest name of most objects.
 const LABEL_MAX: usize = 63;
@@ -11,6 +11,8 @@ const LABEL_MAX: usize = 63;
 const NAME_MAX: usize = 253;
 /// Digits of a hash that keep shortened names apart.
 const MARK: usize = 8;
+/// What names are made of; longer texts are none.
+const TEXT_MAX: usize = 64 * 1024;
 
 pub(super) const SLUG: Function = immediate(
     "slug",
@@ -46,7 +48,7 @@ pub(super) const KEBAB: Function = immediate(
     "The words of a name with `-` between them: `maxReplicas` is `max-replicas`.",
     &[TEXT],
     Type::Text,
-    |call| Ok(Value::from(words(call.text("text")).join("-")).into()),
+    |call| Ok(Value::from(words(named(call)?).join("-")).into()),
 );
 
 pub(super) const SNAKE: Function = immediate(
@@ -54,7 +56,7 @@ pub(super) const SNAKE: Function = immediate(
     "The words of a name with `_` between them: `maxReplicas` is `max_replicas`.",
     &[TEXT],
     Type::Text,
-    |call| Ok(Value::from(words(call.text("text")).join("_")).into()),
+    |call| Ok(Value::from(words(named(call)?).join("_")).into()),
 );
 
 pub(super) const CAMEL: Function = immediate(
@@ -63,7 +65,7 @@ pub(super) const CAMEL: Function = immediate(
     &[TEXT],
     Type::Text,
     |call| {
-        let words = words(call.text("text")).into_iter().enumerate();
+        let words = words(named(call)?).into_iter().enumerate();
         let capital = |(place, word): (usize, String)| {
             let mut rest = word.chars();
             let first = rest.next().filter(|_| place > 0).into_iter().flat_map(char::to_uppercase);
@@ -72,6 +74,15 @@ pub(super) const CAMEL: Function = immediate(
         Ok(Value::from(words.map(capital).collect::<String>()).into())
     },
 );
+
+/// The text that a name is made of.
+fn named(call: &Call) -> Result<&str, Failure> {
+    let text = call.text("text");
+    if text.len() > TEXT_MAX {
+        return Err(format!("`text`: longer than {TEXT_MAX} bytes, which is no name").into());
+    }
+    Ok(text)
+}
 
 fn is_label(text: &str) -> bool {
     let is_inner = |it: u8| it.is_ascii_lowercase() || it.is_ascii_digit() || it == b'-';
@@ -83,7 +94,7 @@ fn is_label(text: &str) -> bool {
 }
 
 fn slug(call: &Call) -> Outcome {
-    let (text, length) = (call.text("text"), call.count("length", LABEL_MAX)?);
+    let (text, length) = (named(call)?, call.count("length", LABEL_MAX)?);
     if length < MARK + 2 {
         return Err(
             format!("`length`: expected a number of at least {}, got {length}", MARK + 2).into()

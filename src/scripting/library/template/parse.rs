@@ -2,10 +2,12 @@
 
 use serde_json::Value;
 
-use crate::scripting::library::did_you_mean;
+use crate::scripting::library::{Failure, did_you_mean, pace};
 
 /// How deep conditions and loops may be nested.
 const DEPTH_MAX: usize = 32;
+/// How many filters one value may have.
+const FILTERS_MAX: usize = 100;
 /// The filters.
 pub(super) const FILTERS: [&str; 11] = [
     "base64", "default", "indent", "join", "json", "length", "lower", "quote", "trim", "upper",
@@ -75,7 +77,8 @@ pub(super) fn parse(text: &str) -> Result<Vec<Part<'_>>, String> {
 fn tokens(text: &str) -> Result<Vec<Token<'_>>, String> {
     let (mut tokens, mut rest, mut line, mut trims) = (Vec::new(), text, 1, false);
     while !rest.is_empty() {
-        let begin = ["{{", "{%", "{#"].iter().filter_map(|it| rest.find(it)).min();
+        pace::short_step(tokens.len()).map_err(Failure::into_message)?;
+        let begin = opening(rest);
         let (mut before, inside) =
             rest.split_at_checked(begin.unwrap_or(rest.len())).unwrap_or((rest, ""));
         let lines = before.matches('\n').count();
@@ -118,6 +121,12 @@ fn tokens(text: &str) -> Result<Vec<Token<'_>>, String> {
     Ok(tokens)
 }
 
+/// Where the next tag begins.
+fn opening(text: &str) -> Option<usize> {
+    let mut braces = text.match_indices('{').map(|(at, _)| at);
+    braces.find(|at| matches!(text.as_bytes().get(at + 1), Some(b'{' | b'%' | b'#')))
+}
+
 /// Where a tag ends: not in a text of it.
 fn end_of(inside: &str, closing: &str) -> Option<usize> {
     if closing == "#}" {
@@ -147,6 +156,7 @@ impl<'a> Reader<'a> {
         while let Some(token) =
             self.tokens.next_if(|it| !matches!(it, Token::Tag(tag, _) if is_end(tag)))
         {
+            pace::short_step(parts.len()).map_err(Failure::into_message)?;
             parts.push(match token {
                 Token::Text(text) => Part::Text(text),
                 Token::Value(text, line) => Part::Value(expression(text, line)?),
@@ -268,7 +278,11 @@ fn apart<'a>(text: &'a str, separator: &str) -> Vec<&'a str> {
 }
 
 fn expression(text: &str, line: usize) -> Result<Expression<'_>, String> {
-    let mut parts = apart(text, "|").into_iter().map(str::trim);
+    let parts = apart(text, "|");
+    if parts.len() > FILTERS_MAX {
+        return Err(format!("line {line}: more than {FILTERS_MAX} filters of one value"));
+    }
+    let mut parts = parts.into_iter().map(str::trim);
     let value = operand(parts.next().unwrap_or_default(), line)?;
     let filters: Result<Vec<_>, _> = parts.map(|it| filter(it, line)).collect();
     Ok(Expression { value, filters: filters?, line })

@@ -8,12 +8,13 @@ use serde_json::Value;
 
 use crate::scripting::{
     conditions::Conditions,
+    leftovers::Handle,
     lua::{push::Style, world::World},
     text,
 };
 
 /// The conditions of the handled object.
-pub(super) struct ConditionsView(pub(super) Conditions);
+pub(super) struct ConditionsView(pub(super) Handle<Conditions>);
 
 impl ConditionsView {
     /// All of them.

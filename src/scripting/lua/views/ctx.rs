@@ -20,6 +20,7 @@ use crate::logic::object::Object;
 use crate::ports::Invocation;
 use crate::scripting::{
     ctx::{self, Kwarg},
+    leftovers::Handle,
     lua::{push::Style, world::World},
     text,
 };
@@ -84,9 +85,9 @@ impl CtxView {
                 frozen(part.filter(|it| it.is_object()).unwrap_or(&empty))
             }
             Kwarg::Tree(tree) => frozen(&tree),
-            Kwarg::Patch(patch) => view(lua, PatchView::root(patch, self.body())),
+            Kwarg::Patch(patch) => view(lua, PatchView::root(self.handle(patch), self.body())),
             Kwarg::Memo(memo) => view(lua, MemoView::root(memo)),
-            Kwarg::Conditions(it) => view(lua, ConditionsView(it)),
+            Kwarg::Conditions(it) => view(lua, ConditionsView(self.handle(it))),
             Kwarg::Logger(logger) => view(lua, LoggerView(logger)),
             Kwarg::Index(index) => view(lua, IndexView(index)),
             Kwarg::Settings(cause) => view(lua, SettingsView::root(cause.settings)),
@@ -104,6 +105,10 @@ impl CtxView {
             fields.raw_set(&**index.id(), self.field(lua, index.id())?)?;
         }
         Ok((lua.globals().get("next")?, LuaValue::Table(fields)))
+    }
+
+    fn handle<T>(&self, part: T) -> Handle<T> {
+        Handle::new(part, &self.invocation)
     }
 
     fn body(&self) -> Arc<Value> {

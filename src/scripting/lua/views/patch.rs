@@ -18,6 +18,7 @@ use super::{
 use crate::logic::patch::Transformation;
 use crate::ports::{SharedPatch, lock_patch};
 use crate::scripting::{
+    leftovers::Handle,
     limits,
     lua::{push::Style, tree, world::World},
     text,
@@ -26,7 +27,7 @@ use crate::scripting::{
 
 /// A level of the patch.
 pub(super) struct PatchView {
-    patch: SharedPatch,
+    patch: Handle<SharedPatch>,
     /// The object being patched: says whether an empty table is a list.
     body: Arc<Value>,
     path: Vec<String>,
@@ -35,7 +36,7 @@ pub(super) struct PatchView {
 
 impl PatchView {
     /// The whole patch.
-    pub(super) fn root(patch: SharedPatch, body: Arc<Value>) -> Self {
+    pub(super) fn root(patch: Handle<SharedPatch>, body: Arc<Value>) -> Self {
         PatchView { patch, body, path: Vec::new(), tally: Rc::default() }
     }
 
@@ -57,16 +58,14 @@ impl PatchView {
     fn get(&self, lua: &Lua, key: &LuaValue) -> mlua::Result<LuaValue> {
         let key = step(key)?;
         if self.path.is_empty() && key == "fns" {
-            return lua
-                .create_userdata(FunctionsView(Arc::clone(&self.patch)))
-                .map(LuaValue::UserData);
+            return lua.create_userdata(FunctionsView(self.patch.clone())).map(LuaValue::UserData);
         }
         let path = self.below(key);
         let present = tree::lookup(&lock_patch(&self.patch).merge, &path).cloned();
         match present {
             None | Some(Value::Object(_)) => {
                 let view = PatchView {
-                    patch: Arc::clone(&self.patch),
+                    patch: self.patch.clone(),
                     body: Arc::clone(&self.body),
                     path,
                     tally: Rc::clone(&self.tally),
@@ -132,7 +131,7 @@ impl UserData for PatchView {
 }
 
 /// `ctx.patch.fns`
-struct FunctionsView(SharedPatch);
+struct FunctionsView(Handle<SharedPatch>);
 
 impl UserData for FunctionsView {
     fn add_fields<F: UserDataFields<Self>>(fields: &mut F) {

@@ -5,9 +5,9 @@ use std::ops::{Range, RangeInclusive};
 use rhai::{Array, Dynamic, Engine, FuncRegistration, INT, ImmutableString, NativeCallContext};
 
 use super::{Outcome, too_large};
-use crate::scripting::rhai::{
-    control::{reserve, step},
-    script::ITEMS_MAX,
+use crate::scripting::{
+    limits::ITEMS_MAX,
+    rhai::control::{reserve, step},
 };
 
 /// What a piece of a text takes at most beside its characters: a value and what it points to.

@@ -8,6 +8,7 @@ use std::{
     path::Path,
     sync::Arc,
     thread,
+    time::Duration,
 };
 
 use ::base64::{Engine as _, engine::general_purpose::STANDARD};
@@ -63,11 +64,34 @@ fn converse(stream: impl Read + Write, own: &str) {
     }
     let mut body = vec![0; length];
     reader.read_exact(&mut body).expect("a body");
+    if pours(reader.get_mut(), &head) {
+        return;
+    }
     let answer = answer(own, head.trim_end(), &String::from_utf8_lossy(&body));
     let wrote = reader.get_mut().write_all(&answer).and_then(|()| reader.get_mut().flush());
     if wrote.is_ok() && !head.starts_with("GET /cut ") {
         reader.read_line(&mut head).ok();
     }
+}
+
+/// Answers that never end, or nearly; until the client has enough.
+#[expect(clippy::disallowed_methods, reason = "the server has threads of its own, and no runtime")]
+fn pours(stream: &mut impl Write, head: &str) -> bool {
+    let (more, piece, pause) = match head.split(' ').nth(1) {
+        Some("/pours") => ("", vec![b'x'; 64 * 1024], Duration::ZERO),
+        Some("/drips") => ("", vec![b'x'], Duration::from_millis(20)),
+        Some("/headers") => ("x-a: 1\r\n", b"x-b: 2\r\n".repeat(1000), Duration::ZERO),
+        Some("/promises") => ("content-length: 9000000000000\r\n\r\n", Vec::new(), Duration::ZERO),
+        _ => return false,
+    };
+    let begin = if more.is_empty() { "\r\n" } else { more };
+    let begin = format!("HTTP/1.1 200 OK\r\nconnection: close\r\n{begin}");
+    let mut written = stream.write_all(begin.as_bytes());
+    while written.is_ok() && !piece.is_empty() {
+        thread::sleep(pause);
+        written = stream.write_all(&piece);
+    }
+    true
 }
 
 /// What is sent at a path; `own` is how a URL of this server begins.
@@ -343,6 +367,22 @@ fn a_star_does_not_grant_the_services_of_a_cloud() {
             (get("http://2130706433:PORT/echo"), told.clone()),
             (get("http://[::ffff:7f00:1]:PORT/echo"), told),
             (get("http://localhost:PORT/echo"), Ok(("status", json!(200)))),
+        ],
+    );
+}
+
+#[test]
+fn answers_that_do_not_end_are_given_up() {
+    let soon = json!({ "timeout": 0.3 });
+    check(
+        &["127.0.0.1:PORT"],
+        &[
+            (own("get", "/pours", &json!({})), Err("larger than 1048576 bytes")),
+            (own("get", "/pours", &json!({ "size": 9e15 })), Err("larger than 8388608 bytes")),
+            (own("get", "/drips", &soon), Err("no whole answer within 0.3 s")),
+            (own("get", "/slow", &soon), Err("no whole answer within 0.3 s")),
+            (own("get", "/promises", &json!({})), Err("/promises: ")),
+            (own("get", "/headers", &json!({})), Err("/headers: ")),
         ],
     );
 }

@@ -1,0 +1,9 @@
+-- expect: computed for more than 0.2 s
+-- limit: cpu
+-- Millions of turns, each with a look at a long list.
+kopf.on_update("kopfexamples", { id = "hostile" }, function(ctx)
+    local list = {}
+    for i = 1, 2000 do list[i] = "text" end
+    local text = "{% for a in list %}{% for b in list %}{% if list | json %}{% endif %}{% endfor %}{% endfor %}"
+    template.render(text, { list = list })
+end)

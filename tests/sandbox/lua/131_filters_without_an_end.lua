@@ -1,0 +1,6 @@
+-- expect: more than 100 filters
+-- limit: none
+-- A value that goes through many filters.
+kopf.on_update("kopfexamples", { id = "hostile" }, function(ctx)
+    template.render("{{ a" .. string.rep("|upper", 100000) .. " }}", { a = "x" })
+end)

@@ -1,0 +1,6 @@
+-- expect: no Base64
+-- limit: none
+-- Megabytes that are no Base64.
+kopf.on_update("kopfexamples", { id = "hostile" }, function(ctx)
+    base64.decode(string.rep("=", 900000))
+end)
