@@ -56,7 +56,7 @@ For all sessions:    kopf completions bash > ~/.local/share/bash-completion/comp
                      kopf completions fish > ~/.config/fish/completions/kopf.fish";
 
 const STUBS_AFTER_HELP: &str = "\
-lua is for lua-language-server and EmmyLua (LuaCATS), luau for luau-lsp and luau-analyze, rhai for what reads the definitions that
+lua is for lua-language-server and EmmyLua (LuaCATS), luau for luau-lsp and luau-analyze, rhai for what reads the definitions that \
 Rhai itself writes.
 
 Types of custom resources are those of spec and status in the version that is stored; Rhai has no types for them.
@@ -88,8 +88,8 @@ Exit code: 0 if all scripts can be used, 1 if not, 2 if the command line makes n
 kopf.yaml and the environment variables of `kopf run` count here too.";
 
 const TEST_AFTER_HELP: &str = "\
-A test is kopf.test(\"what it shows\", FUNCTION) in a script whose name ends with _test. For each test a fresh server gets the
-definitions and the objects, the operator starts on it, and the function does with kube what users do. Whenever all wait, the clock
+A test is kopf.test(\"what it shows\", FUNCTION) in a script whose name ends with _test. For each test a fresh server gets the \
+definitions and the objects, the operator starts on it, and the function does with kube what users do. Whenever all wait, the clock \
 goes on to what comes next. The log of the operator is shown if a test fails.
 
 Exit code: 0 if all tests have passed, 1 if not, 2 if the command line makes no sense.
@@ -100,7 +100,7 @@ Examples:
   kopf test tests/size_test.rhai --operator src/volumes.rhai --crd crds/";
 
 const FREEZE_AFTER_HELP: &str = "\
-Operators pause if their priority is lower, and if they meet at the same object: those of `kopf run -A` at the ClusterKopfPeering of
+Operators pause if their priority is lower, and if they meet at the same object: those of `kopf run -A` at the ClusterKopfPeering of \
 that name, those of `kopf run -n` at the KopfPeering in their namespace.
 
 Environment variables, used where the command line says nothing:
@@ -121,10 +121,10 @@ Example:
 
 /// The environment variables are not clap's: a list in a variable is split at spaces, one on the command line is not.
 const RUN_AFTER_HELP: &str = "\
-Without PATHS and ConfigMaps: ./handlers.lua, ./handlers.rhai or ./handlers/, the first that exists. When a script is saved, it
+Without PATHS and ConfigMaps: ./handlers.lua, ./handlers.rhai or ./handlers/, the first that exists. When a script is saved, it \
 takes effect at once; if it has a mistake, the scripts go on as they were before.
 
-Options and settings can be kept in a file, kopf.yaml, in the current directory or beside the scripts: long options without
+Options and settings can be kept in a file, kopf.yaml, in the current directory or beside the scripts: long options without \
 their dashes, and settings by group:
 
   namespace: [myapp-*]
@@ -151,10 +151,10 @@ Examples:
 
 /// What the options have no room for.
 const DEV_AFTER_HELP: &str = "\
-The server is in this process: its objects are gone with it, unless --data keeps them. kubectl gets in with the KUBECONFIG
+The server is in this process: its objects are gone with it, unless --data keeps them. kubectl gets in with the KUBECONFIG \
 that is printed at the start. Kinds that handlers name and nothing defines are made up: any object fits them.
 
-Scripts, namespaces and the log are chosen as for `kopf run`, also by its environment variables; without -n, all namespaces
+Scripts, namespaces and the log are chosen as for `kopf run`, also by its environment variables; without -n, all namespaces \
 are served.";
 
 /// Help with words that are no Markdown.
