@@ -206,7 +206,7 @@ fn join(forms: &[String]) -> String {
 }
 
 fn declaring(signature: &Signature, kind: Kind) -> String {
-    let handler = format!("handler: (ctx: {}) -> any", class_name(ctx_class(kind.category())));
+    let handler = format!("handler: (ctx: {}) -> ...any", class_name(ctx_class(kind.category())));
     let options = format!("options: {}", options_name(kind));
     let placed: Vec<_> = signature.parameters.iter().map(parameter).collect();
     let placed: Vec<_> = placed.iter().map(String::as_str).collect();
@@ -280,7 +280,7 @@ fn of(ty: Ty) -> String {
         Ty::Maybe(inner) => format!("{}?", grouped(*inner)),
         Ty::Either(all) => all.iter().map(|it| grouped(*it)).collect::<Vec<_>>().join(" | "),
         Ty::Function(callback) => function(callback),
-        Ty::Handler(kind) => format!("(ctx: {}) -> any", class_name(ctx_class(kind.category()))),
+        Ty::Handler(kind) => format!("(ctx: {}) -> ...any", class_name(ctx_class(kind.category()))),
     }
 }
 
