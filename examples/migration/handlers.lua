@@ -3,6 +3,26 @@
 local PLURAL = "volumeleases"
 local DEFAULT_SIZE = "1Gi"
 local UNITS = { Mi = 1, Gi = 1024, Ti = 1024 * 1024 }
+local BACKUP = [[
+apiVersion: batch/v1
+kind: Job
+metadata:
+  name: {{ name }}-backup
+spec:
+  backoffLimit: 2
+  template:
+    spec:
+      restartPolicy: Never
+      containers:
+        - name: copy
+          image: {{ image }}
+          args: {{ args | json }}
+          volumeMounts:
+            - { name: data, mountPath: /data, readOnly: true }
+      volumes:
+        - name: data
+          persistentVolumeClaim: { claimName: {{ claim }} }
+]]
 
 local function mebibytes(size)
     local number, unit = string.match(tostring(size), "^(%d+)([MGT]i)$")
@@ -16,12 +36,21 @@ local function is_expiring(ctx)
     return ctx.spec.ttl ~= nil
 end
 
+local function patch_claim(ctx, patch)
+    local claim = { name = ctx.memo.prefix .. ctx.name }
+    return kube.patch({ apiVersion = "v1", kind = "PersistentVolumeClaim", metadata = claim }, patch)
+end
+
 -- The operator itself.
 
 function configure(ctx)
-    ctx.settings.posting.enabled = false
+    ctx.settings.posting.level = "WARNING"
     ctx.settings.execution.default_backoff = 2
     ctx.memo.prefix = "lease-"
+end
+
+function login(ctx)
+    return kopf.login_with_service_account(ctx) or kopf.login_with_kubeconfig(ctx)
 end
 
 function finish(ctx)
@@ -33,6 +62,7 @@ function tell_the_time(_ctx)
 end
 
 kopf.on_startup(configure)
+kopf.on_login({ retries = 3 }, login)
 kopf.on_cleanup(finish)
 kopf.on_probe({ id = "now" }, tell_the_time)
 
@@ -79,6 +109,7 @@ function provide(ctx)
         return { claim = ctx.memo.prefix .. ctx.name }
     end
     ctx.logger:info(`The claim {made.metadata.name} is made.`)
+    kopf.event(ctx.body, { type = "Normal", reason = "Provided", message = `It has {made.metadata.name}.` })
     return { claim = made.metadata.name }
 end
 
@@ -88,14 +119,13 @@ function resize(ctx)
     end
     if mebibytes(ctx.new) < mebibytes(ctx.old) then
         ctx.patch.status.problem = `cannot shrink from {ctx.old} to {ctx.new}`
+        kopf.warn(ctx.body, "Shrinking", "A volume does not shrink.")
         kopf.fail("volumes do not shrink")
     end
     ---@type boolean, any
-    local ok, problem = pcall(kube.patch, {
-        apiVersion = "v1",
-        kind = "PersistentVolumeClaim",
-        metadata = { name = ctx.memo.prefix .. ctx.name },
-    }, { metadata = { annotations = { ["example.com/size"] = ctx.new } } })
+    local ok, problem = pcall(patch_claim, ctx, {
+        metadata = { annotations = { ["example.com/size"] = ctx.new } },
+    })
     if not ok then
         if problem.status == 404 then
             kopf.retry("the claim is not there yet", 2)
@@ -116,11 +146,7 @@ function relabel(ctx)
             labels[change.field[1]] = change.new == nil and kopf.null or change.new
         end
     end
-    kube.patch({
-        apiVersion = "v1",
-        kind = "PersistentVolumeClaim",
-        metadata = { name = ctx.memo.prefix .. ctx.name },
-    }, { metadata = { labels = labels } })
+    patch_claim(ctx, { metadata = { labels = labels } })
 end
 
 function take_snapshots(ctx)
@@ -138,12 +164,49 @@ function take_snapshots(ctx)
     end
 end
 
+function back_up(ctx)
+    if ctx.old ~= nil then
+        kube.delete({
+            apiVersion = "batch/v1",
+            kind = "Job",
+            metadata = { name = ctx.name .. "-backup" },
+        }, { propagation = "Background", missing_ok = true })
+        ctx.logger:info("The backup is given up.")
+    end
+    if ctx.new == nil then
+        return nil
+    end
+    local job = yaml.decode(template.render(BACKUP, {
+        name = ctx.name,
+        image = ctx.new.image,
+        args = ctx.new.args or kopf.array(),
+        claim = ctx.memo.prefix .. ctx.name,
+    }))
+    kopf.label(job, { ["example.com/backup"] = ctx.name }, { nested = "spec.template" })
+    kopf.adopt(job)
+    local made = kube.create(job)
+    return { job = made.metadata.name, image = ctx.new.image }
+end
+
+function summarize(ctx)
+    local parts = { ctx.spec.size or DEFAULT_SIZE }
+    local snapshots = #(ctx.spec.snapshots or {})
+    if snapshots > 0 then
+        table.insert(parts, snapshots == 1 and "1 snapshot" or `{snapshots} snapshots`)
+    end
+    if ctx.spec.backup then
+        table.insert(parts, "backup by " .. ctx.spec.backup.image)
+    end
+    if ctx.spec.keep then
+        table.insert(parts, "kept at the end")
+    end
+    ctx.patch.status.summary = table.concat(parts, ", ")
+end
+
 function keep_the_claim(ctx)
-    kube.patch({
-        apiVersion = "v1",
-        kind = "PersistentVolumeClaim",
-        metadata = { name = ctx.memo.prefix .. ctx.name },
-    }, { metadata = { ownerReferences = kopf.null, labels = { ["example.com/kept"] = "true" } } })
+    patch_claim(ctx, {
+        metadata = { ownerReferences = kopf.null, labels = { ["example.com/kept"] = "true" } },
+    })
     ctx.logger:info("The claim stays.")
 end
 
@@ -152,6 +215,9 @@ kopf.on_resume(PLURAL, { retries = 5 }, provide)
 kopf.on_field(PLURAL, { field = "spec.size" }, resize)
 kopf.on_field(PLURAL, { field = "metadata.labels" }, relabel)
 kopf.on_update(PLURAL, { field = "spec.snapshots" }, take_snapshots)
+kopf.on_field(PLURAL, { field = "spec.backup" }, back_up)
+kopf.on_create(PLURAL, summarize)
+kopf.on_update(PLURAL, { field = "spec" }, summarize)
 kopf.on_delete(PLURAL, { when = function(ctx) return ctx.spec.keep end }, keep_the_claim)
 
 -- In the background.

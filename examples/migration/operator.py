@@ -1,15 +1,39 @@
 """Leases of volumes: a claim for each lease, for as long as the lease is there."""
 
+import asyncio
 import datetime
+import json
+import logging
 import re
 
 import kopf
+import yaml
 from kubernetes_asyncio import client, config
 from kubernetes_asyncio.client import ApiException
 
 GROUP, VERSION, PLURAL = "example.com", "v1", "volumeleases"
 DEFAULT_SIZE = "1Gi"
 UNITS = {"Mi": 1, "Gi": 1024, "Ti": 1024 * 1024}
+BACKUP = """
+apiVersion: batch/v1
+kind: Job
+metadata:
+  name: {name}-backup
+spec:
+  backoffLimit: 2
+  template:
+    spec:
+      restartPolicy: Never
+      containers:
+        - name: copy
+          image: {image}
+          args: {args}
+          volumeMounts:
+            - {{ name: data, mountPath: /data, readOnly: true }}
+      volumes:
+        - name: data
+          persistentVolumeClaim: {{ claimName: {claim} }}
+"""
 
 
 def mebibytes(size):
@@ -23,17 +47,51 @@ def is_expiring(spec, **_):
     return spec.get("ttl") is not None
 
 
+class Cluster:
+    """The API, asked with patience: a server that is busy is asked again."""
+
+    BUSY = (429, 500, 503, 504)
+
+    def __init__(self, attempts=3, pause=0.5):
+        self.attempts = attempts
+        self.pause = pause
+
+    async def call(self, group, method, *args, missing_ok=False, **kwargs):
+        for attempt in range(1, self.attempts + 1):
+            try:
+                async with client.ApiClient() as api:
+                    return await getattr(group(api), method)(*args, **kwargs)
+            except ApiException as error:
+                if error.status == 404 and missing_ok:
+                    return None
+                if error.status not in self.BUSY or attempt == self.attempts:
+                    raise
+            await asyncio.sleep(self.pause * attempt)
+
+    async def patch_claim(self, name, namespace, patch):
+        method = "patch_namespaced_persistent_volume_claim"
+        return await self.call(client.CoreV1Api, method, name, namespace, patch)
+
+
+cluster = Cluster()
+
+
 # The operator itself.
 
 @kopf.on.startup()
 async def configure(settings, memo, **_):
-    settings.posting.enabled = False
+    settings.posting.level = logging.WARNING
     settings.execution.default_backoff = 2
     memo.prefix = "lease-"
     try:
         config.load_incluster_config()
     except config.ConfigException:
         await config.load_kube_config()
+
+
+@kopf.on.login(retries=3)
+async def login(**kwargs):
+    return kopf.login_with_service_account(**kwargs) or kopf.login_with_kubeconfig(**kwargs)
 
 
 @kopf.on.cleanup()
@@ -63,7 +121,7 @@ async def note_phase(type, name, status, logger, **_):
 
 @kopf.on.create(PLURAL, retries=5)
 @kopf.on.resume(PLURAL, retries=5)
-async def provide(name, namespace, spec, memo, logger, **_):
+async def provide(name, namespace, spec, body, memo, logger, **_):
     size = spec.get("size", DEFAULT_SIZE)
     mebibytes(size)
     claim = {
@@ -88,15 +146,17 @@ async def provide(name, namespace, spec, memo, logger, **_):
             logger.info("The claim was there already.")
             return {"claim": memo.prefix + name}
     logger.info(f"The claim {made.metadata.name} is made.")
+    kopf.event(body, type="Normal", reason="Provided", message=f"It has {made.metadata.name}.")
     return {"claim": made.metadata.name}
 
 
 @kopf.on.field(PLURAL, field="spec.size")
-async def resize(old, new, name, namespace, memo, patch, **_):
+async def resize(old, new, name, namespace, body, memo, patch, **_):
     if old is None or new is None:
         return
     if mebibytes(new) < mebibytes(old):
         patch.status["problem"] = f"cannot shrink from {old} to {new}"
+        kopf.warn(body, reason="Shrinking", message="A volume does not shrink.")
         raise kopf.PermanentError("volumes do not shrink")
     change = {"metadata": {"annotations": {"example.com/size": new}}}
     async with client.ApiClient() as api:
@@ -116,9 +176,7 @@ async def relabel(diff, name, namespace, memo, reason, **_):
     if reason == "create":
         return
     labels = {field[0]: new for op, field, old, new in diff if field}
-    async with client.ApiClient() as api:
-        await client.CoreV1Api(api).patch_namespaced_persistent_volume_claim(
-            memo.prefix + name, namespace, {"metadata": {"labels": labels}})
+    await cluster.patch_claim(memo.prefix + name, namespace, {"metadata": {"labels": labels}})
 
 
 @kopf.on.update(PLURAL, field="spec.snapshots")
@@ -136,12 +194,42 @@ async def take_snapshots(spec, name, namespace, **_):
                 await client.CoreV1Api(api).create_namespaced_config_map(namespace, note)
 
 
+@kopf.on.field(PLURAL, field="spec.backup")
+async def back_up(old, new, name, namespace, memo, logger, **_):
+    if old is not None:
+        await cluster.call(
+            client.BatchV1Api, "delete_namespaced_job", f"{name}-backup", namespace,
+            propagation_policy="Background", missing_ok=True)
+        logger.info("The backup is given up.")
+    if new is None:
+        return None
+    args = json.dumps(new.get("args", []))
+    job = yaml.safe_load(BACKUP.format(
+        name=name, image=new["image"], args=args, claim=memo.prefix + name))
+    kopf.label(job, {"example.com/backup": name}, nested="spec.template")
+    kopf.adopt(job)
+    made = await cluster.call(client.BatchV1Api, "create_namespaced_job", namespace, job)
+    return {"job": made.metadata.name, "image": new["image"]}
+
+
+@kopf.on.create(PLURAL)
+@kopf.on.update(PLURAL, field="spec")
+async def summarize(spec, patch, **_):
+    parts = [spec.get("size", DEFAULT_SIZE)]
+    snapshots = len(spec.get("snapshots", []))
+    if snapshots:
+        parts.append("1 snapshot" if snapshots == 1 else f"{snapshots} snapshots")
+    if "backup" in spec:
+        parts.append("backup by " + spec["backup"]["image"])
+    if spec.get("keep"):
+        parts.append("kept at the end")
+    patch.status["summary"] = ", ".join(parts)
+
+
 @kopf.on.delete(PLURAL, when=lambda spec, **_: spec.get("keep", False))
 async def keep_the_claim(name, namespace, memo, logger, **_):
     release = {"metadata": {"ownerReferences": None, "labels": {"example.com/kept": "true"}}}
-    async with client.ApiClient() as api:
-        await client.CoreV1Api(api).patch_namespaced_persistent_volume_claim(
-            memo.prefix + name, namespace, release)
+    await cluster.patch_claim(memo.prefix + name, namespace, release)
     logger.info("The claim stays.")
 
 

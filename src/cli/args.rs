@@ -25,6 +25,9 @@ pub enum Command {
     /// Load scripts as `kopf run` does, without a cluster, and tell what they declare and what is wrong with them
     #[command(after_help = CHECK_AFTER_HELP)]
     Check(CheckArgs),
+    /// Run the tests of an operator, each on an API server and a clock of its own: no cluster is needed, and no time passes
+    #[command(after_help = TEST_AFTER_HELP)]
+    Test(TestArgs),
     /// Write what scripts can use as definitions for editors, which then complete, explain and check
     #[command(after_help = STUBS_AFTER_HELP)]
     Stubs(StubsArgs),
@@ -53,7 +56,7 @@ For all sessions:    kopf completions bash > ~/.local/share/bash-completion/comp
                      kopf completions fish > ~/.config/fish/completions/kopf.fish";
 
 const STUBS_AFTER_HELP: &str = "\
-lua is for lua-language-server and EmmyLua (LuaCATS), luau for luau-lsp and luau-analyze, rhai for what reads the definitions that
+lua is for lua-language-server and EmmyLua (LuaCATS), luau for luau-lsp and luau-analyze, rhai for what reads the definitions that \
 Rhai itself writes.
 
 Types of custom resources are those of spec and status in the version that is stored; Rhai has no types for them.
@@ -84,8 +87,20 @@ Exit code: 0 if all scripts can be used, 1 if not, 2 if the command line makes n
 
 kopf.yaml and the environment variables of `kopf run` count here too.";
 
+const TEST_AFTER_HELP: &str = "\
+A test is kopf.test(\"what it shows\", FUNCTION) in a script whose name ends with _test. For each test a fresh server gets the \
+definitions and the objects, the operator starts on it, and the function does with kube what users do. Whenever all wait, the clock \
+goes on to what comes next. The log of the operator is shown if a test fails.
+
+Exit code: 0 if all tests have passed, 1 if not, 2 if the command line makes no sense.
+
+Examples:
+  kopf test                             tests/*_test.lua and the like, of the operator in this directory
+  kopf test my-operator --only shrinks  those with this word in their name
+  kopf test tests/size_test.rhai --operator src/volumes.rhai --crd crds/";
+
 const FREEZE_AFTER_HELP: &str = "\
-Operators pause if their priority is lower, and if they meet at the same object: those of `kopf run -A` at the ClusterKopfPeering of
+Operators pause if their priority is lower, and if they meet at the same object: those of `kopf run -A` at the ClusterKopfPeering of \
 that name, those of `kopf run -n` at the KopfPeering in their namespace.
 
 Environment variables, used where the command line says nothing:
@@ -106,10 +121,10 @@ Example:
 
 /// The environment variables are not clap's: a list in a variable is split at spaces, one on the command line is not.
 const RUN_AFTER_HELP: &str = "\
-Without PATHS and ConfigMaps: ./handlers.lua, ./handlers.rhai or ./handlers/, the first that exists. When a script is saved, it
+Without PATHS and ConfigMaps: ./handlers.lua, ./handlers.rhai or ./handlers/, the first that exists. When a script is saved, it \
 takes effect at once; if it has a mistake, the scripts go on as they were before.
 
-Options and settings can be kept in a file, kopf.yaml, in the current directory or beside the scripts: long options without
+Options and settings can be kept in a file, kopf.yaml, in the current directory or beside the scripts: long options without \
 their dashes, and settings by group:
 
   namespace: [myapp-*]
@@ -136,10 +151,10 @@ Examples:
 
 /// What the options have no room for.
 const DEV_AFTER_HELP: &str = "\
-The server is in this process: its objects are gone with it, unless --data keeps them. kubectl gets in with the KUBECONFIG
+The server is in this process: its objects are gone with it, unless --data keeps them. kubectl gets in with the KUBECONFIG \
 that is printed at the start. Kinds that handlers name and nothing defines are made up: any object fits them.
 
-Scripts, namespaces and the log are chosen as for `kopf run`, also by its environment variables; without -n, all namespaces
+Scripts, namespaces and the log are chosen as for `kopf run`, also by its environment variables; without -n, all namespaces \
 are served.";
 
 /// Help with words that are no Markdown.
@@ -245,7 +260,7 @@ pub struct RunArgs {
 }
 
 /// The grants.
-#[derive(Debug, Default, Args)]
+#[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "What scripts may reach")]
 pub struct GrantArgs {
     /// Hosts
@@ -294,6 +309,38 @@ pub struct CheckArgs {
     /// What to print
     #[arg(short, long, help = OUTPUT_HELP, value_enum, ignore_case = true, value_name = "FORMAT", default_value = "text", hide_default_value = true, hide_possible_values = true)]
     pub output: OutputFormat,
+    /// Read options and settings from this file; default: kopf.yaml here or beside the scripts, if there is one
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// Settings to change
+    #[arg(long = "set", help = SET_HELP, value_name = "GROUP.NAME=VALUE", action = ArgAction::Append)]
+    pub settings: Vec<String>,
+    /// What scripts may reach.
+    #[command(flatten)]
+    pub grants: GrantArgs,
+}
+
+/// `kopf test`
+#[derive(Clone, Debug, Default, Args)]
+pub struct TestArgs {
+    /// Files of tests, or directories of operators, which have them beside their scripts or in tests/; default: this directory
+    #[arg(value_name = "PATHS")]
+    pub paths: Vec<PathBuf>,
+    /// The scripts of the operator; default: as for kopf run, in the directory of the operator; repeatable
+    #[arg(long, value_name = "PATH", action = ArgAction::Append)]
+    pub operator: Vec<PathBuf>,
+    /// Create the resource definitions in this file, or in this directory; default: crd.yaml of the operator; repeatable
+    #[arg(long = "crd", value_name = "FILE", action = ArgAction::Append)]
+    pub definitions: Vec<PathBuf>,
+    /// Create the objects in this file, or in the files of this directory, before each test; repeatable
+    #[arg(long = "apply", value_name = "FILE", action = ArgAction::Append)]
+    pub objects: Vec<PathBuf>,
+    /// Run only the tests with this text in their name
+    #[arg(long, value_name = "TEXT")]
+    pub only: Option<String>,
+    /// Show the log of each test, with what the operator decides and does
+    #[arg(short, long)]
+    pub verbose: bool,
     /// Read options and settings from this file; default: kopf.yaml here or beside the scripts, if there is one
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,

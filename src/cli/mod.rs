@@ -33,6 +33,7 @@ mod scripts;
 pub mod signals;
 pub mod sources;
 mod stubs;
+mod test;
 mod visible;
 
 /// The `kopf` command, from arguments to exit code.
@@ -45,6 +46,7 @@ pub fn main() -> ExitCode {
         Command::Run(args) => start_run(args),
         Command::Dev(args) => start_dev(args),
         Command::Check(args) => start_check(args),
+        Command::Test(args) => start_test(&args),
         Command::Init(args) => init::run(&args),
         Command::Docs(args) => docs::run(&args),
         Command::Stubs(args) => stubs::run(&args),
@@ -84,6 +86,14 @@ fn start_check(args: args::CheckArgs) -> Result<Exit, Report> {
     let mut options = options::resolve_run(args, &variable, config.as_ref())?;
     note_variables(&mut options)?;
     check::run(&options, output)
+}
+
+/// A test must not depend on who runs it: the environment has no say.
+fn start_test(args: &args::TestArgs) -> Result<Exit, Report> {
+    test::run(args, &|run| {
+        let config = config::find(run.config.as_deref(), &run.paths, Path::new(""))?;
+        options::resolve_run(run, &|_name| None, config.as_ref())
+    })
 }
 
 fn origin() -> freeze::Origin<'static> {

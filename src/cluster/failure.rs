@@ -225,7 +225,7 @@ impl Failure {
             Failure::Answer(Answer { status: 401, .. }) => {
                 "the credentials are expired or wrong: log in again, or check the user of the current context"
             }
-            Failure::Answer(Answer { status: 403, .. }) => return action.rule(),
+            Failure::Answer(Answer { status: 403, message, .. }) => return action.rule(message),
             Failure::Unreachable(_) => {
                 "is the cluster running, and is the `server` of the current context right? try `kubectl version`"
             }
@@ -275,11 +275,12 @@ impl Action<'_> {
         }
     }
 
-    /// The RBAC rule that would allow it.
-    fn rule(&self) -> Option<String> {
+    /// The RBAC rule that would allow it; nothing if rights would not help.
+    fn rule(&self, message: &str) -> Option<String> {
         let Action::Use { verb, resource, namespace, subresource, .. } = self else {
             return None;
         };
+        let verb = lacking(verb, message)?;
         let Resource { group, plural, .. } = resource;
         let part = subresource.map(|it| format!("/{it}")).unwrap_or_default();
         let role = namespace.map_or_else(
@@ -290,6 +291,17 @@ impl Action<'_> {
             "grant it to the operator in a {role}: {{apiGroups: [\"{group}\"], resources: [\"{plural}{part}\"], verbs: [\"{verb}\"]}}"
         ))
     }
+}
+
+/// The verb that a refusal is about. Quotas and policies refuse with 403 too, and they have other reasons than rights.
+fn lacking<'a>(verb: &'a str, message: &str) -> Option<&'a str> {
+    let Some((_, why)) = message.split_once(" is forbidden:") else { return Some(verb) };
+    let why = why.trim();
+    if why.is_empty() || why.starts_with("RBAC: ") {
+        // Whoever may patch, but not create, hears only this of an apply that would create.
+        return Some(if verb == "patch" { "create" } else { verb });
+    }
+    why.starts_with("User ").then_some(verb)
 }
 
 impl fmt::Display for Action<'_> {

@@ -2,7 +2,7 @@
 //!
 //! The contract is `tests/vectors/annotation-keys.json`. Two operators that share objects must agree on every character.
 
-use std::collections::BTreeSet;
+use std::{borrow::Cow, collections::BTreeSet};
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use blake2::{Blake2b, Digest as _, digest::consts::U4};
@@ -27,7 +27,8 @@ const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 pub fn names(prefix: &str, key: &str, v1: bool, body: &Value) -> Vec<String> {
     let key = mark(key, body);
     let mut names = vec![name_v2(prefix, &key)];
-    if v1 {
+    // Most are short, and the same in both forms: they are made at every look at an object.
+    if v1 && prefix.len() + 1 + key.len() > NAME_MAX {
         let old = name_v1(prefix, &key);
         if !names.contains(&old) {
             names.push(old);
@@ -37,19 +38,29 @@ pub fn names(prefix: &str, key: &str, v1: bool, body: &Value) -> Vec<String> {
 }
 
 /// The record key, marked if the object is a replica set of a deployment.
-pub fn mark(key: &str, body: &Value) -> String {
+pub fn mark<'a>(key: &'a str, body: &Value) -> Cow<'a, str> {
     let of_deployment = || {
         let owners = fields::get(body, &["metadata", "ownerReferences"])?.as_array()?;
         Some(owners.iter().any(|it| it.get("kind").is_some_and(|it| it == "Deployment")))
     };
     let marked = body.get("kind").is_some_and(|it| it == "ReplicaSet")
         && of_deployment().unwrap_or_default();
-    if marked { format!("{key}{REPLICA_SET_MARK}") } else { key.to_owned() }
+    if marked { format!("{key}{REPLICA_SET_MARK}").into() } else { key.into() }
 }
 
 /// The record key without the characters of handler ids that annotations cannot have.
 pub fn safe(key: &str) -> String {
-    key.replace('/', ".").replace(['<', '>'], "_")
+    let mut safe = String::with_capacity(key.len());
+    push_safe(&mut safe, key);
+    safe
+}
+
+fn push_safe(name: &mut String, key: &str) {
+    name.extend(key.chars().map(|it| match it {
+        '/' => '.',
+        '<' | '>' => '_',
+        other => other,
+    }));
 }
 
 /// The end of a shortened name: a hash of the whole.
@@ -61,8 +72,12 @@ pub fn suffix(text: &str) -> String {
 
 /// The present form: the limit counts the name without the prefix, the hash is of the key as it is.
 pub fn name_v2(prefix: &str, key: &str) -> String {
-    if key.chars().count() <= NAME_MAX {
-        return format!("{prefix}/{}", safe(key));
+    if key.len() <= NAME_MAX || key.chars().count() <= NAME_MAX {
+        let mut name = String::with_capacity(prefix.len() + 1 + key.len());
+        name.push_str(prefix);
+        name.push('/');
+        push_safe(&mut name, key);
+        return name;
     }
     let suffix = suffix(key);
     let head = head(&safe(key), length(NAME_MAX) - length(suffix.len()));

@@ -43,6 +43,8 @@ pub enum Kind {
     Login,
     /// `on_probe`
     Probe,
+    /// `test`
+    Test,
     /// `on_validate`
     Validate,
     /// `on_mutate`
@@ -250,6 +252,7 @@ impl Kind {
             Kind::Cleanup => "on_cleanup",
             Kind::Login => "on_login",
             Kind::Probe => "on_probe",
+            Kind::Test => "test",
             Kind::Validate => "on_validate",
             Kind::Mutate => "on_mutate",
         }
@@ -264,7 +267,9 @@ impl Kind {
             Kind::Event => Category::Watching,
             Kind::Index => Category::Indexing,
             Kind::Daemon | Kind::Timer => Category::Spawning,
-            Kind::Startup | Kind::Cleanup | Kind::Login | Kind::Probe => Category::Activity,
+            Kind::Startup | Kind::Cleanup | Kind::Login | Kind::Probe | Kind::Test => {
+                Category::Activity
+            }
             Kind::Validate | Kind::Mutate => Category::Admission,
         }
     }

@@ -110,6 +110,12 @@ pub(crate) const DECLARING: &[Declaring] = &[
         Some(Kind::Probe),
         "Calls a function when somebody asks for the health of the operator, and shows the result.",
     ),
+    Declaring {
+        name: "test",
+        short: None,
+        kind: Some(Kind::Test),
+        doc: "Declares a test of an operator, which `kopf test` runs on an API server of its own. It uses `kube` as a user would, and says with `check` what must be true.",
+    },
     declaring(
         "on_validate",
         "validate",
@@ -170,7 +176,13 @@ pub(crate) fn not_built(name: &str) -> DeclareError {
 /// A declaration without a function.
 pub(crate) fn no_handler(name: &str, kind: Kind) -> DeclareError {
     let is_about_resources = kind.category() != Category::Activity && kind != Kind::Sub;
-    let selector = if is_about_resources { "SELECTOR, " } else { "" };
+    let selector = if kind == Kind::Test {
+        "\"what it shows\", "
+    } else if is_about_resources {
+        "SELECTOR, "
+    } else {
+        ""
+    };
     DeclareError {
         message: format!("kopf.{name}: the last argument must be the handler function"),
         hint: Some(format!(

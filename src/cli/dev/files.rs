@@ -28,7 +28,7 @@ const SETTLING: Duration = Duration::from_millis(100);
 
 /// The files, and what was in them when they were looked at last.
 #[derive(Debug)]
-pub(super) struct Files {
+pub(in crate::cli) struct Files {
     /// As named on the command line.
     paths: Vec<PathBuf>,
     /// What was applied, or at least tried.
@@ -41,7 +41,10 @@ pub(super) struct Files {
 
 impl Files {
     /// Reads everything once.
-    pub(super) fn read(definitions: &[PathBuf], objects: &[PathBuf]) -> Result<Self, Report> {
+    pub(in crate::cli) fn read(
+        definitions: &[PathBuf],
+        objects: &[PathBuf],
+    ) -> Result<Self, Report> {
         let mut files = Files {
             paths: definitions.iter().chain(objects).cloned().collect(),
             texts: BTreeMap::new(),

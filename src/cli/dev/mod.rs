@@ -27,7 +27,6 @@ use self::{
     apply::{Api, Applied},
     data::Data,
     documents::{Document, text},
-    files::Files,
     options::{DevOptions, KubeconfigOption},
 };
 use crate::apiserver::{
@@ -39,7 +38,7 @@ use crate::apiserver::{
 use crate::cli::{
     options::ScopeOption,
     report::{Exit, Report},
-    run::{self, Plan},
+    run,
     scripts::{First, Read},
     sources,
     visible::Visible,
@@ -51,10 +50,10 @@ use crate::ports::{Clock, Cluster, GroupFilter};
 use crate::reactor::{Connect, Connecting, Scope};
 use crate::settings::Settings;
 
-pub(super) use self::options::resolve;
+pub(super) use self::{files::Files, options::resolve};
 
 /// The namespace of clients that name none.
-const NAMESPACE: &str = "default";
+pub(super) const NAMESPACE: &str = "default";
 
 /// Runs an operator on a server of its own. Returns how the process should end, or why it could not run.
 pub(super) fn run(options: &DevOptions) -> Result<Exit, Report> {
@@ -80,7 +79,7 @@ async fn develop(
     let plan =
         run::load(read, &options.run, scope(&options.run.scope), (clock, &visible.health)).await?;
     let listener = listen(options.port).await?;
-    let filled = fill(&server, &plan, &files).await?;
+    let filled = fill(&server, &plan.first, &files).await?;
     let mut kubeconfig = take(&options.kubeconfig)?;
     let written = kubeconfig.write(&listener.url());
     written.map_err(|it| Report::failure(it.to_string()))?;
@@ -141,7 +140,8 @@ fn scope(option: &ScopeOption) -> Scope {
     }
 }
 
-fn connect(server: ApiServer) -> Connect {
+/// To a server in this process.
+pub(super) fn connect(server: ApiServer) -> Connect {
     Box::new(move |Connecting { settings, login }| {
         let server = server.clone();
         Box::pin(async move {
@@ -190,7 +190,7 @@ fn take(option: &KubeconfigOption) -> Result<Kubeconfig, Report> {
 }
 
 /// What the server has before the operator starts.
-struct Filled {
+pub(super) struct Filled {
     /// With the places of the objects in files.
     applied: Vec<(Applied, Document)>,
     made_up: Vec<kinds::Definition>,
@@ -218,7 +218,11 @@ async fn with_maps(
 }
 
 /// Definitions first, then those that are missing, then objects.
-async fn fill(server: &ApiServer, plan: &Plan, files: &Files) -> Result<Filled, Report> {
+pub(super) async fn fill(
+    server: &ApiServer,
+    first: &First,
+    files: &Files,
+) -> Result<Filled, Report> {
     let api = Api::new(server.clone());
     let cluster = cluster(server);
     let (definitions, objects) = files.by_rank();
@@ -226,7 +230,7 @@ async fn fill(server: &ApiServer, plan: &Plan, files: &Files) -> Result<Filled, 
     for document in definitions {
         applied.push((api.apply(document).await?, document.clone()));
     }
-    let made_up = kinds::missing(&plan.first.registry, &known(&cluster).await?, files.documents());
+    let made_up = kinds::missing(&first.registry, &known(&cluster).await?, files.documents());
     for definition in &made_up {
         let place = definition.name();
         api.apply(&Document { place, object: definition.to_crd() }).await?;
@@ -234,7 +238,7 @@ async fn fill(server: &ApiServer, plan: &Plan, files: &Files) -> Result<Filled, 
     for document in objects {
         applied.push((api.apply(document).await?, document.clone()));
     }
-    let resources = choose(plan, &known(&cluster).await?).await;
+    let resources = choose(first, &known(&cluster).await?).await;
     Ok(Filled { applied, made_up, resources })
 }
 
@@ -247,9 +251,9 @@ async fn known(cluster: &KubeCluster) -> Result<Vec<Resource>, Report> {
     known.map_err(|problem| Report::failure(problem.message))
 }
 
-async fn choose(plan: &Plan, known: &[Resource]) -> Vec<Resource> {
+async fn choose(first: &First, known: &[Resource]) -> Vec<Resource> {
     let mut choices = Choices::default();
-    let First { host, registry, .. } = &plan.first;
+    let First { host, registry, .. } = first;
     choices.ask(host.as_ref(), registry, known).await;
     let served = served::choose(registry, known, &|function, it| choices.of(function, it));
     served.resources.into_iter().collect()

@@ -23,6 +23,7 @@ fn resolve(typed: &str, variables: &[(&str, &str)]) -> Result<FreezeOptions, Rep
         Command::Run(_)
         | Command::Dev(_)
         | Command::Check(_)
+        | Command::Test(_)
         | Command::Stubs(_)
         | Command::Init(_)
         | Command::Docs(_)

@@ -66,10 +66,12 @@ fn files(args: &InitArgs, starter: &Starter, definition: String) -> Vec<(PathBuf
     ];
     if args.rhai {
         files.push((at("handlers.rhai"), starter.rhai()));
+        files.push((at("tests").join("handlers_test.rhai"), starter.rhai_test()));
         let stub = stubs::text(StubsLanguage::Rhai, kinds);
         files.push((at(".kopf").join(StubsLanguage::Rhai.file()), stub));
     } else {
         files.push((at("handlers.lua"), starter.lua()));
+        files.push((at("tests").join("handlers_test.lua"), starter.lua_test()));
         files.push((at(".luarc.json"), templates::LUARC.to_owned()));
         let stub = stubs::text(StubsLanguage::Lua, kinds);
         files.push((at(".kopf").join(StubsLanguage::Lua.file()), stub));
@@ -89,8 +91,9 @@ fn write(path: &Path, text: &str) -> Result<(), Report> {
 fn next(directory: &Path, rhai: bool) -> String {
     let script = if rhai { "handlers.rhai" } else { "handlers.lua" };
     let at = |name: &str| directory.join(name).display().to_string();
+    let directory = directory.display();
     let (script, crd, object) = (at(script), at("crd.yaml"), at("object.yaml"));
     format!(
-        "\nNext, without a cluster:\n  kopf check {script}\n  kopf dev {script} --crd {crd} --apply {object}\n\nChange {script} or {object} while it runs: it takes effect at once.\n"
+        "\nNext, without a cluster:\n  kopf check {script}\n  kopf test {directory}\n  kopf dev {script} --crd {crd} --apply {object}\n\nChange {script} or {object} while it runs: it takes effect at once.\n"
     )
 }

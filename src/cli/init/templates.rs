@@ -80,6 +80,24 @@ impl Starter {
         self.filled(template)
     }
 
+    /// `tests/handlers_test.lua`
+    pub(super) fn lua_test(&self) -> String {
+        self.filled(if self.greets {
+            include_str!("greeting_test.lua")
+        } else {
+            include_str!("starter_test.lua")
+        })
+    }
+
+    /// `tests/handlers_test.rhai`
+    pub(super) fn rhai_test(&self) -> String {
+        self.filled(if self.greets {
+            include_str!("greeting_test.rhai")
+        } else {
+            include_str!("starter_test.rhai")
+        })
+    }
+
     /// `README.md`
     pub(super) fn readme(&self, rhai: bool) -> String {
         let language = if rhai { "rhai" } else { "lua" };
@@ -91,6 +109,8 @@ impl Starter {
 
     fn filled(&self, template: &str) -> String {
         template
+            .replace("OBJECT", &self.object())
+            .replace("VERSION", &self.kind.api_version())
             .replace("SELECTOR", &self.selector())
             .replace("PLURAL", &self.kind.plural)
             .replace("NAME", &self.name())

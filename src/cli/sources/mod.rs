@@ -35,7 +35,7 @@ pub use self::{
 };
 
 /// Where scripts are looked for when none is named, in this order.
-const USUAL_PLACES: [&str; 3] = ["handlers.lua", "handlers.rhai", "handlers"];
+pub(super) const USUAL_PLACES: [&str; 3] = ["handlers.lua", "handlers.rhai", "handlers"];
 
 /// Larger files are refused: nobody writes such a script, and naming a dump by mistake must not fill the memory.
 const SCRIPT_BYTES_MAX: u64 = 8 << 20;

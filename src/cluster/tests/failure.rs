@@ -38,6 +38,28 @@ fn a_denial_names_the_rule_that_is_missing() {
 }
 
 #[test]
+fn rights_are_named_only_where_they_would_help() {
+    let resource = Resource { version: "v1".into(), plural: "pods".into(), ..Resource::default() };
+    let (namespace, name) = (Some("ns1"), Some("one"));
+    let hint = |verb, why: &str| {
+        let action = Action::Use { verb, resource: &resource, namespace, name, subresource: None };
+        let message = format!("pods \"one\" is forbidden: {why}");
+        let body = json!({"kind": "Status", "message": message}).to_string();
+        let failure = Failure::Answer(Answer::read(403, None, body.as_bytes()));
+        failure.into_error(&action, "https://there:6443").hint.unwrap_or_default()
+    };
+    let verbs = |text: String| text.split_once("verbs: ").map(|(_, it)| it.to_owned());
+    let lacks = |verb: &str| Some(format!("[\"{verb}\"]}}"));
+    assert_eq!(verbs(hint("get", "User \"a\" cannot get resource \"pods\"")), lacks("get"));
+    assert_eq!(verbs(hint("patch", "User \"a\" cannot patch resource \"pods\"")), lacks("patch"));
+    // What servers say of an apply that would have to create.
+    assert_eq!(verbs(hint("patch", "")), lacks("create"));
+    assert_eq!(verbs(hint("patch", "RBAC: role \"other\" not found")), lacks("create"));
+    assert_eq!(hint("create", "exceeded quota: few, requested: pods=1, used: pods=3"), "");
+    assert_eq!(hint("create", "violates PodSecurity \"restricted:latest\""), "");
+}
+
+#[test]
 fn an_unreachable_server_is_named() {
     let failure = Failure::Unreachable("Connection refused (os error 111)".into());
     check(

@@ -108,7 +108,7 @@ pub fn declare(declaration: Declaration) -> Result<Handler, DeclareError> {
         return Err(DeclareError::new("on_field needs a field", "add `field = \"spec.…\"`"));
     }
     let selector = match kind.category() {
-        Category::Activity if selectors.is_empty() => None,
+        Category::Activity if selectors.is_empty() || kind == Kind::Test => None,
         Category::Activity => {
             return Err(format!(
                 "{} takes no resource: it is not about objects",
@@ -122,7 +122,8 @@ pub fn declare(declaration: Declaration) -> Result<Handler, DeclareError> {
         | Category::Changing
         | Category::Admission => Some(selector(&selectors, &options)?),
     };
-    let base = base_id(kind, &function, &options)?;
+    let is_test = kind == Kind::Test;
+    let base = if is_test { titled(&selectors)? } else { base_id(kind, &function, &options)? };
     let mut handler = assemble(kind, function, location, &options, selector)?;
     handler.id = match &handler.filters.field {
         Some(field) if kind != Kind::Index => with_suffix(&base, &field.join(".")).into(),
@@ -154,6 +155,17 @@ pub fn declare_sub(declaration: Declaration, parent: &Handler) -> Result<Handler
 }
 
 /// `id`, else the name of the function, else the word of the declaration.
+/// The argument of a test: what it shows.
+fn titled(arguments: &[Argument]) -> Result<String, DeclareError> {
+    if let [Argument::Value(Value::String(title))] = arguments {
+        return Ok(title.clone());
+    }
+    Err(DeclareError::new(
+        "test: what it shows must be said, as a text",
+        "kopf.test(\"what it shows\", OPTIONS, FUNCTION), where the options may be left out",
+    ))
+}
+
 fn base_id(kind: Kind, function: &Function, options: &Options<'_>) -> Result<String, DeclareError> {
     let name = if function.name.is_empty() { kind.name() } else { &function.name };
     let Some(id) = options.text("id")? else { return Ok(name.to_owned()) };

@@ -50,8 +50,12 @@ pub enum Takes {
 enum Scope {
     /// All of them.
     Every,
+    /// All whose name is not an argument.
+    Named,
     /// Those that are retried.
     Retried,
+    /// Those whose calls end in time.
+    Timed,
     /// Those about objects.
     Objects,
     /// Those that name resources.
@@ -72,10 +76,10 @@ const fn option(name: &'static str, takes: Takes, scope: Scope, doc: &'static st
 
 #[rustfmt::skip]
 const OPTIONS: &[OptionSpec] = &[
-    option("id", Takes::Text, Scope::Every, "Names the handler in logs and in stored progress; by default the name of the function."),
+    option("id", Takes::Text, Scope::Named, "Names the handler in logs and in stored progress; by default the name of the function."),
     option("param", Takes::Any, Scope::Every, "Any data; the handler gets it as `ctx.param`."),
     option("errors", Takes::Errors, Scope::Retried, "What an arbitrary error means: \"temporary\", \"permanent\" or \"ignored\"."),
-    option("timeout", Takes::Duration, Scope::Retried, "The time from the first attempt on, pauses included: then a running attempt is interrupted, and no new one starts."),
+    option("timeout", Takes::Duration, Scope::Timed, "The time from the first attempt on, pauses included: then a running attempt is interrupted, and no new one starts."),
     option("retries", Takes::Integer, Scope::Retried, "The most attempts."),
     option("backoff", Takes::Duration, Scope::Retried, "The pause after an arbitrary error; by default `settings.execution.default_backoff`."),
     option("labels", Takes::Criteria, Scope::Objects, "Only objects whose labels pass: a value, `kopf.PRESENT`, `kopf.ABSENT` or a function for each."),
@@ -119,7 +123,11 @@ impl Scope {
         let category = kind.category();
         match self {
             Scope::Every => true,
-            Scope::Retried => !matches!(category, Category::Watching | Category::Admission),
+            Scope::Named => kind != Kind::Test,
+            Scope::Retried => {
+                !matches!(category, Category::Watching | Category::Admission) && kind != Kind::Test
+            }
+            Scope::Timed => Scope::Retried.includes(kind) || kind == Kind::Test,
             Scope::Objects => category != Category::Activity,
             Scope::Selecting => category != Category::Activity && kind != Kind::Sub,
             Scope::Only(kinds) => kinds.contains(&kind),

@@ -96,6 +96,7 @@ impl Schedule {
             | Kind::Cleanup
             | Kind::Login
             | Kind::Probe
+            | Kind::Test
             | Kind::Validate
             | Kind::Mutate => Background::default(),
         };

@@ -7,6 +7,7 @@
 mod base64;
 mod bounds;
 mod call;
+mod check;
 mod deep;
 pub(crate) mod embedded;
 mod env;
@@ -55,6 +56,7 @@ use crate::ports::BoxFuture;
 /// All of them.
 pub(crate) static LIBRARIES: &[Library] = &[
     base64::LIBRARY,
+    check::LIBRARY,
     deep::LIBRARY,
     env::LIBRARY,
     files::LIBRARY,

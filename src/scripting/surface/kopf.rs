@@ -195,6 +195,7 @@ fn declaring(name: &'static str, it: &Declaring) -> Item {
     let mut signature = Signature { rest: None, ..Signature::default() };
     if let Some(kind) = it.kind {
         signature.selects = kind.category() != Category::Activity && kind != Kind::Sub;
+        signature.parameters.extend((kind == Kind::Test).then_some(SHOWN));
         signature.handler = Some(Ty::Handler(kind));
         signature.options = options_of(kind).map(|it| option(kind, it)).collect();
     }
@@ -202,6 +203,8 @@ fn declaring(name: &'static str, it: &Declaring) -> Item {
     Item { name, doc: it.doc, shape: Shape::Function(signature), spoken }
 }
 
+const SHOWN: Parameter =
+    required("shown", Ty::Text, "What the test shows, in words: the name of the test.");
 const CRITERIA: Ty = Ty::Map;
 const ERRORS: &[&str] = &["ignored", "temporary", "permanent"];
 const OPERATIONS: &[&str] = &["CREATE", "UPDATE", "DELETE", "CONNECT"];

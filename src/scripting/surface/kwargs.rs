@@ -29,7 +29,7 @@ const TEXT: Ty = Ty::Maybe(&Ty::Text);
 /// All of them, by name.
 #[rustfmt::skip]
 pub(crate) const KWARGS: &[Kwarg] = &[
-    kwarg("activity", Ty::Words(&["startup", "cleanup", "authentication", "probe"]), &[Activity], "What the operator is doing."),
+    kwarg("activity", Ty::Words(&["startup", "cleanup", "authentication", "probe", "test"]), &[Activity], "What the operator is doing."),
     kwarg("annotations", Ty::Map, OBJECTS, "The annotations of the object; an empty map if it has none. Read-only."),
     kwarg("body", Ty::Object, OBJECTS, "The whole object. Read-only: change it through `ctx.patch`."),
     kwarg("conditions", Ty::Class("Conditions"), OBJECTS, "The conditions in the status of the object, by the conventions of Kubernetes: `ctx.conditions:set(\"Ready\", true, \"Deployed\", \"3/3 pods\")`."),
@@ -77,7 +77,10 @@ const CLASSES: &[(Category, &str)] = &[
         "The argument of daemons and timers. The parts of the object are those of the moment.",
     ),
     (Indexing, "The argument of the functions of `kopf.index`."),
-    (Activity, "The argument of `on_startup`, `on_cleanup`, `on_login` and `on_probe` handlers."),
+    (
+        Activity,
+        "The argument of `on_startup`, `on_cleanup`, `on_login` and `on_probe` handlers, and of tests.",
+    ),
 ];
 
 /// The class that all arguments of handlers have in common, and one for each category of handlers.

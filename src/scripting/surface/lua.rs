@@ -233,6 +233,8 @@ fn declaring(
     let handler = of(Ty::Handler(kind));
     let handler = |ctx: &str| handler.replace(&class_name(ctx_class(kind.category())), ctx);
     let usual = class_name(ctx_class(kind.category()));
+    let placed = signature.parameters.iter().map(|it| format!("{}: {}", it.name, of(it.ty)));
+    let placed: Vec<_> = placed.collect();
     let mut forms = Vec::new();
     let mut form = |selectors: &[String], ctx: &str| {
         for options in [None, Some(format!("options: {class}"))] {
@@ -255,19 +257,23 @@ fn declaring(
         );
         forms.push(format!("options: {class}, handler: {}", handler(&usual)));
     } else {
-        form(&[], &usual);
+        form(&placed, &usual);
     }
     for form in &forms {
         put(text, &format!("---@overload fun({form})"));
     }
     // The longest form for one selector is the one that is shown first.
-    let selector = if signature.selects { "selector, " } else { "" };
+    let mut first = if signature.selects { "selector, ".to_owned() } else { String::new() };
     if signature.selects {
         put(text, "---@param selector kopf.Selector");
     }
+    for parameter in &signature.parameters {
+        put(text, &format!("---@param {} {}", parameter.name, of(parameter.ty)));
+        first.extend([parameter.name, ", "]);
+    }
     put(text, &format!("---@param options {class}"));
     put(text, &format!("---@param handler {}", handler(&usual)));
-    put(text, &format!("function {path}({selector}options, handler) end"));
+    put(text, &format!("function {path}({first}options, handler) end"));
 }
 
 /// A type in the words of `LuaCATS`.

@@ -208,6 +208,8 @@ fn join(forms: &[String]) -> String {
 fn declaring(signature: &Signature, kind: Kind) -> String {
     let handler = format!("handler: (ctx: {}) -> any", class_name(ctx_class(kind.category())));
     let options = format!("options: {}", options_name(kind));
+    let placed: Vec<_> = signature.parameters.iter().map(parameter).collect();
+    let placed: Vec<_> = placed.iter().map(String::as_str).collect();
     let selectors: &[&[&str]] = if signature.selects {
         &[
             &["selector: KopfSelector"],
@@ -215,7 +217,7 @@ fn declaring(signature: &Signature, kind: Kind) -> String {
             &["group: string", "version: string", "resource: string"],
         ]
     } else {
-        &[&[]]
+        &[&placed]
     };
     let mut forms = Vec::new();
     for selectors in selectors {

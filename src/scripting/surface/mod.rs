@@ -233,7 +233,11 @@ impl Item {
         let signature = self.signature()?;
         signature.handler?;
         let scoped = path.replace('.', "::");
-        let selector = if signature.selects { "\"kopfexamples\", " } else { "" };
+        let selector = match signature.parameters.is_empty() {
+            false => "\"it answers\", ",
+            true if signature.selects => "\"kopfexamples\", ",
+            true => "",
+        };
         let option = signature.options.iter().find_map(|it| match it.name {
             "field" if self.name.ends_with("field") => Some(("field", "\"spec.field\"")),
             "interval" => Some(("interval", "\"10m\"")),

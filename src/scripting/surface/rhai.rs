@@ -107,6 +107,7 @@ fn functions(
 
 /// The lists of parameters, the shortest first.
 fn forms(signature: &Signature) -> Vec<Vec<String>> {
+    let parameter = |it: &super::Parameter| format!("{}: {}", named(it.name), of(it.ty));
     let options = (!signature.options.is_empty()).then(|| "options: Map".to_owned());
     let mut forms: Vec<Vec<String>> = Vec::new();
     if signature.handler.is_some() {
@@ -116,7 +117,7 @@ fn forms(signature: &Signature) -> Vec<Vec<String>> {
             let selectors = || match count {
                 1 => vec!["selector: ?".to_owned()],
                 2 => vec!["group: String".to_owned(), "resource: String".to_owned()],
-                _ if count == 0 => Vec::new(),
+                _ if count == 0 => signature.parameters.iter().map(parameter).collect(),
                 _ => ["group", "version", "resource"].map(|it| format!("{it}: String")).to_vec(),
             };
             forms.push(selectors().into_iter().chain(handler()).collect());
@@ -124,7 +125,6 @@ fn forms(signature: &Signature) -> Vec<Vec<String>> {
         }
         return forms;
     }
-    let parameter = |it: &super::Parameter| format!("{}: {}", named(it.name), of(it.ty));
     let required = signature.parameters.iter().filter(|it| it.required).count();
     for count in required..=signature.parameters.len() {
         let placed: Vec<_> = signature.parameters.iter().take(count).map(parameter).collect();

@@ -8,10 +8,10 @@ use serde_json::{Value, json};
 use super::text;
 
 /// A directory that goes with its test.
-struct Directory(PathBuf);
+pub(super) struct Directory(PathBuf);
 
 impl Directory {
-    fn with(test: &str, files: &[(&str, &str)]) -> Self {
+    pub(super) fn with(test: &str, files: &[(&str, &str)]) -> Self {
         let path = std::env::temp_dir().join(format!("kopf-check-{}-{test}", std::process::id()));
         fs::remove_dir_all(&path).ok();
         for (name, content) in files {
@@ -23,7 +23,7 @@ impl Directory {
     }
 
     /// What it says in this directory: exit code, stdout, stderr.
-    fn kopf(&self, args: &[&str], variables: &[(&str, &str)]) -> (i32, String, String) {
+    pub(super) fn kopf(&self, args: &[&str], variables: &[(&str, &str)]) -> (i32, String, String) {
         let output = std::process::Command::new(env!("CARGO_BIN_EXE_kopf"))
             .args(args)
             .env_clear()

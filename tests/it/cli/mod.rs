@@ -3,6 +3,7 @@
 mod check;
 mod docs;
 mod log;
+mod test;
 
 use std::process::{Command, Output};
 
@@ -45,6 +46,7 @@ fn help_succeeds_when_asked_for_and_fails_when_not() {
         &["run", "--help"][..],
         &["dev", "--help"][..],
         &["check", "--help"][..],
+        &["test", "--help"][..],
         &["stubs", "--help"][..],
         &["init", "--help"][..],
         &["docs", "--help"][..],

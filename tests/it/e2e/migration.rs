@@ -16,6 +16,11 @@ use crate::vectors::say;
 const LEASES: &str = "volumeleases.example.com";
 const CLAIMS: &str = "persistentvolumeclaims";
 const NOTES: &str = "configmaps";
+const BACKUPS: &str = "jobs";
+/// Where the result of `back_up` is in the status.
+const BACKED_UP: &str = "/back_up~1spec.backup";
+/// What operators tell in Kubernetes events by themselves: four leases have got a claim, one does not shrink.
+const POSTED: usize = 5;
 
 /// What a server or an operator makes up anew each time.
 const MADE_UP: [&str; 7] = [
@@ -103,13 +108,17 @@ impl Stage {
         self.lease("data", json!({ "team": "red", "tier": "back" }), json!({ "size": "1Gi" }))
             .await;
         self.lease("bare", json!({}), json!({})).await;
-        self.lease("kept", json!({}), json!({ "keep": true, "class": "fast" })).await;
+        let backup = json!({ "image": "copier:1" });
+        let kept = json!({ "keep": true, "class": "fast", "backup": backup });
+        self.lease("kept", json!({}), kept).await;
         self.lease("wrong", json!({}), json!({ "size": "big" })).await;
         for name in ["data", "bare", "kept"] {
             let claim = format!("lease-{name}");
             self.until_status(name, "/claims", json!([claim])).await;
             self.until_status(name, "/provide", json!({ "claim": claim })).await;
         }
+        let job = json!({ "job": "kept-backup", "image": "copier:1" });
+        self.until_status("kept", BACKED_UP, job).await;
         self.until_handled("wrong").await;
         states.push(("creating", self.left().await));
 
@@ -130,6 +139,19 @@ impl Stage {
         self.until_status("data", "/size", json!("3Gi")).await;
         states.push(("snapshots", self.left().await));
 
+        let backup = |image: &str| {
+            let args = ["-a", "it's \"all\" of {it}"];
+            json!({ "spec": { "backup": { "image": image, "args": args } } })
+        };
+        for image in ["copier:1", "copier:2"] {
+            self.patch("data", backup(image)).await;
+            let job = json!({ "job": "data-backup", "image": image });
+            self.until_status("data", BACKED_UP, job).await;
+        }
+        self.patch("kept", json!({ "spec": { "backup": null } })).await;
+        self.until_status("kept", "/summary", json!("1Gi, kept at the end")).await;
+        states.push(("backups", self.left().await));
+
         self.lease("short", json!({}), json!({ "ttl": 5 })).await;
         self.delete("kept").await;
         self.delete("data").await;
@@ -138,6 +160,7 @@ impl Stage {
         }
         states.push(("deleting", self.left().await));
         assert_played(&states);
+        states.push(("all of it", self.posted().await));
 
         let ended = operator.stop().await;
         ended.assert_code(0);
@@ -198,7 +221,7 @@ impl Stage {
     /// All objects that are there, but for what differs between any two runs.
     async fn left(&self) -> Value {
         let mut all = Vec::new();
-        for resource in [LEASES, CLAIMS, NOTES] {
+        for resource in [LEASES, CLAIMS, NOTES, BACKUPS] {
             let text = self.0.kubectl(&["get", resource, "-o", "json"]).await;
             let list: Value = serde_json::from_str(&text).expect("kubectl prints JSON");
             let items = list["items"].as_array().expect("a list").iter();
@@ -207,6 +230,24 @@ impl Stage {
             all.extend(own.map(|it| comparable(it.clone())));
         }
         Value::Array(all)
+    }
+
+    /// What was told in Kubernetes events, but for lines of the log.
+    async fn posted(&self) -> Value {
+        until(&format!("{}: events are posted", self.0.name), async || {
+            let text = self.0.kubectl(&["get", "events", "-o", "json"]).await;
+            let list: Value = serde_json::from_str(&text).expect("kubectl prints JSON");
+            let items = list["items"].as_array().expect("a list").iter();
+            let own = items.filter(|it| it["reason"] != "Logging");
+            let told = own.map(|it| {
+                let about = &it["involvedObject"]["name"];
+                json!([about, it["type"], it["reason"], it["message"]])
+            });
+            let mut told: Vec<_> = told.collect();
+            told.sort_by_key(ToString::to_string);
+            if told.len() < POSTED { Err(format!("{told:?}")) } else { Ok(Value::Array(told)) }
+        })
+        .await
     }
 }
 
@@ -230,7 +271,20 @@ fn comparable(mut object: Value) -> Value {
     for owner in owners.into_iter().flatten().filter_map(Value::as_object_mut) {
         owner.retain(|key, _| key != "uid");
     }
+    forget_uids(&mut object);
     object
+}
+
+/// Servers select the pods of a job by its uid.
+fn forget_uids(value: &mut Value) {
+    match value {
+        Value::Object(fields) => {
+            fields.retain(|key, _| key != "controller-uid");
+            fields.values_mut().for_each(forget_uids);
+        }
+        Value::Array(items) => items.iter_mut().for_each(forget_uids),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
 }
 
 /// Three operators that do nothing would leave the same, too.
@@ -241,7 +295,12 @@ fn assert_played(states: &[(&str, Value)]) {
     let leases = ["bare", "wrong"];
     let claims = ["lease-bare", "lease-data", "lease-kept", "lease-short"];
     let notes = ["data-one", "data-two"];
-    assert_eq!(names, [&leases[..], &claims, &notes].concat(), "{last:#}");
+    let backups = ["data-backup"];
+    assert_eq!(names, [&leases[..], &claims, &notes, &backups].concat(), "{last:#}");
+    let pod = &last[8]["spec"]["template"];
+    assert_eq!(pod["metadata"]["labels"]["example.com/backup"], "data", "{pod:#}");
+    assert_eq!(pod["spec"]["containers"][0]["args"][1], "it's \"all\" of {it}", "{pod:#}");
+    assert_eq!(last[8]["metadata"]["ownerReferences"][0]["name"], "data", "{last:#}");
     let kept = &last[4];
     assert_eq!(kept["metadata"]["labels"]["example.com/kept"], "true", "{kept:#}");
     assert_eq!(kept["metadata"]["ownerReferences"], Value::Null, "{kept:#}");

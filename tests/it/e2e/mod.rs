@@ -7,6 +7,7 @@
 //!
 //! All tests share one server and have a namespace each. They wait for conditions, with a deadline, and never just wait.
 
+mod account;
 mod bad_input;
 mod crashes;
 mod examples;

@@ -35,6 +35,9 @@ impl Desk {
     async fn dev(&self, script: &str, expected: &str) {
         let (code, told, problem) = self.kopf(&["check", &format!("mine/{script}")]);
         assert_eq!((code, problem.as_str()), (0, ""), "{told}");
+        let (code, told, problem) = self.kopf(&["test", "mine"]);
+        assert_eq!((code, problem.as_str()), (0, ""), "{told}");
+        assert!(told.ends_with(" tests, all passed\n"), "{told}");
         let mut command = Command::new(env!("CARGO_BIN_EXE_kopf"));
         command.env_clear().env("XDG_RUNTIME_DIR", &self.0).current_dir(&self.0);
         command.args([

@@ -109,7 +109,8 @@ pub(super) fn on(kind: Kind, id: &'static str, code: u64) -> Line {
         | Kind::Login
         | Kind::Probe
         | Kind::Validate
-        | Kind::Mutate => Does::Nothing,
+        | Kind::Mutate
+        | Kind::Test => Does::Nothing,
     };
     Line { kind, id, code, resource: "kopfexamples", options: Vec::new(), does }
 }

@@ -1,7 +1,6 @@
 //! Sends a request, follows redirections, reads the answer.
 
 use std::{
-    error::Error,
     fmt,
     sync::{Arc, OnceLock},
 };
@@ -30,10 +29,11 @@ use tokio::sync::Semaphore;
 use super::{
     reach::{Reach, check_host},
     request::{Request, web_url},
+    trouble::{failed, unreached},
 };
 use crate::logic::grants::Access;
 use crate::ports::BoxFuture;
-use crate::scripting::library::{Call, Datum, Failure, Outcome, Refusal, call::aside, tree};
+use crate::scripting::library::{Call, Datum, Failure, Outcome, call::aside, tree};
 
 /// Requests of one script at the same time, because their answers are in memory; others wait for their turn.
 const TOGETHER_MAX: usize = 32;
@@ -99,10 +99,12 @@ pub(super) fn send(call: Call, method: &str) -> BoxFuture<'static, Outcome> {
     let request = Request::of(&call, method);
     Box::pin(async move {
         let request = request?;
-        let timeout = request.timeout;
+        let (timeout, url) = (request.timeout, request.url.clone());
         let exchanged = tokio::time::timeout(timeout, exchange(&call, request)).await;
         exchanged.unwrap_or_else(|_elapsed| {
-            Err(unreached("Timeout", format!("no answer within {} s", timeout.as_secs_f64())))
+            let seconds = timeout.as_secs_f64();
+            let told = "the option `timeout` allows more";
+            Err(unreached("Timeout", format!("{url}: no whole answer within {seconds} s; {told}")))
         })
     })
 }
@@ -140,30 +142,7 @@ async fn once(channel: &Channel, request: &Request) -> Result<Response<Incoming>
     *built.method_mut() = method.clone();
     *built.uri_mut() = url.as_str().parse().map_err(|it| Failure::Plain(format!("{url}: {it}")))?;
     *built.headers_mut() = headers.clone();
-    channel
-        .request(built)
-        .await
-        .map_err(|it| unreached("Unreachable", format!("{url}: {}", told(&it))))
-}
-
-/// There is no answer: an error value as those of servers, with the reason in one word.
-fn unreached(reason: &str, message: String) -> Failure {
-    Failure::Answer(Box::new(Refusal {
-        class: "HTTPError",
-        status: None,
-        reason: reason.into(),
-        message,
-        details: Value::Null,
-    }))
-}
-
-/// The innermost cause says what has happened.
-fn told(error: &(dyn Error + 'static)) -> String {
-    let mut cause = error;
-    while let Some(deeper) = cause.source() {
-        cause = deeper;
-    }
-    cause.to_string()
+    channel.request(built).await.map_err(|it| failed(url, &it))
 }
 
 /// Where an answer sends us.
@@ -206,12 +185,11 @@ async fn read(answer: Response<Incoming>, request: &Request) -> Outcome {
     let body = Limited::new(body, request.size).collect().await.map_err(|it| {
         let url = &request.url;
         if it.is::<http_body_util::LengthLimitError>() {
-            return format!(
-                "{url}: the answer is larger than {} bytes; the option `size` allows more",
-                request.size
-            );
+            let size = request.size;
+            let told = "the option `size` allows more";
+            return format!("{url}: the answer is larger than {size} bytes; {told}").into();
         }
-        format!("{url}: {}", told(&*it))
+        failed(url, &*it)
     })?;
     let (body, url) = (body.to_bytes(), String::from(request.url.clone()));
     aside(body.len(), move || Ok(told_answer(&head, &body, url))).await?

@@ -8,6 +8,7 @@ mod reach;
 mod request;
 #[cfg(test)]
 mod tests;
+mod trouble;
 
 pub(super) use self::exchange::Web;
 use super::{Body, Call, Function, Library, Outcome, Parameter, Type, optional, required};
@@ -18,7 +19,9 @@ pub(super) const LIBRARY: Library = Library {
     name: "http",
     doc: "Requests over HTTP and HTTPS to hosts that `--allow-net` grants. They wait, and the other handlers go on. \
           Each gives `{status, ok, headers, body, url}`, and `json` if the answer is JSON. The names of headers are in small \
-          letters. A body that is no text is `body_base64`. Answers like 404 are no errors: look at `ok` or `status`.",
+          letters. A body that is no text is `body_base64`. Answers like 404 are no errors: look at `ok` or `status`. \
+          Without any answer there is an error with the `reason` Unreachable, Untrusted (its certificate) or Timeout. \
+          Compression is not asked for; a server that compresses all the same gives `body_base64`.",
     functions: &[
         request(
             "get",

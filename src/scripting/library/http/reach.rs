@@ -48,7 +48,9 @@ async fn connect(access: &Access, uri: &Uri) -> io::Result<TcpStream> {
     check_host(access, host, port).map_err(refused)?;
     let bare = bare(host);
     let mut failed = io::Error::other(format!("{bare} has no address"));
-    for address in time::timeout(CONNECT_MAX, tokio::net::lookup_host((bare, port))).await?? {
+    let found = time::timeout(CONNECT_MAX, tokio::net::lookup_host((bare, port))).await;
+    let found = found.map_err(|_elapsed| late(&format!("no answer about the name {bare}")))??;
+    for address in found {
         if let Err(problem) = check_address(access, bare, address) {
             failed = refused(problem);
             continue;
@@ -59,10 +61,15 @@ async fn connect(access: &Access, uri: &Uri) -> io::Result<TcpStream> {
                 return Ok(stream);
             }
             Ok(Err(error)) => failed = error,
-            Err(error) => failed = error.into(),
+            Err(_elapsed) => failed = late(&format!("no connection to {address}")),
         }
     }
     Err(failed)
+}
+
+fn late(what: &str) -> io::Error {
+    let told = format!("{what} within {} s", CONNECT_MAX.as_secs());
+    io::Error::new(io::ErrorKind::TimedOut, told)
 }
 
 fn refused(problem: String) -> io::Error {

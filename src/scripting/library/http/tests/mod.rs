@@ -1,14 +1,18 @@
 //! Requests to a server on this machine, from both languages.
 
+mod secure;
+
 use std::{
-    io::{BufRead as _, BufReader, Read as _, Write as _},
-    net::{TcpListener, TcpStream},
+    io::{BufRead as _, BufReader, Read, Write},
+    net::TcpListener,
     path::Path,
     sync::Arc,
     thread,
     time::Duration,
 };
 
+use ::base64::{Engine as _, engine::general_purpose::STANDARD};
+use rustls::{ServerConfig, ServerConnection, StreamOwned};
 use serde_json::{Value, json};
 
 use crate::logic::{
@@ -19,32 +23,19 @@ use crate::scripting::{
     LoadError, Placement, Source, Terms, library::script_tests::checks, lua, rhai,
 };
 
-/// Answers each request by its path, for as long as the test runs.
-fn serve() -> u16 {
+/// Answers each request by its path, for as long as the test runs; over TLS if that is given.
+fn serve(tls: Option<Arc<ServerConfig>>) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let port = listener.local_addr().expect("an address").port();
     thread::spawn(move || {
         for stream in listener.incoming().flatten() {
-            thread::spawn(move || {
-                let mut reader = BufReader::new(stream.try_clone().expect("a stream"));
-                let (mut head, mut length) = (String::new(), 0);
-                while reader.read_line(&mut head).is_ok_and(|it| it > 2) {
-                    let last = head.lines().last().unwrap_or_default().to_ascii_lowercase();
-                    if let Some(it) = last.strip_prefix("content-length: ") {
-                        length = it.trim().parse().expect("a length");
-                    }
-                }
-                let mut body = vec![0; length];
-                reader.read_exact(&mut body).expect("a body");
-                if pours(&stream, &head) {
-                    return;
-                }
-                let answer = answer(port, head.trim_end(), &String::from_utf8_lossy(&body));
-                if let Some(answer) = answer {
-                    (&stream).write_all(&answer).ok();
-                } else {
-                    // Never answers.
-                    reader.read_line(&mut head).ok();
+            let tls = tls.clone();
+            thread::spawn(move || match tls {
+                None => converse(stream, &format!("http://localhost:{port}")),
+                Some(tls) => {
+                    let session = ServerConnection::new(tls).expect("a session");
+                    let stream = StreamOwned::new(session, stream);
+                    converse(stream, &format!("https://localhost:{port}"));
                 }
             });
         }
@@ -54,7 +45,7 @@ fn serve() -> u16 {
 
 /// Answers that never end, or nearly; until the client has enough.
 #[expect(clippy::disallowed_methods, reason = "the server has threads of its own, and no runtime")]
-fn pours(mut stream: &TcpStream, head: &str) -> bool {
+fn pours(stream: &mut impl Write, head: &str) -> bool {
     let (more, piece, pause) = match head.split(' ').nth(1) {
         Some("/endless") => ("", vec![b'x'; 64 * 1024], Duration::ZERO),
         Some("/drips") => ("", vec![b'x'], Duration::from_millis(20)),
@@ -72,7 +63,39 @@ fn pours(mut stream: &TcpStream, head: &str) -> bool {
     true
 }
 
-fn answer(port: u16, head: &str, body: &str) -> Option<Vec<u8>> {
+/// Answers one request, and waits until the client has enough of it.
+fn converse(stream: impl Read + Write, own: &str) {
+    let mut reader = BufReader::new(stream);
+    let (mut head, mut length) = (String::new(), 0);
+    loop {
+        match reader.read_line(&mut head) {
+            Ok(0..=2) => break,
+            Ok(_) => {}
+            // It is no HTTP, or the client does not trust us.
+            Err(_) => {
+                reader.get_mut().write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n").ok();
+                return;
+            }
+        }
+        let last = head.lines().last().unwrap_or_default().to_ascii_lowercase();
+        if let Some(it) = last.strip_prefix("content-length: ") {
+            length = it.trim().parse().expect("a length");
+        }
+    }
+    let mut body = vec![0; length];
+    reader.read_exact(&mut body).expect("a body");
+    if pours(reader.get_mut(), &head) {
+        return;
+    }
+    let answer = answer(own, head.trim_end(), &String::from_utf8_lossy(&body));
+    let wrote = reader.get_mut().write_all(&answer).and_then(|()| reader.get_mut().flush());
+    if wrote.is_ok() && !head.starts_with("GET /cut ") {
+        reader.read_line(&mut head).ok();
+    }
+}
+
+/// What is sent at a path; `own` is how a URL of this server begins.
+fn answer(own: &str, head: &str, body: &str) -> Vec<u8> {
     let first = head.lines().next().unwrap_or_default();
     let (method, path) = first.split_once(' ').expect("a request");
     let path = path.split(' ').next().expect("a path");
@@ -81,14 +104,17 @@ fn answer(port: u16, head: &str, body: &str) -> Option<Vec<u8>> {
         let head = format!(
             "HTTP/1.1 {status}\r\nconnection: close\r\ncontent-length: {length}\r\n{more}\r\n"
         );
-        Some([head.as_bytes(), body].concat())
+        [head.as_bytes(), body].concat()
     };
     let redirect = |status: &str, to: &str| made(status, &format!("location: {to}\r\n"), b"");
     match path.split('?').next().expect("a path") {
         "/echo" => {
             let auth = head.to_ascii_lowercase().contains("authorization:");
             let kind = head.lines().find_map(|it| it.strip_prefix("content-type: "));
-            let told = serde_json::json!({ "method": method, "path": path, "body": body, "auth": auth, "kind": kind });
+            let packed = head.lines().find_map(|it| it.strip_prefix("accept-encoding: "));
+            let told = json!({
+                "method": method, "path": path, "body": body, "auth": auth, "kind": kind, "packed": packed,
+            });
             made(
                 "200 OK",
                 "content-type: application/json\r\nx-a: 1\r\nx-a: 2\r\n",
@@ -101,13 +127,31 @@ fn answer(port: u16, head: &str, body: &str) -> Option<Vec<u8>> {
         "/found" => redirect("302 Found", "/echo"),
         "/moved" => redirect("307 Temporary Redirect", "/echo"),
         "/loop" => redirect("302 Found", "/loop"),
-        "/other" => redirect("302 Found", &format!("http://localhost:{port}/echo")),
+        "/other" => redirect("302 Found", &format!("{own}/echo")),
+        "/stranger" => {
+            redirect("302 Found", &format!("{own}/echo").replace("localhost", "a.example"))
+        }
+        "/naked" => redirect("302 Found", &own.replace("https:", "http:")),
         "/metadata" => redirect("302 Found", "http://169.254.169.254/latest"),
         "/file" => redirect("302 Found", "file:///etc/passwd"),
-        "/slow" => None,
+        "/packed" => {
+            made("200 OK", "content-encoding: gzip\r\ncontent-type: text/plain\r\n", PACKED)
+        }
+        "/slow" => Vec::new(),
+        // The half of what is announced.
+        "/half" | "/cut" => b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nhalf of it".to_vec(),
+        // Nothing is announced, and there is no end.
+        "/endless" => {
+            let head = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n";
+            format!("{head}{}", format!("64\r\n{}\r\n", "x".repeat(100)).repeat(9)).into()
+        }
         _ => made("500 Internal Server Error", "", b""),
     }
 }
+
+/// The text `hi`, packed.
+const PACKED: &[u8] =
+    &[0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 2, 3, 0xcb, 0xc8, 4, 0, 0xac, 0x2a, 0x93, 0xd8, 2, 0, 0, 0];
 
 /// Runs the top level of a script on the real clock: the server is outside of any other.
 fn run(name: &str, text: &str, granted: &[String]) -> Result<(), LoadError> {
@@ -137,7 +181,11 @@ fn call(method: &str, url: &str, options: &Value) -> String {
 
 /// Runs calls in both languages, with this port in the place of `PORT`.
 fn check(granted: &[&str], calls: &[(String, Expected<'_>)]) {
-    let port = serve().to_string();
+    check_at(serve(None), granted, calls);
+}
+
+fn check_at(port: u16, granted: &[&str], calls: &[(String, Expected<'_>)]) {
+    let port = port.to_string();
     let granted: Vec<_> = granted.iter().map(|it| it.replace("PORT", &port)).collect();
     let (mut lua, mut rhai) = (LUA.to_owned(), RHAI.to_owned());
     for (call, expected) in calls {
@@ -221,6 +269,9 @@ fn requests_are_sent_and_answers_read() {
             (own("get", "/missing", &none()), Ok(("body", json!("gone")))),
             (own("get", "/binary", &none()), Ok(("body_base64", json!("//4=")))),
             (own("get", "/large", &none()), Ok(("body", json!("x".repeat(2000))))),
+            (own("get", "/echo", &none()), Ok(("json.packed", json!(null)))),
+            (own("get", "/packed", &none()), Ok(("body_base64", json!(STANDARD.encode(PACKED))))),
+            (own("get", "/packed", &none()), Ok(("headers.content-encoding", json!("gzip")))),
             (own("post", "/found", &json!({ "body": "x" })), Ok(("json.method", json!("GET")))),
             (own("post", "/moved", &json!({ "body": "x" })), Ok(("json.body", json!("x")))),
             (own("get", "/loop", &none()), Ok(("status", json!(302)))),
@@ -265,7 +316,20 @@ fn what_is_not_granted_or_wrong_is_refused() {
             ),
             (
                 own("get", "/slow", &json!({ "timeout": "200ms" })),
-                Err("http.get: no answer within 0.2 s"),
+                Err("/slow: no whole answer within 0.2 s; the option `timeout` allows more"),
+            ),
+            (
+                own("get", "/half", &json!({ "timeout": "200ms" })),
+                Err("/half: no whole answer within 0.2 s"),
+            ),
+            (own("get", "/cut", &none()), Err("/cut: end of file before message length reached")),
+            (
+                own("get", "/endless", &json!({ "size": 100 })),
+                Err("the answer is larger than 100 bytes"),
+            ),
+            (
+                get("https://127.0.0.1:PORT/"),
+                Err("the server does not speak TLS there; is it http://"),
             ),
             (
                 own("get", "", &json!({ "headers": { "Host": "a" } })),
@@ -315,8 +379,8 @@ fn answers_that_do_not_end_are_given_up() {
         &[
             (own("get", "/endless", &json!({})), Err("larger than 1048576 bytes")),
             (own("get", "/endless", &json!({ "size": 9e15 })), Err("larger than 8388608 bytes")),
-            (own("get", "/drips", &soon), Err("no answer within 0.3 s")),
-            (own("get", "/slow", &soon), Err("no answer within 0.3 s")),
+            (own("get", "/drips", &soon), Err("no whole answer within 0.3 s")),
+            (own("get", "/slow", &soon), Err("no whole answer within 0.3 s")),
             (own("get", "/promises", &json!({})), Err("/promises: ")),
             (own("get", "/headers", &json!({})), Err("/headers: ")),
         ],

@@ -1,5 +1,7 @@
 //! The way of scripts to the cluster: one connection, which is tried again after a failure.
 
+mod gaps;
+
 use std::{
     sync::{
         Arc, Mutex,

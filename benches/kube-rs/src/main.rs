@@ -1,0 +1,63 @@
+//! Handles creations as the scripts of `scripts/bench` do: one line, one PATCH that remembers, one PATCH with the result.
+
+use anyhow::Context as _;
+use futures::StreamExt as _;
+use kube::{
+    Api, Client, ResourceExt as _,
+    api::{ApiResource, DynamicObject, GroupVersionKind, Patch, PatchParams},
+    runtime::{WatchStreamExt as _, watcher},
+};
+use serde_json::json;
+
+/// What says that an object has been handled.
+const LAST_HANDLED: &str = "kopf.zalando.org/last-handled-configuration";
+/// Objects at once.
+const AT_ONCE: usize = 128;
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> anyhow::Result<()> {
+    // An error means that somebody else has chosen one.
+    drop(rustls::crypto::ring::default_provider().install_default());
+    let client = Client::try_default().await?;
+    let kind = GroupVersionKind::gvk("kopf.dev", "v1", "KopfExample");
+    let resource = ApiResource::from_gvk_with_plural(&kind, "kopfexamples");
+    let api = Api::<DynamicObject>::all_with(client.clone(), &resource);
+    let objects = watcher(api, watcher::Config::default()).default_backoff().applied_objects();
+    objects
+        .for_each_concurrent(AT_ONCE, async |object| {
+            let handled = match object {
+                Ok(object) => handle(&client, &resource, object).await,
+                Err(error) => Err(error.into()),
+            };
+            if let Err(error) = handled {
+                eprintln!("{error:#}");
+            }
+        })
+        .await;
+    Ok(())
+}
+
+async fn handle(
+    client: &Client,
+    resource: &ApiResource,
+    object: DynamicObject,
+) -> anyhow::Result<()> {
+    if object.annotations().contains_key(LAST_HANDLED) {
+        return Ok(());
+    }
+    let name = object.name_any();
+    let namespace = object.namespace().context("a namespaced object")?;
+    println!("HANDLED");
+    let api = Api::<DynamicObject>::namespaced_with(client.clone(), &namespace, resource);
+    let essence = json!({ "spec": object.data.get("spec") }).to_string();
+    let (parameters, remember) = (
+        PatchParams::default(),
+        json!({ "metadata": { "annotations": { LAST_HANDLED: essence } } }),
+    );
+    api.patch(&name, &parameters, &Patch::Merge(remember)).await?;
+    let result = json!({ "status": { "create": { "name": name } } });
+    api.patch_status(&name, &parameters, &Patch::Merge(result)).await?;
+    eprintln!("[{namespace}/{name}] Handler 'create' succeeded.");
+    eprintln!("[{namespace}/{name}] Creation is processed: 1 succeeded; 0 failed.");
+    Ok(())
+}

@@ -1,0 +1,143 @@
+//! `kopf test`: runs the tests of operators, each on an API server and a clock of its own.
+//!
+//! `suites.rs` finds which tests belong to which operator; `stage.rs` plays one of them. No time passes: whenever all wait, the
+//! clock moves on to the next thing to do, so that a timer of an hour takes no time, and all happens at the same times in every run.
+//! In Lua it also happens in the same order; calls in Rhai are on threads, and what they do in one moment has none.
+
+mod stage;
+mod suites;
+
+use std::io::Write as _;
+
+use tokio::task::LocalSet;
+
+use self::{
+    stage::{Stage, Verdict},
+    suites::Suite,
+};
+use crate::cli::{
+    args::{RunArgs, TestArgs},
+    dev,
+    options::{RunOptions, Verbosity},
+    report::{Exit, Report},
+    scripts::Read,
+    sources::Files,
+};
+use crate::scripting::Source;
+
+/// What the options of a run are made of, for each operator.
+pub(super) type Resolve<'a> = &'a dyn Fn(RunArgs) -> Result<RunOptions, Report>;
+
+/// How many tests ended how.
+#[derive(Default)]
+struct Tally {
+    passed: usize,
+    failed: usize,
+}
+
+/// Runs all tests. The process fails if one of them does.
+pub(super) fn run(args: &TestArgs, resolve: Resolve<'_>) -> Result<Exit, Report> {
+    let mut tally = Tally::default();
+    for suite in suites::find(args)? {
+        run_suite(args, &suite, resolve, &mut tally)?;
+    }
+    let Tally { passed, failed } = tally;
+    if passed + failed == 0 {
+        let name = args.only.as_deref().unwrap_or_default();
+        let problem = if name.is_empty() {
+            "the files declare no tests".into()
+        } else {
+            format!("no test has {name:?} in its name")
+        };
+        let hint = "a test is declared by kopf.test(\"what it shows\", FUNCTION)";
+        return Err(Report::failure(problem).with_hint(hint));
+    }
+    let tests =
+        if passed + failed == 1 { "1 test".into() } else { format!("{} tests", passed + failed) };
+    let told = if failed == 0 { "all passed".into() } else { format!("{failed} failed") };
+    say(&format!("\n{tests}, {told}\n"));
+    Ok(if failed == 0 { Exit::Success } else { Exit::Failure })
+}
+
+fn run_suite(
+    args: &TestArgs,
+    suite: &Suite,
+    resolve: Resolve<'_>,
+    tally: &mut Tally,
+) -> Result<(), Report> {
+    let TestArgs { grants, config, settings, verbose, .. } = args.clone();
+    let run =
+        RunArgs { paths: suite.operator.clone(), grants, config, settings, ..RunArgs::default() };
+    let mut options = resolve(run)?;
+    options.log.verbosity = if verbose { Verbosity::Verbose } else { Verbosity::Normal };
+    // Whatever is wrong with the operator itself is told first.
+    drop(Read::files(&options)?);
+    let files = dev::Files::read(&suite.definitions, &args.objects)?;
+    let sources = Files::at(&suite.tests, suites::HERE.as_ref(), None)?.read()?;
+    for source in sources {
+        let stage = Stage { options: &options, files: &files, test: &source };
+        let names = match on_virtual_time(stage.names())? {
+            Ok(names) => names,
+            Err(report) => {
+                tally.count(&source, None, &Verdict::Failed { why: report, log: Vec::new() }, args);
+                continue;
+            }
+        };
+        let wanted =
+            |it: &&(usize, String)| args.only.as_ref().is_none_or(|only| it.1.contains(only));
+        for (index, name) in names.into_iter().enumerate().filter(|it| wanted(&it)) {
+            let verdict = on_virtual_time(stage.play(index))??;
+            tally.count(&source, Some(&name), &verdict, args);
+        }
+    }
+    Ok(())
+}
+
+impl Tally {
+    /// Counts a test and tells of it.
+    fn count(&mut self, source: &Source, name: Option<&str>, verdict: &Verdict, args: &TestArgs) {
+        let place = &source.name;
+        let name = name.map(|it| format!(": {it}")).unwrap_or_default();
+        let mut told = match verdict {
+            Verdict::Passed { .. } => {
+                self.passed += 1;
+                format!("ok      {place}{name}\n")
+            }
+            Verdict::Failed { why, .. } => {
+                self.failed += 1;
+                format!("FAILED  {place}{name}\n{}", indented(why))
+            }
+        };
+        let log = match verdict {
+            Verdict::Failed { log, .. } => log.as_slice(),
+            Verdict::Passed { log } if args.verbose => log,
+            Verdict::Passed { .. } => &[],
+        };
+        if !log.is_empty() {
+            told.push_str("    the log of the operator:\n");
+            told.extend(log.iter().map(|it| indented(it)));
+        }
+        say(&told);
+    }
+}
+
+/// Runs something on a paused clock, with the scripts on the same thread.
+fn on_virtual_time<T>(work: impl Future<Output = T>) -> Result<T, Report> {
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build();
+    let runtime =
+        runtime.map_err(|it| Report::failure(format!("cannot start the runtime: {it}")))?;
+    let done = LocalSet::new().block_on(&runtime, work);
+    // What still runs is abandoned: the test is over.
+    runtime.shutdown_background();
+    Ok(done)
+}
+
+fn indented(text: &str) -> String {
+    text.lines().flat_map(|it| ["    ", it, "\n"]).collect()
+}
+
+/// A closed stdout is nothing to stumble over.
+fn say(text: &str) {
+    let _closed = std::io::stdout().write_all(text.as_bytes());
+}

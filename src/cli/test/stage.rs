@@ -1,0 +1,231 @@
+//! One test: an API server, the operator and the script of the test on one virtual clock.
+
+use std::{
+    pin::pin,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use kube::Client;
+use tokio::{task::JoinSet, time};
+use tokio_util::sync::CancellationToken;
+
+use crate::apiserver::{
+    ApiServer,
+    controllers::{self, Controllers},
+};
+use crate::cli::{
+    dev, identity, logging,
+    options::RunOptions,
+    report::Report,
+    scripts::{self, Read},
+};
+use crate::cluster::KubeCluster;
+use crate::logic::{
+    handler::{Handler, Kind},
+    lifecycle::Lifecycle,
+    outcome::{Ended, Raised},
+};
+use crate::ports::{
+    ActivityCause, Attempt, Cause, Clock, Cluster, Dial, Facilities, Health, HealthState, Indexes,
+    Invocation, Kube, Logger, Memo, NativeLogins, Posts, Scripts as _,
+};
+use crate::reactor::{self, Operator, Scope};
+use crate::scripting::{Placement, ScriptHost, Source, Terms};
+use crate::settings::Settings;
+
+/// When tests begin: always at the same moment, so that times are the same in every run.
+const BEGINNING: &str = "2030-01-01T00:00:00Z";
+/// How long a test may take if it does not say, on its own clock.
+const TIMEOUT: Duration = Duration::from_mins(10);
+/// How long the operator may take to start, and to end.
+const START_MAX: Duration = Duration::from_mins(2);
+const END_MAX: Duration = Duration::from_mins(1);
+/// How often it is asked whether it has started.
+const POLL: Duration = Duration::from_millis(100);
+/// The part of the health that tells of the start-up handlers.
+const STARTUP: &str = "startup";
+
+/// What the tests of one file have in common.
+#[derive(Clone, Copy)]
+pub(super) struct Stage<'a> {
+    pub(super) options: &'a RunOptions,
+    /// Definitions and objects that are there before.
+    pub(super) files: &'a dev::Files,
+    /// The script with the tests.
+    pub(super) test: &'a Source,
+}
+
+/// How a test ended.
+pub(super) enum Verdict {
+    Passed { log: Vec<String> },
+    Failed { why: String, log: Vec<String> },
+}
+
+/// The lines of the log of one test.
+type Lines = Arc<Mutex<Vec<String>>>;
+
+impl Stage<'_> {
+    /// The names of the tests, in the order of their declarations; or why the script cannot be used.
+    pub(super) async fn names(&self) -> Result<Vec<String>, String> {
+        let (_host, tests) = self.load(&self.terms(Clock::system())).await?;
+        Ok(tests.iter().map(|it| it.id.to_string()).collect())
+    }
+
+    /// Plays one of them, by its place among them.
+    pub(super) async fn play(&self, index: usize) -> Result<Verdict, Report> {
+        let beginning = BEGINNING.parse().unwrap_or(jiff::Timestamp::UNIX_EPOCH);
+        let clock = Clock::starting_at(beginning);
+        let lines = Lines::default();
+        let _listening = self.listen(&lines, clock);
+        let failed = self.act(index, clock).await?.err();
+        let log = std::mem::take(&mut *lines.lock().unwrap_or_else(PoisonError::into_inner));
+        Ok(match failed {
+            None => Verdict::Passed { log },
+            Some(why) => Verdict::Failed { why, log },
+        })
+    }
+
+    /// From now on the log of this thread is collected.
+    fn listen(&self, lines: &Lines, clock: Clock) -> tracing::subscriber::DefaultGuard {
+        let lines = Arc::clone(lines);
+        let sink = move |line: &str| {
+            lines.lock().unwrap_or_else(PoisonError::into_inner).push(line.to_owned());
+        };
+        let log = self.options.log.clone();
+        tracing::subscriber::set_default(logging::subscriber(log, clock, Box::new(sink)))
+    }
+
+    /// Raises a server and the operator, and lets the test look. The inner error is that of the test.
+    async fn act(&self, index: usize, clock: Clock) -> Result<Result<(), String>, Report> {
+        let stamp = move || clock.now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
+        let server = ApiServer::builder().clock(stamp).cluster(true).build();
+        let terms = self.terms(clock);
+        let first = Read::files(self.options)?.load(terms.clone(), false).await?;
+        dev::fill(&server, &first, self.files).await?;
+        let (stop, health) = (CancellationToken::new(), Health::default());
+        let operator = Operator {
+            scripts: first.host,
+            registry: first.registry,
+            settings: Arc::new(Mutex::new(self.options.settings.clone())),
+            clock,
+            scope: Scope::Cluster,
+            lifecycle: Lifecycle::default(),
+            connect: dev::connect(server.clone()),
+            health: health.clone(),
+            liveness: None,
+            identity: identity::of_operator(clock),
+            reloads: None,
+        };
+        let mut beside = JoinSet::new();
+        beside.spawn_local(controllers::run(server.clone(), Controllers::ALL));
+        let mut operating = pin!(reactor::run(operator, stop.clone()));
+        let verdict = tokio::select! {
+            biased; // without its operator a test shows nothing
+            ended = &mut operating => {
+                let why = ended.map_or_else(|it| it.to_string(), |()| "it has ended".to_owned());
+                return Ok(Err(format!("the operator does not run: {why}")));
+            }
+            verdict = self.examine(index, &server, &terms, &health) => verdict,
+        };
+        stop.cancel();
+        // What a clean-up does may go wrong too; the log tells it, the test is over.
+        let _in_time = time::timeout(END_MAX, operating).await.is_ok();
+        beside.shutdown().await;
+        Ok(verdict)
+    }
+
+    /// Calls the function of the test, once the operator serves.
+    async fn examine(
+        &self,
+        index: usize,
+        server: &ApiServer,
+        terms: &Terms,
+        health: &Health,
+    ) -> Result<(), String> {
+        let started = async {
+            // The clock goes on when all wait: by then every part of the operator has told of itself.
+            time::sleep(POLL).await;
+            while !has_started(health) {
+                time::sleep(POLL).await;
+            }
+        };
+        let in_time = time::timeout(START_MAX, started).await;
+        in_time.map_err(|_elapsed| "the operator does not start".to_owned())?;
+        let (host, tests) = self.load(terms).await?;
+        let handler = tests.get(index).ok_or("the test is declared no more")?;
+        let limit = handler.limits.timeout.unwrap_or(TIMEOUT);
+        let called = host.call(Arc::new(self.invocation(handler, server, terms.clock)));
+        match time::timeout(limit, called).await {
+            Ok(Ended::Returned(_) | Ended::Keyed(_)) => Ok(()),
+            Ok(Ended::Raised(raised)) => Err(told(&raised)),
+            Err(_elapsed) => {
+                let seconds = limit.as_secs_f64();
+                Err(format!(
+                    "it has not ended after {seconds} s of its own time; the option `timeout` of kopf.test allows more"
+                ))
+            }
+        }
+    }
+
+    fn invocation(&self, handler: &Arc<Handler>, server: &ApiServer, clock: Clock) -> Invocation {
+        let settings = Arc::new(Mutex::new(self.options.settings.clone()));
+        let kube = Kube::default();
+        kube.open(Arc::clone(&settings), dial(server.clone()));
+        let facilities = Facilities {
+            indexes: Indexes::default(),
+            posts: Posts::new(Arc::clone(&settings)),
+            clock,
+            kube,
+        };
+        let attempt = Attempt { retry: 0, started: clock.now(), runtime: Duration::ZERO };
+        let cause = ActivityCause { activity: "test", settings, logins: NativeLogins::default() };
+        Invocation {
+            handler: handler.inside(),
+            attempt: Some(attempt),
+            cause: Cause::Activity(cause),
+            memo: Memo::default(),
+            logger: Logger::of_activity().named("test"),
+            facilities: Arc::new(facilities),
+            children: None,
+        }
+    }
+
+    /// Loads the script of the tests: its tests, in the order of their declarations.
+    async fn load(&self, terms: &Terms) -> Result<(ScriptHost, Vec<Arc<Handler>>), String> {
+        let loaded = ScriptHost::load(vec![self.test.clone()], terms.clone()).await;
+        let (host, handlers) = loaded.map_err(|errors| Report::of_scripts(&errors).message)?;
+        let tests = handlers.into_iter().filter(|it| it.kind == Kind::Test).map(Arc::new);
+        Ok((host, tests.collect()))
+    }
+
+    /// As the operator has them, but on the clock of the test.
+    fn terms(&self, clock: Clock) -> Terms {
+        Terms { placement: Placement::CurrentRuntime, clock, ..scripts::terms(self.options) }
+    }
+}
+
+fn dial(server: ApiServer) -> Dial {
+    Box::new(move || {
+        let client = Client::new(server.clone(), dev::NAMESPACE);
+        let cluster = KubeCluster::over(client, Arc::new(Settings::default()));
+        Box::pin(async move { Ok(Arc::new(cluster) as Arc<dyn Cluster>) })
+    })
+}
+
+/// Whether the start-up handlers have ended and all streams are there.
+fn has_started(health: &Health) -> bool {
+    let parts = health.parts();
+    parts.contains_key(STARTUP) && parts.values().all(|it| it.state == HealthState::Ready)
+}
+
+/// Where and why a test has failed.
+fn told(raised: &Raised) -> String {
+    let Raised { message, trace: Some(trace), .. } = raised else {
+        return raised.message.clone();
+    };
+    // In Lua the first line of a trace is the place with the message.
+    let begins = trace.lines().next().unwrap_or_default();
+    let is_there = begins.contains(message.lines().next().unwrap_or_default());
+    if is_there { trace.clone() } else { format!("{message}\n{trace}") }
+}

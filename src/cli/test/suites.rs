@@ -1,0 +1,118 @@
+//! Which tests there are, and which operators they are about.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use indexmap::IndexMap;
+
+use crate::cli::{args::TestArgs, report::Report, sources::USUAL_PLACES};
+
+/// Paths are relative to the current directory.
+pub(super) const HERE: &str = "";
+/// The directory of tests in that of an operator.
+const TESTS: &str = "tests";
+/// The definitions beside an operator.
+const DEFINITIONS: &str = "crd.yaml";
+const LANGUAGES: [&str; 2] = ["lua", "rhai"];
+
+/// The tests of one operator.
+pub(super) struct Suite {
+    /// Its scripts.
+    pub(super) operator: Vec<PathBuf>,
+    /// Files of definitions.
+    pub(super) definitions: Vec<PathBuf>,
+    /// Files of tests.
+    pub(super) tests: Vec<PathBuf>,
+}
+
+/// The tests that are meant, by operator.
+///
+/// # Errors
+/// There are none, or there is no operator for them.
+pub(super) fn find(args: &TestArgs) -> Result<Vec<Suite>, Report> {
+    let here = [PathBuf::from(HERE)];
+    let paths = if args.paths.is_empty() { &here[..] } else { &args.paths };
+    let mut suites: IndexMap<PathBuf, Suite> = IndexMap::new();
+    for path in paths {
+        if path != Path::new(HERE) && !path.exists() {
+            let problem = format!("there is no file or directory '{}'", path.display());
+            return Err(Report::usage(problem));
+        }
+        let (home, tests) = if path == Path::new(HERE) || path.is_dir() {
+            (home_of_directory(path), within(path)?)
+        } else {
+            (home_of(path), vec![path.clone()])
+        };
+        if let Some(suite) = suites.get_mut(&home) {
+            suite.tests.extend(tests);
+            continue;
+        }
+        let (operator, definitions) = (operator(&home, args)?, definitions(&home, args));
+        suites.insert(home, Suite { operator, definitions, tests });
+    }
+    Ok(suites.into_values().collect())
+}
+
+/// The directory of the operator that a file of tests is about.
+fn home_of(file: &Path) -> PathBuf {
+    let directory = file.parent().unwrap_or(Path::new(HERE));
+    let above = directory.parent().filter(|_| directory.file_name().is_some_and(|it| it == TESTS));
+    above.unwrap_or(directory).to_owned()
+}
+
+/// The directory of tests stands for that of their operator.
+fn home_of_directory(directory: &Path) -> PathBuf {
+    let is_operator = USUAL_PLACES.iter().any(|it| directory.join(it).exists());
+    if is_operator { directory.to_owned() } else { home_of(&directory.join("a file in it")) }
+}
+
+/// The files of tests in the directory of an operator, and in `tests/` there, by name.
+fn within(directory: &Path) -> Result<Vec<PathBuf>, Report> {
+    let mut found = Vec::new();
+    for place in [directory.to_owned(), directory.join(TESTS)] {
+        let readable = if place == Path::new(HERE) { Path::new(".") } else { &place };
+        // Most often one of the two is not there.
+        let entries = fs::read_dir(readable).into_iter().flatten().flatten();
+        found.extend(entries.map(|it| place.join(it.file_name())).filter(|it| is_test(it)));
+    }
+    if found.is_empty() {
+        let directory = if directory == Path::new(HERE) { Path::new(".") } else { directory };
+        let problem = format!("there are no tests in '{}'", directory.display());
+        let hint = "tests are in files such as tests/greeting_test.lua; docs/testing.md shows one";
+        return Err(Report::failure(problem).with_hint(hint));
+    }
+    found.sort();
+    Ok(found)
+}
+
+fn is_test(path: &Path) -> bool {
+    let stem = path.file_stem().and_then(|it| it.to_str()).unwrap_or_default();
+    let extension = path.extension().and_then(|it| it.to_str()).unwrap_or_default();
+    stem.ends_with("_test") && LANGUAGES.contains(&extension)
+}
+
+/// The scripts of an operator, as `kopf run` would find them in its directory.
+fn operator(home: &Path, args: &TestArgs) -> Result<Vec<PathBuf>, Report> {
+    if !args.operator.is_empty() {
+        return Ok(args.operator.clone());
+    }
+    let usual = USUAL_PLACES.iter().map(|it| home.join(it)).find(|it| it.exists());
+    usual.map(|it| vec![it]).ok_or_else(|| {
+        let home = if home == Path::new(HERE) { Path::new(".") } else { home };
+        let [lua, rhai, directory] = USUAL_PLACES;
+        let problem = format!(
+            "there is no operator in '{}' to test: no {lua}, {rhai} or {directory}/",
+            home.display()
+        );
+        Report::failure(problem).with_hint("name its scripts with --operator PATH")
+    })
+}
+
+fn definitions(home: &Path, args: &TestArgs) -> Vec<PathBuf> {
+    if !args.definitions.is_empty() {
+        return args.definitions.clone();
+    }
+    Some(home.join(DEFINITIONS)).filter(|it| it.exists()).into_iter().collect()
+}

@@ -1,0 +1,54 @@
+//! `check`: what tests say that must be true.
+
+use serde_json::Value;
+
+use super::{Call, Library, Outcome, Parameter, Type, bounds::equal, immediate, optional};
+use crate::scripting::text::shown;
+
+const WHAT: Parameter = optional("what", Type::Text, "What it is about, for the message.");
+
+pub(super) const LIBRARY: Library = Library {
+    name: "check",
+    doc: "What must be true in a test, or in a handler: an error tells what is not, and in which line it was asked. See `kopf.test`.",
+    functions: &[
+        immediate(
+            "equal",
+            "Two values have the same content: `check.equal(note.data.text, \"hello\")`.",
+            &[
+                optional("actual", Type::Any, "The value that there is."),
+                optional("expected", Type::Any, "The value that there should be."),
+                WHAT,
+            ],
+            Type::Nothing,
+            |call| {
+                let (actual, expected) = (call.value("actual"), call.value("expected"));
+                verdict(call, equal(actual, expected), || {
+                    format!("expected {}, got {}", told(expected), told(actual))
+                })
+            },
+        ),
+        immediate(
+            "that",
+            "A value is true, or at least there: `check.that(note.metadata.labels.seen, \"it is labelled\")`.",
+            &[optional("value", Type::Any, "What must be neither false nor nothing."), WHAT],
+            Type::Nothing,
+            |call| {
+                let value = call.value("value");
+                let holds = !matches!(value, Value::Null | Value::Bool(false));
+                verdict(call, holds, || format!("it is {}", told(value)))
+            },
+        ),
+    ],
+};
+
+fn verdict(call: &Call, holds: bool, problem: impl FnOnce() -> String) -> Outcome {
+    if holds {
+        return Ok(Value::Null.into());
+    }
+    let what = call.some_text("what").map(|it| format!("{it}: ")).unwrap_or_default();
+    Err(format!("{what}{}", problem()).into())
+}
+
+fn told(value: &Value) -> String {
+    if value.is_null() { "nothing".into() } else { shown(value) }
+}

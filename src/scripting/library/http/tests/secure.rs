@@ -1,0 +1,203 @@
+//! Requests over TLS: whom a script trusts, and what it is told about those whom it does not.
+
+use rcgen::{
+    BasicConstraints, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa,
+    KeyPair, date_time_ymd,
+};
+use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
+
+use super::*;
+
+/// An authority that nobody knows but those to whom its certificate is given.
+struct Authority(CertifiedIssuer<'static, KeyPair>);
+
+impl Authority {
+    fn new(name: &str) -> Self {
+        let mut params = CertificateParams::default();
+        params.distinguished_name.push(DnType::CommonName, name);
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let key = KeyPair::generate().expect("a key");
+        Authority(CertifiedIssuer::self_signed(params, key).expect("an authority"))
+    }
+
+    /// Serves over TLS with a certificate of this authority. Gives the port.
+    fn serve(&self, names: &[&str], change: impl Fn(&mut CertificateParams)) -> u16 {
+        let names: Vec<_> = names.iter().map(|&it| it.to_owned()).collect();
+        let mut params = CertificateParams::new(names).expect("names");
+        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+        change(&mut params);
+        let key = KeyPair::generate().expect("a key");
+        let certificate = params.signed_by(&key, &self.0).expect("a certificate");
+        let private = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.serialize_der()));
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let config = ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .expect("versions")
+            .with_no_client_auth()
+            .with_single_cert(vec![certificate.der().clone()], private)
+            .expect("a key for the certificate");
+        serve(Some(Arc::new(config)))
+    }
+
+    /// Options that trust it, with others.
+    fn trusted(&self, mut others: Value) -> Value {
+        others["ca"] = self.0.pem().into();
+        others
+    }
+}
+
+/// The names by which a server on this machine is asked.
+const NAMES: &[&str] = &["localhost", "127.0.0.1"];
+const GRANTED: &[&str] = &["localhost:PORT", "127.0.0.1:PORT"];
+
+/// A call of a path of the server by its name.
+fn secure(path: &str, options: &Value) -> String {
+    call("get", &format!("https://localhost:PORT{path}"), options)
+}
+
+#[test]
+fn a_server_whose_authority_is_given_is_trusted() {
+    let authority = Authority::new("one");
+    let port = authority.serve(NAMES, |_| {});
+    let with = |others| authority.trusted(others);
+    let two = format!("{}{}", Authority::new("two").0.pem(), authority.0.pem());
+    let auth = json!({ "headers": { "authorization": "secret" } });
+    let by_address = |path: &str, options: &Value| {
+        secure(path, options).replace("https://localhost", "https://127.0.0.1")
+    };
+    let post =
+        secure("/echo", &with(json!({ "json": { "a": 1 } }))).replace("http.get", "http.post");
+    check_at(
+        port,
+        GRANTED,
+        &[
+            (secure("/echo", &with(json!({}))), Ok(("status", json!(200)))),
+            (by_address("/echo", &with(json!({}))), Ok(("json.path", json!("/echo")))),
+            (secure("/echo", &json!({ "ca": two })), Ok(("ok", json!(true)))),
+            (post, Ok(("json.body", json!("{\"a\":1}")))),
+            (secure("/missing", &with(json!({}))), Ok(("body", json!("gone")))),
+            (secure("/found", &with(json!({}))), Ok(("json.path", json!("/echo")))),
+            // From one name of the host to the other, without the secret.
+            (by_address("/echo", &with(auth.clone())), Ok(("json.auth", json!(true)))),
+            (by_address("/other", &with(auth)), Ok(("json.auth", json!(false)))),
+            (secure("/large", &with(json!({}))), Ok(("body", json!("x".repeat(2000))))),
+            (
+                secure("/packed", &with(json!({}))),
+                Ok(("body_base64", json!(STANDARD.encode(PACKED)))),
+            ),
+        ],
+    );
+}
+
+#[test]
+fn who_is_not_trusted_is_named_with_what_would_help() {
+    let (authority, other) = (Authority::new("one"), Authority::new("two"));
+    let renewed = Authority::new("one");
+    let port = authority.serve(NAMES, |_| {});
+    let unknown = "https://localhost:PORT/echo: no known authority has issued the certificate of localhost; \
+                   give that authority's certificate in PEM as the option `ca`";
+    let nowhere = secure("/echo", &json!({ "insecure": true }));
+    check_at(
+        port,
+        GRANTED,
+        &[
+            (secure("/echo", &json!({})), Err(unknown)),
+            (secure("/echo", &other.trusted(json!({}))), Err(unknown)),
+            (
+                secure("/echo", &renewed.trusted(json!({}))),
+                Err(
+                    "another key than that of the authority in `ca` has signed the certificate of localhost; \
+                     has one of them been renewed?",
+                ),
+            ),
+            // What was trusted in one call is not in the next one.
+            (secure("/echo", &authority.trusted(json!({}))), Ok(("ok", json!(true)))),
+            (secure("/echo", &json!({})), Err(unknown)),
+            // There is no way around it.
+            (nowhere, Err("there is no option `insecure`")),
+            (
+                secure("/echo", &authority.trusted(json!({}))).replace("https:", "http:"),
+                Err("http://localhost:PORT/echo: "),
+            ),
+        ],
+    );
+}
+
+#[test]
+fn a_certificate_for_another_name_or_another_time_is_refused() {
+    let authority = Authority::new("one");
+    let ask = || secure("/echo", &authority.trusted(json!({})));
+    let refused = |port: u16, told: &str| check_at(port, GRANTED, &[(ask(), Err(told))]);
+    refused(
+        authority.serve(&["a.example", "10.0.0.1"], |_| {}),
+        "https://localhost:PORT/echo: the certificate of the server is not for localhost but for a.example, 10.0.0.1; \
+         ask by such a name",
+    );
+    refused(authority.serve(&[], |_| {}), "is not for localhost but for no name at all");
+    refused(
+        authority.serve(NAMES, |it| it.not_after = date_time_ymd(2020, 2, 3)),
+        "https://localhost:PORT/echo: the certificate of localhost has expired at 2020-02-03T00:00:00Z; \
+         it has to be renewed on the server",
+    );
+    refused(
+        authority.serve(NAMES, |it| it.not_before = date_time_ymd(4000, 1, 1)),
+        "the certificate of localhost is valid from 4000-01-01T00:00:00Z on; is the clock of this machine right?",
+    );
+    refused(
+        authority.serve(NAMES, |it| it.is_ca = IsCa::Ca(BasicConstraints::Unconstrained)),
+        "the certificate of localhost is that of an authority; a server needs one of its own",
+    );
+    refused(
+        authority.serve(NAMES, |it| {
+            it.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
+        }),
+        "the certificate of localhost is not trusted: ",
+    );
+}
+
+#[test]
+fn encryption_is_not_given_up_on_the_way() {
+    let authority = Authority::new("one");
+    let port = authority.serve(NAMES, |_| {});
+    let ask = |path: &str, others| secure(path, &authority.trusted(others));
+    check_at(
+        port,
+        GRANTED,
+        &[
+            (
+                ask("/naked", json!({})),
+                Err(
+                    "https://localhost:PORT/naked leads to http://localhost:PORT/, which is not encrypted",
+                ),
+            ),
+            (
+                ask("/stranger", json!({})),
+                Err(
+                    "leads to https://a.example:PORT/echo: the connection to a.example:PORT is not granted to this \
+                     script; --allow-net=a.example:PORT would allow it",
+                ),
+            ),
+            (ask("/metadata", json!({})), Err("which is not encrypted")),
+        ],
+    );
+}
+
+#[test]
+fn an_encrypted_answer_has_the_same_bounds() {
+    let authority = Authority::new("one");
+    let port = authority.serve(NAMES, |_| {});
+    let ask = |path: &str, others| secure(path, &authority.trusted(others));
+    let large = Err("the answer is larger than 100 bytes; the option `size` allows more");
+    let late = Err("no whole answer within 0.3 s; the option `timeout` allows more");
+    check_at(
+        port,
+        GRANTED,
+        &[
+            (ask("/large", json!({ "size": 100 })), large.clone()),
+            (ask("/endless", json!({ "size": 100 })), large),
+            (ask("/slow", json!({ "timeout": "300ms" })), late.clone()),
+            (ask("/half", json!({ "timeout": "300ms" })), late),
+            (ask("/cut", json!({})), Err("https://localhost:PORT/cut: ")),
+        ],
+    );
+}
