@@ -78,7 +78,7 @@ const HOSTILE: [(&str, &str, &str); 12] = [
     (
         "long natives",
         "lua",
-        "while true do local s = string.rep('x', 8000000); s = string.reverse(s); s = string.upper(s) end",
+        "while true do local s = string.rep('x', 4000000); s = string.reverse(s); s = string.upper(s) end",
     ),
     ("a loop", "rhai", "loop {}"),
     ("a loop in a comparator", "rhai", "[3, 2, 1].sort(|a, b| { loop {} })"),
@@ -92,7 +92,7 @@ const HOSTILE: [(&str, &str, &str); 12] = [
     (
         "long natives",
         "rhai",
-        "let s = `x`; s.pad(8000000, 'x'); loop { let t = s - 'y'; t.make_upper(); }",
+        "let s = `x`; s.pad(4000000, 'x'); loop { let t = s - 'y'; t.make_upper(); }",
     ),
 ];
 

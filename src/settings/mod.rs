@@ -327,7 +327,7 @@ impl Default for Sandbox {
         Sandbox {
             memory_limit: 64 * MIB,
             call_depth: 200,
-            string_size: 8 * MIB,
+            string_size: 4 * MIB,
             coroutines: 100_000,
             result_size: MIB,
         }

@@ -101,7 +101,7 @@ fn handlers_are_listed_with_their_resources_filters_and_options() {
           on_create  everything  create_fn  ./b.rhai:4
                        annotations a absent
                        param "p"
-        limits of a script: 1 s of computing per call, 64 MiB of memory, 200 nested calls, 8 MiB per string, 100000 coroutines, 1 MiB per result
+        limits of a script: 1 s of computing per call, 64 MiB of memory, 200 nested calls, 4 MiB per string, 100000 coroutines, 1 MiB per result
         2 scripts, 5 handlers, 0 errors, 0 warnings
     "#]],
     );
@@ -208,7 +208,7 @@ fn oddities_are_warned_of_and_do_not_fail() {
         &format!("{stdout}{stderr}"),
         &expect![[r#"
         a.lua: no handlers
-        limits of a script: 1 s of computing per call, 64 MiB of memory, 200 nested calls, 8 MiB per string, 100000 coroutines, 1 MiB per result
+        limits of a script: 1 s of computing per call, 64 MiB of memory, 200 nested calls, 4 MiB per string, 100000 coroutines, 1 MiB per result
         1 script, 0 handlers, 0 errors, 2 warnings
         warning: Something is granted to c.lua, but there is no script of this name.
         warning: The scripts declare no handlers: the operator has nothing to do. A handler is declared at the top level, with kopf.on_create("RESOURCE", FUNCTION) and the like.

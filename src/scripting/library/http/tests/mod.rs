@@ -378,7 +378,7 @@ fn answers_that_do_not_end_are_given_up() {
         &["127.0.0.1:PORT"],
         &[
             (own("get", "/pours", &json!({})), Err("larger than 1048576 bytes")),
-            (own("get", "/pours", &json!({ "size": 9e15 })), Err("larger than 8388608 bytes")),
+            (own("get", "/pours", &json!({ "size": 9e15 })), Err("larger than 4194304 bytes")),
             (own("get", "/drips", &soon), Err("no whole answer within 0.3 s")),
             (own("get", "/slow", &soon), Err("no whole answer within 0.3 s")),
             (own("get", "/promises", &json!({})), Err("/promises: ")),
