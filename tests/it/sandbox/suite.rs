@@ -31,6 +31,9 @@ use crate::lua::{Script, sample, try_load_all};
 const CPU_LIMIT: Duration = Duration::from_millis(200);
 /// What the end of a call may take on top of it, with all that is dropped then.
 const GRACE: Duration = Duration::from_millis(50);
+/// It is running time, but what interrupts a call of Lua is a thread that has to get a processor itself: where hundreds of tests
+/// want the same two, that may take a while.
+const ATTEMPTS: u32 = 3;
 /// Little, so that it is full soon.
 const MEMORY_LIMIT: usize = 16 << 20;
 /// Never reached by scripts that name another limit.
@@ -178,19 +181,29 @@ fn limit(name: &str) -> Limit {
     found.unwrap_or_else(|| panic!("there is no limit {name}")).1
 }
 
+/// The time is what counts at the best of some attempts; all else must be right at each of them.
 fn check(language: &Language, hostile: &Hostile) -> Result<(), String> {
+    let mut computed = Duration::MAX;
+    for _ in 0..ATTEMPTS {
+        computed = computed.min(check_once(language, hostile)?);
+        if computed <= CPU_LIMIT + GRACE {
+            return Ok(());
+        }
+    }
+    Err(format!("computed for {computed:?} with a limit of {CPU_LIMIT:?}"))
+}
+
+/// Gives what it computed, as far as that is limited.
+fn check_once(language: &Language, hostile: &Hostile) -> Result<Duration, String> {
     let run = run(language, hostile);
     check_error(hostile, &run)?;
     if !hostile.at_load && run.next != Some(Ended::Returned(Some(json!("alive")))) {
         return Err(format!("the next call ended so: {:?}", run.next));
     }
-    if hostile.limit == Limit::Cpu && run.computed > CPU_LIMIT + GRACE {
-        return Err(format!("computed for {:?} with a limit of {CPU_LIMIT:?}", run.computed));
-    }
     if run.computed > LONG && run.answers == 0 {
         return Err(format!("the script beside it was not served within {:?}", run.elapsed));
     }
-    Ok(())
+    Ok(if hostile.limit == Limit::Cpu { run.computed } else { Duration::ZERO })
 }
 
 fn check_error(hostile: &Hostile, run: &Run) -> Result<(), String> {
