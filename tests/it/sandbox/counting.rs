@@ -203,7 +203,6 @@ fn keeps_of_each_call(lua: &str, rhai: &str) {
         let (_, message) = failed.expect("they do not fit");
         assert!(message.contains("needs more than 4 MiB of memory"), "{message}");
         // A fresh VM serves the next calls, and what is not kept is nobody's.
-        tokio::time::sleep(Duration::from_secs(2)).await;
         for number in 0..100 {
             assert_eq!(problem(script.call_about("reads", &large(number)).await.ended), None);
         }
