@@ -300,15 +300,9 @@ pub struct DevArgs {
     pub no_controllers: bool,
 }
 
-/// `kopf check`
-#[derive(Debug, Default, Args)]
-pub struct CheckArgs {
-    /// Script files (.lua, .rhai), or directories with such files
-    #[arg(value_name = "PATHS")]
-    pub paths: Vec<PathBuf>,
-    /// What to print
-    #[arg(short, long, help = OUTPUT_HELP, value_enum, ignore_case = true, value_name = "FORMAT", default_value = "text", hide_default_value = true, hide_possible_values = true)]
-    pub output: OutputFormat,
+/// What scripts get in a run, and so without a cluster.
+#[derive(Clone, Debug, Default, Args)]
+pub struct TermArgs {
     /// Read options and settings from this file; default: kopf.yaml here or beside the scripts, if there is one
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
@@ -318,6 +312,28 @@ pub struct CheckArgs {
     /// What scripts may reach.
     #[command(flatten)]
     pub grants: GrantArgs,
+}
+
+impl TermArgs {
+    /// The same for a run of these scripts.
+    pub fn of_run(self, paths: Vec<PathBuf>) -> RunArgs {
+        let TermArgs { config, settings, grants } = self;
+        RunArgs { paths, grants, config, settings, ..RunArgs::default() }
+    }
+}
+
+/// `kopf check`
+#[derive(Debug, Default, Args)]
+pub struct CheckArgs {
+    /// Script files (.lua, .rhai), or directories with such files
+    #[arg(value_name = "PATHS")]
+    pub paths: Vec<PathBuf>,
+    /// What to print
+    #[arg(short, long, help = OUTPUT_HELP, value_enum, ignore_case = true, value_name = "FORMAT", default_value = "text", hide_default_value = true, hide_possible_values = true)]
+    pub output: OutputFormat,
+    /// As in a run.
+    #[command(flatten)]
+    pub terms: TermArgs,
 }
 
 /// `kopf test`
@@ -341,15 +357,9 @@ pub struct TestArgs {
     /// Show the log of each test, with what the operator decides and does
     #[arg(short, long)]
     pub verbose: bool,
-    /// Read options and settings from this file; default: kopf.yaml here or beside the scripts, if there is one
-    #[arg(long, value_name = "FILE")]
-    pub config: Option<PathBuf>,
-    /// Settings to change
-    #[arg(long = "set", help = SET_HELP, value_name = "GROUP.NAME=VALUE", action = ArgAction::Append)]
-    pub settings: Vec<String>,
-    /// What scripts may reach.
+    /// As in a run.
     #[command(flatten)]
-    pub grants: GrantArgs,
+    pub terms: TermArgs,
 }
 
 /// `kopf stubs`

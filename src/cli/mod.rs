@@ -81,7 +81,7 @@ fn start_dev(args: args::DevArgs) -> Result<Exit, Report> {
 
 fn start_check(args: args::CheckArgs) -> Result<Exit, Report> {
     let output = args.output;
-    let args = check::as_run(args);
+    let args = args.terms.of_run(args.paths);
     let config = configuration(&args)?;
     let mut options = options::resolve_run(args, &variable, config.as_ref())?;
     note_variables(&mut options)?;

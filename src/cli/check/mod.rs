@@ -12,17 +12,11 @@ use rustix::{io::dup, stdio::dup2_stdout};
 
 use self::findings::Findings;
 use crate::cli::{
-    args::{CheckArgs, OutputFormat, RunArgs},
+    args::OutputFormat,
     options::RunOptions,
     report::{Exit, Report},
     scripts::Read,
 };
-
-/// The options that mean the same for `kopf run`.
-pub(super) fn as_run(args: CheckArgs) -> RunArgs {
-    let CheckArgs { paths, output: _, config, settings, grants } = args;
-    RunArgs { paths, grants, config, settings, ..RunArgs::default() }
-}
 
 /// Checks the scripts. The answer is printed, also if they cannot be used.
 pub(super) fn run(options: &RunOptions, output: OutputFormat) -> Result<Exit, Report> {

@@ -65,11 +65,8 @@ fn run_suite(
     resolve: Resolve<'_>,
     tally: &mut Tally,
 ) -> Result<(), Report> {
-    let TestArgs { grants, config, settings, verbose, .. } = args.clone();
-    let run =
-        RunArgs { paths: suite.operator.clone(), grants, config, settings, ..RunArgs::default() };
-    let mut options = resolve(run)?;
-    options.log.verbosity = if verbose { Verbosity::Verbose } else { Verbosity::Normal };
+    let mut options = resolve(args.terms.clone().of_run(suite.operator.clone()))?;
+    options.log.verbosity = if args.verbose { Verbosity::Verbose } else { Verbosity::Normal };
     // Whatever is wrong with the operator itself is told first.
     drop(Read::files(&options)?);
     let files = dev::Files::read(&suite.definitions, &args.objects)?;
