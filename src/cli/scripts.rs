@@ -9,7 +9,7 @@ use crate::cli::{
     variables,
 };
 use crate::cluster::{ConnectOptions, KubeCluster};
-use crate::logic::{grants::Grants, registry::Registry};
+use crate::logic::{grants::Grants, handler::Kind, registry::Registry};
 use crate::ports::{Clock, Cluster};
 use crate::scripting::{Placement, Prepared, ScriptHost, Source, Terms};
 
@@ -100,7 +100,15 @@ impl Read {
         let registry = Registry::new(handlers).map_err(|it| Report::failure(it.to_string()))?;
         host.take(scripts);
         let names: Vec<_> = names.iter().map(String::as_str).collect();
-        for oddity in oddities(&grants, &names, registry.handlers().len()) {
+        let tests = registry.handlers().iter().filter(|it| it.kind == Kind::Test).count();
+        let mut oddities = oddities(&grants, &names, registry.handlers().len() - tests);
+        if tests > 0 {
+            oddities.push(
+                "The scripts declare tests, which an operator does not run: `kopf test` does."
+                    .into(),
+            );
+        }
+        for oddity in oddities {
             tracing::warn!(target: "kopf.running", "{oddity}");
         }
         let sources = reload.then(|| {

@@ -34,12 +34,12 @@ pub(super) fn run(args: &InitArgs) -> Result<Exit, Report> {
     let files = files(args, &starter, definition);
     let existing: Vec<_> = files.iter().map(|(path, _)| path).filter(|it| it.exists()).collect();
     if let (Some(first), false) = (existing.first(), args.force) {
-        let more = match existing.len() - 1 {
-            0 => String::new(),
-            1 => " and 1 more file".to_owned(),
-            more => format!(" and {more} more files"),
+        let exist = match existing.len() - 1 {
+            0 => "exists".to_owned(),
+            1 => "and 1 more file exist".to_owned(),
+            more => format!("and {more} more files exist"),
         };
-        let problem = format!("'{}'{more} exists already; nothing was written", first.display());
+        let problem = format!("'{}' {exist} already; nothing was written", first.display());
         return Err(Report::failure(problem)
             .with_hint("--force overwrites what is there; another directory keeps it"));
     }

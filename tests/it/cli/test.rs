@@ -396,3 +396,16 @@ fn a_test_has_a_text_and_a_function() {
         assert!(stdout.contains(told), "{stdout}");
     }
 }
+
+#[test]
+fn an_operator_of_tests_alone_is_told_who_runs_them() {
+    let own = operator("run", &[("one_test.lua", "kopf.test('one', function() end)")]);
+    let (code, _, log) = own.kopf(
+        &["run", "-A", "--log-format=plain", "one_test.lua"],
+        &[("KUBECONFIG", "/nowhere"), ("HOME", "/nowhere")],
+    );
+    assert_eq!(code, 1, "there is no cluster");
+    assert!(log.contains("The scripts declare no handlers"), "{log}");
+    let told = "The scripts declare tests, which an operator does not run: `kopf test` does.";
+    assert!(log.contains(told), "{log}");
+}

@@ -112,6 +112,11 @@ fn nothing_is_overwritten_without_being_told_to() {
     let told = desk.init(&["--force"]);
     assert!(told.contains("overwrote mine/handlers.lua\n"), "{told}");
     assert!(told.contains("wrote mine/crd.yaml\n"), "{told}");
+    let (_, _, problem) = desk.kopf(&["init", "mine"]);
+    assert!(
+        problem.starts_with("error: 'mine/crd.yaml' and 6 more files exist already; nothing"),
+        "{problem}"
+    );
 }
 
 #[test]
