@@ -82,6 +82,7 @@ cluster = Cluster()
 async def configure(settings, memo, **_):
     settings.posting.level = logging.WARNING
     settings.execution.default_backoff = 2
+    settings.background.cancellation_polling = 1  # `expire` deletes its own object
     memo.prefix = "lease-"
     try:
         config.load_incluster_config()
