@@ -309,7 +309,8 @@ impl Cycle<'_> {
                 patch,
                 memo,
             };
-            let changing = Changing { scene, memory: &mut *self.memory };
+            let is_held = ongoing && !delays.is_empty();
+            let changing = Changing { scene, memory: &mut *self.memory, is_held };
             delays.extend(changing.run(&change, &mut answers).await?);
         }
         if !is_gone && ongoing && blocked && delays.is_empty() {

@@ -21,6 +21,8 @@ use crate::settings::FieldPath;
 pub(super) struct Changing<'a> {
     pub(super) scene: Scene<'a>,
     pub(super) memory: &'a mut Memory,
+    /// The object stays when its handlers have ended, as daemons or timers of it still stop.
+    pub(super) is_held: bool,
 }
 
 /// What all handlers of one change of one object have in common.
@@ -41,6 +43,7 @@ impl Changing<'_> {
         answers: &mut Answers,
     ) -> Result<Vec<Duration>, CycleError> {
         let Scene { serving, logger, object, patch, .. } = self.scene;
+        let is_held = self.is_held;
         if let Some(line) = plan::unhandled(change.reason) {
             logger.log(LogLevel::Debug, line);
             return Ok(Vec::new());
@@ -67,6 +70,10 @@ impl Changing<'_> {
         if superseded.left_over {
             state.purge(storage, body, &mut lock(patch).merge, ids(owned));
         }
+        // They have ended in an earlier cycle, and nothing was purged for them to begin anew.
+        if is_held && !selected.is_empty() && state.done() {
+            return Ok(Vec::new());
+        }
         self.announce(change);
         if !selected.is_empty() {
             let due = plan::due(&state, &selected, &edited, serving.clock.now());
@@ -77,7 +84,7 @@ impl Changing<'_> {
         }
         let settlement = settle::change(&state, change, selected.is_empty(), serving.clock.now());
         settlement.lines.iter().for_each(|line| logger.line(line, None));
-        if settlement.done {
+        if settlement.done && !is_held {
             let mut patch = lock(patch);
             if !selected.is_empty() {
                 state.purge(storage, body, &mut patch.merge, ids(owned));

@@ -57,6 +57,7 @@ scenarios! {
     kube_watching
     kwargs
     kwargs_in_background
+    late_exits
     libraries
     lifecycles
     limits
