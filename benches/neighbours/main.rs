@@ -11,11 +11,7 @@
 mod signs;
 mod timed;
 
-use std::{
-    env,
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use std::{env, sync::Arc, time::Duration};
 
 use jiff::Timestamp;
 use kopf::{
@@ -28,6 +24,7 @@ use kopf::{
     settings::Settings,
     testing::{self, EXAMPLES},
 };
+use parking_lot::Mutex;
 use serde_json::json;
 use tokio::{
     sync::mpsc,

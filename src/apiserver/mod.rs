@@ -57,10 +57,11 @@ mod webhooks;
 
 use std::{
     fmt,
-    sync::{Arc, Mutex, MutexGuard, PoisonError, atomic::AtomicBool},
+    sync::{Arc, atomic::AtomicBool},
     time::Duration,
 };
 
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::watch::Sender;
 
 pub use self::{
@@ -232,5 +233,5 @@ impl Shared {
 
 /// A poisoned lock is taken as it is: each operation leaves whole values, and the panic shows elsewhere.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+    mutex.lock()
 }

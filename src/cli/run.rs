@@ -1,8 +1,9 @@
 //! `kopf run`: load the scripts, connect, run the operator until it ends or a signal ends it.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use futures::{Stream, StreamExt as _};
+use parking_lot::Mutex;
 use tokio::{sync::mpsc, task::JoinSet};
 use tokio_util::sync::CancellationToken;
 

@@ -2,14 +2,11 @@
 //!
 //! What is used, and when to log in again, is decided in `logic/vault.rs`; here it is done, once for all requests that wait.
 
-use std::{
-    fmt,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{fmt, sync::Arc, time::Duration};
 
 use http::HeaderValue;
 use kube::Client;
+use parking_lot::{Mutex, MutexGuard};
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
@@ -142,7 +139,7 @@ impl Sessions {
             if let Some(picked) = self.pick() {
                 return picked;
             }
-            let next = *self.next_login.lock().unwrap_or_else(PoisonError::into_inner);
+            let next = *self.next_login.lock();
             sleep_until(next).await;
             self.log_in_again().await;
         }
@@ -196,7 +193,7 @@ impl Sessions {
     /// A new login before the credentials expire: one request cares for it, the others go on with what is there.
     async fn renew_early(&self) {
         let is_due = || {
-            let next = *self.next_login.lock().unwrap_or_else(PoisonError::into_inner);
+            let next = *self.next_login.lock();
             self.lock().is_ageing(self.clock.now()) && next <= Instant::now()
         };
         if !is_due() {
@@ -241,7 +238,7 @@ impl Sessions {
     }
 
     fn postpone(&self, pause: Duration) {
-        *self.next_login.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now() + pause;
+        *self.next_login.lock() = Instant::now() + pause;
     }
 
     fn pick(&self) -> Option<(Ticket, Arc<Session>)> {
@@ -250,7 +247,7 @@ impl Sessions {
 
     fn lock(&self) -> MutexGuard<'_, Vault<Arc<Session>>> {
         // Its changes are single steps: a panic cannot leave it half-changed.
-        self.vault.lock().unwrap_or_else(PoisonError::into_inner)
+        self.vault.lock()
     }
 }
 

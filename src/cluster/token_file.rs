@@ -1,13 +1,9 @@
 //! A token in a file that somebody rotates: the kubelet, or a side car.
 
-use std::{
-    fs, io,
-    path::PathBuf,
-    sync::{Mutex, PoisonError},
-    time::Duration,
-};
+use std::{fs, io, path::PathBuf, time::Duration};
 
 use http::HeaderValue;
+use parking_lot::Mutex;
 use tokio::time::Instant;
 
 /// The file is read again after this time. The kubelet rotates a token long before it expires; client-go has the same minute.
@@ -31,7 +27,7 @@ impl TokenFile {
 
     /// The header that authorizes a request now.
     pub(super) fn authorization(&self) -> HeaderValue {
-        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = self.last.lock();
         if last.1.elapsed() >= AGE_MAX {
             // A file that is gone or half-written keeps the last token: a 401 tells soon enough when that is too old.
             if let Ok(header) = read(&self.path) {

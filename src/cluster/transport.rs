@@ -2,7 +2,7 @@
 
 use std::{
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc,
         atomic::{AtomicBool, Ordering},
     },
     time::Duration,
@@ -13,6 +13,7 @@ use futures::{StreamExt as _, stream::BoxStream};
 use http::{Method, Response, header};
 use http_body_util::{BodyExt as _, Limited};
 use kube::client::Body;
+use parking_lot::{Mutex, MutexGuard};
 use tokio::{
     sync::{Semaphore, SemaphorePermit},
     time::{sleep, timeout},
@@ -375,7 +376,7 @@ async fn attempt_once(
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     // The guarded values are replaced as a whole: a panic cannot leave them half-written.
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+    mutex.lock()
 }
 
 #[cfg(test)]

@@ -3,12 +3,10 @@
 //! The contract is `tests/vectors/activities.json`. All handlers of an activity run one after another in rounds; those that
 //! failed temporarily come back in a later round. Nothing is stored.
 
-use std::{
-    collections::BTreeMap,
-    sync::{Arc, Mutex},
-};
+use std::{collections::BTreeMap, sync::Arc};
 
 use jiff::Timestamp;
+use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::time;
 

@@ -3,8 +3,9 @@
 //! A script never runs a sub-handler itself. It orders, and waits for the answer; the reactor, which waits for the handler,
 //! runs what is ordered in the meantime. So nothing of the reactor happens on a script's thread.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::logic::{
@@ -156,7 +157,7 @@ impl Order {
 }
 
 fn lock(declared: &Mutex<Vec<Arc<Handler>>>) -> MutexGuard<'_, Vec<Arc<Handler>>> {
-    declared.lock().unwrap_or_else(PoisonError::into_inner)
+    declared.lock()
 }
 
 /// Progress is kept under the id.

@@ -1,6 +1,8 @@
 //! The generation of scripts that is served at the moment.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 use super::Facilities;
 use crate::logic::generation::Generation;
@@ -26,16 +28,12 @@ impl Current {
 
     /// The present one.
     pub fn get(&self) -> Arc<Present> {
-        Arc::clone(&self.lock())
+        Arc::clone(&self.0.lock())
     }
 
     /// Another one takes its place.
     pub fn set(&self, present: Present) {
         // The one before is dropped after the lock, as that may be the end of a virtual machine.
-        let _before = std::mem::replace(&mut *self.lock(), Arc::new(present));
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Arc<Present>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        let _before = std::mem::replace(&mut *self.0.lock(), Arc::new(present));
     }
 }

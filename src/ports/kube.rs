@@ -7,13 +7,14 @@ use std::{
     fmt,
     future::Future,
     sync::{
-        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
+        Arc, OnceLock,
         atomic::{AtomicU64, Ordering},
     },
 };
 
 use bytes::Bytes;
 use futures::{StreamExt as _, stream, stream::BoxStream};
+use parking_lot::{Mutex, MutexGuard};
 use tokio::{
     runtime::Handle,
     sync::{Mutex as AsyncMutex, mpsc},
@@ -150,7 +151,7 @@ impl Kube {
 
     fn dial(&self) -> MutexGuard<'_, Option<Dial>> {
         // Each change is one assignment.
-        self.0.dial.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.dial.lock()
     }
 
     /// Does something with the cluster, as a task of the operator. Dropping the future ends it.
@@ -250,13 +251,13 @@ impl Kube {
     /// The settings as they are now.
     pub fn settings(&self) -> Arc<Settings> {
         let settings = self.0.settings.get();
-        let settings = settings.map(|it| it.lock().unwrap_or_else(PoisonError::into_inner).clone());
+        let settings = settings.map(|it| it.lock().clone());
         Arc::new(settings.unwrap_or_default())
     }
 
     fn known(&self) -> MutexGuard<'_, Known> {
         // Each change is one call.
-        self.0.known.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.known.lock()
     }
 }
 

@@ -1,8 +1,9 @@
 //! The object of daemons and timers: replaced by each of its events.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use bytes::Bytes;
+use parking_lot::{Mutex, MutexGuard};
 
 use super::Kin;
 use crate::logic::object::{Header, Object, ObjectRef};
@@ -100,7 +101,7 @@ impl LiveObject {
 
     fn lock(&self) -> MutexGuard<'_, Latest> {
         // Each change is one assignment.
-        self.0.latest.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.latest.lock()
     }
 }
 

@@ -4,9 +4,10 @@ use std::{
     collections::BTreeMap,
     mem,
     ops::{Deref, DerefMut},
-    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    sync::{Arc, Weak},
 };
 
+use parking_lot::{Mutex, MutexGuard};
 use serde_json::{Map, Value};
 
 use crate::heap;
@@ -239,7 +240,7 @@ impl Drop for Fields<'_> {
 
 /// A panic while a lock was held cannot leave JSON half-written.
 fn taken<T>(lock: &Mutex<T>) -> MutexGuard<'_, T> {
-    lock.lock().unwrap_or_else(PoisonError::into_inner)
+    lock.lock()
 }
 
 impl WeakDocument {

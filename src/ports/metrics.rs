@@ -5,11 +5,12 @@
 use std::{
     collections::BTreeMap,
     fmt,
-    sync::{Arc, Mutex, PoisonError, atomic::AtomicU64},
+    sync::{Arc, atomic::AtomicU64},
     time::Duration,
 };
 
 use jiff::Timestamp;
+use parking_lot::Mutex;
 use prometheus_client::{
     encoding::EncodeLabelSet,
     metrics::{counter::Counter, family::Family, gauge::Gauge, histogram::Histogram},
@@ -190,12 +191,12 @@ impl Metrics {
         look: impl Fn() -> i64 + Send + Sync + 'static,
     ) {
         let sampler = Sampler { help, look: Arc::new(look) };
-        self.samplers.lock().unwrap_or_else(PoisonError::into_inner).insert(name, sampler);
+        self.samplers.lock().insert(name, sampler);
     }
 
     /// The gauges as they are now: name, help, number.
     pub fn samples(&self) -> Vec<(&'static str, &'static str, i64)> {
-        let samplers = self.samplers.lock().unwrap_or_else(PoisonError::into_inner);
+        let samplers = self.samplers.lock();
         let looks: Vec<_> =
             samplers.iter().map(|(name, it)| (*name, it.help, Arc::clone(&it.look))).collect();
         drop(samplers);

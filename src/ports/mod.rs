@@ -50,7 +50,7 @@ pub use reloads::{Candidate, Rejection, Reloads};
 pub use script_series::{Change, SERIES_MAX, ScriptSeries, SeriesLabels};
 pub use scripts::{
     ActivityCause, Attempt, BackgroundCause, Cause, ChangeCause, Emptied, Invocation, ObjectCause,
-    ObjectDetail, PatchCell, Scripts, SharedPatch, lock_patch,
+    ObjectDetail, PatchCell, Scripts, SharedPatch,
 };
 pub use stopped::{Stopped, Waiting};
 

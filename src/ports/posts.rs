@@ -3,12 +3,13 @@
 use std::{
     fmt,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc,
         atomic::{AtomicBool, AtomicU32, Ordering},
     },
     time::Duration,
 };
 
+use parking_lot::Mutex;
 use tokio::sync::mpsc;
 
 use crate::logic::{
@@ -67,7 +68,7 @@ impl Posts {
 
     /// The settings as they are now.
     pub fn settings(&self) -> Posting {
-        self.0.settings.lock().unwrap_or_else(PoisonError::into_inner).posting.clone()
+        self.0.settings.lock().posting.clone()
     }
 
     /// From now on lines of loggers are events, if the settings say so.
@@ -108,7 +109,7 @@ impl Posts {
 
     /// The other end; only the first who asks gets it.
     pub fn take(&self) -> Option<Inbox> {
-        self.0.inbox.lock().unwrap_or_else(PoisonError::into_inner).take()
+        self.0.inbox.lock().take()
     }
 }
 

@@ -3,9 +3,10 @@
 use std::{
     collections::BTreeMap,
     fmt,
-    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak, atomic::AtomicU64},
+    sync::{Arc, Weak, atomic::AtomicU64},
 };
 
+use parking_lot::{Mutex, MutexGuard};
 use prometheus_client::{
     metrics::{
         counter::Counter,
@@ -85,7 +86,7 @@ impl AllSeries {
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Weak<Mutex<Table>>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 
     /// Adds everything to a page.
@@ -94,7 +95,7 @@ impl AllSeries {
             self.lock().iter().map(|(it, table)| (it.clone(), table.upgrade())).collect();
         for (prefix, table) in all {
             let Some(table) = table else { continue };
-            let table = table.lock().unwrap_or_else(PoisonError::into_inner);
+            let table = table.lock();
             for (name, Named { help, numbers, .. }) in &table.families {
                 let name = format!("{prefix}_{name}");
                 match numbers.clone() {
@@ -124,7 +125,7 @@ impl ScriptSeries {
         labels: SeriesLabels,
         change: Change,
     ) -> Result<(), String> {
-        let mut table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut table = self.table.lock();
         let Table { families, series } = &mut *table;
         let is_new = families.get(name).is_none_or(|it| !it.known.contains(&labels));
         if is_new && *series >= SERIES_MAX {

@@ -1,11 +1,12 @@
 //! The scripts as the inner side sees them: functions that can be called with a cause.
 
 use std::{
-    sync::{Arc, LockResult, Mutex, MutexGuard, OnceLock, PoisonError},
+    sync::{Arc, OnceLock},
     time::Duration,
 };
 
 use jiff::Timestamp;
+use parking_lot::{Mutex, MutexGuard};
 use serde_json::Value;
 
 use super::{BoxFuture, Children, Facilities, LiveObject, Logger, Memo, NativeLogins, Stopped};
@@ -93,25 +94,20 @@ pub struct PatchCell(OnceLock<Box<Mutex<Patch>>>);
 
 impl PatchCell {
     /// The patch, for a few lines; never across an await.
-    ///
-    /// # Errors
-    /// As of [`Mutex::lock`]. A panic while it was held cannot leave it half-written.
-    pub fn lock(&self) -> LockResult<MutexGuard<'_, Patch>> {
+    pub fn lock(&self) -> MutexGuard<'_, Patch> {
         self.0.get_or_init(Box::default).lock()
     }
 
     /// What is in it; it is empty afterwards.
     pub fn take(&self) -> Patch {
-        let lock = self.0.get().map(|it| it.lock().unwrap_or_else(PoisonError::into_inner));
+        let lock = self.0.get().map(|it| it.lock());
         lock.map(|mut it| std::mem::take(&mut *it)).unwrap_or_default()
     }
 
     /// Lets go of its functions: scripts can hold on to it, and these would keep the scripts.
     pub fn forget_functions(&self) {
         if self.0.get().is_some() {
-            let patch = self.lock();
-            let functions =
-                std::mem::take(&mut patch.unwrap_or_else(PoisonError::into_inner).transformations);
+            let functions = std::mem::take(&mut self.lock().transformations);
             // When the lock is open again.
             drop(functions);
         }
@@ -135,11 +131,6 @@ impl Drop for Emptied {
     fn drop(&mut self) {
         self.0.forget_functions();
     }
-}
-
-/// The same as [`PatchCell::lock`], also after a panic.
-pub fn lock_patch(patch: &SharedPatch) -> MutexGuard<'_, Patch> {
-    patch.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Everything a script function may look at in one call: the source of `ctx`.

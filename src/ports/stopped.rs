@@ -3,11 +3,13 @@
 use std::{
     future::poll_fn,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc,
         atomic::{AtomicU16, Ordering},
     },
     task::{Context, Poll, Waker},
 };
+
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::logic::stopping::{StopReason, StopReasons};
 
@@ -138,7 +140,7 @@ impl Flag {
 
     fn lock(&self) -> MutexGuard<'_, Slots> {
         // Each change is one call of a list, or an assignment.
-        self.slots.lock().unwrap_or_else(PoisonError::into_inner)
+        self.slots.lock()
     }
 }
 

@@ -36,7 +36,6 @@ use crate::logic::{
 };
 use crate::ports::{
     Cause, Emptied, Logger, LoggerKind, Memo, ObjectCause, ObjectDetail, SharedPatch,
-    lock_patch as lock,
 };
 
 /// Which handlers of raw events and of indexes are still to be called for an event.
@@ -137,7 +136,7 @@ impl Cycle<'_> {
         }
         self.watch(&patch, &memo).await?;
         if let Some(unsent) = self.memory.unsent.take() {
-            let all = unsent.patch.followed_by(std::mem::take(&mut *lock(&patch)));
+            let all = unsent.patch.followed_by(std::mem::take(&mut *patch.lock()));
             if self.conclusion(patched).catch_up(all).await? {
                 return Ok(Next::Coming);
             }
@@ -155,7 +154,7 @@ impl Cycle<'_> {
         if is_gone {
             return Ok(Next::Event);
         }
-        let patch = std::mem::take(&mut *lock(&patch));
+        let patch = std::mem::take(&mut *patch.lock());
         self.conclusion(patched).run(patch, left).await
     }
 
@@ -263,7 +262,7 @@ impl Cycle<'_> {
             };
             let outcome = self.runner().run(attempt).await;
             if let Some(result) = outcome.result {
-                state::deliver(&mut lock(patch).merge, &handler.id, &result)?;
+                state::deliver(&mut patch.lock().merge, &handler.id, &result)?;
             }
         }
         Ok(())
@@ -316,7 +315,8 @@ impl Cycle<'_> {
         if !is_gone && ongoing && blocked && delays.is_empty() {
             self.logger
                 .log(LogLevel::Debug, "Removing the finalizer, thus allowing the actual deletion.");
-            lock(patch)
+            patch
+                .lock()
                 .transformations
                 .push(Transformation::AllowDeletion(persistence.finalizer.as_str().into()));
         }
@@ -388,7 +388,7 @@ impl Cycle<'_> {
         };
         self.memory.claim = if hold == Hold::Release { Claim::Releasing } else { Claim::Ours };
         self.logger.log(LogLevel::Debug, line);
-        lock(patch).transformations.push(transformation);
+        patch.lock().transformations.push(transformation);
     }
 
     /// Whether what we see is not older than what we did ourselves. Waits for it if there is nothing better to do.
@@ -397,7 +397,7 @@ impl Cycle<'_> {
             return false;
         }
         let Some(expected) = self.expected else { return true };
-        if !lock(patch).is_empty() {
+        if !patch.lock().is_empty() {
             return false;
         }
         tokio::select! {

@@ -2,11 +2,9 @@
 //!
 //! Hop 1 of the walk begins in `serve.rs`.
 
-use std::{
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
+use parking_lot::Mutex;
 use tokio::time;
 use tokio_util::sync::CancellationToken;
 
@@ -227,7 +225,7 @@ impl Life {
 
     /// The settings as they are now.
     pub(super) fn settings(&self) -> Settings {
-        self.settings.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.settings.lock().clone()
     }
 }
 

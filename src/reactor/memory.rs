@@ -2,8 +2,10 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
 };
+
+use parking_lot::Mutex;
 
 use super::conclusion::Unsent;
 use crate::features::daemons::{self, Sight};
@@ -122,7 +124,7 @@ fn uuid(text: &str) -> Option<[u8; 16]> {
 impl Memories {
     /// Takes the memory of an object out; a new object gets a fresh one.
     pub(super) fn recall(&self, key: &Key, listed: bool) -> Memory {
-        let known = self.lock().remove(key);
+        let known = self.0.lock().remove(key);
         let fresh = || Memory { noticed_by_listing: listed, ..Memory::default() };
         known.map_or_else(fresh, Memory::from)
     }
@@ -135,28 +137,24 @@ impl Memories {
         if let Some(memo) = &memory.memo {
             memo.rest();
         }
-        self.lock().insert(key, memory.into());
+        self.0.lock().insert(key, memory.into());
     }
 
     /// What is known of an object by the daemons and timers of these ids. Nothing while its worker is busy, who knows better.
     pub(super) fn sight(&self, key: &Key, ids: &BTreeSet<Arc<str>>) -> Sight {
-        let memories = self.lock();
+        let memories = self.0.lock();
         let background = memories.get(key).and_then(|it| it.background.as_ref());
         background.map_or(Sight::None, |it| it.sight(ids))
     }
 
     /// Lets go of an object that is not served any more.
     pub(super) fn forget(&self, key: &Key) -> Option<Memory> {
-        self.lock().remove(key).map(Memory::from)
+        self.0.lock().remove(key).map(Memory::from)
     }
 
     /// How many objects are remembered, without those whose worker is busy.
     pub(super) fn count(&self) -> i64 {
-        i64::try_from(self.lock().len()).unwrap_or(i64::MAX)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<Key, Kept>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        i64::try_from(self.0.lock().len()).unwrap_or(i64::MAX)
     }
 }
 

@@ -1,6 +1,8 @@
 //! What an operator is made of, and why it may end.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 use crate::features::probes::{BindError, Endpoint};
 use crate::handling::activities::ActivityError;

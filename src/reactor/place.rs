@@ -10,12 +10,13 @@
 use std::{
     collections::VecDeque,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc,
         atomic::{AtomicBool, Ordering},
     },
     time::Duration,
 };
 
+use parking_lot::{Mutex, MutexGuard};
 use tokio::{
     sync::{Notify, oneshot},
     time::{self, Instant},
@@ -196,7 +197,7 @@ impl Shared {
 
     fn lock(&self) -> MutexGuard<'_, State> {
         // Every change under this lock is one step; a panic cannot leave it half-done.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }
 

@@ -1,6 +1,8 @@
 //! The place of what serves one stream: where its workers find the handlers of the present generation.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 use super::serving::Serving;
 
@@ -18,16 +20,12 @@ impl Post {
 
     /// What serves now.
     pub(super) fn get(&self) -> Arc<Serving> {
-        Arc::clone(&self.lock())
+        Arc::clone(&self.0.lock())
     }
 
     /// Another one takes over. Whoever waits on behalf of the one before is woken; calls that run go on.
     pub(super) fn hand_over(&self, successor: Serving) {
-        let before = std::mem::replace(&mut *self.lock(), Arc::new(successor));
+        let before = std::mem::replace(&mut *self.0.lock(), Arc::new(successor));
         before.replaced.cancel();
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Arc<Serving>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

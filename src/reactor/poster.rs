@@ -1,7 +1,8 @@
 //! Whoever posts Kubernetes events, from the login to the end of the clean-up handlers.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use tokio::{sync::oneshot, task::JoinSet};
 use tokio_util::sync::CancellationToken;
 
@@ -33,7 +34,7 @@ impl Poster {
             let (connecting, tell) = (connect(with), Arc::clone(&tell));
             Box::pin(async move {
                 let cluster = connecting.await?;
-                if let Some(tell) = tell.lock().unwrap_or_else(PoisonError::into_inner).take() {
+                if let Some(tell) = tell.lock().take() {
                     // It may have ended already; then there is nothing to tell.
                     drop(tell.send(Arc::clone(&cluster)));
                 }

@@ -3,7 +3,9 @@
 //! A candidate first runs its start-up handlers, those that are new or changed, while the present generation serves. If they
 //! fail, the present generation stays. Before: `ports/reloads.rs`. After: `serve.rs`, which lets the candidate take over.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 use super::life::Life;
 use crate::handling::{
@@ -178,5 +180,5 @@ impl Ready {
 }
 
 fn locked(settings: &Mutex<Settings>) -> Settings {
-    settings.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    settings.lock().clone()
 }

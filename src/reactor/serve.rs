@@ -2,11 +2,7 @@
 //!
 //! Before: `life.rs`. After: `streams.rs`, one for each resource and namespace.
 
-use std::{
-    collections::BTreeSet,
-    sync::{Arc, PoisonError},
-    time::Duration,
-};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use futures::future;
 use tokio::time::Instant;
@@ -182,7 +178,7 @@ impl Serve<'_> {
         let before = self.life.current.get();
         let new = &ready.generation;
         if let Some(settings) = &ready.settings {
-            *self.life.settings.lock().unwrap_or_else(PoisonError::into_inner) = settings.clone();
+            *self.life.settings.lock() = settings.clone();
             reign.settings = Arc::new(settings.clone());
             self.life.scripts.configure(settings);
         }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::logic::conditions::{self, Change, Condition, Status};
-use crate::ports::{Clock, ObjectCause, lock_patch};
+use crate::ports::{Clock, ObjectCause};
 
 /// The conditions of one call's object.
 #[derive(Clone, Debug)]
@@ -29,7 +29,7 @@ impl Conditions {
         let [kind, status, reason, message] = arguments;
         let condition = self.read(kind, status, reason, message);
         let condition = condition.map_err(|it| format!("ctx.conditions.set: {it}"))?;
-        lock_patch(&self.cause.patch).change_condition(Change::Set(condition));
+        self.cause.patch.lock().change_condition(Change::Set(condition));
         Ok(())
     }
 
@@ -77,7 +77,7 @@ impl Conditions {
     /// Removes the condition of this type, also if it is not there yet: the freshest object may have it.
     pub(crate) fn remove(&self, kind: &Value) -> Result<(), String> {
         let kind = checked_kind(kind).map_err(|it| format!("ctx.conditions.remove: {it}"))?;
-        lock_patch(&self.cause.patch).change_condition(Change::Remove(kind));
+        self.cause.patch.lock().change_condition(Change::Remove(kind));
         Ok(())
     }
 
@@ -89,7 +89,7 @@ impl Conditions {
     fn shown(&self) -> Value {
         let object = self.cause.current();
         let body = Arc::clone(object.body());
-        lock_patch(&self.cause.patch).conditions_of(&body)
+        self.cause.patch.lock().conditions_of(&body)
     }
 }
 

@@ -9,7 +9,7 @@ use std::{
 };
 
 use super::limits;
-use crate::ports::{Cause, Invocation, ObjectCause, lock_patch};
+use crate::ports::{Cause, Invocation, ObjectCause};
 
 /// A part of a call in the hands of a script: who keeps it keeps the call, and is found here.
 #[derive(Clone, Debug)]
@@ -88,7 +88,7 @@ fn size(cause: &ObjectCause) -> usize {
 
 fn weight(call: &Invocation) -> usize {
     let Cause::Object(cause) = &call.cause else { return CALL };
-    let patch = lock_patch(&cause.patch);
+    let patch = cause.patch.lock();
     let patch = patch.merge.values().map(limits::weight).sum::<usize>();
     size(cause).saturating_add(patch.saturating_mul(TREE))
 }

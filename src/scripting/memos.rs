@@ -3,10 +3,9 @@
 //! A memo belongs to an object, not to a script: it stays when the script starts afresh, and goes with its object. So memos do
 //! not count as the memory of a script, and have a limit of their own, as large as that.
 
-use std::{
-    collections::BTreeMap,
-    sync::{Mutex, MutexGuard, PoisonError},
-};
+use std::collections::BTreeMap;
+
+use parking_lot::Mutex;
 
 use super::limits;
 use crate::ports::{Document, WeakDocument};
@@ -36,17 +35,13 @@ impl Memos {
         Memos { limit, notes: Mutex::default() }
     }
 
-    fn notes(&self) -> MutexGuard<'_, Notes> {
-        self.notes.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Refuses to put in more if there is too much already.
     ///
     /// # Errors
     /// What the script is told.
     pub(crate) fn admit(&self) -> Result<(), String> {
         let limit = isize::try_from(self.limit).unwrap_or(isize::MAX);
-        let mut notes = self.notes();
+        let mut notes = self.notes.lock();
         if notes.total > limit {
             notes.sweep();
         }
@@ -56,7 +51,7 @@ impl Memos {
     /// Counts what a change has added to a memo, in bytes of the allocator.
     pub(crate) fn charge(&self, memo: &Document, bytes: isize) {
         let is_empty = memo.is_empty();
-        let mut notes = self.notes();
+        let mut notes = self.notes.lock();
         let (_, charged) = notes.all.entry(memo.address()).or_insert_with(|| (memo.downgrade(), 0));
         *charged += bytes;
         notes.total += bytes;

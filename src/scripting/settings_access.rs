@@ -1,7 +1,8 @@
 //! `ctx.settings` as both languages see it: groups, their settings, and the items of those that are maps.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::{Mutex, MutexGuard};
 use serde_json::{Map, Value};
 
 use crate::logic::configure::{self, Outdated, Setting, Shape};
@@ -99,7 +100,7 @@ impl SettingsAccess {
 
     fn lock(&self) -> MutexGuard<'_, Settings> {
         // A panic while the lock was held cannot leave a setting half-written.
-        self.settings.lock().unwrap_or_else(PoisonError::into_inner)
+        self.settings.lock()
     }
 }
 

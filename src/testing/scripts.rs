@@ -1,7 +1,8 @@
 //! Closures as scripts: for tests of the reactor that need no language.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use serde_json::Value;
 
 use crate::logic::{
@@ -80,13 +81,13 @@ impl NativeScripts {
     }
 
     fn add(&self, name: &str, native: Native) -> Function {
-        let mut table = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut table = self.0.lock();
         table.push(native);
         Function::new(ScriptId(0), u32::try_from(table.len() - 1).unwrap_or(u32::MAX), name)
     }
 
     fn find(&self, function: &Function) -> Option<Native> {
-        let table = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let table = self.0.lock();
         table.get(usize::try_from(function.slot).ok()?).cloned()
     }
 }

@@ -1,10 +1,8 @@
 //! Kubernetes events on their way: their order, their pace, their end, and what a refusal costs.
 
-use std::{
-    future::Future,
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use std::{future::Future, sync::Arc, time::Duration};
+
+use parking_lot::Mutex;
 
 use kopf::{
     apiserver::{ApiServer, Effect, Fault},
@@ -41,7 +39,7 @@ impl Office {
         let settings = Arc::new(Mutex::new(settings));
         let posts = Posts::new(Arc::clone(&settings));
         let (tell, told) = oneshot::channel();
-        let settings = Arc::new(settings.lock().expect("no panic").clone());
+        let settings = Arc::new(settings.lock().clone());
         let cluster = KubeCluster::over(testing::client(&server), settings);
         assert!(tell.send(Arc::new(cluster) as Arc<dyn Cluster>).is_ok());
         let clock = Clock::starting_at("2026-01-01T00:00:00Z".parse().expect("a moment"));

@@ -4,7 +4,7 @@ use std::{
     collections::BTreeMap,
     fmt::Write as _,
     path::{Path, PathBuf},
-    sync::{Arc, Mutex},
+    sync::Arc,
 };
 
 use clap::Parser as _;
@@ -25,6 +25,7 @@ use kopf::{
     scripting::{Placement, ScriptHost, Source},
     settings::Settings,
 };
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 use super::lua::on_paused_clock;
@@ -155,7 +156,7 @@ fn check_script(name: &str, text: &str) {
         let settings = Arc::default();
         let ended = call("good", &settings).await;
         assert!(matches!(ended, Ended::Returned(_)), "{name}: {ended:?}");
-        check_good(name, &settings.lock().expect("no panic"), |it| it.by_scripts);
+        check_good(name, &settings.lock(), |it| it.by_scripts);
         for setting in TABLE {
             let settings = Arc::default();
             let id = format!("{}_{}", setting.group, setting.name);
@@ -165,7 +166,7 @@ fn check_script(name: &str, text: &str) {
             let end = if setting.by_scripts { ": " } else { " limits the scripts themselves" };
             let expected = format!("settings.{}.{}{end}", setting.group, setting.name);
             assert!(raised.message.contains(&expected), "{name}: {}", raised.message);
-            assert_eq!(*settings.lock().expect("no panic"), Settings::default(), "{id}");
+            assert_eq!(*settings.lock(), Settings::default(), "{id}");
         }
     });
 }

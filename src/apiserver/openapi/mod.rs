@@ -10,12 +10,9 @@ mod publish;
 mod tests;
 mod v3;
 
-use std::{
-    collections::BTreeMap,
-    fmt,
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::{collections::BTreeMap, fmt, sync::Arc};
 
+use parking_lot::Mutex;
 use prost::Message as _;
 use serde_json::{Map, Value, json};
 
@@ -126,7 +123,7 @@ impl OpenApi {
         make: impl FnOnce() -> Option<Document>,
     ) -> Option<Document> {
         // Whoever else asks at the same time waits for the same document.
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.kept.lock();
         let same = kept.kinds.len() == kinds.len()
             && kept.kinds.iter().zip(kinds).all(|(left, right)| Arc::ptr_eq(left, right));
         if !same {

@@ -10,8 +10,9 @@ mod scale;
 mod special;
 pub(crate) mod watch;
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use serde_json::Value;
 
 use crate::apiserver::{

@@ -4,10 +4,11 @@ use std::{
     fs::{File, OpenOptions, TryLockError},
     io,
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
     time::Duration,
 };
 
+use parking_lot::Mutex;
 use tokio::time;
 use tokio_util::sync::CancellationToken;
 
@@ -61,7 +62,7 @@ impl Data {
     pub(super) async fn keep(self, server: ApiServer, stop: CancellationToken) {
         let mut was_saved = true;
         loop {
-            let saved = *self.saved();
+            let saved = *self.0.saved.lock();
             tokio::select! {
                 biased; // the end first: then the whole is saved by the one who stops us
                 () = stop.cancelled() => return,
@@ -95,7 +96,7 @@ impl Data {
 
     /// Saves now, if anything has changed.
     pub(super) fn save(&self, server: &ApiServer) -> io::Result<()> {
-        let mut saved = self.saved();
+        let mut saved = self.0.saved.lock();
         let snapshot = server.export();
         if *saved != snapshot.revision() {
             snapshot.write(&self.0.path)?;
@@ -107,10 +108,6 @@ impl Data {
     /// Saves at the end.
     pub(super) fn finish(&self, server: &ApiServer) -> Result<(), Report> {
         self.save(server).map_err(|problem| unwritable(&self.0.path, &problem))
-    }
-
-    fn saved(&self) -> std::sync::MutexGuard<'_, u64> {
-        self.0.saved.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -8,7 +8,7 @@ use std::{
     io::Write,
     os::fd::AsFd,
     sync::{
-        Arc, Mutex, OnceLock, PoisonError,
+        Arc, OnceLock,
         atomic::{AtomicU64, AtomicUsize, Ordering},
         mpsc::{Receiver, SyncSender, sync_channel},
     },
@@ -16,6 +16,7 @@ use std::{
     time::Duration,
 };
 
+use parking_lot::Mutex;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 /// The most lines that wait; then lines are lost. About 2 MiB of usual lines.
@@ -100,7 +101,7 @@ impl<S: Write + AsFd> Shared<S> {
     /// Whether the line is written: nothing waits before it, and the stream takes it.
     fn write_at_once(&self, line: &str) -> bool {
         // While the thread waits with a line, it holds the stream.
-        let Ok(mut stream) = self.stream.try_lock() else { return false };
+        let Some(mut stream) = self.stream.try_lock() else { return false };
         let is_free = self.waiting.load(Ordering::SeqCst) == 0
             && self.lost.load(Ordering::SeqCst) == 0
             && line.len() <= AT_ONCE_MAX
@@ -134,7 +135,7 @@ impl<S: Write + AsFd> Shared<S> {
 
     fn write(&self, line: &str) {
         // A panic while it was held can only have cut a line.
-        let mut stream = self.stream.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut stream = self.stream.lock();
         drop(stream.write_all(line.as_bytes()));
     }
 }

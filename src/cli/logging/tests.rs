@@ -1,8 +1,9 @@
 //! Lines as they are written, from events as the program makes them.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use expect_test::{Expect, expect};
+use parking_lot::Mutex;
 use serde_json::json;
 
 use super::subscriber;
@@ -17,11 +18,11 @@ fn check(options: LogOptions, act: impl FnOnce(), expected: &Expect) {
     let lines = Arc::new(Mutex::new(String::new()));
     let sink = {
         let lines = Arc::clone(&lines);
-        move |line: &str| lines.lock().unwrap_or_else(PoisonError::into_inner).push_str(line)
+        move |line: &str| lines.lock().push_str(line)
     };
     let clock = Clock::starting_at("2026-11-21T04:10:37.849026Z".parse().expect("a timestamp"));
     tracing::subscriber::with_default(subscriber(options, clock, Box::new(sink)), act);
-    expected.assert_eq(&lines.lock().unwrap_or_else(PoisonError::into_inner));
+    expected.assert_eq(&lines.lock());
 }
 
 fn options(format: LogFormat) -> LogOptions {
@@ -164,12 +165,12 @@ async fn loggers_have_the_names_of_kopf() {
     }
     let lines = Arc::new(Mutex::new(String::new()));
     let sink = Arc::clone(&lines);
-    let sink = Box::new(move |line: &str| sink.lock().expect("no panic").push_str(line));
+    let sink = Box::new(move |line: &str| sink.lock().push_str(line));
     let clock = Clock::starting_at(at);
     tracing::subscriber::with_default(subscriber(options(LogFormat::Full), clock, sink), || {
         Logger::of_activity().named("startup").log(LogLevel::Info, "text");
     });
-    let lines = lines.lock().expect("no panic");
+    let lines = lines.lock();
     assert!(lines.ends_with("] kopf.activities.star [INFO    ] text\n"), "{lines}");
 }
 

@@ -3,13 +3,10 @@
 //! The first SIGINT or SIGTERM asks for a graceful exit. A second one, or a graceful exit that takes longer than
 //! `settings.process.ultimate_exiting_timeout`, ends the process at once. (Kopf ignores the second signal.)
 
-use std::{
-    io,
-    sync::{Arc, Mutex, PoisonError},
-    task::Poll,
-};
+use std::{io, sync::Arc, task::Poll};
 
 use futures::{Stream, StreamExt as _, stream};
+use parking_lot::Mutex;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
@@ -75,7 +72,7 @@ pub async fn watch(
     );
     stop.cancel();
     let limit = {
-        let settings = settings.lock().unwrap_or_else(PoisonError::into_inner);
+        let settings = settings.lock();
         settings.process.ultimate_exiting_timeout
     };
     let overdue = async {

@@ -7,13 +7,14 @@ use std::{
     collections::BTreeMap,
     mem,
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
 };
 
 use notify::{
     Event, EventKind,
     event::{AccessKind, AccessMode, ModifyKind},
 };
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use super::{settling::Sound, spots::Spots};
@@ -40,17 +41,17 @@ struct Heard {
 impl Ear {
     /// Hears changes here from now on, and nowhere else.
     pub(super) fn listen_for(&self, spots: Spots) {
-        self.lock().spots = spots;
+        self.0.heard.lock().spots = spots;
     }
 
     /// Where it listens.
     pub(super) fn spots(&self) -> Spots {
-        self.lock().spots.clone()
+        self.0.heard.lock().spots.clone()
     }
 
     /// Takes what the system tells.
     pub(super) fn hear(&self, event: notify::Result<Event>) {
-        let mut heard = self.lock();
+        let mut heard = self.0.heard.lock();
         let before = heard.sounds.len();
         match event {
             Ok(event) => heard.take(&event),
@@ -71,11 +72,7 @@ impl Ear {
 
     /// What was heard since the last time.
     pub(super) fn take(&self) -> BTreeMap<PathBuf, Sound> {
-        mem::take(&mut self.lock().sounds)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Heard> {
-        self.0.heard.lock().unwrap_or_else(PoisonError::into_inner)
+        mem::take(&mut self.0.heard.lock().sounds)
     }
 }
 

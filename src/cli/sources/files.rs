@@ -7,9 +7,11 @@ use std::{
     collections::BTreeSet,
     fs,
     path::{Path, PathBuf, absolute},
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
     time::Duration,
 };
+
+use parking_lot::Mutex;
 
 use super::{
     Error, ear::Ear, live::Known, mounts::Mounts, places, read_set, spots::Spots, watches::Watches,
@@ -91,7 +93,7 @@ impl Files {
     /// # Errors
     /// When one cannot be used.
     pub fn read(&self) -> Result<Vec<Source>, Error> {
-        let desk = self.desk.lock().unwrap_or_else(PoisonError::into_inner);
+        let desk = self.desk.lock();
         read_set(&desk.paths, &desk.here)
     }
 
@@ -102,7 +104,7 @@ impl Files {
 
     /// Reads them, and watches what was read from now on. Blocks.
     pub(super) fn look(&self, known: &Known) -> FilesLook {
-        let mut desk = self.desk.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut desk = self.desk.lock();
         desk.look(&self.ear, known)
     }
 }

@@ -1,12 +1,9 @@
 //! One test: an API server, the operator and the script of the test on one virtual clock.
 
-use std::{
-    pin::pin,
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{pin::pin, sync::Arc, time::Duration};
 
 use kube::Client;
+use parking_lot::Mutex;
 use tokio::{task::JoinSet, time};
 use tokio_util::sync::CancellationToken;
 
@@ -79,7 +76,7 @@ impl Stage<'_> {
         let lines = Lines::default();
         let _listening = self.listen(&lines, clock);
         let failed = self.act(index, clock).await?.err();
-        let log = std::mem::take(&mut *lines.lock().unwrap_or_else(PoisonError::into_inner));
+        let log = std::mem::take(&mut *lines.lock());
         Ok(match failed {
             None => Verdict::Passed { log },
             Some(why) => Verdict::Failed { why, log },
@@ -90,7 +87,7 @@ impl Stage<'_> {
     fn listen(&self, lines: &Lines, clock: Clock) -> tracing::subscriber::DefaultGuard {
         let lines = Arc::clone(lines);
         let sink = move |line: &str| {
-            lines.lock().unwrap_or_else(PoisonError::into_inner).push(line.to_owned());
+            lines.lock().push(line.to_owned());
         };
         let log = self.options.log.clone();
         tracing::subscriber::set_default(logging::subscriber(log, clock, Box::new(sink)))

@@ -1,16 +1,11 @@
 //! What users read about their kubeconfig.
 
-use std::{
-    collections::BTreeMap,
-    ffi::OsStr,
-    path::Path,
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use std::{collections::BTreeMap, ffi::OsStr, path::Path, sync::Arc, time::Duration};
 
 use expect_test::{Expect, expect};
 use kube::Config;
 use kube::config::{KubeConfigOptions, Kubeconfig};
+use parking_lot::Mutex;
 
 use crate::cluster::{
     ConnectOptions, KubeCluster,
@@ -112,12 +107,12 @@ async fn the_settings_limit_the_making_of_a_connection() {
                 Box::pin(async { Ok(BTreeMap::from([(Arc::from("login"), info)])) })
             })),
             dial: Arc::new(move |config| {
-                *dialled.lock().unwrap() = config.connect_timeout;
+                *dialled.lock() = config.connect_timeout;
                 crate::cluster::dial(config)
             }),
             ..ConnectOptions::default()
         };
         KubeCluster::connect(options).await.unwrap();
-        assert_eq!(*seen.lock().unwrap(), Some(Duration::from_secs(expected)));
+        assert_eq!(*seen.lock(), Some(Duration::from_secs(expected)));
     }
 }

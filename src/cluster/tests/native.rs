@@ -4,7 +4,7 @@ use std::{
     fs,
     os::unix::fs::PermissionsExt as _,
     path::{Path, PathBuf},
-    sync::{Arc, Mutex},
+    sync::Arc,
     time::Duration,
 };
 
@@ -17,6 +17,7 @@ use kube::{
     client::{Body, ClientBuilder, ConfigExt as _},
     config::{KubeConfigOptions, Kubeconfig},
 };
+use parking_lot::Mutex;
 
 use crate::cluster::{
     connect::session,
@@ -77,8 +78,8 @@ async fn transport(
     let server = tower::service_fn(move |request: Request<Body>| {
         let header = request.headers().get(AUTHORIZATION).and_then(|it| it.to_str().ok());
         let header = header.unwrap_or("nobody").to_owned();
-        let status = if *accepted.lock().expect("a header") == header { 200 } else { 401 };
-        log.lock().expect("a log").push(format!("{header} {status}"));
+        let status = if *accepted.lock() == header { 200 } else { 401 };
+        log.lock().push(format!("{header} {status}"));
         let body = Full::new(Bytes::from_static(b"{}"));
         async move {
             let answer = Response::builder().status(status).body(body);
@@ -108,7 +109,7 @@ async fn ask(transport: &Transport) {
 }
 
 fn told(seen: &Mutex<Vec<String>>) -> Vec<String> {
-    seen.lock().expect("a log").clone()
+    seen.lock().clone()
 }
 
 #[tokio::test(start_paused = true)]
@@ -121,7 +122,7 @@ async fn a_rotated_token_file_is_read_before_the_old_token_expires() {
     room.write("token", "new\n");
     // As with the kubelet, the old one is still accepted for a while.
     tokio::time::sleep(Duration::from_secs(61)).await;
-    "Bearer new".clone_into(&mut accepted.lock().expect("a header"));
+    "Bearer new".clone_into(&mut accepted.lock());
     ask(&transport).await;
     assert_eq!(told(&seen), ["Bearer old 200", "Bearer new 200"]);
 }
@@ -134,7 +135,7 @@ async fn a_token_file_that_is_rotated_late_costs_one_rejection() {
     let (transport, seen) = transport(&room, "{tokenFile: token}", &accepted).await;
     ask(&transport).await;
     room.write("token", "new");
-    "Bearer new".clone_into(&mut accepted.lock().expect("a header"));
+    "Bearer new".clone_into(&mut accepted.lock());
     futures::future::join_all((0..5).map(|_| ask(&transport))).await;
     let log = told(&seen);
     assert_eq!(log.iter().filter(|it| *it == "Bearer new 200").count(), 5);
@@ -193,7 +194,7 @@ async fn an_exec_plugin_is_run_again_after_a_401_and_not_before() {
     ask(&transport).await;
     ask(&transport).await;
     assert_eq!(runs(&room.0), 1);
-    "Bearer token-2".clone_into(&mut accepted.lock().expect("a header"));
+    "Bearer token-2".clone_into(&mut accepted.lock());
     ask(&transport).await;
     let expected =
         ["Bearer token-1 200", "Bearer token-1 200", "Bearer token-1 401", "Bearer token-2 200"];

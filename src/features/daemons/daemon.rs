@@ -3,12 +3,13 @@
 use std::{
     fmt, mem,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc,
         atomic::{AtomicBool, Ordering},
     },
     time::Duration,
 };
 
+use parking_lot::Mutex;
 use tokio::{
     task,
     time::{self, Instant},
@@ -113,7 +114,7 @@ impl Daemon {
     /// What it does from now on; gives what it did.
     pub(super) fn stage(&self, stage: Stage) -> Stage {
         // Each change is one assignment.
-        mem::replace(&mut *self.stage.lock().unwrap_or_else(PoisonError::into_inner), stage)
+        mem::replace(&mut *self.stage.lock(), stage)
     }
 
     /// Waits until it has ended.

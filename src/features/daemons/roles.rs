@@ -4,7 +4,9 @@
 //! puts its own in the role, so that they go on with the new function from their next call, and nothing keeps the old one. A
 //! handler that was edited, or is gone, loses its role: who holds it must stop.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
+
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::logic::handler::Handler;
 
@@ -28,7 +30,7 @@ impl Role {
     }
 
     fn lock(&self) -> MutexGuard<'_, Arc<Handler>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 
@@ -59,6 +61,6 @@ impl Roles {
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<Arc<Role>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }

@@ -3,11 +3,12 @@
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
     fmt,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
     time::Duration,
 };
 
 use futures::{StreamExt as _, future, stream::FuturesUnordered};
+use parking_lot::{Mutex, MutexGuard};
 use serde_json::Value;
 use tokio::{
     sync::Notify,
@@ -119,13 +120,13 @@ impl Team {
 
     /// This one has something to do.
     pub(super) fn call_up(&self, daemon: Arc<Daemon>) {
-        self.called().push_back(daemon);
+        self.called.lock().push_back(daemon);
         self.calls.notify_one();
     }
 
     /// The next that has something to do.
     pub(super) fn next_called(&self) -> Option<Arc<Daemon>> {
-        let daemon = self.called().pop_front();
+        let daemon = self.called.lock().pop_front();
         daemon.inspect(|it| it.is_heard())
     }
 
@@ -272,13 +273,9 @@ impl Team {
         self.lock().running.values().map(Arc::clone).collect()
     }
 
-    fn called(&self) -> MutexGuard<'_, VecDeque<Arc<Daemon>>> {
-        self.called.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn lock(&self) -> MutexGuard<'_, Members> {
         // Each change is one assignment or one call of a map.
-        self.members.lock().unwrap_or_else(PoisonError::into_inner)
+        self.members.lock()
     }
 }
 

@@ -1,9 +1,8 @@
 //! One attempt of a handler with its sub-handlers.
 
-use std::{
-    collections::BTreeSet,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-};
+use std::{collections::BTreeSet, sync::Arc};
+
+use parking_lot::{Mutex, MutexGuard};
 
 use super::{ids, level::Level};
 use crate::logic::{
@@ -14,7 +13,7 @@ use crate::logic::{
     plan,
     state::State,
 };
-use crate::ports::{BoxFuture, Invocation, Orders, lock_patch};
+use crate::ports::{BoxFuture, Invocation, Orders};
 use crate::reactor::error::CycleError;
 
 /// The ids of all sub-handlers below a handler, of any level. They are noted before anything of them is stored, so that
@@ -58,7 +57,7 @@ impl<'a> Descendants<'a> {
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeSet<String>> {
-        self.own.lock().unwrap_or_else(PoisonError::into_inner)
+        self.own.lock()
     }
 }
 
@@ -144,7 +143,7 @@ impl<'a> Family<'a> {
         let due: Vec<_> = due.into_iter().filter(|it| !self.called.contains(&it.id)).collect();
         let called = level.run(&due, &mut self.state).await?;
         self.called.extend(called.iter().map(|it| Arc::clone(&it.id)));
-        self.state.store(storage, body, &mut lock_patch(level.scene.patch).merge);
+        self.state.store(storage, body, &mut level.scene.patch.lock().merge);
         Ok(())
     }
 

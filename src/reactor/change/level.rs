@@ -17,7 +17,7 @@ use crate::logic::{
     selection,
     state::{self, State},
 };
-use crate::ports::{Cause, ChangeCause, Children, ObjectCause, ObjectDetail, lock_patch as lock};
+use crate::ports::{Cause, ChangeCause, Children, ObjectCause, ObjectDetail};
 use crate::reactor::error::CycleError;
 
 /// Handlers that see the same change and run one after another.
@@ -61,7 +61,7 @@ impl Level<'_> {
             let outcome = self.call(handler, state).await;
             state.apply(&handler.id, &outcome, self.scene.serving.clock.now());
             if let Some(result) = outcome.result {
-                state::deliver(&mut lock(self.scene.patch).merge, &handler.id, &result)?;
+                state::deliver(&mut self.scene.patch.lock().merge, &handler.id, &result)?;
             }
         }
         Ok(picked)

@@ -14,7 +14,7 @@ use crate::logic::{
     cause::Change, filters::Answers, handler::Handler, object::Object, outcome::LogLevel, plan,
     settle, state::State,
 };
-use crate::ports::{ChangeCause, Logger, Memo, SharedPatch, lock_patch as lock};
+use crate::ports::{ChangeCause, Logger, Memo, SharedPatch};
 use crate::settings::FieldPath;
 
 /// The handling of one change.
@@ -68,7 +68,7 @@ impl Changing<'_> {
         let superseded = plan::begin(&mut state, change.reason, &selected, now);
         superseded.lines.iter().for_each(|line| logger.line(line, None));
         if superseded.left_over {
-            state.purge(storage, body, &mut lock(patch).merge, ids(owned));
+            state.purge(storage, body, &mut patch.lock().merge, ids(owned));
         }
         // They have ended in an earlier cycle, and nothing was purged for them to begin anew.
         if is_held && !selected.is_empty() && state.done() {
@@ -80,12 +80,12 @@ impl Changing<'_> {
             let called = level.run(&due, &mut state).await?;
             waiting.note(&state, &selected, &called, serving.clock.now());
             self.memory.waiting = Some(waiting).filter(|it| !it.is_empty());
-            state.store(storage, body, &mut lock(patch).merge);
+            state.store(storage, body, &mut patch.lock().merge);
         }
         let settlement = settle::change(&state, change, selected.is_empty(), serving.clock.now());
         settlement.lines.iter().for_each(|line| logger.line(line, None));
         if settlement.done && !is_held {
-            let mut patch = lock(patch);
+            let mut patch = patch.lock();
             if !selected.is_empty() {
                 state.purge(storage, body, &mut patch.merge, ids(owned));
             }

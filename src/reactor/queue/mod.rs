@@ -1,10 +1,8 @@
 //! The events of one object that wait for its worker, in order.
 
-use std::{
-    collections::VecDeque,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-};
+use std::{collections::VecDeque, sync::Arc};
 
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::Notify;
 
 use crate::logic::{object::Object, reason::EventType, review::News};
@@ -216,7 +214,7 @@ impl Queue {
 
     fn lock(&self) -> MutexGuard<'_, Content> {
         // Every change under this lock is one assignment; a panic cannot leave it half-done.
-        self.content.lock().unwrap_or_else(PoisonError::into_inner)
+        self.content.lock()
     }
 }
 

@@ -7,8 +7,9 @@ mod codes;
 mod prepare;
 mod routes;
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use serde_json::Value;
 
 pub use self::prepare::{Prepared, ScriptSet};
@@ -60,13 +61,13 @@ impl ScriptHost {
     ///
     /// With [`super::Placement::CurrentRuntime`], call it inside a `tokio::task::LocalSet`.
     pub async fn prepare(&self, sources: Vec<Source>) -> Result<Prepared, Vec<LoadError>> {
-        let present = self.taken().clone();
+        let present = self.taken.lock().clone();
         prepare::prepare(&self.routes, &self.terms, &present, sources).await
     }
 
     /// From now on this is the present generation. The one before goes as soon as nobody has its functions.
     pub fn take(&self, scripts: ScriptSet) {
-        let before = std::mem::replace(&mut *self.taken(), scripts);
+        let before = std::mem::replace(&mut *self.taken.lock(), scripts);
         // When the lock is open again: this may end virtual machines.
         drop(before);
     }
@@ -75,10 +76,6 @@ impl ScriptHost {
     /// anybody still has their functions.
     pub fn live_scripts(&self) -> usize {
         self.routes.len()
-    }
-
-    fn taken(&self) -> MutexGuard<'_, ScriptSet> {
-        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Makes a call of a function, where that lives.
@@ -97,7 +94,7 @@ impl ScriptHost {
 
 impl Scripts for ScriptHost {
     fn lifecycle(&self) -> Option<Chooser> {
-        self.taken().lifecycle()
+        self.taken.lock().lifecycle()
     }
 
     fn configure(&self, settings: &Settings) {

@@ -3,8 +3,10 @@
 use std::{
     collections::BTreeMap,
     fmt,
-    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    sync::{Arc, Weak},
 };
+
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::logic::function::{self, Function, ScriptId};
 use crate::ports::Scripts;
@@ -32,7 +34,7 @@ pub(super) struct Home {
 
 impl Routes {
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     /// Takes in an engine.

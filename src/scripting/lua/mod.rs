@@ -30,12 +30,10 @@ mod vm;
 mod watchdog;
 mod world;
 
-use std::{
-    sync::{Arc, Mutex, PoisonError},
-    thread,
-};
+use std::{sync::Arc, thread};
 
 use futures::FutureExt as _;
+use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
@@ -145,7 +143,7 @@ const STACK: usize = 8 << 20;
 impl LuaEngine {
     /// The way to the actor. One that no longer listens is left alone, and another takes its place.
     fn actor(&self) -> (mpsc::Sender<Request>, Stuck) {
-        let mut actor = self.actor.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut actor = self.actor.lock();
         if actor.stuck.is_cancelled() {
             let start = Start::Again(self.print.clone());
             // Without a thread there will be one another time: the present one refuses.

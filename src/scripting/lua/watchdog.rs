@@ -14,7 +14,7 @@ use std::{
     cell::Cell,
     rc::Rc,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc,
         atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering},
     },
     thread,
@@ -22,6 +22,7 @@ use std::{
 };
 
 use mlua::{Lua, Thread, VmState, ffi};
+use parking_lot::{Mutex, MutexGuard};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -336,7 +337,7 @@ impl Drop for Watchdog {
 
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, Option<Interrupt>> {
-        self.interrupt.lock().unwrap_or_else(PoisonError::into_inner)
+        self.interrupt.lock()
     }
 
     /// The life of the thread.

@@ -6,13 +6,14 @@ use std::{
     future::Future,
     rc::Rc,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc,
         atomic::{AtomicU32, Ordering},
     },
     time::Duration,
 };
 
 use mlua::{Function as LuaFunction, Lua, MultiValue, Value as LuaValue};
+use parking_lot::Mutex;
 use serde_json::Value;
 
 use super::{
@@ -204,8 +205,7 @@ impl Functions {
     /// A reference whose slot is freed when the last clone of it goes.
     pub(super) fn lend(&self, script: ScriptId, function: &LuaFunction, name: &str) -> Function {
         let mut lent = self.lent.borrow_mut();
-        let released =
-            std::mem::take(&mut *self.released.lock().unwrap_or_else(PoisonError::into_inner));
+        let released = std::mem::take(&mut *self.released.lock());
         for slot in released {
             lent.remove(&slot);
         }
@@ -226,6 +226,6 @@ impl Functions {
 
 impl Drop for Lease {
     fn drop(&mut self) {
-        self.released.lock().unwrap_or_else(PoisonError::into_inner).push(self.slot);
+        self.released.lock().push(self.slot);
     }
 }

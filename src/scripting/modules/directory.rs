@@ -8,8 +8,9 @@ use std::{
     fs,
     io::Read as _,
     path::{Component, Path, PathBuf},
-    sync::{Mutex, PoisonError},
 };
+
+use parking_lot::Mutex;
 
 use super::{Digest, Failed, MODULE_BYTES_MAX};
 
@@ -59,7 +60,7 @@ impl Directory {
 
     /// Sees the directory as it is from now on.
     pub(super) fn unpin(&self) {
-        *self.pinned.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        *self.pinned.lock() = None;
     }
 
     /// The path of a module as the user would write it.
@@ -68,7 +69,7 @@ impl Directory {
     }
 
     pub(super) fn read(&self, file: &Path) -> Result<Found, Failed> {
-        let pinned = self.pinned.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let pinned = self.pinned.lock().clone();
         let place = pinned.map_or_else(|| Place::of(&self.named), Ok)?;
         let real = place.find(file)?;
         let kind = fs::metadata(&real)?;

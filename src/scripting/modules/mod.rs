@@ -12,10 +12,11 @@ use std::{
     collections::BTreeMap,
     fmt,
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
 };
 
 use blake2::{Blake2b, Digest as _, digest::consts::U16};
+use parking_lot::Mutex;
 
 use self::directory::{Directory, Found};
 pub(crate) use self::name::{file_of, library_of};
@@ -100,7 +101,7 @@ impl Modules {
 
     /// What the script has asked for until now, also if loading it failed.
     pub fn taken(&self) -> Vec<LoadedModule> {
-        self.lock().by_file.values().map(|(module, _)| module.clone()).collect()
+        self.0.taken.lock().by_file.values().map(|(module, _)| module.clone()).collect()
     }
 
     /// Whether a script that took these would find the same here. Takes nothing.
@@ -117,7 +118,7 @@ impl Modules {
     ///
     /// What was read once stays the same: a script that starts afresh, because its memory was full, is the one it was.
     pub(crate) fn read(&self, file: &Path, script: &str) -> Result<Arc<str>, Problem> {
-        let mut taken = self.lock();
+        let mut taken = self.0.taken.lock();
         if let Some((_, Some(text))) = taken.by_file.get(file) {
             return Ok(Arc::clone(text));
         }
@@ -170,10 +171,6 @@ impl Modules {
             Root::Directory(directory) => Some(directory.path(file)),
             Root::Nowhere | Root::Texts(_) => None,
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Taken> {
-        self.0.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

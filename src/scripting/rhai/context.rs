@@ -1,10 +1,8 @@
 //! `ctx`, the one argument of handlers, with `ctx.logger`, `ctx.patch.fns` and `ctx.settings`.
 
-use std::{
-    collections::BTreeMap,
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::{collections::BTreeMap, sync::Arc};
 
+use parking_lot::Mutex;
 use rhai::{Array, Dynamic, Engine, EvalAltResult, FnPtr, ImmutableString, Map, NativeCallContext};
 use serde_json::Value;
 
@@ -94,7 +92,7 @@ impl Ctx {
     }
 
     fn once(&self, name: &str, make: impl FnOnce() -> Dynamic) -> Dynamic {
-        let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut made = self.made.lock();
         made.entry(name.to_owned()).or_insert_with(make).clone()
     }
 
@@ -259,7 +257,7 @@ fn register_patch(engine: &mut Engine, shared: &Arc<Shared>) {
     let append = {
         let shared = Arc::clone(shared);
         move |fns: &Transformations, function: &FnPtr| {
-            let mut patch = fns.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut patch = fns.0.lock();
             if patch.transformations.len() >= FUNCTIONS_MAX {
                 return Err(problem(too_many_transformations()));
             }
@@ -285,7 +283,7 @@ fn register_patch(engine: &mut Engine, shared: &Arc<Shared>) {
         })
         .register_fn("+=", move |fns: &mut Transformations, function: FnPtr| add(fns, &function))
         .register_fn("len", |fns: Transformations| {
-            let patch = fns.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let patch = fns.0.lock();
             let scripted = |it: &&Transformation| matches!(it, Transformation::Scripted(_));
             i64::try_from(patch.transformations.iter().filter(scripted).count()).unwrap_or(i64::MAX)
         });

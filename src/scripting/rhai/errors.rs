@@ -1,10 +1,8 @@
 //! Errors of a script: what its handler meant, and where it happened.
 
-use std::{
-    collections::BTreeMap,
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::{collections::BTreeMap, sync::Arc};
 
+use parking_lot::Mutex;
 use rhai::{Dynamic, EvalAltResult, ParseErrorType, Position};
 use serde_json::Value;
 
@@ -89,7 +87,7 @@ impl Sources {
     }
 
     pub(super) fn insert(&self, name: &str, text: &str) {
-        let mut all = self.texts.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.texts.lock();
         all.insert(name.to_owned(), text.into());
     }
 
@@ -116,7 +114,7 @@ impl Sources {
 
     /// The text of a line.
     pub(super) fn line(&self, name: &str, number: usize) -> Option<String> {
-        let all = self.texts.lock().unwrap_or_else(PoisonError::into_inner);
+        let all = self.texts.lock();
         let line = all.get(name)?.lines().nth(number.checked_sub(1)?)?;
         Some(line.to_owned())
     }

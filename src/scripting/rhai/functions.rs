@@ -3,11 +3,12 @@
 use std::{
     collections::BTreeMap,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError, Weak,
+        Arc, Weak,
         atomic::{AtomicU32, Ordering},
     },
 };
 
+use parking_lot::{Mutex, MutexGuard};
 use rhai::FnPtr;
 
 use super::{control::given, errors::is_anonymous};
@@ -55,11 +56,11 @@ impl Drop for Guard {
 
 impl Slots {
     fn lock(&self) -> MutexGuard<'_, BTreeMap<u32, Slot>> {
-        self.by_slot.lock().unwrap_or_else(PoisonError::into_inner)
+        self.by_slot.lock()
     }
 
     fn freed(&self) -> MutexGuard<'_, Vec<FnPtr>> {
-        self.freed.lock().unwrap_or_else(PoisonError::into_inner)
+        self.freed.lock()
     }
 }
 

@@ -6,11 +6,12 @@
 use std::{
     collections::BTreeMap,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError, Weak,
+        Arc, Weak,
         atomic::{AtomicIsize, Ordering},
     },
 };
 
+use parking_lot::{Mutex, MutexGuard};
 use serde_json::Value;
 
 use super::{control::Common, ledger::Ledger};
@@ -37,7 +38,7 @@ pub(super) struct Hold {
 
 impl Kept {
     fn holds(&self) -> MutexGuard<'_, Holds> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 
     /// Weighs what was first viewed in this turn and is still viewed.

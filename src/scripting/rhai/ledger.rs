@@ -5,9 +5,11 @@
 //! leaves the sum at the end of the turn; see [`super::control::given`].
 
 use std::sync::{
-    Arc, Mutex, PoisonError,
+    Arc,
     atomic::{AtomicIsize, Ordering},
 };
+
+use parking_lot::Mutex;
 
 use crate::ports::Invocation;
 use crate::scripting::{leftovers::Leftovers, memos::Memos};
@@ -51,7 +53,7 @@ impl Ledger {
 
     /// A call has ended: what the script keeps of it counts from the next look on.
     pub(super) fn ended(&self, call: &Arc<Invocation>) {
-        let mut leftovers = self.leftovers.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut leftovers = self.leftovers.lock();
         leftovers.0.add(call);
         let is_due = leftovers.0.is_due(self.limit);
         drop(leftovers);
@@ -62,7 +64,7 @@ impl Ledger {
 
     /// Counts what the script keeps now of calls that have ended.
     pub(super) fn look_at_leftovers(&self) {
-        let mut leftovers = self.leftovers.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut leftovers = self.leftovers.lock();
         let held = isize::try_from(leftovers.0.look()).unwrap_or(isize::MAX);
         let before = std::mem::replace(&mut leftovers.1, held);
         self.add(held.saturating_sub(before));

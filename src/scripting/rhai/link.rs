@@ -1,12 +1,11 @@
 //! Between a call on its thread and whoever waits for it on the runtime: is it still wanted, is it stuck?
 
 use std::{
-    sync::{
-        Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::atomic::{AtomicBool, Ordering},
     time::Duration,
 };
+
+use parking_lot::Mutex;
 
 use super::{stopwatch::RealInstant, turn::Turns};
 
@@ -30,10 +29,6 @@ enum State {
 }
 
 impl Link {
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Tells the call that nobody waits for its result.
     pub(super) fn cancel(&self) {
         self.cancelled.store(true, Ordering::Relaxed);
@@ -46,16 +41,16 @@ impl Link {
 
     /// The call takes its turn.
     pub(super) fn resume(&self, turns: &Turns) {
-        if *self.state() == State::Abandoned {
+        if *self.state.lock() == State::Abandoned {
             return;
         }
         turns.take();
-        *self.state() = State::Computing(RealInstant::now());
+        *self.state.lock() = State::Computing(RealInstant::now());
     }
 
     /// The call ends its turn.
     pub(super) fn pause(&self, turns: &Turns) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         if *state != State::Abandoned {
             *state = State::Waiting;
             turns.pass();
@@ -64,7 +59,7 @@ impl Link {
 
     /// The call computes and looks at its limits.
     pub(super) fn is_alive(&self) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         if let State::Computing(_) = *state {
             *state = State::Computing(RealInstant::now());
         }
@@ -73,7 +68,7 @@ impl Link {
     /// Gives the call up if it has its turn and gave no sign of life for longer than this; its turn goes on to the others then. What the thread
     /// does when it comes back is refused at its next step.
     pub(super) fn abandon(&self, longest: Duration, turns: &Turns) -> bool {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         let stuck = matches!(*state, State::Computing(since) if since.elapsed() > longest);
         if stuck {
             *state = State::Abandoned;

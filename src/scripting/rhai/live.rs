@@ -13,7 +13,7 @@ use super::{
     errors::problem,
     value::{plain, same, to_json},
 };
-use crate::ports::{Document, SharedPatch, lock_patch};
+use crate::ports::{Document, SharedPatch};
 use crate::scripting::{leftovers::Handle, limits::weight, text, withdraw::withdraw};
 
 type Fields = serde_json::Map<String, Value>;
@@ -77,7 +77,7 @@ impl Store {
     /// The same for a change of the field at this path.
     fn with_path<T>(&self, path: &[String], look: impl FnOnce(&mut Fields) -> T) -> T {
         match self {
-            Store::Patch(patch) => look(&mut lock_patch(patch).merge),
+            Store::Patch(patch) => look(&mut patch.lock().merge),
             Store::Memo(document) => look(&mut document.lock_for(path)),
         }
     }

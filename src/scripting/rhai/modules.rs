@@ -3,10 +3,11 @@
 use std::{
     collections::BTreeMap,
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
     thread::{self, ThreadId},
 };
 
+use parking_lot::Mutex;
 use rhai::{
     Engine, EvalAltResult, Module, ModuleResolver, Position, Scope, Shared as SharedModule,
 };
@@ -38,10 +39,6 @@ impl Modules {
     pub(super) fn of(source: &Source, sources: Arc<Sources>) -> Self {
         let (available, script) = (source.modules.clone(), source.name.clone());
         Modules { available, script, sources, loaded: Mutex::default() }
-    }
-
-    fn loaded(&self) -> MutexGuard<'_, BTreeMap<PathBuf, Progress>> {
-        self.loaded.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Runs the top level of a module.
@@ -90,7 +87,7 @@ impl ModuleResolver for Modules {
         }
         let this_thread = thread::current().id();
         let file = modules::file_of(name, "rhai").map_err(|it| refuse(it.to_string()))?;
-        match self.loaded().get(&file) {
+        match self.loaded.lock().get(&file) {
             Some(Progress::Loaded(module)) => return Ok(SharedModule::clone(module)),
             Some(Progress::Loading(thread)) if *thread == this_thread => {
                 return Err(refuse("imports itself".into()));
@@ -98,7 +95,7 @@ impl ModuleResolver for Modules {
             // Another call may be loading it too; both results are the same.
             Some(Progress::Loading(_)) | None => {}
         }
-        self.loaded().insert(file.clone(), Progress::Loading(this_thread));
+        self.loaded.lock().insert(file.clone(), Progress::Loading(this_thread));
         let result = self.load(engine, name, &file).map_err(|mut error| {
             if error.position().is_none() {
                 error.set_position(position);
@@ -107,10 +104,10 @@ impl ModuleResolver for Modules {
         });
         match &result {
             Ok(module) => {
-                self.loaded().insert(file, Progress::Loaded(SharedModule::clone(module)));
+                self.loaded.lock().insert(file, Progress::Loaded(SharedModule::clone(module)));
             }
             Err(_) => {
-                self.loaded().remove(&file);
+                self.loaded.lock().remove(&file);
             }
         }
         result

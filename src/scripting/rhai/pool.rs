@@ -3,13 +3,9 @@
 //! Never tokio's blocking pool, which name resolution and files need. The number of jobs at once is bounded by whoever
 //! submits them (`runner.rs`), so there are never more threads than that.
 
-use std::{
-    collections::VecDeque,
-    io,
-    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
-    thread,
-    time::Duration,
-};
+use std::{collections::VecDeque, io, sync::Arc, thread, time::Duration};
+
+use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use crate::logic::function::ScriptId;
 use crate::settings::Sandbox;
@@ -82,7 +78,7 @@ impl Drop for Pool {
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, State> {
         // Jobs run without the lock, so a panic cannot leave the state half-changed.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     /// The life of one thread.
@@ -95,10 +91,7 @@ impl Shared {
     fn next(&self) -> Option<Job> {
         let mut state = self.lock();
         state.idle += 1;
-        let (mut state, _) = self
-            .wake
-            .wait_timeout_while(state, IDLE, |it| it.jobs.is_empty() && !it.closed)
-            .unwrap_or_else(PoisonError::into_inner);
+        self.wake.wait_while_for(&mut state, |it| it.jobs.is_empty() && !it.closed, IDLE);
         state.idle -= 1;
         state.jobs.pop_front()
     }

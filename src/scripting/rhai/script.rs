@@ -2,9 +2,10 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
+    sync::{Arc, OnceLock},
 };
 
+use parking_lot::{Mutex, MutexGuard};
 use rhai::{
     AST, ASTNode, Caches, Dynamic, Engine, EvalAltResult, EvalContext, Expr, FnPtr,
     GlobalRuntimeState, ImmutableString, NativeCallContext, Position, Scope, Stmt,
@@ -30,7 +31,7 @@ use crate::logic::{
     lifecycle::Chooser,
     outcome::Raised,
 };
-use crate::ports::{SharedPatch, lock_patch};
+use crate::ports::SharedPatch;
 use crate::scripting::{
     LoadError, Source, Terms, library::Surroundings, limits as bounds, print::print_line,
 };
@@ -94,11 +95,11 @@ impl Shared {
 
     /// Whether the top level still runs.
     pub(super) fn is_loading(&self) -> bool {
-        self.declared.lock().unwrap_or_else(PoisonError::into_inner).is_some()
+        self.declared.lock().is_some()
     }
 
     fn globals(&self) -> MutexGuard<'_, BTreeMap<String, Dynamic>> {
-        self.globals.lock().unwrap_or_else(PoisonError::into_inner)
+        self.globals.lock()
     }
 
     /// Shares the variables of the top level with its functions.
@@ -200,9 +201,8 @@ pub(super) fn load(id: ScriptId, source: &Source, terms: &Terms) -> Result<Decla
     for function in ast.iter_functions() {
         arities.entry(function.name.to_owned()).or_default().push(function.params.len());
     }
-    let handlers = shared.declared.lock().unwrap_or_else(PoisonError::into_inner).take();
-    let lifecycles =
-        std::mem::take(&mut *shared.lifecycles.lock().unwrap_or_else(PoisonError::into_inner));
+    let handlers = shared.declared.lock().take();
+    let lifecycles = std::mem::take(&mut *shared.lifecycles.lock());
     let script = Script { engine, shared, global, arities, kept: Vec::new() };
     Ok((script, handlers.unwrap_or_default(), lifecycles))
 }
@@ -411,7 +411,7 @@ impl Script {
 
     /// Looks at the patch that a handler leaves.
     pub(super) fn patch(&self, patch: &SharedPatch) -> Result<(), Raised> {
-        let patch = lock_patch(patch);
+        let patch = patch.lock();
         self.shared.sources.within_patch(&patch.merge)
     }
 

@@ -4,7 +4,7 @@
 //! error that says nothing to a script's author; so calls wait side by side but compute one after the other, as in Lua.
 //! Scripts do not wait for each other.
 
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use parking_lot::{Condvar, Mutex};
 
 /// The turns of one script.
 #[derive(Debug, Default)]
@@ -20,28 +20,23 @@ struct Tickets {
 }
 
 impl Turns {
-    fn lock(&self) -> MutexGuard<'_, Tickets> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Waits for the turn of the calling thread. Every turn must be passed on.
     pub(super) fn take(&self) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let ticket = state.next;
         state.next += 1;
-        let mine = self.wake.wait_while(state, |it| it.serving != ticket);
-        drop(mine.unwrap_or_else(PoisonError::into_inner));
+        self.wake.wait_while(&mut state, |it| it.serving != ticket);
     }
 
     /// Ends the turn of the calling thread.
     pub(super) fn pass(&self) {
-        self.lock().serving += 1;
+        self.state.lock().serving += 1;
         self.wake.notify_all();
     }
 
     /// Whether others wait while the calling thread has its turn.
     pub(super) fn is_wanted(&self) -> bool {
-        let state = self.lock();
+        let state = self.state.lock();
         state.next > state.serving + 1
     }
 }

@@ -4,12 +4,9 @@
 //! is still in use after the call, the script starts afresh: its top level runs again, by the next call. The references
 //! that the inner side holds mean the same functions as before, because the same text declares them in the same order.
 
-use std::{
-    collections::VecDeque,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{collections::VecDeque, sync::Arc, time::Duration};
 
+use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use super::{
@@ -73,16 +70,12 @@ impl Vm {
         Vm { id, source, terms, runner, state: Mutex::new(state) }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Runs a job with the script, on one of its threads.
     pub(super) fn with<T>(
         &self,
         job: impl FnOnce(&Script) -> Result<T, Raised>,
     ) -> Result<T, Raised> {
-        let present = self.state().script.clone();
+        let present = self.state.lock().script.clone();
         let script = match present {
             Some(script) => script,
             None => self.renew()?,
@@ -101,7 +94,7 @@ impl Vm {
         if control::holds() <= half {
             return;
         }
-        let mut state = self.state();
+        let mut state = self.state.lock();
         // Another call may have been first.
         if state.script.as_ref().is_some_and(|it| Arc::ptr_eq(it, script)) {
             state.script = None;
@@ -127,7 +120,7 @@ impl Vm {
                 |abort| errors::aborted(abort, None),
             )
         })?;
-        let mut state = self.state();
+        let mut state = self.state.lock();
         if let Some(script) = &state.script {
             // Another call was faster while this one waited.
             return Ok(Arc::clone(script));
@@ -156,7 +149,7 @@ impl Vm {
             // Others of its calls are about to end, and hold the old state.
             return Err(errors::aborted(Abort::Full(self.terms.limits.memory_limit), None));
         }
-        let mut state = self.state();
+        let mut state = self.state.lock();
         let now = control::began().unwrap_or_else(Instant::now);
         state.losses.retain(|it| now.duration_since(*it) < LOSSES_WITHIN);
         if state.losses.len() >= LOSSES_MAX {
@@ -177,7 +170,7 @@ impl Vm {
 impl Drop for Vm {
     /// Values may be nested so deep that only the threads of the script have the stack to drop them.
     fn drop(&mut self) {
-        if let Some(script) = self.state().script.take() {
+        if let Some(script) = self.state.lock().script.take() {
             self.runner.drop_there(script);
         }
     }

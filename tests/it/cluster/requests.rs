@@ -1,9 +1,6 @@
 //! What is sent, and what comes back.
 
-use std::{
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use expect_test::{Expect, expect};
@@ -17,6 +14,7 @@ use kopf::{
     settings::Settings,
 };
 use kube::client::Body;
+use parking_lot::Mutex;
 use serde_json::json;
 
 use super::{Chunk, Reply, kopfexamples, scripted};
@@ -26,7 +24,7 @@ fn cluster(mut replies: Vec<Reply>) -> (KubeCluster, Arc<Mutex<Vec<String>>>) {
     let requests = Arc::new(Mutex::new(Vec::new()));
     let seen = Arc::clone(&requests);
     let client = scripted(move |request| {
-        seen.lock().expect("requests").push(told(request));
+        seen.lock().push(told(request));
         replies.remove(0)
     });
     (KubeCluster::over(client, Arc::new(Settings::default())), requests)
@@ -41,7 +39,7 @@ fn told(request: &Request<Body>) -> String {
 
 fn check(requests: &Mutex<Vec<String>>, expected: &Expect) {
     let version = concat!("kopf/", env!("CARGO_PKG_VERSION"));
-    let text = requests.lock().expect("requests").join("\n").replace(version, "kopf/VERSION");
+    let text = requests.lock().join("\n").replace(version, "kopf/VERSION");
     expected.assert_eq(&text);
 }
 
@@ -113,13 +111,13 @@ async fn a_body_survives_the_repetition_of_its_request() {
     let client = scripted(move |request| {
         let body = request.body().try_clone().expect("a whole body");
         let body = body.collect().now_or_never().expect("at hand").expect("bytes").to_bytes();
-        let mut seen = seen.lock().expect("bodies");
+        let mut seen = seen.lock();
         seen.push(body);
         if seen.len() < 3 { Reply::status(503) } else { Reply::ok(json!({})) }
     });
     let cluster = KubeCluster::over(client, Arc::new(Settings::default()));
     cluster.patch(patch(&kopfexamples(), PatchKind::Merge, None)).await.expect("an object");
-    assert_eq!(*bodies.lock().expect("bodies"), ["{}", "{}", "{}"]);
+    assert_eq!(*bodies.lock(), ["{}", "{}", "{}"]);
 }
 
 #[tokio::test(start_paused = true)]

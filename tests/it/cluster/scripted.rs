@@ -2,7 +2,7 @@
 
 use std::{
     fmt, io,
-    sync::{Arc, Mutex, OnceLock},
+    sync::{Arc, OnceLock},
     time::Duration,
 };
 
@@ -12,6 +12,7 @@ use http::{Request, Response};
 use http_body_util::{BodyExt as _, StreamBody, combinators::UnsyncBoxBody};
 use hyper::body::Frame;
 use kube::client::Body;
+use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::time::Instant;
 use tracing::{Dispatch, Event, Level, Subscriber, field::Visit, subscriber::DefaultGuard};
@@ -61,7 +62,7 @@ pub(crate) fn scripted(
     let service = tower::service_fn(move |request: Request<Body>| {
         let script = Arc::clone(&script);
         async move {
-            let reply = (script.lock().expect("a script does not panic"))(&request);
+            let reply = (script.lock())(&request);
             answer(reply).await
         }
     });
@@ -105,14 +106,14 @@ pub(crate) struct Log {
 impl Log {
     /// What was logged so far.
     pub(crate) fn lines(&self) -> Vec<(f64, String, String)> {
-        self.lines.lock().expect("a log does not panic").clone()
+        self.lines.lock().clone()
     }
 }
 
 impl Log {
     /// Whether a line has this text in it.
     pub(crate) fn has(&self, text: &str) -> bool {
-        self.lines.lock().expect("a log does not panic").iter().any(|it| it.2.contains(text))
+        self.lines.lock().iter().any(|it| it.2.contains(text))
     }
 }
 
@@ -140,7 +141,7 @@ impl<S: Subscriber> Layer<S> for Log {
             other => other,
         };
         let line = (self.start.elapsed().as_secs_f64(), level.to_owned(), text.0);
-        self.lines.lock().expect("a log does not panic").push(line);
+        self.lines.lock().push(line);
     }
 }
 

@@ -1,9 +1,8 @@
 //! Handlers wait until all objects are indexed, and for nothing else.
 
-use std::{
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
+
+use parking_lot::Mutex;
 
 use kopf::{
     apiserver::{ApiServer, Effect, Fault},
@@ -87,7 +86,7 @@ impl Indexed {
                 .filter_map(|key| Some(format!("{} {}", index.get(&key)?.len(), key.to_name())))
                 .collect();
             let line = format!("{name}: {}", sizes.join(", "));
-            seen.lock().expect("no panic while held").push(line);
+            seen.lock().push(line);
             Box::pin(async { Ended::Returned(None) })
         });
         self.declare(kind, resource, function, Vec::new());
@@ -129,7 +128,7 @@ impl Indexed {
 
 impl Running {
     fn seen(&self) -> Vec<String> {
-        self.seen.lock().expect("no panic while held").clone()
+        self.seen.lock().clone()
     }
 
     fn state(&self) -> (HealthState, String) {
@@ -273,7 +272,7 @@ fn stumbling(times: usize) -> Indexed {
     let operator = Indexed::new(&[]);
     let left = Mutex::new(times);
     let filter = operator.scripts.filter("filter", move |invocation, _| {
-        let mut left = left.lock().expect("no panic while held");
+        let mut left = left.lock();
         if object_of(invocation).1 != "bad" || *left == 0 {
             return Ok(true);
         }

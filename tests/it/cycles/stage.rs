@@ -1,10 +1,8 @@
 //! Plays a scenario on a paused clock: an API server, an operator, and a user, in one process and no time.
 
-use std::{
-    collections::BTreeMap,
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use parking_lot::Mutex;
 
 use kopf::{
     logic::{
@@ -127,7 +125,7 @@ impl Stage {
         let background = handlers.filter(|it| it.kind.category() == Category::Spawning);
         Transcript {
             background: background.map(|it| it.id.to_string()).collect(),
-            calls: self.calls.lock().expect("no panic while held").clone(),
+            calls: self.calls.lock().clone(),
             patches: self.server.patches(self.start),
             objects: self.server.objects(),
             log: Vec::new(),
@@ -264,11 +262,11 @@ impl Actor {
 
     /// Adds to a call what is known of it later.
     fn note(&self, call: usize, key: &str, value: Value) {
-        self.calls.lock().expect("no panic while held")[call][key] = value;
+        self.calls.lock()[call][key] = value;
     }
 
     fn next(&self, id: &Arc<str>) -> Value {
-        let mut counts = self.counts.lock().expect("no panic while held");
+        let mut counts = self.counts.lock();
         let count = counts.entry(Arc::clone(id)).or_default();
         *count += 1;
         let index = (*count - 1).min(self.behaviours.len().saturating_sub(1));
@@ -277,7 +275,7 @@ impl Actor {
 
     fn change(&self, invocation: &Invocation, behaviour: &Value) {
         let Cause::Object(cause) = &invocation.cause else { return };
-        let mut patch = cause.patch.lock().expect("no panic while held");
+        let mut patch = cause.patch.lock();
         if let Some(merge) = behaviour.get("patch") {
             merge_into(&mut patch.merge, merge);
         }
@@ -327,7 +325,7 @@ impl Actor {
                 ObjectDetail::Background(_) | ObjectDetail::Index => {}
             }
         }
-        let mut calls = self.calls.lock().expect("no panic while held");
+        let mut calls = self.calls.lock();
         calls.push(call);
         calls.len() - 1
     }

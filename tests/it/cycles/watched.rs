@@ -1,6 +1,8 @@
 //! An operator with a few handlers of closures, for tests of what surrounds handlers.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 pub(crate) use kopf::testing::EXAMPLES;
 use kopf::{
@@ -48,7 +50,7 @@ impl Watched {
         let function = scripts.handler("create_fn", move |invocation| {
             if let Cause::Object(cause) = &invocation.cause {
                 let name = cause.object.header().name.clone().unwrap_or_default();
-                seen.lock().expect("no panic while held").push(name.clone());
+                seen.lock().push(name.clone());
                 act(&name);
             }
             Box::pin(async { Ended::Returned(None) })
@@ -76,7 +78,7 @@ impl Watched {
     pub(crate) async fn end(mut self) -> Vec<String> {
         self.stop.cancel();
         while self.task.join_next().await.is_some() {}
-        self.created.lock().expect("no panic while held").clone()
+        self.created.lock().clone()
     }
 }
 

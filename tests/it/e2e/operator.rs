@@ -4,11 +4,12 @@ use std::{
     path::{Path, PathBuf},
     process::{ExitStatus, Stdio},
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc,
         atomic::{AtomicUsize, Ordering},
     },
 };
 
+use parking_lot::Mutex;
 use tokio::{
     io::{AsyncBufReadExt as _, AsyncRead, BufReader},
     process::{Child, Command},
@@ -150,8 +151,8 @@ impl Operator {
 }
 
 impl Heard {
-    fn lines(&self) -> std::sync::MutexGuard<'_, Vec<String>> {
-        self.lines.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lines(&self) -> parking_lot::MutexGuard<'_, Vec<String>> {
+        self.lines.lock()
     }
 }
 

@@ -1,11 +1,6 @@
 //! An example on the embedded server, with its controllers, on virtual time.
 
-use std::{
-    fmt::Write as _,
-    process::ExitStatus,
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{fmt::Write as _, process::ExitStatus, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, Full};
@@ -19,6 +14,7 @@ use kopf::{
     reactor::{self, Operator},
     scripting::{Modules, Placement, ScriptHost, Source, Terms},
 };
+use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::{
     runtime::Handle,
@@ -286,8 +282,8 @@ struct Log {
 }
 
 impl Log {
-    fn lines(&self) -> std::sync::MutexGuard<'_, String> {
-        self.lines.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lines(&self) -> parking_lot::MutexGuard<'_, String> {
+        self.lines.lock()
     }
 
     fn text(&self) -> String {

@@ -9,7 +9,7 @@ use kopf::{
         outcome::Ended,
         patch::Transformation,
     },
-    ports::{Children, Scripts as _, lock_patch},
+    ports::{Children, Scripts as _},
     scripting::{Placement, Source},
 };
 use serde_json::{Value, json};
@@ -92,7 +92,7 @@ fn a_script_that_holds_on_to_its_ctx_does_not_keep_itself() {
             let probe = Arc::downgrade(&about);
             assert_eq!(result(stage.host.call(about).await), json!(2), "{name}");
             assert_eq!(orders.declared().len(), 1);
-            assert_eq!(std::mem::take(&mut *lock_patch(&patch)).transformations.len(), 1);
+            assert_eq!(std::mem::take(&mut *patch.lock()).transformations.len(), 1);
             let again = invocation(&handler, Some(Children::of(Arc::clone(&handler)).0)).0;
             assert_eq!(result(stage.host.call(again).await), json!(4), "{name}: it holds on to it");
             assert!(probe.strong_count() > 0, "{name}: it holds on to it");
@@ -150,7 +150,7 @@ fn a_function_that_a_patch_waits_with_can_be_kept() {
             stage.take(&[source]).await;
             let (about, patch) = invocation(&stage.handler("patch"), None);
             stage.host.call(about).await;
-            let taken = std::mem::take(&mut *lock_patch(&patch));
+            let taken = std::mem::take(&mut *patch.lock());
             let [Transformation::Scripted(function)] = &taken.transformations[..] else {
                 panic!("one function")
             };

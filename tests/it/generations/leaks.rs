@@ -64,7 +64,7 @@ impl Running {
         let call = tokio::task::spawn_local(async move {
             let ended = result(call.await);
             // As the reactor does it.
-            drop((orders, handler, std::mem::take(&mut *kopf::ports::lock_patch(&patch))));
+            drop((orders, handler, std::mem::take(&mut *patch.lock())));
             ended
         });
         Running { round, call, probe }

@@ -1,10 +1,6 @@
 //! An operator of one script before an API server with a gate: it asks everybody for a token.
 
-use std::{
-    collections::BTreeSet,
-    sync::{Arc, Mutex, MutexGuard},
-    time::Duration,
-};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use http::{Request, Response, header::AUTHORIZATION};
@@ -22,6 +18,7 @@ use kopf::{
     testing,
 };
 use kube::client::{Body, ClientBuilder, ConfigExt as _};
+use parking_lot::{Mutex, MutexGuard};
 use serde_json::json;
 use tokio::{
     task::LocalSet,
@@ -237,7 +234,7 @@ impl Stage {
     }
 
     fn rules(&self) -> MutexGuard<'_, Rules> {
-        self.rules.lock().expect("no panic while held")
+        self.rules.lock()
     }
 }
 

@@ -5,7 +5,7 @@
 use std::{
     future::Future,
     pin::Pin,
-    sync::{Arc, Mutex},
+    sync::Arc,
     task::{Context, Poll},
     time::Duration,
 };
@@ -19,6 +19,7 @@ use kopf::{
     testing,
 };
 use kube::client::Body;
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::{
     task::{JoinSet, LocalSet},
@@ -97,7 +98,7 @@ impl tower::Service<Request<Body>> for Switch {
     }
 
     fn call(&mut self, request: Request<Body>) -> Self::Future {
-        let server = self.0.lock().expect("no panic in a lock").clone();
+        let server = self.0.lock().clone();
         Box::pin(async move {
             let away = std::io::ErrorKind::ConnectionRefused;
             let mut server = server.ok_or(away)?;
@@ -110,11 +111,11 @@ impl tower::Service<Request<Body>> for Switch {
 
 impl Switch {
     fn server(&self) -> ApiServer {
-        self.0.lock().expect("no panic in a lock").clone().expect("a server")
+        self.0.lock().clone().expect("a server")
     }
 
     fn turn(&self, server: Option<ApiServer>) -> Option<ApiServer> {
-        std::mem::replace(&mut self.0.lock().expect("no panic in a lock"), server)
+        std::mem::replace(&mut self.0.lock(), server)
     }
 }
 

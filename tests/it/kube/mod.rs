@@ -4,11 +4,13 @@ mod gaps;
 
 use std::{
     sync::{
-        Arc, Mutex,
+        Arc,
         atomic::{AtomicUsize, Ordering},
     },
     time::Duration,
 };
+
+use parking_lot::Mutex;
 
 use kopf::{
     apiserver::ApiServer,

@@ -9,11 +9,7 @@ mod values;
 mod views;
 mod waiting;
 
-use std::{
-    future::Future,
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use std::{future::Future, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use kopf::{
@@ -35,6 +31,7 @@ use kopf::{
     scripting::{LoadError, Placement, ScriptHost, Source, Terms},
     settings::Settings,
 };
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::task::LocalSet;
 
@@ -114,7 +111,7 @@ impl Script {
         let patch = SharedPatch::default();
         let invocation = self.change(id, body, &patch);
         let ended = self.host.call(invocation).await;
-        let patch = patch.lock().expect("no panic").clone();
+        let patch = patch.lock().clone();
         Call { ended, patch }
     }
 

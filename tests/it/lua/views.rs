@@ -138,7 +138,7 @@ fn settings_can_be_changed_at_startup() {
         .await;
         let ended = script.host.call(script.startup("startup")).await;
         assert_eq!(ended, Ended::Returned(Some(json!(600))));
-        let settings = script.settings.lock().expect("no panic").clone();
+        let settings = script.settings.lock().clone();
         assert!(!settings.posting.enabled);
         assert_eq!(settings.execution.default_backoff, Duration::from_mins(10));
         let Ended::Raised(raised) = script.host.call(script.startup("bad")).await else {

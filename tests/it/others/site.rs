@@ -3,7 +3,7 @@
 use std::{
     fmt::Write as _,
     sync::{
-        Arc, Mutex, OnceLock,
+        Arc, OnceLock,
         atomic::{AtomicBool, Ordering},
     },
     task::{Context, Poll},
@@ -27,6 +27,7 @@ use kopf::{
     testing::{self, NativeScripts},
 };
 use kube::client::Body;
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::{
     task::JoinSet,
@@ -226,12 +227,12 @@ impl Site {
 
     /// What handlers did so far.
     pub(super) fn timed_calls(&self) -> Vec<(Duration, String)> {
-        self.calls.lock().expect("no panic while held").clone()
+        self.calls.lock().clone()
     }
 
     /// What all operators said so far.
     pub(super) fn log(&self) -> String {
-        self.log.0.lock().expect("no panic while held").join("\n")
+        self.log.0.lock().join("\n")
     }
 
     /// How often they said this.
@@ -257,7 +258,7 @@ struct Call {
 impl Call {
     fn note(&self, what: &str) {
         let text = format!("{}{what}", self.text);
-        self.calls.lock().expect("no panic while held").push((self.start.elapsed(), text));
+        self.calls.lock().push((self.start.elapsed(), text));
     }
 
     /// It has run to its end, and took its time.
@@ -342,7 +343,7 @@ impl<S: Subscriber> Layer<S> for Log {
         if metadata.target().starts_with("kopf") {
             let mut line = Line(metadata.level().to_string());
             event.record(&mut line);
-            self.0.lock().expect("no panic while held").push(line.0);
+            self.0.lock().push(line.0);
         }
     }
 }

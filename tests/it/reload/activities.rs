@@ -142,7 +142,7 @@ async fn settings_of_a_start_up_handler_hold_from_the_swap_on_if_it_succeeds() {
 async fn a_standby_is_edited_as_well_and_leads_with_the_new_generation() {
     let replica = |name: &'static str| {
         move |operator: Operator| {
-            operator.settings.lock().expect("no panic").leadership.enabled = true;
+            operator.settings.lock().leadership.enabled = true;
             Operator { identity: testing::identity(name), ..operator }
         }
     };
@@ -166,9 +166,9 @@ async fn a_standby_is_edited_as_well_and_leads_with_the_new_generation() {
 async fn an_operator_that_is_paused_is_edited_as_well_and_goes_on_with_the_new_generation() {
     let peer = |name: &'static str, priority| {
         move |operator: Operator| {
-            let mut settings = operator.settings.lock().expect("no panic").clone();
+            let mut settings = operator.settings.lock().clone();
             (settings.peering.clusterwide, settings.peering.priority) = (true, priority);
-            *operator.settings.lock().expect("no panic") = settings;
+            *operator.settings.lock() = settings;
             Operator { identity: testing::identity(name), ..operator }
         }
     };

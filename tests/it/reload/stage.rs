@@ -3,7 +3,7 @@
 use std::{
     any::Any,
     fmt,
-    sync::{Arc, Mutex, Weak},
+    sync::{Arc, Weak},
     time::Duration,
 };
 
@@ -25,6 +25,7 @@ use kopf::{
     settings::Settings,
     testing::{self, NativeScripts},
 };
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::{
     sync::{mpsc, oneshot},
@@ -186,7 +187,7 @@ impl Line {
                 }
                 Does::Name(is_failure) => {
                     let Cause::Activity(cause) = &invocation.cause else { panic!("an activity") };
-                    let mut settings = cause.settings.lock().expect("no panic while held");
+                    let mut settings = cause.settings.lock();
                     settings.persistence.finalizer = "example.com/named".into();
                     if is_failure {
                         return raised(RaisedKind::Permanent);
@@ -249,18 +250,18 @@ fn name_of(invocation: &Invocation) -> String {
 impl Notes {
     fn add(&self, line: &str) {
         let seconds = self.start.elapsed().as_secs();
-        self.lines.lock().expect("no panic while held").push((seconds, line.to_owned()));
+        self.lines.lock().push((seconds, line.to_owned()));
     }
 
     /// All of them, without their time.
     pub(super) fn lines(&self) -> Vec<String> {
-        let lines = self.lines.lock().expect("no panic while held");
+        let lines = self.lines.lock();
         lines.iter().map(|(_, line)| line.trim_end().to_owned()).collect()
     }
 
     /// Those since the last look, sorted.
     pub(super) fn take(&self) -> Vec<String> {
-        let lines = std::mem::take(&mut *self.lines.lock().expect("no panic while held"));
+        let lines = std::mem::take(&mut *self.lines.lock());
         let mut lines = lines.into_iter().map(|(_, line)| line).collect::<Vec<_>>();
         lines.sort();
         lines
@@ -268,14 +269,14 @@ impl Notes {
 
     /// The seconds at which such a line was noted.
     pub(super) fn times(&self, part: &str) -> Vec<u64> {
-        let lines = self.lines.lock().expect("no panic while held");
+        let lines = self.lines.lock();
         lines.iter().filter(|(_, line)| line.contains(part)).map(|(at, _)| *at).collect()
     }
 }
 
 impl fmt::Display for Notes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (at, line) in &*self.lines.lock().expect("no panic while held") {
+        for (at, line) in &*self.lines.lock() {
             writeln!(f, "{at} {line}")?;
         }
         Ok(())

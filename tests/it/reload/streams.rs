@@ -156,7 +156,7 @@ async fn the_order_of_handlers_is_that_of_the_generation() {
 #[tokio::test(start_paused = true)]
 async fn an_error_that_was_mended_is_forgotten_at_once() {
     let mut stage = Stage::with(server(&[], &[]), &[on(Kind::Create, "made", 1)], |operator| {
-        operator.settings.lock().expect("no panic").networking.error_backoffs.clear();
+        operator.settings.lock().networking.error_backoffs.clear();
         operator
     });
     seconds(1).await;
@@ -202,7 +202,7 @@ async fn the_cluster_is_only_looked_into_for_groups_that_nobody_has_named_before
 async fn a_group_that_cannot_be_read_in_the_moment_of_an_edit_is_read_later() {
     let made = on(Kind::Create, "made", 1).of("kopf.dev/v1/kopfexamples");
     let mut stage = Stage::with(server(&["a"], &["x"]), std::slice::from_ref(&made), |operator| {
-        operator.settings.lock().expect("no panic").networking.error_backoffs.clear();
+        operator.settings.lock().networking.error_backoffs.clear();
         operator
     });
     seconds(1).await;

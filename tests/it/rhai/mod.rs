@@ -49,11 +49,11 @@ impl Operator {
     }
 
     fn merge(&self) -> Value {
-        Value::Object(self.patch.lock().expect("no panic").merge.clone())
+        Value::Object(self.patch.lock().merge.clone())
     }
 
     fn transformation(&self) -> Function {
-        match &self.patch.lock().expect("no panic").transformations[0] {
+        match &self.patch.lock().transformations[0] {
             Transformation::Scripted(function) => function.clone(),
             other @ (Transformation::BlockDeletion(_)
             | Transformation::AllowDeletion(_)

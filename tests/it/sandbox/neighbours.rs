@@ -3,10 +3,7 @@
 //! Real threads. Six calls of four hostile scripts compute at once, more than the machine has processors, and end only when an
 //! index has an entry. That entry is made last: when everything else was seen to go on, each thing from its beginning to its end.
 
-use std::{
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use jiff::Timestamp;
 use kopf::{
@@ -19,6 +16,7 @@ use kopf::{
     settings::Settings,
     testing::{self, EXAMPLES},
 };
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},

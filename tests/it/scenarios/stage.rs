@@ -1,6 +1,8 @@
 //! Plays a scenario: an API server, an operator of scripts, and a user, on one paused clock.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 use kopf::{
     apiserver::ApiServer,

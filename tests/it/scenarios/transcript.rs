@@ -7,8 +7,10 @@
 use std::{
     collections::BTreeMap,
     fmt::Write as _,
-    sync::{Arc, Mutex, OnceLock, PoisonError},
+    sync::{Arc, OnceLock},
 };
+
+use parking_lot::Mutex;
 
 use kopf::apiserver::{ApiServer, LoggedRequest};
 use serde_json::Value;
@@ -60,14 +62,14 @@ impl Transcript {
     pub(super) fn note(&self, who: &str, what: &str) {
         let _entered = self.0.runtime.enter();
         let now = Instant::now();
-        let mut lines = self.0.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut lines = self.0.lines.lock();
         self.catch_up(&mut lines);
         lines.add(self.seconds(now), who, what);
     }
 
     /// The whole, with the objects as they are at the end.
     pub(super) fn finish(&self, objects: &[Value]) -> String {
-        let mut lines = self.0.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut lines = self.0.lines.lock();
         self.catch_up(&mut lines);
         lines.flush(f64::INFINITY);
         let mut text = std::mem::take(&mut lines.text);

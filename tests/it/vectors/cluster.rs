@@ -1,9 +1,6 @@
 //! Requests and streams against the golden vectors, over scripted answers on a paused clock.
 
-use std::{
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use futures::StreamExt as _;
 use http::Request;
@@ -13,6 +10,7 @@ use kopf::{
     ports::{ApiError, Cluster as _, ErrorClass, StreamEvent, StreamTarget},
     settings::{Selectors, Settings},
 };
+use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
 use tokio::time::{Instant, timeout};
 
@@ -48,13 +46,13 @@ async fn check_retries(vector: &Vector) -> Result<(), String> {
     let (start, seen) = (Instant::now(), Arc::clone(&times));
     let replies = input["responses"].as_array().cloned().unwrap_or_default();
     let client = scripted(move |_request| {
-        let mut seen = seen.lock().expect("times");
+        let mut seen = seen.lock();
         seen.push(start.elapsed());
         reply(&replies[(seen.len() - 1).min(replies.len() - 1)])
     });
     let (log, _guard) = record_logs("kopf.networking");
     let result = KubeCluster::over(client, Arc::new(settings)).list(&kopfexamples(), None).await;
-    let times = times.lock().expect("times").clone();
+    let times = times.lock().clone();
     let sleeps: Vec<_> = times.windows(2).map(|it| it[1].saturating_sub(it[0]).as_secs()).collect();
     let result = result.err().map_or_else(|| "ok".into(), |it| class(&it));
     same("result", &json!(result), &vector.expected["result"])?;
@@ -159,7 +157,7 @@ async fn check_stream(vector: &Vector) -> Result<(), String> {
     if ended {
         drop(stream);
     }
-    let requests = requests.lock().expect("requests").clone();
+    let requests = requests.lock().clone();
     same("requests", &json!(requests), &vector.expected["requests"])?;
     same("events", &json!(events), &without_bookmarks(&vector.expected["events"]))?;
     same("raised", &raised, &vector.expected["raised"])?;
@@ -261,7 +259,7 @@ fn stream_script(
         let is_watch = query.contains_key("watch");
         let at = tenths(start.elapsed().as_secs_f64());
         let kind = if is_watch { "watch" } else { "list" };
-        requests.lock().expect("requests").push(json!([at, kind, query]));
+        requests.lock().push(json!([at, kind, query]));
         let (script, done) =
             if is_watch { (&watches, &mut watched) } else { (&lists, &mut listed) };
         let step = &script[(*done).min(script.len() - 1)];

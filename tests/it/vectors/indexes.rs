@@ -1,9 +1,8 @@
 //! The suite of the tables: events of objects go through the indexer, and after each of them the tables are compared.
 
-use std::{
-    collections::BTreeMap,
-    sync::{Arc, Mutex},
-};
+use std::{collections::BTreeMap, sync::Arc};
+
+use parking_lot::Mutex;
 
 use kopf::{
     features::indexes::Indexer,
@@ -71,8 +70,8 @@ impl Stage {
             let (results, invoked) = (Arc::clone(&results), Arc::clone(&invoked));
             let function = scripts.handler("fn", move |invocation| {
                 let id = invocation.handler.id.to_string();
-                let result = results.lock().expect("no panic while held").get(&id).cloned();
-                invoked.lock().expect("no panic while held").push(id);
+                let result = results.lock().get(&id).cloned();
+                invoked.lock().push(id);
                 Box::pin(async move { ended(&result.unwrap_or_default()) })
             });
             let mut declaration = catalogue::declaration(&Value::Object(options));
@@ -97,8 +96,8 @@ impl Stage {
         tokio::time::advance(catalogue::seconds(&step["advance"]).unwrap_or_default()).await;
         let results = catalogue::map(&step["results"]);
         let labels: Map<_, _> = results.keys().map(|it| (it.clone(), "".into())).collect();
-        *self.results.lock().expect("no panic while held") = results;
-        self.invoked.lock().expect("no panic while held").clear();
+        *self.results.lock() = results;
+        self.invoked.lock().clear();
         let mut metadata = Map::from_iter([("labels".to_owned(), Value::Object(labels))]);
         for key in ["name", "namespace", "uid"] {
             metadata.insert(key.into(), step[key].clone());
@@ -161,7 +160,7 @@ impl Stage {
             let record = json!({ "retries": retries, "delayed": delayed, "failure": failure });
             (id.to_string(), record)
         });
-        let invoked = self.invoked.lock().expect("no panic while held").clone();
+        let invoked = self.invoked.lock().clone();
         arranged(&json!({
             "indices": indices, "invoked": invoked, "state": state.collect::<Map<_, _>>(),
         }))

@@ -1,9 +1,8 @@
 //! The suites of Kopf's helpers once more, through the functions of scripts: each vector becomes a script in both languages.
 
-use std::{
-    fmt::Write as _,
-    sync::{Arc, Mutex},
-};
+use std::{fmt::Write as _, sync::Arc};
+
+use parking_lot::Mutex;
 
 use kopf::{
     logic::{object::Object, outcome::Ended},

@@ -1,9 +1,8 @@
 //! Daemons and timers of an operator that is paused: all are told to stop, once, and can start again afterwards.
 
-use std::{
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
+
+use parking_lot::Mutex;
 
 use kopf::{
     apiserver::ApiServer,
@@ -57,9 +56,7 @@ impl Yard {
                 it.stopped.wait().await;
                 time::sleep(lag).await;
                 let reasons = it.stopped.reasons().to_string();
-                seen.lock()
-                    .expect("no panic while held")
-                    .push((start.elapsed().as_secs(), reasons));
+                seen.lock().push((start.elapsed().as_secs(), reasons));
                 Ended::Returned(None)
             })
         });
@@ -111,7 +108,7 @@ impl Yard {
         self.stop.cancel();
         while self.heeding.join_next().await.is_some() {}
         self.base.team.end(&self.base.settings.background).await;
-        self.ended.lock().expect("no panic while held").clone()
+        self.ended.lock().clone()
     }
 }
 

@@ -10,12 +10,13 @@ mod workloads;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    sync::{Arc, Mutex},
+    sync::Arc,
     time::Duration,
 };
 
 use expect_test::Expect;
 use jiff::Timestamp;
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::{task::JoinSet, time::Instant};
 
@@ -59,14 +60,14 @@ impl Cluster {
     /// Lets the world run for so many seconds, and compares what happened.
     async fn check(&self, seconds: u64, expected: Expect) {
         tokio::time::sleep(Duration::from_millis(seconds * 1000 + 5)).await;
-        let told: Vec<String> = self.told.lock().expect("a lock").drain(..).collect();
+        let told: Vec<String> = self.told.lock().drain(..).collect();
         expected.assert_eq(&told.join("\n"));
     }
 
     /// Lets the world run without looking.
     async fn wait(&self, seconds: u64) {
         tokio::time::sleep(Duration::from_millis(seconds * 1000 + 5)).await;
-        self.told.lock().expect("a lock").clear();
+        self.told.lock().clear();
     }
 
     fn create(&self, resource: &str, body: Value) -> Value {
@@ -166,7 +167,7 @@ async fn listen(server: ApiServer, told: Arc<Mutex<Vec<String>>>, start: Instant
                 (Some(_), None) => format!("- {key}"),
             };
             let at = start.elapsed().as_secs();
-            told.lock().expect("a lock").push(format!("{at} {line}"));
+            told.lock().push(format!("{at} {line}"));
         }
     }
 }

@@ -1,8 +1,9 @@
 //! Compiled patterns, as many as are small together.
 
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
 use indexmap::IndexMap;
+use parking_lot::Mutex;
 use regex_automata::{
     hybrid,
     meta::{BuildError, Regex},
@@ -54,7 +55,7 @@ pub(super) struct Stepwise {
 impl Patterns {
     /// The pattern of this text.
     pub(super) fn get(&self, text: &str) -> Result<Arc<Pattern>, Failure> {
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.0.lock();
         if let Some(pattern) = kept.get(text) {
             return Ok(Arc::clone(pattern));
         }

@@ -16,7 +16,7 @@ use super::{
     tally::{self, Tally},
 };
 use crate::logic::patch::Transformation;
-use crate::ports::{SharedPatch, lock_patch};
+use crate::ports::SharedPatch;
 use crate::scripting::{
     leftovers::Handle,
     limits,
@@ -42,7 +42,7 @@ impl PatchView {
 
     /// What is there now; null if nothing is.
     pub(super) fn json(&self) -> Value {
-        let patch = lock_patch(&self.patch);
+        let patch = self.patch.lock();
         if self.path.is_empty() {
             return Value::Object(patch.merge.clone());
         }
@@ -61,7 +61,7 @@ impl PatchView {
             return lua.create_userdata(FunctionsView(self.patch.clone())).map(LuaValue::UserData);
         }
         let path = self.below(key);
-        let present = tree::lookup(&lock_patch(&self.patch).merge, &path).cloned();
+        let present = tree::lookup(&self.patch.lock().merge, &path).cloned();
         match present {
             None | Some(Value::Object(_)) => {
                 let view = PatchView {
@@ -99,16 +99,16 @@ impl PatchView {
             return Err(mlua::Error::runtime(text));
         }
         if value.is_nil() {
-            withdraw(&mut lock_patch(&self.patch).merge, &path);
+            withdraw(&mut self.patch.lock().merge, &path);
             return Ok(());
         }
         let like = path.iter().try_fold(&*self.body, |it, key| it.get(key));
         let world = World::of(lua)?;
         let read = world.read_kept(value, like);
         let read = read.map_err(|it| mlua::Error::runtime(it.at(&dotted("patch", &path))))?;
-        let measure = || tally::weight_besides(&lock_patch(&self.patch).merge, &path);
+        let measure = || tally::weight_besides(&self.patch.lock().merge, &path);
         self.tally.admit(&world, &read, ("the patch", measure))?;
-        let assigned = tree::assign(&mut lock_patch(&self.patch).merge, &path, read);
+        let assigned = tree::assign(&mut self.patch.lock().merge, &path, read);
         assigned.map_err(|it| mlua::Error::runtime(format!("{}: {it}", dotted("patch", &path))))
     }
 }
@@ -140,17 +140,17 @@ impl UserData for FunctionsView {
 
     fn add_methods<M: UserDataMethods<Self>>(methods: &mut M) {
         methods.add_method("append", |lua, view, function: LuaFunction| {
-            if lock_patch(&view.0).transformations.len() >= limits::FUNCTIONS_MAX {
+            if view.0.lock().transformations.len() >= limits::FUNCTIONS_MAX {
                 return Err(mlua::Error::runtime(limits::too_many_transformations()));
             }
             let world = World::of(lua)?;
             let name = function.info().name.unwrap_or_default();
             let function = world.functions.lend(world.script, &function, &name);
-            lock_patch(&view.0).transformations.push(Transformation::Scripted(function));
+            view.0.lock().transformations.push(Transformation::Scripted(function));
             Ok(())
         });
         methods.add_meta_method(MetaMethod::Len, |_, view, ()| {
-            Ok(lock_patch(&view.0).transformations.len())
+            Ok(view.0.lock().transformations.len())
         });
     }
 }

@@ -1,11 +1,12 @@
 //! `ctx.settings`: every setting by group and name.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use mlua::{
     Function as LuaFunction, IntoLua as _, Lua, MetaMethod, UserData, UserDataFields,
     UserDataMethods, Value as LuaValue,
 };
+use parking_lot::Mutex;
 use serde_json::Value;
 
 use super::step;

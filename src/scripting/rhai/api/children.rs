@@ -1,6 +1,6 @@
 //! `kopf.execute`, `kopf.lifecycles`, `kopf.set_default_lifecycle`.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use rhai::{Dynamic, Engine, ImmutableString, Module, NativeCallContext};
 
@@ -67,7 +67,7 @@ fn set_default(shared: &Shared, lifecycle: &Dynamic) -> Outcome {
     }
     let argument = declaring::argument(shared, "lifecycle", lifecycle)?;
     let chooser = chooser("kopf.set_default_lifecycle", argument).map_err(refuse)?;
-    shared.lifecycles.lock().unwrap_or_else(PoisonError::into_inner).push(chooser);
+    shared.lifecycles.lock().push(chooser);
     Ok(Dynamic::UNIT)
 }
 

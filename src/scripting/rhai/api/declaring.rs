@@ -1,6 +1,6 @@
 //! Declarations: `kopf.on_create(SELECTOR..., [OPTIONS], FUNCTION)` and what goes into them.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use rhai::{Dynamic, Engine, FnPtr, NativeCallContext};
 
@@ -134,7 +134,7 @@ fn declare_handler(
         return Ok(Dynamic::UNIT);
     }
     let handler = declare(declaration).map_err(refuse)?;
-    let mut declared = shared.declared.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut declared = shared.declared.lock();
     let Some(declared) = declared.as_mut() else {
         return Err(refuse(names::too_late(name)));
     };

@@ -1,9 +1,10 @@
 //! What scripts loop over, such as `for event in kube.watch("pods")`: one value after another, each waited for. It ends when the
 //! loop is left.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use futures::StreamExt as _;
+use parking_lot::Mutex;
 use rhai::{Dynamic, Engine};
 
 use super::{Outcome as Called, library::ended};
@@ -54,11 +55,11 @@ impl Stream {
 
 impl Shared {
     fn take(&self) -> Option<Flow> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+        self.0.lock().take()
     }
 
     fn put(&self, flow: Flow) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(flow);
+        *self.0.lock() = Some(flow);
     }
 }
 

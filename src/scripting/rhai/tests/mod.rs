@@ -11,12 +11,9 @@ mod stopped;
 mod surface;
 mod time;
 
-use std::{
-    fs,
-    path::PathBuf,
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::{fs, path::PathBuf, sync::Arc};
 
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 use super::load;
@@ -183,7 +180,7 @@ impl Fixture {
     }
 
     fn patch(&self) -> Patch {
-        self.patch.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.patch.lock().clone()
     }
 }
 

@@ -111,7 +111,7 @@ async fn a_startup_handler_changes_settings() {
     let invocation = fixture.activity(fixture.nth(0));
     let ended = fixture.loaded.engine.call(invocation).await;
     assert_eq!(ended, crate::logic::outcome::Ended::Returned(Some(json!("startup"))));
-    let settings = fixture.settings.lock().unwrap();
+    let settings = fixture.settings.lock();
     assert_eq!(settings.execution.default_backoff, Duration::from_mins(10));
     assert!(!settings.posting.enabled);
 }

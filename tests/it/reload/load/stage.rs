@@ -3,9 +3,11 @@
 
 use std::{
     fmt::Debug,
-    sync::{Arc, Mutex, OnceLock},
+    sync::{Arc, OnceLock},
     time::Duration,
 };
+
+use parking_lot::Mutex;
 
 use kopf::{
     apiserver::ApiServer,
@@ -199,7 +201,7 @@ impl Record {
     fn add(&self, happened: Happened) {
         let _entered = self.runtime.enter();
         let at = self.start.elapsed();
-        self.entries.lock().expect("no panic while held").push((at, happened));
+        self.entries.lock().push((at, happened));
     }
 
     /// How long it runs.
@@ -209,12 +211,12 @@ impl Record {
 
     /// Everything until now.
     pub(super) fn entries(&self) -> Vec<(Duration, Happened)> {
-        self.entries.lock().expect("no panic while held").clone()
+        self.entries.lock().clone()
     }
 
     /// The generation that runs, and how many there were.
     pub(super) fn present(&self) -> (Marks, usize) {
-        let entries = self.entries.lock().expect("no panic while held");
+        let entries = self.entries.lock();
         let taken = entries.iter().filter_map(|(_, it)| match it {
             Happened::Taken(marks) => Some(*marks),
             Happened::Noted { .. } | Happened::Proposed(_) | Happened::Refused(..) => None,
