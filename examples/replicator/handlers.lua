@@ -93,8 +93,8 @@ function welcome(ctx)
     if ctx.type ~= "ADDED" then
         return
     end
-    for _, sources in ctx.sources do
-        for _, it in sources do
+    for _, found in ctx.sources do
+        for _, it in found do
             if it.namespace ~= ctx.name and fits(ctx.name, it.to) then
                 local source = kube.get("v1", it.kind, { name = it.name, namespace = it.namespace })
                 if source then
@@ -122,7 +122,8 @@ end
 kopf.index("namespaces", places)
 kopf.on_event("namespaces", welcome)
 
-for kind, plural in { Secret = "secrets", ConfigMap = "configmaps" } do
+for _, names in { { kind = "Secret", plural = "secrets" }, { kind = "ConfigMap", plural = "configmaps" } } do
+    local kind, plural = names.kind, names.plural
     local is_source, is_copy = { [TO] = kopf.PRESENT }, { [SOURCE] = kopf.PRESENT }
     kopf.index(plural, { annotations = is_source, param = kind }, sources)
     kopf.index(plural, { labels = is_copy, param = kind }, copies)

@@ -1,6 +1,6 @@
 //! The libraries, from their table.
 
-use super::{Item, Parameter, Section, Shape, Signature, Spoken, Ty};
+use super::{Item, Parameter, Section, Shape, Signature, Spoken, Ty, types::COMBINING};
 use crate::scripting::library::{self, Body, LIBRARIES};
 
 /// A section for each.
@@ -35,5 +35,7 @@ fn item(function: &library::Function) -> Item {
 }
 
 fn parameter(it: &library::Parameter) -> Parameter {
-    Parameter { name: it.name, ty: it.kind.into(), required: it.required, doc: it.doc }
+    // The one function that gets two values.
+    let ty = if it.name == "combine" { Ty::Function(&COMBINING) } else { it.kind.into() };
+    Parameter { name: it.name, ty, required: it.required, doc: it.doc }
 }

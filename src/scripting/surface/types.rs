@@ -105,6 +105,10 @@ pub fn ctx_class(category: Category) -> &'static str {
 /// What is said of the functions that libraries take.
 const CALLBACK: Callback = Callback { parameters: &[("item", Ty::Any)], returns: Ty::Any };
 
+/// What is said of the function of `lists.reduce`.
+pub(super) const COMBINING: Callback =
+    Callback { parameters: &[("so_far", Ty::Any), ("item", Ty::Any)], returns: Ty::Any };
+
 /// What is said of the predicate of `kube.wait`.
 const PREDICATE: Callback = Callback { parameters: &[("object", Ty::Any)], returns: Ty::Any };
 

@@ -84,10 +84,8 @@ impl CustomKind {
         for class in CTX {
             let parent = luau::class_name(class);
             // Memory takes every text.
-            let _fits = write!(
-                text,
-                "\nexport type {kind}{class} = {parent} & {{ spec: {spec}, status: {status} }}\n"
-            );
+            let _fits =
+                write!(text, "\nexport type {kind}{class} = {parent}Of<{spec}, {status}>\n");
         }
         text
     }

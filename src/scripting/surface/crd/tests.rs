@@ -50,7 +50,12 @@ fn a_schema_becomes_types_of_luau() {
     let text = kind().luau();
     assert!(text.contains("\tsize: \"small\" | \"large\",\n"), "{text}");
     assert!(text.contains("\tports: ({ number | string })?,\n"), "{text}");
-    assert!(text.contains("export type DatabaseChangeCtx = KopfChangeCtx & {"), "{text}");
+    assert!(
+        text.contains(
+            "export type DatabaseChangeCtx = KopfChangeCtxOf<DatabaseSpec, DatabaseStatus>"
+        ),
+        "{text}"
+    );
 }
 
 #[test]
