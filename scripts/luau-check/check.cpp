@@ -9,13 +9,10 @@
 #include "Luau/BuiltinDefinitions.h"
 #include "Luau/ConfigResolver.h"
 #include "Luau/Error.h"
-#include "Luau/ExperimentalFlags.h"
 #include "Luau/FileResolver.h"
 #include "Luau/Frontend.h"
 
 #include <cstdio>
-#include <cstdlib>
-#include <cstring>
 #include <fstream>
 #include <iterator>
 #include <map>
@@ -129,10 +126,6 @@ int main(int count, char** values)
     const std::vector<std::string> arguments(values + 1, values + count);
     try
     {
-        if (std::getenv("ALL"))
-            for (Luau::FValue<bool>* flag = Luau::FValue<bool>::list; flag; flag = flag->next)
-                if (std::strncmp(flag->name, "Luau", 4) == 0 && !Luau::isAnalysisFlagExperimental(flag->name))
-                    flag->value = true;
         if (arguments.size() < 2)
             throw std::runtime_error("luau-check DEFINITIONS SCRIPT...");
         const Definitions definitions{arguments[0], textOf(arguments[0])};
