@@ -21,11 +21,12 @@ use serde_json::Value;
 use super::lua::on_paused_clock;
 
 /// A fenced block.
-struct Block {
+pub(crate) struct Block {
     /// `docs/errors.md:12`
-    place: String,
+    pub place: String,
     language: String,
-    text: String,
+    /// What is in it.
+    pub text: String,
 }
 
 /// Shows one program, in pieces.
@@ -76,7 +77,8 @@ fn blocks(page: &Path) -> Vec<Block> {
     found
 }
 
-fn all_blocks(languages: &[&str]) -> Vec<Block> {
+/// The blocks of all pages in these languages.
+pub(crate) fn all_blocks(languages: &[&str]) -> Vec<Block> {
     let all = pages().into_iter().flat_map(|it| blocks(&it));
     all.filter(|it| languages.contains(&it.language.as_str())).collect()
 }

@@ -73,8 +73,11 @@ fn files(args: &InitArgs, starter: &Starter, definition: String) -> Vec<(PathBuf
         files.push((at("handlers.lua"), starter.lua()));
         files.push((at("tests").join("handlers_test.lua"), starter.lua_test()));
         files.push((at(".luarc.json"), templates::LUARC.to_owned()));
-        let stub = stubs::text(StubsLanguage::Lua, kinds);
-        files.push((at(".kopf").join(StubsLanguage::Lua.file()), stub));
+        files.push((at(".luaurc"), templates::LUAURC.to_owned()));
+        files.push((at(".vscode").join("settings.json"), templates::VSCODE.to_owned()));
+        for language in [StubsLanguage::Lua, StubsLanguage::Luau] {
+            files.push((at(".kopf").join(language.file()), stubs::text(language, kinds)));
+        }
     }
     files
 }

@@ -22,6 +22,17 @@ pub(super) const LUARC: &str = r#"{
 }
 "#;
 
+/// How the type checker of Luau looks at scripts: `strict` asks for the types of parameters.
+pub(super) const LUAURC: &str = "{\n  \"languageMode\": \"nonstrict\"\n}\n";
+
+/// Where luau-lsp finds the definitions, in VS Code; it has no file of its own for that.
+pub(super) const VSCODE: &str = r#"{
+  "luau-lsp.platform.type": "standard",
+  "luau-lsp.sourcemap.enabled": false,
+  "luau-lsp.types.definitionFiles": { "@kopf": ".kopf/kopf.d.luau" }
+}
+"#;
+
 /// The kind of [`CRD`].
 pub(super) fn greeting() -> Result<CustomKind, Report> {
     let told =

@@ -22,9 +22,15 @@ const DOC: &str =
     "Declares handlers, and has the errors, the markers and the helpers that they use.";
 
 const CONDITION: Ty = Ty::Either(&[Ty::Function(&FILTER), Ty::Class("Condition")]);
-const FILTER: Callback = Callback { parameters: &[("ctx", Ty::Any)], returns: Ty::Any };
-const FUNCTIONS: Parameter = required("function", CONDITION, "A function, or a combination.");
-const MORE: Parameter = optional("functions", CONDITION, "More of them; or one list of all.");
+/// Of `ctx` for `when`, of a value and `ctx` for the filters of values.
+const FILTER: Callback =
+    Callback { parameters: &[("value", Ty::Any), ("ctx", Ty::Any)], returns: Ty::Any };
+const FUNCTIONS: Parameter = required(
+    "function",
+    Ty::Either(&[Ty::Function(&FILTER), Ty::Class("Condition"), Ty::List]),
+    "A function, or a combination; or a list of them.",
+);
+const MORE: Parameter = optional("functions", CONDITION, "More of them.");
 const MESSAGE: Parameter = optional("message", Ty::Text, "What went wrong.");
 const DELAY: Parameter = optional(
     "delay",
@@ -47,7 +53,7 @@ pub(crate) const OTHERS: &[Entry] = &[
     function("all_", taking(&[FUNCTIONS]).then(MORE).giving(Ty::Class("Condition")), "Combines functions for `when` and the like: all of them must agree."),
     function("any_", taking(&[FUNCTIONS]).then(MORE).giving(Ty::Class("Condition")), "Combines functions for `when` and the like: one of them must agree."),
     function("none_", taking(&[FUNCTIONS]).then(MORE).giving(Ty::Class("Condition")), "Combines functions for `when` and the like: none of them may agree."),
-    function("not_", taking(&[FUNCTIONS]).giving(Ty::Class("Condition")), "Turns a function for `when` and the like around."),
+    function("not_", taking(&[required("function", CONDITION, "A function, or a combination.")]).giving(Ty::Class("Condition")), "Turns a function for `when` and the like around."),
     function("TemporaryError", taking(&[MESSAGE, DELAY]).giving(ERROR), "The error of a handler that is to be tried again after a pause. Raise it: `error(kopf.TemporaryError(\"not yet\", 10))` in Lua, `throw` in Rhai; `kopf.retry` does both."),
     function("PermanentError", taking(&[MESSAGE]).giving(ERROR), "The error of a handler that must not be tried again. `kopf.fail` makes and raises it."),
     function("AdmissionError", taking(&[MESSAGE, CODE]).giving(ERROR), "The refusal of an object; elsewhere the same as a `PermanentError`."),

@@ -30,11 +30,7 @@ impl Workspace {
 
     /// What the server says, from warnings on; `None` if it is not at hand.
     fn checked(&self) -> Option<String> {
-        let Some(program) = std::env::var_os("EMMYLUA_CHECK") else {
-            // Without one, only the grammar is checked: CI has one.
-            return None;
-        };
-        let mut command = Command::new(program);
+        let mut command = Command::new(super::program("EMMYLUA_CHECK")?);
         let output = command.arg(&self.0).args(["--severity", "warn"]).output();
         let output = output.expect("the language server runs");
         Some(String::from_utf8_lossy(&output.stdout).into_owned())

@@ -77,8 +77,8 @@ pub(super) fn declaring(signature: &Signature, kind: Kind) -> String {
         .collect();
     if signature.selects {
         parameters.push(format!("selector: KopfSelector | {options}"));
-        parameters.push(format!("options: string | {options} | {handler}"));
-        parameters.push(format!("handler: (string | {options} | {handler})?"));
+        parameters.push(format!("options: string | KopfMarker | {options} | {handler}"));
+        parameters.push(format!("handler: (string | KopfMarker | {options} | {handler})?"));
         parameters.push(format!("({options} | {handler})?"));
         parameters.push(format!("({handler})?"));
     } else {
