@@ -112,9 +112,10 @@ impl Starter {
     /// `README.md`
     pub(super) fn readme(&self, rhai: bool) -> String {
         let language = if rhai { "rhai" } else { "lua" };
-        let stub = if rhai { "kopf.d.rhai" } else { "kopf.lua" };
+        let stubs = |it: &str| format!("kopf stubs {it} --from-crd crd.yaml --output .kopf");
+        let stubs = if rhai { stubs("rhai") } else { [stubs("lua"), stubs("luau")].join("\n") };
         self.filled(include_str!("README.template.md"))
-            .replace("STUB", stub)
+            .replace("STUBS", &stubs)
             .replace("LANGUAGE", language)
     }
 

@@ -16,7 +16,7 @@ const VALUE: Parameter = required("value", Type::Any, "A map or a list; it stays
 const PATH: Parameter = required(
     "path",
     Type::Any,
-    "A text such as `a.b[0].c`, where places in lists count from 0, or a list of keys and places.",
+    "A text such as `a.b[0].c`, where places in lists count from 0, or a list of keys and places: at most 128 steps; more are an error.",
 );
 const KEYS: Parameter = required("keys", Type::List, "Names of fields of the first level.");
 const MAP: Parameter = required("map", Type::Map, "A map; it stays as it is.");

@@ -43,7 +43,7 @@ pub(super) const LIBRARY: Library = Library {
         },
         Function {
             name: "list",
-            doc: "The names in a directory, sorted.",
+            doc: "The names in a directory, sorted; an error if there are more than 10000.",
             parameters: PATH,
             options: &[],
             returns: Type::List,

@@ -9,14 +9,18 @@ use crate::scripting::text::shown;
 const NAME: Parameter = required(
     "name",
     Type::Name,
-    "Small letters, digits and `_`; shown with `kopf_script_` and the name of the script's file in front.",
+    "Small letters, digits and `_`, at most 100 bytes; anything else is an error. Shown with `kopf_script_` and the name of the script's file in front.",
 );
 const LABELS: Parameter = optional(
     "labels",
     Type::Map,
-    "Names and values; few different ones, a script may have 1000 series.",
+    "Names and values: at most 20 labels, each value at most 200 bytes; more is an error. Few different ones: a script may have 1000 series.",
 );
-const HELP: Parameter = optional("help", Type::Text, "One line that says what is counted.");
+const HELP: Parameter = optional(
+    "help",
+    Type::Text,
+    "One line that says what is counted, at most 1000 bytes; a longer one is an error.",
+);
 /// Bytes of one line for people.
 const HELP_MAX: usize = 1000;
 /// Seconds, as most histograms are of durations.
@@ -69,7 +73,7 @@ pub(super) const LIBRARY: Library = Library {
         .with(&[
             LABELS,
             HELP,
-            optional("buckets", Type::List, "Upper bounds, ascending, at most 50; from 0.005 to 10 if left out."),
+            optional("buckets", Type::List, "Upper bounds, ascending, at most 50, more are an error; from 0.005 to 10 if left out."),
         ]),
     ],
 };

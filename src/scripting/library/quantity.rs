@@ -9,7 +9,11 @@ use super::{
 };
 use crate::scripting::text::shown;
 
-const A: Parameter = required("a", Type::Any, "A text such as \"500m\" or \"2Gi\", or a number.");
+const A: Parameter = required(
+    "a",
+    Type::Any,
+    "A text such as \"500m\" or \"2Gi\", at most 100 bytes with 30 digits, or a number; a longer one is no amount.",
+);
 const B: Parameter = required("b", Type::Any, "The other one.");
 
 /// One, in the unit of calculation.

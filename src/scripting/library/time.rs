@@ -46,7 +46,7 @@ pub(super) const LIBRARY: Library = Library {
             "The moment of a text: RFC 3339, as in `metadata.creationTimestamp`, or another format.",
             &[
                 required("text", Type::Name, "Such as `2026-01-31T12:00:00Z`."),
-                optional("format", Type::Name, "Of strptime, such as \"%d.%m.%Y %H:%M\"; UTC unless it has %z."),
+                optional("format", Type::Name, "Of strptime, such as \"%d.%m.%Y %H:%M\"; UTC unless it has %z. At most 1000 bytes; a longer one is an error."),
             ],
             Type::Number,
             parse,
@@ -56,7 +56,7 @@ pub(super) const LIBRARY: Library = Library {
             "A moment as a text: RFC 3339 with its fraction, or another format.",
             &[
                 MOMENT,
-                optional("format", Type::Name, "Of strftime, such as \"%Y-%m-%d\"; RFC 3339 if left out."),
+                optional("format", Type::Name, "Of strftime, such as \"%Y-%m-%d\"; RFC 3339 if left out. At most 1000 bytes; a longer one is an error."),
             ],
             Type::Text,
             format,

@@ -18,7 +18,11 @@ pub(super) const LIBRARY: Library = Library {
             "parse",
             "The parts of a URL: `scheme, host, port, path, query, fragment, username, password`. `query` is a map; \
              `port` is that of the scheme if none is written. What is not there is nothing.",
-            &[required("text", Type::Name, "A URL with its scheme.")],
+            &[required(
+                "text",
+                Type::Name,
+                "A URL with its scheme, at most 65536 bytes; a longer one is an error.",
+            )],
             Type::Map,
             parse,
         ),
@@ -37,8 +41,16 @@ pub(super) const LIBRARY: Library = Library {
             "join",
             "What a link means on a page: `url.join(\"https://a.b/c/d\", \"../e\")` is `https://a.b/e`.",
             &[
-                required("base", Type::Name, "The URL of the page."),
-                required("link", Type::Text, "A URL, or a part of one."),
+                required(
+                    "base",
+                    Type::Name,
+                    "The URL of the page, at most 65536 bytes; a longer one is an error.",
+                ),
+                required(
+                    "link",
+                    Type::Text,
+                    "A URL, or a part of one, at most 65536 bytes; a longer one is an error.",
+                ),
             ],
             Type::Text,
             |call| {

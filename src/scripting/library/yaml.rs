@@ -48,14 +48,22 @@ pub(super) const LIBRARY: Library = Library {
         immediate(
             "decode",
             "The value of a YAML text with one document, or of none: nothing.",
-            &[required("text", Type::Text, "The text, at most 64 levels deep.")],
+            &[required(
+                "text",
+                Type::Text,
+                "The text, at most 4 MiB and 64 levels deep; more is an error.",
+            )],
             Type::Any,
             |call| Ok(read(text(call)?)?.into()),
         ),
         immediate(
             "decode_all",
             "The values of all documents of a YAML text, such as a bundle of manifests; empty documents are left out.",
-            &[required("text", Type::Text, "Documents with `---` between them.")],
+            &[required(
+                "text",
+                Type::Text,
+                "At most 10000 documents with `---` between them, of at most 4 MiB; more are an error.",
+            )],
             Type::List,
             decode_all,
         ),

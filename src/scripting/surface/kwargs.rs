@@ -39,7 +39,7 @@ pub(crate) const KWARGS: &[Kwarg] = &[
     kwarg("logger", Ty::Class("Logger"), EVERY, "Logs with the name of the object, and posts Kubernetes events of it if `settings.posting.loggers` says so."),
     kwarg("memo", Ty::Class("Memo"), EVERY, "Data that you keep for the object as long as the operator runs, shared by all handlers of it. In activities: the data that each object starts with."),
     kwarg("meta", Ty::Map, OBJECTS, "The metadata of the object. Read-only."),
-    kwarg("name", TEXT, OBJECTS, "The name of the object."),
+    kwarg("name", Ty::Text, OBJECTS, "The name of the object."),
     kwarg("namespace", TEXT, OBJECTS, "The namespace of the object; nothing if it is in none."),
     kwarg("new", Ty::Any, &[Changing], "The object as it is now, without its status and what the operator stores there; with the option `field` the value of the field."),
     kwarg("new_value", Ty::Any, &[Changing], "The same as `new`, which Rhai reserves."),
@@ -57,7 +57,7 @@ pub(crate) const KWARGS: &[Kwarg] = &[
     kwarg("status", Ty::Map, OBJECTS, "The status of the object; an empty map if it has none. Read-only."),
     kwarg("stopped", Ty::Class("Stopped"), &[Spawning], "Tells a daemon or a timer that it must end, and lets it wait for that."),
     kwarg("type", Ty::Maybe(&Ty::Words(&["ADDED", "MODIFIED", "DELETED"])), &[Watching], "The type of the watch event; nothing for objects that were there already."),
-    kwarg("uid", TEXT, OBJECTS, "The unique id of the object."),
+    kwarg("uid", Ty::Text, OBJECTS, "The unique id of the object."),
 ];
 
 impl Kwarg {

@@ -177,9 +177,11 @@ fn no_false_error_is_found_in_strict_scripts() {
 /// A script with the types that it needs in strict mode: what the comments for `LuaCATS` say of parameters, the `ctx` of each
 /// declaration, and tables of options that stand alone.
 fn typed(script: &str) -> String {
-    let indexes = Regex::new(r"---@field (\w+) kopf\.Index").expect("a pattern");
-    let indexes = indexes.captures_iter(script).map(|it| format!("{}: KopfIndex", &it[1]));
-    let indexes: Vec<_> = indexes.collect();
+    let indexes = r#"---@field (\w+) kopf\.Index|kopf\.index\([^{]*\{ id = "(\w+)""#;
+    let indexes = Regex::new(indexes).expect("a pattern");
+    let named = |it: Captures<'_>| it.get(1).or(it.get(2)).map(|it| it.as_str().to_owned());
+    let indexes: BTreeSet<_> = indexes.captures_iter(script).filter_map(named).collect();
+    let indexes: Vec<_> = indexes.iter().map(|it| format!("{it}: KopfIndex")).collect();
     let more =
         if indexes.is_empty() { String::new() } else { format!(" & {{ {} }}", indexes.join(", ")) };
     let with_more = |class: &str| {

@@ -1,5 +1,7 @@
 //! The public surface: what scripts can reach is what is documented, and the reference is in step.
 
+mod bounds;
+
 use std::{collections::BTreeSet, fs, path::PathBuf, process::Command};
 
 use expect_test::expect_file;

@@ -21,8 +21,11 @@ use super::{
 };
 use crate::scripting::limits;
 
-const PATTERN: Parameter =
-    required("pattern", Type::Text, "A regular expression; `(?i)` in front ignores the case.");
+const PATTERN: Parameter = required(
+    "pattern",
+    Type::Text,
+    "A regular expression, at most 8192 bytes, a longer one is an error; `(?i)` in front ignores the case.",
+);
 const TEXT: Parameter = required("text", Type::Text, "The text that is searched.");
 const LIMIT: &[Parameter] =
     &[optional("limit", Type::Integer, "How many at most; all if left out.")];

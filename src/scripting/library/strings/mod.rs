@@ -14,8 +14,11 @@ use crate::scripting::limits;
 
 const TEXT: Parameter = required("text", Type::Text, "The text; it stays as it is.");
 const PART: Parameter = required("part", Type::Text, "The text that is looked for.");
-const TRIMMED: Parameter =
-    optional("characters", Type::Name, "What is taken away; spaces and line breaks if left out.");
+const TRIMMED: Parameter = optional(
+    "characters",
+    Type::Name,
+    "What is taken away, at most 256 characters, more are an error; spaces and line breaks if left out.",
+);
 const WIDTH: Parameter =
     required("width", Type::Integer, "The number of characters to fill up to.");
 const FILL: Parameter = optional("fill", Type::Name, "What is added; spaces if left out.");

@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-use super::{TEXT, immediate, optional};
-use crate::scripting::library::{Call, Failure, Function, Outcome, Type};
+use super::{TEXT, immediate, optional, required};
+use crate::scripting::library::{Call, Failure, Function, Outcome, Parameter, Type};
 
 /// The longest label of DNS, and the longest name of most objects.
 const LABEL_MAX: usize = 63;
@@ -14,11 +14,17 @@ const MARK: usize = 8;
 /// What names are made of; longer texts are none.
 const TEXT_MAX: usize = 64 * 1024;
 
+const NAMED: Parameter = required(
+    "text",
+    Type::Text,
+    "The text, at most 65536 bytes, a longer one is an error; it stays as it is.",
+);
+
 pub(super) const SLUG: Function = immediate(
     "slug",
     "A name for an object, which DNS accepts: `strings.slug(\"My App: v2\")` is `my-app-v2`. \
      A longer one is cut, and ends with a hash of the text, so that different texts stay apart.",
-    &[TEXT],
+    &[NAMED],
     Type::Text,
     slug,
 )
@@ -46,7 +52,7 @@ pub(super) const IS_DNS_NAME: Function = immediate(
 pub(super) const KEBAB: Function = immediate(
     "kebab",
     "The words of a name with `-` between them: `maxReplicas` is `max-replicas`.",
-    &[TEXT],
+    &[NAMED],
     Type::Text,
     |call| Ok(Value::from(words(named(call)?).join("-")).into()),
 );
@@ -54,7 +60,7 @@ pub(super) const KEBAB: Function = immediate(
 pub(super) const SNAKE: Function = immediate(
     "snake",
     "The words of a name with `_` between them: `maxReplicas` is `max_replicas`.",
-    &[TEXT],
+    &[NAMED],
     Type::Text,
     |call| Ok(Value::from(words(named(call)?).join("_")).into()),
 );
@@ -62,7 +68,7 @@ pub(super) const SNAKE: Function = immediate(
 pub(super) const CAMEL: Function = immediate(
     "camel",
     "The words of a name with capital letters, except for the first: `max_replicas` is `maxReplicas`.",
-    &[TEXT],
+    &[NAMED],
     Type::Text,
     |call| {
         let words = words(named(call)?).into_iter().enumerate();

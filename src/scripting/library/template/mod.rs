@@ -23,7 +23,11 @@ pub(super) const LIBRARY: Library = Library {
          `{%-` and `-%}` take spaces away. Filters: default(x), upper, lower, trim, quote, json, yaml, indent(n), join(\", \"), length, base64. \
          A path that leads nowhere is an error, unless `default` follows.",
         &[
-            required("template", Type::Text, "The text."),
+            required(
+                "template",
+                Type::Text,
+                "The text: blocks at most 32 levels deep, at most 100 filters of one value, 1000000 steps in all; more is an error.",
+            ),
             required("values", Type::Map, "What can be named in it."),
         ],
         Type::Text,
