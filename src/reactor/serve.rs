@@ -1,6 +1,6 @@
 //! From the login to the end of the last stream.
 //!
-//! Before: `life.rs`. After: `streams.rs`, one for each resource and namespace.
+//! Before: `life.rs`. After: `streams/`, one for each resource and namespace.
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
@@ -262,6 +262,7 @@ impl Serve<'_> {
             hold: self.hold((target, before), &handlers, reign, shared),
             gate,
             replaced: CancellationToken::new(),
+            turn: before.map_or(1, |it| it.turn.saturating_add(1)),
             handlers,
             resource: before.map_or_else(|| Arc::clone(&target.0), |it| Arc::clone(&it.resource)),
             cluster: Arc::clone(shared.cluster),

@@ -14,7 +14,7 @@
 //! | an index with any handler added, changed or removed | all objects of the resources that fill it |
 //! | activities, admission, lifecycle | nothing |
 //!
-//! Before: `generation.rs`. After: `reactor/streams.rs`, which looks.
+//! Before: `generation.rs`. After: `reactor/streams/succession.rs`, which looks.
 
 mod retries;
 #[cfg(test)]
