@@ -7,7 +7,9 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use tokio::time::timeout;
 
-use crate::logic::{function::Function, registry::Registry, resource::Resource, served};
+use crate::logic::{
+    function::Function, handler::Handler, registry::Registry, resource::Resource, served,
+};
 use crate::ports::Scripts;
 
 /// How long a function may think about one resource. It has nothing to wait for.
@@ -17,7 +19,7 @@ const ANSWER_MAX: Duration = Duration::from_secs(10);
 #[derive(Debug, Default)]
 pub struct Choices(BTreeMap<Function, BTreeMap<Resource, Choice>>);
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Choice {
     /// As it was described when the function was asked; another description is another question.
     about: Arc<Resource>,
@@ -46,10 +48,22 @@ impl Choices {
         }
     }
 
+    /// Functions of another generation of which nothing was edited have answered already, as their predecessors.
+    pub fn inherit(&mut self, before: &Registry, now: &Registry) {
+        for handler in now.handlers() {
+            let Some(function) = function_of(handler) else { continue };
+            let is_same = |it: &&Arc<Handler>| it.selects_same(handler);
+            let predecessor = before.handlers().iter().find(is_same).and_then(|it| function_of(it));
+            if let Some(answered) = predecessor.and_then(|it| self.0.get(it)).cloned() {
+                self.0.entry(function.clone()).or_insert(answered);
+            }
+        }
+    }
+
     /// Forgets what functions have answered that these handlers do not ask.
     pub fn keep(&mut self, registry: &Registry) {
-        let selectors = registry.handlers().iter().filter_map(|it| it.selector.as_ref());
-        let asked = selectors.filter_map(|it| it.function.as_ref()).collect::<Vec<_>>();
+        let asked = registry.handlers().iter().filter_map(|it| function_of(it));
+        let asked = asked.collect::<Vec<_>>();
         self.0.retain(|it, _| asked.contains(&it));
     }
 
@@ -58,6 +72,10 @@ impl Choices {
         let choice = self.0.get(function).and_then(|it| it.get(resource));
         choice.is_some_and(|it| it.answer)
     }
+}
+
+fn function_of(handler: &Handler) -> Option<&Function> {
+    handler.selector.as_ref()?.function.as_ref()
 }
 
 fn refuse(function: &Function, resource: &Resource, reason: &str) -> bool {

@@ -130,10 +130,9 @@ fn known<'a>(
     handlers.iter().filter(move |it| it.is_namesake(one))
 }
 
-/// Whether both want the same objects, and hold them alike. Functions of filters are only known to be the same if they are
-/// of the same loaded script.
+/// Whether both want the same objects, and hold them alike.
 fn sees_same(one: &Handler, other: &Handler) -> bool {
-    one.filters == other.filters
+    one.filters_same(other)
         && one.requires_finalizer() == other.requires_finalizer()
         && one.deleted == other.deleted
 }

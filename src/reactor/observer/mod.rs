@@ -112,6 +112,7 @@ impl<'a> Observer<'a> {
     /// selectors may take its time.
     pub(super) async fn adopt(&mut self, registry: &Registry) {
         self.resources.look_for(registry).await;
+        self.choices.inherit(&self.registry, registry);
         self.choices.ask(self.scripts, registry, &self.resources.known()).await;
         self.choices.keep(registry);
         self.registry = registry.clone();

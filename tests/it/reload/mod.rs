@@ -7,6 +7,7 @@ mod activities;
 mod background;
 mod indexes;
 mod load;
+mod once;
 mod random;
 mod retries;
 mod stage;
