@@ -28,8 +28,9 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
 
-/// The longest a condition may take to come true: far more than ever needed, as the machine may be busy.
-const DEADLINE: Duration = Duration::from_mins(1);
+/// The longest a condition may take to come true: far more than ever needed, as the machine may be busy, and more than
+/// the minute that operators sleep at most before they look again.
+const DEADLINE: Duration = Duration::from_mins(3);
 
 /// How often a condition is looked at where nothing tells of changes.
 const POLL: Duration = Duration::from_millis(100);
