@@ -10,5 +10,6 @@ mod load;
 mod once;
 mod random;
 mod retries;
+mod selectors;
 mod stage;
 mod streams;
