@@ -141,3 +141,29 @@ fn name_of(function: &Function) -> &str {
 fn function_of(handler: &Handler) -> Option<&Function> {
     handler.selector.as_ref()?.function.as_ref()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Failures, Function, Resource};
+    use crate::logic::function::ScriptId;
+
+    fn resource(plural: &str) -> Resource {
+        Resource { plural: plural.into(), version: "v1".into(), ..Resource::default() }
+    }
+
+    #[test]
+    fn a_function_that_fails_for_everything_is_hopeless_and_is_told_once() {
+        let function = Function::new(ScriptId(1), 1, "wanted");
+        let mut failures = Failures::default();
+        assert_eq!(failures.hopeless(), None, "nobody was asked");
+        failures.note(&function, &resource("pods"), Some(&"no idea".into()));
+        let told = "the resource selector wanted fails for pods.v1: no idea";
+        assert_eq!(failures.hopeless().as_deref(), Some(told));
+        failures.note(&function, &resource("secrets"), Some(&"no idea".into()));
+        let told =
+            "the resource selector wanted fails for 2 resources (pods.v1 and others): no idea";
+        assert_eq!(failures.hopeless().as_deref(), Some(told));
+        failures.note(&function, &resource("nodes"), None);
+        assert_eq!(failures.hopeless(), None, "it has an answer");
+    }
+}

@@ -12,7 +12,11 @@
 //! | the same where it has ended by itself for some object | all objects |
 //! | a daemon or a timer added, or with other filters | all objects |
 //! | an index with any handler added, changed or removed | all objects of the resources that fill it |
+//! | a function that selects | the resources that it chooses now and did not before: by streams of their own, or all objects |
 //! | activities, admission, lifecycle | nothing |
+//!
+//! Functions of filters and selectors are other ones after each load. That one is as the one before is known by the fingerprints of
+//! [`super::handler::Parts`], where there are any.
 //!
 //! Before: `generation.rs`. After: `reactor/streams/succession.rs`, which looks.
 

@@ -78,7 +78,7 @@ async fn a_worker_that_was_woken_and_has_gone_before_the_list_comes_is_remembere
     let mut stage = Stage::new(server(&["a", "b"], &[]), &[failing()]);
     seconds(1).await;
     stage.notes.take();
-    let late = Effect::Latency(Duration::from_secs(60));
+    let late = Effect::Latency(Duration::from_mins(1));
     stage.server.fault(Fault::always(late).on("GET", "kopfexamples").times(1));
     // Its retry succeeds, so that there is nothing left to wait for.
     let mended = on(Kind::Create, "failing", 2);
