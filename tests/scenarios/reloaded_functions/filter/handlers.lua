@@ -23,6 +23,7 @@ kopf.daemon(examples, {
 }, function(ctx)
     ctx.logger:info("begins")
     ctx.stopped:wait(1000)
+    kopf.sleep(0.5)
     ctx.logger:info(`ends: {ctx.stopped.reason}`)
 end)
 
