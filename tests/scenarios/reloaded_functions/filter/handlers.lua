@@ -27,7 +27,7 @@ kopf.daemon(examples, {
     ctx.logger:info(`ends: {ctx.stopped.reason}`)
 end)
 
-kopf.timer(examples, { id = "tick", interval = 10, when = function() return true end }, function(ctx)
+kopf.timer(examples, { id = "tick", interval = 10, initial_delay = 3, when = function() return true end }, function(ctx)
     ctx.logger:info("ticks")
 end)
 
