@@ -2,7 +2,7 @@
 //!
 //! A protocol of few states; [`Watcher::step`] consumes one and gives the next, perhaps with something to hand over. The
 //! contract is `tests/vectors/watch-streams.json`. Unlike the reference, an error is handed over and then overcome: the
-//! stream lists again after a pause that grows up to [`PAUSE_MAX`]. After: `reactor/streams.rs`.
+//! stream lists again after a pause that grows up to [`PAUSE_MAX`]. After: `reactor/streams/`.
 
 use std::{fmt, sync::Arc, time::Duration};
 

@@ -7,7 +7,9 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use tokio::time::timeout;
 
-use crate::logic::{function::Function, registry::Registry, resource::Resource, served};
+use crate::logic::{
+    function::Function, handler::Handler, registry::Registry, resource::Resource, served,
+};
 use crate::ports::Scripts;
 
 /// How long a function may think about one resource. It has nothing to wait for.
@@ -17,16 +19,33 @@ const ANSWER_MAX: Duration = Duration::from_secs(10);
 #[derive(Debug, Default)]
 pub struct Choices(BTreeMap<Function, BTreeMap<Resource, Choice>>);
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Choice {
     /// As it was described when the function was asked; another description is another question.
     about: Arc<Resource>,
     answer: bool,
 }
 
+/// What functions could not answer when they were asked together.
+#[derive(Debug, Default)]
+pub struct Failures(BTreeMap<Function, Asked>);
+
+#[derive(Debug, Default)]
+struct Asked {
+    has_answered: bool,
+    /// The resources that it has failed for, by the reason.
+    failures: BTreeMap<String, Vec<String>>,
+}
+
 impl Choices {
-    /// Asks what is not known yet. A function that fails does not want the resource; that is told, once.
-    pub async fn ask(&mut self, scripts: &dyn Scripts, registry: &Registry, known: &[Resource]) {
+    /// Asks what is not known yet. A function that fails does not want the resource.
+    pub async fn ask(
+        &mut self,
+        scripts: &dyn Scripts,
+        registry: &Registry,
+        known: &[Resource],
+    ) -> Failures {
+        let mut failures = Failures::default();
         for (function, resource) in served::questions(registry, known) {
             let choices = self.0.entry(function.clone()).or_default();
             if choices.get(resource).is_some_and(|it| it.about.is_described_as(resource)) {
@@ -35,21 +54,31 @@ impl Choices {
             let about = Arc::new(resource.clone());
             let asked = scripts.choose(function.clone(), Arc::clone(&about));
             let answer = match timeout(ANSWER_MAX, asked).await {
-                Ok(Ok(answer)) => answer,
-                Ok(Err(raised)) => refuse(function, resource, &raised.message),
-                Err(_elapsed) => {
-                    let text = format!("no answer within {} s", ANSWER_MAX.as_secs());
-                    refuse(function, resource, &text)
-                }
+                Ok(answer) => answer.map_err(|raised| raised.message),
+                Err(_elapsed) => Err(format!("no answer within {} s", ANSWER_MAX.as_secs())),
             };
-            choices.insert(resource.clone(), Choice { about, answer });
+            failures.note(function, resource, answer.as_ref().err());
+            choices.insert(resource.clone(), Choice { about, answer: answer.unwrap_or(false) });
+        }
+        failures
+    }
+
+    /// Functions of another generation of which nothing was edited have answered already, as their predecessors.
+    pub fn inherit(&mut self, before: &Registry, now: &Registry) {
+        for handler in now.handlers() {
+            let Some(function) = function_of(handler) else { continue };
+            let is_same = |it: &&Arc<Handler>| it.selects_same(handler);
+            let predecessor = before.handlers().iter().find(is_same).and_then(|it| function_of(it));
+            if let Some(answered) = predecessor.and_then(|it| self.0.get(it)).cloned() {
+                self.0.entry(function.clone()).or_insert(answered);
+            }
         }
     }
 
     /// Forgets what functions have answered that these handlers do not ask.
     pub fn keep(&mut self, registry: &Registry) {
-        let selectors = registry.handlers().iter().filter_map(|it| it.selector.as_ref());
-        let asked = selectors.filter_map(|it| it.function.as_ref()).collect::<Vec<_>>();
+        let asked = registry.handlers().iter().filter_map(|it| function_of(it));
+        let asked = asked.collect::<Vec<_>>();
         self.0.retain(|it, _| asked.contains(&it));
     }
 
@@ -60,11 +89,81 @@ impl Choices {
     }
 }
 
-fn refuse(function: &Function, resource: &Resource, reason: &str) -> bool {
-    let name = if function.name.is_empty() { "a function" } else { &*function.name };
-    tracing::error!(
-        target: "kopf.observation",
-        "The resource selector {name} has failed for {resource}, which it will not serve: {reason}"
-    );
-    false
+impl Failures {
+    fn note(&mut self, function: &Function, resource: &Resource, reason: Option<&String>) {
+        let asked = self.0.entry(function.clone()).or_default();
+        match reason {
+            None => asked.has_answered = true,
+            Some(reason) => {
+                let resources = asked.failures.entry(reason.clone()).or_default();
+                resources.push(resource.to_string());
+            }
+        }
+    }
+
+    /// Tells each reason once.
+    pub fn tell(&self) {
+        for (function, asked) in &self.0 {
+            for (reason, resources) in &asked.failures {
+                tracing::error!(
+                    target: "kopf.observation",
+                    "The resource selector {} has failed for {}, which it will not serve: {reason}",
+                    name_of(function),
+                    list(resources)
+                );
+            }
+        }
+    }
+
+    /// A function that has failed whatever it was asked about, and why. It could not choose anything.
+    pub fn hopeless(&self) -> Option<String> {
+        let mut hopeless = self.0.iter().filter(|(_, asked)| !asked.has_answered);
+        let (function, asked) = hopeless.next()?;
+        let (reason, resources) = asked.failures.first_key_value()?;
+        let (name, resources) = (name_of(function), list(resources));
+        Some(format!("the resource selector {name} fails for {resources}: {reason}"))
+    }
+}
+
+/// One resource by its name, several by their number: a cluster has many dozens.
+fn list(resources: &[String]) -> String {
+    match resources {
+        [only] => only.clone(),
+        [first, ..] => format!("{} resources ({first} and others)", resources.len()),
+        [] => "nothing".into(),
+    }
+}
+
+fn name_of(function: &Function) -> &str {
+    if function.name.is_empty() { "a function" } else { &function.name }
+}
+
+fn function_of(handler: &Handler) -> Option<&Function> {
+    handler.selector.as_ref()?.function.as_ref()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Failures, Function, Resource};
+    use crate::logic::function::ScriptId;
+
+    fn resource(plural: &str) -> Resource {
+        Resource { plural: plural.into(), version: "v1".into(), ..Resource::default() }
+    }
+
+    #[test]
+    fn a_function_that_fails_for_everything_is_hopeless_and_is_told_once() {
+        let function = Function::new(ScriptId(1), 1, "wanted");
+        let mut failures = Failures::default();
+        assert_eq!(failures.hopeless(), None, "nobody was asked");
+        failures.note(&function, &resource("pods"), Some(&"no idea".into()));
+        let told = "the resource selector wanted fails for pods.v1: no idea";
+        assert_eq!(failures.hopeless().as_deref(), Some(told));
+        failures.note(&function, &resource("secrets"), Some(&"no idea".into()));
+        let told =
+            "the resource selector wanted fails for 2 resources (pods.v1 and others): no idea";
+        assert_eq!(failures.hopeless().as_deref(), Some(told));
+        failures.note(&function, &resource("nodes"), None);
+        assert_eq!(failures.hopeless(), None, "it has an answer");
+    }
 }

@@ -214,8 +214,20 @@ pub struct Handler {
     /// What its function does, as a fingerprint of its code and of what that refers to. Equal in two generations if nothing of
     /// it was edited; 0 if nobody can tell.
     pub code: u64,
+    /// The same of its selector alone, and of its filters alone: so that functions in them, which differ in two generations, can
+    /// be told to be the same.
+    pub parts: Parts,
     /// The same handler with functions that do not keep their script; see [`Handler::inside`].
     pub(super) inside: Option<Arc<Handler>>,
+}
+
+/// Fingerprints of parts of a declaration; 0 if nobody can tell.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Parts {
+    /// Which resources it wants.
+    pub selector: u64,
+    /// Which objects and changes.
+    pub filters: u64,
 }
 
 /// Tells a handler from others, and from itself as it is after an edit, without keeping anything of its script.
@@ -288,8 +300,27 @@ impl Category {
 
 impl Handler {
     /// Whether it is declared as this one is: what is kept of the one belongs to the other.
+    ///
+    /// Functions are functions here: which one a selector has says its code.
     pub fn is_namesake(&self, other: &Handler) -> bool {
-        self.id == other.id && self.kind == other.kind && self.selector == other.selector
+        let selects_alike = match (&self.selector, &other.selector) {
+            (Some(one), Some(other)) => one.is_alike(other),
+            (None, None) => true,
+            (Some(_), None) | (None, Some(_)) => false,
+        };
+        self.id == other.id && self.kind == other.kind && selects_alike
+    }
+
+    /// Whether both want the same resources for certain, also if functions of two generations choose them.
+    pub fn selects_same(&self, other: &Handler) -> bool {
+        let is_edited = self.parts.selector == 0 || self.parts.selector != other.parts.selector;
+        self.selector == other.selector || (!is_edited && self.is_namesake(other))
+    }
+
+    /// Whether both want the same objects and changes of a resource for certain, also if functions of two generations choose them.
+    pub fn filters_same(&self, other: &Handler) -> bool {
+        let is_edited = self.parts.filters == 0 || self.parts.filters != other.parts.filters;
+        self.filters == other.filters || (!is_edited && self.filters.is_alike(&other.filters))
     }
 
     /// Whether it does the same as this one of another generation, so that it need not start anew. In doubt it does not.

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use super::{
-    function::{Function, Home},
+    function::{Function, Home, ScriptId},
     handler::{Callback, Criterion, Filters, Handler, InitialDelay},
     lifecycle::Chooser,
 };
@@ -40,6 +40,16 @@ impl Handler {
 }
 
 impl Filters {
+    /// Whether both say the same, if one function is taken for another.
+    pub(super) fn is_alike(&self, other: &Filters) -> bool {
+        let spoken = |it: &Filters| {
+            let mut filters = it.clone();
+            filters.each_function(&mut |it| *it = Function::new(ScriptId(0), 0, ""));
+            filters
+        };
+        spoken(self) == spoken(other)
+    }
+
     fn each_function(&mut self, change: &mut dyn FnMut(&mut Function)) {
         let Filters { labels, annotations, field: _, value, old, new, when } = self;
         let metadata = labels.iter_mut().chain(annotations).map(|(_, criterion)| criterion);

@@ -22,6 +22,9 @@ pub enum Rejection {
     /// A start-up handler that was added or changed has failed for good.
     #[error("{0}")]
     Startup(String),
+    /// A function that chooses resources, and was added or changed, fails for all of them.
+    #[error("{0}")]
+    Selector(String),
     /// It was withdrawn in time.
     #[error("it was withdrawn")]
     Withdrawn,

@@ -9,6 +9,7 @@ use tokio::time;
 
 use super::{
     background::{Attended, Attending},
+    calls::{Calls, Whom},
     change::{Changing, Scene, kwargs},
     conclusion::{Conclusion, Left, Next, Unsent},
     error::CycleError,
@@ -31,48 +32,11 @@ use crate::logic::{
     patch::{Patch, Transformation},
     plan::{self, Hold},
     reason::{EventType, Reason},
-    review::News,
     selection, state,
 };
 use crate::ports::{
     Cause, Emptied, Logger, LoggerKind, Memo, ObjectCause, ObjectDetail, SharedPatch,
 };
-
-/// Which handlers of raw events and of indexes are still to be called for an event.
-///
-/// Each is called once for each event: a repetition calls those that came with another generation of handlers in between.
-pub(super) enum Calls {
-    /// All of them.
-    All,
-    /// Those that have seen nothing of the object yet.
-    Only(News),
-    /// None: they have had their call.
-    Nobody,
-}
-
-impl Calls {
-    /// For an event that comes to its first cycle.
-    pub(super) fn of(event: &Event) -> Self {
-        match &event.news {
-            Some(news) if event.is_review => Calls::Only(News::clone(news)),
-            Some(_) | None => Calls::All,
-        }
-    }
-
-    /// Adds what is new if another generation has come in between.
-    pub(super) fn renew(&mut self, before: &Serving, now: &Serving) {
-        if !before.replaced.is_cancelled() {
-            return;
-        }
-        let news = now.news_since(before);
-        match self {
-            Calls::All => {}
-            Calls::Only(known) => known.absorb(news),
-            Calls::Nobody if news.is_empty() => {}
-            Calls::Nobody => *self = Calls::Only(news),
-        }
-    }
-}
 
 /// One pass over one event.
 pub(super) struct Cycle<'a> {
@@ -91,7 +55,7 @@ pub(super) struct Cycle<'a> {
     /// Our own patch that has not come back yet.
     pub(super) expected: Option<&'a Expectation>,
     /// Whom the event still concerns, beside handlers of changes, daemons and timers.
-    pub(super) calls: &'a Calls,
+    pub(super) calls: &'a mut Calls,
 }
 
 /// How the wait for the indexes has ended.
@@ -126,6 +90,8 @@ impl Cycle<'_> {
         let _emptied = Emptied(Arc::clone(&patch));
         let memo = self.memory.memo(&self.serving.memo);
         self.index(&memo).await?;
+        self.calls.indexed();
+        self.queue.show(self.calls.turn);
         if self.event.for_indexes {
             return Ok(Next::Event);
         }
@@ -176,14 +142,13 @@ impl Cycle<'_> {
 
     /// Brings the tables up to date, before any handler looks at them.
     async fn index(&mut self, memo: &Memo) -> Result<(), CycleError> {
-        let only = match self.calls {
-            Calls::All => None,
-            Calls::Only(news) if !news.indexes.is_empty() => Some(&news.indexes),
-            Calls::Only(_) | Calls::Nobody => return Ok(()),
-        };
-        if self.serving.handlers.indexing.is_empty() {
+        if self.serving.handlers.indexing.is_empty() || self.calls.indexing.is_nobody() {
             return Ok(());
         }
+        let only = match &self.calls.indexing {
+            Whom::All => None,
+            Whom::Only(ids) => Some(ids),
+        };
         let header = self.event.object.header();
         let is_gone = self.event.event_type == Some(EventType::Deleted);
         let indexed = if is_gone {
@@ -231,14 +196,13 @@ impl Cycle<'_> {
     /// Calls the handlers of raw events, once each.
     async fn watch(&mut self, patch: &SharedPatch, memo: &Memo) -> Result<(), CycleError> {
         let all = &self.serving.handlers.watching;
-        let (handlers, event_type) = match self.calls {
-            Calls::All => (all.clone(), self.event.event_type),
+        let (handlers, event_type) = match self.calls.take_watching() {
+            Whom::All => (all.clone(), self.event.event_type),
             // Nothing has happened: they see the object as at a start.
-            Calls::Only(news) => {
-                let is_new = |it: &&Arc<Handler>| news.watching.contains(&it.id);
+            Whom::Only(ids) => {
+                let is_new = |it: &&Arc<Handler>| ids.contains(&it.id);
                 (all.iter().filter(is_new).cloned().collect(), None)
             }
-            Calls::Nobody => return Ok(()),
         };
         if handlers.is_empty() {
             return Ok(());

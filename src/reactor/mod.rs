@@ -2,6 +2,7 @@
 
 mod background;
 mod backlog;
+mod calls;
 mod change;
 mod companions;
 mod conclusion;

@@ -172,6 +172,11 @@ impl Ready {
         Some(Ready { generation, changes, settings, applicant })
     }
 
+    /// It cannot take over after all.
+    pub(super) fn refuse(self, rejection: Rejection) {
+        self.applicant.answer(Err(rejection));
+    }
+
     /// It has taken over.
     pub(super) fn confirm(self) {
         let Ready { changes, applicant, .. } = self;

@@ -10,7 +10,7 @@ use std::{
 
 use serde_json::{Map, Value, json};
 
-use super::memory::Key;
+use super::{memory::Key, serving::Turn};
 use crate::logic::{
     handler::Handler,
     object::{Header, Object},
@@ -35,6 +35,8 @@ struct Glimpse {
     path: Box<str>,
     /// The listing in or after which it was seen last.
     listing: u32,
+    /// The latest handlers that it has come to, or is on its way to.
+    shown: Turn,
     /// If there are any to keep.
     tags: Option<Box<Tags>>,
 }
@@ -73,9 +75,22 @@ impl Seen {
         self.objects.keys()
     }
 
-    /// Takes over what another one knows.
+    /// The latest handlers that an object has come to; nothing of an unknown one.
+    pub(super) fn shown(&self, key: &Key) -> Option<Turn> {
+        self.objects.get(key).map(|it| it.shown)
+    }
+
+    /// An object has come to these handlers.
+    pub(super) fn show(&mut self, key: &Key, shown: Turn) {
+        if let Some(glimpse) = self.objects.get_mut(key) {
+            glimpse.shown = glimpse.shown.max(shown);
+        }
+    }
+
+    /// Takes over what another one knows. Turns are counted anew.
     pub(super) fn inherit(&mut self, other: Seen) {
         self.objects = other.objects;
+        self.objects.values_mut().for_each(|it| it.shown = 0);
         self.listing = other.listing;
     }
 
@@ -84,21 +99,21 @@ impl Seen {
         self.listing = self.listing.wrapping_add(1);
     }
 
-    /// An object is there.
-    pub(super) fn note(&mut self, key: &Key, header: &Header) {
-        let glimpse = self.glimpse(header, self.listing);
+    /// An object is there, and comes to these handlers.
+    pub(super) fn note(&mut self, key: &Key, header: &Header, shown: Turn) {
+        let glimpse = self.glimpse(header, self.listing, shown);
         self.objects.insert(key.clone(), glimpse);
     }
 
     /// An object was seen otherwise than by the stream, which proves nothing for its listings; tells whether it is known.
     pub(super) fn retouch(&mut self, key: &Key, header: &Header) -> bool {
-        let Some(listing) = self.objects.get(key).map(|it| it.listing) else { return false };
-        let glimpse = self.glimpse(header, listing);
+        let Some(known) = self.objects.get(key) else { return false };
+        let glimpse = self.glimpse(header, known.listing, known.shown);
         self.objects.insert(key.clone(), glimpse);
         true
     }
 
-    fn glimpse(&self, header: &Header, listing: u32) -> Glimpse {
+    fn glimpse(&self, header: &Header, listing: u32, shown: Turn) -> Glimpse {
         let path = match (&header.namespace, &header.name) {
             (Some(namespace), Some(name)) => format!("{namespace}/{name}").into(),
             (_, name) => name.clone().unwrap_or_default().into(),
@@ -111,7 +126,7 @@ impl Seen {
             annotations: pick(&header.annotations, &self.annotations),
         };
         let is_tagged = !tags.labels.is_empty() || !tags.annotations.is_empty();
-        Glimpse { path, listing, tags: is_tagged.then(|| Box::new(tags)) }
+        Glimpse { path, listing, shown, tags: is_tagged.then(|| Box::new(tags)) }
     }
 
     /// An object is gone, and its end was seen.
@@ -185,7 +200,7 @@ mod tests {
     fn note(seen: &mut Seen, uid: &str, name: &str) {
         let body = json!({ "metadata": { "uid": uid, "name": name, "namespace": "ns1" } });
         let object = Object::from_value(body);
-        seen.note(&Key::of(object.header()), object.header());
+        seen.note(&Key::of(object.header()), object.header(), 1);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! From the login to the end of the last stream.
 //!
-//! Before: `life.rs`. After: `streams.rs`, one for each resource and namespace.
+//! Before: `life.rs`. After: `streams/`, one for each resource and namespace.
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
@@ -30,7 +30,7 @@ use crate::logic::{
     generation::Generation, handler::Kind, lifecycle::Lifecycle, peering::Identity,
     registry::ResourceHandlers, review, stopping::StopReason,
 };
-use crate::ports::{ApiError, Cluster, Facilities, HealthState, Kin, Pauses, Present};
+use crate::ports::{ApiError, Cluster, Facilities, HealthState, Kin, Pauses, Present, Rejection};
 use crate::settings::Settings;
 
 /// For so long at most, handlers that came with a generation wait for its new indexes.
@@ -137,13 +137,14 @@ impl Serve<'_> {
                 let is_gone = observer.is_gone(target);
                 if is_gone { Farewell::Gone } else { Farewell::Unserved(reign.farewell) }
             };
+            // Nobody runs between this and the next lines; so the edit is told of before its handlers say anything.
+            if let Some(ready) = confirmed.take() {
+                Ready::confirm(ready);
+            }
             roster.adjust(&targets, farewell, |target, before| {
                 self.serving((target, before), &targets, &reign, &shared)
             });
             shared.readiness.started();
-            if let Some(ready) = confirmed.take() {
-                Ready::confirm(ready);
-            }
             reign.farewell = StopReason::ResourceDeleted;
             tokio::select! {
                 biased; // stop first: nothing new begins after it; what is outdated goes before what comes
@@ -155,12 +156,15 @@ impl Serve<'_> {
                 ready = candidates.next(self.life) => {
                     // Streams and workers go on meanwhile, as before.
                     let looking = observer.adopt(&ready.generation.registry);
-                    if unless_stopped(stop, looking).await.is_none() {
-                        break;
+                    match unless_stopped(stop, looking).await {
+                        None => break,
+                        Some(Err(problem)) => ready.refuse(Rejection::Selector(problem)),
+                        Some(Ok(())) => {
+                            self.take_over(&ready, &mut reign, &shared);
+                            self.index(&shared, &mut companions);
+                            confirmed = Some(ready);
+                        }
                     }
-                    self.take_over(&ready, &mut reign, &shared);
-                    self.index(&shared, &mut companions);
-                    confirmed = Some(ready);
                 }
                 () = observer.changed() => {}
                 () = roster.attend() => {}
@@ -262,6 +266,7 @@ impl Serve<'_> {
             hold: self.hold((target, before), &handlers, reign, shared),
             gate,
             replaced: CancellationToken::new(),
+            turn: before.map_or(1, |it| it.turn.saturating_add(1)),
             handlers,
             resource: before.map_or_else(|| Arc::clone(&target.0), |it| Arc::clone(&it.resource)),
             cluster: Arc::clone(shared.cluster),

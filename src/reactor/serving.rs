@@ -21,11 +21,16 @@ use crate::ports::{
 };
 use crate::settings::Settings;
 
+/// Counts what has served a stream, from 1: handlers with a greater number came later.
+pub(super) type Turn = u32;
+
 /// One resource and everything needed to handle its objects. Another generation of handlers makes another one.
 #[derive(Clone)]
 pub(super) struct Serving {
     /// The resource.
     pub(super) resource: Arc<Resource>,
+    /// Which one this is of those that have served the stream.
+    pub(super) turn: Turn,
     /// The handlers that want it.
     pub(super) handlers: Arc<ResourceHandlers>,
     /// Keeps handlers waiting until all objects are indexed.

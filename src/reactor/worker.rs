@@ -1,6 +1,6 @@
 //! The worker of one object: takes its events one after another, each through one cycle.
 //!
-//! Hop 3 of the walk. Before: `streams.rs`. After: `cycle.rs`, which joins all decisions.
+//! Hop 3 of the walk. Before: `streams/`. After: `cycle.rs`, which joins all decisions.
 //!
 //! Each cycle is of one generation of handlers. A worker that waits when another one comes looks at its object again, with
 //! the new handlers; so does one whose cycle was running then, unless something newer brings the object back anyway.
@@ -11,8 +11,9 @@ use futures::FutureExt as _;
 use tokio::time::{self, Instant};
 
 use super::{
+    calls::Calls,
     conclusion::Next,
-    cycle::{Calls, Cycle},
+    cycle::Cycle,
     error::CycleError,
     expectation::Expectation,
     memory::{Key, Memory},
@@ -120,7 +121,7 @@ impl Worker {
             return None;
         }
         let mut patched = None;
-        let mut calls = Calls::of(&event);
+        let mut calls = Calls::of(&event, &serving, self.queue.shown());
         loop {
             let before = std::mem::replace(&mut serving, self.post.get());
             calls.renew(&before, &serving);
@@ -134,7 +135,7 @@ impl Worker {
                 event: event.clone(),
                 logger: &logger,
                 expected,
-                calls: &calls,
+                calls: &mut calls,
             };
             // A bug in one cycle must not take the operator down: it costs this object a pause.
             // In a box of its own, which goes with it: a worker that only waits should be small.
@@ -155,13 +156,13 @@ impl Worker {
                         }
                         Next::Event | Next::Again => {}
                     }
-                    calls = Calls::Nobody;
+                    calls.end();
                     continue;
                 }
                 Err(error) => error,
             };
             if !matches!(error, CycleError::Index(_)) {
-                calls = Calls::Nobody;
+                calls.end();
             }
             if !self.throttle(&serving, memory, &logger, &error).await {
                 // What was done is still to be sent, but what comes next is decided by the newer event.

@@ -186,6 +186,10 @@ impl Reloading {
                 let hint = "see the errors of the start-up handlers above";
                 Err(Refusal::Wrong(Report::failure(problem).with_hint(hint)))
             }
+            Ok(Err(Rejection::Selector(problem))) => {
+                let hint = "it is asked about each resource of the cluster, and returns whether to serve it";
+                Err(Refusal::Wrong(Report::failure(problem).with_hint(hint)))
+            }
             Ok(Err(Rejection::Withdrawn)) => Err(Refusal::Outdated),
             Ok(Err(Rejection::Ending)) | Err(_) => Err(Refusal::Ending),
         }

@@ -18,7 +18,7 @@ pub use self::options::{OptionSpec, Takes, options_of};
 use self::values::Options;
 use super::{
     function::Function,
-    handler::{Admission, Background, Callback, Category, Filters, Handler, Kind, Limits},
+    handler::{Admission, Background, Callback, Category, Filters, Handler, Kind, Limits, Parts},
     selector::Selector,
 };
 
@@ -251,6 +251,7 @@ fn assemble(
         },
         location: location.into(),
         code: 0,
+        parts: Parts::default(),
         inside: None,
     })
 }

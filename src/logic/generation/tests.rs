@@ -7,6 +7,7 @@ use crate::logic::{
     declare::{Argument, Declaration, declare},
     function::{Function, ScriptId},
     handler::Kind,
+    selector::Selector,
 };
 
 /// A handler of a script that was loaded as the `script`th; its code is a number.
@@ -52,6 +53,21 @@ fn code_that_nobody_can_tell_counts_as_edited_unless_it_is_the_same_function() {
     let one = || vec![handler(1, Kind::Create, "a", 0)];
     assert_eq!(changes(one(), one()), "no handler differs");
     assert_eq!(changes(one(), vec![handler(2, Kind::Create, "a", 0)]), "changed on_create 'a'");
+}
+
+#[test]
+fn a_function_that_selects_is_as_good_as_the_one_before_it() {
+    let chosen = |script, code| {
+        let mut handler = handler(script, Kind::Create, "a", code);
+        let function = Function::new(ScriptId(script), 1, "wanted");
+        handler.selector = Some(Selector { function: Some(function), ..Selector::default() });
+        handler
+    };
+    assert_eq!(changes(vec![chosen(1, 5)], vec![chosen(2, 5)]), "no handler differs");
+    assert_eq!(changes(vec![chosen(1, 5)], vec![chosen(2, 6)]), "changed on_create 'a'");
+    let named = handler(2, Kind::Create, "a", 5);
+    let told = "added on_create 'a'; removed on_create 'a'";
+    assert_eq!(changes(vec![chosen(1, 5)], vec![named]), told);
 }
 
 #[test]

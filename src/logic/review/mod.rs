@@ -12,9 +12,13 @@
 //! | the same where it has ended by itself for some object | all objects |
 //! | a daemon or a timer added, or with other filters | all objects |
 //! | an index with any handler added, changed or removed | all objects of the resources that fill it |
+//! | a function that selects | the resources that it chooses now and did not before: by streams of their own, or all objects |
 //! | activities, admission, lifecycle | nothing |
 //!
-//! Before: `generation.rs`. After: `reactor/streams.rs`, which looks.
+//! Functions of filters and selectors are other ones after each load. That one is as the one before is known by the fingerprints of
+//! [`super::handler::Parts`], where there are any.
+//!
+//! Before: `generation.rs`. After: `reactor/streams/succession.rs`, which looks.
 
 mod retries;
 #[cfg(test)]
@@ -130,10 +134,9 @@ fn known<'a>(
     handlers.iter().filter(move |it| it.is_namesake(one))
 }
 
-/// Whether both want the same objects, and hold them alike. Functions of filters are only known to be the same if they are
-/// of the same loaded script.
+/// Whether both want the same objects, and hold them alike.
 fn sees_same(one: &Handler, other: &Handler) -> bool {
-    one.filters == other.filters
+    one.filters_same(other)
         && one.requires_finalizer() == other.requires_finalizer()
         && one.deleted == other.deleted
 }

@@ -9,11 +9,12 @@ use super::{News, Review, Waiting, has_news, refilled, review};
 use crate::logic::{
     declare::{Argument, Declaration, declare},
     function::{Function, ScriptId},
-    handler::{Callback, Handler, Kind},
+    handler::{Callback, Criterion, Handler, Kind},
     outcome::Outcome,
     reason::Reason,
     registry::{Registry, ResourceHandlers},
     resource::Resource,
+    selector::Selector,
     state::State,
 };
 
@@ -80,15 +81,38 @@ fn what_is_added_or_wants_other_objects_sees_all() {
 }
 
 #[test]
-fn functions_of_filters_are_new_with_their_script_unless_nothing_was_edited() {
-    let filtered = |code, script| {
+fn functions_of_filters_are_new_with_their_script_unless_they_were_not_edited() {
+    let filtered = |code, script, filters| {
         let mut handler = handler(Kind::Create, code, &[]);
         let function = Function::new(ScriptId(script), 1, "when");
         handler.filters.when = Some(Callback::Function(function));
+        handler.parts.filters = filters;
         vec![handler]
     };
-    assert_eq!(reviewed(filtered(1, 1), filtered(1, 2)), Review::Nobody);
-    assert_eq!(reviewed(filtered(1, 1), filtered(2, 2)), Review::Everybody);
+    assert_eq!(reviewed(filtered(1, 1, 0), filtered(1, 2, 0)), Review::Nobody);
+    assert_eq!(reviewed(filtered(1, 1, 0), filtered(2, 2, 0)), Review::Everybody);
+    assert_eq!(reviewed(filtered(1, 1, 7), filtered(2, 2, 7)), Review::Nobody);
+    assert_eq!(reviewed(filtered(1, 1, 7), filtered(2, 2, 8)), Review::Everybody);
+    let labelled = |code| {
+        let mut all = filtered(code, 1, 7);
+        let is_new = code == 2;
+        all[0].filters.labels =
+            if is_new { vec![("x".into(), Criterion::Present)] } else { vec![] };
+        all
+    };
+    assert_eq!(reviewed(labelled(1), labelled(2)), Review::Everybody, "computed elsewhere");
+}
+
+#[test]
+fn a_resource_that_an_edited_function_still_selects_is_not_looked_at_again() {
+    let chosen = |code| {
+        let mut handler = handler(Kind::Create, code, &[]);
+        let function =
+            Function::new(ScriptId(u32::try_from(code).unwrap_or_default()), 1, "wanted");
+        handler.selector = Some(Selector { function: Some(function), ..Selector::default() });
+        vec![handler]
+    };
+    assert_eq!(reviewed(chosen(1), chosen(2)), Review::Nobody);
 }
 
 #[test]

@@ -163,6 +163,12 @@ impl Selector {
             .map(Option::as_deref)
     }
 
+    /// Whether both say the same, if functions are not looked at.
+    pub fn is_alike(&self, other: &Selector) -> bool {
+        let spoken = |it: &Selector| Selector { function: None, ..it.clone() };
+        self.function.is_some() == other.function.is_some() && spoken(self) == spoken(other)
+    }
+
     /// Whether it is meant for one resource: it has a name that is not a category.
     pub fn is_specific(&self) -> bool {
         matches!(self.any_name, Some(AnyName::Named(_)))

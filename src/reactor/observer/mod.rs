@@ -110,11 +110,21 @@ impl<'a> Observer<'a> {
 
     /// Looks for what another generation of handlers wants. The streams are the old ones until it is done; the answer of their
     /// selectors may take its time.
-    pub(super) async fn adopt(&mut self, registry: &Registry) {
-        self.resources.look_for(registry).await;
-        self.choices.ask(self.scripts, registry, &self.resources.known()).await;
-        self.choices.keep(registry);
-        self.registry = registry.clone();
+    ///
+    /// # Errors
+    /// When a function that chooses resources was edited and fails for all of them: everything stays as it is then.
+    pub(super) async fn adopt(&mut self, registry: &Registry) -> Result<(), String> {
+        self.resources.look_for_more(registry).await;
+        self.choices.inherit(&self.registry, registry);
+        let failures = self.choices.ask(self.scripts, registry, &self.resources.known()).await;
+        let hopeless = failures.hopeless();
+        if hopeless.is_none() {
+            failures.tell();
+            self.registry = registry.clone();
+        }
+        self.resources.keep(&self.registry);
+        self.choices.keep(&self.registry);
+        hopeless.map_or(Ok(()), Err)
     }
 
     /// The streams that should run now. Tells what cannot be served, once.
@@ -192,6 +202,7 @@ impl<'a> Observer<'a> {
 
     /// Lets the functions of selectors have a look at what is new.
     async fn choose(&mut self) {
-        self.choices.ask(self.scripts, &self.registry, &self.resources.known()).await;
+        let known = self.resources.known();
+        self.choices.ask(self.scripts, &self.registry, &known).await.tell();
     }
 }

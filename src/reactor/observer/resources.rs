@@ -109,26 +109,33 @@ impl<'a> Resources<'a> {
         Ok(resources)
     }
 
-    /// Looks into those groups that other handlers name and nobody has before, and leaves those alone that nobody names any more.
-    /// What cannot be read now is read later.
-    pub(super) async fn look_for(&mut self, registry: &Registry) {
+    /// Looks also into those groups that other handlers name and nobody has before. What cannot be read now is read later.
+    pub(super) async fn look_for_more(&mut self, registry: &Registry) {
         let wanted = wanted(registry, &self.view.settings);
-        let missing = match (&self.wanted, &wanted) {
+        let missing = match (&mut self.wanted, wanted) {
             (GroupFilter::All, _) => None,
-            (GroupFilter::Only(_), GroupFilter::All) => Some(GroupFilter::All),
-            (GroupFilter::Only(old), GroupFilter::Only(new)) => {
-                let missing = new.difference(old).cloned().collect::<BTreeSet<_>>();
+            (all @ GroupFilter::Only(_), GroupFilter::All) => {
+                *all = GroupFilter::All;
+                Some(GroupFilter::All)
+            }
+            (GroupFilter::Only(known), GroupFilter::Only(new)) => {
+                let missing = new.difference(known).cloned().collect::<BTreeSet<_>>();
+                known.extend(new);
                 (!missing.is_empty()).then_some(GroupFilter::Only(missing))
             }
         };
-        if let GroupFilter::Only(groups) = &wanted {
-            self.groups.retain(|it, _| groups.contains(it));
-            self.later.retain(|it, _| groups.contains(it));
-        }
-        self.wanted = wanted;
         if let Some(missing) = missing {
             self.is_read &= missing != GroupFilter::All;
             self.read(&missing).await;
+        }
+    }
+
+    /// Leaves those groups alone that these handlers do not name.
+    pub(super) fn keep(&mut self, registry: &Registry) {
+        self.wanted = wanted(registry, &self.view.settings);
+        if let GroupFilter::Only(groups) = &self.wanted {
+            self.groups.retain(|it, _| groups.contains(it));
+            self.later.retain(|it, _| groups.contains(it));
         }
     }
 

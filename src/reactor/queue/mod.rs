@@ -5,6 +5,7 @@ use std::{collections::VecDeque, sync::Arc};
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::Notify;
 
+use super::serving::Turn;
 use crate::logic::{object::Object, reason::EventType, review::News};
 
 /// The most events that wait for one object with handlers of raw events.
@@ -34,8 +35,8 @@ pub(super) struct Event {
     pub(super) object: Arc<Object>,
     /// It is for the indexes alone: this replica stands by, and the event comes again when it leads.
     pub(super) for_indexes: bool,
-    /// Nothing has happened: the object comes because its handlers have changed.
-    pub(super) is_review: bool,
+    /// Nothing has happened: the object comes because its handlers have changed, and these are the latest it comes for.
+    pub(super) review: Option<Turn>,
     /// The handlers that may not have seen the object yet, as they are new.
     pub(super) news: Option<Arc<News>>,
     /// The versions of earlier events that it replaced in the queue, at most [`REPLACED_MAX`] of them.
@@ -56,6 +57,8 @@ struct Content {
     bytes: usize,
     /// Somebody must see each event.
     keeps_steps: bool,
+    /// The latest handlers that have seen the object.
+    shown: Turn,
     /// Nothing more will come: the stream ends.
     ended: bool,
     /// The worker has gone: the next event needs another queue.
@@ -69,15 +72,15 @@ impl Event {
             event_type,
             object,
             for_indexes: false,
-            is_review: false,
+            review: None,
             news: None,
             replaced: VecDeque::new(),
         }
     }
 
     /// Another look at an object for which nothing has happened.
-    pub(super) fn review(object: Arc<Object>, news: &Arc<News>) -> Self {
-        Event { is_review: true, news: Some(Arc::clone(news)), ..Event::new(None, object) }
+    pub(super) fn review(object: Arc<Object>, turn: Turn, news: &Arc<News>) -> Self {
+        Event { review: Some(turn), news: Some(Arc::clone(news)), ..Event::new(None, object) }
     }
 
     /// Whether nothing but a step in between is lost when this stands for `other`, which came before it.
@@ -85,7 +88,7 @@ impl Event {
         let kinds = (other.event_type, self.event_type);
         let is_change = kinds == (Some(EventType::Modified), Some(EventType::Modified));
         // A look calls fewer handlers than a listing.
-        let is_listed_again = kinds == (None, None) && !self.is_review;
+        let is_listed_again = kinds == (None, None) && self.review.is_none();
         let (old, new) = (other.object.header(), self.object.header());
         (is_change || is_listed_again)
             && old.deletion_timestamp.is_some() == new.deletion_timestamp.is_some()
@@ -112,6 +115,17 @@ impl Queue {
     /// From now on each event must be seen, or need not be.
     pub(super) fn keep_steps(&self, keeps_steps: bool) {
         self.lock().keeps_steps = keeps_steps;
+    }
+
+    /// The object has come to these handlers, of those that are called for whatever happens, and to all before them.
+    pub(super) fn show(&self, turn: Turn) {
+        let mut content = self.lock();
+        content.shown = content.shown.max(turn);
+    }
+
+    /// The latest handlers that the object has come to.
+    pub(super) fn shown(&self) -> Turn {
+        self.lock().shown
     }
 
     /// Adds an event if none waits and the worker is still there; tells whether it did.

@@ -8,6 +8,7 @@
 //! machine, and would wait in vain for what others now write in the new one. So who mentions such a variable depends on the
 //! whole text.
 
+mod declaration;
 mod facts;
 mod lua;
 mod rhai;
@@ -21,6 +22,7 @@ use std::{
     hash::{DefaultHasher, Hash as _, Hasher as _},
 };
 
+pub(super) use self::declaration::Part;
 use self::{
     facts::{Facts, Mention},
     statements::Statement,
@@ -77,6 +79,7 @@ struct Regions<'a> {
     definers: BTreeMap<&'a str, Vec<(Option<&'a str>, usize)>>,
     /// What functions change.
     shared: BTreeSet<&'a str>,
+    dialect: &'static Dialect,
 }
 
 impl<'a> Fingerprints<'a> {
@@ -98,6 +101,13 @@ impl<'a> Fingerprints<'a> {
         self.regions.as_ref().and_then(|it| it.of_line(line)).unwrap_or(self.whole)
     }
 
+    /// The fingerprint of a part of what is declared in this line; 0 if it cannot be told apart from the rest.
+    ///
+    /// One that is not 0 is of one handler: the declaration stands alone, and runs once.
+    pub(super) fn of_part(&self, line: u32, part: Part) -> u64 {
+        self.regions.as_ref().and_then(|it| it.of_part(line, part)).unwrap_or_default()
+    }
+
     /// The fingerprint of everything.
     pub(super) fn whole(&self) -> u64 {
         self.whole
@@ -105,7 +115,7 @@ impl<'a> Fingerprints<'a> {
 }
 
 impl<'a> Regions<'a> {
-    fn new(statements: Vec<Statement<'a>>, dialect: &Dialect) -> Self {
+    fn new(statements: Vec<Statement<'a>>, dialect: &'static Dialect) -> Self {
         let facts = statements.iter().map(|it| facts::of(it, dialect)).collect::<Vec<_>>();
         let mut regions: Vec<_> = statements.into_iter().zip(facts).collect();
         let mut definers = BTreeMap::<_, Vec<_>>::new();
@@ -128,37 +138,64 @@ impl<'a> Regions<'a> {
         for ((_, facts), is_doubtful) in regions.iter_mut().zip(doubtful) {
             facts.has_effect |= is_doubtful;
         }
-        Regions { all: regions, definers, shared }
+        Regions { all: regions, definers, shared, dialect }
     }
 
     /// `None` if it may depend on everything.
     fn of_line(&self, line: u32) -> Option<u64> {
-        let here = |it: &(Statement<'_>, Facts<'_>)| it.0.covers(line);
-        let with_effect = |it: &(Statement<'_>, Facts<'_>)| it.1.has_effect;
-        if !self.all.iter().any(here) {
+        let all = self.all.iter().enumerate();
+        let here: Vec<_> = all.filter(|(_, it)| it.0.covers(line)).map(|it| it.0).collect();
+        if here.is_empty() {
             return None;
         }
-        let mut open: Vec<usize> = self
-            .all
-            .iter()
-            .enumerate()
-            .filter(|(_, it)| here(it) || with_effect(it))
-            .map(|(index, _)| index)
-            .collect();
+        let found = self.needed(here)?;
+        Some(hash_of(|hasher| self.hash(&found, hasher)))
+    }
+
+    /// `None` if it may depend on everything, or if the declaration does not stand alone.
+    fn of_part(&self, line: u32, part: Part) -> Option<u64> {
+        let mut here = self.all.iter().filter(|it| it.0.covers(line));
+        let (statement, _) = here.next().filter(|_| here.next().is_none())?;
+        let tokens = declaration::part(statement, self.dialect, part)?;
+        let excerpt = Statement { tokens };
+        let facts = facts::of(&excerpt, self.dialect);
+        if self.is_tied(&facts) {
+            return None;
+        }
+        let needed = facts.mentions.iter().flat_map(|it| self.definers_of(*it)).collect();
+        let found = self.needed(needed)?;
+        Some(hash_of(|hasher| {
+            excerpt.hash(hasher);
+            self.hash(&found, hasher);
+        }))
+    }
+
+    /// These statements, those that they depend on, and all that do something to who knows what; `None` if that may be everything.
+    fn needed(&self, mut open: Vec<usize>) -> Option<BTreeSet<usize>> {
+        let effective = self.all.iter().enumerate().filter(|(_, it)| it.1.has_effect);
+        open.extend(effective.map(|(index, _)| index));
         let mut found = BTreeSet::new();
         while let Some(index) = open.pop() {
             if !found.insert(index) {
                 continue;
             }
             let (_, facts) = self.all.get(index)?;
-            if facts.is_opaque || facts.mentions.iter().any(|it| self.shared.contains(it.name)) {
+            if self.is_tied(facts) {
                 return None;
             }
             open.extend(facts.mentions.iter().flat_map(|it| self.definers_of(*it)));
         }
-        Some(hash_of(|hasher| {
-            found.iter().filter_map(|it| self.all.get(*it)).for_each(|it| it.0.hash(hasher));
-        }))
+        Some(found)
+    }
+
+    /// Whether it may have to do with everything.
+    fn is_tied(&self, facts: &Facts<'_>) -> bool {
+        facts.is_opaque || facts.mentions.iter().any(|it| self.shared.contains(it.name))
+    }
+
+    fn hash(&self, statements: &BTreeSet<usize>, hasher: &mut DefaultHasher) {
+        let found = statements.iter().filter_map(|it| self.all.get(*it));
+        found.for_each(|(statement, _)| statement.hash(hasher));
     }
 
     fn definers_of(&self, mention: Mention<'a>) -> impl Iterator<Item = usize> {

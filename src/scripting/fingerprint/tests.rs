@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Fingerprints, Language, lua, rhai};
+use super::{Fingerprints, Language, Part, lua, rhai};
 
 const LUA: &str = r#"#!/usr/bin/env kopf
 -- What the handlers share.
@@ -331,4 +331,112 @@ fn any_text_has_fingerprints_and_the_same_text_the_same() {
             assert_ne!(one.of_line(line), 0);
         }
     }
+}
+
+/// Which parts of the declarations an edit changes: `name.selector`, `name.filters`; with `?` if nobody can tell.
+fn parts(language: Language, text: &str, from: &str, to: &str) -> String {
+    assert!(text.contains(from), "there is no `{from}`");
+    let after = text.replacen(from, to, 1);
+    let codes = |text: &str| {
+        let fingerprints = Fingerprints::of(language, text);
+        let lines = text.lines().zip(1..).filter_map(|(line, number)| {
+            let mark = line.split_once('@')?.1.to_owned();
+            let part = |part| fingerprints.of_part(number, part);
+            Some((mark, [part(Part::Selector), part(Part::Filters)]))
+        });
+        lines.collect::<Vec<_>>()
+    };
+    let mut differ = Vec::new();
+    for ((mark, before), (_, after)) in codes(text).iter().zip(codes(&after)) {
+        for (part, (before, after)) in ["selector", "filters"].iter().zip(before.iter().zip(after))
+        {
+            match (*before, after) {
+                (0, _) | (_, 0) => differ.push(format!("{mark}.{part}?")),
+                (before, after) if before != after => differ.push(format!("{mark}.{part}")),
+                _ => {}
+            }
+        }
+    }
+    differ.join(" ")
+}
+
+#[test]
+fn the_functions_of_selectors_and_filters_are_told_apart_from_the_handler() {
+    let lua = "
+        local PLURAL, LIMIT = 'kex', 3
+        local function wanted(resource) local a, b = PLURAL, 1; return resource.plural == a end
+        local function big(ctx) return ctx.spec.size > LIMIT end
+        kopf.on_create(wanted, { id = 'one', when = big, retries = 3 }, function(ctx) --@one
+            return { a = 1, b = 2 }
+        end)
+        kopf.on.update(function(r) local a, b = 1, 2 return r.kind == 'Two' end, { --@two
+            labels = { x = function(value) return value == 'y' end, z = 'w' }; id = 'two',
+        }, function() end)
+        kopf.on_event('kex', function(ctx) print('three') end) --@three
+    ";
+    let rhai = "
+        const PLURAL = `kex`; const LIMIT = 3;
+        fn wanted(resource) { resource.plural == PLURAL }
+        fn big(ctx) { ctx.spec.size > LIMIT }
+        kopf::on_create(wanted, #{ id: `one`, when: big, retries: 3 }, |ctx| { //@one
+            #{ a: 1, b: 2 }
+        });
+        kopf.on.update(|r| r.kind == `Two`, #{ //@two
+            labels: #{ x: |value| value == `y`, z: `w` }, id: `two`,
+        }, || ());
+        kopf::on_event(`kex`, |ctx| print(`three`)); //@three
+    ";
+    for (language, text, assign) in [(Language::Lua, lua, "="), (Language::Rhai, rhai, ":")] {
+        let (retries, id) = (format!("retries{assign} 3"), format!("id{assign} "));
+        let (retries, id) = match language {
+            Language::Lua => (retries.replace('=', " ="), id.replace('=', " =")),
+            Language::Rhai => (retries, id),
+        };
+        for (from, to, expected) in [
+            // The handler, and options that choose nothing.
+            ("2 }", "3 }", ""),
+            ("three", "drei", ""),
+            (retries.as_str(), retries.replace('3', "4").as_str(), ""),
+            (id.as_str(), "id = 'x' .. ", ""),
+            ("print(", "  print (", ""),
+            // What they mention.
+            ("resource.plural ==", "resource.kind ==", "one.selector"),
+            ("size >", "size <", "one.filters"),
+            ("r.kind ==", "r.plural ==", "two.selector"),
+            ("value ==", "value ~=", "two.filters"),
+        ] {
+            let to = match language {
+                Language::Rhai => to.replace("~=", "!=").replace("id = 'x' .. ", "id: `x` + "),
+                Language::Lua => to.to_owned(),
+            };
+            assert_eq!(parts(language, text, from, &to), expected, "{from} → {to}");
+        }
+    }
+    assert_eq!(parts(Language::Lua, lua, "'kex', 3", "'kex', 4"), "one.selector one.filters");
+}
+
+#[test]
+fn a_declaration_that_does_not_stand_alone_has_no_parts() {
+    let lua = "
+        for _, plural in { 'a', 'b' } do
+            kopf.on_create(function(r) return r.plural == plural end, function() end) --@loop
+        end
+        local declare = kopf.on_create
+        declare(function(r) return true end, function() end) --@alias
+        local seen = {}
+        kopf.on_event(function(r) seen[r.plural] = true return true end, function() end) --@shared
+        print('x')
+    ";
+    let unknown = ["loop", "alias", "shared"].map(|it| format!("{it}.selector?"));
+    let found = parts(Language::Lua, lua, "'x'", "'y'");
+    for it in unknown {
+        assert!(found.contains(&it), "{found}");
+    }
+    let rhai = "
+        for plural in [`a`, `b`] {
+            kopf::on_create(|r| r.plural == plural, || ()); //@loop
+        }
+        print(`x`);
+    ";
+    assert_eq!(parts(Language::Rhai, rhai, "`x`", "`y`"), "loop.selector? loop.filters?");
 }

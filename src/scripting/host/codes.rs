@@ -5,10 +5,10 @@ use std::{
     path::Path,
 };
 
-use crate::logic::handler::Handler;
+use crate::logic::handler::{Handler, Parts};
 use crate::scripting::{
     Source,
-    fingerprint::{Fingerprints, Language, hash_of},
+    fingerprint::{Fingerprints, Language, Part, hash_of},
 };
 
 /// Sets the code of the handlers that this script declares.
@@ -17,17 +17,24 @@ pub(super) fn assign(source: &Source, handlers: &mut [Handler]) {
     let language = if is_rhai { Language::Rhai } else { Language::Lua };
     let fingerprints = Fingerprints::of(language, &source.text);
     let modules = source.modules.taken();
-    for handler in handlers {
-        // Of what a module declares, the text of the script says too little.
-        let line = handler.location.rsplit_once(':').filter(|(file, _)| *file == source.name);
-        let line = line.and_then(|(_, line)| line.parse().ok());
-        let own = line.map_or_else(|| fingerprints.whole(), |it| fingerprints.of_line(it));
-        handler.code = hash_of(|hasher| {
+    let with_modules = |own| {
+        hash_of(|hasher| {
             hasher.write_u64(own);
             for module in &modules {
                 module.name.hash(hasher);
                 module.digest.map(|it| it.to_string()).hash(hasher);
             }
-        });
+        })
+    };
+    for handler in handlers {
+        // Of what a module declares, the text of the script says too little.
+        let line = handler.location.rsplit_once(':').filter(|(file, _)| *file == source.name);
+        let line = line.and_then(|(_, line)| line.parse().ok());
+        let own = line.map_or_else(|| fingerprints.whole(), |it| fingerprints.of_line(it));
+        let part = |part| line.map_or(0, |it| fingerprints.of_part(it, part));
+        let (selector, filters) = (part(Part::Selector), part(Part::Filters));
+        handler.code = with_modules(own);
+        let with_modules = |it| if it == 0 { 0 } else { with_modules(it) };
+        handler.parts = Parts { selector: with_modules(selector), filters: with_modules(filters) };
     }
 }

@@ -170,3 +170,54 @@ fn a_script_that_declares_nothing_is_not_loaded_again_either() {
         assert_eq!(stage.host.live_scripts(), 0);
     });
 }
+
+/// A handler that has functions wherever it can, in a file with others.
+const CHOOSING: Both = Both {
+    lua: "local WORD = 'kex'
+        local function wanted(resource) return resource.plural == WORD end
+        kopf.daemon(wanted, {
+            id = 'rich',
+            when = kopf.all_(function(ctx) return true end),
+            labels = { x = function(value) return value == 'y' end },
+            initial_delay = function() return 5 end,
+        }, function(ctx) return 'body' end)
+        kopf.on_create('kex', { id = 'other' }, function() return 'else' end)",
+    rhai: "const WORD = `kex`;
+        fn wanted(resource) { resource.plural == WORD }
+        kopf::daemon(wanted, #{
+            id: `rich`,
+            when: kopf.all_(|ctx| true),
+            labels: #{ x: |value| value == `y` },
+            initial_delay: || 5,
+        }, |ctx| `body`);
+        kopf::on_create(`kex`, #{ id: `other` }, || `else`);",
+};
+
+#[test]
+fn functions_of_selectors_and_options_count_as_the_same_unless_they_were_edited() {
+    on_paused_clock(async {
+        for source in CHOOSING.sources("choosing") {
+            let mut stage = Stage::new(Placement::CurrentRuntime);
+            stage.take(std::slice::from_ref(&source)).await;
+            // (the edit, whether it is the same handler, the same selector, the same filters)
+            for (from, to, expected) in [
+                ("else", "elsewhere", (true, true, true)),
+                ("body", "corpse", (false, true, true)),
+                ("kex", "kexx", (false, false, true)),
+                ("true", "false", (false, true, false)),
+                ("5", "6", (false, true, true)),
+            ] {
+                let text = source.text.replacen(from, to, 1);
+                let before = stage.take(std::slice::from_ref(&source)).await;
+                drop(before);
+                let before = stage.take(&[Source::alone(source.name.clone(), text)]).await;
+                let now = stage.handler("rich");
+                let old = before.iter().find(|it| *it.id == *now.id).expect("it was there");
+                assert_ne!(old.function, now.function, "it was loaded again");
+                let found = (old.is_same(&now), old.selects_same(&now), old.filters_same(&now));
+                assert_eq!(found, expected, "{}: {from} → {to}", source.name);
+                assert!(old.is_namesake(&now));
+            }
+        }
+    });
+}

@@ -15,7 +15,7 @@ use kopf::{
         declare::{Argument, Declaration, declare},
         function::Home,
         generation::{Changes, Generation},
-        handler::{Handler, Kind},
+        handler::{Callback, Handler, Kind},
         lifecycle::Chooser,
         outcome::{Ended, Raised, RaisedKind},
         registry::Registry,
@@ -46,6 +46,8 @@ pub(super) struct Line {
     pub(super) resource: &'static str,
     pub(super) options: Vec<(String, Argument)>,
     pub(super) does: Does,
+    /// Its resource is chosen by a function of this text; 0 fails.
+    pub(super) chooser: Option<u64>,
 }
 
 /// What a handler does, beside noting its call.
@@ -113,7 +115,7 @@ pub(super) fn on(kind: Kind, id: &'static str, code: u64) -> Line {
         | Kind::Mutate
         | Kind::Test => Does::Nothing,
     };
-    Line { kind, id, code, resource: "kopfexamples", options: Vec::new(), does }
+    Line { kind, id, code, resource: "kopfexamples", options: Vec::new(), does, chooser: None }
 }
 
 impl Line {
@@ -123,6 +125,11 @@ impl Line {
 
     pub(super) fn of(self, resource: &'static str) -> Self {
         Line { resource, ..self }
+    }
+
+    /// Its resource is chosen by a function.
+    pub(super) fn chosen_by(self, chooser: u64) -> Self {
+        Line { chooser: Some(chooser), ..self }
     }
 
     pub(super) fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
@@ -137,9 +144,9 @@ impl Line {
         notes: &Notes,
         home: &Home,
     ) -> Handler {
-        let (line, notes) = (self.clone(), notes.clone());
+        let (line, shared) = (self.clone(), notes.clone());
         let function = scripts.handler(self.id, move |invocation| {
-            let (line, notes) = (line.clone(), notes.clone());
+            let (line, notes) = (line.clone(), shared.clone());
             Box::pin(async move { line.call(&invocation, generation, &notes).await })
         });
         let mut options = self.options.clone();
@@ -147,7 +154,10 @@ impl Line {
         let is_activity =
             matches!(self.kind, Kind::Startup | Kind::Cleanup | Kind::Login | Kind::Probe);
         let parts = self.resource.split('/').map(|it| Argument::Value(it.into()));
-        let selectors = parts.collect::<Vec<_>>();
+        let selectors = match self.chooser {
+            Some(code) => vec![self.choice(code, scripts, generation, notes)],
+            None => parts.collect(),
+        };
         let declaration = Declaration {
             kind: self.kind,
             selectors: if is_activity { Vec::new() } else { selectors },
@@ -157,7 +167,30 @@ impl Line {
         };
         let mut handler = declare(declaration).expect("a declaration");
         handler.code = self.code + 1000;
+        handler.parts.selector = self.chooser.map_or(0, |it| it + 1000);
         handler.at_home(home)
+    }
+
+    /// The function that chooses its resource, and notes when it is asked about it.
+    fn choice(
+        &self,
+        code: u64,
+        scripts: &NativeScripts,
+        generation: u64,
+        notes: &Notes,
+    ) -> Argument {
+        let (id, wanted, notes) = (self.id, self.resource, notes.clone());
+        let function = scripts.choice("chooser", move |resource| {
+            if code == 0 {
+                let message = "on purpose".into();
+                return Err(Raised { kind: RaisedKind::Permanent, message, trace: None });
+            }
+            if resource.plural == wanted {
+                notes.add(&format!("{id} is chosen by {code}@{generation}"));
+            }
+            Ok(resource.plural == wanted)
+        });
+        Argument::Callback(Callback::Function(function))
     }
 
     fn call<'a>(

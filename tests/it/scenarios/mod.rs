@@ -76,6 +76,7 @@ scenarios! {
     recreated
     refused
     reloads
+    reloaded_functions
     results
     selector_forms
     selectors
