@@ -6,6 +6,7 @@
 
 use std::{
     collections::BTreeSet,
+    fmt::Write as _,
     fs,
     path::{Path, PathBuf},
     process::Command,
@@ -103,13 +104,14 @@ fn nothing_known(definitions: &str) -> String {
     let mut text = String::from("declare function require(name: string): any\n");
     for found in Regex::new(names).expect("a pattern").captures_iter(definitions) {
         match (found.name("global"), found.name("ty")) {
-            (Some(global), _) => text += &format!("declare {}: any\n", global.as_str()),
+            (Some(global), _) => writeln!(text, "declare {}: any", global.as_str()),
             (None, Some(ty)) => {
                 let of = found.name("of").map_or("", |it| it.as_str());
-                text += &format!("export type {}{of} = any\n", ty.as_str());
+                writeln!(text, "export type {}{of} = any", ty.as_str())
             }
-            (None, None) => {}
+            (None, None) => Ok(()),
         }
+        .expect("memory takes it");
     }
     text
 }

@@ -1,6 +1,6 @@
 //! The bounds of arguments are in the documentation, and what is said there holds: so much is taken, and one more is not.
 
-use std::{fs, process::Command};
+use std::{fmt::Write as _, fs, process::Command};
 
 use kopf::scripting::surface::{Surface, entry};
 
@@ -83,12 +83,12 @@ fn bounds_of_arguments_are_documented_and_hold() {
         assert!(entry(path, item).contains(said), "{path}: {said}");
         let (within, beyond) =
             (call.replace('N', &bound.to_string()), call.replace('N', &(bound + 1).to_string()));
-        script += &format!(
-            "do local ok, problem = pcall(function() return {within} end) if not ok then error(problem, 0) end end\n"
+        let added = write!(
+            script,
+            "do local ok, problem = pcall(function() return {within} end) if not ok then error(problem, 0) end end\n\
+            if pcall(function() return {beyond} end) then error({path:?} .. ' takes more', 0) end\n"
         );
-        script += &format!(
-            "if pcall(function() return {beyond} end) then error({path:?} .. ' takes more', 0) end\n"
-        );
+        added.expect("memory takes it");
     }
     let directory = std::env::temp_dir().join(format!("kopf-bounds-{}", std::process::id()));
     fs::create_dir_all(&directory).expect("a directory");

@@ -65,11 +65,13 @@ pub(super) fn given(ty: Ty) -> String {
 
 /// What a function gives.
 pub(super) fn returned(ty: Ty) -> String {
-    match ty {
-        Ty::Nothing => "()".to_owned(),
+    if matches!(ty, Ty::Nothing) {
+        "()".to_owned()
+    } else if matches!(ty, Ty::Class("Error")) {
         // The checker knows no function of errors that takes a type of its own: `pcall(error, problem)`.
-        Ty::Class("Error") => "any".to_owned(),
-        other => given(other),
+        "any".to_owned()
+    } else {
+        given(ty)
     }
 }
 
@@ -122,10 +124,8 @@ fn function(callback: &Callback) -> String {
     let parameters = callback.parameters.iter().map(|(name, ty)| format!("{name}: {}", given(*ty)));
     let parameters: Vec<_> = parameters.collect();
     // A function that may give anything may also give nothing, which is no value.
-    let returns = match callback.returns {
-        Ty::Any => "...any".to_owned(),
-        other => returned(other),
-    };
+    let gives_anything = matches!(callback.returns, Ty::Any);
+    let returns = if gives_anything { "...any".to_owned() } else { returned(callback.returns) };
     let text = format!("({}) -> {returns}", parameters.join(", "));
     let of_ctx = callback
         .parameters
