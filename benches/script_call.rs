@@ -1,16 +1,20 @@
-//! One call of a handler about an object of 4 KiB, through the threads of its script, in both languages.
+//! Calls of a handler about an object of 4 KiB, one after the other and many at once, in both languages.
 #![expect(clippy::expect_used, reason = "a benchmark may stop at the first surprise")]
 
 use std::{hint::black_box, sync::Arc};
 
-use criterion::{Criterion, criterion_group, criterion_main};
+use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
+use futures::future::join_all;
 use kopf::{
-    ports::{Scripts as _, SharedPatch},
+    ports::{Cause, Invocation, Scripts as _, SharedPatch},
     scripting::{LoadError, Placement, ScriptHost, Source},
     testing,
 };
 use serde_json::{Value, json};
 use tokio::task::LocalSet;
+
+/// So many objects of a burst are handled together.
+const AT_ONCE: usize = 64;
 
 /// What handlers do, in Lua and in Rhai.
 const HANDLERS: &[(&str, &str, &str)] = &[
@@ -21,6 +25,13 @@ const HANDLERS: &[(&str, &str, &str)] = &[
         "function(ctx) return ctx.body.spec.field1.name end",
         "|ctx| ctx.body.spec.field1.name",
     ),
+    (
+        "result",
+        "function(ctx) return {message = 'done', n = 1} end",
+        "|ctx| #{ message: `done`, n: 1 }",
+    ),
+    ("log", "function(ctx) ctx.logger:info('done') end", "|ctx| { ctx.logger.info(`done`); }"),
+    ("write", "function(ctx) ctx.patch.status.x = 1 end", "|ctx| { ctx.patch.status.x = 1; }"),
     (
         "patch",
         "function(ctx) ctx.patch.status.phase = ctx.spec.field1.name; return {message = 'done'} end",
@@ -56,11 +67,35 @@ fn call(criterion: &mut Criterion, title: &str, source: Source, placement: Place
     let told = |errors: Vec<LoadError>| errors.iter().map(ToString::to_string).collect::<String>();
     let (host, handlers) = loaded.map_err(told).expect("the script loads");
     let handler = Arc::new(handlers.into_iter().next().expect("one handler"));
-    // The object and its parsed body are shared by all calls, as between the handlers of one cycle; `ctx` is not.
-    let invocation = Arc::new(testing::creation(&handler, body(), SharedPatch::default()));
+    // The object and its parsed body are shared by all calls, as between the handlers of one cycle; everything else is of one call.
+    let first = testing::creation(&handler, body(), SharedPatch::default());
+    let Cause::Object(cause) = &first.cause else { return };
+    let again = || {
+        Arc::new(Invocation {
+            handler: Arc::clone(&first.handler),
+            attempt: first.attempt,
+            cause: Cause::Object(cause.clone()),
+            memo: first.memo.clone(),
+            logger: first.logger.clone(),
+            facilities: Arc::clone(&first.facilities),
+            children: None,
+        })
+    };
     criterion.bench_function(title, |bencher| {
-        bencher.iter(|| black_box(local.block_on(&runtime, host.call(Arc::clone(&invocation)))));
+        let run = |it| black_box(local.block_on(&runtime, host.call(it)));
+        bencher.iter_batched(again, run, BatchSize::SmallInput);
     });
+    let mut group = criterion.benchmark_group(title);
+    group.throughput(Throughput::Elements(AT_ONCE as u64));
+    group.bench_function("at once", |bencher| {
+        let all = || (0..AT_ONCE).map(|_| again()).collect::<Vec<_>>();
+        let run = |all: Vec<_>| {
+            let calls = all.into_iter().map(|it| host.call(it));
+            black_box(local.block_on(&runtime, join_all(calls)))
+        };
+        bencher.iter_batched(all, run, BatchSize::SmallInput);
+    });
+    group.finish();
 }
 
 /// About 4 KiB, of the usual mixture.

@@ -3,7 +3,10 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use parking_lot::Mutex;
-use rhai::{Array, Dynamic, Engine, EvalAltResult, FnPtr, ImmutableString, Map, NativeCallContext};
+use rhai::{
+    Array, Dynamic, Engine, EvalAltResult, FnPtr, FuncRegistration, ImmutableString, Map,
+    NativeCallContext,
+};
 use serde_json::Value;
 
 use super::{
@@ -22,7 +25,7 @@ use super::{
 use crate::logic::{outcome::LogLevel, patch::Transformation};
 use crate::ports::{Invocation, Logger, SharedPatch};
 use crate::scripting::{
-    ctx::{Kwarg, is_live, kwarg},
+    ctx::{Kwarg, is_live, kwarg, names},
     leftovers::Handle,
     limits::{FUNCTIONS_MAX, cut, cut_fields, too_many_transformations},
     names,
@@ -216,6 +219,15 @@ pub(super) fn register(engine: &mut Engine, shared: &Arc<Shared>) {
             None => Err(problem("only daemons and timers have ctx.stopped")),
         });
     register_setter(engine, Ctx::set);
+    // The same by name: Rhai makes an error of each property that it does not know before it asks the indexer.
+    for name in names() {
+        engine.register_get(name, move |ctx: &mut Ctx| ctx.get(name));
+        FuncRegistration::new_setter(name)
+            .with_purity(true)
+            .register_into_engine(engine, move |ctx: &mut Ctx, value: Dynamic| {
+                ctx.set(name, &value)
+            });
+    }
     register_settings(engine);
     stopped::register(engine);
     conditions::register(engine);
