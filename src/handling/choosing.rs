@@ -115,13 +115,16 @@ impl Failures {
         }
     }
 
-    /// A function that has failed whatever it was asked about, and why. It could not choose anything.
-    pub fn hopeless(&self) -> Option<String> {
+    /// A function of these handlers that has failed whatever it was asked about, and why. It could not choose anything.
+    pub fn hopeless(&self, registry: &Registry) -> Option<String> {
         let mut hopeless = self.0.iter().filter(|(_, asked)| !asked.has_answered);
         let (function, asked) = hopeless.next()?;
         let (reason, resources) = asked.failures.first_key_value()?;
         let (name, resources) = (name_of(function), list(resources));
-        Some(format!("the resource selector {name} fails for {resources}: {reason}"))
+        let mut handlers = registry.handlers().iter();
+        let handler = handlers.find(|it| function_of(it) == Some(function));
+        let place = handler.map(|it| format!("{}: ", it.location)).unwrap_or_default();
+        Some(format!("{place}the resource selector {name} fails for {resources}: {reason}"))
     }
 }
 
@@ -144,7 +147,7 @@ fn function_of(handler: &Handler) -> Option<&Function> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Failures, Function, Resource};
+    use super::{Failures, Function, Registry, Resource};
     use crate::logic::function::ScriptId;
 
     fn resource(plural: &str) -> Resource {
@@ -155,15 +158,15 @@ mod tests {
     fn a_function_that_fails_for_everything_is_hopeless_and_is_told_once() {
         let function = Function::new(ScriptId(1), 1, "wanted");
         let mut failures = Failures::default();
-        assert_eq!(failures.hopeless(), None, "nobody was asked");
+        assert_eq!(failures.hopeless(&Registry::default()), None, "nobody was asked");
         failures.note(&function, &resource("pods"), Some(&"no idea".into()));
         let told = "the resource selector wanted fails for pods.v1: no idea";
-        assert_eq!(failures.hopeless().as_deref(), Some(told));
+        assert_eq!(failures.hopeless(&Registry::default()).as_deref(), Some(told));
         failures.note(&function, &resource("secrets"), Some(&"no idea".into()));
         let told =
             "the resource selector wanted fails for 2 resources (pods.v1 and others): no idea";
-        assert_eq!(failures.hopeless().as_deref(), Some(told));
+        assert_eq!(failures.hopeless(&Registry::default()).as_deref(), Some(told));
         failures.note(&function, &resource("nodes"), None);
-        assert_eq!(failures.hopeless(), None, "it has an answer");
+        assert_eq!(failures.hopeless(&Registry::default()), None, "it has an answer");
     }
 }

@@ -117,7 +117,7 @@ impl<'a> Observer<'a> {
         self.resources.look_for_more(registry).await;
         self.choices.inherit(&self.registry, registry);
         let failures = self.choices.ask(self.scripts, registry, &self.resources.known()).await;
-        let hopeless = failures.hopeless();
+        let hopeless = failures.hopeless(registry);
         if hopeless.is_none() {
             failures.tell();
             self.registry = registry.clone();

@@ -45,7 +45,7 @@ async fn an_edit_whose_function_fails_for_every_resource_is_refused_and_leaves_a
     let before = stage.requests("");
     let answer = stage.send(&[stay(2, 0), made.clone()], None).await.await.expect("an answer");
     let Err(Rejection::Selector(problem)) = answer else { panic!("it is refused") };
-    assert!(problem.starts_with("the resource selector chooser fails for "), "{problem}");
+    assert!(problem.contains(": the resource selector chooser fails for "), "{problem}");
     assert!(problem.ends_with(" and others): on purpose"), "{problem}");
     seconds(5).await;
     assert!(stage.notes.take().is_empty());
