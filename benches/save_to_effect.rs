@@ -10,10 +10,8 @@ mod operator;
 
 use std::{env, time::Duration};
 
-use kopf::{
-    apiserver::ApiServer,
-    testing::{self, EXAMPLES},
-};
+use kopf::testing::{self, EXAMPLES};
+use kopf_apiserver::ApiServer;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep, timeout};
 

@@ -1,6 +1,5 @@
 #![doc = include_str!("README.md")]
 
-pub mod apiserver;
 pub mod cli;
 pub mod cluster;
 pub mod features;

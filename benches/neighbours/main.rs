@@ -15,7 +15,6 @@ use std::{env, sync::Arc, time::Duration};
 
 use jiff::Timestamp;
 use kopf::{
-    apiserver::{ApiServer, ResourceDef},
     features::probes::{Listener, Routes},
     logic::{handler::Handler, registry::Registry},
     ports::{Clock, Health, Scripts, SharedPatch},
@@ -24,6 +23,7 @@ use kopf::{
     settings::Settings,
     testing::{self, EXAMPLES},
 };
+use kopf_apiserver::{ApiServer, ResourceDef};
 use parking_lot::Mutex;
 use serde_json::json;
 use tokio::{

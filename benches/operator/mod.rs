@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use kopf::apiserver::{
+use kopf_apiserver::{
     ApiServer,
     serve::{Listener, Options},
 };

@@ -1,7 +1,7 @@
 //! Bodies of writes: JSON and YAML, for native and custom kinds, and the checks of their metadata.
 #![no_main]
 
-use kopf_fuzz::apiserver::fuzzing;
+use kopf_apiserver::fuzzing;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|data: &[u8]| {

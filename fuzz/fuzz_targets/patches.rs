@@ -1,7 +1,7 @@
 //! Patches of all types on an object with and without a schema, and the checks of what comes out.
 #![no_main]
 
-use kopf_fuzz::apiserver::fuzzing;
+use kopf_apiserver::fuzzing;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|data: &[u8]| {

@@ -1,7 +1,7 @@
 //! Whole requests to the server in process, split by zero bytes: a method, a path with a query, a content type (and what is
 //! accepted, behind a tab), and a body, one per line.
 //!
-//! The server is a cluster with everything: native kinds, two open custom kinds as in `tests/apiserver/setup/`, and one with a
+//! The server is a cluster with everything: native kinds, two open custom kinds as in `src/apiserver/tests/exchanges/setup/`, and one with a
 //! schema full of rules.
 #![no_main]
 
@@ -10,7 +10,7 @@ use std::time::Duration;
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use http::{Request, header};
 use http_body_util::{BodyExt as _, Full};
-use kopf_fuzz::apiserver::{ApiServer, Post, Target};
+use kopf_apiserver::{ApiServer, Post, Target};
 use libfuzzer_sys::fuzz_target;
 use serde_json::{Value, json};
 use tower::ServiceExt as _;

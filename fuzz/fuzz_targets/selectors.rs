@@ -1,7 +1,7 @@
 //! Label and field selectors, in queries as they come.
 #![no_main]
 
-use kopf_fuzz::apiserver::fuzzing;
+use kopf_apiserver::fuzzing;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|data: &[u8]| {

@@ -19,7 +19,7 @@ import (
 
 type message interface{ Marshal() ([]byte, error) }
 
-// bodies prints objects in both forms, for src/apiserver/request/protobuf/bodies.json.
+// bodies prints objects in both forms, for src/apiserver/tests/recorded/protobuf-bodies.json.
 func bodies() {
 	yes, one, user, port := true, int32(1), int64(7), intstr.FromString("25%")
 	labels := map[string]string{"app": "web"}

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use crate::apiserver::{
+use crate::{
     metadata::{self, KindFacts, NameFormat},
     patch::Patch,
     request::{

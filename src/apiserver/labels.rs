@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::apiserver::object;
+use crate::object;
 
 /// Whether a label selector takes an object with these labels. An empty one takes everything; one that is missing, nothing.
 pub(crate) fn selects(selector: Option<&Value>, labels: &Value) -> bool {

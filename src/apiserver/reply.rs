@@ -15,7 +15,7 @@ use http_body_util::{BodyExt as _, Full, StreamBody};
 use hyper::body::Frame;
 use serde_json::{Value, json};
 
-use crate::apiserver::{
+use crate::{
     discovery::document::Document,
     refusal::Refusal,
     request::{

@@ -15,7 +15,7 @@ use std::{
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, value::RawValue};
 
-use crate::apiserver::{
+use crate::{
     ApiServer,
     resource::{
         CRDS,

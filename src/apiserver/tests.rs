@@ -1,6 +1,6 @@
 //! The pure corners that requests do not reach one by one.
 
-use crate::apiserver::{
+use crate::{
     Refusal,
     refusal::Problem,
     request::query::{Query, percent_decode},

@@ -6,11 +6,11 @@ mod scripts;
 use std::sync::Arc;
 
 pub use self::{calls::creation, scripts::NativeScripts};
-use crate::apiserver::{ApiServer, ResourceDef};
 use crate::cluster::KubeCluster;
 use crate::logic::{lifecycle::Lifecycle, peering::Identity, registry::Registry};
 use crate::ports::{Clock, Cluster, Health, Scripts};
 use crate::reactor::{Connecting, Operator, Scope};
+use kopf_apiserver::{ApiServer, ResourceDef};
 
 /// [`examples`], as messages of the embedded server name it.
 pub const EXAMPLES: &str = "kopfexamples.kopf.dev";

@@ -6,7 +6,6 @@
     reason = "a test may stop at the first surprise"
 )]
 
-mod apiserver;
 mod cli;
 mod cluster;
 mod compatibility;

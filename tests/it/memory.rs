@@ -5,7 +5,6 @@
 use std::{sync::Arc, time::Duration};
 
 use kopf::{
-    apiserver::ApiServer,
     heap,
     logic::{
         declare::{Argument, Declaration, declare},
@@ -16,6 +15,7 @@ use kopf::{
     reactor,
     testing::{self, EXAMPLES},
 };
+use kopf_apiserver::ApiServer;
 use serde_json::{Value, json};
 use tokio::{task::JoinSet, time};
 use tokio_util::sync::CancellationToken;

@@ -5,7 +5,6 @@ use std::{future::Future, sync::Arc, time::Duration};
 use parking_lot::Mutex;
 
 use kopf::{
-    apiserver::{ApiServer, Effect, Fault},
     cluster::KubeCluster,
     features::posting,
     logic::{object::ObjectRef, outcome::LogLevel, posting::Note},
@@ -13,6 +12,7 @@ use kopf::{
     settings::Settings,
     testing,
 };
+use kopf_apiserver::{ApiServer, Effect, Fault};
 use serde_json::json;
 use tokio::{
     sync::oneshot,

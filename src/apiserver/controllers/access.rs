@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use serde_json::Value;
 
-use crate::apiserver::{ApiServer, controllers::world::Key, object};
+use crate::{ApiServer, controllers::world::Key, object};
 
 /// The present state of one object; `None`: it is gone.
 pub(crate) type Present = (Key, Option<Arc<Value>>);

@@ -11,7 +11,7 @@ use super::{
     world::{Key, News, World},
     write::{Edit, Write, set},
 };
-use crate::apiserver::resource::CRDS;
+use crate::resource::CRDS;
 
 /// Holds a definition until its objects are gone.
 const CLEANUP: &str = "customresourcecleanup.apiextensions.k8s.io";

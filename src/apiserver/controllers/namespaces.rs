@@ -11,7 +11,7 @@ use super::{
     world::{Key, News, Seen, World},
     write::{Edit, Write, set},
 };
-use crate::apiserver::{
+use crate::{
     object::{self, text},
     refusal::join,
 };

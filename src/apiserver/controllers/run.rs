@@ -16,7 +16,7 @@ use super::{
     world::{Key, News, Seen, World},
     write::Write,
 };
-use crate::apiserver::{ApiServer, Refusal, resource::CRDS};
+use crate::{ApiServer, Refusal, resource::CRDS};
 
 /// The first wait after a refused write; it doubles with every further one.
 const RETRY: Duration = Duration::from_millis(500);

@@ -10,7 +10,7 @@ use std::{
 
 use serde_json::Value;
 
-use crate::apiserver::{object, resource::ResourceDef};
+use crate::{object, resource::ResourceDef};
 
 /// Where an object is.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]

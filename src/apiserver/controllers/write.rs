@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde_json::{Map, Value};
 
-use crate::apiserver::{ApiServer, Refusal, controllers::world::Key, object};
+use crate::{ApiServer, Refusal, controllers::world::Key, object};
 
 /// The finalizer of an owner that waits for its dependents.
 pub(crate) const FOREGROUND: &str = "foregroundDeletion";

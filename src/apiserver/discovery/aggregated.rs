@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::{of_version, order, subresources, without_empty};
-use crate::apiserver::resource::kind::Kind;
+use crate::resource::kind::Kind;
 
 /// `/api` as an `APIGroupDiscoveryList`.
 pub(crate) fn core(kinds: &[Arc<Kind>], beta: bool) -> Value {

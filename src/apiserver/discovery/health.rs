@@ -3,7 +3,7 @@
 //! A server in one process that answers at all is well. The parts are those of the real server that exist here too, so that
 //! probes of single ones work.
 
-use crate::apiserver::request::query::Query;
+use crate::request::query::Query;
 
 /// The parts that all of them look at, in the order of the real server.
 const CHECKS: [&str; 7] = [

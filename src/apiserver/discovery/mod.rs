@@ -18,7 +18,7 @@ use blake2::{Blake2s256, Digest as _};
 use serde_json::{Map, Value, json};
 
 pub(crate) use self::subresources::{Subresource, subresources};
-use crate::apiserver::resource::kind::Kind;
+use crate::resource::kind::Kind;
 
 /// `/version`: the release whose behaviour is imitated.
 pub(crate) fn server_version() -> Value {

@@ -2,7 +2,7 @@
 
 use std::{cmp::Reverse, sync::Arc};
 
-use crate::apiserver::resource::kind::Kind;
+use crate::resource::kind::Kind;
 
 /// Groups of the server itself in the order of their priorities; all others come after them.
 const GROUPS: [&str; 21] = [

@@ -7,7 +7,7 @@ use http::header::{ACCEPT, ACCEPT_ENCODING, IF_NONE_MATCH};
 use serde_json::Value;
 
 use super::{aggregated, document::Document, health};
-use crate::apiserver::{
+use crate::{
     openapi::OpenApi,
     refusal::Refusal,
     reply::Reply,

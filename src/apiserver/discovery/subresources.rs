@@ -1,6 +1,6 @@
 //! The parts of objects that have endpoints of their own.
 
-use crate::apiserver::{native, resource::kind::Kind};
+use crate::{native, resource::kind::Kind};
 
 /// One endpoint below an object.
 #[derive(Clone, Debug, PartialEq)]

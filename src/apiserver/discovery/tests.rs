@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::*;
-use crate::apiserver::{
+use crate::{
     request::query::Query,
     resource::{
         ResourceDef,
@@ -14,7 +14,7 @@ use crate::apiserver::{
 };
 
 fn recorded() -> Value {
-    serde_json::from_str(include_str!("recorded/discovery.json")).unwrap()
+    serde_json::from_str(include_str!("../tests/recorded/discovery.json")).unwrap()
 }
 
 fn texts(value: &Value) -> Vec<String> {

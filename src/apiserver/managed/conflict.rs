@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{entries::Id, set::FieldSet};
-use crate::apiserver::refusal::Refusal;
+use crate::refusal::Refusal;
 
 /// Says who manages which of the fields.
 pub(super) fn refusal(conflicts: &[(&Id, FieldSet)]) -> Refusal {

@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use crate::apiserver::object;
+use crate::object;
 
 const ANNOTATION: &str = "kubectl.kubernetes.io/last-applied-configuration";
 const POINTER: &str = "/metadata/annotations/kubectl.kubernetes.io~1last-applied-configuration";

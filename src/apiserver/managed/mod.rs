@@ -37,7 +37,7 @@ use self::{
     set::FieldSet,
     typing::Type,
 };
-use crate::apiserver::{object, refusal::Refusal, schema::Schema};
+use crate::{object, refusal::Refusal, schema::Schema};
 
 /// Manages what was there before anybody applied.
 const BEFORE_FIRST_APPLY: &str = "before-first-apply";

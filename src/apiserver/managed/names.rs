@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::apiserver::refusal::Problem;
+use crate::refusal::Problem;
 
 /// Of the name of a manager, in bytes.
 const MANAGER_MAX: usize = 128;

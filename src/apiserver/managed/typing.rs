@@ -7,7 +7,7 @@ use std::{slice, sync::LazyLock};
 use serde_json::{Value, json};
 
 use super::{collect::is_nothing, element::Element};
-use crate::apiserver::schema::{ListType, Schema, Shape};
+use crate::schema::{ListType, Schema, Shape};
 
 /// Deeper values are one field. Bodies are not decoded as deep as this.
 const DEPTH_MAX: usize = 256;
@@ -175,7 +175,7 @@ impl<'a> Type<'a> {
         let Shape::Map { fields, rest, .. } = &schema.shape else {
             return (self.child(self.unsaid()), Declared::Allowed);
         };
-        let linked = |link: &'a crate::apiserver::schema::Link| {
+        let linked = |link: &'a crate::schema::Link| {
             link.schema().map_or_else(|| self.unsaid(), Node::Known)
         };
         if let Some(link) = fields.get(name) {
@@ -255,7 +255,7 @@ impl<'a> Type<'a> {
         match &field.shape {
             Shape::Scalar(_) if !self.native => None,
             Shape::Scalar(_) if key == "protocol" => Some("TCP".into()),
-            Shape::Scalar(crate::apiserver::schema::Scalar::Text) => Some("".into()),
+            Shape::Scalar(crate::schema::Scalar::Text) => Some("".into()),
             Shape::Scalar(_) => Some(0.into()),
             Shape::Any | Shape::Map { .. } | Shape::List { .. } => None,
         }

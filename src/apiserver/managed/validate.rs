@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::typing::{Declared, Form, Node, Type};
-use crate::apiserver::{
+use crate::{
     refusal::go,
     schema::{Scalar, Shape},
 };

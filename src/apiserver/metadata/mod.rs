@@ -14,7 +14,7 @@ use std::collections::BTreeSet;
 use serde_json::{Map, Value};
 
 pub(crate) use self::{generate::generate_name, names::NameFormat};
-use crate::apiserver::{
+use crate::{
     object,
     refusal::{Problem, ProblemKind, go},
     request::time,

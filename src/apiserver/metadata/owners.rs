@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::apiserver::refusal::{Problem, ProblemKind, go};
+use crate::refusal::{Problem, ProblemKind, go};
 
 const FIELD: &str = "metadata.ownerReferences";
 /// How many controllers too many are told, each with the whole list: a body must not become terabytes.

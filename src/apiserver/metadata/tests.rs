@@ -6,7 +6,7 @@ use super::{
     KindFacts, NameFormat, carry_over, check_create, check_manager, check_update, generate_name,
     names, normalize, reset,
 };
-use crate::apiserver::refusal::{Problem, Refusal};
+use crate::refusal::{Problem, Refusal};
 
 const NATIVE: KindFacts =
     KindFacts { names: NameFormat::Subdomain, namespaced: true, native: true };

@@ -8,7 +8,7 @@ use super::{
     facts::{self, Form, GoField, GoType},
     stamp,
 };
-use crate::apiserver::{
+use crate::{
     refusal::{Refusal, path::push_field},
     resource::kind::Kind,
 };

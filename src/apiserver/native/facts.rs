@@ -9,7 +9,7 @@ use flate2::read::GzDecoder;
 use serde::Deserialize;
 use serde_json::{Map, Value, value::RawValue};
 
-use crate::apiserver::schema::Schema;
+use crate::schema::Schema;
 
 /// A struct of Go.
 #[derive(Debug)]

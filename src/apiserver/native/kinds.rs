@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::{Native, Subresource, rules};
-use crate::apiserver::resource::{
+use crate::resource::{
     ResourceDef,
     kind::{Kind, Scale, Version},
 };

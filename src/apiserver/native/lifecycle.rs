@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::{check::names, decode, defaults, quantity::Quantity};
-use crate::apiserver::object;
+use crate::object;
 
 /// The status of a new object: as if nothing were known.
 pub(super) fn fresh(schema: &str, it: &mut Value) {

@@ -26,7 +26,7 @@ pub(crate) use self::{
     kinds::{kinds, subresources},
     lifecycle::label_namespace,
 };
-use crate::apiserver::refusal::{Problem, Refusal};
+use crate::refusal::{Problem, Refusal};
 
 /// What the server knows of a native kind beyond its names. Every function has a default that does nothing.
 #[derive(Clone, Copy, Debug)]

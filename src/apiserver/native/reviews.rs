@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::check::{Problems, Spot};
-use crate::apiserver::{
+use crate::{
     object,
     refusal::{Problem, ProblemKind, Refusal, go},
 };

@@ -1,7 +1,7 @@
 //! The rules of each kind, one static per kind.
 
 use super::{Native, check, defaults, events, lifecycle, reviews};
-use crate::apiserver::resource::definition;
+use crate::resource::definition;
 
 /// Kinds with the defaults of their schema, and what is said besides.
 macro_rules! rules {

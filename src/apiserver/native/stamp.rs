@@ -5,7 +5,7 @@ use jiff::{Timestamp, tz::TimeZone};
 use serde_json::{Value, json};
 
 use super::{facts::Form, quantity::Quantity};
-use crate::apiserver::request::json::type_name;
+use crate::request::json::type_name;
 
 /// Checks a value and brings it into its canonical form. The error is worded as the real server words it, without the place.
 pub(super) fn scalar(form: &Form, value: &mut Value) -> Result<(), String> {

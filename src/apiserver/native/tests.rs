@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{decode, definition, kinds, order, quantity::Quantity, raw_definitions, subresources};
-use crate::apiserver::{object, refusal::Refusal, resource::kind::Kind};
+use crate::{object, refusal::Refusal, resource::kind::Kind};
 
 #[test]
 fn every_kind_has_a_schema_in_each_of_its_versions() {
@@ -48,12 +48,14 @@ fn quantities_are_written_in_their_canonical_form() {
 
 /// What was sent to the real server.
 fn requests() -> Vec<Value> {
-    serde_json::from_str(include_str!("recorded/requests.json")).expect("requests are JSON")
+    serde_json::from_str(include_str!("../tests/recorded/native-requests.json"))
+        .expect("requests are JSON")
 }
 
 /// What it answered, by the names of the requests.
 fn answers() -> Value {
-    serde_json::from_str(include_str!("recorded/answers.json")).expect("answers are JSON")
+    serde_json::from_str(include_str!("../tests/recorded/native-answers.json"))
+        .expect("answers are JSON")
 }
 
 const NAMESPACE: &str = "native-recorded";
@@ -256,8 +258,8 @@ fn discovered(group_version: &str) -> Vec<Value> {
 
 #[test]
 fn the_discovery_lists_the_same_kinds_as_the_real_server() {
-    let real: Value =
-        serde_json::from_str(include_str!("recorded/discovery.json")).expect("discovery is JSON");
+    let real: Value = serde_json::from_str(include_str!("../tests/recorded/native-discovery.json"))
+        .expect("discovery is JSON");
     // Of these groups, the real server has kinds that nobody needs here, or has lost them since.
     let left_out = |name: &str| name == "podsecuritypolicies";
     for (group_version, entries) in real.as_object().expect("an object") {

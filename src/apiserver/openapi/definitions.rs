@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use serde_json::{Map, Value};
 
 use super::publish;
-use crate::apiserver::resource::kind::Kind;
+use crate::resource::kind::Kind;
 
 /// Of `meta.k8s.io`, the part that requests and answers of all kinds use.
 pub(super) const META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.";

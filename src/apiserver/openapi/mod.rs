@@ -17,7 +17,7 @@ use prost::Message as _;
 use serde_json::{Map, Value, json};
 
 use self::definitions::Definitions;
-use crate::apiserver::{
+use crate::{
     discovery::document::{self, Document},
     resource::kind::Kind,
 };

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 
 use super::definitions::{Definitions, META};
-use crate::apiserver::{
+use crate::{
     discovery::{Subresource, subresources},
     resource::{ResourceDef, kind::Kind},
 };

@@ -6,7 +6,7 @@
 use serde_json::{Map, Value, json};
 
 use super::definitions::META;
-use crate::apiserver::resource::ResourceDef;
+use crate::resource::ResourceDef;
 
 /// Deeper parts are not described; more than the depth of JSON that the server accepts.
 const DEPTH_MAX: usize = 128;

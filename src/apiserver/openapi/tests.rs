@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::apiserver::resource::{
+use crate::resource::{
     ResourceDef,
     kind::{Scale, Version},
 };
 
 fn recorded() -> Value {
-    serde_json::from_str(include_str!("recorded/openapi.json")).unwrap()
+    serde_json::from_str(include_str!("../tests/recorded/openapi.json")).unwrap()
 }
 
 fn natives() -> Map<String, Value> {

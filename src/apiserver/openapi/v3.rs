@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 
 use super::{definitions::Definitions, paths, publish};
-use crate::apiserver::resource::kind::Kind;
+use crate::resource::kind::Kind;
 
 /// The document of one version of a group.
 pub(super) fn document(kinds: &[Arc<Kind>], natives: Map<String, Value>) -> Value {

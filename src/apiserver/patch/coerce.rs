@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::apiserver::schema::{Scalar, Schema, Shape};
+use crate::schema::{Scalar, Schema, Shape};
 
 /// The first value that cannot be taken; nothing if all can.
 pub(super) fn fault(value: &Value, schema: &Schema) -> Option<String> {

@@ -3,7 +3,7 @@
 
 use serde_json::{Map, Value};
 
-use crate::apiserver::{
+use crate::{
     refusal::Refusal,
     request::json::{self, Fault},
 };

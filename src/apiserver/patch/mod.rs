@@ -10,7 +10,7 @@ mod tests;
 
 use serde_json::Value;
 
-use crate::apiserver::{
+use crate::{
     refusal::{Problem, Refusal, go},
     request::{
         body,
@@ -75,7 +75,7 @@ impl Patch {
                 let mut merged = strategic::apply(patch, object, schema)?;
                 // The real server merges into a typed object, which keeps its kind.
                 for field in ["apiVersion", "kind"] {
-                    crate::apiserver::object::put(&mut merged, field, object.get(field).cloned());
+                    crate::object::put(&mut merged, field, object.get(field).cloned());
                 }
                 if let Some(why) = schema.and_then(|it| coerce::fault(&merged, it)) {
                     let shown = go::plain(patch);

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value};
 
-use crate::apiserver::{
+use crate::{
     refusal::{Refusal, go},
     request::{json::type_name, typed::sorted_json},
     schema::{Link, PatchRule, Schema, Shape},

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{Patch, json::Operation};
-use crate::apiserver::{
+use crate::{
     refusal::Refusal,
     request::{json::depth, typed::sorted_json},
     schema::Schema,
@@ -148,7 +148,7 @@ fn strategic_patches_merge_lists_by_their_keys() {
         let (code, text) =
             answer(run(super::STRATEGIC, body, &deployment(), Some(&schema)), |it| {
                 let mut it = it.clone();
-                crate::apiserver::object::put(&mut it, "kind", None);
+                crate::object::put(&mut it, "kind", None);
                 it
             });
         // The real server was asked with the whole Deployment.

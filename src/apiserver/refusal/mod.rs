@@ -9,7 +9,7 @@ use std::{borrow::Cow, collections::BTreeSet, fmt};
 use serde_json::{Value, json};
 
 pub(crate) use self::problem::{Problem, ProblemKind};
-use crate::apiserver::resource::ResourceDef;
+use crate::resource::ResourceDef;
 
 /// Why a request is refused.
 #[derive(Clone, Debug, PartialEq)]

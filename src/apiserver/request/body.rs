@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use serde_json::Value;
 
-use crate::apiserver::{
+use crate::{
     refusal::{Problem, Refusal},
     request::{
         json::{self, Fault},

@@ -10,7 +10,7 @@ use super::{
     query::Query,
     typed, yaml,
 };
-use crate::apiserver::{
+use crate::{
     refusal::{Problem, ProblemKind, Refusal, go},
     resource::{CRDS, ResourceDef},
 };

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::query::Query;
-use crate::apiserver::refusal::{Problem, ProblemKind, Refusal, go};
+use crate::refusal::{Problem, ProblemKind, Refusal, go};
 
 /// The parameters of a list or a watch.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 //! The parameters that writes have in common.
 
-use crate::apiserver::{
+use crate::{
     metadata,
     refusal::{Problem, ProblemKind, Refusal, go},
     request::query::Query,

@@ -1,6 +1,6 @@
 //! What stands in a URL after the question mark, decoded as the real server does it.
 
-use crate::apiserver::refusal::{Refusal, go};
+use crate::refusal::{Refusal, go};
 
 /// The parameters of a request, in their order.
 #[derive(Clone, Debug, Default)]

@@ -1,6 +1,6 @@
 //! What a path means.
 
-use crate::apiserver::request::query::percent_decode;
+use crate::request::query::percent_decode;
 
 /// Everything that can be asked for.
 #[derive(Clone, Debug, PartialEq)]

@@ -8,7 +8,7 @@ use super::{
     options::{Write, WriteOptions},
     query::Query,
 };
-use crate::apiserver::{metadata::names, refusal::Refusal};
+use crate::{metadata::names, refusal::Refusal};
 
 #[derive(Clone, Copy, PartialEq)]
 enum Of {

@@ -7,7 +7,7 @@ use std::{borrow::Cow, fmt::Write};
 
 use serde_json::Value;
 
-use crate::apiserver::request::{json, time};
+use crate::request::{json, time};
 
 /// What a Go field can take.
 enum Shape {

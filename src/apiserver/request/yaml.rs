@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use crate::apiserver::request::json;
+use crate::request::json;
 
 /// How deep lists and maps may be nested: what the parser thinks safe, for it recurses with large frames.
 const DEPTH_MAX: usize = 64;

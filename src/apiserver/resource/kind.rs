@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use serde_json::Value;
 
-use crate::apiserver::{
+use crate::{
     native::{self, Native},
     resource::{CRDS, ResourceDef, definition},
     schema::{self, Rules, Schema},

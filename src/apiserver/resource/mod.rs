@@ -3,7 +3,7 @@
 pub(crate) mod definition;
 pub(crate) mod kind;
 
-use crate::apiserver::refusal::join;
+use crate::refusal::join;
 
 /// What clients may do with objects of a resource unless said otherwise.
 const VERBS: [&str; 8] =

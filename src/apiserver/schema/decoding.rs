@@ -5,7 +5,7 @@
 //! puts its name in front of the message.
 
 use super::Value;
-use crate::apiserver::{refusal::go, request::json::type_name};
+use crate::{refusal::go, request::json::type_name};
 
 /// What a field of metadata is in the real server.
 #[derive(Clone, Copy)]

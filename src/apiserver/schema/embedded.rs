@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::{Schema, Shape};
-use crate::apiserver::{
+use crate::{
     metadata::names,
     object,
     refusal::{

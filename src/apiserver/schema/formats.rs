@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use jiff::civil::Date;
 
-use crate::apiserver::metadata::names;
+use crate::metadata::names;
 
 /// Formats of texts, without the hyphens, which do not matter.
 const KNOWN: [&str; 27] = [

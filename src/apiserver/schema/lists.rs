@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value};
 
 use super::{ListType, Schema, Shape};
-use crate::apiserver::refusal::{
+use crate::refusal::{
     Problem, ProblemKind,
     path::{push_field, push_item},
 };

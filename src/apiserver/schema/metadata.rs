@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::{Schema, Shape, decoding};
-use crate::apiserver::refusal::{
+use crate::refusal::{
     go,
     path::{push_field, push_item},
 };

@@ -27,7 +27,7 @@ pub(crate) use self::{
     prune::{prune, prune_part},
     rules::Rules,
 };
-use crate::apiserver::native;
+use crate::native;
 
 /// One node.
 #[derive(Clone, Debug, Default)]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::{Schema, checks::Checks, embedded, expressions::Expressions, lists, validate};
-use crate::apiserver::refusal::Problem;
+use crate::refusal::Problem;
 
 /// What objects of a version are checked with.
 #[derive(Debug)]

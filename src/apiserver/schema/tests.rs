@@ -1,13 +1,13 @@
 //! What the real server (1.20.2) answers to creations of custom resources, and what we make of the same objects.
 //!
-//! `recorded.json` holds its answers: for each schema some objects, and for each object what was stored or why it was refused.
+//! `tests/recorded/schemas.json` holds its answers: for each schema some objects, and for each object what was stored or why it was refused.
 
 use std::{collections::BTreeMap, sync::Arc};
 
 use serde_json::{Value, json};
 
 use super::*;
-use crate::apiserver::refusal::Refusal;
+use crate::refusal::Refusal;
 
 struct Case {
     name: String,
@@ -16,7 +16,8 @@ struct Case {
 }
 
 fn recorded() -> Vec<Case> {
-    let all: Vec<Value> = serde_json::from_str(include_str!("recorded.json")).expect("recordings");
+    let all: Vec<Value> =
+        serde_json::from_str(include_str!("../tests/recorded/schemas.json")).expect("recordings");
     all.into_iter()
         .map(|it| Case {
             name: it["name"].as_str().expect("a name").into(),

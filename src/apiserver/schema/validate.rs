@@ -7,7 +7,7 @@
 use serde_json::{Number, Value};
 
 use super::checks::{Checks, Objects, Rest, Texts};
-use crate::apiserver::refusal::{Problem, ProblemKind, go};
+use crate::refusal::{Problem, ProblemKind, go};
 
 /// What came out of the checks of one value.
 #[derive(Default)]

@@ -1,6 +1,6 @@
 //! Field selectors: `metadata.name=a,status.phase!=Running`.
 
-use crate::apiserver::resource::ResourceDef;
+use crate::resource::ResourceDef;
 
 /// One term; all of them must hold.
 #[derive(Clone, Debug, PartialEq)]

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::apiserver::{metadata::names, refusal::go};
+use crate::{metadata::names, refusal::go};
 
 /// One requirement; all of them must hold.
 #[derive(Clone, Debug, PartialEq)]

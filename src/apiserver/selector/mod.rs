@@ -14,7 +14,7 @@ use self::{
     fields::{Selectable, Term},
     labels::Rule,
 };
-use crate::apiserver::{refusal::Refusal, request::query::Query};
+use crate::{refusal::Refusal, request::query::Query};
 
 /// What a list or a watch is narrowed to.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -5,9 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::json;
 
 use super::{Selector, field_text, fields::Selectable};
-use crate::apiserver::{
-    metadata::names, refusal::Refusal, request::query::Query, resource::ResourceDef,
-};
+use crate::{metadata::names, refusal::Refusal, request::query::Query, resource::ResourceDef};
 
 /// The rules of names stand in every second answer: here in short.
 fn full(text: &str) -> String {

@@ -35,7 +35,7 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 use tower::Service as _;
 
-use crate::apiserver::{ApiServer, Refusal, ResponseBody};
+use crate::{ApiServer, Refusal, ResponseBody};
 
 /// Connections at a time; more wait in the queue of the system. A client of Kubernetes opens one per watch at most.
 const CONNECTIONS_MAX: usize = 512;

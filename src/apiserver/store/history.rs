@@ -4,7 +4,7 @@ use std::{collections::VecDeque, sync::Arc};
 
 use tokio::time::Instant;
 
-use crate::apiserver::store::stored::Stored;
+use crate::store::stored::Stored;
 
 /// Changes remembered per resource. More than any client makes between two turns of a watcher; who falls behind gets a 410, as
 /// with the real server.

@@ -2,7 +2,7 @@
 
 use fastrand::Rng;
 
-use crate::apiserver::metadata::generate_name;
+use crate::metadata::generate_name;
 
 /// A source of uids and names.
 #[derive(Debug)]

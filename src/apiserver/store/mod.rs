@@ -18,7 +18,7 @@ use self::{
     identities::Identities,
     stored::Stored,
 };
-use crate::apiserver::{
+use crate::{
     object,
     resource::{self, kind::Kind},
 };

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use serde_json::Value;
 
-use crate::apiserver::object;
+use crate::object;
 
 /// One version of an object. Never changed, only replaced.
 #[derive(Clone, Debug)]

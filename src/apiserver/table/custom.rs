@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::{age, go, jsonpath::JsonPath};
-use crate::apiserver::resource::kind::Column;
+use crate::resource::kind::Column;
 
 /// A column whose path is parsed.
 #[derive(Clone, Debug)]

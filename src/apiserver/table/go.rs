@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::apiserver::refusal::go;
+use crate::refusal::go;
 
 /// Texts as they are, parts of objects as JSON.
 pub(super) fn text(value: &Value) -> String {

@@ -17,9 +17,7 @@ use serde_json::{Value, json};
 
 use self::custom::CustomColumn;
 pub(crate) use self::reply::Presenter;
-use crate::apiserver::{
-    object, refusal::Refusal, request::accept::MetaVersion, resource::kind::Kind,
-};
+use crate::{object, refusal::Refusal, request::accept::MetaVersion, resource::kind::Kind};
 
 /// What each row carries beside its cells: `includeObject`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::{Include, Printer, partial, partial_list};
-use crate::apiserver::{
+use crate::{
     refusal::Refusal,
     reply::{List, Reply},
     request::accept::{Accept, Endpoint, MetaVersion, Shape, wrong_shape},

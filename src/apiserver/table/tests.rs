@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use super::{jsonpath::JsonPath, *};
-use crate::apiserver::resource::{
+use crate::resource::{
     ResourceDef,
     kind::{Column, Version},
 };
@@ -30,7 +30,8 @@ fn column(name: &str, kind: &str, path: &str) -> Column {
 
 #[test]
 fn native_objects_look_as_on_the_real_server() {
-    let recorded: Vec<Value> = serde_json::from_str(include_str!("recorded/native.json")).unwrap();
+    let recorded: Vec<Value> =
+        serde_json::from_str(include_str!("../tests/recorded/table-native.json")).unwrap();
     assert!(recorded.len() > 90);
     for record in &recorded {
         let object = &record["object"];
@@ -51,7 +52,8 @@ fn native_objects_look_as_on_the_real_server() {
 
 #[test]
 fn custom_columns_look_as_on_the_real_server() {
-    let recorded: Value = serde_json::from_str(include_str!("recorded/custom.json")).unwrap();
+    let recorded: Value =
+        serde_json::from_str(include_str!("../tests/recorded/table-custom.json")).unwrap();
     // A wildcard over a map is not among them: its order is random there.
     let text = |column: &Value, field: &str| String::from(column[field].as_str().unwrap_or(""));
     let columns = recorded["columns"].as_array().unwrap().iter().map(|it| Column {

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::apiserver::{
+use crate::{
     managed, metadata, object,
     refusal::Refusal,
     reply::Reply,

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::apiserver::{
+use crate::{
     object,
     resource::{CRDS, definition},
     store::Store,

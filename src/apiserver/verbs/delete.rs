@@ -4,7 +4,7 @@ use std::sync::{Arc, atomic::Ordering};
 
 use serde_json::{Value, json};
 
-use crate::apiserver::{
+use crate::{
     Shared, metadata, object,
     refusal::Refusal,
     reply::Reply,

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use serde_json::Value;
 
-use crate::apiserver::{
+use crate::{
     Shared, lock,
     managed::{self, Writer},
     refusal::{self, Refusal},

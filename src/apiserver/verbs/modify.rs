@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::apiserver::{
+use crate::{
     managed, object,
     patch::Patch,
     refusal::Refusal,

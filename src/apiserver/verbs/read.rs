@@ -5,7 +5,7 @@ use std::sync::Arc;
 use base64::{Engine as _, prelude::BASE64_URL_SAFE_NO_PAD};
 use serde_json::{Value, json};
 
-use crate::apiserver::{
+use crate::{
     refusal::{Refusal, go},
     reply::{List, Reply},
     request::{

@@ -4,7 +4,7 @@
 
 use serde_json::{Value, json};
 
-use crate::apiserver::{
+use crate::{
     managed,
     metadata::{self, KindFacts},
     native, object,

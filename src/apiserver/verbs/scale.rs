@@ -3,7 +3,7 @@
 use http::header::CONTENT_TYPE;
 use serde_json::{Value, json};
 
-use crate::apiserver::{
+use crate::{
     labels, object,
     patch::Patch,
     refusal::{Problem, Refusal, go},

@@ -8,7 +8,7 @@ use futures::{StreamExt as _, stream};
 use http::header::CONTENT_TYPE;
 use serde_json::{Value, json};
 
-use crate::apiserver::{
+use crate::{
     ApiServer, Shared,
     controllers::{LogParams, Logs, logs},
     native,

@@ -17,7 +17,7 @@ use hyper::body::Frame;
 use serde_json::{Value, json};
 use tokio::{sync::watch::Receiver, time::Instant};
 
-use crate::apiserver::{
+use crate::{
     Shared, Signal,
     faults::Effect,
     lock, object,

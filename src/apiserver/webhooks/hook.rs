@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::{Attempt, https::Target};
-use crate::apiserver::{labels, object};
+use crate::{labels, object};
 
 /// What the real server waits for an answer if nothing else is said.
 const TIMEOUT: Duration = Duration::from_secs(10);

@@ -14,7 +14,7 @@ use self::{
     hook::Hook,
     review::{Denial, Verdict},
 };
-use crate::apiserver::{
+use crate::{
     Shared, lock, object,
     refusal::Refusal,
     resource::kind::View,

@@ -5,7 +5,7 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 
 use super::{Attempt, hook::Hook};
-use crate::apiserver::object;
+use crate::object;
 
 /// What a webhook has said.
 #[derive(Debug, Default)]

@@ -7,8 +7,8 @@ use serde_json::{Map, Value};
 use tower::ServiceExt as _;
 
 use super::documents::{Document, text};
-use crate::apiserver::ApiServer;
 use crate::cli::report::Report;
+use kopf_apiserver::ApiServer;
 
 /// Who owns the fields that come from files.
 const MANAGER: &str = "kopf-dev";

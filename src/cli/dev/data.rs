@@ -12,11 +12,11 @@ use parking_lot::Mutex;
 use tokio::time;
 use tokio_util::sync::CancellationToken;
 
-use crate::apiserver::{
+use crate::cli::report::Report;
+use kopf_apiserver::{
     ApiServer,
     snapshot::{Error, Snapshot},
 };
-use crate::cli::report::Report;
 
 /// From a change to its saving: a crash costs no more than this, and a burst of changes is saved once.
 const SAVED_WITHIN: Duration = Duration::from_secs(3);

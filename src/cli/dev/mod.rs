@@ -29,12 +29,6 @@ use self::{
     documents::{Document, text},
     options::{DevOptions, KubeconfigOption},
 };
-use crate::apiserver::{
-    ApiServer,
-    controllers::{self, Controllers},
-    kubeconfig::{self, Kubeconfig},
-    serve::{self, BindError, Listener},
-};
 use crate::cli::{
     options::ScopeOption,
     report::{Exit, Report},
@@ -49,6 +43,12 @@ use crate::logic::{namespaces::NamespacePattern, resource::Resource, served};
 use crate::ports::{Clock, Cluster, GroupFilter};
 use crate::reactor::{Connect, Connecting, Scope};
 use crate::settings::Settings;
+use kopf_apiserver::{
+    ApiServer,
+    controllers::{self, Controllers},
+    kubeconfig::{self, Kubeconfig},
+    serve::{self, BindError, Listener},
+};
 
 pub(super) use self::{files::Files, options::resolve};
 

@@ -7,10 +7,6 @@ use parking_lot::Mutex;
 use tokio::{task::JoinSet, time};
 use tokio_util::sync::CancellationToken;
 
-use crate::apiserver::{
-    ApiServer,
-    controllers::{self, Controllers},
-};
 use crate::cli::{
     dev, identity, logging,
     options::RunOptions,
@@ -30,6 +26,10 @@ use crate::ports::{
 use crate::reactor::{self, Operator, Scope};
 use crate::scripting::{Placement, ScriptHost, Source, Terms};
 use crate::settings::Settings;
+use kopf_apiserver::{
+    ApiServer,
+    controllers::{self, Controllers},
+};
 
 /// When tests begin: always at the same moment, so that times are the same in every run.
 const BEGINNING: &str = "2030-01-01T00:00:00Z";

@@ -3,7 +3,6 @@
 use std::{collections::BTreeSet, time::Duration};
 
 use kopf::{
-    apiserver::{ApiServer, Builder, ResourceDef},
     logic::{
         declare::{Argument, Marker},
         handler::Kind,
@@ -11,6 +10,7 @@ use kopf::{
     reactor::Scope,
     testing,
 };
+use kopf_apiserver::{ApiServer, Builder, ResourceDef};
 use serde_json::json;
 
 use super::{

@@ -14,7 +14,7 @@ use std::{
 
 use futures::future::BoxFuture;
 use http::{Method, Request, Response};
-use kopf::apiserver::{ApiServer, ResponseBody};
+use kopf_apiserver::{ApiServer, ResponseBody};
 use kube::client::Body;
 use serde_json::json;
 use tokio::{sync::Notify, time};

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use kopf::{apiserver::ApiServer, reactor::Scope, testing};
+use kopf::{reactor::Scope, testing};
+use kopf_apiserver::ApiServer;
 use serde_json::{Value, json};
 use tokio::time;
 

@@ -5,7 +5,6 @@ use std::{sync::Arc, time::Duration};
 use parking_lot::Mutex;
 
 use kopf::{
-    apiserver::ApiServer,
     logic::{
         declare::{Argument, Declaration, declare},
         handler::{Handler, Kind},
@@ -18,6 +17,7 @@ use kopf::{
     settings::Settings,
     testing::{self, NativeScripts},
 };
+use kopf_apiserver::ApiServer;
 use tokio::{task::JoinSet, time};
 use tokio_util::sync::CancellationToken;
 

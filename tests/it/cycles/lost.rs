@@ -1,6 +1,6 @@
 //! Patches that fail, at any place of an object's life: no result is lost, and no finished handler is called again.
 
-use kopf::apiserver::{Effect, Fault};
+use kopf_apiserver::{Effect, Fault};
 use serde_json::{Value, json};
 
 use super::{

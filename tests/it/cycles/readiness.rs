@@ -5,7 +5,6 @@ use std::{sync::Arc, time::Duration};
 use parking_lot::Mutex;
 
 use kopf::{
-    apiserver::{ApiServer, Effect, Fault},
     logic::{
         declare::{Argument, Declaration, declare},
         handler::{Callback, Handler, Kind},
@@ -17,6 +16,7 @@ use kopf::{
     settings::Settings,
     testing::{self, NativeScripts},
 };
+use kopf_apiserver::{ApiServer, Effect, Fault};
 use serde_json::{Value, json};
 use tokio::{
     task::JoinSet,

@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use kopf::{
-    apiserver::{ApiServer, Effect, Fault, ResourceDef},
     logic::{
         declare::{Argument, Marker},
         handler::{Callback, Kind},
@@ -12,6 +11,7 @@ use kopf::{
     reactor::Scope,
     testing,
 };
+use kopf_apiserver::{ApiServer, Effect, Fault, ResourceDef};
 use serde_json::{Value, json};
 
 use super::{
@@ -27,7 +27,7 @@ fn example() -> ResourceDef {
 }
 
 fn server(resources: Vec<ResourceDef>) -> ApiServer {
-    resources.into_iter().fold(ApiServer::builder(), kopf::apiserver::Builder::resource).build()
+    resources.into_iter().fold(ApiServer::builder(), kopf_apiserver::Builder::resource).build()
 }
 
 fn refusal(code: u16) -> Effect {

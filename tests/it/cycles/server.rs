@@ -1,10 +1,10 @@
 //! The cluster of a scenario: the embedded API server with the one resource of the vectors.
 
 use kopf::{
-    apiserver::ApiServer,
     ports::Clock,
     testing::{self, EXAMPLES},
 };
+use kopf_apiserver::ApiServer;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 

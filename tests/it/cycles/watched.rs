@@ -6,7 +6,6 @@ use parking_lot::Mutex;
 
 pub(crate) use kopf::testing::EXAMPLES;
 use kopf::{
-    apiserver::ApiServer,
     logic::{
         declare::{Argument, Declaration, declare},
         handler::Kind,
@@ -17,6 +16,7 @@ use kopf::{
     reactor::{self, Operator, Scope},
     testing::{self, NativeScripts},
 };
+use kopf_apiserver::ApiServer;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;

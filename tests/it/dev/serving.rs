@@ -2,12 +2,10 @@
 
 use std::{net::SocketAddr, time::Duration};
 
-use kopf::{
-    apiserver::{
-        ApiServer,
-        serve::{BindError, Listener, Options},
-    },
-    testing,
+use kopf::testing;
+use kopf_apiserver::{
+    ApiServer,
+    serve::{BindError, Listener, Options},
 };
 use serde_json::json;
 use tokio::{

@@ -5,14 +5,14 @@ use std::{fmt::Write as _, process::ExitStatus, sync::Arc, time::Duration};
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, Full};
 use kopf::{
-    apiserver::{
-        ApiServer, ResourceDef,
-        controllers::{self, Controllers},
-    },
     logic::registry::Registry,
     ports::Clock,
     reactor::{self, Operator},
     scripting::{Modules, Placement, ScriptHost, Source, Terms},
+};
+use kopf_apiserver::{
+    ApiServer, ResourceDef,
+    controllers::{self, Controllers},
 };
 use parking_lot::Mutex;
 use serde_json::Value;

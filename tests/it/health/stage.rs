@@ -7,7 +7,6 @@ use http::{Request, Response, header::AUTHORIZATION};
 use http_body_util::{BodyExt as _, Full};
 pub(super) use kopf::testing::EXAMPLES;
 use kopf::{
-    apiserver::{ApiServer, ResponseBody},
     cluster::{ConnectOptions, Dial, KubeCluster},
     features::probes::{Endpoint, Routes},
     logic::registry::Registry,
@@ -17,6 +16,7 @@ use kopf::{
     settings::Settings,
     testing,
 };
+use kopf_apiserver::{ApiServer, ResponseBody};
 use kube::client::{Body, ClientBuilder, ConfigExt as _};
 use parking_lot::{Mutex, MutexGuard};
 use serde_json::json;

@@ -12,12 +12,12 @@ use std::{
 
 use http::{Request, Response};
 use kopf::{
-    apiserver::{ApiServer, ResourceDef, ResponseBody},
     logic::registry::Registry,
     reactor,
     scripting::{Placement, ScriptHost, Source, Terms},
     testing,
 };
+use kopf_apiserver::{ApiServer, ResourceDef, ResponseBody};
 use kube::client::Body;
 use parking_lot::Mutex;
 use serde_json::{Value, json};

@@ -13,12 +13,12 @@ use std::{
 use parking_lot::Mutex;
 
 use kopf::{
-    apiserver::ApiServer,
     cluster::KubeCluster,
     ports::{ApiError, Cluster, Dial, ErrorClass, Kube},
     settings::Settings,
     testing,
 };
+use kopf_apiserver::ApiServer;
 use tokio::time::{Instant, sleep, timeout};
 
 /// How long an attempt takes.

@@ -2,10 +2,8 @@
 
 use std::time::Duration;
 
-use kopf::{
-    apiserver::{Effect, Fault, ResourceDef},
-    reactor::Scope,
-};
+use kopf::reactor::Scope;
+use kopf_apiserver::{Effect, Fault, ResourceDef};
 use serde_json::{Value, json};
 
 use super::site::{NAMESPACE, Plan, Site, cluster_peering, peering_object};

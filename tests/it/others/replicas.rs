@@ -4,7 +4,7 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use fastrand::Rng;
-use kopf::apiserver::{Effect, Fault};
+use kopf_apiserver::{Effect, Fault};
 
 use super::site::{Plan, Running, Site};
 

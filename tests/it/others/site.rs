@@ -14,7 +14,6 @@ use futures::future::BoxFuture;
 use http::{Request, Response};
 pub(super) use kopf::testing::EXAMPLES;
 use kopf::{
-    apiserver::{ApiServer, LoggedRequest, ResourceDef, ResponseBody},
     logic::{
         declare::{Argument, Declaration, declare},
         handler::Kind,
@@ -26,6 +25,7 @@ use kopf::{
     settings::Settings,
     testing::{self, NativeScripts},
 };
+use kopf_apiserver::{ApiServer, LoggedRequest, ResourceDef, ResponseBody};
 use kube::client::Body;
 use parking_lot::Mutex;
 use serde_json::{Value, json};

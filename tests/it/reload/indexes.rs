@@ -2,11 +2,8 @@
 
 use std::time::Duration;
 
-use kopf::{
-    apiserver::{Effect, Fault},
-    logic::handler::Kind,
-    ports::HealthState,
-};
+use kopf::{logic::handler::Kind, ports::HealthState};
+use kopf_apiserver::{Effect, Fault};
 
 use super::stage::{Does, EXAMPLES, Line, OTHERS, Stage, object, on, seconds, server};
 

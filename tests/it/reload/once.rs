@@ -3,10 +3,8 @@
 
 use std::time::Duration;
 
-use kopf::{
-    apiserver::{Effect, Fault},
-    logic::handler::Kind,
-};
+use kopf::logic::handler::Kind;
+use kopf_apiserver::{Effect, Fault};
 
 use super::stage::{Does, EXAMPLES, Line, Stage, on, seconds, server};
 

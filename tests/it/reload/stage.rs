@@ -10,7 +10,6 @@ use std::{
 use futures::future::BoxFuture;
 pub(super) use kopf::testing::EXAMPLES;
 use kopf::{
-    apiserver::{ApiServer, ResourceDef},
     logic::{
         declare::{Argument, Declaration, declare},
         function::Home,
@@ -25,6 +24,7 @@ use kopf::{
     settings::Settings,
     testing::{self, NativeScripts},
 };
+use kopf_apiserver::{ApiServer, ResourceDef};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::{

@@ -1,13 +1,13 @@
 //! What a swap asks of the cluster, and whom it calls.
 
 use kopf::{
-    apiserver::{Effect, Fault},
     logic::{
         handler::Kind,
         lifecycle::{Chooser, Lifecycle},
     },
     reactor::Operator,
 };
+use kopf_apiserver::{Effect, Fault};
 use serde_json::json;
 
 use super::stage::{Does, EXAMPLES, OTHERS, Stage, object, on, seconds, server};

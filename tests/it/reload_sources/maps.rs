@@ -1,7 +1,6 @@
 //! `ConfigMap`s through the API, on the embedded server.
 
 use kopf::{
-    apiserver::{ApiServer, Effect, Fault},
     cli::{
         options::MapOption,
         report::Report,
@@ -11,6 +10,7 @@ use kopf::{
     settings::Settings,
     testing,
 };
+use kopf_apiserver::{ApiServer, Effect, Fault};
 use serde_json::{Value, json};
 use tokio::time::timeout;
 

@@ -7,7 +7,6 @@ use std::{sync::Arc, time::Duration};
 
 use jiff::Timestamp;
 use kopf::{
-    apiserver::{ApiServer, ResourceDef},
     features::probes::{Listener, Routes},
     logic::registry::Registry,
     ports::{Clock, Health},
@@ -16,6 +15,7 @@ use kopf::{
     settings::Settings,
     testing::{self, EXAMPLES},
 };
+use kopf_apiserver::{ApiServer, ResourceDef};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::{

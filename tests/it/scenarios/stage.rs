@@ -5,7 +5,6 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 use kopf::{
-    apiserver::ApiServer,
     logic::{generation::Generation, registry::Registry},
     ports::{Candidate, Clock},
     reactor::{self, Operator},
@@ -13,6 +12,7 @@ use kopf::{
     settings::Settings,
     testing::{self, EXAMPLES},
 };
+use kopf_apiserver::ApiServer;
 use serde_json::Value;
 use tokio::{
     sync::{mpsc, oneshot},

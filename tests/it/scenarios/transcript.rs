@@ -12,7 +12,7 @@ use std::{
 
 use parking_lot::Mutex;
 
-use kopf::apiserver::{ApiServer, LoggedRequest};
+use kopf_apiserver::{ApiServer, LoggedRequest};
 use serde_json::Value;
 use tokio::{runtime::Handle, time::Instant};
 use tracing::{

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 use kopf::{
-    apiserver::ApiServer,
     cluster::KubeCluster,
     handling::{
         activities::{self, Activity},
@@ -21,6 +20,7 @@ use kopf::{
     settings::Settings,
     testing::{self, EXAMPLES, NativeScripts},
 };
+use kopf_apiserver::ApiServer;
 use serde_json::{Map, Value, json};
 use tokio::time::{self, Instant};
 

@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use kopf::{
-    apiserver::ApiServer,
     logic::{declare::Argument, handler::Kind},
     reactor::Scope,
     testing,
 };
+use kopf_apiserver::ApiServer;
 
 use crate::cycles::{
     heard::{Listener, pass},

@@ -1,11 +1,11 @@
 //! (b) A failed stream is told once, seen by probes, tried again, and recovers by itself; the others do not notice.
 
 use kopf::{
-    apiserver::{ApiServer, Effect, Fault},
     ports::{Health, HealthState},
     reactor::Scope,
     testing,
 };
+use kopf_apiserver::{ApiServer, Effect, Fault};
 
 use crate::cluster::{Log, record_logs};
 use crate::cycles::{

@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use kopf::{
-    apiserver::{ApiServer, Effect, Fault},
     logic::{
         declare::{Argument, Marker},
         handler::Kind,
@@ -11,6 +10,7 @@ use kopf::{
     reactor::Scope,
     testing,
 };
+use kopf_apiserver::{ApiServer, Effect, Fault};
 use serde_json::json;
 
 use crate::cycles::{

@@ -5,7 +5,6 @@ use std::{sync::Arc, time::Duration};
 use parking_lot::Mutex;
 
 use kopf::{
-    apiserver::ApiServer,
     cluster::KubeCluster,
     features::daemons::{Base, Host, OfObject, Team},
     logic::{
@@ -19,6 +18,7 @@ use kopf::{
     settings::Settings,
     testing::{self, NativeScripts},
 };
+use kopf_apiserver::ApiServer;
 use tokio::{
     task::JoinSet,
     time::{self, Instant},

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use kopf::{apiserver::ApiServer, logic::handler::Kind, reactor::Scope, testing};
+use kopf::{logic::handler::Kind, reactor::Scope, testing};
+use kopf_apiserver::ApiServer;
 use serde_json::{Value, json};
 use tokio::time;
 

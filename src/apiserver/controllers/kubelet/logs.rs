@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::pods::annotation;
-use crate::apiserver::{
+use crate::{
     Refusal,
     object::{self, text},
 };

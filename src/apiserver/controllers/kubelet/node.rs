@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{NODE, NODE_IP};
-use crate::apiserver::controllers::{
+use crate::controllers::{
     Controller, NO_STEP, Plan, conditions,
     time::Moment,
     world::{Key, News, World},

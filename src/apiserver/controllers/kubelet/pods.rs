@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::{NODE, node::NODES, status};
-use crate::apiserver::{
+use crate::{
     controllers::{
         Controller, Plan,
         kubelet::volumes,

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::{NODE_IP, pods, pods::condition};
-use crate::apiserver::{
+use crate::{
     controllers::{conditions, time::Moment, workloads::pods::ready as is_ready, world::Key},
     object::{self, number, text},
 };

@@ -3,7 +3,7 @@
 use expect_test::expect;
 
 use super::*;
-use crate::apiserver::controllers::{LogParams, logs};
+use crate::controllers::{LogParams, logs};
 
 const KUBELET: Controllers = Controllers {
     garbage: true,

@@ -21,7 +21,7 @@ use serde_json::{Value, json};
 use tokio::{task::JoinSet, time::Instant};
 
 use super::{Controllers, run, world::Key};
-use crate::apiserver::{
+use crate::{
     ApiServer, ResourceDef,
     object::{self, text},
 };

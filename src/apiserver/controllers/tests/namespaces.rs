@@ -3,7 +3,7 @@
 use expect_test::expect;
 
 use super::*;
-use crate::apiserver::resource::CRDS;
+use crate::resource::CRDS;
 
 const NAMESPACES: Controllers = Controllers {
     garbage: false,

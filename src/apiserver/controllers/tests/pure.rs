@@ -1,7 +1,7 @@
 //! The arithmetic behind decisions.
 
 use super::*;
-use crate::apiserver::controllers::{
+use crate::controllers::{
     time::{Moment, duration},
     workloads::{Limits, portion},
 };

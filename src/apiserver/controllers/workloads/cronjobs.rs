@@ -6,7 +6,7 @@ use cronexpr::{Crontab, FallbackTimezoneOption, ParseOptions};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use crate::apiserver::{
+use crate::{
     controllers::{
         Controller, NO_STEP, Plan, conditions,
         time::Moment,

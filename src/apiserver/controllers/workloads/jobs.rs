@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use serde_json::{Value, json};
 
-use crate::apiserver::{
+use crate::{
     controllers::{
         Controller, NO_STEP, Plan, conditions,
         time::Moment,

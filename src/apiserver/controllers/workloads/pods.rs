@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
-use crate::apiserver::{
+use crate::{
     controllers::{conditions, time::Moment, workloads::claim, world::Key},
     object::{self, text},
 };

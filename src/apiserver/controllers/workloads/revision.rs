@@ -4,7 +4,7 @@
 
 use serde_json::Value;
 
-use crate::apiserver::object;
+use crate::object;
 
 /// The letters of generated names: no vowels, nothing that looks like something else.
 const LETTERS: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::apiserver::{
+use crate::{
     controllers::world::Key,
     object::{self, number, text},
 };

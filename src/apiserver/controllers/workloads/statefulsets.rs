@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use serde_json::{Value, json};
 
-use crate::apiserver::{
+use crate::{
     controllers::{
         Controller, NO_STEP, Plan,
         time::Moment,

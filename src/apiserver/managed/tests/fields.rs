@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::apiserver::managed::{element::Element, set::FieldSet, zero};
+use crate::managed::{element::Element, set::FieldSet, zero};
 
 fn set(json: &Value) -> FieldSet {
     FieldSet::from_json(json).unwrap()

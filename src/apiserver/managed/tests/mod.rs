@@ -1,6 +1,6 @@
 //! Field management is what the real server answers.
 //!
-//! `recorded.json` has exchanges with a real server of version 1.20.2: what was stored, what was sent, what came of it.
+//! `tests/recorded/managed.json` has exchanges with a real server of version 1.20.2: what was stored, what was sent, what came of it.
 
 mod apply;
 mod fields;
@@ -11,11 +11,11 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use super::{Writer, apply as apply_config, track as track_update};
-use crate::apiserver::{native, refusal::Refusal, schema::Schema};
+use crate::{native, refusal::Refusal, schema::Schema};
 
-const RECORDED: &str = include_str!("recorded.json");
+const RECORDED: &str = include_str!("../../tests/recorded/managed.json");
 /// One creation of each native kind.
-const KINDS: &str = include_str!("kinds.json");
+const KINDS: &str = include_str!("../../tests/recorded/managed-kinds.json");
 
 /// All of native kinds that are built in.
 const STEPS_WITH_BUILT_IN_SCHEMA: usize = 127;

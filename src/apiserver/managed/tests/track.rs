@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{entries, writer};
-use crate::apiserver::{
+use crate::{
     managed::{Writer, check_entries, manager_of, settle, track},
     schema::Schema,
 };

@@ -4,13 +4,13 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::Value;
 
 use super::{Problems, Spot, immutable, meta, names};
-use crate::apiserver::refusal::{Problem, ProblemKind};
+use crate::refusal::{Problem, ProblemKind};
 
 /// All values together, in bytes.
 const SIZE: usize = 1024 * 1024;
 const REDACTED: &str = "<secret contents redacted>";
 
-pub(in crate::apiserver::native) fn config_map(new: &Value, old: Option<&Value>) -> Problems {
+pub(in crate::native) fn config_map(new: &Value, old: Option<&Value>) -> Problems {
     let mut out = meta::object(new, old, names::dns_subdomain);
     let root = Spot::root(new);
     frozen(&mut out, &root, old, &["data", "binaryData"]);
@@ -57,7 +57,7 @@ fn frozen(out: &mut Problems, new: &Spot<'_>, old: Option<&Value>, fields: &[&st
     }
 }
 
-pub(in crate::apiserver::native) fn secret(new: &Value, old: Option<&Value>) -> Problems {
+pub(in crate::native) fn secret(new: &Value, old: Option<&Value>) -> Problems {
     let mut out = meta::object(new, old, names::dns_subdomain);
     let root = Spot::root(new);
     if let Some(old) = old {

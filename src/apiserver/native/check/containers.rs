@@ -8,7 +8,7 @@ use super::{
     Problems, Spot, amount, amount_not_negative, maybe_one_of, names, not_negative, obey, one_of,
     port, port_or_name,
 };
-use crate::apiserver::refusal::{Problem, ProblemKind};
+use crate::refusal::{Problem, ProblemKind};
 
 const PROTOCOLS: [&str; 3] = ["SCTP", "TCP", "UDP"];
 const PULL_POLICIES: [&str; 3] = ["Always", "IfNotPresent", "Never"];

@@ -3,12 +3,12 @@
 use serde_json::Value;
 
 use super::{Problems, Spot, immutable, meta, names, not_negative, one_of, pods, shown, status};
-use crate::apiserver::{
+use crate::{
     object,
     refusal::{Problem, ProblemKind},
 };
 
-pub(in crate::apiserver::native) fn job(new: &Value, old: Option<&Value>) -> Problems {
+pub(in crate::native) fn job(new: &Value, old: Option<&Value>) -> Problems {
     let mut out = meta::object(new, old, names::dns_subdomain);
     let spec = Spot::root(new).get("spec");
     generated(&mut out, new, &spec);
@@ -96,7 +96,7 @@ fn spec(out: &mut Problems, it: &Spot<'_>) {
     }
 }
 
-pub(in crate::apiserver::native) fn cron_job(new: &Value, old: Option<&Value>) -> Problems {
+pub(in crate::native) fn cron_job(new: &Value, old: Option<&Value>) -> Problems {
     let mut out = meta::object(new, old, names::dns_subdomain);
     let spec = Spot::root(new).get("spec");
     let schedule = spec.get("schedule");

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::{Problems, Spot, names, names::NameRule};
-use crate::apiserver::{
+use crate::{
     object,
     refusal::{Problem, ProblemKind, go},
 };

@@ -20,7 +20,7 @@ pub(super) mod workloads;
 use serde_json::Value;
 
 use super::quantity::Quantity;
-use crate::apiserver::refusal::{Problem, ProblemKind};
+use crate::refusal::{Problem, ProblemKind};
 
 /// What was found so far.
 pub(crate) type Problems = Vec<Problem>;

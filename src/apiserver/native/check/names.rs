@@ -1,9 +1,9 @@
 //! Formats of names, labels and keys. Each rule gives what is wrong; nothing if all is well.
 
-pub(crate) use crate::apiserver::metadata::names::{
+pub(crate) use crate::metadata::names::{
     dns_1035_label, dns_label, dns_subdomain, label_value, path_segment, qualified_name,
 };
-use crate::apiserver::metadata::names::{is_label, too_long};
+use crate::metadata::names::{is_label, too_long};
 
 /// Whether the name of an object obeys the rule of its kind.
 pub(crate) type NameRule = fn(&str) -> Vec<String>;

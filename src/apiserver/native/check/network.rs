@@ -5,12 +5,12 @@ use std::net::IpAddr;
 use serde_json::Value;
 
 use super::{Problems, Spot, maybe_one_of, meta, names, obey, port, port_or_name, shown};
-use crate::apiserver::refusal::Problem;
+use crate::refusal::Problem;
 
 const NO_SEQUENCES: [&str; 5] = ["//", "/./", "/../", "%2f", "%2F"];
 const NO_ENDINGS: [&str; 2] = ["/..", "/."];
 
-pub(in crate::apiserver::native) fn ingress(new: &Value, old: Option<&Value>) -> Problems {
+pub(in crate::native) fn ingress(new: &Value, old: Option<&Value>) -> Problems {
     let mut out = meta::object(new, old, names::dns_subdomain);
     let root = Spot::root(new);
     let spec = root.get("spec");
@@ -128,7 +128,7 @@ fn service_backend(out: &mut Problems, backend: &Spot<'_>, it: &Spot<'_>) {
     }
 }
 
-pub(in crate::apiserver::native) fn ingress_class(new: &Value, old: Option<&Value>) -> Problems {
+pub(in crate::native) fn ingress_class(new: &Value, old: Option<&Value>) -> Problems {
     let mut out = meta::object(new, old, names::dns_subdomain);
     let spec = Spot::root(new).get("spec");
     let controller = spec.get("controller");
@@ -138,7 +138,7 @@ pub(in crate::apiserver::native) fn ingress_class(new: &Value, old: Option<&Valu
     if controller.is_empty() {
         out.push(controller.required(""));
     } else if controller.text().len() > 250 {
-        let kind = crate::apiserver::refusal::ProblemKind::TooLong(controller.value.clone(), 250);
+        let kind = crate::refusal::ProblemKind::TooLong(controller.value.clone(), 250);
         out.push(Problem::new(controller.path.clone(), kind));
     } else {
         let text = controller.text();
@@ -153,7 +153,7 @@ pub(in crate::apiserver::native) fn ingress_class(new: &Value, old: Option<&Valu
     out
 }
 
-pub(in crate::apiserver::native) fn policy(new: &Value, old: Option<&Value>) -> Problems {
+pub(in crate::native) fn policy(new: &Value, old: Option<&Value>) -> Problems {
     let mut out = meta::object(new, old, names::dns_subdomain);
     let spec = Spot::root(new).get("spec");
     meta::selector(&mut out, &spec.get("podSelector"));

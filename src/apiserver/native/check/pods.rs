@@ -5,11 +5,11 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::{Problems, Spot, containers, maybe_one_of, meta, names, obey, one_of, volumes};
-use crate::apiserver::{refusal::Problem, request::typed::sorted_json};
+use crate::{refusal::Problem, request::typed::sorted_json};
 
 const CHANGES: &str = "pod updates may not change fields other than `spec.containers[*].image`, `spec.initContainers[*].image`, `spec.activeDeadlineSeconds` or `spec.tolerations` (only additions to existing tolerations)";
 
-pub(in crate::apiserver::native) fn pod(new: &Value, old: Option<&Value>) -> Problems {
+pub(in crate::native) fn pod(new: &Value, old: Option<&Value>) -> Problems {
     let mut out = meta::object(new, old, names::dns_subdomain);
     let spec = Spot::root(new).get("spec");
     self::spec(&mut out, &spec);
@@ -30,7 +30,7 @@ fn trimmed_images(out: &mut Problems, spec: &Spot<'_>) {
     }
 }
 
-pub(in crate::apiserver::native) fn pod_template(new: &Value, old: Option<&Value>) -> Problems {
+pub(in crate::native) fn pod_template(new: &Value, old: Option<&Value>) -> Problems {
     let mut out = meta::object(new, old, names::dns_subdomain);
     template(&mut out, &Spot::root(new).get("template"));
     out

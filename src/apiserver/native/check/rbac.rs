@@ -3,17 +3,17 @@
 use serde_json::Value;
 
 use super::{Problems, Spot, meta, names, obey, shown};
-use crate::apiserver::refusal::Problem;
+use crate::refusal::Problem;
 
 const GROUP: &str = "rbac.authorization.k8s.io";
 
-pub(in crate::apiserver::native) fn role(new: &Value, old: Option<&Value>) -> Problems {
+pub(in crate::native) fn role(new: &Value, old: Option<&Value>) -> Problems {
     let mut out = meta::object(new, old, names::path_segment);
     rules(&mut out, new, true);
     out
 }
 
-pub(in crate::apiserver::native) fn cluster_role(new: &Value, old: Option<&Value>) -> Problems {
+pub(in crate::native) fn cluster_role(new: &Value, old: Option<&Value>) -> Problems {
     let mut out = meta::object(new, old, names::path_segment);
     rules(&mut out, new, false);
     let aggregation = Spot::root(new).get("aggregationRule");
@@ -57,14 +57,11 @@ fn rules(out: &mut Problems, role: &Value, namespaced: bool) {
     }
 }
 
-pub(in crate::apiserver::native) fn role_binding(new: &Value, old: Option<&Value>) -> Problems {
+pub(in crate::native) fn role_binding(new: &Value, old: Option<&Value>) -> Problems {
     binding(new, old, &["Role", "ClusterRole"], true)
 }
 
-pub(in crate::apiserver::native) fn cluster_role_binding(
-    new: &Value,
-    old: Option<&Value>,
-) -> Problems {
+pub(in crate::native) fn cluster_role_binding(new: &Value, old: Option<&Value>) -> Problems {
     binding(new, old, &["ClusterRole"], false)
 }
 

@@ -5,12 +5,12 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::{Problems, Spot, maybe_one_of, meta, names, obey, one_of, port, port_or_name, shown};
-use crate::apiserver::refusal::{Problem, ProblemKind};
+use crate::refusal::{Problem, ProblemKind};
 
 const PROTOCOLS: [&str; 3] = ["SCTP", "TCP", "UDP"];
 const FIELD_TYPES: [&str; 4] = ["ClusterIP", "ExternalName", "LoadBalancer", "NodePort"];
 
-pub(in crate::apiserver::native) fn service(new: &Value, old: Option<&Value>) -> Problems {
+pub(in crate::native) fn service(new: &Value, old: Option<&Value>) -> Problems {
     let mut out = Problems::new();
     let spec = Spot::root(new).get("spec");
     let external = |it: &Spot<'_>| it.get("type").text() == "ExternalName";
@@ -221,7 +221,7 @@ fn traffic(out: &mut Problems, spec: &Spot<'_>) {
     }
 }
 
-pub(in crate::apiserver::native) fn endpoints(new: &Value, old: Option<&Value>) -> Problems {
+pub(in crate::native) fn endpoints(new: &Value, old: Option<&Value>) -> Problems {
     let mut out = meta::object(new, old, names::dns_subdomain);
     for subset in Spot::root(new).get("subsets").items() {
         let lists = ["addresses", "notReadyAddresses"].map(|it| subset.get(it));
@@ -272,7 +272,7 @@ fn special(out: &mut Problems, ip: &Spot<'_>) {
     }
 }
 
-pub(in crate::apiserver::native) fn endpoint_slice(new: &Value, old: Option<&Value>) -> Problems {
+pub(in crate::native) fn endpoint_slice(new: &Value, old: Option<&Value>) -> Problems {
     let mut out = meta::object(new, old, names::dns_subdomain);
     let it = Spot::root(new);
     let kind = it.get("addressType");

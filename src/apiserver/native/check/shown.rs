@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::Spot;
-use crate::apiserver::refusal::{Problem, ProblemKind, go};
+use crate::refusal::{Problem, ProblemKind, go};
 
 /// A map of texts.
 pub(super) fn texts(value: &Value) -> String {

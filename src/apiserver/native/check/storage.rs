@@ -3,12 +3,12 @@
 use serde_json::Value;
 
 use super::{Problems, Spot, amount, immutable, maybe_one_of, meta, names, obey, shown, volumes};
-use crate::apiserver::refusal::Problem;
+use crate::refusal::Problem;
 
 const MODES: [&str; 3] = ["ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce"];
 const POSITIVE: &str = "must be greater than zero";
 
-pub(in crate::apiserver::native) fn claim(new: &Value, old: Option<&Value>) -> Problems {
+pub(in crate::native) fn claim(new: &Value, old: Option<&Value>) -> Problems {
     let mut out = meta::object(new, old, names::dns_subdomain);
     let spec = Spot::root(new).get("spec");
     let modes = spec.get("accessModes");
@@ -88,7 +88,7 @@ const NOT_SOURCES: [&str; 8] = [
     "nodeAffinity",
 ];
 
-pub(in crate::apiserver::native) fn volume(new: &Value, old: Option<&Value>) -> Problems {
+pub(in crate::native) fn volume(new: &Value, old: Option<&Value>) -> Problems {
     let mut out = meta::object(new, old, names::dns_subdomain);
     let spec = Spot::root(new).get("spec");
     let modes = spec.get("accessModes");
@@ -157,7 +157,7 @@ fn capacity(out: &mut Problems, it: &Spot<'_>) {
     }
 }
 
-pub(in crate::apiserver::native) fn class(new: &Value, old: Option<&Value>) -> Problems {
+pub(in crate::native) fn class(new: &Value, old: Option<&Value>) -> Problems {
     let mut out = meta::object(new, old, names::dns_subdomain);
     let it = Spot::root(new);
     let provisioner = it.get("provisioner");

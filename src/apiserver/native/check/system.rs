@@ -8,7 +8,7 @@ use super::{
     Problems, Spot, amount, amount_not_negative, immutable, maybe_one_of, meta, names, obey,
     one_of, shown,
 };
-use crate::apiserver::{object, refusal::Problem};
+use crate::{object, refusal::Problem};
 
 /// What can be counted or measured without a domain before it.
 const RESOURCES: [&str; 20] = [
@@ -54,7 +54,7 @@ pub(super) fn standard_resource(name: &str) -> bool {
         || name.starts_with("requests.hugepages-")
 }
 
-pub(in crate::apiserver::native) fn namespace(new: &Value, old: Option<&Value>) -> Problems {
+pub(in crate::native) fn namespace(new: &Value, old: Option<&Value>) -> Problems {
     let mut out = meta::object(new, old, names::dns_label);
     for finalizer in Spot::root(new).get("spec").get("finalizers").items() {
         // Which one it is shows in changes only.
@@ -65,7 +65,7 @@ pub(in crate::apiserver::native) fn namespace(new: &Value, old: Option<&Value>) 
     out
 }
 
-pub(in crate::apiserver::native) fn node(new: &Value, old: Option<&Value>) -> Problems {
+pub(in crate::native) fn node(new: &Value, old: Option<&Value>) -> Problems {
     let mut out = meta::object(new, old, names::dns_subdomain);
     let spec = Spot::root(new).get("spec");
     // The real path is in the metadata.
@@ -86,7 +86,7 @@ pub(in crate::apiserver::native) fn node(new: &Value, old: Option<&Value>) -> Pr
                 value.text(),
                 it.get("effect").text()
             );
-            let kind = crate::apiserver::refusal::ProblemKind::Worded("FieldValueDuplicate", text);
+            let kind = crate::refusal::ProblemKind::Worded("FieldValueDuplicate", text);
             out.push(Problem::new(it.path.clone(), kind));
         }
     }
@@ -107,7 +107,7 @@ pub(in crate::apiserver::native) fn node(new: &Value, old: Option<&Value>) -> Pr
     out
 }
 
-pub(in crate::apiserver::native) fn event(new: &Value, _: Option<&Value>) -> Problems {
+pub(in crate::native) fn event(new: &Value, _: Option<&Value>) -> Problems {
     let mut out = Problems::new();
     let it = Spot::root(new);
     let there = it.get("involvedObject").get("namespace");
@@ -155,7 +155,7 @@ fn modern(out: &mut Problems, it: &Spot<'_>, placed: Option<()>, wrong: impl Fn(
 }
 
 /// Through `events.k8s.io`, events must be of the new kind. Given in their own shape.
-pub(in crate::apiserver::native) fn modern_event(new: &Value, old: Option<&Value>) -> Problems {
+pub(in crate::native) fn modern_event(new: &Value, old: Option<&Value>) -> Problems {
     let stored = (super::super::events::TWIN.to_stored)(new.clone());
     let mut out = event(&stored, None);
     if old.is_some() {
@@ -189,7 +189,7 @@ pub(in crate::apiserver::native) fn modern_event(new: &Value, old: Option<&Value
     out
 }
 
-pub(in crate::apiserver::native) fn quota(new: &Value, old: Option<&Value>) -> Problems {
+pub(in crate::native) fn quota(new: &Value, old: Option<&Value>) -> Problems {
     let mut out = meta::object(new, old, names::dns_subdomain);
     let spec = Spot::root(new).get("spec");
     for (name, value) in spec.get("hard").entries() {
@@ -216,7 +216,7 @@ pub(in crate::apiserver::native) fn quota(new: &Value, old: Option<&Value>) -> P
     out
 }
 
-pub(in crate::apiserver::native) fn limit_range(new: &Value, old: Option<&Value>) -> Problems {
+pub(in crate::native) fn limit_range(new: &Value, old: Option<&Value>) -> Problems {
     let mut out = meta::object(new, old, names::dns_subdomain);
     let mut seen = BTreeSet::new();
     for it in Spot::root(new).get("spec").get("limits").items() {
@@ -279,7 +279,7 @@ fn bounds(out: &mut Problems, it: &Spot<'_>) {
     }
 }
 
-pub(in crate::apiserver::native) fn lease(new: &Value, old: Option<&Value>) -> Problems {
+pub(in crate::native) fn lease(new: &Value, old: Option<&Value>) -> Problems {
     let mut out = meta::object(new, old, names::dns_subdomain);
     let spec = Spot::root(new).get("spec");
     let seconds = spec.get("leaseDurationSeconds");
@@ -296,7 +296,7 @@ pub(in crate::apiserver::native) fn lease(new: &Value, old: Option<&Value>) -> P
 /// Greater priorities are for the system.
 const PRIORITY: i64 = 1_000_000_000;
 
-pub(in crate::apiserver::native) fn priority_class(new: &Value, old: Option<&Value>) -> Problems {
+pub(in crate::native) fn priority_class(new: &Value, old: Option<&Value>) -> Problems {
     let mut out = meta::object(new, old, names::dns_subdomain);
     let it = Spot::root(new);
     let policy = it.get("preemptionPolicy");
@@ -323,7 +323,7 @@ pub(in crate::apiserver::native) fn priority_class(new: &Value, old: Option<&Val
     out
 }
 
-pub(in crate::apiserver::native) fn runtime_class(new: &Value, old: Option<&Value>) -> Problems {
+pub(in crate::native) fn runtime_class(new: &Value, old: Option<&Value>) -> Problems {
     let mut out = meta::object(new, old, names::dns_subdomain);
     let handler = Spot::root(new).get("handler");
     obey(&mut out, &handler, names::dns_label);

@@ -7,7 +7,7 @@ use super::{
     containers::{FILE_FIELDS, inner_path, pod_field},
     maybe_one_of, names, obey, one_of,
 };
-use crate::apiserver::{native::quantity::Quantity, refusal::Problem};
+use crate::{native::quantity::Quantity, refusal::Problem};
 
 const HOST_PATHS: [&str; 8] = [
     "",

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::{Problems, Spot, maybe_one_of, meta, names, obey, shown};
-use crate::apiserver::refusal::Problem;
+use crate::refusal::Problem;
 
 const OPERATIONS: [&str; 5] = ["*", "CONNECT", "CREATE", "DELETE", "UPDATE"];
 /// Of reviews, newest first.
@@ -13,7 +13,7 @@ const VERSIONS: [&str; 2] = ["v1", "v1beta1"];
 const SIDE_EFFECTS: [&str; 2] = ["None", "NoneOnDryRun"];
 
 /// Both the mutating and the validating ones.
-pub(in crate::apiserver::native) fn configuration(new: &Value, old: Option<&Value>) -> Problems {
+pub(in crate::native) fn configuration(new: &Value, old: Option<&Value>) -> Problems {
     let mut out = meta::object(new, old, names::dns_subdomain);
     let mut seen = BTreeSet::new();
     for hook in Spot::root(new).get("webhooks").items() {

@@ -96,7 +96,7 @@ impl<'a> Owner<'a> {
     }
 }
 
-pub(in crate::apiserver::native) fn deployment(new: &Value, old: Option<&Value>) -> Problems {
+pub(in crate::native) fn deployment(new: &Value, old: Option<&Value>) -> Problems {
     let mut out = meta::object(new, old, names::dns_subdomain);
     let owner = Owner::new(new, "deployment");
     let spec = &owner.spec;
@@ -170,7 +170,7 @@ fn at_most_all(out: &mut Problems, it: &Spot<'_>) {
     }
 }
 
-pub(in crate::apiserver::native) fn replica_set(new: &Value, old: Option<&Value>) -> Problems {
+pub(in crate::native) fn replica_set(new: &Value, old: Option<&Value>) -> Problems {
     let mut out = meta::object(new, old, names::dns_subdomain);
     let owner = Owner::new(new, "deployment");
     not_negative(&mut out, &owner.spec.get("replicas"));
@@ -184,10 +184,7 @@ pub(in crate::apiserver::native) fn replica_set(new: &Value, old: Option<&Value>
     out
 }
 
-pub(in crate::apiserver::native) fn replication_controller(
-    new: &Value,
-    old: Option<&Value>,
-) -> Problems {
+pub(in crate::native) fn replication_controller(new: &Value, old: Option<&Value>) -> Problems {
     let mut out = meta::object(new, old, names::dns_subdomain);
     let spec = Spot::root(new).get("spec");
     not_negative(&mut out, &spec.get("minReadySeconds"));
@@ -216,7 +213,7 @@ pub(in crate::apiserver::native) fn replication_controller(
     out
 }
 
-pub(in crate::apiserver::native) fn daemon_set(new: &Value, old: Option<&Value>) -> Problems {
+pub(in crate::native) fn daemon_set(new: &Value, old: Option<&Value>) -> Problems {
     let mut out = meta::object(new, old, names::dns_subdomain);
     let owner = Owner::new(new, "daemonset");
     let spec = &owner.spec;
@@ -255,7 +252,7 @@ pub(in crate::apiserver::native) fn daemon_set(new: &Value, old: Option<&Value>)
     out
 }
 
-pub(in crate::apiserver::native) fn stateful_set(new: &Value, old: Option<&Value>) -> Problems {
+pub(in crate::native) fn stateful_set(new: &Value, old: Option<&Value>) -> Problems {
     let mut out = meta::object(new, old, names::dns_subdomain);
     let owner = Owner::new(new, "statefulset");
     let spec = &owner.spec;
@@ -318,10 +315,7 @@ fn fixed(spec: &Value) -> Value {
     spec
 }
 
-pub(in crate::apiserver::native) fn controller_revision(
-    new: &Value,
-    old: Option<&Value>,
-) -> Problems {
+pub(in crate::native) fn controller_revision(new: &Value, old: Option<&Value>) -> Problems {
     let mut out = meta::object(new, old, names::dns_subdomain);
     let it = Spot::root(new);
     if !it.get("data").is_set() {
@@ -334,7 +328,7 @@ pub(in crate::apiserver::native) fn controller_revision(
     out
 }
 
-pub(in crate::apiserver::native) fn autoscaler(new: &Value, old: Option<&Value>) -> Problems {
+pub(in crate::native) fn autoscaler(new: &Value, old: Option<&Value>) -> Problems {
     let mut out = meta::object(new, old, names::dns_subdomain);
     let spec = Spot::root(new).get("spec");
     let (least, most) = (spec.get("minReplicas"), spec.get("maxReplicas"));
@@ -365,10 +359,7 @@ pub(in crate::apiserver::native) fn autoscaler(new: &Value, old: Option<&Value>)
     out
 }
 
-pub(in crate::apiserver::native) fn disruption_budget(
-    new: &Value,
-    old: Option<&Value>,
-) -> Problems {
+pub(in crate::native) fn disruption_budget(new: &Value, old: Option<&Value>) -> Problems {
     let mut out = meta::object(new, old, names::dns_subdomain);
     let spec = Spot::root(new).get("spec");
     let (least, most) = (spec.get("minAvailable"), spec.get("maxUnavailable"));

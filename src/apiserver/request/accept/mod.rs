@@ -7,7 +7,7 @@
 #[cfg(test)]
 mod tests;
 
-use crate::apiserver::{
+use crate::{
     refusal::Refusal,
     request::{
         Ask,

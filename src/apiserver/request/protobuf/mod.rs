@@ -13,7 +13,7 @@ use jiff::Timestamp;
 use serde_json::{Map, Value};
 
 use self::wire::{Reader, Tag, Wrong, low_half};
-use crate::apiserver::{
+use crate::{
     native::{
         facts::{self, Form, GoField, GoType, Union},
         quantity::Quantity,

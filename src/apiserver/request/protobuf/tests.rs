@@ -1,12 +1,12 @@
-//! Bodies of clients (`bodies.json`: of kubectl, and of Go's own types by `scripts/native-types`), and what Kubernetes 1.20.2
-//! answers to malformed ones (`malformed.json`).
+//! Bodies of clients (`tests/recorded/protobuf-bodies.json`: of kubectl, and of Go's own types by `scripts/native-types`), and what Kubernetes 1.20.2
+//! answers to malformed ones (`protobuf-malformed.json`).
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, header::CONTENT_TYPE};
 use serde_json::Value;
 
 use super::{Envelope, PROTOBUF, message};
-use crate::apiserver::{
+use crate::{
     native,
     request::{
         Ask,
@@ -27,7 +27,7 @@ fn bytes(of: &Value) -> Vec<u8> {
 }
 
 fn bodies() -> Vec<Value> {
-    records(include_str!("bodies.json"))
+    records(include_str!("../../tests/recorded/protobuf-bodies.json"))
 }
 
 /// Without what Go writes although it is empty: the server adds it to any body.
@@ -109,7 +109,7 @@ fn answer(on: &str, body: &[u8]) -> (u16, String) {
 #[test]
 fn malformed_bodies_are_refused_as_by_the_real_server() {
     let mut wrong = Vec::new();
-    for record in records(include_str!("malformed.json")) {
+    for record in records(include_str!("../../tests/recorded/protobuf-malformed.json")) {
         let on = record["on"].as_str().expect("text");
         let (code, message) = answer(on, &bytes(&record["body"]));
         if record["code"] != code || record["message"] != message {

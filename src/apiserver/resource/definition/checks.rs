@@ -11,7 +11,7 @@ use super::{
     status::{APPROVAL, Approval, approval_of},
     structure,
 };
-use crate::apiserver::{
+use crate::{
     metadata::names,
     object,
     refusal::{Problem, ProblemKind},

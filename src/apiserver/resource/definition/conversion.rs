@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::structure::{self, go_texts};
-use crate::apiserver::{
+use crate::{
     metadata::names,
     refusal::{Problem, ProblemKind},
 };

@@ -29,7 +29,7 @@ use super::{
     ResourceDef,
     kind::{Column, Kind, Scale, Version},
 };
-use crate::apiserver::{
+use crate::{
     object,
     schema::{Rules, Schema},
 };

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::structure::{self, flag, go_texts, properties, several, text};
-use crate::apiserver::{
+use crate::{
     refusal::{Problem, ProblemKind},
     schema::{self, Rules, Schema},
 };

@@ -5,7 +5,7 @@
 use serde_json::Value;
 
 use super::structure::{flag, text};
-use crate::apiserver::refusal::go;
+use crate::refusal::go;
 
 /// The list of all versions.
 pub(super) fn versions(all: Option<&Value>) -> String {

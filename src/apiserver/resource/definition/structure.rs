@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::apiserver::{
+use crate::{
     refusal::{Problem, go},
     schema::pattern,
 };

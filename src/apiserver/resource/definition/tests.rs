@@ -1,16 +1,16 @@
-//! What the real server (1.20.2) makes of definitions. `recorded.json`: what it stores or why it refuses; `status.json`: how
+//! What the real server (1.20.2) makes of definitions. `tests/recorded/definitions.json`: what it stores or why it refuses; `definition-status.json`: how
 //! both versions and the status look a little later.
 
 use serde_json::{Value, json};
 
 use super::*;
-use crate::apiserver::refusal::Refusal;
+use crate::refusal::Refusal;
 
 fn recorded(text: &str) -> Vec<Value> {
     serde_json::from_str(text).expect("recordings")
 }
 
-fn message(crd: &Value, problems: &[crate::apiserver::refusal::Problem]) -> String {
+fn message(crd: &Value, problems: &[crate::refusal::Problem]) -> String {
     let name = object::meta(crd, "name");
     Refusal::invalid("apiextensions.k8s.io", "CustomResourceDefinition", name, problems).message
 }
@@ -39,7 +39,7 @@ fn as_set(texts: &str) -> Vec<String> {
 #[test]
 fn definitions_are_completed_and_refused_as_by_the_real_server() {
     let mut wrong = Vec::new();
-    for recorded in recorded(include_str!("recorded.json")) {
+    for recorded in recorded(include_str!("../../tests/recorded/definitions.json")) {
         let mut crd = recorded["crd"].clone();
         crd.as_object_mut().expect("an object").remove("status");
         defaults(&mut crd);
@@ -89,7 +89,7 @@ fn both_versions_and_the_status_look_as_on_the_real_server() {
     defaults(&mut first);
     first["status"] = status(&first, &[], "then");
     let mut wrong = Vec::new();
-    for recorded in recorded(include_str!("status.json")) {
+    for recorded in recorded(include_str!("../../tests/recorded/definition-status.json")) {
         let name = recorded["name"].as_str().expect("a name");
         let mut crd = recorded["sent"].clone();
         defaults(&mut crd);

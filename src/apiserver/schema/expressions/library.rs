@@ -11,7 +11,7 @@ use cel::{
     },
 };
 
-use crate::apiserver::schema::pattern;
+use crate::schema::pattern;
 
 type Args<'b, 'v> = Vec<CowVal<'b, 'v>>;
 type Answer<'b, 'v> = Result<CowVal<'b, 'v>, ExecutionError>;
@@ -200,7 +200,7 @@ fn find_all<'b, 'v>(args: Args<'b, 'v>) -> Answer<'b, 'v> {
 }
 
 fn is_url<'b, 'v>(args: Args<'b, 'v>) -> Answer<'b, 'v> {
-    give(crate::apiserver::schema::formats::fits("uri", &string(&args, 0)?))
+    give(crate::schema::formats::fits("uri", &string(&args, 0)?))
 }
 
 fn is_quantity<'b, 'v>(args: Args<'b, 'v>) -> Answer<'b, 'v> {

@@ -17,7 +17,7 @@ use cel::{Context, Env, Value as CelValue, common::ast::IdedExpr};
 use serde_json::Value;
 
 use self::place::Place;
-use crate::apiserver::refusal::{
+use crate::refusal::{
     Problem, ProblemKind, go,
     path::{push_field, push_item},
 };

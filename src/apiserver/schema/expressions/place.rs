@@ -9,7 +9,7 @@ use cel::{
 use serde_json::Value;
 
 use super::{Rule, library, names};
-use crate::apiserver::refusal::{Problem, ProblemKind};
+use crate::refusal::{Problem, ProblemKind};
 
 /// One node of a schema.
 pub(super) struct Place {

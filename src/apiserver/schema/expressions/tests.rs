@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::Expressions;
-use crate::apiserver::refusal::Problem;
+use crate::refusal::Problem;
 
 /// A schema with one rule, or several, at `spec`.
 fn at_spec(rules: &Value) -> Value {

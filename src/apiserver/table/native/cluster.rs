@@ -8,7 +8,7 @@ use super::{
     Column, Layout,
     row::{NONE, Row, join, number, or_none},
 };
-use crate::apiserver::object::text;
+use crate::object::text;
 
 /// A label with this prefix names a role of a node.
 const ROLE_PREFIX: &str = "node-role.kubernetes.io/";

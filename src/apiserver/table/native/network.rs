@@ -8,7 +8,7 @@ use super::{
     Column, Layout,
     row::{NONE, Row, first_of, join, number, or_none},
 };
-use crate::apiserver::object::{list, text};
+use crate::object::{list, text};
 
 /// More addresses, hosts and ports than these are only counted.
 const SHOWN: usize = 3;

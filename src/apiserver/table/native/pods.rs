@@ -6,7 +6,7 @@ use super::{
     Column, Layout,
     row::{NONE, Row, number},
 };
-use crate::apiserver::object::{list, text};
+use crate::object::{list, text};
 
 pub(super) static PODS: Layout = Layout {
     conditions: finished,

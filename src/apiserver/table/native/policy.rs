@@ -8,7 +8,7 @@ use super::{
     Column, Layout,
     row::{NONE, Row, first_of, join, plain},
 };
-use crate::apiserver::object::text;
+use crate::object::text;
 
 /// More metrics than these are only counted.
 const METRICS_SHOWN: usize = 2;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use serde_json::Value;
 
-use crate::apiserver::{
+use crate::{
     labels,
     object::{self, list, text},
     table::age,

@@ -6,7 +6,7 @@ use super::{
     Column, Layout,
     row::{NONE, Row, join},
 };
-use crate::apiserver::object::text;
+use crate::object::text;
 
 /// Older than the field, and stronger.
 const CLASS_ANNOTATION: &str = "/metadata/annotations/volume.beta.kubernetes.io~1storage-class";

@@ -6,7 +6,7 @@ use super::{
     Column, Layout,
     row::{NONE, Row},
 };
-use crate::apiserver::{object::text, table::age};
+use crate::{object::text, table::age};
 
 const CONTAINERS: &str = "/spec/template/spec/containers";
 

@@ -10,7 +10,6 @@ use std::{
 use parking_lot::Mutex;
 
 use kopf::{
-    apiserver::ApiServer,
     cli::{
         options::MapOption,
         reload::{self, Parts, Reloading},
@@ -24,6 +23,7 @@ use kopf::{
     settings::Settings,
     testing,
 };
+use kopf_apiserver::ApiServer;
 use serde_json::{Value, json};
 use tokio::{
     runtime::Handle,

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::apiserver::{
+use crate::{
     controllers::{
         Controller, NO_STEP, Plan,
         time::Moment,

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::View;
-use crate::apiserver::{
+use crate::{
     controllers::{
         Plan, conditions,
         time::Moment,

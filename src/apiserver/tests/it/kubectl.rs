@@ -1,6 +1,6 @@
 //! The real kubectl against the embedded server: the same commands must say what they say of the real server.
 //!
-//! The commands are in `tests/apiserver/kubectl/*.yaml`, what they said of the real server is recorded beside them. Needs a
+//! The commands are in `tests/exchanges/kubectl/*.yaml`, what they said of the real server is recorded beside them. Needs a
 //! kubectl of the version of the recordings: `KUBECTL`, or the one in `KUBEBUILDER_ASSETS`; skipped without. With `E2E=1` and a
 //! `KUBECONFIG`, the real server is asked again; with `UPDATE_EXPECT=1` too, its answers are recorded.
 
@@ -14,7 +14,7 @@ use std::{
 };
 
 use indexmap::IndexMap;
-use kopf::apiserver::{
+use kopf_apiserver::{
     ApiServer,
     serve::{Listener, Options},
 };
@@ -35,7 +35,7 @@ use super::differential::{
     script::{self, Vars, fill_in},
     variable,
 };
-use crate::vectors::say;
+use crate::say;
 
 /// The version that the recordings are of.
 const VERSION: &str = "v1.20.2";

@@ -1,4 +1,4 @@
-//! Request scripts: what `tests/apiserver/*.yaml` says.
+//! Request scripts: what `tests/exchanges/*.yaml` says.
 //!
 //! A script is a list of steps; a step is one request, or something about a watch that stays open. Texts may name variables:
 //! `$run` (a word of this run), `$ns` (the namespace of the script), those under `vars`, and what earlier steps saved.
@@ -98,7 +98,7 @@ pub(crate) struct Fill {
 }
 
 pub(crate) fn directory() -> PathBuf {
-    PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/apiserver"))
+    PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/exchanges"))
 }
 
 /// Reads a YAML file.

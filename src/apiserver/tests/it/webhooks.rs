@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use bytes::Bytes;
-use kopf::apiserver::{Post, Target};
+use kopf_apiserver::{Post, Target};
 use parking_lot::Mutex;
 
 use super::*;

@@ -1,6 +1,6 @@
 //! What tests can do to the server.
 
-use kopf::apiserver::{Effect, Fault};
+use kopf_apiserver::{Effect, Fault};
 
 use super::*;
 

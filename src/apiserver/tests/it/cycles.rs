@@ -2,7 +2,7 @@
 
 use super::*;
 
-const CYCLES: &str = include_str!("../../vectors/cycles.json");
+const CYCLES: &str = include_str!("../../../../tests/vectors/cycles.json");
 
 #[tokio::test(start_paused = true)]
 async fn recorded_requests_are_answered_as_recorded() {

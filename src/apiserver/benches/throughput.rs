@@ -1,6 +1,6 @@
 //! Size and speed of the embedded API server, called in process on one thread.
 //!
-//! `cargo bench --bench apiserver`. Creations go through the whole service: request, checks, managed fields, answer. The memory
+//! `cargo bench -p kopf-apiserver`. Creations go through the whole service: request, checks, managed fields, answer. The memory
 //! is that of this process above what it took before the first object; Linux only: reads `/proc`.
 #![expect(clippy::expect_used, reason = "a benchmark may stop at the first surprise")]
 #![expect(clippy::print_stdout, reason = "the table is the result")]
@@ -11,7 +11,7 @@ use std::{fs, time::Instant};
 use bytes::Bytes;
 use http::Request;
 use http_body_util::{BodyExt as _, Full};
-use kopf::apiserver::ApiServer;
+use kopf_apiserver::ApiServer;
 use serde_json::{Value, json};
 use tower::Service as _;
 

@@ -1,4 +1,10 @@
-//! The embedded API server, asked over HTTP on virtual time.
+//! The server, asked over HTTP on virtual time.
+#![expect(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test may stop at the first surprise"
+)]
 
 mod cycles;
 mod deletions;
@@ -15,14 +21,11 @@ mod webhooks;
 mod webhooks_https;
 mod writes;
 
-use std::time::Duration;
+use std::{io::Write as _, time::Duration};
 
 use http::Request;
 use http_body_util::BodyExt as _;
-use kopf::{
-    apiserver::{ApiServer, Builder, ResourceDef},
-    testing,
-};
+use kopf_apiserver::{ApiServer, Builder, ResourceDef};
 use kube::client::Body;
 use serde_json::{Value, json};
 use tokio::time::Instant;
@@ -60,7 +63,7 @@ impl Cluster {
         let start = Instant::now();
         let clock = move || format!("2026-01-01T00:00:{:02}Z", start.elapsed().as_secs());
         let server = builder.resource(def).clock(clock).build();
-        Self { client: testing::client(&server), server, start }
+        Self { client: client(&server), server, start }
     }
 
     async fn send(&self, method: &str, path: &str, kind: &str, body: String) -> (u16, Value) {
@@ -142,6 +145,16 @@ impl Lines {
     async fn is_silent(&mut self) -> bool {
         tokio::time::timeout(Duration::from_secs(1), self.event()).await.is_err()
     }
+}
+
+/// A client whose requests go straight into the server.
+fn client(server: &ApiServer) -> kube::Client {
+    kube::Client::new(server.clone(), "default")
+}
+
+/// Prints a line of a report, which `--nocapture` shows.
+fn say(line: &str) {
+    writeln!(std::io::stdout(), "{line}").expect("an open standard output");
 }
 
 fn kex() -> ResourceDef {

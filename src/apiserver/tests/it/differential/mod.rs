@@ -1,6 +1,6 @@
 //! The embedded server held to the real one: the same requests must give the same answers.
 //!
-//! The requests are in `tests/apiserver/*.yaml`, and what the real server answered is recorded beside them, so that the
+//! The requests are in `tests/exchanges/*.yaml`, and what the real server answered is recorded beside them, so that the
 //! embedded one is held to it on any machine. With `E2E=1` and a `KUBECONFIG`, the real server is asked again and must answer
 //! as recorded; with `UPDATE_EXPECT=1` too, its answers are recorded first. `ONLY=word` narrows the suite to the scripts with this
 //! word in their name.
@@ -13,12 +13,9 @@ pub(crate) mod script;
 use std::{fmt::Write as _, fs, path::PathBuf};
 
 use futures::{StreamExt as _, stream};
-use kopf::{
-    apiserver::{
-        ApiServer,
-        controllers::{self, Controllers},
-    },
-    testing,
+use kopf_apiserver::{
+    ApiServer,
+    controllers::{self, Controllers},
 };
 use serde_json::Value;
 
@@ -27,7 +24,7 @@ use self::{
     run::{Transcript, transcript},
     script::{Script, directory},
 };
-use crate::vectors::say;
+use crate::{client, say};
 
 /// How many scripts run against the real server at a time.
 const AT_ONCE: usize = 6;
@@ -54,7 +51,7 @@ fn recorded(script: &Script) -> Vec<Value> {
 
 async fn embedded(script: &Script) -> Transcript {
     let server = ApiServer::builder().cluster(true).clock(time).seed(1).build();
-    let client = testing::client(&server);
+    let client = client(&server);
     tokio::select! {
         said = transcript(&client, script, "r00000000") => said,
         () = own_controllers(server) => panic!("controllers do not end"),

@@ -1,29 +1,4 @@
-//! A Kubernetes API server in memory: what `kopf dev` serves, and what tests of the reactor, and of operators, run against.
-//!
-//! It is a [`tower::Service`], called in process: no sockets, no threads, and it lives on tokio's clock, so that it works on a
-//! paused one; [`serve`] puts it on a socket. It stands in for Kubernetes, therefore it uses nothing else of this crate: it must
-//! not share our mistakes.
-//!
-//! It is held to a real server by recorded exchanges (`tests/apiserver/`). `docs/apiserver.md` says where it differs, and why.
-//!
-//! # A request on its way
-//!
-//! | where | does |
-//! |---|---|
-//! | `service.rs` | reads the body; lets faults on demand happen; asks `discovery` and `openapi`, or the verbs |
-//! | `request/` | paths, parameters, options, bodies, what form of an answer is accepted |
-//! | `verbs/` | reads; or decides on a write: `patch/` or `managed/` (apply), defaults and pruning, `webhooks/`, the server's own fields, `metadata/` and `schema/` or `native/` for the checks |
-//! | `store/` | gives the object its version, remembers the change; watchers are cursors into that history |
-//! | `reply.rs`, `table/`, `refusal/` | the answer: an object, a list, a table, a stream, or a `Status` |
-//!
-//! `resource/` knows the kinds, `native/` those that are compiled into Kubernetes. `controllers/` are clients like others: they
-//! make workloads come alive if somebody runs them.
-//!
-//! # Invariants
-//!
-//! - Objects are kept as text, and never change: answers and watch lines are copies of it, trees are made for writes only.
-//! - The store decides nothing. All rules are pure functions of the old object, the new one and the kind.
-//! - The lock of the store is never held across an `await`: a write is decided without it, and done if nobody was faster.
+#![doc = include_str!("README.md")]
 
 pub mod controllers;
 mod controls;
