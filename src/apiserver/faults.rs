@@ -26,13 +26,15 @@ pub enum Effect {
     Pass,
     /// The answer comes later.
     Latency(Duration),
-    /// Nothing is done, and the answer is an error.
+    /// Nothing is done, and the answer is an error; 404 says that the object does not exist.
     Refuse {
         /// The HTTP status.
         code: u16,
         /// The `Retry-After` header.
         retry_after_seconds: Option<u32>,
     },
+    /// Nothing is done, and the answer is a 404 that is not about the object: a server that starts, a proxy without the route.
+    NoRoute,
     /// The request is carried out, but the answer is a 504.
     TimeoutAfterwards,
     /// A list shows the state of so many changes ago.
@@ -84,6 +86,7 @@ impl Effect {
             Self::Pass
             | Self::Latency(_)
             | Self::Refuse { .. }
+            | Self::NoRoute
             | Self::TimeoutAfterwards
             | Self::StaleList(_) => false,
         }

@@ -260,6 +260,7 @@ impl Watch {
                     Effect::Pass
                     | Effect::Latency(_)
                     | Effect::Refuse { .. }
+                    | Effect::NoRoute
                     | Effect::TimeoutAfterwards
                     | Effect::StaleList(_),
                 )
