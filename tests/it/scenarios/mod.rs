@@ -5,7 +5,7 @@
 //! what is seen. `UPDATE_EXPECT=1` rewrites the transcripts.
 
 mod pairs;
-mod stage;
+mod run;
 mod steps;
 mod transcript;
 
@@ -108,7 +108,7 @@ fn check(name: &str) {
     let mut first: Option<(String, String)> = None;
     for cast in scenario.casts() {
         let languages = cast.languages();
-        let transcript = stage::play(&scenario, &cast);
+        let transcript = run::run(&scenario, &cast);
         match &first {
             None => first = Some((languages, transcript)),
             Some((other, told)) => assert!(
