@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use jiff::Timestamp;
-use kopf_apiserver::{ApiServer, Builder, LoggedRequest};
+use kopf_apiserver::{ApiServer, Builder, Effect, Fault, LoggedRequest};
 use serde_json::Value;
 use tokio::time::{self, Instant};
 
@@ -80,6 +80,13 @@ impl Environment {
         self.server.create(&resource, object).expect("the object is new")
     }
 
+    /// Creates objects as a user.
+    pub fn create_all(&self, objects: impl IntoIterator<Item = Value>) {
+        for object in objects {
+            self.create(object);
+        }
+    }
+
     /// Merges a patch into an object as a user. `place` is `NAMESPACE/NAME`, or a name for cluster-scoped objects.
     pub fn edit(&self, resource: &str, place: &str, merge: Value) -> Value {
         let (namespace, name) = place.split_once('/').unwrap_or(("", place));
@@ -96,6 +103,12 @@ impl Environment {
     pub fn get(&self, resource: &str, place: &str) -> Value {
         let (namespace, name) = place.split_once('/').unwrap_or(("", place));
         self.server.get(resource, namespace, name).unwrap_or_default()
+    }
+
+    /// Refuses requests of this method whose path contains this part from now on. An empty method matches all.
+    pub fn refuse(&self, code: u16, method: &str, part: &str) {
+        let effect = Effect::Refuse { code, retry_after_seconds: None };
+        self.server.fault(Fault::always(effect).on(method, part));
     }
 
     /// Returns the requests of this method whose path and query contain this part. An empty method matches all.

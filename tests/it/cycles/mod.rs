@@ -14,7 +14,6 @@ pub(crate) mod run;
 pub(crate) mod scenario;
 mod scopes;
 pub(crate) mod transcript;
-pub(crate) mod watched;
 
 use crate::vectors;
 
