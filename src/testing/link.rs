@@ -100,6 +100,7 @@ impl Link {
     }
 }
 
+/// The message is part of recorded expectations.
 fn refusal(status: u16) -> Response<ResponseBody> {
     let body = json!({ "kind": "Status", "code": status, "message": "not through this gate" });
     let body = Full::new(Bytes::from(body.to_string())).boxed_unsync();

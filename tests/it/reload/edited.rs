@@ -139,7 +139,7 @@ impl Line {
         handler.at_home(home)
     }
 
-    /// The function that chooses its resource, and calls when it is asked about it.
+    /// The function that chooses its resource, and logs when it is asked about it.
     fn choice(
         &self,
         code: u64,
