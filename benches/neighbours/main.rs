@@ -16,14 +16,14 @@ use std::{env, sync::Arc, time::Duration};
 use jiff::Timestamp;
 use kopf::{
     features::probes::{Listener, Routes},
-    logic::{handler::Handler, registry::Registry},
-    ports::{Clock, Health, Scripts, SharedPatch},
-    reactor::{self, Operator},
+    logic::handler::Handler,
+    ports::{Clock, Health, Scripts as _, SharedPatch},
+    reactor::Operator,
     scripting::{LoadError, Placement, ScriptHost, Source, Terms},
     settings::Settings,
-    testing::{self, EXAMPLES},
+    testing::{self, Environment, Running, object},
 };
-use kopf_apiserver::{ApiServer, ResourceDef};
+use kopf_apiserver::ApiServer;
 use parking_lot::Mutex;
 use serde_json::json;
 use tokio::{
@@ -161,8 +161,8 @@ fn play(hostile: Option<(&str, &str)>, events: usize) -> Measured {
 }
 
 /// A cluster and its operator.
-struct Site {
-    server: ApiServer,
+struct Cluster {
+    env: Environment,
     /// Where its health is served.
     port: u16,
     scripts: Arc<Timed>,
@@ -170,23 +170,23 @@ struct Site {
     answers: mpsc::Receiver<Answer>,
     /// The hostile handler, if any.
     hostile: Option<Arc<Handler>>,
+    running: Running,
     stop: CancellationToken,
-    tasks: JoinSet<()>,
+    serving: JoinSet<()>,
 }
 
-impl Site {
+impl Cluster {
     async fn open(hostile: Option<(&str, &str)>) -> Self {
-        let mut peerings =
-            ResourceDef::new("kopf.dev", "v1", "clusterkopfpeerings", "ClusterKopfPeering");
-        peerings.namespaced = false;
-        let examples = testing::examples();
-        let server = ApiServer::builder().resource(examples).resource(peerings).build();
-        server.create(PEERINGS, json!({ "metadata": { "name": "default" } })).expect("it is new");
-        let (health, stop, mut tasks) =
+        let builder = ApiServer::builder().resource(testing::examples());
+        let builder = builder.resource(testing::cluster_peering("kopf.dev"));
+        let env = Environment::with_clock(builder, Clock::system());
+        let peering = json!({ "metadata": { "name": "default" } });
+        env.server.create(PEERINGS, peering).expect("it is new");
+        let (health, stop, mut serving) =
             (Health::default(), CancellationToken::new(), JoinSet::new());
         let listener = Listener::bind("127.0.0.1", 0).await.expect("a free port");
         let port = listener.address().expect("an address").port();
-        tasks.spawn(listener.serve(Arc::new(Routes::new(health.clone())), stop.clone()));
+        serving.spawn(listener.serve(Arc::new(Routes::new(health.clone())), stop.clone()));
         let settings = settings();
         let mut sources = NEIGHBOURS.map(|(name, text)| Source::alone(name, text)).to_vec();
         sources.extend(hostile.map(source));
@@ -197,17 +197,12 @@ impl Site {
         let hostile = handlers.pop_if(|it| &*it.id == "hostile").map(Arc::new);
         let (tell, answers) = mpsc::channel(16);
         let scripts = Arc::new(Timed { host, tell });
-        let registry = Registry::new(handlers).expect("ids are unique");
-        let (all, client) = (Arc::clone(&scripts) as Arc<dyn Scripts>, testing::client(&server));
-        let operator = Operator {
+        let running = Running::start(Operator {
             settings: Arc::new(Mutex::new(settings)),
-            clock: Clock::system(),
             health,
-            ..testing::operator(all, registry, client)
-        };
-        let running = reactor::run(operator, stop.clone());
-        tasks.spawn(async move { running.await.expect("it runs to its end") });
-        Site { server, port, scripts, answers, hostile, stop, tasks }
+            ..env.operator(Arc::<Timed>::clone(&scripts), handlers)
+        });
+        Cluster { env, port, scripts, answers, hostile, running, stop, serving }
     }
 
     /// The hostile calls; each is made again as soon as it ends.
@@ -230,7 +225,7 @@ impl Site {
     /// Makes an event; gives who answered, and how long it took.
     async fn event(&mut self, name: &str) -> Vec<(String, Duration)> {
         let began = Instant::now();
-        create(&self.server, name);
+        create(&self.env, name);
         let mut told = Vec::new();
         while told.len() < NEIGHBOURS.len() {
             let answer = timeout(PATIENCE, self.answers.recv()).await.expect("in time");
@@ -245,27 +240,28 @@ impl Site {
 }
 
 async fn measure(hostile: Option<(&str, &str)>, events: usize) -> Measured {
-    let mut site = Site::open(hostile).await;
+    let mut cluster = Cluster::open(hostile).await;
     // The first event is not measured: until then everything starts.
-    drop(site.event("warm").await);
-    let mut calls = site.disturb();
-    let probe = Probe::start(site.port);
+    drop(cluster.event("warm").await);
+    let mut calls = cluster.disturb();
+    let probe = Probe::start(cluster.port);
     let (mut lua, mut rhai) = (Vec::new(), Vec::new());
     let (mut peering, mut lease) = (Pauses::default(), Pauses::default());
     let mut next = Instant::now();
     for number in 0..events {
         sleep_until(next).await;
         next = Instant::now() + PACE;
-        for (id, latency) in site.event(&format!("object-{number}")).await {
+        for (id, latency) in cluster.event(&format!("object-{number}")).await {
             if id == "lua" { lua.push(latency) } else { rhai.push(latency) }
         }
-        peering.see(last_seen(&site.server));
-        lease.see(renewed(&site.server));
+        peering.see(last_seen(&cluster.env.server));
+        lease.see(renewed(&cluster.env.server));
     }
     let health = probe.end();
     calls.shutdown().await;
-    site.stop.cancel();
-    while site.tasks.join_next().await.is_some() {}
+    cluster.stop.cancel();
+    cluster.running.stop().await;
+    cluster.serving.join_all().await;
     Measured { lua, rhai, health, peering: peering.longest, lease: lease.longest }
 }
 
@@ -290,13 +286,11 @@ fn source((language, body): (&str, &str)) -> Source {
     Source::alone(format!("hostile.{language}"), text)
 }
 
-fn create(server: &ApiServer, name: &str) {
-    let object = json!({
-        "apiVersion": "kopf.dev/v1", "kind": "KopfExample",
-        "metadata": { "namespace": "default", "name": name },
-        "spec": { "items": ["a", "b", "c"], "text": "x".repeat(500) },
-    });
-    server.create(EXAMPLES, object).expect("it is new");
+fn create(env: &Environment, name: &str) {
+    let mut object = object("default", name);
+    let spec = json!({ "items": ["a", "b", "c"], "text": "x".repeat(500) });
+    object.as_object_mut().expect("an object").insert("spec".into(), spec);
+    env.create(object);
 }
 
 fn last_seen(server: &ApiServer) -> Option<Timestamp> {

@@ -1,26 +1,38 @@
-//! An operator and an embedded API server on one virtual clock.
+//! The fixture of tests and benchmarks: an embedded API server, operators that run on it, and one virtual clock.
+//!
+//! [`Environment`] is the cluster with its users, [`Running`] is an operator, [`NativeScripts`] are handlers in Rust. [`Link`] is a
+//! connection that fails on demand; [`CallLog`] and [`LogCapture`] remember what happened. `tests/README.md` says when to use them.
+#![expect(clippy::expect_used, clippy::panic, reason = "a test stops at the first surprise")]
 
 mod calls;
+mod environment;
+mod link;
+mod log;
+mod objects;
+mod recorder;
+mod running;
 mod scripts;
+
+pub use self::{
+    calls::creation,
+    environment::{BASE, Environment},
+    link::{Fate, Link},
+    log::{LogCapture, LogLine, capture_log},
+    objects::{EXAMPLES, cluster_peering, definition, examples, namespace, object},
+    recorder::{CallLog, OnDrop},
+    running::{Answer, Running, pass, run_paused},
+    scripts::{NativeScripts, declared, handler_of_examples},
+};
 
 use std::sync::Arc;
 
-pub use self::{calls::creation, scripts::NativeScripts};
 use crate::cluster::KubeCluster;
 use crate::logic::{lifecycle::Lifecycle, peering::Identity, registry::Registry};
 use crate::ports::{Clock, Cluster, Health, Scripts};
-use crate::reactor::{Connecting, Operator, Scope};
-use kopf_apiserver::{ApiServer, ResourceDef};
+use crate::reactor::{Connect, Connecting, Operator, Scope};
+use kopf_apiserver::ApiServer;
 
-/// [`examples`], as messages of the embedded server name it.
-pub const EXAMPLES: &str = "kopfexamples.kopf.dev";
-
-/// The resource that most tests and benchmarks are about.
-pub fn examples() -> ResourceDef {
-    ResourceDef::new("kopf.dev", "v1", "kopfexamples", "KopfExample")
-}
-
-/// An operator of the whole cluster behind a client, with the usual settings. Its clock shows 1970 and goes with tokio's.
+/// Returns an operator of the whole cluster behind a client, with the default settings. Its clock shows 1970 and follows tokio's.
 pub fn operator(scripts: Arc<dyn Scripts>, registry: Registry, client: kube::Client) -> Operator {
     Operator {
         scripts,
@@ -29,11 +41,7 @@ pub fn operator(scripts: Arc<dyn Scripts>, registry: Registry, client: kube::Cli
         clock: Clock::starting_at(jiff::Timestamp::UNIX_EPOCH),
         scope: Scope::Cluster,
         lifecycle: Lifecycle::default(),
-        connect: Box::new(move |Connecting { settings, .. }| {
-            let cluster = KubeCluster::over(client.clone(), Arc::new(settings));
-            let cluster: Arc<dyn Cluster> = Arc::new(cluster);
-            Box::pin(async move { Ok(cluster) })
-        }),
+        connect: connect(client),
         health: Health::default(),
         liveness: None,
         identity: identity("operator"),
@@ -41,14 +49,23 @@ pub fn operator(scripts: Arc<dyn Scripts>, registry: Registry, client: kube::Cli
     }
 }
 
-/// An operator of this name.
+/// Connects an operator to a cluster through a client, without a login.
+pub fn connect(client: kube::Client) -> Connect {
+    Box::new(move |Connecting { settings, .. }| {
+        let cluster = KubeCluster::over(client.clone(), Arc::new(settings));
+        let cluster: Arc<dyn Cluster> = Arc::new(cluster);
+        Box::pin(async move { Ok(cluster) })
+    })
+}
+
+/// Returns the identity of a process and a peer of this name.
 pub fn identity(name: &str) -> Identity {
     Identity { peer: name.to_owned(), process: name.to_owned() }
 }
 
-/// A client whose requests go straight into the server.
+/// Returns a client whose requests go straight into the server.
 ///
-/// It starts a task on the current runtime, so it is made inside of one.
+/// It spawns a task, so call it inside a runtime.
 pub fn client(server: &ApiServer) -> kube::Client {
     kube::Client::new(server.clone(), "default")
 }

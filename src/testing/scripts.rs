@@ -6,7 +6,9 @@ use parking_lot::Mutex;
 use serde_json::Value;
 
 use crate::logic::{
+    declare::{Argument, Declaration, declare},
     function::{Function, ScriptId},
+    handler::{Handler, Kind},
     outcome::{Ended, Raised, RaisedKind},
     resource::Resource,
 };
@@ -94,13 +96,10 @@ impl NativeScripts {
 
 impl Scripts for NativeScripts {
     fn call(&self, invocation: Arc<Invocation>) -> BoxFuture<'static, Ended> {
-        match self.find(&invocation.handler.function) {
-            Some(Native::Call(call)) => call(invocation),
-            Some(
-                Native::Filter(_) | Native::Choice(_) | Native::Compute(_) | Native::Transform(_),
-            )
-            | None => Box::pin(async { Ended::Raised(unknown("handler")) }),
-        }
+        let Some(Native::Call(call)) = self.find(&invocation.handler.function) else {
+            return Box::pin(async { Ended::Raised(unknown("handler")) });
+        };
+        call(invocation)
     }
 
     fn ask(
@@ -108,12 +107,10 @@ impl Scripts for NativeScripts {
         question: Question,
         invocation: Arc<Invocation>,
     ) -> BoxFuture<'static, Result<bool, Raised>> {
-        let answer = match self.find(&question.function) {
-            Some(Native::Filter(filter)) => filter(&invocation, question.about),
-            Some(
-                Native::Call(_) | Native::Choice(_) | Native::Compute(_) | Native::Transform(_),
-            )
-            | None => Err(unknown("filter")),
+        let answer = if let Some(Native::Filter(filter)) = self.find(&question.function) {
+            filter(&invocation, question.about)
+        } else {
+            Err(unknown("filter"))
         };
         Box::pin(async { answer })
     }
@@ -123,12 +120,10 @@ impl Scripts for NativeScripts {
         function: Function,
         resource: Arc<Resource>,
     ) -> BoxFuture<'static, Result<bool, Raised>> {
-        let answer = match self.find(&function) {
-            Some(Native::Choice(choice)) => choice(&resource),
-            Some(
-                Native::Call(_) | Native::Filter(_) | Native::Compute(_) | Native::Transform(_),
-            )
-            | None => Err(unknown("function of a selector")),
+        let answer = if let Some(Native::Choice(choice)) = self.find(&function) {
+            choice(&resource)
+        } else {
+            Err(unknown("function of a selector"))
         };
         Box::pin(async { answer })
     }
@@ -139,16 +134,13 @@ impl Scripts for NativeScripts {
         about: Option<Value>,
         invocation: Arc<Invocation>,
     ) -> BoxFuture<'static, Result<Value, Raised>> {
-        let computed = match (self.find(&function), about) {
-            (Some(Native::Compute(compute)), _) => compute(&invocation),
-            (Some(Native::Transform(transform)), Some(about)) => Ok(transform(about)),
-            (
-                Some(
-                    Native::Call(_) | Native::Filter(_) | Native::Choice(_) | Native::Transform(_),
-                )
-                | None,
-                _,
-            ) => Err(unknown("computation")),
+        let found = self.find(&function);
+        let computed = if let Some(Native::Compute(compute)) = &found {
+            compute(&invocation)
+        } else if let (Some(Native::Transform(transform)), Some(about)) = (&found, about) {
+            Ok(transform(about))
+        } else {
+            Err(unknown("computation"))
         };
         Box::pin(async { computed })
     }
@@ -158,13 +150,31 @@ impl Scripts for NativeScripts {
         function: Function,
         body: Value,
     ) -> BoxFuture<'static, Result<Value, Raised>> {
-        let changed = match self.find(&function) {
-            Some(Native::Transform(transform)) => Ok(transform(body)),
-            Some(Native::Call(_) | Native::Filter(_) | Native::Choice(_) | Native::Compute(_))
-            | None => Err(unknown("transformation")),
+        let changed = if let Some(Native::Transform(transform)) = self.find(&function) {
+            Ok(transform(body))
+        } else {
+            Err(unknown("transformation"))
         };
         Box::pin(async { changed })
     }
+}
+
+/// Declares a handler. Panics if the declaration is invalid.
+#[track_caller]
+pub fn declared(
+    kind: Kind,
+    selectors: Vec<Argument>,
+    options: Vec<(String, Argument)>,
+    function: Function,
+) -> Handler {
+    let location = "test:1".into();
+    let declared = declare(Declaration { kind, selectors, options, function, location });
+    declared.expect("a valid declaration")
+}
+
+/// Declares a handler of [`super::examples`] without options.
+pub fn handler_of_examples(kind: Kind, function: Function) -> Handler {
+    declared(kind, vec![Argument::Value("kopfexamples".into())], Vec::new(), function)
 }
 
 fn unknown(what: &str) -> Raised {

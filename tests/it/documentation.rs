@@ -18,7 +18,7 @@ use kopf::{
 };
 use serde_json::Value;
 
-use super::lua::on_paused_clock;
+use kopf::testing::run_paused;
 
 /// A fenced block.
 pub(crate) struct Block {
@@ -109,7 +109,7 @@ fn scripts_load() {
     let migrated = Block { place: MIGRATION.into(), language: "lua".into(), text: migrated };
     for block in whole.chain([migrated]) {
         let source = Source::alone(format!("{}.{}", block.place, block.language), block.text);
-        let loaded = on_paused_clock(async { ScriptHost::load(vec![source], terms.clone()).await });
+        let loaded = run_paused(async { ScriptHost::load(vec![source], terms.clone()).await });
         for error in loaded.err().unwrap_or_default() {
             writeln!(told, "{error}").expect("memory");
         }

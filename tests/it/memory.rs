@@ -2,23 +2,18 @@
 //!
 //! The server lives on the same heap, so it is not the whole that is counted, but what the end of the operator gives back.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use kopf::{
     heap,
     logic::{
-        declare::{Argument, Declaration, declare},
-        handler::Kind,
+        declare::Argument,
+        handler::{Handler, Kind},
         outcome::Ended,
-        registry::Registry,
     },
-    reactor,
-    testing::{self, EXAMPLES},
+    testing::{Environment, NativeScripts, Running, declared, pass},
 };
-use kopf_apiserver::ApiServer;
 use serde_json::{Value, json};
-use tokio::{task::JoinSet, time};
-use tokio_util::sync::CancellationToken;
 
 /// Enough for the holes in maps and lists to even out.
 const OBJECTS: isize = 500;
@@ -30,47 +25,33 @@ async fn kept(kinds: &[Kind]) -> isize {
 }
 
 async fn held(kinds: &[Kind], objects: isize) -> isize {
-    let resource = testing::examples();
-    let server = ApiServer::builder().resource(resource).build();
-    (0..objects).for_each(|it| drop(server.create(EXAMPLES, object(it)).expect("it is new")));
-    let scripts = testing::NativeScripts::default();
-    let registry = registry(kinds, &scripts);
-    let operator = testing::operator(Arc::new(scripts), registry, testing::client(&server));
-    let (stop, mut task) = (CancellationToken::new(), JoinSet::new());
-    let token = stop.clone();
-    task.spawn(async move { reactor::run(operator, token).await.expect("it runs") });
-    time::sleep(Duration::from_secs(100)).await;
-    let running = heap::held();
-    stop.cancel();
-    while task.join_next().await.is_some() {}
-    running - heap::held()
+    let env = Environment::default();
+    env.create_all((0..objects).map(object));
+    let scripts = NativeScripts::default();
+    let handlers = kinds.iter().map(|kind| handler(*kind, &scripts)).collect();
+    let running = Running::start(env.operator(Arc::new(scripts), handlers));
+    pass(100).await;
+    let held = heap::held();
+    running.stop().await;
+    held - heap::held()
 }
 
-fn registry(kinds: &[Kind], scripts: &testing::NativeScripts) -> Registry {
-    let handler = |kind: &Kind| {
-        let function = if *kind == Kind::Daemon {
-            scripts.handler("daemon_fn", |it| {
-                let stopped = it.background().map(|it| it.stopped.clone());
-                Box::pin(async move {
-                    let _kept = it;
-                    stopped.unwrap_or_default().wait().await;
-                    Ended::Returned(None)
-                })
+fn handler(kind: Kind, scripts: &NativeScripts) -> Handler {
+    let function = if kind == Kind::Daemon {
+        scripts.handler("daemon_fn", |it| {
+            let stopped = it.background().map(|it| it.stopped.clone());
+            Box::pin(async move {
+                let _kept = it;
+                stopped.unwrap_or_default().wait().await;
+                Ended::Returned(None)
             })
-        } else {
-            scripts.handler("other_fn", |_| Box::pin(async { Ended::Returned(None) }))
-        };
-        let interval = ("interval".to_owned(), Argument::Value(600.into()));
-        let declaration = Declaration {
-            kind: *kind,
-            selectors: vec![Argument::Value("kopfexamples".into())],
-            options: Vec::from_iter((*kind == Kind::Timer).then_some(interval)),
-            function,
-            location: "test:1".into(),
-        };
-        declare(declaration).expect("a declaration")
+        })
+    } else {
+        scripts.handler("other_fn", |_| Box::pin(async { Ended::Returned(None) }))
     };
-    Registry::new(kinds.iter().map(handler).collect()).expect("no clash")
+    let interval = ("interval".to_owned(), Argument::Value(600.into()));
+    let options = Vec::from_iter((kind == Kind::Timer).then_some(interval));
+    declared(kind, vec![Argument::Value("kopfexamples".into())], options, function)
 }
 
 fn object(number: isize) -> Value {
@@ -94,7 +75,7 @@ async fn an_operator_that_ends_gives_all_back() {
     let before = heap::held();
     held(&[Kind::Daemon, Kind::Timer], OBJECTS).await;
     // Who closes the connections to the server comes after it.
-    time::sleep(Duration::from_secs(1)).await;
+    pass(1).await;
     let left = heap::held() - before;
     // What a thread keeps from its first use on is here too; the smallest piece of each object would be twice as much as this.
     assert!(left < 16 * OBJECTS, "{left} bytes of {OBJECTS} objects");

@@ -1,6 +1,6 @@
 //! Kubernetes events on their way: their order, their pace, their end, and what a refusal costs.
 
-use std::{future::Future, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use parking_lot::Mutex;
 
@@ -8,17 +8,13 @@ use kopf::{
     cluster::KubeCluster,
     features::posting,
     logic::{object::ObjectRef, outcome::LogLevel, posting::Note},
-    ports::{Clock, Cluster, Logger, LoggerKind, Post, Posts},
+    ports::{Cluster, Logger, LoggerKind, Post, Posts},
     settings::Settings,
-    testing,
+    testing::{self, Environment, run_paused},
 };
 use kopf_apiserver::{ApiServer, Effect, Fault};
 use serde_json::json;
-use tokio::{
-    sync::oneshot,
-    task::JoinSet,
-    time::{Instant, sleep},
-};
+use tokio::{sync::oneshot, task::JoinSet, time::sleep};
 use tokio_util::sync::CancellationToken;
 
 /// Longer than anything here takes.
@@ -26,26 +22,24 @@ const LONG: Duration = Duration::from_hours(1);
 
 /// A server, and whoever posts events to it.
 struct Office {
-    server: ApiServer,
+    env: Environment,
     posts: Posts,
-    start: Instant,
     stop: CancellationToken,
     task: JoinSet<()>,
 }
 
 impl Office {
     fn open(settings: Settings, grace: Duration) -> Self {
-        let server = ApiServer::builder().build();
+        let env = Environment::new(ApiServer::builder());
         let settings = Arc::new(Mutex::new(settings));
         let posts = Posts::new(Arc::clone(&settings));
         let (tell, told) = oneshot::channel();
         let settings = Arc::new(settings.lock().clone());
-        let cluster = KubeCluster::over(testing::client(&server), settings);
+        let cluster = KubeCluster::over(testing::client(&env.server), settings);
         assert!(tell.send(Arc::new(cluster) as Arc<dyn Cluster>).is_ok());
-        let clock = Clock::starting_at("2026-01-01T00:00:00Z".parse().expect("a moment"));
         let (stop, mut task) = (CancellationToken::new(), JoinSet::new());
-        task.spawn(posting::run(posts.clone(), told, clock, (stop.clone(), grace)));
-        Office { server, posts, start: Instant::now(), stop, task }
+        task.spawn(posting::run(posts.clone(), told, env.clock, (stop.clone(), grace)));
+        Office { env, posts, stop, task }
     }
 
     /// Posts an event about an object.
@@ -55,7 +49,7 @@ impl Office {
         self.posts.post(Post { about: about(name), note, backoffs });
     }
 
-    /// Stops it and waits for its end; gives what the server got: second, status, reason.
+    /// Stops it and waits for its end; returns what the server got: second, status, reason.
     async fn close(mut self) -> Vec<String> {
         self.stop.cancel();
         while self.task.join_next().await.is_some() {}
@@ -63,9 +57,9 @@ impl Office {
     }
 
     fn seen(&self) -> Vec<String> {
-        let requests = self.server.requests().into_iter();
+        let requests = self.env.server.requests().into_iter();
         let told = requests.map(|it| {
-            let (at, event) = (it.at.duration_since(self.start).as_secs(), it.json());
+            let (at, event) = (it.at.duration_since(self.env.start).as_secs(), it.json());
             let name = event["involvedObject"]["name"].as_str().unwrap_or_default().to_owned();
             format!("{at} {} {name} {}", it.status, event["reason"].as_str().unwrap_or_default())
         });
@@ -83,12 +77,6 @@ fn about(name: &str) -> Arc<ObjectRef> {
     })
 }
 
-fn on_paused_clock<T>(test: impl Future<Output = T>) -> T {
-    let runtime =
-        tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build();
-    runtime.expect("a runtime").block_on(test)
-}
-
 fn refuse(code: u16) -> Fault {
     Fault::always(Effect::Refuse { code, retry_after_seconds: None }).on("POST", "/events")
 }
@@ -99,9 +87,9 @@ fn late(seconds: u64) -> Fault {
 
 #[test]
 fn an_event_is_what_the_reference_posts() {
-    let body = on_paused_clock(async {
+    let body = run_paused(async {
         let office = Office::open(Settings::default(), LONG);
-        let server = office.server.clone();
+        let server = office.env.server.clone();
         office.post("a", "Tested");
         office.close().await;
         server.requests()[0].json()
@@ -126,13 +114,13 @@ fn an_event_is_what_the_reference_posts() {
 
 #[test]
 fn events_of_one_object_wait_for_each_other_and_delay_nobody_else() {
-    let seen = on_paused_clock(async {
+    let seen = run_paused(async {
         let office = Office::open(Settings::default(), LONG);
-        office.server.fault(refuse(503).times(2));
+        office.env.server.fault(refuse(503).times(2));
         office.post("a", "First");
         office.post("a", "Second");
         sleep(Duration::from_secs(1)).await;
-        office.server.clear_faults();
+        office.env.server.clear_faults();
         office.post("b", "Other");
         office.close().await
     });
@@ -141,9 +129,9 @@ fn events_of_one_object_wait_for_each_other_and_delay_nobody_else() {
 
 #[test]
 fn a_refusal_is_final_and_costs_only_its_event() {
-    let seen = on_paused_clock(async {
+    let seen = run_paused(async {
         let office = Office::open(Settings::default(), LONG);
-        office.server.fault(refuse(403).times(1));
+        office.env.server.fault(refuse(403).times(1));
         office.post("a", "First");
         office.post("a", "Second");
         office.close().await
@@ -153,9 +141,9 @@ fn a_refusal_is_final_and_costs_only_its_event() {
 
 #[test]
 fn attempts_end_with_the_pauses_of_the_event() {
-    let seen = on_paused_clock(async {
+    let seen = run_paused(async {
         let office = Office::open(Settings::default(), LONG);
-        office.server.fault(refuse(500));
+        office.env.server.fault(refuse(500));
         office.post("a", "Never");
         office.close().await
     });
@@ -164,11 +152,11 @@ fn attempts_end_with_the_pauses_of_the_event() {
 
 #[test]
 fn no_more_objects_are_posted_about_than_the_limit() {
-    let seen = on_paused_clock(async {
+    let seen = run_paused(async {
         let mut settings = Settings::default();
         settings.posting.worker_limit = Some(1);
         let office = Office::open(settings, LONG);
-        office.server.fault(late(10));
+        office.env.server.fault(late(10));
         for name in ["a", "a", "b", "c"] {
             office.post(name, "Slow");
         }
@@ -180,13 +168,13 @@ fn no_more_objects_are_posted_about_than_the_limit() {
 
 #[test]
 fn what_waits_at_the_stop_is_posted_but_not_for_ever() {
-    let (seen, took) = on_paused_clock(async {
+    let (seen, took) = run_paused(async {
         let office = Office::open(Settings::default(), Duration::from_millis(2500));
-        office.server.fault(late(1));
+        office.env.server.fault(late(1));
         for _ in 0..5 {
             office.post("a", "Late");
         }
-        let start = office.start;
+        let start = office.env.start;
         (office.close().await, start.elapsed())
     });
     assert_eq!(seen, ["1 201 a Late", "2 201 a Late"]);
@@ -195,9 +183,9 @@ fn what_waits_at_the_stop_is_posted_but_not_for_ever() {
 
 #[test]
 fn one_object_does_not_fill_the_place_of_all_others() {
-    let seen = on_paused_clock(async {
+    let seen = run_paused(async {
         let office = Office::open(Settings::default(), LONG);
-        office.server.fault(late(1));
+        office.env.server.fault(late(1));
         for _ in 0..150 {
             office.post("a", "Many");
         }

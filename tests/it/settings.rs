@@ -28,7 +28,7 @@ use kopf::{
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 
-use super::lua::on_paused_clock;
+use kopf::testing::run_paused;
 
 /// A good value that is not the default, what reading gives then, and a bad value.
 fn samples(setting: &Setting) -> (Value, Value, Value) {
@@ -130,7 +130,7 @@ fn script(language: fn(&Value) -> String, declare: impl Fn(&str, &str) -> String
 
 /// Calls start-up handlers of a script with fresh settings each.
 fn check_script(name: &str, text: &str) {
-    on_paused_clock(async {
+    run_paused(async {
         let source = Source::alone(name, text);
         let (host, handlers) = ScriptHost::load(vec![source], Placement::CurrentRuntime)
             .await

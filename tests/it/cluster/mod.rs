@@ -6,7 +6,7 @@ mod requests;
 mod scripted;
 mod streams;
 
-pub(crate) use scripted::{Chunk, Log, Reply, record_logs, scripted};
+pub(crate) use scripted::{Chunk, Reply, scripted};
 
 use kopf::logic::resource::Resource;
 

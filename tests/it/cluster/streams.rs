@@ -7,9 +7,11 @@ use kopf::{
     cluster::KubeCluster,
     ports::{ApiError, Cluster as _, StreamEvent, StreamTarget},
     settings::Settings,
+    testing::LogCapture,
 };
 use serde_json::{Value, json};
 use tokio::time::Instant;
+use tracing::Level;
 
 use super::{Chunk, Reply, kopfexamples, scripted};
 
@@ -188,12 +190,12 @@ async fn a_streaming_list_that_breaks_off_begins_again() {
 #[tokio::test(start_paused = true)]
 async fn a_server_that_does_not_stream_lists_is_asked_for_lists_and_that_is_told_once() {
     for code in [400, 422] {
-        let (log, _guard) = super::record_logs("kopf.watching");
+        let log = LogCapture::of("kopf.watching");
         let lists = vec![list(&["a"]), list(&["a"])];
         let watches = vec![Reply::status(code), lines(&[error(410)])];
         let told = transcript_with(streaming, lists, watches, 4).await;
         assert_eq!(told, ["0.0 - a", "0.0 listed", "1.1 - a", "1.1 listed"]);
-        let warnings = log.lines().into_iter().filter(|it| it.1 == "WARNING");
+        let warnings = log.lines().into_iter().filter(|it| it.level == Level::WARN);
         assert_eq!(warnings.count(), 1, "{:?}", log.lines());
     }
 }

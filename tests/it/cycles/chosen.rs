@@ -8,19 +8,14 @@ use kopf::{
         handler::Kind,
     },
     reactor::Scope,
-    testing,
+    testing::{self, Environment, LogCapture, namespace, object, pass},
 };
 use kopf_apiserver::{ApiServer, Builder, ResourceDef};
-use serde_json::json;
 
-use super::{
-    heard::{Listener, pass},
-    watched::{EXAMPLES, object},
-};
-use crate::cluster::record_logs;
+use super::heard::Listener;
 
 /// Two versions of one resource, a second group of two resources with a category, and one that can only be listed.
-fn server() -> ApiServer {
+fn environment() -> Environment {
     let mut examples = testing::examples();
     examples.versions.push("v1beta1".into());
     examples.short_names = vec!["kex".into()];
@@ -32,7 +27,7 @@ fn server() -> ApiServer {
     let mut plums = ResourceDef::new("fruits.dev", "v1", "plums", "Plum");
     plums.verbs = vec!["list".into()];
     let resources = [examples, apples, pears, plums].into_iter();
-    resources.fold(ApiServer::builder(), Builder::resource).build()
+    Environment::new(resources.fold(ApiServer::builder(), Builder::resource))
 }
 
 fn names(texts: &[&str]) -> Vec<Argument> {
@@ -41,12 +36,12 @@ fn names(texts: &[&str]) -> Vec<Argument> {
 
 /// The paths that are watched for handlers of these selectors, without those that the operator needs itself.
 async fn watched(selectors: Vec<Argument>, keywords: &[(&str, &str)]) -> BTreeSet<String> {
-    let server = server();
-    watched_on(&server, Scope::Cluster, selectors, keywords).await
+    let env = environment();
+    watched_on(&env, Scope::Cluster, selectors, keywords).await
 }
 
 async fn watched_on(
-    server: &ApiServer,
+    env: &Environment,
     scope: Scope,
     selectors: Vec<Argument>,
     keywords: &[(&str, &str)],
@@ -55,10 +50,10 @@ async fn watched_on(
         keywords.iter().map(|&(key, it)| (key, Argument::Value(it.into()))).collect();
     let operator = Listener::new(scope)
         .hears(("any", Kind::Event), selectors, &keywords, Duration::ZERO)
-        .start(server);
+        .start(env);
     pass(5).await;
     operator.end().await;
-    let requests = server.requests();
+    let requests = env.server.requests();
     let watches = requests.iter().filter(|it| it.query.contains("watch=true"));
     let internal =
         |path: &str| path.ends_with("/customresourcedefinitions") || path.ends_with("/namespaces");
@@ -131,10 +126,10 @@ async fn core_resources_have_the_empty_group_and_singulars_of_their_kinds() {
 #[tokio::test(start_paused = true)]
 async fn a_version_alone_leaves_the_group_open_so_that_all_groups_are_read() {
     for (selector, is_read) in [("pods.v1", true), ("pods.v1.", false)] {
-        let server = server();
-        let watched = watched_on(&server, Scope::Cluster, names(&[selector]), &[]).await;
+        let env = environment();
+        let watched = watched_on(&env, Scope::Cluster, names(&[selector]), &[]).await;
         assert_eq!(watched, paths(&["/api/v1/pods"]), "{selector}");
-        let requests = server.requests();
+        let requests = env.server.requests();
         assert_eq!(requests.iter().any(|it| it.path == "/apis/fruits.dev/v1"), is_read);
     }
 }
@@ -143,7 +138,7 @@ async fn a_version_alone_leaves_the_group_open_so_that_all_groups_are_read() {
 async fn all_of_a_category_are_watched_and_all_of_a_group_that_can_be() {
     let fruits = paths(&["/apis/fruits.dev/v1/apples", "/apis/fruits.dev/v1/pears"]);
     assert_eq!(watched(vec![], &[("category", "fruits")]).await, fruits);
-    let (log, _guard) = record_logs("kopf.observation");
+    let log = LogCapture::of("kopf.observation");
     let everything = |mut before: Vec<Argument>| {
         before.push(Argument::Marker(Marker::Everything));
         before
@@ -160,32 +155,31 @@ async fn all_of_a_category_are_watched_and_all_of_a_group_that_can_be() {
 
 #[tokio::test(start_paused = true)]
 async fn the_whole_cluster_is_watched_at_once_and_no_namespace_is_looked_at() {
-    let server = server();
-    let watched = watched_on(&server, Scope::Cluster, names(&["kex"]), &[]).await;
+    let env = environment();
+    let watched = watched_on(&env, Scope::Cluster, names(&["kex"]), &[]).await;
     assert_eq!(watched, paths(&[PREFERRED]));
-    assert!(!server.requests().iter().any(|it| it.path.contains("/namespaces")));
+    assert!(!env.server.requests().iter().any(|it| it.path.contains("/namespaces")));
 }
 
 #[tokio::test(start_paused = true)]
 async fn namespaces_are_served_that_match_any_of_the_patterns_and_no_others() {
-    let server = server();
+    let env = environment();
     for name in ["one", "two-a", "two-b", "two-c", "other"] {
-        let body = json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": name } });
-        server.create("namespaces", body).expect("it is new");
-        server.create(EXAMPLES, object(name, name)).expect("it is new");
+        env.create(namespace(name));
+        env.create(object(name, name));
     }
     let patterns = ["one", "two-[ab], !*-b", "not-there"].map(Into::into);
     let scope = Scope::Namespaces(patterns.into());
-    let served = watched_on(&server, scope, names(&["kex"]), &[]).await;
+    let served = watched_on(&env, scope, names(&["kex"]), &[]).await;
     let path = |it: &str| format!("/apis/kopf.dev/v1/namespaces/{it}/kopfexamples");
     assert_eq!(served, BTreeSet::from([path("one"), path("two-a")]));
 }
 
 #[tokio::test(start_paused = true)]
 async fn discovery_reads_the_groups_and_then_each_of_their_versions() {
-    let server = server();
-    watched_on(&server, Scope::Cluster, names(&["kopf.dev", "kopfexamples"]), &[]).await;
-    let requests = server.requests();
+    let env = environment();
+    watched_on(&env, Scope::Cluster, names(&["kopf.dev", "kopfexamples"]), &[]).await;
+    let requests = env.server.requests();
     let reads = requests.iter().filter(|it| !it.path.contains("kopfexamples"));
     let reads: BTreeSet<_> = reads.map(|it| it.path.as_str()).collect();
     for path in ["/api", "/apis", "/api/v1", "/apis/kopf.dev/v1", "/apis/kopf.dev/v1beta1"] {
@@ -206,13 +200,13 @@ async fn patterns_that_match_no_namespace_are_told() {
             "No namespace can be served: with scanning disabled, only exact names are, and 'app-*' is none.",
         ),
     ] {
-        let server = server();
+        let env = environment();
         let patterns =
             if disabled { vec!["app-*".into()] } else { vec!["app-*".into(), "other".into()] };
         let mut listener = Listener::new(Scope::Namespaces(patterns)).hears_events("kex");
         listener.settings.scanning.disabled = disabled;
-        let (log, _guard) = record_logs("kopf.observation");
-        let operator = listener.start(&server);
+        let log = LogCapture::of("kopf.observation");
+        let operator = listener.start(&env);
         pass(5).await;
         operator.end().await;
         assert!(log.has(told), "{:?}", log.lines());

@@ -6,36 +6,33 @@ use parking_lot::Mutex;
 
 use kopf::{
     logic::{
-        declare::{Argument, Declaration, declare},
+        declare::Argument,
         handler::{Handler, Kind},
         outcome::Ended,
         reason::EventType,
-        registry::Registry,
     },
-    ports::{Cause, Health, Invocation, ObjectCause, ObjectDetail},
-    reactor::{self, Operator, Scope},
+    ports::{Cause, Invocation, ObjectCause, ObjectDetail},
+    reactor::{Operator, Scope},
     settings::Settings,
-    testing::{self, NativeScripts},
+    testing::{CallLog, Environment, NativeScripts, Running, declared},
 };
-use kopf_apiserver::ApiServer;
-use tokio::{task::JoinSet, time};
-use tokio_util::sync::CancellationToken;
+use tokio::time;
 
 /// An operator that is not started yet.
 pub(crate) struct Listener {
     pub(crate) scripts: NativeScripts,
     pub(crate) settings: Settings,
-    pub(crate) health: Health,
+    /// Called in each handler with the name of its object.
+    pub(crate) act: fn(&str),
     handlers: Vec<Handler>,
     scope: Scope,
-    heard: Arc<Mutex<Vec<String>>>,
+    heard: CallLog,
 }
 
-/// The same while it runs. Dropping it is a `kill -9`.
+/// The same while it runs.
 pub(crate) struct Listening {
-    heard: Arc<Mutex<Vec<String>>>,
-    stop: CancellationToken,
-    task: JoinSet<()>,
+    heard: CallLog,
+    pub(crate) running: Running,
 }
 
 impl Listener {
@@ -46,10 +43,10 @@ impl Listener {
         Listener {
             scripts: NativeScripts::default(),
             settings,
-            health: Health::default(),
+            act: |_| {},
             handlers: Vec::new(),
             scope,
-            heard: Arc::default(),
+            heard: CallLog::default(),
         }
     }
 
@@ -61,16 +58,16 @@ impl Listener {
         options: &[(&str, Argument)],
         takes: Duration,
     ) -> Self {
-        let heard = Arc::clone(&self.heard);
+        let (heard, act) = (self.heard.clone(), self.act);
         let function = self.scripts.handler(id, move |invocation| {
-            heard.lock().push(told(&invocation, "runs"));
-            let heard = Arc::clone(&heard);
+            heard.add(told(&invocation, "runs"));
+            act(&object_name(&invocation));
+            let heard = heard.clone();
             Box::pin(async move {
                 match &invocation.cause {
                     Cause::Object(ObjectCause { detail: ObjectDetail::Background(it), .. }) => {
                         it.stopped.wait().await;
-                        let stops = told(&invocation, "stops");
-                        heard.lock().push(stops);
+                        heard.add(told(&invocation, "stops"));
                     }
                     Cause::Object(_) | Cause::Activity(_) => time::sleep(takes).await,
                 }
@@ -78,10 +75,13 @@ impl Listener {
             })
         });
         let options = options.iter().map(|(name, it)| ((*name).to_owned(), it.clone())).collect();
-        let location = "test:1".into();
-        let declaration = Declaration { kind, selectors, options, function, location };
-        self.handlers.push(declare(declaration).expect("a declaration"));
+        self.handlers.push(declared(kind, selectors, options, function));
         self
+    }
+
+    /// One handler of `kopfexamples` more, without options.
+    pub(crate) fn hears_examples(self, id: &str, kind: Kind, takes: Duration) -> Self {
+        self.hears((id, kind), vec![Argument::Value("kopfexamples".into())], &[], takes)
     }
 
     /// One handler of raw events more, of this resource and with its name as the id.
@@ -90,40 +90,37 @@ impl Listener {
     }
 
     /// Starts it.
-    pub(crate) fn start(self, server: &ApiServer) -> Listening {
-        let client = testing::client(server);
-        let registry = Registry::new(self.handlers).expect("ids are unique");
+    pub(crate) fn start(self, env: &Environment) -> Listening {
         let operator = Operator {
             settings: Arc::new(Mutex::new(self.settings)),
             scope: self.scope,
-            health: self.health,
-            ..testing::operator(Arc::new(self.scripts), registry, client)
+            ..env.operator(Arc::new(self.scripts), self.handlers)
         };
-        let (stop, mut task) = (CancellationToken::new(), JoinSet::new());
-        let token = stop.clone();
-        task.spawn(async move { reactor::run(operator, token).await.expect("it runs") });
-        Listening { heard: self.heard, stop, task }
+        Listening { heard: self.heard, running: Running::start(operator) }
     }
 }
 
 impl Listening {
     /// The calls since this was asked last: the id, the type of the event or the reason, the name.
     pub(crate) fn heard(&self) -> Vec<String> {
-        std::mem::take(&mut *self.heard.lock())
+        self.heard.take()
     }
 
     /// The same, sorted: for objects that are handled side by side.
     pub(crate) fn heard_sorted(&self) -> Vec<String> {
-        let mut heard = self.heard();
-        heard.sort();
-        heard
+        self.heard.take_sorted()
     }
 
-    /// Stops it; gives what was heard.
-    pub(crate) async fn end(mut self) -> Vec<String> {
-        self.stop.cancel();
-        while self.task.join_next().await.is_some() {}
-        self.heard()
+    /// Stops it. Returns the names of the objects that were heard of, in order.
+    pub(crate) async fn end_with_names(self) -> Vec<String> {
+        let heard = self.end().await.into_iter();
+        heard.map(|it| it.rsplit(' ').next().unwrap_or_default().to_owned()).collect()
+    }
+
+    /// Stops it. Returns what was heard.
+    pub(crate) async fn end(self) -> Vec<String> {
+        self.running.stop().await;
+        self.heard.take()
     }
 }
 
@@ -135,11 +132,10 @@ fn told(invocation: &Invocation, in_background: &str) -> String {
         ObjectDetail::Background(_) => in_background,
         ObjectDetail::Index => "indexes",
     };
-    let name = cause.current().header().name.clone().unwrap_or_default();
-    format!("{} {what} {name}", invocation.handler.id)
+    format!("{} {what} {}", invocation.handler.id, object_name(invocation))
 }
 
-/// Lets virtual time pass.
-pub(crate) async fn pass(seconds: u64) {
-    time::sleep(Duration::from_secs(seconds)).await;
+fn object_name(invocation: &Invocation) -> String {
+    let Cause::Object(cause) = &invocation.cause else { return String::new() };
+    cause.current().header().name.clone().unwrap_or_default()
 }

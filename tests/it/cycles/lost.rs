@@ -1,11 +1,12 @@
 //! Patches that fail, at any place of an object's life: no result is lost, and no finished handler is called again.
 
+use kopf::testing::{self, run_paused};
 use kopf_apiserver::{Effect, Fault};
 use serde_json::{Value, json};
 
 use super::{
-    scenario::{Action, Scenario},
-    stage::Stage,
+    run::ScenarioRun,
+    scenario::{Action, Scenario, example},
     transcript::Transcript,
 };
 
@@ -21,13 +22,9 @@ const MISHAPS: [Effect; 5] = [
 /// The life of an object: created with results, retries and sub-handlers, updated, deleted. Results go to the status, which
 /// has requests of its own.
 fn life(more: &[Value]) -> Scenario {
-    let object = json!({
-        "apiVersion": "kopf.dev/v1", "kind": "KopfExample",
-        "metadata": { "name": "n1", "namespace": "ns1", "uid": "uid-n1" }, "spec": { "a": 1 },
-    });
     let later = json!(["TemporaryError", "later", { "delay": 5 }]);
     let mut actions = vec![
-        json!([1, "create", object]),
+        json!([1, "create", example()]),
         json!([40, "edit", "n1", { "spec": { "a": 2 } }]),
         json!([80, "delete", "n1"]),
     ];
@@ -47,52 +44,42 @@ fn life(more: &[Value]) -> Scenario {
     }))
 }
 
-/// Plays it with one mishap at the `nth` PATCH, counted from one. Also gives the object as it is before its deletion.
+/// Runs it with one mishap at the `nth` PATCH, counted from one. Also returns the object as it is before its deletion.
 fn played(scenario: &Scenario, nth: usize, mishap: &Effect) -> (Transcript, Value) {
-    let runtime =
-        tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build();
-    runtime.expect("a runtime").block_on(async {
-        let stage = Stage::new(scenario);
-        let server = stage.server().service();
+    run_paused(async {
+        let run = ScenarioRun::new(scenario);
+        let server = &run.env.server;
         let passed = u32::try_from(nth - 1).expect("a small number");
         if passed > 0 {
             server.fault(Fault::always(Effect::Pass).on("PATCH", "").times(passed));
         }
         server.fault(Fault::always(mishap.clone()).on("PATCH", "").times(1));
-        let running = stage.raise(scenario, stage.server().client());
+        let running = run.start(scenario, testing::client(server));
         let mut last = Value::Null;
-        for (at, action) in &scenario.actions {
-            stage.until(*at).await;
+        let act = run.act_all(scenario, |action| {
             if matches!(action, Action::Delete(_)) {
-                last = stage.transcript().objects.first().cloned().unwrap_or_default();
+                last = run.transcript().objects.first().cloned().unwrap_or_default();
             }
-            stage.act(action);
-        }
-        stage.until(scenario.until).await;
-        let transcript = stage.transcript();
+        });
+        act.await;
+        let transcript = run.transcript();
         drop(running);
         (transcript, last)
     })
-}
-
-/// Handlers that were called, with their attempts: `a#0`. Parents are called as often as their sub-handlers need.
-fn calls(transcript: &Transcript) -> Vec<String> {
-    let text = |it: &Value| format!("{}#{}", it["call"].as_str().unwrap_or_default(), it["retry"]);
-    transcript.calls.iter().map(text).collect()
 }
 
 #[test]
 fn a_patch_that_fails_loses_no_result_and_repeats_no_handler() {
     let scenario = life(&[]);
     let (undisturbed, object) = played(&scenario, 1000, &Effect::Pass);
-    let usual = calls(&undisturbed);
+    let usual = undisturbed.attempts();
     let status = json!({ "a": { "x": 1 }, "b": 2, "p": 3, "p/s": 4, "p/t": 5, "u": 6 });
     assert_eq!(object["status"], status);
     for nth in 1..=undisturbed.patches.len() {
         for mishap in &MISHAPS {
             let (transcript, object) = played(&scenario, nth, mishap);
             let at = format!("{mishap:?} at PATCH {nth}");
-            assert_eq!(calls(&transcript), usual, "{at}");
+            assert_eq!(transcript.attempts(), usual, "{at}");
             assert_eq!(object["status"], status, "{at}");
             assert!(transcript.objects.is_empty(), "{at}: left behind {:?}", transcript.objects);
         }
@@ -112,7 +99,7 @@ fn a_newer_event_during_the_pause_after_it_changes_nothing_about_that() {
         for mishap in &MISHAPS {
             let (transcript, object) = played(&scenario, nth, mishap);
             let at = format!("{mishap:?} at PATCH {nth}");
-            let seen = calls(&transcript);
+            let seen = transcript.attempts();
             for once in ["a#0", "b#0", "b#1", "p/s#0", "p/t#0", "p/t#1", "d#0"] {
                 let count = seen.iter().filter(|it| *it == once).count();
                 assert_eq!(count, 1, "{at}: {once} in {seen:?}");
@@ -125,33 +112,25 @@ fn a_newer_event_during_the_pause_after_it_changes_nothing_about_that() {
 
 #[test]
 fn a_newer_event_that_comes_with_the_lost_answer_is_still_handled() {
-    let object = json!({
-        "apiVersion": "kopf.dev/v1", "kind": "KopfExample",
-        "metadata": { "name": "n1", "namespace": "ns1", "uid": "uid-n1" }, "spec": { "a": 1 },
-    });
     // The patch is through, so sending it again changes nothing and provokes no event.
     let scenario = Scenario::parse(&json!({
         "handlers": [{ "on": "create", "do": [{ "result": 1 }] }, { "on": "update", "do": [{ "result": 2 }] }],
-        "actions": [[1, "create", object], [1.5, "edit", "n1", { "spec": { "a": 2 } }]], "until": 30,
+        "actions": [[1, "create", example()], [1.5, "edit", "n1", { "spec": { "a": 2 } }]], "until": 30,
     }));
     let (transcript, _) = played(&scenario, 1, &Effect::TimeoutAfterwards);
-    assert_eq!(calls(&transcript), ["create_fn#0", "update_fn#0"]);
+    assert_eq!(transcript.attempts(), ["create_fn#0", "update_fn#0"]);
     assert_eq!(transcript.objects[0]["status"], json!({ "create_fn": 1, "update_fn": 2 }));
 }
 
 #[test]
 fn a_patch_that_changes_nothing_does_not_stall_delayed_handlers() {
-    let object = json!({
-        "apiVersion": "kopf.dev/v1", "kind": "KopfExample",
-        "metadata": { "name": "n1", "namespace": "ns1", "uid": "uid-n1" }, "spec": { "a": 1 },
-    });
     let later = json!(["TemporaryError", "later", { "delay": 5 }]);
     let scenario = Scenario::parse(&json!({
         "handlers": [
             { "on": "event", "do": [{ "result": { "always": "the same" } }] },
             { "on": "create", "do": [{ "raises": later }, { "raises": later }, { "result": "done" }] },
         ],
-        "actions": [[1, "create", object]], "until": 30,
+        "actions": [[1, "create", example()]], "until": 30,
     }));
     let (transcript, _) = played(&scenario, 1000, &Effect::Pass);
     let times = transcript.calls.iter().filter(|it| it["call"] == "create_fn");
@@ -162,15 +141,11 @@ fn a_patch_that_changes_nothing_does_not_stall_delayed_handlers() {
 
 #[test]
 fn a_patch_that_changes_nothing_keeps_no_later_change_waiting() {
-    let object = json!({
-        "apiVersion": "kopf.dev/v1", "kind": "KopfExample",
-        "metadata": { "name": "n1", "namespace": "ns1", "uid": "uid-n1" }, "spec": { "a": 1 },
-    });
     let scenario = Scenario::parse(&json!({
         "handlers": [
             { "on": "event", "do": [{ "result": { "always": "the same" } }] }, { "on": "create" }, { "on": "update" },
         ],
-        "actions": [[1, "create", object], [2, "edit", "n1", { "spec": { "a": 2 } }]], "until": 30,
+        "actions": [[1, "create", example()], [2, "edit", "n1", { "spec": { "a": 2 } }]], "until": 30,
     }));
     let (transcript, _) = played(&scenario, 1000, &Effect::Pass);
     let update = transcript.calls.iter().find(|it| it["call"] == "update_fn");

@@ -1,6 +1,6 @@
 //! The whole reactor on virtual time: an operator of closures on the embedded API server, in process.
 //!
-//! `scenario.rs` reads what handlers and users do, `stage.rs` plays it, `transcript.rs` holds what was seen against what
+//! `scenario.rs` reads what handlers and users do, `run.rs` runs it, `transcript.rs` holds what was seen against what
 //! was expected.
 
 mod chosen;
@@ -10,19 +10,17 @@ pub(crate) mod heard;
 mod lost;
 mod observation;
 mod readiness;
+pub(crate) mod run;
 pub(crate) mod scenario;
 mod scopes;
-mod server;
-pub(crate) mod stage;
 pub(crate) mod transcript;
-pub(crate) mod watched;
 
 use crate::vectors;
 
 #[test]
 fn cycles() {
     vectors::run("cycles", |vector| {
-        stage::play(&scenario::Scenario::parse(&vector.input)).compare(&vector.expected)
+        run::run(&scenario::Scenario::parse(&vector.input)).compare(&vector.expected)
     });
 }
 
@@ -32,7 +30,7 @@ fn the_log_of_cycles_is_that_of_kopf() {
     let slow_end = "takeover/restart-mid-way";
     let vectors = vectors::own("cycles");
     let problems = vectors.iter().filter(|it| it.id != slow_end).filter_map(|vector| {
-        let transcript = stage::play(&scenario::Scenario::parse(&vector.input));
+        let transcript = run::run(&scenario::Scenario::parse(&vector.input));
         // What is done otherwise is logged otherwise.
         transcript.compare(&vector.expected).ok()?;
         let problem = transcript.compare_log(&vector.expected).err()?;

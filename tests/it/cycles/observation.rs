@@ -2,62 +2,50 @@
 
 use std::time::Duration;
 
-use kopf::{reactor::Scope, testing};
+use kopf::{
+    logic::handler::Kind,
+    reactor::Scope,
+    testing::{Environment, definition, examples, namespace, object, pass},
+};
 use kopf_apiserver::ApiServer;
-use serde_json::{Value, json};
-use tokio::time;
 
-use super::watched::{EXAMPLES, Watched, object};
+use super::heard::{Listener, Listening};
 
-fn namespace(name: &str) -> Value {
-    json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": name, "uid": name } })
-}
-
-async fn a_while() {
-    time::sleep(Duration::from_secs(5)).await;
+fn start(env: &Environment, scope: Scope) -> Listening {
+    Listener::new(scope).hears_examples("made", Kind::Create, Duration::ZERO).start(env)
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_resource_that_is_defined_later_is_served() {
-    let server = ApiServer::builder().build();
-    let operator = Watched::start(&server, Scope::Cluster, |_| {});
-    a_while().await;
-    let definition = json!({
-        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-        "metadata": { "name": EXAMPLES },
-        "spec": {
-            "group": "kopf.dev", "scope": "Namespaced",
-            "names": { "plural": "kopfexamples", "singular": "kopfexample", "kind": "KopfExample" },
-            "versions": [{ "name": "v1", "served": true, "storage": true }],
-        },
-    });
-    server.create("customresourcedefinitions.apiextensions.k8s.io", definition).expect("it is new");
-    a_while().await;
-    server.create(EXAMPLES, object("ns1", "late")).expect("it is new");
-    a_while().await;
-    assert_eq!(operator.end().await, ["late"]);
+    let env = Environment::new(ApiServer::builder());
+    let operator = start(&env, Scope::Cluster);
+    pass(5).await;
+    env.create(definition(&examples()));
+    pass(5).await;
+    env.create(object("ns1", "late"));
+    pass(5).await;
+    assert_eq!(operator.end_with_names().await, ["late"]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn namespaces_are_served_while_they_are_there_and_match() {
-    let examples = testing::examples();
-    let server = ApiServer::builder().resource(examples).build();
-    server.create("namespaces", namespace("app-1")).expect("it is new");
-    let operator = Watched::start(&server, Scope::Namespaces(vec!["app-*".into()]), |_| {});
-    a_while().await;
+    let env = Environment::default();
+    env.create(namespace("app-1"));
+    let operator = start(&env, Scope::Namespaces(vec!["app-*".into()]));
+    pass(5).await;
     for name in ["app-2", "other"] {
-        server.create("namespaces", namespace(name)).expect("it is new");
+        env.create(namespace(name));
     }
-    a_while().await;
+    pass(5).await;
     for (place, name) in [("app-1", "one"), ("app-2", "two"), ("other", "never")] {
-        server.create(EXAMPLES, object(place, name)).expect("it is new");
+        env.create(object(place, name));
     }
-    a_while().await;
-    server.delete("namespaces", "", "app-1").expect("it is there");
-    a_while().await;
-    server.create(EXAMPLES, object("app-1", "gone")).expect("it is new");
-    a_while().await;
-    let mut created = operator.end().await;
+    pass(5).await;
+    env.delete("namespaces", "app-1");
+    pass(5).await;
+    env.create(object("app-1", "gone"));
+    pass(5).await;
+    let mut created = operator.end_with_names().await;
     created.sort();
     assert_eq!(created, ["one", "two"]);
 }

@@ -6,43 +6,35 @@ use parking_lot::Mutex;
 
 use kopf::{
     logic::{
-        declare::{Argument, Declaration, declare},
+        declare::Argument,
+        function::Function,
         handler::{Callback, Handler, Kind},
         outcome::{Ended, Raised, RaisedKind},
-        registry::Registry,
     },
-    ports::{Cause, Health, HealthState, Invocation},
-    reactor::{self, Operator},
+    ports::{Cause, HealthState, Invocation},
+    reactor::Operator,
     settings::Settings,
-    testing::{self, NativeScripts},
+    testing::{
+        CallLog, EXAMPLES, Environment, LogCapture, NativeScripts, Running, declared, definition,
+        object, pass,
+    },
 };
-use kopf_apiserver::{ApiServer, Effect, Fault};
+use kopf_apiserver::{Effect, Fault, ResourceDef};
 use serde_json::{Value, json};
-use tokio::{
-    task::JoinSet,
-    time::{self, Instant},
-};
-use tokio_util::sync::CancellationToken;
-
-use super::watched::{EXAMPLES, object};
-use crate::cluster::record_logs;
-
-const DEFINITIONS: &str = "customresourcedefinitions.apiextensions.k8s.io";
+use tokio::time::Instant;
 
 /// An operator that indexes objects by their kind, and whose other handlers tell what they see.
 struct Indexed {
     scripts: NativeScripts,
     handlers: Vec<Handler>,
     settings: Settings,
-    seen: Arc<Mutex<Vec<String>>>,
+    seen: CallLog,
 }
 
 /// It runs.
-struct Running {
-    seen: Arc<Mutex<Vec<String>>>,
-    health: Health,
-    stop: CancellationToken,
-    task: JoinSet<()>,
+struct Indexing {
+    seen: CallLog,
+    running: Running,
 }
 
 fn object_of(invocation: &Invocation) -> (String, String) {
@@ -58,7 +50,7 @@ impl Indexed {
             scripts: NativeScripts::default(),
             handlers: Vec::new(),
             settings: Settings::default(),
-            seen: Arc::default(),
+            seen: CallLog::default(),
         };
         for resource in resources {
             operator = operator.indexing(resource, Vec::new());
@@ -77,7 +69,7 @@ impl Indexed {
 
     /// Adds a handler that tells the name of its object and the sizes of the index.
     fn telling(mut self, kind: Kind, resource: &str) -> Self {
-        let seen = Arc::clone(&self.seen);
+        let seen = self.seen.clone();
         let function = self.scripts.handler("told", move |invocation| {
             let (_, name) = object_of(&invocation);
             let index = invocation.facilities.indexes.get("kinds").expect("the index");
@@ -85,8 +77,7 @@ impl Indexed {
                 .keys()
                 .filter_map(|key| Some(format!("{} {}", index.get(&key)?.len(), key.to_name())))
                 .collect();
-            let line = format!("{name}: {}", sizes.join(", "));
-            seen.lock().push(line);
+            seen.add(format!("{name}: {}", sizes.join(", ")));
             Box::pin(async { Ended::Returned(None) })
         });
         self.declare(kind, resource, function, Vec::new());
@@ -97,62 +88,43 @@ impl Indexed {
         &mut self,
         kind: Kind,
         resource: &str,
-        function: kopf::logic::function::Function,
+        function: Function,
         options: Vec<(String, Argument)>,
     ) {
-        let declaration = Declaration {
-            kind,
-            selectors: vec![Argument::Value(resource.into())],
-            options,
-            function,
-            location: "test:1".into(),
-        };
-        self.handlers.push(declare(declaration).expect("a declaration"));
+        let selectors = vec![Argument::Value(resource.into())];
+        self.handlers.push(declared(kind, selectors, options, function));
     }
 
-    fn start(self, server: &ApiServer) -> Running {
-        let client = testing::client(server);
-        let health = Health::default();
-        let registry = Registry::new(self.handlers).expect("no clash");
+    fn start(self, env: &Environment) -> Indexing {
         let operator = Operator {
             settings: Arc::new(Mutex::new(self.settings)),
-            health: health.clone(),
-            ..testing::operator(Arc::new(self.scripts), registry, client)
+            ..env.operator(Arc::new(self.scripts), self.handlers)
         };
-        let (stop, mut task) = (CancellationToken::new(), JoinSet::new());
-        let token = stop.clone();
-        task.spawn(async move { reactor::run(operator, token).await.expect("it runs") });
-        Running { seen: self.seen, health, stop, task }
+        Indexing { seen: self.seen, running: Running::start(operator) }
     }
 }
 
-impl Running {
+impl Indexing {
     fn seen(&self) -> Vec<String> {
-        self.seen.lock().clone()
+        self.seen.lines()
     }
 
     fn state(&self) -> (HealthState, String) {
-        let part = self.health.parts().remove("indexes").expect("the part of the indexes");
+        let part = self.running.health.parts().remove("indexes").expect("the part of the indexes");
         (part.state, part.text)
     }
 
-    async fn end(mut self) -> Vec<String> {
-        self.stop.cancel();
-        while self.task.join_next().await.is_some() {}
-        self.seen()
+    async fn end(self) -> Vec<String> {
+        self.running.stop().await;
+        self.seen.lines()
     }
 }
 
-fn server(examples: &[&str], configmaps: &[&str]) -> ApiServer {
-    let resource = testing::examples();
-    let server = ApiServer::builder().resource(resource).build();
-    for name in examples {
-        server.create(EXAMPLES, object("ns1", name)).expect("it is new");
-    }
-    for name in configmaps {
-        server.create("configmaps", configmap(name)).expect("it is new");
-    }
-    server
+fn environment(examples: &[&str], configmaps: &[&str]) -> Environment {
+    let env = Environment::default();
+    env.create_all(examples.iter().map(|name| object("ns1", name)));
+    env.create_all(configmaps.iter().map(|name| configmap(name)));
+    env
 }
 
 fn configmap(name: &str) -> Value {
@@ -162,23 +134,15 @@ fn configmap(name: &str) -> Value {
     })
 }
 
-async fn seconds(seconds: u64) {
-    time::sleep(Duration::from_secs(seconds)).await;
-}
-
-fn refused(path: &str) -> Fault {
-    Fault::always(Effect::Refuse { code: 403, retry_after_seconds: None }).on("GET", path)
-}
-
 #[tokio::test(start_paused = true)]
 async fn the_first_handler_sees_all_even_with_fewer_places_than_objects() {
-    let server = server(&["a", "b", "c"], &["x", "y"]);
+    let env = environment(&["a", "b", "c"], &["x", "y"]);
     let mut operator =
         Indexed::new(&["kopfexamples", "configmaps"]).telling(Kind::Create, "kopfexamples");
     operator.settings.queueing.worker_limit = Some(1);
-    let running = operator.start(&server);
-    seconds(60).await;
-    let mut seen = running.end().await;
+    let operator = operator.start(&env);
+    pass(60).await;
+    let mut seen = operator.end().await;
     seen.sort();
     let all = |name: &str| format!("{name}: 3 kopfexamples, 2 configmaps");
     let other = |name: &str| format!("{name}: 2 configmaps, 3 kopfexamples");
@@ -190,80 +154,72 @@ async fn the_first_handler_sees_all_even_with_fewer_places_than_objects() {
 
 #[tokio::test(start_paused = true)]
 async fn objects_that_are_not_indexed_wait_as_well() {
-    let server = server(&["a"], &["x"]);
-    server.fault(Fault::always(Effect::Latency(Duration::from_secs(5))).on("GET", "/configmaps"));
-    let running = Indexed::new(&["configmaps"]).telling(Kind::Event, "kopfexamples").start(&server);
-    seconds(4).await;
-    assert!(running.seen().is_empty());
-    seconds(4).await;
-    assert_eq!(running.end().await, ["a: 1 configmaps"]);
+    let env = environment(&["a"], &["x"]);
+    env.server
+        .fault(Fault::always(Effect::Latency(Duration::from_secs(5))).on("GET", "/configmaps"));
+    let operator = Indexed::new(&["configmaps"]).telling(Kind::Event, "kopfexamples").start(&env);
+    pass(4).await;
+    assert!(operator.seen().is_empty());
+    pass(4).await;
+    assert_eq!(operator.end().await, ["a: 1 configmaps"]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_listing_that_fails_holds_handlers_back_and_everybody_is_told() {
-    let (log, _guard) = record_logs("kopf.indexing");
-    let server = server(&["a"], &["x"]);
-    server.fault(refused("/configmaps"));
+    let log = LogCapture::of("kopf.indexing");
+    let env = environment(&["a"], &["x"]);
+    env.refuse(403, "GET", "/configmaps");
     let operator = Indexed::new(&["kopfexamples", "configmaps"]);
-    let running = operator.telling(Kind::Create, "kopfexamples").start(&server);
-    seconds(9).await;
+    let operator = operator.telling(Kind::Create, "kopfexamples").start(&env);
+    pass(9).await;
     assert_eq!(log.lines().len(), 0);
-    let (state, text) = running.state();
+    let (state, text) = operator.state();
     assert_eq!(state, HealthState::Unready);
     assert!(text.contains("configmaps.v1 is not listed yet"), "{text}");
-    seconds(50).await;
+    pass(50).await;
     assert!(log.has("The indexes are not complete after 10 seconds: configmaps.v1 is not listed"));
-    assert_eq!((log.lines().len(), running.seen().len()), (1, 0));
-    server.clear_faults();
-    seconds(300).await;
-    assert_eq!(running.state(), (HealthState::Ready, "complete".into()));
-    assert_eq!(running.end().await, ["a: 1 kopfexamples, 1 configmaps"]);
+    assert_eq!((log.lines().len(), operator.seen().len()), (1, 0));
+    env.server.clear_faults();
+    pass(300).await;
+    assert_eq!(operator.state(), (HealthState::Ready, "complete".into()));
+    assert_eq!(operator.end().await, ["a: 1 kopfexamples, 1 configmaps"]);
     assert_eq!(log.lines().len(), 1);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_resource_found_later_holds_only_its_own_objects_back() {
-    let server = server(&["a"], &[]);
-    server.fault(refused("/widgets"));
+    let env = environment(&["a"], &[]);
+    env.refuse(403, "GET", "/widgets");
     let operator = Indexed::new(&["kopfexamples", "widgets"]);
     let operator = operator.telling(Kind::Create, "kopfexamples").telling(Kind::Create, "widgets");
-    let running = operator.start(&server);
-    seconds(5).await;
-    assert_eq!(running.seen(), ["a: 1 kopfexamples"]);
-    let definition = json!({
-        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-        "metadata": { "name": "widgets.kopf.dev" },
-        "spec": {
-            "group": "kopf.dev", "scope": "Namespaced",
-            "names": { "plural": "widgets", "singular": "widget", "kind": "Widget" },
-            "versions": [{ "name": "v1", "served": true, "storage": true }],
-        },
-    });
-    server.create(DEFINITIONS, definition).expect("it is new");
+    let operator = operator.start(&env);
+    pass(5).await;
+    assert_eq!(operator.seen(), ["a: 1 kopfexamples"]);
+    env.create(definition(&ResourceDef::new("kopf.dev", "v1", "widgets", "Widget")));
     let mut widget = object("ns1", "w");
     widget["kind"] = "Widget".into();
-    server.create("widgets.kopf.dev", widget).expect("it is new");
-    seconds(5).await;
-    server.create(EXAMPLES, object("ns1", "b")).expect("it is new");
-    seconds(5).await;
-    assert_eq!(running.seen(), ["a: 1 kopfexamples", "b: 2 kopfexamples"]);
-    let (state, text) = running.state();
+    env.create(widget);
+    pass(5).await;
+    env.create(object("ns1", "b"));
+    pass(5).await;
+    assert_eq!(operator.seen(), ["a: 1 kopfexamples", "b: 2 kopfexamples"]);
+    let (state, text) = operator.state();
     assert_eq!(state, HealthState::Ready);
     assert!(text.contains("widgets.v1.kopf.dev is not listed yet"), "{text}");
-    server.clear_faults();
-    seconds(300).await;
-    assert_eq!(running.end().await.last().expect("a call"), "w: 2 kopfexamples, 1 widgets");
+    env.server.clear_faults();
+    pass(300).await;
+    assert_eq!(operator.end().await.last().expect("a call"), "w: 2 kopfexamples, 1 widgets");
 }
 
 #[tokio::test(start_paused = true)]
 async fn the_end_is_not_waited_for() {
-    let server = server(&["a"], &["x"]);
-    server.fault(refused("/configmaps"));
+    let env = environment(&["a"], &["x"]);
+    env.refuse(403, "GET", "/configmaps");
     let operator = Indexed::new(&["kopfexamples", "configmaps"]);
-    let running = operator.telling(Kind::Create, "kopfexamples").start(&server);
-    seconds(20).await;
+    let operator = operator.telling(Kind::Create, "kopfexamples").start(&env);
+    pass(20).await;
     let before = Instant::now();
-    assert!(running.end().await.is_empty(), "no handler begins at the end");
+    assert!(operator.end().await.is_empty(), "no handler begins at the end");
     assert!(before.elapsed() < Duration::from_secs(1));
 }
 
@@ -286,38 +242,37 @@ fn stumbling(times: usize) -> Indexed {
 
 #[tokio::test(start_paused = true)]
 async fn an_object_that_cannot_be_indexed_keeps_nobody_waiting() {
-    let server = server(&["bad", "good"], &[]);
-    let running = stumbling(usize::MAX).telling(Kind::Create, "kopfexamples").start(&server);
-    seconds(30).await;
-    assert_eq!(running.end().await, ["good: 1 kopfexamples"]);
+    let env = environment(&["bad", "good"], &[]);
+    let operator = stumbling(usize::MAX).telling(Kind::Create, "kopfexamples").start(&env);
+    pass(30).await;
+    assert_eq!(operator.end().await, ["good: 1 kopfexamples"]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn raw_events_are_seen_after_their_object_is_indexed_in_the_end() {
-    let server = server(&["bad"], &[]);
-    let running = stumbling(2).telling(Kind::Event, "kopfexamples").start(&server);
-    seconds(30).await;
-    assert_eq!(running.end().await, ["bad: 1 kopfexamples"]);
+    let env = environment(&["bad"], &[]);
+    let operator = stumbling(2).telling(Kind::Event, "kopfexamples").start(&env);
+    pass(30).await;
+    assert_eq!(operator.end().await, ["bad: 1 kopfexamples"]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_went_while_nobody_looked_is_in_no_index_and_not_remembered() {
-    let server = server(&["a", "b"], &[]);
-    let running =
-        Indexed::new(&["kopfexamples"]).telling(Kind::Event, "kopfexamples").start(&server);
-    seconds(1).await;
+    let env = environment(&["a", "b"], &[]);
+    let operator = Indexed::new(&["kopfexamples"]).telling(Kind::Event, "kopfexamples").start(&env);
+    pass(1).await;
     let known = || {
-        let samples = running.health.metrics().samples();
+        let samples = operator.running.health.metrics().samples();
         samples.into_iter().find(|it| it.0 == "kopf_objects_known").map(|it| it.2)
     };
     assert_eq!(known(), Some(2));
-    server.fault(Fault::always(Effect::LostEvent).on("", "kopfexamples?watch=true").times(1));
-    server.remove(EXAMPLES, "ns1", "a").expect("it is there");
-    server.compact();
-    server.close_watches();
-    seconds(5).await;
+    env.server.fault(Fault::always(Effect::LostEvent).on("", "kopfexamples?watch=true").times(1));
+    env.server.remove(EXAMPLES, "ns1", "a").expect("it is there");
+    env.server.compact();
+    env.server.close_watches();
+    pass(5).await;
     assert_eq!(known(), Some(1), "its memory has gone with it");
-    let mut seen = running.end().await.split_off(2);
+    let mut seen = operator.end().await.split_off(2);
     seen.sort();
     // Of the two at one moment, either may be first.
     assert_eq!(seen.len(), 2, "{seen:?}");

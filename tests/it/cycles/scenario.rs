@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
+
+/// The namespace of all objects of the vectors.
+pub(super) const NAMESPACE: &str = "ns1";
 
 /// One scenario of the suite `cycles`.
 pub(crate) struct Scenario {
@@ -60,6 +63,14 @@ impl Scenario {
             status_subresource: input["status_subresource"].as_bool().unwrap_or(false),
         }
     }
+}
+
+/// The object of scenarios that are not of the vectors.
+pub(crate) fn example() -> Value {
+    json!({
+        "apiVersion": "kopf.dev/v1", "kind": "KopfExample",
+        "metadata": { "name": "n1", "namespace": NAMESPACE, "uid": "uid-n1" }, "spec": { "a": 1 },
+    })
 }
 
 /// A number of seconds; zero if there is none.

@@ -9,73 +9,42 @@ use kopf::{
         outcome::{Raised, RaisedKind},
     },
     reactor::Scope,
-    testing,
+    testing::{self, EXAMPLES, Environment, LogCapture, examples, namespace, object, pass},
 };
-use kopf_apiserver::{ApiServer, Effect, Fault, ResourceDef};
+use kopf_apiserver::{ApiServer, Builder, Effect, Fault, ResourceDef};
 use serde_json::{Value, json};
 
-use super::{
-    heard::{Listener, pass},
-    watched::{EXAMPLES, object},
-};
-use crate::cluster::record_logs;
+use super::heard::Listener;
 
 const DEFINITIONS: &str = "customresourcedefinitions.apiextensions.k8s.io";
 
-fn example() -> ResourceDef {
-    testing::examples()
-}
-
-fn server(resources: Vec<ResourceDef>) -> ApiServer {
-    resources.into_iter().fold(ApiServer::builder(), kopf_apiserver::Builder::resource).build()
-}
-
-fn refusal(code: u16) -> Effect {
-    Effect::Refuse { code, retry_after_seconds: None }
+fn environment(resources: Vec<ResourceDef>) -> Environment {
+    Environment::new(resources.into_iter().fold(ApiServer::builder(), Builder::resource))
 }
 
 fn namespaces(patterns: &[&str]) -> Scope {
     Scope::Namespaces(patterns.iter().map(|&it| it.into()).collect())
 }
 
-fn add_namespace(server: &ApiServer, name: &str) {
-    let body = json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": name } });
-    server.create("namespaces", body).expect("it is new");
-}
-
-fn add_example(server: &ApiServer, namespace: &str, name: &str) {
-    server.create(EXAMPLES, object(namespace, name)).expect("it is new");
-}
-
 /// Requests by a part of the path; watches only.
-fn watches(server: &ApiServer, part: &str) -> usize {
-    let requests = server.requests();
+fn watches(env: &Environment, part: &str) -> usize {
+    let requests = env.server.requests();
     requests.iter().filter(|it| it.path.contains(part) && it.query.contains("watch=true")).count()
 }
 
-fn definition(group: &str, names: &Value) -> Value {
-    json!({
-        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-        "metadata": { "name": format!("kopfexamples.{group}") },
-        "spec": {
-            "group": group, "scope": "Namespaced", "names": names,
-            "versions": [{ "name": "v1", "served": true, "storage": true }],
-        },
-    })
-}
-
-fn names() -> Value {
-    json!({ "plural": "kopfexamples", "singular": "kopfexample", "kind": "KopfExample" })
+/// The CRD of this group's `kopfexamples`.
+fn definition(group: &str) -> Value {
+    testing::definition(&ResourceDef::new(group, "v1", "kopfexamples", "KopfExample"))
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_namespace_is_served_until_nothing_in_it_blocks_its_end() {
-    let server = server(vec![example()]);
+    let env = environment(vec![examples()]);
     let held = json!({ "name": "ns1", "finalizers": ["kopf.dev/test"] });
     let held = json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": held });
-    server.create("namespaces", held).expect("it is new");
-    let (log, _guard) = record_logs("kopf.observation");
-    let operator = Listener::new(namespaces(&["ns*"])).hears_events("kopfexamples").start(&server);
+    env.create(held);
+    let log = LogCapture::of("kopf.observation");
+    let operator = Listener::new(namespaces(&["ns*"])).hears_events("kopfexamples").start(&env);
     pass(1).await;
     let ending = |status: &str| {
         json!({
@@ -84,40 +53,40 @@ async fn a_namespace_is_served_until_nothing_in_it_blocks_its_end() {
             ] },
         })
     };
-    server.delete("namespaces", "", "ns1").expect("it is there");
-    server.merge("namespaces", "", "ns1", ending("True")).expect("it is there");
+    env.delete("namespaces", "ns1");
+    env.edit("namespaces", "ns1", ending("True"));
     pass(1).await;
-    add_example(&server, "ns1", "a");
+    env.create(object("ns1", "a"));
     pass(1).await;
     assert_eq!(operator.heard(), ["kopfexamples ADDED a"]);
     let pending = "Namespace 'ns1' termination pending: SomeLeft: one is left";
-    assert!(log.has(pending), "{:?} {:?}", log.lines(), server.list("namespaces"));
-    server.merge("namespaces", "", "ns1", ending("False")).expect("it is there");
+    assert!(log.has(pending), "{:?} {:?}", log.lines(), env.server.list("namespaces"));
+    env.edit("namespaces", "ns1", ending("False"));
     pass(1).await;
     assert_eq!(operator.heard(), ["kopfexamples DELETED a"], "with its namespace, it is gone");
-    add_example(&server, "ns1", "b");
+    env.create(object("ns1", "b"));
     pass(1).await;
     assert_eq!(operator.end().await, [""; 0]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn without_the_right_to_list_namespaces_exact_names_are_served_at_once() {
-    let server = server(vec![example()]);
-    add_namespace(&server, "ns1");
-    add_example(&server, "ns1", "a");
+    let env = environment(vec![examples()]);
+    env.create(namespace("ns1"));
+    env.create(object("ns1", "a"));
     for path in ["/api/v1/namespaces", "/customresourcedefinitions"] {
-        server.fault(Fault::always(refusal(403)).on("GET", path));
+        env.refuse(403, "GET", path);
     }
     // As with Kubernetes' own defaults: attempts would take a minute.
     let mut listener = Listener::new(namespaces(&["ns1", "ns2", "other-*"]));
     listener.settings.networking.error_backoffs = vec![Duration::from_secs(10); 6];
-    let (log, _guard) = record_logs("kopf.observation");
-    let operator = listener.hears_events("kopfexamples").start(&server);
+    let log = LogCapture::of("kopf.observation");
+    let operator = listener.hears_events("kopfexamples").start(&env);
     pass(1).await;
     assert_eq!(operator.heard(), ["kopfexamples listed a"]);
-    assert_eq!(watches(&server, "/namespaces/ns2/kopfexamples"), 1, "it may come");
+    assert_eq!(watches(&env, "/namespaces/ns2/kopfexamples"), 1, "it may come");
     pass(3600).await;
-    let told = log.lines().into_iter().map(|it| it.2).collect::<Vec<_>>();
+    let told = log.lines().into_iter().map(|it| it.message).collect::<Vec<_>>();
     assert_eq!(
         told,
         [
@@ -133,31 +102,31 @@ async fn without_the_right_to_list_namespaces_exact_names_are_served_at_once() {
 
 #[tokio::test(start_paused = true)]
 async fn rights_that_come_later_are_noticed_without_a_restart() {
-    let server = server(vec![example()]);
-    server.fault(Fault::always(refusal(403)).on("GET", "/api/v1/namespaces"));
-    let operator = Listener::new(namespaces(&["ns*"])).hears_events("kopfexamples").start(&server);
+    let env = environment(vec![examples()]);
+    env.refuse(403, "GET", "/api/v1/namespaces");
+    let operator = Listener::new(namespaces(&["ns*"])).hears_events("kopfexamples").start(&env);
     pass(10).await;
-    add_namespace(&server, "ns1");
-    add_example(&server, "ns1", "a");
-    server.clear_faults();
+    env.create(namespace("ns1"));
+    env.create(object("ns1", "a"));
+    env.server.clear_faults();
     pass(900).await;
     assert_eq!(operator.end().await, ["kopfexamples listed a"]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_namespace_that_went_while_nobody_looked_is_let_go() {
-    let server = server(vec![example()]);
-    add_namespace(&server, "ns1");
-    add_example(&server, "ns1", "a");
-    let operator = Listener::new(namespaces(&["ns1"])).hears_events("kopfexamples").start(&server);
+    let env = environment(vec![examples()]);
+    env.create(namespace("ns1"));
+    env.create(object("ns1", "a"));
+    let operator = Listener::new(namespaces(&["ns1"])).hears_events("kopfexamples").start(&env);
     pass(1).await;
     operator.heard();
-    server.fault(Fault::always(Effect::LostEvent).on("", "/namespaces?watch=true").times(1));
-    server.remove("namespaces", "", "ns1").expect("it is there");
-    server.compact();
-    server.close_watches();
+    env.server.fault(Fault::always(Effect::LostEvent).on("", "/namespaces?watch=true").times(1));
+    env.server.remove("namespaces", "", "ns1").expect("it is there");
+    env.server.compact();
+    env.server.close_watches();
     pass(5).await;
-    add_example(&server, "ns1", "b");
+    env.create(object("ns1", "b"));
     pass(5).await;
     let heard = operator.end().await;
     assert!(!heard.contains(&"kopfexamples ADDED b".to_owned()), "{heard:?}");
@@ -166,25 +135,24 @@ async fn a_namespace_that_went_while_nobody_looked_is_let_go() {
 
 #[tokio::test(start_paused = true)]
 async fn with_its_namespace_or_its_handlers_an_object_loses_its_daemons() {
-    let server = server(Vec::new());
-    let mut categories = names();
-    categories["categories"] = json!(["mine"]);
-    server.create(DEFINITIONS, definition("kopf.dev", &categories)).expect("it is new");
+    let env = environment(Vec::new());
+    let categories = vec!["mine".into()];
+    env.create(testing::definition(&ResourceDef { categories, ..examples() }));
     for place in ["ns1", "ns2"] {
-        add_namespace(&server, place);
-        add_example(&server, place, &format!("in-{place}"));
+        env.create(namespace(place));
+        env.create(object(place, &format!("in-{place}")));
     }
     let mine = [("category", Argument::Value("mine".into()))];
     let operator = Listener::new(namespaces(&["ns*"]))
         .hears(("daemon", Kind::Daemon), Vec::new(), &mine, Duration::ZERO)
-        .start(&server);
+        .start(&env);
     pass(5).await;
     assert_eq!(operator.heard_sorted(), ["daemon runs in-ns1", "daemon runs in-ns2"]);
-    server.remove("namespaces", "", "ns1").expect("it is there");
+    env.server.remove("namespaces", "", "ns1").expect("it is there");
     pass(5).await;
     assert_eq!(operator.heard(), ["daemon stops in-ns1"]);
     let none = json!({ "spec": { "names": { "categories": [] } } });
-    server.merge(DEFINITIONS, "", EXAMPLES, none).expect("it is there");
+    env.edit(DEFINITIONS, EXAMPLES, none);
     pass(5).await;
     assert_eq!(operator.end().await, ["daemon stops in-ns2"]);
 }
@@ -193,15 +161,15 @@ async fn with_its_namespace_or_its_handlers_an_object_loses_its_daemons() {
 async fn what_belongs_to_no_namespace_is_served_once_there_is_one_to_serve() {
     let mut cluster_scoped = ResourceDef::new("kopf.dev", "v1", "kopfwides", "KopfWide");
     cluster_scoped.namespaced = false;
-    let server = server(vec![cluster_scoped]);
+    let env = environment(vec![cluster_scoped]);
     let wide =
         json!({ "apiVersion": "kopf.dev/v1", "kind": "KopfWide", "metadata": { "name": "w" } });
-    server.create("kopfwides.kopf.dev", wide).expect("it is new");
-    let operator = Listener::new(namespaces(&["ns*"])).hears_events("kopfwides").start(&server);
+    env.create(wide);
+    let operator = Listener::new(namespaces(&["ns*"])).hears_events("kopfwides").start(&env);
     pass(1).await;
     assert_eq!(operator.heard(), [""; 0]);
     for name in ["ns1", "ns2"] {
-        add_namespace(&server, name);
+        env.create(namespace(name));
         pass(1).await;
     }
     assert_eq!(operator.heard(), ["kopfwides listed w"], "one stream, however many namespaces");
@@ -210,117 +178,110 @@ async fn what_belongs_to_no_namespace_is_served_once_there_is_one_to_serve() {
 
 #[tokio::test(start_paused = true)]
 async fn with_scanning_off_exact_names_are_served_and_nothing_is_looked_for() {
-    let server = server(vec![example()]);
-    add_example(&server, "ns1", "a");
+    let env = environment(vec![examples()]);
+    env.create(object("ns1", "a"));
     let mut listener = Listener::new(namespaces(&["ns1", "app-*"])).hears_events("kopfexamples");
     listener.settings.scanning.disabled = true;
-    let operator = listener.start(&server);
+    let operator = listener.start(&env);
     pass(60).await;
     assert_eq!(operator.end().await, ["kopfexamples listed a"]);
-    let looked = |part: &str| server.requests().iter().any(|it| it.path.ends_with(part));
+    let looked = |part: &str| env.server.requests().iter().any(|it| it.path.ends_with(part));
     assert!(!looked("/namespaces") && !looked("/customresourcedefinitions"));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_dead_api_group_costs_its_own_resources_until_it_answers() {
-    let server = server(vec![example(), ResourceDef::new("dead.dev", "v1", "ghosts", "Ghost")]);
-    server.create("ghosts.dead.dev", json!({
+    let env = environment(vec![examples(), ResourceDef::new("dead.dev", "v1", "ghosts", "Ghost")]);
+    env.create(json!({
         "apiVersion": "dead.dev/v1", "kind": "Ghost", "metadata": { "namespace": "ns1", "name": "g" },
-    })).expect("it is new");
-    add_example(&server, "ns1", "a");
-    server.fault(Fault::always(refusal(503)).on("GET", "/apis/dead.dev/v1"));
-    let (log, _guard) = record_logs("kopf.observation");
+    }));
+    env.create(object("ns1", "a"));
+    env.refuse(503, "GET", "/apis/dead.dev/v1");
+    let log = LogCapture::of("kopf.observation");
     let operator = Listener::new(Scope::Cluster)
         .hears_events("kopfexamples")
         .hears_events("ghosts")
-        .start(&server);
+        .start(&env);
     pass(3600).await;
     assert_eq!(operator.heard(), ["kopfexamples listed a"]);
-    let count = |text: &str| log.lines().iter().filter(|it| it.2.contains(text)).count();
-    assert_eq!(count("'dead.dev' are not known"), 1, "{:?}", log.lines());
-    assert_eq!(count("Unresolved resources"), 1, "{:?}", log.lines());
-    server.clear_faults();
+    assert_eq!(log.count("'dead.dev' are not known"), 1, "{:?}", log.lines());
+    assert_eq!(log.count("Unresolved resources"), 1, "{:?}", log.lines());
+    env.server.clear_faults();
     pass(600).await;
     assert_eq!(operator.end().await, ["ghosts listed g"]);
-    assert_eq!(count("'dead.dev' answers again"), 1);
+    assert_eq!(log.count("'dead.dev' answers again"), 1);
 }
 
 #[tokio::test(start_paused = true)]
 async fn only_the_groups_that_are_named_are_read_and_after_a_change_only_its_own() {
-    let server = server(vec![ResourceDef::new("other.dev", "v1", "others", "Other")]);
-    let first = definition("kopf.dev", &names());
-    server.create(DEFINITIONS, first).expect("it is new");
+    let env = environment(vec![ResourceDef::new("other.dev", "v1", "others", "Other")]);
+    env.create(definition("kopf.dev"));
     let selector =
         |group: &str| vec![Argument::Value(group.into()), Argument::Value("kopfexamples".into())];
     let operator = Listener::new(Scope::Cluster)
         .hears(("one", Kind::Event), selector("kopf.dev"), &[], Duration::ZERO)
         .hears(("two", Kind::Event), selector("more.dev"), &[], Duration::ZERO)
-        .start(&server);
+        .start(&env);
     pass(5).await;
-    let reads = |path: &str| server.requests().iter().filter(|it| it.path == path).count();
+    let reads = |path: &str| env.server.requests().iter().filter(|it| it.path == path).count();
     assert_eq!((reads("/apis/kopf.dev/v1"), reads("/apis/other.dev/v1")), (1, 0));
-    server.create(DEFINITIONS, definition("more.dev", &names())).expect("it is new");
+    env.create(definition("more.dev"));
     pass(60).await;
     assert!((1..=2).contains(&reads("/apis/more.dev/v1")), "{}", reads("/apis/more.dev/v1"));
     assert_eq!((reads("/apis/kopf.dev/v1"), reads("/apis/other.dev/v1")), (1, 0));
-    assert_eq!(watches(&server, "/apis/more.dev/v1/kopfexamples"), 1);
+    assert_eq!(watches(&env, "/apis/more.dev/v1/kopfexamples"), 1);
     operator.end().await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_name_that_becomes_ambiguous_is_not_served_whatever_happens_next() {
-    let server = server(Vec::new());
-    server.create(DEFINITIONS, definition("a.dev", &names())).expect("it is new");
-    let (log, _guard) = record_logs("kopf.observation");
-    let operator = Listener::new(Scope::Cluster).hears_events("kopfexamples").start(&server);
+    let env = environment(Vec::new());
+    env.create(definition("a.dev"));
+    let log = LogCapture::of("kopf.observation");
+    let operator = Listener::new(Scope::Cluster).hears_events("kopfexamples").start(&env);
     pass(5).await;
-    assert_eq!(watches(&server, "/a.dev/v1/kopfexamples"), 1);
-    server.create(DEFINITIONS, definition("b.dev", &names())).expect("it is new");
+    assert_eq!(watches(&env, "/a.dev/v1/kopfexamples"), 1);
+    env.create(definition("b.dev"));
     pass(5).await;
     // In the reference, this makes the one served whose definition was touched.
     for group in ["a.dev", "b.dev"] {
         let touched = json!({ "metadata": { "annotations": { "touched": "yes" } } });
         let name = format!("kopfexamples.{group}");
-        server.merge(DEFINITIONS, "", &name, touched).expect("it is there");
+        env.edit(DEFINITIONS, &name, touched);
         pass(5).await;
     }
     for group in ["a.dev", "b.dev"] {
-        server
-            .create(
-                &format!("kopfexamples.{group}"),
-                json!({
-                    "apiVersion": format!("{group}/v1"), "kind": "KopfExample",
-                    "metadata": { "namespace": "ns1", "name": group },
-                }),
-            )
-            .expect("it is new");
+        let mut object = object("ns1", group);
+        object["apiVersion"] = format!("{group}/v1").into();
+        env.create(object);
     }
     pass(5).await;
     assert_eq!(operator.heard(), [""; 0]);
-    let count = |text: &str| log.lines().iter().filter(|it| it.2.starts_with(text)).count();
-    assert_eq!(count("Ambiguous resources will not be served"), 1, "{:?}", log.lines());
-    server.remove(DEFINITIONS, "", "kopfexamples.a.dev").expect("it is there");
+    let told = "Ambiguous resources will not be served";
+    let told = log.lines().iter().filter(|it| it.message.starts_with(told)).count();
+    assert_eq!(told, 1, "{:?}", log.lines());
+    env.server.remove(DEFINITIONS, "", "kopfexamples.a.dev").expect("it is there");
     pass(5).await;
     assert_eq!(operator.end().await, ["kopfexamples listed b.dev"]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_definition_that_gets_other_names_is_served_by_those_who_want_them() {
-    let server = server(Vec::new());
-    server.create(DEFINITIONS, definition("kopf.dev", &names())).expect("it is new");
-    add_example(&server, "ns1", "a");
+    let env = environment(Vec::new());
+    env.create(definition("kopf.dev"));
+    env.create(object("ns1", "a"));
     let category = [("category", Argument::Value("mine".into()))];
     let operator = Listener::new(Scope::Cluster)
         .hears_events("kopfexamples")
         .hears(("mine", Kind::Event), Vec::new(), &category, Duration::ZERO)
-        .start(&server);
+        .start(&env);
     pass(5).await;
     assert_eq!(operator.heard(), ["kopfexamples listed a"]);
     let categories = |all: Value| json!({ "spec": { "names": { "categories": all } } });
-    server.merge(DEFINITIONS, "", EXAMPLES, categories(json!(["mine"]))).expect("it is there");
+    env.edit(DEFINITIONS, EXAMPLES, categories(json!(["mine"])));
     pass(5).await;
     assert_eq!(operator.heard_sorted(), ["kopfexamples listed a", "mine listed a"]);
-    server.merge(DEFINITIONS, "", EXAMPLES, categories(json!([]))).expect("it is there");
+    env.edit(DEFINITIONS, EXAMPLES, categories(json!([])));
     pass(5).await;
     assert_eq!(operator.end().await, ["kopfexamples listed a"]);
 }
@@ -328,22 +289,17 @@ async fn a_definition_that_gets_other_names_is_served_by_those_who_want_them() {
 #[tokio::test(start_paused = true)]
 async fn a_name_means_the_core_group_for_watching_and_for_handling() {
     let metrics = ResourceDef::new("metrics.k8s.io", "v1", "pods", "PodMetrics");
-    let server = server(vec![metrics]);
+    let env = environment(vec![metrics]);
     let metrics = vec![Argument::Value("metrics.k8s.io".into()), Argument::Value("pods".into())];
     let operator = Listener::new(Scope::Cluster)
         .hears_events("pods")
         .hears(("metrics", Kind::Event), metrics, &[], Duration::ZERO)
-        .start(&server);
+        .start(&env);
     pass(1).await;
-    server
-        .create(
-            "pods.metrics.k8s.io",
-            json!({
-                "apiVersion": "metrics.k8s.io/v1", "kind": "PodMetrics",
-                "metadata": { "namespace": "ns1", "name": "m" },
-            }),
-        )
-        .expect("it is new");
+    env.create(json!({
+        "apiVersion": "metrics.k8s.io/v1", "kind": "PodMetrics",
+        "metadata": { "namespace": "ns1", "name": "m" },
+    }));
     pass(1).await;
     assert_eq!(operator.end().await, ["metrics ADDED m"]);
 }
@@ -354,20 +310,20 @@ async fn events_of_the_cluster_are_served_only_when_they_are_named() {
         (vec![Argument::Marker(Marker::Everything)], 0),
         (vec![Argument::Value("v1".into()), Argument::Value("events".into())], 1),
     ] {
-        let server = server(vec![example()]);
+        let env = environment(vec![examples()]);
         let operator = Listener::new(Scope::Cluster)
             .hears(("any", Kind::Event), selector, &[], Duration::ZERO)
-            .start(&server);
+            .start(&env);
         pass(1).await;
-        assert_eq!(watches(&server, "/api/v1/events"), times);
+        assert_eq!(watches(&env, "/api/v1/events"), times);
         operator.end().await;
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn functions_choose_among_all_resources_and_are_asked_once_for_each() {
-    let server = server(vec![example(), ResourceDef::new("other.dev", "v1", "others", "Other")]);
-    add_example(&server, "ns1", "a");
+    let env = environment(vec![examples(), ResourceDef::new("other.dev", "v1", "others", "Other")]);
+    env.create(object("ns1", "a"));
     let asked = std::sync::Arc::new(parking_lot::Mutex::new(Vec::new()));
     let seen = std::sync::Arc::clone(&asked);
     let listener = Listener::new(Scope::Cluster);
@@ -380,11 +336,11 @@ async fn functions_choose_among_all_resources_and_are_asked_once_for_each() {
         Ok(resource.group == "kopf.dev")
     });
     let selector = vec![Argument::Callback(Callback::Function(function))];
-    let (log, _guard) = record_logs("kopf.observation");
+    let log = LogCapture::of("kopf.observation");
     let operator =
-        listener.hears(("chosen", Kind::Event), selector, &[], Duration::ZERO).start(&server);
+        listener.hears(("chosen", Kind::Event), selector, &[], Duration::ZERO).start(&env);
     pass(1).await;
-    server.create(DEFINITIONS, definition("new.dev", &names())).expect("it is new");
+    env.create(definition("new.dev"));
     pass(30).await;
     assert_eq!(operator.end().await, ["chosen listed a"]);
     let mut asked = asked.lock().clone();
@@ -399,19 +355,19 @@ async fn functions_choose_among_all_resources_and_are_asked_once_for_each() {
 
 #[tokio::test(start_paused = true)]
 async fn server_side_selectors_are_sent_with_lists_and_watches_also_for_what_the_operator_needs() {
-    let server = server(vec![example()]);
-    add_namespace(&server, "ns1");
+    let env = environment(vec![examples()]);
+    env.create(namespace("ns1"));
     let mut listener = Listener::new(namespaces(&["ns*"])).hears_events("kopfexamples");
     let watching = &mut listener.settings.watching;
     watching.label_selectors.insert("*".into(), "b=1".into());
     watching.label_selectors.insert("kopf.dev/v1/kopfexamples".into(), "a=1".into());
     watching.field_selectors.insert("kex/y/z/w".into(), "x=1".into());
-    let (log, _guard) = record_logs("kopf.observation");
-    let operator = listener.start(&server);
+    let log = LogCapture::of("kopf.observation");
+    let operator = listener.start(&env);
     pass(1).await;
     operator.end().await;
     let asked = |part: &str| {
-        let requests = server.requests();
+        let requests = env.server.requests();
         requests
             .iter()
             .filter(|it| it.path.ends_with(part))

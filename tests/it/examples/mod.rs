@@ -1,6 +1,6 @@
 //! Each example in both languages, on the embedded server and on a real one: what a user sees who follows its README.
 //!
-//! An example has one course of events, told in terms of a [`Place`]: `embedded.rs` plays it on virtual time and within the
+//! An example has one course of events, told in terms of a [`Place`]: `embedded.rs` runs it on virtual time and within the
 //! process, `real.rs` with the built binary on a control plane (see `tests/it/e2e`), if there is one.
 
 mod background;
@@ -42,12 +42,12 @@ macro_rules! examples {
 
                 #[test]
                 fn in_lua_on_the_embedded_server() {
-                    super::Embedded::play(PART, "lua", async |place| $course(place).await);
+                    super::Embedded::run(PART, "lua", async |place| $course(place).await);
                 }
 
                 #[test]
                 fn in_rhai_on_the_embedded_server() {
-                    super::Embedded::play(PART, "rhai", async |place| $course(place).await);
+                    super::Embedded::run(PART, "rhai", async |place| $course(place).await);
                 }
 
                 mod e2e {

@@ -15,7 +15,7 @@ use kopf::{
 use serde_json::{Value, json};
 use tokio::time::{Duration, timeout};
 
-use super::{Both, Stage, invocation, is_gone, on_paused_clock, result};
+use super::{Both, Stage, invocation, is_gone, result, run_paused};
 
 const SLOW: Both = Both {
     lua: "kopf.on_create('kex', { id = 'slow' }, function() kopf.sleep(60) return 'old' end)",
@@ -26,7 +26,7 @@ const PART: Duration = Duration::from_secs(1);
 
 #[test]
 fn a_call_ends_where_it_began_and_then_its_generation_goes() {
-    on_paused_clock(async {
+    run_paused(async {
         for source in SLOW.sources("slow") {
             let mut stage = Stage::new(Placement::CurrentRuntime);
             stage.take(&[source]).await;
@@ -46,7 +46,7 @@ fn a_call_ends_where_it_began_and_then_its_generation_goes() {
 
 #[test]
 fn a_call_that_nobody_waits_for_any_more_keeps_nothing() {
-    on_paused_clock(async {
+    run_paused(async {
         for source in SLOW.sources("slow") {
             let mut stage = Stage::new(Placement::CurrentRuntime);
             stage.take(&[source]).await;
@@ -81,7 +81,7 @@ fn a_script_that_holds_on_to_its_ctx_does_not_keep_itself() {
                 ALL.len()
             });",
     };
-    on_paused_clock(async {
+    run_paused(async {
         for source in greedy.sources("greedy") {
             let name = source.name.clone();
             let mut stage = Stage::new(Placement::CurrentRuntime);
@@ -113,7 +113,7 @@ fn sub_handlers_run_where_their_parent_did() {
                 kopf.subhandler(#{ id: `sub` }, || `of ${ctx.name}`);
             });",
     };
-    on_paused_clock(async {
+    run_paused(async {
         for source in parent.sources("parent") {
             let mut stage = Stage::new(Placement::CurrentRuntime);
             stage.take(&[source]).await;
@@ -144,7 +144,7 @@ fn a_function_that_a_patch_waits_with_can_be_kept() {
                 ctx.patch.fns.append(|body| body.seen = ctx.name);
             });",
     };
-    on_paused_clock(async {
+    run_paused(async {
         for source in patching.sources("patch") {
             let mut stage = Stage::new(Placement::CurrentRuntime);
             stage.take(&[source]).await;
@@ -183,7 +183,7 @@ fn every_function_of_a_declaration_keeps_the_script() {
                 initial_delay: || 5,
             }, || ());",
     };
-    on_paused_clock(async {
+    run_paused(async {
         for source in rich.sources("rich") {
             let name = source.name.clone();
             let mut stage = Stage::new(Placement::CurrentRuntime);
@@ -223,7 +223,7 @@ fn every_function_of_a_declaration_keeps_the_script() {
 
 #[test]
 fn what_is_loaded_does_not_wait_for_what_runs_nor_the_other_way_round() {
-    on_paused_clock(async {
+    run_paused(async {
         let mut stage = Stage::new(Placement::CurrentRuntime);
         stage.take(&SLOW.sources("slow")).await;
         let handlers = stage.handlers.clone();

@@ -15,7 +15,7 @@ use kopf::{
 use serde_json::json;
 use tokio::task::JoinHandle;
 
-use super::{Stage, invocation, is_gone, on_paused_clock, result};
+use super::{Stage, invocation, is_gone, result, run_paused};
 
 /// Calls that are on their way at any time, each of another generation.
 const IN_FLIGHT: usize = 20;
@@ -129,10 +129,10 @@ fn rounds() -> usize {
 
 #[test]
 fn a_thousand_reloads_of_lua_leave_nothing_behind() {
-    on_paused_clock(reload("lua", rounds(), Placement::CurrentRuntime));
+    run_paused(reload("lua", rounds(), Placement::CurrentRuntime));
 }
 
 #[test]
 fn a_thousand_reloads_of_rhai_leave_nothing_behind() {
-    on_paused_clock(reload("rhai", rounds(), Placement::CurrentRuntime));
+    run_paused(reload("rhai", rounds(), Placement::CurrentRuntime));
 }

@@ -22,7 +22,7 @@ use kopf::{
 };
 use serde_json::{Value, json};
 
-pub(crate) use super::lua::on_paused_clock;
+pub(crate) use kopf::testing::run_paused;
 
 /// A host and the handlers of its present generation.
 struct Stage {

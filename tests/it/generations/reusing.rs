@@ -6,7 +6,7 @@ use kopf::scripting::{Modules, Placement, Source};
 use serde_json::json;
 use tokio::time::{Duration, Instant};
 
-use super::{Both, Stage, on_paused_clock};
+use super::{Both, Stage, run_paused};
 use kopf::ports::Scripts as _;
 use kopf::settings::Settings;
 
@@ -18,7 +18,7 @@ const COUNTING: Both = Both {
 
 #[test]
 fn a_script_that_did_not_change_goes_on_as_it_is() {
-    on_paused_clock(async {
+    run_paused(async {
         for source in COUNTING.sources("count") {
             let mut stage = Stage::new(Placement::CurrentRuntime);
             let other = Source::alone("other.lua", "kopf.on_delete('kex', function() end)");
@@ -41,7 +41,7 @@ fn a_script_that_did_not_change_goes_on_as_it_is() {
 
 #[test]
 fn an_edited_script_is_loaded_anew_and_its_untouched_handlers_are_the_same_all_the_same() {
-    on_paused_clock(async {
+    run_paused(async {
         for (source, edited) in COUNTING.sources("count").into_iter().zip(
             Both {
                 lua: "-- Counts.\nlocal unused\nlocal n = 0\n\nkopf.on_create('kex', { id = 'count' }, function() n += 1 return n end)",
@@ -64,7 +64,7 @@ fn an_edited_script_is_loaded_anew_and_its_untouched_handlers_are_the_same_all_t
 
 #[test]
 fn a_script_is_loaded_again_when_its_modules_change() {
-    on_paused_clock(async {
+    run_paused(async {
         let script = |language: &str, text: &str, module: &str| Source {
             modules: Modules::of_texts(BTreeMap::from([
                 (PathBuf::from(format!("lib.{language}")), module.to_owned()),
@@ -92,7 +92,7 @@ fn a_script_is_loaded_again_when_its_modules_change() {
 
 #[test]
 fn what_is_prepared_and_not_taken_leaves_nothing_behind_and_lends_nothing() {
-    on_paused_clock(async {
+    run_paused(async {
         for source in COUNTING.sources("count") {
             let mut stage = Stage::new(Placement::CurrentRuntime);
             let prepared = stage.prepare(std::slice::from_ref(&source)).await.expect("it loads");
@@ -110,7 +110,7 @@ fn what_is_prepared_and_not_taken_leaves_nothing_behind_and_lends_nothing() {
 
 #[test]
 fn a_generation_with_a_broken_script_leaves_nothing_behind() {
-    on_paused_clock(async {
+    run_paused(async {
         let stage = Stage::new(Placement::CurrentRuntime);
         let mut sources = COUNTING.sources("count").to_vec();
         sources.push(Source::alone("broken.lua", "error('no')"));
@@ -124,7 +124,7 @@ fn a_generation_with_a_broken_script_leaves_nothing_behind() {
 
 #[test]
 fn a_top_level_that_waits_for_ever_does_not_keep_later_edits_out() {
-    on_paused_clock(async {
+    run_paused(async {
         for slow in [
             Source::alone("slow.lua", "kopf.sleep(1e6)"),
             Source::alone("slow.rhai", "kopf::sleep(1000000);"),
@@ -142,7 +142,7 @@ fn a_top_level_that_waits_for_ever_does_not_keep_later_edits_out() {
 #[test]
 fn settings_reach_scripts_that_are_loaded_later() {
     let rhai = "kopf::on_create(`kex`, |ctx| kopf.sleep(10));";
-    on_paused_clock(async {
+    run_paused(async {
         let mut stage = Stage::new(Placement::CurrentRuntime);
         let mut settings = Settings::default();
         settings.execution.max_workers = Some(1);
@@ -157,7 +157,7 @@ fn settings_reach_scripts_that_are_loaded_later() {
 
 #[test]
 fn a_script_that_declares_nothing_is_not_loaded_again_either() {
-    on_paused_clock(async {
+    run_paused(async {
         let mut stage = Stage::new(Placement::CurrentRuntime);
         let silent =
             [Source::alone("silent.lua", "local x = 1"), Source::alone("silent.rhai", "1")];
@@ -195,7 +195,7 @@ const CHOOSING: Both = Both {
 
 #[test]
 fn functions_of_selectors_and_options_count_as_the_same_unless_they_were_edited() {
-    on_paused_clock(async {
+    run_paused(async {
         for source in CHOOSING.sources("choosing") {
             let mut stage = Stage::new(Placement::CurrentRuntime);
             stage.take(std::slice::from_ref(&source)).await;

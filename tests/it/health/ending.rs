@@ -1,11 +1,6 @@
 //! The end of an operator: what was begun is finished, then the clean-up handlers run.
 
-use super::stage::{Stage, in_both};
-
-const LOGIN: [&str; 2] = [
-    "kopf.on_login(function(ctx) return {server = 'https://there', token = 't'} end)\n",
-    "kopf::on_login(|ctx| #{server: \"https://there\", token: \"t\"});\n",
-];
+use super::cluster::{Cluster, LOGIN, in_both};
 
 #[test]
 fn a_running_handler_gets_its_moment_and_its_result_is_kept() {
@@ -17,16 +12,16 @@ fn a_running_handler_gets_its_moment_and_its_result_is_kept() {
         "{}fn slow_fn(ctx) {{ kopf::sleep(1.5); \"done\" }} kopf::on_create(\"kopfexamples\", slow_fn);",
         LOGIN[1]
     );
-    let told = in_both(&lua, &rhai, async |stage: Stage, source| {
-        stage.accept(&["t"]);
+    let told = in_both(&lua, &rhai, async |cluster: Cluster, source| {
+        cluster.accept(&["t"]);
         let play = async {
-            stage.until(10).await;
-            stage.create("one");
-            stage.until(11).await;
+            cluster.until(10).await;
+            cluster.create("one");
+            cluster.until(11).await;
         };
-        let ((), ended) = stage.run(source, play).await;
-        let shutdown = stage.get("/readyz").await.1;
-        (ended.is_ok(), stage.handled(), shutdown)
+        let ((), ended) = cluster.run(source, play).await;
+        let shutdown = cluster.get("/readyz").await.1;
+        (ended.is_ok(), cluster.handled(), shutdown)
     });
     assert_eq!(told.1, ["one"]);
     assert!(told.0);
@@ -43,11 +38,11 @@ fn clean_up_comes_after_the_streams_and_its_failure_is_that_of_the_operator() {
         "{}kopf::on_cleanup(|ctx| {{ kopf::fail(\"cannot clean\"); }}); kopf::on_create(\"kopfexamples\", |ctx| ());",
         LOGIN[1]
     );
-    let told = in_both(&lua, &rhai, async |stage: Stage, source| {
-        stage.accept(&["t"]);
-        let ((), ended) = stage.run(source, stage.until(10)).await;
+    let told = in_both(&lua, &rhai, async |cluster: Cluster, source| {
+        cluster.accept(&["t"]);
+        let ((), ended) = cluster.run(source, cluster.until(10)).await;
         let streams =
-            stage.health.parts().into_keys().filter(|it| it.starts_with("stream/")).count();
+            cluster.health.parts().into_keys().filter(|it| it.starts_with("stream/")).count();
         (ended.map_err(|it| it.to_string()), streams)
     });
     assert_eq!(told, (Err("cleanup failed: 'cleanup': cannot clean".into()), 0));

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use kopf::{
     features::probes::{Endpoint, Listener, Routes},
     ports::{Health, HealthState},
+    testing::LogCapture,
 };
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
@@ -13,8 +14,7 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use super::stage::{Stage, in_both};
-use crate::cluster::record_logs;
+use super::cluster::{Cluster, in_both};
 
 /// Sends some bytes; gives the first line of the answer and its body.
 pub(super) async fn ask(port: u16, request: &str) -> (String, String) {
@@ -33,7 +33,7 @@ pub(super) fn request(method: &str, path: &str) -> String {
 
 #[tokio::test]
 async fn strangers_get_what_is_there_and_no_more() {
-    let (log, _recording) = record_logs("kopf.access");
+    let log = LogCapture::of("kopf.access");
     let health = Health::default();
     health.note("login", HealthState::Unready, "not yet");
     let listener = Listener::bind("127.0.0.1", 0).await.expect("a free port");
@@ -75,9 +75,9 @@ fn a_liveness_address_that_is_taken_ends_the_operator_after_its_start() {
     let told = in_both(
         "kopf.on_startup(function(ctx) kopf.sleep(7) end)",
         "kopf::on_startup(|ctx| kopf::sleep(7));",
-        async |mut stage: Stage, source| {
-            stage.liveness = Some(Endpoint { host: "127.0.0.1".into(), port, path: "/".into() });
-            let ((), ended) = stage.run(source, stage.until(60)).await;
+        async |mut cluster: Cluster, source| {
+            cluster.liveness = Some(Endpoint { host: "127.0.0.1".into(), port, path: "/".into() });
+            let ((), ended) = cluster.run(source, cluster.until(60)).await;
             ended.map_err(|it| it.to_string().replace(&port.to_string(), "PORT"))
         },
     );

@@ -5,7 +5,7 @@ use std::time::Duration;
 use expect_test::expect;
 use kopf::ports::HealthState;
 
-use super::stage::{Stage, in_both};
+use super::cluster::{Cluster, in_both};
 
 /// Handlers for objects, in both languages.
 const CREATE: [&str; 2] = [
@@ -33,14 +33,14 @@ fn the_next_credentials_are_used_at_once_when_the_first_are_rejected() {
         kopf::on_login(#{id: "bad"}, |ctx| #{server: "https://there", token: "bad", priority: 10});
         "#,
     );
-    let told = in_both(&lua, &rhai, async |stage: Stage, source| {
-        stage.accept(&["good"]);
-        stage.create("one");
+    let told = in_both(&lua, &rhai, async |cluster: Cluster, source| {
+        cluster.accept(&["good"]);
+        cluster.create("one");
         let play = async {
-            stage.until(1).await;
-            (stage.logins(), stage.handled())
+            cluster.until(1).await;
+            (cluster.logins(), cluster.handled())
         };
-        stage.run(source, play).await.0
+        cluster.run(source, play).await.0
     });
     assert_eq!(told.0, ["Bearer bad: 401", "Bearer good: 200"]);
     assert_eq!(told.1, ["one"]);
@@ -69,17 +69,17 @@ fn counting() -> [String; 2] {
 #[test]
 fn a_revoked_token_is_replaced_and_the_watch_goes_on_with_the_new_one() {
     let [lua, rhai] = counting();
-    let told = in_both(&lua, &rhai, async |stage: Stage, source| {
-        stage.accept(&["t1"]);
+    let told = in_both(&lua, &rhai, async |cluster: Cluster, source| {
+        cluster.accept(&["t1"]);
         let play = async {
-            stage.until(10).await;
-            stage.accept(&["t2"]);
-            stage.create("one");
-            stage.until(20).await;
-            let log = stage.log();
+            cluster.until(10).await;
+            cluster.accept(&["t2"]);
+            cluster.create("one");
+            cluster.until(20).await;
+            let log = cluster.log();
             log.into_iter().filter(|it| it.contains("kopfexamples")).collect::<Vec<_>>().join("\n")
         };
-        stage.run(source, play).await.0
+        cluster.run(source, play).await.0
     });
     expect![[r"
         0 GET /apis/kopf.dev/v1/kopfexamples by Bearer t1: 200
@@ -108,21 +108,21 @@ fn credentials_are_renewed_before_they_expire() {
         });
         "#,
     );
-    let told = in_both(&lua, &rhai, async |stage: Stage, source| {
+    let told = in_both(&lua, &rhai, async |cluster: Cluster, source| {
         let all: Vec<_> = (0..2000).map(|it| format!("t{it}")).collect();
-        stage.accept(&all.iter().map(String::as_str).collect::<Vec<_>>());
+        cluster.accept(&all.iter().map(String::as_str).collect::<Vec<_>>());
         let play = async {
             for number in 0..6 {
-                stage.until(30 + number * 30).await;
-                stage.create(&format!("o{number}"));
+                cluster.until(30 + number * 30).await;
+                cluster.create(&format!("o{number}"));
             }
             // Nothing is asked for a while: the next request finds expired credentials, and does not send them.
-            stage.until(1000).await;
-            stage.create("late");
-            stage.until(1001).await;
-            (stage.log(), stage.handled().len())
+            cluster.until(1000).await;
+            cluster.create("late");
+            cluster.until(1001).await;
+            (cluster.log(), cluster.handled().len())
         };
-        stage.run(source, play).await.0
+        cluster.run(source, play).await.0
     });
     let (log, handled) = told;
     assert_eq!(handled, 7);
@@ -148,17 +148,17 @@ fn a_token_that_becomes_valid_is_noticed() {
         r#"kopf.on_login(function(ctx) return {server = "https://there", token = "static"} end)"#,
         r#"kopf::on_login(|ctx| #{server: "https://there", token: "static"});"#,
     );
-    let told = in_both(&lua, &rhai, async |stage: Stage, source| {
-        stage.create("one");
+    let told = in_both(&lua, &rhai, async |cluster: Cluster, source| {
+        cluster.create("one");
         let play = async {
-            stage.until(300).await;
-            let part = stage.health.parts()["login"].clone();
-            let ready = stage.get("/readyz").await;
-            let alive = stage.get("/livez").await;
-            let asked = stage.log().len();
-            stage.accept(&["static"]);
-            stage.until(400).await;
-            let after = stage.health.parts()["login"].state;
+            cluster.until(300).await;
+            let part = cluster.health.parts()["login"].clone();
+            let ready = cluster.get("/readyz").await;
+            let alive = cluster.get("/livez").await;
+            let asked = cluster.log().len();
+            cluster.accept(&["static"]);
+            cluster.until(400).await;
+            let after = cluster.health.parts()["login"].state;
             (
                 part.state == HealthState::Unready,
                 part.text,
@@ -166,10 +166,10 @@ fn a_token_that_becomes_valid_is_noticed() {
                 alive.0,
                 asked,
                 after == HealthState::Ready,
-                stage.handled(),
+                cluster.handled(),
             )
         };
-        let (told, ended) = stage.run(source, play).await;
+        let (told, ended) = cluster.run(source, play).await;
         assert!(ended.is_ok(), "{ended:?}");
         told
     });
@@ -216,8 +216,8 @@ fn a_login_that_brings_nothing_ends_the_start_with_a_hint() {
 
 /// How an operator of this script ends by itself.
 fn ends(lua: &str, rhai: &str) -> String {
-    in_both(lua, rhai, async |stage: Stage, source| {
-        let ((), ended) = stage.run(source, tokio::time::sleep(Duration::from_secs(5))).await;
+    in_both(lua, rhai, async |cluster: Cluster, source| {
+        let ((), ended) = cluster.run(source, tokio::time::sleep(Duration::from_secs(5))).await;
         let failure = ended.expect_err("the operator ends");
         assert!(failure.hint().is_some());
         failure.to_string()

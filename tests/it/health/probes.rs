@@ -13,7 +13,7 @@ use kopf::{
 };
 use serde_json::Value;
 
-use super::stage::{Stage, in_both, read};
+use super::cluster::{Cluster, in_both, read};
 
 /// The handlers of one activity of a script.
 async fn standing(source: Source, kind: Kind, health: &Health) -> Standing {
@@ -68,12 +68,12 @@ kopf::on::probe(#{id: "activity"}, |ctx| #{of: ctx.activity});
 
 #[test]
 fn results_are_json_for_ten_seconds_and_one_run_serves_all_who_wait() {
-    let told = in_both(LUA, RHAI, async |stage: Stage, source| {
+    let told = in_both(LUA, RHAI, async |cluster: Cluster, source| {
         let health = Health::default();
         let probe = standing(source, Kind::Probe, &health).await;
         let routes = Routes::new(health).with_liveness("/healthz".into(), Liveness::new(probe));
         let get = async |second| {
-            stage.until(second).await;
+            cluster.until(second).await;
             let path = "/healthz".parse().expect("a path");
             let (status, text) = read(routes.answer(&Method::GET, &path).await).await;
             format!("{second}: {status} {}", text.trim_end())
@@ -100,7 +100,7 @@ fn results_are_json_for_ten_seconds_and_one_run_serves_all_who_wait() {
 fn health_and_metrics_do_not_wait_for_scripts() {
     let lua = "kopf.on_probe(function(ctx) kopf.sleep(3600) end)";
     let rhai = "kopf::on_probe(|ctx| kopf::sleep(3600));";
-    in_both(lua, rhai, async |_: Stage, source| {
+    in_both(lua, rhai, async |_: Cluster, source| {
         let health = Health::default();
         let probe = standing(source, Kind::Probe, &health).await;
         let routes = Routes::new(health).with_liveness("/live".into(), Liveness::new(probe));
@@ -121,7 +121,7 @@ fn health_and_metrics_do_not_wait_for_scripts() {
 
 #[test]
 fn an_operator_without_probes_says_so_little() {
-    let told = in_both("", "", async |_: Stage, source| {
+    let told = in_both("", "", async |_: Cluster, source| {
         let results = ask(source, Kind::Probe, NativeLogins::default()).await;
         results.expect("results").len()
     });

@@ -1,6 +1,6 @@
 //! What scripts count is seen at `/metrics`, and goes with the script.
 
-use super::stage::{Stage, in_both};
+use super::cluster::{Cluster, in_both};
 
 const LUA: &str = r#"
 kopf.on_login(function(ctx) return {server = "https://there", token = "t"} end)
@@ -22,18 +22,18 @@ kopf::on_create("kopfexamples", |ctx| {
 
 #[test]
 fn a_script_counts_and_the_endpoint_shows_it() {
-    let told = in_both(LUA, RHAI, async |stage: Stage, source| {
-        stage.accept(&["t"]);
+    let told = in_both(LUA, RHAI, async |cluster: Cluster, source| {
+        cluster.accept(&["t"]);
         let play = async {
-            stage.until(10).await;
+            cluster.until(10).await;
             // One after another: the gauge has what was set last.
-            stage.create("one");
-            stage.until(15).await;
-            stage.create("three");
-            stage.until(20).await;
-            stage.get("/metrics").await
+            cluster.create("one");
+            cluster.until(15).await;
+            cluster.create("three");
+            cluster.until(20).await;
+            cluster.get("/metrics").await
         };
-        let ((status, text), ended) = stage.run(source, play).await;
+        let ((status, text), ended) = cluster.run(source, play).await;
         assert!(ended.is_ok(), "{ended:?}");
         assert_eq!(status, 200);
         let lines: Vec<_> = text.lines().filter(|it| it.contains("kopf_script_")).collect();

@@ -3,14 +3,9 @@
 use kopf::features::probes::Endpoint;
 
 use super::{
+    cluster::{Cluster, LOGIN, in_both},
     endpoint::{ask, request},
-    stage::{Stage, in_both},
 };
-
-const LOGIN: [&str; 2] = [
-    "kopf.on_login(function(ctx) return {server = 'https://there', token = 't'} end)\n",
-    "kopf::on_login(|ctx| #{server: \"https://there\", token: \"t\"});\n",
-];
 
 #[test]
 fn nothing_is_asked_and_nothing_served_before_the_start_up_handlers_have_ended() {
@@ -26,28 +21,28 @@ fn nothing_is_asked_and_nothing_served_before_the_start_up_handlers_have_ended()
         kopf::on_create(\"kopfexamples\", |ctx| ());",
         LOGIN[1]
     );
-    let told = in_both(&lua, &rhai, async |mut stage: Stage, source| {
+    let told = in_both(&lua, &rhai, async |mut cluster: Cluster, source| {
         let free = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
         let port = free.local_addr().expect("an address").port();
         drop(free);
-        stage.liveness =
+        cluster.liveness =
             Some(Endpoint { host: "127.0.0.1".into(), port, path: "/here/healthz".into() });
-        stage.accept(&["t"]);
-        stage.create("one");
+        cluster.accept(&["t"]);
+        cluster.create("one");
         let play = async {
-            stage.until(6).await;
+            cluster.until(6).await;
             let is_refused = std::net::TcpStream::connect(("127.0.0.1", port)).is_err();
-            let before = (stage.log().len(), is_refused, stage.get("/readyz").await.0);
-            stage.until(10).await;
+            let before = (cluster.log().len(), is_refused, cluster.get("/readyz").await.0);
+            cluster.until(10).await;
             let answers = [
                 ask(port, &request("GET", "/here/healthz")).await,
                 ask(port, &request("GET", "/here")).await,
                 ask(port, &request("POST", "/here/healthz")).await,
             ];
             let told = answers.map(|(line, body)| format!("{line} | {}", body.trim_end()));
-            (before, stage.handled(), told.join("\n"))
+            (before, cluster.handled(), told.join("\n"))
         };
-        let (told, ended) = stage.run(source, play).await;
+        let (told, ended) = cluster.run(source, play).await;
         assert!(ended.is_ok(), "{ended:?}");
         assert!(
             std::net::TcpStream::connect(("127.0.0.1", port)).is_err(),
@@ -67,13 +62,13 @@ fn nothing_is_asked_and_nothing_served_before_the_start_up_handlers_have_ended()
 
 #[test]
 fn an_operator_without_handlers_runs_and_touches_nothing() {
-    let log = in_both(LOGIN[0], LOGIN[1], async |stage: Stage, source| {
-        stage.accept(&["t"]);
-        stage.create("one");
-        let (log, ended) = stage
+    let log = in_both(LOGIN[0], LOGIN[1], async |cluster: Cluster, source| {
+        cluster.accept(&["t"]);
+        cluster.create("one");
+        let (log, ended) = cluster
             .run(source, async {
-                stage.until(100).await;
-                stage.log()
+                cluster.until(100).await;
+                cluster.log()
             })
             .await;
         assert!(ended.is_ok(), "{ended:?}");
@@ -93,11 +88,11 @@ fn an_operator_that_ends_by_itself_does_not_hang_in_its_clean_up() {
         kopf::on_startup(|ctx| { ctx.settings.process.ultimate_exiting_timeout = \"1m\"; });
         kopf::on_login(|ctx| ());
         kopf::on_cleanup(|ctx| kopf::sleep(36000));";
-    let told = in_both(lua, rhai, async |stage: Stage, source| {
-        let begin = stage.clock.now();
+    let told = in_both(lua, rhai, async |cluster: Cluster, source| {
+        let begin = cluster.clock.now();
         // If it did not end by itself, it would be told to after this time, and hang on.
-        let ((), ended) = stage.run(source, stage.until(100)).await;
-        (ended.map_err(|it| it.to_string()), stage.clock.now().duration_since(begin).as_secs())
+        let ((), ended) = cluster.run(source, cluster.until(100)).await;
+        (ended.map_err(|it| it.to_string()), cluster.clock.now().duration_since(begin).as_secs())
     });
     let expected = Err("no credentials were retrieved from the login handlers".to_owned());
     assert_eq!(told, (expected, 100));

@@ -1,6 +1,8 @@
 //! What the health of an operator says about its streams.
 
-use super::stage::{Mood, Stage, in_both};
+use kopf::testing::Fate;
+
+use super::cluster::{Cluster, in_both};
 
 const LUA: &str = r#"
 kopf.on_login(function(ctx) return {server = "https://there", token = "t"} end)
@@ -18,11 +20,11 @@ kopf::on_create("kopfexamples", #{id: "create_fn"}, |ctx| {
 });
 "#;
 
-/// Plays with the operator; gives what the play told.
-fn play(what: &impl AsyncFn(&Stage) -> String) -> String {
-    in_both(LUA, RHAI, async |stage: Stage, source| {
-        stage.accept(&["t"]);
-        let (told, ended) = stage.run(source, what(&stage)).await;
+/// Runs a test alongside the operator. Returns what the test returns.
+fn run(what: &impl AsyncFn(&Cluster) -> String) -> String {
+    in_both(LUA, RHAI, async |cluster: Cluster, source| {
+        cluster.accept(&["t"]);
+        let (told, ended) = cluster.run(source, what(&cluster)).await;
         assert!(ended.is_ok(), "{ended:?}");
         told
     })
@@ -30,12 +32,12 @@ fn play(what: &impl AsyncFn(&Stage) -> String) -> String {
 
 #[test]
 fn the_parts_of_a_healthy_operator_are_told() {
-    let told = play(&async |stage: &Stage| {
-        stage.until(3).await;
-        let early = stage.get("/readyz").await;
-        stage.until(100).await;
-        let late = stage.get("/readyz").await;
-        let verbose = stage.get("/readyz?verbose").await;
+    let told = run(&async |cluster: &Cluster| {
+        cluster.until(3).await;
+        let early = cluster.get("/readyz").await;
+        cluster.until(100).await;
+        let late = cluster.get("/readyz").await;
+        let verbose = cluster.get("/readyz?verbose").await;
         format!("{early:?}\n{late:?}\n{}", verbose.1)
     });
     expect_test::expect![[r#"
@@ -51,18 +53,18 @@ fn the_parts_of_a_healthy_operator_are_told() {
 
 #[test]
 fn a_refused_stream_is_not_ready_until_it_is_let_in_again() {
-    let told = play(&async |stage: &Stage| {
-        stage.until(10).await;
-        stage.mood(Mood::Refuse(403));
-        stage.server.close_watches();
-        stage.until(60).await;
-        let refused = stage.get("/readyz").await;
+    let told = run(&async |cluster: &Cluster| {
+        cluster.until(10).await;
+        cluster.link.set(Fate::Refuse(403));
+        cluster.server.close_watches();
+        cluster.until(60).await;
+        let refused = cluster.get("/readyz").await;
         let excluded =
-            stage.get("/readyz?exclude=stream/kopfexamples.v1.kopf.dev%20cluster-wide").await;
-        let alive = stage.get("/healthz").await;
-        stage.mood(Mood::Normal);
-        stage.until(120).await;
-        let after = stage.get("/readyz").await;
+            cluster.get("/readyz?exclude=stream/kopfexamples.v1.kopf.dev%20cluster-wide").await;
+        let alive = cluster.get("/healthz").await;
+        cluster.accept(&["t"]);
+        cluster.until(120).await;
+        let after = cluster.get("/readyz").await;
         format!("{}\n{}{excluded:?} {alive:?} {after:?}", refused.0, refused.1)
     });
     expect_test::expect![[r#"
@@ -76,22 +78,22 @@ fn a_refused_stream_is_not_ready_until_it_is_let_in_again() {
 
 #[test]
 fn a_stream_without_a_sound_is_not_ready() {
-    let told = play(&async |stage: &Stage| {
-        stage.until(10).await;
-        stage.mood(Mood::Hang);
-        stage.server.close_watches();
+    let told = run(&async |cluster: &Cluster| {
+        cluster.until(10).await;
+        cluster.link.set(Fate::Hang);
+        cluster.server.close_watches();
         let mut told = Vec::new();
         for second in [100, 1000] {
-            stage.until(second).await;
-            let (status, text) = stage.get("/readyz").await;
+            cluster.until(second).await;
+            let (status, text) = cluster.get("/readyz").await;
             told.push(format!(
                 "{second}: {status} {}",
                 text.lines().find(|it| it.contains("stream/")).unwrap_or(&text)
             ));
         }
-        stage.mood(Mood::Normal);
-        stage.until(1200).await;
-        told.push(format!("{:?}", stage.get("/readyz").await));
+        cluster.accept(&["t"]);
+        cluster.until(1200).await;
+        told.push(format!("{:?}", cluster.get("/readyz").await));
         told.join("\n")
     });
     expect_test::expect![[r#"
@@ -102,13 +104,13 @@ fn a_stream_without_a_sound_is_not_ready() {
 
 #[test]
 fn the_numbers_are_counted() {
-    let told = play(&async |stage: &Stage| {
-        stage.until(10).await;
+    let told = run(&async |cluster: &Cluster| {
+        cluster.until(10).await;
         for name in ["one", "two", "bad"] {
-            stage.create(name);
+            cluster.create(name);
         }
-        stage.until(100).await;
-        let (status, text) = stage.get("/metrics").await;
+        cluster.until(100).await;
+        let (status, text) = cluster.get("/metrics").await;
         assert_eq!(status, 200);
         assert!(text.ends_with("# EOF\n"), "{text}");
         let mut lines: Vec<_> =

@@ -4,11 +4,11 @@
 use expect_test::{Expect, expect};
 use kopf::logic::handler::{Criterion, Kind};
 
-use super::{load, load_error, on_paused_clock};
+use super::{load, load_error, run_paused};
 
 #[test]
 fn ids_are_the_names_of_functions() {
-    on_paused_clock(async {
+    run_paused(async {
         let script = load(
             r#"
             function create_fn(ctx) end
@@ -45,7 +45,7 @@ fn ids_are_the_names_of_functions() {
 
 #[test]
 fn options_take_values_markers_and_functions() {
-    on_paused_clock(async {
+    run_paused(async {
         let script = load(
             r#"
             local function yes() return true end

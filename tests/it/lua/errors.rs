@@ -6,7 +6,7 @@ use expect_test::expect;
 use kopf::logic::outcome::RaisedKind;
 use serde_json::json;
 
-use super::{eval, load, on_paused_clock, run};
+use super::{eval, load, run, run_paused};
 
 #[test]
 fn handler_errors_keep_their_meaning() {
@@ -52,7 +52,7 @@ fn handler_errors_keep_their_meaning() {
 
 #[test]
 fn a_trace_shows_the_line_and_the_stack() {
-    let raised = on_paused_clock(async {
+    let raised = run_paused(async {
         let script = load(
             "local function inner(x)\n    error('boom ' .. x)\nend\nfunction outer(ctx)\n    kopf.sleep(1)\n    inner(ctx.name)\nend\nkopf.on_create('x', outer)",
         )

@@ -12,7 +12,7 @@ use kopf::{
 };
 use serde_json::{Value, json};
 
-use super::{load, on_paused_clock};
+use super::{load, run_paused};
 
 /// An index `idx` with these items, each of an object of its own.
 pub(crate) fn facilities(items: impl IntoIterator<Item = (Value, Value)>) -> Arc<Facilities> {
@@ -28,7 +28,7 @@ pub(crate) fn facilities(items: impl IntoIterator<Item = (Value, Value)>) -> Arc
 
 /// What a handler with this code returns, that sees these items.
 fn look(items: Vec<(Value, Value)>, code: &str) -> Value {
-    on_paused_clock(async {
+    run_paused(async {
         let text = format!("kopf.on_update('x', function(ctx) {code} end)");
         let mut script = load(&text).await;
         script.facilities = facilities(items);
@@ -38,7 +38,7 @@ fn look(items: Vec<(Value, Value)>, code: &str) -> Value {
 
 /// How an index function with this code ends.
 fn indexed(code: &str) -> Ended {
-    on_paused_clock(async {
+    run_paused(async {
         let text = format!("kopf.index('x', function(ctx) {code} end)");
         load(&text).await.call("index").await.ended
     })

@@ -9,7 +9,9 @@ mod values;
 mod views;
 mod waiting;
 
-use std::{future::Future, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
+
+pub(crate) use kopf::testing::run_paused;
 
 use bytes::Bytes;
 use kopf::{
@@ -33,7 +35,6 @@ use kopf::{
 };
 use parking_lot::Mutex;
 use serde_json::{Value, json};
-use tokio::task::LocalSet;
 
 /// A loaded script and what its calls leave behind.
 pub(crate) struct Script {
@@ -48,16 +49,6 @@ pub(crate) struct Script {
 pub(crate) struct Call {
     pub(crate) ended: Ended,
     pub(crate) patch: Patch,
-}
-
-/// Runs a test on one runtime with a paused clock, VM included.
-pub(crate) fn on_paused_clock<T>(test: impl Future<Output = T>) -> T {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_time()
-        .start_paused(true)
-        .build()
-        .expect("a runtime");
-    LocalSet::new().block_on(&runtime, test)
 }
 
 /// A source that is in no file.
@@ -75,7 +66,7 @@ pub(crate) async fn load(text: &str) -> Script {
 
 /// The error of loading a text that cannot be loaded.
 pub(crate) fn load_error(text: &str) -> LoadError {
-    let loaded = on_paused_clock(try_load(source(text), Placement::CurrentRuntime));
+    let loaded = run_paused(try_load(source(text), Placement::CurrentRuntime));
     loaded.err().expect("the script is refused")
 }
 
@@ -223,7 +214,7 @@ pub(crate) fn run(body: &str) -> Call {
 
 /// Runs a handler body about an object.
 pub(crate) fn run_about(body: &str, object: &Value) -> Call {
-    on_paused_clock(async {
+    run_paused(async {
         let text = format!("kopf.on_update('kopfexamples', function(ctx) {body} end)");
         load(&text).await.call_about("update", object).await
     })
@@ -266,7 +257,7 @@ fn resource() -> Resource {
 
 #[test]
 fn a_function_of_an_unknown_script_is_an_error_of_the_call() {
-    on_paused_clock(async {
+    run_paused(async {
         let script = load("kopf.on_create('x', function() end)").await;
         let stranger = Function::new(ScriptId(u32::MAX), 0, "f");
         let answer = script.host.transform(stranger, json!({})).await;

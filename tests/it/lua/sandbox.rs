@@ -10,7 +10,7 @@ use kopf::{
 };
 use serde_json::json;
 
-use super::{Script, eval, load_error, on_paused_clock, run, sample, try_load};
+use super::{Script, eval, load_error, run, run_paused, sample, try_load};
 
 #[test]
 fn dangerous_built_ins_are_gone() {
@@ -107,7 +107,7 @@ fn memory_is_limited() {
 
 #[test]
 fn a_cancelled_call_takes_no_further_step() {
-    on_paused_clock(async {
+    run_paused(async {
         let text = r#"
             kopf.on_update("x", {id = "slow"}, function(ctx) kopf.sleep(10); ctx.memo.done = true end)
             kopf.on_update("x", {id = "slower"}, function(ctx) kopf.sleep(20); return ctx.memo.done end)
@@ -144,7 +144,7 @@ fn modules_come_from_the_directory_of_the_script_only() {
     let attempt = |body: &str| {
         let text = format!("kopf.on_update('x', function(ctx) {body} end)");
         let path = root.join("scripts/handlers.lua");
-        on_paused_clock(async {
+        run_paused(async {
             let modules = Modules::beside(&path);
             let source = Source { name: "scripts/handlers.lua".into(), text, modules };
             let script: Script = try_load(source, Placement::CurrentRuntime).await.expect("loads");
@@ -190,7 +190,7 @@ fn a_script_that_fills_its_memory_starts_afresh_and_nobody_else_notices() {
         kopf.on_update("x", {id = "nap"}, function(ctx) kopf.sleep(3600) end)
         kopf.on_update("x", {id = "ask"}, function(ctx) return kept end)
     "#;
-    on_paused_clock(async {
+    run_paused(async {
         let beside = Source::alone(
             "beside.lua",
             "kopf.on_update('x', {id = 'beside'}, function() n = (n or 0) + 1 return n end)",
@@ -232,7 +232,7 @@ fn a_script_that_declares_something_else_each_time_is_not_mistaken_for_itself() 
             for i = 1, 1e9 do t[i] = { i } end
         end)
     "#;
-    on_paused_clock(async {
+    run_paused(async {
         let script = super::load(text).await;
         let id = script.handlers[0].id.to_string();
         assert!(script.call(&id).await.raised().message.contains("memory"));
@@ -309,7 +309,7 @@ fn coroutines_that_ended_or_are_forgotten_do_not_count() {
             for i = 1, 11 do kept[i] = coroutine.create(function() end) end
         end)
     "#;
-    on_paused_clock(async {
+    run_paused(async {
         let terms = Terms::of(Placement::CurrentRuntime, &settings);
         let script = super::try_load_all(vec![super::source(text)], terms).await;
         let script = script.unwrap_or_else(|it| panic!("{it}"));

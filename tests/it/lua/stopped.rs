@@ -9,7 +9,7 @@ use kopf::{
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep, timeout};
 
-use super::{Script, load, on_paused_clock, run, sample};
+use super::{Script, load, run, run_paused, sample};
 
 fn live() -> LiveObject {
     LiveObject::new(Arc::new(Object::from_value(sample())))
@@ -21,7 +21,7 @@ async fn daemon(body: &str) -> Script {
 
 /// Runs the body of a daemon; `RESOURCE_DELETED` comes after 12 s, one more reason with it.
 fn stopped_after_12s(body: &str) -> (Value, u64) {
-    on_paused_clock(async {
+    run_paused(async {
         let (script, stopped, began) = (daemon(body).await, Stopped::default(), Instant::now());
         let stopping = async {
             sleep(Duration::from_secs(12)).await;
@@ -99,7 +99,7 @@ fn only_daemons_and_timers_have_it() {
 
 #[test]
 fn the_object_is_seen_as_it_is_at_the_moment() {
-    on_paused_clock(async {
+    run_paused(async {
         let body = r"
             local seen = {}
             for i = 1, 2 do
@@ -132,7 +132,7 @@ fn the_object_is_seen_as_it_is_at_the_moment() {
 
 #[test]
 fn a_dropped_daemon_ends_at_its_wait() {
-    on_paused_clock(async {
+    run_paused(async {
         let script = daemon("ctx.memo.at = 1; ctx.stopped:wait(); ctx.memo.at = 2").await;
         let stopped = Stopped::default();
         let call = script.host.call(script.background("daemon", &live(), &stopped));

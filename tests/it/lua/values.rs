@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::{eval, load, on_paused_clock, run, sample};
+use super::{eval, load, run, run_paused, sample};
 use kopf::ports::Scripts as _;
 
 #[test]
@@ -165,7 +165,7 @@ fn what_ctx_has_can_be_listed() {
 #[test]
 fn a_transformation_changes_only_what_it_touches() {
     let body = json!({"metadata": {"creationTimestamp": null}, "spec": {"ratio": 1.0, "list": [], "map": {}}});
-    let changed = on_paused_clock(async {
+    let changed = run_paused(async {
         let script = load(
             "kopf.on_update('x', function(ctx) ctx.patch.fns:append(function(body) body.spec.new = #body.spec.list end) end)",
         )

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::{eval, load, on_paused_clock, run};
+use super::{eval, load, run, run_paused};
 use kopf::{logic::outcome::Ended, ports::Scripts as _};
 
 #[test]
@@ -61,7 +61,7 @@ fn a_bad_value_names_its_place_in_the_patch() {
 
 #[test]
 fn a_memo_is_alive_at_every_level() {
-    let script = on_paused_clock(async {
+    let script = run_paused(async {
         let script = load(
             r#"
             kopf.on_update("x", {id = "write"}, function(ctx)
@@ -124,7 +124,7 @@ fn the_logger_formats_and_takes_fields() {
 
 #[test]
 fn settings_can_be_changed_at_startup() {
-    on_paused_clock(async {
+    run_paused(async {
         let script = load(
             r#"
             kopf.on_startup(function(ctx)

@@ -6,12 +6,12 @@ use kopf::ports::{Scripts as _, SharedPatch};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::{eval, load, on_paused_clock, run, sample};
+use super::{eval, load, run, run_paused, sample};
 use kopf::logic::{filters::Question, outcome::Ended};
 
 #[test]
 fn handlers_sleep_side_by_side() {
-    on_paused_clock(async {
+    run_paused(async {
         let script = load(
             "kopf.on_update('x', function(ctx) kopf.sleep(10); ctx.memo.n = (ctx.memo.n or 0) + 1; kopf.sleep('20s'); return ctx.memo.n end)",
         )
@@ -50,7 +50,7 @@ fn waiting_inside_a_native_callback_is_told_in_our_words() {
 
 #[test]
 fn a_thousand_sleepers_share_one_vm() {
-    on_paused_clock(async {
+    run_paused(async {
         let script =
             load("kopf.on_update('x', function(ctx) kopf.sleep(60) return true end)").await;
         let patch = SharedPatch::default();
@@ -64,7 +64,7 @@ fn a_thousand_sleepers_share_one_vm() {
 
 #[test]
 fn filters_are_asked_about_a_value_or_the_object() {
-    on_paused_clock(async {
+    run_paused(async {
         let script = load(
             r#"
             kopf.on_update("x", {
@@ -94,7 +94,7 @@ fn filters_are_asked_about_a_value_or_the_object() {
 
 #[test]
 fn a_replaced_generation_finishes_its_calls() {
-    on_paused_clock(async {
+    run_paused(async {
         let script =
             load("kopf.on_update('x', function(ctx) kopf.sleep(60) return true end)").await;
         let patch = SharedPatch::default();

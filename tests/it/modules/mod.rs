@@ -8,7 +8,7 @@ use std::{
 
 use kopf::scripting::{LoadedModule, Modules, Placement, ScriptHost, Source};
 
-use super::lua::on_paused_clock;
+use kopf::testing::run_paused;
 
 const LANGUAGES: [&str; 2] = ["lua", "rhai"];
 
@@ -37,9 +37,8 @@ impl Directory {
         let modules = Modules::beside(&self.0.join("scripts").join(format!("it.{language}")));
         let name = format!("scripts/it.{language}");
         let source = Source { name, text, modules: modules.clone() };
-        let loaded = on_paused_clock(async {
-            ScriptHost::load(vec![source], Placement::CurrentRuntime).await
-        });
+        let loaded =
+            run_paused(async { ScriptHost::load(vec![source], Placement::CurrentRuntime).await });
         let told = match loaded {
             Ok(_) => "loaded".to_owned(),
             Err(errors) => {

@@ -5,135 +5,135 @@ use std::time::Duration;
 use kopf::{logic::handler::Kind, ports::HealthState, reactor::Failure};
 use serde_json::{Value, json};
 
-use super::site::{EXAMPLES, Plan, Site, cluster_peering, peering_object};
+use super::cluster::{Cluster, EXAMPLES, Plan, cluster_peering, peering_object};
 
 const LEASES: &str = "leases.coordination.k8s.io";
 
 /// The lease of all tests, in the namespace of the client.
-fn lease(site: &Site) -> Value {
-    site.server.get(LEASES, "ops", "kopf").unwrap_or_default()
+fn lease(env: &Cluster) -> Value {
+    env.server.get(LEASES, "ops", "kopf").unwrap_or_default()
 }
 
-fn holder(site: &Site) -> Option<String> {
-    lease(site)["spec"]["holderIdentity"].as_str().map(str::to_owned)
+fn holder(env: &Cluster) -> Option<String> {
+    lease(env)["spec"]["holderIdentity"].as_str().map(str::to_owned)
 }
 
 /// How often objects were listed.
-fn lists(site: &Site) -> usize {
-    let requests = site.requests("GET", "/kopfexamples");
+fn lists(env: &Cluster) -> usize {
+    let requests = env.requests("GET", "/kopfexamples");
     requests.iter().filter(|it| !it.query.contains("watch=")).count()
 }
 
 #[tokio::test(start_paused = true)]
 async fn of_two_replicas_one_leads_and_when_it_dies_the_other_takes_over_within_the_lease() {
-    let site = Site::new([]);
-    site.create("before");
-    let a = site.start(Plan::new("a").replica());
-    site.until(1).await;
-    let b = site.start(Plan::new("b").replica());
-    site.until(10).await;
-    site.create("one");
-    site.until(20).await;
-    assert_eq!(site.calls(), ["a create before", "a create one"]);
-    assert_eq!(holder(&site).as_deref(), Some("a"));
+    let env = Cluster::new([]);
+    env.create("before");
+    let a = env.start(Plan::new("a").replica());
+    env.until(1).await;
+    let b = env.start(Plan::new("b").replica());
+    env.until(10).await;
+    env.create("one");
+    env.until(20).await;
+    assert_eq!(env.calls(), ["a create before", "a create one"]);
+    assert_eq!(holder(&env).as_deref(), Some("a"));
     assert_eq!(
-        site.said("INFO This replica is a standby: the lease 'kopf' in 'ops' is held by a."),
+        env.said("INFO This replica is a standby: the lease 'kopf' in 'ops' is held by a."),
         1
     );
     drop(a); // kill -9
-    site.create("two");
-    site.until(33).await;
-    assert_eq!(site.calls().len(), 2, "the dead may still be alive");
-    site.until(38).await;
-    assert_eq!(site.calls(), ["a create before", "a create one", "b create two"]);
-    assert_eq!(holder(&site).as_deref(), Some("b"));
-    assert_eq!(lease(&site)["spec"]["leaseTransitions"], 1);
-    assert_eq!(lists(&site), 2, "one list for each replica: the standby was warm");
+    env.create("two");
+    env.until(33).await;
+    assert_eq!(env.calls().len(), 2, "the dead may still be alive");
+    env.until(38).await;
+    assert_eq!(env.calls(), ["a create before", "a create one", "b create two"]);
+    assert_eq!(holder(&env).as_deref(), Some("b"));
+    assert_eq!(lease(&env)["spec"]["leaseTransitions"], 1);
+    assert_eq!(lists(&env), 2, "one list for each replica: the standby was warm");
     b.stop().await;
-    assert_eq!(holder(&site), None);
+    assert_eq!(holder(&env), None);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_leader_that_is_told_to_stop_hands_over_in_seconds() {
-    let site = Site::new([]);
+    let env = Cluster::new([]);
     let mut slow = Plan::new("a").replica();
     slow.creation = Duration::from_secs(100);
     slow.settings.queueing.exit_timeout = Duration::from_secs(30);
-    let a = site.start(slow);
-    site.until(1).await;
-    let b = site.start(Plan::new("b").replica());
-    site.create("one");
-    site.until(10).await;
+    let a = env.start(slow);
+    env.until(1).await;
+    let b = env.start(Plan::new("b").replica());
+    env.create("one");
+    env.until(10).await;
     a.stop().await;
-    let stopped = site.start.elapsed();
+    let stopped = env.start.elapsed();
     assert!((40..42).contains(&stopped.as_secs()), "while it ends, it leads: {stopped:?}");
-    site.until(43).await;
-    assert_eq!(site.calls(), ["a create one", "a create one cut", "b create one"]);
-    let at = site.timed_calls()[2].0;
+    env.until(43).await;
+    assert_eq!(env.calls(), ["a create one", "a create one cut", "b create one"]);
+    let at = env.calls.timed()[2].0;
     assert!(at.saturating_sub(stopped) <= Duration::from_secs(2), "{at:?}");
-    assert_eq!(site.said("INFO The lease 'kopf' in 'ops' is given back."), 1);
+    assert_eq!(env.said("INFO The lease 'kopf' in 'ops' is given back."), 1);
     b.stop().await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_leader_that_is_cut_off_stops_before_another_one_begins() {
-    let site = Site::new([]);
+    let env = Cluster::new([]);
     let mut slow = Plan::new("a").replica();
     slow.creation = Duration::from_secs(100);
-    let a = site.start(slow);
-    site.until(1).await;
-    let b = site.start(Plan::new("b").replica());
-    site.create("one");
-    site.until(9).await;
+    let a = env.start(slow);
+    env.until(1).await;
+    let b = env.start(Plan::new("b").replica());
+    env.create("one");
+    env.until(9).await;
     a.connect(false);
-    let health = a.health.clone();
+    let health = a.running.health.clone();
     let failure = a.end().await.expect_err("it cannot lead");
-    let lost = site.start.elapsed().as_secs();
+    let lost = env.start.elapsed().as_secs();
     assert!((16..=20).contains(&lost), "10 s after the last renewal: {lost}");
     assert!(matches!(failure, Failure::Leadership(_)));
     assert_eq!(failure.to_string(), "the leadership is lost: it could not be renewed for 10s");
     assert_eq!(health.parts()["leader-election"].state, HealthState::Dead);
-    site.until(120).await;
-    assert_eq!(site.calls(), ["a create one", "a create one cut", "b create one"]);
-    let cut = site.timed_calls()[1].0.as_secs();
+    env.until(120).await;
+    assert_eq!(env.calls(), ["a create one", "a create one cut", "b create one"]);
+    let cut = env.calls.timed()[1].0.as_secs();
     assert_eq!(cut, lost);
-    let at = site.timed_calls()[2].0.as_secs();
+    let at = env.calls.timed()[2].0.as_secs();
     assert!((21..=26).contains(&at), "15 s after the last renewal that was seen: {at}");
     b.stop().await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_standby_that_is_cut_off_never_leads() {
-    let site = Site::new([]);
-    let a = site.start(Plan::new("a").replica());
-    site.until(1).await;
-    let b = site.start(Plan::new("b").replica());
-    site.until(5).await;
+    let env = Cluster::new([]);
+    let a = env.start(Plan::new("a").replica());
+    env.until(1).await;
+    let b = env.start(Plan::new("b").replica());
+    env.until(5).await;
     b.connect(false);
-    site.until(60).await;
-    assert_eq!(b.health.parts()["leader-election"].state, HealthState::Unready);
-    site.create("one");
-    site.until(61).await;
+    env.until(60).await;
+    assert_eq!(b.running.health.parts()["leader-election"].state, HealthState::Unready);
+    env.create("one");
+    env.until(61).await;
     b.connect(true);
-    site.until(90).await;
-    assert_eq!(site.calls(), ["a create one"]);
-    assert_eq!(holder(&site).as_deref(), Some("a"));
+    env.until(90).await;
+    assert_eq!(env.calls(), ["a create one"]);
+    assert_eq!(holder(&env).as_deref(), Some("a"));
     a.stop().await;
     b.stop().await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn replicas_that_start_at_once_are_led_by_one() {
-    let site = Site::new([]);
+    let env = Cluster::new([]);
     let names = ["a", "b", "c", "d"];
-    let all = names.map(|it| site.start(Plan::new(it).replica()));
-    site.until(10).await;
+    let all = names.map(|it| env.start(Plan::new(it).replica()));
+    env.until(10).await;
     for object in ["one", "two", "three"] {
-        site.create(object);
+        env.create(object);
     }
-    site.until(20).await;
-    let leader = holder(&site).expect("somebody leads");
-    let calls = site.calls();
+    env.until(20).await;
+    let leader = holder(&env).expect("somebody leads");
+    let calls = env.calls();
     assert_eq!(calls.len(), 3);
     assert!(calls.iter().all(|it| it.starts_with(&leader)), "{calls:?}");
     for one in all {
@@ -143,60 +143,60 @@ async fn replicas_that_start_at_once_are_led_by_one() {
 
 #[tokio::test(start_paused = true)]
 async fn edits_of_the_lease_and_its_deletion_unseat_nobody() {
-    let site = Site::new([]);
-    let a = site.start(Plan::new("a").replica());
-    site.until(1).await;
-    let b = site.start(Plan::new("b").replica());
+    let env = Cluster::new([]);
+    let a = env.start(Plan::new("a").replica());
+    env.until(1).await;
+    let b = env.start(Plan::new("b").replica());
     for second in 2..30 {
-        site.until(second).await;
+        env.until(second).await;
         let labels = json!({ "metadata": { "labels": { "seen": second.to_string() } } });
-        site.server.merge(LEASES, "ops", "kopf", labels).expect("it is there");
+        env.server.merge(LEASES, "ops", "kopf", labels).expect("it is there");
     }
-    assert_eq!(holder(&site).as_deref(), Some("a"));
-    assert_eq!(lease(&site)["metadata"]["labels"]["seen"], "29");
+    assert_eq!(holder(&env).as_deref(), Some("a"));
+    assert_eq!(lease(&env)["metadata"]["labels"]["seen"], "29");
     for second in 30..60 {
-        site.until(second).await;
-        drop(site.server.remove(LEASES, "ops", "kopf"));
+        env.until(second).await;
+        drop(env.server.remove(LEASES, "ops", "kopf"));
     }
-    site.until(62).await;
-    assert_eq!(holder(&site).as_deref(), Some("a"));
-    site.create("one");
-    site.until(63).await;
-    assert_eq!(site.calls(), ["a create one"]);
+    env.until(62).await;
+    assert_eq!(holder(&env).as_deref(), Some("a"));
+    env.create("one");
+    env.until(63).await;
+    assert_eq!(env.calls(), ["a create one"]);
     a.stop().await;
     b.stop().await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_leader_whose_lease_is_taken_by_hand_stops_at_once() {
-    let site = Site::new([]);
-    let a = site.start(Plan::new("a").replica());
-    site.until(5).await;
+    let env = Cluster::new([]);
+    let a = env.start(Plan::new("a").replica());
+    env.until(5).await;
     let by_hand = json!({ "spec": { "holderIdentity": "a person" } });
-    site.server.merge(LEASES, "ops", "kopf", by_hand).expect("it is there");
+    env.server.merge(LEASES, "ops", "kopf", by_hand).expect("it is there");
     let failure = a.end().await.expect_err("it cannot lead");
-    assert!(site.start.elapsed() < Duration::from_secs(8));
+    assert!(env.start.elapsed() < Duration::from_secs(8));
     assert_eq!(failure.to_string(), "the leadership is lost: it is held by a person now");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_takeover_is_a_start_for_handlers() {
     let kinds = [Kind::Create, Kind::Resume, Kind::Event, Kind::Delete];
-    let site = Site::new([]);
-    let a = site.start(Plan::new("a").replica().with(&kinds));
-    site.until(1).await;
-    let b = site.start(Plan::new("b").replica().with(&kinds));
+    let env = Cluster::new([]);
+    let a = env.start(Plan::new("a").replica().with(&kinds));
+    env.until(1).await;
+    let b = env.start(Plan::new("b").replica().with(&kinds));
     for name in ["stays", "goes"] {
-        site.create(name);
+        env.create(name);
     }
-    site.until(5).await;
-    site.server.delete(EXAMPLES, "ns1", "goes").expect("it is there");
-    site.until(8).await;
-    let before = site.calls().len();
-    assert!(site.calls().iter().all(|it| it.starts_with("a ")), "{:?}", site.calls());
+    env.until(5).await;
+    env.server.delete(EXAMPLES, "ns1", "goes").expect("it is there");
+    env.until(8).await;
+    let before = env.calls().len();
+    assert!(env.calls().iter().all(|it| it.starts_with("a ")), "{:?}", env.calls());
     a.stop().await;
-    site.until(20).await;
-    let mut after = site.calls().split_off(before);
+    env.until(20).await;
+    let mut after = env.calls().split_off(before);
     after.sort();
     // The event of its own patch comes, too, if there is one: resuming leaves nothing behind here.
     assert_eq!(after, ["b event stays", "b resume stays"]);
@@ -205,22 +205,22 @@ async fn a_takeover_is_a_start_for_handlers() {
 
 #[tokio::test(start_paused = true)]
 async fn a_standby_forgets_what_is_gone_when_its_watch_was_down() {
-    let site = Site::new([]);
-    let a = site.start(Plan::new("a").replica().with(&[Kind::Event]));
-    site.until(1).await;
-    let b = site.start(Plan::new("b").replica().with(&[Kind::Create]));
-    site.create("ghost");
-    site.create("one");
-    site.until(5).await;
+    let env = Cluster::new([]);
+    let a = env.start(Plan::new("a").replica().with(&[Kind::Event]));
+    env.until(1).await;
+    let b = env.start(Plan::new("b").replica().with(&[Kind::Create]));
+    env.create("ghost");
+    env.create("one");
+    env.until(5).await;
     // The watches end, the deletion is not seen, and the past is forgotten: there is a new list.
-    site.server.remove(EXAMPLES, "ns1", "ghost").expect("it is there");
-    site.server.compact();
-    site.server.close_watches();
-    site.until(10).await;
+    env.server.remove(EXAMPLES, "ns1", "ghost").expect("it is there");
+    env.server.compact();
+    env.server.close_watches();
+    env.until(10).await;
     drop(a);
-    site.until(40).await;
+    env.until(40).await;
     assert_eq!(
-        site.calls().iter().filter(|it| it.starts_with("b ")).collect::<Vec<_>>(),
+        env.calls().iter().filter(|it| it.starts_with("b ")).collect::<Vec<_>>(),
         ["b create one"]
     );
     b.stop().await;
@@ -228,60 +228,58 @@ async fn a_standby_forgets_what_is_gone_when_its_watch_was_down() {
 
 #[tokio::test(start_paused = true)]
 async fn without_the_right_to_the_lease_nobody_leads_and_it_is_told() {
-    use kopf_apiserver::{Effect, Fault};
-    let site = Site::new([]);
-    let refuse = Effect::Refuse { code: 403, retry_after_seconds: None };
-    site.server.fault(Fault::always(refuse).on("", "/leases"));
-    let a = site.start(Plan::new("a").replica());
-    site.create("one");
-    site.until(60).await;
-    assert_eq!(site.calls(), [""; 0]);
+    let env = Cluster::new([]);
+    env.refuse(403, "", "/leases");
+    let a = env.start(Plan::new("a").replica());
+    env.create("one");
+    env.until(60).await;
+    assert_eq!(env.calls(), [""; 0]);
     assert_eq!(
-        site.said("ERROR The lease 'kopf' in 'ops' cannot be used, and is tried again: "),
+        env.said("ERROR The lease 'kopf' in 'ops' cannot be used, and is tried again: "),
         1,
         "{}",
-        site.log()
+        env.log()
     );
-    assert_eq!(a.health.parts()["leader-election"].state, HealthState::Unready);
-    site.server.clear_faults();
-    site.until(65).await;
-    assert_eq!(site.calls(), ["a create one"]);
+    assert_eq!(a.running.health.parts()["leader-election"].state, HealthState::Unready);
+    env.server.clear_faults();
+    env.until(65).await;
+    assert_eq!(env.calls(), ["a create one"]);
     a.stop().await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn terms_that_make_no_sense_end_the_operator() {
-    let site = Site::new([]);
+    let env = Cluster::new([]);
     let mut plan = Plan::new("a").replica();
     plan.settings.leadership.renew_deadline = Duration::from_secs(20);
-    let failure = site.start(plan).end().await.expect_err("no election");
+    let failure = env.start(plan).end().await.expect_err("no election");
     assert!(failure.to_string().contains("settings.leadership.renew_deadline (20s)"), "{failure}");
 }
 
 #[tokio::test(start_paused = true)]
 async fn replicas_are_one_operator_for_others_and_no_peers_of_each_other() {
-    let site = Site::new([cluster_peering("kopf.dev")]);
+    let env = Cluster::new([cluster_peering("kopf.dev")]);
     let peerings = "clusterkopfpeerings.kopf.dev";
-    site.server.create(peerings, peering_object("default")).expect("it is new");
-    let a = site.start(Plan::new("a").replica());
-    site.until(1).await;
-    let b = site.start(Plan::new("b").replica());
-    site.until(5).await;
+    env.server.create(peerings, peering_object("default")).expect("it is new");
+    let a = env.start(Plan::new("a").replica());
+    env.until(1).await;
+    let b = env.start(Plan::new("b").replica());
+    env.until(5).await;
     let records =
-        || site.server.get(peerings, "", "default").expect("it is there")["status"].clone();
+        || env.server.get(peerings, "", "default").expect("it is there")["status"].clone();
     let names: Vec<_> = records().as_object().expect("records").keys().cloned().collect();
     assert_eq!(names, ["leader@ops/kopf"]);
     drop(a);
-    site.create("one");
-    site.until(25).await;
-    assert_eq!(site.calls(), ["b create one"], "the record of the dead leader holds up nobody");
+    env.create("one");
+    env.until(25).await;
+    assert_eq!(env.calls(), ["b create one"], "the record of the dead leader holds up nobody");
     let freeze =
         json!({ "ops": { "priority": 100, "lifetime": 600, "lastseen": "2026-01-01T00:00:25Z" } });
-    site.server.merge(peerings, "", "default", json!({ "status": freeze })).expect("it is there");
-    site.until(26).await;
-    site.create("two");
-    site.until(50).await;
-    assert_eq!(site.calls().len(), 1);
+    env.server.merge(peerings, "", "default", json!({ "status": freeze })).expect("it is there");
+    env.until(26).await;
+    env.create("two");
+    env.until(50).await;
+    assert_eq!(env.calls().len(), 1);
     b.stop().await;
     assert_eq!(records().get("leader@ops/kopf"), None);
 }
@@ -289,19 +287,19 @@ async fn replicas_are_one_operator_for_others_and_no_peers_of_each_other() {
 #[tokio::test(start_paused = true)]
 async fn a_standby_keeps_its_indexes_and_calls_no_other_handler() {
     let kinds = [Kind::Index, Kind::Create, Kind::Event, Kind::Daemon];
-    let site = Site::new([]);
-    site.create("before");
-    let a = site.start(Plan::new("a").replica().with(&[Kind::Event]));
-    site.until(1).await;
-    let b = site.start(Plan::new("b").replica().with(&kinds));
-    site.until(2).await;
-    site.create("one");
-    site.until(10).await;
-    let of_b = || site.calls().into_iter().filter(|it| it.starts_with("b ")).collect::<Vec<_>>();
+    let env = Cluster::new([]);
+    env.create("before");
+    let a = env.start(Plan::new("a").replica().with(&[Kind::Event]));
+    env.until(1).await;
+    let b = env.start(Plan::new("b").replica().with(&kinds));
+    env.until(2).await;
+    env.create("one");
+    env.until(10).await;
+    let of_b = || env.calls().into_iter().filter(|it| it.starts_with("b ")).collect::<Vec<_>>();
     assert_eq!(of_b(), ["b index before", "b index one"]);
-    assert!(site.requests("PATCH", "kopfexamples").is_empty());
+    assert!(env.requests("PATCH", "kopfexamples").is_empty());
     a.stop().await;
-    site.until(15).await;
+    env.until(15).await;
     for object in ["before", "one"] {
         for handler in ["create", "event", "daemon"] {
             let call = format!("b {handler} {object}");
@@ -313,18 +311,18 @@ async fn a_standby_keeps_its_indexes_and_calls_no_other_handler() {
 
 #[tokio::test(start_paused = true)]
 async fn daemons_of_a_leader_that_is_cut_off_are_cancelled_before_others_begin() {
-    let site = Site::new([]);
-    site.create("one");
-    let a = site.start(Plan::new("a").replica().with(&[Kind::Daemon]));
-    site.until(1).await;
-    let b = site.start(Plan::new("b").replica().with(&[Kind::Daemon]));
-    site.until(9).await;
+    let env = Cluster::new([]);
+    env.create("one");
+    let a = env.start(Plan::new("a").replica().with(&[Kind::Daemon]));
+    env.until(1).await;
+    let b = env.start(Plan::new("b").replica().with(&[Kind::Daemon]));
+    env.until(9).await;
     a.connect(false);
     a.end().await.expect_err("it cannot lead");
-    let lost = site.start.elapsed();
-    site.until(60).await;
-    assert_eq!(site.calls(), ["a daemon one", "a daemon one stops", "b daemon one"]);
-    let times: Vec<_> = site.timed_calls().into_iter().map(|(at, _)| at).collect();
+    let lost = env.start.elapsed();
+    env.until(60).await;
+    assert_eq!(env.calls(), ["a daemon one", "a daemon one stops", "b daemon one"]);
+    let times: Vec<_> = env.calls.timed().into_iter().map(|(at, _)| at).collect();
     assert_eq!(times[1], lost);
     assert!(times[2].saturating_sub(lost) >= Duration::from_secs(4), "{times:?}");
     drop(b);

@@ -1,6 +1,6 @@
 //! Several operators on one embedded server and one paused clock: those that pause for each other, and replicas with a leader.
 
+mod cluster;
 mod leadership;
 mod peering;
 mod replicas;
-mod site;

@@ -4,9 +4,10 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use fastrand::Rng;
+use kopf::testing::run_paused;
 use kopf_apiserver::{Effect, Fault};
 
-use super::site::{Plan, Running, Site};
+use super::cluster::{Cluster, Member, Plan};
 
 const NAMES: [&str; 3] = ["a", "b", "c"];
 
@@ -18,8 +19,8 @@ const LENGTH: u64 = 300;
 
 /// The replicas of one story. A process that comes again is another one.
 struct Replicas<'a> {
-    site: &'a Site,
-    running: Vec<Running>,
+    env: &'a Cluster,
+    running: Vec<Member>,
     started: usize,
 }
 
@@ -31,7 +32,7 @@ impl Replicas<'_> {
         // Some calls outlast any change of the leader.
         plan.creation = Duration::from_secs(7);
         self.started += 1;
-        let running = self.site.start(plan);
+        let running = self.env.start(plan);
         if place < self.running.len() {
             self.running[place] = running;
         } else {
@@ -40,18 +41,18 @@ impl Replicas<'_> {
     }
 }
 
-/// Plays one story; gives the number of objects, and the calls with their times.
-async fn play(seed: u64) -> (usize, Vec<(Duration, String)>) {
+/// Runs one story. Returns the number of objects, and the calls with their times.
+async fn run(seed: u64) -> (usize, Vec<(Duration, String)>) {
     let mut random = Rng::with_seed(seed);
-    let site = Site::new([]);
-    let mut replicas = Replicas { site: &site, running: Vec::new(), started: 0 };
+    let env = Cluster::new([]);
+    let mut replicas = Replicas { env: &env, running: Vec::new(), started: 0 };
     (0..NAMES.len()).for_each(|it| replicas.start(it));
     let mut objects = 0;
     for second in (1..LENGTH).step_by(3) {
-        site.until(second).await;
+        env.until(second).await;
         let place = random.usize(..NAMES.len());
         let leases = |effect, times| {
-            site.server.fault(Fault::always(effect).on("", "/leases").times(times));
+            env.server.fault(Fault::always(effect).on("", "/leases").times(times));
         };
         match random.u8(..20) {
             0 | 1 => replicas.start(place),
@@ -60,15 +61,15 @@ async fn play(seed: u64) -> (usize, Vec<(Duration, String)>) {
             6 => leases(Effect::Refuse { code: 500, retry_after_seconds: None }, random.u32(1..10)),
             7 => leases(Effect::Latency(Duration::from_secs(4)), random.u32(1..4)),
             _ => {
-                site.create(&format!("o{objects}"));
+                env.create(&format!("o{objects}"));
                 objects += 1;
             }
         }
     }
-    site.server.clear_faults();
+    env.server.clear_faults();
     (0..NAMES.len()).for_each(|it| replicas.start(it));
-    site.until(LENGTH + 100).await;
-    (objects, site.timed_calls())
+    env.until(LENGTH + 100).await;
+    (objects, env.calls.timed())
 }
 
 fn check(seed: u64, objects: usize, calls: &[(Duration, String)]) {
@@ -97,9 +98,7 @@ fn check(seed: u64, objects: usize, calls: &[(Duration, String)]) {
 #[test]
 fn whatever_happens_one_replica_acts_at_a_time_and_everything_is_done() {
     for seed in SEEDS {
-        let runtime =
-            tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build();
-        let (objects, calls) = runtime.expect("a runtime").block_on(play(seed));
+        let (objects, calls) = run_paused(run(seed));
         check(seed, objects, &calls);
     }
 }

@@ -2,30 +2,30 @@
 
 use kopf::logic::handler::Kind;
 
-use super::stage::{Does, EXAMPLES, Stage, object, on, seconds, server};
+use super::edited::{Does, EXAMPLES, Edited, environment, object, on, pass};
 
 #[tokio::test(start_paused = true)]
 async fn daemons_whose_handler_was_not_edited_go_on() {
     let stay = |code| [on(Kind::Daemon, "stay", 1), on(Kind::Create, "made", code)];
-    let mut stage = Stage::new(server(&["a"], &[]), &stay(1));
-    seconds(1).await;
-    let before = stage.requests("kopfexamples");
+    let mut operator = Edited::new(environment(&["a"], &[]), &stay(1));
+    pass(1).await;
+    let before = operator.requests("kopfexamples");
     for code in 2..5 {
-        stage.swap(&stay(code)).await;
+        operator.swap(&stay(code)).await;
     }
-    assert_eq!(stage.requests("kopfexamples"), before);
-    assert_eq!(stage.notes.take(), ["made.1@1 a", "stay.1@1 a begins"]);
-    assert_eq!(stage.end().await.take(), ["stay.1@1 a ends: OPERATOR_EXITING"]);
+    assert_eq!(operator.requests("kopfexamples"), before);
+    assert_eq!(operator.take(), ["made.1@1 a", "stay.1@1 a begins"]);
+    assert_eq!(operator.end().await.take_sorted(), ["stay.1@1 a ends: OPERATOR_EXITING"]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_daemon_that_was_edited_stops_and_starts_again_without_a_list() {
-    let mut stage = Stage::new(server(&["a", "b"], &[]), &[on(Kind::Daemon, "stay", 1)]);
-    seconds(1).await;
-    let before = stage.requests("kopfexamples");
-    assert_eq!(stage.swap(&[on(Kind::Daemon, "stay", 2)]).await, "changed daemon 'stay'");
-    assert_eq!(stage.requests("kopfexamples"), before, "its objects are known");
-    let lines = stage.notes.take();
+    let mut operator = Edited::new(environment(&["a", "b"], &[]), &[on(Kind::Daemon, "stay", 1)]);
+    pass(1).await;
+    let before = operator.requests("kopfexamples");
+    assert_eq!(operator.swap(&[on(Kind::Daemon, "stay", 2)]).await, "changed daemon 'stay'");
+    assert_eq!(operator.requests("kopfexamples"), before, "its objects are known");
+    let lines = operator.take();
     let expected = [
         "stay.1@1 a begins",
         "stay.1@1 a ends: SCRIPT_RELOADED",
@@ -35,22 +35,22 @@ async fn a_daemon_that_was_edited_stops_and_starts_again_without_a_list() {
         "stay.2@2 b begins",
     ];
     assert_eq!(lines, expected);
-    stage.server.create(EXAMPLES, object("KopfExample", "c")).expect("it is new");
-    seconds(1).await;
-    assert_eq!(stage.notes.take(), ["stay.2@2 c begins"]);
+    operator.env.create(object("KopfExample", "c"));
+    pass(1).await;
+    assert_eq!(operator.take(), ["stay.2@2 c begins"]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_daemon_that_needs_time_to_stop_is_waited_for() {
     let linger = |code| [on(Kind::Daemon, "slow", code).does(Does::Linger(7))];
-    let mut stage = Stage::new(server(&["a"], &[]), &linger(1));
-    seconds(1).await;
-    stage.swap(&linger(2)).await;
-    assert_eq!(stage.notes.lines(), ["slow.1@1 a begins"], "never two at once");
-    seconds(10).await;
+    let mut operator = Edited::new(environment(&["a"], &[]), &linger(1));
+    pass(1).await;
+    operator.swap(&linger(2)).await;
+    assert_eq!(operator.calls.lines(), ["slow.1@1 a begins"], "never two at once");
+    pass(10).await;
     let ended = "slow.1@1 a ends: SCRIPT_RELOADED";
-    assert_eq!(stage.notes.lines(), ["slow.1@1 a begins", ended, "slow.2@2 a begins"]);
-    let times = (stage.notes.times("ends"), stage.notes.times("slow.2@2 a begins"));
+    assert_eq!(operator.calls.lines(), ["slow.1@1 a begins", ended, "slow.2@2 a begins"]);
+    let times = (operator.calls.seconds_of("ends"), operator.calls.seconds_of("slow.2@2 a begins"));
     assert_eq!(times.0, times.1);
 }
 
@@ -60,11 +60,11 @@ async fn a_daemon_that_does_not_stop_is_cancelled_and_replaced() {
         let line = on(Kind::Daemon, "slow", code).does(Does::Linger(1000));
         [line.with("cancellation_backoff", 2).with("cancellation_timeout", 3)]
     };
-    let mut stage = Stage::new(server(&["a"], &[]), &stubborn(1));
-    seconds(1).await;
-    stage.swap(&stubborn(2)).await;
-    seconds(9).await;
-    let lines = stage.notes.lines();
+    let mut operator = Edited::new(environment(&["a"], &[]), &stubborn(1));
+    pass(1).await;
+    operator.swap(&stubborn(2)).await;
+    pass(9).await;
+    let lines = operator.calls.lines();
     assert_eq!(lines, ["slow.1@1 a begins", "slow.1@1 a is dropped", "slow.2@2 a begins"]);
 }
 
@@ -74,22 +74,22 @@ async fn a_timer_keeps_its_schedule_and_calls_the_function_of_the_new_generation
         let tick = on(Kind::Timer, "tick", 1).with("interval", 10);
         [tick, on(Kind::Create, "made", other)]
     };
-    let mut stage = Stage::new(server(&["a"], &[]), &tick(1));
-    seconds(14).await;
-    stage.swap(&tick(2)).await;
-    seconds(20).await;
-    let at = |part: &str| stage.notes.times(part);
+    let mut operator = Edited::new(environment(&["a"], &[]), &tick(1));
+    pass(14).await;
+    operator.swap(&tick(2)).await;
+    pass(20).await;
+    let at = |part: &str| operator.calls.seconds_of(part);
     assert_eq!((at("tick.1@1"), at("tick.1@2")), (vec![0, 10], vec![20, 30]));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_timer_that_was_edited_starts_its_schedule_anew() {
     let tick = |code| [on(Kind::Timer, "tick", code).with("interval", 10)];
-    let mut stage = Stage::new(server(&["a"], &[]), &tick(1));
-    seconds(14).await;
-    stage.swap(&tick(2)).await;
-    seconds(20).await;
-    let at = |part: &str| stage.notes.times(part);
+    let mut operator = Edited::new(environment(&["a"], &[]), &tick(1));
+    pass(14).await;
+    operator.swap(&tick(2)).await;
+    pass(20).await;
+    let at = |part: &str| operator.calls.seconds_of(part);
     assert_eq!((at("tick.1@1"), at("tick.2@2")), (vec![0, 10], vec![14, 24, 34]));
 }
 
@@ -97,37 +97,38 @@ async fn a_timer_that_was_edited_starts_its_schedule_anew() {
 async fn daemons_that_were_removed_do_not_come_back_and_hold_nothing() {
     let seen = on(Kind::Event, "seen", 1);
     let stay = on(Kind::Daemon, "stay", 1);
-    let mut stage = Stage::new(server(&["a"], &[]), &[seen.clone(), stay.clone()]);
-    seconds(1).await;
-    assert_eq!(stage.finalizers(EXAMPLES, "a"), 1);
-    let lists =
-        |stage: &Stage| stage.requests("kopfexamples").iter().filter(|it| *it == "list").count();
-    let before = lists(&stage);
-    stage.swap(std::slice::from_ref(&seen)).await;
-    assert_eq!(lists(&stage), before);
-    assert_eq!(stage.finalizers(EXAMPLES, "a"), 0);
-    let of_daemon = |stage: &Stage| {
-        let mut lines = stage.notes.take();
+    let mut operator = Edited::new(environment(&["a"], &[]), &[seen.clone(), stay.clone()]);
+    pass(1).await;
+    assert_eq!(operator.finalizers(EXAMPLES, "a"), 1);
+    let lists = |operator: &Edited| {
+        operator.requests("kopfexamples").iter().filter(|it| *it == "list").count()
+    };
+    let before = lists(&operator);
+    operator.swap(std::slice::from_ref(&seen)).await;
+    assert_eq!(lists(&operator), before);
+    assert_eq!(operator.finalizers(EXAMPLES, "a"), 0);
+    let of_daemon = |operator: &Edited| {
+        let mut lines = operator.take();
         lines.retain(|it| it.starts_with("stay"));
         lines
     };
-    assert_eq!(of_daemon(&stage), ["stay.1@1 a begins", "stay.1@1 a ends: SCRIPT_RELOADED"]);
-    stage.edit(EXAMPLES, "a", 1);
-    seconds(60).await;
-    assert!(of_daemon(&stage).is_empty());
-    stage.swap(&[seen, stay]).await;
-    assert_eq!(of_daemon(&stage), ["stay.1@3 a begins"]);
+    assert_eq!(of_daemon(&operator), ["stay.1@1 a begins", "stay.1@1 a ends: SCRIPT_RELOADED"]);
+    operator.edit(EXAMPLES, "a", 1);
+    pass(60).await;
+    assert!(of_daemon(&operator).is_empty());
+    operator.swap(&[seen, stay]).await;
+    assert_eq!(of_daemon(&operator), ["stay.1@3 a begins"]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn with_its_resource_a_daemon_goes_too() {
     let other = on(Kind::Create, "made", 1).of("others");
     let stay = on(Kind::Daemon, "stay", 1);
-    let mut stage = Stage::new(server(&["a"], &["x"]), &[stay, other.clone()]);
-    seconds(1).await;
-    stage.notes.take();
-    stage.swap(&[other]).await;
-    assert_eq!(stage.notes.take(), ["stay.1@1 a ends: SCRIPT_RELOADED"]);
+    let mut operator = Edited::new(environment(&["a"], &["x"]), &[stay, other.clone()]);
+    pass(1).await;
+    operator.take();
+    operator.swap(&[other]).await;
+    assert_eq!(operator.take(), ["stay.1@1 a ends: SCRIPT_RELOADED"]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -136,19 +137,19 @@ async fn who_has_ended_by_itself_stays_so_unless_it_was_edited() {
         let over = on(Kind::Daemon, "over", code).does(Does::Nothing);
         [over, on(Kind::Create, "made", other)]
     };
-    let mut stage = Stage::new(server(&["a"], &[]), &over(1, 1));
-    seconds(1).await;
-    stage.notes.take();
-    stage.swap(&over(1, 2)).await;
-    stage.edit(EXAMPLES, "a", 1);
-    seconds(1).await;
-    assert!(stage.notes.take().is_empty());
-    stage.swap(&over(2, 2)).await;
-    assert_eq!(stage.notes.take(), ["over.2@3 a"]);
-    stage.swap(&over(2, 3)).await;
-    stage.edit(EXAMPLES, "a", 2);
-    seconds(1).await;
-    assert!(stage.end().await.take().is_empty());
+    let mut operator = Edited::new(environment(&["a"], &[]), &over(1, 1));
+    pass(1).await;
+    operator.take();
+    operator.swap(&over(1, 2)).await;
+    operator.edit(EXAMPLES, "a", 1);
+    pass(1).await;
+    assert!(operator.take().is_empty());
+    operator.swap(&over(2, 2)).await;
+    assert_eq!(operator.take(), ["over.2@3 a"]);
+    operator.swap(&over(2, 3)).await;
+    operator.edit(EXAMPLES, "a", 2);
+    pass(1).await;
+    assert!(operator.end().await.take_sorted().is_empty());
 }
 
 #[tokio::test(start_paused = true)]
@@ -157,10 +158,10 @@ async fn a_daemon_that_is_retried_is_retried_with_the_new_function() {
         let failing = on(Kind::Daemon, "failing", 1).does(Does::Retry(10));
         [failing, on(Kind::Create, "made", other)]
     };
-    let mut stage = Stage::new(server(&["a"], &[]), &failing(1));
-    seconds(14).await;
-    stage.swap(&failing(2)).await;
-    seconds(10).await;
-    let at = |part: &str| stage.notes.times(part);
+    let mut operator = Edited::new(environment(&["a"], &[]), &failing(1));
+    pass(14).await;
+    operator.swap(&failing(2)).await;
+    pass(10).await;
+    let at = |part: &str| operator.calls.seconds_of(part);
     assert_eq!((at("failing.1@1"), at("failing.1@2")), (vec![0, 10], vec![20]));
 }

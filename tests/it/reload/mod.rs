@@ -1,15 +1,16 @@
 //! Edits of a running operator, on the paused clock: generations of closures take over from each other.
 //!
-//! `stage.rs` has the operator. A handler notes its calls as `id.code@generation object`: the code changes when a handler is
+//! `edited.rs` has the operator. A handler notes its calls as `id.code@generation object`: the code changes when a handler is
 //! edited; the generation, when its script was loaded again without an edit of it.
 
 mod activities;
 mod background;
+mod edited;
 mod indexes;
 mod load;
 mod once;
 mod random;
 mod retries;
 mod selectors;
-mod stage;
+
 mod streams;

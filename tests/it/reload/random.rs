@@ -3,11 +3,11 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use fastrand::Rng;
-use kopf::logic::handler::Kind;
+use kopf::{logic::handler::Kind, testing::run_paused};
 use serde_json::json;
 use tokio::time::{Instant, sleep};
 
-use super::stage::{Does, EXAMPLES, Line, OTHERS, Stage, object, on, seconds, server};
+use super::edited::{Does, EXAMPLES, Edited, Line, OTHERS, environment, object, on, pass};
 
 /// What a user did to an object.
 struct History {
@@ -17,7 +17,7 @@ struct History {
     late_edits: u64,
 }
 
-/// How much is played.
+/// How much happens.
 struct Size {
     swaps: u64,
     objects: usize,
@@ -68,12 +68,12 @@ impl Drop for ToldIfItFails {
     }
 }
 
-/// Plays it; gives the lines of the notes, and what was done to each object.
-async fn play(seed: u64, size: &Size) -> (Vec<String>, BTreeMap<String, History>) {
+/// Runs it. Returns the logged calls, and what was done to each object.
+async fn run(seed: u64, size: &Size) -> (Vec<String>, BTreeMap<String, History>) {
     let _told = ToldIfItFails(seed);
     let mut random = Rng::with_seed(seed);
-    let mut stage = Stage::new(server(&[], &["x", "y"]), &generation(&mut random, 1));
-    seconds(1).await;
+    let mut operator = Edited::new(environment(&[], &["x", "y"]), &generation(&mut random, 1));
+    pass(1).await;
     let mut changes = BTreeMap::<String, History>::new();
     let mut code = 1;
     for _ in 0..size.swaps {
@@ -82,7 +82,7 @@ async fn play(seed: u64, size: &Size) -> (Vec<String>, BTreeMap<String, History>
             match changes.get_mut(&name) {
                 None => {
                     let object = object("KopfExample", &name);
-                    stage.server.create(EXAMPLES, object).expect("it is new");
+                    operator.env.create(object);
                     let created = Instant::now();
                     changes.insert(name, History { created, edits: 0, late_edits: 0 });
                 }
@@ -90,20 +90,20 @@ async fn play(seed: u64, size: &Size) -> (Vec<String>, BTreeMap<String, History>
                     history.edits += 1;
                     let is_late = history.created.elapsed() > Duration::from_secs(5);
                     history.late_edits += u64::from(is_late);
-                    stage.edit(EXAMPLES, &name, history.edits);
+                    operator.edit(EXAMPLES, &name, history.edits);
                 }
             }
         }
-        stage.edit(OTHERS, "x", random.u64(..));
+        operator.edit(OTHERS, "x", random.u64(..));
         code += random.u64(0..2);
         let lines = generation(&mut random, code);
-        let answer = stage.send(&lines, None).await;
+        let answer = operator.send(&lines, None).await;
         sleep(Duration::from_millis(random.u64(0..700))).await;
         answer.await.expect("an answer").expect("it takes over");
     }
-    seconds(30).await;
+    pass(30).await;
     for name in changes.keys() {
-        let body = stage.server.get(EXAMPLES, "ns1", name).expect("it is there");
+        let body = operator.env.server.get(EXAMPLES, "ns1", name).expect("it is there");
         let stored =
             &body["metadata"]["annotations"]["kopf.zalando.org/last-handled-configuration"];
         let stored: serde_json::Value =
@@ -113,7 +113,7 @@ async fn play(seed: u64, size: &Size) -> (Vec<String>, BTreeMap<String, History>
         assert!(progress.keys().all(|it| it.ends_with("configuration")), "{name}: {progress:?}");
         assert_ne!(body["spec"], json!(null));
     }
-    (stage.end().await.lines(), changes)
+    (operator.end().await.lines(), changes)
 }
 
 /// One daemon for each object at any time: each begin has its end before the next.
@@ -134,9 +134,7 @@ fn check_daemons(id: &str, lines: &[String]) {
 }
 
 fn check(seed: u64, size: &Size) {
-    let runtime =
-        tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build();
-    let (lines, changes) = runtime.expect("a runtime").block_on(play(seed, size));
+    let (lines, changes) = run_paused(run(seed, size));
     for (name, history) in &changes {
         let of = |id: &str| {
             let is_meant = |it: &&String| {

@@ -18,7 +18,7 @@ use kopf::{
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::lua::on_paused_clock;
+use kopf::testing::run_paused;
 
 /// Loaded scripts, one object, one memo.
 struct Operator {
@@ -81,7 +81,7 @@ kopf.on_update("kopfexamples", |ctx| throw kopf.PermanentError("never"));
 
 #[test]
 fn a_handler_returns_patches_and_raises() {
-    on_paused_clock(returns_patches_and_raises(Placement::CurrentRuntime));
+    run_paused(returns_patches_and_raises(Placement::CurrentRuntime));
     // Threads outside of the runtime do not hold a paused clock.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
     runtime.expect("a runtime").block_on(returns_patches_and_raises(Placement::Threads));
@@ -103,7 +103,7 @@ fn scripts_of_both_languages_share_memos_and_the_clock() {
                kopf.on_create('x', lua_fn)";
     let rhai = "fn rhai_fn(ctx) { kopf.sleep(5); ctx.memo.list.push(2); kopf.sleep(5); ctx.memo.list }\n\
                 kopf::on_create(\"x\", rhai_fn);";
-    on_paused_clock(async {
+    run_paused(async {
         let scripts = [("a.lua", lua), ("b.rhai", rhai)];
         let operator = Operator::of(&scripts, Placement::CurrentRuntime).await;
         let began = Instant::now();
@@ -115,7 +115,7 @@ fn scripts_of_both_languages_share_memos_and_the_clock() {
 
 #[test]
 fn all_errors_of_loading_are_told() {
-    on_paused_clock(async {
+    run_paused(async {
         let sources = vec![
             Source::alone("a.rhai", "\n  let x = ;"),
             Source::alone("b.rhai", "kopf::on_mutate(1);"),

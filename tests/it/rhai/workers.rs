@@ -8,11 +8,11 @@ use kopf::scripting::Placement;
 use kopf::settings::Settings;
 use tokio::time::Instant;
 
-use super::{Operator, on_paused_clock};
+use super::{Operator, run_paused};
 
 /// How long three handlers of a second each take side by side.
 fn seconds(max_workers: Option<usize>) -> u64 {
-    on_paused_clock(async {
+    run_paused(async {
         let text = "kopf::on_create(\"kopfexamples\", |ctx| { kopf::sleep(1); });";
         let operator = Operator::of(&[("a.rhai", text)], Placement::CurrentRuntime).await;
         let mut settings = Settings::default();

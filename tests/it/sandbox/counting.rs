@@ -10,7 +10,7 @@ use kopf::{
 };
 use serde_json::{Value, json};
 
-use crate::lua::{Script, on_paused_clock, sample, try_load_all};
+use crate::lua::{Script, run_paused, sample, try_load_all};
 
 /// Little, so that it is full soon.
 const MEMORY_LIMIT: usize = 4 << 20;
@@ -18,7 +18,7 @@ const MEMORY_LIMIT: usize = 4 << 20;
 /// Plays with the same script in both languages.
 pub(super) fn in_both((lua, rhai): (&str, &str), memory_limit: usize, play: impl AsyncFn(Script)) {
     for (name, text) in [("handlers.lua", lua), ("handlers.rhai", rhai)] {
-        on_paused_clock(async {
+        run_paused(async {
             let mut settings = Settings::default();
             settings.sandbox.memory_limit = memory_limit;
             settings.execution.cpu_limit = Duration::from_mins(1);
@@ -178,7 +178,7 @@ fn texts_of_lua_are_exact_but_for_those_that_are_made_piece_by_piece() {
             }
         end)
     "#;
-    on_paused_clock(async {
+    run_paused(async {
         let mut settings = Settings::default();
         settings.sandbox.string_size = 1_000_000;
         settings.execution.cpu_limit = Duration::from_mins(1);

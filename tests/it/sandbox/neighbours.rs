@@ -8,14 +8,13 @@ use std::{sync::Arc, time::Duration};
 use jiff::Timestamp;
 use kopf::{
     features::probes::{Listener, Routes},
-    logic::registry::Registry,
     ports::{Clock, Health},
-    reactor::{self, Operator},
-    scripting::{Placement, ScriptHost, Source, Terms},
+    reactor::Operator,
+    scripting::{Placement, Source, Terms},
     settings::Settings,
-    testing::{self, EXAMPLES},
+    testing::{self, EXAMPLES, Environment, Running, object},
 };
-use kopf_apiserver::{ApiServer, ResourceDef};
+use kopf_apiserver::ApiServer;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::{
@@ -80,52 +79,46 @@ fn hostile_lua(id: &str, spin: &str) -> Source {
 }
 
 /// The cluster, and the operator as `kopf run` has it: on one thread.
-struct Site {
-    server: ApiServer,
+struct Cluster {
+    env: Environment,
     /// Where the health is served.
     port: u16,
+    running: Running,
     stop: CancellationToken,
-    tasks: JoinSet<()>,
+    serving: JoinSet<()>,
 }
 
-impl Site {
+impl Cluster {
     async fn open() -> Self {
-        let mut peerings =
-            ResourceDef::new("kopf.dev", "v1", "clusterkopfpeerings", "ClusterKopfPeering");
-        peerings.namespaced = false;
-        let server = ApiServer::builder()
-            .resource(testing::examples())
-            .resource(peerings)
-            .clock(|| Clock::system().now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string())
-            .build();
-        server.create(PEERINGS, json!({ "metadata": { "name": "default" } })).expect("it is new");
-        let (health, stop, mut tasks) =
+        let builder = ApiServer::builder().resource(testing::examples());
+        let builder = builder.resource(testing::cluster_peering("kopf.dev"));
+        let env = Environment::with_clock(builder, Clock::system());
+        let peering = json!({ "metadata": { "name": "default" } });
+        env.server.create(PEERINGS, peering).expect("it is new");
+        let (health, stop, mut serving) =
             (Health::default(), CancellationToken::new(), JoinSet::new());
         let listener = Listener::bind("127.0.0.1", 0).await.expect("a free port");
         let port = listener.address().expect("an address").port();
-        tasks.spawn(listener.serve(Arc::new(Routes::new(health.clone())), stop.clone()));
-        let operator = operator(&server, health).await;
-        let running = reactor::run(operator, stop.clone());
-        tasks.spawn(async move { running.await.expect("it runs to its end") });
-        Site { server, port, stop, tasks }
+        serving.spawn(listener.serve(Arc::new(Routes::new(health.clone())), stop.clone()));
+        let running = Running::start(Operator { health, ..operator(&env).await });
+        Cluster { env, port, running, stop, serving }
     }
 
-    async fn close(mut self) {
+    async fn close(self) {
         self.stop.cancel();
-        while let Some(ended) = self.tasks.join_next().await {
-            ended.expect("no panic");
-        }
+        self.running.stop().await;
+        self.serving.join_all().await;
     }
 
     fn create(&self, name: &str, role: &str) {
-        let metadata = json!({ "namespace": "default", "name": name, "labels": { "role": role } });
-        let object = json!({ "apiVersion": "kopf.dev/v1", "kind": "KopfExample", "metadata": metadata, "spec": {} });
-        self.server.create(EXAMPLES, object).expect("it is new");
+        let mut object = object("default", name);
+        object["metadata"]["labels"] = json!({ "role": role });
+        self.env.create(object);
     }
 
     /// What a handler has left on an object.
     fn result(&self, name: &str, id: &str) -> Option<Value> {
-        self.server.get(EXAMPLES, "default", name)?["status"].get(id).cloned()
+        self.env.server.get(EXAMPLES, "default", name)?["status"].get(id).cloned()
     }
 
     async fn until(&self, what: &str, is_so: impl Fn() -> bool) {
@@ -139,14 +132,14 @@ impl Site {
 
     /// The last sign of life for other operators.
     fn last_seen(&self) -> Option<Timestamp> {
-        let peering = self.server.get(PEERINGS, "", "default")?;
+        let peering = self.env.server.get(PEERINGS, "", "default")?;
         let records = peering["status"].as_object()?.values();
         records.filter_map(|it| it["lastseen"].as_str()?.parse().ok()).max()
     }
 
     /// The last renewal of the lease.
     fn renewed(&self) -> Option<Timestamp> {
-        let leases = self.server.list(LEASES);
+        let leases = self.env.server.list(LEASES);
         leases.iter().filter_map(|it| it["spec"]["renewTime"].as_str()?.parse().ok()).max()
     }
 
@@ -160,7 +153,7 @@ impl Site {
     }
 }
 
-async fn operator(server: &ApiServer, health: Health) -> Operator {
+async fn operator(env: &Environment) -> Operator {
     let mut settings = Settings::default();
     settings.execution.cpu_limit = CPU_LIMIT;
     // As often as they can.
@@ -171,15 +164,9 @@ async fn operator(server: &ApiServer, health: Health) -> Operator {
     let mut sources: Vec<_> = HOSTILE_LUA.iter().map(|(id, spin)| hostile_lua(id, spin)).collect();
     sources.push(Source::alone("hostile.rhai", HOSTILE_RHAI));
     sources.push(Source::alone("neighbour.lua", NEIGHBOUR));
-    let loaded = ScriptHost::load(sources, Terms::of(Placement::Threads, &settings)).await;
-    let (scripts, handlers) = loaded.unwrap_or_else(|errors| panic!("{}", errors[0]));
-    let registry = Registry::new(handlers).expect("ids are unique");
-    Operator {
-        settings: Arc::new(Mutex::new(settings)),
-        clock: Clock::system(),
-        health,
-        ..testing::operator(Arc::new(scripts), registry, testing::client(server))
-    }
+    let terms = Terms::of(Placement::Threads, &settings);
+    let (scripts, handlers) = env.load(sources, terms).await;
+    Operator { settings: Arc::new(Mutex::new(settings)), ..env.operator(scripts, handlers) }
 }
 
 /// The objects that hostile handlers are called for, and these handlers.
@@ -194,29 +181,30 @@ const HOSTILE: [(&str, &str); 6] = [
 
 #[tokio::test]
 async fn while_hostile_calls_compute_everything_else_goes_on() {
-    let site = Site::open().await;
+    let cluster = Cluster::open().await;
     for (name, role) in HOSTILE {
-        site.create(name, role);
+        cluster.create(name, role);
     }
-    let begun = || site.server.list(EVENTS).iter().filter(|it| it["reason"] == "Hostile").count();
-    site.until("all hostile calls have begun", || begun() == HOSTILE.len()).await;
+    let begun =
+        || cluster.env.server.list(EVENTS).iter().filter(|it| it["reason"] == "Hostile").count();
+    cluster.until("all hostile calls have begun", || begun() == HOSTILE.len()).await;
 
     let since = Clock::system().now();
-    assert!(site.is_healthy().await);
-    site.create("object", "neighbour");
-    let served = || site.result("object", "neighbour") == Some(json!("served"));
-    site.until("a change reaches the neighbour, and its result the cluster", served).await;
+    assert!(cluster.is_healthy().await);
+    cluster.create("object", "neighbour");
+    let served = || cluster.result("object", "neighbour") == Some(json!("served"));
+    cluster.until("a change reaches the neighbour, and its result the cluster", served).await;
     let is_later = |it: Option<Timestamp>| it.is_some_and(|it| it > since);
-    site.until("a sign of life for other operators", || is_later(site.last_seen())).await;
-    site.until("a renewal of the lease", || is_later(site.renewed())).await;
-    assert!(site.is_healthy().await);
+    cluster.until("a sign of life for other operators", || is_later(cluster.last_seen())).await;
+    cluster.until("a renewal of the lease", || is_later(cluster.renewed())).await;
+    assert!(cluster.is_healthy().await);
 
     for (name, id) in HOSTILE {
-        assert_eq!(site.result(name, id), None, "{name}: it still computes");
+        assert_eq!(cluster.result(name, id), None, "{name}: it still computes");
     }
-    site.create("over", "over");
+    cluster.create("over", "over");
     let all_ended =
-        || HOSTILE.iter().all(|(name, id)| site.result(name, id) == Some(json!("ended")));
-    site.until("the hostile calls end, each with its first attempt", all_ended).await;
-    site.close().await;
+        || HOSTILE.iter().all(|(name, id)| cluster.result(name, id) == Some(json!("ended")));
+    cluster.until("the hostile calls end, each with its first attempt", all_ended).await;
+    cluster.close().await;
 }

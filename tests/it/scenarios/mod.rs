@@ -1,11 +1,11 @@
 //! Parity of Lua and Rhai: each folder of `tests/scenarios` holds scripts of the same name in both languages, the steps of
 //! a user, and the one transcript that both must give.
 //!
-//! `steps.rs` reads a folder, `stage.rs` plays it on the embedded API server and virtual time, `transcript.rs` writes down
+//! `steps.rs` reads a folder, `run.rs` runs it on the embedded API server and virtual time, `transcript.rs` writes down
 //! what is seen. `UPDATE_EXPECT=1` rewrites the transcripts.
 
 mod pairs;
-mod stage;
+mod run;
 mod steps;
 mod transcript;
 
@@ -108,7 +108,7 @@ fn check(name: &str) {
     let mut first: Option<(String, String)> = None;
     for cast in scenario.casts() {
         let languages = cast.languages();
-        let transcript = stage::play(&scenario, &cast);
+        let transcript = run::run(&scenario, &cast);
         match &first {
             None => first = Some((languages, transcript)),
             Some((other, told)) => assert!(

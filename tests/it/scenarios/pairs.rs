@@ -3,7 +3,7 @@
 use expect_test::expect_file;
 use kopf::scripting::{Placement, ScriptHost, Source};
 
-use crate::lua::on_paused_clock;
+use kopf::testing::run_paused;
 
 /// The same mistake in Lua and in Rhai.
 const MISTAKES: &[(&str, &str)] = &[
@@ -106,7 +106,7 @@ async fn told(name: &str, text: &str) -> String {
 #[test]
 fn the_same_mistake_is_told_in_the_same_words() {
     let mut table = Vec::new();
-    on_paused_clock(async {
+    run_paused(async {
         for (lua, rhai) in MISTAKES {
             let in_lua = told("a.lua", &format!("local function f(ctx) end\n{lua}\n")).await;
             let in_rhai = told("a.rhai", &format!("fn f(ctx) {{}}\n{rhai}\n")).await;

@@ -4,26 +4,15 @@
 //! Keys of objects are sorted, since tables of Lua have no order. Traces of errors name files and lines of a script, so only that there is one is written down. The stored essence is
 //! shortened: no script has a part in it.
 
-use std::{
-    collections::BTreeMap,
-    fmt::Write as _,
-    sync::{Arc, OnceLock},
-};
+use std::{collections::BTreeMap, fmt::Write as _, sync::Arc};
 
 use parking_lot::Mutex;
 
-use kopf_apiserver::{ApiServer, LoggedRequest};
+use kopf::testing::{Environment, LogLine, capture_log};
+use kopf_apiserver::LoggedRequest;
 use serde_json::Value;
-use tokio::{runtime::Handle, time::Instant};
-use tracing::{
-    Dispatch, Event, Level, Metadata, Subscriber,
-    dispatcher::DefaultGuard,
-    field::{Field, Visit},
-};
-use tracing_subscriber::{
-    Layer,
-    layer::{Context, SubscriberExt as _},
-};
+use tokio::time::Instant;
+use tracing::{Level, dispatcher::DefaultGuard};
 
 /// The stored essence.
 const ESSENCE: &str = "kopf.zalando.org/last-handled-configuration";
@@ -33,11 +22,7 @@ const ESSENCE: &str = "kopf.zalando.org/last-handled-configuration";
 pub(super) struct Transcript(Arc<Inner>);
 
 struct Inner {
-    server: ApiServer,
-    start: Instant,
-    verbose: bool,
-    /// Scripts log from threads of their own: these get the virtual time through it.
-    runtime: Handle,
+    env: Environment,
     lines: Mutex<Lines>,
 }
 
@@ -53,14 +38,12 @@ struct Lines {
 }
 
 impl Transcript {
-    pub(super) fn new(server: ApiServer, start: Instant, verbose: bool) -> Self {
-        let runtime = Handle::current();
-        Transcript(Arc::new(Inner { server, start, verbose, runtime, lines: Mutex::default() }))
+    pub(super) fn new(env: Environment) -> Self {
+        Transcript(Arc::new(Inner { env, lines: Mutex::default() }))
     }
 
     /// Something happens now.
     pub(super) fn note(&self, who: &str, what: &str) {
-        let _entered = self.0.runtime.enter();
         let now = Instant::now();
         let mut lines = self.0.lines.lock();
         self.catch_up(&mut lines);
@@ -86,7 +69,7 @@ impl Transcript {
 
     /// Writes down the requests since the last line.
     fn catch_up(&self, lines: &mut Lines) {
-        let requests = self.0.server.requests();
+        let requests = self.0.env.server.requests();
         for request in requests.iter().skip(lines.requests) {
             if request.method == "PATCH" {
                 lines.add(self.seconds(request.at), "patch", &told(request));
@@ -102,7 +85,7 @@ impl Transcript {
     }
 
     fn seconds(&self, at: Instant) -> f64 {
-        at.duration_since(self.0.start).as_secs_f64()
+        at.duration_since(self.0.env.start).as_secs_f64()
     }
 }
 
@@ -183,74 +166,29 @@ fn pretty(object: &Value) -> String {
 }
 
 /// Writes the log of this thread into the transcript, and of the threads of its scripts, while the guard lives.
-pub(super) fn capture(transcript: &Transcript) -> DefaultGuard {
-    /// With one subscriber only, tracing asks that of whoever logs first, which may be another test without any.
-    static SECOND: OnceLock<Dispatch> = OnceLock::new();
-    SECOND.get_or_init(|| Dispatch::new(tracing_subscriber::registry()));
-    let layer = Capture(transcript.clone());
-    tracing::dispatcher::set_default(&Dispatch::new(tracing_subscriber::registry().with(layer)))
+pub(super) fn capture(transcript: &Transcript, verbose: bool) -> DefaultGuard {
+    let transcript = transcript.clone();
+    let level = if verbose { Level::DEBUG } else { Level::INFO };
+    capture_log("kopf", level, move |line| {
+        transcript.note(&line.level.as_str().to_lowercase(), &told_line(&line));
+    })
 }
 
-struct Capture(Transcript);
-
-impl<S: Subscriber> Layer<S> for Capture {
-    /// As on the command line: some lines are written only if debug lines would be seen.
-    fn enabled(&self, metadata: &Metadata<'_>, _context: Context<'_, S>) -> bool {
-        *metadata.level() <= if self.0.0.verbose { Level::DEBUG } else { Level::INFO }
-    }
-
-    fn on_event(&self, event: &Event<'_>, _context: Context<'_, S>) {
-        let metadata = event.metadata();
-        if !metadata.target().starts_with("kopf") {
-            return;
-        }
-        let mut line = Line::default();
-        event.record(&mut line);
-        self.0.note(&metadata.level().as_str().to_lowercase(), &line.told());
-    }
-}
-
-/// The fields of an event.
-#[derive(Default)]
-struct Line {
-    message: String,
-    /// The name of the object it is about.
-    object: Option<String>,
-    extra: String,
-    trace: bool,
-}
-
-impl Line {
-    fn told(&self) -> String {
-        let mut told = self.object.as_ref().map_or_else(String::new, |name| format!("[{name}] "));
-        told.push_str(&self.message);
-        told.push_str(&self.extra);
-        if self.trace {
-            told.push_str(" (trace)");
-        }
-        told
-    }
-
-    fn put(&mut self, name: &str, value: &str) {
-        match name {
-            "message" => value.clone_into(&mut self.message),
-            "object.name" => self.object = Some(value.to_owned()),
+fn told_line(line: &LogLine) -> String {
+    let object = line.field("object.name");
+    let mut told = object.map_or_else(String::new, |name| format!("[{name}] "));
+    told.push_str(&line.message);
+    for (name, value) in &line.fields {
+        match *name {
             // Always the same, or told by the message.
             "activity" | "object.api_version" | "object.kind" | "object.uid"
-            | "object.namespace" => {}
-            "extra" => self.extra.extend([" ", value]),
-            "trace" => self.trace = true,
-            name => self.extra.extend([" ", name, "=", value]),
+            | "object.namespace" | "object.name" | "trace" => {}
+            "extra" => told.extend([" ", value]),
+            name => told.extend([" ", name, "=", value]),
         }
     }
-}
-
-impl Visit for Line {
-    fn record_str(&mut self, field: &Field, value: &str) {
-        self.put(field.name(), value);
+    if line.field("trace").is_some() {
+        told.push_str(" (trace)");
     }
-
-    fn record_debug(&mut self, field: &Field, value: &dyn std::fmt::Debug) {
-        self.put(field.name(), &format!("{value:?}"));
-    }
+    told
 }

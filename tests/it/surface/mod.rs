@@ -10,7 +10,7 @@ use kopf::scripting::{
     surface::{Item, Language, Shape, Spoken, Surface, lua_stubs, pages},
 };
 
-use crate::lua::on_paused_clock;
+use kopf::testing::run_paused;
 
 /// What both Lua 5.1 and Luau have: editors know it.
 const STANDARD: &[&str] = &[
@@ -132,7 +132,7 @@ fn every_global_of_lua_is_documented_and_the_other_way_round() {
     // Libraries are made when they are used first.
     let uses: String =
         Surface::new().globals.iter().flat_map(|it| ["local _ = ", it.name, "\n"]).collect();
-    let told = on_paused_clock(async {
+    let told = run_paused(async {
         let source = Source::alone("handlers.lua", uses + WALK);
         let errors = ScriptHost::load(vec![source], Placement::CurrentRuntime).await.err();
         errors.expect("the script raises").first().expect("one").to_string()

@@ -9,6 +9,7 @@ use kopf::{
     logic::reason::EventType,
     ports::{ApiError, Cluster as _, ErrorClass, StreamEvent, StreamTarget},
     settings::{Selectors, Settings},
+    testing::{LogCapture, run_paused},
 };
 use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
@@ -16,21 +17,16 @@ use tokio::time::{Instant, timeout};
 
 use super::catalogue::kopfexamples;
 use super::{Vector, run, same};
-use crate::cluster::{Chunk, Log, Reply, record_logs, scripted};
+use crate::cluster::{Chunk, Reply, scripted};
 
 #[test]
 fn api_retries() {
-    run("api-retries", |vector| paused(check_retries(vector)));
+    run("api-retries", |vector| run_paused(check_retries(vector)));
 }
 
 #[test]
 fn watch_streams() {
-    run("watch-streams", |vector| paused(check_stream(vector)));
-}
-
-fn paused(check: impl Future<Output = Result<(), String>>) -> Result<(), String> {
-    let mut builder = tokio::runtime::Builder::new_current_thread();
-    builder.enable_time().start_paused(true).build().expect("a runtime").block_on(check)
+    run("watch-streams", |vector| run_paused(check_stream(vector)));
 }
 
 async fn check_retries(vector: &Vector) -> Result<(), String> {
@@ -50,7 +46,7 @@ async fn check_retries(vector: &Vector) -> Result<(), String> {
         seen.push(start.elapsed());
         reply(&replies[(seen.len() - 1).min(replies.len() - 1)])
     });
-    let (log, _guard) = record_logs("kopf.networking");
+    let log = LogCapture::of("kopf.networking");
     let result = KubeCluster::over(client, Arc::new(settings)).list(&kopfexamples(), None).await;
     let times = times.lock().clone();
     let sleeps: Vec<_> = times.windows(2).map(|it| it[1].saturating_sub(it[0]).as_secs()).collect();
@@ -108,11 +104,11 @@ fn class(error: &ApiError) -> String {
 }
 
 /// What failed is told in our own words: only the part before it must agree.
-fn request_logs(log: &Log) -> Vec<Value> {
+fn request_logs(log: &LogCapture) -> Vec<Value> {
     let lines = log.lines();
     let path = "/apis/kopf.dev/v1/kopfexamples";
     let text = |it: &str| it.split(" -> ").next().unwrap_or_default().replace(path, "URL");
-    lines.iter().map(|(_, level, it)| json!([level, text(it)])).collect()
+    lines.iter().map(|it| json!([it.python_level(), text(&it.message)])).collect()
 }
 
 fn plain_logs(logs: &Value) -> Value {
@@ -135,7 +131,7 @@ async fn check_stream(vector: &Vector) -> Result<(), String> {
         settings: Arc::clone(&settings),
         restrictions: None,
     };
-    let (log, _guard) = record_logs("kopf.watching");
+    let log = LogCapture::of("kopf.watching");
     let start = Instant::now();
     let mut stream = KubeCluster::over(client, settings).stream(target);
     let (mut events, mut raised) = (Vec::new(), Value::Null);
@@ -161,10 +157,13 @@ async fn check_stream(vector: &Vector) -> Result<(), String> {
     same("requests", &json!(requests), &vector.expected["requests"])?;
     same("events", &json!(events), &without_bookmarks(&vector.expected["events"]))?;
     same("raised", &raised, &vector.expected["raised"])?;
-    let logs = log
-        .lines()
-        .into_iter()
-        .map(|(at, level, text)| json!([tenths(at), level, unquoted(&text)]));
+    let logs = log.lines().into_iter().map(|it| {
+        json!([
+            tenths(it.at.duration_since(start).as_secs_f64()),
+            it.python_level(),
+            unquoted(&it.message)
+        ])
+    });
     let expected = vector.expected["logs"].as_array().into_iter().flatten();
     let expected: Vec<_> = expected
         .map(|it| json!([it[0], it[1], unquoted(it[2].as_str().unwrap_or_default())]))

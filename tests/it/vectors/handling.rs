@@ -18,24 +18,17 @@ use kopf::{
     },
     ports::{Clock, Logger, Memo, NativeLogins},
     settings::Settings,
-    testing::{self, EXAMPLES, NativeScripts},
+    testing::{self, EXAMPLES, LogCapture, NativeScripts, run_paused},
 };
 use kopf_apiserver::ApiServer;
 use serde_json::{Map, Value, json};
 use tokio::time::{self, Instant};
 
 use super::{Vector, catalogue, run, same, state::patches};
-use crate::cluster::record_logs;
-
-pub(super) fn paused<T>(future: impl Future<Output = T>) -> T {
-    let runtime =
-        tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build();
-    runtime.expect("a runtime").block_on(future)
-}
 
 #[test]
 fn activities_run_in_rounds() {
-    run("activities", |vector| paused(check_activity(vector)));
+    run("activities", |vector| run_paused(check_activity(vector)));
 }
 
 async fn check_activity(vector: &Vector) -> Result<(), String> {
@@ -99,7 +92,7 @@ async fn check_activity(vector: &Vector) -> Result<(), String> {
 
 #[test]
 fn patching_requests() {
-    run("patching-requests", |vector| paused(check_patching(vector)));
+    run("patching-requests", |vector| run_paused(check_patching(vector)));
 }
 
 async fn check_patching(vector: &Vector) -> Result<(), String> {
@@ -188,7 +181,7 @@ async fn send(
         transformations: transformations.collect(),
         is_main_applied: false,
     };
-    let (log, guard) = record_logs("kopf.objects");
+    let log = LogCapture::of("kopf.objects");
     let logger = Logger::of_object(kopf::ports::LoggerKind::Local, Arc::default());
     let patcher =
         Patcher { cluster: &cluster, scripts: &scripts, resource: &resource, logger: &logger };
@@ -200,7 +193,6 @@ async fn send(
             Sent { object: answered, left: patch.transformations }
         }
     });
-    drop(guard);
     (sent, log.has("Merge-patching finished with inconsistencies"))
 }
 

@@ -20,30 +20,30 @@ use kopf::{
         SharedPatch,
     },
     settings::Settings,
-    testing::NativeScripts,
+    testing::{BASE, NativeScripts, run_paused},
 };
 use serde_json::{Map, Value, json};
 
-use super::{Vector, catalogue, handling::paused, run, same};
+use super::{Vector, catalogue, run, same};
 
 #[test]
 fn indexing() {
-    run("indexing", |vector| paused(check(vector)));
+    run("indexing", |vector| run_paused(check(vector)));
 }
 
 async fn check(vector: &Vector) -> Result<(), String> {
-    let mut stage = Stage::new(&vector.input);
+    let mut table = Table::new(&vector.input);
     let steps = vector.input["steps"].as_array().into_iter().flatten();
     let expected = vector.expected.as_array().cloned().unwrap_or_default();
     for (place, (step, expected)) in steps.zip(&expected).enumerate() {
-        let told = stage.step(step).await;
+        let told = table.step(step).await;
         same(&format!("step {place}"), &told, &arranged(&without_tuples(expected)))?;
     }
     Ok(())
 }
 
 /// The index handlers and tables of one operator, which sees one object after another.
-struct Stage {
+struct Table {
     scripts: NativeScripts,
     handlers: Vec<Arc<Handler>>,
     /// The results of the present step.
@@ -55,7 +55,7 @@ struct Stage {
     failures: BTreeMap<String, Failures>,
 }
 
-impl Stage {
+impl Table {
     fn new(input: &Value) -> Self {
         let scripts = NativeScripts::default();
         let (results, invoked) =
@@ -79,15 +79,14 @@ impl Stage {
             handlers.push(Arc::new(declare(declaration).expect("a declaration")));
         }
         let indexes = Indexes::new(handlers.iter().map(|it: &Arc<Handler>| Arc::clone(&it.id)));
-        let base = "2026-01-01T00:00:00Z".parse().expect("a timestamp");
-        Stage {
+        Table {
             scripts,
             handlers,
             results,
             invoked,
             facilities: Arc::new(Facilities { indexes, ..Facilities::default() }),
             settings: Settings::default(),
-            clock: Clock::starting_at(base),
+            clock: Clock::starting_at(BASE.parse().expect("a timestamp")),
             failures: BTreeMap::new(),
         }
     }

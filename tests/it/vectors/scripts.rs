@@ -13,7 +13,7 @@ use kopf::{
 use serde_json::{Map, Value, json};
 
 use super::{Vector, objects, run, same};
-use crate::lua::{on_paused_clock, try_load};
+use crate::lua::{run_paused, try_load};
 
 /// A language, in which a vector is a script.
 #[derive(Clone, Copy)]
@@ -96,7 +96,7 @@ fn called(
         Language::Lua => declaration.to_owned(),
         Language::Rhai => declaration.replace("{id = 'it'}", "#{id: \"it\"}").replace('\'', "\""),
     };
-    on_paused_clock(async {
+    run_paused(async {
         let text = language.script(&declaration, before, expression);
         let source = Source::alone(language.file(), &text);
         let mut script = try_load(source, Placement::CurrentRuntime)

@@ -2,40 +2,33 @@
 
 use serde_json::{Value, json};
 
-use crate::cycles::{scenario::Scenario, stage, transcript::Transcript};
+use crate::cycles::{
+    run,
+    scenario::{Scenario, example},
+    transcript::{Transcript, tenths, times},
+};
 
-/// Plays the handlers and actions; an object is created at second 1.
-fn play(input: Value) -> Transcript {
-    let object = json!({
-        "apiVersion": "kopf.dev/v1", "kind": "KopfExample",
-        "metadata": { "name": "n1", "namespace": "ns1", "uid": "uid-n1", "labels": { "x": "y" } },
-        "spec": { "a": 1 },
-    });
+/// Runs the handlers and actions; an object is created at second 1.
+fn run_all(input: Value) -> Transcript {
+    let mut object = example();
+    object["metadata"]["labels"] = json!({ "x": "y" });
     let Value::Object(mut input) = input else { panic!("a map") };
     let mut actions = vec![json!([1, "create", object])];
     actions.extend(input["actions"].as_array().cloned().unwrap_or_default());
     input.insert("actions".into(), actions.into());
     input.entry("until").or_insert_with(|| 100.into());
-    stage::play(&Scenario::parse(&Value::Object(input)))
-}
-
-fn seconds(value: &Value) -> f64 {
-    (value.as_f64().expect("a moment") * 10.0).round() / 10.0
-}
-
-fn times(entries: &[Value]) -> Vec<f64> {
-    entries.iter().map(|it| seconds(&it["t"])).collect()
+    run::run(&Scenario::parse(&Value::Object(input)))
 }
 
 /// When each PATCH came, and what the server said.
 fn patches(transcript: &Transcript) -> Vec<(f64, u64)> {
     let status = |it: &Value| it["status"].as_u64().expect("a status");
-    transcript.patches.iter().map(|it| (seconds(&it["t"]), status(it))).collect()
+    transcript.patches.iter().map(|it| (tenths(&it["t"]), status(it))).collect()
 }
 
 #[test]
 fn an_error_of_the_api_does_not_end_a_timer_and_loses_no_result() {
-    let transcript = play(json!({
+    let transcript = run_all(json!({
         "handlers": [{ "on": "timer", "interval": 10, "do": [{ "result": { "n": 1 } }, {}] }],
         "actions": [], "inject": [200, 500, 500, 200], "until": 30,
     }));
@@ -47,7 +40,7 @@ fn an_error_of_the_api_does_not_end_a_timer_and_loses_no_result() {
 
 #[test]
 fn an_error_of_the_api_does_not_end_a_daemon_whose_patch_goes_with_its_next_attempt() {
-    let transcript = play(json!({
+    let transcript = run_all(json!({
         "handlers": [{ "on": "daemon", "do": [
             { "patch": { "status": { "x": 1, "y": 1 } }, "raises": ["TemporaryError", "later", { "delay": 10 }] },
             { "patch": { "status": { "x": 2 } } },
@@ -60,7 +53,7 @@ fn an_error_of_the_api_does_not_end_a_daemon_whose_patch_goes_with_its_next_atte
 
 #[test]
 fn a_patch_that_is_never_taken_is_a_failed_attempt_and_not_the_end() {
-    let transcript = play(json!({
+    let transcript = run_all(json!({
         "handlers": [{ "on": "daemon", "backoff": 5, "do": [{ "result": 1 }] }],
         "actions": [], "inject": [200, 403, 403],
     }));
@@ -70,7 +63,7 @@ fn a_patch_that_is_never_taken_is_a_failed_attempt_and_not_the_end() {
 
 #[test]
 fn an_idle_timer_waits_quietly_for_a_change_and_never_blocks_the_deletion() {
-    let transcript = play(json!({
+    let transcript = run_all(json!({
         "handlers": [{ "on": "timer", "idle": 10 }],
         "actions": [[35, "edit", "n1", { "spec": { "a": 2 } }], [80, "delete", "n1"]],
     }));
@@ -83,7 +76,7 @@ fn an_idle_timer_waits_quietly_for_a_change_and_never_blocks_the_deletion() {
 
 #[test]
 fn only_changes_of_the_essence_keep_a_timer_waiting_also_without_change_handlers() {
-    let transcript = play(json!({
+    let transcript = run_all(json!({
         "handlers": [{ "on": "timer", "idle": 10, "interval": 3, "do": [{ "result": { "n": 1 } }] }],
         "actions": [
             [5, "edit", "n1", { "status": { "x": 1 } }],
@@ -98,7 +91,7 @@ fn only_changes_of_the_essence_keep_a_timer_waiting_also_without_change_handlers
 #[test]
 fn what_runs_for_an_object_that_is_deleted_at_once_stops() {
     // The news come half a second late: the object was never held, and its only other event is its end.
-    let transcript = play(json!({
+    let transcript = run_all(json!({
         "handlers": [
             { "on": "daemon", "do": [{ "wait_stopped": true }] },
             { "on": "timer", "interval": 10 },
@@ -106,14 +99,14 @@ fn what_runs_for_an_object_that_is_deleted_at_once_stops() {
         "actions": [[1.2, "delete", "n1"]], "latency": 0.5,
     }));
     let [daemon, timer] = &transcript.calls[..] else { panic!("{:?}", transcript.calls) };
-    assert_eq!((daemon["call"].as_str(), seconds(&daemon["stopped_at"])), (Some("daemon_fn"), 1.7));
+    assert_eq!((daemon["call"].as_str(), tenths(&daemon["stopped_at"])), (Some("daemon_fn"), 1.7));
     assert_eq!(daemon["stopped_reason"], json!(["RESOURCE_DELETED"]));
-    assert_eq!((timer["call"].as_str(), seconds(&timer["t"])), (Some("timer_fn"), 1.5));
+    assert_eq!((timer["call"].as_str(), tenths(&timer["t"])), (Some("timer_fn"), 1.5));
 }
 
 #[test]
 fn a_daemon_of_an_object_that_is_gone_is_cancelled_in_its_time() {
-    let transcript = play(json!({
+    let transcript = run_all(json!({
         "handlers": [{
             "on": "daemon", "do": [{ "sleep": 1000 }], "cancellation_backoff": 2, "cancellation_timeout": 3,
         }],
@@ -124,7 +117,7 @@ fn a_daemon_of_an_object_that_is_gone_is_cancelled_in_its_time() {
 
 #[test]
 fn an_object_is_released_as_soon_as_its_daemon_has_ended() {
-    let transcript = play(json!({
+    let transcript = run_all(json!({
         "handlers": [{ "on": "daemon", "do": [{ "sleep": 25 }] }],
         "actions": [[10, "delete", "n1"]],
     }));
@@ -134,7 +127,7 @@ fn an_object_is_released_as_soon_as_its_daemon_has_ended() {
 
 #[test]
 fn a_daemon_that_is_wanted_again_while_it_stops_starts_again_when_it_has() {
-    let transcript = play(json!({
+    let transcript = run_all(json!({
         "handlers": [{ "on": "daemon", "do": [{ "sleep": 20 }], "labels": { "x": "y" } }],
         "actions": [
             [5, "edit", "n1", { "metadata": { "labels": { "x": "n" } } }],
@@ -147,7 +140,7 @@ fn a_daemon_that_is_wanted_again_while_it_stops_starts_again_when_it_has() {
 
 #[test]
 fn a_hung_daemon_has_five_seconds_at_the_end_of_the_operator() {
-    let transcript = play(json!({
+    let transcript = run_all(json!({
         "handlers": [{ "on": "daemon", "do": [{ "sleep": 1000 }] }],
         "actions": [[10, "stop"], [30, "start"]], "until": 40,
     }));
@@ -157,7 +150,7 @@ fn a_hung_daemon_has_five_seconds_at_the_end_of_the_operator() {
 
 #[test]
 fn a_daemon_with_a_timeout_is_cancelled_at_the_end_of_the_operator() {
-    let transcript = play(json!({
+    let transcript = run_all(json!({
         "handlers": [{ "on": "daemon", "do": [{ "sleep": 1000 }], "cancellation_backoff": 2, "cancellation_timeout": 1 }],
         "actions": [[10, "stop"], [30, "start"]], "until": 40,
     }));

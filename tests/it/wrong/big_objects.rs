@@ -2,17 +2,19 @@
 
 use serde_json::{Value, json};
 
-use crate::cycles::{scenario::Scenario, stage, transcript::Transcript};
+use crate::cycles::{
+    run::run,
+    scenario::{Scenario, example},
+    transcript::Transcript,
+};
 
-const BASE: &str = "kopf.zalando.org/last-handled-configuration";
+const ESSENCE: &str = "kopf.zalando.org/last-handled-configuration";
 
 /// A creation, an edit, and a restart of the operator, with this text in the spec.
 fn life(text: &str) -> Transcript {
-    let object = json!({
-        "apiVersion": "kopf.dev/v1", "kind": "KopfExample",
-        "metadata": { "name": "n1", "namespace": "ns1", "uid": "uid-n1" }, "spec": { "a": 1, "text": text },
-    });
-    stage::play(&Scenario::parse(&json!({
+    let mut object = example();
+    object["spec"]["text"] = text.into();
+    run(&Scenario::parse(&json!({
         "handlers": [{ "on": "create" }, { "on": "update" }],
         "actions": [
             [1, "create", object], [5, "edit", "n1", { "spec": { "a": 2 } }], [10, "stop"], [11, "start"],
@@ -29,7 +31,7 @@ fn calls(transcript: &Transcript) -> Vec<String> {
 }
 
 fn stored(transcript: &Transcript) -> &str {
-    transcript.objects[0]["metadata"]["annotations"][BASE].as_str().expect("it is stored")
+    transcript.objects[0]["metadata"]["annotations"][ESSENCE].as_str().expect("it is stored")
 }
 
 #[test]

@@ -3,56 +3,44 @@
 use kopf::{
     ports::{Health, HealthState},
     reactor::Scope,
-    testing,
+    testing::{Environment, LogCapture, object, pass},
 };
-use kopf_apiserver::{ApiServer, Effect, Fault};
+use tracing::Level;
 
-use crate::cluster::{Log, record_logs};
-use crate::cycles::{
-    heard::{Listener, pass},
-    watched::{EXAMPLES, object},
-};
+use crate::cycles::heard::Listener;
 
 const STREAM: &str = "stream/kopfexamples.v1.kopf.dev cluster-wide";
-
-fn server() -> ApiServer {
-    let examples = testing::examples();
-    ApiServer::builder().resource(examples).build()
-}
-
-fn refusal(code: u16) -> Effect {
-    Effect::Refuse { code, retry_after_seconds: None }
-}
 
 fn state(health: &Health) -> Option<HealthState> {
     health.parts().get(STREAM).map(|it| it.state)
 }
 
-fn told(log: &Log, level: &str) -> usize {
-    log.lines().iter().filter(|it| it.1 == level && it.2.contains("kopfexamples")).count()
+fn told(log: &LogCapture, level: Level) -> usize {
+    let lines = log.lines().into_iter();
+    lines.filter(|it| it.level == level && it.message.contains("kopfexamples")).count()
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_resource_that_cannot_be_listed_is_tried_until_it_can() {
     for code in [403, 404, 500, 503] {
-        let server = server();
-        server.create("pods", pod("p")).expect("it is new");
-        server.create(EXAMPLES, object("ns1", "a")).expect("it is new");
-        server.fault(Fault::always(refusal(code)).on("GET", "/kopfexamples"));
+        let env = Environment::default();
+        env.create(pod("p"));
+        env.create(object("ns1", "a"));
+        env.refuse(code, "GET", "/kopfexamples");
         let listener =
             Listener::new(Scope::Cluster).hears_events("kopfexamples").hears_events("pods");
-        let health = listener.health.clone();
-        let (log, _guard) = record_logs("kopf.watching");
-        let operator = listener.start(&server);
+        let log = LogCapture::of("kopf.watching");
+        let operator = listener.start(&env);
+        let health = operator.running.health.clone();
         pass(600).await;
         assert_eq!(operator.heard(), ["pods listed p"], "{code}: the others are served");
         assert_eq!(state(&health), Some(HealthState::Unready), "{code}");
-        assert_eq!(told(&log, "ERROR"), 1, "{code}: it is told once: {:?}", log.lines());
-        server.clear_faults();
+        assert_eq!(told(&log, Level::ERROR), 1, "{code}: it is told once: {:?}", log.lines());
+        env.server.clear_faults();
         pass(60).await;
         assert_eq!(operator.heard(), ["kopfexamples listed a"], "{code}: it recovers");
         assert_eq!(state(&health), Some(HealthState::Ready), "{code}");
-        assert_eq!(told(&log, "INFO"), 1, "{code}: that is told, too: {:?}", log.lines());
+        assert_eq!(told(&log, Level::INFO), 1, "{code}: that is told, too: {:?}", log.lines());
         operator.end().await;
         assert_eq!(state(&health), None, "{code}: what has ended is not ill");
     }
@@ -60,17 +48,16 @@ async fn a_resource_that_cannot_be_listed_is_tried_until_it_can() {
 
 #[tokio::test(start_paused = true)]
 async fn an_outage_in_the_middle_is_overcome_and_loses_nothing() {
-    let server = server();
-    let listener = Listener::new(Scope::Cluster).hears_events("kopfexamples");
-    let health = listener.health.clone();
-    let operator = listener.start(&server);
+    let env = Environment::default();
+    let operator = Listener::new(Scope::Cluster).hears_events("kopfexamples").start(&env);
+    let health = operator.running.health.clone();
     pass(1).await;
-    server.fault(Fault::always(refusal(500)).on("GET", "/kopfexamples"));
-    server.close_watches();
-    server.create(EXAMPLES, object("ns1", "a")).expect("it is new");
+    env.refuse(500, "GET", "/kopfexamples");
+    env.server.close_watches();
+    env.create(object("ns1", "a"));
     pass(3600).await;
     assert_eq!(state(&health), Some(HealthState::Unready));
-    server.clear_faults();
+    env.server.clear_faults();
     pass(60).await;
     assert_eq!(state(&health), Some(HealthState::Ready));
     assert_eq!(operator.end().await, ["kopfexamples listed a"]);
@@ -78,10 +65,11 @@ async fn an_outage_in_the_middle_is_overcome_and_loses_nothing() {
 
 #[tokio::test(start_paused = true)]
 async fn the_pauses_between_attempts_grow_but_not_beyond_half_a_minute() {
-    let server = server();
-    server.fault(Fault::always(refusal(403)).on("GET", "/kopfexamples"));
-    let operator = Listener::new(Scope::Cluster).hears_events("kopfexamples").start(&server);
-    let lists = || server.requests().iter().filter(|it| it.path.ends_with("/kopfexamples")).count();
+    let env = Environment::default();
+    env.refuse(403, "GET", "/kopfexamples");
+    let operator = Listener::new(Scope::Cluster).hears_events("kopfexamples").start(&env);
+    let lists =
+        || env.server.requests().iter().filter(|it| it.path.ends_with("/kopfexamples")).count();
     pass(62).await;
     assert_eq!(lists(), 7, "after 0, 1, 3, 7, 15, 31 and 61 seconds");
     pass(300).await;

@@ -2,30 +2,23 @@
 
 use std::{sync::Arc, time::Duration};
 
-use parking_lot::Mutex;
-
 use kopf::{
     cluster::KubeCluster,
     features::daemons::{Base, Host, OfObject, Team},
     logic::{
-        declare::{Argument, Declaration, declare},
         handler::{Handler, Kind},
         object::Object,
         outcome::Ended,
         stopping::StopReason,
     },
-    ports::{Cause, Clock, Current, Kin, Memo, ObjectDetail, Pauses},
+    ports::{Current, Kin, Memo, Pauses},
     settings::Settings,
-    testing::{self, NativeScripts},
+    testing::{self, CallLog, Environment, NativeScripts, handler_of_examples, object, pass},
 };
-use kopf_apiserver::ApiServer;
-use tokio::{
-    task::JoinSet,
-    time::{self, Instant},
-};
+use tokio::{task::JoinSet, time};
 use tokio_util::sync::CancellationToken;
 
-use crate::{cycles::watched::object, vectors::catalogue};
+use crate::vectors::catalogue;
 
 /// The background of one object, without a reactor.
 struct Yard {
@@ -37,48 +30,40 @@ struct Yard {
     stop: CancellationToken,
     heeding: JoinSet<()>,
     /// When it ended, and why.
-    ended: Arc<Mutex<Vec<(u64, String)>>>,
+    ended: CallLog,
 }
 
 impl Yard {
     /// With a daemon that ends `lag` after it was told to.
     fn new(lag: Duration) -> Self {
-        let resource = testing::examples();
-        let server = ApiServer::builder().resource(resource).build();
+        let (env, ended) = (Environment::default(), CallLog::default());
         let (scripts, settings) = (NativeScripts::default(), Arc::new(Settings::default()));
-        let (ended, start) = (Arc::new(Mutex::new(Vec::new())), Instant::now());
-        let seen = Arc::clone(&ended);
+        let seen = ended.clone();
         let function = scripts.handler("daemon_fn", move |invocation| {
-            let seen = Arc::clone(&seen);
+            let seen = seen.clone();
             Box::pin(async move {
-                let Cause::Object(cause) = &invocation.cause else { panic!("an object") };
-                let ObjectDetail::Background(it) = &cause.detail else { panic!("a daemon") };
-                it.stopped.wait().await;
+                let stopped = &invocation.background().expect("a daemon").stopped;
+                stopped.wait().await;
                 time::sleep(lag).await;
-                let reasons = it.stopped.reasons().to_string();
-                seen.lock().push((start.elapsed().as_secs(), reasons));
+                seen.add(stopped.reasons().to_string());
                 Ended::Returned(None)
             })
-        });
-        let handler = declare(Declaration {
-            kind: Kind::Daemon,
-            selectors: vec![Argument::Value("kopfexamples".into())],
-            options: Vec::new(),
-            function,
-            location: "test:1".into(),
         });
         let base = Arc::new(Base {
             resource: Arc::new(catalogue::kopfexamples()),
             kin: Arc::new(Kin::of(Arc::default())),
-            cluster: Arc::new(KubeCluster::over(testing::client(&server), Arc::clone(&settings))),
+            cluster: Arc::new(KubeCluster::over(
+                testing::client(&env.server),
+                Arc::clone(&settings),
+            )),
             scripts: Arc::new(scripts),
             settings,
-            clock: Clock::starting_at(jiff::Timestamp::UNIX_EPOCH),
+            clock: env.clock,
             current: Current::default(),
             team: Arc::new(Team::default()),
             roles: Arc::default(),
         });
-        let handler = Arc::new(handler.expect("a declaration"));
+        let handler = Arc::new(handler_of_examples(Kind::Daemon, function));
         base.roles.renew(&[Arc::clone(&handler)]);
         let (pauses, stop, mut heeding) =
             (Pauses::default(), CancellationToken::new(), JoinSet::new());
@@ -108,25 +93,21 @@ impl Yard {
         self.stop.cancel();
         while self.heeding.join_next().await.is_some() {}
         self.base.team.end(&self.base.settings.background).await;
-        self.ended.lock().clone()
+        self.ended.timed().into_iter().map(|(at, line)| (at.as_secs(), line)).collect()
     }
-}
-
-async fn a_second() {
-    time::sleep(Duration::from_secs(1)).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn daemons_stop_at_a_pause_and_start_again_after_it() {
     let mut yard = Yard::new(Duration::ZERO);
     assert!(!yard.cycle());
-    a_second().await;
+    pass(1).await;
     yard.pauses.set("stronger@ns1", true);
-    a_second().await;
+    pass(1).await;
     yard.pauses.set("stronger@ns1", false);
-    a_second().await;
+    pass(1).await;
     assert!(!yard.cycle(), "a new one runs");
-    a_second().await;
+    pass(1).await;
     let ended = yard.end().await;
     let reasons = [StopReason::OperatorPausing, StopReason::OperatorExiting];
     let reasons = reasons.map(|it| it.as_str().to_owned());
@@ -138,7 +119,7 @@ async fn daemons_stop_at_a_pause_and_start_again_after_it() {
 async fn a_slow_daemon_is_given_up_once_and_starts_again_only_when_it_has_ended() {
     let mut yard = Yard::new(Duration::from_secs(30));
     yard.cycle();
-    a_second().await;
+    pass(1).await;
     yard.pauses.set("stronger@ns1", true);
     time::sleep(Duration::from_secs(10)).await;
     yard.pauses.set("stronger@ns1", false);
@@ -155,11 +136,11 @@ async fn each_pause_stops_those_that_started_since_the_last_one() {
     let mut yard = Yard::new(Duration::ZERO);
     for _ in 0..3 {
         assert!(!yard.cycle());
-        a_second().await;
+        pass(1).await;
         yard.pauses.set("stronger@ns1", true);
-        a_second().await;
+        pass(1).await;
         yard.pauses.set("stronger@ns1", false);
-        a_second().await;
+        pass(1).await;
     }
     let ended = yard.end().await;
     assert_eq!(ended.iter().map(|(at, _)| *at).collect::<Vec<_>>(), [1, 4, 7]);

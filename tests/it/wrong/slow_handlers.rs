@@ -3,43 +3,37 @@
 use std::time::Duration;
 
 use kopf::{
-    logic::{declare::Argument, handler::Kind},
+    logic::handler::Kind,
     reactor::Scope,
-    testing,
+    testing::{EXAMPLES, Environment, object, pass},
 };
-use kopf_apiserver::ApiServer;
 use serde_json::json;
 
-use crate::cycles::{
-    heard::{Listener, pass},
-    watched::{EXAMPLES, object},
-};
+use crate::cycles::heard::Listener;
 
 const HOUR: Duration = Duration::from_hours(1);
 const EDITS: usize = 20_000;
 
 #[tokio::test(start_paused = true)]
 async fn a_handler_that_is_blocked_for_an_hour_holds_up_neither_the_watch_nor_the_memory() {
-    let examples = testing::examples();
-    let server = ApiServer::builder().resource(examples).build();
-    server.create(EXAMPLES, object("ns1", "busy")).expect("it is new");
-    let selector = || vec![Argument::Value("kopfexamples".into())];
+    let env = Environment::default();
+    env.create(object("ns1", "busy"));
     let operator = Listener::new(Scope::Cluster)
-        .hears(("create", Kind::Create), selector(), &[], HOUR)
-        .hears(("update", Kind::Update), selector(), &[], Duration::ZERO)
-        .start(&server);
+        .hears_examples("create", Kind::Create, HOUR)
+        .hears_examples("update", Kind::Update, Duration::ZERO)
+        .start(&env);
     pass(1).await;
     for number in 0..EDITS {
         let edit = json!({ "spec": { "number": number } });
-        server.merge(EXAMPLES, "ns1", "busy", edit).expect("it is there");
+        env.edit(EXAMPLES, "ns1/busy", edit);
         if number % 500 == 0 {
             pass(1).await;
         }
     }
-    server.create(EXAMPLES, object("ns1", "other")).expect("it is new");
+    env.create(object("ns1", "other"));
     pass(1).await;
     assert_eq!(operator.heard(), ["create create busy", "create create other"]);
-    let watches = server.requests();
+    let watches = env.server.requests();
     let watches =
         watches.iter().filter(|it| it.path.contains("kopfexamples") && it.query.contains("watch"));
     assert_eq!(watches.count(), 1, "the server had no reason to cut us off");
@@ -53,17 +47,15 @@ async fn a_handler_that_is_blocked_for_an_hour_holds_up_neither_the_watch_nor_th
 
 #[tokio::test(start_paused = true)]
 async fn handlers_of_raw_events_see_each_of_them() {
-    let examples = testing::examples();
-    let server = ApiServer::builder().resource(examples).build();
-    server.create(EXAMPLES, object("ns1", "busy")).expect("it is new");
-    let selector = vec![Argument::Value("kopfexamples".into())];
+    let env = Environment::default();
+    env.create(object("ns1", "busy"));
     let operator = Listener::new(Scope::Cluster)
-        .hears(("raw", Kind::Event), selector, &[], Duration::from_secs(1))
-        .start(&server);
+        .hears_examples("raw", Kind::Event, Duration::from_secs(1))
+        .start(&env);
     pass(1).await;
     for number in 0..500 {
         let edit = json!({ "spec": { "number": number } });
-        server.merge(EXAMPLES, "ns1", "busy", edit).expect("it is there");
+        env.edit(EXAMPLES, "ns1/busy", edit);
     }
     pass(600).await;
     assert_eq!(operator.end().await.len(), 501);
@@ -71,18 +63,16 @@ async fn handlers_of_raw_events_see_each_of_them() {
 
 #[tokio::test(start_paused = true)]
 async fn objects_are_handled_side_by_side_and_what_happens_to_one_in_its_order() {
-    let examples = testing::examples();
-    let server = ApiServer::builder().resource(examples).build();
-    let selector = vec![Argument::Value("kopfexamples".into())];
+    let env = Environment::default();
     let operator = Listener::new(Scope::Cluster)
-        .hears(("raw", Kind::Event), selector, &[], Duration::from_secs(10))
-        .start(&server);
+        .hears_examples("raw", Kind::Event, Duration::from_secs(10))
+        .start(&env);
     pass(1).await;
     for name in ["a", "b"] {
-        server.create(EXAMPLES, object("ns1", name)).expect("it is new");
+        env.create(object("ns1", name));
         let edit = json!({ "spec": { "number": 1 } });
-        server.merge(EXAMPLES, "ns1", name, edit).expect("it is there");
-        server.delete(EXAMPLES, "ns1", name).expect("it is there");
+        env.edit(EXAMPLES, &format!("ns1/{name}"), edit);
+        env.delete(EXAMPLES, &format!("ns1/{name}"));
     }
     for kind in ["ADDED", "MODIFIED", "DELETED"] {
         pass(1).await;
@@ -94,17 +84,14 @@ async fn objects_are_handled_side_by_side_and_what_happens_to_one_in_its_order()
 
 #[tokio::test(start_paused = true)]
 async fn a_limit_of_one_worker_handles_one_object_after_the_other() {
-    let examples = testing::examples();
-    let server = ApiServer::builder().resource(examples).build();
+    let env = Environment::default();
     for name in ["a", "b", "c"] {
-        server.create(EXAMPLES, object("ns1", name)).expect("it is new");
+        env.create(object("ns1", name));
     }
     let mut listener = Listener::new(Scope::Cluster);
     listener.settings.queueing.worker_limit = Some(1);
-    let selector = vec![Argument::Value("kopfexamples".into())];
-    let operator = listener
-        .hears(("slow", Kind::Create), selector, &[], Duration::from_secs(10))
-        .start(&server);
+    let operator =
+        listener.hears_examples("slow", Kind::Create, Duration::from_secs(10)).start(&env);
     pass(1).await;
     for _ in 0..3 {
         assert_eq!(operator.heard().len(), 1);

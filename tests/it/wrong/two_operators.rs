@@ -2,64 +2,69 @@
 
 use std::time::Duration;
 
-use kopf::{logic::handler::Kind, reactor::Scope, testing};
-use kopf_apiserver::ApiServer;
+use kopf::{
+    logic::handler::Kind,
+    reactor::Scope,
+    testing::{EXAMPLES, Environment, object},
+};
 use serde_json::{Value, json};
 use tokio::time;
 
-use crate::cycles::watched::{EXAMPLES, Watched, object};
+use crate::cycles::heard::{Listener, Listening};
 
 const FINALIZER: &str = "kopf.zalando.org/KopfFinalizerMarker";
 
-fn server() -> ApiServer {
-    ApiServer::builder().resource(testing::examples()).build()
+/// An operator with a handler of each of these kinds.
+fn start(env: &Environment, kinds: &[Kind]) -> Listening {
+    let hears = |it: Listener, kind: &Kind| it.hears_examples("fn", *kind, Duration::ZERO);
+    kinds.iter().fold(Listener::new(Scope::Cluster), hears).start(env)
 }
 
-fn patches(server: &ApiServer) -> usize {
-    server.requests().iter().filter(|it| it.method == "PATCH").count()
+fn patches(env: &Environment) -> usize {
+    env.server.requests().iter().filter(|it| it.method == "PATCH").count()
 }
 
-fn finalizers(server: &ApiServer) -> Value {
-    server.get(EXAMPLES, "ns", "a").expect("it is there")["metadata"]["finalizers"].clone()
+fn finalizers(env: &Environment) -> Value {
+    env.server.get(EXAMPLES, "ns", "a").expect("it is there")["metadata"]["finalizers"].clone()
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_finalizer_that_another_operator_needs_is_left_to_it() {
-    let server = server();
-    let needs = Watched::with(&[Kind::Delete], &server, Scope::Cluster, |_| {});
-    let does_not = Watched::with(&[Kind::Create], &server, Scope::Cluster, |_| {});
+    let env = Environment::default();
+    let needs = start(&env, &[Kind::Delete]);
+    let does_not = start(&env, &[Kind::Create]);
     time::sleep(Duration::from_secs(1)).await;
-    server.create(EXAMPLES, object("ns", "a")).expect("it is created");
+    env.create(object("ns", "a"));
     time::sleep(Duration::from_mins(10)).await;
-    assert_eq!(finalizers(&server), json!([FINALIZER]));
-    let settled = patches(&server);
+    assert_eq!(finalizers(&env), json!([FINALIZER]));
+    let settled = patches(&env);
     assert!(settled < 15, "{settled} patches");
     time::sleep(Duration::from_hours(1)).await;
-    assert_eq!(patches(&server), settled, "nobody fights");
-    server.delete(EXAMPLES, "ns", "a").expect("it is deleted");
+    assert_eq!(patches(&env), settled, "nobody fights");
+    env.delete(EXAMPLES, "ns/a");
     time::sleep(Duration::from_mins(1)).await;
-    assert!(server.get(EXAMPLES, "ns", "a").is_none(), "it is gone");
-    assert_eq!(needs.end().await, ["a"], "the deletion was handled, once");
-    assert_eq!(does_not.end().await, ["a"], "the creation was handled, once");
+    assert!(env.server.get(EXAMPLES, "ns", "a").is_none(), "it is gone");
+    assert_eq!(needs.end_with_names().await, ["a"], "the deletion was handled, once");
+    assert_eq!(does_not.end_with_names().await, ["a"], "the creation was handled, once");
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_others_put_on_an_object_stays_as_it_is() {
-    let server = server();
+    let env = Environment::default();
     let mut other = object("ns", "a");
     other["metadata"]["finalizers"] = json!(["example.com/other"]);
     other["metadata"]["annotations"] =
         json!({ "other.example.com/progress": "x", "kopf.dev/mine": "y" });
-    server.create(EXAMPLES, other.clone()).expect("it is created");
-    let operator = Watched::with(&[Kind::Create, Kind::Delete], &server, Scope::Cluster, |_| {});
+    env.create(other.clone());
+    let operator = start(&env, &[Kind::Create, Kind::Delete]);
     time::sleep(Duration::from_mins(1)).await;
-    assert_eq!(finalizers(&server), json!(["example.com/other", FINALIZER]));
-    server.delete(EXAMPLES, "ns", "a").expect("it is deleted");
+    assert_eq!(finalizers(&env), json!(["example.com/other", FINALIZER]));
+    env.delete(EXAMPLES, "ns/a");
     time::sleep(Duration::from_mins(1)).await;
-    let left = server.get(EXAMPLES, "ns", "a").expect("the other still holds it");
+    let left = env.server.get(EXAMPLES, "ns", "a").expect("the other still holds it");
     assert_eq!(left["metadata"]["finalizers"], json!(["example.com/other"]));
     for (name, value) in other["metadata"]["annotations"].as_object().expect("a map") {
         assert_eq!(left["metadata"]["annotations"][name], *value, "{name}");
     }
-    assert_eq!(operator.end().await, ["a", "a"]);
+    assert_eq!(operator.end_with_names().await, ["a", "a"]);
 }

@@ -1,12 +1,12 @@
 //! Reload under load: edits of real scripts in both languages, good ones, bad ones and half-written ones, while as many
-//! objects are created, changed and deleted. `texts.rs` has the scripts, `stage.rs` the operator with the whole way
+//! objects are created, changed and deleted. `texts.rs` has the scripts, `operator.rs` the operator with the whole way
 //! of an edit, `user.rs` what is done, `model.rs` what must be true of what happens then.
 //!
 //! A failure prints its seed; `KOPF_TEST_SEED` plays it again. `KOPF_TEST_LOAD` is the number of edits and of objects: 1000
 //! if it is not given, which take half a minute of CPU in a debug build; 200 take five seconds.
 
 mod model;
-mod stage;
+mod operator;
 mod texts;
 mod user;
 
@@ -16,12 +16,12 @@ use fastrand::Rng;
 
 use self::{
     model::{Model, Summary},
-    stage::Stage,
+    operator::Watching,
     texts::Draft,
     user::{History, Size, User},
 };
-use super::{random::ToldIfItFails, stage::EXAMPLES};
-use crate::generations::on_paused_clock;
+use super::{edited::EXAMPLES, random::ToldIfItFails};
+use kopf::testing::run_paused;
 
 /// A number that the environment gives.
 #[expect(clippy::disallowed_methods, reason = "the tests are the outermost layer")]
@@ -33,25 +33,25 @@ fn given(variable: &str) -> Option<u64> {
 fn check(seed: u64, size: Size) -> Summary {
     let seed = given("KOPF_TEST_SEED").unwrap_or(seed);
     let _told = ToldIfItFails(seed);
-    on_paused_clock(async {
+    run_paused(async {
         let mut random = Rng::with_seed(seed);
         let drafts = [Draft::first(0), Draft::first(1)];
         let texts = drafts.clone().map(|it| it.text(&mut random));
-        let mut stage = Stage::new(texts).await;
-        let history = User::new(&stage, random, size, drafts).play().await;
-        check_objects(&stage, &history);
-        let end = stage.record.now();
-        stage.end().await;
-        assert_eq!(stage.host.live_scripts(), 2, "nothing of the replaced generations is left");
-        let entries = stage.record.entries();
+        let operator = Watching::new(texts).await;
+        let history = User::new(&operator, random, size, drafts).play().await;
+        check_objects(&operator, &history);
+        let end = operator.record.now();
+        let (host, record) = operator.end().await;
+        assert_eq!(host.live_scripts(), 2, "nothing of the replaced generations is left");
+        let entries = record.entries();
         Model::new(&history, &entries).check(&entries, end)
     })
 }
 
 /// What is stored on the server at the end.
-fn check_objects(stage: &Stage, history: &History) {
+fn check_objects(operator: &Watching, history: &History) {
     for thing in &history.things {
-        let body = stage.server.get(EXAMPLES, "ns1", &thing.name);
+        let body = operator.env.server.get(EXAMPLES, "ns1", &thing.name);
         assert_eq!(body.is_none(), thing.deleted.is_some(), "{}: {body:?}", thing.name);
         let Some(body) = body else { continue };
         let annotations = body["metadata"]["annotations"].as_object().expect("annotations");

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, time::Duration};
 use kopf::ports::Rejection;
 
 use super::{
-    stage::{Happened, Marks},
+    operator::{Happened, Marks},
     texts::Version,
     user::{History, Thing},
 };

@@ -7,10 +7,10 @@ use serde_json::json;
 use tokio::time::sleep;
 
 use super::{
-    stage::{Marks, Stage},
+    operator::{Marks, Watching},
     texts::{Draft, Flaw, LANGUAGES},
 };
-use crate::reload::stage::EXAMPLES;
+use crate::reload::edited::EXAMPLES;
 
 /// How much is played.
 #[derive(Clone, Copy, Debug)]
@@ -59,7 +59,7 @@ pub(super) struct History {
 
 /// Somebody who edits.
 pub(super) struct User<'a> {
-    stage: &'a Stage,
+    operator: &'a Watching,
     random: Rng,
     size: Size,
     history: History,
@@ -73,9 +73,9 @@ pub(super) struct User<'a> {
 
 impl<'a> User<'a> {
     /// One who has saved the first scripts.
-    pub(super) fn new(stage: &'a Stage, random: Rng, size: Size, drafts: [Draft; 2]) -> Self {
+    pub(super) fn new(operator: &'a Watching, random: Rng, size: Size, drafts: [Draft; 2]) -> Self {
         let mut user = User {
-            stage,
+            operator,
             random,
             size,
             history: History::default(),
@@ -133,7 +133,7 @@ impl<'a> User<'a> {
         let index = self.random.usize(0..self.history.things.len());
         let thing = &self.history.things[index];
         // Before its first cycle, an object has no finalizer and can go unnoticed.
-        let is_fresh = thing.created == self.stage.record.now();
+        let is_fresh = thing.created == self.operator.record.now();
         if thing.deleted.is_some() || is_fresh {
         } else if self.random.u32(0..5) == 0 && !thing.is_probe {
             self.delete(index);
@@ -164,8 +164,8 @@ impl<'a> User<'a> {
             },
             "spec": { "number": 0, "fails": fails, "slow": slow },
         });
-        self.stage.server.create(EXAMPLES, body).expect("it is new");
-        let created = self.stage.record.now();
+        self.operator.env.server.create(EXAMPLES, body).expect("it is new");
+        let created = self.operator.record.now();
         self.history.things.push(Thing {
             name,
             language,
@@ -183,14 +183,14 @@ impl<'a> User<'a> {
         let thing = &mut self.history.things[index];
         let number = thing.edits.len() as u64;
         let spec = json!({ "spec": { "number": number } });
-        self.stage.server.merge(EXAMPLES, "ns1", &thing.name, spec).expect("it is there");
-        thing.edits.push((self.stage.record.now(), number));
+        self.operator.env.server.merge(EXAMPLES, "ns1", &thing.name, spec).expect("it is there");
+        thing.edits.push((self.operator.record.now(), number));
     }
 
     fn delete(&mut self, index: usize) {
         let thing = &mut self.history.things[index];
-        self.stage.server.delete(EXAMPLES, "ns1", &thing.name).expect("it is there");
-        thing.deleted = Some(self.stage.record.now());
+        self.operator.env.server.delete(EXAMPLES, "ns1", &thing.name).expect("it is there");
+        thing.deleted = Some(self.operator.record.now());
     }
 
     /// One edit, with all steps of its save.
@@ -235,7 +235,7 @@ impl<'a> User<'a> {
             }
         }
         self.drafts = drafts;
-        self.stage.save(&self.texts);
+        self.operator.save(&self.texts);
         self.note_drafts();
     }
 
@@ -245,7 +245,7 @@ impl<'a> User<'a> {
             self.history.drafts.insert((language, draft.edit), draft.clone());
         }
         self.history.contents.push(Content {
-            at: self.stage.record.now(),
+            at: self.operator.record.now(),
             marks: [0, 1].map(|it| self.drafts[it].edit),
             loads: self.drafts.iter().all(Draft::loads),
             is_good: self.drafts.iter().all(|it| it.flaw.is_none()),
@@ -256,8 +256,8 @@ impl<'a> User<'a> {
     async fn settle(&mut self) {
         sleep(Duration::from_secs(8)).await;
         let content = *self.history.contents.last().expect("there is one");
-        let (present, number) = self.stage.record.present();
-        let told = self.stage.told();
+        let (present, number) = self.operator.record.present();
+        let told = self.operator.told();
         assert!(told.starts_with(&format!("generation {number} since ")), "{told}");
         assert_eq!(!told.contains("refused"), content.is_good, "{content:?}: {told}");
         if content.is_good {

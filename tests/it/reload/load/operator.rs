@@ -1,11 +1,7 @@
 //! An operator of real scripts in a `ConfigMap` of the embedded server, with the whole way of an edit: watch, settling, loading,
 //! start-up handlers, swap. Everything is on one virtual clock.
 
-use std::{
-    fmt::Debug,
-    sync::{Arc, OnceLock},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use parking_lot::Mutex;
 
@@ -17,30 +13,21 @@ use kopf::{
     },
     cluster::KubeCluster,
     logic::{handler::Kind, registry::Registry},
-    ports::{Candidate, Clock, Health, HealthState, Rejection},
-    reactor::{self, Operator},
+    ports::{Candidate, HealthState, Rejection},
+    reactor::Operator,
     scripting::{Placement, ScriptHost},
     settings::Settings,
-    testing,
+    testing::{self, Environment, Running, capture_log},
 };
 use kopf_apiserver::ApiServer;
 use serde_json::{Value, json};
 use tokio::{
-    runtime::Handle,
     sync::{mpsc, oneshot},
     task::JoinSet,
     time::Instant,
 };
 use tokio_util::sync::CancellationToken;
-use tracing::{
-    Dispatch, Event, Level, Metadata, Subscriber,
-    dispatcher::DefaultGuard,
-    field::{Field, Visit},
-};
-use tracing_subscriber::{
-    Layer,
-    layer::{Context, SubscriberExt as _},
-};
+use tracing::{Level, dispatcher::DefaultGuard};
 
 use super::texts::LANGUAGES;
 
@@ -65,32 +52,28 @@ pub(super) enum Happened {
 pub(super) struct Record {
     entries: Arc<Mutex<Vec<(Duration, Happened)>>>,
     start: Instant,
-    /// Scripts log from threads of their own: these get the virtual time through it.
-    runtime: Handle,
 }
 
-/// What runs, with what is needed to play with it.
-pub(super) struct Stage {
-    pub(super) server: ApiServer,
+/// An operator whose scripts are watched, with what users and checks need of it.
+pub(super) struct Watching {
+    pub(super) env: Environment,
     pub(super) record: Record,
-    pub(super) health: Health,
     pub(super) host: Arc<ScriptHost>,
+    running: Running,
     stop: CancellationToken,
     work: JoinSet<()>,
     _capturing: DefaultGuard,
 }
 
-impl Stage {
+impl Watching {
     /// An operator of these scripts, one in each language.
     pub(super) async fn new(texts: [String; 2]) -> Self {
-        let record =
-            Record { entries: Arc::default(), start: Instant::now(), runtime: Handle::current() };
+        let record = Record { entries: Arc::default(), start: Instant::now() };
         let capturing = capture(&record);
-        let examples = testing::examples();
-        let server = ApiServer::builder().cluster(true).bookmarks(None).resource(examples).build();
-        server.create("configmaps", map(&texts)).expect("it is new");
-        let client = testing::client(&server);
-        let cluster = KubeCluster::over(client.clone(), Arc::default());
+        let builder = ApiServer::builder().cluster(true).bookmarks(None);
+        let env = Environment::new(builder.resource(testing::examples()));
+        env.create(map(&texts));
+        let cluster = KubeCluster::over(testing::client(&env.server), Arc::default());
         let option = MapOption::Named { namespace: Some("default".into()), name: "ops".into() };
         let maps = Maps::open(&cluster, &[option], &Settings::default()).await;
         let maps = maps.unwrap_or_else(|it| panic!("{it}"));
@@ -99,57 +82,53 @@ impl Stage {
         let host = Arc::new(ScriptHost::new(Placement::CurrentRuntime));
         let prepared = host.prepare(scripts).await.expect("they load");
         host.take(prepared.scripts);
-        let registry = Registry::new(prepared.handlers).expect("unique ids");
-        let mut sources = Sources::new(None, Some(maps));
-        sources.tried(attempt);
-        sources.took();
-        let health = Health::default();
-        let (candidates, made) = mpsc::channel(reload::WAITING_MAX);
-        let (forward, reloads) = mpsc::channel(reload::WAITING_MAX);
-        let (stop, mut work) = (CancellationToken::new(), JoinSet::new());
-        record.add(Happened::Taken(marks(&registry)));
-        let parts = Parts {
-            sources,
-            host: Arc::clone(&host),
-            candidates,
-            health: health.clone(),
-            clock: Clock::starting_at(jiff::Timestamp::UNIX_EPOCH),
-        };
-        work.spawn_local(Reloading::new(parts).follow(stop.clone()));
-        work.spawn_local(relay(made, forward, record.clone()));
         let mut settings = Settings::default();
         settings.posting.enabled = false;
         let operator = Operator {
             settings: Arc::new(Mutex::new(settings)),
-            health: health.clone(),
-            reloads: Some(reloads),
-            ..testing::operator(Arc::<ScriptHost>::clone(&host), registry, client)
+            ..env.operator(Arc::<ScriptHost>::clone(&host), prepared.handlers)
         };
-        let token = stop.clone();
-        work.spawn_local(async move { reactor::run(operator, token).await.expect("it runs") });
-        Stage { server, record, health, host, stop, work, _capturing: capturing }
+        record.add(Happened::Taken(marks(&operator.registry)));
+        let mut sources = Sources::new(None, Some(maps));
+        sources.tried(attempt);
+        sources.took();
+        let running = Running::start(operator);
+        let (candidates, made) = mpsc::channel(reload::WAITING_MAX);
+        let parts = Parts {
+            sources,
+            host: Arc::clone(&host),
+            candidates,
+            health: running.health.clone(),
+            clock: env.clock,
+        };
+        let (stop, mut work) = (CancellationToken::new(), JoinSet::new());
+        work.spawn_local(Reloading::new(parts).follow(stop.clone()));
+        work.spawn_local(relay(made, running.reloads.clone(), record.clone()));
+        Watching { env, record, host, running, stop, work, _capturing: capturing }
     }
 
     /// A user saves both scripts.
     pub(super) fn save(&self, texts: &[String; 2]) {
         let edit = |object: &mut Value| object["data"] = map(texts)["data"].clone();
-        self.server.update("configmaps", "default", "ops", edit).expect("it is accepted");
+        self.env.server.update("configmaps", "default", "ops", edit).expect("it is accepted");
     }
 
     /// What `/readyz` says of the scripts; they are ready at any time.
     pub(super) fn told(&self) -> String {
-        let parts = self.health.parts();
+        let parts = self.running.health.parts();
         let Some(part) = parts.get("scripts") else { return String::new() };
         assert_eq!(part.state, HealthState::Ready, "it serves, whatever is edited: {}", part.text);
         part.text.clone()
     }
 
-    /// Ends the operator.
-    pub(super) async fn end(&mut self) {
+    /// Ends the operator. Returns its scripts and its record.
+    pub(super) async fn end(mut self) -> (Arc<ScriptHost>, Record) {
         self.stop.cancel();
+        self.running.stop().await;
         while let Some(ended) = self.work.join_next().await {
             ended.expect("no panic");
         }
+        (self.host, self.record)
     }
 }
 
@@ -199,9 +178,7 @@ fn marks(registry: &Registry) -> Marks {
 
 impl Record {
     fn add(&self, happened: Happened) {
-        let _entered = self.runtime.enter();
-        let at = self.start.elapsed();
-        self.entries.lock().push((at, happened));
+        self.entries.lock().push((self.start.elapsed(), happened));
     }
 
     /// How long it runs.
@@ -228,47 +205,11 @@ impl Record {
 
 /// Writes what scripts note into the record, while the guard lives.
 fn capture(record: &Record) -> DefaultGuard {
-    /// With one subscriber only, tracing asks that of whoever logs first, which may be another test without any.
-    static SECOND: OnceLock<Dispatch> = OnceLock::new();
-    SECOND.get_or_init(|| Dispatch::new(tracing_subscriber::registry()));
-    let layer = Capture(record.clone());
-    tracing::dispatcher::set_default(&Dispatch::new(tracing_subscriber::registry().with(layer)))
-}
-
-struct Capture(Record);
-
-impl<S: Subscriber> Layer<S> for Capture {
-    fn enabled(&self, metadata: &Metadata<'_>, _context: Context<'_, S>) -> bool {
-        *metadata.level() <= Level::INFO && metadata.target().starts_with("kopf")
-    }
-
-    fn on_event(&self, event: &Event<'_>, _context: Context<'_, S>) {
-        let mut line = Line::default();
-        event.record(&mut line);
+    let record = record.clone();
+    capture_log("kopf", Level::INFO, move |line| {
         if let Some(text) = line.message.strip_prefix("load ") {
-            self.0.add(Happened::Noted { name: line.name, text: text.to_owned() });
+            let name = line.field("object.name").unwrap_or_default().to_owned();
+            record.add(Happened::Noted { name, text: text.to_owned() });
         }
-    }
-}
-
-#[derive(Debug, Default)]
-struct Line {
-    message: String,
-    name: String,
-}
-
-impl Visit for Line {
-    fn record_str(&mut self, field: &Field, value: &str) {
-        match field.name() {
-            "message" => value.clone_into(&mut self.message),
-            "object.name" => value.clone_into(&mut self.name),
-            _ => {}
-        }
-    }
-
-    fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
-        if matches!(field.name(), "message" | "object.name") {
-            self.record_str(field, &format!("{value:?}"));
-        }
-    }
+    })
 }

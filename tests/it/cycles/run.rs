@@ -1,6 +1,6 @@
-//! Plays a scenario on a paused clock: an API server, an operator, and a user, in one process and no time.
+//! Runs a scenario on the paused clock: an API server, an operator, and a user, in one process and no time.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, sync::Arc};
 
 use parking_lot::Mutex;
 
@@ -9,114 +9,105 @@ use kopf::{
         declare::declare, function::Function, handler::Category, lifecycle::Lifecycle,
         outcome::Ended, patch::Transformation, registry::Registry, stopping::StopReason,
     },
-    ports::{Cause, Clock, Invocation, ObjectDetail},
-    reactor::{self, Operator},
+    ports::{Cause, Invocation, ObjectDetail},
+    reactor::Operator,
     settings::{DiffBaseStorage, ProgressStorage, Settings},
-    testing::NativeScripts,
+    testing::{
+        self, EXAMPLES, Environment, LogCapture, NativeScripts, OnDrop, Running, run_paused,
+    },
 };
+use kopf_apiserver::ApiServer;
 use serde_json::{Map, Value, json};
-use tokio::{
-    task::JoinSet,
-    time::{self, Instant},
-};
-use tokio_util::sync::CancellationToken;
+use tokio::time::{self, Instant};
 
 use super::{
-    scenario::{Action, Scenario, seconds},
+    scenario::{Action, NAMESPACE, Scenario, seconds},
     transcript::{Transcript, diff},
 };
-use crate::cluster::record_logs;
 use crate::vectors::{
     catalogue,
     state::{self, patches},
 };
 
-/// The wall clock at virtual time zero.
-const BASE: &str = "2026-01-01T00:00:00Z";
 /// The prefix of the custom storages.
 const MYOP: &str = "my-op.example.com";
 
-/// Plays it to the end.
-pub(crate) fn play(scenario: &Scenario) -> Transcript {
-    let runtime =
-        tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build();
-    runtime.expect("a runtime").block_on(async { Stage::new(scenario).play(scenario).await })
+/// Runs it to the end.
+pub(crate) fn run(scenario: &Scenario) -> Transcript {
+    run_paused(async { ScenarioRun::new(scenario).run(scenario).await })
 }
 
-/// The cluster, the handlers and the clock of a scenario; operators come and go on it.
-pub(super) struct Stage {
-    server: super::server::Server,
-    clock: Clock,
-    start: Instant,
+/// The cluster and the handlers of a scenario; operators come and go on it.
+pub(super) struct ScenarioRun {
+    pub(super) env: Environment,
     scripts: NativeScripts,
     registry: Registry,
     calls: Arc<Mutex<Vec<Value>>>,
 }
 
-/// One running operator.
-pub(super) struct Running {
-    stop: CancellationToken,
-    task: JoinSet<()>,
-}
-
-impl Stage {
+impl ScenarioRun {
     /// Sets it up; no operator runs yet.
     pub(super) fn new(scenario: &Scenario) -> Self {
-        let clock = Clock::starting_at(BASE.parse().expect("a timestamp"));
-        let start = Instant::now();
+        let env = environment(scenario);
         let scripts = NativeScripts::default();
         let calls = Arc::new(Mutex::new(Vec::new()));
         let handlers = scenario.handlers.iter().map(|declaration| {
-            let actor = Actor::new(declaration, &scripts, &calls, start);
+            let actor = Actor::new(declaration, &scripts, &calls, env.start);
             let mut declared = catalogue::declaration(&named(declaration));
             let name = Arc::clone(&declared.function.name);
             declared.function = scripts.handler(&name, move |it| actor.clone().act(it));
             declare(declared).expect("a declaration")
         });
         let registry = Registry::new(handlers.collect()).expect("ids are unique");
-        Stage {
-            server: super::server::Server::new(scenario, clock),
-            clock,
-            start,
-            scripts,
-            registry,
-            calls,
-        }
+        ScenarioRun { env, scripts, registry, calls }
     }
 
-    async fn play(self, scenario: &Scenario) -> Transcript {
-        let (log, _guard) = record_logs("kopf.objects");
-        scenario.objects.iter().for_each(|it| self.server.create(it));
-        let raise = || self.raise(scenario, self.server.client());
-        let mut running = Some(raise());
+    async fn run(self, scenario: &Scenario) -> Transcript {
+        let log = LogCapture::of("kopf.objects");
+        scenario.objects.iter().for_each(|it| self.create(it));
+        let start = || self.start(scenario, testing::client(&self.env.server));
+        let mut running = Some(start());
         for (at, action) in &scenario.actions {
-            self.until(*at).await;
+            self.env.until_moment(*at).await;
             match action {
-                Action::Stop => lower(running.take()).await,
-                Action::Start => running = Some(raise()),
+                Action::Stop => stop(running.take()).await,
+                Action::Start => running = Some(start()),
                 Action::Create(_) | Action::Edit(..) | Action::Delete(_) => self.act(action),
             }
         }
-        self.until(scenario.until).await;
+        self.env.until_moment(scenario.until).await;
         let mut transcript = self.transcript();
-        transcript.log = log.lines().into_iter().map(|(_, level, text)| [level, text]).collect();
-        lower(running.take()).await;
+        let lines = log.lines().into_iter();
+        transcript.log = lines.map(|it| [it.python_level().to_owned(), it.message]).collect();
+        stop(running.take()).await;
         transcript
     }
 
-    /// Waits for a moment of the scenario.
-    pub(super) async fn until(&self, at: Duration) {
-        time::sleep_until(self.start + at).await;
+    /// Does what the users of a scenario do, to its end; `before` sees each action first.
+    pub(super) async fn act_all(&self, scenario: &Scenario, mut before: impl FnMut(&Action)) {
+        for (at, action) in &scenario.actions {
+            self.env.until_moment(*at).await;
+            before(action);
+            self.act(action);
+        }
+        self.env.until_moment(scenario.until).await;
     }
 
-    /// Lets a user do something to an object.
-    pub(super) fn act(&self, action: &Action) {
+    /// Does something to an object as a user; nothing, if it does not exist any more.
+    fn act(&self, action: &Action) {
+        let server = &self.env.server;
         match action {
-            Action::Create(body) => self.server.create(body),
-            Action::Edit(name, merge) => self.server.edit(name, merge),
-            Action::Delete(name) => self.server.delete(name),
+            Action::Create(body) => self.create(body),
+            Action::Edit(name, merge) => {
+                drop(server.merge(EXAMPLES, NAMESPACE, name, merge.clone()));
+            }
+            Action::Delete(name) => drop(server.delete(EXAMPLES, NAMESPACE, name)),
             Action::Stop | Action::Start => panic!("operators are not of the cluster"),
         }
+    }
+
+    fn create(&self, body: &Value) {
+        self.env.server.create(EXAMPLES, body.clone()).expect("the object is new");
     }
 
     /// What was seen so far.
@@ -126,39 +117,59 @@ impl Stage {
         Transcript {
             background: background.map(|it| it.id.to_string()).collect(),
             calls: self.calls.lock().clone(),
-            patches: self.server.patches(self.start),
-            objects: self.server.objects(),
+            patches: patch_requests(&self.env),
+            objects: self.env.server.list(EXAMPLES),
             log: Vec::new(),
         }
     }
 
-    /// The cluster itself.
-    pub(super) fn server(&self) -> &super::server::Server {
-        &self.server
-    }
-
-    /// Starts an operator. Dropping it is a `kill -9`.
-    pub(super) fn raise(&self, scenario: &Scenario, client: kube::Client) -> Running {
-        let stop = CancellationToken::new();
-        let operator = Operator {
+    /// Starts an operator.
+    pub(super) fn start(&self, scenario: &Scenario, client: kube::Client) -> Running {
+        Running::start(Operator {
             settings: Arc::new(Mutex::new(settings(scenario))),
-            clock: self.clock,
+            clock: self.env.clock,
             lifecycle: lifecycle(&scenario.lifecycle),
-            ..kopf::testing::operator(Arc::new(self.scripts.clone()), self.registry.clone(), client)
-        };
-        let mut task = JoinSet::new();
-        let token = stop.clone();
-        task.spawn(async move { reactor::run(operator, token).await.expect("the operator runs") });
-        Running { stop, task }
+            ..testing::operator(Arc::new(self.scripts.clone()), self.registry.clone(), client)
+        })
     }
 }
 
-/// Ends an operator, and waits until it has ended.
-async fn lower(running: Option<Running>) {
-    if let Some(mut running) = running {
-        running.stop.cancel();
-        while running.task.join_next().await.is_some() {}
+async fn stop(running: Option<Running>) {
+    if let Some(running) = running {
+        running.stop().await;
     }
+}
+
+/// The server as the scenario wants it, with the one resource of the vectors.
+fn environment(scenario: &Scenario) -> Environment {
+    let mut resource = testing::examples();
+    resource.short_names = vec!["kex".into(), "kexes".into()];
+    resource.categories = vec!["all".into()];
+    resource.status_subresource = scenario.status_subresource;
+    let server = ApiServer::builder().stamps(false).bookmarks(None).resource(resource);
+    let env = Environment::new(server);
+    env.server.set_latency(scenario.latency);
+    env.server.inject(scenario.inject.iter().copied());
+    env
+}
+
+/// The PATCH requests so far, as the vectors write them.
+fn patch_requests(env: &Environment) -> Vec<Value> {
+    let patches = env.requests("PATCH", "").into_iter().map(|it| {
+        let is_status = it.path.ends_with("/status");
+        let mut patch = json!({
+            "t": it.at.duration_since(env.start).as_secs_f64(),
+            "subresource": is_status.then_some("status"),
+            "content_type": it.content_type,
+            "payload": it.json(),
+            "status": it.status,
+        });
+        if let Some(version) = &it.version {
+            patch["response_rv"] = version.as_str().into();
+        }
+        patch
+    });
+    patches.collect()
 }
 
 fn settings(scenario: &Scenario) -> Settings {
@@ -222,9 +233,9 @@ impl Actor {
             let behaviour = self.next(&invocation.handler.id);
             let call = self.record(&invocation, &behaviour);
             if behaviour.get("sleep").is_some() {
-                let mut cancellation = Cancellation(Some((&self, call)));
+                let cancelled = OnDrop::new(|| self.note_time(call, "cancelled_at"));
                 time::sleep(seconds(&behaviour["sleep"])).await;
-                cancellation.0 = None;
+                cancelled.disarm();
             }
             if behaviour["wait_stopped"] == true {
                 self.wait_stopped(&invocation, call).await;
@@ -257,12 +268,16 @@ impl Actor {
         background.stopped.wait().await;
         let reasons = background.stopped.reasons().iter().map(StopReason::as_str);
         self.note(call, "stopped_reason", reasons.collect());
-        self.note(call, "stopped_at", self.start.elapsed().as_secs_f64().into());
+        self.note_time(call, "stopped_at");
     }
 
     /// Adds to a call what is known of it later.
     fn note(&self, call: usize, key: &str, value: Value) {
         self.calls.lock()[call][key] = value;
+    }
+
+    fn note_time(&self, call: usize, key: &str) {
+        self.note(call, key, self.start.elapsed().as_secs_f64().into());
     }
 
     fn next(&self, id: &Arc<str>) -> Value {
@@ -292,7 +307,7 @@ impl Actor {
         }
     }
 
-    /// Writes a call down; gives its number.
+    /// Writes a call down. Returns its number.
     fn record(&self, invocation: &Invocation, behaviour: &Value) -> usize {
         let attempt = invocation.attempt.expect("handlers have attempts");
         let mut call = json!({
@@ -328,17 +343,6 @@ impl Actor {
         let mut calls = self.calls.lock();
         calls.push(call);
         calls.len() - 1
-    }
-}
-
-/// Notes the moment of a cancellation, if there is one.
-struct Cancellation<'a>(Option<(&'a Actor, usize)>);
-
-impl Drop for Cancellation<'_> {
-    fn drop(&mut self) {
-        if let Some((actor, call)) = self.0 {
-            actor.note(call, "cancelled_at", actor.start.elapsed().as_secs_f64().into());
-        }
     }
 }
 

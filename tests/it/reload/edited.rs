@@ -2,37 +2,33 @@
 
 use std::{
     any::Any,
-    fmt,
     sync::{Arc, Weak},
     time::Duration,
 };
 
 use futures::future::BoxFuture;
-pub(super) use kopf::testing::EXAMPLES;
+pub(super) use kopf::testing::{EXAMPLES, pass};
 use kopf::{
     logic::{
-        declare::{Argument, Declaration, declare},
+        declare::Argument,
         function::Home,
-        generation::{Changes, Generation},
+        generation::Generation,
         handler::{Callback, Handler, Kind},
         lifecycle::Chooser,
         outcome::{Ended, Raised, RaisedKind},
         registry::Registry,
     },
-    ports::{Candidate, Cause, Health, Invocation, Rejection},
-    reactor::{self, Operator},
+    ports::{Cause, Invocation},
+    reactor::Operator,
     settings::Settings,
-    testing::{self, NativeScripts},
+    testing::{
+        self, Answer, CallLog, Environment, NativeScripts, Running, cluster_peering, declared,
+    },
 };
 use kopf_apiserver::{ApiServer, ResourceDef};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
-use tokio::{
-    sync::{mpsc, oneshot},
-    task::JoinSet,
-    time::{self, Instant},
-};
-use tokio_util::sync::CancellationToken;
+use tokio::{sync::oneshot, time};
 
 pub(super) const OTHERS: &str = "others.kopf.dev";
 
@@ -50,7 +46,7 @@ pub(super) struct Line {
     pub(super) chooser: Option<u64>,
 }
 
-/// What a handler does, beside noting its call.
+/// What a handler does, in addition to logging its call.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Does {
     /// Nothing.
@@ -65,55 +61,33 @@ pub(super) enum Does {
     Name(bool),
     /// Returns the code by the name of the object, for an index; code 0 returns nothing.
     Index,
-    /// Notes the size of this index, and the codes in it.
+    /// Logs the size of this index, and the codes in it.
     Look(&'static str),
-    /// Waits until it must stop, and notes why.
+    /// Waits until it must stop, and logs why.
     Stay,
     /// The same, and needs so many seconds to stop.
     Linger(u64),
 }
 
-/// What is noted of calls.
-#[derive(Clone)]
-pub(super) struct Notes {
-    lines: Arc<Mutex<Vec<(u64, String)>>>,
-    start: Instant,
-}
-
-/// A running operator.
-pub(super) struct Stage {
-    pub(super) server: ApiServer,
-    pub(super) health: Health,
-    pub(super) notes: Notes,
+/// An operator whose scripts are edited while it runs.
+pub(super) struct Edited {
+    pub(super) env: Environment,
+    pub(super) running: Running,
+    pub(super) calls: CallLog,
     scripts: NativeScripts,
     /// What the scripts of each generation live in.
     homes: Vec<Weak<dyn Any + Send + Sync>>,
-    reloads: mpsc::Sender<Candidate>,
     generations: u64,
-    stop: CancellationToken,
-    task: JoinSet<()>,
 }
 
 /// The line of a handler of `kopfexamples`.
 pub(super) fn on(kind: Kind, id: &'static str, code: u64) -> Line {
-    let does = match kind {
-        Kind::Daemon => Does::Stay,
-        Kind::Index => Does::Index,
-        Kind::Create
-        | Kind::Update
-        | Kind::Delete
-        | Kind::Resume
-        | Kind::Field
-        | Kind::Sub
-        | Kind::Event
-        | Kind::Timer
-        | Kind::Startup
-        | Kind::Cleanup
-        | Kind::Login
-        | Kind::Probe
-        | Kind::Validate
-        | Kind::Mutate
-        | Kind::Test => Does::Nothing,
+    let does = if kind == Kind::Daemon {
+        Does::Stay
+    } else if kind == Kind::Index {
+        Does::Index
+    } else {
+        Does::Nothing
     };
     Line { kind, id, code, resource: "kopfexamples", options: Vec::new(), does, chooser: None }
 }
@@ -141,13 +115,13 @@ impl Line {
         &self,
         scripts: &NativeScripts,
         generation: u64,
-        notes: &Notes,
+        calls: &CallLog,
         home: &Home,
     ) -> Handler {
-        let (line, shared) = (self.clone(), notes.clone());
+        let (line, shared) = (self.clone(), calls.clone());
         let function = scripts.handler(self.id, move |invocation| {
-            let (line, notes) = (line.clone(), shared.clone());
-            Box::pin(async move { line.call(&invocation, generation, &notes).await })
+            let (line, calls) = (line.clone(), shared.clone());
+            Box::pin(async move { line.call(&invocation, generation, &calls).await })
         });
         let mut options = self.options.clone();
         options.push(("id".into(), Argument::Value(self.id.into())));
@@ -155,38 +129,32 @@ impl Line {
             matches!(self.kind, Kind::Startup | Kind::Cleanup | Kind::Login | Kind::Probe);
         let parts = self.resource.split('/').map(|it| Argument::Value(it.into()));
         let selectors = match self.chooser {
-            Some(code) => vec![self.choice(code, scripts, generation, notes)],
+            Some(code) => vec![self.choice(code, scripts, generation, calls)],
             None => parts.collect(),
         };
-        let declaration = Declaration {
-            kind: self.kind,
-            selectors: if is_activity { Vec::new() } else { selectors },
-            options,
-            function,
-            location: "test:1".into(),
-        };
-        let mut handler = declare(declaration).expect("a declaration");
+        let selectors = if is_activity { Vec::new() } else { selectors };
+        let mut handler = declared(self.kind, selectors, options, function);
         handler.code = self.code + 1000;
         handler.parts.selector = self.chooser.map_or(0, |it| it + 1000);
         handler.at_home(home)
     }
 
-    /// The function that chooses its resource, and notes when it is asked about it.
+    /// The function that chooses its resource, and logs when it is asked about it.
     fn choice(
         &self,
         code: u64,
         scripts: &NativeScripts,
         generation: u64,
-        notes: &Notes,
+        calls: &CallLog,
     ) -> Argument {
-        let (id, wanted, notes) = (self.id, self.resource, notes.clone());
+        let (id, wanted, calls) = (self.id, self.resource, calls.clone());
         let function = scripts.choice("chooser", move |resource| {
             if code == 0 {
                 let message = "on purpose".into();
                 return Err(Raised { kind: RaisedKind::Permanent, message, trace: None });
             }
             if resource.plural == wanted {
-                notes.add(&format!("{id} is chosen by {code}@{generation}"));
+                calls.add(format!("{id} is chosen by {code}@{generation}"));
             }
             Ok(resource.plural == wanted)
         });
@@ -197,25 +165,25 @@ impl Line {
         &'a self,
         invocation: &'a Invocation,
         generation: u64,
-        notes: &'a Notes,
+        calls: &'a CallLog,
     ) -> BoxFuture<'a, Ended> {
         Box::pin(async move {
             let who = format!("{}.{}@{generation} {}", self.id, self.code, name_of(invocation));
             let raised =
                 |kind| Ended::Raised(Raised { kind, message: "on purpose".into(), trace: None });
             match self.does {
-                Does::Nothing => notes.add(&who),
+                Does::Nothing => calls.add(&who),
                 Does::Work(seconds) => {
-                    notes.add(&format!("{who} begins"));
+                    calls.add(format!("{who} begins"));
                     time::sleep(Duration::from_secs(seconds)).await;
-                    notes.add(&format!("{who} ends"));
+                    calls.add(format!("{who} ends"));
                 }
                 Does::Retry(seconds) => {
-                    notes.add(&format!("{who} fails"));
+                    calls.add(format!("{who} fails"));
                     return raised(RaisedKind::Temporary(Some(Duration::from_secs(seconds))));
                 }
                 Does::Fail => {
-                    notes.add(&format!("{who} fails"));
+                    calls.add(format!("{who} fails"));
                     return raised(RaisedKind::Permanent);
                 }
                 Does::Name(is_failure) => {
@@ -227,7 +195,7 @@ impl Line {
                     }
                 }
                 Does::Index => {
-                    notes.add(&who);
+                    calls.add(&who);
                     let entry = json!({ name_of(invocation): self.code });
                     return Ended::Returned((self.code > 0).then_some(entry));
                 }
@@ -235,41 +203,26 @@ impl Line {
                     let index = invocation.facilities.indexes.get(id);
                     let seen =
                         index.map_or_else(|| "nothing".into(), |it| it.to_json().to_string());
-                    notes.add(&format!("{who} sees {seen}"));
+                    calls.add(format!("{who} sees {seen}"));
                 }
                 Does::Stay | Does::Linger(_) => {
-                    notes.add(&format!("{who} begins"));
-                    let end = Gone { who: &who, notes, is_over: false };
-                    self.stay(invocation, end).await;
+                    calls.add(format!("{who} begins"));
+                    self.stay(invocation, &who, calls).await;
                 }
             }
             Ended::Returned(None)
         })
     }
 
-    async fn stay(&self, invocation: &Invocation, mut end: Gone<'_>) {
+    async fn stay(&self, invocation: &Invocation, who: &str, calls: &CallLog) {
+        let dropped = calls.add_on_drop(format!("{who} is dropped"));
         let stopped = &invocation.background().expect("a daemon").stopped;
         stopped.wait().await;
         if let Does::Linger(seconds) = self.does {
-            time::sleep(Duration::from_secs(seconds)).await;
+            pass(seconds).await;
         }
-        end.is_over = true;
-        end.notes.add(&format!("{} ends: {}", end.who, stopped.reasons()));
-    }
-}
-
-/// Notes that a call was dropped.
-struct Gone<'a> {
-    who: &'a str,
-    notes: &'a Notes,
-    is_over: bool,
-}
-
-impl Drop for Gone<'_> {
-    fn drop(&mut self) {
-        if !self.is_over {
-            self.notes.add(&format!("{} is dropped", self.who));
-        }
+        dropped.disarm();
+        calls.add(format!("{who} ends: {}", stopped.reasons()));
     }
 }
 
@@ -280,58 +233,15 @@ fn name_of(invocation: &Invocation) -> String {
     }
 }
 
-impl Notes {
-    fn add(&self, line: &str) {
-        let seconds = self.start.elapsed().as_secs();
-        self.lines.lock().push((seconds, line.to_owned()));
-    }
-
-    /// All of them, without their time.
-    pub(super) fn lines(&self) -> Vec<String> {
-        let lines = self.lines.lock();
-        lines.iter().map(|(_, line)| line.trim_end().to_owned()).collect()
-    }
-
-    /// Those since the last look, sorted.
-    pub(super) fn take(&self) -> Vec<String> {
-        let lines = std::mem::take(&mut *self.lines.lock());
-        let mut lines = lines.into_iter().map(|(_, line)| line).collect::<Vec<_>>();
-        lines.sort();
-        lines
-    }
-
-    /// The seconds at which such a line was noted.
-    pub(super) fn times(&self, part: &str) -> Vec<u64> {
-        let lines = self.lines.lock();
-        lines.iter().filter(|(_, line)| line.contains(part)).map(|(at, _)| *at).collect()
-    }
-}
-
-impl fmt::Display for Notes {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (at, line) in &*self.lines.lock() {
-            writeln!(f, "{at} {line}")?;
-        }
-        Ok(())
-    }
-}
-
-/// A server with these objects of both resources.
-pub(super) fn server(examples: &[&str], others: &[&str]) -> ApiServer {
-    let examples_def = testing::examples();
+/// A cluster with these objects of both resources.
+pub(super) fn environment(examples: &[&str], others: &[&str]) -> Environment {
     let others_def = ResourceDef::new("kopf.dev", "v1", "others", "Other");
-    let mut peering =
-        ResourceDef::new("kopf.dev", "v1", "clusterkopfpeerings", "ClusterKopfPeering");
-    peering.namespaced = false;
-    let server = ApiServer::builder().resource(examples_def).resource(others_def).resource(peering);
-    let server = server.build();
-    for (resource, kind, names) in [(EXAMPLES, "KopfExample", examples), (OTHERS, "Other", others)]
-    {
-        for name in names {
-            server.create(resource, object(kind, name)).expect("it is new");
-        }
+    let builder = ApiServer::builder().resource(testing::examples()).resource(others_def);
+    let env = Environment::new(builder.resource(cluster_peering("kopf.dev")));
+    for (kind, names) in [("KopfExample", examples), ("Other", others)] {
+        env.create_all(names.iter().map(|name| object(kind, name)));
     }
-    server
+    env
 }
 
 /// An object of one of the resources.
@@ -342,70 +252,51 @@ pub(super) fn object(kind: &str, name: &str) -> Value {
     })
 }
 
-pub(super) async fn seconds(seconds: u64) {
-    time::sleep(Duration::from_secs(seconds)).await;
-}
-
-impl Stage {
+impl Edited {
     /// Starts with these handlers.
-    pub(super) fn new(server: ApiServer, lines: &[Line]) -> Self {
-        Stage::with(server, lines, |it| it)
+    pub(super) fn new(env: Environment, lines: &[Line]) -> Self {
+        Edited::with(env, lines, |it| it)
     }
 
     /// The same with an operator that is changed before it starts.
     pub(super) fn with(
-        server: ApiServer,
+        env: Environment,
         lines: &[Line],
         change: impl FnOnce(Operator) -> Operator,
     ) -> Self {
-        let notes = Notes { lines: Arc::default(), start: Instant::now() };
-        let scripts = NativeScripts::default();
+        let (scripts, calls) = (NativeScripts::default(), CallLog::default());
         let home: Home = Arc::new("generation 1");
-        let handlers = lines.iter().map(|it| it.declare(&scripts, 1, &notes, &home)).collect();
-        let registry = Registry::new(handlers).expect("ids are unique");
-        let health = Health::default();
-        let (reloads, candidates) = mpsc::channel(1);
+        let handlers = lines.iter().map(|it| it.declare(&scripts, 1, &calls, &home)).collect();
         let mut settings = Settings::default();
         settings.background.instant_exit_timeout = None;
-        let client = testing::client(&server);
-        let operator = change(Operator {
+        let running = Running::start(change(Operator {
             settings: Arc::new(Mutex::new(settings)),
-            health: health.clone(),
-            reloads: Some(candidates),
-            ..testing::operator(Arc::new(scripts.clone()), registry, client)
-        });
-        let (stop, mut task) = (CancellationToken::new(), JoinSet::new());
-        let token = stop.clone();
-        task.spawn(async move { reactor::run(operator, token).await.expect("it runs") });
+            ..env.operator(Arc::new(scripts.clone()), handlers)
+        }));
         let homes = vec![Arc::downgrade(&home)];
-        Stage { server, health, notes, scripts, homes, reloads, generations: 1, stop, task }
+        Edited { env, running, calls, scripts, homes, generations: 1 }
     }
 
-    /// Sends another generation; gives where the answer will come.
+    /// Sends another generation. Returns where the answer will come.
     pub(super) async fn send(
         &mut self,
         lines: &[Line],
         lifecycle: Option<Chooser>,
-    ) -> oneshot::Receiver<Result<Changes, Rejection>> {
+    ) -> oneshot::Receiver<Answer> {
         self.generations += 1;
         let number = self.generations;
         let home: Home = Arc::new(format!("generation {number}"));
         self.homes.push(Arc::downgrade(&home));
-        let declare = |it: &Line| it.declare(&self.scripts, number, &self.notes, &home);
+        let declare = |it: &Line| it.declare(&self.scripts, number, &self.calls, &home);
         let registry = Registry::new(lines.iter().map(declare).collect()).expect("unique ids");
-        let generation = Generation { number: 0, registry, lifecycle };
-        let (verdict, answer) = oneshot::channel();
-        let withdrawn = CancellationToken::new();
-        let candidate = Candidate { generation, verdict, withdrawn };
-        self.reloads.send(candidate).await.expect("somebody listens");
-        answer
+        self.running.propose(Generation { number: 0, registry, lifecycle }).await
     }
 
-    /// Another generation takes over; tells what has changed. Gives everybody a second.
+    /// Another generation takes over. Returns what has changed. A second passes.
     pub(super) async fn swap(&mut self, lines: &[Line]) -> String {
         let answer = self.send(lines, None).await;
         let changes = answer.await.expect("an answer").expect("it takes over");
-        seconds(1).await;
+        pass(1).await;
         changes.to_string()
     }
 
@@ -417,7 +308,7 @@ impl Stage {
 
     /// The requests for objects of a resource, as `list` and `watch`, and `patch name`.
     pub(super) fn requests(&self, plural: &str) -> Vec<String> {
-        let requests = self.server.requests();
+        let requests = self.env.server.requests();
         let of_resource = requests.iter().filter(|it| it.path.contains(&format!("/{plural}")));
         let short = of_resource.map(|it| match &*it.method {
             "GET" if it.query.contains("watch=true") => "watch".to_owned(),
@@ -433,26 +324,24 @@ impl Stage {
 
     /// A user changes an object.
     pub(super) fn edit(&self, resource: &str, name: &str, number: u64) {
-        self.server
-            .merge(resource, "ns1", name, json!({ "spec": { "number": number } }))
-            .expect("it is there");
+        let place = format!("ns1/{name}");
+        self.env.edit(resource, &place, json!({ "spec": { "number": number } }));
     }
 
     /// The finalizers of an object.
     pub(super) fn finalizers(&self, resource: &str, name: &str) -> usize {
-        let body = self.server.get(resource, "ns1", name).expect("it is there");
+        let body = self.env.get(resource, &format!("ns1/{name}"));
         body["metadata"]["finalizers"].as_array().map_or(0, Vec::len)
     }
 
-    /// Tells the operator to end.
-    pub(super) fn stop(&self) {
-        self.stop.cancel();
+    /// The calls since the last look, sorted.
+    pub(super) fn take(&self) -> Vec<String> {
+        self.calls.take_sorted()
     }
 
-    /// Stops it; gives what was noted.
-    pub(super) async fn end(mut self) -> Notes {
-        self.stop.cancel();
-        while self.task.join_next().await.is_some() {}
-        self.notes
+    /// Stops it. Returns its calls.
+    pub(super) async fn end(self) -> CallLog {
+        self.running.stop().await;
+        self.calls
     }
 }

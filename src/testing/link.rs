@@ -1,0 +1,108 @@
+//! A connection to the embedded API server that fails on demand.
+
+use std::{io, sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use http::{Request, Response};
+use http_body_util::{BodyExt as _, Full};
+use kopf_apiserver::{ApiServer, ResponseBody};
+use kube::client::Body;
+use parking_lot::Mutex;
+use serde_json::json;
+use tokio::{sync::Notify, time};
+use tower::Service as _;
+
+/// What happens to a request.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Fate {
+    /// The server answers it.
+    Pass,
+    /// The server gets it after this time.
+    Delay(Duration),
+    /// The connection answers with this status; the server does not get it.
+    Refuse(u16),
+    /// The server does not get it, and no response comes.
+    Hang,
+    /// The server handles it, but no response comes.
+    LoseResponse,
+}
+
+type Rule = Arc<dyn Fn(&Request<Body>) -> Fate + Send + Sync>;
+
+/// A connection. Clones share it.
+#[derive(Clone)]
+pub struct Link {
+    /// `None`: connections are refused.
+    server: Arc<Mutex<Option<ApiServer>>>,
+    rule: Arc<Mutex<Rule>>,
+    lost: Arc<Notify>,
+}
+
+impl Link {
+    /// Connects to a server. All requests pass.
+    pub fn new(server: &ApiServer) -> Self {
+        let server = Arc::new(Mutex::new(Some(server.clone())));
+        let rule: Rule = Arc::new(|_| Fate::Pass);
+        Link { server, rule: Arc::new(Mutex::new(rule)), lost: Arc::default() }
+    }
+
+    /// Decides with this function what happens to requests from now on.
+    pub fn set_rule(&self, rule: impl Fn(&Request<Body>) -> Fate + Send + Sync + 'static) {
+        *self.rule.lock() = Arc::new(rule);
+    }
+
+    /// Lets this happen to all requests from now on.
+    pub fn set(&self, fate: Fate) {
+        self.set_rule(move |_| fate);
+    }
+
+    /// Replaces the server; without one, connections are refused. Returns the one before.
+    pub fn replace(&self, server: Option<ApiServer>) -> Option<ApiServer> {
+        std::mem::replace(&mut self.server.lock(), server)
+    }
+
+    /// Returns the server. Panics if there is none.
+    pub fn server(&self) -> ApiServer {
+        self.server.lock().clone().expect("a server")
+    }
+
+    /// Waits until a request gets no response.
+    pub async fn lost(&self) {
+        self.lost.notified().await;
+    }
+
+    /// Returns a client over this connection, with this default namespace.
+    pub fn client(&self, namespace: &str) -> kube::Client {
+        let link = self.clone();
+        let send = tower::service_fn(move |request| link.clone().send(request));
+        kube::Client::new(send, namespace)
+    }
+
+    /// Sends a request.
+    pub async fn send(self, request: Request<Body>) -> Result<Response<ResponseBody>, io::Error> {
+        let rule = Arc::clone(&self.rule.lock());
+        let server = self.server.lock().clone();
+        let mut server = server.ok_or(io::ErrorKind::ConnectionRefused)?;
+        let fate = rule(&request);
+        match fate {
+            Fate::Refuse(status) => return Ok(refusal(status)),
+            Fate::Delay(time) => time::sleep(time).await,
+            Fate::Pass | Fate::Hang | Fate::LoseResponse => {}
+        }
+        if fate != Fate::Hang {
+            let Ok(response) = server.call(request).await;
+            if fate != Fate::LoseResponse {
+                return Ok(response);
+            }
+        }
+        self.lost.notify_one();
+        std::future::pending().await
+    }
+}
+
+/// The message is part of recorded expectations.
+fn refusal(status: u16) -> Response<ResponseBody> {
+    let body = json!({ "kind": "Status", "code": status, "message": "not through this gate" });
+    let body = Full::new(Bytes::from(body.to_string())).boxed_unsync();
+    Response::builder().status(status).body(body).expect("a valid response")
+}

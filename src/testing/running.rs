@@ -1,0 +1,91 @@
+//! An operator that runs in a test.
+
+use std::time::Duration;
+
+use tokio::{
+    runtime::Builder,
+    sync::{mpsc, oneshot},
+    task::{JoinSet, LocalSet},
+    time,
+};
+use tokio_util::sync::CancellationToken;
+
+use crate::logic::generation::{Changes, Generation};
+use crate::ports::{Candidate, Health, Rejection};
+use crate::reactor::{self, Failure, Operator};
+
+/// What became of a generation of scripts.
+pub type Answer = Result<Changes, Rejection>;
+
+/// An operator that runs. Dropping it ends it at once, as `kill -9` does.
+pub struct Running {
+    /// Its health.
+    pub health: Health,
+    /// Where new generations of its scripts go.
+    pub reloads: mpsc::Sender<Candidate>,
+    stop: CancellationToken,
+    task: JoinSet<Result<(), Failure>>,
+}
+
+impl Running {
+    /// Starts an operator.
+    pub fn start(operator: Operator) -> Self {
+        Running::start_reporting(operator, |_| {})
+    }
+
+    /// Starts an operator, and calls a function when it fails.
+    pub fn start_reporting(
+        operator: Operator,
+        report: impl FnOnce(&Failure) + Send + 'static,
+    ) -> Self {
+        let (reloads, candidates) = mpsc::channel(1);
+        let operator = Operator { reloads: Some(candidates), ..operator };
+        let (health, stop) = (operator.health.clone(), CancellationToken::new());
+        let mut task = JoinSet::new();
+        let run = reactor::run(operator, stop.clone());
+        task.spawn(async move { run.await.inspect_err(report) });
+        Running { health, reloads, stop, task }
+    }
+
+    /// Asks it to stop, and does not wait.
+    pub fn cancel(&self) {
+        self.stop.cancel();
+    }
+
+    /// Asks it to stop, and waits until it has. Panics if it fails.
+    pub async fn stop(self) {
+        self.cancel();
+        self.end().await.expect("the operator succeeds");
+    }
+
+    /// Waits until it has ended by itself, or after [`Running::cancel`].
+    pub async fn end(mut self) -> Result<(), Failure> {
+        let ended = self.task.join_next().await.expect("one task");
+        ended.expect("the operator does not panic")
+    }
+
+    /// Sends a new generation of scripts. Returns where the answer arrives.
+    pub async fn propose(&self, generation: Generation) -> oneshot::Receiver<Answer> {
+        let (verdict, answer) = oneshot::channel();
+        let candidate = Candidate { generation, verdict, withdrawn: CancellationToken::new() };
+        self.reloads.send(candidate).await.expect("the operator runs");
+        answer
+    }
+
+    /// Sends a new generation of scripts, and waits for the answer.
+    pub async fn reload(&self, generation: Generation) -> Answer {
+        self.propose(generation).await.await.expect("an answer")
+    }
+}
+
+/// Runs a test on one thread whose clock is paused: time passes only while everything waits. Tasks that are not `Send`, such as the
+/// scripts of [`crate::scripting::Placement::CurrentRuntime`], can be spawned in it.
+pub fn run_paused<T>(test: impl Future<Output = T>) -> T {
+    let runtime = Builder::new_current_thread().enable_all().start_paused(true).build();
+    LocalSet::new().block_on(&runtime.expect("a runtime"), test)
+}
+
+/// Lets this many seconds pass.
+pub async fn pass(seconds: u64) {
+    time::sleep(Duration::from_secs(seconds)).await;
+}

@@ -1,0 +1,199 @@
+//! The cluster of several operators, what their handlers did, and what all of them logged.
+
+use std::{ops::Deref, sync::Arc, time::Duration};
+
+pub(super) use kopf::testing::{EXAMPLES, cluster_peering};
+use kopf::{
+    logic::{
+        handler::{Handler, Kind},
+        outcome::Ended,
+    },
+    ports::{Cause, Invocation},
+    reactor::{Failure, Operator, Scope},
+    settings::Settings,
+    testing::{
+        self, CallLog, Environment, Fate, Link, LogCapture, NativeScripts, Running,
+        handler_of_examples, object,
+    },
+};
+use kopf_apiserver::{ApiServer, Builder, ResourceDef};
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+use tokio::time;
+
+/// The namespace of its objects.
+pub(super) const NAMESPACE: &str = "ns1";
+
+/// A cluster.
+pub(super) struct Cluster {
+    env: Environment,
+    /// What handlers did: `operator handler object`, in order.
+    pub(super) calls: CallLog,
+    log: LogCapture,
+}
+
+/// How an operator differs from others.
+pub(super) struct Plan {
+    pub(super) name: &'static str,
+    /// No two processes have the same.
+    pub(super) identity: String,
+    pub(super) scope: Scope,
+    pub(super) settings: Settings,
+    /// How long the creation handler takes.
+    pub(super) creation: Duration,
+    /// Which handlers there are.
+    pub(super) kinds: Vec<Kind>,
+}
+
+/// A running operator. Dropping it is a `kill -9`.
+pub(super) struct Member {
+    pub(super) running: Running,
+    link: Link,
+}
+
+impl Plan {
+    /// An operator of the whole cluster with a creation handler.
+    pub(super) fn new(name: &'static str) -> Self {
+        let mut settings = Settings::default();
+        settings.networking.error_backoffs = vec![Duration::from_secs(1)];
+        Plan {
+            name,
+            identity: name.to_owned(),
+            scope: Scope::Cluster,
+            settings,
+            creation: Duration::ZERO,
+            kinds: vec![Kind::Create],
+        }
+    }
+
+    /// With another priority.
+    pub(super) fn priority(mut self, priority: i64) -> Self {
+        self.settings.peering.priority = priority;
+        self
+    }
+
+    /// One of several replicas.
+    pub(super) fn replica(mut self) -> Self {
+        self.settings.leadership.enabled = true;
+        self
+    }
+
+    /// With handlers of these kinds.
+    pub(super) fn with(mut self, kinds: &[Kind]) -> Self {
+        self.kinds = kinds.to_vec();
+        self
+    }
+}
+
+impl Deref for Cluster {
+    type Target = Environment;
+
+    fn deref(&self) -> &Environment {
+        &self.env
+    }
+}
+
+impl Cluster {
+    /// A cluster with these resources in addition to the examples.
+    pub(super) fn new(resources: impl IntoIterator<Item = ResourceDef>) -> Self {
+        let builder = ApiServer::builder().resource(testing::examples());
+        let env = Environment::new(resources.into_iter().fold(builder, Builder::resource));
+        Cluster { env, calls: CallLog::default(), log: LogCapture::of("kopf") }
+    }
+
+    /// Starts an operator.
+    pub(super) fn start(&self, plan: Plan) -> Member {
+        let Plan { name, identity, scope, mut settings, creation, kinds } = plan;
+        settings.peering.clusterwide = matches!(scope, Scope::Cluster);
+        let scripts = NativeScripts::default();
+        let handlers = kinds.iter().map(|kind| self.handler(&scripts, *kind, name, creation));
+        let operator = self.env.operator(Arc::new(scripts.clone()), handlers.collect());
+        let link = Link::new(&self.server);
+        let running = Running::start(Operator {
+            settings: Arc::new(Mutex::new(settings)),
+            scope,
+            connect: testing::connect(link.client("ops")),
+            identity: testing::identity(&identity),
+            ..operator
+        });
+        Member { running, link }
+    }
+
+    /// A handler that logs its calls, and takes its time when it creates.
+    fn handler(
+        &self,
+        scripts: &NativeScripts,
+        kind: Kind,
+        operator: &'static str,
+        creation: Duration,
+    ) -> Handler {
+        let (calls, id) = (self.calls.clone(), format!("{kind:?}").to_lowercase());
+        let name = id.clone();
+        let function = scripts.handler(&id, move |invocation| {
+            let call = format!("{operator} {name} {}", object_name(&invocation));
+            let calls = calls.clone();
+            calls.add(&call);
+            let cut = calls.add_on_drop(format!("{call} cut"));
+            Box::pin(async move {
+                if let Some(background) = invocation.background() {
+                    background.stopped.wait().await;
+                    calls.add(format!("{call} stops"));
+                }
+                if kind == Kind::Create && !creation.is_zero() {
+                    time::sleep(creation).await;
+                    calls.add(format!("{call} done"));
+                }
+                cut.disarm();
+                Ended::Returned(None)
+            })
+        });
+        handler_of_examples(kind, function)
+    }
+
+    /// A user creates an object.
+    pub(super) fn create(&self, name: &str) {
+        self.env.create(object(NAMESPACE, name));
+    }
+
+    /// What handlers did so far, without the times.
+    pub(super) fn calls(&self) -> Vec<String> {
+        self.calls.lines()
+    }
+
+    /// What all operators logged so far.
+    pub(super) fn log(&self) -> String {
+        self.log.text()
+    }
+
+    /// How often they logged this.
+    pub(super) fn said(&self, text: &str) -> usize {
+        self.log().matches(text).count()
+    }
+}
+
+fn object_name(invocation: &Invocation) -> String {
+    let Cause::Object(cause) = &invocation.cause else { panic!("of an object") };
+    cause.current().header().name.clone().unwrap_or_default()
+}
+
+impl Member {
+    /// Asks it to stop, and waits until it has.
+    pub(super) async fn stop(self) {
+        self.running.stop().await;
+    }
+
+    /// Waits until it has ended.
+    pub(super) async fn end(self) -> Result<(), Failure> {
+        self.running.end().await
+    }
+
+    /// Cuts the connection to the server, or mends it: requests hang, as when packets get lost.
+    pub(super) fn connect(&self, is_on: bool) {
+        self.link.set(if is_on { Fate::Pass } else { Fate::Hang });
+    }
+}
+
+/// A peering object without records.
+pub(super) fn peering_object(name: &str) -> Value {
+    json!({ "metadata": { "name": name } })
+}
