@@ -33,8 +33,6 @@ pub enum Effect {
         /// The `Retry-After` header.
         retry_after_seconds: Option<u32>,
     },
-    /// Nothing is done, and the answer is a 404 that is not about the object: a server that starts, a proxy without the route.
-    NoRoute,
     /// The request is carried out, but the answer is a 504.
     TimeoutAfterwards,
     /// A list shows the state of so many changes ago.
@@ -86,7 +84,6 @@ impl Effect {
             Self::Pass
             | Self::Latency(_)
             | Self::Refuse { .. }
-            | Self::NoRoute
             | Self::TimeoutAfterwards
             | Self::StaleList(_) => false,
         }

@@ -90,7 +90,6 @@ async fn respond(shared: &Arc<Shared>, ask: &Ask, warnings: &Warnings) -> Reply 
             };
             return Refusal::injected(code, retry_after_seconds, name.as_deref()).into();
         }
-        Some(Effect::NoRoute) => return Reply::unknown_path(),
         Some(Effect::Latency(latency)) => tokio::time::sleep(latency).await,
         Some(Effect::TimeoutAfterwards) => {
             drop(answer(shared, ask, warnings).await);

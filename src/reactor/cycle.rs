@@ -95,13 +95,13 @@ impl Cycle<'_> {
             Opening::Replaced => return Ok(Next::Anew),
         }
         self.watch(&patch, &memo).await?;
-        if let Some(unsent) = self.memory.unsent.take() {
-            if self.conclusion(patched).catch_up(unsent.patch).await? {
-                // What handlers of this event have changed goes as well.
-                let patch = std::mem::take(&mut *patch.lock());
-                self.conclusion(patched).run(patch, Left::default()).await?;
-                return Ok(Next::Coming);
-            }
+        if let Some(unsent) = self.memory.unsent.take()
+            && self.conclusion(patched).catch_up(unsent.patch).await?
+        {
+            // What handlers of this event have changed goes as well.
+            let patch = std::mem::take(&mut *patch.lock());
+            self.conclusion(patched).run(patch, Left::default()).await?;
+            return Ok(Next::Coming);
         }
         let attending = Attending {
             serving: self.serving,

@@ -260,7 +260,6 @@ impl Watch {
                     Effect::Pass
                     | Effect::Latency(_)
                     | Effect::Refuse { .. }
-                    | Effect::NoRoute
                     | Effect::TimeoutAfterwards
                     | Effect::StaleList(_),
                 )
