@@ -9,32 +9,31 @@ mod text;
 use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
-use tokio::time::{MissedTickBehavior, interval};
+use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
 use crate::heap;
 
 /// How often to look.
 const LOOK: Duration = Duration::from_secs(5);
-/// A process that computes less than this from one look to the next is at rest: a hundredth of a processor.
-const QUIET: Duration = Duration::from_millis(50);
+/// The same until the start is over: an operator without work is small two seconds after it began.
+const LOOK_AT_START: Duration = Duration::from_secs(1);
+/// A process that computes less than this share of the time from one look to the next is at rest.
+const QUIET: f64 = 0.01;
 /// Whoever has computed less than this since the last time has left little behind. A list of some hundred objects takes it.
 const RUSH: Duration = Duration::from_millis(100);
 
 /// Gives back at each rest after a rush, until this is cancelled.
 pub(super) async fn give_back(stop: CancellationToken) {
-    let mut looks = interval(LOOK);
-    looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    // The first is at once.
-    looks.tick().await;
     let mut pulse = Pulse::default();
     loop {
+        let pause = if pulse.is_started { LOOK } else { LOOK_AT_START };
         tokio::select! {
             biased; // whoever ends gives back all
             () = stop.cancelled() => return,
-            _ = looks.tick() => {}
+            () = sleep(pause) => {}
         }
-        if pulse.rests_after_rush(computed()) {
+        if pulse.rests_after_rush(computed(), pause) {
             heap::give_back();
             text::give_back();
         }
@@ -57,12 +56,12 @@ struct Pulse {
 }
 
 impl Pulse {
-    /// Whether this is the moment: little was computed since the last look, and much since the last rest.
-    fn rests_after_rush(&mut self, computed: Duration) -> bool {
+    /// Returns whether this is the moment: little was computed in the `pause` since the last look, and much since the last rest.
+    fn rests_after_rush(&mut self, computed: Duration, pause: Duration) -> bool {
         let lately = computed.saturating_sub(self.seen);
         self.seen = computed;
         let is_rush = !self.is_started || computed.saturating_sub(self.rested) >= RUSH;
-        if lately > QUIET || !is_rush {
+        if lately > pause.mul_f64(QUIET) || !is_rush {
             return false;
         }
         self.rested = computed;
@@ -75,11 +74,11 @@ impl Pulse {
 mod tests {
     use std::time::Duration;
 
-    use super::Pulse;
+    use super::{LOOK, Pulse};
 
     fn looks(computed: &[u64]) -> Vec<bool> {
         let mut pulse = Pulse::default();
-        computed.iter().map(|it| pulse.rests_after_rush(Duration::from_millis(*it))).collect()
+        computed.iter().map(|it| pulse.rests_after_rush(Duration::from_millis(*it), LOOK)).collect()
     }
 
     #[test]
