@@ -1,6 +1,6 @@
 //! What one log line looks like: plain, full, json.
 
-use std::{fmt::Write as _, io};
+use std::{borrow::Cow, fmt::Write as _, io};
 
 use anstyle::Style;
 use jiff::{Timestamp, tz::TimeZone};
@@ -107,20 +107,38 @@ fn style(options: &LogOptions, style: Style) -> Style {
 
 /// The message as people read it, with the prefix, our fields, and the trace on lines of its own.
 fn text(line: &mut String, record: &Record, options: &LogOptions, style: Style) {
-    let _always_fits = write!(line, "{style}");
-    prefixed(line, record, options);
+    let mut message = String::new();
+    prefixed(&mut message, record, options);
     for (key, value) in &record.fields {
         // Texts without the quotes of JSON.
         let _always_fits = match value.as_str() {
-            Some(value) => write!(line, " {key}={value}"),
-            None => write!(line, " {key}={value}"),
+            Some(value) => write!(message, " {key}={value}"),
+            None => write!(message, " {key}={value}"),
         };
     }
-    let _always_fits = write!(line, "{style:#}");
+    let _always_fits = write!(line, "{style}{}{style:#}", contained(&message));
     if let Some(trace) = &record.trace {
         let aside = self::style(options, color::ASIDE);
-        let _always_fits = write!(line, "\n{aside}{}{aside:#}", trace.trim_end());
+        let _always_fits = write!(line, "\n    {aside}{}{aside:#}", contained(trace.trim_end()));
     }
+}
+
+/// Returns a text that cannot be taken for other lines of the log, whatever scripts and servers put into it: further lines are
+/// indented, and control characters, which could also move the cursor of a terminal, are escaped.
+fn contained(text: &str) -> Cow<'_, str> {
+    if !text.contains(char::is_control) {
+        return Cow::Borrowed(text);
+    }
+    let mut contained = String::with_capacity(text.len());
+    for character in text.chars() {
+        match character {
+            '\n' => contained.push_str("\n    "),
+            '\t' => contained.push('\t'),
+            it if it.is_control() => contained.extend(it.escape_default()),
+            it => contained.push(it),
+        }
+    }
+    Cow::Owned(contained)
 }
 
 fn prefixed(line: &mut String, record: &Record, options: &LogOptions) {

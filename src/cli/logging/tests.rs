@@ -60,6 +60,21 @@ fn typical_lines() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn no_text_can_forge_a_line_or_move_the_cursor() {
+    let forged =
+        "name\n[2026-01-01 00:00:00,000] kopf.objects [INFO    ] all is well\r\u{1b}[2J\tend";
+    let lines = move || logger(None).log(LogLevel::Info, forged);
+    check(
+        options(LogFormat::Plain),
+        lines,
+        &expect![[r"
+            [kopf-example-1] name
+                [2026-01-01 00:00:00,000] kopf.objects [INFO    ] all is well\r\u{1b}[2J	end
+        "]],
+    );
+}
+
+#[tokio::test(start_paused = true)]
 async fn plain_lines_are_messages_with_the_object() {
     check(
         options(LogFormat::Plain),
@@ -67,8 +82,8 @@ async fn plain_lines_are_messages_with_the_object() {
         &expect![[r"
             [default/kopf-example-1] Handler 'create_fn' succeeded.
             [default/kopf-example-1] It failed.
-            a.lua:1: oops
-              in create_fn
+                a.lua:1: oops
+                  in create_fn
             Activity
             reconnecting attempt=3 reason=gone
             odd

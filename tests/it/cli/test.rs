@@ -367,18 +367,18 @@ fn an_operator_that_does_not_start_or_a_test_that_does_not_end_fails() {
         &own,
         &["--operator", "bad.lua", "--only", "ends"],
         1,
-        &expect![[r"
-        FAILED  tests/stuck_test.lua: it ends
-            the operator does not run: startup failed: 'startup': no key
-            the log of the operator:
-            [2030-01-01 00:00:00,000] kopf.activities.star [ERROR   ] Activity 'startup' failed with an exception and will stop now: no key
-            bad.lua:1: no key
-                kopf.on_startup({ errors = 'permanent' }, function() error('no key') end)
-            stack traceback:
-                bad.lua:1
+        &expect![[r#"
+            FAILED  tests/stuck_test.lua: it ends
+                the operator does not run: startup failed: 'startup': no key
+                the log of the operator:
+                [2030-01-01 00:00:00,000] kopf.activities.star [ERROR   ] Activity 'startup' failed with an exception and will stop now: no key
+                    bad.lua:1: no key
+                        kopf.on_startup({ errors = 'permanent' }, function() error('no key') end)
+                    stack traceback:
+                        bad.lua:1
 
-        1 test, 1 failed
-    "]],
+            1 test, 1 failed
+        "#]],
     );
 }
 
