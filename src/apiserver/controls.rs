@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::{
     ApiServer, LoggedRequest, Refusal, ResourceDef,
     faults::{Effect, Fault},
-    lock, metadata, object,
+    metadata, object,
     resource::{CRDS, kind::View},
     store::{Key, Store, history::ChangeKind},
     verbs::{
@@ -173,12 +173,12 @@ impl ApiServer {
 
     /// Lets something go wrong from now on. Of several faults that concern a request, the first one happens.
     pub fn fault(&self, fault: Fault) {
-        lock(&self.0.faults).add(fault);
+        self.0.faults.lock().add(fault);
     }
 
     /// Lets nothing go wrong any more.
     pub fn clear_faults(&self) {
-        lock(&self.0.faults).clear();
+        self.0.faults.lock().clear();
     }
 
     /// Answers the next PATCH requests with these statuses; 200 lets one through.
@@ -205,7 +205,7 @@ impl ApiServer {
 
     /// The requests so far.
     pub fn requests(&self) -> Vec<LoggedRequest> {
-        lock(&self.0.requests).all()
+        self.0.requests.lock().all()
     }
 
     /// What a new cluster has.

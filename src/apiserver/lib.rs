@@ -192,7 +192,7 @@ impl fmt::Debug for Builder {
 
 impl Shared {
     fn store(&self) -> MutexGuard<'_, Store> {
-        lock(&self.store)
+        self.store.lock()
     }
 
     /// Lets watchers look for news.
@@ -204,9 +204,4 @@ impl Shared {
             news
         });
     }
-}
-
-/// A poisoned lock is taken as it is: each operation leaves whole values, and the panic shows elsewhere.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock()
 }

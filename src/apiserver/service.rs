@@ -17,7 +17,6 @@ use tower::Service;
 use super::{
     ApiServer, Shared, discovery,
     faults::Effect,
-    lock,
     refusal::Refusal,
     reply::Reply,
     request::{
@@ -74,7 +73,7 @@ where
             shared.announce();
             let form = Form::of(&ask, reply.status() >= 400);
             log(&shared, ask, &reply);
-            let response = reply.render(form, &lock(&warnings));
+            let response = reply.render(form, &warnings.lock());
             Ok(if bodiless { response.map(|_body| Empty::new().boxed_unsync()) } else { response })
         })
     }
@@ -82,7 +81,7 @@ where
 
 /// The answer, if nothing goes wrong on demand.
 async fn respond(shared: &Arc<Shared>, ask: &Ask, warnings: &Warnings) -> Reply {
-    let fault = lock(&shared.faults).of_request(&ask.method, &ask.target());
+    let fault = shared.faults.lock().of_request(&ask.method, &ask.target());
     match fault {
         Some(Effect::Refuse { code, retry_after_seconds }) => {
             return Refusal::injected(code, retry_after_seconds).into();
@@ -138,7 +137,7 @@ fn kinds(shared: &Shared) -> Vec<Arc<Kind>> {
 
 fn log(shared: &Shared, ask: Ask, reply: &Reply) {
     let content_type = ask.header(http::header::CONTENT_TYPE).to_owned();
-    lock(&shared.requests).push(LoggedRequest {
+    shared.requests.lock().push(LoggedRequest {
         at: Instant::now(),
         method: ask.method,
         path: ask.path,

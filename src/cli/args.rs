@@ -1,4 +1,4 @@
-//! The command line as it was typed. What it means is in `options.rs`.
+//! The command line as it was typed. What it means is in `options/`.
 
 use std::path::PathBuf;
 

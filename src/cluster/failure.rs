@@ -280,28 +280,52 @@ impl Action<'_> {
         let Action::Use { verb, resource, namespace, subresource, .. } = self else {
             return None;
         };
-        let verb = lacking(verb, message)?;
         let Resource { group, plural, .. } = resource;
         let part = subresource.map(|it| format!("/{it}")).unwrap_or_default();
+        let asked = Right { verb, resource: format!("{plural}{part}"), group };
+        let Right { verb, resource, group } = asked.lacking(message)?;
         let role = namespace.map_or_else(
             || "ClusterRole (or serve single namespaces)".into(),
             |it| format!("ClusterRole, or in a Role in the namespace '{it}'"),
         );
         Some(format!(
-            "grant it to the operator in a {role}: {{apiGroups: [\"{group}\"], resources: [\"{plural}{part}\"], verbs: [\"{verb}\"]}}"
+            "grant it to the operator in a {role}: {{apiGroups: [\"{group}\"], resources: [\"{resource}\"], verbs: [\"{verb}\"]}}"
         ))
     }
 }
 
-/// The verb that a refusal is about. Quotas and policies refuse with 403 too, and they have other reasons than rights.
-fn lacking<'a>(verb: &'a str, message: &str) -> Option<&'a str> {
-    let Some((_, why)) = message.split_once(" is forbidden:") else { return Some(verb) };
-    let why = why.trim();
-    if why.is_empty() || why.starts_with("RBAC: ") {
-        // Whoever may patch, but not create, hears only this of an apply that would create.
-        return Some(if verb == "patch" { "create" } else { verb });
+/// What one RBAC rule allows.
+struct Right<'a> {
+    verb: &'a str,
+    /// The plural, with the subresource if there is one: `pods/status`.
+    resource: String,
+    group: &'a str,
+}
+
+impl<'a> Right<'a> {
+    /// Returns the right that is missing if the server refuses what takes this right; `None` if it refuses for another reason:
+    /// quotas and policies answer 403, too.
+    ///
+    /// It need not be the right that was used: a `patch` that would create an object takes the right to create it.
+    fn lacking(self, message: &'a str) -> Option<Self> {
+        let Some((_, why)) = message.split_once(" is forbidden:") else { return Some(self) };
+        let why = why.trim();
+        if why.is_empty() || why.starts_with("RBAC: ") {
+            // Old servers say no more of an apply that would create.
+            let verb = if self.verb == "patch" { "create" } else { self.verb };
+            return Some(Right { verb, ..self });
+        }
+        why.starts_with("User ").then(|| Right::named(why).unwrap_or(self))
     }
-    why.starts_with("User ").then_some(verb)
+
+    /// Reads `User "…" cannot VERB resource "RESOURCE" in API group "GROUP" …`.
+    fn named(why: &'a str) -> Option<Self> {
+        let (_, rest) = why.split_once("\" cannot ")?;
+        let (verb, rest) = rest.split_once(" resource \"")?;
+        let (resource, rest) = rest.split_once('"')?;
+        let (group, _) = rest.strip_prefix(" in API group \"")?.split_once('"')?;
+        Some(Right { verb, resource: resource.to_owned(), group })
+    }
 }
 
 impl fmt::Display for Action<'_> {

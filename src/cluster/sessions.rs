@@ -1,6 +1,6 @@
 //! The connections at hand, one for each of the credentials, and the logins that bring new ones.
 //!
-//! What is used, and when to log in again, is decided in `logic/vault.rs`; here it is done, once for all requests that wait.
+//! What is used, and when to log in again, is decided in `logic/vault/`; here it is done, once for all requests that wait.
 
 use std::{fmt, sync::Arc, time::Duration};
 

@@ -1,7 +1,7 @@
 //! Sends a patch: up to four requests, in a fixed order.
 //!
 //! Hop 8 of the walk. The contract is `tests/vectors/patching-requests.json`. What is in the requests is decided in
-//! `logic/patch.rs`; here they are only sent, and conflicts sorted out.
+//! `logic/patch/`; here they are only sent, and conflicts sorted out.
 
 use std::sync::Arc;
 

@@ -1,6 +1,6 @@
 //! One attempt of one handler, from “is invoked” to its outcome.
 //!
-//! Hop 5 of the walk. Before: `reactor/change.rs`. After: `logic/settle.rs`.
+//! Hop 5 of the walk. Before: `reactor/change/`. After: `logic/settle.rs`.
 
 use std::{future::Future, sync::Arc, time::Duration};
 

@@ -1,6 +1,6 @@
 //! Which of the handlers that are due run in one cycle.
 //!
-//! The contract is `tests/vectors/lifecycles.json`. Before: `selection.rs` and `progress.rs`. After: `handling/`.
+//! The contract is `tests/vectors/lifecycles.json`. Before: `selection.rs` and `progress/`. After: `handling/`.
 
 use std::{fmt, sync::Arc};
 

@@ -1,6 +1,6 @@
 //! How one call of a handler ended, and what follows for the handler.
 //!
-//! The contract is `tests/vectors/execution-outcomes.json`. Before: `handling/run.rs`. After: `progress.rs`.
+//! The contract is `tests/vectors/execution-outcomes.json`. Before: `handling/run.rs`. After: `progress/`.
 
 use std::{fmt, time::Duration};
 

@@ -1,6 +1,6 @@
 //! What to do about a change: which handlers now, and whether the object is held.
 //!
-//! Hop 4 of the walk. Before: `cause.rs`. After: `handling/run.rs`.
+//! Hop 4 of the walk. Before: `cause/`. After: `handling/run.rs`.
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 

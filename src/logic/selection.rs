@@ -1,6 +1,6 @@
 //! Which handlers react to a cause, in the order of their declaration.
 //!
-//! The contract is `tests/vectors/handler-selection.json`. Before: `registry.rs` gives the handlers of a resource.
+//! The contract is `tests/vectors/handler-selection.json`. Before: `registry/` gives the handlers of a resource.
 //! After: `lifecycle.rs` says which of them run now.
 
 use std::sync::Arc;

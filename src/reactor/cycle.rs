@@ -1,6 +1,6 @@
 //! One pass over one event: recall → decide → handle → settle → patch.
 //!
-//! The only place that joins decisions with the world. Before: `worker.rs`. After: `change.rs`, then
+//! The only place that joins decisions with the world. Before: `worker.rs`. After: `change/`, then
 //! `conclusion.rs`.
 
 use std::sync::Arc;

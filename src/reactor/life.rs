@@ -24,8 +24,8 @@ use crate::logic::{
     generation::Generation, handler::Kind, lifecycle::Lifecycle, peering::Identity,
 };
 use crate::ports::{
-    Clock, Current, Dial, Facilities, Health, HealthState, Indexes, Kube, Memo, NativeLogins,
-    Posts, Present, Scripts,
+    ApiError, Clock, Cluster, Current, Facilities, Health, HealthState, Indexes, Kube, Memo,
+    NativeLogins, Posts, Present, Scripts,
 };
 use crate::settings::Settings;
 
@@ -39,9 +39,8 @@ pub(super) const STOPPING: &str = "shutdown";
 /// When start-up handlers fail (nothing else happens then), when the cluster cannot be used, when clean-up handlers fail,
 /// and when the leadership is lost: then clean-up handlers are not called, for they could act where another replica acts.
 pub async fn run(operator: Operator, stop: CancellationToken) -> Result<(), Failure> {
-    let (life, plan) = Life::new(operator);
-    let (connect, _closing) = life.open(plan.connect);
-    let plan = Plan { connect, ..plan };
+    let (life, plan, connect) = Life::new(operator);
+    let _closing = life.open(connect);
     tracing::debug!(target: "kopf.running", "Starting kopf {}.", env!("CARGO_PKG_VERSION"));
     if !life.start_up(&stop).await? {
         return Ok(());
@@ -50,8 +49,8 @@ pub async fn run(operator: Operator, stop: CancellationToken) -> Result<(), Fail
     life.scripts.configure(&settings);
     let posts = life.current.get().facilities.posts.clone();
     posts.listen();
-    let (connect, poster) = Poster::start(plan.connect, &posts, &settings, life.clock);
-    let served = life.serve(Plan { connect, ..plan }, &settings, &stop).await;
+    let mut poster = Poster::start(&posts, &settings, life.clock);
+    let served = life.serve(plan, &settings, &mut poster, &stop).await;
     life.health.note(STOPPING, HealthState::Unready, "the operator is stopping");
     if let Err(Failure::Leadership(_)) = &served {
         return served;
@@ -85,14 +84,13 @@ pub(super) struct Life {
 struct Plan {
     scope: Scope,
     lifecycle: Lifecycle,
-    connect: Connect,
     liveness: Option<Endpoint>,
     identity: Identity,
     candidates: Candidates,
 }
 
 impl Life {
-    fn new(operator: Operator) -> (Self, Plan) {
+    fn new(operator: Operator) -> (Self, Plan, Connect) {
         let Operator { scripts, registry, settings, clock, scope, lifecycle, .. } = operator;
         let Operator { connect, health, liveness, identity, reloads, .. } = operator;
         let facilities = Facilities {
@@ -111,27 +109,28 @@ impl Life {
             health,
         };
         let candidates = Candidates::new(reloads);
-        (life, Plan { scope, lifecycle, connect, liveness, identity, candidates })
+        (life, Plan { scope, lifecycle, liveness, identity, candidates }, connect)
     }
 
-    /// From now on there is a way to the cluster, for scripts and for the operator: whoever needs it first connects. Start-up
-    /// handlers may be first.
-    fn open(&self, connect: Connect) -> (Connect, Closing) {
+    /// Lets scripts and the operator connect to the cluster: whoever needs it first does. Start-up handlers may be first.
+    fn open(&self, connect: Connect) -> Closing {
         let kube = self.current.get().facilities.kube.clone();
         let life = self.clone();
-        let dial: Dial = Box::new(move || connect(life.connecting()));
-        kube.open(Arc::clone(&self.settings), dial);
-        let closing = Closing(kube.clone());
-        let connect: Connect = Box::new(move |Connecting { settings, .. }| {
-            let kube = kube.clone();
-            Box::pin(async move {
-                let cluster = kube.cluster().await?;
-                // It may have been made with those of before.
-                cluster.configure(Arc::new(settings));
-                Ok(cluster)
-            })
-        });
-        (connect, closing)
+        kube.open(Arc::clone(&self.settings), Box::new(move || connect(life.connecting())));
+        Closing(kube)
+    }
+
+    /// Connects to the cluster, unless scripts have done so already, and lets the poster of events use it.
+    async fn connect(
+        &self,
+        settings: &Arc<Settings>,
+        poster: &mut Poster,
+    ) -> Result<Arc<dyn Cluster>, ApiError> {
+        let cluster = self.current.get().facilities.kube.cluster().await?;
+        // The connection may have been made before start-up handlers changed the settings.
+        cluster.configure(Arc::clone(settings));
+        poster.connected(&cluster);
+        Ok(cluster)
     }
 
     /// What a connection is made with at this moment.
@@ -171,6 +170,7 @@ impl Life {
         &self,
         plan: Plan,
         settings: &Arc<Settings>,
+        poster: &mut Poster,
         stop: &CancellationToken,
     ) -> Result<(), Failure> {
         let serve = Serve {
@@ -181,7 +181,7 @@ impl Life {
         };
         let probe = self.standing(Kind::Probe, settings);
         let probing = Probing::start(plan.liveness, probe, &self.health).await?;
-        let connect = (plan.connect)(self.connecting());
+        let connect = self.connect(settings, poster);
         let served = serve.run(&plan.scope, connect, plan.candidates, stop).await;
         probing.end().await;
         served

@@ -2,7 +2,7 @@
 //!
 //! [`ScriptHost`] is the `ports::Scripts` of the operator: it finds the script of a function and hands the call to its
 //! engine. Engines differ only in how values and calls look inside; what a script sees is decided in `ctx.rs`, what a
-//! declaration means in `logic/declare.rs`.
+//! declaration means in `logic/declare/`.
 
 mod children;
 pub(crate) mod conditions;

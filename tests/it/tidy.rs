@@ -146,6 +146,11 @@ fn used(line: &str) -> Vec<&str> {
     found
 }
 
+/// Whether it is the name of a Rust file.
+fn is_rust(name: &str) -> bool {
+    Path::new(name).extension().is_some_and(|it| it == "rs")
+}
+
 fn position(module: &str) -> Option<usize> {
     LAYERS.iter().position(|it| *it == module)
 }
@@ -260,11 +265,30 @@ fn the_map_names_every_module_and_every_module_has_a_layer() {
 #[test]
 fn the_map_names_only_files_that_exist() {
     let map = fs::read_to_string(root().join("src/README.md")).expect("the map");
-    let is_file = |it: &&str| Path::new(it).extension().is_some_and(|it| it == "rs");
-    for name in map.split('`').filter(is_file) {
+    for name in map.split('`').filter(|it| is_rust(it)) {
         let found = [root().join("src").join(name), root().join(name)].iter().any(|it| it.exists());
         assert!(found, "src/README.md names {name}, which is not there");
     }
+}
+
+#[test]
+fn comments_name_only_files_that_exist() {
+    let mut complaints = Vec::new();
+    for file in files(&["src", "tests", "benches"]) {
+        let folder = file.path.parent().expect("a folder");
+        let near = [folder, folder.parent().expect("below the top"), Path::new("src")];
+        let bases = [near.as_slice(), &[Path::new(SERVER), Path::new("")]].concat();
+        for (number, line) in file.text.lines().enumerate() {
+            let Some((_, comment)) = line.split_once("//") else { continue };
+            let names = comment.split('`').skip(1).step_by(2);
+            for name in names.filter(|it| is_rust(it) && !it.contains([' ', '{', '*'])) {
+                if !bases.iter().any(|it| root().join(it).join(name).exists()) {
+                    complaints.push(file.complain(number + 1, format!("there is no {name}")));
+                }
+            }
+        }
+    }
+    report(&complaints);
 }
 
 #[test]

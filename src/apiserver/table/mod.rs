@@ -1,6 +1,6 @@
 //! Objects as rows and columns, as `kubectl get` shows them; and objects without anything but their metadata.
 //!
-//! A table is asked for by the `Accept` header, see `request/accept.rs`. Lists, single objects and watch events become tables
+//! A table is asked for by the `Accept` header, see `request/accept/`. Lists, single objects and watch events become tables
 //! by the same printer; a `Status` never does.
 
 mod age;

@@ -16,7 +16,7 @@ use parking_lot::Mutex;
 use serde_json::Value;
 
 use crate::{
-    Shared, lock,
+    Shared,
     managed::{self, Writer},
     refusal::{self, Refusal},
     reply::Reply,
@@ -78,7 +78,7 @@ impl Call<'_> {
                 Err(Refusal::bad_request(format!("strict decoding error: {}", told.join(", "))))
             }
             Some("Warn") => {
-                lock(self.warnings).extend(told);
+                self.warnings.lock().extend(told);
                 Ok(())
             }
             _ => Ok(()),
@@ -180,7 +180,7 @@ pub(crate) async fn answer(
     let agent = ask.header(http::header::USER_AGENT);
     let manager = managed::manager_of(query.text("fieldManager").unwrap_or_default(), agent);
     let call = Call { shared, ask, query, target, view, warnings, manager };
-    lock(warnings).extend(call.view.warning().map(String::from));
+    warnings.lock().extend(call.view.warning().map(String::from));
     let verb = verb.filter(|_| ask.method != "HEAD" || !call.view.kind.def.native);
     let verb = verb.ok_or_else(|| refused(&call, ""))?;
     let accept = ask.header(http::header::ACCEPT);

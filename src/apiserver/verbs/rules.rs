@@ -60,13 +60,6 @@ pub(crate) fn placed(namespace: &str, mut body: Value) -> Result<Value, Refusal>
         return Ok(body);
     }
     let given = object::meta(&body, "namespace");
-    if namespace.is_empty() {
-        // Outside of namespaces the real server does not look at it.
-        if let Some(meta) = object::meta_mut(&mut body) {
-            meta.shift_remove("namespace");
-        }
-        return Ok(body);
-    }
     if !given.is_empty() && given != namespace {
         let message =
             "the namespace of the provided object does not match the namespace sent on the request";

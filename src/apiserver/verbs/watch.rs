@@ -20,7 +20,7 @@ use tokio::{sync::watch::Receiver, time::Instant};
 use crate::{
     Shared, Signal,
     faults::Effect,
-    lock, object,
+    object,
     refusal::Refusal,
     resource::kind::View,
     selector::{Selector, field_text},
@@ -250,7 +250,7 @@ impl Watch {
         for change in history.after(self.revision) {
             let Some((kind, object)) = shown(&self.scope, change) else { continue };
             self.revision = change.revision;
-            match lock(&self.shared.faults).of_event(&self.asked) {
+            match self.shared.faults.lock().of_event(&self.asked) {
                 Some(Effect::LostEvent) => continue,
                 Some(Effect::LateEvent(by)) => self.late = self.late.max(Instant::now() + by),
                 Some(Effect::Stall) => return Step::Silence,

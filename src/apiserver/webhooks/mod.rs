@@ -15,7 +15,7 @@ use self::{
     review::{Denial, Verdict},
 };
 use crate::{
-    Shared, lock, object,
+    Shared, object,
     refusal::Refusal,
     resource::kind::View,
     store::{Key, Store},
@@ -140,7 +140,7 @@ async fn ask(
         Err(_problem) if hook.may_fail => return Ok(None),
         Err(problem) => return Err(failed(hook, &problem)),
     };
-    lock(attempt.warnings).extend(verdict.warnings.iter().cloned());
+    attempt.warnings.lock().extend(verdict.warnings.iter().cloned());
     match &verdict.denial {
         Some(denial) => Err(denied(hook, denial)),
         None => Ok(Some(verdict)),

@@ -107,7 +107,7 @@ impl Daemon {
     }
 
     /// It is brought forward now: whoever wakes it from here on has it brought forward again.
-    pub(super) fn is_heard(&self) {
+    pub(super) fn clear_wakeup(&self) {
         self.is_called.store(false, Ordering::Release);
     }
 

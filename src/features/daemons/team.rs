@@ -127,7 +127,7 @@ impl Team {
     /// The next that has something to do.
     pub(super) fn next_called(&self) -> Option<Arc<Daemon>> {
         let daemon = self.called.lock().pop_front();
-        daemon.inspect(|it| it.is_heard())
+        daemon.inspect(|it| it.clear_wakeup())
     }
 
     /// Waits until somebody has something to do.

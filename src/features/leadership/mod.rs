@@ -1,6 +1,6 @@
 //! The election of a leader among replicas: keeps one Lease, or waits for it.
 //!
-//! All decisions are in `logic/leadership.rs`; here are the requests and the clock. The election lasts as long as the
+//! All decisions are in `logic/leadership/`; here are the requests and the clock. The election lasts as long as the
 //! operator: also while it ends, the lease is renewed, and it is given back as the very last thing.
 
 mod candidate;

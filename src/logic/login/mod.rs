@@ -1,6 +1,6 @@
 //! What a login handler may return: a connection info in the words of Kopf, or a login that the operator can do by itself.
 //!
-//! The rest of the way: `vault.rs` keeps several of them, `cluster/` makes connections of them.
+//! The rest of the way: `logic/vault/` keeps several of them, `cluster/` makes connections of them.
 
 use std::{collections::BTreeMap, fmt};
 

@@ -1,7 +1,7 @@
 //! A patch under construction: what one cycle wants to change on its object.
 //!
 //! The contract is `tests/vectors/json-patches.json`. The merge-patch is sent as it is; transformations are applied to the
-//! freshest body that is known, and the difference is sent as operations. After: `cluster/patch.rs`.
+//! freshest body that is known, and the difference is sent as operations. After: `handling/patching.rs`.
 
 use std::{fmt, sync::Arc};
 

@@ -1,6 +1,6 @@
 //! What an object remembers about one of its handlers.
 //!
-//! The contract is `tests/vectors/progress-records.json`. The state of all handlers together is in `state.rs`.
+//! The contract is `tests/vectors/progress-records.json`. The state of all handlers together is in `logic/state/`.
 //! Before: [`Outcome`]s of calls. After: a patch of the object.
 
 mod stamp;

@@ -18,7 +18,7 @@
 //! Functions of filters and selectors are other ones after each load. That one is as the one before is known by the fingerprints of
 //! [`super::handler::Parts`], where there are any.
 //!
-//! Before: `generation.rs`. After: `reactor/streams/succession.rs`, which looks.
+//! Before: `logic/generation/`. After: `reactor/streams/succession.rs`, which looks.
 
 mod retries;
 #[cfg(test)]

@@ -275,7 +275,7 @@ impl Control {
         self.looked.set(elapsed);
         if elapsed.abs_diff(self.seen.get()) > SIGNS_APART {
             self.seen.set(elapsed);
-            self.link.is_alive();
+            self.link.beat();
         }
         let at_once = ended.is_some() || (slow && matches!(self.common.budget, Budget::Time(_)));
         LEFT.set(if at_once { 0 } else { LOOK_EVERY });

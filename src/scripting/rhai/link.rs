@@ -58,7 +58,7 @@ impl Link {
     }
 
     /// The call computes and looks at its limits.
-    pub(super) fn is_alive(&self) {
+    pub(super) fn beat(&self) {
         let mut state = self.state.lock();
         if let State::Computing(_) = *state {
             *state = State::Computing(RealInstant::now());

@@ -279,7 +279,7 @@ fn comparable(mut object: Value) -> Value {
 fn forget_uids(value: &mut Value) {
     match value {
         Value::Object(fields) => {
-            fields.retain(|key, _| key != "controller-uid");
+            fields.retain(|key, _| !key.ends_with("controller-uid"));
             fields.values_mut().for_each(forget_uids);
         }
         Value::Array(items) => items.iter_mut().for_each(forget_uids),
