@@ -22,6 +22,7 @@ mod demand;
 mod dial;
 mod discovery;
 mod failure;
+mod limits;
 mod lines;
 mod login;
 mod native;
@@ -42,8 +43,9 @@ pub use dial::dial;
 
 use decode::Page;
 use failure::{Action, Failure};
+use limits::Origin;
 use sessions::Sessions;
-use transport::{Origin, Request, Transport};
+use transport::{Request, Transport};
 
 /// A Kubernetes cluster. Clones share the connection.
 #[derive(Clone)]

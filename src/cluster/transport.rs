@@ -14,15 +14,13 @@ use http::{Method, Response, header};
 use http_body_util::{BodyExt as _, Limited};
 use kube::client::Body;
 use parking_lot::{Mutex, MutexGuard};
-use tokio::{
-    sync::{Semaphore, SemaphorePermit},
-    time::{sleep, timeout},
-};
+use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, error};
 
 use super::{
     failure::{Action, Answer, Failure},
+    limits::{Origin, Permit, RequestLimits},
     reason::reason,
     retry::{Pause, Verdict, judge},
     sessions::{Advice, Session, Sessions},
@@ -36,13 +34,6 @@ const BODY_BYTES_MAX: usize = 2 << 30;
 /// The longest body read of an answer that is no success; only its message matters.
 const REFUSAL_BYTES_MAX: usize = 1 << 20;
 
-/// Requests on their way at once, without streams. Each takes a connection of its own, and one TLS handshake costs as much as
-/// several requests: a burst of objects must not become a burst of connections.
-pub(super) const REQUESTS_MAX: usize = 32;
-
-/// Requests of scripts on their way at once, besides.
-const SCRIPT_REQUESTS_MAX: usize = 16;
-
 /// The log target of requests.
 const TARGET: &str = "kopf.networking";
 
@@ -54,13 +45,6 @@ const USER_AGENT: &str = concat!("kopf/", env!("CARGO_PKG_VERSION"));
 
 /// A body as it arrives.
 pub(super) type Frames = BoxStream<'static, Result<Bytes, kube::Error>>;
-
-/// Who waits for a request. Scripts have places of their own: one that sends many must not hold up the operator.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Origin {
-    Operator,
-    Script,
-}
 
 /// One request, ready to be sent any number of times.
 #[derive(Debug)]
@@ -83,10 +67,8 @@ pub(super) struct Request<'a> {
 pub(super) struct Transport {
     sessions: Sessions,
     settings: Mutex<Arc<Settings>>,
-    /// At most [`REQUESTS_MAX`] are taken.
-    places: Semaphore,
-    /// The same for scripts, with [`SCRIPT_REQUESTS_MAX`].
-    script_places: Semaphore,
+    /// Of all requests but streams.
+    limits: RequestLimits,
     /// The address, for messages; empty if unknown.
     server: String,
     default_namespace: String,
@@ -140,8 +122,7 @@ impl Transport {
         Transport {
             sessions,
             settings: Mutex::new(settings),
-            places: Semaphore::new(REQUESTS_MAX),
-            script_places: Semaphore::new(SCRIPT_REQUESTS_MAX),
+            limits: RequestLimits::new(),
             server,
             refuses_streaming: AtomicBool::new(false),
             default_namespace,
@@ -175,16 +156,12 @@ impl Transport {
         request: &Request<'_>,
         networking: &Networking,
     ) -> Result<Bytes, ApiError> {
-        // The place is kept until the answer is read: so long the connection is in use.
-        let places = match request.of {
-            Origin::Operator => &self.places,
-            Origin::Script => &self.script_places,
-        };
-        let accepted = self.attempt(request, networking, Some(places)).await?;
-        let Accepted { response, place: _place, retired: _ } = accepted;
+        // The permit is kept until the body is read: until then the connection is in use.
+        let accepted = self.attempt(request, networking, Some(&self.limits)).await?;
+        let Accepted { response, mut permit, retired: _ } = accepted;
         let limit = networking.request_timeout;
         let body = Limited::new(response.into_body(), BODY_BYTES_MAX);
-        let failure = match timeout(limit, body.collect()).await {
+        let failure = match permit.during(timeout(limit, body.collect())).await {
             Ok(Ok(body)) => return Ok(body.to_bytes()),
             Ok(Err(error)) => Failure::Payload(reason(error.as_ref())),
             Err(_) => Failure::Timeout(limit),
@@ -220,34 +197,34 @@ impl Transport {
         Ok(accepted.response.map(|body| body.into_data_stream().take_until(retired).boxed()))
     }
 
-    /// The attempts of one request. A place is taken for each of them, not for the pauses between them: what one object has
+    /// Makes the attempts of one request. Each takes a permit of its own, and the pauses between them take none: what one object has
     /// to wait for must not hold up the others. While the server rejects all credentials there is only waiting.
-    async fn attempt<'a>(
+    async fn attempt(
         &self,
         request: &Request<'_>,
         networking: &Networking,
-        places: Option<&'a Semaphore>,
-    ) -> Result<Accepted<'a>, ApiError> {
+        limits: Option<&RequestLimits>,
+    ) -> Result<Accepted, ApiError> {
         let mut course = Course::new(request, networking, &self.server);
         loop {
-            let place = match places {
-                Some(places) => places.acquire().await.ok(),
-                None => None,
+            let mut permit = match limits {
+                Some(limits) => limits.acquire(request.of, &request.action).await,
+                None => Permit::default(),
             };
-            // The place is kept meanwhile: whoever waits for credentials would wait for a place next.
+            // The permit is kept meanwhile: whoever waits for credentials would wait for a permit next.
             let (ticket, session) = self.sessions.acquire().await;
             course.announce();
-            let sent = attempt_once(&session, request, networking).await;
+            let sent = permit.during(attempt_once(&session, request, networking)).await;
             self.count(request, &sent);
             let failure = match sent {
                 Ok(response) => {
                     course.succeed();
                     self.sessions.accepted(&ticket);
-                    return Ok(Accepted { response, place, retired: session.retired() });
+                    return Ok(Accepted { response, permit, retired: session.retired() });
                 }
                 Err(failure) => failure,
             };
-            drop((place, session));
+            drop((permit, session));
             if failure.is_rejection() {
                 match self.sessions.rejected(&ticket, &failure) {
                     Advice::Again => continue,
@@ -282,10 +259,10 @@ impl Transport {
 }
 
 /// An answer that is a success.
-struct Accepted<'a> {
+struct Accepted {
     response: Response<Body>,
-    /// Kept until the answer is read: so long the connection is in use.
-    place: Option<SemaphorePermit<'a>>,
+    /// Kept until the body is read: until then the connection is in use.
+    permit: Permit,
     /// Cancelled when its credentials are out of use.
     retired: CancellationToken,
 }

@@ -11,9 +11,10 @@ use kube::client::Body;
 use tokio::time::Instant;
 
 use crate::cluster::failure::Action;
+use crate::cluster::limits::RESOURCE_REQUESTS_MAX;
 use crate::cluster::sessions::{LogIn, Session, Sessions};
-use crate::cluster::transport::{REQUESTS_MAX, Request, Transport};
-use crate::logic::vault::Found;
+use crate::cluster::transport::{Request, Transport};
+use crate::logic::{resource::Resource, vault::Found};
 use crate::ports::{ApiError, Clock, ErrorClass, Health, Metrics};
 
 /// A server that accepts a client of this number or of a later one.
@@ -90,9 +91,17 @@ async fn a_burst_of_requests_takes_a_bounded_number_of_connections() {
     });
     let client = kube::Client::new(service, "default");
     let transport = Transport::new(Sessions::only(client), Arc::default(), Metrics::default());
-    let request = Request::get("/api".into(), Action::Discover("/api"));
+    let resource = Resource::default();
+    let action = Action::Use {
+        verb: "get",
+        resource: &resource,
+        namespace: None,
+        name: None,
+        subresource: None,
+    };
+    let request = Request::get("/api".into(), action);
     let networking = transport.settings().networking.clone();
-    let sent = (0..10 * REQUESTS_MAX).map(|_| transport.fetch(&request, &networking));
+    let sent = (0..10 * RESOURCE_REQUESTS_MAX).map(|_| transport.fetch(&request, &networking));
     assert!(futures::future::join_all(sent).await.iter().all(Result::is_ok));
-    assert_eq!(most.load(Ordering::Relaxed), REQUESTS_MAX);
+    assert_eq!(most.load(Ordering::Relaxed), RESOURCE_REQUESTS_MAX);
 }

@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::Leadership;
 use crate::logic::{
-    leadership::{Elector, Request, Role, Terms},
+    leadership::{Elector, Request, Role, Terms, leases},
     object::Object,
     resource::Resource,
 };
@@ -237,20 +237,6 @@ impl Candidate {
 
     fn uptime(&self) -> Duration {
         self.start.elapsed()
-    }
-}
-
-/// Every cluster has them: there is nothing to discover.
-fn leases() -> Resource {
-    Resource {
-        group: "coordination.k8s.io".into(),
-        version: "v1".into(),
-        plural: "leases".into(),
-        kind: "Lease".into(),
-        singular: "lease".into(),
-        namespaced: true,
-        preferred: true,
-        ..Resource::default()
     }
 }
 

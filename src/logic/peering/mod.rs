@@ -19,7 +19,7 @@ use super::progress;
 
 pub use identity::{Identity, Moment, Surroundings, aliases, user};
 pub use peer::Peer;
-pub use places::{GROUPS, Place, kind, places, plural, resources};
+pub use places::{GROUPS, Place, is_peering, kind, places, plural, resources};
 pub use verdict::{Standing, Verdict, judge};
 
 /// The bounds of the random part of the period: so many seconds before it expires, a record is renewed.
