@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::reason::{is_about_certificates, one_line, reason, reason_of_auth};
-use crate::logic::{kube::Said, resource::Resource};
+use crate::logic::{kube::Said, leadership, resource::Resource};
 use crate::ports::{ApiError, ErrorClass};
 
 /// Texts that are not Kubernetes' own are cut at this length; Kopf cuts there too.
@@ -273,6 +273,11 @@ impl Action<'_> {
             Action::Discover(_) => "discover",
             Action::Use { verb, .. } => verb,
         }
+    }
+
+    /// Returns whether it is about leases.
+    pub(super) fn is_about_leases(&self) -> bool {
+        matches!(self, Action::Use { resource, .. } if leadership::is_lease(resource))
     }
 
     /// The RBAC rule that would allow it; nothing if rights would not help.

@@ -11,8 +11,8 @@ use http::Method;
 
 use crate::logic::{object::Object, resource::Resource, selector::Restrictions};
 use crate::ports::{
-    Address, ApiError, BoxFuture, Cluster, Demand, Discovered, GroupFilter, Metrics, NewObject,
-    PatchRequest, Pulse, StreamEvent, StreamTarget,
+    Address, ApiError, BoxFuture, Cluster, Demand, Discovered, GroupFilter, Leadership, Metrics,
+    NewObject, PatchRequest, Pulse, StreamEvent, StreamTarget,
 };
 use crate::settings::Settings;
 
@@ -220,6 +220,10 @@ impl Cluster for KubeCluster {
 
     fn configure(&self, settings: Arc<Settings>) {
         self.transport.configure(settings);
+    }
+
+    fn fence(&self, leadership: Leadership) {
+        self.transport.fence(leadership);
     }
 }
 

@@ -25,7 +25,7 @@ use super::{
     retry::{Pause, Verdict, judge},
     sessions::{Advice, Session, Sessions},
 };
-use crate::ports::{ApiError, Metrics};
+use crate::ports::{ApiError, Leadership, Metrics};
 use crate::settings::{Networking, Settings};
 
 /// The longest body read at once. The largest collections are some hundreds of megabytes.
@@ -73,6 +73,8 @@ pub(super) struct Transport {
     server: String,
     default_namespace: String,
     refuses_streaming: AtomicBool,
+    /// What requests that write ask before they are sent.
+    fence: Mutex<Leadership>,
     /// Counts requests.
     metrics: Metrics,
 }
@@ -125,6 +127,7 @@ impl Transport {
             limits: RequestLimits::new(),
             server,
             refuses_streaming: AtomicBool::new(false),
+            fence: Mutex::default(),
             default_namespace,
             metrics,
         }
@@ -143,6 +146,11 @@ impl Transport {
     /// Holds for all requests from now on.
     pub(super) fn configure(&self, settings: Arc<Settings>) {
         *lock(&self.settings) = settings;
+    }
+
+    /// Holds for all requests from now on.
+    pub(super) fn fence(&self, leadership: Leadership) {
+        *self.fence.lock() = leadership;
     }
 
     /// The error for the caller.
@@ -214,7 +222,8 @@ impl Transport {
             // The permit is kept meanwhile: whoever waits for credentials would wait for a permit next.
             let (ticket, session) = self.sessions.acquire().await;
             course.announce();
-            let sent = permit.during(attempt_once(&session, request, networking)).await;
+            let sent = self.fenced(request, attempt_once(&session, request, networking));
+            let sent = permit.during(sent).await;
             self.count(request, &sent);
             let failure = match sent {
                 Ok(response) => {
@@ -247,6 +256,17 @@ impl Transport {
                 Verdict::Again(pause) => course.pause(&pause, &failure).await,
             }
         }
+    }
+
+    /// Runs an attempt. One that writes is not polled any more when the operator may not act: what is not on the wire by then never is.
+    async fn fenced<T>(&self, request: &Request<'_>, attempt: impl Future<Output = T>) -> T {
+        let needs_no_lease = request.method == Method::GET
+            || (request.of == Origin::Operator && request.action.is_about_leases());
+        if needs_no_lease {
+            return attempt.await;
+        }
+        let leadership = self.fence.lock().clone();
+        leadership.while_acting(attempt).await
     }
 
     fn count(&self, request: &Request<'_>, sent: &Result<Response<Body>, Failure>) {

@@ -24,8 +24,8 @@ use crate::logic::{
     generation::Generation, handler::Kind, lifecycle::Lifecycle, peering::Identity,
 };
 use crate::ports::{
-    ApiError, Clock, Cluster, Current, Facilities, Health, HealthState, Indexes, Kube, Memo,
-    NativeLogins, Posts, Present, Scripts,
+    ApiError, Clock, Cluster, Current, Facilities, Health, HealthState, Indexes, Kube, Leadership,
+    Memo, NativeLogins, Posts, Present, Scripts,
 };
 use crate::settings::Settings;
 
@@ -98,6 +98,7 @@ impl Life {
             posts: Posts::new(Arc::clone(&settings)),
             clock,
             kube: Kube::default(),
+            leadership: Leadership::new(clock),
         };
         let generation = Generation { number: 1, registry, lifecycle: scripts.lifecycle() };
         let life = Life {
