@@ -1,6 +1,7 @@
 //! One request, with its attempts: sent through the client, judged by `retry.rs`, told by `failure.rs`.
 
 use std::{
+    borrow::Cow,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -14,6 +15,7 @@ use http::{Method, Response, header};
 use http_body_util::{BodyExt as _, Limited};
 use kube::client::Body;
 use parking_lot::{Mutex, MutexGuard};
+use serde::Deserialize;
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, error};
@@ -21,18 +23,26 @@ use tracing::{debug, error};
 use super::{
     failure::{Action, Answer, Failure},
     limits::{Origin, Permit, RequestLimits},
+    outage::{Jitter, Outage},
     reason::reason,
     retry::{Pause, Verdict, judge},
     sessions::{Advice, Session, Sessions},
 };
 use crate::ports::{ApiError, Leadership, Metrics};
-use crate::settings::{Networking, Settings};
+use crate::settings::{Networking, REQUEST_TIMEOUT, Settings};
 
 /// The longest body read at once. The largest collections are some hundreds of megabytes.
 const BODY_BYTES_MAX: usize = 2 << 30;
 
 /// The longest body read of an answer that is no success; only its message matters.
 const REFUSAL_BYTES_MAX: usize = 1 << 20;
+
+/// How long one attempt of a request may take that is neither a list nor a watch, and how long a watch may take to begin; unless
+/// `settings.networking.request_timeout` is not its default.
+const SINGLE_REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// The content type of JSON patches.
+const JSON_PATCH: &str = "application/json-patch+json";
 
 /// The log target of requests.
 const TARGET: &str = "kopf.networking";
@@ -69,6 +79,7 @@ pub(super) struct Transport {
     settings: Mutex<Arc<Settings>>,
     /// Of all requests but streams.
     limits: RequestLimits,
+    outage: Outage,
     /// The address, for messages; empty if unknown.
     server: String,
     default_namespace: String,
@@ -111,6 +122,29 @@ impl<'a> Request<'a> {
         builder.body(body).map_err(|it| Failure::Unsendable(it.to_string()))
     }
 
+    /// Returns whether carrying it out twice is as good as once.
+    fn is_idempotent(&self) -> bool {
+        let Action::Use { resource, .. } = &self.action else { return true };
+        match (&self.method, &self.content) {
+            // An event that is there twice is better than one that is lost.
+            (&Method::POST, _) => self.of == Origin::Operator && resource.plural == "events",
+            (&Method::PATCH, Some((JSON_PATCH, patch))) => has_test(patch),
+            _ => true,
+        }
+    }
+
+    /// Returns how long an attempt may take. Lists may be long; for all else the default of the settings is far too long.
+    fn time_limit(&self, networking: &Networking) -> Duration {
+        let limit = networking.request_timeout;
+        let is_long = match &self.action {
+            Action::Discover(_) => false,
+            Action::Use { verb, subresource, .. } => {
+                matches!(*verb, "list" | "watch") || *subresource == Some("log")
+            }
+        };
+        if is_long || limit != REQUEST_TIMEOUT { limit } else { SINGLE_REQUEST_TIMEOUT }
+    }
+
     /// As log lines call it: with the server, which is what is wrong most often.
     fn label(&self, server: &str) -> String {
         format!("{} {}{}", self.method, server.trim_end_matches('/'), self.url)
@@ -125,12 +159,18 @@ impl Transport {
             sessions,
             settings: Mutex::new(settings),
             limits: RequestLimits::new(),
+            outage: Outage::default(),
             server,
             refuses_streaming: AtomicBool::new(false),
             fence: Mutex::default(),
             default_namespace,
             metrics,
         }
+    }
+
+    /// Has pauses of streams stretched by this.
+    pub(super) fn with_jitter(self, jitter: Jitter) -> Self {
+        Transport { outage: Outage::new(jitter), ..self }
     }
 
     /// The namespace of the credentials.
@@ -165,9 +205,9 @@ impl Transport {
         networking: &Networking,
     ) -> Result<Bytes, ApiError> {
         // The permit is kept until the body is read: until then the connection is in use.
-        let accepted = self.attempt(request, networking, Some(&self.limits)).await?;
+        let limit = request.time_limit(networking);
+        let accepted = self.attempt(request, networking, limit, Some(&self.limits)).await?;
         let Accepted { response, mut permit, retired: _ } = accepted;
-        let limit = networking.request_timeout;
         let body = Limited::new(response.into_body(), BODY_BYTES_MAX);
         let failure = match permit.during(timeout(limit, body.collect())).await {
             Ok(Ok(body)) => return Ok(body.to_bytes()),
@@ -197,10 +237,8 @@ impl Transport {
     ) -> Result<Response<Frames>, ApiError> {
         // An answer begins as soon as there is a connection: what limits the one limits the other.
         let limit = connect_timeout.or(networking.connect_timeout);
-        let limit =
-            limit.map_or(networking.request_timeout, |it| it.min(networking.request_timeout));
-        let networking = Networking { request_timeout: limit, ..networking.clone() };
-        let accepted = self.attempt(request, &networking, None).await?;
+        let limit = limit.unwrap_or(SINGLE_REQUEST_TIMEOUT).min(networking.request_timeout);
+        let accepted = self.attempt(request, networking, limit, None).await?;
         let retired = accepted.retired.cancelled_owned();
         Ok(accepted.response.map(|body| body.into_data_stream().take_until(retired).boxed()))
     }
@@ -211,6 +249,7 @@ impl Transport {
         &self,
         request: &Request<'_>,
         networking: &Networking,
+        limit: Duration,
         limits: Option<&RequestLimits>,
     ) -> Result<Accepted, ApiError> {
         let mut course = Course::new(request, networking, &self.server);
@@ -222,9 +261,10 @@ impl Transport {
             // The permit is kept meanwhile: whoever waits for credentials would wait for a permit next.
             let (ticket, session) = self.sessions.acquire().await;
             course.announce();
-            let sent = self.fenced(request, attempt_once(&session, request, networking));
+            let sent = self.fenced(request, attempt_once(&session, request, limit));
             let sent = permit.during(sent).await;
             self.count(request, &sent);
+            self.note_connection(sent.as_ref().err(), limits.is_none());
             let failure = match sent {
                 Ok(response) => {
                     course.succeed();
@@ -247,15 +287,41 @@ impl Transport {
             } else if failure.is_answer() {
                 self.sessions.accepted(&ticket);
             }
-            match judge(&failure, course.attempt, networking) {
+            match judge(&failure, course.attempt, networking, request.is_idempotent()) {
                 Verdict::Final => return Err(self.fail(failure, &request.action)),
                 Verdict::Exhausted => {
                     course.give_up(&failure);
                     return Err(self.fail(failure, &request.action));
                 }
-                Verdict::Again(pause) => course.pause(&pause, &failure).await,
+                Verdict::Again(pause) => {
+                    course.announce_pause(&pause, &failure);
+                    self.pause(pause.duration(), &failure).await;
+                    course.attempt = course.attempt.saturating_add(1);
+                }
             }
         }
+    }
+
+    /// Notes whether the server can be reached. A stream without any response says so too: a watch begins at once.
+    fn note_connection(&self, failure: Option<&Failure>, is_stream: bool) {
+        match failure {
+            Some(Failure::Unreachable(_)) => self.outage.begin(),
+            Some(Failure::Timeout(_)) if is_stream => self.outage.begin(),
+            Some(Failure::Answer(_)) | None => self.outage.end(),
+            Some(_) => {}
+        }
+    }
+
+    async fn pause(&self, pause: Duration, failure: &Failure) {
+        match failure {
+            Failure::Unreachable(_) => self.outage.sleep(pause).await,
+            _ => sleep(pause).await,
+        }
+    }
+
+    /// Returns what is known of the connection.
+    pub(super) fn outage(&self) -> &Outage {
+        &self.outage
     }
 
     /// Runs an attempt. One that writes is not polled any more when the operator may not act: what is not on the wire by then never is.
@@ -330,24 +396,21 @@ impl<'a> Course<'a> {
         error!(target: TARGET, "Request attempt #{}/{attempts} failed; escalating: {} -> {failure}", self.number(), self.label());
     }
 
-    async fn pause(&mut self, pause: &Pause, failure: &Failure) {
+    fn announce_pause(&self, pause: &Pause, failure: &Failure) {
         let attempts = self.attempts;
         if let Some(asked) = pause.asked {
             let (own, asked) = (pause.own.as_secs_f64(), asked.as_secs_f64());
             debug!(target: TARGET, "Overriding the backoff {own}s with the retry-after {asked}s from the server: {}", self.label());
         }
         error!(target: TARGET, "Request attempt #{}/{attempts} failed; will retry: {} -> {failure}", self.attempt.saturating_add(1), self.label());
-        sleep(pause.duration()).await;
-        self.attempt = self.attempt.saturating_add(1);
     }
 }
 
 async fn attempt_once(
     session: &Session,
     request: &Request<'_>,
-    networking: &Networking,
+    limit: Duration,
 ) -> Result<Response<Body>, Failure> {
-    let limit: Duration = networking.request_timeout;
     let mut ready = request.build()?;
     if let Some(authorization) = session.authorization() {
         ready.headers_mut().insert(header::AUTHORIZATION, authorization);
@@ -369,6 +432,17 @@ async fn attempt_once(
         Ok(Err(_)) | Err(_) => Bytes::new(),
     };
     Err(Failure::Answer(Answer::read(status.as_u16(), retry_after, &body)))
+}
+
+/// Returns whether a JSON patch tests what it changes: then it is not applied a second time.
+fn has_test(patch: &[u8]) -> bool {
+    #[derive(Deserialize)]
+    struct Operation<'a> {
+        #[serde(borrow)]
+        op: Cow<'a, str>,
+    }
+    let operations = serde_json::from_slice::<Vec<Operation<'_>>>(patch);
+    operations.is_ok_and(|all| all.iter().any(|it| it.op == "test"))
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

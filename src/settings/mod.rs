@@ -235,6 +235,9 @@ pub struct Persistence {
 /// The prefix of annotations and of the finalizer, shared with Kopf.
 pub const PREFIX: &str = "kopf.zalando.org";
 
+/// The default of `settings.networking.request_timeout`. Any other value holds for all requests, this one for lists.
+pub const REQUEST_TIMEOUT: Duration = secs(300);
+
 const fn secs(seconds: u64) -> Duration {
     Duration::from_secs(seconds)
 }
@@ -354,7 +357,7 @@ impl Default for Background {
 impl Default for Networking {
     fn default() -> Self {
         Networking {
-            request_timeout: secs(300),
+            request_timeout: REQUEST_TIMEOUT,
             connect_timeout: None,
             error_backoffs: [1, 1, 2, 3, 5, 8, 13, 21].map(secs).to_vec(),
             enforce_retry_after: false,
