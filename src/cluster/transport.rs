@@ -274,9 +274,10 @@ impl Transport {
                 Err(failure) => failure,
             };
             drop((permit, session));
-            if failure.is_rejection() {
+            if failure.is_rejection() || self.sessions.may_be_outdated(&failure) {
                 match self.sessions.rejected(&ticket, &failure) {
                     Advice::Again => continue,
+                    Advice::Attempt if !failure.is_rejection() => continue,
                     Advice::Attempt if course.attempt == 0 => {
                         course.attempt = 1;
                         continue;

@@ -52,6 +52,8 @@ pub struct Settings {
 pub struct Process {
     /// A graceful exit that takes longer than this ends at once; `None`: never.
     pub ultimate_exiting_timeout: Option<Duration>,
+    /// Clean-up handlers that take longer than this are stopped; `None`: only the exit as a whole has a limit.
+    pub cleanup_timeout: Option<Duration>,
 }
 
 /// `settings.posting`
@@ -244,7 +246,7 @@ const fn secs(seconds: u64) -> Duration {
 
 impl Default for Process {
     fn default() -> Self {
-        Process { ultimate_exiting_timeout: Some(secs(600)) }
+        Process { ultimate_exiting_timeout: Some(secs(600)), cleanup_timeout: Some(secs(10)) }
     }
 }
 

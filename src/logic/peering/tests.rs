@@ -107,7 +107,7 @@ fn odd_records_are_data() {
 fn a_record_counts_at_first_sight_until_its_stamp_or_its_lifetime_ends() {
     let known = known(&body(&[("dead", 0, 60), ("late", 0, 59), ("fast", 0, -600)]));
     let at = |seconds| live(&known, Duration::from_secs(seconds));
-    assert_eq!(at(0), ["fast", "late"]);
+    assert_eq!(at(0), ["late", "fast"]);
     assert_eq!(at(1), ["fast"]);
     assert_eq!((at(59), at(60)), (vec!["fast"], vec![]));
 }
