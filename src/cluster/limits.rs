@@ -4,7 +4,7 @@
 //! resource, so that a kind whose requests are slow does not hold up another kind, and for their first second one of all resources:
 //! a burst of objects must not become a burst of connections, each with a TLS handshake.
 
-use std::{collections::HashMap, future::Future, pin::pin, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, future::Future, pin::pin, sync::Arc, time::Duration};
 
 use parking_lot::Mutex;
 use tokio::{
@@ -56,7 +56,7 @@ struct Lane {
     all: Arc<Semaphore>,
     resource_max: usize,
     /// By group and plural.
-    resources: Mutex<HashMap<(String, String), Arc<Semaphore>>>,
+    resources: Mutex<BTreeMap<(String, String), Arc<Semaphore>>>,
 }
 
 /// Allows one request to be on its way; dropping it allows the next one.

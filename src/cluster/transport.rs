@@ -314,9 +314,10 @@ impl Transport {
     }
 
     async fn pause(&self, pause: Duration, failure: &Failure) {
-        match failure {
-            Failure::Unreachable(_) => self.outage.sleep(pause).await,
-            _ => sleep(pause).await,
+        if matches!(failure, Failure::Unreachable(_)) {
+            self.outage.sleep(pause).await;
+        } else {
+            sleep(pause).await;
         }
     }
 

@@ -42,12 +42,8 @@ impl Link {
     /// Connects to a server. All requests pass.
     pub fn new(server: &ApiServer) -> Self {
         let server = Arc::new(Mutex::new(Some(server.clone())));
-        let link = Link {
-            server,
-            rule: Arc::new(Mutex::new(Arc::new(|_| Fate::Pass))),
-            lost: Arc::default(),
-        };
-        link
+        let rule: Rule = Arc::new(|_| Fate::Pass);
+        Link { server, rule: Arc::new(Mutex::new(rule)), lost: Arc::default() }
     }
 
     /// Decides with this function what happens to requests from now on.

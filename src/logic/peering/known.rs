@@ -34,8 +34,9 @@ impl KnownPeers {
     pub fn update(&mut self, body: &Value, wall: Timestamp, now: Duration) {
         self.0.retain(|_, it| now < it.abandoned_at || it.is_present);
         self.0.values_mut().for_each(|it| it.is_present = false);
+        let entry = |identity: &str| body.get("status").and_then(|it| it.get(identity)).cloned();
         for peer in Peer::all_of(body, wall) {
-            let entry = body["status"][&peer.identity].clone();
+            let entry = entry(&peer.identity).unwrap_or_default();
             let lifetime = peer.lifetime();
             let abandoned_at = now.saturating_add(lifetime);
             let dead_at = match self.0.get_mut(&peer.identity) {

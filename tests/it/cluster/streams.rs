@@ -300,7 +300,23 @@ async fn a_watch_that_gets_no_connection_in_time_is_tried_again() {
 /// Follows a stream of a server for some seconds; returns the seconds of its lists and of its watches.
 async fn requests(
     seconds: u64,
+    watch: impl FnMut(usize) -> Reply + Send + 'static,
+) -> (Vec<f64>, Vec<f64>) {
+    requests_over(seconds, watch, |client| KubeCluster::over(client, instant_errors())).await
+}
+
+/// Returns settings without further attempts of requests.
+fn instant_errors() -> Arc<Settings> {
+    let mut settings = Settings::default();
+    settings.networking.error_backoffs.clear();
+    Arc::new(settings)
+}
+
+/// The same over a cluster that is made by a function.
+async fn requests_over(
+    seconds: u64,
     mut watch: impl FnMut(usize) -> Reply + Send + 'static,
+    cluster: impl FnOnce(kube::Client) -> KubeCluster,
 ) -> (Vec<f64>, Vec<f64>) {
     let seen = Arc::new(parking_lot::Mutex::new((Vec::new(), Vec::new())));
     let (times, start) = (Arc::clone(&seen), Instant::now());
@@ -314,17 +330,14 @@ async fn requests(
         times.0.push(at);
         list(&[])
     });
-    let mut settings = Settings::default();
-    settings.networking.error_backoffs.clear();
-    let settings = Arc::new(settings);
     let target = StreamTarget {
         extent: kopf::ports::Extent::Whole,
         resource: Arc::new(kopfexamples()),
         namespace: None,
-        settings: Arc::clone(&settings),
+        settings: instant_errors(),
         restrictions: None,
     };
-    let stream = KubeCluster::over(client, settings).stream(target);
+    let stream = cluster(client).stream(target);
     let reading = stream.for_each(|_| std::future::ready(()));
     drop(tokio::time::timeout(Duration::from_secs(seconds), reading).await);
     let seen = seen.lock();
@@ -395,4 +408,20 @@ async fn the_first_response_after_an_outage_wakes_all_that_wait() {
     let lists = lists.lock().clone();
     assert_eq!(lists.len(), 50);
     assert!(lists.iter().all(|it| *it <= Duration::from_secs(4)), "{lists:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn pauses_of_streams_are_random_in_the_same_way_for_the_same_seed() {
+    let lists = async |seed: u64| {
+        let expired = |_| lines(&[error(410)]);
+        let cluster = |client| KubeCluster::with_jitter(client, instant_errors(), seed);
+        requests_over(60, expired, cluster).await.0
+    };
+    let first = lists(1).await;
+    assert_eq!(lists(1).await, first);
+    assert_ne!(lists(2).await, first);
+    let pauses: Vec<_> = first.windows(2).map(|it| it[1] - it[0] - 1.0).collect();
+    for (pause, least) in pauses.iter().zip([0.1, 0.8, 1.6, 3.2, 6.4, 12.8]) {
+        assert!((least - 0.11..=least * 1.5 + 0.11).contains(pause), "{pauses:?}");
+    }
 }

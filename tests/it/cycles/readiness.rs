@@ -122,8 +122,12 @@ impl Indexing {
 
 fn environment(examples: &[&str], configmaps: &[&str]) -> Environment {
     let env = Environment::default();
-    examples.iter().for_each(|name| drop(env.create(object("ns1", name))));
-    configmaps.iter().for_each(|name| drop(env.create(configmap(name))));
+    for name in examples {
+        drop(env.create(object("ns1", name)));
+    }
+    for name in configmaps {
+        drop(env.create(configmap(name)));
+    }
     env
 }
 

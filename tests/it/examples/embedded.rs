@@ -49,7 +49,9 @@ impl Embedded {
         let log = Arc::<Mutex<String>>::default();
         let capturing = capture(&env, &log);
         for path in definitions(part) {
-            documents(&path).into_iter().for_each(|it| drop(env.create(it)));
+            for it in documents(&path) {
+                drop(env.create(it));
+            }
         }
         let mut controllers = JoinSet::new();
         controllers.spawn(controllers::run(env.server.clone(), Controllers::ALL));

@@ -251,7 +251,9 @@ pub(super) fn environment(examples: &[&str], others: &[&str]) -> Environment {
     let builder = ApiServer::builder().resource(testing::examples()).resource(others_def);
     let env = Environment::new(builder.resource(cluster_peering("kopf.dev")));
     for (kind, names) in [("KopfExample", examples), ("Other", others)] {
-        names.iter().for_each(|name| drop(env.create(object(kind, name))));
+        for name in names {
+            drop(env.create(object(kind, name)));
+        }
     }
     env
 }
