@@ -32,8 +32,8 @@ pub(super) struct Page {
 pub(super) enum Line {
     /// A change of an object.
     Event(EventType, Arc<Object>),
-    /// No change; only a newer version to continue from.
-    Bookmark(Option<String>),
+    /// No change; only a newer version to continue from, and whether it ends the initial objects.
+    Bookmark(Option<String>, bool),
     /// The server ends the watch, and says why.
     Refusal(u16, String),
     /// Something newer than we are.
@@ -74,7 +74,23 @@ struct RawLine<'a> {
 #[serde(default)]
 struct RawBookmark<'a> {
     #[serde(borrow)]
-    metadata: RawMeta<'a>,
+    metadata: BookmarkMeta<'a>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct BookmarkMeta<'a> {
+    #[serde(borrow)]
+    resource_version: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    annotations: Option<BookmarkAnnotations<'a>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct BookmarkAnnotations<'a> {
+    #[serde(borrow, rename = "k8s.io/initial-events-end")]
+    initial_events_end: Option<Cow<'a, str>>,
 }
 
 /// Tells which of the two an item has, whatever their values.
@@ -154,8 +170,10 @@ impl Line {
             "DELETED" => EventType::Deleted,
             "BOOKMARK" => {
                 let bookmark: RawBookmark<'_> = serde_json::from_str(object.get())?;
-                let version = bookmark.metadata.resource_version;
-                return Ok(Line::Bookmark(version.map(Cow::into_owned)));
+                let BookmarkMeta { resource_version, annotations } = bookmark.metadata;
+                let mark = annotations.unwrap_or_default().initial_events_end;
+                let is_end = mark.is_some_and(|it| it == "true");
+                return Ok(Line::Bookmark(resource_version.map(Cow::into_owned), is_end));
             }
             "ERROR" => {
                 let status: Status = serde_json::from_str(object.get())?;

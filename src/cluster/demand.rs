@@ -5,7 +5,8 @@ use http::Method;
 
 use super::{
     failure::Action,
-    transport::{self, Origin, Request, Transport},
+    limits::Origin,
+    transport::{self, Request, Transport},
     url,
 };
 use crate::ports::{ApiError, Demand, Verb};

@@ -17,6 +17,25 @@ use tower::{BoxError, Layer as _, ServiceExt as _, util::option_layer};
 /// for ever; while there is work, each comes around many times a second.
 pub(super) const IDLE: Duration = Duration::from_secs(5);
 
+/// A peer that acknowledges nothing for so long is taken for dead: HTTP/1.1 has no pings.
+pub(super) const DEAD_AFTER: Duration = Duration::from_secs(30);
+
+/// How often a silent peer is asked whether it is there, after [`DEAD_AFTER`].
+const PROBE_EVERY: Duration = Duration::from_secs(5);
+
+/// How many of these may go unanswered.
+const PROBES: u32 = 3;
+
+/// Has the system notice connections that died silently, as when a node or a load balancer is gone.
+fn watch_over(http: &mut HttpConnector) {
+    http.set_keepalive(Some(DEAD_AFTER));
+    http.set_keepalive_interval(Some(PROBE_EVERY));
+    http.set_keepalive_retries(Some(PROBES));
+    // Keep-alive says nothing about data that was sent and is not acknowledged.
+    #[cfg(target_os = "linux")]
+    http.set_tcp_user_timeout(Some(DEAD_AFTER));
+}
+
 /// Over the network.
 ///
 /// # Errors
@@ -29,6 +48,7 @@ pub fn dial(config: Config) -> kube::Result<Client> {
     let mut http = HttpConnector::new();
     // TLS comes on top of it.
     http.enforce_http(false);
+    watch_over(&mut http);
     let mut connector = TimeoutConnector::new(config.rustls_https_connector_with_connector(http)?);
     connector.set_connect_timeout(config.connect_timeout);
     connector.set_read_timeout(config.read_timeout);

@@ -5,8 +5,10 @@ use std::{fmt, time::Duration};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::reason::{is_about_certificates, one_line, reason, reason_of_auth};
-use crate::logic::{kube::Said, resource::Resource};
+use super::reason::{
+    is_about_certificates, is_before_the_request, one_line, reason, reason_of_auth,
+};
+use crate::logic::{kube::Said, leadership, resource::Resource};
 use crate::ports::{ApiError, ErrorClass};
 
 /// Texts that are not Kubernetes' own are cut at this length; Kopf cuts there too.
@@ -44,8 +46,10 @@ pub(super) enum Action<'a> {
 pub(super) enum Failure {
     /// The server answered, and it is not a success.
     Answer(Answer),
-    /// There was no answer: no connection, or it broke.
+    /// There was no connection: the server has surely not got the request.
     Unreachable(String),
+    /// The connection broke before the response: the server may have got the request.
+    Disconnected(String),
     /// There was no answer in time.
     Timeout(Duration),
     /// The certificate of the server, or ours, is not accepted.
@@ -105,6 +109,11 @@ impl Answer {
 }
 
 impl Answer {
+    /// Returns whether the server says when to try again: then it has done nothing.
+    pub(super) fn asks_to_retry(&self) -> bool {
+        self.retry_after.is_some() || self.retry_after_seconds().is_some()
+    }
+
     /// `details.retryAfterSeconds` of the status object.
     pub(super) fn retry_after_seconds(&self) -> Option<f64> {
         self.said.as_ref()?.details.get("retryAfterSeconds")?.as_f64()
@@ -135,8 +144,10 @@ impl Failure {
         let reason = reason(error);
         if is_about_certificates(error) {
             Failure::Untrusted(reason)
-        } else {
+        } else if is_before_the_request(error) {
             Failure::Unreachable(reason)
+        } else {
+            Failure::Disconnected(reason)
         }
     }
 
@@ -155,6 +166,7 @@ impl Failure {
         let word = match self {
             Failure::Answer(answer) => return answer.status.to_string(),
             Failure::Unreachable(_) => "unreachable",
+            Failure::Disconnected(_) => "disconnected",
             Failure::Timeout(_) => "timeout",
             Failure::Untrusted(_) => "untrusted",
             Failure::Credentials(_) => "credentials",
@@ -172,6 +184,7 @@ impl Failure {
         let status = match &self {
             Failure::Answer(answer) => Some(answer.status),
             Failure::Unreachable(_)
+            | Failure::Disconnected(_)
             | Failure::Timeout(_)
             | Failure::Untrusted(_)
             | Failure::Credentials(_)
@@ -188,6 +201,7 @@ impl Failure {
         let answer = match self {
             Failure::Answer(answer) => answer.said,
             Failure::Unreachable(_)
+            | Failure::Disconnected(_)
             | Failure::Timeout(_)
             | Failure::Untrusted(_)
             | Failure::Credentials(_)
@@ -210,9 +224,10 @@ impl Failure {
                 429 | 500..=599 => ErrorClass::Retry,
                 _ => ErrorClass::Fatal,
             },
-            Failure::Unreachable(_) | Failure::Timeout(_) | Failure::Payload(_) => {
-                ErrorClass::Retry
-            }
+            Failure::Unreachable(_)
+            | Failure::Disconnected(_)
+            | Failure::Timeout(_)
+            | Failure::Payload(_) => ErrorClass::Retry,
             Failure::Credentials(_) => ErrorClass::Denied,
             Failure::Untrusted(_) | Failure::Malformed(_) | Failure::Unsendable(_) => {
                 ErrorClass::Fatal
@@ -226,7 +241,7 @@ impl Failure {
                 "the credentials are expired or wrong: log in again, or check the user of the current context"
             }
             Failure::Answer(Answer { status: 403, message, .. }) => return action.rule(message),
-            Failure::Unreachable(_) => {
+            Failure::Unreachable(_) | Failure::Disconnected(_) => {
                 "is the cluster running, and is the `server` of the current context right? try `kubectl version`"
             }
             Failure::Timeout(_) => {
@@ -261,7 +276,9 @@ impl fmt::Display for Failure {
             Failure::Malformed(reason) => write!(f, "the answer is not understood: {reason}"),
             Failure::Untrusted(reason) => write!(f, "no trusted connection: {reason}"),
             Failure::Credentials(reason) => write!(f, "no credentials: {reason}"),
-            Failure::Unreachable(reason) | Failure::Unsendable(reason) => f.write_str(reason),
+            Failure::Unreachable(reason)
+            | Failure::Disconnected(reason)
+            | Failure::Unsendable(reason) => f.write_str(reason),
         }
     }
 }
@@ -273,6 +290,11 @@ impl Action<'_> {
             Action::Discover(_) => "discover",
             Action::Use { verb, .. } => verb,
         }
+    }
+
+    /// Returns whether it is about leases.
+    pub(super) fn is_about_leases(&self) -> bool {
+        matches!(self, Action::Use { resource, .. } if leadership::is_lease(resource))
     }
 
     /// The RBAC rule that would allow it; nothing if rights would not help.

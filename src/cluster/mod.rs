@@ -11,8 +11,8 @@ use http::Method;
 
 use crate::logic::{object::Object, resource::Resource, selector::Restrictions};
 use crate::ports::{
-    Address, ApiError, BoxFuture, Cluster, Demand, Discovered, GroupFilter, Metrics, NewObject,
-    PatchRequest, Pulse, StreamEvent, StreamTarget,
+    Address, ApiError, BoxFuture, Cluster, Demand, Discovered, GroupFilter, Leadership, Metrics,
+    NewObject, PatchRequest, Pulse, StreamEvent, StreamTarget,
 };
 use crate::settings::Settings;
 
@@ -22,9 +22,11 @@ mod demand;
 mod dial;
 mod discovery;
 mod failure;
+mod limits;
 mod lines;
 mod login;
 mod native;
+mod outage;
 mod proxy;
 mod reason;
 mod retry;
@@ -42,8 +44,10 @@ pub use dial::dial;
 
 use decode::Page;
 use failure::{Action, Failure};
+use limits::Origin;
+use outage::Jitter;
 use sessions::Sessions;
-use transport::{Origin, Request, Transport};
+use transport::{Request, Transport};
 
 /// A Kubernetes cluster. Clones share the connection.
 #[derive(Clone)]
@@ -62,13 +66,20 @@ impl KubeCluster {
         let sessions = connect::connect(&options).await?;
         let metrics = options.health.metrics().clone();
         let transport = Transport::new(sessions, options.settings, metrics);
+        let transport = transport.with_jitter(Jitter::random());
         Ok(KubeCluster { transport: Arc::new(transport) })
     }
 
-    /// A cluster behind a ready-made client. Its credentials cannot be renewed: a 401 is final.
+    /// A cluster behind a ready-made client. Its credentials cannot be renewed: a 401 is final. Pauses of streams are not random.
     pub fn over(client: kube::Client, settings: Arc<Settings>) -> Self {
         let transport = Transport::new(Sessions::only(client), settings, Metrics::default());
         KubeCluster { transport: Arc::new(transport) }
+    }
+
+    /// Returns the same as [`KubeCluster::over`], with pauses of streams that are stretched at random, in the same way for the same seed.
+    pub fn with_jitter(client: kube::Client, settings: Arc<Settings>, seed: u64) -> Self {
+        let transport = Transport::new(Sessions::only(client), settings, Metrics::default());
+        KubeCluster { transport: Arc::new(transport.with_jitter(Jitter::seeded(seed))) }
     }
 
     async fn send(&self, request: Request<'_>) -> Result<Object, ApiError> {
@@ -218,6 +229,10 @@ impl Cluster for KubeCluster {
 
     fn configure(&self, settings: Arc<Settings>) {
         self.transport.configure(settings);
+    }
+
+    fn fence(&self, leadership: Leadership) {
+        self.transport.fence(leadership);
     }
 }
 

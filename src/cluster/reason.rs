@@ -1,7 +1,8 @@
 //! Errors of libraries in words for users: one line, without wrappers and Rust's way of printing.
 
-use std::error::Error;
+use std::{error::Error, io, iter};
 
+use hyper_util::client::legacy;
 use kube::client::AuthError;
 
 /// The longest text of one cause.
@@ -54,24 +55,36 @@ pub(super) fn reason_of_auth(error: &AuthError) -> String {
 
 /// Whether a certificate is the reason.
 pub(super) fn is_about_certificates(error: &(dyn Error + 'static)) -> bool {
-    let mut next = Some(error);
-    while let Some(current) = next {
-        if let Some(found) = current.downcast_ref::<rustls::Error>() {
-            return matches!(
-                found,
-                rustls::Error::InvalidCertificate(_)
-                    | rustls::Error::NoCertificatesPresented
-                    | rustls::Error::UnsupportedNameType
-            );
-        }
+    causes(error).find_map(|it| it.downcast_ref::<rustls::Error>()).is_some_and(|found| {
+        matches!(
+            found,
+            rustls::Error::InvalidCertificate(_)
+                | rustls::Error::NoCertificatesPresented
+                | rustls::Error::UnsupportedNameType
+        )
+    })
+}
+
+/// Returns whether the error came before the request was written: there was no connection, or it was closed before its turn.
+pub(super) fn is_before_the_request(error: &(dyn Error + 'static)) -> bool {
+    causes(error).any(|it| {
+        let refused = |it: &io::Error| it.kind() == io::ErrorKind::ConnectionRefused;
+        it.downcast_ref::<legacy::Error>().is_some_and(legacy::Error::is_connect)
+            || it.downcast_ref::<hyper::Error>().is_some_and(hyper::Error::is_canceled)
+            || it.downcast_ref::<io::Error>().is_some_and(refused)
+    })
+}
+
+/// Returns the error and what caused it.
+fn causes<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
+    iter::successors(Some(error), |current| {
+        let current: &'a (dyn Error + 'static) = *current;
         // An `io::Error` hides the error it was made from: its `source` is the one after.
-        let inner = current.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);
-        next = match inner {
-            Some(inner) => Some(inner),
+        match current.downcast_ref::<io::Error>().and_then(io::Error::get_ref) {
+            Some(inner) => Some(inner as &(dyn Error + 'static)),
             None => current.source(),
-        };
-    }
-    false
+        }
+    })
 }
 
 /// The text with all white space as single spaces, at most this long.

@@ -1,15 +1,15 @@
 //! Whether a failed attempt is repeated, and after which pause.
 //!
 //! The contract is `tests/vectors/api-retries.json`. Two knowing differences: a 403 is final, because permissions do not heal
-//! by waiting and a minute of attempts only hides the message; and a `Retry-After` that is no number is ignored.
+//! by waiting and a minute of attempts only hides the message; and a `Retry-After` that is no number is ignored, and a long one cut.
 
 use std::time::Duration;
 
 use super::failure::{Answer, Failure};
 use crate::settings::Networking;
 
-/// The longest pause a server may ask for; ours are tens of seconds.
-const RETRY_AFTER_MAX: Duration = Duration::from_hours(1);
+/// The longest pause a server may ask for; ours are tens of seconds. Newer events of an object wait for it.
+const RETRY_AFTER_MAX: Duration = Duration::from_mins(1);
 
 /// What follows from a failed attempt.
 #[derive(Debug, PartialEq)]
@@ -40,10 +40,25 @@ impl Pause {
 
 /// Judges the failure of the attempt with this number, counted from zero. A 401 only comes here when other credentials can be
 /// had: then another attempt can end differently.
-pub(super) fn judge(failure: &Failure, attempt: usize, networking: &Networking) -> Verdict {
+///
+/// A request that must not be carried out twice is repeated only if the server has surely not carried it out.
+pub(super) fn judge(
+    failure: &Failure,
+    attempt: usize,
+    networking: &Networking,
+    is_idempotent: bool,
+) -> Verdict {
     let worth = match failure {
-        Failure::Answer(answer) => matches!(answer.status, 401 | 429 | 500..=599),
-        Failure::Unreachable(_) | Failure::Timeout(_) | Failure::Credentials(_) => true,
+        Failure::Answer(answer) if is_idempotent => {
+            matches!(answer.status, 401 | 429 | 500..=599)
+        }
+        Failure::Answer(answer) => match answer.status {
+            401 => true,
+            429 | 503 => answer.asks_to_retry(),
+            _ => false,
+        },
+        Failure::Disconnected(_) | Failure::Timeout(_) => is_idempotent,
+        Failure::Unreachable(_) | Failure::Credentials(_) => true,
         // Accepted: its effect is there already.
         Failure::Payload(_) | Failure::Malformed(_)
         // A matter of configuration.

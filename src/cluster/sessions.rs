@@ -2,7 +2,14 @@
 //!
 //! What is used, and when to log in again, is decided in `logic/vault/`; here it is done, once for all requests that wait.
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{
+    fmt,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use http::HeaderValue;
 use kube::Client;
@@ -41,6 +48,8 @@ pub(super) struct Sessions {
     log_in: Option<LogIn>,
     /// Only one login at a time; the others wait for its result.
     turn: tokio::sync::Mutex<()>,
+    /// Whether the server has ever accepted a request.
+    was_accepted: AtomicBool,
     /// Not before this moment.
     next_login: Mutex<Instant>,
     clock: Clock,
@@ -121,6 +130,7 @@ impl Sessions {
             vault: Mutex::default(),
             log_in,
             turn: tokio::sync::Mutex::new(()),
+            was_accepted: AtomicBool::new(false),
             next_login: Mutex::new(Instant::now()),
             clock,
             pulse,
@@ -153,13 +163,20 @@ impl Sessions {
 
     /// The server has accepted a request with these credentials.
     pub(super) fn accepted(&self, ticket: &Ticket) {
+        self.was_accepted.store(true, Ordering::Relaxed);
         if self.lock().accept() {
             let text = format!("the server accepts '{}'", ticket.handler());
             self.pulse.say(HealthState::Ready, &text);
         }
     }
 
-    /// The server has answered 401.
+    /// Returns whether a new login could help: the server was trusted before, and its certificate authority may have changed since.
+    pub(super) fn may_be_outdated(&self, failure: &Failure) -> bool {
+        let was_trusted = self.was_accepted.load(Ordering::Relaxed);
+        matches!(failure, Failure::Untrusted(_)) && was_trusted && self.log_in.is_some()
+    }
+
+    /// The server has answered 401, or its certificate is not accepted any more.
     pub(super) fn rejected(&self, ticket: &Ticket, failure: &Failure) -> Advice {
         if self.log_in.is_none() {
             return Advice::Final;
@@ -173,13 +190,25 @@ impl Sessions {
                 Advice::Again
             }
             Rejection::NoneLeft(pause) => {
-                let story = format!("the server rejects the credentials of '{handler}': {failure}");
+                let story = if failure.is_rejection() {
+                    format!("the server rejects the credentials of '{handler}': {failure}")
+                } else {
+                    format!("the login of '{handler}' does not trust the server: {failure}")
+                };
                 self.pulse.say(HealthState::Unready, &story);
                 self.postpone(pause);
                 if pause.is_zero() {
                     return Advice::Attempt;
                 }
                 let seconds = pause.as_secs();
+                if !failure.is_rejection() {
+                    warn!(
+                        target: TARGET,
+                        "The login of '{handler}' does not trust the server ({failure}). Logging in again in {seconds} seconds. \
+                         hint: check `certificate-authority` of the current context"
+                    );
+                    return Advice::Again;
+                }
                 warn!(
                     target: TARGET,
                     "The server rejects the credentials of '{handler}' ({failure}). Trying again in {seconds} seconds, and \

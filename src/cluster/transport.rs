@@ -1,6 +1,7 @@
 //! One request, with its attempts: sent through the client, judged by `retry.rs`, told by `failure.rs`.
 
 use std::{
+    borrow::Cow,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -14,21 +15,21 @@ use http::{Method, Response, header};
 use http_body_util::{BodyExt as _, Limited};
 use kube::client::Body;
 use parking_lot::{Mutex, MutexGuard};
-use tokio::{
-    sync::{Semaphore, SemaphorePermit},
-    time::{sleep, timeout},
-};
+use serde::Deserialize;
+use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, error};
 
 use super::{
     failure::{Action, Answer, Failure},
+    limits::{Origin, Permit, RequestLimits},
+    outage::{Jitter, Outage},
     reason::reason,
     retry::{Pause, Verdict, judge},
     sessions::{Advice, Session, Sessions},
 };
-use crate::ports::{ApiError, Metrics};
-use crate::settings::{Networking, Settings};
+use crate::ports::{ApiError, Leadership, Metrics};
+use crate::settings::{Networking, REQUEST_TIMEOUT, Settings};
 
 /// The longest body read at once. The largest collections are some hundreds of megabytes.
 const BODY_BYTES_MAX: usize = 2 << 30;
@@ -36,12 +37,12 @@ const BODY_BYTES_MAX: usize = 2 << 30;
 /// The longest body read of an answer that is no success; only its message matters.
 const REFUSAL_BYTES_MAX: usize = 1 << 20;
 
-/// Requests on their way at once, without streams. Each takes a connection of its own, and one TLS handshake costs as much as
-/// several requests: a burst of objects must not become a burst of connections.
-pub(super) const REQUESTS_MAX: usize = 32;
+/// How long one attempt of a request may take that is neither a list nor a watch, and how long a watch may take to begin; unless
+/// `settings.networking.request_timeout` is not its default.
+const SINGLE_REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Requests of scripts on their way at once, besides.
-const SCRIPT_REQUESTS_MAX: usize = 16;
+/// The content type of JSON patches.
+const JSON_PATCH: &str = "application/json-patch+json";
 
 /// The log target of requests.
 const TARGET: &str = "kopf.networking";
@@ -54,13 +55,6 @@ const USER_AGENT: &str = concat!("kopf/", env!("CARGO_PKG_VERSION"));
 
 /// A body as it arrives.
 pub(super) type Frames = BoxStream<'static, Result<Bytes, kube::Error>>;
-
-/// Who waits for a request. Scripts have places of their own: one that sends many must not hold up the operator.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Origin {
-    Operator,
-    Script,
-}
 
 /// One request, ready to be sent any number of times.
 #[derive(Debug)]
@@ -83,14 +77,15 @@ pub(super) struct Request<'a> {
 pub(super) struct Transport {
     sessions: Sessions,
     settings: Mutex<Arc<Settings>>,
-    /// At most [`REQUESTS_MAX`] are taken.
-    places: Semaphore,
-    /// The same for scripts, with [`SCRIPT_REQUESTS_MAX`].
-    script_places: Semaphore,
+    /// Of all requests but streams.
+    limits: RequestLimits,
+    outage: Outage,
     /// The address, for messages; empty if unknown.
     server: String,
     default_namespace: String,
     refuses_streaming: AtomicBool,
+    /// What requests that write ask before they are sent.
+    fence: Mutex<Leadership>,
     /// Counts requests.
     metrics: Metrics,
 }
@@ -127,6 +122,29 @@ impl<'a> Request<'a> {
         builder.body(body).map_err(|it| Failure::Unsendable(it.to_string()))
     }
 
+    /// Returns whether carrying it out twice is as good as once.
+    fn is_idempotent(&self) -> bool {
+        let Action::Use { resource, .. } = &self.action else { return true };
+        match (&self.method, &self.content) {
+            // An event that is there twice is better than one that is lost.
+            (&Method::POST, _) => self.of == Origin::Operator && resource.plural == "events",
+            (&Method::PATCH, Some((JSON_PATCH, patch))) => has_test(patch),
+            _ => true,
+        }
+    }
+
+    /// Returns how long an attempt may take. Lists may be long; for all else the default of the settings is far too long.
+    fn time_limit(&self, networking: &Networking) -> Duration {
+        let limit = networking.request_timeout;
+        let is_long = match &self.action {
+            Action::Discover(_) => false,
+            Action::Use { verb, subresource, .. } => {
+                matches!(*verb, "list" | "watch") || *subresource == Some("log")
+            }
+        };
+        if is_long || limit != REQUEST_TIMEOUT { limit } else { SINGLE_REQUEST_TIMEOUT }
+    }
+
     /// As log lines call it: with the server, which is what is wrong most often.
     fn label(&self, server: &str) -> String {
         format!("{} {}{}", self.method, server.trim_end_matches('/'), self.url)
@@ -140,13 +158,19 @@ impl Transport {
         Transport {
             sessions,
             settings: Mutex::new(settings),
-            places: Semaphore::new(REQUESTS_MAX),
-            script_places: Semaphore::new(SCRIPT_REQUESTS_MAX),
+            limits: RequestLimits::new(),
+            outage: Outage::default(),
             server,
             refuses_streaming: AtomicBool::new(false),
+            fence: Mutex::default(),
             default_namespace,
             metrics,
         }
+    }
+
+    /// Has pauses of streams stretched by this.
+    pub(super) fn with_jitter(self, jitter: Jitter) -> Self {
+        Transport { outage: Outage::new(jitter), ..self }
     }
 
     /// The namespace of the credentials.
@@ -164,6 +188,11 @@ impl Transport {
         *lock(&self.settings) = settings;
     }
 
+    /// Holds for all requests from now on.
+    pub(super) fn fence(&self, leadership: Leadership) {
+        *self.fence.lock() = leadership;
+    }
+
     /// The error for the caller.
     pub(super) fn fail(&self, failure: Failure, action: &Action<'_>) -> ApiError {
         failure.into_error(action, &self.server)
@@ -175,16 +204,12 @@ impl Transport {
         request: &Request<'_>,
         networking: &Networking,
     ) -> Result<Bytes, ApiError> {
-        // The place is kept until the answer is read: so long the connection is in use.
-        let places = match request.of {
-            Origin::Operator => &self.places,
-            Origin::Script => &self.script_places,
-        };
-        let accepted = self.attempt(request, networking, Some(places)).await?;
-        let Accepted { response, place: _place, retired: _ } = accepted;
-        let limit = networking.request_timeout;
+        // The permit is kept until the body is read: until then the connection is in use.
+        let limit = request.time_limit(networking);
+        let accepted = self.attempt(request, networking, limit, Some(&self.limits)).await?;
+        let Accepted { response, mut permit, retired: _ } = accepted;
         let body = Limited::new(response.into_body(), BODY_BYTES_MAX);
-        let failure = match timeout(limit, body.collect()).await {
+        let failure = match permit.during(timeout(limit, body.collect())).await {
             Ok(Ok(body)) => return Ok(body.to_bytes()),
             Ok(Err(error)) => Failure::Payload(reason(error.as_ref())),
             Err(_) => Failure::Timeout(limit),
@@ -212,45 +237,47 @@ impl Transport {
     ) -> Result<Response<Frames>, ApiError> {
         // An answer begins as soon as there is a connection: what limits the one limits the other.
         let limit = connect_timeout.or(networking.connect_timeout);
-        let limit =
-            limit.map_or(networking.request_timeout, |it| it.min(networking.request_timeout));
-        let networking = Networking { request_timeout: limit, ..networking.clone() };
-        let accepted = self.attempt(request, &networking, None).await?;
+        let limit = limit.unwrap_or(SINGLE_REQUEST_TIMEOUT).min(networking.request_timeout);
+        let accepted = self.attempt(request, networking, limit, None).await?;
         let retired = accepted.retired.cancelled_owned();
         Ok(accepted.response.map(|body| body.into_data_stream().take_until(retired).boxed()))
     }
 
-    /// The attempts of one request. A place is taken for each of them, not for the pauses between them: what one object has
+    /// Makes the attempts of one request. Each takes a permit of its own, and the pauses between them take none: what one object has
     /// to wait for must not hold up the others. While the server rejects all credentials there is only waiting.
-    async fn attempt<'a>(
+    async fn attempt(
         &self,
         request: &Request<'_>,
         networking: &Networking,
-        places: Option<&'a Semaphore>,
-    ) -> Result<Accepted<'a>, ApiError> {
+        limit: Duration,
+        limits: Option<&RequestLimits>,
+    ) -> Result<Accepted, ApiError> {
         let mut course = Course::new(request, networking, &self.server);
         loop {
-            let place = match places {
-                Some(places) => places.acquire().await.ok(),
-                None => None,
+            let mut permit = match limits {
+                Some(limits) => limits.acquire(request.of, &request.action).await,
+                None => Permit::default(),
             };
-            // The place is kept meanwhile: whoever waits for credentials would wait for a place next.
+            // The permit is kept meanwhile: whoever waits for credentials would wait for a permit next.
             let (ticket, session) = self.sessions.acquire().await;
             course.announce();
-            let sent = attempt_once(&session, request, networking).await;
+            let sent = self.fenced(request, attempt_once(&session, request, limit));
+            let sent = permit.during(sent).await;
             self.count(request, &sent);
+            self.note_connection(sent.as_ref().err(), limits.is_none());
             let failure = match sent {
                 Ok(response) => {
                     course.succeed();
                     self.sessions.accepted(&ticket);
-                    return Ok(Accepted { response, place, retired: session.retired() });
+                    return Ok(Accepted { response, permit, retired: session.retired() });
                 }
                 Err(failure) => failure,
             };
-            drop((place, session));
-            if failure.is_rejection() {
+            drop((permit, session));
+            if failure.is_rejection() || self.sessions.may_be_outdated(&failure) {
                 match self.sessions.rejected(&ticket, &failure) {
                     Advice::Again => continue,
+                    Advice::Attempt if !failure.is_rejection() => continue,
                     Advice::Attempt if course.attempt == 0 => {
                         course.attempt = 1;
                         continue;
@@ -261,15 +288,53 @@ impl Transport {
             } else if failure.is_answer() {
                 self.sessions.accepted(&ticket);
             }
-            match judge(&failure, course.attempt, networking) {
+            match judge(&failure, course.attempt, networking, request.is_idempotent()) {
                 Verdict::Final => return Err(self.fail(failure, &request.action)),
                 Verdict::Exhausted => {
                     course.give_up(&failure);
                     return Err(self.fail(failure, &request.action));
                 }
-                Verdict::Again(pause) => course.pause(&pause, &failure).await,
+                Verdict::Again(pause) => {
+                    course.announce_pause(&pause, &failure);
+                    self.pause(pause.duration(), &failure).await;
+                    course.attempt = course.attempt.saturating_add(1);
+                }
             }
         }
+    }
+
+    /// Notes whether the server can be reached. A stream without any response says so too: a watch begins at once.
+    fn note_connection(&self, failure: Option<&Failure>, is_stream: bool) {
+        match failure {
+            Some(Failure::Unreachable(_)) => self.outage.begin(),
+            Some(Failure::Timeout(_)) if is_stream => self.outage.begin(),
+            Some(Failure::Answer(_)) | None => self.outage.end(),
+            Some(_) => {}
+        }
+    }
+
+    async fn pause(&self, pause: Duration, failure: &Failure) {
+        if matches!(failure, Failure::Unreachable(_)) {
+            self.outage.sleep(pause).await;
+        } else {
+            sleep(pause).await;
+        }
+    }
+
+    /// Returns what is known of the connection.
+    pub(super) fn outage(&self) -> &Outage {
+        &self.outage
+    }
+
+    /// Runs an attempt. One that writes is not polled any more when the operator may not act: what is not on the wire by then never is.
+    async fn fenced<T>(&self, request: &Request<'_>, attempt: impl Future<Output = T>) -> T {
+        let needs_no_lease = request.method == Method::GET
+            || (request.of == Origin::Operator && request.action.is_about_leases());
+        if needs_no_lease {
+            return attempt.await;
+        }
+        let leadership = self.fence.lock().clone();
+        leadership.while_acting(attempt).await
     }
 
     fn count(&self, request: &Request<'_>, sent: &Result<Response<Body>, Failure>) {
@@ -282,10 +347,10 @@ impl Transport {
 }
 
 /// An answer that is a success.
-struct Accepted<'a> {
+struct Accepted {
     response: Response<Body>,
-    /// Kept until the answer is read: so long the connection is in use.
-    place: Option<SemaphorePermit<'a>>,
+    /// Kept until the body is read: until then the connection is in use.
+    permit: Permit,
     /// Cancelled when its credentials are out of use.
     retired: CancellationToken,
 }
@@ -333,24 +398,21 @@ impl<'a> Course<'a> {
         error!(target: TARGET, "Request attempt #{}/{attempts} failed; escalating: {} -> {failure}", self.number(), self.label());
     }
 
-    async fn pause(&mut self, pause: &Pause, failure: &Failure) {
+    fn announce_pause(&self, pause: &Pause, failure: &Failure) {
         let attempts = self.attempts;
         if let Some(asked) = pause.asked {
             let (own, asked) = (pause.own.as_secs_f64(), asked.as_secs_f64());
             debug!(target: TARGET, "Overriding the backoff {own}s with the retry-after {asked}s from the server: {}", self.label());
         }
         error!(target: TARGET, "Request attempt #{}/{attempts} failed; will retry: {} -> {failure}", self.attempt.saturating_add(1), self.label());
-        sleep(pause.duration()).await;
-        self.attempt = self.attempt.saturating_add(1);
     }
 }
 
 async fn attempt_once(
     session: &Session,
     request: &Request<'_>,
-    networking: &Networking,
+    limit: Duration,
 ) -> Result<Response<Body>, Failure> {
-    let limit: Duration = networking.request_timeout;
     let mut ready = request.build()?;
     if let Some(authorization) = session.authorization() {
         ready.headers_mut().insert(header::AUTHORIZATION, authorization);
@@ -372,6 +434,17 @@ async fn attempt_once(
         Ok(Err(_)) | Err(_) => Bytes::new(),
     };
     Err(Failure::Answer(Answer::read(status.as_u16(), retry_after, &body)))
+}
+
+/// Returns whether a JSON patch tests what it changes: then it is not applied a second time.
+fn has_test(patch: &[u8]) -> bool {
+    #[derive(Deserialize)]
+    struct Operation<'a> {
+        #[serde(borrow)]
+        op: Cow<'a, str>,
+    }
+    let operations = serde_json::from_slice::<Vec<Operation<'_>>>(patch);
+    operations.is_ok_and(|all| all.iter().any(|it| it.op == "test"))
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -8,7 +8,7 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use futures::{StreamExt as _, stream, stream::BoxStream};
-use tokio::time::{Instant, sleep, timeout_at};
+use tokio::time::{Instant, timeout_at};
 use tracing::{debug, trace, warn};
 
 use super::{
@@ -30,6 +30,12 @@ const PAUSE_AFTER_ERROR: Duration = Duration::from_secs(1);
 
 /// The longest pause between attempts that fail again and again.
 const PAUSE_MAX: Duration = Duration::from_secs(30);
+
+/// The pause before the second list in a row because of a version that is too old; as client-go has it.
+const PAUSE_AFTER_EXPIRY: Duration = Duration::from_millis(800);
+
+/// A watch that has lived for so long is no failure, however it ends.
+const STEADY: Duration = Duration::from_secs(5);
 
 /// No setting makes a loop tighter than this.
 const PAUSE_MIN: Duration = Duration::from_millis(10);
@@ -146,7 +152,7 @@ impl Watcher {
             State::Connecting(since) => self.connect(since).await,
             State::Watching(watch) => self.watch(watch).await,
             State::Pausing { pause, next } => {
-                sleep(pause).await;
+                self.transport.outage().sleep(pause).await;
                 let next = match next {
                     Next::List => self.start(),
                     Next::Connect(since) => State::Connecting(since),
@@ -184,7 +190,7 @@ impl Watcher {
         };
         match page {
             Ok(page) => (event, State::Handing(page)),
-            Err(error) => self.after_failure(error),
+            Err(error) => self.after_failure(error, Next::List),
         }
     }
 
@@ -230,10 +236,9 @@ impl Watcher {
                 (Some(Ok(event)), State::Watching(watch))
             }
             Err(_) => self.after_silence(deadline == silent_at, since),
-            Ok(Err(error)) if is_quiet(&error) && error.status.is_none() => {
-                self.pulse.say(HealthState::Unready, &error.message);
-                let pause = self.next_pause(watching.reconnect_backoff);
-                (None, State::Pausing { pause, next: Next::Connect(since) })
+            // What was seen is still right: only the watch could not begin.
+            Ok(Err(error)) if error.class == ErrorClass::Retry => {
+                self.after_failure(error, Next::Connect(since))
             }
             Ok(Err(error)) if is_refusal_to_stream(&error, &since) => {
                 if self.transport.refuse_streaming() {
@@ -245,7 +250,7 @@ impl Watcher {
                 }
                 (None, State::Listing { token: None })
             }
-            Ok(Err(error)) => self.after_failure(error),
+            Ok(Err(error)) => self.after_failure(error, Next::List),
         }
     }
 
@@ -260,7 +265,7 @@ impl Watcher {
         match heard {
             Heard::Line(line) => self.take(watch, &line),
             Heard::Silence => {
-                self.failures = 0;
+                self.note_life(&watch);
                 self.after_silence(deadline == watch.silent_at, watch.since)
             }
             Heard::End => self.after_end(watch),
@@ -271,7 +276,8 @@ impl Watcher {
             Heard::Broken(Broken::TooLong) => {
                 let reason = format!("a line is longer than {LINE_BYTES_MAX} bytes");
                 let failure = Failure::Malformed(reason);
-                self.after_failure(self.transport.fail(failure, &self.action("watch")))
+                let error = self.transport.fail(failure, &self.action("watch"));
+                self.after_failure(error, Next::List)
             }
         }
     }
@@ -284,14 +290,12 @@ impl Watcher {
                 if watch.lines.has_ended() {
                     return self.after_end(watch);
                 }
-                return self.after_failure(self.malformed("watch", &error));
+                return self.after_failure(self.malformed("watch", &error), Next::List);
             }
         };
         watch.heard = true;
         self.pulse.beat();
-        if !matches!(parsed, Line::Refusal(..)) {
-            self.failures = 0;
-        }
+        self.note_life(&watch);
         let silence = self.target.settings.watching.inactivity_timeout.max(PAUSE_MIN);
         watch.silent_at = later(Instant::now(), silence);
         match parsed {
@@ -307,16 +311,22 @@ impl Watcher {
                 };
                 (Some(Ok(StreamEvent::Object(kind, object))), State::Watching(watch))
             }
-            Line::Bookmark(version) => {
-                let (event, before) = match &mut watch.since {
-                    // The first one ends the initial objects.
-                    Since::Start => (StreamEvent::Listed, None),
-                    Since::Version(last) => (StreamEvent::Alive, last.take()),
+            Line::Bookmark(version, is_end) => {
+                let event = match &mut watch.since {
+                    Since::Start if is_end => {
+                        watch.since = Since::Version(version);
+                        StreamEvent::Listed
+                    }
+                    // There are more objects to come.
+                    Since::Start => StreamEvent::Alive,
+                    Since::Version(last) => {
+                        *last = version.or(last.take());
+                        StreamEvent::Alive
+                    }
                 };
-                watch.since = Since::Version(version.or(before));
                 (Some(Ok(event)), State::Watching(watch))
             }
-            Line::Refusal(code, text) => self.after_failure(self.refused(code, text)),
+            Line::Refusal(code, text) => self.after_failure(self.refused(code, text), Next::List),
             Line::Unknown => {
                 let text = one_line(&String::from_utf8_lossy(line), UNKNOWN_CHARS);
                 warn!(target: TARGET, "Ignoring an unsupported event type: {text}");
@@ -328,12 +338,20 @@ impl Watcher {
     /// The end of a watch is normal. Only one that brought nothing is not followed by the next at once: a server that
     /// closes all watches must not be asked in a tight loop.
     fn after_end(&mut self, watch: Watch) -> Step {
-        self.failures = 0;
+        self.note_life(&watch);
         let pause = self.target.settings.watching.reconnect_backoff.max(PAUSE_MIN);
         if watch.heard || watch.opened_at.elapsed() >= pause {
             return (None, State::Connecting(watch.since));
         }
+        let pause = self.transport.outage().jitter().stretch(pause);
         (None, State::Pausing { pause, next: Next::Connect(watch.since) })
+    }
+
+    /// Ends a row of failures when a watch has lived for some seconds.
+    fn note_life(&mut self, watch: &Watch) {
+        if watch.opened_at.elapsed() >= STEADY {
+            self.failures = 0;
+        }
     }
 
     fn after_silence(&self, inactive: bool, since: Since) -> Step {
@@ -343,30 +361,32 @@ impl Watcher {
         (None, State::Connecting(since))
     }
 
-    /// Lists again after a pause. What passes by itself is not handed over: the attempts were logged already.
-    fn after_failure(&mut self, error: ApiError) -> Step {
+    /// Goes on after a pause. What passes by itself is not handed over: the attempts were logged already.
+    fn after_failure(&mut self, error: ApiError, next: Next) -> Step {
         let backoff = self.target.settings.watching.reconnect_backoff;
         if error.class == ErrorClass::Expired {
-            // No failure, but the price of having been away.
+            // No failure, but the price of having been away; unless it comes again and again.
             debug!(target: TARGET, "Restarting the watch-stream for {self}.");
-            let pause = backoff.max(PAUSE_MIN);
-            return (None, State::Pausing { pause, next: Next::List });
+            let least = if self.failures == 0 { Duration::ZERO } else { PAUSE_AFTER_EXPIRY / 2 };
+            let pause = self.next_pause(backoff, least);
+            return (None, State::Pausing { pause, next });
         }
         self.pulse.say(HealthState::Unready, &error.message);
         if is_quiet(&error) {
-            let pause = self.next_pause(backoff);
-            return (None, State::Pausing { pause, next: Next::List });
+            let pause = self.next_pause(backoff, Duration::ZERO);
+            return (None, State::Pausing { pause, next });
         }
-        let pause = self.next_pause(backoff.max(PAUSE_AFTER_ERROR));
-        (Some(Err(error)), State::Pausing { pause, next: Next::List })
+        let pause = self.next_pause(backoff.max(PAUSE_AFTER_ERROR), Duration::ZERO);
+        (Some(Err(error)), State::Pausing { pause, next })
     }
 
-    /// The pause after a failure: doubled with each one in a row.
-    fn next_pause(&mut self, first: Duration) -> Duration {
+    /// Returns the pause after a failure: doubled with each one in a row, as is `least`, and stretched at random.
+    fn next_pause(&mut self, first: Duration, least: Duration) -> Duration {
         let first = first.max(PAUSE_MIN);
         let factor = 2_u32.saturating_pow(self.failures);
         self.failures = self.failures.saturating_add(1);
-        first.saturating_mul(factor).min(PAUSE_MAX.max(first))
+        let pause = first.max(least).saturating_mul(factor).min(PAUSE_MAX.max(first));
+        self.transport.outage().jitter().stretch(pause)
     }
 
     /// The media types to ask for; `metadata` is how metadata alone is asked for.

@@ -68,16 +68,22 @@ impl Runner<'_> {
         children: Option<Children>,
         call: impl FnOnce(Arc<Invocation>) -> F,
     ) -> Outcome {
-        let begun = match self.begin(attempt, children) {
+        let leadership = &self.facilities.leadership;
+        // Nothing begins or goes on when another replica may lead.
+        let begun = match leadership.while_acting(async { self.begin(attempt, children) }).await {
             Ok(begun) => begun,
             Err(outcome) => return *outcome,
         };
         let call = call(Arc::clone(&begun.invocation));
-        let ended = match begun.time_left() {
-            // A call that ends at the very last moment has ended in time.
-            Some(left) => time::timeout(left, call).await.ok(),
-            None => Some(call.await),
-        };
+        let time_left = begun.time_left();
+        let ended = leadership.while_acting(async move {
+            match time_left {
+                // A call that ends at the very last moment has ended in time.
+                Some(left) => time::timeout(left, call).await.ok(),
+                None => Some(call.await),
+            }
+        });
+        let ended = ended.await;
         self.end(&begun, ended)
     }
 

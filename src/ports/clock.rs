@@ -1,6 +1,9 @@
 //! Wall time, in production and in tests.
 
+use std::time::Duration;
+
 use jiff::{SignedDuration, Timestamp};
+use rustix::time::{ClockId, clock_gettime};
 use tokio::time::{self, Instant};
 
 /// Where stored timestamps come from. Waiting always goes through `tokio::time`.
@@ -48,6 +51,22 @@ impl Clock {
         };
         Timestamp::from_microsecond(exact.as_microsecond()).unwrap_or(exact)
     }
+
+    /// Returns a time that never steps: since some start, and with the time in which the machine was suspended, where the system tells.
+    pub fn uptime(&self) -> Duration {
+        match self.0 {
+            Source::System => uptime_of_system(),
+            Source::Virtual { origin, .. } => origin.elapsed(),
+        }
+    }
+}
+
+fn uptime_of_system() -> Duration {
+    #[cfg(target_os = "linux")]
+    let clock = ClockId::Boottime;
+    #[cfg(not(target_os = "linux"))]
+    let clock = ClockId::Monotonic;
+    Duration::try_from(clock_gettime(clock)).unwrap_or_default()
 }
 
 /// Waits until this moment; without one for ever, for the arms of a `select!` that may have nothing to wait for.

@@ -10,7 +10,7 @@ use std::{
 use bytes::Bytes;
 use futures::{StreamExt as _, stream::BoxStream};
 
-use super::{BoxFuture, Demand, HealthState, Pulse};
+use super::{BoxFuture, Demand, HealthState, Leadership, Pulse};
 use crate::logic::{
     kube::Said, object::Object, reason::EventType, resource::Resource, selector::Restrictions,
 };
@@ -78,6 +78,9 @@ pub trait Cluster: Send + Sync + 'static {
 
     /// Uses these settings for the requests from now on. Streams have their own.
     fn configure(&self, settings: Arc<Settings>);
+
+    /// Sends requests that write only while the operator may act, from now on; those about leases always.
+    fn fence(&self, leadership: Leadership);
 }
 
 /// Which API groups to look into.

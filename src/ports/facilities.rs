@@ -1,6 +1,6 @@
 //! What an operator offers to every call of its scripts, whatever the call is about.
 
-use super::{clock::Clock, indexes::Indexes, kube::Kube, posts::Posts};
+use super::{clock::Clock, indexes::Indexes, kube::Kube, leadership::Leadership, posts::Posts};
 
 /// Shared by all calls of one operator.
 #[derive(Clone, Debug, Default)]
@@ -13,4 +13,6 @@ pub struct Facilities {
     pub clock: Clock,
     /// The cluster.
     pub kube: Kube,
+    /// Whether calls may go on.
+    pub leadership: Leadership,
 }

@@ -2,7 +2,7 @@
 //!
 //! Hop 1 of the walk begins in `serve.rs`.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use parking_lot::Mutex;
 use tokio::time;
@@ -13,6 +13,7 @@ use super::{
     poster::Poster,
     probing::Probing,
     reload::Candidates,
+    replicas::Replicas,
     serve::Serve,
 };
 use crate::features::probes::{Counted, Endpoint};
@@ -24,8 +25,8 @@ use crate::logic::{
     generation::Generation, handler::Kind, lifecycle::Lifecycle, peering::Identity,
 };
 use crate::ports::{
-    ApiError, Clock, Cluster, Current, Facilities, Health, HealthState, Indexes, Kube, Memo,
-    NativeLogins, Posts, Present, Scripts,
+    ApiError, Clock, Cluster, Current, Facilities, Health, HealthState, Indexes, Kube, Leadership,
+    Memo, NativeLogins, Posts, Present, Scripts,
 };
 use crate::settings::Settings;
 
@@ -52,15 +53,17 @@ pub async fn run(operator: Operator, stop: CancellationToken) -> Result<(), Fail
     let mut poster = Poster::start(&posts, &settings, life.clock);
     let served = life.serve(plan, &settings, &mut poster, &stop).await;
     life.health.note(STOPPING, HealthState::Unready, "the operator is stopping");
-    if let Err(Failure::Leadership(_)) = &served {
-        return served;
+    if let Err(Failure::Leadership(reason)) = served {
+        return Err(Failure::Leadership(reason));
     }
-    let limit = match &served {
-        // Whoever sent the signal has this limit already.
-        Ok(()) => None,
-        Err(_) => settings.process.ultimate_exiting_timeout,
+    let (served, replicas) = match served {
+        Ok(replicas) => (Ok(()), replicas),
+        Err(failure) => (Err(failure), None),
     };
-    let cleaned = life.clean_up(limit).await;
+    let cleaned = life.clean_up_as_leader(replicas, served.is_err()).await;
+    if let Err(Failure::Leadership(_)) = &cleaned {
+        return cleaned;
+    }
     // Last: clean-up handlers post events too.
     poster.end().await;
     served?;
@@ -98,6 +101,7 @@ impl Life {
             posts: Posts::new(Arc::clone(&settings)),
             clock,
             kube: Kube::default(),
+            leadership: Leadership::new(clock),
         };
         let generation = Generation { number: 1, registry, lifecycle: scripts.lifecycle() };
         let life = Life {
@@ -153,14 +157,41 @@ impl Life {
         Ok(true)
     }
 
-    /// Runs the clean-up handlers, but no longer than that: an operator that hangs would never be restarted.
-    async fn clean_up(&self, limit: Option<Duration>) -> Result<(), Failure> {
+    /// Runs the clean-up handlers, then gives the lease back: meanwhile no other replica acts.
+    ///
+    /// They run in standbys too, as they do in a paused operator of the reference: what was started is to be ended. They end when the
+    /// leadership is lost.
+    async fn clean_up_as_leader(
+        &self,
+        replicas: Option<Replicas>,
+        has_failed: bool,
+    ) -> Result<(), Failure> {
+        let Some(replicas) = replicas else { return self.clean_up(has_failed).await };
+        let cleaned = tokio::select! {
+            biased; // the loss first: from then on nothing may be done
+            reason = replicas.lost() => return Err(Failure::Leadership(reason)),
+            cleaned = self.clean_up(has_failed) => cleaned,
+        };
+        replicas.end().await;
+        cleaned
+    }
+
+    /// Runs the clean-up handlers, but no longer than the settings allow: an operator that hangs would never be restarted.
+    async fn clean_up(&self, has_failed: bool) -> Result<(), Failure> {
+        let process = self.settings().process;
+        let own = process.cleanup_timeout.map(|it| (it, "cleanup_timeout"));
+        // Whoever sent a signal has this limit already.
+        let whole = process.ultimate_exiting_timeout.filter(|_| has_failed);
+        let whole = whole.map(|it| (it, "ultimate_exiting_timeout"));
         let cleaning = self.run(Kind::Cleanup);
-        let Some(limit) = limit else { return cleaning.await };
+        let Some((limit, name)) = own.into_iter().chain(whole).min() else {
+            return cleaning.await;
+        };
         time::timeout(limit, cleaning).await.unwrap_or_else(|_late| {
+            let seconds = limit.as_secs_f64();
             tracing::error!(
                 target: "kopf.running",
-                "Cleanup activity is only partially executed: it takes too long (settings.process.ultimate_exiting_timeout)."
+                "Cleanup handlers took longer than {seconds} s (settings.process.{name}), stopping them."
             );
             Ok(())
         })
@@ -172,7 +203,7 @@ impl Life {
         settings: &Arc<Settings>,
         poster: &mut Poster,
         stop: &CancellationToken,
-    ) -> Result<(), Failure> {
+    ) -> Result<Option<Replicas>, Failure> {
         let serve = Serve {
             life: self,
             settings: Arc::clone(settings),

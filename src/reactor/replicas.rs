@@ -17,6 +17,7 @@ use crate::ports::Cluster;
 /// The election among the replicas of this operator, if there is one.
 pub(super) struct Replicas {
     election: Option<Election>,
+    leadership: Leadership,
     /// Our name among peers. Replicas with a leader are one operator for others, and never peers of each other.
     identity: String,
 }
@@ -25,8 +26,10 @@ impl Replicas {
     /// Stands for election, if the settings ask for it.
     pub(super) fn start(serve: &Serve<'_>, cluster: &Arc<dyn Cluster>) -> Result<Self, Failure> {
         let settings = &serve.settings.leadership;
+        let leadership = serve.life.current.get().facilities.leadership.clone();
         if !settings.enabled {
-            return Ok(Replicas { election: None, identity: serve.identity.peer.clone() });
+            let identity = serve.identity.peer.clone();
+            return Ok(Replicas { election: None, leadership, identity });
         }
         let namespace = settings.namespace.as_deref().unwrap_or(cluster.default_namespace());
         let terms = Terms {
@@ -41,14 +44,14 @@ impl Replicas {
             return Err(Failure::Settings(problem));
         }
         let identity = Identity::of_replicas(namespace, &settings.name);
-        let (clock, health) = (serve.life.clock, serve.life.health.clone());
-        let election = Election::start(Arc::clone(cluster), terms, clock, health);
-        Ok(Replicas { election: Some(election), identity })
+        let told = (serve.life.clock, serve.life.health.clone());
+        let election = Election::start(Arc::clone(cluster), terms, told, leadership.clone());
+        Ok(Replicas { election: Some(election), leadership, identity })
     }
 
     /// Whether we may act.
     pub(super) fn leadership(&self) -> Leadership {
-        self.election.as_ref().map(Election::leadership).unwrap_or_default()
+        self.leadership.clone()
     }
 
     /// Waits until we must not act any more; gives the reason.

@@ -62,23 +62,23 @@ struct Reign {
 }
 
 impl Serve<'_> {
-    /// From the login to the end of the last stream.
+    /// Runs from the login to the end of the last stream. Returns the election, which goes on: the lease is still held.
     pub(super) async fn run(
         self,
         scope: &Scope,
         connect: impl Future<Output = Result<Arc<dyn Cluster>, ApiError>>,
         candidates: Candidates,
         stop: &CancellationToken,
-    ) -> Result<(), Failure> {
+    ) -> Result<Option<Replicas>, Failure> {
         tracing::info!(target: "kopf.authentication", "Initial authentication has been initiated.");
-        let Some(cluster) = unless_stopped(stop, connect).await else { return Ok(()) };
+        let Some(cluster) = unless_stopped(stop, connect).await else { return Ok(None) };
         let cluster = cluster?;
         tracing::info!(target: "kopf.authentication", "Initial authentication has finished.");
         let present = self.life.current.get();
         let registry = &present.generation.registry;
         let settings = Arc::clone(&self.settings);
         let observer = Observer::start(&*cluster, &*self.life.scripts, registry, scope, settings);
-        let Some(observer) = unless_stopped(stop, observer).await else { return Ok(()) };
+        let Some(observer) = unless_stopped(stop, observer).await else { return Ok(None) };
         let observer = observer?;
         let replicas = Replicas::start(&self, &cluster)?;
         let team = Arc::default();
@@ -101,8 +101,7 @@ impl Serve<'_> {
             team.cut().await;
             return Err(Failure::Leadership(reason));
         }
-        replicas.end().await;
-        Ok(())
+        Ok(Some(replicas))
     }
 
     /// Runs the streams and what is beside them, until `stop`.

@@ -52,6 +52,8 @@ pub struct Settings {
 pub struct Process {
     /// A graceful exit that takes longer than this ends at once; `None`: never.
     pub ultimate_exiting_timeout: Option<Duration>,
+    /// Clean-up handlers that take longer than this are stopped; `None`: only the exit as a whole has a limit.
+    pub cleanup_timeout: Option<Duration>,
 }
 
 /// `settings.posting`
@@ -235,13 +237,16 @@ pub struct Persistence {
 /// The prefix of annotations and of the finalizer, shared with Kopf.
 pub const PREFIX: &str = "kopf.zalando.org";
 
+/// The default of `settings.networking.request_timeout`. Any other value holds for all requests, this one for lists.
+pub const REQUEST_TIMEOUT: Duration = secs(300);
+
 const fn secs(seconds: u64) -> Duration {
     Duration::from_secs(seconds)
 }
 
 impl Default for Process {
     fn default() -> Self {
-        Process { ultimate_exiting_timeout: Some(secs(600)) }
+        Process { ultimate_exiting_timeout: Some(secs(600)), cleanup_timeout: Some(secs(10)) }
     }
 }
 
@@ -354,7 +359,7 @@ impl Default for Background {
 impl Default for Networking {
     fn default() -> Self {
         Networking {
-            request_timeout: secs(300),
+            request_timeout: REQUEST_TIMEOUT,
             connect_timeout: None,
             error_backoffs: [1, 1, 2, 3, 5, 8, 13, 21].map(secs).to_vec(),
             enforce_retry_after: false,

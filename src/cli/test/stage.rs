@@ -174,6 +174,7 @@ impl Stage<'_> {
             posts: Posts::new(Arc::clone(&settings)),
             clock,
             kube,
+            ..Facilities::default()
         };
         let attempt = Attempt { retry: 0, started: clock.now(), runtime: Duration::ZERO };
         let cause = ActivityCause { activity: "test", settings, logins: NativeLogins::default() };

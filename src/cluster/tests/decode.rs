@@ -60,7 +60,7 @@ fn lines_are_told_apart() {
     let Ok(Line::Event(EventType::Deleted, object)) = parse(object) else { panic!() };
     assert_eq!(object.header().resource_version.as_deref(), Some("3"));
     let mark = r#"{"object": {"metadata": {"resourceVersion": "4"}}, "type": "BOOKMARK"}"#;
-    assert!(matches!(parse(mark), Ok(Line::Bookmark(Some(it))) if it == "4"));
+    assert!(matches!(parse(mark), Ok(Line::Bookmark(Some(it), false)) if it == "4"));
     let error =
         r#"{"type": "ERROR", "object": {"kind": "Status", "code": 410, "message": "too\nold"}}"#;
     assert!(matches!(parse(error), Ok(Line::Refusal(410, it)) if it == "too old"));

@@ -8,13 +8,19 @@ use bytes::Bytes;
 use http::{Request as HttpRequest, Response};
 use http_body_util::Full;
 use kube::client::Body;
+use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use crate::cluster::failure::Action;
+use crate::cluster::limits::RESOURCE_REQUESTS_MAX;
 use crate::cluster::sessions::{LogIn, Session, Sessions};
-use crate::cluster::transport::{REQUESTS_MAX, Request, Transport};
-use crate::logic::vault::Found;
-use crate::ports::{ApiError, Clock, ErrorClass, Health, Metrics};
+use crate::cluster::transport::{Request, Transport};
+use crate::logic::{
+    leadership::{Role, leases},
+    resource::Resource,
+    vault::Found,
+};
+use crate::ports::{ApiError, Clock, ErrorClass, Health, Leadership, Metrics};
 
 /// A server that accepts a client of this number or of a later one.
 fn client(number: u32, accepted: u32) -> kube::Client {
@@ -90,9 +96,135 @@ async fn a_burst_of_requests_takes_a_bounded_number_of_connections() {
     });
     let client = kube::Client::new(service, "default");
     let transport = Transport::new(Sessions::only(client), Arc::default(), Metrics::default());
+    let resource = Resource::default();
+    let action = Action::Use {
+        verb: "get",
+        resource: &resource,
+        namespace: None,
+        name: None,
+        subresource: None,
+    };
+    let request = Request::get("/api".into(), action);
+    let networking = transport.settings().networking.clone();
+    let sent = (0..10 * RESOURCE_REQUESTS_MAX).map(|_| transport.fetch(&request, &networking));
+    assert!(futures::future::join_all(sent).await.iter().all(Result::is_ok));
+    assert_eq!(most.load(Ordering::Relaxed), RESOURCE_REQUESTS_MAX);
+}
+
+/// Logs in with the certificate authority of the moment; the server has another one when `authority` changes.
+async fn with_authority(authority: &Arc<AtomicU32>) -> Transport {
+    let current = Arc::clone(authority);
+    let log_in: LogIn = Box::new(move || {
+        let (known, current) = (current.load(Ordering::Relaxed), Arc::clone(&current));
+        let service = tower::service_fn(move |_request: HttpRequest<Body>| {
+            let is_trusted = current.load(Ordering::Relaxed) == known;
+            async move {
+                if is_trusted {
+                    let body = Full::new(Bytes::from_static(b"{}"));
+                    return Ok(Response::new(body));
+                }
+                let error = rustls::CertificateError::UnknownIssuer;
+                Err(std::io::Error::other(rustls::Error::InvalidCertificate(error)))
+            }
+        });
+        let client = kube::Client::new(service, "default");
+        let found = Found {
+            handler: "login_fn".into(),
+            priority: 0,
+            expiration: None,
+            returned: None,
+            content: Arc::new(Session::new(client, None, String::new())),
+        };
+        Box::pin(async move { Ok(vec![found]) })
+    });
+    let sessions = Sessions::start(log_in, Clock::system(), &Health::default()).await.unwrap();
+    Transport::new(sessions, Arc::default(), Metrics::default())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_certificate_authority_that_rotates_means_a_new_login() {
+    let authority = Arc::new(AtomicU32::new(1));
+    let transport = with_authority(&authority).await;
     let request = Request::get("/api".into(), Action::Discover("/api"));
     let networking = transport.settings().networking.clone();
-    let sent = (0..10 * REQUESTS_MAX).map(|_| transport.fetch(&request, &networking));
-    assert!(futures::future::join_all(sent).await.iter().all(Result::is_ok));
-    assert_eq!(most.load(Ordering::Relaxed), REQUESTS_MAX);
+    transport.fetch(&request, &networking).await.unwrap();
+    authority.store(2, Ordering::Relaxed);
+    let start = Instant::now();
+    for _ in 0..3 {
+        transport.fetch(&request, &networking).await.unwrap();
+    }
+    assert_eq!(start.elapsed(), Duration::ZERO);
+}
+
+/// A server that is trusted once, and then never again.
+#[tokio::test(start_paused = true)]
+async fn a_server_that_is_not_trusted_is_asked_again_after_growing_pauses() {
+    let made = Arc::new(Mutex::new(Vec::new()));
+    let (seen, start) = (Arc::clone(&made), Instant::now());
+    let log_in: LogIn = Box::new(move || {
+        seen.lock().push(start.elapsed().as_secs());
+        let requests = AtomicU32::new(u32::from(seen.lock().len() > 1));
+        let service = tower::service_fn(move |_request: HttpRequest<Body>| {
+            let is_trusted = requests.fetch_add(1, Ordering::Relaxed) == 0;
+            async move {
+                let error =
+                    rustls::Error::InvalidCertificate(rustls::CertificateError::UnknownIssuer);
+                let response = || Response::new(Full::new(Bytes::from_static(b"{}")));
+                is_trusted.then(response).ok_or_else(|| std::io::Error::other(error))
+            }
+        });
+        let found = Found {
+            handler: "login_fn".into(),
+            priority: 0,
+            expiration: None,
+            returned: None,
+            content: Arc::new(Session::new(
+                kube::Client::new(service, "default"),
+                None,
+                String::new(),
+            )),
+        };
+        Box::pin(async move { Ok(vec![found]) })
+    });
+    let sessions = Sessions::start(log_in, Clock::system(), &Health::default()).await.unwrap();
+    let transport = Transport::new(sessions, Arc::default(), Metrics::default());
+    let request = Request::get("/api".into(), Action::Discover("/api"));
+    let networking = transport.settings().networking.clone();
+    transport.fetch(&request, &networking).await.unwrap();
+    let asked = transport.fetch(&request, &networking);
+    assert!(tokio::time::timeout(Duration::from_secs(20), asked).await.is_err());
+    assert_eq!(*made.lock(), [0, 0, 0, 1, 3, 7, 15]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_that_writes_is_not_sent_when_the_lease_has_expired() {
+    let sent = Arc::new(AtomicU32::new(0));
+    let counter = Arc::clone(&sent);
+    let service = tower::service_fn(move |_request: HttpRequest<Body>| {
+        counter.fetch_add(1, Ordering::Relaxed);
+        async { Response::builder().body(Full::new(Bytes::from_static(b"{}"))) }
+    });
+    let sessions = Sessions::only(kube::Client::new(service, "default"));
+    let transport = Transport::new(sessions, Arc::default(), Metrics::default());
+    let clock = Clock::starting_at(jiff::Timestamp::UNIX_EPOCH);
+    let leadership = Leadership::new(clock);
+    leadership.publish(&Role::Leader, Some(clock.uptime() + Duration::from_secs(10)));
+    transport.fence(leadership.clone());
+    let networking = transport.settings().networking.clone();
+    let (other, lease) = (Resource::default(), leases());
+    let limit = Duration::from_millis(1);
+    let send = async |method: http::Method, resource: &Resource| {
+        let (namespace, name, subresource) = (None, None, None);
+        let action = Action::Use { verb: "patch", resource, namespace, name, subresource };
+        let request = Request { method, ..Request::get("/api".into(), action) };
+        let fetched = tokio::time::timeout(limit, transport.fetch(&request, &networking)).await;
+        fetched.is_ok()
+    };
+    assert!(send(http::Method::PATCH, &other).await);
+    tokio::time::advance(Duration::from_secs(10)).await;
+    assert!(!send(http::Method::PATCH, &other).await && !send(http::Method::POST, &other).await);
+    assert!(send(http::Method::GET, &other).await && send(http::Method::PUT, &lease).await);
+    assert_eq!(sent.load(Ordering::Relaxed), 3);
+    leadership.publish(&Role::Leader, Some(clock.uptime() + Duration::from_secs(10)));
+    assert!(send(http::Method::PATCH, &other).await, "renewed");
 }

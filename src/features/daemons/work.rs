@@ -119,6 +119,13 @@ impl Daemon {
         if self.has_ended() {
             return;
         }
+        if !self.base.facilities().leadership.may_act() {
+            // Another replica may lead. It is called up again when the loss is noticed.
+            if self.stopped.reasons().contains(StopReason::DaemonCancelled) {
+                self.leave();
+            }
+            return;
+        }
         let waker = Waker::from(Arc::clone(self));
         let stage = self.stage(Stage::Away);
         let step = || stage.step(self, &mut Context::from_waker(&waker));

@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::Leadership;
 use crate::logic::{
-    leadership::{Elector, Request, Role, Terms},
+    leadership::{Elector, Request, Role, Terms, leases},
     object::Object,
     resource::Resource,
 };
@@ -34,8 +34,8 @@ pub(super) struct Candidate {
     clock: Clock,
     health: Health,
     leadership: Leadership,
-    /// Moments of the elector count from here.
-    start: Instant,
+    /// Moments of the elector count from here, on [`Clock::uptime`].
+    start: Duration,
     /// The last line about others or about a problem; told once.
     told: String,
     /// Whether the last request failed.
@@ -57,7 +57,7 @@ impl Candidate {
             clock,
             health,
             leadership,
-            start: Instant::now(),
+            start: clock.uptime(),
             told: String::new(),
             is_failing: false,
         }
@@ -71,12 +71,16 @@ impl Candidate {
             if let Role::Lost(_) = role {
                 return;
             }
-            let deadline = self.elector.deadline().map(|it| self.start + it);
+            let deadline = self.elector.deadline().map(|it| self.instant(it));
             tokio::select! {
                 biased; // the end first, then the deadline: after it no renewal may begin
                 () = stop.cancelled() => break,
                 () = until(deadline) => continue,
-                () = time::sleep_until(self.start + self.elector.due()) => {}
+                () = time::sleep_until(self.instant(self.elector.due())) => {}
+            }
+            // The machine may have been suspended meanwhile, for longer than its timers know.
+            if self.elector.deadline().is_some_and(|it| it <= self.uptime()) {
+                continue;
             }
             let request = self.elector.request(self.clock.now());
             let sent = self.uptime();
@@ -167,9 +171,8 @@ impl Candidate {
                 self.health.note(PART, HealthState::Dead, &text);
             }
         }
-        if *self.leadership.0.borrow() != *role {
-            self.leadership.set(role.clone());
-        }
+        let deadline = self.elector.deadline().map(|it| self.start.saturating_add(it));
+        self.leadership.publish(role, deadline);
     }
 
     fn say(&mut self, text: &str) {
@@ -193,7 +196,11 @@ impl Candidate {
     async fn release(&mut self) {
         let lease = self.lease();
         match time::timeout(RELEASE_TIMEOUT, self.try_release()).await {
-            Ok(Ok(true)) => tracing::info!(target: TARGET, "The {lease} is given back."),
+            Ok(Ok(true)) => {
+                // What is left to do concerns no other replica, such as to post the last events.
+                self.leadership.publish(&Role::Leader, None);
+                tracing::info!(target: TARGET, "The {lease} is given back.");
+            }
             Ok(Ok(false)) => {}
             Ok(Err(error)) => {
                 tracing::warn!(target: TARGET, "The {lease} could not be given back: {error}. It expires by itself.");
@@ -236,21 +243,12 @@ impl Candidate {
     }
 
     fn uptime(&self) -> Duration {
-        self.start.elapsed()
+        self.clock.uptime().saturating_sub(self.start)
     }
-}
 
-/// Every cluster has them: there is nothing to discover.
-fn leases() -> Resource {
-    Resource {
-        group: "coordination.k8s.io".into(),
-        version: "v1".into(),
-        plural: "leases".into(),
-        kind: "Lease".into(),
-        singular: "lease".into(),
-        namespaced: true,
-        preferred: true,
-        ..Resource::default()
+    /// Returns the moment on the clock of timers.
+    fn instant(&self, moment: Duration) -> Instant {
+        Instant::now() + moment.saturating_sub(self.uptime())
     }
 }
 

@@ -3,7 +3,6 @@
 use std::{sync::Arc, time::Duration};
 
 use futures::StreamExt as _;
-use jiff::Timestamp;
 use tokio::time::{self, Instant};
 use tokio_util::sync::CancellationToken;
 
@@ -14,7 +13,7 @@ use super::{
 use crate::logic::{
     object::Object,
     outcome::LogLevel,
-    peering::{self, Peer, Place, Standing},
+    peering::{self, KnownPeers, Place, Standing},
     reason::EventType,
 };
 use crate::ports::{ApiError, ErrorClass, Extent, HealthState, StreamEvent, StreamTarget, until};
@@ -36,8 +35,9 @@ pub(super) struct Member {
     common: Common,
     place: Place,
     blocker: String,
-    /// The records as last seen.
-    peers: Vec<Peer>,
+    /// The records as last seen. Moments in it count from `start`.
+    known: KnownPeers,
+    start: Instant,
     /// The version of the object that was judged last.
     judged: Option<String>,
     request: Option<Request>,
@@ -64,7 +64,8 @@ impl Member {
             blocker: common.blocker(&place),
             common,
             place,
-            peers: Vec::new(),
+            known: KnownPeers::default(),
+            start: Instant::now(),
             judged: None,
             request: None,
             dead: Vec::new(),
@@ -230,16 +231,16 @@ impl Member {
 
     /// The object as it is now.
     fn judge(&mut self, object: &Object) {
-        let now = self.common.clock.now();
-        self.peers = Peer::all_of(object.body(), now);
+        let now = self.start.elapsed();
+        self.known.update(object.body(), self.common.clock.now(), now);
         self.judged.clone_from(&object.header().resource_version);
         self.conclude(now);
     }
 
     /// The object is not there, so nobody can have renewed a record in it.
     fn judge_absence(&mut self) {
-        let now = self.common.clock.now();
-        self.peers.retain(|it| !it.is_dead(now));
+        let now = self.start.elapsed();
+        self.known.forget_dead(now);
         if self.common.settings.peering.mandatory {
             // As at the start: without the object there is no agreement.
             self.look_at = None;
@@ -249,7 +250,7 @@ impl Member {
         }
     }
 
-    fn conclude(&mut self, now: Timestamp) {
+    fn conclude(&mut self, now: Duration) {
         let Common { settings, pauses, identity, .. } = &self.common;
         let standing = Standing {
             identity,
@@ -257,7 +258,7 @@ impl Member {
             shares: !settings.watching.shard_selectors.is_empty(),
             is_paused: pauses.has(&self.blocker),
         };
-        let verdict = peering::judge(&self.peers, standing, now);
+        let verdict = peering::judge(&self.known, standing, now);
         for line in &verdict.lines {
             match line.level {
                 LogLevel::Debug => tracing::debug!(target: TARGET, "{}", line.text),
@@ -267,11 +268,7 @@ impl Member {
             }
         }
         pauses.set(&self.blocker, verdict.pause);
-        let instant = |it: Timestamp| {
-            let left = Duration::try_from(it.duration_since(now)).unwrap_or_default();
-            Instant::now() + left.max(Duration::from_millis(1))
-        };
-        self.look_at = verdict.look_again.map(instant);
+        self.look_at = verdict.look_again.and_then(|it| self.start.checked_add(it));
         // Our own old record needs no removal: it is replaced.
         self.dead = verdict.dead.into_iter().filter(|it| it != identity).collect();
         if let Some(announced) = self.announced.filter(|_| !verdict.is_announced) {

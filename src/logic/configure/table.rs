@@ -82,6 +82,10 @@ pub const TABLE: &[Setting] = &[
         "The longest that a graceful exit may take, from the signal on. Then the process ends at once with exit code 137. It is the limit, too, of the clean-up after the operator has ended by itself. None: it may take forever."
     ),
     setting!(
+        process.cleanup_timeout,
+        "Maximum time for the `on_cleanup` handlers together; then they are stopped. With leader election, the lease is given back after them, so keep this well below the grace period of the pod. None: only `ultimate_exiting_timeout` limits them."
+    ),
+    setting!(
         posting.enabled,
         "Whether Kubernetes events are posted at all, those that scripts ask for and those of loggers."
     ),
@@ -297,18 +301,18 @@ pub const TABLE: &[Setting] = &[
         "The largest result of one handler, the largest patch and the largest memo, as JSON. API servers refuse objects above 1.5 MiB or so.",
         size::EXPECTED
     ),
-    setting!(networking.request_timeout, "The longest that a request may take, except watches."),
     setting!(
-        networking.connect_timeout,
-        "The longest that a connection may take to be made. None: 30 seconds."
+        networking.request_timeout,
+        "Maximum time of one attempt of a request, watches excepted. The default holds for lists; all other requests have 30 s then. Any other value holds for all of them."
     ),
+    setting!(networking.connect_timeout, "Maximum time to establish a connection. None: 30 s."),
     setting!(
         networking.error_backoffs,
-        "The pauses between the attempts of one request that fails by the network, the server (5xx), its load (429) or for rights (403). One number is a list of one; an empty list: no further attempts."
+        "The pauses between the attempts of one request that fails by the network, the server (5xx), its load (429) or for rights (403). One number is a list of one; an empty list: no further attempts. A request that must not be carried out twice, such as a POST, is repeated only if the server has surely not received it: no connection, or 429 or 503 with `Retry-After`."
     ),
     setting!(
         networking.enforce_retry_after,
-        "Follow the server's `Retry-After` even if our own pause would be longer."
+        "Follow the server's `Retry-After` even if our own pause would be longer. Pauses above 60 s are cut to that."
     ),
     setting!(
         networking.trust_env,

@@ -41,7 +41,7 @@ fn every_setting_has_a_line_of_text() {
 #[test]
 fn the_names_are_those_of_kopf_and_nothing_else() {
     let expected = "\
-        process: ultimate_exiting_timeout
+        process: ultimate_exiting_timeout cleanup_timeout
         posting: enabled loggers level default_backoffs logging_backoffs worker_limit idle_timeout \
             reporting_component reporting_instance event_name_prefix
         peering: name stealth priority lifetime mandatory standalone clusterwide namespaced
@@ -60,7 +60,7 @@ fn the_names_are_those_of_kopf_and_nothing_else() {
         |group| TABLE.iter().filter(known).filter(move |it| it.group == group).map(|it| it.name);
     let line = |group| format!("{group}: {}", names(group).collect::<Vec<_>>().join(" "));
     let expected: Vec<_> = expected.lines().map(str::trim).collect();
-    // Kopf elects no leaders.
+    // Kopf elects no leaders; so nobody waits for its clean-up handlers, and `cleanup_timeout` is ours.
     let groups = groups().filter(|it| !["leadership", "sandbox"].contains(it));
     assert_eq!(groups.map(line).collect::<Vec<_>>(), expected);
 }

@@ -9,8 +9,32 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
+use super::resource::Resource;
+
 #[cfg(test)]
 mod tests;
+
+/// Returns the resource of leases. Every cluster has it: there is nothing to discover.
+pub fn leases() -> Resource {
+    Resource {
+        group: GROUP.into(),
+        version: "v1".into(),
+        plural: PLURAL.into(),
+        kind: "Lease".into(),
+        singular: "lease".into(),
+        namespaced: true,
+        preferred: true,
+        ..Resource::default()
+    }
+}
+
+/// Returns whether this is the resource of leases.
+pub fn is_lease(resource: &Resource) -> bool {
+    resource.group == GROUP && resource.plural == PLURAL
+}
+
+const GROUP: &str = "coordination.k8s.io";
+const PLURAL: &str = "leases";
 
 /// The rules of one election.
 #[derive(Clone, Debug, PartialEq)]

@@ -3,6 +3,7 @@
 //! The objects are Kopf's, so that operators in Python and in scripts pause for each other.
 
 mod identity;
+mod known;
 mod peer;
 mod places;
 mod verdict;
@@ -18,8 +19,9 @@ use serde_json::{Map, Value, json};
 use super::progress;
 
 pub use identity::{Identity, Moment, Surroundings, aliases, user};
+pub use known::KnownPeers;
 pub use peer::Peer;
-pub use places::{GROUPS, Place, kind, places, plural, resources};
+pub use places::{GROUPS, Place, is_peering, kind, places, plural, resources};
 pub use verdict::{Standing, Verdict, judge};
 
 /// The bounds of the random part of the period: so many seconds before it expires, a record is renewed.

@@ -1,6 +1,6 @@
 //! One record of a peering object.
 
-use std::fmt;
+use std::{fmt, time::Duration};
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
@@ -43,16 +43,16 @@ impl Peer {
         records.collect()
     }
 
-    /// When it is taken for dead, unless it is heard of before.
-    pub fn deadline(&self) -> Timestamp {
-        let lifetime = SignedDuration::from_secs(self.lifetime);
-        let limit = if self.lifetime < 0 { Timestamp::MIN } else { Timestamp::MAX };
-        self.lastseen.saturating_add(lifetime).unwrap_or(limit)
+    /// Returns the lifetime; zero if it is negative.
+    pub fn lifetime(&self) -> Duration {
+        Duration::from_secs(u64::try_from(self.lifetime).unwrap_or_default())
     }
 
-    /// Whether it has not been heard of for too long.
-    pub fn is_dead(&self, now: Timestamp) -> bool {
-        self.deadline() <= now
+    /// Returns how long the record counts by its own stamp.
+    pub fn time_left(&self, now: Timestamp) -> Duration {
+        let age = now.duration_since(self.lastseen);
+        let left = SignedDuration::from_secs(self.lifetime).checked_sub(age);
+        Duration::try_from(left.unwrap_or_default()).unwrap_or_default()
     }
 }
 

@@ -22,6 +22,12 @@ pub fn plural(clusterwide: bool) -> &'static str {
     if clusterwide { "clusterkopfpeerings" } else { "kopfpeerings" }
 }
 
+/// Returns whether this is a resource of peering objects.
+pub fn is_peering(resource: &Resource) -> bool {
+    GROUPS.contains(&resource.group.as_str())
+        && [true, false].map(plural).contains(&resource.plural.as_str())
+}
+
 /// The peering resources of a cluster, the usual group first.
 pub fn resources(known: &[Resource], clusterwide: bool) -> Vec<&Resource> {
     let of_group = |group: &str| {

@@ -6,8 +6,8 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::{
-    Identity, Moment, Peer, Record, Standing, Surroundings, Verdict, aliases, announcement,
-    blocker, judge, period, removal, user,
+    Identity, KnownPeers, Moment, Peer, Record, Standing, Surroundings, Verdict, aliases,
+    announcement, blocker, judge, period, removal, user,
 };
 
 const NOW: &str = "2026-11-21T03:48:25.193123+00:00";
@@ -28,7 +28,18 @@ fn body(records: &[(&str, i64, i64)]) -> Value {
 
 fn verdict(records: &[(&str, i64, i64)], is_paused: bool) -> Verdict {
     let own = Standing { identity: "me", priority: 10, shares: false, is_paused };
-    judge(&Peer::all_of(&body(records), now()), own, now())
+    judge(&known(&body(records)), own, Duration::ZERO)
+}
+
+/// The records of an object at their first sight.
+fn known(body: &Value) -> KnownPeers {
+    let mut known = KnownPeers::default();
+    known.update(body, now(), Duration::ZERO);
+    known
+}
+
+fn live(known: &KnownPeers, now: Duration) -> Vec<&str> {
+    known.live(now).map(|(it, _)| it.identity.as_str()).collect()
 }
 
 fn texts(verdict: &Verdict) -> Vec<&str> {
@@ -66,7 +77,7 @@ fn what_is_missing_in_a_record_has_its_default() {
         peers[0].to_string(),
         format!("<Peer a: priority=0, lifetime=60, lastseen='{NOW}'>")
     );
-    assert!(!peers[0].is_dead(now()));
+    assert_eq!(peers[0].time_left(now()), Duration::from_mins(1));
 }
 
 #[test]
@@ -83,19 +94,45 @@ fn odd_records_are_data() {
     let names: Vec<_> = peers.iter().map(|it| it.identity.as_str()).collect();
     assert_eq!(names, ["words", "floats", "lists", "past"]);
     assert_eq!((peers[0].priority, peers[0].lifetime), (7, 5));
-    assert!(!peers[0].is_dead(now()), "a stamp without a zone is of UTC");
+    assert!(!peers[0].time_left(now()).is_zero(), "a stamp without a zone is of UTC");
     assert_eq!((peers[1].priority, peers[1].lifetime), (7, 60));
     assert_eq!((peers[2].priority, peers[2].lifetime), (0, 60));
-    assert!(peers[3].is_dead(now()));
+    assert!(peers[3].time_left(now()).is_zero());
     for odd in [json!(null), json!({}), json!({ "status": [] }), json!({ "status": null })] {
         assert_eq!(Peer::all_of(&odd, now()), []);
     }
 }
 
 #[test]
-fn a_peer_is_dead_at_its_deadline() {
-    let peers = Peer::all_of(&body(&[("a", 0, 60), ("b", 0, 59)]), now());
-    assert_eq!(peers.iter().map(|it| it.is_dead(now())).collect::<Vec<_>>(), [true, false]);
+fn a_record_counts_at_first_sight_until_its_stamp_or_its_lifetime_ends() {
+    let known = known(&body(&[("dead", 0, 60), ("late", 0, 59), ("fast", 0, -600)]));
+    let at = |seconds| live(&known, Duration::from_secs(seconds));
+    assert_eq!(at(0), ["late", "fast"]);
+    assert_eq!(at(1), ["fast"]);
+    assert_eq!((at(59), at(60)), (vec!["fast"], vec![]));
+}
+
+#[test]
+fn a_record_that_changes_counts_for_its_lifetime_whatever_its_stamp_says() {
+    let seconds = Duration::from_secs;
+    let mut known = known(&body(&[("slow", 0, 600)]));
+    assert_eq!(live(&known, seconds(0)), [""; 0]);
+    known.update(&body(&[("slow", 0, 590)]), now(), seconds(10));
+    assert_eq!(live(&known, seconds(69)), ["slow"]);
+    known.update(&body(&[("slow", 0, 590)]), now(), seconds(50));
+    assert_eq!(live(&known, seconds(70)), [""; 0], "the same record is no sign of life");
+    assert_eq!(known.abandoned(seconds(69)).count(), 0);
+    assert_eq!(known.abandoned(seconds(70)).count(), 1);
+}
+
+#[test]
+fn a_record_that_was_removed_and_is_written_again_has_changed() {
+    let seconds = Duration::from_secs;
+    let mut known = known(&body(&[("slow", 0, 600)]));
+    known.update(&body(&[]), now(), seconds(10));
+    assert_eq!(known.all().count(), 0);
+    known.update(&body(&[("slow", 0, 595)]), now(), seconds(20));
+    assert_eq!(live(&known, seconds(20)), ["slow"]);
 }
 
 #[test]
@@ -107,7 +144,7 @@ fn a_stronger_peer_pauses_us_once() {
         ["Pausing operations in favour of [<Peer boss: priority=11, lifetime=60, \
           lastseen='2026-11-21T03:48:05.193123+00:00'>]."]
     );
-    assert_eq!(first.look_again, Some(now() + jiff::SignedDuration::from_secs(40)));
+    assert_eq!(first.look_again, Some(Duration::from_secs(40)));
     let second = verdict(&[("me", 10, 0), ("boss", 11, 20)], true);
     assert!(second.pause);
     assert_eq!(texts(&second), [""; 0]);
@@ -134,20 +171,18 @@ fn equal_peers_pause_all_and_warn_each_time() {
 
 #[test]
 fn equal_peers_that_share_the_work_do_not_pause() {
-    let peers = Peer::all_of(&body(&[("twin", 10, 0)]), now());
     let own = Standing { identity: "me", priority: 10, shares: true, is_paused: false };
-    let shared = judge(&peers, own, now());
+    let shared = judge(&known(&body(&[("twin", 10, 0)])), own, Duration::ZERO);
     assert!(!shared.pause);
     assert_eq!(texts(&shared), [""; 0]);
-    let stronger = Peer::all_of(&body(&[("boss", 11, 0)]), now());
-    assert!(judge(&stronger, own, now()).pause);
+    assert!(judge(&known(&body(&[("boss", 11, 0)])), own, Duration::ZERO).pause);
 }
 
 #[test]
 fn weaker_and_dead_peers_are_no_reason_to_pause() {
     let found = verdict(&[("me", 10, 0), ("weak", 9, 0), ("dead", 99, 60)], false);
     assert!(!found.pause);
-    assert_eq!(found.dead, ["dead"]);
+    assert_eq!(found.dead, [""; 0], "its clock may be slow: it is removed when nobody renews it");
     assert_eq!(found.look_again, None);
     assert!(found.is_announced);
     assert_eq!(texts(&found), [""; 0]);

@@ -1,8 +1,8 @@
 //! What the records of a peering object mean for us.
 
-use jiff::Timestamp;
+use std::time::Duration;
 
-use super::Peer;
+use super::{KnownPeers, Peer};
 use crate::logic::outcome::{LogLevel, LogLine};
 
 /// How we stand among the others.
@@ -21,44 +21,43 @@ pub struct Standing<'a> {
 /// What follows from the records.
 #[derive(Debug, PartialEq)]
 pub struct Verdict {
-    /// Records to remove.
+    /// Records to remove: nobody has renewed them for their lifetime.
     pub dead: Vec<String>,
     /// Whether to be paused from now on.
     pub pause: bool,
     /// For the log.
     pub lines: Vec<LogLine>,
-    /// When the first of those we pause for is dead, unless it is heard of before.
-    pub look_again: Option<Timestamp>,
+    /// When the first of those we pause for is dead, unless its record changes before.
+    pub look_again: Option<Duration>,
     /// Whether our own record is there.
     pub is_announced: bool,
 }
 
 /// Judges the records as they are now.
-pub fn judge(peers: &[Peer], own: Standing<'_>, now: Timestamp) -> Verdict {
-    let is_own = |it: &&Peer| it.identity == own.identity;
-    let (dead, live): (Vec<&Peer>, Vec<&Peer>) = peers.iter().partition(|it| it.is_dead(now));
-    let is_announced = live.iter().any(is_own);
-    let others = || live.iter().copied().filter(|it| !is_own(it));
-    let stronger: Vec<_> = others().filter(|it| it.priority > own.priority).collect();
+pub fn judge(known: &KnownPeers, own: Standing<'_>, now: Duration) -> Verdict {
+    let is_own = |it: &Peer| it.identity == own.identity;
+    let is_announced = known.live(now).any(|(it, _)| is_own(it));
+    let others = || known.live(now).filter(|(it, _)| !is_own(it));
+    let stronger: Vec<_> = others().filter(|(it, _)| it.priority > own.priority).collect();
     let equal: Vec<_> = if own.shares {
         Vec::new()
     } else {
-        others().filter(|it| it.priority == own.priority).collect()
+        others().filter(|(it, _)| it.priority == own.priority).collect()
     };
     let mut lines = Vec::new();
     let mut say = |level, text| lines.push(LogLine { level, text, with_trace: false });
     let pause = !stronger.is_empty() || !equal.is_empty();
     if !stronger.is_empty() {
         if !own.is_paused {
-            let text = format!("Pausing operations in favour of {}.", list(&stronger));
+            let text = format!("Pausing operations in favour of {}.", list(peers(&stronger)));
             say(LogLevel::Info, text);
         }
     } else if !equal.is_empty() {
-        let names = list(&equal);
+        let names = list(peers(&equal));
         let text = format!("Possibly conflicting operators with the same priority: {names}.");
         say(LogLevel::Warning, text);
         if !own.is_paused {
-            let all = list(&peers.iter().collect::<Vec<_>>());
+            let all = list(known.all());
             say(LogLevel::Warning, format!("Pausing all operators, including self: {all}"));
         }
     } else if own.is_paused {
@@ -67,15 +66,19 @@ pub fn judge(peers: &[Peer], own: Standing<'_>, now: Timestamp) -> Verdict {
         say(LogLevel::Info, text.to_owned());
     }
     Verdict {
-        dead: dead.iter().map(|it| it.identity.clone()).collect(),
+        dead: known.abandoned(now).map(|it| it.identity.clone()).collect(),
         pause,
         lines,
-        look_again: stronger.iter().chain(&equal).map(|it| it.deadline()).min(),
+        look_again: stronger.iter().chain(&equal).map(|(_, dead_at)| *dead_at).min(),
         is_announced,
     }
 }
 
-fn list(peers: &[&Peer]) -> String {
-    let texts: Vec<_> = peers.iter().map(ToString::to_string).collect();
+fn peers<'a>(found: &[(&'a Peer, Duration)]) -> impl Iterator<Item = &'a Peer> {
+    found.iter().map(|(peer, _)| *peer)
+}
+
+fn list<'a>(peers: impl Iterator<Item = &'a Peer>) -> String {
+    let texts: Vec<_> = peers.map(ToString::to_string).collect();
     format!("[{}]", texts.join(", "))
 }

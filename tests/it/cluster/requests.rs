@@ -186,3 +186,154 @@ async fn a_server_that_does_not_answer_in_time_is_asked_again_and_then_given_up(
     assert_eq!(begin.elapsed(), Duration::from_secs(7 + 2 + 7));
     assert!(error.hint.expect("a hint").contains("settings.networking.request_timeout"));
 }
+
+fn retry_after(status: u16) -> Reply {
+    let body = json!({ "kind": "Status", "code": status });
+    Reply::Whole(status, vec![("Retry-After", "1".into())], body)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_creation_is_repeated_only_if_the_server_has_surely_not_got_it() {
+    let resource = kopfexamples();
+    let cases = [
+        (Reply::Refuse("the connection broke"), false),
+        (Reply::status(500), false),
+        (Reply::status(503), false),
+        (Reply::status(504), false),
+        (retry_after(503), true),
+        (retry_after(429), true),
+        (Reply::Unreachable, true),
+    ];
+    for (number, (reply, is_repeated)) in cases.into_iter().enumerate() {
+        let (cluster, requests) = cluster(vec![reply, Reply::ok(json!({}))]);
+        let payload = Bytes::from_static(b"{}");
+        let new = NewObject { resource: &resource, namespace: None, payload, backoffs: None };
+        let created = cluster.create(new).await;
+        let sent = requests.lock().len();
+        assert_eq!(
+            (created.is_ok(), sent),
+            (is_repeated, 1 + usize::from(is_repeated)),
+            "{number}"
+        );
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_json_patch_is_repeated_after_a_lost_response_only_if_it_tests_the_object() {
+    let resource = kopfexamples();
+    let cases = [
+        (r#"[{"op":"add","path":"/spec/list/-","value":1}]"#, 1),
+        (r#"[{"op":"test","path":"/metadata/resourceVersion","value":"7"}]"#, 2),
+    ];
+    for (payload, sent) in cases {
+        let (cluster, requests) = cluster(vec![Reply::Refuse("broke"), Reply::ok(json!({}))]);
+        let request = PatchRequest {
+            payload: Bytes::from_static(payload.as_bytes()),
+            ..patch(&resource, PatchKind::Json, None)
+        };
+        drop(cluster.patch(request).await);
+        assert_eq!(requests.lock().len(), sent, "{payload}");
+    }
+}
+
+/// A cluster where all requests but those of kopfexamples are answered at once.
+fn partly_slow(pause: Duration) -> (KubeCluster, Arc<Mutex<(usize, usize)>>) {
+    let count = Arc::new(Mutex::new((0, 0)));
+    let counted = Arc::clone(&count);
+    let service = tower::service_fn(move |request: Request<Body>| {
+        let count = Arc::clone(&counted);
+        async move {
+            if request.uri().path().contains("kopfexamples") {
+                {
+                    let mut count = count.lock();
+                    count.0 += 1;
+                    count.1 = count.1.max(count.0);
+                }
+                tokio::time::sleep(pause).await;
+                count.lock().0 -= 1;
+            }
+            let body = http_body_util::Full::new(Bytes::from_static(b"{}"));
+            http::Response::builder().body(body)
+        }
+    });
+    let client = kube::Client::new(service, "default");
+    (KubeCluster::over(client, Arc::new(Settings::default())), count)
+}
+
+#[tokio::test(start_paused = true)]
+async fn requests_of_a_slow_kind_hold_up_no_other_kind_and_are_bounded() {
+    let (cluster, count) = partly_slow(Duration::from_secs(10));
+    let slow = kopfexamples();
+    let healthy = Resource { plural: "others".into(), ..kopfexamples() };
+    let start = tokio::time::Instant::now();
+    let all = (0..500).map(|_| cluster.patch(patch(&slow, PatchKind::Merge, None)));
+    let all = futures::future::join_all(all);
+    let others = async {
+        for second in 0..20 {
+            tokio::time::sleep_until(start + Duration::from_secs(second)).await;
+            let before = tokio::time::Instant::now();
+            cluster.patch(patch(&healthy, PatchKind::Merge, None)).await.expect("an object");
+            assert!(before.elapsed() < Duration::from_millis(100), "{:?}", before.elapsed());
+        }
+    };
+    let (_all, ()) = tokio::join!(all, others);
+    let most = count.lock().1;
+    assert!((100..=200).contains(&most), "{most} at once");
+}
+
+#[tokio::test(start_paused = true)]
+async fn discovery_leases_and_peering_wait_for_no_other_request() {
+    let (cluster, _count) = partly_slow(Duration::from_hours(1));
+    let slow = kopfexamples();
+    let kinds = ["a", "b", "c", "d"]
+        .map(|it| Resource { plural: format!("kopfexamples-{it}"), ..kopfexamples() });
+    let slow = kinds.iter().chain([&slow]);
+    let all = slow.flat_map(|it| (0..100).map(move |_| it));
+    let all =
+        futures::future::join_all(all.map(|it| cluster.patch(patch(it, PatchKind::Merge, None))));
+    let vital = async {
+        let groups = kopf::ports::GroupFilter::Only(std::collections::BTreeSet::new());
+        cluster.discover(&groups).await.expect("nothing");
+        cluster.version().await.expect("a version");
+        let of = |group: &str, plural: &str| Resource {
+            group: group.into(),
+            plural: plural.into(),
+            ..kopfexamples()
+        };
+        let vital = [
+            of("coordination.k8s.io", "leases"),
+            of("kopf.dev", "clusterkopfpeerings"),
+            of("zalando.org", "kopfpeerings"),
+        ];
+        for resource in vital {
+            cluster.patch(patch(&resource, PatchKind::Merge, None)).await.expect("an object");
+        }
+    };
+    tokio::select! {
+        _all = all => panic!("they are slow"),
+        done = tokio::time::timeout(Duration::from_millis(100), vital) => done.expect("at once"),
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_object_is_waited_for_30_seconds_and_a_list_for_the_request_timeout() {
+    let timed = async |set: fn(&mut Settings), is_list: bool| {
+        let client = scripted(|_request| Reply::Never);
+        let mut settings = Settings::default();
+        settings.networking.error_backoffs.clear();
+        set(&mut settings);
+        let cluster = KubeCluster::over(client, Arc::new(settings));
+        let start = tokio::time::Instant::now();
+        let resource = kopfexamples();
+        if is_list {
+            drop(cluster.list(&resource, None).await);
+        } else {
+            drop(cluster.patch(patch(&resource, PatchKind::Merge, None)).await);
+        }
+        start.elapsed().as_secs()
+    };
+    assert_eq!(timed(|_| {}, false).await, 30);
+    assert_eq!(timed(|_| {}, true).await, 300);
+    let longer: fn(&mut Settings) = |it| it.networking.request_timeout = Duration::from_secs(90);
+    assert_eq!((timed(longer, false).await, timed(longer, true).await), (90, 90));
+}

@@ -15,6 +15,8 @@ use serde_json::Value;
 pub(crate) enum Reply {
     /// No answer: the connection fails with this text.
     Refuse(&'static str),
+    /// The request is not sent: there is no connection.
+    Unreachable,
     /// No answer at all.
     Never,
     /// A status, headers and a whole body.
@@ -65,6 +67,7 @@ pub(crate) fn scripted(
 async fn answer(reply: Reply) -> Result<Answer, io::Error> {
     let pieces = match reply {
         Reply::Refuse(text) => return Err(io::Error::other(text)),
+        Reply::Unreachable => return Err(io::ErrorKind::ConnectionRefused.into()),
         Reply::Never => return futures::future::pending().await,
         Reply::Whole(status, headers, body) => {
             let mut builder = Response::builder().status(status);

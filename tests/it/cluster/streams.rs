@@ -125,7 +125,7 @@ async fn what_may_be_listed_but_not_watched_is_listed_ever_more_rarely() {
 async fn a_version_that_is_too_old_for_the_request_or_in_the_watch_means_a_new_list() {
     let watches = vec![Reply::status(410), lines(&[error(410)])];
     let told = transcript(vec![list(&[]), list(&[]), list(&["a"])], watches, 4).await;
-    assert_eq!(told, ["0.0 listed", "0.1 listed", "1.2 - a", "1.2 listed"]);
+    assert_eq!(told, ["0.0 listed", "0.1 listed", "1.9 - a", "1.9 listed"]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -172,6 +172,26 @@ fn change(kind: &str, name: &str) -> Value {
     json!({"type": kind, "object": {"metadata": {"name": name, "resourceVersion": "7"}}})
 }
 
+/// The bookmark that ends the initial objects.
+fn initial_events_end() -> Value {
+    let annotations = json!({ "k8s.io/initial-events-end": "true" });
+    let metadata = json!({ "resourceVersion": "7", "annotations": annotations });
+    json!({ "type": "BOOKMARK", "object": { "metadata": metadata } })
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_the_bookmark_with_the_annotation_ends_a_streamed_list() {
+    let watch = lines(&[
+        change("ADDED", "a"),
+        change("BOOKMARK", ""),
+        change("ADDED", "b"),
+        initial_events_end(),
+        change("ADDED", "c"),
+    ]);
+    let told = transcript_with(streaming, vec![], vec![watch], 4).await;
+    assert_eq!(told, ["1.0 - a", "3.0 - b", "4.0 listed", "5.0 ADDED c"]);
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_streaming_list_that_breaks_off_begins_again() {
     let watches = vec![
@@ -179,7 +199,7 @@ async fn a_streaming_list_that_breaks_off_begins_again() {
         lines(&[
             change("ADDED", "a"),
             change("ADDED", "b"),
-            change("BOOKMARK", ""),
+            initial_events_end(),
             change("ADDED", "c"),
         ]),
     ];
@@ -274,5 +294,134 @@ async fn a_watch_that_gets_no_connection_in_time_is_tried_again() {
             ["0.0 listed", "6.1 ADDED a"],
             "after 5 seconds, a pause, and the line's second"
         );
+    }
+}
+
+/// Follows a stream of a server for some seconds; returns the seconds of its lists and of its watches.
+async fn requests(
+    seconds: u64,
+    watch: impl FnMut(usize) -> Reply + Send + 'static,
+) -> (Vec<f64>, Vec<f64>) {
+    requests_over(seconds, watch, |client| KubeCluster::over(client, instant_errors())).await
+}
+
+/// Returns settings without further attempts of requests.
+fn instant_errors() -> Arc<Settings> {
+    let mut settings = Settings::default();
+    settings.networking.error_backoffs.clear();
+    Arc::new(settings)
+}
+
+/// The same over a cluster that is made by a function.
+async fn requests_over(
+    seconds: u64,
+    mut watch: impl FnMut(usize) -> Reply + Send + 'static,
+    cluster: impl FnOnce(kube::Client) -> KubeCluster,
+) -> (Vec<f64>, Vec<f64>) {
+    let seen = Arc::new(parking_lot::Mutex::new((Vec::new(), Vec::new())));
+    let (times, start) = (Arc::clone(&seen), Instant::now());
+    let client = scripted(move |request| {
+        let at = (start.elapsed().as_secs_f64() * 10.0).round() / 10.0;
+        let mut times = times.lock();
+        if request.uri().query().unwrap_or_default().contains("watch=") {
+            times.1.push(at);
+            return watch(times.1.len());
+        }
+        times.0.push(at);
+        list(&[])
+    });
+    let target = StreamTarget {
+        extent: kopf::ports::Extent::Whole,
+        resource: Arc::new(kopfexamples()),
+        namespace: None,
+        settings: instant_errors(),
+        restrictions: None,
+    };
+    let stream = cluster(client).stream(target);
+    let reading = stream.for_each(|_| std::future::ready(()));
+    drop(tokio::time::timeout(Duration::from_secs(seconds), reading).await);
+    let seen = seen.lock();
+    seen.clone()
+}
+
+#[tokio::test(start_paused = true)]
+async fn versions_that_expire_again_and_again_mean_ever_fewer_lists() {
+    let expired = |after: u64| {
+        let event = (Duration::ZERO, Chunk::Data(format!("{}\n", change("ADDED", "a"))));
+        let end = (Duration::from_secs(after), Chunk::Data(format!("{}\n", error(410))));
+        Reply::Pieces(vec![event, end])
+    };
+    let (lists, _) = requests(60, move |_| expired(0)).await;
+    assert_eq!(lists, [0.0, 0.1, 0.9, 2.5, 5.7, 12.1, 24.9, 50.5]);
+    // A watch that has lived for some seconds ends the row.
+    let (lists, _) = requests(40, move |number| expired(if number < 4 { 0 } else { 10 })).await;
+    assert_eq!(lists, [0.0, 0.1, 0.9, 2.5, 12.6, 22.7, 32.8]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_that_a_busy_server_does_not_open_goes_on_from_its_version() {
+    for status in [429, 500, 503] {
+        let (lists, watches) =
+            requests(60, move |number| if number <= 3 { Reply::status(status) } else { hang() })
+                .await;
+        assert_eq!(lists, [0.0], "{status}");
+        assert_eq!(watches.len(), 4, "{status}: {watches:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_first_response_after_an_outage_wakes_all_that_wait() {
+    let start = Instant::now();
+    let back_at = Duration::from_secs(100);
+    let lists = Arc::new(parking_lot::Mutex::new(Vec::new()));
+    let seen = Arc::clone(&lists);
+    let client = scripted(move |request| {
+        if start.elapsed() < back_at {
+            return Reply::Unreachable;
+        }
+        if request.uri().query().unwrap_or_default().contains("watch=") {
+            return hang();
+        }
+        seen.lock().push(start.elapsed().saturating_sub(back_at));
+        list(&[])
+    });
+    let mut settings = Settings::default();
+    settings.networking.error_backoffs = vec![Duration::from_secs(21); 9];
+    let settings = Arc::new(settings);
+    let cluster = KubeCluster::over(client, Arc::clone(&settings));
+    let streams = (0..50).map(|number| {
+        let target = StreamTarget {
+            extent: kopf::ports::Extent::Whole,
+            resource: Arc::new(kopfexamples()),
+            namespace: Some(format!("ns{number}").into()),
+            settings: Arc::clone(&settings),
+            restrictions: None,
+        };
+        let cluster = &cluster;
+        async move {
+            tokio::time::sleep(Duration::from_millis(370 * number)).await;
+            cluster.stream(target).for_each(|_| std::future::ready(())).await;
+        }
+    });
+    let all = futures::future::join_all(streams);
+    assert!(tokio::time::timeout(Duration::from_secs(130), all).await.is_err());
+    let lists = lists.lock().clone();
+    assert_eq!(lists.len(), 50);
+    assert!(lists.iter().all(|it| *it <= Duration::from_secs(4)), "{lists:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn pauses_of_streams_are_random_in_the_same_way_for_the_same_seed() {
+    let lists = async |seed: u64| {
+        let expired = |_| lines(&[error(410)]);
+        let cluster = |client| KubeCluster::with_jitter(client, instant_errors(), seed);
+        requests_over(60, expired, cluster).await.0
+    };
+    let first = lists(1).await;
+    assert_eq!(lists(1).await, first);
+    assert_ne!(lists(2).await, first);
+    let pauses: Vec<_> = first.windows(2).map(|it| it[1] - it[0] - 1.0).collect();
+    for (pause, least) in pauses.iter().zip([0.1, 0.8, 1.6, 3.2, 6.4, 12.8]) {
+        assert!((least - 0.11..=least * 1.5 + 0.11).contains(pause), "{pauses:?}");
     }
 }

@@ -5,6 +5,7 @@ use std::{ops::Deref, sync::Arc, time::Duration};
 pub(super) use kopf::testing::{EXAMPLES, cluster_peering};
 use kopf::{
     logic::{
+        declare::Argument,
         handler::{Handler, Kind},
         outcome::Ended,
     },
@@ -12,8 +13,8 @@ use kopf::{
     reactor::{Failure, Operator, Scope},
     settings::Settings,
     testing::{
-        self, CallLog, Environment, Fate, Link, LogCapture, NativeScripts, Running,
-        handler_of_examples, object,
+        self, CallLog, Environment, Fate, Link, LogCapture, NativeScripts, Running, declared,
+        object,
     },
 };
 use kopf_apiserver::{ApiServer, Builder, ResourceDef};
@@ -39,7 +40,7 @@ pub(super) struct Plan {
     pub(super) identity: String,
     pub(super) scope: Scope,
     pub(super) settings: Settings,
-    /// How long the creation handler takes.
+    /// How long the creation handler and the clean-up handler take.
     pub(super) creation: Duration,
     /// Which handlers there are.
     pub(super) kinds: Vec<Kind>,
@@ -139,7 +140,7 @@ impl Cluster {
                     background.stopped.wait().await;
                     calls.add(format!("{call} stops"));
                 }
-                if kind == Kind::Create && !creation.is_zero() {
+                if matches!(kind, Kind::Create | Kind::Cleanup) && !creation.is_zero() {
                     time::sleep(creation).await;
                     calls.add(format!("{call} done"));
                 }
@@ -147,7 +148,12 @@ impl Cluster {
                 Ended::Returned(None)
             })
         });
-        handler_of_examples(kind, function)
+        if kind == Kind::Cleanup {
+            return declared(kind, Vec::new(), Vec::new(), function);
+        }
+        let interval = || ("interval".to_owned(), Argument::Value(1.into()));
+        let options = Vec::from_iter((kind == Kind::Timer).then(interval));
+        declared(kind, vec![Argument::Value("kopfexamples".into())], options, function)
     }
 
     /// A user creates an object.
@@ -172,7 +178,7 @@ impl Cluster {
 }
 
 fn object_name(invocation: &Invocation) -> String {
-    let Cause::Object(cause) = &invocation.cause else { panic!("of an object") };
+    let Cause::Object(cause) = &invocation.cause else { return "-".into() };
     cause.current().header().name.clone().unwrap_or_default()
 }
 
@@ -185,6 +191,14 @@ impl Member {
     /// Waits until it has ended.
     pub(super) async fn end(self) -> Result<(), Failure> {
         self.running.end().await
+    }
+
+    /// Lets this happen to the requests of this method whose path has this part.
+    pub(super) fn set(&self, method: &'static str, part: &'static str, fate: Fate) {
+        self.link.set_rule(move |request| {
+            let is_meant = request.method() == method && request.uri().path().contains(part);
+            if is_meant { fate } else { Fate::Pass }
+        });
     }
 
     /// Cuts the connection to the server, or mends it: requests hang, as when packets get lost.

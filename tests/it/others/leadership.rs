@@ -2,8 +2,14 @@
 
 use std::time::Duration;
 
-use kopf::{logic::handler::Kind, ports::HealthState, reactor::Failure};
+use kopf::{
+    logic::handler::Kind,
+    ports::HealthState,
+    reactor::Failure,
+    testing::{Fate, pass},
+};
 use serde_json::{Value, json};
+use tokio::time;
 
 use super::cluster::{Cluster, EXAMPLES, Plan, cluster_peering, peering_object};
 
@@ -321,9 +327,111 @@ async fn daemons_of_a_leader_that_is_cut_off_are_cancelled_before_others_begin()
     a.end().await.expect_err("it cannot lead");
     let lost = env.start.elapsed();
     env.until(60).await;
-    assert_eq!(env.calls(), ["a daemon one", "a daemon one stops", "b daemon one"]);
+    assert_eq!(env.calls(), ["a daemon one", "a daemon one cut", "b daemon one"]);
     let times: Vec<_> = env.calls.timed().into_iter().map(|(at, _)| at).collect();
     assert_eq!(times[1], lost);
     assert!(times[2].saturating_sub(lost) >= Duration::from_secs(4), "{times:?}");
     drop(b);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lease_is_renewed_while_requests_of_other_kinds_are_slow() {
+    let env = Cluster::new([]);
+    let a = env.start(Plan::new("a").replica());
+    env.until(1).await;
+    a.set("PATCH", "/kopfexamples/", Fate::Delay(Duration::from_secs(10)));
+    for number in 0..300 {
+        env.create(&format!("object-{number}"));
+    }
+    env.until(60).await;
+    assert_eq!(holder(&env).as_deref(), Some("a"));
+    assert_eq!(a.running.health.parts()["leader-election"].state, HealthState::Ready);
+    a.stop().await;
+}
+
+/// A frozen process finds all its timers due at once when it goes on, and which task is polled first is chance.
+#[tokio::test(start_paused = true)]
+async fn a_leader_that_was_frozen_calls_nothing_and_writes_nothing() {
+    let env = Cluster::new([]);
+    for number in 0..30 {
+        env.create(&format!("object-{number:02}"));
+    }
+    let mut plan = Plan::new("a").replica().with(&[Kind::Timer, Kind::Daemon, Kind::Create]);
+    plan.creation = Duration::from_secs(8);
+    let a = env.start(plan);
+    env.until(3).await;
+    let before = env.calls.timed().len();
+    let written = env.requests("PATCH", "/kopfexamples").len();
+    a.connect(false);
+    time::advance(Duration::from_secs(30)).await;
+    a.connect(true);
+    pass(1).await;
+    let after = env.calls.timed().split_off(before);
+    let acts: Vec<_> = after.iter().filter(|(_, call)| !call.ends_with(" cut")).collect();
+    assert!(acts.is_empty(), "{acts:?}");
+    assert_eq!(env.requests("PATCH", "/kopfexamples").len(), written);
+    assert!(matches!(a.end().await, Err(Failure::Leadership(_))));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_lease_is_given_back_after_the_cleanup_handlers() {
+    let env = Cluster::new([]);
+    let mut plan = Plan::new("a").replica().with(&[Kind::Create, Kind::Cleanup]);
+    plan.creation = Duration::from_secs(5);
+    let a = env.start(plan);
+    env.until(1).await;
+    let b = env.start(Plan::new("b").replica());
+    env.until(10).await;
+    a.running.cancel();
+    env.until(13).await;
+    env.create("one");
+    assert_eq!(env.calls(), ["a cleanup -"]);
+    assert_eq!(holder(&env).as_deref(), Some("a"), "it cleans up, so it leads");
+    a.end().await.expect("a clean end");
+    assert_eq!(holder(&env), None);
+    env.until(18).await;
+    assert_eq!(env.calls(), ["a cleanup -", "a cleanup - done", "b create one"]);
+    b.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn cleanup_handlers_that_hang_do_not_keep_the_lease() {
+    let env = Cluster::new([]);
+    let mut plan = Plan::new("a").replica().with(&[Kind::Create, Kind::Cleanup]);
+    plan.creation = Duration::from_hours(1);
+    let a = env.start(plan);
+    env.until(5).await;
+    a.stop().await;
+    let took = env.start.elapsed().as_secs() - 5;
+    assert!((10..=12).contains(&took), "settings.process.cleanup_timeout: {took} s");
+    assert_eq!(holder(&env), None);
+    assert_eq!(env.said("ERROR Cleanup handlers took longer than 10 s"), 1, "{}", env.log());
+}
+
+#[tokio::test(start_paused = true)]
+async fn cleanup_handlers_of_standbys_run_as_those_of_paused_operators_do() {
+    let env = Cluster::new([]);
+    let a = env.start(Plan::new("a").replica());
+    env.until(1).await;
+    let b = env.start(Plan::new("b").replica().with(&[Kind::Cleanup, Kind::Create]));
+    env.until(5).await;
+    b.stop().await;
+    assert_eq!(env.calls(), ["b cleanup -", "b cleanup - done"][..1]);
+    a.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lease_that_is_lost_during_the_cleanup_ends_it() {
+    let env = Cluster::new([]);
+    let mut plan = Plan::new("a").replica().with(&[Kind::Create, Kind::Cleanup]);
+    plan.creation = Duration::from_secs(8);
+    let a = env.start(plan);
+    env.until(5).await;
+    a.running.cancel();
+    env.until(6).await;
+    let by_hand = json!({ "spec": { "holderIdentity": "a person" } });
+    env.server.merge(LEASES, "ops", "kopf", by_hand).expect("it is there");
+    assert!(matches!(a.end().await, Err(Failure::Leadership(_))));
+    assert!(env.start.elapsed() < Duration::from_secs(10), "{:?}", env.start.elapsed());
+    assert_eq!(env.calls(), ["a cleanup -", "a cleanup - cut"]);
 }

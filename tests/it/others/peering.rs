@@ -108,6 +108,7 @@ async fn a_dead_peer_blocks_until_its_time_has_come_and_is_removed() {
     assert_eq!(env.calls(), [""; 0]);
     env.until(61).await;
     assert_eq!(env.calls(), ["weak create one"]);
+    env.until(120).await;
     assert_eq!(names(&env), ["weak"]);
     let removals = env.requests("PATCH", "/clusterkopfpeerings/default");
     let removal = json!({ "status": { "strong": null } });
@@ -469,5 +470,60 @@ async fn daemons_are_stopped_in_a_pause_and_start_again() {
     write(&env, "ops@home", &Value::Null);
     env.until(60).await;
     assert_eq!(env.calls(), ["op daemon one", "op daemon one stops", "op daemon one"]);
+    operator.stop().await;
+}
+
+/// A record of a stronger operator whose clock is that much ahead of ours, in seconds.
+fn skewed(env: &Cluster, ahead: i64) -> Value {
+    let lastseen = env.clock.now() + jiff::SignedDuration::from_secs(ahead);
+    record(10, 60, &lastseen.to_string())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_peer_with_a_slow_clock_is_alive_while_it_renews_its_record() {
+    let env = cluster();
+    write(&env, "boss", &skewed(&env, -600));
+    let operator = env.start(Plan::new("op"));
+    for second in (30..400).step_by(50) {
+        env.until(second).await;
+        write(&env, "boss", &skewed(&env, -600));
+        env.until(second + 1).await;
+        env.create(&format!("object-{second}"));
+    }
+    assert_eq!(env.calls(), [""; 0]);
+    assert_eq!(names(&env), ["boss", "op"], "a record that is renewed is never removed");
+    assert_eq!(env.said("INFO Pausing operations in favour of"), 1, "{}", env.log());
+    env.until(450).await;
+    assert_eq!(env.calls().len(), 8, "unchanged for its lifetime");
+    operator.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_dead_peer_with_a_fast_clock_holds_up_nobody_longer_than_its_lifetime() {
+    let env = cluster();
+    let operator = env.start(Plan::new("op"));
+    env.until(5).await;
+    write(&env, "boss", &skewed(&env, 600));
+    env.until(50).await;
+    write(&env, "boss", &skewed(&env, 600));
+    env.create("one");
+    env.until(109).await;
+    assert_eq!(env.calls(), [""; 0]);
+    env.until(112).await;
+    assert_eq!(env.calls(), ["op create one"]);
+    operator.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_peer_that_was_long_dead_at_the_first_sight_holds_up_nobody_and_is_removed_later() {
+    let env = cluster();
+    write(&env, "boss", &skewed(&env, -61));
+    let operator = env.start(Plan::new("op"));
+    env.create("one");
+    env.until(2).await;
+    assert_eq!(env.calls(), ["op create one"]);
+    assert_eq!(names(&env), ["boss", "op"], "its clock may be slow");
+    env.until(130).await;
+    assert_eq!(names(&env), ["op"]);
     operator.stop().await;
 }

@@ -319,7 +319,12 @@ fn watch_reply(steps: &Value) -> Reply {
     for step in steps.as_array().into_iter().flatten() {
         let pause = seconds(&step["after"]).unwrap_or_default();
         let piece = if let Some(event) = step["event"].as_array() {
-            let line = json!({"type": event[0], "object": object(&event[1], &event[2])});
+            let mut object = object(&event[1], &event[2]);
+            if event[0] == "BOOKMARK" {
+                // The reference does not look at it, and the vectors leave it out; servers write it.
+                object["metadata"]["annotations"] = json!({"k8s.io/initial-events-end": "true"});
+            }
+            let line = json!({"type": event[0], "object": object});
             Chunk::Data(format!("{line}\n"))
         } else if let Some(code) = step["error_event"].as_u64() {
             let line = json!({"type": "ERROR", "object": {"kind": "Status", "code": code}});

@@ -60,7 +60,11 @@ async fn an_outage_in_the_middle_is_overcome_and_loses_nothing() {
     env.server.clear_faults();
     pass(60).await;
     assert_eq!(state(&health), Some(HealthState::Ready));
-    assert_eq!(operator.end().await, ["kopfexamples listed a"]);
+    assert_eq!(
+        operator.end().await,
+        ["kopfexamples ADDED a"],
+        "the watch goes on from its version"
+    );
 }
 
 #[tokio::test(start_paused = true)]
