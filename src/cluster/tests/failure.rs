@@ -53,7 +53,8 @@ fn rights_are_named_only_where_they_would_help() {
     assert_eq!(verbs(hint("get", "User \"a\" cannot get resource \"pods\"")), lacks("get"));
     assert_eq!(verbs(hint("patch", "User \"a\" cannot patch resource \"pods\"")), lacks("patch"));
     // What newer servers say of an apply that would have to create.
-    let creates = "User \"a\" cannot create resource \"pods\" in API group \"\" in the namespace \"ns1\"";
+    let creates =
+        "User \"a\" cannot create resource \"pods\" in API group \"\" in the namespace \"ns1\"";
     assert_eq!(verbs(hint("patch", creates)), lacks("create"));
     let other = "User \"a\" cannot update resource \"pods/binding\" in API group \"other.dev\"";
     assert!(hint("create", other).ends_with(

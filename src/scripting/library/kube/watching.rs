@@ -120,7 +120,8 @@ fn told(desk: Desk, events: Events) -> impl futures::Stream<Item = Outcome> + Se
                 Ok(event) => watch.take(event),
                 Err(error) if watch.is_final(&error) => return Err(watch.desk.refused(error)),
                 Err(error) => {
-                    let hint = error.hint.as_deref().map(|it| format!("; {it}")).unwrap_or_default();
+                    let hint =
+                        error.hint.as_deref().map(|it| format!("; {it}")).unwrap_or_default();
                     tracing::warn!(target: "kopf.kube", "kube.watch: {error}, retrying{hint}");
                 }
             }
