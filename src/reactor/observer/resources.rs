@@ -341,22 +341,19 @@ impl<'a> Resources<'a> {
         for group in all.chain(failed.keys().cloned()).collect::<BTreeSet<_>>() {
             let new = groups.remove(&group).unwrap_or_default();
             let about = About::Group(group.clone());
-            let is_settled = match failed.get(&group) {
-                Some(error) => {
-                    self.inventory.read_partly(&group, new);
-                    let text = format!(
-                        "Resources of the API group '{group}' are not known, will look again: {error}"
-                    );
-                    self.notes.tell(about, &text);
-                    false
+            let is_settled = if let Some(error) = failed.get(&group) {
+                self.inventory.read_partly(&group, new);
+                let text = format!(
+                    "Resources of the API group '{group}' are not known, will look again: {error}"
+                );
+                self.notes.tell(about, &text);
+                false
+            } else {
+                if self.notes.told.remove(&about).is_some() {
+                    tracing::info!(target: TARGET, "The API group '{group}' answers again.");
+                    self.later.remove(&group);
                 }
-                None => {
-                    if self.notes.told.remove(&about).is_some() {
-                        tracing::info!(target: TARGET, "The API group '{group}' answers again.");
-                        self.later.remove(&group);
-                    }
-                    self.inventory.read(&group, new)
-                }
+                self.inventory.read(&group, new)
             };
             if is_settled {
                 self.later.remove(&group);
