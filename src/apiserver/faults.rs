@@ -26,7 +26,7 @@ pub enum Effect {
     Pass,
     /// The answer comes later.
     Latency(Duration),
-    /// Nothing is done, and the answer is an error.
+    /// Nothing is done, and the answer is an error; 404 says that the object does not exist.
     Refuse {
         /// The HTTP status.
         code: u16,

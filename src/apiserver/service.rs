@@ -84,12 +84,16 @@ async fn respond(shared: &Arc<Shared>, ask: &Ask, warnings: &Warnings) -> Reply 
     let fault = shared.faults.lock().of_request(&ask.method, &ask.target());
     match fault {
         Some(Effect::Refuse { code, retry_after_seconds }) => {
-            return Refusal::injected(code, retry_after_seconds).into();
+            let name = match route::parse(&ask.path) {
+                Some(Route::Objects(target)) => target.name,
+                Some(_) | None => None,
+            };
+            return Refusal::injected(code, retry_after_seconds, name.as_deref()).into();
         }
         Some(Effect::Latency(latency)) => tokio::time::sleep(latency).await,
         Some(Effect::TimeoutAfterwards) => {
             drop(answer(shared, ask, warnings).await);
-            return Refusal::injected(504, None).into();
+            return Refusal::injected(504, None, None).into();
         }
         Some(Effect::StaleList(changes)) => {
             // Zero would be any version.

@@ -3,11 +3,12 @@
 //! Hop 8 of the walk. The contract is `tests/vectors/patching-requests.json`. What is in the requests is decided in
 //! `logic/patch/`; here they are only sent, and conflicts sorted out.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use json_patch::PatchOperation;
 use serde_json::{Map, Value, json};
+use tokio::time;
 
 use crate::logic::{
     object::Object,
@@ -15,7 +16,9 @@ use crate::logic::{
     patch::{self, Patch, Transformation},
     resource::Resource,
 };
-use crate::ports::{ApiError, Cluster, ErrorClass, Logger, PatchKind, PatchRequest, Scripts};
+use crate::ports::{
+    Address, ApiError, Cluster, ErrorClass, Logger, PatchKind, PatchRequest, Scripts,
+};
 
 /// Sends patches of objects of one resource.
 #[derive(Clone, Copy)]
@@ -30,13 +33,17 @@ pub struct Patcher<'a> {
     pub logger: &'a Logger,
 }
 
+/// How often a conflict is resolved at once, on the object as it is then; as client-go's `RetryOnConflict`.
+const CONFLICTS_MAX: u32 = 5;
+
+/// The pause before the second retry after a conflict; it doubles from then on.
+const CONFLICT_PAUSE: Duration = Duration::from_millis(10);
+
 /// What came of a patch.
-#[derive(Debug, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Patched {
-    /// The object after the last request that succeeded; `None` if nothing was sent, or if the object is gone.
-    pub object: Option<Arc<Object>>,
-    /// Transformations that met a newer version of the object; for the next cycle.
-    pub leftovers: Vec<Transformation>,
+    /// The object has changed since it was read, so that transformations were not applied: they are left in the patch.
+    pub is_outdated: bool,
     /// The object is gone.
     pub is_gone: bool,
 }
@@ -50,125 +57,211 @@ pub enum PatchError {
     /// A function in `patch.fns` raised.
     #[error("a function in patch.fns failed: {}", .0.message)]
     Transformation(Raised),
+    /// Others changed the object each time before the patch came.
+    #[error("conflicts with other changes of the object, {CONFLICTS_MAX} times in a row")]
+    Conflict,
 }
 
-/// Which of the last two requests are sent.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Parts {
-    Both,
-    Status,
+impl PatchError {
+    /// Returns whether the same patch may be accepted later.
+    pub fn is_transient(&self) -> bool {
+        match self {
+            PatchError::Api(error) => match error.class {
+                // Missing: the path was not found, and not the object.
+                ErrorClass::Retry | ErrorClass::Conflict | ErrorClass::Missing => true,
+                ErrorClass::Outdated
+                | ErrorClass::Invalid
+                | ErrorClass::Denied
+                | ErrorClass::Expired
+                | ErrorClass::Fatal => false,
+            },
+            PatchError::Transformation(_) => false,
+            PatchError::Conflict => true,
+        }
+    }
 }
 
-/// How the last two requests went.
-#[derive(Default)]
-struct Attempt {
-    /// The object after the last request that succeeded, also one before these two.
-    answer: Option<Arc<Object>>,
-    /// What is not the status is as wanted.
-    is_main_applied: bool,
+/// How the last two requests ended.
+enum Attempt {
+    Done,
     /// Somebody else was faster.
-    is_outdated: bool,
+    Outdated,
     /// Why the server does not accept it, whatever the version.
-    refusal: Option<ApiError>,
+    Refused(ApiError),
 }
 
 impl Patcher<'_> {
-    /// Sends all of it. An object that is gone is not an error.
+    /// Sends all of it, and resolves conflicts: transformations are applied to the object as it is then. What the server has
+    /// accepted is taken out of the patch, also if this fails later; so it is never sent twice. An object that is gone is not
+    /// an error.
+    ///
+    /// `answered` becomes the object after the last request that succeeded, also if a later one fails.
     ///
     /// # Errors
-    /// When a request fails for another reason than a conflict in the transformations, or one of them that is not acceptable; the
-    /// rest is then not sent.
-    pub async fn apply(&self, object: &Arc<Object>, patch: &Patch) -> Result<Patched, PatchError> {
-        match self.send(object, patch).await {
-            Ok(patched) => Ok(patched),
-            Err(PatchError::Api(error)) if error.class == ErrorClass::Missing => {
-                self.logger.log(
-                    LogLevel::Debug,
-                    "Patching was skipped: the object does not exist anymore.",
-                );
-                Ok(Patched { is_gone: true, ..Patched::default() })
+    /// When a request fails for another reason than a conflict, or transformations conflict too often; what was not accepted is
+    /// left in the patch.
+    pub async fn apply(
+        &self,
+        object: &Arc<Object>,
+        patch: &mut Patch,
+        answered: &mut Option<Arc<Object>>,
+    ) -> Result<Patched, PatchError> {
+        let mut patched = self.apply_once(object, patch, answered).await?;
+        let mut pause = CONFLICT_PAUSE;
+        for number in 1..=CONFLICTS_MAX {
+            if !patched.is_outdated {
+                return Ok(patched);
             }
+            if number > 1 {
+                time::sleep(pause).await;
+                pause *= 2;
+            }
+            let Some(latest) = self.latest(object).await? else { return Ok(self.gone()) };
+            if latest.header().deletion_timestamp.is_some() {
+                patch.admit_deletion();
+            }
+            *answered = Some(Arc::clone(&latest));
+            patched = self.apply_once(&latest, patch, answered).await?;
+        }
+        if patched.is_outdated { Err(PatchError::Conflict) } else { Ok(patched) }
+    }
+
+    /// The same without resolving conflicts: transformations that meet one are left in the patch.
+    ///
+    /// # Errors
+    /// When a request fails for another reason than a conflict in the transformations.
+    pub async fn apply_once(
+        &self,
+        object: &Arc<Object>,
+        patch: &mut Patch,
+        answered: &mut Option<Arc<Object>>,
+    ) -> Result<Patched, PatchError> {
+        match self.send(object, patch, answered).await {
+            Ok(is_outdated) => Ok(Patched { is_outdated, is_gone: false }),
+            Err(PatchError::Api(error)) if names(&error, object) => Ok(self.gone()),
             Err(error) => Err(error),
         }
     }
 
-    async fn send(&self, object: &Arc<Object>, patch: &Patch) -> Result<Patched, PatchError> {
-        let merged = self.merge(object, &patch.merge).await?;
-        if let Some(answer) = &merged {
-            self.verify(&patch.merge, answer);
+    /// Returns the object as it is now; `None` if it is gone, also if another one has its name.
+    async fn latest(&self, object: &Object) -> Result<Option<Arc<Object>>, PatchError> {
+        let header = object.header();
+        let address = Address {
+            resource: self.resource,
+            namespace: header.namespace.as_deref(),
+            name: header.name.as_deref().unwrap_or_default(),
+        };
+        match self.cluster.get(address).await {
+            Ok(latest) => Ok((latest.header().uid == header.uid).then(|| Arc::new(latest))),
+            Err(error) if names(&error, object) => Ok(None),
+            Err(error) => Err(error.into()),
         }
-        if patch.transformations.is_empty() {
-            return Ok(Patched { object: merged, ..Patched::default() });
-        }
-        self.transform(object, &patch.transformations, merged).await
     }
 
-    /// The first two requests. Gives the answer to the last one that was needed.
+    fn gone(&self) -> Patched {
+        self.logger
+            .log(LogLevel::Debug, "Patching was skipped: the object does not exist anymore.");
+        Patched { is_gone: true, ..Patched::default() }
+    }
+
+    /// Returns whether transformations met a newer version of the object.
+    async fn send(
+        &self,
+        object: &Arc<Object>,
+        patch: &mut Patch,
+        answered: &mut Option<Arc<Object>>,
+    ) -> Result<bool, PatchError> {
+        let is_merged = !patch.merge.is_empty();
+        self.merge(object, &mut patch.merge, answered).await?;
+        if patch.transformations.is_empty() {
+            return Ok(false);
+        }
+        let freshest = answered.as_ref().filter(|_| is_merged).unwrap_or(object);
+        let freshest = Arc::clone(freshest);
+        self.transform(freshest, patch, answered).await
+    }
+
+    /// The first two requests.
     async fn merge(
         &self,
         object: &Object,
-        merge: &Map<String, Value>,
-    ) -> Result<Option<Arc<Object>>, PatchError> {
+        merge: &mut Map<String, Value>,
+        answered: &mut Option<Arc<Object>>,
+    ) -> Result<(), PatchError> {
         let (main, status) = self.split(merge);
-        let mut answer = None;
+        let all = merge.clone();
         if !main.is_empty() {
             let payload = Value::Object(main);
             self.announce(|| format!("Merge-patching the resource with: {payload}"));
-            answer = Some(self.request(object, None, PatchKind::Merge, &payload).await?);
+            *answered = Some(self.request(object, None, PatchKind::Merge, &payload).await?);
+            merge.retain(|key, _| key == "status" && status.is_some());
         }
         if let Some(status) = status {
             let payload = json!({ "status": status });
             self.announce(|| format!("Merge-patching the status with: {payload}"));
-            answer = Some(self.request(object, Some("status"), PatchKind::Merge, &payload).await?);
+            *answered =
+                Some(self.request(object, Some("status"), PatchKind::Merge, &payload).await?);
         }
-        Ok(answer)
+        merge.clear();
+        if let Some(answer) = answered {
+            self.verify(&all, answer);
+        }
+        Ok(())
     }
 
-    /// The last two requests: what the functions change on the freshest body, unless it has changed meanwhile.
+    /// The last two requests: what the functions change on the freshest body, unless it has changed meanwhile. Returns whether it
+    /// has.
     ///
     /// All of them go together. If the server does not accept that, each goes alone, so that one that is wrong takes none of the
-    /// others with it; it is told and left out, as the server would refuse it again.
+    /// others with it; it is reported and left out, as the server would refuse it again.
     async fn transform(
         &self,
-        object: &Arc<Object>,
-        transformations: &[Transformation],
-        answer: Option<Arc<Object>>,
-    ) -> Result<Patched, PatchError> {
-        let mut sent = self.attempt(object, transformations, answer, Parts::Both).await?;
-        if sent.refusal.is_some() && transformations.len() > 1 {
-            // What is applied already is not applied twice.
-            let parts = if sent.is_main_applied { Parts::Status } else { Parts::Both };
-            for (place, transformation) in transformations.iter().enumerate() {
+        mut freshest: Arc<Object>,
+        patch: &mut Patch,
+        answered: &mut Option<Arc<Object>>,
+    ) -> Result<bool, PatchError> {
+        let all = patch.transformations.clone();
+        let before = Arc::clone(&freshest);
+        let mut ended = self.attempt(&mut freshest, &all, &mut patch.is_main_applied).await;
+        if matches!(ended, Ok(Attempt::Refused(_))) && all.len() > 1 {
+            for transformation in &all {
+                // What is applied already is not applied twice.
+                let mut is_main_applied = patch.is_main_applied;
                 let alone = std::slice::from_ref(transformation);
-                sent = self.attempt(object, alone, sent.answer, parts).await?;
-                if sent.is_outdated {
-                    let left = transformations.get(place..).unwrap_or_default();
-                    return Ok(self.conflict(left, sent.answer));
+                ended = self.attempt(&mut freshest, alone, &mut is_main_applied).await;
+                match ended {
+                    Ok(Attempt::Refused(error)) => self.leave_out(transformation, error)?,
+                    Ok(Attempt::Done) => {}
+                    Ok(Attempt::Outdated) | Err(_) => break,
                 }
-                if let Some(error) = sent.refusal.take() {
-                    self.leave_out(transformation, error)?;
-                }
+                ended = Ok(Attempt::Done);
+                patch.transformations.remove(0);
             }
         }
-        if sent.is_outdated {
-            return Ok(self.conflict(transformations, sent.answer));
+        if !Arc::ptr_eq(&before, &freshest) {
+            *answered = Some(freshest);
         }
-        if let (Some(error), [only]) = (sent.refusal, transformations) {
-            self.leave_out(only, error)?;
+        match (ended?, all.as_slice()) {
+            (Attempt::Outdated, _) => {
+                self.conflict(&patch.transformations);
+                return Ok(true);
+            }
+            (Attempt::Refused(error), [only, ..]) => self.leave_out(only, error)?,
+            (Attempt::Refused(_), []) | (Attempt::Done, _) => {}
         }
-        Ok(Patched { object: sent.answer, ..Patched::default() })
+        patch.transformations.clear();
+        patch.is_main_applied = false;
+        Ok(false)
     }
 
-    /// Sends what some of the functions change.
+    /// Sends what some of the functions change on the freshest body, which becomes the answer. What is not the status is left out
+    /// if `is_main_applied`, which is set when that part was accepted.
     async fn attempt(
         &self,
-        object: &Arc<Object>,
+        freshest: &mut Arc<Object>,
         transformations: &[Transformation],
-        answer: Option<Arc<Object>>,
-        parts: Parts,
+        is_main_applied: &mut bool,
     ) -> Result<Attempt, PatchError> {
-        let mut sent = Attempt { answer, ..Attempt::default() };
-        let freshest = Arc::clone(sent.answer.as_ref().unwrap_or(object));
         let mut body = Value::clone(freshest.body());
         for transformation in transformations {
             body = self.transformed(body, transformation).await?;
@@ -179,31 +272,28 @@ impl Patcher<'_> {
             [(None, "resource", main), (Some("status"), "status", status)]
         {
             let is_main = subresource.is_none();
-            if operations.is_empty() || (is_main && parts == Parts::Status) {
+            if operations.is_empty() || (is_main && *is_main_applied) {
                 continue;
             }
-            let version =
-                sent.answer.as_ref().unwrap_or(&freshest).header().resource_version.clone();
+            let version = freshest.header().resource_version.clone();
             let test =
                 json!({ "op": "test", "path": "/metadata/resourceVersion", "value": version });
             let operations = operations.iter().map(|it| json!(it));
             let payload = Value::Array(std::iter::once(test).chain(operations).collect());
             self.announce(|| format!("JSON-patching the {what} with: {payload}"));
-            match self.request(&freshest, subresource, PatchKind::Json, &payload).await {
+            match self.request(freshest, subresource, PatchKind::Json, &payload).await {
                 Ok(object) => {
-                    sent.answer = Some(object);
-                    sent.is_main_applied |= is_main;
+                    *freshest = object;
+                    *is_main_applied |= is_main;
                 }
-                Err(error) if error.class == ErrorClass::Outdated => {
-                    return Ok(Attempt { is_outdated: true, ..sent });
-                }
+                Err(error) if error.class == ErrorClass::Outdated => return Ok(Attempt::Outdated),
                 Err(error) if error.class == ErrorClass::Invalid => {
-                    return Ok(Attempt { refusal: Some(error), ..sent });
+                    return Ok(Attempt::Refused(error));
                 }
                 Err(error) => return Err(error.into()),
             }
         }
-        Ok(sent)
+        Ok(Attempt::Done)
     }
 
     /// Tells of a change that the server does not accept.
@@ -241,15 +331,13 @@ impl Patcher<'_> {
         Ok(body)
     }
 
-    fn conflict(&self, transformations: &[Transformation], object: Option<Arc<Object>>) -> Patched {
+    fn conflict(&self, transformations: &[Transformation]) {
         let remaining = transformations.iter().map(Transformation::to_string).collect::<Vec<_>>();
         let text = format!(
-            "Could not apply the patch in full due to conflicts with newer changes. Will try on the next cycle soon. \
-             Remaining: {}",
+            "The object has changed meanwhile, so a part of the patch is applied to its latest version: {}",
             remaining.join(", ")
         );
         self.logger.log(LogLevel::Debug, &text);
-        Patched { object, leftovers: transformations.to_vec(), is_gone: false }
     }
 
     /// Warns if the cluster did not take what was sent: most often a schema has pruned unknown fields.
@@ -307,4 +395,11 @@ impl Patcher<'_> {
             self.logger.log(LogLevel::Debug, &text());
         }
     }
+}
+
+/// Returns whether an error says that this object does not exist. Other answers with 404 are about the path: a server that
+/// starts, a proxy without a route, a subresource that the definition has lost.
+fn names(error: &ApiError, object: &Object) -> bool {
+    let said = error.answer.as_ref().and_then(|it| it.details.get("name")?.as_str());
+    error.class == ErrorClass::Missing && said == object.header().name.as_deref()
 }

@@ -7,7 +7,7 @@ use std::{sync::Arc, time::Duration};
 use futures::future;
 use tokio::time;
 
-use super::{error::CycleError, memory::Memory, queue::Queue, serving::Serving};
+use super::{error::CycleError, memory::Memory, place::Place, queue::Queue, serving::Serving};
 use crate::handling::patching::Patcher;
 use crate::logic::{object::Object, outcome::LogLevel, patch::Patch, plan, progress, python_text};
 use crate::ports::Logger;
@@ -55,7 +55,7 @@ enum Pause {
 /// What a cycle could not send.
 #[derive(Debug)]
 pub(super) struct Unsent {
-    /// All of it; repeating a part that was sent changes nothing.
+    /// What the server has not accepted yet.
     pub(super) patch: Patch,
     /// What comes after it; `None` if it is of an earlier event: the present one is still to be handled then.
     pub(super) left: Option<Left>,
@@ -67,6 +67,8 @@ pub(super) struct Conclusion<'a> {
     pub(super) serving: &'a Serving,
     /// Where newer events wait.
     pub(super) queue: &'a Queue,
+    /// The worker's place, for sleeps.
+    pub(super) place: &'a Place,
     /// The object's memory.
     pub(super) memory: &'a mut Memory,
     /// The object as the cycle saw it.
@@ -87,7 +89,7 @@ impl Conclusion<'_> {
         let mut is_changed = false;
         if is_sent {
             self.untouch(&mut patch);
-            match self.send(&patch).await {
+            match self.send(&mut patch).await {
                 Ok(changed) => is_changed = changed,
                 Err(error) => {
                     self.memory.unsent = Some(Box::new(Unsent { patch, left: Some(left) }));
@@ -115,33 +117,35 @@ impl Conclusion<'_> {
         if self.object.header().deletion_timestamp.is_some() {
             patch.admit_deletion();
         }
-        let sent = self.send(&patch).await;
+        let sent = self.send(&mut patch).await;
         if sent.is_err() {
             self.memory.unsent = Some(Box::new(Unsent { patch, left: None }));
         }
         sent
     }
 
-    /// Sends a patch. Tells whether there is a newer version of the object now, or none at all: then an event will wake us. One
+    /// Sends a patch. Returns whether there is a newer version of the object now, or none at all: then an event will wake us. One
     /// that changed nothing wakes nobody.
-    async fn send(&mut self, patch: &Patch) -> Result<bool, CycleError> {
+    async fn send(&mut self, patch: &mut Patch) -> Result<bool, CycleError> {
         let patcher = Patcher {
             cluster: &*self.serving.cluster,
             scripts: &*self.serving.scripts,
             resource: &self.serving.resource,
             logger: self.logger,
         };
-        let sent = patcher.apply(self.object, patch).await?;
-        self.memory.leftovers = sent.leftovers;
+        let mut answered = None;
+        let sent = patcher.apply(self.object, patch, &mut answered).await;
         let before = &self.object.header().resource_version;
-        let is_newer = sent.object.as_ref().is_some_and(|it| {
+        let newer = answered.filter(|it| {
             // With its last finalizer an object goes, in the version that it has.
             it.header().is_released() || it.header().resource_version != *before
         });
+        let is_newer = newer.is_some();
         if is_newer {
-            *self.patched = sent.object;
+            *self.patched = newer;
         }
-        Ok(is_newer || sent.is_gone || !self.memory.leftovers.is_empty())
+        let is_gone = sent?.is_gone;
+        Ok(is_newer || is_gone)
     }
 
     fn skip_sleep(&self, delay: Duration) {
@@ -154,7 +158,8 @@ impl Conclusion<'_> {
 
     /// Sleeps until handlers are due, and provokes an event then.
     async fn wait(&mut self, delay: Duration) -> Result<Next, CycleError> {
-        match self.sleep(delay).await {
+        // Others may work meanwhile.
+        match self.place.without(self.sleep(delay)).await {
             Pause::Complete => self.touch().await,
             Pause::Interrupted => Ok(Next::Event),
             Pause::Outdated => Ok(Next::Again),
@@ -163,12 +168,16 @@ impl Conclusion<'_> {
 
     /// Without a limit: nothing is due, and newer events interrupt it.
     async fn wait_for_exit(&self) -> Next {
-        tokio::select! {
-            biased; // a newer event tells more
-            () = self.queue.pressure() => Next::Event,
-            () = self.exit() => Next::Again,
-            () = self.serving.replaced.cancelled() => Next::Again,
-        }
+        let wait = async {
+            tokio::select! {
+                biased; // a newer event tells more
+                () = self.queue.pressure() => Next::Event,
+                () = self.exit() => Next::Again,
+                () = self.serving.replaced.cancelled() => Next::Again,
+            }
+        };
+        // Others may work meanwhile.
+        self.place.without(wait).await
     }
 
     async fn exit(&self) {
@@ -215,7 +224,7 @@ impl Conclusion<'_> {
         let stamp = progress::touch_stamp(self.serving.clock.now());
         let storage = &self.serving.settings.persistence.progress_storage;
         progress::touch(storage, self.object.body(), &mut patch.merge, Some(&stamp));
-        self.send(&patch).await.map(Next::after)
+        self.send(&mut patch).await.map(Next::after)
     }
 
     fn untouch(&self, patch: &mut Patch) {

@@ -29,7 +29,7 @@ use crate::logic::{
     indexing::Owner,
     object::Object,
     outcome::LogLevel,
-    patch::{Patch, Transformation},
+    patch::Transformation,
     plan::{self, Hold},
     reason::{EventType, Reason},
     selection, state,
@@ -79,13 +79,7 @@ impl Cycle<'_> {
         if let Some(Unsent { patch, left: Some(left) }) = own.filter(|_| !is_gone) {
             return self.conclusion(patched).run(patch, left).await;
         }
-        // They stay in the memory until they are sent, so that an error before that does not lose them. What an earlier event
-        // left behind has them, too.
-        let leftovers =
-            if self.memory.unsent.is_some() { Vec::new() } else { self.memory.leftovers.clone() };
-        let is_resuming_conflict = !leftovers.is_empty();
-        let patch: SharedPatch =
-            Arc::new(Patch { transformations: leftovers, ..Patch::default() }.into());
+        let patch = SharedPatch::default();
         // Also when the cycle fails.
         let _emptied = Emptied(Arc::clone(&patch));
         let memo = self.memory.memo(&self.serving.memo);
@@ -101,11 +95,13 @@ impl Cycle<'_> {
             Opening::Replaced => return Ok(Next::Anew),
         }
         self.watch(&patch, &memo).await?;
-        if let Some(unsent) = self.memory.unsent.take() {
-            let all = unsent.patch.followed_by(std::mem::take(&mut *patch.lock()));
-            if self.conclusion(patched).catch_up(all).await? {
-                return Ok(Next::Coming);
-            }
+        if let Some(unsent) = self.memory.unsent.take()
+            && self.conclusion(patched).catch_up(unsent.patch).await?
+        {
+            // What handlers of this event have changed goes as well.
+            let patch = std::mem::take(&mut *patch.lock());
+            self.conclusion(patched).run(patch, Left::default()).await?;
+            return Ok(Next::Coming);
         }
         let attending = Attending {
             serving: self.serving,
@@ -116,7 +112,7 @@ impl Cycle<'_> {
             logger: self.logger,
         };
         let attended = attending.run().await?;
-        let left = self.change(&patch, &memo, is_resuming_conflict, attended).await?;
+        let left = self.change(&patch, &memo, attended).await?;
         if is_gone {
             return Ok(Next::Event);
         }
@@ -128,6 +124,7 @@ impl Cycle<'_> {
         Conclusion {
             serving: self.serving,
             queue: self.queue,
+            place: self.place,
             memory: self.memory,
             object: &self.event.object,
             logger: self.logger,
@@ -237,15 +234,16 @@ impl Cycle<'_> {
         &mut self,
         patch: &SharedPatch,
         memo: &Memo,
-        is_resuming_conflict: bool,
         attended: Attended,
     ) -> Result<Left, CycleError> {
         let object = Arc::clone(&self.event.object);
         let persistence = &self.serving.settings.persistence;
         let (change, required, mut answers) = self.detect(&object, patch, memo).await?;
-        let header = object.header();
-        let ongoing = header.deletion_timestamp.is_some();
-        let blocked = header.finalizers.contains(&persistence.finalizer);
+        let ongoing = object.header().deletion_timestamp.is_some();
+        let has_finalizer = |it: &Object| it.header().finalizers.contains(&persistence.finalizer);
+        // The event may be older than our own request which added it.
+        let blocked =
+            has_finalizer(&object) || self.expected.is_some_and(|it| has_finalizer(&it.object));
         let Attended { is_required, mut delays, is_awaited } = attended;
         let required = required || is_required;
         self.claim(required, blocked);
@@ -255,9 +253,7 @@ impl Cycle<'_> {
         let change = change.filter(|_| hold == Hold::Keep);
         self.hold(hold, patch);
         let is_consistent = match &change {
-            Some(change) if change.reason != Reason::Gone => {
-                self.consistent(patch, is_resuming_conflict).await
-            }
+            Some(change) if change.reason != Reason::Gone => self.consistent(patch).await,
             Some(_) | None => true,
         };
         if !is_consistent {
@@ -356,10 +352,7 @@ impl Cycle<'_> {
     }
 
     /// Whether what we see is not older than what we did ourselves. Waits for it if there is nothing better to do.
-    async fn consistent(&self, patch: &SharedPatch, is_resuming_conflict: bool) -> bool {
-        if is_resuming_conflict {
-            return false;
-        }
+    async fn consistent(&self, patch: &SharedPatch) -> bool {
         let Some(expected) = self.expected else { return true };
         if !patch.lock().is_empty() {
             return false;

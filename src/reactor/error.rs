@@ -45,7 +45,7 @@ impl CycleError {
             CycleError::Filter(error) | CycleError::Index(error) => error.raised.trace.as_deref(),
             CycleError::Lifecycle { raised, .. }
             | CycleError::Patch(PatchError::Transformation(raised)) => raised.trace.as_deref(),
-            CycleError::Patch(PatchError::Api(_))
+            CycleError::Patch(PatchError::Api(_) | PatchError::Conflict)
             | CycleError::Corrupt(_)
             | CycleError::Result(_)
             | CycleError::Bug(_) => None,

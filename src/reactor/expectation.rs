@@ -33,15 +33,22 @@ impl Expectation {
         })
     }
 
-    /// Whether an event brings it, or replaced the one that did. Versions are opaque: only the very same one does.
+    /// Returns whether an event brings it, replaced the one that did, or is newer. Versions are ordered where they are numbers, as
+    /// in all servers that store objects in etcd.
     pub(super) fn is_met_by(&self, event: &Event) -> bool {
         let Some(version) = &self.version else { return false };
-        event.object.header().resource_version.as_ref() == Some(version)
-            || event.replaced.contains(version)
+        let seen = event.object.header().resource_version.as_ref();
+        seen == Some(version) || event.replaced.contains(version) || is_newer(seen, version)
     }
 
     /// Our own copy of the object, if the event brings no newer one.
     pub(super) fn freshest(self, object: Arc<Object>) -> Arc<Object> {
         if object.header().resource_version == self.version { self.object } else { object }
     }
+}
+
+/// Returns whether a version is known to be later than another one.
+fn is_newer(seen: Option<&String>, version: &str) -> bool {
+    let number = |it: &str| it.parse::<u64>().ok();
+    seen.and_then(|it| number(it)).zip(number(version)).is_some_and(|(seen, own)| seen > own)
 }

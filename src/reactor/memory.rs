@@ -10,8 +10,7 @@ use parking_lot::Mutex;
 use super::conclusion::Unsent;
 use crate::features::daemons::{self, Sight};
 use crate::logic::{
-    claim::Claim, indexing::Failures, object::Header, patch::Transformation, review::Waiting,
-    throttle::Throttle,
+    claim::Claim, indexing::Failures, object::Header, review::Waiting, throttle::Throttle,
 };
 use crate::ports::Memo;
 
@@ -45,8 +44,6 @@ pub(super) struct Memory {
     pub(super) unsent: Option<Box<Unsent>>,
     /// Whose finalizer it is that none of our handlers needs.
     pub(super) claim: Claim,
-    /// Transformations that met a conflict and wait for the next cycle.
-    pub(super) leftovers: Vec<Transformation>,
     /// Its daemons and timers; absent while there is nothing to know about them.
     pub(super) background: Option<Box<daemons::OfObject>>,
 }
@@ -72,7 +69,6 @@ struct Trouble {
     unindexed: Option<Box<Failures>>,
     throttle: Option<Box<Throttle>>,
     unsent: Option<Box<Unsent>>,
-    leftovers: Vec<Transformation>,
 }
 
 impl Key {
@@ -173,10 +169,9 @@ impl Memory {
 impl From<Memory> for Kept {
     fn from(memory: Memory) -> Self {
         let Memory { noticed_by_listing, handled_once, claim, memo, background, .. } = memory;
-        let Memory { unindexed, throttle, unsent, leftovers, .. } = memory;
+        let Memory { unindexed, throttle, unsent, .. } = memory;
         let is_well = unindexed.is_none() && throttle.is_none() && unsent.is_none();
-        let trouble = (!is_well || !leftovers.is_empty())
-            .then(|| Box::new(Trouble { unindexed, throttle, unsent, leftovers }));
+        let trouble = (!is_well).then(|| Box::new(Trouble { unindexed, throttle, unsent }));
         Kept { noticed_by_listing, handled_once, claim, memo, background, trouble }
     }
 }
@@ -193,8 +188,8 @@ impl From<Kept> for Memory {
             ..Memory::default()
         };
         let Some(trouble) = trouble else { return well };
-        let Trouble { unindexed, throttle, unsent, leftovers } = *trouble;
-        Memory { unindexed, throttle, unsent, leftovers, ..well }
+        let Trouble { unindexed, throttle, unsent } = *trouble;
+        Memory { unindexed, throttle, unsent, ..well }
     }
 }
 

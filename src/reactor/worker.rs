@@ -117,7 +117,8 @@ impl Worker {
         let reference = Arc::new(event.object.header().reference_in(&serving.resource));
         let logger = Logger::of_object(LoggerKind::Local, reference);
         let logger = logger.posting(&serving.facilities.posts);
-        if !self.pass_throttle(&serving, memory, &logger).await {
+        let is_gone = event.event_type == Some(EventType::Deleted);
+        if !is_gone && !self.pass_throttle(&serving, memory, &logger).await {
             return None;
         }
         let mut patched = None;

@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use jiff::Timestamp;
-use kopf_apiserver::{ApiServer, Builder, LoggedRequest};
+use kopf_apiserver::{ApiServer, Builder, Effect, Fault, LoggedRequest};
 use serde_json::Value;
 use tokio::time::{self, Instant};
 
@@ -74,40 +74,59 @@ impl Environment {
         time::sleep_until(self.start + moment).await;
     }
 
-    /// Creates an object as a user. The server must serve its kind.
+    /// Creates an object as a user. The server must serve its kind, and the object must be new.
+    #[track_caller]
     pub fn create(&self, object: Value) -> Value {
         let resource = self.resource_of(&object);
         self.server.create(&resource, object).expect("the object is new")
     }
 
-    /// Merges a patch into an object as a user. `place` is `NAMESPACE/NAME`, or a name for cluster-scoped objects.
+    /// Creates objects as a user.
+    #[track_caller]
+    pub fn create_all(&self, objects: impl IntoIterator<Item = Value>) {
+        for object in objects {
+            self.create(object);
+        }
+    }
+
+    /// Merges a patch into an object as a user; it must exist. `place` is `NAMESPACE/NAME`, or a name for cluster-scoped objects.
+    #[track_caller]
     pub fn edit(&self, resource: &str, place: &str, merge: Value) -> Value {
         let (namespace, name) = place.split_once('/').unwrap_or(("", place));
         self.server.merge(resource, namespace, name, merge).expect("the object exists")
     }
 
-    /// Deletes an object as a user. `place` as in [`Environment::edit`].
+    /// Deletes an object as a user; it must exist. `place` as in [`Environment::edit`].
+    #[track_caller]
     pub fn delete(&self, resource: &str, place: &str) {
         let (namespace, name) = place.split_once('/').unwrap_or(("", place));
         self.server.delete(resource, namespace, name).expect("the object exists");
     }
 
-    /// Returns an object, or null. `place` as in [`Environment::edit`].
+    /// Returns an object, which must exist. `place` as in [`Environment::edit`].
+    #[track_caller]
     pub fn get(&self, resource: &str, place: &str) -> Value {
         let (namespace, name) = place.split_once('/').unwrap_or(("", place));
-        self.server.get(resource, namespace, name).unwrap_or_default()
+        self.server.get(resource, namespace, name).expect("the object exists")
     }
 
-    /// Returns the requests of this method whose path and query contain this part. An empty method matches all.
+    /// Refuses requests of this method whose path contains this part from now on. An empty method matches all.
+    pub fn refuse(&self, code: u16, method: &str, part: &str) {
+        let effect = Effect::Refuse { code, retry_after_seconds: None };
+        self.server.fault(Fault::always(effect).on(method, part));
+    }
+
+    /// Returns the requests of this method whose `PATH?QUERY` contains this part. An empty method matches all.
     pub fn requests(&self, method: &str, part: &str) -> Vec<LoggedRequest> {
         let is_meant = |it: &LoggedRequest| {
             (method.is_empty() || it.method == method)
-                && (it.path.contains(part) || format!("{}?{}", it.path, it.query).contains(part))
+                && format!("{}?{}", it.path, it.query).contains(part)
         };
         self.server.requests().into_iter().filter(is_meant).collect()
     }
 
     /// Returns the name of the resource that serves this object.
+    #[track_caller]
     pub fn resource_of(&self, object: &Value) -> String {
         let field = |key: &str| object.get(key).and_then(Value::as_str).unwrap_or_default();
         let (group, version) =
@@ -123,6 +142,6 @@ impl Environment {
 }
 
 /// Formats a time as the API server does.
-pub fn to_the_second(time: Timestamp) -> String {
+fn to_the_second(time: Timestamp) -> String {
     time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }

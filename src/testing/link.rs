@@ -42,12 +42,8 @@ impl Link {
     /// Connects to a server. All requests pass.
     pub fn new(server: &ApiServer) -> Self {
         let server = Arc::new(Mutex::new(Some(server.clone())));
-        let link = Link {
-            server,
-            rule: Arc::new(Mutex::new(Arc::new(|_| Fate::Pass))),
-            lost: Arc::default(),
-        };
-        link
+        let rule: Rule = Arc::new(|_| Fate::Pass);
+        Link { server, rule: Arc::new(Mutex::new(rule)), lost: Arc::default() }
     }
 
     /// Decides with this function what happens to requests from now on.
@@ -104,6 +100,7 @@ impl Link {
     }
 }
 
+/// The message is part of recorded expectations.
 fn refusal(status: u16) -> Response<ResponseBody> {
     let body = json!({ "kind": "Status", "code": status, "message": "not through this gate" });
     let body = Full::new(Bytes::from(body.to_string())).boxed_unsync();

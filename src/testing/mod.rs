@@ -15,7 +15,7 @@ mod scripts;
 
 pub use self::{
     calls::creation,
-    environment::{BASE, Environment, to_the_second},
+    environment::{BASE, Environment},
     link::{Fate, Link},
     log::{LogCapture, LogLine, capture_log},
     objects::{EXAMPLES, cluster_peering, definition, examples, namespace, object},

@@ -160,6 +160,7 @@ impl Scripts for NativeScripts {
 }
 
 /// Declares a handler. Panics if the declaration is invalid.
+#[track_caller]
 pub fn declared(
     kind: Kind,
     selectors: Vec<Argument>,

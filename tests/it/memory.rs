@@ -26,7 +26,7 @@ async fn kept(kinds: &[Kind]) -> isize {
 
 async fn held(kinds: &[Kind], objects: isize) -> isize {
     let env = Environment::default();
-    (0..objects).for_each(|it| drop(env.create(object(it))));
+    env.create_all((0..objects).map(object));
     let scripts = NativeScripts::default();
     let handlers = kinds.iter().map(|kind| handler(*kind, &scripts)).collect();
     let running = Running::start(env.operator(Arc::new(scripts), handlers));

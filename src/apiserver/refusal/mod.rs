@@ -236,7 +236,11 @@ impl Refusal {
     }
 
     /// A failure that a test asks for, whatever the request is. 422 is that of a JSON patch: what else is refused is known better.
-    pub(crate) fn injected(code: u16, retry_after_seconds: Option<u32>) -> Self {
+    pub(crate) fn injected(
+        code: u16,
+        retry_after_seconds: Option<u32>,
+        name: Option<&str>,
+    ) -> Self {
         let reason = match code {
             422 => return Self::unprocessable(),
             400 => "BadRequest",
@@ -251,7 +255,9 @@ impl Refusal {
             504 => "Timeout",
             _ => "Unknown",
         };
-        let details = retry_after_seconds.map(|it| json!({ "retryAfterSeconds": it }).into());
+        let name = name.filter(|_| code == 404).map(|it| json!({ "name": it }).into());
+        let pause = retry_after_seconds.map(|it| json!({ "retryAfterSeconds": it }).into());
+        let details = pause.or(name);
         Self { details, ..Self::general(code, reason, format!("injected failure {code}")) }
     }
 

@@ -11,7 +11,7 @@ use crate::logic::{
     patch::{self, Patch},
     python_text, state,
 };
-use crate::ports::{ErrorClass, LoggerKind, SharedPatch};
+use crate::ports::{LoggerKind, SharedPatch};
 
 /// What waits for the next attempt: transformations that met a conflict, and what could not be sent.
 #[derive(Debug, Default)]
@@ -53,7 +53,7 @@ impl Patches {
         while !self.waiting.is_empty() {
             match self.send(runner).await {
                 Ok(()) => break,
-                Err(error) if is_passing(&error) => {
+                Err(error) if error.is_transient() => {
                     // What must be repeated anyway takes it along.
                     if !outcome.last || !self.pause(runner, tries, &error).await {
                         break;
@@ -77,25 +77,12 @@ impl Patches {
             resource: &base.resource,
             logger: &runner.daemon.logger(LoggerKind::Local),
         };
-        let sent = patcher.apply(&runner.home().live.get(), &self.waiting).await?;
-        self.waiting = Patch { transformations: sent.leftovers, ..Patch::default() };
+        let object = runner.home().live.get();
+        let sent = patcher.apply(&object, &mut self.waiting, &mut None).await?;
+        if sent.is_gone {
+            self.waiting = Patch::default();
+        }
         Ok(())
-    }
-}
-
-/// Whether the same patch may be taken later.
-fn is_passing(error: &PatchError) -> bool {
-    match error {
-        PatchError::Api(error) => match error.class {
-            ErrorClass::Retry | ErrorClass::Conflict => true,
-            ErrorClass::Outdated
-            | ErrorClass::Invalid
-            | ErrorClass::Missing
-            | ErrorClass::Denied
-            | ErrorClass::Expired
-            | ErrorClass::Fatal => false,
-        },
-        PatchError::Transformation(_) => false,
     }
 }
 

@@ -27,6 +27,8 @@ pub struct Patch {
     pub merge: Map<String, Value>,
     /// Applied in order to the freshest known body; the difference is sent as an RFC 6902 patch.
     pub transformations: Vec<Transformation>,
+    /// What these change outside of the status was accepted already: only their part of the status is still to be sent.
+    pub is_main_applied: bool,
 }
 
 /// One function over the raw body. Idempotent: after a conflict it is applied again.
@@ -64,14 +66,6 @@ impl Patch {
         self.merge.is_empty() && self.transformations.is_empty()
     }
 
-    /// Both in one, as if `later` were sent after this.
-    #[must_use]
-    pub fn followed_by(mut self, later: Patch) -> Self {
-        overlay(&mut self.merge, later.merge);
-        self.transformations.extend(later.transformations);
-        self
-    }
-
     /// Changes a condition. What was to become of it before is forgotten, so that a status that comes back has never changed.
     pub fn change_condition(&mut self, change: Change) {
         let kind = change.kind();
@@ -107,17 +101,6 @@ impl Patch {
     /// Leaves out what a server refuses of an object that is being deleted: new finalizers.
     pub fn admit_deletion(&mut self) {
         self.transformations.retain(|it| !matches!(it, Transformation::BlockDeletion(_)));
-    }
-}
-
-fn overlay(merge: &mut Map<String, Value>, later: Map<String, Value>) {
-    for (key, value) in later {
-        match (merge.get_mut(&key), value) {
-            (Some(Value::Object(present)), Value::Object(value)) => overlay(present, value),
-            (_, value) => {
-                merge.insert(key, value);
-            }
-        }
     }
 }
 

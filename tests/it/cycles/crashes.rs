@@ -71,14 +71,6 @@ fn transcript(scenario: &Scenario, nth: usize, fate: Fate) -> Transcript {
     run_paused(run_with_death(scenario, nth, fate))
 }
 
-/// Handlers that were called, with their attempts: `a#0`.
-fn calls(transcript: &Transcript) -> Vec<String> {
-    let text = |it: &serde_json::Value| {
-        format!("{}#{}", it["call"].as_str().unwrap_or_default(), it["retry"])
-    };
-    transcript.calls.iter().map(text).collect()
-}
-
 /// The handlers behind calls, without repetitions.
 fn handlers(calls: &[String]) -> Vec<&str> {
     let mut handlers = calls.iter().filter_map(|it| it.split('#').next()).collect::<Vec<_>>();
@@ -90,13 +82,13 @@ fn handlers(calls: &[String]) -> Vec<&str> {
 fn a_death_after_a_request_repeats_nothing_and_one_before_it_only_what_was_not_recorded() {
     let scenario = life();
     let undisturbed = transcript(&scenario, usize::MAX, BEFORE);
-    let usual = calls(&undisturbed);
+    let usual = undisturbed.attempts();
     assert_eq!(usual, ["a#0", "b#0", "b#1", "u#0", "d#0"]);
     assert!(undisturbed.objects.is_empty(), "the object is gone");
     for nth in 1..=undisturbed.patches.len() {
         for fate in [BEFORE, AFTER] {
             let transcript = transcript(&scenario, nth, fate);
-            let seen = calls(&transcript);
+            let seen = transcript.attempts();
             let at = format!("killed by {fate:?} at PATCH {nth}: {seen:?}");
             assert!(transcript.objects.is_empty(), "{at}: left behind {:?}", transcript.objects);
             if fate == AFTER {

@@ -29,7 +29,9 @@ const DEFINITIONS: &str = "customresourcedefinitions.apiextensions.k8s.io";
 /// A cluster with these CRDs.
 fn environment(resources: &[ResourceDef]) -> Environment {
     let env = Environment::new(ApiServer::builder());
-    resources.iter().for_each(|it| drop(env.create(definition(it))));
+    for resource in resources {
+        env.create(definition(resource));
+    }
     env
 }
 
@@ -347,7 +349,7 @@ async fn a_broken_group_holds_up_nothing_and_is_red_until_it_answers() {
             listener.settings.networking.error_backoffs = vec![Duration::from_secs(10); 6];
             let path = "/apis/dead.dev/v1";
             if stuck {
-                let effect = Effect::Latency(Duration::from_secs(7200));
+                let effect = Effect::Latency(Duration::from_hours(2));
                 env.server.fault(Fault::always(effect).on("GET", path));
             } else {
                 refuse(&env, 503, path);

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use kopf::{
+    logic::handler::Kind,
     reactor::Scope,
     testing::{Environment, object, pass},
 };
@@ -10,9 +11,10 @@ use serde_json::{Value, json};
 use tokio::time;
 
 use super::{
+    heard::Listener,
     run::run,
     scenario::{Scenario, example},
-    watched::Watched,
+    transcript::times,
 };
 
 /// A creation at second 1, with these statuses for the first PATCH requests.
@@ -23,10 +25,6 @@ fn creation(inject: &[u16], more: &Value) -> Scenario {
         "handlers": [{ "on": "create", "do": [{ "result": { "x": 1 } }] }],
         "actions": actions, "inject": inject, "until": 30,
     }))
-}
-
-fn times(entries: &[Value]) -> Vec<f64> {
-    entries.iter().filter_map(|it| it["t"].as_f64()).map(|it| (it * 10.0).round() / 10.0).collect()
 }
 
 #[test]
@@ -60,14 +58,15 @@ fn raw_events_are_seen_once_even_if_their_object_cannot_be_handled() {
 #[tokio::test(start_paused = true)]
 async fn a_bug_in_one_cycle_costs_only_that_object_a_pause() {
     let env = Environment::default();
-    let act = |name: &str| assert_ne!(name, "cursed", "a bug");
-    let operator = Watched::start(&env, Scope::Cluster, act);
+    let mut listener = Listener::new(Scope::Cluster);
+    listener.act = |name| assert_ne!(name, "cursed", "a bug");
+    let operator = listener.hears_examples("made", Kind::Create, Duration::ZERO).start(&env);
     pass(1).await;
     for name in ["cursed", "well"] {
         env.create(object("ns1", name));
     }
     time::sleep(Duration::from_millis(2500)).await;
-    let mut called = operator.end().await;
+    let mut called = operator.end_with_names().await;
     called.sort();
     assert_eq!(called, ["cursed", "cursed", "cursed", "well"], "at once, after 1 s, after 2 s");
 }

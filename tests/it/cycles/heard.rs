@@ -22,6 +22,8 @@ use tokio::time;
 pub(crate) struct Listener {
     pub(crate) scripts: NativeScripts,
     pub(crate) settings: Settings,
+    /// Called in each handler with the name of its object.
+    pub(crate) act: fn(&str),
     handlers: Vec<Handler>,
     scope: Scope,
     heard: CallLog,
@@ -41,6 +43,7 @@ impl Listener {
         Listener {
             scripts: NativeScripts::default(),
             settings,
+            act: |_| {},
             handlers: Vec::new(),
             scope,
             heard: CallLog::default(),
@@ -55,9 +58,10 @@ impl Listener {
         options: &[(&str, Argument)],
         takes: Duration,
     ) -> Self {
-        let heard = self.heard.clone();
+        let (heard, act) = (self.heard.clone(), self.act);
         let function = self.scripts.handler(id, move |invocation| {
             heard.add(told(&invocation, "runs"));
+            act(&object_name(&invocation));
             let heard = heard.clone();
             Box::pin(async move {
                 match &invocation.cause {
@@ -123,6 +127,12 @@ impl Listening {
         unready.map(|(name, it)| format!("{name}: {}", it.text)).collect()
     }
 
+    /// Stops it. Returns the names of the objects that were heard of, in order.
+    pub(crate) async fn end_with_names(self) -> Vec<String> {
+        let heard = self.end().await.into_iter();
+        heard.map(|it| it.rsplit(' ').next().unwrap_or_default().to_owned()).collect()
+    }
+
     /// Stops it. Returns what was heard.
     pub(crate) async fn end(self) -> Vec<String> {
         self.running.stop().await;
@@ -138,6 +148,10 @@ fn told(invocation: &Invocation, in_background: &str) -> String {
         ObjectDetail::Background(_) => in_background,
         ObjectDetail::Index => "indexes",
     };
-    let name = cause.current().header().name.clone().unwrap_or_default();
-    format!("{} {what} {name}", invocation.handler.id)
+    format!("{} {what} {}", invocation.handler.id, object_name(invocation))
+}
+
+fn object_name(invocation: &Invocation) -> String {
+    let Cause::Object(cause) = &invocation.cause else { return String::new() };
+    cause.current().header().name.clone().unwrap_or_default()
 }

@@ -68,24 +68,18 @@ fn played(scenario: &Scenario, nth: usize, mishap: &Effect) -> (Transcript, Valu
     })
 }
 
-/// Handlers that were called, with their attempts: `a#0`. Parents are called as often as their sub-handlers need.
-fn calls(transcript: &Transcript) -> Vec<String> {
-    let text = |it: &Value| format!("{}#{}", it["call"].as_str().unwrap_or_default(), it["retry"]);
-    transcript.calls.iter().map(text).collect()
-}
-
 #[test]
 fn a_patch_that_fails_loses_no_result_and_repeats_no_handler() {
     let scenario = life(&[]);
     let (undisturbed, object) = played(&scenario, 1000, &Effect::Pass);
-    let usual = calls(&undisturbed);
+    let usual = undisturbed.attempts();
     let status = json!({ "a": { "x": 1 }, "b": 2, "p": 3, "p/s": 4, "p/t": 5, "u": 6 });
     assert_eq!(object["status"], status);
     for nth in 1..=undisturbed.patches.len() {
         for mishap in &MISHAPS {
             let (transcript, object) = played(&scenario, nth, mishap);
             let at = format!("{mishap:?} at PATCH {nth}");
-            assert_eq!(calls(&transcript), usual, "{at}");
+            assert_eq!(transcript.attempts(), usual, "{at}");
             assert_eq!(object["status"], status, "{at}");
             assert!(transcript.objects.is_empty(), "{at}: left behind {:?}", transcript.objects);
         }
@@ -105,7 +99,7 @@ fn a_newer_event_during_the_pause_after_it_changes_nothing_about_that() {
         for mishap in &MISHAPS {
             let (transcript, object) = played(&scenario, nth, mishap);
             let at = format!("{mishap:?} at PATCH {nth}");
-            let seen = calls(&transcript);
+            let seen = transcript.attempts();
             for once in ["a#0", "b#0", "b#1", "p/s#0", "p/t#0", "p/t#1", "d#0"] {
                 let count = seen.iter().filter(|it| *it == once).count();
                 assert_eq!(count, 1, "{at}: {once} in {seen:?}");
@@ -124,7 +118,7 @@ fn a_newer_event_that_comes_with_the_lost_answer_is_still_handled() {
         "actions": [[1, "create", example()], [1.5, "edit", "n1", { "spec": { "a": 2 } }]], "until": 30,
     }));
     let (transcript, _) = played(&scenario, 1, &Effect::TimeoutAfterwards);
-    assert_eq!(calls(&transcript), ["create_fn#0", "update_fn#0"]);
+    assert_eq!(transcript.attempts(), ["create_fn#0", "update_fn#0"]);
     assert_eq!(transcript.objects[0]["status"], json!({ "create_fn": 1, "update_fn": 2 }));
 }
 

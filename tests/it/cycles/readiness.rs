@@ -122,8 +122,8 @@ impl Indexing {
 
 fn environment(examples: &[&str], configmaps: &[&str]) -> Environment {
     let env = Environment::default();
-    examples.iter().for_each(|name| drop(env.create(object("ns1", name))));
-    configmaps.iter().for_each(|name| drop(env.create(configmap(name))));
+    env.create_all(examples.iter().map(|name| object("ns1", name)));
+    env.create_all(configmaps.iter().map(|name| configmap(name)));
     env
 }
 
@@ -132,10 +132,6 @@ fn configmap(name: &str) -> Value {
         "apiVersion": "v1", "kind": "ConfigMap",
         "metadata": { "namespace": "ns1", "name": name, "uid": format!("cm-{name}") },
     })
-}
-
-fn refused(path: &str) -> Fault {
-    Fault::always(Effect::Refuse { code: 403, retry_after_seconds: None }).on("GET", path)
 }
 
 #[tokio::test(start_paused = true)]
@@ -172,7 +168,7 @@ async fn objects_that_are_not_indexed_wait_as_well() {
 async fn a_listing_that_fails_holds_handlers_back_and_everybody_is_told() {
     let log = LogCapture::of("kopf.indexing");
     let env = environment(&["a"], &["x"]);
-    env.server.fault(refused("/configmaps"));
+    env.refuse(403, "GET", "/configmaps");
     let operator = Indexed::new(&["kopfexamples", "configmaps"]);
     let operator = operator.telling(Kind::Create, "kopfexamples").start(&env);
     pass(9).await;
@@ -193,7 +189,7 @@ async fn a_listing_that_fails_holds_handlers_back_and_everybody_is_told() {
 #[tokio::test(start_paused = true)]
 async fn a_resource_found_later_holds_only_its_own_objects_back() {
     let env = environment(&["a"], &[]);
-    env.server.fault(refused("/widgets"));
+    env.refuse(403, "GET", "/widgets");
     let operator = Indexed::new(&["kopfexamples", "widgets"]);
     let operator = operator.telling(Kind::Create, "kopfexamples").telling(Kind::Create, "widgets");
     let operator = operator.start(&env);
@@ -218,7 +214,7 @@ async fn a_resource_found_later_holds_only_its_own_objects_back() {
 #[tokio::test(start_paused = true)]
 async fn the_end_is_not_waited_for() {
     let env = environment(&["a"], &["x"]);
-    env.server.fault(refused("/configmaps"));
+    env.refuse(403, "GET", "/configmaps");
     let operator = Indexed::new(&["kopfexamples", "configmaps"]);
     let operator = operator.telling(Kind::Create, "kopfexamples").start(&env);
     pass(20).await;

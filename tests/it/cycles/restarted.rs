@@ -11,15 +11,17 @@ use kopf::{
         Address, ApiError, BoxFuture, Cluster, Demand, Discovered, GroupFilter, NewObject,
         PatchRequest, StreamEvent, StreamTarget,
     },
-    reactor::{Connecting, Operator, Scope},
+    reactor::{Connect, Connecting, Operator, Scope},
     settings::Settings,
-    testing::{Environment, LogCapture, client, object, pass},
+    testing::{Environment, LogCapture, client, cluster_peering, object, pass},
 };
+use kopf_apiserver::ApiServer;
 use parking_lot::Mutex;
+use serde_json::json;
 
 use super::heard::Listener;
 
-/// What happens to a stream of examples after its first objects.
+/// What happens to a stream after its first events.
 #[derive(Clone, Copy, PartialEq)]
 enum Bug {
     None,
@@ -28,9 +30,10 @@ enum Bug {
     PanicAtStart,
 }
 
-/// A cluster whose streams of examples have a bug.
+/// A cluster whose streams of one resource have a bug.
 struct Buggy {
     cluster: KubeCluster,
+    plural: &'static str,
     bug: Arc<Mutex<Bug>>,
 }
 
@@ -43,7 +46,7 @@ impl Cluster for Buggy {
     }
 
     fn stream(&self, target: StreamTarget) -> BoxStream<'static, Result<StreamEvent, ApiError>> {
-        if target.resource.plural != "kopfexamples" {
+        if target.resource.plural != self.plural {
             return self.cluster.stream(target);
         }
         assert!(*self.bug.lock() != Bug::PanicAtStart, "a bug at the start");
@@ -102,6 +105,17 @@ impl Cluster for Buggy {
     }
 }
 
+/// Connects to a cluster whose streams of this resource have a bug.
+fn connect(env: &Environment, plural: &'static str, bug: &Arc<Mutex<Bug>>) -> Connect {
+    let (client, bug) = (client(&env.server), Arc::clone(bug));
+    Box::new(move |Connecting { settings, .. }| {
+        let cluster = KubeCluster::over(client.clone(), Arc::new(settings));
+        let bug = Arc::clone(&bug);
+        let cluster: Arc<dyn Cluster> = Arc::new(Buggy { cluster, plural, bug });
+        Box::pin(async move { Ok(cluster) })
+    })
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_stream_that_ends_or_panics_is_red_and_begins_again_with_growing_pauses() {
     for bug in [Bug::End, Bug::Panic, Bug::PanicAtStart] {
@@ -109,18 +123,10 @@ async fn a_stream_that_ends_or_panics_is_red_and_begins_again_with_growing_pause
         env.create(object("ns1", "a"));
         let log = LogCapture::of("kopf.watching");
         let shared = Arc::new(Mutex::new(bug));
-        let (client, present) = (client(&env.server), Arc::clone(&shared));
         let listener = Listener::new(Scope::Cluster).hears_events("kopfexamples");
         let listener = listener.hears_examples("daemon", Kind::Daemon, Duration::ZERO);
-        let operator = listener.start_changed(&env, |operator| Operator {
-            connect: Box::new(move |Connecting { settings, .. }| {
-                let cluster = KubeCluster::over(client.clone(), Arc::new(settings));
-                let bug = Arc::clone(&present);
-                let cluster: Arc<dyn Cluster> = Arc::new(Buggy { cluster, bug });
-                Box::pin(async move { Ok(cluster) })
-            }),
-            ..operator
-        });
+        let connect = connect(&env, "kopfexamples", &shared);
+        let operator = listener.start_changed(&env, |it| Operator { connect, ..it });
         pass(100).await;
         let unready = operator.unready();
         assert!(unready.len() == 1 && unready[0].starts_with("stream/kopfexamples"), "{unready:?}");
@@ -144,4 +150,27 @@ async fn a_stream_that_ends_or_panics_is_red_and_begins_again_with_growing_pause
         assert!(heard.contains(&"daemon stops a".into()), "{heard:?}");
         assert!(heard.contains(&"daemon runs b".into()), "{heard:?}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn peering_that_panics_is_red_and_begins_again() {
+    let env = Environment::new(ApiServer::builder().resource(cluster_peering("kopf.dev")));
+    let strong =
+        json!({ "priority": 100, "lifetime": 600, "lastseen": "2026-01-01T00:00:00+00:00" });
+    env.create(json!({
+        "apiVersion": "kopf.dev/v1", "kind": "ClusterKopfPeering", "metadata": { "name": "default" },
+        "status": { "strong": strong },
+    }));
+    let bug = Arc::new(Mutex::new(Bug::PanicAtStart));
+    let connect = connect(&env, "clusterkopfpeerings", &bug);
+    let listener = Listener::new(Scope::Cluster).hears_events("kopfexamples");
+    let operator = listener.start_changed(&env, |it| Operator { connect, ..it });
+    pass(20).await;
+    let unready = operator.unready();
+    assert!(unready.len() == 1 && unready[0].starts_with("peering/"), "{unready:?}");
+    *bug.lock() = Bug::None;
+    pass(10).await;
+    assert_eq!(operator.unready(), [""; 0]);
+    assert!(operator.running.health.parts().contains_key("pause"));
+    operator.end().await;
 }

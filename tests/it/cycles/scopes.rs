@@ -22,10 +22,6 @@ fn environment(resources: Vec<ResourceDef>) -> Environment {
     Environment::new(resources.into_iter().fold(ApiServer::builder(), Builder::resource))
 }
 
-fn refusal(code: u16) -> Effect {
-    Effect::Refuse { code, retry_after_seconds: None }
-}
-
 fn namespaces(patterns: &[&str]) -> Scope {
     Scope::Namespaces(patterns.iter().map(|&it| it.into()).collect())
 }
@@ -79,7 +75,7 @@ async fn without_the_right_to_list_namespaces_exact_names_are_served_at_once() {
     env.create(namespace("ns1"));
     env.create(object("ns1", "a"));
     for path in ["/api/v1/namespaces", "/customresourcedefinitions"] {
-        env.server.fault(Fault::always(refusal(403)).on("GET", path));
+        env.refuse(403, "GET", path);
     }
     // As with Kubernetes' own defaults: attempts would take a minute.
     let mut listener = Listener::new(namespaces(&["ns1", "ns2", "other-*"]));
@@ -107,7 +103,7 @@ async fn without_the_right_to_list_namespaces_exact_names_are_served_at_once() {
 #[tokio::test(start_paused = true)]
 async fn rights_that_come_later_are_noticed_without_a_restart() {
     let env = environment(vec![examples()]);
-    env.server.fault(Fault::always(refusal(403)).on("GET", "/api/v1/namespaces"));
+    env.refuse(403, "GET", "/api/v1/namespaces");
     let operator = Listener::new(namespaces(&["ns*"])).hears_events("kopfexamples").start(&env);
     pass(10).await;
     env.create(namespace("ns1"));
@@ -200,7 +196,7 @@ async fn a_dead_api_group_costs_its_own_resources_until_it_answers() {
         "apiVersion": "dead.dev/v1", "kind": "Ghost", "metadata": { "namespace": "ns1", "name": "g" },
     }));
     env.create(object("ns1", "a"));
-    env.server.fault(Fault::always(refusal(503)).on("GET", "/apis/dead.dev/v1"));
+    env.refuse(503, "GET", "/apis/dead.dev/v1");
     let log = LogCapture::of("kopf.observation");
     let operator = Listener::new(Scope::Cluster)
         .hears_events("kopfexamples")

@@ -88,6 +88,13 @@ impl Transcript {
         }
     }
 
+    /// Handlers that were called, with their attempts: `a#0`. Parents are called as often as their sub-handlers need.
+    pub(super) fn attempts(&self) -> Vec<String> {
+        let text =
+            |it: &Value| format!("{}#{}", it["call"].as_str().unwrap_or_default(), it["retry"]);
+        self.calls.iter().map(text).collect()
+    }
+
     /// The calls of daemons and timers, and those of cycles.
     fn partition(&self, calls: Vec<Value>) -> (Vec<Value>, Vec<Value>) {
         let is_beside =
@@ -170,6 +177,16 @@ fn only_asked(own: &Value, expected: Option<&Value>) -> Value {
             .filter(|(key, _)| expected.contains_key(key) || LATER.contains(&key.as_str()))
             .collect(),
     )
+}
+
+/// A moment in seconds, to the tenth.
+pub(crate) fn tenths(value: &Value) -> f64 {
+    (value.as_f64().expect("a moment") * 10.0).round() / 10.0
+}
+
+/// When these calls or patches happened.
+pub(crate) fn times(entries: &[Value]) -> Vec<f64> {
+    entries.iter().map(|it| tenths(&it["t"])).collect()
 }
 
 /// A diff as the vectors write it.

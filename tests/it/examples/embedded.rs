@@ -49,7 +49,7 @@ impl Embedded {
         let log = Arc::<Mutex<String>>::default();
         let capturing = capture(&env, &log);
         for path in definitions(part) {
-            documents(&path).into_iter().for_each(|it| drop(env.create(it)));
+            env.create_all(documents(&path));
         }
         let mut controllers = JoinSet::new();
         controllers.spawn(controllers::run(env.server.clone(), Controllers::ALL));

@@ -109,7 +109,7 @@ impl Cluster {
         read(routes.answer(&http::Method::GET, &path.parse().expect("a path")).await).await
     }
 
-    /// Runs an operator beside the test. Also returns how the operator ended.
+    /// Runs an operator alongside the test. Also returns how the operator ended.
     pub(super) async fn run<T>(
         &self,
         source: Source,

@@ -20,7 +20,7 @@ kopf::on_create("kopfexamples", #{id: "create_fn"}, |ctx| {
 });
 "#;
 
-/// Runs a test beside the operator. Returns what the test returns.
+/// Runs a test alongside the operator. Returns what the test returns.
 fn run(what: &impl AsyncFn(&Cluster) -> String) -> String {
     in_both(LUA, RHAI, async |cluster: Cluster, source| {
         cluster.accept(&["t"]);

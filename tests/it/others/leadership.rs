@@ -228,10 +228,8 @@ async fn a_standby_forgets_what_is_gone_when_its_watch_was_down() {
 
 #[tokio::test(start_paused = true)]
 async fn without_the_right_to_the_lease_nobody_leads_and_it_is_told() {
-    use kopf_apiserver::{Effect, Fault};
     let env = Cluster::new([]);
-    let refuse = Effect::Refuse { code: 403, retry_after_seconds: None };
-    env.server.fault(Fault::always(refuse).on("", "/leases"));
+    env.refuse(403, "", "/leases");
     let a = env.start(Plan::new("a").replica());
     env.create("one");
     env.until(60).await;

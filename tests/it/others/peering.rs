@@ -355,8 +355,7 @@ async fn both_groups_are_used_and_each_can_pause() {
 #[tokio::test(start_paused = true)]
 async fn errors_are_told_once_and_overcome() {
     let env = cluster();
-    let refuse = |code| Effect::Refuse { code, retry_after_seconds: None };
-    env.server.fault(Fault::always(refuse(403)).on("", "clusterkopfpeerings"));
+    env.refuse(403, "", "clusterkopfpeerings");
     let operator = env.start(Plan::new("op"));
     env.create("one");
     env.until(60).await;
@@ -368,7 +367,7 @@ async fn errors_are_told_once_and_overcome() {
     env.until(100).await;
     assert_eq!(names(&env), ["op"]);
     write(&env, "ops@home", &record(100, 60, "2026-01-01T00:01:40Z"));
-    env.server.fault(Fault::always(refuse(500)).on("PATCH", "clusterkopfpeerings"));
+    env.refuse(500, "PATCH", "clusterkopfpeerings");
     env.until(150).await;
     env.create("two");
     env.until(165).await;

@@ -61,9 +61,9 @@ pub(super) enum Does {
     Name(bool),
     /// Returns the code by the name of the object, for an index; code 0 returns nothing.
     Index,
-    /// Notes the size of this index, and the codes in it.
+    /// Logs the size of this index, and the codes in it.
     Look(&'static str),
-    /// Waits until it must stop, and calls why.
+    /// Waits until it must stop, and logs why.
     Stay,
     /// The same, and needs so many seconds to stop.
     Linger(u64),
@@ -82,24 +82,12 @@ pub(super) struct Edited {
 
 /// The line of a handler of `kopfexamples`.
 pub(super) fn on(kind: Kind, id: &'static str, code: u64) -> Line {
-    let does = match kind {
-        Kind::Daemon => Does::Stay,
-        Kind::Index => Does::Index,
-        Kind::Create
-        | Kind::Update
-        | Kind::Delete
-        | Kind::Resume
-        | Kind::Field
-        | Kind::Sub
-        | Kind::Event
-        | Kind::Timer
-        | Kind::Startup
-        | Kind::Cleanup
-        | Kind::Login
-        | Kind::Probe
-        | Kind::Validate
-        | Kind::Mutate
-        | Kind::Test => Does::Nothing,
+    let does = if kind == Kind::Daemon {
+        Does::Stay
+    } else if kind == Kind::Index {
+        Does::Index
+    } else {
+        Does::Nothing
     };
     Line { kind, id, code, resource: "kopfexamples", options: Vec::new(), does, chooser: None }
 }
@@ -151,7 +139,7 @@ impl Line {
         handler.at_home(home)
     }
 
-    /// The function that chooses its resource, and calls when it is asked about it.
+    /// The function that chooses its resource, and logs when it is asked about it.
     fn choice(
         &self,
         code: u64,
@@ -251,7 +239,7 @@ pub(super) fn environment(examples: &[&str], others: &[&str]) -> Environment {
     let builder = ApiServer::builder().resource(testing::examples()).resource(others_def);
     let env = Environment::new(builder.resource(cluster_peering("kopf.dev")));
     for (kind, names) in [("KopfExample", examples), ("Other", others)] {
-        names.iter().for_each(|name| drop(env.create(object(kind, name))));
+        env.create_all(names.iter().map(|name| object(kind, name)));
     }
     env
 }

@@ -106,8 +106,7 @@ async fn a_new_index_is_complete_before_new_handlers_look_and_nobody_else_waits(
 async fn a_new_index_that_cannot_be_filled_keeps_nobody_waiting_for_long() {
     let mut operator = Edited::new(environment(&["a"], &["x"]), &[on(Kind::Event, "seen", 1)]);
     pass(1).await;
-    let refused = Effect::Refuse { code: 403, retry_after_seconds: None };
-    operator.env.server.fault(Fault::always(refused).on("GET", "kopfexamples"));
+    operator.env.refuse(403, "GET", "kopfexamples");
     let index = on(Kind::Index, "idx", 1);
     operator.swap(&[on(Kind::Event, "seen", 1), index, looking(1)]).await;
     operator.edit(OTHERS, "x", 1);

@@ -161,8 +161,7 @@ async fn an_error_that_was_mended_is_forgotten_at_once() {
             operator
         });
     pass(1).await;
-    let refusal = Effect::Refuse { code: 500, retry_after_seconds: None };
-    operator.env.server.fault(Fault::always(refusal).on("PATCH", "kopfexamples"));
+    operator.env.refuse(500, "PATCH", "kopfexamples");
     operator.env.create(object("KopfExample", "a"));
     pass(600).await;
     operator.env.server.clear_faults();
@@ -212,8 +211,7 @@ async fn a_group_that_cannot_be_read_in_the_moment_of_an_edit_is_read_later() {
             operator
         });
     pass(1).await;
-    let refusal = Effect::Refuse { code: 503, retry_after_seconds: None };
-    operator.env.server.fault(Fault::always(refusal).on("GET", "/api"));
+    operator.env.refuse(503, "GET", "/api");
     // Without a group, all of them are to be read.
     operator.swap(&[made, on(Kind::Create, "other", 1).of("others")]).await;
     pass(5).await;

@@ -1,7 +1,7 @@
 //! Parity of Lua and Rhai: each folder of `tests/scenarios` holds scripts of the same name in both languages, the steps of
 //! a user, and the one transcript that both must give.
 //!
-//! `steps.rs` reads a folder, `stage.rs` plays it on the embedded API server and virtual time, `transcript.rs` writes down
+//! `steps.rs` reads a folder, `run.rs` runs it on the embedded API server and virtual time, `transcript.rs` writes down
 //! what is seen. `UPDATE_EXPECT=1` rewrites the transcripts.
 
 mod pairs;

@@ -8,7 +8,7 @@ use kopf::{
     cluster::KubeCluster,
     handling::{
         activities::{self, Activity},
-        patching::{PatchError, Patched, Patcher},
+        patching::{PatchError, Patcher},
         run::Runner,
     },
     logic::{
@@ -124,8 +124,8 @@ async fn check_patching(vector: &Vector) -> Result<(), String> {
         Ok(_) if vector.expects_error() => Err("an error is expected".into()),
         Ok(patched) => {
             let remaining = vector.expected["remaining"].as_array().map_or(0, Vec::len);
-            if patched.leftovers.len() != remaining {
-                return Err(format!("left over: {:?}", patched.leftovers));
+            if patched.left.len() != remaining {
+                return Err(format!("left over: {:?}", patched.left));
             }
             same("version", &json!(version(&patched)), &vector.expected["version"])
         }
@@ -158,7 +158,7 @@ async fn send(
     server: &ApiServer,
     input: &Value,
     object: &Arc<Object>,
-) -> (Result<Patched, PatchError>, bool) {
+) -> (Result<Sent, PatchError>, bool) {
     let mut settings = Settings::default();
     settings.networking.error_backoffs = Vec::new();
     let cluster = KubeCluster::over(testing::client(server), Arc::new(settings));
@@ -176,16 +176,30 @@ async fn send(
             body
         }))
     });
-    let patch = Patch {
+    let mut patch = Patch {
         merge: input["merge"].as_object().cloned().unwrap_or_default(),
         transformations: transformations.collect(),
+        is_main_applied: false,
     };
     let log = LogCapture::of("kopf.objects");
     let logger = Logger::of_object(kopf::ports::LoggerKind::Local, Arc::default());
     let patcher =
         Patcher { cluster: &cluster, scripts: &scripts, resource: &resource, logger: &logger };
-    let patched = patcher.apply(object, &patch).await;
-    (patched, log.has("Merge-patching finished with inconsistencies"))
+    let mut answered = None;
+    let sent = patcher.apply_once(object, &mut patch, &mut answered).await.map(|it| {
+        if it.is_gone {
+            Sent { object: None, left: Vec::new() }
+        } else {
+            Sent { object: answered, left: patch.transformations }
+        }
+    });
+    (sent, log.has("Merge-patching finished with inconsistencies"))
+}
+
+/// What came of a patch: the last answer, and the transformations that met a conflict.
+struct Sent {
+    object: Option<Arc<Object>>,
+    left: Vec<Transformation>,
 }
 
 fn compare_requests(server: &ApiServer, vector: &Vector) -> Result<(), String> {
@@ -223,7 +237,7 @@ fn comparable(payload: &Value) -> Value {
 }
 
 /// The version to wait for, as the vectors write it.
-fn version(patched: &Patched) -> Option<String> {
+fn version(patched: &Sent) -> Option<String> {
     let header = patched.object.as_ref()?.header();
     let version = header.resource_version.clone()?;
     Some(if header.is_released() { format!("{version}~which~never~arrives") } else { version })

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::cycles::{
     run,
     scenario::{Scenario, example},
-    transcript::Transcript,
+    transcript::{Transcript, tenths, times},
 };
 
 /// Runs the handlers and actions; an object is created at second 1.
@@ -20,18 +20,10 @@ fn run_all(input: Value) -> Transcript {
     run::run(&Scenario::parse(&Value::Object(input)))
 }
 
-fn seconds(value: &Value) -> f64 {
-    (value.as_f64().expect("a moment") * 10.0).round() / 10.0
-}
-
-fn times(entries: &[Value]) -> Vec<f64> {
-    entries.iter().map(|it| seconds(&it["t"])).collect()
-}
-
 /// When each PATCH came, and what the server said.
 fn patches(transcript: &Transcript) -> Vec<(f64, u64)> {
     let status = |it: &Value| it["status"].as_u64().expect("a status");
-    transcript.patches.iter().map(|it| (seconds(&it["t"]), status(it))).collect()
+    transcript.patches.iter().map(|it| (tenths(&it["t"]), status(it))).collect()
 }
 
 #[test]
@@ -107,9 +99,9 @@ fn what_runs_for_an_object_that_is_deleted_at_once_stops() {
         "actions": [[1.2, "delete", "n1"]], "latency": 0.5,
     }));
     let [daemon, timer] = &transcript.calls[..] else { panic!("{:?}", transcript.calls) };
-    assert_eq!((daemon["call"].as_str(), seconds(&daemon["stopped_at"])), (Some("daemon_fn"), 1.7));
+    assert_eq!((daemon["call"].as_str(), tenths(&daemon["stopped_at"])), (Some("daemon_fn"), 1.7));
     assert_eq!(daemon["stopped_reason"], json!(["RESOURCE_DELETED"]));
-    assert_eq!((timer["call"].as_str(), seconds(&timer["t"])), (Some("timer_fn"), 1.5));
+    assert_eq!((timer["call"].as_str(), tenths(&timer["t"])), (Some("timer_fn"), 1.5));
 }
 
 #[test]

@@ -12,9 +12,7 @@ use crate::cycles::heard::Listener;
 
 fn environment(objects: usize) -> Environment {
     let env = Environment::default();
-    for number in 0..objects {
-        env.create(object("ns1", &format!("old-{number}")));
-    }
+    env.create_all((0..objects).map(|number| object("ns1", &format!("old-{number}"))));
     env
 }
 

@@ -5,16 +5,11 @@ use kopf::{
     reactor::Scope,
     testing::{Environment, LogCapture, object, pass},
 };
-use kopf_apiserver::{Effect, Fault};
 use tracing::Level;
 
 use crate::cycles::heard::Listener;
 
 const STREAM: &str = "stream/kopfexamples.v1.kopf.dev cluster-wide";
-
-fn refusal(code: u16) -> Effect {
-    Effect::Refuse { code, retry_after_seconds: None }
-}
 
 fn state(health: &Health) -> Option<HealthState> {
     health.parts().get(STREAM).map(|it| it.state)
@@ -31,7 +26,7 @@ async fn a_resource_that_cannot_be_listed_is_tried_until_it_can() {
         let env = Environment::default();
         env.create(pod("p"));
         env.create(object("ns1", "a"));
-        env.server.fault(Fault::always(refusal(code)).on("GET", "/kopfexamples"));
+        env.refuse(code, "GET", "/kopfexamples");
         let listener =
             Listener::new(Scope::Cluster).hears_events("kopfexamples").hears_events("pods");
         let log = LogCapture::of("kopf.watching");
@@ -57,7 +52,7 @@ async fn an_outage_in_the_middle_is_overcome_and_loses_nothing() {
     let operator = Listener::new(Scope::Cluster).hears_events("kopfexamples").start(&env);
     let health = operator.running.health.clone();
     pass(1).await;
-    env.server.fault(Fault::always(refusal(500)).on("GET", "/kopfexamples"));
+    env.refuse(500, "GET", "/kopfexamples");
     env.server.close_watches();
     env.create(object("ns1", "a"));
     pass(3600).await;
@@ -71,7 +66,7 @@ async fn an_outage_in_the_middle_is_overcome_and_loses_nothing() {
 #[tokio::test(start_paused = true)]
 async fn the_pauses_between_attempts_grow_but_not_beyond_half_a_minute() {
     let env = Environment::default();
-    env.server.fault(Fault::always(refusal(403)).on("GET", "/kopfexamples"));
+    env.refuse(403, "GET", "/kopfexamples");
     let operator = Listener::new(Scope::Cluster).hears_events("kopfexamples").start(&env);
     let lists =
         || env.server.requests().iter().filter(|it| it.path.ends_with("/kopfexamples")).count();

@@ -10,9 +10,15 @@ use kopf::{
 use serde_json::{Value, json};
 use tokio::time;
 
-use crate::cycles::watched::Watched;
+use crate::cycles::heard::{Listener, Listening};
 
 const FINALIZER: &str = "kopf.zalando.org/KopfFinalizerMarker";
+
+/// An operator with a handler of each of these kinds.
+fn start(env: &Environment, kinds: &[Kind]) -> Listening {
+    let hears = |it: Listener, kind: &Kind| it.hears_examples("fn", *kind, Duration::ZERO);
+    kinds.iter().fold(Listener::new(Scope::Cluster), hears).start(env)
+}
 
 fn patches(env: &Environment) -> usize {
     env.server.requests().iter().filter(|it| it.method == "PATCH").count()
@@ -25,8 +31,8 @@ fn finalizers(env: &Environment) -> Value {
 #[tokio::test(start_paused = true)]
 async fn a_finalizer_that_another_operator_needs_is_left_to_it() {
     let env = Environment::default();
-    let needs = Watched::with(&[Kind::Delete], &env, Scope::Cluster, |_| {});
-    let does_not = Watched::with(&[Kind::Create], &env, Scope::Cluster, |_| {});
+    let needs = start(&env, &[Kind::Delete]);
+    let does_not = start(&env, &[Kind::Create]);
     time::sleep(Duration::from_secs(1)).await;
     env.create(object("ns", "a"));
     time::sleep(Duration::from_mins(10)).await;
@@ -38,8 +44,8 @@ async fn a_finalizer_that_another_operator_needs_is_left_to_it() {
     env.delete(EXAMPLES, "ns/a");
     time::sleep(Duration::from_mins(1)).await;
     assert!(env.server.get(EXAMPLES, "ns", "a").is_none(), "it is gone");
-    assert_eq!(needs.end().await, ["a"], "the deletion was handled, once");
-    assert_eq!(does_not.end().await, ["a"], "the creation was handled, once");
+    assert_eq!(needs.end_with_names().await, ["a"], "the deletion was handled, once");
+    assert_eq!(does_not.end_with_names().await, ["a"], "the creation was handled, once");
 }
 
 #[tokio::test(start_paused = true)]
@@ -50,7 +56,7 @@ async fn what_others_put_on_an_object_stays_as_it_is() {
     other["metadata"]["annotations"] =
         json!({ "other.example.com/progress": "x", "kopf.dev/mine": "y" });
     env.create(other.clone());
-    let operator = Watched::with(&[Kind::Create, Kind::Delete], &env, Scope::Cluster, |_| {});
+    let operator = start(&env, &[Kind::Create, Kind::Delete]);
     time::sleep(Duration::from_mins(1)).await;
     assert_eq!(finalizers(&env), json!(["example.com/other", FINALIZER]));
     env.delete(EXAMPLES, "ns/a");
@@ -60,5 +66,5 @@ async fn what_others_put_on_an_object_stays_as_it_is() {
     for (name, value) in other["metadata"]["annotations"].as_object().expect("a map") {
         assert_eq!(left["metadata"]["annotations"][name], *value, "{name}");
     }
-    assert_eq!(operator.end().await, ["a", "a"]);
+    assert_eq!(operator.end_with_names().await, ["a", "a"]);
 }
