@@ -37,6 +37,8 @@ pub enum Effect {
     TimeoutAfterwards,
     /// A list shows the state of so many changes ago.
     StaleList(u64),
+    /// Discovery documents do not show this API group, as on a server that has not read its CRDs yet. Its objects are served.
+    HiddenGroup(String),
     /// An event of a watch is never delivered.
     LostEvent,
     /// An event of a watch comes later, and so do those behind it.
@@ -85,7 +87,8 @@ impl Effect {
             | Self::Latency(_)
             | Self::Refuse { .. }
             | Self::TimeoutAfterwards
-            | Self::StaleList(_) => false,
+            | Self::StaleList(_)
+            | Self::HiddenGroup(_) => false,
         }
     }
 }

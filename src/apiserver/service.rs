@@ -103,9 +103,22 @@ async fn respond(shared: &Arc<Shared>, ask: &Ask, warnings: &Warnings) -> Reply 
             let query = format!("{stale}{separator}{}", ask.query);
             return answer(shared, &Ask { query, ..ask.clone() }, warnings).await;
         }
+        Some(Effect::HiddenGroup(group))
+            if !matches!(route::parse(&ask.path), Some(Route::Objects(_))) =>
+        {
+            let mut kinds = kinds(shared);
+            kinds.retain(|it| it.def.group != group);
+            let document = discovery::routes::answer(&kinds, &shared.openapi, ask);
+            return document.unwrap_or_else(Reply::unknown_path);
+        }
         // The others happen to the events of a watch.
         Some(
-            Effect::Pass | Effect::LostEvent | Effect::LateEvent(_) | Effect::Stall | Effect::Close,
+            Effect::Pass
+            | Effect::HiddenGroup(_)
+            | Effect::LostEvent
+            | Effect::LateEvent(_)
+            | Effect::Stall
+            | Effect::Close,
         )
         | None => {}
     }

@@ -1,12 +1,13 @@
 //! Which resources the cluster serves: the discovery documents, read one by one.
 //!
-//! A group that does not answer is named, but takes nothing else with it: a dead aggregated API must not stop operators that
-//! have nothing to do with it.
+//! A group that does not answer is named, but affects no other: a broken aggregated API must not stop operators that have nothing
+//! to do with it.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, time::Duration};
 
 use futures::{StreamExt as _, stream};
 use serde::Deserialize;
+use tokio::time::timeout;
 
 use super::{
     failure::{Action, Failure},
@@ -19,9 +20,9 @@ use crate::settings::Networking;
 /// Documents read at once. A cluster has some dozens of them.
 const READS_MAX: usize = 4;
 
-/// The document of one group is asked for only so many times more: an aggregated API that is down stays down, the operator
-/// waits for it at each start, and it is asked again later anyway.
-const GROUP_RETRIES_MAX: usize = 1;
+/// The document of a group must come in this time, and is requested once: the operator waits for it at each start, and reads it again
+/// later anyway.
+const DOCUMENT_MAX: Duration = Duration::from_secs(5);
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
@@ -83,20 +84,27 @@ pub(super) async fn discover(
     let settings = transport.settings();
     let documents = documents(transport, filter, &settings.networking).await?;
     let mut networking = settings.networking.clone();
-    networking.error_backoffs.truncate(GROUP_RETRIES_MAX);
+    networking.error_backoffs.clear();
     let mut reads = stream::iter(documents)
         .map(|document| async {
-            let read = resources(transport, &document, &networking).await;
+            let read = timeout(DOCUMENT_MAX, resources(transport, &document, &networking)).await;
+            let late = |_elapsed| {
+                let action = Action::Discover(&document.path);
+                transport.fail(Failure::Timeout(DOCUMENT_MAX), &action)
+            };
+            let read = read.map_err(late);
             (document.group, read)
         })
         .buffered(READS_MAX);
     let mut found = Discovered::default();
     while let Some((group, read)) = reads.next().await {
         match read {
-            Ok(some) => found.resources.extend(some),
-            // Without any answer, the cluster is unreachable: that is not the fault of one group.
-            Err(error) if error.status.is_none() || error.status == Some(401) => return Err(error),
-            Err(error) => drop(found.failed.insert(group, error)),
+            Ok(Ok(some)) => found.resources.extend(some),
+            // Without any response, the cluster is unreachable: that is not the fault of one group.
+            Ok(Err(error)) if error.status.is_none() || error.status == Some(401) => {
+                return Err(error);
+            }
+            Ok(Err(error)) | Err(error) => drop(found.failed.insert(group, error)),
         }
     }
     Ok(found)

@@ -24,6 +24,7 @@ pub mod handler;
 pub mod hierarchy;
 mod home;
 pub mod indexing;
+pub mod inventory;
 pub mod json;
 pub mod kube;
 pub mod leadership;

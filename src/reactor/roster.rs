@@ -106,9 +106,13 @@ impl Roster {
         Running { post, farewell, legacy }
     }
 
-    /// Takes note of streams that have ended, for as long as it is polled.
+    /// Removes streams that have ended, and reports bugs at their end. Before it, streams overcome bugs by themselves.
     pub(super) async fn attend(&mut self) {
-        while self.tasks.join_next().await.is_some() {}
+        while let Some(ended) = self.tasks.join_next().await {
+            if let Err(error) = ended {
+                tracing::error!(target: "kopf.watching", "A watch-stream failed at its end: {error}");
+            }
+        }
         std::future::pending::<()>().await;
     }
 

@@ -36,6 +36,9 @@ use crate::settings::Settings;
 /// For so long at most, handlers that came with a generation wait for its new indexes.
 const GATE_MAX: Duration = Duration::from_secs(10);
 
+/// The part of the health that is unready while handlers do not have the resources that they should have.
+const RESOURCES: &str = "resources";
+
 /// What the streams of an operator need, before the cluster is known.
 pub(super) struct Serve<'a> {
     pub(super) life: &'a Life,
@@ -132,6 +135,7 @@ impl Serve<'_> {
                 venues.set(places, is_known);
             }
             let targets = observer.targets();
+            self.report(observer.problem());
             let farewell = |target: &Target| {
                 let is_gone = observer.is_gone(target);
                 if is_gone { Farewell::Gone } else { Farewell::Unserved(reign.farewell) }
@@ -174,6 +178,14 @@ impl Serve<'_> {
         // Side by side: workers finish what they do, daemons and timers what they can.
         future::join(roster.end(), shared.team.end(&reign.settings.background)).await;
         companions.end().await;
+    }
+
+    /// Notes in the health whether handlers have the resources that they should have.
+    fn report(&self, problem: Option<&str>) {
+        match problem {
+            Some(text) => self.life.health.note(RESOURCES, HealthState::Unready, text),
+            None => self.life.health.forget(RESOURCES),
+        }
     }
 
     /// From now on whoever looks sees the new generation. The streams follow.

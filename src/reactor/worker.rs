@@ -230,7 +230,7 @@ impl Worker {
     }
 }
 
-fn panic_text(panic: &(dyn Any + Send)) -> String {
+pub(super) fn panic_text(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<String>().cloned();
     text.or_else(|| panic.downcast_ref::<&str>().map(|it| (*it).to_owned()))
         .unwrap_or_else(|| "a panic".into())

@@ -57,7 +57,7 @@ fn resource(kind: &Kind, version: &str) -> Value {
         "responseKind": { "group": def.group, "version": version, "kind": def.kind },
         "scope": if def.namespaced { "Namespaced" } else { "Cluster" },
         "singularResource": def.singular,
-        "verbs": order::verbs(&def.verbs, def.native),
+        "verbs": order::verbs(kind, version),
         "shortNames": def.short_names,
         "categories": def.categories,
         "subresources": parts,

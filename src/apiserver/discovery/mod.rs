@@ -127,7 +127,7 @@ fn describe_resource(kind: &Kind, version: &str) -> Vec<Value> {
         "singularName": def.singular,
         "namespaced": def.namespaced,
         "kind": def.kind,
-        "verbs": order::verbs(&def.verbs, def.native),
+        "verbs": order::verbs(kind, version),
         "shortNames": def.short_names,
         "categories": def.categories,
         "storageVersionHash": storage_hash(kind),

@@ -37,6 +37,9 @@ const VERBS: [&str; 8] =
 const CUSTOM_VERBS: [&str; 8] =
     ["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"];
 
+/// While a CRD is being deleted, these are not shown. All but the creation are accepted: finalizers are removed by patches.
+const UNSHOWN_VERBS: [&str; 3] = ["create", "patch", "update"];
+
 /// All groups but the core group.
 pub(super) fn groups(kinds: &[Arc<Kind>]) -> Vec<&str> {
     // Groups of equal priority are ordered by the first of the names that the real server gives to their versions.
@@ -84,7 +87,12 @@ fn rank(version: &str) -> Option<(u8, u32, u32)> {
 }
 
 /// The verbs of a resource in the order in which the real server tells them.
-pub(super) fn verbs(verbs: &[String], native: bool) -> Vec<&'static str> {
-    let order = if native { VERBS } else { CUSTOM_VERBS };
-    order.into_iter().filter(|verb| verbs.iter().any(|it| it == verb)).collect()
+pub(super) fn verbs(kind: &Kind, version: &str) -> Vec<&'static str> {
+    let order = if kind.def.native { VERBS } else { CUSTOM_VERBS };
+    let is_terminating = kind.versions.get(version).is_some_and(|it| it.terminating);
+    let is_shown = |verb: &str| {
+        kind.def.verbs.iter().any(|it| it == verb)
+            && !(is_terminating && UNSHOWN_VERBS.contains(&verb))
+    };
+    order.into_iter().filter(|verb| is_shown(verb)).collect()
 }

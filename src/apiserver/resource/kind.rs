@@ -39,6 +39,8 @@ pub(crate) struct Version {
     pub(crate) stored: Option<Arc<Schema>>,
     /// What clients of a deprecated version are told.
     pub(crate) warning: Option<String>,
+    /// Whether its CRD is being deleted.
+    pub(crate) terminating: bool,
 }
 
 /// `additionalPrinterColumns`

@@ -261,7 +261,8 @@ impl Watch {
                     | Effect::Latency(_)
                     | Effect::Refuse { .. }
                     | Effect::TimeoutAfterwards
-                    | Effect::StaleList(_),
+                    | Effect::StaleList(_)
+                    | Effect::HiddenGroup(_),
                 )
                 | None => {}
             }

@@ -9,10 +9,12 @@ mod requests;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    panic::AssertUnwindSafe,
     sync::Arc,
     time::Duration,
 };
 
+use futures::FutureExt as _;
 use tokio::{sync::watch, task::JoinSet, time};
 use tokio_util::sync::CancellationToken;
 
@@ -20,7 +22,7 @@ pub use self::command::{Command, Problem};
 use self::member::Member;
 use super::leadership::Leadership;
 use crate::logic::peering::{self, Place};
-use crate::ports::{Clock, Cluster, Health, Pauses};
+use crate::ports::{Clock, Cluster, Health, HealthState, Pauses};
 use crate::settings::Settings;
 
 /// The log target of peering.
@@ -28,6 +30,9 @@ const TARGET: &str = "kopf.peering";
 
 /// The longest that the start waits for a first look. Where the cluster is slow, there is work to do all the same.
 const LOOK_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// The pause before a place is watched again after a bug.
+const RESTART_PAUSE: Duration = Duration::from_secs(5);
 
 /// What all members share.
 #[derive(Clone)]
@@ -128,13 +133,12 @@ impl Peering {
             for place in wanted {
                 running.entry(place.clone()).or_insert_with(|| {
                     let end = CancellationToken::new();
-                    let member =
-                        Member::new(self.common.clone(), place.clone(), Arc::clone(&self.looks));
-                    let token = end.clone();
-                    members.spawn(async move {
-                        member.run(token).await;
-                        place
-                    });
+                    members.spawn(meet(
+                        self.common.clone(),
+                        place,
+                        Arc::clone(&self.looks),
+                        end.clone(),
+                    ));
                     end
                 });
             }
@@ -150,6 +154,27 @@ impl Peering {
         }
         running.values().for_each(CancellationToken::cancel);
         while members.join_next().await.is_some() {}
+    }
+}
+
+/// Meets at one place until told to stop, and returns the place. A bug must not end it: two operators would act on the same objects.
+async fn meet(common: Common, place: Place, looks: Looks, end: CancellationToken) -> Place {
+    loop {
+        let member = Member::new(common.clone(), place.clone(), Arc::clone(&looks));
+        let Err(_panic) = AssertUnwindSafe(member.run(end.clone())).catch_unwind().await else {
+            return place;
+        };
+        let part = format!("peering/{}", place.0);
+        let text = format!(
+            "Peering at {} failed unexpectedly, restarting in {} s.",
+            place.0,
+            RESTART_PAUSE.as_secs()
+        );
+        tracing::error!(target: TARGET, "{text}");
+        common.health.note(&part, HealthState::Unready, &text);
+        // Told to stop, it begins once more to leave the place.
+        let _is_over = time::timeout(RESTART_PAUSE, end.cancelled()).await;
+        common.health.forget(&part);
     }
 }
 

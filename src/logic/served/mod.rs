@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use super::{
     function::Function,
     handler::{Category, Handler},
+    inventory::CrdName,
     nearest::nearest,
     registry::{Registry, ResourceHandlers},
     resource::Resource,
@@ -18,6 +19,19 @@ pub struct Served {
     pub resources: BTreeSet<Resource>,
     /// What cannot be watched, and why.
     pub warnings: Vec<String>,
+    /// The selectors that have resources.
+    pub resolved: Vec<Selector>,
+    /// The selectors that have none.
+    pub unresolved: Vec<Selector>,
+}
+
+/// What discovery leaves open.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Unknown {
+    /// The API groups that do not answer.
+    pub failed: BTreeSet<String>,
+    /// The CRDs whose kinds discovery does not show yet.
+    pub unshown: Vec<CrdName>,
 }
 
 /// Chooses what the handlers want from what there is.
@@ -42,6 +56,36 @@ pub fn choose(registry: &Registry, known: &[Resource], picks: Picks<'_>) -> Serv
     served.name_unresolved(&selectors, known, picks);
     served.drop_unusable(&wishes, picks);
     served
+}
+
+/// Returns why selectors without resources should have some: they had one before, or nobody knows yet. A selector that has never
+/// had any in a cluster that is known completely is no problem: its kind may come later.
+pub fn problem(
+    unresolved: &[Selector],
+    resolved_before: &[Selector],
+    unknown: &Unknown,
+) -> Option<String> {
+    let is_of = |it: &Selector, group: &str| it.group.as_deref().is_none_or(|it| it == group);
+    let mut reasons = Vec::new();
+    for selector in unresolved {
+        let failed = unknown.failed.iter().find(|group| is_of(selector, group));
+        let unshown = unknown.unshown.iter().find(|(group, plural)| {
+            is_of(selector, group)
+                && (selector.plural.as_ref() == Some(plural)
+                    || matches!(&selector.any_name, Some(AnyName::Named(it)) if it == plural))
+        });
+        if let Some((group, plural)) = unshown {
+            reasons
+                .push(format!("the CRD {plural}.{group} exists, but discovery does not show it"));
+        } else if let Some(group) = failed {
+            reasons.push(format!(
+                "{selector} has no resource, and the API group '{group}' does not answer"
+            ));
+        } else if resolved_before.contains(selector) {
+            reasons.push(format!("{selector} has lost its last resource"));
+        }
+    }
+    (!reasons.is_empty()).then(|| reasons.join("; "))
 }
 
 /// The handlers of a resource: those that mean it among all that there are.
@@ -87,19 +131,21 @@ impl Served {
     }
 
     fn name_unresolved(&mut self, selectors: &[&Selector], known: &[Resource], picks: Picks<'_>) {
-        let is_unresolved =
-            |it: &&&Selector| !self.resources.iter().any(|resource| it.check(resource, picks));
+        let is_resolved =
+            |it: &&&Selector| self.resources.iter().any(|resource| it.check(resource, picks));
+        let (resolved, unresolved) = selectors.iter().partition::<Vec<&Selector>, _>(is_resolved);
         let text = |it: &&Selector| match meant(it, known) {
             Some(name) => format!("{it} (did you mean {name}?)"),
             None => it.to_string(),
         };
-        let unresolved = selectors.iter().filter(is_unresolved).map(text).collect::<Vec<_>>();
         if !unresolved.is_empty() {
-            let list = unresolved.join(", ");
+            let list = unresolved.iter().map(text).collect::<Vec<_>>().join(", ");
             self.warnings.push(format!(
                 "Unresolved resources cannot be served (try creating their CRDs): {list}"
             ));
         }
+        self.resolved = resolved.into_iter().cloned().collect();
+        self.unresolved = unresolved.into_iter().cloned().collect();
     }
 
     fn drop_unusable(&mut self, wishes: &[&Handler], picks: Picks<'_>) {

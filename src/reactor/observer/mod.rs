@@ -21,7 +21,8 @@ use crate::logic::{
     peering,
     registry::{Registry, ResourceHandlers},
     resource::Resource,
-    selector, served,
+    selector::{self, Selector},
+    served,
 };
 use crate::ports::{ApiError, Cluster, Extent, Scripts, StreamEvent, StreamTarget};
 use crate::settings::Settings;
@@ -45,6 +46,10 @@ pub(super) struct Observer<'a> {
     namespaces: Option<Namespaces>,
     /// Warnings that were told already.
     told: Vec<String>,
+    /// The selectors that have, or had, a resource.
+    resolved: Vec<Selector>,
+    /// Why handlers that had resources, or may have some, have none now.
+    problem: Option<String>,
     /// Whether it was told that a setting has no effect.
     is_peering_told: bool,
 }
@@ -89,7 +94,9 @@ impl<'a> Observer<'a> {
         let namespaces = match scope {
             Scope::Cluster => None,
             Scope::Namespaces(patterns) => {
-                let resource = resources.find("", "namespaces");
+                // Every cluster has them, whatever discovery shows.
+                let resource = resources.find("", "namespaces").cloned();
+                let resource = resource.unwrap_or_else(namespaces::resource);
                 Some(Namespaces::observe(&view, patterns, resource).await)
             }
         };
@@ -102,6 +109,8 @@ impl<'a> Observer<'a> {
             choices,
             namespaces,
             told: Vec::new(),
+            resolved: Vec::new(),
+            problem: None,
             is_peering_told: false,
         };
         observer.choose().await;
@@ -143,8 +152,17 @@ impl<'a> Observer<'a> {
             let each = places.into_iter().map(|it| (Arc::clone(&resource), it));
             targets.extend(each.map(|it| (it, Arc::clone(&handlers))));
         }
+        self.problem =
+            served::problem(&served.unresolved, &self.resolved, &self.resources.unknown());
+        self.resolved.retain(|it| served.unresolved.contains(it));
+        self.resolved.extend(served.resolved);
         self.told = served.warnings;
         targets
+    }
+
+    /// Returns why handlers have no resources that should have some, as of the last targets.
+    pub(super) fn problem(&self) -> Option<&str> {
+        self.problem.as_deref()
     }
 
     /// Where a resource is watched. What belongs to no namespace is served once there is any to serve.
@@ -161,7 +179,7 @@ impl<'a> Observer<'a> {
     pub(super) fn is_gone(&self, (resource, place): &Target) -> bool {
         let namespaces = self.namespaces.as_ref().map(Namespaces::present);
         let lacks_place = place.as_ref().zip(namespaces).is_some_and(|(it, all)| !all.contains(it));
-        lacks_place || !self.resources.has(resource)
+        lacks_place || self.resources.lacks(resource)
     }
 
     /// Where to meet other operators, and whether the cluster has such places at all.

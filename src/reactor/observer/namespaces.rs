@@ -17,6 +17,18 @@ use crate::ports::{ApiError, ErrorClass, Extent, StreamEvent};
 /// How often we look again where we may not watch.
 pub(super) const LOOK_AGAIN: Duration = Duration::from_mins(10);
 
+/// Returns the resource of namespaces as every cluster has it.
+pub(super) fn resource() -> Resource {
+    Resource {
+        version: "v1".to_owned(),
+        plural: "namespaces".to_owned(),
+        kind: "Namespace".to_owned(),
+        singular: "namespace".to_owned(),
+        preferred: true,
+        ..Resource::default()
+    }
+}
+
 /// The namespaces that are served.
 pub(super) struct Namespaces {
     patterns: Vec<NamespacePattern>,
@@ -53,18 +65,17 @@ enum News {
 }
 
 impl Namespaces {
-    /// Looks once, if we may; without the resource, as when nothing is to be looked for, only exact names are served.
+    /// Lists them once, if scanning is enabled and permitted; otherwise only exact names are served.
     pub(super) async fn observe(
         view: &View<'_>,
         patterns: &[NamespacePattern],
-        resource: Option<&Resource>,
+        resource: Resource,
     ) -> Self {
         let patterns = patterns.to_vec();
-        let source = match resource {
-            Some(it) if !view.settings.scanning.disabled => {
-                Source::Stream(view.watch(it, Extent::Whole), it.clone())
-            }
-            Some(_) | None => Source::Fixed,
+        let source = if view.settings.scanning.disabled {
+            Source::Fixed
+        } else {
+            Source::Stream(view.watch(&resource, Extent::Whole), resource)
         };
         let mut namespaces = Namespaces {
             patterns,

@@ -1,7 +1,8 @@
 //! Which resources the cluster has, group by group.
 //!
-//! A change of a definition has its group read again, and no other. A group that does not answer keeps what it had, is told
-//! once, and is asked again and again in the background: a dead aggregated API costs its own resources only.
+//! A change of a CRD has its group read again, and no other. A group that does not answer keeps what it had, is reported once, and
+//! is read again with growing pauses; so is one that shows less than before, or less than its CRDs promise. What then follows is
+//! decided in `logic/inventory.rs`.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -9,11 +10,17 @@ use std::{
 };
 
 use futures::StreamExt as _;
-use tokio::time::{Instant, sleep_until, timeout};
+use tokio::time::{Instant, sleep_until, timeout_at};
 
 use super::{Events, View, namespaces::LOOK_AGAIN};
 use crate::logic::{
-    object::Object, peering, reason::EventType, registry::Registry, resource::Resource,
+    inventory::{CrdName, Inventory},
+    object::Object,
+    peering,
+    reason::EventType,
+    registry::Registry,
+    resource::Resource,
+    served::Unknown,
 };
 use crate::ports::{ApiError, Discovered, ErrorClass, Extent, GroupFilter, StreamEvent, until};
 use crate::settings::Settings;
@@ -21,29 +28,33 @@ use crate::settings::Settings;
 /// The log target of all that is found or missed.
 const TARGET: &str = "kopf.observation";
 
-/// A definition changes several times while it comes up; we look once it has been quiet for so long.
+/// A CRD changes several times while it is created; its group is read when it has been quiet for this long.
 const SETTLING: Duration = Duration::from_millis(100);
+/// CRDs that change all the time delay the reading by this much at most.
+const SETTLING_MAX: Duration = Duration::from_secs(1);
 
 /// The first pause before a group is read again that did not answer as expected; it doubles each time.
 const PAUSE_MIN: Duration = Duration::from_secs(1);
-/// The longest of them.
-const PAUSE_MAX: Duration = Duration::from_mins(5);
-/// What a definition promises is there within seconds, or never: no version of it is served.
-const PROMISE_PAUSE_MAX: Duration = Duration::from_secs(16);
+/// The longest of these pauses.
+const PAUSE_MAX: Duration = Duration::from_mins(1);
 
-/// The group of definitions, and their name in it.
+/// The group of CRDs, and their name in it.
 const EXTENSIONS: &str = "apiextensions.k8s.io";
 const DEFINITIONS: &str = "customresourcedefinitions";
 
 /// What the cluster has, as far as the handlers need to know.
 pub(super) struct Resources<'a> {
     view: View<'a>,
-    /// The groups to look into.
+    /// The groups to read.
     wanted: GroupFilter,
     /// Whether all of them have been read together at least once, since it is these.
     is_read: bool,
-    groups: BTreeMap<String, Vec<Resource>>,
+    inventory: Inventory,
+    /// What [`Resources::changed`] has reported last.
+    reported: (Vec<Resource>, Unknown),
     definitions: Definitions,
+    /// The CRDs of the listing that is not complete yet.
+    listed: BTreeSet<CrdName>,
     notes: Notes,
     /// Groups to read again later.
     later: BTreeMap<String, Later>,
@@ -54,9 +65,9 @@ pub(super) struct Resources<'a> {
 struct Notes {
     /// What to read again at once.
     stale: Option<GroupFilter>,
-    /// Whether a definition came or went, by group and plural, where the group does not show it yet.
-    promised: BTreeMap<(String, String), bool>,
-    /// The failures that were told last.
+    /// Whether there may be something to report.
+    is_new: bool,
+    /// The failures that were reported last.
     told: BTreeMap<About, String>,
 }
 
@@ -67,17 +78,17 @@ enum About {
     Discovery,
     /// One group.
     Group(String),
-    /// The stream of definitions.
+    /// The stream of CRDs.
     Definitions,
 }
 
-/// The changes of resource definitions.
+/// The changes of CRDs.
 enum Definitions {
-    /// Nobody wants to know.
+    /// They are not watched.
     Ignored,
     /// From a stream; whether it has been listed before.
     Stream(Events, bool),
-    /// We may not see them; then we look again.
+    /// Access is denied until this time; then it is tried again.
     Denied(Instant),
 }
 
@@ -99,17 +110,19 @@ impl<'a> Resources<'a> {
             view,
             wanted: wanted.clone(),
             is_read: true,
-            groups: BTreeMap::new(),
+            inventory: Inventory::default(),
+            reported: (Vec::new(), Unknown::default()),
             definitions: Definitions::Ignored,
+            listed: BTreeSet::new(),
             notes: Notes::default(),
             later: BTreeMap::new(),
         };
         resources.take(&wanted, found);
-        resources.definitions = resources.watch();
+        resources.reported = (resources.known(), resources.unknown());
         Ok(resources)
     }
 
-    /// Looks also into those groups that other handlers name and nobody has before. What cannot be read now is read later.
+    /// Reads also those groups that other handlers name and nobody has before. What cannot be read now is read later.
     pub(super) async fn look_for_more(&mut self, registry: &Registry) {
         let wanted = wanted(registry, &self.view.settings);
         let missing = match (&mut self.wanted, wanted) {
@@ -134,33 +147,61 @@ impl<'a> Resources<'a> {
     pub(super) fn keep(&mut self, registry: &Registry) {
         self.wanted = wanted(registry, &self.view.settings);
         if let GroupFilter::Only(groups) = &self.wanted {
-            self.groups.retain(|it, _| groups.contains(it));
+            self.inventory.keep(groups);
             self.later.retain(|it, _| groups.contains(it));
+            self.notes.told.retain(|it, _| match it {
+                About::Group(group) => groups.contains(group),
+                About::Discovery | About::Definitions => true,
+            });
         }
     }
 
-    /// All of them.
+    /// Returns all of them.
     pub(super) fn known(&self) -> Vec<Resource> {
-        self.groups.values().flatten().cloned().collect()
+        self.inventory.known()
     }
 
-    /// Whether the cluster has it.
-    pub(super) fn has(&self, resource: &Resource) -> bool {
-        self.groups.get(&resource.group).is_some_and(|it| it.contains(resource))
+    /// Returns what they cannot be known of.
+    pub(super) fn unknown(&self) -> Unknown {
+        let failed = self.notes.told.keys().filter_map(|it| match it {
+            About::Group(group) => Some(group.clone()),
+            About::Discovery | About::Definitions => None,
+        });
+        let mut unshown = self.inventory.unshown();
+        unshown.retain(|(group, _)| self.wants(group));
+        Unknown { failed: failed.collect(), unshown }
     }
 
-    /// One of them, in its preferred version.
+    /// Returns whether a resource was in the cluster and is not any more. Nothing is known about groups that nobody wants.
+    pub(super) fn lacks(&self, resource: &Resource) -> bool {
+        self.wants(&resource.group) && !self.inventory.has(resource)
+    }
+
+    /// Returns a resource in its preferred version.
     pub(super) fn find(&self, group: &str, plural: &str) -> Option<&Resource> {
-        self.groups.get(group)?.iter().find(|it| it.plural == plural && it.preferred)
+        self.inventory.find(group, plural)
     }
 
     /// Waits until they are not what they were. What was noticed is not lost if this is dropped.
     pub(super) async fn changed(&mut self) {
         loop {
             if self.notes.stale.is_some() {
-                // Further changes of the same definition, and of others that come with it.
-                while timeout(SETTLING, self.notice()).await.is_ok() {}
-                if self.refresh().await {
+                // Further changes of the same CRD, and of others that come with it.
+                let limit = Instant::now() + SETTLING_MAX;
+                while timeout_at(limit.min(Instant::now() + SETTLING), self.notice()).await.is_ok()
+                {
+                }
+                // The kind of a deleted CRD is gone, whether discovery answers or not.
+                if !self.is_as_reported() {
+                    return;
+                }
+                self.refresh().await;
+                self.notes.is_new = true;
+            }
+            if std::mem::take(&mut self.notes.is_new) {
+                let unknown = self.unknown();
+                let before = std::mem::replace(&mut self.reported.1, unknown);
+                if !self.is_as_reported() || before != self.reported.1 {
                     return;
                 }
             }
@@ -168,39 +209,106 @@ impl<'a> Resources<'a> {
         }
     }
 
-    /// Waits until something is worth another look.
+    /// Returns whether the resources are those that were reported last. Reports them otherwise.
+    fn is_as_reported(&mut self) -> bool {
+        let known = self.known();
+        let before = std::mem::replace(&mut self.reported.0, known);
+        let now = &self.reported.0;
+        before.len() == now.len()
+            && before.iter().zip(now).all(|(old, new)| old.is_described_as(new))
+    }
+
+    /// Waits until a group should be read again.
     async fn notice(&mut self) {
         let due = self.later.values().map(|it| it.at).min();
         tokio::select! {
             biased; // what happens is worth more than what is awaited
-            () = self.definitions.next(&self.wanted, &mut self.notes) => {}
+            event = self.definitions.next() => self.note(event),
             () = until(due) => {
                 let now = Instant::now();
                 let due = self.later.iter_mut().filter(|(_, it)| it.at <= now);
                 let groups = due.map(|(group, it)| {
-                    // What comes of it sets the time anew.
+                    // The result of the read sets the time again.
                     it.at = now + PAUSE_MAX;
                     group.clone()
                 });
                 self.notes.mark(groups.collect::<Vec<_>>());
             }
         }
-        if matches!(&self.definitions, Definitions::Denied(again) if *again <= Instant::now()) {
-            self.definitions = self.watch();
-            self.notes.stale = Some(self.wanted.clone());
+    }
+
+    /// Notes a change of the CRDs, and which groups it makes stale.
+    fn note(&mut self, event: Option<Result<StreamEvent, ApiError>>) {
+        match event {
+            Some(Ok(StreamEvent::Object(event_type, crd))) => {
+                let Some(name) = name_of(&crd) else { return };
+                let group = name.0.clone();
+                match event_type {
+                    None => {
+                        self.listed.insert(name);
+                        return;
+                    }
+                    Some(EventType::Deleted) => self.inventory.crd_deleted(name),
+                    Some(EventType::Added | EventType::Modified) => {
+                        self.inventory.crd_exists(name);
+                    }
+                }
+                self.mark([group]);
+            }
+            Some(Ok(StreamEvent::Listing)) => self.listed.clear(),
+            Some(Ok(StreamEvent::Listed)) => self.note_listing(),
+            Some(Ok(StreamEvent::Alive)) => drop(self.notes.told.remove(&About::Definitions)),
+            Some(Err(error)) if error.class != ErrorClass::Denied => {
+                let text = format!("Cannot watch for resources, will try again: {error}");
+                self.notes.tell(About::Definitions, &text);
+            }
+            Some(Err(_)) | None if matches!(self.definitions, Definitions::Denied(_)) => {
+                self.definitions = self.watch();
+                self.notes.stale = Some(self.wanted.clone());
+            }
+            Some(Err(_)) | None => {
+                self.notes.tell(
+                    About::Definitions,
+                    "Not enough permissions to watch for resources: changes (creation/deletion/updates) \
+                     will not be noticed; the resources are only refreshed on operator restarts.",
+                );
+                self.inventory.forget_crds();
+                self.notes.is_new = true;
+                self.definitions = Definitions::Denied(Instant::now() + LOOK_AGAIN);
+            }
         }
     }
 
-    /// Reads again what is stale; tells whether it is not what it was.
-    async fn refresh(&mut self) -> bool {
-        let Some(stale) = self.notes.stale.clone() else { return false };
+    /// Notes a complete listing of the CRDs. Those that came after discovery was read are not shown yet; after another listing,
+    /// nobody knows what was missed.
+    fn note_listing(&mut self) {
+        self.inventory.crds_listed(std::mem::take(&mut self.listed));
+        self.notes.is_new = true;
+        let Definitions::Stream(_, was_listed) = &mut self.definitions else { return };
+        if std::mem::replace(was_listed, true) {
+            self.later.clear();
+            self.notes.stale = Some(self.wanted.clone());
+        } else {
+            let unshown = self.inventory.unshown().into_iter().map(|(group, _)| group);
+            self.mark(unshown.collect::<Vec<_>>());
+        }
+    }
+
+    /// Reads these groups at once, and then with short pauses, if they are wanted.
+    fn mark(&mut self, groups: impl IntoIterator<Item = String>) {
+        let wanted = groups.into_iter().filter(|it| self.wants(it)).collect::<Vec<_>>();
+        self.later.retain(|it, _| !wanted.contains(it));
+        if !wanted.is_empty() {
+            self.notes.mark(wanted);
+        }
+    }
+
+    /// Reads again what is stale.
+    async fn refresh(&mut self) {
+        let Some(stale) = self.notes.stale.clone() else { return };
         let filter = if self.is_read { stale } else { self.wanted.clone() };
-        let before = self.known();
         self.read(&filter).await;
         self.notes.stale = None;
-        let after = self.known();
-        before.len() != after.len()
-            || before.iter().zip(&after).any(|(old, new)| !old.is_described_as(new))
     }
 
     async fn read(&mut self, filter: &GroupFilter) {
@@ -222,72 +330,54 @@ impl<'a> Resources<'a> {
         }
     }
 
-    /// Replaces what the groups have that were asked.
+    /// Takes what was found of the groups that were read.
     fn take(&mut self, filter: &GroupFilter, found: Discovered) {
         let Discovered { resources, failed } = found;
         let mut groups = BTreeMap::<String, Vec<Resource>>::new();
         for resource in resources {
             groups.entry(resource.group.clone()).or_default().push(resource);
         }
-        let asked = self.asked(filter);
-        for group in asked
-            .into_iter()
-            .chain(groups.keys().cloned())
-            .chain(failed.keys().cloned())
-            .collect::<BTreeSet<_>>()
-        {
-            let mut new = groups.remove(&group).unwrap_or_default();
-            match failed.get(&group) {
-                Some(error) => {
-                    let old = self.groups.remove(&group).unwrap_or_default();
-                    // Some versions may have answered; the others are as they were.
-                    let kept = old.into_iter().filter(|it| !new.contains(it)).collect::<Vec<_>>();
-                    new.extend(kept);
-                    let text = format!(
-                        "Resources of the API group '{group}' are not known, will look again: {error}"
-                    );
-                    self.notes.tell(About::Group(group.clone()), &text);
-                    self.postpone(&group);
+        let all = self.asked(filter).into_iter().chain(groups.keys().cloned());
+        for group in all.chain(failed.keys().cloned()).collect::<BTreeSet<_>>() {
+            let new = groups.remove(&group).unwrap_or_default();
+            let about = About::Group(group.clone());
+            let is_settled = if let Some(error) = failed.get(&group) {
+                self.inventory.read_partly(&group, new);
+                let text = format!(
+                    "Resources of the API group '{group}' are not known, will look again: {error}"
+                );
+                self.notes.tell(about, &text);
+                false
+            } else {
+                if self.notes.told.remove(&about).is_some() {
+                    tracing::info!(target: TARGET, "The API group '{group}' answers again.");
+                    self.later.remove(&group);
                 }
-                None => self.settle(&group, &mut new),
+                self.inventory.read(&group, new)
+            };
+            if is_settled {
+                self.later.remove(&group);
+            } else {
+                self.postpone(&group);
             }
-            self.groups.insert(group, new);
+        }
+        if matches!(self.definitions, Definitions::Ignored) {
+            self.definitions = self.watch();
         }
     }
 
-    /// What follows when a group has answered.
-    fn settle(&mut self, group: &str, new: &mut Vec<Resource>) {
-        if self.notes.told.remove(&About::Group(group.to_owned())).is_some() {
-            tracing::info!(target: TARGET, "The API group '{group}' answers again.");
-            self.later.remove(group);
-        }
-        let mut promises = self.notes.promised.iter().filter(|((it, _), _)| it == group);
-        let kept = |((_, plural), is_there): (&(String, String), &bool)| {
-            new.iter().any(|it| it.plural == *plural) == *is_there
-        };
-        if promises.all(kept) {
-            self.notes.promised.retain(|(it, _), _| it != group);
-            self.later.remove(group);
-            return;
-        }
-        let gone = |it: &Resource| {
-            self.notes.promised.get(&(group.to_owned(), it.plural.clone())) == Some(&false)
-        };
-        // Discovery lags behind the definitions, and would have us watch what is not there any more.
-        new.retain(|it| !gone(it));
-        if self.later.get(group).is_some_and(|it| it.pause >= PROMISE_PAUSE_MAX) {
-            self.notes.promised.retain(|(it, _), _| it != group);
-            self.later.remove(group);
-        } else {
-            self.postpone(group);
-        }
-    }
-
-    /// The groups that a filter names; of all of them, those that are known.
+    /// Returns the groups that a filter names; of all of them, those that are known.
     fn asked(&self, filter: &GroupFilter) -> BTreeSet<String> {
         match filter {
-            GroupFilter::All => self.groups.keys().cloned().collect(),
+            GroupFilter::All => self.inventory.groups(),
             GroupFilter::Only(groups) => groups.clone(),
+        }
+    }
+
+    fn wants(&self, group: &str) -> bool {
+        match &self.wanted {
+            GroupFilter::All => true,
+            GroupFilter::Only(groups) => groups.contains(group),
         }
     }
 
@@ -307,50 +397,23 @@ impl<'a> Resources<'a> {
 }
 
 impl Definitions {
-    /// Waits for something; notes what it makes stale.
-    async fn next(&mut self, wanted: &GroupFilter, notes: &mut Notes) {
-        let (events, was_listed) = match self {
-            Definitions::Ignored => return std::future::pending().await,
-            Definitions::Denied(again) => return sleep_until(*again).await,
-            Definitions::Stream(events, was_listed) => (events, was_listed),
-        };
-        match events.next().await {
-            Some(Ok(StreamEvent::Object(Some(event_type), definition))) => {
-                let Some((plural, group)) = names(&definition) else { return };
-                let is_wanted = match wanted {
-                    GroupFilter::All => true,
-                    GroupFilter::Only(groups) => groups.contains(group),
-                };
-                if is_wanted {
-                    let is_there = event_type != EventType::Deleted;
-                    notes.promised.insert((group.to_owned(), plural.to_owned()), is_there);
-                    notes.mark(vec![group.to_owned()]);
-                }
+    /// Waits for the next event; `None` when the stream has ended, or when a denied access should be tried again.
+    async fn next(&mut self) -> Option<Result<StreamEvent, ApiError>> {
+        match self {
+            Definitions::Ignored => std::future::pending().await,
+            Definitions::Denied(again) => {
+                sleep_until(*again).await;
+                None
             }
-            // Those of the first listing were read before; after another one, nobody knows what was missed.
-            Some(Ok(StreamEvent::Listed)) if *was_listed => notes.stale = Some(wanted.clone()),
-            Some(Ok(StreamEvent::Listed)) => *was_listed = true,
-            Some(Ok(StreamEvent::Alive)) => drop(notes.told.remove(&About::Definitions)),
-            Some(Ok(StreamEvent::Object(None, _) | StreamEvent::Listing)) => {}
-            Some(Err(error)) if error.class != ErrorClass::Denied => {
-                let text = format!("Cannot watch for resources, will try again: {error}");
-                notes.tell(About::Definitions, &text);
-            }
-            Some(Err(_)) | None => {
-                notes.tell(
-                    About::Definitions,
-                    "Not enough permissions to watch for resources: changes (creation/deletion/updates) \
-                     will not be noticed; the resources are only refreshed on operator restarts.",
-                );
-                *self = Definitions::Denied(Instant::now() + LOOK_AGAIN);
-            }
+            Definitions::Stream(events, _) => events.next().await,
         }
     }
 }
 
-/// The plural and the group that a definition is named after.
-fn names(definition: &Object) -> Option<(&str, &str)> {
-    definition.header().name.as_deref()?.split_once('.')
+/// Returns the group and the plural name that a CRD is named after.
+fn name_of(crd: &Object) -> Option<CrdName> {
+    let (plural, group) = crd.header().name.as_deref()?.split_once('.')?;
+    Some((group.to_owned(), plural.to_owned()))
 }
 
 impl Notes {
@@ -363,7 +426,7 @@ impl Notes {
         }
     }
 
-    /// Tells a failure, unless it was the last that was told about this.
+    /// Logs a failure, unless it is the one that was logged last about this.
     fn tell(&mut self, about: About, text: &str) {
         if self.told.get(&about).is_none_or(|it| it != text) {
             tracing::warn!(target: TARGET, "{text}");

@@ -16,25 +16,36 @@ mod farewell;
 mod succession;
 mod taking;
 
-use std::{ops::ControlFlow, sync::Arc};
+use std::{ops::ControlFlow, panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
-use futures::{StreamExt as _, stream::BoxStream};
+use futures::{FutureExt as _, StreamExt as _, stream::BoxStream};
 use prometheus_client::metrics::{counter::Counter, family::Family};
-use tokio::{sync::oneshot, task};
+use tokio::{
+    sync::oneshot,
+    task,
+    time::{self, Instant},
+};
 use tokio_util::sync::CancellationToken;
 
 use self::crew::{Crew, Retired};
 pub(super) use self::farewell::Farewell;
 use super::{
     post::Post, review::Review, seen::Seen, serving::Serving, standby::Standby,
-    stream_log::StreamLog,
+    stream_log::StreamLog, worker::panic_text,
 };
 use crate::features::indexes::Hold;
-use crate::ports::{ApiError, Extent, Metrics, Pulse, ResourceLabels, StreamEvent, StreamTarget};
+use crate::ports::{
+    ApiError, Extent, HealthState, Metrics, Pulse, ResourceLabels, StreamEvent, StreamTarget,
+};
 
 /// After so many events the workers get a turn: a listing comes all at once, and its objects should not all have a worker
 /// before the first of them has done its work.
 const EVENTS_PER_TURN: usize = 64;
+
+/// The first pause before a stream begins again that has ended unexpectedly; it doubles each time.
+const RESTART_PAUSE_MIN: Duration = Duration::from_secs(1);
+/// The longest of these pauses.
+const RESTART_PAUSE_MAX: Duration = Duration::from_secs(30);
 
 /// The events of one stream.
 type Events = BoxStream<'static, Result<StreamEvent, ApiError>>;
@@ -44,6 +55,9 @@ struct Signals<'a> {
     told: oneshot::Receiver<Farewell>,
     exit: &'a CancellationToken,
 }
+
+/// The events have ended, which they never should.
+struct Ended;
 
 /// One stream and its workers.
 pub(super) struct Streaming {
@@ -83,31 +97,76 @@ impl Streaming {
         self.seen.inherit(seen);
     }
 
-    /// Runs until it is told to end, or until the operator does; then lets the workers finish. Gives what another stream of
+    /// Runs until it is told to end, or until the operator does; then lets the workers finish. Returns what another stream of
     /// the same target should inherit, if one is to come.
+    ///
+    /// A bug must not end it silently: it is logged, and the stream begins again after a pause, with another list.
     pub(super) async fn run(
         mut self,
         told: oneshot::Receiver<Farewell>,
         exit: CancellationToken,
     ) -> Option<Seen> {
-        let farewell = self.serve(Signals { told, exit: &exit }).await;
+        let mut signals = Signals { told, exit: &exit };
+        let mut failures = 0_u32;
+        let farewell = loop {
+            let begun = Instant::now();
+            let served = AssertUnwindSafe(self.serve(&mut signals)).catch_unwind().await;
+            let reason = match served {
+                Ok(Ok(farewell)) => break farewell,
+                Ok(Err(Ended)) => "the stream has ended".to_owned(),
+                Err(panic) => panic_text(panic.as_ref()),
+            };
+            failures = if begun.elapsed() > RESTART_PAUSE_MAX { 1 } else { failures + 1 };
+            if let ControlFlow::Break(farewell) =
+                self.pause_after(&reason, failures, &mut signals).await
+            {
+                break farewell;
+            }
+        };
         self.part(farewell, &exit).await
     }
 
-    /// Takes events until the end, except in pauses; gives the reason, if it is not that of the operator.
-    async fn serve(&mut self, mut signals: Signals<'_>) -> Option<Farewell> {
+    /// Waits before the stream begins again after an unexpected end. Workers continue.
+    async fn pause_after(
+        &mut self,
+        reason: &str,
+        failures: u32,
+        signals: &mut Signals<'_>,
+    ) -> ControlFlow<Option<Farewell>> {
+        let factor = 2_u32.saturating_pow(failures.saturating_sub(1));
+        let pause = RESTART_PAUSE_MIN.saturating_mul(factor).min(RESTART_PAUSE_MAX);
+        tracing::error!(
+            target: "kopf.watching",
+            "Watching {} failed unexpectedly ({failures} times in a row), restarting in {} s: {reason}",
+            self.name(),
+            pause.as_secs()
+        );
+        // The part is unready as long as this pulse lives.
+        let pulse = self.pulse();
+        pulse.say(HealthState::Unready, reason);
+        self.leave_to_stream();
+        self.wait(time::sleep(pause), signals).await
+    }
+
+    /// Takes events until the end, except in pauses; returns the reason, if it is not that of the operator.
+    async fn serve(&mut self, signals: &mut Signals<'_>) -> Result<Option<Farewell>, Ended> {
         loop {
-            if let ControlFlow::Break(end) = self.sit_out_pause(&mut signals).await {
-                return end;
+            if let ControlFlow::Break(end) = self.sit_out_pause(signals).await {
+                return Ok(end);
             }
             let pulse = Arc::new(self.pulse());
             let events = self.serving.cluster.stream_with_pulse(self.target(), pulse);
-            if let ControlFlow::Break(end) = self.listen(events, &mut signals).await {
+            if let ControlFlow::Break(end) = self.listen(events, signals).await {
                 return end;
             }
-            if let Some(review) = &mut self.review {
-                review.leave_to_stream();
-            }
+            self.leave_to_stream();
+        }
+    }
+
+    /// The next list of the stream shows all objects to a review that is not complete.
+    fn leave_to_stream(&mut self) {
+        if let Some(review) = &mut self.review {
+            review.leave_to_stream();
         }
     }
 
@@ -126,7 +185,7 @@ impl Streaming {
         &mut self,
         mut events: Events,
         signals: &mut Signals<'_>,
-    ) -> ControlFlow<Option<Farewell>> {
+    ) -> ControlFlow<Result<Option<Farewell>, Ended>> {
         let (pauses, leadership) = (self.serving.pauses.clone(), self.serving.leadership.clone());
         let mut paused = std::pin::pin!(pauses.next(pauses.count()));
         let mut leading = std::pin::pin!(leadership.until_leading());
@@ -142,14 +201,14 @@ impl Streaming {
             };
             tokio::select! {
                 biased; // the end first: nothing new begins after it; then who is served by whom; then make room; then more work
-                () = signals.exit.cancelled() => return ControlFlow::Break(None),
-                farewell = &mut signals.told => return ControlFlow::Break(farewell.ok()),
+                () = signals.exit.cancelled() => return ControlFlow::Break(Ok(None)),
+                farewell = &mut signals.told => return ControlFlow::Break(Ok(farewell.ok())),
                 () = &mut paused => return ControlFlow::Continue(()),
                 () = replaced.cancelled() => self.adopt(true),
                 () = &mut leading, if self.standby.is_on() => self.take_over(),
                 retired = self.crew.tend() => self.retire(retired),
                 item = events.next() => {
-                    let Some(item) = item else { return ControlFlow::Break(None) };
+                    let Some(item) = item else { return ControlFlow::Break(Err(Ended)) };
                     self.take(item, &mut log);
                     self.crew.postpone();
                     taken = taken.wrapping_add(1);
@@ -176,7 +235,18 @@ impl Streaming {
         }
         let (name, blockers) = (self.name(), pauses.blockers().join(", "));
         tracing::debug!(target: "kopf.watching", "Pausing the watch-stream for {name} (blockers: {blockers}).");
-        let mut resumed = std::pin::pin!(pauses.until(false));
+        self.wait(pauses.until(false), signals).await?;
+        tracing::debug!(target: "kopf.watching", "Resuming the watch-stream for {name}.");
+        ControlFlow::Continue(())
+    }
+
+    /// Waits without listening. Workers finish what they do.
+    async fn wait(
+        &mut self,
+        over: impl Future<Output = ()>,
+        signals: &mut Signals<'_>,
+    ) -> ControlFlow<Option<Farewell>> {
+        let mut over = std::pin::pin!(over);
         loop {
             let replaced = self.serving.replaced.clone();
             tokio::select! {
@@ -185,11 +255,9 @@ impl Streaming {
                 farewell = &mut signals.told => return ControlFlow::Break(farewell.ok()),
                 () = replaced.cancelled() => self.adopt(false),
                 retired = self.crew.tend() => self.retire(retired),
-                () = &mut resumed => break,
+                () = &mut over => return ControlFlow::Continue(()),
             }
         }
-        tracing::debug!(target: "kopf.watching", "Resuming the watch-stream for {name}.");
-        ControlFlow::Continue(())
     }
 
     /// A worker has ended: what it knows of its object is kept.

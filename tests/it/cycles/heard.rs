@@ -11,7 +11,7 @@ use kopf::{
         outcome::Ended,
         reason::EventType,
     },
-    ports::{Cause, Invocation, ObjectCause, ObjectDetail},
+    ports::{Cause, HealthState, Invocation, ObjectCause, ObjectDetail},
     reactor::{Operator, Scope},
     settings::Settings,
     testing::{CallLog, Environment, NativeScripts, Running, declared},
@@ -91,12 +91,21 @@ impl Listener {
 
     /// Starts it.
     pub(crate) fn start(self, env: &Environment) -> Listening {
+        self.start_changed(env, |it| it)
+    }
+
+    /// Starts it after a change of the operator.
+    pub(crate) fn start_changed(
+        self,
+        env: &Environment,
+        change: impl FnOnce(Operator) -> Operator,
+    ) -> Listening {
         let operator = Operator {
             settings: Arc::new(Mutex::new(self.settings)),
             scope: self.scope,
             ..env.operator(Arc::new(self.scripts), self.handlers)
         };
-        Listening { heard: self.heard, running: Running::start(operator) }
+        Listening { heard: self.heard, running: Running::start(change(operator)) }
     }
 }
 
@@ -109,6 +118,13 @@ impl Listening {
     /// The same, sorted: for objects that are handled side by side.
     pub(crate) fn heard_sorted(&self) -> Vec<String> {
         self.heard.take_sorted()
+    }
+
+    /// Returns the parts that are not ready, each with its reason.
+    pub(crate) fn unready(&self) -> Vec<String> {
+        let parts = self.running.health.parts().into_iter();
+        let unready = parts.filter(|(_, it)| it.state != HealthState::Ready);
+        unready.map(|(name, it)| format!("{name}: {}", it.text)).collect()
     }
 
     /// Stops it. Returns the names of the objects that were heard of, in order.

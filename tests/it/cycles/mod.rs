@@ -6,11 +6,13 @@
 mod chosen;
 mod conflicts;
 mod crashes;
+mod discovery;
 mod errors;
 pub(crate) mod heard;
 mod lost;
 mod observation;
 mod readiness;
+mod restarted;
 pub(crate) mod run;
 pub(crate) mod scenario;
 mod scopes;

@@ -1,6 +1,12 @@
 //! Functions that choose resources: who is asked again, and what becomes of an edit that breaks one.
 
-use kopf::{logic::handler::Kind, ports::Rejection};
+use kopf::{
+    logic::handler::Kind,
+    ports::Rejection,
+    testing::{self, Environment},
+};
+use kopf_apiserver::{ApiServer, ResourceDef};
+use serde_json::json;
 
 use super::edited::{EXAMPLES, Edited, environment, on, pass};
 
@@ -58,4 +64,21 @@ async fn an_edit_whose_function_fails_for_every_resource_is_refused_and_leaves_a
         [1, 3],
         "the daemon runs where it began; of what was refused nothing is kept"
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn objects_of_a_group_that_no_handler_names_any_more_are_not_reported_as_deleted() {
+    let others = ResourceDef::new("other.dev", "v1", "others", "Other");
+    let env = Environment::new(ApiServer::builder().resource(testing::examples()).resource(others));
+    env.create(json!({
+        "apiVersion": "other.dev/v1", "kind": "Other", "metadata": { "namespace": "ns1", "name": "o" },
+    }));
+    let kept = on(Kind::Event, "kept", 1).of("kopf.dev/v1/kopfexamples");
+    let removed = on(Kind::Event, "removed", 1).of("other.dev/v1/others");
+    let mut operator = Edited::new(env, &[kept.clone(), removed]);
+    pass(1).await;
+    assert_eq!(operator.take(), ["removed.1@1 o"]);
+    operator.swap(&[kept]).await;
+    pass(60).await;
+    assert_eq!(operator.end().await.take_sorted(), [""; 0]);
 }

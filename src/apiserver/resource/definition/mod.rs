@@ -59,6 +59,7 @@ pub(crate) fn kind(crd: &Value) -> Option<Kind> {
         if let Some(version) = versions.get_mut(name) {
             version.without_status = any_status && !has_status(it);
             version.warning = deprecation(&v1, it, &served);
+            version.terminating = is_terminating(&v1);
         }
     }
     share_storage(all, preserves, &mut versions);
@@ -76,6 +77,14 @@ pub(crate) fn kind(crd: &Value) -> Option<Kind> {
         native: None,
         versions,
     })
+}
+
+/// Returns whether the CRD is being deleted, and its objects with it.
+fn is_terminating(crd: &Value) -> bool {
+    let conditions = crd.pointer("/status/conditions").and_then(Value::as_array);
+    let mut conditions = conditions.into_iter().flatten();
+    let condition = conditions.find(|it| structure::text(it, "type") == "Terminating");
+    condition.is_some_and(|it| structure::text(it, "status") == "True")
 }
 
 /// Objects have only the fields of the version they are stored in, and its defaults, whichever version is asked for.
