@@ -1,7 +1,7 @@
 //! The election of a leader among replicas: keeps one Lease, or waits for it.
 //!
 //! All decisions are in `logic/leadership/`; here are the requests and the clock. The election lasts as long as the
-//! operator: also while it ends, the lease is renewed, and it is given back as the very last thing.
+//! operator: also while it ends and cleans up, the lease is renewed. Only the last events are posted after it is given back.
 
 mod candidate;
 
