@@ -8,8 +8,8 @@ use kopf::{
     cluster::KubeCluster,
     logic::{handler::Kind, object::Object, resource::Resource},
     ports::{
-        Address, ApiError, BoxFuture, Cluster, Demand, Discovered, GroupFilter, NewObject,
-        PatchRequest, StreamEvent, StreamTarget,
+        Address, ApiError, BoxFuture, Cluster, Demand, Discovered, GroupFilter, Leadership,
+        NewObject, PatchRequest, StreamEvent, StreamTarget,
     },
     reactor::{Connect, Connecting, Operator, Scope},
     settings::Settings,
@@ -102,6 +102,10 @@ impl Cluster for Buggy {
 
     fn configure(&self, settings: Arc<Settings>) {
         self.cluster.configure(settings);
+    }
+
+    fn fence(&self, leadership: Leadership) {
+        self.cluster.fence(leadership);
     }
 }
 
