@@ -10,8 +10,9 @@ use tokio::time;
 use super::{
     background::{Attended, Attending},
     calls::{Calls, Whom},
-    change::{Changing, Scene, kwargs},
+    change::{Attempts, Changing, Scene, kwargs},
     conclusion::{Conclusion, Left, Next, Unsent},
+    delivery::{Delivery, Wanted},
     error::CycleError,
     expectation::Expectation,
     memory::Memory,
@@ -76,8 +77,8 @@ impl Cycle<'_> {
     ) -> Result<Next, CycleError> {
         let is_gone = self.event.event_type == Some(EventType::Deleted);
         let own = self.memory.unsent.take_if(|it| is_gone || it.left.is_some()).map(|it| *it);
-        if let Some(Unsent { patch, left: Some(left) }) = own.filter(|_| !is_gone) {
-            return self.conclusion(patched).run(patch, left).await;
+        if let Some(Unsent { delivery, left: Some(left) }) = own.filter(|_| !is_gone) {
+            return self.conclusion(patched).run(delivery, left).await;
         }
         let patch = SharedPatch::default();
         // Also when the cycle fails.
@@ -94,13 +95,14 @@ impl Cycle<'_> {
             Opening::Open | Opening::Ended => return Ok(Next::Event),
             Opening::Replaced => return Ok(Next::Anew),
         }
-        self.watch(&patch, &memo).await?;
+        let mut wanted = Wanted::default();
+        self.watch(&patch, &wanted.attempts, &memo).await?;
         if let Some(unsent) = self.memory.unsent.take()
-            && self.conclusion(patched).catch_up(unsent.patch).await?
+            && self.conclusion(patched).catch_up(unsent.delivery).await?
         {
             // What handlers of this event have changed goes as well.
-            let patch = std::mem::take(&mut *patch.lock());
-            self.conclusion(patched).run(patch, Left::default()).await?;
+            let delivery = self.delivery(Wanted { patch: patch.take(), ..wanted });
+            self.conclusion(patched).run(delivery, Left::default()).await?;
             return Ok(Next::Coming);
         }
         let attending = Attending {
@@ -112,12 +114,16 @@ impl Cycle<'_> {
             logger: self.logger,
         };
         let attended = attending.run().await?;
-        let left = self.change(&patch, &memo, attended).await?;
+        let left = self.change(&mut wanted, &patch, &memo, attended).await?;
         if is_gone {
             return Ok(Next::Event);
         }
-        let patch = std::mem::take(&mut *patch.lock());
-        self.conclusion(patched).run(patch, left).await
+        let delivery = self.delivery(Wanted { patch: patch.take(), ..wanted });
+        self.conclusion(patched).run(delivery, left).await
+    }
+
+    fn delivery(&self, wanted: Wanted) -> Delivery {
+        Delivery::of(wanted, self.serving.resource.subresources.contains("status"))
     }
 
     fn conclusion<'c>(&'c mut self, patched: &'c mut Option<Arc<Object>>) -> Conclusion<'c> {
@@ -191,7 +197,12 @@ impl Cycle<'_> {
     }
 
     /// Calls the handlers of raw events, once each.
-    async fn watch(&mut self, patch: &SharedPatch, memo: &Memo) -> Result<(), CycleError> {
+    async fn watch(
+        &mut self,
+        patch: &SharedPatch,
+        attempts: &Attempts,
+        memo: &Memo,
+    ) -> Result<(), CycleError> {
         let all = &self.serving.handlers.watching;
         let (handlers, event_type) = match self.calls.take_watching() {
             Whom::All => (all.clone(), self.event.event_type),
@@ -221,10 +232,14 @@ impl Cycle<'_> {
                 memo: memo.clone(),
                 logger: self.logger.clone(),
             };
+            let number = attempts.begin(&handler, None, attempt.started, patch);
             let outcome = self.runner().run(attempt).await;
-            if let Some(result) = outcome.result {
-                state::deliver(&mut patch.lock().merge, &handler.id, &result)?;
+            if let Some(result) = outcome.result
+                && let Err(error) = state::deliver(&mut patch.lock().merge, &handler.id, &result)
+            {
+                self.logger.log(LogLevel::Error, &format!("Result is dropped: {error}"));
             }
+            attempts.end(number, patch);
         }
         Ok(())
     }
@@ -232,6 +247,7 @@ impl Cycle<'_> {
     /// Everything about changes: what happened, whether we hold the object, the handlers, the release.
     async fn change(
         &mut self,
+        wanted: &mut Wanted,
         patch: &SharedPatch,
         memo: &Memo,
         attended: Attended,
@@ -244,14 +260,14 @@ impl Cycle<'_> {
         // The event may be older than our own request which added it.
         let blocked =
             has_finalizer(&object) || self.expected.is_some_and(|it| has_finalizer(&it.object));
-        let Attended { is_required, mut delays, is_awaited } = attended;
+        let Attended { is_required, delays, is_awaited } = attended;
         let required = required || is_required;
         self.claim(required, blocked);
         let blocked = blocked && (required || self.memory.claim.is_ours());
         let is_gone = self.event.event_type == Some(EventType::Deleted);
         let hold = plan::hold(required, blocked, ongoing || is_gone);
         let change = change.filter(|_| hold == Hold::Keep);
-        self.hold(hold, patch);
+        wanted.finalizer = self.hold(hold);
         let is_consistent = match &change {
             Some(change) if change.reason != Reason::Gone => self.consistent(patch).await,
             Some(_) | None => true,
@@ -266,19 +282,21 @@ impl Cycle<'_> {
                 logger: &self.logger.with_kind(LoggerKind::Full),
                 object: &object,
                 patch,
+                attempts: &wanted.attempts,
                 memo,
             };
             let is_held = ongoing && !delays.is_empty();
             let changing = Changing { scene, memory: &mut *self.memory, is_held };
-            delays.extend(changing.run(&change, &mut answers).await?);
+            wanted.settling = changing.run(change, &mut answers).await?;
         }
-        if !is_gone && ongoing && blocked && delays.is_empty() {
+        let now = self.serving.clock.now();
+        let is_waiting =
+            wanted.settling.as_ref().is_some_and(|it| !it.settlement(now).delays.is_empty());
+        if !is_gone && ongoing && blocked && delays.is_empty() && !is_waiting {
             self.logger
                 .log(LogLevel::Debug, "Removing the finalizer, thus allowing the actual deletion.");
-            patch
-                .lock()
-                .transformations
-                .push(Transformation::AllowDeletion(persistence.finalizer.as_str().into()));
+            wanted.finalizer =
+                Some(Transformation::AllowDeletion(persistence.finalizer.as_str().into()));
         }
         Ok(Left { delays, looked_at, is_awaited })
     }
@@ -333,10 +351,11 @@ impl Cycle<'_> {
         }
     }
 
-    fn hold(&mut self, hold: Hold, patch: &SharedPatch) {
+    /// What is to become of our finalizer before anything else.
+    fn hold(&mut self, hold: Hold) -> Option<Transformation> {
         let finalizer: Arc<str> = self.serving.settings.persistence.finalizer.as_str().into();
         let (line, transformation) = match hold {
-            Hold::Keep => return,
+            Hold::Keep => return None,
             Hold::Block => (
                 "Adding the finalizer, thus preventing the actual deletion.",
                 Transformation::BlockDeletion(finalizer),
@@ -348,7 +367,7 @@ impl Cycle<'_> {
         };
         self.memory.claim = if hold == Hold::Release { Claim::Releasing } else { Claim::Ours };
         self.logger.log(LogLevel::Debug, line);
-        patch.lock().transformations.push(transformation);
+        Some(transformation)
     }
 
     /// Whether what we see is not older than what we did ourselves. Waits for it if there is nothing better to do.

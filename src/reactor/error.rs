@@ -4,7 +4,6 @@ use crate::handling::{asking::FilterError, patching::PatchError};
 use crate::logic::{
     corrupt::CorruptState,
     outcome::{Raised, RaisedKind},
-    state::Undeliverable,
 };
 
 /// Why a cycle ended early. Handlers' errors are not among these: they are outcomes.
@@ -30,9 +29,6 @@ pub(super) enum CycleError {
     /// The patch could not be sent.
     #[error(transparent)]
     Patch(#[from] PatchError),
-    /// Results cannot be put into the status.
-    #[error(transparent)]
-    Result(#[from] Undeliverable),
     /// An invariant is broken.
     #[error("a bug in the operator itself: {0}; please report it")]
     Bug(String),
@@ -47,7 +43,6 @@ impl CycleError {
             | CycleError::Patch(PatchError::Transformation(raised)) => raised.trace.as_deref(),
             CycleError::Patch(PatchError::Api(_) | PatchError::Conflict)
             | CycleError::Corrupt(_)
-            | CycleError::Result(_)
             | CycleError::Bug(_) => None,
         }
     }

@@ -7,6 +7,7 @@ mod change;
 mod companions;
 mod conclusion;
 mod cycle;
+mod delivery;
 mod error;
 mod expectation;
 mod life;

@@ -16,6 +16,10 @@ use super::{
     json,
 };
 
+mod authors;
+
+pub use self::authors::Authors;
+
 /// Where servers keep what they drop when it is empty.
 const DROPPED_WHEN_EMPTY: [[&str; 2]; 3] =
     [["metadata", "annotations"], ["metadata", "labels"], ["metadata", "finalizers"]];
@@ -56,6 +60,16 @@ impl fmt::Display for Transformation {
                 Change::Set(it) => write!(f, "set the condition {}", it.kind),
                 Change::Remove(kind) => write!(f, "remove the condition {kind}"),
             },
+        }
+    }
+}
+
+impl Transformation {
+    /// Returns whether it is of the operator itself, and not of a script.
+    pub fn is_own(&self) -> bool {
+        match self {
+            Transformation::BlockDeletion(_) | Transformation::AllowDeletion(_) => true,
+            Transformation::Scripted(_) | Transformation::Condition(_) => false,
         }
     }
 }

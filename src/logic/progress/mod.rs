@@ -129,9 +129,14 @@ impl Record {
             retries: self.retries.saturating_add(1),
             success: outcome.last && outcome.error.is_none(),
             failure: outcome.last && outcome.error.is_some(),
-            message: outcome.error.as_ref().map(|it| shortened(&it.message)),
+            message: outcome.error.as_ref().map(|it| shortened(&it.message, MESSAGE_BYTES_MAX)),
             subrefs: sorted(subrefs),
         }
+    }
+
+    /// Cuts the message to so many bytes; `0` leaves it out.
+    pub fn shorten_message(&mut self, bytes: usize) {
+        self.message = self.message.take().filter(|_| bytes > 0).map(|it| shortened(&it, bytes));
     }
 
     /// Not to be called any more.
@@ -169,11 +174,11 @@ fn later(now: Timestamp, delay: Duration) -> Timestamp {
 }
 
 /// The message, or as much of its beginning as may be stored.
-fn shortened(message: &str) -> String {
-    if message.len() <= MESSAGE_BYTES_MAX {
+fn shortened(message: &str, bytes_max: usize) -> String {
+    if message.len() <= bytes_max {
         return message.to_owned();
     }
-    let end = message.floor_char_boundary(MESSAGE_BYTES_MAX - "...".len());
+    let end = message.floor_char_boundary(bytes_max.saturating_sub("...".len()));
     message.get(..end).unwrap_or_default().to_owned() + "..."
 }
 

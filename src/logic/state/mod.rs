@@ -113,6 +113,27 @@ impl State {
         }
     }
 
+    /// Takes in further records; they replace those that are here already.
+    pub fn replace(&mut self, newer: &State) {
+        for (id, entry) in &newer.entries {
+            self.entries.insert(Arc::clone(id), entry.clone());
+        }
+    }
+
+    /// Replaces the record of a handler. A handler that is not part of the state is ignored.
+    pub fn set(&mut self, id: &str, record: Record) {
+        if let Some(entry) = self.entries.get_mut(id) {
+            entry.record = record;
+        }
+    }
+
+    /// Cuts the messages of all records to so many bytes; `0` leaves them out.
+    pub fn shorten_messages(&mut self, bytes: usize) {
+        for entry in self.entries.values_mut() {
+            entry.record.shorten_message(bytes);
+        }
+    }
+
     /// The ids of all records.
     pub fn ids(&self) -> impl Iterator<Item = &Arc<str>> {
         self.entries.keys()

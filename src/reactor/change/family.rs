@@ -143,7 +143,7 @@ impl<'a> Family<'a> {
         let due: Vec<_> = due.into_iter().filter(|it| !self.called.contains(&it.id)).collect();
         let called = level.run(&due, &mut self.state).await?;
         self.called.extend(called.iter().map(|it| Arc::clone(&it.id)));
-        self.state.store(storage, body, &mut level.scene.patch.lock().merge);
+        level.scene.attempts.keep_children(&self.state);
         Ok(())
     }
 

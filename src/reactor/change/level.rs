@@ -13,7 +13,7 @@ use crate::logic::{
     filters::{Answers, Subject},
     handler::Handler,
     lifecycle::{self, Chooser},
-    outcome::{Outcome, Raised, RaisedKind},
+    outcome::{self, Effort, Ended, Outcome, Raised, RaisedKind},
     selection,
     state::{self, State},
 };
@@ -57,14 +57,42 @@ impl Level<'_> {
         state: &mut State,
     ) -> Result<Vec<Arc<Handler>>, CycleError> {
         let picked = self.pick(due, state).await?;
+        let Scene { serving, attempts, patch, .. } = self.scene;
         for handler in &picked {
-            let outcome = self.call(handler, state).await;
-            state.apply(&handler.id, &outcome, self.scene.serving.clock.now());
-            if let Some(result) = outcome.result {
-                state::deliver(&mut self.scene.patch.lock().merge, &handler.id, &result)?;
+            let now = serving.clock.now();
+            let number = attempts.begin(handler, state.record(&handler.id), now, patch);
+            let mut outcome = self.call(handler, state).await;
+            if let Some(result) = outcome.result.take()
+                && let Err(error) = state::deliver(&mut patch.lock().merge, &handler.id, &result)
+            {
+                outcome = self.undeliverable(handler, state, &error);
             }
+            attempts.end(number, patch);
+            state.apply(&handler.id, &outcome, serving.clock.now());
         }
         Ok(picked)
+    }
+
+    /// The handler has failed: its result cannot be stored beside what it wants to change.
+    fn undeliverable(
+        &self,
+        handler: &Handler,
+        state: &State,
+        error: &state::Undeliverable,
+    ) -> Outcome {
+        let Scene { serving, logger, .. } = self.scene;
+        let now = serving.clock.now();
+        let record = state.record(&handler.id);
+        let effort = record.map_or_else(Effort::default, |it| Effort {
+            retries: it.retries,
+            runtime: it.runtime(now),
+        });
+        let kind = RaisedKind::Arbitrary("HostError".into());
+        let raised = Raised { kind, message: error.to_string(), trace: None };
+        let backoff = serving.settings.execution.default_backoff;
+        let (outcome, line) = outcome::after(handler, Ended::Raised(raised), effort, backoff);
+        logger.line(&line, None);
+        outcome
     }
 
     async fn pick(

@@ -1,18 +1,22 @@
 //! Handles a change of one object: plans, runs the handlers that are due, settles.
 //!
-//! Hops 4 to 7 of the walk. Before: `cycle.rs`. After: `handling/patching.rs`. The handlers of one change, and the
-//! sub-handlers of one handler, are a `level.rs`; what a handler does with its sub-handlers is in `family.rs`.
+//! Hops 4 to 7 of the walk. Before: `cycle.rs`. After: `reactor/delivery.rs`. The handlers of one change, and the sub-handlers
+//! of one handler, are a `level.rs`; what a handler does with its sub-handlers is in `family.rs`; what is recorded, in
+//! `settling.rs`.
 
+mod attempts;
 mod family;
 mod level;
+mod settling;
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
+pub(super) use self::{attempts::Attempts, settling::Settling};
 use self::{family::Descendants, level::Level};
 use super::{error::CycleError, memory::Memory, serving::Serving};
 use crate::logic::{
     cause::Change, filters::Answers, handler::Handler, object::Object, outcome::LogLevel, plan,
-    settle, state::State,
+    state::State,
 };
 use crate::ports::{ChangeCause, Logger, Memo, SharedPatch};
 use crate::settings::FieldPath;
@@ -32,67 +36,60 @@ pub(super) struct Scene<'a> {
     pub(super) logger: &'a Logger,
     pub(super) object: &'a Arc<Object>,
     pub(super) patch: &'a SharedPatch,
+    pub(super) attempts: &'a Attempts,
     pub(super) memo: &'a Memo,
 }
 
 impl Changing<'_> {
-    /// Runs the handlers that are due; gives the pauses until the others are.
+    /// Runs the handlers that are due. Returns what is to be recorded; nothing if no handler can react to the change.
     pub(super) async fn run(
         self,
-        change: &Change,
+        change: Change,
         answers: &mut Answers,
-    ) -> Result<Vec<Duration>, CycleError> {
-        let Scene { serving, logger, object, patch, .. } = self.scene;
+    ) -> Result<Option<Settling>, CycleError> {
+        let Scene { serving, logger, object, .. } = self.scene;
         let is_held = self.is_held;
         if let Some(line) = plan::unhandled(change.reason) {
             logger.log(LogLevel::Debug, line);
-            return Ok(Vec::new());
+            return Ok(None);
         }
-        let persistence = &serving.settings.persistence;
-        let storage = &persistence.progress_storage;
-        let body = object.body();
+        let storage = &serving.settings.persistence.progress_storage;
         let owned = &serving.handlers.changing;
         let nobody = Descendants::default();
-        let mut waiting = self.memory.waiting.take().unwrap_or_default();
-        let edited = waiting.edited(owned);
+        let edited = self.memory.waiting.as_ref().map(|it| it.edited(owned)).unwrap_or_default();
         let level = Level {
             scene: self.scene,
-            change,
+            change: &change,
             chooser: &serving.lifecycle,
             descendants: &nobody,
             edited: &edited,
         };
         let selected = level.select(owned, answers).await?;
         let now = serving.clock.now();
-        let mut state = State::load(storage, body, ids(owned), now)?;
+        let mut state = State::load(storage, object.body(), ids(owned), now)?;
         let superseded = plan::begin(&mut state, change.reason, &selected, now);
         superseded.lines.iter().for_each(|line| logger.line(line, None));
-        if superseded.left_over {
-            state.purge(storage, body, &mut patch.lock().merge, ids(owned));
-        }
         // They have ended in an earlier cycle, and nothing was purged for them to begin anew.
-        if is_held && !selected.is_empty() && state.done() {
-            return Ok(Vec::new());
+        let has_ended = is_held && !selected.is_empty() && state.done();
+        if !has_ended {
+            self.announce(&change);
         }
-        self.announce(change);
-        if !selected.is_empty() {
-            let due = plan::due(&state, &selected, &edited, serving.clock.now());
-            let called = level.run(&due, &mut state).await?;
-            waiting.note(&state, &selected, &called, serving.clock.now());
-            self.memory.waiting = Some(waiting).filter(|it| !it.is_empty());
-            state.store(storage, body, &mut patch.lock().merge);
-        }
-        let settlement = settle::change(&state, change, selected.is_empty(), serving.clock.now());
-        settlement.lines.iter().for_each(|line| logger.line(line, None));
-        if settlement.done && !is_held {
-            let mut patch = patch.lock();
-            if !selected.is_empty() {
-                state.purge(storage, body, &mut patch.merge, ids(owned));
-            }
-            settle::remember(persistence, body, change, &mut patch.merge);
-            self.memory.handled_once = true;
-        }
-        Ok(settlement.delays)
+        let selected = if has_ended { Vec::new() } else { selected };
+        let due = plan::due(&state, &selected, &edited, serving.clock.now());
+        let called = level.run(&due, &mut state).await?;
+        let settling = Settling {
+            change,
+            state,
+            selected,
+            called,
+            is_left_over: superseded.left_over,
+            is_held,
+            handled_once: self.memory.handled_once,
+        };
+        let now = serving.clock.now();
+        settling.settlement(now).lines.iter().for_each(|line| logger.line(line, None));
+        settling.note(self.memory, now);
+        Ok(Some(settling))
     }
 
     /// The long lines at the start of a cycle; written only if somebody reads them.

@@ -27,6 +27,7 @@ use super::{
 use crate::vectors::{
     catalogue,
     state::{self, patches},
+    without_uid,
 };
 
 /// The prefix of the custom storages.
@@ -161,7 +162,7 @@ fn patch_requests(env: &Environment) -> Vec<Value> {
             "t": it.at.duration_since(env.start).as_secs_f64(),
             "subresource": is_status.then_some("status"),
             "content_type": it.content_type,
-            "payload": it.json(),
+            "payload": without_uid(it.json()),
             "status": it.status,
         });
         if let Some(version) = &it.version {

@@ -14,6 +14,8 @@ use serde_json::Value;
 use tokio::time::Instant;
 use tracing::{Level, dispatcher::DefaultGuard};
 
+use crate::vectors::without_uid;
+
 /// The stored essence.
 const ESSENCE: &str = "kopf.zalando.org/last-handled-configuration";
 
@@ -110,7 +112,7 @@ impl Lines {
 }
 
 fn told(request: &LoggedRequest) -> String {
-    let payload = arranged(&request.json());
+    let payload = arranged(&without_uid(request.json()));
     let object = request.path.rsplit("kopfexamples/").next().unwrap_or_default();
     let kind = request.content_type.trim_start_matches("application/").trim_end_matches("+json");
     let status =
