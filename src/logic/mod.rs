@@ -15,6 +15,7 @@ pub mod diff;
 pub mod diffbase;
 pub mod duration;
 pub mod essence;
+pub mod failed;
 pub mod fields;
 pub mod filters;
 pub mod function;

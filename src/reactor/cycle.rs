@@ -25,6 +25,7 @@ use crate::handling::run::{Runner, Try};
 use crate::logic::{
     cause::{self, Change},
     claim::Claim,
+    failed::Failed,
     filters::{Answers, Subject},
     handler::Handler,
     indexing::Owner,
@@ -286,7 +287,10 @@ impl Cycle<'_> {
                 memo,
             };
             let is_held = ongoing && !delays.is_empty();
-            let changing = Changing { scene, memory: &mut *self.memory, is_held };
+            self.memory.has_failed =
+                !Failed::of(&self.serving.settings.persistence, object.body()).is_empty();
+            let (memory, queue, place) = (&mut *self.memory, self.queue, self.place);
+            let changing = Changing { scene, memory, queue, place, is_held };
             wanted.settling = changing.run(change, &mut answers).await?;
         }
         let now = self.serving.clock.now();

@@ -32,6 +32,8 @@ pub(super) struct Memory {
     pub(super) noticed_by_listing: bool,
     /// A cause was handled to its end since this process runs.
     pub(super) handled_once: bool,
+    /// Handlers are noted on it that have failed for good.
+    pub(super) has_failed: bool,
     /// The memo of its handlers; made on first use.
     pub(super) memo: Option<Memo>,
     /// The index handlers that failed for the object; absent while all is well.
@@ -57,6 +59,7 @@ pub(super) struct Memories(Mutex<BTreeMap<Key, Kept>>);
 struct Kept {
     noticed_by_listing: bool,
     handled_once: bool,
+    has_failed: bool,
     claim: Claim,
     memo: Option<Memo>,
     background: Option<Box<daemons::OfObject>>,
@@ -143,6 +146,11 @@ impl Memories {
         background.map_or(Sight::None, |it| it.sight(ids))
     }
 
+    /// Returns whether handlers have failed for good on an object. Not known while its worker is busy, which looks by itself.
+    pub(super) fn has_failed(&self, key: &Key) -> bool {
+        self.0.lock().get(key).is_some_and(|it| it.has_failed)
+    }
+
     /// Lets go of an object that is not served any more.
     pub(super) fn forget(&self, key: &Key) -> Option<Memory> {
         self.0.lock().remove(key).map(Memory::from)
@@ -168,20 +176,23 @@ impl Memory {
 
 impl From<Memory> for Kept {
     fn from(memory: Memory) -> Self {
-        let Memory { noticed_by_listing, handled_once, claim, memo, background, .. } = memory;
+        let Memory { noticed_by_listing, handled_once, has_failed, .. } = memory;
+        let Memory { claim, memo, background, .. } = memory;
         let Memory { unindexed, throttle, unsent, .. } = memory;
         let is_well = unindexed.is_none() && throttle.is_none() && unsent.is_none();
         let trouble = (!is_well).then(|| Box::new(Trouble { unindexed, throttle, unsent }));
-        Kept { noticed_by_listing, handled_once, claim, memo, background, trouble }
+        Kept { noticed_by_listing, handled_once, has_failed, claim, memo, background, trouble }
     }
 }
 
 impl From<Kept> for Memory {
     fn from(kept: Kept) -> Self {
-        let Kept { noticed_by_listing, handled_once, claim, memo, background, trouble } = kept;
+        let Kept { noticed_by_listing, handled_once, has_failed, .. } = kept;
+        let Kept { claim, memo, background, trouble, .. } = kept;
         let well = Memory {
             noticed_by_listing,
             handled_once,
+            has_failed,
             memo,
             claim,
             background,

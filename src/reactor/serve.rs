@@ -9,6 +9,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::{
+    change::Rate,
     companions::Companions,
     life::{Life, STOPPING, unless_stopped},
     memory::Memories,
@@ -88,6 +89,7 @@ impl Serve<'_> {
         let shared = Shared {
             cluster: &cluster,
             start: Instant::now(),
+            retries: Arc::default(),
             memories: Arc::default(),
             pauses: Pauses::default(),
             leadership: replicas.leadership(),
@@ -287,6 +289,7 @@ impl Serve<'_> {
             lifecycle,
             memo: self.life.memo.clone(),
             start: shared.start,
+            retries: Arc::clone(&shared.retries),
             memories: Arc::clone(&shared.memories),
             facilities: Arc::clone(facilities),
             background,
@@ -390,6 +393,7 @@ fn tell_of_logins(before: &Generation, now: &Generation) {
 pub(super) struct Shared<'a> {
     pub(super) cluster: &'a Arc<dyn Cluster>,
     pub(super) start: Instant,
+    pub(super) retries: Arc<Rate>,
     pub(super) memories: Arc<Memories>,
     pub(super) pauses: Pauses,
     pub(super) leadership: Leadership,

@@ -61,6 +61,7 @@ fn by_type(setting: &Setting) -> (Value, Value, Value) {
             let other = !setting.get(&Settings::default()).as_bool().expect("a truth");
             (json!(other), json!(other), json!(7))
         }
+        "true, false or \"all\"" => (json!("all"), json!("all"), json!(7)),
         "a text" => (json!("some-text"), json!("some-text"), json!(["x"])),
         "a whole number" => (json!(-7), json!(-7), json!(1.5)),
         "a whole number from zero up" | "a whole number above zero" => {

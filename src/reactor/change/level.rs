@@ -143,7 +143,7 @@ impl Level<'_> {
         Outcome { subrefs: descendants.ids(), ..outcome }
     }
 
-    fn cause(&self, change: ChangeCause) -> ObjectCause {
+    pub(super) fn cause(&self, change: ChangeCause) -> ObjectCause {
         ObjectCause {
             resource: Arc::clone(&self.scene.serving.resource),
             object: Arc::clone(self.scene.object),

@@ -7,16 +7,17 @@
 mod attempts;
 mod family;
 mod level;
+mod retry;
 mod settling;
 
 use std::sync::Arc;
 
-pub(super) use self::{attempts::Attempts, settling::Settling};
+pub(super) use self::{attempts::Attempts, retry::Rate, settling::Settling};
 use self::{family::Descendants, level::Level};
-use super::{error::CycleError, memory::Memory, serving::Serving};
+use super::{error::CycleError, memory::Memory, place::Place, queue::Queue, serving::Serving};
 use crate::logic::{
     cause::Change, filters::Answers, handler::Handler, object::Object, outcome::LogLevel, plan,
-    state::State,
+    reason::Reason, state::State,
 };
 use crate::ports::{ChangeCause, Logger, Memo, SharedPatch};
 use crate::settings::FieldPath;
@@ -25,6 +26,10 @@ use crate::settings::FieldPath;
 pub(super) struct Changing<'a> {
     pub(super) scene: Scene<'a>,
     pub(super) memory: &'a mut Memory,
+    /// Where newer events wait.
+    pub(super) queue: &'a Queue,
+    /// The worker's place, for waits that concern others.
+    pub(super) place: &'a Place,
     /// The object stays when its handlers have ended, as daemons or timers of it still stop.
     pub(super) is_held: bool,
 }
@@ -49,11 +54,6 @@ impl Changing<'_> {
     ) -> Result<Option<Settling>, CycleError> {
         let Scene { serving, logger, object, .. } = self.scene;
         let is_held = self.is_held;
-        if let Some(line) = plan::unhandled(change.reason) {
-            logger.log(LogLevel::Debug, line);
-            return Ok(None);
-        }
-        let storage = &serving.settings.persistence.progress_storage;
         let owned = &serving.handlers.changing;
         let nobody = Descendants::default();
         let edited = self.memory.waiting.as_ref().map(|it| it.edited(owned)).unwrap_or_default();
@@ -64,21 +64,40 @@ impl Changing<'_> {
             descendants: &nobody,
             edited: &edited,
         };
-        let selected = level.select(owned, answers).await?;
+        let mut selected = Vec::new();
+        if change.reason.is_handled() {
+            selected = level.select(owned, answers).await?;
+        }
+        let may_retry = matches!(change.reason, Reason::Noop | Reason::Resume);
+        let mut again = None;
+        if selected.is_empty() && may_retry && self.memory.has_failed {
+            again = self.again(&change, &level).await?;
+        }
+        let mut seen = change.clone();
+        if let Some((change, handlers)) = again {
+            (seen, selected) = (change, handlers);
+        }
+        if let Some(line) = plan::unhandled(seen.reason) {
+            logger.log(LogLevel::Debug, line);
+            return Ok(None);
+        }
+        let level = Level { change: &seen, ..level };
         let now = serving.clock.now();
+        let storage = &serving.settings.persistence.progress_storage;
         let mut state = State::load(storage, object.body(), ids(owned), now)?;
-        let superseded = plan::begin(&mut state, change.reason, &selected, now);
+        let superseded = plan::begin(&mut state, seen.reason, &selected, now);
         superseded.lines.iter().for_each(|line| logger.line(line, None));
         // They have ended in an earlier cycle, and nothing was purged for them to begin anew.
         let has_ended = is_held && !selected.is_empty() && state.done();
-        if !has_ended {
-            self.announce(&change);
+        if has_ended {
+            selected.clear();
+        } else {
+            self.announce(&seen);
         }
-        let selected = if has_ended { Vec::new() } else { selected };
         let due = plan::due(&state, &selected, &edited, serving.clock.now());
         let called = level.run(&due, &mut state).await?;
         let settling = Settling {
-            change,
+            change: seen,
             state,
             selected,
             called,

@@ -12,8 +12,10 @@ use super::{
 use crate::handling::run;
 use crate::logic::{
     cause::Change,
+    failed::Failed,
     handler::Handler,
     outcome::{self, Effort, Ended, LogLine, Outcome, Raised, RaisedKind},
+    reason::Reason,
     settle::{self, Settlement},
     state::State,
 };
@@ -67,7 +69,24 @@ impl Settling {
             }
             settle::remember(persistence, body, &self.change, &mut own);
         }
+        self.note_failed(serving, body, &mut own);
         own
+    }
+
+    /// Notes the handlers that have failed for good. The object of a deletion goes anyway.
+    fn note_failed(&self, serving: &Serving, body: &Value, own: &mut Map<String, Value>) {
+        let reason = self.change.reason;
+        if self.called.is_empty() || reason == Reason::Delete {
+            return;
+        }
+        let persistence = &serving.settings.persistence;
+        let before = Failed::of(persistence, body);
+        let mut failed = before.clone();
+        let handlers = (&*self.called, &*serving.handlers.changing);
+        failed.note(&self.state, reason, handlers, serving.clock.now());
+        if failed != before {
+            failed.store(persistence, body, own);
+        }
     }
 
     /// Whether the change needs nothing more.

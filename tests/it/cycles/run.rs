@@ -178,6 +178,8 @@ fn settings(scenario: &Scenario) -> Settings {
     settings.networking.error_backoffs = Vec::new();
     // Closures exit in the turns of the scheduler that Kopf gives them; nobody needs time for it.
     settings.background.instant_exit_timeout = None;
+    // Kopf does not note them.
+    settings.persistence.remember_failures = false;
     for (name, value) in &scenario.settings {
         let short = value.as_str().unwrap_or_default();
         match name.as_str() {

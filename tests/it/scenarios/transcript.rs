@@ -10,6 +10,7 @@ use parking_lot::Mutex;
 
 use kopf::testing::{Environment, LogLine, capture_log};
 use kopf_apiserver::LoggedRequest;
+use regex::Regex;
 use serde_json::Value;
 use tokio::time::Instant;
 use tracing::{Level, dispatcher::DefaultGuard};
@@ -58,13 +59,14 @@ impl Transcript {
         self.catch_up(&mut lines);
         lines.flush(f64::INFINITY);
         let mut text = std::mem::take(&mut lines.text);
+        text = without_code(&text);
         for object in objects {
             let mut object = arranged(object);
             // Events of the same moment take versions too, earlier or later.
             if lines.has_posted {
                 object["metadata"]["resourceVersion"] = "…".into();
             }
-            write!(text, "\n{}", pretty(&object)).expect("a string takes all");
+            write!(text, "\n{}", without_code(&pretty(&object))).expect("a string takes all");
         }
         text
     }
@@ -109,6 +111,12 @@ impl Lines {
     fn write(&mut self, at: f64, who: &str, what: &str) {
         writeln!(self.text, "{at:8.3} {who:8} {what}").expect("a string takes all");
     }
+}
+
+/// Without the fingerprints of handlers that have failed: each language has its own.
+fn without_code(text: &str) -> String {
+    let code = Regex::new(r#"(code\\*":\\*")[0-9a-f]{16}"#).expect("a pattern");
+    code.replace_all(text, "$1…").into_owned()
 }
 
 fn told(request: &LoggedRequest) -> String {
