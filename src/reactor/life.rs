@@ -78,7 +78,10 @@ pub(super) struct Life {
     pub(super) current: Current,
     /// As start-up handlers change them.
     pub(super) settings: Arc<Mutex<Settings>>,
+    /// The time that others see.
     pub(super) clock: Clock,
+    /// The time of pauses and time-outs.
+    pub(super) steady: Clock,
     pub(super) memo: Memo,
     pub(super) health: Health,
 }
@@ -109,6 +112,7 @@ impl Life {
             current: Current::new(Present { generation, facilities: Arc::new(facilities) }),
             settings,
             clock,
+            steady: clock.steady(),
             memo: Memo::default(),
             health,
         };
@@ -223,7 +227,7 @@ impl Life {
         let present = self.current.get();
         let runner = Runner {
             scripts: &*self.scripts,
-            clock: self.clock,
+            clock: self.steady,
             settings: &self.settings().execution,
             facilities: &present.facilities,
         };
@@ -249,7 +253,7 @@ impl Life {
             settings: Arc::clone(&self.settings),
             memo: self.memo.clone(),
             scripts: Arc::clone(&self.scripts),
-            clock: self.clock,
+            clock: self.steady,
             execution: settings.execution.clone(),
         }
     }

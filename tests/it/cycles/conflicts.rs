@@ -33,14 +33,14 @@ const HANDLED: &str = "kopf.zalando.org/last-handled-configuration";
 
 /// Handlers that note their calls as `id name`.
 #[derive(Clone, Default)]
-struct Script {
-    functions: NativeScripts,
-    calls: CallLog,
+pub(super) struct Script {
+    pub(super) functions: NativeScripts,
+    pub(super) calls: CallLog,
 }
 
 impl Script {
     /// A handler that notes its call and ends as `then` says.
-    fn handler(
+    pub(super) fn handler(
         &self,
         (kind, id): (Kind, &'static str),
         then: impl Fn(&Invocation) -> Ended + Send + Sync + 'static,
@@ -56,7 +56,7 @@ impl Script {
     }
 
     /// A handler of raw events that takes this long.
-    fn slow(&self, id: &'static str, takes: Duration) -> Handler {
+    pub(super) fn slow(&self, id: &'static str, takes: Duration) -> Handler {
         let function = self.functions.handler(id, move |_| {
             Box::pin(async move {
                 time::sleep(takes).await;
@@ -66,12 +66,12 @@ impl Script {
         handler_of_examples(Kind::Event, function)
     }
 
-    fn quiet(&self, kind: Kind, id: &'static str) -> Handler {
+    pub(super) fn quiet(&self, kind: Kind, id: &'static str) -> Handler {
         self.handler((kind, id), |_| Ended::Returned(None))
     }
 
     /// Starts an operator over this connection.
-    fn start(
+    pub(super) fn start(
         &self,
         env: &Environment,
         (link, handlers): (&Link, Vec<Handler>),
@@ -85,7 +85,7 @@ impl Script {
     }
 
     /// How often this handler was called for this object.
-    fn count(&self, call: &str) -> usize {
+    pub(super) fn count(&self, call: &str) -> usize {
         self.calls.lines().iter().filter(|it| *it == call).count()
     }
 }
