@@ -8,10 +8,9 @@ use std::{
 };
 
 use parking_lot::{Mutex, MutexGuard};
-use serde::Deserialize as _;
 use serde_json::{Map, Value};
 
-use crate::{heap, logic::object::depth};
+use crate::heap;
 
 /// A document is small if it has no more fields than this, and no text in it is longer than that.
 const SMALL_FIELDS: usize = 8;
@@ -164,7 +163,7 @@ impl Content {
             Content::Packed(text) if text.is_empty() => Open::default(),
             // It was written by us.
             Content::Packed(text) => heap::apart(|| {
-                let fields = depth::read(text, |it| Map::deserialize(it)).unwrap_or_default();
+                let fields = serde_json::from_slice(text).unwrap_or_default();
                 Open { fields, shared: BTreeMap::new() }
             }),
             Content::Open(open) => mem::take(open),
@@ -183,7 +182,6 @@ impl Content {
         if let Content::Open(open) = self
             && open.is_small()
             && let Ok(text) = serde_json::to_vec(&open.fields)
-            && depth::depth(&text) <= depth::DEPTH_MAX
         {
             *self = Content::Packed(text.into());
         }

@@ -6,7 +6,7 @@
 use std::{sync::Arc, time::Duration};
 
 use serde_json::{Map, Value};
-use tokio::time;
+use tokio::time::{self, Instant};
 
 use super::{
     background::{Attended, Attending},
@@ -235,7 +235,7 @@ impl Cycle<'_> {
         if is_gone || !order::is_older(&self.event.object, self.memory.own) {
             return Ok(true);
         }
-        if let Some(expected) = self.expected {
+        if let Some(expected) = self.expected.filter(|it| Instant::now() < it.deadline) {
             if self.event.event_type.is_none() {
                 self.event.object = Arc::clone(&expected.object);
             }

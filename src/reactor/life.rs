@@ -47,6 +47,7 @@ pub async fn run(operator: Operator, stop: CancellationToken) -> Result<(), Fail
         return Ok(());
     }
     let settings = Arc::new(life.settings());
+    warn_of_plain_finalizer(&settings.persistence.finalizer);
     life.scripts.configure(&settings);
     let posts = life.current.get().facilities.posts.clone();
     posts.listen();
@@ -68,6 +69,17 @@ pub async fn run(operator: Operator, stop: CancellationToken) -> Result<(), Fail
     poster.end().await;
     served?;
     cleaned
+}
+
+/// API servers accept finalizers without a domain for custom resources, with a warning, and refuse them for built-in kinds.
+fn warn_of_plain_finalizer(finalizer: &str) {
+    if !finalizer.contains('/') {
+        tracing::warn!(
+            target: "kopf.running",
+            "The finalizer '{finalizer}' has no domain: Kubernetes accepts it for custom resources only. \
+             Prefer a name such as my-operator.example.com/Finalizer (settings.persistence.finalizer)."
+        );
+    }
 }
 
 /// What all handlers of an operator share from its start to its end.

@@ -212,7 +212,7 @@ impl From<Kept> for Memory {
         };
         let Some(trouble) = trouble else { return well };
         let Trouble { unindexed, throttle, unsent, unreadable, quiet } = *trouble;
-        Memory { unindexed, throttle, unsent, unreadable, quiet, ..well }
+        Memory { unindexed, throttle, unsent, quiet, unreadable, ..well }
     }
 }
 

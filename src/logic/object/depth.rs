@@ -9,7 +9,7 @@ use serde_json::{Deserializer, Value, de::SliceRead};
 pub const DEPTH_MAX: usize = 1024;
 /// Levels around an object in longer texts, such as lists.
 const AROUND: usize = 8;
-/// serde_json reads this many levels on its own.
+/// Number of levels that `serde_json` reads on its own.
 const USUAL: usize = 127;
 /// Stack space for the reading of deep texts: a new stack is made where less is left.
 const STACK_BYTES: usize = 4 << 20;

@@ -22,7 +22,7 @@ pub(super) fn header(raw: &[u8]) -> Result<Header, serde_json::Error> {
 
 /// How deep an object is nested, if that is too deep. Managed fields repeat the nesting, and are not read.
 pub(super) fn excess(raw: &[u8]) -> Option<usize> {
-    if !depth::may_exceed(raw, depth::DEPTH_MAX) {
+    if !depth::may_exceed(raw, depth::DEPTH_MAX) || depth::depth(raw) <= depth::DEPTH_MAX {
         return None;
     }
     let depth = match without_managed_fields(raw) {

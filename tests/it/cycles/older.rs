@@ -13,7 +13,7 @@ use kopf::{
     logic::{handler::Kind, outcome::Ended},
     ports::BoxFuture,
     settings::Settings,
-    testing::{EXAMPLES, Environment, Link, handler_of_examples, object, pass},
+    testing::{EXAMPLES, Environment, Fate, Link, handler_of_examples, object, pass},
 };
 use parking_lot::Mutex;
 use serde_json::json;
@@ -159,7 +159,13 @@ async fn after_a_restored_backup_the_order_of_versions_begins_anew() {
     pass(60).await;
     assert_eq!(script.calls.take(), ["made a"]);
     is_restored.store(true, Ordering::Relaxed);
-    list_again(&env);
+    let is_expired = AtomicBool::new(false);
+    link.set_rule(move |request| {
+        let is_watch = request.uri().query().is_some_and(|it| it.contains("resourceVersion="));
+        let is_first = is_watch && !is_expired.fetch_or(is_watch, Ordering::Relaxed);
+        if is_first { Fate::Refuse(410) } else { Fate::Pass }
+    });
+    env.server.close_watches();
     pass(60).await;
     for size in [1, 2] {
         env.edit(EXAMPLES, "ns1/a", json!({ "spec": { "size": size } }));

@@ -36,7 +36,7 @@ fn deepened(text: &Bytes) -> Bytes {
     for part in parts {
         let (levels, rest) = part.split_once('"').expect("a string");
         let levels = nested(levels.parse().expect("a number"));
-        deep.push_str(&format!("\"nest\":{levels}{rest}"));
+        deep += &["\"nest\":", &levels, rest].concat();
     }
     deep.into()
 }
