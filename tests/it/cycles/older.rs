@@ -13,7 +13,7 @@ use kopf::{
     logic::{handler::Kind, outcome::Ended},
     ports::BoxFuture,
     settings::Settings,
-    testing::{EXAMPLES, Environment, Fate, Link, handler_of_examples, object, pass},
+    testing::{EXAMPLES, Environment, Fate, Link, LogCapture, handler_of_examples, object, pass},
 };
 use parking_lot::Mutex;
 use serde_json::json;
@@ -141,6 +141,7 @@ async fn an_older_event_does_not_end_the_pause_of_a_handler() {
 #[tokio::test(start_paused = true)]
 async fn after_a_restored_backup_the_order_of_versions_begins_anew() {
     let (env, script) = (Environment::default(), Script::default());
+    let log = LogCapture::of("kopf");
     let handlers = vec![script.quiet(Kind::Create, "made"), script.quiet(Kind::Update, "changed")];
     let link = Link::new(&env.server);
     // Until the backup is restored, all versions are higher by a million.
@@ -161,7 +162,9 @@ async fn after_a_restored_backup_the_order_of_versions_begins_anew() {
     is_restored.store(true, Ordering::Relaxed);
     let is_expired = AtomicBool::new(false);
     link.set_rule(move |request| {
-        let is_watch = request.uri().query().is_some_and(|it| it.contains("resourceVersion="));
+        let is_ours = request.uri().path().contains("kopfexamples");
+        let has_version = |it: &str| it.contains("resourceVersion=");
+        let is_watch = is_ours && request.uri().query().is_some_and(has_version);
         let is_first = is_watch && !is_expired.fetch_or(is_watch, Ordering::Relaxed);
         if is_first { Fate::Refuse(410) } else { Fate::Pass }
     });
@@ -172,7 +175,7 @@ async fn after_a_restored_backup_the_order_of_versions_begins_anew() {
         pass(30).await;
         let calls = script.calls.take();
         let changes = calls.iter().filter(|it| *it == "changed a").count();
-        assert_eq!(changes, 1, "size {size}: {calls:?}");
+        assert_eq!(changes, 1, "size {size}: {calls:?}\n{}", log.text());
     }
     running.stop().await;
 }

@@ -115,7 +115,7 @@ fn nested(open: &str, inner: &str, close: &str, times: usize) -> String {
 #[tokio::test(start_paused = true)]
 async fn what_is_accepted_is_served_in_full() {
     let cluster = cluster().await;
-    for levels in 100..127 {
+    for levels in [100, 122, 123, 124, 125, 126] {
         let name = format!("deep{levels}");
         let spec = nested(r#"{"a":"#, "1", "}", levels - 1);
         let mut body = object(&name);
