@@ -3,9 +3,10 @@
 //! The only place that joins decisions with the world. Before: `worker.rs`. After: `change/`, then
 //! `conclusion.rs`.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
-use tokio::time;
+use serde_json::{Map, Value};
+use tokio::time::{self, Instant};
 
 use super::{
     background::{Attended, Attending},
@@ -16,29 +17,37 @@ use super::{
     error::CycleError,
     expectation::Expectation,
     memory::Memory,
+    order,
     place::Place,
     queue::{Event, Queue},
     serving::Serving,
 };
 use crate::features::indexes::Indexer;
-use crate::handling::run::{Runner, Try};
+use crate::handling::{
+    patching::PatchError,
+    run::{Runner, Try},
+};
 use crate::logic::{
     cause::{self, Change},
-    claim::Claim,
+    claim::{Claim, Quiet},
     failed::Failed,
     filters::{Answers, Subject},
     handler::Handler,
     indexing::Owner,
-    object::Object,
+    json,
+    object::{Object, Unreadable},
     outcome::LogLevel,
     patch::Transformation,
     plan::{self, Hold},
+    progress,
     reason::{EventType, Reason},
     selection, state,
 };
 use crate::ports::{
-    Cause, Emptied, Logger, LoggerKind, Memo, ObjectCause, ObjectDetail, SharedPatch,
+    Address, Cause, Emptied, ErrorClass, Logger, LoggerKind, Memo, ObjectCause, ObjectDetail,
+    SharedPatch,
 };
+use crate::settings::ProgressStorage;
 
 /// One pass over one event.
 pub(super) struct Cycle<'a> {
@@ -76,6 +85,11 @@ impl Cycle<'_> {
         mut self,
         patched: &mut Option<Arc<Object>>,
     ) -> Result<Next, CycleError> {
+        if let Some(problem) = self.event.object.problem() {
+            self.pass_over(&problem);
+            return Ok(Next::Event);
+        }
+        self.memory.unreadable = None;
         let is_gone = self.event.event_type == Some(EventType::Deleted);
         let own = self.memory.unsent.take_if(|it| is_gone || it.left.is_some()).map(|it| *it);
         if let Some(Unsent { delivery, left: Some(left) }) = own.filter(|_| !is_gone) {
@@ -96,6 +110,7 @@ impl Cycle<'_> {
             Opening::Open | Opening::Ended => return Ok(Next::Event),
             Opening::Replaced => return Ok(Next::Anew),
         }
+        let is_older = !self.refresh().await?;
         let mut wanted = Wanted::default();
         self.watch(&patch, &wanted.attempts, &memo).await?;
         if let Some(unsent) = self.memory.unsent.take()
@@ -115,7 +130,11 @@ impl Cycle<'_> {
             logger: self.logger,
         };
         let attended = attending.run().await?;
-        let left = self.change(&mut wanted, &patch, &memo, attended).await?;
+        let left = if is_older {
+            Left { delays: attended.delays, looked_at: false, is_awaited: attended.is_awaited }
+        } else {
+            self.change(&mut wanted, &patch, &memo, attended).await?
+        };
         if is_gone {
             return Ok(Next::Event);
         }
@@ -136,6 +155,24 @@ impl Cycle<'_> {
             object: &self.event.object,
             logger: self.logger,
             patched,
+        }
+    }
+
+    /// Leaves an object alone that cannot be read: its handlers would see an empty one. The next version brings it back.
+    fn pass_over(&mut self, problem: &Unreadable) {
+        let header = self.event.object.header();
+        self.serving.facilities.indexes.remove(&Owner::of(header));
+        self.serving.hold.indexed(header);
+        self.calls.indexed();
+        self.queue.show(self.calls.turn);
+        let version = header.resource_version.as_deref().unwrap_or_default();
+        if self.memory.unreadable.as_deref() != Some(version) {
+            self.memory.unreadable = Some(version.into());
+            let text = format!(
+                "The object cannot be read: {problem}. No handler is called, and nothing is written to it, until it is changed. \
+                 Flatten it, or store the nested part as a string."
+            );
+            self.logger.log(LogLevel::Error, &text);
         }
     }
 
@@ -195,6 +232,44 @@ impl Cycle<'_> {
         };
         // Others may need the place to complete the tables.
         self.place.without(wait).await
+    }
+
+    /// Returns whether the event may be handled as a change. One that is older than our own last request may not: its handlers
+    /// would be called again. While the event of that request is certain to come soon, it is waited for; otherwise the server is
+    /// asked, and the event shows the object as it is now.
+    async fn refresh(&mut self) -> Result<bool, CycleError> {
+        let is_gone = self.event.event_type == Some(EventType::Deleted);
+        if is_gone || !order::is_older(&self.event.object, self.memory.own) {
+            return Ok(true);
+        }
+        if let Some(expected) = self.expected.filter(|it| Instant::now() < it.deadline) {
+            if self.event.event_type.is_none() {
+                self.event.object = Arc::clone(&expected.object);
+            }
+            return Ok(false);
+        }
+        if !self.queue.is_empty() {
+            return Ok(false);
+        }
+        let header = self.event.object.header();
+        let address = Address {
+            resource: &self.serving.resource,
+            namespace: header.namespace.as_deref(),
+            name: header.name.as_deref().unwrap_or_default(),
+        };
+        let object = match self.serving.cluster.get(address).await {
+            Ok(object) if object.header().uid == header.uid => object,
+            // The event that says so is to come.
+            Ok(_) => return Ok(false),
+            Err(error) if error.class == ErrorClass::Missing => return Ok(false),
+            Err(error) => return Err(CycleError::Patch(PatchError::Api(error))),
+        };
+        if order::is_older(&object, self.memory.own) {
+            // The server itself has gone back, as after a restored backup: the order of versions begins anew.
+            self.memory.own = None;
+        }
+        self.event.object = Arc::new(object);
+        Ok(true)
     }
 
     /// Calls the handlers of raw events, once each.
@@ -261,10 +336,12 @@ impl Cycle<'_> {
         // The event may be older than our own request which added it.
         let blocked =
             has_finalizer(&object) || self.expected.is_some_and(|it| has_finalizer(&it.object));
-        let Attended { is_required, delays, is_awaited } = attended;
+        let Attended { is_required, mut delays, is_awaited } = attended;
         let required = required || is_required;
         self.claim(required, blocked);
-        let blocked = blocked && (required || self.memory.claim.is_ours());
+        let patience = if ongoing && has_finalizer(&object) { self.patience() } else { None };
+        let is_abandoned = patience.is_some_and(|it| it.is_zero());
+        let blocked = blocked && (required || self.memory.claim.is_ours() || is_abandoned);
         let is_gone = self.event.event_type == Some(EventType::Deleted);
         let hold = plan::hold(required, blocked, ongoing || is_gone);
         let change = change.filter(|_| hold == Hold::Keep);
@@ -302,6 +379,7 @@ impl Cycle<'_> {
             wanted.finalizer =
                 Some(Transformation::AllowDeletion(persistence.finalizer.as_str().into()));
         }
+        delays.extend(patience.filter(|it| !it.is_zero()));
         Ok(Left { delays, looked_at, is_awaited })
     }
 
@@ -316,6 +394,10 @@ impl Cycle<'_> {
         let handlers = &self.serving.handlers;
         if handlers.changing.is_empty() {
             return Ok((None, false, answers));
+        }
+        object.body();
+        if let Some(problem) = object.problem() {
+            return Err(CycleError::Unreadable(problem));
         }
         let persistence = &self.serving.settings.persistence;
         let initial = self.memory.is_initial();
@@ -347,12 +429,40 @@ impl Cycle<'_> {
         self.memory.claim = before.seen(required, blocked);
         if before.is_ours() && !self.memory.claim.is_ours() {
             let text = format!(
-                "The finalizer {} came back after it was removed: another operator needs it, so it is left alone. \
-                 Give each operator a finalizer and annotations of its own, see settings.persistence.",
+                "The finalizer {} came back after it was removed: another operator may need it, so it is left alone until \
+                 the object is deleted. Give each operator a finalizer and annotations of its own, see settings.persistence.",
                 self.serving.settings.persistence.finalizer
             );
             self.logger.log(LogLevel::Warning, &text);
         }
+    }
+
+    /// Returns how long a deletion still waits for the other operator whose finalizer this seems to be, as long as nobody does
+    /// anything about it; `None` if the finalizer is ours.
+    fn patience(&mut self) -> Option<Duration> {
+        if self.memory.claim.is_ours() {
+            self.memory.quiet = None;
+            return None;
+        }
+        let persistence = &self.serving.settings.persistence;
+        let body = self.event.object.body();
+        let in_progress = progress::any(&persistence.progress_storage, body);
+        let now = self.serving.uptime();
+        let before = self.memory.quiet.take().map(|it| *it);
+        let quiet =
+            Quiet::seen(before, state_of(body, &persistence.progress_storage), in_progress, now);
+        let remaining = quiet.remaining(now);
+        if !remaining.is_zero() {
+            self.memory.quiet = Some(Box::new(quiet));
+            return Some(remaining);
+        }
+        let text = format!(
+            "The finalizer {} came back after it was removed, and nobody does anything about the deletion of the object: \
+             removing it again.",
+            persistence.finalizer
+        );
+        self.logger.log(LogLevel::Warning, &text);
+        Some(remaining)
     }
 
     /// What is to become of our finalizer before anything else.
@@ -399,4 +509,16 @@ impl Cycle<'_> {
     fn runner(&self) -> Runner<'_> {
         self.serving.runner()
     }
+}
+
+/// A number for the state of an object. What makes an event for ourselves changes nothing.
+fn state_of(body: &Value, storage: &ProgressStorage) -> u64 {
+    let mut untouched = Map::new();
+    progress::touch(storage, body, &mut untouched, None);
+    let mut body = body.clone();
+    json_patch::merge(&mut body, &Value::Object(untouched));
+    if let Some(metadata) = body.get_mut("metadata").and_then(Value::as_object_mut) {
+        metadata.shift_remove("resourceVersion");
+    }
+    json::fingerprint(&body)
 }

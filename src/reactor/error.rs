@@ -3,6 +3,7 @@
 use crate::handling::{asking::FilterError, patching::PatchError};
 use crate::logic::{
     corrupt::CorruptState,
+    object::Unreadable,
     outcome::{Raised, RaisedKind},
 };
 
@@ -12,6 +13,9 @@ pub(super) enum CycleError {
     /// The state on the object cannot be read.
     #[error(transparent)]
     Corrupt(#[from] CorruptState),
+    /// The object itself cannot be read.
+    #[error("the object cannot be read: {0}")]
+    Unreadable(Unreadable),
     /// A filter callback raised.
     #[error(transparent)]
     Filter(#[from] FilterError),
@@ -43,6 +47,7 @@ impl CycleError {
             | CycleError::Patch(PatchError::Transformation(raised)) => raised.trace.as_deref(),
             CycleError::Patch(PatchError::Api(_) | PatchError::Conflict)
             | CycleError::Corrupt(_)
+            | CycleError::Unreadable(_)
             | CycleError::Bug(_) => None,
         }
     }

@@ -2,6 +2,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    num::NonZeroU64,
     sync::Arc,
 };
 
@@ -10,7 +11,11 @@ use parking_lot::Mutex;
 use super::conclusion::Unsent;
 use crate::features::daemons::{self, Sight};
 use crate::logic::{
-    claim::Claim, indexing::Failures, object::Header, review::Waiting, throttle::Throttle,
+    claim::{Claim, Quiet},
+    indexing::Failures,
+    object::Header,
+    review::Waiting,
+    throttle::Throttle,
 };
 use crate::ports::Memo;
 
@@ -34,6 +39,8 @@ pub(super) struct Memory {
     pub(super) handled_once: bool,
     /// Handlers are noted on it that have failed for good.
     pub(super) has_failed: bool,
+    /// The version that our last request made, if it is a number: what is older shows less than what was done.
+    pub(super) own: Option<NonZeroU64>,
     /// The memo of its handlers; made on first use.
     pub(super) memo: Option<Memo>,
     /// The index handlers that failed for the object; absent while all is well.
@@ -46,6 +53,10 @@ pub(super) struct Memory {
     pub(super) unsent: Option<Box<Unsent>>,
     /// Whose finalizer it is that none of our handlers needs.
     pub(super) claim: Claim,
+    /// Since when nothing has happened to an object that only a finalizer of somebody else holds; absent while none does.
+    pub(super) quiet: Option<Box<Quiet>>,
+    /// The version of the object that could not be read, and was reported; absent while all is well.
+    pub(super) unreadable: Option<Box<str>>,
     /// Its daemons and timers; absent while there is nothing to know about them.
     pub(super) background: Option<Box<daemons::OfObject>>,
 }
@@ -60,6 +71,7 @@ struct Kept {
     noticed_by_listing: bool,
     handled_once: bool,
     has_failed: bool,
+    own: Option<NonZeroU64>,
     claim: Claim,
     memo: Option<Memo>,
     background: Option<Box<daemons::OfObject>>,
@@ -72,6 +84,8 @@ struct Trouble {
     unindexed: Option<Box<Failures>>,
     throttle: Option<Box<Throttle>>,
     unsent: Option<Box<Unsent>>,
+    unreadable: Option<Box<str>>,
+    quiet: Option<Box<Quiet>>,
 }
 
 impl Key {
@@ -174,33 +188,42 @@ impl Memory {
     }
 }
 
+impl Trouble {
+    fn is_none(&self) -> bool {
+        let Trouble { unindexed, throttle, unsent, unreadable, quiet } = self;
+        let is_well = unindexed.is_none() && throttle.is_none() && unsent.is_none();
+        is_well && unreadable.is_none() && quiet.is_none()
+    }
+}
+
 impl From<Memory> for Kept {
     fn from(memory: Memory) -> Self {
-        let Memory { noticed_by_listing, handled_once, has_failed, .. } = memory;
+        let Memory { noticed_by_listing, handled_once, has_failed, own, .. } = memory;
         let Memory { claim, memo, background, .. } = memory;
-        let Memory { unindexed, throttle, unsent, .. } = memory;
-        let is_well = unindexed.is_none() && throttle.is_none() && unsent.is_none();
-        let trouble = (!is_well).then(|| Box::new(Trouble { unindexed, throttle, unsent }));
-        Kept { noticed_by_listing, handled_once, has_failed, claim, memo, background, trouble }
+        let Memory { unindexed, throttle, unsent, unreadable, quiet, .. } = memory;
+        let trouble = Trouble { unindexed, throttle, unsent, unreadable, quiet };
+        let trouble = (!trouble.is_none()).then(|| Box::new(trouble));
+        Kept { noticed_by_listing, handled_once, has_failed, own, claim, memo, background, trouble }
     }
 }
 
 impl From<Kept> for Memory {
     fn from(kept: Kept) -> Self {
-        let Kept { noticed_by_listing, handled_once, has_failed, .. } = kept;
+        let Kept { noticed_by_listing, handled_once, has_failed, own, .. } = kept;
         let Kept { claim, memo, background, trouble, .. } = kept;
         let well = Memory {
             noticed_by_listing,
             handled_once,
             has_failed,
+            own,
             memo,
             claim,
             background,
             ..Memory::default()
         };
         let Some(trouble) = trouble else { return well };
-        let Trouble { unindexed, throttle, unsent } = *trouble;
-        Memory { unindexed, throttle, unsent, ..well }
+        let Trouble { unindexed, throttle, unsent, unreadable, quiet } = *trouble;
+        Memory { unindexed, throttle, unsent, quiet, unreadable, ..well }
     }
 }
 

@@ -319,7 +319,7 @@ pub const TABLE: &[Setting] = &[
         "Use the proxies of HTTP_PROXY, HTTPS_PROXY and NO_PROXY for the connection to the cluster."
     ),
     Setting {
-        takes: "a domain and a name such as \"my-operator.example.com/Finalizer\"",
+        takes: "a domain and a name such as \"my-operator.example.com/Finalizer\"; for custom resources also a name alone",
         set: |settings, value| {
             let text = String::from_json(value)?;
             check::finalizer(&text)?;

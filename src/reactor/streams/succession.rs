@@ -101,7 +101,7 @@ impl Streaming {
         let shown = self.seen.shown(key).unwrap_or_default().max(self.crew.shown(key));
         let audience = self.review.as_ref().map(Review::audience);
         let news = audience.map(|it| it.since(shown)).unwrap_or_default();
-        let is_standby = self.standby.is_on();
+        let is_standby = self.is_standby;
         if !is_standby || !news.indexes.is_empty() {
             let event = Event::review(object, self.serving.turn, &news);
             self.seen.show(key, self.serving.turn);

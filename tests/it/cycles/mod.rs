@@ -11,6 +11,7 @@ mod errors;
 pub(crate) mod heard;
 mod lost;
 mod observation;
+mod older;
 mod readiness;
 mod refused;
 mod restarted;
