@@ -75,7 +75,14 @@ use Kind::{
 
 /// Those of any request.
 const OF_REQUESTS: [Kind; 9] = [
-    LostRequest, BrokenBefore, LateRequest, LateAnswer, TooMany, Internal, Unavailable, NoRoute,
+    LostRequest,
+    BrokenBefore,
+    LateRequest,
+    LateAnswer,
+    TooMany,
+    Internal,
+    Unavailable,
+    NoRoute,
     DeathBefore,
 ];
 
@@ -102,9 +109,7 @@ impl Place {
             Place::Other => &[Forbidden],
             Place::List => &[Forbidden, Expired, StaleList],
             Place::Watch => &[Forbidden, Expired],
-            Place::Merge => {
-                &[LostAnswer, BrokenAfter, Conflict, DeathAfter, Forbidden, Invalid]
-            }
+            Place::Merge => &[LostAnswer, BrokenAfter, Conflict, DeathAfter, Forbidden, Invalid],
             Place::Json => {
                 &[LostAnswer, BrokenAfter, Conflict, DeathAfter, Outdated, Forbidden, Invalid]
             }
@@ -239,8 +244,28 @@ impl Faults {
 
 impl Kind {
     pub(super) const ALL: [Kind; 23] = [
-        LostRequest, LostAnswer, BrokenBefore, BrokenAfter, LateRequest, LateAnswer, Conflict,
-        Outdated, Invalid, Forbidden, TooMany, Internal, Unavailable, NoRoute, Expired, StaleList,
-        Cut, HalfLine, Stall, Twice, LateLine, DeathBefore, DeathAfter,
+        LostRequest,
+        LostAnswer,
+        BrokenBefore,
+        BrokenAfter,
+        LateRequest,
+        LateAnswer,
+        Conflict,
+        Outdated,
+        Invalid,
+        Forbidden,
+        TooMany,
+        Internal,
+        Unavailable,
+        NoRoute,
+        Expired,
+        StaleList,
+        Cut,
+        HalfLine,
+        Stall,
+        Twice,
+        LateLine,
+        DeathBefore,
+        DeathAfter,
     ];
 }

@@ -78,7 +78,7 @@ struct Inner {
     /// Processes that may act.
     alive: BTreeSet<u64>,
     /// Objects that are excused from some rules because of an open finding.
-    excused: BTreeMap<String, Finding>,
+    excused: BTreeMap<String, BTreeSet<Finding>>,
     /// When each process made its attempts: handler, uid, number of the cause, number of the attempt.
     attempts: BTreeMap<(u64, String, String, u64, u64), Duration>,
 }
@@ -220,7 +220,7 @@ impl History {
 
     /// Returns whether an object is excused because of this finding.
     pub(super) fn is_excused(&self, uid: &str, finding: Finding) -> bool {
-        self.0.lock().excused.get(uid) == Some(&finding)
+        self.0.lock().excused.get(uid).is_some_and(|it| it.contains(&finding))
     }
 
     /// Returns whether any process ended while this object was known to handlers.
@@ -243,21 +243,21 @@ impl Inner {
         self.broken.push(rule);
     }
 
-    /// Whether what is stored was meant for an earlier object of the same name: no handler was called for this one.
-    fn may_be_of_another(&self, now: &Stored) -> bool {
-        let has_predecessor = self.stored.values().any(|it| it.name == now.name);
-        let is_unknown = |it: &Call| it.uid != now.uid || !OF_CREATION.contains(&it.id.as_str());
-        self.open.has(Finding::Identity) && has_predecessor && self.calls.iter().all(is_unknown)
+    /// Whether what a process has stored may have been meant for an earlier object of the same name.
+    fn may_be_of_another(&self, process: u64, now: &Stored) -> bool {
+        let of_name = |it: &&Stored| it.name == now.name && it.uid != now.uid;
+        let others: BTreeSet<_> = self.stored.values().filter(of_name).map(|it| &it.uid).collect();
+        let mut calls = self.calls.iter().filter(|it| it.process == process);
+        self.open.has(Finding::Identity) && calls.any(|it| others.contains(&it.uid))
     }
 
     fn excuse(&mut self, uid: &str, finding: Finding) {
         self.note(format!("{uid} is excused from now on: {finding:?}"));
-        self.excused.insert(uid.to_owned(), finding);
+        self.excused.entry(uid.to_owned()).or_default().insert(finding);
     }
 
     fn last_done(&self, uid: &str, id: &str) -> Option<&Call> {
-        let is_meant =
-            |it: &&Call| it.uid == uid && it.id == id && it.ended == Some(Ending::Done);
+        let is_meant = |it: &&Call| it.uid == uid && it.id == id && it.ended == Some(Ending::Done);
         self.calls.iter().rev().find(is_meant)
     }
 
@@ -303,11 +303,23 @@ impl Inner {
             now.keep(None, stamp);
             // A deletion takes the place of what was begun before.
             if !now.is_deleting && !self.excused.contains_key(&now.uid) {
-                self.check_essence(&now, earlier);
+                self.check_essence(process, &now, earlier);
             }
         }
-        for id in now.finished.keys() {
-            if self.last_done(&now.uid, id).is_none() {
+        if !now.is_deleting && now.has_record(OF_DELETION) {
+            if self.may_be_of_another(process, &now) {
+                self.excuse(&now.uid, Finding::Identity);
+            } else {
+                self.complain(format!("{} is recorded as being deleted, but is not", now.uid));
+            }
+        }
+        let unknown = now.finished.keys().find(|it| self.last_done(&now.uid, it).is_none());
+        if let Some(id) = unknown
+            && !self.excused.contains_key(&now.uid)
+        {
+            if self.may_be_of_another(process, &now) {
+                self.excuse(&now.uid, Finding::Identity);
+            } else {
                 self.complain(format!("{id} of {} is recorded, but never ended", now.uid));
             }
         }
@@ -315,17 +327,15 @@ impl Inner {
     }
 
     /// Checks that what counts as handled was handled.
-    fn check_essence(&mut self, now: &Stored, earlier: Option<u64>) {
+    fn check_essence(&mut self, process: u64, now: &Stored, earlier: Option<u64>) {
         let uid = &now.uid;
         match (earlier, now.handled) {
-            (None, Some(_)) if self.may_be_of_another(now) => {
-                self.excuse(uid, Finding::Identity);
-            }
             (None, Some(_)) => {
-                for id in OF_CREATION {
-                    if self.last_done(uid, id).is_none() {
-                        self.complain(format!("{uid} counts as created without {id}"));
-                    }
+                let missing = OF_CREATION.iter().find(|it| self.last_done(uid, it).is_none());
+                if missing.is_some() && self.may_be_of_another(process, now) {
+                    self.excuse(uid, Finding::Identity);
+                } else if let Some(id) = missing {
+                    self.complain(format!("{uid} counts as created without {id}"));
                 }
             }
             (Some(earlier), Some(handled)) if handled > earlier => {

@@ -18,9 +18,15 @@ pub(super) enum Finding {
 /// The open findings, each with its reason. Take a line out to see what fails; `KOPF_SIMULATION_STRICT=1` takes out all.
 pub(super) const KNOWN_OPEN: &[(Finding, &str)] = &[
     (Finding::Refusals, "H1: a refused part of a patch does not fail its handler yet"),
-    (Finding::RecordFirst, "H7: records are sent before results; a death in between loses the results"),
+    (
+        Finding::RecordFirst,
+        "H7: records are sent before results; a death in between loses the results",
+    ),
     (Finding::Identity, "H8: PATCH requests do not test the uid"),
-    (Finding::OlderViews, "M1: no order of versions after settings.persistence.consistency_timeout, nor after a restart"),
+    (
+        Finding::OlderViews,
+        "M1: no order of versions after settings.persistence.consistency_timeout, nor after a restart",
+    ),
     (
         Finding::LostRelease,
         "seed 177: after a 404 to the removal of the finalizer, an older event in the queue is handled as a deletion",

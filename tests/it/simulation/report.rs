@@ -53,12 +53,14 @@ impl Tally {
 
     /// Returns the faults per kind, and the seeds that failed.
     pub(super) fn table(&self) -> String {
-        let mut text = format!("{} seeds, {} faults\n", self.runs, self.faults.values().sum::<u64>());
+        let mut text =
+            format!("{} seeds, {} faults\n", self.runs, self.faults.values().sum::<u64>());
         for kind in Kind::ALL {
             let count = self.faults.get(&kind).copied().unwrap_or_default();
             writeln!(text, "  {:14} {count:8}", format!("{kind:?}")).expect("a string");
         }
-        writeln!(text, "  objects excused because of open findings: {}", self.excused).expect("a string");
+        writeln!(text, "  objects excused because of open findings: {}", self.excused)
+            .expect("a string");
         for (seed, broken) in &self.failed {
             writeln!(text, "  seed {seed} fails: {}", broken[0]).expect("a string");
         }

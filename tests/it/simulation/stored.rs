@@ -57,11 +57,17 @@ impl Stored {
             finished: finished.map(|(key, _)| (key.clone(), Stamp::default())).collect(),
             name: meta["name"].as_str().unwrap_or_default().to_owned(),
             records,
-            is_held: meta["finalizers"].as_array().is_some_and(|it| it.iter().any(|it| it == FINALIZER)),
+            is_held: meta["finalizers"]
+                .as_array()
+                .is_some_and(|it| it.iter().any(|it| it == FINALIZER)),
             is_deleting: meta.get("deletionTimestamp").is_some(),
             handled_at: Stamp::default(),
             causes: 0,
         }
+    }
+
+    pub(super) fn has_record(&self, id: &str) -> bool {
+        self.records.iter().any(|(key, _)| key == id)
     }
 
     /// Takes over what was stored before for the same cause; what is new has this stamp.
@@ -74,9 +80,9 @@ impl Stored {
 
     /// Returns since when a handler is recorded as finished, for a cause that has brought the object to this `spec.x`.
     pub(super) fn recorded(&self, id: &str, x: u64) -> Option<Stamp> {
-        let is_handled = self.handled.is_some_and(|it| {
-            OF_CREATION.contains(&id) || (OF_UPDATE.contains(&id) && it >= x)
-        });
+        let is_handled = self
+            .handled
+            .is_some_and(|it| OF_CREATION.contains(&id) || (OF_UPDATE.contains(&id) && it >= x));
         is_handled.then_some(self.handled_at).or_else(|| self.finished.get(id).copied())
     }
 }

@@ -79,7 +79,9 @@ impl Wire {
             Kind::BrokenBefore => return Err(io::ErrorKind::ConnectionReset.into()),
             Kind::LateRequest => time::sleep(delay).await,
             Kind::DeathBefore => return self.die().await,
-            Kind::StaleList => return self.pass(self.stale(request, random.u64(1..20)), &target).await,
+            Kind::StaleList => {
+                return self.pass(self.stale(request, random.u64(1..20)), &target).await;
+            }
             _ => {}
         }
         if let Some(refusal) = refusal(kind, random.bool()) {

@@ -184,8 +184,9 @@ impl World {
 
     /// Returns the time that the operator needs after the faults that have happened.
     fn settling(&self) -> Duration {
-        let is_denied =
-            |it: &Fired| it.kind == Kind::Forbidden && it.part.is_about("customresourcedefinitions");
+        let is_denied = |it: &Fired| {
+            it.kind == Kind::Forbidden && it.part.is_about("customresourcedefinitions")
+        };
         let is_denied = self.faults.fired().iter().any(is_denied);
         SETTLING + if is_denied { LOOK_AGAIN } else { Duration::ZERO }
     }
@@ -368,6 +369,7 @@ fn settings() -> Settings {
     let mut settings = Settings::default();
     let seconds = |all: &[u64]| all.iter().copied().map(Duration::from_secs).collect();
     settings.networking.error_backoffs = seconds(&[1, 1, 2]);
+    settings.networking.request_timeout = Duration::from_secs(30);
     settings.queueing.error_delays = seconds(&[1, 1, 2, 3, 5, 8]);
     settings.execution.default_backoff = Duration::from_secs(3);
     settings
