@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::dice::Dice;
+use super::{dice::Dice, world::Stage};
 
 /// The names of objects are `o0`, `o1`, ….
 const OBJECTS: usize = 4;
@@ -23,6 +23,8 @@ pub(super) enum Action {
     Delete(usize),
     /// A user deletes an object, and creates another one of the same name as soon as possible.
     Replace(usize),
+    /// An object is removed in spite of its finalizers, and created again, while the watches are down.
+    Swap(usize),
     /// All watches end.
     CloseWatches,
     /// The history of the server is compacted, and all watches end.
@@ -33,12 +35,20 @@ pub(super) enum Action {
     Hide(Duration),
     /// Another generation of the scripts is loaded.
     Reload,
-    /// The operator is stopped and started again.
-    Restart,
-    /// The operator is killed, and started again after this time.
-    Kill(Duration),
-    /// The operator starts.
-    Start,
+    /// A process is stopped and started again. Processes are meant modulo their number.
+    Restart(usize),
+    /// A process is killed, and started again after this time.
+    Kill(usize, Duration),
+    /// A process starts.
+    Start(usize),
+    /// The requests of a process get lost for this time.
+    CutOff(usize, Duration),
+    /// The end of it.
+    Reconnect(usize),
+    /// A user deletes the CRD, and creates it again as soon as possible.
+    DropDefinition,
+    /// The CRD is created.
+    Define,
     /// The end of an outage.
     Connect,
     /// The end of [`Action::Hide`].
@@ -46,7 +56,7 @@ pub(super) enum Action {
 }
 
 /// Returns the actions of a seed with their times.
-pub(super) fn actions(dice: Dice) -> Vec<(Duration, Action)> {
+pub(super) fn actions(dice: Dice, stage: Stage) -> Vec<(Duration, Action)> {
     let mut random = dice.of("actions", 0);
     let end = u64::try_from(FAULTS_END.as_millis()).expect("small") - 5000;
     let count = random.usize(6..30);
@@ -56,19 +66,21 @@ pub(super) fn actions(dice: Dice) -> Vec<(Duration, Action)> {
         let at = Duration::from_millis(random.u64(0..end));
         let object = random.usize(..OBJECTS);
         let pause = Duration::from_millis(random.u64(100..8000));
-        let action = match random.u32(..100) {
-            0..30 => Action::Create(object),
-            30..52 => Action::Edit(object),
-            52..60 => Action::Touch(object),
-            60..70 => Action::Delete(object),
-            70..76 => Action::Replace(object),
-            76..80 => Action::CloseWatches,
-            80..83 => Action::Compact,
-            83..85 => Action::Outage(pause),
-            85..87 => Action::Hide(pause),
-            87..93 => Action::Reload,
-            93..95 if has_restarts => Action::Restart,
-            95..100 if has_restarts => Action::Kill(pause / 2),
+        let action = match random.u32(..107) {
+            0..28 => Action::Create(object),
+            28..36 => Action::Touch(object),
+            36..46 => Action::Delete(object),
+            46..53 => Action::Replace(object),
+            53..57 => Action::CloseWatches,
+            57..60 => Action::Compact,
+            60..62 => Action::Outage(pause),
+            62..64 => Action::Hide(pause),
+            64..70 => Action::Reload,
+            70..72 if has_restarts => Action::Restart(object),
+            72..77 if has_restarts => Action::Kill(object, pause / 2),
+            77..81 if stage == Stage::Replicas => Action::CutOff(object, pause * 3),
+            77..80 if stage == Stage::Definitions => Action::DropDefinition,
+            81..84 => Action::Swap(object),
             _ => Action::Edit(object),
         };
         actions.push((at, action));

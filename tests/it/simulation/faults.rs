@@ -231,6 +231,20 @@ impl Faults {
         Some((kind, random))
     }
 
+    /// Returns random numbers for a place.
+    pub(super) fn chance(&self, name: &str) -> Rng {
+        let mut state = self.0.lock();
+        let asked = state.asked.entry(name.to_owned()).or_default();
+        *asked += 1;
+        let number = *asked;
+        state.dice.of(name, number)
+    }
+
+    /// Whether anything may go wrong.
+    pub(super) fn is_on(&self) -> bool {
+        self.0.lock().is_on
+    }
+
     /// Lets nothing go wrong from now on.
     pub(super) fn end(&self) {
         self.0.lock().is_on = false;

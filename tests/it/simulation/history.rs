@@ -12,7 +12,7 @@ use tokio::time::Instant;
 
 use super::{
     open::{Finding, Open},
-    stored::Stored,
+    stored::{Stamp, Stored},
 };
 
 /// Requests of one run; more mean a loop.
@@ -45,7 +45,7 @@ pub(super) struct Call {
     pub(super) x: u64,
     pub(super) retry: u64,
     pub(super) at: Duration,
-    /// `None`: it runs, or it was cut off.
+    /// `None`: it runs, or its process was killed.
     pub(super) ended: Option<Ending>,
 }
 
@@ -55,6 +55,16 @@ pub(super) enum Ending {
     Done,
     /// It failed temporarily.
     Later,
+    /// It was cancelled.
+    Cut,
+}
+
+impl Call {
+    /// Returns a call that begins now.
+    pub(super) fn new(process: u64, id: &str, (uid, x): (&str, u64), retry: u64) -> Self {
+        let (id, uid) = (id.to_owned(), uid.to_owned());
+        Call { process, id, uid, x, retry, at: Duration::ZERO, ended: None }
+    }
 }
 
 /// Clones share it.
@@ -66,6 +76,7 @@ struct Inner {
     open: Open,
     start: Instant,
     lines: Vec<(Duration, String)>,
+    objects: usize,
     calls: Vec<Call>,
     broken: Vec<String>,
     requests: BTreeMap<u64, u64>,
@@ -75,8 +86,9 @@ struct Inner {
     held: BTreeSet<String>,
     /// Objects that were released.
     gone: BTreeSet<String>,
-    /// Processes that may act.
-    alive: BTreeSet<u64>,
+    /// Processes that may act, and since when.
+    alive: BTreeMap<u64, Duration>,
+    killed: BTreeSet<u64>,
     /// Objects that are excused from some rules because of an open finding.
     excused: BTreeMap<String, BTreeSet<Finding>>,
     /// When each process made its attempts: handler, uid, number of the cause, number of the attempt.
@@ -92,13 +104,15 @@ impl History {
             excused: BTreeMap::new(),
             start: Instant::now(),
             lines: Vec::new(),
+            objects: 0,
             calls: Vec::new(),
             broken: Vec::new(),
             requests: BTreeMap::new(),
             stored: BTreeMap::new(),
             held: BTreeSet::new(),
             gone: BTreeSet::new(),
-            alive: BTreeSet::new(),
+            alive: BTreeMap::new(),
+            killed: BTreeSet::new(),
             attempts: BTreeMap::new(),
         })))
     }
@@ -116,7 +130,8 @@ impl History {
     /// A process begins.
     pub(super) fn begin_process(&self, process: u64) {
         let mut inner = self.0.lock();
-        inner.alive.insert(process);
+        let at = inner.start.elapsed();
+        inner.alive.insert(process, at);
         inner.note(format!("process {process} starts"));
     }
 
@@ -125,6 +140,16 @@ impl History {
         let mut inner = self.0.lock();
         inner.alive.remove(&process);
         inner.note(format!("process {process} {how}"));
+    }
+
+    /// A process is killed. Its scripts may still begin calls that they have got before, in the same moment.
+    pub(super) fn kill_process(&self, process: u64, how: &str) {
+        self.end_process(process, how);
+        self.0.lock().killed.insert(process);
+    }
+
+    pub(super) fn is_killed(&self, process: u64) -> bool {
+        self.0.lock().killed.contains(&process)
     }
 
     /// A handler is called. Returns the number of the call.
@@ -139,6 +164,21 @@ impl History {
         inner.calls.len() - 1
     }
 
+    /// The latest call of a handler by a process has ended; scripts do not know its number.
+    pub(super) fn end_latest(&self, process: u64, id: &str, uid: &str, ending: Ending) {
+        let is_meant =
+            |it: &Call| it.process == process && it.id == id && it.uid == uid && it.ended.is_none();
+        let number = self.0.lock().calls.iter().rposition(is_meant);
+        if let Some(number) = number {
+            self.end(number, ending);
+        }
+    }
+
+    /// Returns whether a process may act.
+    pub(super) fn is_alive(&self, process: u64) -> bool {
+        self.0.lock().alive.contains_key(&process)
+    }
+
     /// The call with this number has ended.
     pub(super) fn end(&self, number: usize, ending: Ending) {
         let mut inner = self.0.lock();
@@ -151,7 +191,7 @@ impl History {
     /// A request was sent.
     pub(super) fn count_request(&self, process: u64) {
         let mut inner = self.0.lock();
-        if !inner.alive.contains(&process) {
+        if !inner.alive.contains_key(&process) {
             inner.complain(format!("process {process} sends a request after its end"));
         }
         let count = inner.requests.entry(process).or_default();
@@ -160,6 +200,18 @@ impl History {
             inner.complain(format!("process {process} sends requests without an end"));
         }
         assert!(inner.requests[&process] <= REQUESTS_MAX, "an endless loop of requests");
+    }
+
+    /// A user creates an object.
+    pub(super) fn created(&self, uid: &str) {
+        let mut inner = self.0.lock();
+        inner.objects += 1;
+        inner.note(format!("user creates {uid}"));
+    }
+
+    /// Returns how many objects there were.
+    pub(super) fn objects(&self) -> usize {
+        self.0.lock().objects
     }
 
     /// A user deletes an object.
@@ -203,11 +255,6 @@ impl History {
         inner.lines.iter().map(line).collect()
     }
 
-    /// Returns the number of requests of a process.
-    pub(super) fn requests(&self, process: u64) -> u64 {
-        self.0.lock().requests.get(&process).copied().unwrap_or_default()
-    }
-
     /// Returns the last call of a handler that was done, for an object.
     pub(super) fn last_done(&self, uid: &str, id: &str) -> Option<Call> {
         self.0.lock().last_done(uid, id).cloned()
@@ -243,6 +290,15 @@ impl Inner {
         self.broken.push(rule);
     }
 
+    /// Whether a process acts on what it saw before this was stored: it has waited long enough for its own request, or it was a
+    /// standby then.
+    fn may_be_unseen(&self, process: u64, (at, by): Stamp) -> bool {
+        let age = self.start.elapsed().saturating_sub(at);
+        let is_standby = self.alive.get(&process).is_some_and(|begun| *begun < at);
+        let may_be = if by == process { age >= CONSISTENCY_TIMEOUT } else { is_standby };
+        self.open.has(Finding::OlderViews) && may_be
+    }
+
     /// Whether what a process has stored may have been meant for an earlier object of the same name.
     fn may_be_of_another(&self, process: u64, now: &Stored) -> bool {
         let of_name = |it: &&Stored| it.name == now.name && it.uid != now.uid;
@@ -264,12 +320,26 @@ impl Inner {
     /// Checks a call against what the server has stored at this moment.
     fn check(&mut self, call: &Call) {
         let Call { process, id, uid, x, retry, .. } = call;
-        if !self.alive.contains(process) {
+        if !self.alive.contains_key(process) {
             self.complain(format!("{id} of {uid} is called by process {process} after its end"));
         }
         let is_of_change = |it: &str| OF_CREATION.contains(&it) || OF_UPDATE.contains(&it);
         if (!is_of_change(id) && id != OF_DELETION) || self.excused.contains_key(uid) {
             return;
+        }
+        let is_elsewhere = |it: &&Call| {
+            it.uid == *uid
+                && it.process != *process
+                && it.ended.is_none()
+                && self.alive.contains_key(&it.process)
+                && it.id != STAYS
+        };
+        if let Some(other) = self.calls.iter().find(is_elsewhere) {
+            let rule = format!(
+                "{id} of {uid} is called while process {} runs {}",
+                other.process, other.id
+            );
+            self.complain(rule);
         }
         if id == OF_DELETION && self.gone.contains(uid) && self.open.has(Finding::LostRelease) {
             return self.excuse(uid, Finding::LostRelease);
@@ -278,10 +348,8 @@ impl Inner {
         let attempt = (*process, id.clone(), uid.clone(), cause, *retry);
         let recorded = self.stored.get(uid).and_then(|it| it.recorded(id, *x));
         let attempted = self.attempts.get(&attempt).map(|at| (*at, *process));
-        if let Some((at, by)) = recorded.or(attempted) {
-            let age = self.start.elapsed().saturating_sub(at);
-            // A process that has waited long enough for its own request acts on what it saw before.
-            if self.open.has(Finding::OlderViews) && by == *process && age >= CONSISTENCY_TIMEOUT {
+        if let Some(stamp) = recorded.or(attempted) {
+            if self.may_be_unseen(*process, stamp) {
                 return self.excuse(uid, Finding::OlderViews);
             }
             let why = if recorded.is_some() { "but is recorded" } else { "for the same attempt" };
@@ -346,6 +414,9 @@ impl Inner {
                         OF_UPDATE[0]
                     ));
                 }
+            }
+            (Some(_), Some(_)) if self.may_be_unseen(process, self.stored[uid].handled_at) => {
+                self.excuse(uid, Finding::OlderViews);
             }
             (earlier, handled) => {
                 self.complain(format!("{uid} was handled to {earlier:?}, and now to {handled:?}"));

@@ -13,7 +13,8 @@ use tokio::time;
 use super::{
     faults::{Faults, Kind, Place},
     history::History,
-    wire::{LineBody, status},
+    mutants::Mutant,
+    wire::{LineBody, Wire, status},
 };
 
 /// The longest delay of a line: shorter than `settings.persistence.consistency_timeout`.
@@ -28,22 +29,19 @@ struct Watch<S> {
     name: String,
     faults: Faults,
     history: History,
+    mutant: Option<Mutant>,
 }
 
 /// Returns the body of a watch with faults.
-pub(super) fn faulty(
-    body: ResponseBody,
-    name: &str,
-    faults: &Faults,
-    history: &History,
-) -> LineBody {
+pub(super) fn faulty(body: ResponseBody, name: &str, wire: &Wire) -> LineBody {
     let watch = Watch {
         lines: body.into_data_stream().map(|it| it.unwrap_or_else(|never| match never {})).boxed(),
         next: VecDeque::new(),
         is_ended: false,
         name: name.to_owned(),
-        faults: faults.clone(),
-        history: history.clone(),
+        faults: wire.faults.clone(),
+        history: wire.history.clone(),
+        mutant: wire.mutant,
     };
     let frames = stream::unfold(watch, |mut watch| async {
         let line = watch.line().await?;
@@ -60,8 +58,15 @@ impl<S: Stream<Item = Bytes> + Unpin> Watch<S> {
         if self.is_ended {
             return None;
         }
-        let line = self.lines.next().await?;
+        let mut line = self.lines.next().await?;
         let place = format!("{} line {}", self.name, name_in(&line));
+        if let Some(mutant) = self.mutant {
+            while self.faults.is_on() && mutant.drops(&mut self.faults.chance(&place)) {
+                self.history.note(format!("{mutant:?} at {place}"));
+                line = self.lines.next().await?;
+            }
+            return Some(mutant.read(&line));
+        }
         let Some((kind, mut random)) = self.faults.decide(Place::Line, &place) else {
             return Some(line);
         };

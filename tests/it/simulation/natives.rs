@@ -12,14 +12,14 @@ use kopf::{
         patch::Transformation,
     },
     ports::{Cause, Clock, Invocation, ObjectCause},
-    testing::{NativeScripts, declared},
+    testing::{NativeScripts, OnDrop, declared},
 };
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use tokio::time;
 
 use super::{
     dice::Dice,
-    history::{Call, Ending, History},
+    history::{Call, Ending, History, OF_CREATION, OF_DELETION, OF_UPDATE},
 };
 
 /// The condition that a daemon sets.
@@ -28,11 +28,13 @@ pub(super) const CONDITION: &str = "Watched";
 /// The seconds between the calls of the timer.
 pub(super) const INTERVAL: u64 = 15;
 
+/// The pause after a temporary error.
+const RETRY_DELAY: Duration = Duration::from_secs(2);
+
 /// What the handlers of one process need.
 #[derive(Clone)]
 pub(super) struct Natives {
     pub(super) scripts: NativeScripts,
-    pub(super) dice: Dice,
     pub(super) history: History,
     pub(super) process: u64,
     pub(super) clock: Clock,
@@ -92,36 +94,29 @@ impl Natives {
         act: impl Fn(&Natives, &ObjectCause),
     ) -> Ended {
         let cause = cause_of(invocation);
-        let (uid, x) = identity(cause);
+        let object = Subject::of(cause);
         let retry = invocation.attempt.map_or(0, |it| it.retry);
-        let call = self.begin(id, &uid, x, retry);
-        let mut random = self.dice.of(&format!("{id} of {uid}"), retry);
+        let call = self.begin(id, &object, retry);
+        let cut = OnDrop::new(|| self.history.end(call, Ending::Cut));
         let is_background = invocation.background().is_some();
-        if !is_background && random.bool() {
-            time::sleep(Duration::from_millis(random.u64(1..3000))).await;
+        let nap = object.nap(id);
+        if !is_background && !nap.is_zero() {
+            time::sleep(nap).await;
         }
-        let failures = if is_background { 0 } else { failures(self.dice, id, &uid) };
-        if retry < failures {
+        cut.disarm();
+        if !is_background && retry < object.failures(id) {
             self.history.end(call, Ending::Later);
-            let kind = RaisedKind::Temporary(Some(Duration::from_secs(random.u64(1..5))));
+            let kind = RaisedKind::Temporary(Some(RETRY_DELAY));
             return Ended::Raised(Raised { kind, message: "not yet".into(), trace: None });
         }
         act(self, cause);
         self.history.end(call, Ending::Done);
         let has_result = !matches!(id, "gone" | "once");
-        Ended::Returned(has_result.then(|| result(&uid, x)))
+        Ended::Returned(has_result.then(|| object.result()))
     }
 
-    fn begin(&self, id: &str, uid: &str, x: u64, retry: u64) -> usize {
-        self.history.begin(Call {
-            process: self.process,
-            id: id.to_owned(),
-            uid: uid.to_owned(),
-            x,
-            retry,
-            at: Duration::ZERO,
-            ended: None,
-        })
+    fn begin(&self, id: &str, object: &Subject, retry: u64) -> usize {
+        self.history.begin(Call::new(self.process, id, (&object.uid, object.x), retry))
     }
 
     /// A handler with two sub-handlers.
@@ -131,15 +126,15 @@ impl Natives {
             let natives = natives.clone();
             Box::pin(async move {
                 let children = invocation.children.clone().expect("a change handler");
-                let (uid, x) = identity(cause_of(&invocation));
+                let object = Subject::of(cause_of(&invocation));
                 let retry = invocation.attempt.map_or(0, |it| it.retry);
-                let call = natives.begin("parent", &uid, x, retry);
+                let call = natives.begin("parent", &object, retry);
                 for (name, id) in [("one", "parent.one"), ("two", "parent.two")] {
                     children.declare(natives.child(name, id)).expect("a declaration");
                 }
                 // The reactor runs the sub-handlers, and calls this one again while any is left.
                 natives.history.end(call, Ending::Done);
-                Ended::Returned(Some(result(&uid, x)))
+                Ended::Returned(Some(object.result()))
             }) as BoxFuture<'static, Ended>
         });
         declared(Kind::Create, vec![Argument::Value("kopfexamples".into())], Vec::new(), function)
@@ -167,9 +162,11 @@ impl Natives {
         let function = self.scripts.handler("stays", move |invocation| {
             let natives = natives.clone();
             Box::pin(async move {
-                let (uid, x) = identity(cause_of(&invocation));
-                let call = natives.begin("stays", &uid, x, 0);
+                let object = Subject::of(cause_of(&invocation));
+                let call = natives.begin("stays", &object, 0);
+                let cut = OnDrop::new(|| natives.history.end(call, Ending::Cut));
                 invocation.background().expect("a daemon").stopped.wait().await;
+                cut.disarm();
                 natives.history.end(call, Ending::Done);
                 Ended::Returned(None)
             }) as BoxFuture<'static, Ended>
@@ -179,7 +176,7 @@ impl Natives {
 
     /// Changes the status by a function of the patch.
     fn mark(&self, cause: &ObjectCause) {
-        let (uid, _) = identity(cause);
+        let uid = Subject::of(cause).uid;
         let set = self.scripts.transformation("mark", move |mut body| {
             json_patch::merge(&mut body, &json!({ "status": { "mark": uid } }));
             body
@@ -188,7 +185,7 @@ impl Natives {
     }
 
     fn set_condition(&self, cause: &ObjectCause) {
-        let (uid, _) = identity(cause);
+        let uid = Subject::of(cause).uid;
         cause.patch.lock().change_condition(Change::Set(Condition {
             kind: CONDITION.to_owned(),
             status: Status::True,
@@ -200,25 +197,52 @@ impl Natives {
     }
 }
 
-/// Returns how often a handler fails before it succeeds.
-pub(super) fn failures(dice: Dice, id: &str, uid: &str) -> u64 {
-    match id {
-        "retried" => dice.of(&format!("failures of {id} of {uid}"), 0).u64(0..3),
-        "parent.two" | "changed" | "gone" => {
-            dice.of(&format!("failures of {id} of {uid}"), 0).u64(0..2)
-        }
-        _ => 0,
-    }
-}
-
 fn cause_of(invocation: &Invocation) -> &ObjectCause {
     let Cause::Object(cause) = &invocation.cause else { panic!("of an object") };
     cause
 }
 
-/// Returns the uid and `spec.x`.
-fn identity(cause: &ObjectCause) -> (String, u64) {
-    let object = cause.current();
-    let uid = object.header().uid.clone().unwrap_or_default();
-    (uid, object.body()["spec"]["x"].as_u64().unwrap_or_default())
+/// What handlers look at. It is in the spec, so that scripts find it, too.
+struct Subject {
+    uid: String,
+    x: u64,
+    spec: Value,
+}
+
+impl Subject {
+    fn of(cause: &ObjectCause) -> Self {
+        let spec = cause.current().body()["spec"].clone();
+        let uid = spec["id"].as_str().unwrap_or_default().to_owned();
+        Subject { uid, x: spec["x"].as_u64().unwrap_or_default(), spec }
+    }
+
+    /// How often a handler fails before it succeeds.
+    fn failures(&self, id: &str) -> u64 {
+        self.spec["failures"][id].as_u64().unwrap_or_default()
+    }
+
+    /// How long a handler works.
+    fn nap(&self, id: &str) -> Duration {
+        Duration::from_secs_f64(self.spec["naps"][id].as_f64().unwrap_or_default())
+    }
+
+    fn result(&self) -> Value {
+        result(&self.uid, self.x)
+    }
+}
+
+/// Returns the spec of a new object.
+pub(super) fn spec(dice: Dice, uid: &str, x: u64) -> Value {
+    let mut random = dice.of(uid, 0);
+    let failures = json!({
+        "retried": random.u64(0..3), "parent.two": random.u64(0..2), "changed": random.u64(0..2),
+        "gone": random.u64(0..2),
+    });
+    let all = OF_CREATION.iter().chain(&OF_UPDATE).chain(&[OF_DELETION]);
+    let naps = all.map(|id| {
+        let nap = if random.bool() { random.u32(1..3000) } else { 0 };
+        ((*id).to_owned(), json!(f64::from(nap) / 1000.0))
+    });
+    let naps: Map<String, Value> = naps.collect();
+    json!({ "id": uid, "x": x, "failures": failures, "naps": naps })
 }

@@ -11,7 +11,8 @@ use kopf::testing::run_paused;
 
 use super::{
     faults::{Kind, Part},
-    world::{self, Outcome, Plan},
+    mutants::Mutant,
+    world::{self, Outcome, Plan, Stage},
 };
 
 /// Runs of one seed while it is shrunk.
@@ -22,6 +23,7 @@ const SHRINKING_MAX: usize = 300;
 pub(super) struct Tally {
     pub(super) runs: u64,
     faults: BTreeMap<Kind, u64>,
+    objects: usize,
     excused: usize,
     pub(super) failed: Vec<(u64, Vec<String>)>,
 }
@@ -33,7 +35,7 @@ pub(super) fn run(plan: &Plan) -> Outcome {
         let text = panic.downcast_ref::<String>().cloned();
         let text = text.or_else(|| panic.downcast_ref::<&str>().map(|it| (*it).to_owned()));
         let broken = vec![format!("panic: {}", text.unwrap_or_default())];
-        Outcome { broken, fired: Vec::new(), actions: Vec::new(), lines: Vec::new(), excused: 0 }
+        Outcome { broken, ..Outcome::default() }
     })
 }
 
@@ -42,6 +44,7 @@ impl Tally {
     pub(super) fn add(&mut self, plan: &Plan) {
         let outcome = run(plan);
         self.runs += 1;
+        self.objects += outcome.objects;
         self.excused += outcome.excused;
         for fired in &outcome.fired {
             *self.faults.entry(fired.kind).or_default() += 1;
@@ -59,7 +62,8 @@ impl Tally {
             let count = self.faults.get(&kind).copied().unwrap_or_default();
             writeln!(text, "  {:14} {count:8}", format!("{kind:?}")).expect("a string");
         }
-        writeln!(text, "  objects excused because of open findings: {}", self.excused)
+        let Tally { objects, excused, .. } = self;
+        writeln!(text, "  {objects} objects, {excused} excused because of open findings")
             .expect("a string");
         for (seed, broken) in &self.failed {
             writeln!(text, "  seed {seed} fails: {}", broken[0]).expect("a string");
@@ -83,11 +87,11 @@ pub(super) fn shrink(plan: &Plan) -> (Outcome, BTreeSet<Part>) {
             let only = Some(Arc::new(left.iter().cloned().collect()));
             let outcome = run(&Plan { only, ..plan.clone() });
             runs += 1;
-            if !outcome.broken.iter().any(|it| Some(class_of(it)) == class) {
-                begin = end;
-            } else {
+            if outcome.broken.iter().any(|it| Some(class_of(it)) == class) {
                 best = outcome;
                 parts = left;
+            } else {
+                begin = end;
             }
         }
         size = if size == 1 { 0 } else { size.div_ceil(2) };
@@ -107,6 +111,15 @@ fn parts_of(outcome: &Outcome) -> Vec<Part> {
     actions.chain(faults).collect()
 }
 
+/// Returns the first of these seeds that shows a bug, and the rule that it breaks.
+pub(super) fn find(mutant: Mutant, mut plans: impl Iterator<Item = Plan>) -> Option<(u64, String)> {
+    plans.find_map(|plan| {
+        let plan = Plan { stage: Stage::Native, mutant: Some(mutant), ..plan };
+        let rule = run(&plan).broken.into_iter().next()?;
+        Some((plan.seed, rule))
+    })
+}
+
 /// Describes a failure: the seed, the shrunk history, and how to repeat it.
 pub(super) fn describe(plan: &Plan) -> String {
     let (outcome, parts) = shrink(plan);
@@ -123,7 +136,7 @@ pub(super) fn describe(plan: &Plan) -> String {
     write!(text, "\nthe history:\n{}", outcome.lines.join("\n")).expect("a string");
     write!(
         text,
-        "\nto repeat it: KOPF_SIMULATION_SEED={} cargo test -p kopf --test it -- simulation::one_seed --nocapture",
+        "\nto repeat it: KOPF_SIMULATION_SEED={} cargo test -p kopf --test it -- simulation::on_demand --nocapture",
         plan.seed
     )
     .expect("a string");

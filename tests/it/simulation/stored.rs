@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::history::{OF_CREATION, OF_UPDATE};
 
 const PREFIX: &str = "kopf.zalando.org/";
-const HANDLED: &str = "kopf.zalando.org/last-handled-configuration";
+const HANDLED: &str = "last-handled-configuration";
 const FINALIZER: &str = "kopf.zalando.org/KopfFinalizerMarker";
 
 /// When something was stored, and by which process.
@@ -29,7 +29,7 @@ pub(super) struct Stored {
     /// Whether it is being deleted.
     pub(super) is_deleting: bool,
     /// Since when `handled` is what it is.
-    handled_at: Stamp,
+    pub(super) handled_at: Stamp,
     /// How many causes were handled to their end.
     pub(super) causes: u64,
 }
@@ -41,7 +41,7 @@ impl Stored {
         let annotations = meta["annotations"].as_object();
         let own = annotations.into_iter().flatten();
         let own = own.filter_map(|(key, value)| Some((key.strip_prefix(PREFIX)?, value.as_str()?)));
-        let records = own.filter(|(key, _)| *key != &HANDLED[PREFIX.len()..]);
+        let records = own.filter(|(key, _)| *key != HANDLED);
         let records: Vec<(String, String)> =
             records.map(|(key, value)| (key.to_owned(), value.to_owned())).collect();
         let is_finished = |text: &str| {
@@ -49,7 +49,7 @@ impl Stored {
             record["success"] == true || record["failure"] == true
         };
         let finished = records.iter().filter(|(_, text)| is_finished(text));
-        let handled = meta["annotations"][HANDLED].as_str();
+        let handled = annotations.and_then(|it| it.get(&format!("{PREFIX}{HANDLED}"))?.as_str());
         let handled = handled.map(|it| serde_json::from_str::<Value>(it).unwrap_or_default());
         Stored {
             uid: meta["uid"].as_str().unwrap_or_default().to_owned(),

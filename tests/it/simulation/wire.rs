@@ -15,14 +15,17 @@ use http_body_util::{BodyExt as _, Full, combinators::UnsyncBoxBody};
 use kopf::testing::EXAMPLES;
 use kopf_apiserver::ApiServer;
 use kube::client::Body;
+use parking_lot::Mutex;
 use serde_json::{Value, json};
-use tokio::{sync::Notify, time};
+use tokio::{task::JoinSet, time};
 use tower::Service as _;
 
 use super::{
     faults::{Faults, Kind, Place},
     history::History,
     lines,
+    mutants::{Mutant, Sent},
+    operators::Ends,
 };
 
 /// The namespace of all objects.
@@ -42,9 +45,15 @@ pub(super) struct Wire {
     /// The number of the process.
     pub(super) process: u64,
     /// Told when the process is to die.
-    pub(super) death: Arc<Notify>,
+    pub(super) ends: Ends,
     /// Whether connections are refused.
     pub(super) is_down: Arc<AtomicBool>,
+    /// Whether requests of this process get lost.
+    pub(super) is_cut_off: Arc<AtomicBool>,
+    /// A bug that the operator has.
+    pub(super) mutant: Option<Mutant>,
+    /// Requests that a bug repeats.
+    pub(super) later: Arc<Mutex<JoinSet<()>>>,
 }
 
 /// What a request is about.
@@ -68,7 +77,13 @@ impl Wire {
         if self.is_down.load(Ordering::Relaxed) {
             return Err(io::ErrorKind::ConnectionRefused.into());
         }
+        if self.is_cut_off.load(Ordering::Relaxed) {
+            return std::future::pending().await;
+        }
         let target = Target::of(&request);
+        if let Some(mutant) = self.mutant {
+            return self.send_mutated(mutant, request, &target).await;
+        }
         let Some((kind, mut random)) = self.faults.decide(target.place, &target.name) else {
             return self.pass(request, &target).await;
         };
@@ -100,8 +115,46 @@ impl Wire {
         }
     }
 
+    /// Sends a request as an operator with a bug does. Without other faults, so that only the bug can be found.
+    async fn send_mutated(
+        &self,
+        mutant: Mutant,
+        request: Request<Body>,
+        target: &Target,
+    ) -> Result<Response<LineBody>, io::Error> {
+        let is_patch = matches!(target.place, Place::Merge | Place::Json);
+        if !is_patch || !self.faults.is_on() {
+            return self.pass(request, target).await;
+        }
+        let (parts, body) = request.into_parts();
+        let body = body.collect().await.map_err(io::Error::other)?.to_bytes();
+        let again = || Request::from_parts(parts.clone(), Body::from(body.clone()));
+        let mut random = self.faults.chance(&target.name);
+        match mutant.sent(parts.uri.path(), &body, &mut random) {
+            Sent::Once => self.pass(again(), target).await,
+            Sent::Never => {
+                self.history.note(format!("{mutant:?} at {}", target.name));
+                let path = parts.uri.path();
+                let path = path.strip_suffix("/status").unwrap_or(path);
+                let request = Request::get(path).body(Body::empty()).expect("a request");
+                self.pass(request, target).await
+            }
+            Sent::Twice(pause) => {
+                let response = self.pass(again(), target).await;
+                let (wire, later) = (self.clone(), again());
+                self.later.lock().spawn(async move {
+                    time::sleep(pause).await;
+                    wire.history.note(format!("{mutant:?} once more"));
+                    let target = Target::of(&later);
+                    drop(wire.pass(later, &target).await);
+                });
+                response
+            }
+        }
+    }
+
     async fn die<T>(&self) -> T {
-        self.death.notify_one();
+        self.ends.push(self.process, "dies");
         std::future::pending().await
     }
 
@@ -122,9 +175,13 @@ impl Wire {
         }
         Ok(response.map(|body| {
             if target.place == Place::Watch {
-                lines::faulty(body, &target.name, &self.faults, &self.history)
+                lines::faulty(body, &target.name, self)
             } else {
-                body.map_err(|never| match never {}).boxed_unsync()
+                let body = body.map_err(|never| match never {});
+                match self.mutant {
+                    Some(mutant) => mutated(mutant, body).boxed_unsync(),
+                    None => body.boxed_unsync(),
+                }
             }
         }))
     }
@@ -138,6 +195,14 @@ impl Wire {
         *request.uri_mut() = uri.parse().expect("a URI");
         request
     }
+}
+
+/// Returns the body as an operator with a bug reads it.
+fn mutated(
+    mutant: Mutant,
+    body: impl hyper::body::Body<Data = Bytes, Error = io::Error>,
+) -> impl hyper::body::Body<Data = Bytes, Error = io::Error> {
+    body.map_frame(move |frame| frame.map_data(|it| mutant.read(&it)))
 }
 
 impl Target {

@@ -2,28 +2,23 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::{Arc, atomic::Ordering},
     time::Duration,
 };
 
 use kopf::{
-    logic::{generation::Generation, lifecycle::Lifecycle, registry::Registry},
-    ports::Candidate,
-    reactor::Operator,
-    settings::Settings,
-    testing::{self, EXAMPLES, Environment, NativeScripts, Running, definition, examples, object},
+    logic::lifecycle::Lifecycle,
+    testing::{self, EXAMPLES, Environment, cluster_peering, definition, examples, object},
 };
-use kopf_apiserver::{ApiServer, Effect, Fault};
-use parking_lot::Mutex;
+use kopf_apiserver::{
+    ApiServer, Effect, Fault,
+    controllers::{self, Controllers},
+};
 use serde_json::json;
 use tokio::{
-    sync::{Notify, oneshot},
+    task::JoinSet,
     time::{self, Instant},
 };
-use tokio_util::sync::CancellationToken;
 
 use super::{
     actions::{self, Action, FAULTS_END},
@@ -31,40 +26,59 @@ use super::{
     dice::Dice,
     faults::{Faults, Fired, Kind, Part},
     history::History,
-    natives::Natives,
+    mutants::Mutant,
+    natives,
     open::Open,
-    wire::{NAMESPACE, Wire},
+    operators::{Operators, START_DELAY},
+    scripts::Language,
+    wire::NAMESPACE,
 };
 
 /// The time that the operator has after the last fault.
-const SETTLING: Duration = Duration::from_secs(240);
+const SETTLING: Duration = Duration::from_mins(4);
 
 /// When CRDs are watched again after a 403.
 const LOOK_AGAIN: Duration = Duration::from_mins(10);
 
-/// How long a new process takes to start.
-const START_DELAY: Duration = Duration::from_secs(1);
+const DEFINITIONS: &str = "customresourcedefinitions.apiextensions.k8s.io";
+
+/// What kind of world it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stage {
+    /// One operator, with handlers in Rust.
+    Native,
+    /// One operator, with scripts.
+    Scripts(Language),
+    /// Two replicas with a leader.
+    Replicas,
+    /// One operator whose CRD is deleted and created again.
+    Definitions,
+}
 
 /// What a run is made from.
 #[derive(Clone, Debug)]
 pub(super) struct Plan {
+    pub(super) stage: Stage,
     pub(super) seed: u64,
     pub(super) open: Open,
     /// Only these faults and actions.
     pub(super) only: Option<Arc<BTreeSet<Part>>>,
+    /// A bug that the operator has.
+    pub(super) mutant: Option<Mutant>,
     /// Whether the history has the log of the operator.
     pub(super) is_verbose: bool,
 }
 
 /// What came of a run.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Outcome {
     pub(super) broken: Vec<String>,
     pub(super) fired: Vec<Fired>,
     /// The numbers of the actions.
     pub(super) actions: Vec<u64>,
     pub(super) lines: Vec<String>,
-    /// Objects that are excused because of an open finding.
+    /// Objects, and those that are excused because of an open finding.
+    pub(super) objects: usize,
     pub(super) excused: usize,
 }
 
@@ -72,30 +86,32 @@ pub(super) struct Outcome {
 pub(super) struct World {
     pub(super) env: Environment,
     pub(super) history: History,
-    pub(super) dice: Dice,
     pub(super) open: Open,
+    pub(super) operators: Operators,
+    stage: Stage,
+    dice: Dice,
     faults: Faults,
-    scripts: NativeScripts,
-    death: Arc<Notify>,
-    failed: Arc<Notify>,
-    is_down: Arc<AtomicBool>,
-    pub(super) running: Option<Running>,
-    pub(super) process: u64,
-    code: u64,
     /// The last value of `spec.x` of any object.
     x: u64,
-    lifecycle: Lifecycle,
     timeline: BTreeMap<(Instant, u64), Action>,
     later: u64,
+    _controllers: JoinSet<()>,
 }
 
 /// Runs a plan to its end.
 pub(super) async fn run(plan: &Plan) -> Outcome {
     let (mut world, actions) = World::new(plan);
-    let log = world.history.clone();
-    let _capturing = plan.is_verbose.then(|| {
-        testing::capture_log("kopf", tracing::Level::DEBUG, move |line| {
-            log.note(format!("{} {}", line.python_level(), line.message));
+    let (history, is_verbose) = (world.history.clone(), plan.is_verbose);
+    let operators = world.operators.reporter();
+    // Scripts report their calls in the log.
+    let level = if is_verbose { tracing::Level::DEBUG } else { tracing::Level::INFO };
+    let has_log = is_verbose || matches!(plan.stage, Stage::Scripts(_));
+    let _capturing = has_log.then(|| {
+        testing::capture_log("kopf", level, move |line| {
+            if is_verbose {
+                history.note(format!("{} {}", line.python_level(), line.message));
+            }
+            operators.hear(&line);
         })
     });
     world.play(Instant::now() + FAULTS_END).await;
@@ -110,17 +126,27 @@ pub(super) async fn run(plan: &Plan) -> Outcome {
         fired: world.faults.fired(),
         actions,
         lines: world.history.lines(),
+        objects: world.history.objects(),
         excused: world.history.excused(),
     }
 }
 
-fn environment(dice: Dice) -> Environment {
-    let env = Environment::new(ApiServer::builder());
+fn crd(dice: Dice) -> serde_json::Value {
     let mut crd = definition(&examples());
     if dice.of("status", 0).bool() {
         crd["spec"]["versions"][0]["subresources"] = json!({ "status": {} });
     }
-    env.create(crd);
+    crd
+}
+
+fn environment(dice: Dice) -> Environment {
+    let env = Environment::new(ApiServer::builder().resource(cluster_peering("kopf.dev")));
+    env.create(crd(dice));
+    // Watches may lag behind lists and responses.
+    let mut random = dice.of("latency", 0);
+    if random.u32(..3) == 0 {
+        env.server.set_latency(Duration::from_millis(random.u64(10..2000)));
+    }
     env
 }
 
@@ -131,9 +157,12 @@ impl World {
         // What the operator itself decides by chance.
         fastrand::seed(plan.seed);
         let start = Instant::now();
-        let mut timeline = BTreeMap::from([((start, 0), Action::Start)]);
+        let mut timeline = BTreeMap::from([((start, 0), Action::Start(0))]);
+        if plan.stage == Stage::Replicas {
+            timeline.insert((start + START_DELAY, 0), Action::Start(1));
+        }
         let mut numbers = Vec::new();
-        for (number, (at, action)) in (1..).zip(actions::actions(dice)) {
+        for (number, (at, action)) in (1..).zip(actions::actions(dice, plan.stage)) {
             let only = plan.only.as_ref();
             if only.is_none_or(|it| it.contains(&Part::Action(number))) {
                 timeline.insert((start + at, number), action);
@@ -141,36 +170,50 @@ impl World {
             }
         }
         let is_orderly = dice.of("lifecycle", 0).u32(..3) > 0;
+        let lifecycle = if is_orderly { Lifecycle::AllAtOnce } else { Lifecycle::Asap };
+        let env = environment(dice);
+        let history = History::new(is_orderly, plan.open);
+        let faults = Faults::new(dice, plan.open, plan.only.clone());
+        let operators = Operators::new(plan, &env, (&history, &faults), lifecycle);
+        let mut tasks = JoinSet::new();
+        if plan.stage == Stage::Definitions {
+            let none = Controllers {
+                garbage: false,
+                namespaces: false,
+                workloads: false,
+                kubelet: false,
+                ..Controllers::ALL
+            };
+            tasks.spawn(controllers::run(env.server.clone(), none));
+        }
         let world = World {
-            env: environment(dice),
-            history: History::new(is_orderly, plan.open),
-            dice,
+            env,
+            history,
             open: plan.open,
-            faults: Faults::new(dice, plan.open, plan.only.clone()),
-            scripts: NativeScripts::default(),
-            death: Arc::default(),
-            failed: Arc::default(),
-            is_down: Arc::default(),
-            running: None,
-            process: 0,
-            code: 0,
+            operators,
+            stage: plan.stage,
+            dice,
+            faults,
             x: 0,
-            lifecycle: if is_orderly { Lifecycle::AllAtOnce } else { Lifecycle::Asap },
             timeline,
             later: 1000,
+            _controllers: tasks,
         };
         (world, numbers)
     }
 
     /// Lets everything happen until then.
     pub(super) async fn play(&mut self, end: Instant) {
-        let (death, failed) = (Arc::clone(&self.death), Arc::clone(&self.failed));
+        let ends = self.operators.ends();
         loop {
             let next = self.timeline.first_key_value().map_or(end, |((at, _), _)| *at).min(end);
             tokio::select! {
                 biased; // a process that is dead does nothing more
-                () = death.notified() => self.kill("dies", START_DELAY),
-                () = failed.notified() => self.kill("has failed", START_DELAY),
+                (process, how) = ends.next() => {
+                    if let Some(slot) = self.operators.kill(process, how) {
+                        self.later(START_DELAY, Action::Start(slot));
+                    }
+                }
                 () = time::sleep_until(next) => {
                     if next >= end {
                         return;
@@ -193,7 +236,8 @@ impl World {
 
     /// Ends what goes on for some time.
     fn mend(&mut self) {
-        self.is_down.store(false, Ordering::Relaxed);
+        self.operators.is_down.store(false, Ordering::Relaxed);
+        self.operators.reconnect_all();
         self.env.server.clear_faults();
     }
 
@@ -216,16 +260,20 @@ impl World {
                 self.delete(number);
                 self.later(Duration::from_millis(100), Action::Create(number));
             }
-            Action::Start => self.start(),
-            Action::Reload => self.reload(),
-            Action::Restart => self.restart().await,
-            Action::Kill(pause) => self.kill("is killed", pause),
-            Action::CloseWatches
-            | Action::Compact
-            | Action::Outage(_)
-            | Action::Hide(_)
-            | Action::Connect
-            | Action::Show => self.disturb(action),
+            Action::Swap(number) => self.swap(number),
+            Action::DropDefinition => self.drop_definition(),
+            Action::Define => self.define(),
+            Action::Start(slot) => self.operators.start(slot).await,
+            Action::Reload => self.operators.reload().await,
+            Action::Restart(slot) => {
+                let slot = self.operators.restart(slot).await;
+                self.later(START_DELAY, Action::Start(slot));
+            }
+            Action::Kill(slot, pause) => {
+                let slot = self.operators.kill_slot(slot, "is killed");
+                self.later(pause, Action::Start(slot));
+            }
+            other => self.disturb(other),
         }
     }
 
@@ -238,11 +286,11 @@ impl World {
                 server.close_watches();
             }
             Action::Outage(pause) => {
-                self.is_down.store(true, Ordering::Relaxed);
+                self.operators.is_down.store(true, Ordering::Relaxed);
                 server.close_watches();
                 self.later(pause, Action::Connect);
             }
-            Action::Connect => self.is_down.store(false, Ordering::Relaxed),
+            Action::Connect => self.operators.is_down.store(false, Ordering::Relaxed),
             Action::Hide(pause) => {
                 let hidden = Effect::HiddenGroup("kopf.dev".into());
                 server.fault(Fault::always(hidden).on("GET", "/apis"));
@@ -250,27 +298,37 @@ impl World {
                 self.later(pause, Action::Show);
             }
             Action::Show => server.clear_faults(),
+            Action::CutOff(slot, pause) => {
+                self.operators.cut_off(slot, true);
+                self.later(pause, Action::Reconnect(slot));
+            }
+            Action::Reconnect(slot) => self.operators.cut_off(slot, false),
             _ => server.close_watches(),
         }
+    }
+
+    /// Whether objects can be created.
+    fn is_defined(&self) -> bool {
+        let crd = self.env.server.get(DEFINITIONS, "", EXAMPLES);
+        crd.is_some_and(|it| it["metadata"].get("deletionTimestamp").is_none())
     }
 
     /// Creates an object as soon as there is none of this name.
     fn create(&mut self, number: usize) {
         let name = format!("o{number}");
-        match self.env.server.get(EXAMPLES, NAMESPACE, &name) {
-            None => {
-                self.x += 1;
-                let mut body = object(NAMESPACE, &name);
-                body["metadata"]["uid"] = json!(null);
-                body["spec"] = json!({ "x": self.x });
-                let created = self.env.create(body);
-                let uid = created["metadata"]["uid"].as_str().unwrap_or_default();
-                self.history.note(format!("user creates {name}: {uid}, x = {}", self.x));
-            }
-            Some(object) if object["metadata"].get("deletionTimestamp").is_some() => {
-                self.later(Duration::from_millis(500), Action::Create(number));
-            }
-            Some(_) => {}
+        let present = self.env.server.get(EXAMPLES, NAMESPACE, &name);
+        let is_going =
+            present.as_ref().is_some_and(|it| it["metadata"].get("deletionTimestamp").is_some());
+        if is_going || !self.is_defined() {
+            self.later(Duration::from_millis(500), Action::Create(number));
+        } else if present.is_none() {
+            self.x += 1;
+            let uid = format!("{name}.{}", self.x);
+            let mut body = object(NAMESPACE, &name);
+            body["metadata"]["uid"] = json!(uid);
+            body["spec"] = natives::spec(self.dice, &uid, self.x);
+            self.env.create(body);
+            self.history.created(&uid);
         }
     }
 
@@ -294,83 +352,37 @@ impl World {
         }
     }
 
-    fn natives(&self) -> Natives {
-        Natives {
-            scripts: self.scripts.clone(),
-            dice: self.dice,
-            history: self.history.clone(),
-            process: self.process,
-            clock: self.env.clock,
+    /// Removes an object in spite of its finalizers, and creates another one, while nobody watches.
+    fn swap(&mut self, number: usize) {
+        let removed = self.env.server.remove(EXAMPLES, NAMESPACE, &format!("o{number}"));
+        if removed.is_ok() {
+            self.history.note(format!("o{number} is removed"));
+            self.create(number);
+            self.disturb(Action::Compact);
         }
     }
 
-    fn start(&mut self) {
-        if self.running.is_some() {
+    /// Deletes the CRD, and with it all objects.
+    fn drop_definition(&mut self) {
+        if self.stage != Stage::Definitions || !self.is_defined() {
             return;
         }
-        self.process += 1;
-        self.history.begin_process(self.process);
-        let wire = Wire {
-            server: self.env.server.clone(),
-            faults: self.faults.clone(),
-            history: self.history.clone(),
-            process: self.process,
-            death: Arc::clone(&self.death),
-            is_down: Arc::clone(&self.is_down),
-        };
-        let handlers = self.natives().handlers(self.code);
-        let operator = Operator {
-            settings: Arc::new(Mutex::new(settings())),
-            connect: testing::connect(wire.client()),
-            lifecycle: self.lifecycle,
-            ..self.env.operator(Arc::new(self.scripts.clone()), handlers)
-        };
-        let (failed, history) = (Arc::clone(&self.failed), self.history.clone());
-        let report = move |failure: &kopf::reactor::Failure| {
-            history.note(format!("the operator fails: {failure}"));
-            failed.notify_one();
-        };
-        self.running = Some(Running::start_reporting(operator, report));
-    }
-
-    fn kill(&mut self, how: &str, pause: Duration) {
-        if let Some(running) = self.running.take() {
-            self.history.end_process(self.process, how);
-            drop(running);
+        self.history.note("user deletes the CRD");
+        for object in self.env.server.list(EXAMPLES) {
+            if object["metadata"].get("deletionTimestamp").is_none() {
+                self.history.deleted(&object);
+            }
         }
-        self.later(pause, Action::Start);
+        self.env.server.delete(DEFINITIONS, "", EXAMPLES).expect("it is there");
+        self.later(Duration::from_secs(1), Action::Define);
     }
 
-    async fn restart(&mut self) {
-        if let Some(running) = self.running.take() {
-            self.history.note("the operator is asked to stop");
-            running.cancel();
-            // It may have failed just now.
-            drop(running.end().await);
-            self.history.end_process(self.process, "has stopped");
+    /// Creates the CRD as soon as there is none.
+    fn define(&mut self) {
+        if self.env.server.get(DEFINITIONS, "", EXAMPLES).is_some() {
+            return self.later(Duration::from_secs(1), Action::Define);
         }
-        self.later(START_DELAY, Action::Start);
+        self.history.note("user creates the CRD");
+        self.env.create(crd(self.dice));
     }
-
-    fn reload(&mut self) {
-        self.code += 1;
-        let registry = Registry::new(self.natives().handlers(self.code)).expect("unique ids");
-        let generation = Generation { number: 0, registry, lifecycle: None };
-        let (verdict, _) = oneshot::channel();
-        let candidate = Candidate { generation, verdict, withdrawn: CancellationToken::new() };
-        let running = self.running.as_ref();
-        let is_sent = running.is_some_and(|it| it.reloads.try_send(candidate).is_ok());
-        self.history.note(format!("reload {}: {is_sent}", self.code));
-    }
-}
-
-/// The usual settings, with shorter pauses after errors.
-fn settings() -> Settings {
-    let mut settings = Settings::default();
-    let seconds = |all: &[u64]| all.iter().copied().map(Duration::from_secs).collect();
-    settings.networking.error_backoffs = seconds(&[1, 1, 2]);
-    settings.networking.request_timeout = Duration::from_secs(30);
-    settings.queueing.error_delays = seconds(&[1, 1, 2, 3, 5, 8]);
-    settings.execution.default_backoff = Duration::from_secs(3);
-    settings
 }
