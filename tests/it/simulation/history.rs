@@ -221,7 +221,18 @@ impl History {
         inner.note(format!("user deletes {}", stored.uid));
         if stored.is_held {
             inner.held.insert(stored.uid);
+        } else {
+            inner.gone.insert(stored.uid);
         }
+    }
+
+    /// An object is removed in spite of its finalizers.
+    pub(super) fn removed(&self, object: &Value) {
+        let stored = Stored::read(object);
+        let mut inner = self.0.lock();
+        inner.note(format!("{} is removed", stored.uid));
+        inner.held.remove(&stored.uid);
+        inner.gone.insert(stored.uid);
     }
 
     /// A request of a process has changed an object; `None` is an object that is not there.
@@ -308,8 +319,9 @@ impl Inner {
     }
 
     fn excuse(&mut self, uid: &str, finding: Finding) {
-        self.note(format!("{uid} is excused from now on: {finding:?}"));
-        self.excused.entry(uid.to_owned()).or_default().insert(finding);
+        if self.excused.entry(uid.to_owned()).or_default().insert(finding) {
+            self.note(format!("{uid} is excused from now on: {finding:?}"));
+        }
     }
 
     fn last_done(&self, uid: &str, id: &str) -> Option<&Call> {
@@ -341,8 +353,8 @@ impl Inner {
             );
             self.complain(rule);
         }
-        if id == OF_DELETION && self.gone.contains(uid) && self.open.has(Finding::LostRelease) {
-            return self.excuse(uid, Finding::LostRelease);
+        if self.gone.contains(uid) && self.open.has(Finding::GoneUnseen) {
+            return self.excuse(uid, Finding::GoneUnseen);
         }
         let cause = self.stored.get(uid).map_or(0, |it| it.causes);
         let attempt = (*process, id.clone(), uid.clone(), cause, *retry);
@@ -373,6 +385,9 @@ impl Inner {
             if !now.is_deleting && !self.excused.contains_key(&now.uid) {
                 self.check_essence(process, &now, earlier);
             }
+        }
+        if now.is_foreign && self.open.has(Finding::Identity) {
+            self.excuse(&now.uid, Finding::Identity);
         }
         if !now.is_deleting && now.has_record(OF_DELETION) {
             if self.may_be_of_another(process, &now) {
@@ -417,6 +432,9 @@ impl Inner {
             }
             (Some(_), Some(_)) if self.may_be_unseen(process, self.stored[uid].handled_at) => {
                 self.excuse(uid, Finding::OlderViews);
+            }
+            (Some(_), Some(_)) if self.may_be_of_another(process, now) => {
+                self.excuse(uid, Finding::Identity);
             }
             (earlier, handled) => {
                 self.complain(format!("{uid} was handled to {earlier:?}, and now to {handled:?}"));

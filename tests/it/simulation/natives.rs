@@ -26,7 +26,7 @@ use super::{
 pub(super) const CONDITION: &str = "Watched";
 
 /// The seconds between the calls of the timer.
-pub(super) const INTERVAL: u64 = 15;
+pub(super) const INTERVAL: u64 = 30;
 
 /// The pause after a temporary error.
 const RETRY_DELAY: Duration = Duration::from_secs(2);

@@ -11,8 +11,8 @@ pub(super) enum Finding {
     Identity,
     /// Handlers are called again when an older view of the object arrives late.
     OlderViews,
-    /// A deletion handler is called again when the response to the removal of the finalizer was lost.
-    LostRelease,
+    /// Handlers are called again for an object that is gone.
+    GoneUnseen,
 }
 
 /// The open findings, each with its reason. Take a line out to see what fails; `KOPF_SIMULATION_STRICT=1` takes out all.
@@ -28,8 +28,8 @@ pub(super) const KNOWN_OPEN: &[(Finding, &str)] = &[
         "M1: no order of versions after settings.persistence.consistency_timeout, nor after a restart",
     ),
     (
-        Finding::LostRelease,
-        "seed 177: after a 404 to the removal of the finalizer, an older event in the queue is handled as a deletion",
+        Finding::GoneUnseen,
+        "seeds 177, 419: after a 404 has shown that an object is gone, older events in its queue are still handled",
     ),
 ];
 

@@ -26,6 +26,8 @@ pub(super) struct Stored {
     pub(super) name: String,
     /// Whether the finalizer is there.
     pub(super) is_held: bool,
+    /// Whether its status has a result of another object.
+    pub(super) is_foreign: bool,
     /// Whether it is being deleted.
     pub(super) is_deleting: bool,
     /// Since when `handled` is what it is.
@@ -51,8 +53,11 @@ impl Stored {
         let finished = records.iter().filter(|(_, text)| is_finished(text));
         let handled = annotations.and_then(|it| it.get(&format!("{PREFIX}{HANDLED}"))?.as_str());
         let handled = handled.map(|it| serde_json::from_str::<Value>(it).unwrap_or_default());
+        let uid = meta["uid"].as_str().unwrap_or_default();
+        let mut results = object["status"].as_object().into_iter().flatten();
         Stored {
-            uid: meta["uid"].as_str().unwrap_or_default().to_owned(),
+            is_foreign: results.any(|(_, it)| it.get("uid").is_some_and(|it| it != uid)),
+            uid: uid.to_owned(),
             handled: handled.map(|it| it["spec"]["x"].as_u64().unwrap_or_default()),
             finished: finished.map(|(key, _)| (key.clone(), Stamp::default())).collect(),
             name: meta["name"].as_str().unwrap_or_default().to_owned(),

@@ -354,9 +354,10 @@ impl World {
 
     /// Removes an object in spite of its finalizers, and creates another one, while nobody watches.
     fn swap(&mut self, number: usize) {
-        let removed = self.env.server.remove(EXAMPLES, NAMESPACE, &format!("o{number}"));
-        if removed.is_ok() {
-            self.history.note(format!("o{number} is removed"));
+        let name = format!("o{number}");
+        if let Some(object) = self.env.server.get(EXAMPLES, NAMESPACE, &name) {
+            self.env.server.remove(EXAMPLES, NAMESPACE, &name).expect("it is there");
+            self.history.removed(&object);
             self.create(number);
             self.disturb(Action::Compact);
         }
