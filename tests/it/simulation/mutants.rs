@@ -1,6 +1,6 @@
 //! Deliberate bugs, as if the operator had them: each must be found.
 
-use std::time::Duration;
+use std::{fmt::Write as _, time::Duration};
 
 use bytes::Bytes;
 use fastrand::Rng;
@@ -77,7 +77,7 @@ impl Mutant {
         for part in parts {
             let (uid, rest) = part.split_once('"').unwrap_or((part, ""));
             let name = uid.split('.').next().unwrap_or_default();
-            read.push_str(&format!("\"uid\":\"{name}\"{rest}"));
+            write!(read, "\"uid\":\"{name}\"{rest}").expect("a string");
         }
         read.into()
     }

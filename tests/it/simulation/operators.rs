@@ -268,14 +268,13 @@ impl Operators {
         for slot in 0..self.slots.len() {
             let Some(process) = &self.slots[slot].process else { continue };
             let number = process.number;
-            let is_taken = match (self.language, &process.host) {
-                (Some(language), Some(host)) => self.reload_scripts(language, host, process).await,
-                _ => {
-                    let handlers = self.natives(number).handlers(self.code);
-                    let registry = Registry::new(handlers).expect("unique ids");
-                    let candidate = candidate(Generation { number: 0, registry, lifecycle: None });
-                    process.running.reloads.try_send(candidate.0).is_ok()
-                }
+            let is_taken = if let (Some(language), Some(host)) = (self.language, &process.host) {
+                self.reload_scripts(language, host, process).await
+            } else {
+                let handlers = self.natives(number).handlers(self.code);
+                let registry = Registry::new(handlers).expect("unique ids");
+                let (candidate, _) = candidate(Generation { number: 0, registry, lifecycle: None });
+                process.running.reloads.try_send(candidate).is_ok()
             };
             self.history.note(format!("process {number} loads version {}: {is_taken}", self.code));
             if self.language.is_some() && !is_taken {

@@ -273,11 +273,11 @@ impl World {
                 let slot = self.operators.kill_slot(slot, "is killed");
                 self.later(pause, Action::Start(slot));
             }
-            other => self.disturb(other),
+            other => self.disturb(&other),
         }
     }
 
-    fn disturb(&mut self, action: Action) {
+    fn disturb(&mut self, action: &Action) {
         self.history.note(format!("{action:?}"));
         let server = &self.env.server;
         match action {
@@ -288,21 +288,21 @@ impl World {
             Action::Outage(pause) => {
                 self.operators.is_down.store(true, Ordering::Relaxed);
                 server.close_watches();
-                self.later(pause, Action::Connect);
+                self.later(*pause, Action::Connect);
             }
             Action::Connect => self.operators.is_down.store(false, Ordering::Relaxed),
             Action::Hide(pause) => {
                 let hidden = Effect::HiddenGroup("kopf.dev".into());
                 server.fault(Fault::always(hidden).on("GET", "/apis"));
                 server.close_watches();
-                self.later(pause, Action::Show);
+                self.later(*pause, Action::Show);
             }
             Action::Show => server.clear_faults(),
             Action::CutOff(slot, pause) => {
-                self.operators.cut_off(slot, true);
-                self.later(pause, Action::Reconnect(slot));
+                self.operators.cut_off(*slot, true);
+                self.later(*pause, Action::Reconnect(*slot));
             }
-            Action::Reconnect(slot) => self.operators.cut_off(slot, false),
+            Action::Reconnect(slot) => self.operators.cut_off(*slot, false),
             _ => server.close_watches(),
         }
     }
@@ -359,7 +359,7 @@ impl World {
             self.env.server.remove(EXAMPLES, NAMESPACE, &name).expect("it is there");
             self.history.removed(&object);
             self.create(number);
-            self.disturb(Action::Compact);
+            self.disturb(&Action::Compact);
         }
     }
 
