@@ -65,6 +65,15 @@ struct Reign {
     farewell: StopReason,
 }
 
+/// Ends daemons and timers with the operator, also if its future is dropped: their tasks are not part of it.
+struct Abandoning(Arc<daemons::Team>);
+
+impl Drop for Abandoning {
+    fn drop(&mut self) {
+        self.0.abandon();
+    }
+}
+
 impl Serve<'_> {
     /// Runs from the login to the end of the last stream. Returns the election, which goes on: the lease is still held.
     pub(super) async fn run(
@@ -86,6 +95,7 @@ impl Serve<'_> {
         let observer = observer?;
         let replicas = Replicas::start(&self, &cluster)?;
         let team = Arc::default();
+        let _abandoning = Abandoning(Arc::clone(&team));
         let shared = Shared {
             cluster: &cluster,
             start: Instant::now(),
