@@ -75,7 +75,11 @@ fn say(text: &str) {
 /// Runs these seeds; the first one that fails is shrunk.
 fn run(seeds: std::ops::Range<u64>) {
     let mut tally = Tally::default();
-    seeds.for_each(|seed| tally.add(&plan(seed)));
+    for seed in seeds {
+        if let Some(rule) = tally.add(&plan(seed)) {
+            say(&format!("seed {seed} breaks a rule: {rule}"));
+        }
+    }
     say(&tally.table());
     if let Some((seed, _)) = tally.failed.first() {
         panic!("{}", report::describe(&plan(*seed)));
