@@ -208,6 +208,7 @@ impl Operators {
             faults: self.faults.clone(),
             history: self.history.clone(),
             process,
+            prefix: if slot == 0 { "" } else { "second " },
             ends: self.ends.clone(),
             is_down: Arc::clone(&self.is_down),
             is_cut_off: Arc::clone(&self.slots[slot].is_cut_off),
