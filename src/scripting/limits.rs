@@ -94,6 +94,15 @@ pub(crate) fn is_within(value: &impl Serialize, limit: usize) -> bool {
     serde_json::to_writer(Left(limit), value).is_ok()
 }
 
+/// What a string takes as JSON besides its bytes.
+pub(crate) const TEXT: usize = 3;
+
+/// About what an integer takes as JSON.
+pub(crate) fn digits(number: u64) -> usize {
+    let digits = number.checked_ilog10().unwrap_or_default() + 2;
+    usize::try_from(digits).unwrap_or_default()
+}
+
 /// About the bytes of a value as JSON.
 pub(crate) fn weight(value: &Value) -> usize {
     match value {

@@ -22,6 +22,9 @@ use super::{
     selector::Selector,
 };
 
+/// Levels of sub-handlers of sub-handlers. Each one runs within the one around it.
+const SUB_LEVELS_MAX: u8 = 16;
+
 /// A value as a script passed it to a declaration.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Argument {
@@ -143,7 +146,11 @@ pub fn declare_sub(declaration: Declaration, parent: &Handler) -> Result<Handler
     }
     let options = Options::of(kind, &options)?;
     let base = base_id(kind, &function, &options)?;
+    if parent.level >= SUB_LEVELS_MAX {
+        return Err(too_many_levels(&base, parent));
+    }
     let mut handler = assemble(kind, function, location, &options, None)?;
+    handler.level = parent.level + 1;
     let compares = handler.filters.old.is_some() || handler.filters.new.is_some();
     if compares && !matches!(parent.kind, Kind::Update | Kind::Field | Kind::Sub) {
         return Err("filters old=/new= can only be used in update handlers".into());
@@ -152,6 +159,20 @@ pub fn declare_sub(declaration: Declaration, parent: &Handler) -> Result<Handler
     handler.id =
         if parent.id.is_empty() { base.into() } else { format!("{}/{base}", parent.id).into() };
     Ok(handler)
+}
+
+fn too_many_levels(base: &str, parent: &Handler) -> DeclareError {
+    /// Enough to recognize it: the rest repeats.
+    const BYTES_MAX: usize = 60;
+    let shown = |id: &str| match id.get(..id.floor_char_boundary(BYTES_MAX)) {
+        Some(start) if start.len() < id.len() => format!("{start}…"),
+        Some(_) | None => id.to_owned(),
+    };
+    let (base, around) = (shown(base), shown(&parent.id));
+    DeclareError::new(
+        &format!("sub-handlers are nested deeper than {SUB_LEVELS_MAX} levels: '{base}' in '{around}'"),
+        "check whether a sub-handler declares itself",
+    )
 }
 
 /// `id`, else the name of the function, else the word of the declaration.
@@ -233,6 +254,7 @@ fn assemble(
         deleted: options.flag("deleted")?,
         optional: options.flag("optional")?,
         parent_needs_change: false,
+        level: 0,
         background: Background {
             initial_delay: options.initial_delay()?,
             interval: options.duration("interval")?,

@@ -249,6 +249,11 @@ impl Function {
         place == self.parameters.len() && !self.options.is_empty()
     }
 
+    /// The most arguments that it takes, with the options.
+    pub(crate) fn arguments_max(&self) -> usize {
+        self.parameters.len() + usize::from(!self.options.is_empty())
+    }
+
     /// It was given more than it takes.
     pub(crate) fn too_many(&self, library: &Library, given: usize) -> Failure {
         format!("too many arguments, {given}: expected {}", self.signature(library.name)).into()

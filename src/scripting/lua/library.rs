@@ -7,7 +7,13 @@ use mlua::{
     Value as LuaValue, chunk::ChunkMode,
 };
 
-use super::{push::Style, refusal::ServerError, streams, views, world::World};
+use super::{
+    push::Style,
+    refusal::ServerError,
+    streams,
+    views::{self, Kind},
+    world::World,
+};
 use crate::ports::BoxFuture;
 use crate::scripting::library::{
     self, Body, Call, Datum, Failure, Flow, Function, Given, Library, Outcome, Shape, embedded,
@@ -193,6 +199,11 @@ fn streaming(
 }
 
 fn call(world: &World, named: Named, arguments: &MultiValue) -> Result<Call, Failure> {
+    let (library, function) = named;
+    // Each would be copied before the last one is refused.
+    if arguments.len() > function.arguments_max() {
+        return Err(function.too_many(library, arguments.len()));
+    }
     let arguments = arguments.iter().map(|it| given(world, it)).collect();
     let present = world.present.borrow().clone();
     Call::new(named, arguments, Arc::clone(&world.surroundings), present)
@@ -234,10 +245,10 @@ fn shape(world: &World, value: &LuaValue) -> Shape {
         LuaValue::LightUserData(it) if it.0.is_null() => Shape::Nothing,
         LuaValue::Vector(_) => Shape::Other("a vector"),
         LuaValue::Error(_) => Shape::Other("an error"),
-        LuaValue::UserData(_) if views::handled(value).is_some() => Shape::Map,
-        LuaValue::UserData(view) => match views::json_of(view) {
-            Some(serde_json::Value::Array(_)) => Shape::List,
-            Some(_) => Shape::Map,
+        LuaValue::UserData(_) if views::is_handled(value) => Shape::Map,
+        LuaValue::UserData(view) => match views::kind(view) {
+            Some(Kind::List) => Shape::List,
+            Some(Kind::Map | Kind::Text) => Shape::Map,
             None => Shape::Other("an object of the host"),
         },
         LuaValue::LightUserData(_) | LuaValue::Other(_) => Shape::Other("an object of the host"),
@@ -258,9 +269,8 @@ fn checked(lua: &Lua, (library, function): Named) -> mlua::Result<LuaFunction> {
 
 /// The same values, with tables instead of views of the host.
 fn plain(lua: &Lua, values: MultiValue) -> mlua::Result<MultiValue> {
-    let world = World::of(lua)?;
-    let one = |value: LuaValue| match value.as_userdata().and_then(views::json_of) {
-        Some(content) => world.push(lua, &content, Style::Frozen),
+    let one = |value: LuaValue| match value.as_userdata() {
+        Some(view) => Ok(views::plain(lua, view)?.unwrap_or(value)),
         None => Ok(value),
     };
     values.into_iter().map(one).collect()

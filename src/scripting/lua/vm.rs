@@ -392,7 +392,7 @@ impl<T, F: FnOnce(&World, &LuaValue) -> mlua::Result<T> + Unpin> Purpose for Sim
 
 /// The result of a handler.
 fn result(world: &World, value: &LuaValue) -> mlua::Result<Ended> {
-    let read = world.read_kept(value, None).map_err(refused)?;
+    let read = world.read_kept(value, None, 0).map_err(refused)?;
     Ok(Ended::Returned((!read.is_null()).then_some(read)))
 }
 
@@ -406,7 +406,7 @@ fn contribution(world: &World, value: &LuaValue) -> mlua::Result<Ended> {
 
 /// The result of a function that is asked for data.
 fn data(world: &World, value: &LuaValue) -> mlua::Result<Value> {
-    world.read_kept(value, None).map_err(refused)
+    world.read_kept(value, None, 0).map_err(refused)
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "the shape of a mapping of errors")]

@@ -31,6 +31,7 @@ use crate::logic::{
 };
 use crate::ports::Invocation;
 use crate::scripting::{
+    account::Account,
     leftovers::Leftovers,
     library::{Pace, Surroundings},
     memos::Memos,
@@ -128,16 +129,17 @@ impl World {
 
     /// Lua into JSON.
     pub(super) fn read(&self, value: &LuaValue, like: Option<&Value>) -> Result<Value, Refused> {
-        self.reader(Room::Text(self.limits.sandbox.string_size)).read(value, like)
+        self.reader(self.account(self.text_room())).read(value, like)
     }
 
-    /// Lua into JSON that is kept: a result, a part of a patch or of a memo.
+    /// Lua into JSON that is kept: a result, a part of a patch or of a memo, below so many levels of that.
     pub(super) fn read_kept(
         &self,
         value: &LuaValue,
         like: Option<&Value>,
+        around: usize,
     ) -> Result<Value, Refused> {
-        self.reader(self.room()).read(value, like)
+        self.reader(self.account(self.room()).below(around)).read(value, like)
     }
 
     /// A table with other keys than texts into its items; nothing if it is none: see [`Reader::read_keyed`].
@@ -145,7 +147,28 @@ impl World {
         &self,
         value: &LuaValue,
     ) -> Result<Option<Vec<(Value, Value)>>, Refused> {
-        self.reader(self.room()).read_keyed(value)
+        self.reader(self.account(self.room())).read_keyed(value)
+    }
+
+    /// The account of a copy of something that the host has.
+    pub(super) fn account(&self, room: Room) -> Account<'_> {
+        Account::new(room, 1, &*self.meter)
+    }
+
+    /// How large what is passed or shown may be.
+    pub(super) fn text_room(&self) -> Room {
+        Room::Text(self.limits.sandbox.string_size)
+    }
+
+    /// The text of what is behind a handle; `name` is what errors call it.
+    pub(super) fn shown(
+        &self,
+        name: &str,
+        text: fn(&Value) -> String,
+        copy: impl FnOnce(&mut Account<'_>) -> Result<Value, Refused>,
+    ) -> mlua::Result<String> {
+        let copied = copy(&mut self.account(self.text_room()));
+        copied.map(|it| text(&it)).map_err(|it| mlua::Error::runtime(it.at(name)))
     }
 
     /// How large what is kept may be.
@@ -153,8 +176,8 @@ impl World {
         Room::Result(self.limits.sandbox.result_size)
     }
 
-    fn reader(&self, room: Room) -> Reader<'_> {
-        Reader::new(&self.shapes, &self.meter, room)
+    fn reader<'a>(&'a self, account: Account<'a>) -> Reader<'a> {
+        Reader::new(&self.shapes, account)
     }
 
     /// Lua into JSON, as a host function with an argument of this name does it.

@@ -26,7 +26,9 @@ use super::{
 };
 use crate::heap;
 use crate::ports::{BoxFuture, Document, Invocation, Stopped};
-use crate::scripting::{limits, memos::Memos, running_time::running_time, stopped};
+use crate::scripting::{
+    limits, memos::Memos, refused::Room, running_time::running_time, stopped,
+};
 
 /// How many operations of a script pass between two looks at its limits, while operations are short: some microseconds.
 const LOOK_EVERY: u32 = 16;
@@ -90,6 +92,8 @@ pub(super) struct Common {
     pub(super) ledger: Ledger,
     /// Bytes of a patch as JSON.
     pub(super) result_size: usize,
+    /// Bytes of a value that is passed to the host as JSON.
+    pub(super) string_size: usize,
     pub(super) kept: Kept,
     /// Changes when the script starts afresh: the calls of before have to end then.
     pub(super) fresh: watch::Sender<()>,
@@ -413,6 +417,17 @@ pub(super) fn forget<T>(memo: &Document, change: impl FnOnce() -> T) -> T {
     let changed = given(change);
     with_memos(|it| it.charge(memo, heap::held().wrapping_sub(before)));
     changed
+}
+
+/// The most bytes of a value that the running call keeps in the host, and of one that it passes.
+pub(super) fn rooms() -> (Room, Room) {
+    /// Of calls that nobody controls.
+    const DEFAULT: usize = 4 << 20;
+    let sizes = CURRENT.with_borrow(|current| {
+        current.as_ref().map(|it| (it.common.result_size, it.common.string_size))
+    });
+    let (result, text) = sizes.unwrap_or((DEFAULT, DEFAULT));
+    (Room::Result(result), Room::Text(text))
 }
 
 /// Lets a tree of the host count as the script's for as long as it is viewed.
