@@ -23,6 +23,11 @@ pub(crate) fn too_much_in_memos(limit: usize) -> String {
     format!("the memos of this script hold more than {} ({MEMORY_LIMIT})", size::shown(limit))
 }
 
+/// What the script keeps in indexes.
+pub(crate) fn too_much_in_indexes(limit: usize) -> String {
+    format!("the indexes of this script hold more than {} ({MEMORY_LIMIT})", size::shown(limit))
+}
+
 /// The script fills its memory again and again with what cannot be freed.
 pub(crate) fn leaking() -> String {
     "the script is stopped for some minutes: it fills its memory again and again with values that contain themselves, \

@@ -14,7 +14,7 @@ use super::{
     views::{self, Kind},
     world::World,
 };
-use crate::ports::BoxFuture;
+use crate::ports::{BoxFuture, Invocation};
 use crate::scripting::library::{
     self, Body, Call, Datum, Failure, Flow, Function, Given, Library, Outcome, Shape, embedded,
 };
@@ -163,12 +163,26 @@ fn waiting(
     lua.create_function(move |lua, arguments: MultiValue| {
         let world = World::of(lua)?;
         let place = place.clone();
-        let called = call(&world, (library, function), &arguments).map(body);
+        let called = call(&world, (library, function), &arguments);
+        let called = called.map(|it| it.pass(library.name, function.name).map(body));
+        let present = world.present.borrow().clone();
         // Weak: a wait that never begins must not keep the VM.
         let lua = lua.weak();
         world.wait_for(async move {
             let called = match called {
-                Ok(waited) => waited.await,
+                Ok(Ok(waited)) => waited.await,
+                Ok(Err(queue)) => {
+                    let passage = queue.wait().await;
+                    let Some(lua) = lua.try_upgrade() else { return Ok(MultiValue::new()) };
+                    let world = World::of(&lua)?;
+                    let read = call_of(&world, (library, function), &arguments, present);
+                    drop((arguments, world, lua));
+                    match (read, passage) {
+                        (Ok(call), Some(passage)) => body(call.passing(passage)).await,
+                        (Ok(call), None) => body(call).await,
+                        (Err(failure), _) => Err(failure),
+                    }
+                }
                 Err(failure) => Err(failure),
             };
             let Some(lua) = lua.try_upgrade() else { return Ok(MultiValue::new()) };
@@ -199,13 +213,21 @@ fn streaming(
 }
 
 fn call(world: &World, named: Named, arguments: &MultiValue) -> Result<Call, Failure> {
+    call_of(world, named, arguments, world.present.borrow().clone())
+}
+
+fn call_of(
+    world: &World,
+    named: Named,
+    arguments: &MultiValue,
+    present: Option<Arc<Invocation>>,
+) -> Result<Call, Failure> {
     let (library, function) = named;
     // Each would be copied before the last one is refused.
     if arguments.len() > function.arguments_max() {
         return Err(function.too_many(library, arguments.len()));
     }
     let arguments = arguments.iter().map(|it| given(world, it)).collect();
-    let present = world.present.borrow().clone();
     Call::new(named, arguments, Arc::clone(&world.surroundings), present)
 }
 

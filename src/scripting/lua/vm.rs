@@ -356,10 +356,11 @@ impl Purpose for Handling {
     }
 
     fn finish(&mut self, world: &World, value: &LuaValue) -> mlua::Result<Ended> {
-        let present = world.present.borrow();
-        let is_index = present.as_ref().is_some_and(|it| it.handler.kind == Kind::Index);
-        drop(present);
-        if is_index { contribution(world, value) } else { result(world, value) }
+        let present = world.present.borrow().clone();
+        match present.filter(|it| it.handler.kind == Kind::Index) {
+            Some(call) => contribution(world, &call, value),
+            None => result(world, value),
+        }
     }
 }
 
@@ -397,11 +398,13 @@ fn result(world: &World, value: &LuaValue) -> mlua::Result<Ended> {
 }
 
 /// The result of an index function: its keys need not be texts.
-fn contribution(world: &World, value: &LuaValue) -> mlua::Result<Ended> {
-    match world.read_keyed(value).map_err(refused)? {
-        Some(entries) => Ok(Ended::Keyed(entries)),
-        None => result(world, value),
-    }
+fn contribution(world: &World, call: &Invocation, value: &LuaValue) -> mlua::Result<Ended> {
+    let ended = match world.read_keyed(value).map_err(refused)? {
+        Some(entries) => Ended::Keyed(entries),
+        None => result(world, value)?,
+    };
+    world.memos.admit_to_index(call, &ended).map_err(mlua::Error::runtime)?;
+    Ok(ended)
 }
 
 /// The result of a function that is asked for data.

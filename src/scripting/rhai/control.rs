@@ -25,6 +25,7 @@ use super::{
     turn::Turns,
 };
 use crate::heap;
+use crate::logic::outcome::Ended;
 use crate::ports::{BoxFuture, Document, Invocation, Stopped};
 use crate::scripting::{
     limits, memos::Memos, refused::Room, running_time::running_time, stopped,
@@ -238,7 +239,11 @@ impl Control {
 
     /// Whether the thread itself has computed for so long; if not, says when it may have.
     fn has_computed(&self, limit: Duration, elapsed: Duration) -> bool {
-        let left = limit.saturating_sub(running_time().saturating_sub(self.computed_before.get()));
+        /// Rhai itself sleeps when a closure meets a lock of its own; so long a wait counts as computing. A busy machine gives a
+        /// thread more than this part of the time.
+        const WALL_SHARE: u32 = 8;
+        let computed = running_time().saturating_sub(self.computed_before.get());
+        let left = limit.saturating_sub(computed.max(elapsed / WALL_SHARE));
         self.suspect.set(elapsed + left);
         left.is_zero()
     }
@@ -433,6 +438,14 @@ pub(super) fn rooms() -> (Room, Room) {
 /// Lets a tree of the host count as the script's for as long as it is viewed.
 pub(super) fn hold(tree: &Arc<Value>) -> Option<Arc<Hold>> {
     CURRENT.with_borrow(|current| current.as_ref().map(|it| Hold::of(&it.common, tree)))
+}
+
+/// Refuses what a function has returned for an index if it is too much.
+///
+/// # Errors
+/// What the script is told.
+pub(super) fn admit_to_index(call: &Invocation, result: &Ended) -> Result<(), String> {
+    given(|| with_memos(|it| it.admit_to_index(call, result))).unwrap_or(Ok(()))
 }
 
 fn with_memos<T>(ask: impl FnOnce(&Memos) -> T) -> Option<T> {

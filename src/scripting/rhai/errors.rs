@@ -213,8 +213,11 @@ impl Trail {
         if message.contains("for type '()'") {
             return format!("{message}; `?.` reads on where a field may be missing");
         }
-        if matches!(self.cause, EvalAltResult::ErrorDataRace(..)) {
-            return "a value cannot be used by a closure that works on it: copy it before".into();
+        if let EvalAltResult::ErrorDataRace(name, _) = &self.cause {
+            let named = if name.is_empty() { "a value".into() } else { format!("`{name}`") };
+            return format!(
+                "{named} is used by a closure while a function works on it: let the function work on a copy, or the closure"
+            );
         }
         message
     }

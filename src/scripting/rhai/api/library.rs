@@ -182,7 +182,19 @@ fn call(
         }
         Body::Waiting(body) => {
             // What goes to other threads is freed there, and what comes from there was made there.
-            let waited = control::handed(|| read().map(body));
+            let passed = |call: Call| call.pass(library.name, function.name).map(body);
+            let waited = match control::handed(|| read().map(passed)) {
+                Ok(Ok(waited)) => Ok(waited),
+                Ok(Err(queue)) => {
+                    let passage = control::wait_for(queue.wait())?;
+                    let passing = |call: Call| match passage {
+                        Some(passage) => body(call.passing(passage)),
+                        None => body(call),
+                    };
+                    control::handed(|| read().map(passing))
+                }
+                Err(failure) => Err(failure),
+            };
             match waited {
                 Ok(waited) => {
                     let outcome = control::wait_for(waited)?;
