@@ -198,7 +198,8 @@ mod tests {
         let text = json!({ "a": "x".repeat(400) });
         assert_eq!(account.copy(&text, 0).unwrap(), text);
         assert!(account.copy(&text, 0).is_ok());
-        assert_eq!(account.copy(&text, 0), Err(Refused::too_large(Room::Text(1000))));
+        let refused = account.copy(&text, 0).unwrap_err();
+        assert_eq!(refused.at("it"), Refused::too_large(Room::Text(1000)).at("it"));
         let many = json!(vec![1; ITEMS_MAX + 1]);
         let mut wide = Account::new(Room::Text(usize::MAX), 0, &Over(false));
         assert_eq!(wide.count(&many, 0), Err(Refused::too_many_items()));

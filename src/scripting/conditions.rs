@@ -40,9 +40,7 @@ impl Conditions {
 
     fn change(&self, change: Change) -> Result<(), String> {
         let mut patch = self.cause.patch.lock();
-        let is_other = |it: &&Transformation| {
-            matches!(it, Transformation::Condition(it) if it.kind() != change.kind())
-        };
+        let is_other = |it: &&Transformation| matches!(it, Transformation::Condition(it) if it.kind() != change.kind());
         if patch.transformations.iter().filter(is_other).count() >= CONDITIONS_MAX {
             return Err(format!("more than {CONDITIONS_MAX} conditions"));
         }

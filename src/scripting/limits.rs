@@ -23,6 +23,14 @@ pub(crate) fn too_much_in_memos(limit: usize) -> String {
     format!("the memos of this script hold more than {} ({MEMORY_LIMIT})", size::shown(limit))
 }
 
+/// The paths of handles that the script keeps.
+pub(crate) fn too_many_places(limit: usize) -> String {
+    format!(
+        "the levels of ctx.memo and ctx.patch that the script keeps have paths of more than {} ({MEMORY_LIMIT})",
+        size::shown(limit)
+    )
+}
+
 /// What the script keeps in indexes.
 pub(crate) fn too_much_in_indexes(limit: usize) -> String {
     format!("the indexes of this script hold more than {} ({MEMORY_LIMIT})", size::shown(limit))

@@ -170,7 +170,9 @@ fn too_many_levels(base: &str, parent: &Handler) -> DeclareError {
     };
     let (base, around) = (shown(base), shown(&parent.id));
     DeclareError::new(
-        &format!("sub-handlers are nested deeper than {SUB_LEVELS_MAX} levels: '{base}' in '{around}'"),
+        format!(
+            "sub-handlers are nested deeper than {SUB_LEVELS_MAX} levels: '{base}' in '{around}'"
+        ),
         "check whether a sub-handler declares itself",
     )
 }

@@ -46,7 +46,7 @@ pub(super) struct Facts<'a> {
 
 /// Reads a statement.
 pub(super) fn of<'a>(statement: &Statement<'a>, dialect: &Dialect) -> Facts<'a> {
-    let left = Cell::new(STEPS_PER_TOKEN * statement.tokens.len());
+    let left = Cell::new(STEPS_PER_TOKEN * (statement.tokens.len() + 1));
     let reading = Reading { tokens: &statement.tokens, dialect, left };
     let mut facts = Facts { defines: reading.defines(), ..Facts::default() };
     let value = reading.value();

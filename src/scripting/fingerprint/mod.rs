@@ -243,7 +243,9 @@ impl<'a> Regions<'a> {
         let of_member = member.and_then(|_| self.definers.get(&mention));
         let (of_name, of_all) = match member {
             Some(_) => (self.definers.get(&whole), None),
-            None => (None, Some(self.definers.range(whole..).take_while(move |it| it.0.name == name))),
+            None => {
+                (None, Some(self.definers.range(whole..).take_while(move |it| it.0.name == name)))
+            }
         };
         let of_all = of_all.into_iter().flatten().flat_map(|(_, it)| it);
         of_name.into_iter().flatten().chain(of_member.into_iter().flatten()).chain(of_all).copied()

@@ -446,7 +446,8 @@ fn a_declaration_that_does_not_stand_alone_has_no_parts() {
 fn many_statements_about_one_name_are_read_once() {
     let mut text = format!("v = 1\n{}", "v = v\n".repeat(3_000));
     for number in 0..300 {
-        let declared = format!("kopf.on_create('kex', {{ id = 'h{number}' }}, function() return v end)\n");
+        let declared =
+            format!("kopf.on_create('kex', {{ id = 'h{number}' }}, function() return v end)\n");
         text.push_str(&declared);
     }
     let fingerprints = Fingerprints::of(Language::Lua, &text);
@@ -461,13 +462,9 @@ fn many_statements_about_one_name_are_read_once() {
 /// Where a text would take too long, its handlers depend on all of it.
 #[test]
 fn a_text_of_too_many_ways_depends_on_itself_as_a_whole() {
-    let mut text = String::new();
-    for number in 0..4_000 {
-        text.push_str(&format!("local v{number} = {{}}\n"));
-    }
-    for number in 0..6_000 {
-        text.push_str(&format!("kopf.on_create('kex', {{ id = 'h{number}' }}, function() end)\n"));
-    }
+    let variables = (0..4_000).map(|it| format!("local v{it} = {{}}\n"));
+    let handler = |it: u32| format!("kopf.on_create('kex', {{ id = 'h{it}' }}, function() end)\n");
+    let text: String = variables.chain((0..6_000).map(handler)).collect();
     let fingerprints = Fingerprints::of(Language::Lua, &text);
     let codes: Vec<_> = (4_001..=10_000).map(|it| fingerprints.of_line(it)).collect();
     assert_ne!(codes.first(), Some(&fingerprints.whole()));

@@ -21,9 +21,7 @@ use crate::logic::{
     handler::Handler,
     lifecycle::{Chooser, Lifecycle},
 };
-use crate::scripting::{
-    Load, LoadError, Loaded, Placement, Source, Terms, bounds, lua, rhai,
-};
+use crate::scripting::{Load, LoadError, Loaded, Placement, Source, Terms, bounds, lua, rhai};
 
 /// The languages, by the extension of their files.
 const LANGUAGES: &[(&str, Load)] = &[("lua", lua::load), ("rhai", rhai::load)];

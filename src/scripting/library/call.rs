@@ -6,8 +6,7 @@ use serde_json::{Map, Value};
 
 use super::{
     Datum, Failure, Flow, Function, Given, Library, Outcome, Pace, Shape, Surroundings, Type,
-    bounds, given, pace,
-    passage::Passage,
+    bounds, given, pace, passage::Passage,
 };
 use crate::ports::Invocation;
 use crate::scripting::text::did_you_mean;

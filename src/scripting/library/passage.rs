@@ -9,7 +9,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use super::Call;
+use super::{Call, Datum};
 use crate::scripting::limits;
 
 /// Bytes, as JSON, of what one script has on its way through one library.
@@ -58,7 +58,7 @@ impl Queue {
 impl Passage {
     /// Makes room for so many bytes; whether there is as much.
     pub(super) fn grow(&mut self, bytes: usize) -> bool {
-        let has = usize::try_from(self.permit.num_permits()).unwrap_or(usize::MAX);
+        let has = self.permit.num_permits();
         if has >= ON_THEIR_WAY_MAX / UNIT {
             // It is alone: its own limit is that of the library.
             return true;
@@ -100,13 +100,68 @@ impl Call {
 
     fn weight(&self) -> usize {
         let arguments = self.arguments.iter().map(|(_, it)| it);
-        arguments.map(|it| match it {
-            super::Datum::Json(value) => limits::weight(value),
-            super::Datum::Bytes(bytes) => bytes.len(),
-        }).sum()
+        let bytes = |it: &Datum| match it {
+            Datum::Json(value) => limits::weight(value),
+            Datum::Bytes(bytes) => bytes.len(),
+        };
+        arguments.map(bytes).sum()
     }
 }
 
 fn units(bytes: usize) -> u32 {
     u32::try_from(bytes.min(ON_THEIR_WAY_MAX).div_ceil(UNIT)).unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::FutureExt as _;
+    use serde_json::json;
+
+    use super::*;
+    use crate::scripting::library::{Given, Surroundings, find};
+
+    fn call(of: &Arc<Surroundings>, bytes: usize) -> Call {
+        let kube = find("kube").unwrap();
+        let create = kube.functions.iter().find(|it| it.name == "create").unwrap();
+        let object = json!({ "kind": "X", "data": "x".repeat(bytes) });
+        let given = vec![Given::Datum(Datum::Json(object))];
+        Call::new((kube, create), given, Arc::clone(of), None).unwrap()
+    }
+
+    #[test]
+    fn a_script_has_so_much_on_its_way_and_the_rest_waits() {
+        let script = Arc::<Surroundings>::default();
+        let pass = |bytes| call(&script, bytes).pass("kube", "create");
+        let mut small: Vec<_> = (0..32).map(|_| pass(10).unwrap()).collect();
+        let queue = pass(10).unwrap_err();
+        assert!(pass(10).unwrap_err().wait().now_or_never().is_none());
+        // Each library has its own.
+        assert!(call(&script, 10).pass("http", "get").is_ok());
+        small.pop();
+        assert!(queue.wait().now_or_never().is_some());
+        drop(small);
+        let large: Vec<_> = (0..4).map(|_| pass(3_900_000).unwrap()).collect();
+        assert!(pass(3_900_000).is_err());
+        drop(large);
+        // What is larger than all of it goes alone.
+        let alone = pass(40 << 20).unwrap();
+        assert!(pass(10).is_err());
+        drop(alone);
+        assert!(pass(10).is_ok());
+    }
+
+    #[test]
+    fn lists_that_grow_wait_until_they_are_alone() {
+        let script = Arc::<Surroundings>::default();
+        let list = || call(&script, 10).pass("kube", "list").unwrap().passage.unwrap();
+        let (mut one, mut two) = (list(), list());
+        assert!(one.grow(3 << 20) && two.grow(3 << 20));
+        assert!(one.grow(11 << 20));
+        assert!(!two.grow(11 << 20));
+        let mut waits = Box::pin(two.alone());
+        assert!(waits.as_mut().now_or_never().is_none());
+        drop(one);
+        let mut alone = waits.now_or_never().flatten().unwrap();
+        assert!(alone.grow(64 << 20));
+    }
 }

@@ -125,6 +125,7 @@ impl Vm {
             wait_method: OnceCell::new(),
             streams: Streams::default(),
             leftovers: RefCell::default(),
+            places: Rc::default(),
             memos: Arc::clone(&script.memos),
             side_table: super::side_table::SideTable::default(),
             surroundings: Surroundings::of(&script.terms, &source.name),

@@ -1,7 +1,7 @@
 //! What belongs to one VM and is reachable from every host function in it.
 
 use std::{
-    cell::{OnceCell, RefCell},
+    cell::{Cell, OnceCell, RefCell},
     collections::BTreeMap,
     future::Future,
     rc::Rc,
@@ -76,6 +76,8 @@ pub(super) struct World {
     pub(super) streams: Streams,
     /// What the script keeps of calls that have ended.
     pub(super) leftovers: RefCell<Leftovers>,
+    /// The bytes of the paths of handles that the VM has.
+    pub(super) places: Rc<Cell<usize>>,
     /// What the script has put into memos.
     pub(super) memos: Arc<Memos>,
     /// Values of memos that are no data.

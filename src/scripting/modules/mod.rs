@@ -136,7 +136,8 @@ impl Modules {
         let size = found.as_ref().map_or(0, |it| it.text.len());
         let fits = taken.bytes.saturating_add(size) <= ALL_BYTES_MAX;
         let read = found.as_ref().ok().filter(|_| fits);
-        let refused = read.and_then(|it| bounds::too_many_tokens(&file.to_string_lossy(), &it.text));
+        let refused =
+            read.and_then(|it| bounds::too_many_tokens(&file.to_string_lossy(), &it.text));
         let text = read.filter(|_| refused.is_none()).map(|it| Arc::from(it.text.as_str()));
         taken.by_file.insert(file.to_owned(), (module, text.clone()));
         drop(found.map_err(|it| it.of(file, script))?);

@@ -27,9 +27,7 @@ use super::{
 use crate::heap;
 use crate::logic::outcome::Ended;
 use crate::ports::{BoxFuture, Document, Invocation, Stopped};
-use crate::scripting::{
-    limits, memos::Memos, refused::Room, running_time::running_time, stopped,
-};
+use crate::scripting::{limits, memos::Memos, refused::Room, running_time::running_time, stopped};
 
 /// How many operations of a script pass between two looks at its limits, while operations are short: some microseconds.
 const LOOK_EVERY: u32 = 16;

@@ -214,9 +214,13 @@ impl Trail {
             return format!("{message}; `?.` reads on where a field may be missing");
         }
         if let EvalAltResult::ErrorDataRace(name, _) = &self.cause {
-            let named = if name.is_empty() { "a value".into() } else { format!("`{name}`") };
+            let named = match name.strip_prefix("argument ") {
+                Some(_) => name.clone(),
+                None if name.is_empty() => "a value".into(),
+                None => format!("`{name}`"),
+            };
             return format!(
-                "{named} is used by a closure while a function works on it: let the function work on a copy, or the closure"
+                "{named} is in use: a function works on it, and what it calls or is given needs it too; pass a copy of it"
             );
         }
         message

@@ -37,7 +37,11 @@ use serde_json::Value;
 use self::{
     context::Ctx,
     control::{admit_to_index, given},
-    runner::Runner, script::Script, value::plain, view::View, vm::Vm,
+    runner::Runner,
+    script::Script,
+    value::plain,
+    view::View,
+    vm::Vm,
 };
 use super::{LoadError, Loaded, Source, Terms, ctx::record};
 use crate::logic::{

@@ -77,7 +77,6 @@ impl Modules {
         module.map(SharedModule::new).map_err(within)
     }
 
-
     /// The module of this name, for code that is nested in so many calls and imports.
     fn find(
         &self,

@@ -37,10 +37,8 @@ async fn in_an_operator(hostile: Hostile) {
     let env = Environment::with_clock(builder, Clock::system());
     let settings = Settings::default();
     let terms = Terms::of(Placement::Threads, &settings);
-    let sources = vec![
-        Source::alone(hostile.name, hostile.text),
-        Source::alone("neighbour.lua", NEIGHBOUR),
-    ];
+    let sources =
+        vec![Source::alone(hostile.name, hostile.text), Source::alone("neighbour.lua", NEIGHBOUR)];
     let (scripts, handlers) = env.load(sources, terms).await;
     let settings = Arc::new(Mutex::new(settings));
     let running = Running::start(Operator { settings, ..env.operator(scripts, handlers) });

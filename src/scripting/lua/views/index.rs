@@ -12,9 +12,9 @@ use mlua::{
 };
 use serde_json::Value;
 
+use super::{Copied, Kind};
 use crate::logic::indexing::{Key, Values};
 use crate::ports::Index;
-use super::{Copied, Kind};
 use crate::scripting::{
     account::Account,
     lua::{push::Style, world::World},
@@ -99,7 +99,11 @@ fn native(lua: &Lua, value: &Value) -> mlua::Result<LuaValue> {
 }
 
 /// Copies the content of an index or a store; `None` if the object is neither.
-pub(super) fn copy(object: &AnyUserData, account: &mut Account<'_>, depth: usize) -> Option<Copied> {
+pub(super) fn copy(
+    object: &AnyUserData,
+    account: &mut Account<'_>,
+    depth: usize,
+) -> Option<Copied> {
     if let Ok(view) = object.borrow::<IndexView>() {
         return Some(account.copy_index(&view.0, depth));
     }

@@ -9,7 +9,9 @@ use mlua::{
 use serde_json::{Map, Value};
 
 use super::{
-    Copied, Kind, dotted, step,
+    Copied, Kind, dotted,
+    place::Place,
+    step,
     tally::{self, Tally},
 };
 use crate::heap;
@@ -23,14 +25,14 @@ use crate::scripting::{
 /// A map or a list in a memo.
 pub(super) struct MemoView {
     document: Document,
-    path: Vec<String>,
+    path: Place,
     tally: Rc<Tally>,
 }
 
 impl MemoView {
     /// The whole memo.
     pub(super) fn root(document: Document) -> Self {
-        MemoView { document, path: Vec::new(), tally: Rc::default() }
+        MemoView { document, path: Place::default(), tally: Rc::default() }
     }
 
     /// Copies the data; null if there is none any more.
@@ -68,10 +70,8 @@ impl MemoView {
             Some(Value::Null) => Ok(LuaValue::NULL),
             Some(value) => world.push(lua, &value, Style::Frozen),
             None => {
-                let view = {
-                    let tally = Rc::clone(&self.tally);
-                    MemoView { document: self.document.clone(), path, tally }
-                };
+                let (path, tally) = (Place::new(lua, &world, path)?, Rc::clone(&self.tally));
+                let view = MemoView { document: self.document.clone(), path, tally };
                 lua.create_userdata(view).map(LuaValue::UserData)
             }
         }
@@ -138,7 +138,8 @@ impl MemoView {
             let keys = self.keys().into_iter().chain(beside);
             keys.map(|it| it.into_lua(lua)).collect::<Result<_, _>>()?
         };
-        let (path, tally) = (self.path.clone(), Rc::clone(&self.tally));
+        let path = Place::new(lua, &*World::of(lua)?, self.path.to_vec())?;
+        let tally = Rc::clone(&self.tally);
         let view = MemoView { document: self.document.clone(), path, tally };
         let keys = std::cell::RefCell::new(keys.into_iter());
         let next = lua.create_function(move |lua, _: mlua::MultiValue| {

@@ -6,6 +6,7 @@ mod index;
 mod logger;
 mod memo;
 mod patch;
+mod place;
 mod settings;
 mod stopped;
 mod tally;
@@ -37,7 +38,11 @@ pub(super) enum Kind {
 }
 
 /// Copies the content of a view, which has so many levels of a value around it; `None` if the object has none.
-pub(super) fn copy(object: &AnyUserData, account: &mut Account<'_>, depth: usize) -> Option<Copied> {
+pub(super) fn copy(
+    object: &AnyUserData,
+    account: &mut Account<'_>,
+    depth: usize,
+) -> Option<Copied> {
     if let Ok(view) = object.borrow::<PatchView>() {
         return Some(view.copy(account, depth));
     }

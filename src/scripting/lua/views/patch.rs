@@ -12,7 +12,9 @@ use mlua::{
 use serde_json::{Map, Value};
 
 use super::{
-    Copied, dotted, step,
+    Copied, dotted,
+    place::Place,
+    step,
     tally::{self, Tally},
 };
 use crate::logic::patch::Transformation;
@@ -32,14 +34,14 @@ pub(super) struct PatchView {
     patch: Handle<SharedPatch>,
     /// The object being patched: says whether an empty table is a list.
     body: Arc<Value>,
-    path: Vec<String>,
+    path: Place,
     tally: Rc<Tally>,
 }
 
 impl PatchView {
     /// The whole patch.
     pub(super) fn root(patch: Handle<SharedPatch>, body: Arc<Value>) -> Self {
-        PatchView { patch, body, path: Vec::new(), tally: Rc::default() }
+        PatchView { patch, body, path: Place::default(), tally: Rc::default() }
     }
 
     /// Copies what is there now; null if nothing is.
@@ -74,6 +76,7 @@ impl PatchView {
         };
         match present {
             None => {
+                let path = Place::new(lua, &*World::of(lua)?, path)?;
                 let view = PatchView {
                     patch: self.patch.clone(),
                     body: Arc::clone(&self.body),
