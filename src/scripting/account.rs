@@ -74,7 +74,7 @@ impl<'a> Account<'a> {
 
     /// Refuses to continue if the call has used up its time.
     pub(crate) fn look_at_time(&self) -> Result<(), Refused> {
-        if self.deadline.is_over() { Err(Refused::because("out of time")) } else { Ok(()) }
+        if self.deadline.is_over() { Err(Refused::endless("out of time")) } else { Ok(()) }
     }
 
     /// Looks at the time now and then.

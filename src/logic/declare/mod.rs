@@ -9,7 +9,13 @@ mod options;
 mod tests;
 mod values;
 
-use std::{fmt, sync::Arc};
+use std::{
+    fmt,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
 
 use serde_json::Value;
 
@@ -75,6 +81,50 @@ pub struct DeclareError {
     pub message: String,
     /// What to do about it, if we know.
     pub hint: Option<String>,
+}
+
+/// The most bytes of data, as JSON, in all declarations of a script, and in those of the sub-handlers of one attempt.
+const DATA_MAX: usize = 4 << 20;
+
+impl Declaration {
+    /// Counts the data of this declaration with those of others of the same place.
+    ///
+    /// # Errors
+    /// They are too much: the operator keeps them with the handlers.
+    pub fn admit(&self, total: &AtomicUsize) -> Result<(), DeclareError> {
+        let options = self.options.iter().map(|(name, it)| name.len() + it.bytes());
+        let bytes = self.selectors.iter().map(Argument::bytes).chain(options).sum::<usize>();
+        let before = total.fetch_add(bytes, Ordering::Relaxed);
+        if before.saturating_add(bytes) <= DATA_MAX {
+            return Ok(());
+        }
+        Err("the options of all declarations together are larger than 4 MiB as JSON: keep data in variables".into())
+    }
+}
+
+impl Argument {
+    /// About the bytes of its data as JSON.
+    fn bytes(&self) -> usize {
+        match self {
+            Argument::Absent | Argument::Callback(_) | Argument::Marker(_) => 1,
+            Argument::Value(value) => json_bytes(value),
+            Argument::List(items) => items.iter().map(|it| 1 + it.bytes()).sum(),
+            Argument::Map(fields) => {
+                fields.iter().map(|(key, it)| key.len() + 4 + it.bytes()).sum()
+            }
+        }
+    }
+}
+
+fn json_bytes(value: &Value) -> usize {
+    match value {
+        Value::Null | Value::Bool(_) | Value::Number(_) => 8,
+        Value::String(text) => text.len() + 3,
+        Value::Array(items) => items.iter().map(json_bytes).sum::<usize>() + 3,
+        Value::Object(fields) => {
+            fields.iter().map(|(key, it)| key.len() + 4 + json_bytes(it)).sum::<usize>() + 3
+        }
+    }
 }
 
 impl DeclareError {

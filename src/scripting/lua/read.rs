@@ -108,7 +108,7 @@ impl<'a> Reader<'a> {
     fn read_table(&mut self, table: &Table, like: Option<&Value>) -> Result<Value, Refused> {
         let pointer = table.to_pointer();
         if self.around.contains(&pointer) {
-            return Err(Refused::because("a table that contains itself"));
+            return Err(Refused::endless("a table that contains itself"));
         }
         self.account.enter(self.around.len())?;
         self.account.look_at_time()?;

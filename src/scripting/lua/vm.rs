@@ -1,12 +1,12 @@
 //! One Lua VM with one script in it.
 
 use std::{
-    cell::{OnceCell, RefCell},
+    cell::{Cell, OnceCell, RefCell},
     collections::BTreeMap,
     future::Future,
     pin::Pin,
     rc::Rc,
-    sync::Arc,
+    sync::{Arc, atomic::AtomicUsize},
     task::{Context, Poll, ready},
 };
 
@@ -119,6 +119,8 @@ impl Vm {
             format: OnceCell::new(),
             functions: Functions::new(Arc::clone(&script.lent)),
             declared: RefCell::new(Some(Vec::new())),
+            declared_bytes: AtomicUsize::default(),
+            declaring: Cell::default(),
             lifecycles: RefCell::default(),
             present: RefCell::default(),
             wait: RefCell::default(),

@@ -7,7 +7,7 @@ use std::{
     rc::Rc,
     sync::{
         Arc,
-        atomic::{AtomicU32, Ordering},
+        atomic::{AtomicU32, AtomicUsize, Ordering},
     },
     time::Duration,
 };
@@ -64,6 +64,10 @@ pub(super) struct World {
     pub(super) functions: Functions,
     /// What was declared; `None` when the top level has finished.
     pub(super) declared: RefCell<Option<Vec<Handler>>>,
+    /// Bytes of the data in declarations of the top level.
+    pub(super) declared_bytes: AtomicUsize,
+    /// Bytes of the data in the declaration that is read, and the levels around the present part of it.
+    pub(super) declaring: Cell<(usize, usize)>,
     /// The default lifecycles that were set, in order.
     pub(super) lifecycles: RefCell<Vec<Chooser>>,
     /// What the call is about that computes now; `None` at the top level and in calls that are about nothing.

@@ -2,7 +2,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    sync::{Arc, OnceLock},
+    sync::{Arc, OnceLock, atomic::AtomicUsize},
 };
 
 use parking_lot::{Mutex, MutexGuard};
@@ -52,6 +52,8 @@ pub(super) struct Shared {
     pub(super) surroundings: Arc<Surroundings>,
     /// What the top level declares; `None` when it has returned.
     pub(super) declared: Mutex<Option<Vec<Handler>>>,
+    /// Bytes of the data in its declarations.
+    pub(super) declared_bytes: AtomicUsize,
     /// The default lifecycles it sets, in order.
     pub(super) lifecycles: Mutex<Vec<Chooser>>,
     /// The variables of the top level: Rhai hides them from named functions.
@@ -86,6 +88,7 @@ impl Shared {
             sources: Arc::new(Sources::new(terms.limits.clone())),
             surroundings: Surroundings::of(terms, &source.name),
             declared: Mutex::new(Some(Vec::new())),
+            declared_bytes: AtomicUsize::default(),
             lifecycles: Mutex::default(),
             globals: Mutex::default(),
             assigned: OnceLock::new(),
