@@ -167,6 +167,7 @@ impl Conclusion<'_> {
             it.header().is_released() || it.header().resource_version != *before
         });
         let is_newer = newer.is_some();
+        self.memory.is_gone |= newer.as_ref().is_some_and(|it| it.header().is_released());
         if is_newer {
             *self.patched = newer;
         }

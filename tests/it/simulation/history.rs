@@ -88,6 +88,8 @@ struct Inner {
     gone: BTreeSet<String>,
     /// Processes that may act, and since when.
     alive: BTreeMap<u64, Duration>,
+    /// When processes have ended. What they do in that very moment is dropped together with them.
+    ended: BTreeMap<u64, Duration>,
     killed: BTreeSet<u64>,
     /// Objects that are excused from some rules because of an open finding.
     excused: BTreeMap<String, BTreeSet<Finding>>,
@@ -112,6 +114,7 @@ impl History {
             held: BTreeSet::new(),
             gone: BTreeSet::new(),
             alive: BTreeMap::new(),
+            ended: BTreeMap::new(),
             killed: BTreeSet::new(),
             attempts: BTreeMap::new(),
         })))
@@ -139,6 +142,8 @@ impl History {
     pub(super) fn end_process(&self, process: u64, how: &str) {
         let mut inner = self.0.lock();
         inner.alive.remove(&process);
+        let at = inner.start.elapsed();
+        inner.ended.insert(process, at);
         inner.note(format!("process {process} {how}"));
     }
 
@@ -191,7 +196,7 @@ impl History {
     /// A request was sent.
     pub(super) fn count_request(&self, process: u64) {
         let mut inner = self.0.lock();
-        if !inner.alive.contains_key(&process) {
+        if inner.has_ended(process) {
             inner.complain(format!("process {process} sends a request after its end"));
         }
         let count = inner.requests.entry(process).or_default();
@@ -291,6 +296,11 @@ impl History {
 }
 
 impl Inner {
+    fn has_ended(&self, process: u64) -> bool {
+        let is_now = self.ended.get(&process) == Some(&self.start.elapsed());
+        !self.alive.contains_key(&process) && !is_now
+    }
+
     fn note(&mut self, line: String) {
         let at = self.start.elapsed();
         self.lines.push((at, line));
@@ -332,7 +342,7 @@ impl Inner {
     /// Checks a call against what the server has stored at this moment.
     fn check(&mut self, call: &Call) {
         let Call { process, id, uid, x, retry, .. } = call;
-        if !self.alive.contains_key(process) {
+        if self.has_ended(*process) {
             self.complain(format!("{id} of {uid} is called by process {process} after its end"));
         }
         let is_of_change = |it: &str| OF_CREATION.contains(&it) || OF_UPDATE.contains(&it);
