@@ -3,8 +3,14 @@
 //! The only place that joins decisions with the world. Before: `worker.rs`. After: `change/`, then
 //! `conclusion.rs`.
 
-use std::sync::Arc;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    pin::pin,
+    sync::Arc,
+    time::Duration,
+};
 
+use futures::future;
 use tokio::time;
 
 use super::{
@@ -18,25 +24,31 @@ use super::{
     place::Place,
     queue::{Event, Queue},
     serving::Serving,
+    undecided::{Patient, Wait},
 };
 use crate::features::indexes::Indexer;
-use crate::handling::run::{Runner, Try};
+use crate::handling::run::Try;
 use crate::logic::{
     cause::{self, Change},
     claim::Claim,
     filters::{Answers, Subject},
+    function::ScriptId,
     handler::Handler,
     indexing::Owner,
     object::Object,
     outcome::LogLevel,
-    patch::Transformation,
+    patch::{self, Patch, Transformation},
     plan::{self, Hold},
     reason::{EventType, Reason},
-    selection, state,
+    selection::{self, Certainty},
+    state,
 };
 use crate::ports::{
     Cause, Emptied, Logger, LoggerKind, Memo, ObjectCause, ObjectDetail, SharedPatch,
 };
+
+/// After this time, indexing takes no place from other objects.
+const PROMPT: Duration = Duration::from_secs(1);
 
 /// One pass over one event.
 pub(super) struct Cycle<'a> {
@@ -59,13 +71,24 @@ pub(super) struct Cycle<'a> {
 }
 
 /// How the wait for the indexes has ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 enum Opening {
-    Open,
+    /// Handlers may be called, but not yet those of these scripts.
+    Open(BTreeSet<ScriptId>),
     /// The stream ends.
     Ended,
     /// There are other handlers now.
     Replaced,
+}
+
+/// What the handlers of changes have to do with an event.
+struct Detected {
+    /// `None` if none of them certainly cares for the object.
+    change: Option<Change>,
+    /// Whether any of them needs to hold it.
+    required: Certainty,
+    /// What their filters have answered so far.
+    answers: Answers,
 }
 
 impl Cycle<'_> {
@@ -83,18 +106,20 @@ impl Cycle<'_> {
         // Also when the cycle fails.
         let _emptied = Emptied(Arc::clone(&patch));
         let memo = self.memory.memo(&self.serving.memo);
-        self.index(&memo).await?;
+        let mut patient = Patient::new(self.memory);
+        self.index(&memo, &patient).await;
         self.calls.indexed();
         self.queue.show(self.calls.turn);
         if self.event.for_indexes {
-            return Ok(Next::Event);
+            Patient::end(self.memory, self.serving.uptime());
+            return Ok(self.wait(&patient).await);
         }
         match self.opening().await {
-            Opening::Open if !self.is_paused() => {}
-            Opening::Open | Opening::Ended => return Ok(Next::Event),
+            Opening::Open(waiting) if !self.is_paused() => patient.wait_for(waiting),
+            Opening::Open(_) | Opening::Ended => return Ok(Next::Event),
             Opening::Replaced => return Ok(Next::Anew),
         }
-        self.watch(&patch, &memo).await?;
+        self.watch(&patch, &memo, &patient).await;
         if let Some(unsent) = self.memory.unsent.take()
             && self.conclusion(patched).catch_up(unsent.patch).await?
         {
@@ -110,14 +135,42 @@ impl Cycle<'_> {
             object: &self.event.object,
             memo: &memo,
             logger: self.logger,
+            patient: &patient,
         };
-        let attended = attending.run().await?;
-        let left = self.change(&patch, &memo, attended).await?;
+        let attended = attending.run().await;
+        let left = self.change((&patch, &memo), attended, &patient).await?;
         if is_gone {
             return Ok(Next::Event);
         }
         let patch = std::mem::take(&mut *patch.lock());
-        self.conclusion(patched).run(patch, left).await
+        self.conclude(patch, left, (&patient, patched)).await
+    }
+
+    /// Sends the patch, and waits for what is due first: handlers that were delayed, or those that nothing could be decided about.
+    async fn conclude(
+        mut self,
+        patch: Patch,
+        left: Left,
+        (patient, patched): (&Patient, &mut Option<Arc<Object>>),
+    ) -> Result<Next, CycleError> {
+        Patient::end(self.memory, self.serving.uptime());
+        if patch.is_empty() && self.waits(patient).comes_before(&left.delays) {
+            return Ok(self.wait(patient).await);
+        }
+        match self.conclusion(patched).run(patch, left).await? {
+            // Nothing else brings the object back.
+            Next::Event => Ok(self.wait(patient).await),
+            next @ (Next::Coming | Next::Again | Next::Anew) => Ok(next),
+        }
+    }
+
+    fn waits<'c>(&'c self, patient: &'c Patient) -> Wait<'c> {
+        let Cycle { serving, queue, place, memory, .. } = self;
+        Wait { serving, queue, place, memory, patient }
+    }
+
+    async fn wait(&self, patient: &Patient) -> Next {
+        self.waits(patient).run().await
     }
 
     fn conclusion<'c>(&'c mut self, patched: &'c mut Option<Arc<Object>>) -> Conclusion<'c> {
@@ -138,61 +191,70 @@ impl Cycle<'_> {
     }
 
     /// Brings the tables up to date, before any handler looks at them.
-    async fn index(&mut self, memo: &Memo) -> Result<(), CycleError> {
-        if self.serving.handlers.indexing.is_empty() || self.calls.indexing.is_nobody() {
-            return Ok(());
+    async fn index(&mut self, memo: &Memo, patient: &Patient) {
+        let (serving, logger) = (self.serving, self.logger);
+        let doubts = self.memory.doubts.as_ref();
+        let again = doubts.map(|it| it.unindexed(serving.uptime())).unwrap_or_default();
+        if serving.handlers.indexing.is_empty()
+            || (self.calls.indexing.is_nobody() && again.is_empty())
+        {
+            return;
         }
         let only = match &self.calls.indexing {
             Whom::All => None,
-            Whom::Only(ids) => Some(ids),
+            Whom::Only(ids) => Some(ids | &again),
         };
         let header = self.event.object.header();
-        let is_gone = self.event.event_type == Some(EventType::Deleted);
-        let indexed = if is_gone {
-            self.serving.facilities.indexes.remove(&Owner::of(header));
-            Ok(())
+        if self.event.event_type == Some(EventType::Deleted) {
+            serving.facilities.indexes.remove(&Owner::of(header));
         } else {
             let mut failures = self.memory.unindexed.take().unwrap_or_default();
             let news = self.event.news.as_ref().map(|it| &it.indexes);
             // What failed before was another function.
-            news.into_iter().chain(only).flatten().for_each(|id| failures.forget(id));
+            news.into_iter().chain(&only).flatten().for_each(|id| failures.forget(id));
             let indexer = Indexer {
-                runner: self.runner(),
-                handlers: &self.serving.handlers.indexing,
-                only,
+                runner: serving.runner(),
+                handlers: &serving.handlers.indexing,
+                only: only.as_ref(),
                 cause: self.cause(&SharedPatch::default(), ObjectDetail::Index),
                 memo,
-                logger: self.logger,
+                logger,
             };
-            let indexed = indexer.run(&mut failures).await.map_err(CycleError::Index);
+            let patience = patient.patience(serving, &mut self.memory.doubts);
+            {
+                let mut indexing = pin!(indexer.run(&mut failures, patience));
+                // A function that waits takes no place from others.
+                if time::timeout(PROMPT, &mut indexing).await.is_err() {
+                    self.place.without(indexing).await;
+                }
+            }
             self.memory.unindexed = Some(failures).filter(|it| !it.is_empty());
-            indexed
-        };
-        self.serving.hold.indexed(header);
-        indexed
+        }
+        serving.hold.indexed(header);
     }
 
-    /// Waits until the tables are complete.
+    /// Waits until the tables are complete that handlers use.
     async fn opening(&self) -> Opening {
-        let Serving { hold, gate, replaced, .. } = self.serving;
+        let Serving { replaced, .. } = self.serving;
         if self.serving.is_open() {
-            return Opening::Open;
+            return Opening::Open(BTreeSet::new());
         }
         let wait = async {
             tokio::select! {
                 biased; // both at once: nothing new begins at the end, and nothing old after a reload
                 () = self.queue.ended() => Opening::Ended,
                 () = replaced.cancelled() => Opening::Replaced,
-                () = hold.open(gate.as_ref()) => Opening::Open,
+                waiting = self.serving.opening() => Opening::Open(waiting),
             }
         };
         // Others may need the place to complete the tables.
         self.place.without(wait).await
     }
 
-    /// Calls the handlers of raw events, once each.
-    async fn watch(&mut self, patch: &SharedPatch, memo: &Memo) -> Result<(), CycleError> {
-        let all = &self.serving.handlers.watching;
+    /// Calls the handlers of raw events, once each. Those of different scripts do not wait for each other.
+    async fn watch(&mut self, patch: &SharedPatch, memo: &Memo, patient: &Patient) {
+        let (serving, logger) = (self.serving, self.logger);
+        let all = &serving.handlers.watching;
         let (handlers, event_type) = match self.calls.take_watching() {
             Whom::All => (all.clone(), self.event.event_type),
             // Nothing has happened: they see the object as at a start.
@@ -202,54 +264,60 @@ impl Cycle<'_> {
             }
         };
         if handlers.is_empty() {
-            return Ok(());
+            return;
         }
-        let handlers = &handlers;
         let cause = self.cause(patch, ObjectDetail::Watch(event_type));
-        let asker = self.serving.asker(&cause, memo, self.logger);
+        let asker = serving.asker(&cause, memo, logger);
         let subject = Subject { object: &self.event.object, change: None };
-        let mut answers = Answers::default();
-        let selected = asker
-            .decide(&mut answers, |known| selection::watching(handlers, &subject, known))
-            .await?;
-        for handler in selected {
-            let attempt = Try {
-                handler: Arc::clone(&handler),
-                retries: 0,
-                started: self.serving.clock.now(),
-                cause: Cause::Object(cause.clone()),
-                memo: memo.clone(),
-                logger: self.logger.clone(),
-            };
-            let outcome = self.runner().run(attempt).await;
-            if let Some(result) = outcome.result {
-                state::deliver(&mut patch.lock().merge, &handler.id, &result)?;
+        let patience = patient.patience(serving, &mut self.memory.doubts);
+        let decision = |known: &Answers| selection::watching(&handlers, &subject, known);
+        let sorted =
+            asker.decide_without_failures(&mut patient.answers(), patience, decision).await;
+        let mut by_script = BTreeMap::<ScriptId, Vec<Arc<Handler>>>::new();
+        for handler in sorted.selected {
+            let doubts = self.memory.doubts.as_mut();
+            if !doubts.is_some_and(|it| it.rests(&handler, serving.uptime())) {
+                by_script.entry(handler.function.script).or_default().push(handler);
             }
         }
-        Ok(())
+        let calls = by_script.into_values().map(|handlers| {
+            let cause = &cause;
+            call_in_turn(serving, handlers, (cause, memo, logger))
+        });
+        let rests = future::join_all(calls).await;
+        for (handler, rest) in rests.into_iter().flatten() {
+            let doubts = self.memory.doubts.get_or_insert_default();
+            doubts.rest(&handler, rest, serving.uptime());
+        }
     }
 
     /// Everything about changes: what happened, whether we hold the object, the handlers, the release.
     async fn change(
         &mut self,
-        patch: &SharedPatch,
-        memo: &Memo,
+        (patch, memo): (&SharedPatch, &Memo),
         attended: Attended,
+        patient: &Patient,
     ) -> Result<Left, CycleError> {
         let object = Arc::clone(&self.event.object);
         let persistence = &self.serving.settings.persistence;
-        let (change, required, mut answers) = self.detect(&object, patch, memo).await?;
+        let detected = self.detect(&object, (patch, memo), patient).await?;
+        let Detected { change, required: needed, mut answers } = detected;
         let ongoing = object.header().deletion_timestamp.is_some();
         let has_finalizer = |it: &Object| it.header().finalizers.contains(&persistence.finalizer);
         // The event may be older than our own request which added it.
         let blocked =
             has_finalizer(&object) || self.expected.is_some_and(|it| has_finalizer(&it.object));
-        let Attended { is_required, mut delays, is_awaited } = attended;
-        let required = required || is_required;
-        self.claim(required, blocked);
-        let blocked = blocked && (required || self.memory.claim.is_ours());
+        let Attended { required, mut delays, is_awaited } = attended;
+        let required = needed.or(required);
+        let blocked = self.claim(required, blocked);
         let is_gone = self.event.event_type == Some(EventType::Deleted);
-        let hold = plan::hold(required, blocked, ongoing || is_gone);
+        let hold = match required {
+            // Whatever is decided could be wrong.
+            Certainty::Unknown => Hold::Keep,
+            Certainty::Yes | Certainty::No => {
+                plan::hold(required == Certainty::Yes, blocked, ongoing || is_gone)
+            }
+        };
         let change = change.filter(|_| hold == Hold::Keep);
         self.hold(hold, patch);
         let is_consistent = match &change {
@@ -260,7 +328,18 @@ impl Cycle<'_> {
             return Ok(Left { delays, looked_at: false, is_awaited });
         }
         let looked_at = change.is_some();
+        let mut is_decided = needed != Certainty::Unknown;
         if let Some(change) = change {
+            if self.overtaken(&change, patch)? {
+                return Ok(Left { delays, looked_at, is_awaited });
+            }
+            let undecided =
+                self.undecided(&change, (patch, memo), patient, &mut answers).await;
+            if undecided.iter().any(|it| patient.waits(it)) {
+                // It will see the change as it is then, and all others with it.
+                return Ok(Left { delays, looked_at, is_awaited });
+            }
+            is_decided &= undecided.is_empty();
             let scene = Scene {
                 serving: self.serving,
                 logger: &self.logger.with_kind(LoggerKind::Full),
@@ -268,11 +347,13 @@ impl Cycle<'_> {
                 patch,
                 memo,
             };
-            let is_held = ongoing && !delays.is_empty();
+            let is_held = (ongoing && !delays.is_empty()) || !undecided.is_empty();
             let changing = Changing { scene, memory: &mut *self.memory, is_held };
-            delays.extend(changing.run(&change, &mut answers).await?);
+            let pauses = changing.run(&change, &mut answers).await?;
+            self.settle(&change, &undecided, pauses.is_empty());
+            delays.extend(pauses);
         }
-        if !is_gone && ongoing && blocked && delays.is_empty() {
+        if !is_gone && ongoing && blocked && delays.is_empty() && is_decided {
             self.logger
                 .log(LogLevel::Debug, "Removing the finalizer, thus allowing the actual deletion.");
             patch
@@ -285,44 +366,105 @@ impl Cycle<'_> {
 
     /// What happened, if any change handler cares for the object, and whether any of them needs to hold it.
     async fn detect(
-        &self,
+        &mut self,
         object: &Arc<Object>,
-        patch: &SharedPatch,
-        memo: &Memo,
-    ) -> Result<(Option<Change>, bool, Answers), CycleError> {
-        let mut answers = Answers::default();
-        let handlers = &self.serving.handlers;
+        (patch, memo): (&SharedPatch, &Memo),
+        patient: &Patient,
+    ) -> Result<Detected, CycleError> {
+        let (serving, logger) = (self.serving, self.logger);
+        let mut answers = patient.answers();
+        let handlers = &serving.handlers;
         if handlers.changing.is_empty() {
-            return Ok((None, false, answers));
+            return Ok(Detected { change: None, required: Certainty::No, answers });
         }
-        let persistence = &self.serving.settings.persistence;
-        let initial = self.memory.is_initial();
         let change = cause::examine(
-            persistence,
+            &serving.settings.persistence,
             object,
             self.event.event_type,
-            initial,
+            self.memory.is_initial(),
             &handlers.extra_fields,
         )?;
         let cause = self.cause(patch, ObjectDetail::Change(kwargs(&change, None)));
-        let asker = self.serving.asker(&cause, memo, self.logger);
+        let asker = serving.asker(&cause, memo, logger);
         let subject = Subject { object, change: Some(&change) };
-        let (is_in_scope, required) = asker
-            .decide(&mut answers, |known| {
-                let in_scope = selection::prematched(&handlers.changing, &subject, known)?;
-                Ok((
-                    in_scope,
-                    in_scope && selection::requires_finalizer(&handlers.changing, &subject, known)?,
-                ))
-            })
-            .await?;
-        Ok((is_in_scope.then_some(change), required, answers))
+        let decision = |known: &Answers| {
+            let in_scope = selection::prematched(&handlers.changing, &subject, known)?;
+            if in_scope == Certainty::No {
+                return Ok((in_scope, Certainty::No));
+            }
+            Ok((in_scope, selection::requires_finalizer(&handlers.changing, &subject, known)?))
+        };
+        let patience = patient.patience(serving, &mut self.memory.doubts);
+        let (in_scope, required) =
+            asker.decide_without_failures(&mut answers, patience, decision).await;
+        let change = (in_scope == Certainty::Yes).then_some(change);
+        Ok(Detected { change, required, answers })
+    }
+
+    /// The handlers of which nobody knows whether they want the change. It does not end without them; a deletion waits only for
+    /// those that can hold it.
+    async fn undecided(
+        &mut self,
+        change: &Change,
+        (patch, memo): (&SharedPatch, &Memo),
+        patient: &Patient,
+        answers: &mut Answers,
+    ) -> Vec<Arc<Handler>> {
+        if plan::unhandled(change.reason).is_some() {
+            return Vec::new();
+        }
+        let (serving, logger) = (self.serving, self.logger);
+        let object = &self.event.object;
+        let detail = ObjectDetail::Change(kwargs(change, None));
+        let cause = self.cause(patch, detail);
+        let asker = serving.asker(&cause, memo, logger);
+        let subject = Subject { object, change: Some(change) };
+        let handlers = &serving.handlers.changing;
+        let decision = |known: &Answers| selection::sort_changing(handlers, &subject, known);
+        let patience = patient.patience(serving, &mut self.memory.doubts);
+        let sorted = asker.decide_without_failures(answers, patience, decision).await;
+        let mut undecided = sorted.undecided;
+        undecided.retain(|it| !change.deleted || it.requires_finalizer());
+        undecided
+    }
+
+    /// Completes a change without the handlers that are still undecided about it, if the object has changed again: all others
+    /// must see that as a change of its own. Returns whether there is something to send first.
+    fn overtaken(&mut self, change: &Change, patch: &SharedPatch) -> Result<bool, CycleError> {
+        let Some(doubts) = &mut self.memory.doubts else { return Ok(false) };
+        let owned = self.serving.handlers.changing.iter().map(|it| &it.id);
+        let about = (&**self.event.object.body(), change);
+        let persistence = &self.serving.settings.persistence;
+        let overtaken = doubts.overtaken(persistence, about, owned, self.serving.clock.now())?;
+        let Some((merge, missing)) = overtaken else { return Ok(false) };
+        self.memory.handled_once = true;
+        let text = format!(
+            "A change is completed without {}: the object has changed again before its filter has worked.",
+            missing.join(" and ")
+        );
+        self.logger.log(LogLevel::Warning, &text);
+        let is_empty = merge.is_empty();
+        patch::compose(&mut patch.lock().merge, merge);
+        Ok(!is_empty)
+    }
+
+    /// Remembers what all handlers have finished but these.
+    fn settle(&mut self, change: &Change, undecided: &[Arc<Handler>], is_finished: bool) {
+        if undecided.is_empty() {
+            self.memory.doubts.iter_mut().for_each(|it| it.unsettle());
+        } else if is_finished && !change.deleted {
+            self.memory.doubts.get_or_insert_default().settle(change, undecided);
+        }
     }
 
     /// Follows whose finalizer it is; tells once when it turns out to be of somebody else.
-    fn claim(&mut self, required: bool, blocked: bool) {
+    ///
+    /// Returns whether the object has the finalizer, and it is ours.
+    fn claim(&mut self, required: Certainty, blocked: bool) -> bool {
         let before = self.memory.claim;
-        self.memory.claim = before.seen(required, blocked);
+        if required != Certainty::Unknown {
+            self.memory.claim = before.seen(required == Certainty::Yes, blocked);
+        }
         if before.is_ours() && !self.memory.claim.is_ours() {
             let text = format!(
                 "The finalizer {} came back after it was removed: another operator needs it, so it is left alone. \
@@ -331,6 +473,7 @@ impl Cycle<'_> {
             );
             self.logger.log(LogLevel::Warning, &text);
         }
+        blocked && (required == Certainty::Yes || self.memory.claim.is_ours())
     }
 
     fn hold(&mut self, hold: Hold, patch: &SharedPatch) {
@@ -373,7 +516,31 @@ impl Cycle<'_> {
         }
     }
 
-    fn runner(&self) -> Runner<'_> {
-        self.serving.runner()
+}
+
+/// Calls handlers of raw events, one after another. Returns those that took too long, and for how long they are to rest.
+async fn call_in_turn(
+    serving: &Serving,
+    handlers: Vec<Arc<Handler>>,
+    (cause, memo, logger): (&ObjectCause, &Memo, &Logger),
+) -> Vec<(Arc<Handler>, Duration)> {
+    let mut rests = Vec::new();
+    for handler in handlers {
+        let attempt = Try {
+            handler: Arc::clone(&handler),
+            retries: 0,
+            started: serving.clock.now(),
+            cause: Cause::Object(cause.clone()),
+            memo: memo.clone(),
+            logger: logger.clone(),
+        };
+        let (outcome, rest) = serving.runner().run_briefly(attempt).await;
+        let deliver = |it| state::deliver(&mut cause.patch.lock().merge, &handler.id, &it);
+        if let Some(Err(error)) = outcome.result.map(deliver) {
+            let text = format!("The result of {handler} is dropped: {error}");
+            logger.log(LogLevel::Error, &text);
+        }
+        rests.extend(rest.map(|it| (handler, it)));
     }
+    rests
 }

@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 use super::conclusion::Unsent;
 use crate::features::daemons::{self, Sight};
 use crate::logic::{
-    claim::Claim, indexing::Failures, object::Header, review::Waiting, throttle::Throttle,
+    claim::Claim, doubts::Doubts, indexing::Failures, object::Header, review::Waiting, throttle::Throttle,
 };
 use crate::ports::Memo;
 
@@ -38,6 +38,8 @@ pub(super) struct Memory {
     pub(super) unindexed: Option<Box<Failures>>,
     /// The handlers that wait for their retry; absent while none does.
     pub(super) waiting: Option<Box<Waiting>>,
+    /// The handlers that nothing can be decided about for now; absent while there are none.
+    pub(super) doubts: Option<Box<Doubts>>,
     /// Pauses after unexpected errors; absent while all is well.
     pub(super) throttle: Option<Box<Throttle>>,
     /// What the last cycle could not send. It is sent again before anything else is done to the object.
@@ -67,6 +69,7 @@ struct Kept {
 #[derive(Debug)]
 struct Trouble {
     unindexed: Option<Box<Failures>>,
+    doubts: Option<Box<Doubts>>,
     throttle: Option<Box<Throttle>>,
     unsent: Option<Box<Unsent>>,
 }
@@ -169,9 +172,11 @@ impl Memory {
 impl From<Memory> for Kept {
     fn from(memory: Memory) -> Self {
         let Memory { noticed_by_listing, handled_once, claim, memo, background, .. } = memory;
-        let Memory { unindexed, throttle, unsent, .. } = memory;
-        let is_well = unindexed.is_none() && throttle.is_none() && unsent.is_none();
-        let trouble = (!is_well).then(|| Box::new(Trouble { unindexed, throttle, unsent }));
+        let Memory { unindexed, doubts, throttle, unsent, .. } = memory;
+        let is_well =
+            unindexed.is_none() && doubts.is_none() && throttle.is_none() && unsent.is_none();
+        let trouble = Trouble { unindexed, doubts, throttle, unsent };
+        let trouble = (!is_well).then(|| Box::new(trouble));
         Kept { noticed_by_listing, handled_once, claim, memo, background, trouble }
     }
 }
@@ -188,8 +193,8 @@ impl From<Kept> for Memory {
             ..Memory::default()
         };
         let Some(trouble) = trouble else { return well };
-        let Trouble { unindexed, throttle, unsent } = *trouble;
-        Memory { unindexed, throttle, unsent, ..well }
+        let Trouble { unindexed, doubts, throttle, unsent } = *trouble;
+        Memory { unindexed, doubts, throttle, unsent, ..well }
     }
 }
 

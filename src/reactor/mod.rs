@@ -28,6 +28,7 @@ mod serving;
 mod standby;
 mod stream_log;
 mod streams;
+mod undecided;
 mod worker;
 
 pub use life::run;
