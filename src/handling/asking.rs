@@ -133,7 +133,10 @@ impl Asker<'_> {
         let limit = deadline.saturating_duration_since(start).clamp(ANSWER_MIN, ANSWER_MAX);
         let answer = self.scripts.ask(ask.question.clone(), self.invocation(&ask.handler));
         let answer = within(limit, answer).await;
-        Asked { ask, took: start.elapsed(), answer }
+        let took = start.elapsed();
+        // However little time was left for it.
+        let took = if took < limit { took } else { ANSWER_MAX };
+        Asked { ask, took, answer }
     }
 
     fn report(&self, ask: &Ask, raised: &Raised, failed: Failed) {

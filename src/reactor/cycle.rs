@@ -11,7 +11,7 @@ use std::{
 };
 
 use futures::future;
-use tokio::time;
+use tokio::time::{self, Instant};
 
 use super::{
     background::{Attended, Attending},
@@ -114,8 +114,9 @@ impl Cycle<'_> {
             Patient::end(self.memory, self.serving.uptime());
             return Ok(self.wait(&patient).await);
         }
+        let start = Instant::now();
         match self.opening().await {
-            Opening::Open(waiting) if !self.is_paused() => patient.wait_for(waiting),
+            Opening::Open(waiting) if !self.is_paused() => patient.wait_for(waiting, start),
             Opening::Open(_) | Opening::Ended => return Ok(Next::Event),
             Opening::Replaced => return Ok(Next::Anew),
         }

@@ -39,11 +39,11 @@ impl Patient {
         Patient { waiting: Arc::default(), deadline: Instant::now() + ANSWER_MAX }
     }
 
-    /// Notes which scripts wait for indexes.
-    pub(super) fn wait_for(&mut self, scripts: BTreeSet<ScriptId>) {
+    /// Notes which scripts wait for indexes, after the cycle itself has waited since `start`.
+    pub(super) fn wait_for(&mut self, scripts: BTreeSet<ScriptId>, start: Instant) {
         self.waiting = Arc::new(scripts);
         // The wait for indexes does not count.
-        self.deadline = Instant::now() + ANSWER_MAX;
+        self.deadline += start.elapsed();
     }
 
     /// No answers yet, for one cause.

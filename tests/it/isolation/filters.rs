@@ -24,7 +24,7 @@ const FAILING: Script = Script {
         fn bad(ctx) { ctx.logger.info(`hostile ${ctx.name}`); }
         kopf::on_create("kopfexamples", #{ id: "h1", when: fails }, bad);
         kopf::on_update("kopfexamples", #{ id: "h2", labels: #{ x: fails_of } }, bad);
-        kopf::on_update("kopfexamples", #{ id: "h3", field: "spec.n", new: fails_of }, bad);
+        kopf::on_update("kopfexamples", #{ id: "h3", field: "spec.n", "new": fails_of }, bad);
         kopf::on_event("kopfexamples", #{ id: "h4", annotations: #{ x: fails_of } }, bad);
         kopf::daemon("kopfexamples", #{ id: "h5", when: kopf::not_(fails) }, bad);
         kopf::timer("kopfexamples", #{ id: "h6", interval: 1, when: fails }, bad);

@@ -12,13 +12,13 @@ use super::{GOOD, Script, in_both, in_both_prepared, labeled, other};
 const SLEEPING: Script = Script {
     lua: r#"
         kopf.index("kopfexamples", { id = "slow" }, function(ctx) kopf.sleep(1000000000) end)
-        kopf.on_create("others", { id = "looks" }, function(ctx)
+        kopf.on_create("others", { id = "looks", labels = { look = "yes" } }, function(ctx)
             ctx.logger:info("looks " .. tostring(ctx.slow ~= nil))
         end)
     "#,
     rhai: r#"
         kopf::index("kopfexamples", #{ id: "slow" }, |ctx| { kopf::sleep(1000000000); });
-        kopf::on_create("others", #{ id: "looks" }, |ctx| {
+        kopf::on_create("others", #{ id: "looks", labels: #{ look: "yes" } }, |ctx| {
             ctx.logger.info(`looks ${ctx.slow != ()}`);
         });
     "#,
@@ -26,7 +26,9 @@ const SLEEPING: Script = Script {
 
 #[test]
 fn an_index_function_that_waits_for_ever_holds_up_only_who_uses_its_index_and_not_for_long() {
-    let before = [labeled("one", json!({})), labeled("two", json!({})), other("o")];
+    let mut looking = other("p");
+    looking["metadata"]["labels"] = json!({ "look": "yes" });
+    let before = [labeled("one", json!({})), labeled("two", json!({})), other("o"), looking];
     in_both(&[SLEEPING, GOOD], &before, async |world| {
         world.env.until(200).await;
         assert_eq!(world.seconds("good other o"), [0], "a script that does not use the index");

@@ -75,7 +75,7 @@ fn in_both_prepared(
             prepare(&env);
             let world = World::start(env, extension, scripts).await;
             test(&world).await;
-            world.running.stop().await;
+            world.running.cancel();
         });
     }
 }
@@ -146,6 +146,17 @@ fn environment(before: &[Value]) -> Environment {
     let env = Environment::new(ApiServer::builder().resource(testing::examples()).resource(others));
     env.create_all(before.iter().cloned());
     env
+}
+
+impl Drop for World {
+    /// Shows the log of a test that fails.
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            for line in self.log.lines() {
+                println!("{:?} {} {:?}", line.at - self.env.start, line.message, line.fields);
+            }
+        }
+    }
 }
 
 fn sources(extension: &str, scripts: &[Script]) -> Vec<Source> {
