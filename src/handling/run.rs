@@ -17,7 +17,7 @@ use tokio::time;
 use crate::logic::{
     doubts,
     handler::Handler,
-    outcome::{self, Effort, Ended, Outcome, Raised, RaisedKind},
+    outcome::{self, Effort, Ended, LogLine, Outcome, Raised, RaisedKind},
     python_text,
 };
 use crate::ports::{
@@ -124,7 +124,7 @@ impl Runner<'_> {
             let backoff = self.settings.default_backoff;
             outcome::after(handler, Ended::Raised(raised), effort, backoff)
         });
-        logger.line(&line, trace.as_deref());
+        logger.line(&LogLine { with_trace: true, ..line }, trace.as_deref());
         outcome
     }
 

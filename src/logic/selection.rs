@@ -138,7 +138,9 @@ pub fn requires_finalizer(
     subject: &Subject<'_>,
     answers: &Answers,
 ) -> Result<Certainty, Ask> {
-    any(handlers, answers, |it| Ok(it.requires_finalizer() && filters::prematches(it, subject, answers)?))
+    any(handlers, answers, |it| {
+        Ok(it.requires_finalizer() && filters::prematches(it, subject, answers)?)
+    })
 }
 
 /// Drops repeated declarations of one function under one id: it must run once.

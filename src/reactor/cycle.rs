@@ -37,7 +37,7 @@ use crate::logic::{
     indexing::Owner,
     object::Object,
     outcome::LogLevel,
-    patch::{self, Patch, Transformation},
+    patch::{Patch, Transformation},
     plan::{self, Hold},
     reason::{EventType, Reason},
     selection::{self, Certainty},
@@ -331,16 +331,20 @@ impl Cycle<'_> {
         let looked_at = change.is_some();
         let mut is_decided = needed != Certainty::Unknown;
         if let Some(change) = change {
-            if self.overtaken(&change, patch)? {
-                return Ok(Left { delays, looked_at, is_awaited });
-            }
-            let undecided =
-                self.undecided(&change, (patch, memo), patient, &mut answers).await;
+            let undecided = self.undecided(&change, (patch, memo), patient, &mut answers).await;
             if undecided.iter().any(|it| patient.waits(it)) {
                 // It will see the change as it is then, and all others with it.
                 return Ok(Left { delays, looked_at, is_awaited });
             }
             is_decided &= undecided.is_empty();
+            let doubts = self.memory.doubts.as_ref();
+            let mut is_overtaken = doubts.is_some_and(|it| it.is_overtaken(&change));
+            if is_overtaken && !undecided.is_empty() {
+                if self.complete(&undecided, patch)? {
+                    return Ok(Left { delays, looked_at, is_awaited });
+                }
+                is_overtaken = false;
+            }
             let scene = Scene {
                 serving: self.serving,
                 logger: &self.logger.with_kind(LoggerKind::Full),
@@ -348,10 +352,17 @@ impl Cycle<'_> {
                 patch,
                 memo,
             };
-            let is_held = (ongoing && !delays.is_empty()) || !undecided.is_empty();
+            let is_held = (ongoing && !delays.is_empty()) || !undecided.is_empty() || is_overtaken;
+            let before = is_overtaken.then(|| patch.lock().merge.clone());
             let changing = Changing { scene, memory: &mut *self.memory, is_held };
             let pauses = changing.run(&change, &mut answers).await?;
-            self.settle(&change, &undecided, pauses.is_empty());
+            // What has just ended is recorded first.
+            let is_recorded = before.is_some_and(|it| it == patch.lock().merge);
+            if is_recorded && pauses.is_empty() {
+                self.complete(&[], patch)?;
+            } else if !is_overtaken {
+                self.settle(&change, &undecided, pauses.is_empty());
+            }
             delays.extend(pauses);
         }
         if !is_gone && ongoing && blocked && delays.is_empty() && is_decided {
@@ -385,6 +396,9 @@ impl Cycle<'_> {
             self.memory.is_initial(),
             &handlers.extra_fields,
         )?;
+        if let Some(doubts) = &mut self.memory.doubts {
+            doubts.retry_if_overtaken(&change);
+        }
         let cause = self.cause(patch, ObjectDetail::Change(kwargs(&change, None)));
         let asker = serving.asker(&cause, memo, logger);
         let subject = Subject { object, change: Some(&change) };
@@ -429,24 +443,31 @@ impl Cycle<'_> {
         undecided
     }
 
-    /// Completes a change without the handlers that are still undecided about it, if the object has changed again: all others
-    /// must see that as a change of its own. Returns whether there is something to send first.
-    fn overtaken(&mut self, change: &Change, patch: &SharedPatch) -> Result<bool, CycleError> {
+    /// Completes a change that all handlers have finished but the undecided ones, after the object has changed again: the others
+    /// must see that as a change of its own. Returns whether there is something to send for it.
+    fn complete(
+        &mut self,
+        undecided: &[Arc<Handler>],
+        patch: &SharedPatch,
+    ) -> Result<bool, CycleError> {
         let Some(doubts) = &mut self.memory.doubts else { return Ok(false) };
-        let owned = self.serving.handlers.changing.iter().map(|it| &it.id);
-        let about = (&**self.event.object.body(), change);
-        let persistence = &self.serving.settings.persistence;
-        let overtaken = doubts.overtaken(persistence, about, owned, self.serving.clock.now())?;
-        let Some((merge, missing)) = overtaken else { return Ok(false) };
+        let serving = self.serving;
+        let owned = serving.handlers.changing.iter().map(|it| &it.id);
+        let mut patch = patch.lock();
+        let before = patch.merge.clone();
+        let to = (serving.clock.now(), &mut patch.merge);
+        let persistence = &serving.settings.persistence;
+        doubts.complete(persistence, self.event.object.body(), owned, to)?;
         self.memory.handled_once = true;
-        let text = format!(
-            "A change is completed without {}: the object has changed again before its filter has worked.",
-            missing.join(" and ")
-        );
-        self.logger.log(LogLevel::Warning, &text);
-        let is_empty = merge.is_empty();
-        patch::compose(&mut patch.lock().merge, merge);
-        Ok(!is_empty)
+        if !undecided.is_empty() {
+            let undecided = undecided.iter().map(ToString::to_string).collect::<Vec<_>>();
+            let text = format!(
+                "A change is completed without {}: the object has changed again, and the filter still fails.",
+                undecided.join(" and ")
+            );
+            self.logger.log(LogLevel::Warning, &text);
+        }
+        Ok(patch.merge != before)
     }
 
     /// Remembers what all handlers have finished but these.
@@ -454,7 +475,7 @@ impl Cycle<'_> {
         if undecided.is_empty() {
             self.memory.doubts.iter_mut().for_each(|it| it.unsettle());
         } else if is_finished && !change.deleted {
-            self.memory.doubts.get_or_insert_default().settle(change, undecided);
+            self.memory.doubts.get_or_insert_default().settle(change);
         }
     }
 
@@ -516,7 +537,6 @@ impl Cycle<'_> {
             detail,
         }
     }
-
 }
 
 /// Calls handlers of raw events, one after another. Returns those that took too long, and for how long they are to rest.

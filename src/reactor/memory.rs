@@ -10,7 +10,8 @@ use parking_lot::Mutex;
 use super::conclusion::Unsent;
 use crate::features::daemons::{self, Sight};
 use crate::logic::{
-    claim::Claim, doubts::Doubts, indexing::Failures, object::Header, review::Waiting, throttle::Throttle,
+    claim::Claim, doubts::Doubts, indexing::Failures, object::Header, review::Waiting,
+    throttle::Throttle,
 };
 use crate::ports::Memo;
 

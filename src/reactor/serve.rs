@@ -2,7 +2,11 @@
 //!
 //! Before: `life.rs`. After: `streams/`, one for each resource and namespace.
 
-use std::{collections::{BTreeMap, BTreeSet}, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::Duration,
+};
 
 use futures::future;
 use tokio::time::Instant;
@@ -27,8 +31,14 @@ use crate::features::{
     probes,
 };
 use crate::logic::{
-    function::ScriptId, generation::Generation, handler::Kind, lifecycle::Lifecycle,
-    peering::Identity, registry::{Registry, ResourceHandlers}, review, stopping::StopReason,
+    function::ScriptId,
+    generation::Generation,
+    handler::Kind,
+    lifecycle::Lifecycle,
+    peering::Identity,
+    registry::{Registry, ResourceHandlers},
+    review,
+    stopping::StopReason,
 };
 use crate::ports::{ApiError, Cluster, Facilities, HealthState, Kin, Pauses, Present, Rejection};
 use crate::settings::Settings;

@@ -19,7 +19,8 @@ use crate::features::{
 use crate::handling::asking::Asker;
 use crate::handling::run::Runner;
 use crate::logic::{
-    doubts, function::ScriptId, handler::Handler, lifecycle::Chooser, registry::ResourceHandlers, resource::Resource, review::News,
+    doubts, function::ScriptId, handler::Handler, lifecycle::Chooser, registry::ResourceHandlers,
+    resource::Resource, review::News,
 };
 use crate::ports::{
     Clock, Cluster, Facilities, Health, Logger, Memo, ObjectCause, Pauses, Scripts,

@@ -339,8 +339,8 @@ kopf::on_startup(|ctx| {
 - The keys of the maps below `watching` are resource selectors: `kopfexamples`, `v1/pods`, `kopf.dev/v1/kopfexamples`, or `*` for
   every resource; scripts may also write a list of the parts, or `kopf.EVERYTHING`.
 - Changes after the start-up handlers have no effect.
-- The limits of scripts, `sandbox.*` and `execution.cpu_limit`, hold from the moment a script is loaded. Scripts can read them and not
-  change them: see [the sandbox](sandbox.md).
+- The limits of scripts, `sandbox.*` and `execution.cpu_limit`, hold from the moment a script is loaded. Scripts can read them, and
+  `execution.event_timeout`, and not change them: see [the sandbox](sandbox.md).
 ";
 
 /// What stands after them.

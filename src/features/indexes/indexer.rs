@@ -116,7 +116,9 @@ impl Indexer<'_> {
 }
 
 /// The handlers of each script, in order.
-fn by_script<T>(handlers: impl Iterator<Item = (Arc<Handler>, T)>) -> BTreeMap<ScriptId, Vec<(Arc<Handler>, T)>> {
+fn by_script<T>(
+    handlers: impl Iterator<Item = (Arc<Handler>, T)>,
+) -> BTreeMap<ScriptId, Vec<(Arc<Handler>, T)>> {
     let mut scripts = BTreeMap::<_, Vec<_>>::new();
     for (handler, it) in handlers {
         scripts.entry(handler.function.script).or_default().push((handler, it));

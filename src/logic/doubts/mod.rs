@@ -11,6 +11,7 @@ mod tests;
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
+use jiff::Timestamp;
 use serde_json::{Map, Value};
 
 use super::{
@@ -26,14 +27,15 @@ use crate::settings::Persistence;
 /// What takes long rests this many times as long: so a handler takes at most about a tenth of the time of its object.
 pub const REST: u32 = 10;
 
-/// A filter of handlers that see each event does not rest if it has taken less than this.
+/// What takes less than this may be asked again at once when something happens.
 const LONG: Duration = Duration::from_secs(1);
 
 /// The undecided handlers of one object, and what was handled without them.
 #[derive(Debug, Default)]
 pub struct Doubts {
     all: Vec<Doubt>,
-    settled: Option<Settled>,
+    /// What the other handlers have seen of a change that all have finished but these.
+    settled: Option<Arc<Value>>,
 }
 
 #[derive(Debug)]
@@ -44,17 +46,10 @@ struct Doubt {
     failures: usize,
     /// Not before; `None` if it is not asked again without another event.
     until: Option<Duration>,
+    /// It takes so long that it is never asked earlier.
+    is_slow: bool,
     /// The present cycle had to do without an answer.
     is_met: bool,
-}
-
-/// A change that all handlers have finished but those that are undecided.
-#[derive(Debug)]
-struct Settled {
-    /// What they have seen.
-    essence: Arc<Value>,
-    /// The undecided ones, as log lines call them.
-    missing: Vec<String>,
 }
 
 /// A filter has failed.
@@ -101,13 +96,13 @@ impl Doubts {
         } else {
             delays.get(before).or(delays.last()).map(|it| long.max(*it))
         };
-        self.note(handler, before + 1, pause.map(|it| now.saturating_add(it)));
+        self.note(handler, before + 1, (pause.map(|it| now.saturating_add(it)), took >= LONG));
         Failed { attempt: before + 1, pause }
     }
 
     /// Notes that a handler must not be called for a while.
     pub fn rest(&mut self, handler: &Handler, pause: Duration, now: Duration) {
-        self.note(handler, 1, Some(now.saturating_add(pause)));
+        self.note(handler, 1, (Some(now.saturating_add(pause)), true));
     }
 
     /// The pause until the first undecided handler can be asked again. Those of events wait for the next event.
@@ -128,10 +123,9 @@ impl Doubts {
         self.all.is_empty() && self.settled.is_none()
     }
 
-    /// Notes that all handlers have finished a change but these.
-    pub fn settle(&mut self, change: &Change, missing: &[Arc<Handler>]) {
-        let missing = missing.iter().map(ToString::to_string).collect();
-        self.settled = Some(Settled { essence: Arc::clone(&change.new), missing });
+    /// Notes that all handlers have finished a change but the undecided ones.
+    pub fn settle(&mut self, change: &Change) {
+        self.settled = Some(Arc::clone(&change.new));
     }
 
     /// No change waits for undecided handlers any more.
@@ -139,36 +133,51 @@ impl Doubts {
         self.settled = None;
     }
 
-    /// Completes a change that only undecided handlers have not finished, when the object has changed once more: the others
-    /// are to see the new change from where they are. Returns what goes into the patch, and the handlers that have missed it.
+    /// Whether the object has changed again since all handlers but the undecided ones have finished a change.
+    pub fn is_overtaken(&self, change: &Change) -> bool {
+        let is_ending = matches!(change.reason, Reason::Delete | Reason::Free | Reason::Gone);
+        !is_ending && self.settled.as_ref().is_some_and(|it| *it != change.new)
+    }
+
+    /// If the object has changed again, filters may answer now: they are asked without waiting for the end of their pauses, those
+    /// excepted that have taken long.
+    pub fn retry_if_overtaken(&mut self, change: &Change) {
+        if self.is_overtaken(change) {
+            let changing = self.all.iter_mut().filter(|it| it.category == Category::Changing);
+            changing.filter(|it| !it.is_slow).for_each(|it| it.until = None);
+        }
+    }
+
+    /// Completes a change that was overtaken: the handlers that have finished it see the later changes from there. Adds to the
+    /// patch.
     ///
     /// # Errors
     /// When the state on the object cannot be read.
-    pub fn overtaken<'a>(
+    pub fn complete<'a>(
         &mut self,
         persistence: &Persistence,
-        (body, change): (&Value, &Change),
+        body: &Value,
         owned: impl Iterator<Item = &'a Arc<str>> + Clone,
-        now: jiff::Timestamp,
-    ) -> Result<Option<(Map<String, Value>, Vec<String>)>, CorruptState> {
-        let is_ending = matches!(change.reason, Reason::Delete | Reason::Free | Reason::Gone);
-        let is_other = |it: &mut Settled| is_ending || it.essence != change.new;
-        let Some(settled) = self.settled.take_if(is_other).filter(|_| !is_ending) else {
-            return Ok(None);
-        };
+        (now, patch): (Timestamp, &mut Map<String, Value>),
+    ) -> Result<(), CorruptState> {
+        let Some(settled) = self.settled.take() else { return Ok(()) };
         let storage = &persistence.progress_storage;
-        let mut patch = Map::new();
-        State::load(storage, body, owned.clone(), now)?.purge(storage, body, &mut patch, owned);
-        if change.old.as_ref() != Some(&settled.essence) {
-            diffbase::store(&persistence.diffbase_storage, body, &settled.essence, &mut patch);
+        State::load(storage, body, owned.clone(), now)?.purge(storage, body, patch, owned);
+        if !diffbase::is_stored(&persistence.diffbase_storage, body, &settled) {
+            diffbase::store(&persistence.diffbase_storage, body, &settled, patch);
         }
-        Ok(Some((patch, settled.missing)))
+        Ok(())
     }
 
-    fn note(&mut self, handler: &Handler, failures: usize, until: Option<Duration>) {
+    fn note(
+        &mut self,
+        handler: &Handler,
+        failures: usize,
+        (until, is_slow): (Option<Duration>, bool),
+    ) {
         self.all.retain(|it| !it.mark.is_namesake_of(handler));
         let (mark, category) = (handler.mark(), handler.kind.category());
-        self.all.push(Doubt { mark, category, failures, until, is_met: true });
+        self.all.push(Doubt { mark, category, failures, until, is_slow, is_met: true });
     }
 
     fn of(&mut self, handler: &Handler) -> Option<&mut Doubt> {

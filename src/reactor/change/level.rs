@@ -97,11 +97,7 @@ impl Level<'_> {
         Ok(own.into_iter().cloned().collect())
     }
 
-    async fn call_all(
-        &self,
-        picked: &[Arc<Handler>],
-        state: &mut State,
-    ) -> Result<(), CycleError> {
+    async fn call_all(&self, picked: &[Arc<Handler>], state: &mut State) -> Result<(), CycleError> {
         for handler in picked {
             let outcome = self.call(handler, state).await;
             state.apply(&handler.id, &outcome, self.scene.serving.clock.now());

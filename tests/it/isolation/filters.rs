@@ -48,7 +48,11 @@ fn a_filter_that_fails_costs_only_its_own_handler() {
         assert_eq!(world.seconds("good update one"), [10, 11, 20]);
         assert_eq!(world.seconds("good delete one"), [30]);
         assert!(world.seconds("good event one").contains(&20));
-        assert_eq!(world.find("one"), None, "no filter of a handler that needs the finalizer fails");
+        assert_eq!(
+            world.find("one"),
+            None,
+            "no filter of a handler that needs the finalizer fails"
+        );
         assert_eq!(world.lines("hostile"), Vec::<String>::new());
         assert_eq!(world.lines("Throttling"), Vec::<String>::new());
     });
@@ -61,7 +65,8 @@ fn a_filter_that_fails_is_reported_with_its_handler_and_its_next_attempt() {
         world.create("one", json!({}));
         world.env.until(9).await;
         let lines = world.lines("Handler 'h1'");
-        let text = "Handler 'h1' is skipped: its filter 'fails' failed (attempt 1), asking again in 1 s: ";
+        let text =
+            "Handler 'h1' is skipped: its filter 'fails' failed (attempt 1), asking again in 1 s: ";
         assert!(lines[0].starts_with(text), "{lines:#?}");
         assert_eq!(world.seconds("Handler 'h1' is skipped"), [1, 2, 3, 5, 8]);
         assert_eq!(world.seconds("Daemon 'h5' is skipped"), [1, 2, 3, 5, 8]);
@@ -259,6 +264,60 @@ fn the_finalizer_stays_as_it_is_while_nobody_knows_whether_it_is_needed() {
         assert_eq!(world.lines("goes held").len(), 1);
         assert_eq!(world.find("held"), None);
         assert_eq!(world.finalizers("free"), json!([FINALIZER]));
+    });
+}
+
+/// A creation whose filter fails for objects with a label.
+const PICKY: Script = Script {
+    lua: r#"
+        kopf.on_create("kopfexamples", { id = "picky", when = function(ctx)
+            if ctx.labels.broken then error("broken") end
+            return true
+        end }, function(ctx)
+            kopf.register({ id = "sub" }, function() ctx.logger:info("picky create " .. ctx.name) end)
+        end)
+    "#,
+    rhai: r#"
+        kopf::on_create("kopfexamples", #{ id: "picky", when: |ctx| {
+            if "broken" in ctx.labels { throw "broken"; }
+            true
+        } }, |ctx| {
+            kopf.register(#{ id: "sub" }, |sub| { sub.logger.info(`picky create ${sub.name}`); });
+        });
+    "#,
+};
+
+#[test]
+fn an_edit_that_makes_the_filter_work_brings_the_creation_and_is_an_update_for_the_others() {
+    in_both(&[PICKY, GOOD], &[], async |world| {
+        world.env.until(1).await;
+        world.create("one", json!({ "broken": "yes" }));
+        world.env.until(10).await;
+        world.edit("one", json!({ "metadata": { "labels": { "broken": null } } }));
+        world.env.until(30).await;
+        assert_eq!(world.seconds("picky create one"), [10], "an edit is not waited for");
+        assert_eq!(world.seconds("good create one"), [1]);
+        assert_eq!(world.seconds("good update one"), [10]);
+        let object = world.find("one");
+        assert!(is_handled(object.as_ref()), "nothing is left behind: {object:?}");
+    });
+}
+
+#[test]
+fn an_edit_that_does_not_make_the_filter_work_completes_the_change_without_its_handler() {
+    in_both(&[PICKY, GOOD], &[], async |world| {
+        world.env.until(1).await;
+        world.create("one", json!({ "broken": "yes" }));
+        world.env.until(10).await;
+        world.edit("one", json!({ "spec": { "n": 1 } }));
+        world.env.until(30).await;
+        assert_eq!(world.seconds("good update one"), [10]);
+        let lines = world.lines("A change is completed without Handler 'picky'");
+        assert_eq!(lines.len(), 1, "{lines:?}");
+        world.edit("one", json!({ "metadata": { "labels": { "broken": null } } }));
+        world.env.until(90).await;
+        assert_eq!(world.seconds("good update one"), [10, 30]);
+        assert!(is_handled(world.find("one").as_ref()));
     });
 }
 
