@@ -91,6 +91,14 @@ struct Detected {
     answers: Answers,
 }
 
+/// What became of a change.
+struct Handled {
+    /// Pauses until handlers can go on.
+    pauses: Vec<Duration>,
+    /// It is known of all handlers whether they want it.
+    is_complete: bool,
+}
+
 impl Cycle<'_> {
     /// Runs the pass. `patched` is the object as our last request has changed it, also when a later step fails.
     pub(super) async fn run(
@@ -331,38 +339,13 @@ impl Cycle<'_> {
         let looked_at = change.is_some();
         let mut is_decided = needed != Certainty::Unknown;
         if let Some(change) = change {
-            let undecided = self.undecided(&change, (patch, memo), patient, &mut answers).await;
-            if undecided.iter().any(|it| patient.waits(it)) {
-                // It will see the change as it is then, and all others with it.
+            let is_held = ongoing && !delays.is_empty();
+            let scope = (patch, memo, patient);
+            let handled = self.handle(&change, scope, (&mut answers, is_held)).await?;
+            let Some(Handled { pauses, is_complete }) = handled else {
                 return Ok(Left { delays, looked_at, is_awaited });
-            }
-            is_decided &= undecided.is_empty();
-            let doubts = self.memory.doubts.as_ref();
-            let mut is_overtaken = doubts.is_some_and(|it| it.is_overtaken(&change));
-            if is_overtaken && !undecided.is_empty() {
-                if self.complete(&undecided, patch)? {
-                    return Ok(Left { delays, looked_at, is_awaited });
-                }
-                is_overtaken = false;
-            }
-            let scene = Scene {
-                serving: self.serving,
-                logger: &self.logger.with_kind(LoggerKind::Full),
-                object: &object,
-                patch,
-                memo,
             };
-            let is_held = (ongoing && !delays.is_empty()) || !undecided.is_empty() || is_overtaken;
-            let before = is_overtaken.then(|| patch.lock().merge.clone());
-            let changing = Changing { scene, memory: &mut *self.memory, is_held };
-            let pauses = changing.run(&change, &mut answers).await?;
-            // What has just ended is recorded first.
-            let is_recorded = before.is_some_and(|it| it == patch.lock().merge);
-            if is_recorded && pauses.is_empty() {
-                self.complete(&[], patch)?;
-            } else if !is_overtaken {
-                self.settle(&change, &undecided, pauses.is_empty());
-            }
+            is_decided &= is_complete;
             delays.extend(pauses);
         }
         if !is_gone && ongoing && blocked && delays.is_empty() && is_decided {
@@ -374,6 +357,48 @@ impl Cycle<'_> {
                 .push(Transformation::AllowDeletion(persistence.finalizer.as_str().into()));
         }
         Ok(Left { delays, looked_at, is_awaited })
+    }
+
+    /// Handles a change, as far as it can be decided who wants it. `None`: something else comes first.
+    async fn handle(
+        &mut self,
+        change: &Change,
+        (patch, memo, patient): (&SharedPatch, &Memo, &Patient),
+        (answers, is_held): (&mut Answers, bool),
+    ) -> Result<Option<Handled>, CycleError> {
+        let undecided = self.undecided(change, (patch, memo), patient, answers).await;
+        if undecided.iter().any(|it| patient.waits(it)) {
+            // It will see the change as it is then, and all others with it.
+            return Ok(None);
+        }
+        let doubts = self.memory.doubts.as_ref();
+        let mut is_overtaken = doubts.is_some_and(|it| it.is_overtaken(change));
+        if is_overtaken && !undecided.is_empty() {
+            if self.complete(&undecided, patch)? {
+                return Ok(None);
+            }
+            is_overtaken = false;
+        }
+        let object = Arc::clone(&self.event.object);
+        let scene = Scene {
+            serving: self.serving,
+            logger: &self.logger.with_kind(LoggerKind::Full),
+            object: &object,
+            patch,
+            memo,
+        };
+        let is_held = is_held || !undecided.is_empty() || is_overtaken;
+        let before = is_overtaken.then(|| patch.lock().merge.clone());
+        let changing = Changing { scene, memory: &mut *self.memory, is_held };
+        let pauses = changing.run(change, answers).await?;
+        // What has just ended is recorded first.
+        let is_recorded = before.is_some_and(|it| it == patch.lock().merge);
+        if is_recorded && pauses.is_empty() {
+            self.complete(&[], patch)?;
+        } else if !is_overtaken {
+            self.settle(change, &undecided, pauses.is_empty());
+        }
+        Ok(Some(Handled { pauses, is_complete: undecided.is_empty() }))
     }
 
     /// What happened, if any change handler cares for the object, and whether any of them needs to hold it.
