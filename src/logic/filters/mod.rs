@@ -36,8 +36,9 @@ pub struct Question {
 /// Callbacks see the kwargs of the cause, so answers of one cause say nothing about another.
 #[derive(Clone, Debug, Default)]
 pub struct Answers {
-    /// `None`: there is no answer, or not yet. The question must not be asked again meanwhile.
-    known: Vec<(Question, Option<bool>)>,
+    known: Vec<(Question, bool)>,
+    /// Questions without an answer, or without one yet. They must not be asked again meanwhile.
+    failed: Vec<Question>,
     /// Scripts whose handlers are undecided, whatever their filters say.
     excluded: Arc<BTreeSet<ScriptId>>,
 }
@@ -57,22 +58,23 @@ pub type Verdict = Result<bool, Question>;
 impl Answers {
     /// No answers yet. Handlers of these scripts are undecided, whatever their filters say.
     pub fn without(excluded: &Arc<BTreeSet<ScriptId>>) -> Self {
-        Answers { known: Vec::new(), excluded: Arc::clone(excluded) }
+        Answers { excluded: Arc::clone(excluded), ..Answers::default() }
     }
 
     /// Notes an answer.
     pub fn note(&mut self, question: Question, answer: bool) {
-        self.set(question, Some(answer));
+        self.failed.retain(|it| *it != question);
+        self.known.push((question, answer));
     }
 
     /// Notes that there is no answer.
     pub fn note_failure(&mut self, question: Question) {
-        self.set(question, None);
+        self.failed.push(question);
     }
 
     /// Whether there is no answer to a question.
     pub fn has_failed(&self, question: &Question) -> bool {
-        self.find(question) == Some(None)
+        self.failed.contains(question)
     }
 
     /// Whether a handler is undecided, whatever its filters say.
@@ -80,17 +82,9 @@ impl Answers {
         self.excluded.contains(&handler.function.script)
     }
 
-    fn set(&mut self, question: Question, answer: Option<bool>) {
-        self.known.retain(|(it, _)| *it != question);
-        self.known.push((question, answer));
-    }
-
-    fn find(&self, question: &Question) -> Option<Option<bool>> {
-        self.known.iter().find(|(it, _)| it == question).map(|(_, answer)| *answer)
-    }
-
     fn of(&self, question: Question) -> Verdict {
-        self.find(&question).flatten().ok_or(question)
+        let known = self.known.iter().find(|(it, _)| *it == question).map(|(_, answer)| *answer);
+        known.ok_or(question)
     }
 }
 
