@@ -6,7 +6,7 @@ use kopf::testing::Environment;
 use kopf_apiserver::{Effect, Fault};
 use serde_json::json;
 
-use super::{GOOD, Script, in_both, in_both_prepared, labeled, other};
+use super::{GOOD, Script, World, in_both, in_both_prepared, labeled, other};
 
 /// An index function that waits for ever, and a handler that looks at the index.
 const SLEEPING: Script = Script {
@@ -77,7 +77,7 @@ fn handlers_of_one_object_wait_only_for_the_indexes_that_their_scripts_name() {
         let late = Effect::Latency(Duration::from_secs(20));
         env.server.fault(Fault::always(late).on("GET", "others"));
     };
-    in_both_prepared(&[USING, GOOD], &before, slow, async |world| {
+    in_both_prepared(&[USING, GOOD], &before, slow, &async |world: &World| {
         world.env.until(5).await;
         assert_eq!(world.seconds("good create one"), [0]);
         assert!(world.lines("uses").is_empty() && world.lines("stays").is_empty());

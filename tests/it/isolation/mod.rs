@@ -59,7 +59,7 @@ struct World {
 
 /// Runs a test once for each language. `before` exist before the operator starts.
 fn in_both(scripts: &[Script], before: &[Value], test: impl AsyncFn(&World)) {
-    in_both_prepared(scripts, before, |_| {}, test);
+    in_both_prepared(scripts, before, |_| {}, &test);
 }
 
 /// The same after something was done to the cluster.
@@ -67,7 +67,7 @@ fn in_both_prepared(
     scripts: &[Script],
     before: &[Value],
     prepare: impl Fn(&Environment),
-    test: impl AsyncFn(&World),
+    test: &impl AsyncFn(&World),
 ) {
     for extension in ["lua", "rhai"] {
         run_paused(async {
@@ -75,7 +75,7 @@ fn in_both_prepared(
             prepare(&env);
             let world = World::start(env, extension, scripts).await;
             test(&world).await;
-            world.running.cancel();
+            world.running.stop().await;
         });
     }
 }
@@ -146,17 +146,6 @@ fn environment(before: &[Value]) -> Environment {
     let env = Environment::new(ApiServer::builder().resource(testing::examples()).resource(others));
     env.create_all(before.iter().cloned());
     env
-}
-
-impl Drop for World {
-    /// Shows the log of a test that fails.
-    fn drop(&mut self) {
-        if std::thread::panicking() {
-            for line in self.log.lines() {
-                println!("{:?} {} {:?}", line.at - self.env.start, line.message, line.fields);
-            }
-        }
-    }
 }
 
 fn sources(extension: &str, scripts: &[Script]) -> Vec<Source> {
