@@ -1,3 +1,5 @@
+//! Pauses of filters that fail, and when they are forgotten.
+
 use std::{sync::Arc, time::Duration};
 
 use super::{Doubts, Failed};
