@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::{GOOD, Script, in_both};
+use super::{GOOD, Script, World, in_both};
 
 /// An event handler that waits for ever.
 const SLEEPING: Script = Script {
@@ -18,7 +18,7 @@ const SLEEPING: Script = Script {
 
 #[test]
 fn an_event_handler_that_waits_for_ever_delays_others_once_and_not_for_long() {
-    in_both(&[SLEEPING, GOOD], &[], async |world| {
+    in_both(&[SLEEPING, GOOD], &[], &async |world: &World| {
         world.env.until(1).await;
         world.create("one", json!({}));
         for second in [130, 140, 150] {
@@ -50,7 +50,7 @@ const FAILING: Script = Script {
 
 #[test]
 fn event_handlers_that_fail_or_spin_cost_nobody_else() {
-    in_both(&[FAILING, GOOD], &[], async |world| {
+    in_both(&[FAILING, GOOD], &[], &async |world: &World| {
         world.env.until(1).await;
         world.create("one", json!({}));
         world.env.until(3).await;
@@ -77,7 +77,7 @@ fn events_of_an_honest_slow_handler_are_all_seen() {
             });
         "#,
     };
-    in_both(&[SLOW], &[], async |world| {
+    in_both(&[SLOW], &[], &async |world: &World| {
         for number in 1..=4_u64 {
             world.env.until(number).await;
             if number == 1 {

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{FINALIZER, GOOD, Script, in_both};
+use super::{FINALIZER, GOOD, Script, World, in_both};
 
 /// A handler of each category whose filter fails.
 const FAILING: Script = Script {
@@ -34,7 +34,7 @@ const FAILING: Script = Script {
 
 #[test]
 fn a_filter_that_fails_costs_only_its_own_handler() {
-    in_both(&[FAILING, GOOD], &[], async |world| {
+    in_both(&[FAILING, GOOD], &[], &async |world: &World| {
         world.env.until(1).await;
         world.create("one", json!({}));
         for second in [10, 11, 20] {
@@ -60,7 +60,7 @@ fn a_filter_that_fails_costs_only_its_own_handler() {
 
 #[test]
 fn a_filter_that_fails_is_reported_with_its_handler_and_its_next_attempt() {
-    in_both(&[FAILING, GOOD], &[], async |world| {
+    in_both(&[FAILING, GOOD], &[], &async |world: &World| {
         world.env.until(1).await;
         world.create("one", json!({}));
         world.env.until(9).await;
@@ -97,7 +97,7 @@ const SPINNING: Script = Script {
 
 #[test]
 fn a_filter_that_spins_costs_only_its_own_handler() {
-    in_both(&[SPINNING, GOOD], &[], async |world| {
+    in_both(&[SPINNING, GOOD], &[], &async |world: &World| {
         world.env.until(1).await;
         world.create("one", json!({}));
         world.env.until(5).await;
@@ -134,7 +134,7 @@ const SLEEPING: Script = Script {
 
 #[test]
 fn filters_that_sleep_delay_others_once_and_not_for_long() {
-    in_both(&[SLEEPING, GOOD], &[], async |world| {
+    in_both(&[SLEEPING, GOOD], &[], &async |world: &World| {
         world.env.until(1).await;
         world.create("one", json!({}));
         for second in [20, 30, 60] {
@@ -182,7 +182,7 @@ const LATE: Script = Script {
 
 #[test]
 fn a_filter_that_works_again_brings_its_handler_back_and_calls_no_other_again() {
-    in_both(&[LATE, GOOD], &[], async |world| {
+    in_both(&[LATE, GOOD], &[], &async |world: &World| {
         world.env.until(1).await;
         world.create("one", json!({}));
         world.env.until(10).await;
@@ -207,7 +207,7 @@ fn is_handled(object: Option<&Value>) -> bool {
 
 #[test]
 fn a_deletion_waits_for_a_filter_that_fails_and_calls_no_other_handler_twice() {
-    in_both(&[LATE, GOOD], &[], async |world| {
+    in_both(&[LATE, GOOD], &[], &async |world: &World| {
         world.env.until(1).await;
         world.create("one", json!({}));
         world.env.until(6).await;
@@ -245,7 +245,7 @@ const BREAKABLE: Script = Script {
 
 #[test]
 fn the_finalizer_stays_as_it_is_while_nobody_knows_whether_it_is_needed() {
-    in_both(&[BREAKABLE], &[], async |world| {
+    in_both(&[BREAKABLE], &[], &async |world: &World| {
         world.env.until(1).await;
         world.create("held", json!({ "wanted": "yes" }));
         world.create("free", json!({ "wanted": "yes", "broken": "yes" }));
@@ -289,7 +289,7 @@ const PICKY: Script = Script {
 
 #[test]
 fn an_edit_that_makes_the_filter_work_brings_the_creation_and_is_an_update_for_the_others() {
-    in_both(&[PICKY, GOOD], &[], async |world| {
+    in_both(&[PICKY, GOOD], &[], &async |world: &World| {
         world.env.until(1).await;
         world.create("one", json!({ "broken": "yes" }));
         world.env.until(10).await;
@@ -305,7 +305,7 @@ fn an_edit_that_makes_the_filter_work_brings_the_creation_and_is_an_update_for_t
 
 #[test]
 fn an_edit_that_does_not_make_the_filter_work_completes_the_change_without_its_handler() {
-    in_both(&[PICKY, GOOD], &[], async |world| {
+    in_both(&[PICKY, GOOD], &[], &async |world: &World| {
         world.env.until(1).await;
         world.create("one", json!({ "broken": "yes" }));
         world.env.until(10).await;
@@ -347,7 +347,7 @@ const WATCHER: Script = Script {
 
 #[test]
 fn a_daemon_runs_on_while_its_filter_fails_and_stops_with_its_object() {
-    in_both(&[WATCHER, GOOD], &[], async |world| {
+    in_both(&[WATCHER, GOOD], &[], &async |world: &World| {
         world.env.until(1).await;
         world.create("one", json!({}));
         world.env.until(5).await;
@@ -373,7 +373,7 @@ fn a_filter_that_is_mended_is_asked_at_once() {
             kopf::on_create("kopfexamples", #{ id: "h1", when: |ctx| true }, bad);
         "#,
     };
-    in_both(&[FAILING, GOOD], &[], async |world| {
+    in_both(&[FAILING, GOOD], &[], &async |world: &World| {
         world.env.until(1).await;
         world.create("one", json!({}));
         world.env.until(25).await;

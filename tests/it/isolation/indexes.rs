@@ -29,7 +29,7 @@ fn an_index_function_that_waits_for_ever_holds_up_only_who_uses_its_index_and_no
     let mut looking = other("p");
     looking["metadata"]["labels"] = json!({ "look": "yes" });
     let before = [labeled("one", json!({})), labeled("two", json!({})), other("o"), looking];
-    in_both(&[SLEEPING, GOOD], &before, async |world| {
+    in_both(&[SLEEPING, GOOD], &before, &async |world: &World| {
         world.env.until(200).await;
         assert_eq!(world.seconds("good other o"), [0], "a script that does not use the index");
         let looks = world.seconds("looks true");

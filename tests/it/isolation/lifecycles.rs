@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::{GOOD, Script, in_both};
+use super::{GOOD, Script, World, in_both};
 
 /// A lifecycle that fails until an object with the role `ready` is there.
 const FAILING: Script = Script {
@@ -29,7 +29,7 @@ const FAILING: Script = Script {
 
 #[test]
 fn a_lifecycle_that_fails_costs_only_the_handlers_of_its_script() {
-    in_both(&[FAILING, GOOD], &[], async |world| {
+    in_both(&[FAILING, GOOD], &[], &async |world: &World| {
         world.env.until(1).await;
         world.create("one", json!({}));
         world.env.until(9).await;
@@ -61,7 +61,7 @@ const SLEEPING: Script = Script {
 
 #[test]
 fn a_lifecycle_that_does_not_answer_is_not_waited_for_for_long() {
-    in_both(&[SLEEPING, GOOD], &[], async |world| {
+    in_both(&[SLEEPING, GOOD], &[], &async |world: &World| {
         world.env.until(1).await;
         world.create("one", json!({}));
         world.env.until(40).await;

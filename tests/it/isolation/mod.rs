@@ -58,8 +58,8 @@ struct World {
 }
 
 /// Runs a test once for each language. `before` exist before the operator starts.
-fn in_both(scripts: &[Script], before: &[Value], test: impl AsyncFn(&World)) {
-    in_both_prepared(scripts, before, |_| {}, &test);
+fn in_both(scripts: &[Script], before: &[Value], test: &impl AsyncFn(&World)) {
+    in_both_prepared(scripts, before, |_| {}, test);
 }
 
 /// The same after something was done to the cluster.

@@ -3,7 +3,7 @@
 use kopf::ports::Rejection;
 use tokio::time::Instant;
 
-use super::{GOOD, Script, in_both};
+use super::{GOOD, Script, World, in_both};
 
 /// A selector function that does not answer.
 const SLEEPING: Script = Script {
@@ -13,7 +13,7 @@ const SLEEPING: Script = Script {
 
 #[test]
 fn a_selector_function_that_does_not_answer_blocks_no_later_reload() {
-    in_both(&[GOOD], &[], async |world| {
+    in_both(&[GOOD], &[], &async |world: &World| {
         world.env.until(1).await;
         let start = Instant::now();
         let answer = world.reload(&[GOOD, SLEEPING]).await;
