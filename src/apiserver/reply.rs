@@ -19,6 +19,7 @@ use crate::{
     discovery::document::Document,
     refusal::Refusal,
     request::{
+        self,
         accept::{Form, Media},
         yaml,
     },
@@ -173,7 +174,7 @@ impl Reply {
 
 /// A JSON text as the client wants to see it.
 fn formed(text: Vec<u8>, form: Form) -> Vec<u8> {
-    let tree = |text: &[u8]| serde_json::from_slice::<Value>(text).unwrap_or_default();
+    let tree = |text: &[u8]| request::json::stored::<Value>(text).unwrap_or_default();
     match (form.media, form.pretty) {
         (Media::Yaml, _) => yaml::write(&tree(&text)).into_bytes(),
         (Media::Json, true) => serde_json::to_vec_pretty(&tree(&text)).unwrap_or(text),

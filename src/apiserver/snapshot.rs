@@ -17,6 +17,7 @@ use serde_json::{Value, value::RawValue};
 
 use crate::{
     ApiServer,
+    request::json,
     resource::{
         CRDS,
         kind::{Kind, View},
@@ -235,7 +236,7 @@ impl Snapshot {
             for object in &table.objects {
                 out.write_all(b"\n")?;
                 let text = object.text(&table.api_version, &table.kind);
-                let object = serde_json::from_slice(&text).map(Cow::Owned)?;
+                let object = json::stored(&text).map(Cow::Owned)?;
                 let resource = Cow::Borrowed(table.resource.as_str());
                 serde_json::to_writer(&mut out, &Line { resource, object })?;
             }
@@ -245,5 +246,5 @@ impl Snapshot {
 }
 
 fn parse<'a, T: Deserialize<'a>>(line: &'a [u8]) -> Result<T, String> {
-    serde_json::from_slice(line).map_err(|it| it.to_string())
+    json::stored(line).map_err(|it| it.to_string())
 }

@@ -196,7 +196,20 @@ impl Cluster for KubeCluster {
     }
 
     fn get<'a>(&'a self, address: Address<'a>) -> BoxFuture<'a, Result<Object, ApiError>> {
-        Box::pin(self.send(single(Method::GET, "get", address, None)))
+        Box::pin(async move {
+            let request = single(Method::GET, "get", address, None);
+            let action = request.action;
+            let object = self.send(request).await?;
+            // Whoever asks decides from the body.
+            object.body();
+            match object.problem() {
+                Some(problem) => {
+                    let failure = Failure::Malformed(problem.to_string());
+                    Err(self.transport.fail(failure, &action))
+                }
+                None => Ok(object),
+            }
+        })
     }
 
     fn replace<'a>(

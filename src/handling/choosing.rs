@@ -14,8 +14,8 @@ use crate::logic::{
 };
 use crate::ports::Scripts;
 
-/// A function is asked about this many resources at the same time.
-const ASKED_MAX: usize = 16;
+/// A function is asked about this many resources at the same time. In Rhai each question takes a thread of the script.
+const ASKED_MAX: usize = 4;
 
 /// What the functions have answered.
 #[derive(Debug, Default)]

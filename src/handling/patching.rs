@@ -3,7 +3,7 @@
 //! Hop 8 of the walk. The contract is `tests/vectors/patching-requests.json`. What is in the requests is decided in
 //! `logic/patch/`; here they are only sent, and conflicts sorted out.
 
-use std::{sync::Arc, time::Duration};
+use std::{fmt, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use json_patch::PatchOperation;
@@ -38,6 +38,35 @@ const CONFLICTS_MAX: u32 = 5;
 
 /// The pause before the second retry after a conflict; it doubles from then on.
 const CONFLICT_PAUSE: Duration = Duration::from_millis(10);
+
+/// What came back while a patch was sent, also if a request failed in the end.
+#[derive(Debug, Default)]
+pub struct Received {
+    /// The object after the last request that succeeded.
+    pub object: Option<Arc<Object>>,
+    /// What is not accepted of the transformations of scripts. It is not in the patch any more.
+    pub refused: Vec<Refused>,
+}
+
+/// A transformation that would not be accepted later either.
+#[derive(Debug)]
+pub struct Refused {
+    /// The transformation.
+    pub transformation: Transformation,
+    /// Why.
+    pub error: PatchError,
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.error {
+            PatchError::Transformation(_) => self.error.fmt(f),
+            PatchError::Api(_) | PatchError::Conflict => {
+                write!(f, "{} is not accepted: {}", self.transformation, self.error)
+            }
+        }
+    }
+}
 
 /// What came of a patch.
 #[derive(Clone, Copy, Debug, Default)]
@@ -82,12 +111,11 @@ impl PatchError {
 }
 
 /// How the last two requests ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Attempt {
     Done,
     /// Somebody else was faster.
     Outdated,
-    /// Why the server does not accept it, whatever the version.
-    Refused(ApiError),
 }
 
 impl Patcher<'_> {
@@ -95,18 +123,18 @@ impl Patcher<'_> {
     /// accepted is taken out of the patch, also if this fails later; so it is never sent twice. An object that is gone is not
     /// an error.
     ///
-    /// `answered` becomes the object after the last request that succeeded, also if a later one fails.
+    /// Transformations of scripts that raise, that the server refuses or that conflict too often are moved to `received`: each of
+    /// them alone, the others are applied.
     ///
     /// # Errors
-    /// When a request fails for another reason than a conflict, or transformations conflict too often; what was not accepted is
-    /// left in the patch.
+    /// When a request fails for another reason; what was not accepted is left in the patch.
     pub async fn apply(
         &self,
         object: &Arc<Object>,
         patch: &mut Patch,
-        answered: &mut Option<Arc<Object>>,
+        received: &mut Received,
     ) -> Result<Patched, PatchError> {
-        let mut patched = self.apply_once(object, patch, answered).await?;
+        let mut patched = self.apply_once(object, patch, received).await?;
         let mut pause = CONFLICT_PAUSE;
         for number in 1..=CONFLICTS_MAX {
             if !patched.is_outdated {
@@ -120,10 +148,21 @@ impl Patcher<'_> {
             if latest.header().deletion_timestamp.is_some() {
                 patch.admit_deletion();
             }
-            *answered = Some(Arc::clone(&latest));
-            patched = self.apply_once(&latest, patch, answered).await?;
+            received.object = Some(Arc::clone(&latest));
+            patched = self.apply_once(&latest, patch, received).await?;
         }
-        if patched.is_outdated { Err(PatchError::Conflict) } else { Ok(patched) }
+        if !patched.is_outdated {
+            return Ok(patched);
+        }
+        let (own, of_scripts) = patch.transformations.drain(..).partition(Transformation::is_own);
+        patch.transformations = own;
+        let refuse = |transformation| Refused { transformation, error: PatchError::Conflict };
+        received.refused.extend(Vec::into_iter(of_scripts).map(refuse));
+        if patch.transformations.is_empty() {
+            Ok(Patched::default())
+        } else {
+            Err(PatchError::Conflict)
+        }
     }
 
     /// The same without resolving conflicts: transformations that meet one are left in the patch.
@@ -134,13 +173,22 @@ impl Patcher<'_> {
         &self,
         object: &Arc<Object>,
         patch: &mut Patch,
-        answered: &mut Option<Arc<Object>>,
+        received: &mut Received,
     ) -> Result<Patched, PatchError> {
-        match self.send(object, patch, answered).await {
-            Ok(is_outdated) => Ok(Patched { is_outdated, is_gone: false }),
-            Err(PatchError::Api(error)) if names(&error, object) => Ok(self.gone()),
-            Err(error) => Err(error),
+        let error = match self.send(object, patch, received).await {
+            Ok(is_outdated) => return Ok(Patched { is_outdated, is_gone: false }),
+            Err(PatchError::Api(error)) if names(&error, object) => return Ok(self.gone()),
+            Err(error) => error,
+        };
+        // Another object with this name has another uid, and does not accept ours.
+        let is_refused = matches!(
+            &error,
+            PatchError::Api(it) if matches!(it.class, ErrorClass::Invalid | ErrorClass::Conflict)
+        );
+        if is_refused && let Ok(None) = self.latest(object).await {
+            return Ok(self.gone());
         }
+        Err(error)
     }
 
     /// Returns the object as it is now; `None` if it is gone, also if another one has its name.
@@ -169,16 +217,16 @@ impl Patcher<'_> {
         &self,
         object: &Arc<Object>,
         patch: &mut Patch,
-        answered: &mut Option<Arc<Object>>,
+        received: &mut Received,
     ) -> Result<bool, PatchError> {
         let is_merged = !patch.merge.is_empty();
-        self.merge(object, &mut patch.merge, answered).await?;
+        self.merge(object, &mut patch.merge, &mut received.object).await?;
         if patch.transformations.is_empty() {
             return Ok(false);
         }
-        let freshest = answered.as_ref().filter(|_| is_merged).unwrap_or(object);
+        let freshest = received.object.as_ref().filter(|_| is_merged).unwrap_or(object);
         let freshest = Arc::clone(freshest);
-        self.transform(freshest, patch, answered).await
+        self.transform(freshest, patch, received).await
     }
 
     /// The first two requests.
@@ -193,14 +241,14 @@ impl Patcher<'_> {
         if !main.is_empty() {
             let payload = Value::Object(main);
             self.announce(|| format!("Merge-patching the resource with: {payload}"));
-            *answered = Some(self.request(object, None, PatchKind::Merge, &payload).await?);
+            *answered = Some(self.request(object, None, PatchKind::Merge, payload).await?);
             merge.retain(|key, _| key == "status" && status.is_some());
         }
         if let Some(status) = status {
             let payload = json!({ "status": status });
             self.announce(|| format!("Merge-patching the status with: {payload}"));
             *answered =
-                Some(self.request(object, Some("status"), PatchKind::Merge, &payload).await?);
+                Some(self.request(object, Some("status"), PatchKind::Merge, payload).await?);
         }
         merge.clear();
         if let Some(answer) = answered {
@@ -212,46 +260,64 @@ impl Patcher<'_> {
     /// The last two requests: what the functions change on the freshest body, unless it has changed meanwhile. Returns whether it
     /// has.
     ///
-    /// All of them go together. If the server does not accept that, each goes alone, so that one that is wrong takes none of the
-    /// others with it; it is reported and left out, as the server would refuse it again.
+    /// All of them go together. If that is not accepted, each goes alone, so that one that is wrong takes none of the others with
+    /// it.
     async fn transform(
         &self,
         mut freshest: Arc<Object>,
         patch: &mut Patch,
-        answered: &mut Option<Arc<Object>>,
+        received: &mut Received,
     ) -> Result<bool, PatchError> {
-        let all = patch.transformations.clone();
         let before = Arc::clone(&freshest);
-        let mut ended = self.attempt(&mut freshest, &all, &mut patch.is_main_applied).await;
-        if matches!(ended, Ok(Attempt::Refused(_))) && all.len() > 1 {
-            for transformation in &all {
-                // What is applied already is not applied twice.
-                let mut is_main_applied = patch.is_main_applied;
-                let alone = std::slice::from_ref(transformation);
-                ended = self.attempt(&mut freshest, alone, &mut is_main_applied).await;
-                match ended {
-                    Ok(Attempt::Refused(error)) => self.leave_out(transformation, error)?,
-                    Ok(Attempt::Done) => {}
-                    Ok(Attempt::Outdated) | Err(_) => break,
+        let all = patch.transformations.clone();
+        let together = self.attempt(&mut freshest, &all, &mut patch.is_main_applied).await;
+        let ended = match together {
+            Err(error) if error.is_transient() => Err(error),
+            Err(error) => match all.as_slice() {
+                [only] if only.is_own() => Err(error),
+                [only] => {
+                    received.refused.push(Refused { transformation: only.clone(), error });
+                    Ok(Attempt::Done)
                 }
-                ended = Ok(Attempt::Done);
-                patch.transformations.remove(0);
-            }
-        }
+                _ => self.transform_each(&mut freshest, patch, received).await,
+            },
+            Ok(ended) => Ok(ended),
+        };
         if !Arc::ptr_eq(&before, &freshest) {
-            *answered = Some(freshest);
+            received.object = Some(freshest);
         }
-        match (ended?, all.as_slice()) {
-            (Attempt::Outdated, _) => {
-                self.conflict(&patch.transformations);
-                return Ok(true);
-            }
-            (Attempt::Refused(error), [only, ..]) => self.leave_out(only, error)?,
-            (Attempt::Refused(_), []) | (Attempt::Done, _) => {}
+        if ended? == Attempt::Outdated {
+            self.conflict(&patch.transformations);
+            return Ok(true);
         }
         patch.transformations.clear();
         patch.is_main_applied = false;
         Ok(false)
+    }
+
+    /// Sends the transformations one after another, and takes those out that are done or refused.
+    ///
+    /// # Errors
+    /// Also for those of the operator itself that are refused: without its finalizer an object would be lost, or stay for ever.
+    async fn transform_each(
+        &self,
+        freshest: &mut Arc<Object>,
+        patch: &mut Patch,
+        received: &mut Received,
+    ) -> Result<Attempt, PatchError> {
+        while let Some(transformation) = patch.transformations.first().cloned() {
+            // What is applied already is not applied twice.
+            let mut is_main_applied = patch.is_main_applied;
+            let alone = std::slice::from_ref(&transformation);
+            match self.attempt(freshest, alone, &mut is_main_applied).await {
+                Ok(Attempt::Done) => {}
+                Ok(Attempt::Outdated) => return Ok(Attempt::Outdated),
+                Err(error) if error.is_transient() || transformation.is_own() => return Err(error),
+                Err(error) => received.refused.push(Refused { transformation, error }),
+            }
+            patch.transformations.remove(0);
+        }
+        Ok(Attempt::Done)
     }
 
     /// Sends what some of the functions change on the freshest body, which becomes the answer. What is not the status is left out
@@ -281,37 +347,16 @@ impl Patcher<'_> {
             let operations = operations.iter().map(|it| json!(it));
             let payload = Value::Array(std::iter::once(test).chain(operations).collect());
             self.announce(|| format!("JSON-patching the {what} with: {payload}"));
-            match self.request(freshest, subresource, PatchKind::Json, &payload).await {
+            match self.request(freshest, subresource, PatchKind::Json, payload).await {
                 Ok(object) => {
                     *freshest = object;
                     *is_main_applied |= is_main;
                 }
                 Err(error) if error.class == ErrorClass::Outdated => return Ok(Attempt::Outdated),
-                Err(error) if error.class == ErrorClass::Invalid => {
-                    return Ok(Attempt::Refused(error));
-                }
                 Err(error) => return Err(error.into()),
             }
         }
         Ok(Attempt::Done)
-    }
-
-    /// Tells of a change that the server does not accept.
-    ///
-    /// # Errors
-    /// For those of the operator itself: without its finalizer an object would be lost, or stay for ever.
-    fn leave_out(&self, transformation: &Transformation, error: ApiError) -> Result<(), ApiError> {
-        match transformation {
-            Transformation::BlockDeletion(_) | Transformation::AllowDeletion(_) => Err(error),
-            Transformation::Condition(_) | Transformation::Scripted(_) => {
-                let text = format!(
-                    "The server does not accept a part of the patch, which is left out: {transformation}: {error}. \
-                     The rest is applied, and the handlers are not called again for it: correct the script."
-                );
-                self.logger.log(LogLevel::Warning, &text);
-                Ok(())
-            }
-        }
     }
 
     async fn transformed(
@@ -375,9 +420,12 @@ impl Patcher<'_> {
         object: &Object,
         subresource: Option<&str>,
         kind: PatchKind,
-        payload: &Value,
+        mut payload: Value,
     ) -> Result<Arc<Object>, ApiError> {
         let header = object.header();
+        if let Some(uid) = &header.uid {
+            insist(&mut payload, subresource, uid);
+        }
         let request = PatchRequest {
             resource: self.resource,
             namespace: header.namespace.as_deref(),
@@ -394,6 +442,22 @@ impl Patcher<'_> {
         if self.logger.is_enabled(LogLevel::Debug) {
             self.logger.log(LogLevel::Debug, &text());
         }
+    }
+}
+
+/// Makes a patch invalid for another object of the same name. Servers ignore the uid in a merge-patch of a subresource.
+fn insist(payload: &mut Value, subresource: Option<&str>, uid: &str) {
+    match payload {
+        Value::Array(operations) => {
+            operations.insert(0, json!({ "op": "test", "path": "/metadata/uid", "value": uid }));
+        }
+        Value::Object(merge) if subresource.is_none() => {
+            let metadata = merge.entry("metadata").or_insert_with(|| Value::Object(Map::new()));
+            if let Some(metadata) = metadata.as_object_mut() {
+                metadata.insert("uid".into(), uid.into());
+            }
+        }
+        Value::Object(_) | Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
     }
 }
 

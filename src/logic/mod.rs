@@ -16,6 +16,7 @@ pub mod diffbase;
 pub mod doubts;
 pub mod duration;
 pub mod essence;
+pub mod failed;
 pub mod fields;
 pub mod filters;
 pub mod function;

@@ -14,6 +14,8 @@ use super::{
 /// The errors of exhausted limits; their names are those of Kopf.
 const TIMEOUT_ERROR: &str = "HandlerTimeoutError";
 const RETRIES_ERROR: &str = "HandlerRetriesError";
+/// Raised by scripts that want to fail for good.
+const PERMANENT_ERROR: &str = "PermanentError";
 /// Denies an admission request, and is thus never retried.
 const ADMISSION_ERROR: &str = "AdmissionError";
 
@@ -111,6 +113,14 @@ pub struct Effort {
     pub runtime: Duration,
 }
 
+impl Outcome {
+    /// Returns whether the script wanted the handler to fail for good.
+    pub fn is_permanent(&self) -> bool {
+        let error = self.error.as_ref();
+        error.is_some_and(|it| [PERMANENT_ERROR, ADMISSION_ERROR].contains(&&*it.class))
+    }
+}
+
 /// The line that begins every attempt, also one that [`before`] then refuses.
 pub fn invoked(handler: &Handler) -> LogLine {
     line(LogLevel::Debug, format!("{handler} is invoked."))
@@ -165,7 +175,7 @@ pub fn after(
         RaisedKind::Temporary(delay) => {
             temporary(handler, Failure::new("TemporaryError", message), delay, effort)
         }
-        RaisedKind::Permanent => permanent(handler, Failure::new("PermanentError", message)),
+        RaisedKind::Permanent => permanent(handler, Failure::new(PERMANENT_ERROR, message)),
         RaisedKind::Arbitrary(class) => match class.as_str() {
             ADMISSION_ERROR => permanent(handler, Failure::new(class, message)),
             // A script may raise the errors of limits itself; their texts are their log lines.

@@ -1,6 +1,9 @@
 //! Wall time, in production and in tests.
 
-use std::time::Duration;
+use std::{
+    sync::atomic::{AtomicI64, Ordering},
+    time::Duration,
+};
 
 use jiff::{SignedDuration, Timestamp};
 use rustix::time::{ClockId, clock_gettime};
@@ -17,7 +20,25 @@ enum Source {
     Virtual {
         base: Timestamp,
         origin: Instant,
+        /// Seconds by which the clock was set forward, or back.
+        ahead: Option<&'static AtomicI64>,
     },
+    /// A base plus the uptime of the system since then.
+    Steady {
+        base: Timestamp,
+        origin: Duration,
+    },
+}
+
+/// Sets a virtual clock forward or back, as administrators and NTP do.
+#[derive(Clone, Copy, Debug)]
+pub struct Steps(&'static AtomicI64);
+
+impl Steps {
+    /// Sets the clock to this many seconds before or after the time that has passed.
+    pub fn set_ahead(&self, seconds: i64) {
+        self.0.store(seconds, Ordering::Relaxed);
+    }
 }
 
 impl Default for Clock {
@@ -35,7 +56,30 @@ impl Clock {
 
     /// A clock that shows `base` now and goes with tokio's time, also when that is paused.
     pub fn starting_at(base: Timestamp) -> Self {
-        Clock(Source::Virtual { base, origin: Instant::now() })
+        Clock(Source::Virtual { base, origin: Instant::now(), ahead: None })
+    }
+
+    /// Returns the same with something to set it; for tests, as it is never freed.
+    pub fn stepping(base: Timestamp) -> (Self, Steps) {
+        let ahead: &'static AtomicI64 = Box::leak(Box::default());
+        let source = Source::Virtual { base, origin: Instant::now(), ahead: Some(ahead) };
+        (Clock(source), Steps(ahead))
+    }
+
+    /// Returns a clock that shows the same time now, and does not follow when this one is set forward or back.
+    ///
+    /// Pauses and time-outs are measured with it: an hour stays an hour. What others compare with their own clocks is not.
+    #[must_use]
+    pub fn steady(&self) -> Self {
+        match self.0 {
+            Source::System => {
+                Clock(Source::Steady { base: self.now(), origin: uptime_of_system() })
+            }
+            Source::Virtual { ahead: Some(_), .. } => {
+                Clock(Source::Virtual { base: self.now(), origin: Instant::now(), ahead: None })
+            }
+            Source::Virtual { .. } | Source::Steady { .. } => *self,
+        }
     }
 
     /// The present moment, to the microsecond: stored stamps have no more digits.
@@ -43,10 +87,13 @@ impl Clock {
     pub fn now(&self) -> Timestamp {
         let exact = match self.0 {
             Source::System => Timestamp::now(),
-            Source::Virtual { base, origin } => {
-                let passed =
-                    SignedDuration::try_from(origin.elapsed()).unwrap_or(SignedDuration::MAX);
-                base.saturating_add(passed).unwrap_or(base)
+            Source::Virtual { base, origin, ahead } => {
+                let now = after(base, origin.elapsed());
+                let ahead = ahead.map_or(0, |it| it.load(Ordering::Relaxed));
+                now.saturating_add(SignedDuration::from_secs(ahead)).unwrap_or(now)
+            }
+            Source::Steady { base, origin } => {
+                after(base, uptime_of_system().saturating_sub(origin))
             }
         };
         Timestamp::from_microsecond(exact.as_microsecond()).unwrap_or(exact)
@@ -55,10 +102,15 @@ impl Clock {
     /// Returns a time that never steps: since some start, and with the time in which the machine was suspended, where the system tells.
     pub fn uptime(&self) -> Duration {
         match self.0 {
-            Source::System => uptime_of_system(),
+            Source::System | Source::Steady { .. } => uptime_of_system(),
             Source::Virtual { origin, .. } => origin.elapsed(),
         }
     }
+}
+
+fn after(base: Timestamp, passed: Duration) -> Timestamp {
+    let passed = SignedDuration::try_from(passed).unwrap_or(SignedDuration::MAX);
+    base.saturating_add(passed).unwrap_or(base)
 }
 
 fn uptime_of_system() -> Duration {

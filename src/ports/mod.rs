@@ -27,7 +27,7 @@ mod stopped;
 
 pub use crate::logic::filters::Question;
 pub use children::{Children, ExecuteError, Order, Orders};
-pub use clock::{Clock, until};
+pub use clock::{Clock, Steps, until};
 pub use cluster::{
     Address, ApiError, Cluster, Discovered, ErrorClass, Extent, GroupFilter, NewObject, PatchKind,
     PatchRequest, StreamEvent, StreamTarget,

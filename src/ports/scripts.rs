@@ -103,6 +103,11 @@ impl PatchCell {
         self.0.get_or_init(Box::default).lock()
     }
 
+    /// The patch, if anybody has looked at it; for a few lines, too.
+    pub fn peek(&self) -> Option<MutexGuard<'_, Patch>> {
+        self.0.get().map(|it| it.lock())
+    }
+
     /// What is in it; it is empty afterwards.
     pub fn take(&self) -> Patch {
         let lock = self.0.get().map(|it| it.lock());

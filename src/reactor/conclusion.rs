@@ -1,21 +1,28 @@
-//! The end of a cycle: sends the patch, or sleeps until the next handler is due.
+//! The end of a cycle: sends what it wants, or sleeps until the next handler is due.
 //!
-//! Before: `cycle.rs`. After: `handling/patching.rs`; what comes back goes to `worker.rs`, which waits to see it.
+//! Before: `cycle.rs`. After: `delivery.rs`; what comes back goes to `worker.rs`, which waits to see it.
 
 use std::{sync::Arc, time::Duration};
 
 use futures::future;
 use tokio::time;
 
-use super::{error::CycleError, memory::Memory, place::Place, queue::Queue, serving::Serving};
-use crate::handling::patching::Patcher;
+use super::{
+    delivery::{Delivery, Sender},
+    error::CycleError,
+    memory::Memory,
+    place::Place,
+    queue::Queue,
+    serving::Serving,
+};
+use crate::handling::patching::Received;
 use crate::logic::{object::Object, outcome::LogLevel, patch::Patch, plan, progress, python_text};
 use crate::ports::Logger;
 
 /// What the handlers of changes left to do.
 #[derive(Debug, Default)]
 pub(super) struct Left {
-    /// Pauses until handlers can go on.
+    /// Pauses until daemons and timers that stop are looked at again.
     pub(super) delays: Vec<Duration>,
     /// Whether handlers of changes care for the object, and it passed all gates to them.
     pub(super) looked_at: bool,
@@ -56,7 +63,7 @@ enum Pause {
 #[derive(Debug)]
 pub(super) struct Unsent {
     /// What the server has not accepted yet.
-    pub(super) patch: Patch,
+    pub(super) delivery: Delivery,
     /// What comes after it; `None` if it is of an earlier event: the present one is still to be handled then.
     pub(super) left: Option<Left>,
 }
@@ -80,24 +87,22 @@ pub(super) struct Conclusion<'a> {
 }
 
 impl Conclusion<'_> {
-    /// Sends the patch, or sleeps until the next handler is due and provokes an event then.
+    /// Sends what the cycle wants, or sleeps until the next handler is due and provokes an event then.
     ///
-    /// A patch that cannot be sent stays in the memory: what the handlers did is sent again after a pause, they are not
-    /// called again for it.
-    pub(super) async fn run(mut self, mut patch: Patch, left: Left) -> Result<Next, CycleError> {
-        let is_sent = !patch.is_empty();
-        let mut is_changed = false;
-        if is_sent {
-            self.untouch(&mut patch);
-            match self.send(&mut patch).await {
-                Ok(changed) => is_changed = changed,
-                Err(error) => {
-                    self.memory.unsent = Some(Box::new(Unsent { patch, left: Some(left) }));
-                    return Err(error);
-                }
-            }
-        }
-        match left.delays.iter().min() {
+    /// What cannot be sent now stays in the memory: what the handlers did is sent again after a pause, they are not called again
+    /// for it.
+    pub(super) async fn run(
+        mut self,
+        mut delivery: Delivery,
+        left: Left,
+    ) -> Result<Next, CycleError> {
+        let (is_sent, is_changed) = match self.send(&mut delivery).await {
+            Ok(ended) => ended,
+            Err(error) => return Err(self.keep(delivery, Some(left), error)),
+        };
+        let mut delays = delivery.delays(self.serving.clock.now());
+        delays.extend(&left.delays);
+        match delays.iter().min() {
             Some(delay) if is_changed => self.skip_sleep(*delay),
             Some(delay) => return self.wait(*delay).await,
             None if left.is_awaited && !is_changed => return Ok(self.wait_for_exit().await),
@@ -110,33 +115,58 @@ impl Conclusion<'_> {
         Ok(Next::after(is_changed))
     }
 
-    /// Sends what an earlier event left behind. Tells whether that made a new version of the object, which then comes as an
-    /// event of its own.
-    pub(super) async fn catch_up(mut self, mut patch: Patch) -> Result<bool, CycleError> {
-        self.untouch(&mut patch);
-        if self.object.header().deletion_timestamp.is_some() {
-            patch.admit_deletion();
-        }
-        let sent = self.send(&mut patch).await;
-        if sent.is_err() {
-            self.memory.unsent = Some(Box::new(Unsent { patch, left: None }));
-        }
-        sent
+    /// Whether there is nothing to send.
+    pub(super) fn is_idle(&mut self, delivery: &mut Delivery) -> bool {
+        self.sender().is_idle(delivery)
     }
 
-    /// Sends a patch. Returns whether there is a newer version of the object now, or none at all: then an event will wake us. One
-    /// that changed nothing wakes nobody.
-    async fn send(&mut self, patch: &mut Patch) -> Result<bool, CycleError> {
-        let patcher = Patcher {
-            cluster: &*self.serving.cluster,
-            scripts: &*self.serving.scripts,
-            resource: &self.serving.resource,
+    /// Sends what an earlier event left behind. Tells whether that made a new version of the object, which then comes as an
+    /// event of its own.
+    pub(super) async fn catch_up(mut self, delivery: Delivery) -> Result<bool, CycleError> {
+        let mut delivery = delivery.outdated(self.object);
+        match self.send(&mut delivery).await {
+            Ok((_, is_changed)) => Ok(is_changed),
+            Err(error) => Err(self.keep(delivery, None, error)),
+        }
+    }
+
+    fn keep(
+        &mut self,
+        mut delivery: Delivery,
+        left: Option<Left>,
+        error: CycleError,
+    ) -> CycleError {
+        delivery.keep(self.serving);
+        self.memory.unsent = Some(Box::new(Unsent { delivery, left }));
+        error
+    }
+
+    /// Returns whether there was something to send, and whether there is a newer version of the object now, or none at all: then
+    /// an event will wake us. What changed nothing wakes nobody.
+    async fn send(&mut self, delivery: &mut Delivery) -> Result<(bool, bool), CycleError> {
+        let mut sender = self.sender();
+        let sent = sender.run(delivery).await;
+        let received = sender.received;
+        let is_newer = self.receive(received);
+        let sent = sent?;
+        Ok((sent.is_any, is_newer || sent.is_gone))
+    }
+
+    fn sender(&mut self) -> Sender<'_> {
+        Sender {
+            serving: self.serving,
+            queue: self.queue,
+            memory: self.memory,
+            object: self.object,
             logger: self.logger,
-        };
-        let mut answered = None;
-        let sent = patcher.apply(self.object, patch, &mut answered).await;
+            received: Received::default(),
+        }
+    }
+
+    /// Notes what came back. Returns whether the object has a newer version now.
+    fn receive(&mut self, received: Received) -> bool {
         let before = &self.object.header().resource_version;
-        let newer = answered.filter(|it| {
+        let newer = received.object.filter(|it| {
             // With its last finalizer an object goes, in the version that it has.
             it.header().is_released() || it.header().resource_version != *before
         });
@@ -144,8 +174,7 @@ impl Conclusion<'_> {
         if is_newer {
             *self.patched = newer;
         }
-        let is_gone = sent?.is_gone;
-        Ok(is_newer || is_gone)
+        is_newer
     }
 
     fn skip_sleep(&self, delay: Duration) {
@@ -224,13 +253,10 @@ impl Conclusion<'_> {
         let stamp = progress::touch_stamp(self.serving.clock.now());
         let storage = &self.serving.settings.persistence.progress_storage;
         progress::touch(storage, self.object.body(), &mut patch.merge, Some(&stamp));
-        self.send(&mut patch).await.map(Next::after)
-    }
-
-    fn untouch(&self, patch: &mut Patch) {
-        let storage = &self.serving.settings.persistence.progress_storage;
-        progress::touch(storage, self.object.body(), &mut patch.merge, None);
-        // It may have to wait in the memory, longer than this generation of scripts is the present one.
-        self.serving.scripts.keep_functions(patch);
+        let mut sender = self.sender();
+        let is_gone = sender.apply(&mut patch).await;
+        let received = sender.received;
+        let is_newer = self.receive(received);
+        Ok(Next::after(is_newer || is_gone?))
     }
 }

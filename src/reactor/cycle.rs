@@ -1,50 +1,44 @@
 //! One pass over one event: recall → decide → handle → settle → patch.
 //!
-//! The only place that joins decisions with the world. Before: `worker.rs`. After: `change/`, then
-//! `conclusion.rs`.
+//! The only place that joins decisions with the world. Before: `worker.rs`. Its steps: `watching.rs`, `background.rs`,
+//! `holding.rs`, `undecided.rs`. After: `change/`, then `conclusion.rs`.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    pin::pin,
-    sync::Arc,
-    time::Duration,
-};
+use std::{collections::BTreeSet, pin::pin, sync::Arc, time::Duration};
 
-use futures::future;
 use tokio::time::{self, Instant};
 
 use super::{
     background::{Attended, Attending},
     calls::{Calls, Whom},
-    change::{Changing, Scene, kwargs},
+    change::kwargs,
     conclusion::{Conclusion, Left, Next, Unsent},
+    delivery::{Delivery, Wanted},
     error::CycleError,
     expectation::Expectation,
+    holding::Held,
     memory::Memory,
+    order,
     place::Place,
     queue::{Event, Queue},
     serving::Serving,
-    undecided::{Patient, Wait},
+    undecided::{Handled, Patient, Wait},
 };
 use crate::features::indexes::Indexer;
-use crate::handling::run::Try;
+use crate::handling::patching::PatchError;
 use crate::logic::{
     cause::{self, Change},
-    claim::Claim,
     filters::{Answers, Subject},
     function::ScriptId,
-    handler::Handler,
     indexing::Owner,
-    object::Object,
+    object::{Object, Unreadable},
     outcome::LogLevel,
-    patch::{Patch, Transformation},
+    patch::Transformation,
     plan::{self, Hold},
     reason::{EventType, Reason},
     selection::{self, Certainty},
-    state,
 };
 use crate::ports::{
-    Cause, Emptied, Logger, LoggerKind, Memo, ObjectCause, ObjectDetail, SharedPatch,
+    Address, Emptied, ErrorClass, Logger, Memo, ObjectCause, ObjectDetail, SharedPatch,
 };
 
 /// After this time, indexing takes no place from other objects.
@@ -70,6 +64,17 @@ pub(super) struct Cycle<'a> {
     pub(super) calls: &'a mut Calls,
 }
 
+/// What all steps of one pass have in common.
+#[derive(Clone, Copy)]
+pub(super) struct Pass<'a> {
+    /// What handlers want to change.
+    pub(super) patch: &'a SharedPatch,
+    /// The object's memo.
+    pub(super) memo: &'a Memo,
+    /// Who cannot be decided about yet.
+    pub(super) patient: &'a Patient,
+}
+
 /// How the wait for the indexes has ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Opening {
@@ -91,24 +96,21 @@ struct Detected {
     answers: Answers,
 }
 
-/// What became of a change.
-struct Handled {
-    /// Pauses until handlers can go on.
-    pauses: Vec<Duration>,
-    /// It is known of all handlers whether they want it.
-    is_complete: bool,
-}
-
 impl Cycle<'_> {
     /// Runs the pass. `patched` is the object as our last request has changed it, also when a later step fails.
     pub(super) async fn run(
         mut self,
         patched: &mut Option<Arc<Object>>,
     ) -> Result<Next, CycleError> {
+        if let Some(problem) = self.event.object.problem() {
+            self.pass_over(&problem);
+            return Ok(Next::Event);
+        }
+        self.memory.unreadable = None;
         let is_gone = self.event.event_type == Some(EventType::Deleted);
         let own = self.memory.unsent.take_if(|it| is_gone || it.left.is_some()).map(|it| *it);
-        if let Some(Unsent { patch, left: Some(left) }) = own.filter(|_| !is_gone) {
-            return self.conclusion(patched).run(patch, left).await;
+        if let Some(Unsent { delivery, left: Some(left) }) = own.filter(|_| !is_gone) {
+            return self.send_again(delivery, left, patched).await;
         }
         let patch = SharedPatch::default();
         // Also when the cycle fails.
@@ -128,48 +130,81 @@ impl Cycle<'_> {
             Opening::Open(_) | Opening::Ended => return Ok(Next::Event),
             Opening::Replaced => return Ok(Next::Anew),
         }
-        self.watch(&patch, &memo, &patient).await;
+        let pass = Pass { patch: &patch, memo: &memo, patient: &patient };
+        let is_older = !self.refresh().await?;
+        let mut wanted = Wanted::default();
+        self.watch(&wanted.attempts, pass).await;
         if let Some(unsent) = self.memory.unsent.take()
-            && self.conclusion(patched).catch_up(unsent.patch).await?
+            && self.conclusion(patched).catch_up(unsent.delivery).await?
         {
             // What handlers of this event have changed goes as well.
-            let patch = std::mem::take(&mut *patch.lock());
-            self.conclusion(patched).run(patch, Left::default()).await?;
+            let delivery = self.delivery(Wanted { patch: patch.take(), ..wanted });
+            self.conclusion(patched).run(delivery, Left::default()).await?;
             return Ok(Next::Coming);
         }
-        let attending = Attending {
+        let attended = self.attending(pass).run().await;
+        let left = if is_older {
+            Left { delays: attended.delays, looked_at: false, is_awaited: attended.is_awaited }
+        } else {
+            let left = self.change(&mut wanted, pass, attended).await?;
+            Patient::end(self.memory, self.serving.uptime());
+            left
+        };
+        if is_gone {
+            return Ok(Next::Event);
+        }
+        let delivery = self.delivery(Wanted { patch: patch.take(), ..wanted });
+        self.conclude(delivery, left, (&patient, patched)).await
+    }
+
+    /// Sends what was left of the same event. If that brings no event, those that nothing could be decided about come next.
+    async fn send_again(
+        mut self,
+        delivery: Delivery,
+        left: Left,
+        patched: &mut Option<Arc<Object>>,
+    ) -> Result<Next, CycleError> {
+        let next = self.conclusion(patched).run(delivery, left).await?;
+        let is_waiting = self.memory.doubts.is_some() || !self.serving.is_open();
+        let is_last = next == Next::Event && self.queue.is_empty();
+        Ok(if is_last && is_waiting { Next::Again } else { next })
+    }
+
+    /// Sends what the cycle wants, and waits for what is due first: handlers that were delayed, or those that nothing could be
+    /// decided about.
+    async fn conclude(
+        mut self,
+        mut delivery: Delivery,
+        left: Left,
+        (patient, patched): (&Patient, &mut Option<Arc<Object>>),
+    ) -> Result<Next, CycleError> {
+        let mut delays = delivery.delays(self.serving.clock.now());
+        delays.extend(&left.delays);
+        if self.waits(patient).comes_before(&delays)
+            && self.conclusion(patched).is_idle(&mut delivery)
+        {
+            return Ok(self.waits(patient).run(&delays).await);
+        }
+        match self.conclusion(patched).run(delivery, left).await? {
+            // Nothing else brings the object back.
+            Next::Event => Ok(self.wait(patient).await),
+            next @ (Next::Coming | Next::Again | Next::Anew) => Ok(next),
+        }
+    }
+
+    fn delivery(&self, wanted: Wanted) -> Delivery {
+        Delivery::of(wanted, self.serving.resource.subresources.contains("status"))
+    }
+
+    fn attending<'c>(&'c mut self, pass: Pass<'c>) -> Attending<'c> {
+        Attending {
             serving: self.serving,
             memory: &mut *self.memory,
             event_type: self.event.event_type,
             object: &self.event.object,
-            memo: &memo,
+            memo: pass.memo,
             logger: self.logger,
-            patient: &patient,
-        };
-        let attended = attending.run().await;
-        let left = self.change((&patch, &memo), attended, &patient).await?;
-        if is_gone {
-            return Ok(Next::Event);
-        }
-        let patch = std::mem::take(&mut *patch.lock());
-        self.conclude(patch, left, (&patient, patched)).await
-    }
-
-    /// Sends the patch, and waits for what is due first: handlers that were delayed, or those that nothing could be decided about.
-    async fn conclude(
-        mut self,
-        patch: Patch,
-        left: Left,
-        (patient, patched): (&Patient, &mut Option<Arc<Object>>),
-    ) -> Result<Next, CycleError> {
-        Patient::end(self.memory, self.serving.uptime());
-        if patch.is_empty() && self.waits(patient).comes_before(&left.delays) {
-            return Ok(self.wait(patient).await);
-        }
-        match self.conclusion(patched).run(patch, left).await? {
-            // Nothing else brings the object back.
-            Next::Event => Ok(self.wait(patient).await),
-            next @ (Next::Coming | Next::Again | Next::Anew) => Ok(next),
+            patient: pass.patient,
         }
     }
 
@@ -179,7 +214,7 @@ impl Cycle<'_> {
     }
 
     async fn wait(&self, patient: &Patient) -> Next {
-        self.waits(patient).run().await
+        self.waits(patient).run(&[]).await
     }
 
     fn conclusion<'c>(&'c mut self, patched: &'c mut Option<Arc<Object>>) -> Conclusion<'c> {
@@ -191,6 +226,24 @@ impl Cycle<'_> {
             object: &self.event.object,
             logger: self.logger,
             patched,
+        }
+    }
+
+    /// Leaves an object alone that cannot be read: its handlers would see an empty one. The next version brings it back.
+    fn pass_over(&mut self, problem: &Unreadable) {
+        let header = self.event.object.header();
+        self.serving.facilities.indexes.remove(&Owner::of(header));
+        self.serving.hold.indexed(header);
+        self.calls.indexed();
+        self.queue.show(self.calls.turn);
+        let version = header.resource_version.as_deref().unwrap_or_default();
+        if self.memory.unreadable.as_deref() != Some(version) {
+            self.memory.unreadable = Some(version.into());
+            let text = format!(
+                "The object cannot be read: {problem}. No handler is called, and nothing is written to it, until it is changed. \
+                 Flatten it, or store the nested part as a string."
+            );
+            self.logger.log(LogLevel::Error, &text);
         }
     }
 
@@ -260,57 +313,54 @@ impl Cycle<'_> {
         self.place.without(wait).await
     }
 
-    /// Calls the handlers of raw events, once each. Those of different scripts do not wait for each other.
-    async fn watch(&mut self, patch: &SharedPatch, memo: &Memo, patient: &Patient) {
-        let (serving, logger) = (self.serving, self.logger);
-        let all = &serving.handlers.watching;
-        let (handlers, event_type) = match self.calls.take_watching() {
-            Whom::All => (all.clone(), self.event.event_type),
-            // Nothing has happened: they see the object as at a start.
-            Whom::Only(ids) => {
-                let is_new = |it: &&Arc<Handler>| ids.contains(&it.id);
-                (all.iter().filter(is_new).cloned().collect(), None)
+    /// Returns whether the event may be handled as a change. One that is older than our own last request may not: its handlers
+    /// would be called again. While the event of that request is certain to come soon, it is waited for; otherwise the server is
+    /// asked, and the event shows the object as it is now.
+    async fn refresh(&mut self) -> Result<bool, CycleError> {
+        let is_gone = self.event.event_type == Some(EventType::Deleted);
+        if is_gone || !order::is_older(&self.event.object, self.memory.own) {
+            return Ok(true);
+        }
+        if let Some(expected) = self.expected.filter(|it| Instant::now() < it.deadline) {
+            if self.event.event_type.is_none() {
+                self.event.object = Arc::clone(&expected.object);
             }
+            return Ok(false);
+        }
+        if !self.queue.is_empty() {
+            return Ok(false);
+        }
+        let header = self.event.object.header();
+        let address = Address {
+            resource: &self.serving.resource,
+            namespace: header.namespace.as_deref(),
+            name: header.name.as_deref().unwrap_or_default(),
         };
-        if handlers.is_empty() {
-            return;
+        let object = match self.serving.cluster.get(address).await {
+            Ok(object) if object.header().uid == header.uid => object,
+            // The event that says so is to come.
+            Ok(_) => return Ok(false),
+            Err(error) if error.class == ErrorClass::Missing => return Ok(false),
+            Err(error) => return Err(CycleError::Patch(PatchError::Api(error))),
+        };
+        if order::is_older(&object, self.memory.own) {
+            // The server itself has gone back, as after a restored backup: the order of versions begins anew.
+            self.memory.own = None;
         }
-        let cause = self.cause(patch, ObjectDetail::Watch(event_type));
-        let asker = serving.asker(&cause, memo, logger);
-        let subject = Subject { object: &self.event.object, change: None };
-        let patience = patient.patience(serving, &mut self.memory.doubts);
-        let decision = |known: &Answers| selection::watching(&handlers, &subject, known);
-        let sorted =
-            asker.decide_without_failures(&mut patient.answers(), patience, decision).await;
-        let mut by_script = BTreeMap::<ScriptId, Vec<Arc<Handler>>>::new();
-        for handler in sorted.selected {
-            let doubts = self.memory.doubts.as_mut();
-            if !doubts.is_some_and(|it| it.rests(&handler, serving.uptime())) {
-                by_script.entry(handler.function.script).or_default().push(handler);
-            }
-        }
-        let calls = by_script.into_values().map(|handlers| {
-            let cause = &cause;
-            call_in_turn(serving, handlers, (cause, memo, logger))
-        });
-        let rests = future::join_all(calls).await;
-        for (handler, rest) in rests.into_iter().flatten() {
-            let doubts = self.memory.doubts.get_or_insert_default();
-            doubts.rest(&handler, rest, serving.uptime());
-        }
+        self.event.object = Arc::new(object);
+        Ok(true)
     }
 
     /// Everything about changes: what happened, whether we hold the object, the handlers, the release.
     async fn change(
         &mut self,
-        (patch, memo): (&SharedPatch, &Memo),
+        wanted: &mut Wanted,
+        pass: Pass<'_>,
         attended: Attended,
-        patient: &Patient,
     ) -> Result<Left, CycleError> {
         let object = Arc::clone(&self.event.object);
         let persistence = &self.serving.settings.persistence;
-        let detected = self.detect(&object, (patch, memo), patient).await?;
-        let Detected { change, required: needed, mut answers } = detected;
+        let Detected { change, required: needed, mut answers } = self.detect(&object, pass).await?;
         let ongoing = object.header().deletion_timestamp.is_some();
         let has_finalizer = |it: &Object| it.header().finalizers.contains(&persistence.finalizer);
         // The event may be older than our own request which added it.
@@ -318,7 +368,8 @@ impl Cycle<'_> {
             has_finalizer(&object) || self.expected.is_some_and(|it| has_finalizer(&it.object));
         let Attended { required, mut delays, is_awaited } = attended;
         let required = needed.or(required);
-        let blocked = self.claim(required, blocked);
+        let is_ending = ongoing && has_finalizer(&object);
+        let Held { blocked, patience } = self.held(required, blocked, is_ending);
         let is_gone = self.event.event_type == Some(EventType::Deleted);
         let hold = match required {
             // Whatever is decided could be wrong.
@@ -328,9 +379,9 @@ impl Cycle<'_> {
             }
         };
         let change = change.filter(|_| hold == Hold::Keep);
-        self.hold(hold, patch);
+        wanted.finalizer = self.hold(hold);
         let is_consistent = match &change {
-            Some(change) if change.reason != Reason::Gone => self.consistent(patch).await,
+            Some(change) if change.reason != Reason::Gone => self.consistent(pass.patch).await,
             Some(_) | None => true,
         };
         if !is_consistent {
@@ -340,79 +391,41 @@ impl Cycle<'_> {
         let mut is_decided = needed != Certainty::Unknown;
         if let Some(change) = change {
             let is_held = ongoing && !delays.is_empty();
-            let scope = (patch, memo, patient);
-            let handled = self.handle(&change, scope, (&mut answers, is_held)).await?;
-            let Some(Handled { pauses, is_complete }) = handled else {
-                return Ok(Left { delays, looked_at, is_awaited });
-            };
-            is_decided &= is_complete;
-            delays.extend(pauses);
+            match self.handle(change, wanted, pass, (&mut answers, is_held)).await? {
+                Handled::Later => return Ok(Left { delays, looked_at, is_awaited }),
+                Handled::InPart => is_decided = false,
+                Handled::ByAll => {}
+            }
         }
-        if !is_gone && ongoing && blocked && delays.is_empty() && is_decided {
+        let now = self.serving.clock.now();
+        let is_waiting =
+            wanted.settling.as_ref().is_some_and(|it| !it.settlement(now).delays.is_empty());
+        let is_over = delays.is_empty() && is_decided && !is_waiting;
+        if !is_gone && ongoing && blocked && is_over {
             self.logger
                 .log(LogLevel::Debug, "Removing the finalizer, thus allowing the actual deletion.");
-            patch
-                .lock()
-                .transformations
-                .push(Transformation::AllowDeletion(persistence.finalizer.as_str().into()));
+            wanted.finalizer =
+                Some(Transformation::AllowDeletion(persistence.finalizer.as_str().into()));
         }
+        delays.extend(patience.filter(|it| !it.is_zero()));
         Ok(Left { delays, looked_at, is_awaited })
-    }
-
-    /// Handles a change, as far as it can be decided who wants it. `None`: something else comes first.
-    async fn handle(
-        &mut self,
-        change: &Change,
-        (patch, memo, patient): (&SharedPatch, &Memo, &Patient),
-        (answers, is_held): (&mut Answers, bool),
-    ) -> Result<Option<Handled>, CycleError> {
-        let undecided = self.undecided(change, (patch, memo), patient, answers).await;
-        if undecided.iter().any(|it| patient.waits(it)) {
-            // It will see the change as it is then, and all others with it.
-            return Ok(None);
-        }
-        let doubts = self.memory.doubts.as_ref();
-        let mut is_overtaken = doubts.is_some_and(|it| it.is_overtaken(change));
-        if is_overtaken && !undecided.is_empty() {
-            if self.complete(&undecided, patch)? {
-                return Ok(None);
-            }
-            is_overtaken = false;
-        }
-        let object = Arc::clone(&self.event.object);
-        let scene = Scene {
-            serving: self.serving,
-            logger: &self.logger.with_kind(LoggerKind::Full),
-            object: &object,
-            patch,
-            memo,
-        };
-        let is_held = is_held || !undecided.is_empty() || is_overtaken;
-        let before = is_overtaken.then(|| patch.lock().merge.clone());
-        let changing = Changing { scene, memory: &mut *self.memory, is_held };
-        let pauses = changing.run(change, answers).await?;
-        // What has just ended is recorded first.
-        let is_recorded = before.is_some_and(|it| it == patch.lock().merge);
-        if is_recorded && pauses.is_empty() {
-            self.complete(&[], patch)?;
-        } else if !is_overtaken {
-            self.settle(change, &undecided, pauses.is_empty());
-        }
-        Ok(Some(Handled { pauses, is_complete: undecided.is_empty() }))
     }
 
     /// What happened, if any change handler cares for the object, and whether any of them needs to hold it.
     async fn detect(
         &mut self,
         object: &Arc<Object>,
-        (patch, memo): (&SharedPatch, &Memo),
-        patient: &Patient,
+        Pass { patch, memo, patient }: Pass<'_>,
     ) -> Result<Detected, CycleError> {
         let (serving, logger) = (self.serving, self.logger);
         let mut answers = patient.answers();
         let handlers = &serving.handlers;
         if handlers.changing.is_empty() {
             return Ok(Detected { change: None, required: Certainty::No, answers });
+        }
+        object.body();
+        if let Some(problem) = object.problem() {
+            return Err(CycleError::Unreadable(problem));
         }
         let change = cause::examine(
             &serving.settings.persistence,
@@ -441,106 +454,6 @@ impl Cycle<'_> {
         Ok(Detected { change, required, answers })
     }
 
-    /// The handlers of which nobody knows whether they want the change. It does not end without them; a deletion waits only for
-    /// those that can hold it.
-    async fn undecided(
-        &mut self,
-        change: &Change,
-        (patch, memo): (&SharedPatch, &Memo),
-        patient: &Patient,
-        answers: &mut Answers,
-    ) -> Vec<Arc<Handler>> {
-        if plan::unhandled(change.reason).is_some() {
-            return Vec::new();
-        }
-        let (serving, logger) = (self.serving, self.logger);
-        let object = &self.event.object;
-        let detail = ObjectDetail::Change(kwargs(change, None));
-        let cause = self.cause(patch, detail);
-        let asker = serving.asker(&cause, memo, logger);
-        let subject = Subject { object, change: Some(change) };
-        let handlers = &serving.handlers.changing;
-        let decision = |known: &Answers| selection::sort_changing(handlers, &subject, known);
-        let patience = patient.patience(serving, &mut self.memory.doubts);
-        let sorted = asker.decide_without_failures(answers, patience, decision).await;
-        let mut undecided = sorted.undecided;
-        undecided.retain(|it| !change.deleted || it.requires_finalizer());
-        undecided
-    }
-
-    /// Completes a change that all handlers have finished but the undecided ones, after the object has changed again: the others
-    /// must see that as a change of its own. Returns whether there is something to send for it.
-    fn complete(
-        &mut self,
-        undecided: &[Arc<Handler>],
-        patch: &SharedPatch,
-    ) -> Result<bool, CycleError> {
-        let Some(doubts) = &mut self.memory.doubts else { return Ok(false) };
-        let serving = self.serving;
-        let owned = serving.handlers.changing.iter().map(|it| &it.id);
-        let mut patch = patch.lock();
-        let before = patch.merge.clone();
-        let to = (serving.clock.now(), &mut patch.merge);
-        let persistence = &serving.settings.persistence;
-        doubts.complete(persistence, self.event.object.body(), owned, to)?;
-        self.memory.handled_once = true;
-        if !undecided.is_empty() {
-            let undecided = undecided.iter().map(ToString::to_string).collect::<Vec<_>>();
-            let text = format!(
-                "A change is completed without {}: the object has changed again, and the filter still fails.",
-                undecided.join(" and ")
-            );
-            self.logger.log(LogLevel::Warning, &text);
-        }
-        Ok(patch.merge != before)
-    }
-
-    /// Remembers what all handlers have finished but these.
-    fn settle(&mut self, change: &Change, undecided: &[Arc<Handler>], is_finished: bool) {
-        if undecided.is_empty() {
-            self.memory.doubts.iter_mut().for_each(|it| it.unsettle());
-        } else if is_finished && !change.deleted {
-            self.memory.doubts.get_or_insert_default().settle(change);
-        }
-    }
-
-    /// Follows whose finalizer it is; tells once when it turns out to be of somebody else.
-    ///
-    /// Returns whether the object has the finalizer, and it is ours.
-    fn claim(&mut self, required: Certainty, blocked: bool) -> bool {
-        let before = self.memory.claim;
-        if required != Certainty::Unknown {
-            self.memory.claim = before.seen(required == Certainty::Yes, blocked);
-        }
-        if before.is_ours() && !self.memory.claim.is_ours() {
-            let text = format!(
-                "The finalizer {} came back after it was removed: another operator needs it, so it is left alone. \
-                 Give each operator a finalizer and annotations of its own, see settings.persistence.",
-                self.serving.settings.persistence.finalizer
-            );
-            self.logger.log(LogLevel::Warning, &text);
-        }
-        blocked && (required == Certainty::Yes || self.memory.claim.is_ours())
-    }
-
-    fn hold(&mut self, hold: Hold, patch: &SharedPatch) {
-        let finalizer: Arc<str> = self.serving.settings.persistence.finalizer.as_str().into();
-        let (line, transformation) = match hold {
-            Hold::Keep => return,
-            Hold::Block => (
-                "Adding the finalizer, thus preventing the actual deletion.",
-                Transformation::BlockDeletion(finalizer),
-            ),
-            Hold::Release => (
-                "Removing the finalizer, as there are no handlers requiring it.",
-                Transformation::AllowDeletion(finalizer),
-            ),
-        };
-        self.memory.claim = if hold == Hold::Release { Claim::Releasing } else { Claim::Ours };
-        self.logger.log(LogLevel::Debug, line);
-        patch.lock().transformations.push(transformation);
-    }
-
     /// Whether what we see is not older than what we did ourselves. Waits for it if there is nothing better to do.
     async fn consistent(&self, patch: &SharedPatch) -> bool {
         let Some(expected) = self.expected else { return true };
@@ -554,7 +467,7 @@ impl Cycle<'_> {
         }
     }
 
-    fn cause(&self, patch: &SharedPatch, detail: ObjectDetail) -> ObjectCause {
+    pub(super) fn cause(&self, patch: &SharedPatch, detail: ObjectDetail) -> ObjectCause {
         ObjectCause {
             resource: Arc::clone(&self.serving.resource),
             object: Arc::clone(&self.event.object),
@@ -562,31 +475,4 @@ impl Cycle<'_> {
             detail,
         }
     }
-}
-
-/// Calls handlers of raw events, one after another. Returns those that took too long, and for how long they are to rest.
-async fn call_in_turn(
-    serving: &Serving,
-    handlers: Vec<Arc<Handler>>,
-    (cause, memo, logger): (&ObjectCause, &Memo, &Logger),
-) -> Vec<(Arc<Handler>, Duration)> {
-    let mut rests = Vec::new();
-    for handler in handlers {
-        let attempt = Try {
-            handler: Arc::clone(&handler),
-            retries: 0,
-            started: serving.clock.now(),
-            cause: Cause::Object(cause.clone()),
-            memo: memo.clone(),
-            logger: logger.clone(),
-        };
-        let (outcome, rest) = serving.runner().run_briefly(attempt).await;
-        let deliver = |it| state::deliver(&mut cause.patch.lock().merge, &handler.id, &it);
-        if let Some(Err(error)) = outcome.result.map(deliver) {
-            let text = format!("The result of {handler} is dropped: {error}");
-            logger.log(LogLevel::Error, &text);
-        }
-        rests.extend(rest.map(|it| (handler, it)));
-    }
-    rests
 }

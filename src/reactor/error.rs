@@ -3,8 +3,8 @@
 use crate::handling::{asking::FilterError, patching::PatchError};
 use crate::logic::{
     corrupt::CorruptState,
+    object::Unreadable,
     outcome::{Raised, RaisedKind},
-    state::Undeliverable,
 };
 
 /// Why a cycle ended early. Handlers' errors are not among these: they are outcomes.
@@ -13,15 +13,15 @@ pub(super) enum CycleError {
     /// The state on the object cannot be read.
     #[error(transparent)]
     Corrupt(#[from] CorruptState),
+    /// The object itself cannot be read.
+    #[error("the object cannot be read: {0}")]
+    Unreadable(Unreadable),
     /// A filter callback of a sub-handler raised.
     #[error(transparent)]
     Filter(#[from] FilterError),
     /// The patch could not be sent.
     #[error(transparent)]
     Patch(#[from] PatchError),
-    /// Results cannot be put into the status.
-    #[error(transparent)]
-    Result(#[from] Undeliverable),
     /// An invariant is broken.
     #[error("a bug in the operator itself: {0}; please report it")]
     Bug(String),
@@ -35,7 +35,7 @@ impl CycleError {
             CycleError::Patch(PatchError::Transformation(raised)) => raised.trace.as_deref(),
             CycleError::Patch(PatchError::Api(_) | PatchError::Conflict)
             | CycleError::Corrupt(_)
-            | CycleError::Result(_)
+            | CycleError::Unreadable(_)
             | CycleError::Bug(_) => None,
         }
     }

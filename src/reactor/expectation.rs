@@ -6,7 +6,7 @@ use std::{sync::Arc, time::Duration};
 
 use tokio::time::Instant;
 
-use super::queue::Event;
+use super::{order, queue::Event};
 use crate::logic::object::Object;
 
 /// What the next events of an object should bring.
@@ -38,17 +38,11 @@ impl Expectation {
     pub(super) fn is_met_by(&self, event: &Event) -> bool {
         let Some(version) = &self.version else { return false };
         let seen = event.object.header().resource_version.as_ref();
-        seen == Some(version) || event.replaced.contains(version) || is_newer(seen, version)
+        seen == Some(version) || event.replaced.contains(version) || order::is_later(seen, version)
     }
 
     /// Our own copy of the object, if the event brings no newer one.
     pub(super) fn freshest(self, object: Arc<Object>) -> Arc<Object> {
         if object.header().resource_version == self.version { self.object } else { object }
     }
-}
-
-/// Returns whether a version is known to be later than another one.
-fn is_newer(seen: Option<&String>, version: &str) -> bool {
-    let number = |it: &str| it.parse::<u64>().ok();
-    seen.and_then(|it| number(it)).zip(number(version)).is_some_and(|(seen, own)| seen > own)
 }

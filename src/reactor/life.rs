@@ -47,6 +47,7 @@ pub async fn run(operator: Operator, stop: CancellationToken) -> Result<(), Fail
         return Ok(());
     }
     let settings = Arc::new(life.settings());
+    warn_of_plain_finalizer(&settings.persistence.finalizer);
     life.scripts.configure(&settings);
     let posts = life.current.get().facilities.posts.clone();
     posts.listen();
@@ -70,6 +71,17 @@ pub async fn run(operator: Operator, stop: CancellationToken) -> Result<(), Fail
     cleaned
 }
 
+/// API servers accept finalizers without a domain for custom resources, with a warning, and refuse them for built-in kinds.
+fn warn_of_plain_finalizer(finalizer: &str) {
+    if !finalizer.contains('/') {
+        tracing::warn!(
+            target: "kopf.running",
+            "The finalizer '{finalizer}' has no domain: Kubernetes accepts it for custom resources only. \
+             Prefer a name such as my-operator.example.com/Finalizer (settings.persistence.finalizer)."
+        );
+    }
+}
+
 /// What all handlers of an operator share from its start to its end.
 #[derive(Clone)]
 pub(super) struct Life {
@@ -78,7 +90,10 @@ pub(super) struct Life {
     pub(super) current: Current,
     /// As start-up handlers change them.
     pub(super) settings: Arc<Mutex<Settings>>,
+    /// The time that others see.
     pub(super) clock: Clock,
+    /// The time of pauses and time-outs.
+    pub(super) steady: Clock,
     pub(super) memo: Memo,
     pub(super) health: Health,
 }
@@ -109,6 +124,7 @@ impl Life {
             current: Current::new(Present { generation, facilities: Arc::new(facilities) }),
             settings,
             clock,
+            steady: clock.steady(),
             memo: Memo::default(),
             health,
         };
@@ -223,7 +239,7 @@ impl Life {
         let present = self.current.get();
         let runner = Runner {
             scripts: &*self.scripts,
-            clock: self.clock,
+            clock: self.steady,
             settings: &self.settings().execution,
             facilities: &present.facilities,
         };
@@ -249,7 +265,7 @@ impl Life {
             settings: Arc::clone(&self.settings),
             memo: self.memo.clone(),
             scripts: Arc::clone(&self.scripts),
-            clock: self.clock,
+            clock: self.steady,
             execution: settings.execution.clone(),
         }
     }

@@ -2,6 +2,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    num::NonZeroU64,
     sync::Arc,
 };
 
@@ -10,7 +11,11 @@ use parking_lot::Mutex;
 use super::conclusion::Unsent;
 use crate::features::daemons::{self, Sight};
 use crate::logic::{
-    claim::Claim, doubts::Doubts, indexing::Failures, object::Header, review::Waiting,
+    claim::{Claim, Quiet},
+    doubts::Doubts,
+    indexing::Failures,
+    object::Header,
+    review::Waiting,
     throttle::Throttle,
 };
 use crate::ports::Memo;
@@ -33,6 +38,10 @@ pub(super) struct Memory {
     pub(super) noticed_by_listing: bool,
     /// A cause was handled to its end since this process runs.
     pub(super) handled_once: bool,
+    /// Handlers are noted on it that have failed for good.
+    pub(super) has_failed: bool,
+    /// The version that our last request made, if it is a number: what is older shows less than what was done.
+    pub(super) own: Option<NonZeroU64>,
     /// The memo of its handlers; made on first use.
     pub(super) memo: Option<Memo>,
     /// The index handlers that failed for the object; absent while all is well.
@@ -47,6 +56,10 @@ pub(super) struct Memory {
     pub(super) unsent: Option<Box<Unsent>>,
     /// Whose finalizer it is that none of our handlers needs.
     pub(super) claim: Claim,
+    /// Since when nothing has happened to an object that only a finalizer of somebody else holds; absent while none does.
+    pub(super) quiet: Option<Box<Quiet>>,
+    /// The version of the object that could not be read, and was reported; absent while all is well.
+    pub(super) unreadable: Option<Box<str>>,
     /// Its daemons and timers; absent while there is nothing to know about them.
     pub(super) background: Option<Box<daemons::OfObject>>,
 }
@@ -60,6 +73,8 @@ pub(super) struct Memories(Mutex<BTreeMap<Key, Kept>>);
 struct Kept {
     noticed_by_listing: bool,
     handled_once: bool,
+    has_failed: bool,
+    own: Option<NonZeroU64>,
     claim: Claim,
     memo: Option<Memo>,
     background: Option<Box<daemons::OfObject>>,
@@ -73,6 +88,8 @@ struct Trouble {
     doubts: Option<Box<Doubts>>,
     throttle: Option<Box<Throttle>>,
     unsent: Option<Box<Unsent>>,
+    unreadable: Option<Box<str>>,
+    quiet: Option<Box<Quiet>>,
 }
 
 impl Key {
@@ -147,6 +164,11 @@ impl Memories {
         background.map_or(Sight::None, |it| it.sight(ids))
     }
 
+    /// Returns whether handlers have failed for good on an object. Not known while its worker is busy, which looks by itself.
+    pub(super) fn has_failed(&self, key: &Key) -> bool {
+        self.0.lock().get(key).is_some_and(|it| it.has_failed)
+    }
+
     /// Lets go of an object that is not served any more.
     pub(super) fn forget(&self, key: &Key) -> Option<Memory> {
         self.0.lock().remove(key).map(Memory::from)
@@ -170,32 +192,42 @@ impl Memory {
     }
 }
 
+impl Trouble {
+    fn is_none(&self) -> bool {
+        let Trouble { unindexed, doubts, throttle, unsent, unreadable, quiet } = self;
+        let is_well = unindexed.is_none() && throttle.is_none() && unsent.is_none();
+        is_well && doubts.is_none() && unreadable.is_none() && quiet.is_none()
+    }
+}
+
 impl From<Memory> for Kept {
     fn from(memory: Memory) -> Self {
-        let Memory { noticed_by_listing, handled_once, claim, memo, background, .. } = memory;
-        let Memory { unindexed, doubts, throttle, unsent, .. } = memory;
-        let is_well =
-            unindexed.is_none() && doubts.is_none() && throttle.is_none() && unsent.is_none();
-        let trouble = Trouble { unindexed, doubts, throttle, unsent };
-        let trouble = (!is_well).then(|| Box::new(trouble));
-        Kept { noticed_by_listing, handled_once, claim, memo, background, trouble }
+        let Memory { noticed_by_listing, handled_once, has_failed, own, .. } = memory;
+        let Memory { claim, memo, background, .. } = memory;
+        let Memory { unindexed, doubts, throttle, unsent, unreadable, quiet, .. } = memory;
+        let trouble = Trouble { unindexed, doubts, throttle, unsent, unreadable, quiet };
+        let trouble = (!trouble.is_none()).then(|| Box::new(trouble));
+        Kept { noticed_by_listing, handled_once, has_failed, own, claim, memo, background, trouble }
     }
 }
 
 impl From<Kept> for Memory {
     fn from(kept: Kept) -> Self {
-        let Kept { noticed_by_listing, handled_once, claim, memo, background, trouble } = kept;
+        let Kept { noticed_by_listing, handled_once, has_failed, own, .. } = kept;
+        let Kept { claim, memo, background, trouble, .. } = kept;
         let well = Memory {
             noticed_by_listing,
             handled_once,
+            has_failed,
+            own,
             memo,
             claim,
             background,
             ..Memory::default()
         };
         let Some(trouble) = trouble else { return well };
-        let Trouble { unindexed, doubts, throttle, unsent } = *trouble;
-        Memory { unindexed, doubts, throttle, unsent, ..well }
+        let Trouble { unindexed, doubts, throttle, unsent, unreadable, quiet } = *trouble;
+        Memory { unindexed, doubts, throttle, unsent, quiet, unreadable, ..well }
     }
 }
 

@@ -121,7 +121,7 @@ impl Trial {
             memo: life.memo.clone(),
             logins: NativeLogins::default(),
         };
-        let (scripts, clock) = (Arc::clone(&life.scripts), life.clock);
+        let (scripts, clock) = (Arc::clone(&life.scripts), life.steady);
         let running = Box::pin(async move {
             let execution = locked(&settings).execution;
             let facilities = &present.facilities;

@@ -13,6 +13,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::{
+    change::Rate,
     companions::Companions,
     life::{Life, STOPPING, unless_stopped},
     memory::Memories,
@@ -76,6 +77,15 @@ struct Reign {
     farewell: StopReason,
 }
 
+/// Ends daemons and timers with the operator, also if its future is dropped: their tasks are not part of it.
+struct Abandoning(Arc<daemons::Team>);
+
+impl Drop for Abandoning {
+    fn drop(&mut self) {
+        self.0.abandon();
+    }
+}
+
 impl Serve<'_> {
     /// Runs from the login to the end of the last stream. Returns the election, which goes on: the lease is still held.
     pub(super) async fn run(
@@ -97,9 +107,11 @@ impl Serve<'_> {
         let observer = observer?;
         let replicas = Replicas::start(&self, &cluster)?;
         let team = Arc::default();
+        let _abandoning = Abandoning(Arc::clone(&team));
         let shared = Shared {
             cluster: &cluster,
             start: Instant::now(),
+            retries: Arc::default(),
             memories: Arc::default(),
             pauses: Pauses::default(),
             leadership: replicas.leadership(),
@@ -315,11 +327,12 @@ impl Serve<'_> {
             cluster: Arc::clone(shared.cluster),
             scripts: Arc::clone(&self.life.scripts),
             settings: Arc::clone(&reign.settings),
-            clock: self.life.clock,
+            clock: self.life.steady,
             lifecycle,
             lifecycle_rest: Arc::default(),
             memo: self.life.memo.clone(),
             start: shared.start,
+            retries: Arc::clone(&shared.retries),
             memories: Arc::clone(&shared.memories),
             facilities: Arc::clone(facilities),
             background,
@@ -352,7 +365,7 @@ impl Serve<'_> {
             cluster: Arc::clone(shared.cluster),
             scripts: Arc::clone(&self.life.scripts),
             settings: Arc::clone(&reign.settings),
-            clock: self.life.clock,
+            clock: self.life.steady,
             current: self.life.current.clone(),
             team: Arc::clone(&shared.team),
             roles: before.map(|it| Arc::clone(&it.background.roles)).unwrap_or_default(),
@@ -425,6 +438,7 @@ fn tell_of_logins(before: &Generation, now: &Generation) {
 pub(super) struct Shared<'a> {
     pub(super) cluster: &'a Arc<dyn Cluster>,
     pub(super) start: Instant,
+    pub(super) retries: Arc<Rate>,
     pub(super) memories: Arc<Memories>,
     pub(super) pauses: Pauses,
     pub(super) leadership: Leadership,

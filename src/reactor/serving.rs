@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::memory::Memories;
+use super::{change::Rate, memory::Memories};
 use crate::features::{
     daemons,
     indexes::{Gate, Hold, Ids},
@@ -84,6 +84,8 @@ pub(super) struct Serving {
     pub(super) memo: Memo,
     /// When the operator began; throttles measure from here.
     pub(super) start: Instant,
+    /// When handlers that have failed are called again.
+    pub(super) retries: Arc<Rate>,
     /// The memories of all objects.
     pub(super) memories: Arc<Memories>,
     /// What every call of a script can reach.

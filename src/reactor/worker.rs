@@ -17,6 +17,7 @@ use super::{
     error::CycleError,
     expectation::Expectation,
     memory::{Key, Memory},
+    order,
     place::Place,
     post::Post,
     queue::{Event, Queue},
@@ -64,6 +65,7 @@ impl Worker {
             let serving = self.post.get();
             if let Some(object) = patched {
                 has_changed = true;
+                memory.own = order::number(&object);
                 let timeout = serving.settings.persistence.consistency_timeout;
                 expected = Expectation::of(object, timeout);
             }
@@ -79,7 +81,9 @@ impl Worker {
             if let Some(background) = memory.background.take() {
                 background.dismiss(&self.post.get().background, StopReason::ResourceDeleted);
             }
-        } else if let Some(background) = &memory.background {
+        } else if let Some(background) = &memory.background
+            && event.object.problem().is_none()
+        {
             background.show(&event.object);
         }
     }

@@ -45,6 +45,8 @@ pub struct Settings {
     pub networking: Networking,
     /// State kept on objects.
     pub persistence: Persistence,
+    /// What an edit of scripts means for objects.
+    pub reload: Reload,
 }
 
 /// `settings.process`
@@ -234,6 +236,28 @@ pub struct Persistence {
     pub diffbase_storage: DiffBaseStorage,
     /// How long to wait until the own patch comes back before handlers run; zero does not wait.
     pub consistency_timeout: Duration,
+    /// Whether handlers that have failed for good are noted on their objects.
+    pub remember_failures: bool,
+}
+
+/// `settings.reload`
+#[derive(Clone, Debug, PartialEq)]
+pub struct Reload {
+    /// Which handlers that have failed for good are called again when their code has changed.
+    pub retry_failed: RetryFailed,
+    /// On how many objects per second.
+    pub retry_rate: usize,
+}
+
+/// Which handlers that have failed for good are called again when their code has changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RetryFailed {
+    /// None.
+    Never,
+    /// Those that have failed by an error, but not those that wanted to fail (`kopf.fail`, `PermanentError`).
+    Errors,
+    /// All.
+    All,
 }
 
 /// The prefix of annotations and of the finalizer, shared with Kopf.
@@ -383,6 +407,13 @@ impl Default for Persistence {
             progress_storage: ProgressStorage::default(),
             diffbase_storage: DiffBaseStorage::default(),
             consistency_timeout: secs(5),
+            remember_failures: true,
         }
+    }
+}
+
+impl Default for Reload {
+    fn default() -> Self {
+        Reload { retry_failed: RetryFailed::Errors, retry_rate: 10 }
     }
 }

@@ -3,8 +3,9 @@
 use std::{io, sync::Arc, time::Duration};
 
 use bytes::Bytes;
+use futures::StreamExt as _;
 use http::{Request, Response};
-use http_body_util::{BodyExt as _, Full};
+use http_body_util::{BodyExt as _, BodyStream, Full, StreamBody};
 use kopf_apiserver::{ApiServer, ResponseBody};
 use kube::client::Body;
 use parking_lot::Mutex;
@@ -27,6 +28,8 @@ pub enum Fate {
     LoseResponse,
 }
 
+/// Changes a part of a response.
+type Edit = Arc<dyn Fn(Bytes) -> Bytes + Send + Sync>;
 type Rule = Arc<dyn Fn(&Request<Body>) -> Fate + Send + Sync>;
 
 /// A connection. Clones share it.
@@ -35,6 +38,10 @@ pub struct Link {
     /// `None`: connections are refused.
     server: Arc<Mutex<Option<ApiServer>>>,
     rule: Arc<Mutex<Rule>>,
+    /// Changes what passes, if there is something to change.
+    edit: Arc<Mutex<Option<Edit>>>,
+    /// How late the lines of watches arrive.
+    lag: Arc<Mutex<Duration>>,
     lost: Arc<Notify>,
 }
 
@@ -43,7 +50,13 @@ impl Link {
     pub fn new(server: &ApiServer) -> Self {
         let server = Arc::new(Mutex::new(Some(server.clone())));
         let rule: Rule = Arc::new(|_| Fate::Pass);
-        Link { server, rule: Arc::new(Mutex::new(rule)), lost: Arc::default() }
+        Link {
+            server,
+            rule: Arc::new(Mutex::new(rule)),
+            edit: Arc::default(),
+            lag: Arc::default(),
+            lost: Arc::default(),
+        }
     }
 
     /// Decides with this function what happens to requests from now on.
@@ -54,6 +67,16 @@ impl Link {
     /// Lets this happen to all requests from now on.
     pub fn set(&self, fate: Fate) {
         self.set_rule(move |_| fate);
+    }
+
+    /// Changes all responses with this function from now on: whole bodies, and lines of watches.
+    pub fn edit(&self, edit: impl Fn(Bytes) -> Bytes + Send + Sync + 'static) {
+        *self.edit.lock() = Some(Arc::new(edit));
+    }
+
+    /// Delays each line of a watch by this time from now on.
+    pub fn lag(&self, lag: Duration) {
+        *self.lag.lock() = lag;
     }
 
     /// Replaces the server; without one, connections are refused. Returns the one before.
@@ -89,14 +112,36 @@ impl Link {
             Fate::Delay(time) => time::sleep(time).await,
             Fate::Pass | Fate::Hang | Fate::LoseResponse => {}
         }
+        let is_watch = request.uri().query().is_some_and(|it| it.contains("watch=true"));
         if fate != Fate::Hang {
             let Ok(response) = server.call(request).await;
             if fate != Fate::LoseResponse {
-                return Ok(response);
+                return Ok(response.map(|it| self.passed(it, is_watch)));
             }
         }
         self.lost.notify_one();
         std::future::pending().await
+    }
+}
+
+impl Link {
+    /// The body as it arrives: changed, and late.
+    fn passed(self, body: ResponseBody, is_watch: bool) -> ResponseBody {
+        let frames = BodyStream::new(body).then(move |frame| {
+            let (edit, lag) = (self.edit.lock().clone(), *self.lag.lock());
+            async move {
+                if is_watch && !lag.is_zero() {
+                    time::sleep(lag).await;
+                }
+                frame.map(|it| {
+                    it.map_data(|data| match edit {
+                        Some(edit) => edit(data),
+                        None => data,
+                    })
+                })
+            }
+        });
+        StreamBody::new(frames).boxed_unsync()
     }
 }
 

@@ -30,6 +30,7 @@ mod rhai;
 mod sandbox;
 mod scenarios;
 mod settings;
+mod simulation;
 mod stubs;
 mod surface;
 mod tidy;

@@ -34,7 +34,7 @@ use kopf::testing::run_paused;
 fn samples(setting: &Setting) -> (Value, Value, Value) {
     match (setting.group, setting.name) {
         ("persistence", "finalizer") => {
-            (json!("example.com/held"), json!("example.com/held"), json!("held"))
+            (json!("example.com/held"), json!("example.com/held"), json!("held here"))
         }
         ("persistence", "progress_storage") => {
             let storage =
@@ -61,6 +61,7 @@ fn by_type(setting: &Setting) -> (Value, Value, Value) {
             let other = !setting.get(&Settings::default()).as_bool().expect("a truth");
             (json!(other), json!(other), json!(7))
         }
+        "true, false or \"all\"" => (json!("all"), json!("all"), json!(7)),
         "a text" => (json!("some-text"), json!("some-text"), json!(["x"])),
         "a whole number" => (json!(-7), json!(-7), json!(1.5)),
         "a whole number from zero up" | "a whole number above zero" => {
@@ -338,6 +339,8 @@ kopf::on_startup(|ctx| {
 - In the environment and after `--set` a value is written as in YAML; a list of durations may be `1, 2s, 3`.
 - The keys of the maps below `watching` are resource selectors: `kopfexamples`, `v1/pods`, `kopf.dev/v1/kopfexamples`, or `*` for
   every resource; scripts may also write a list of the parts, or `kopf.EVERYTHING`.
+- An object that no longer matches `watching.label_selectors` or `field_selectors` counts as deleted: its daemons and timers stop. A
+  finalizer that the operator has put on it stays, as in Kopf: remove it by hand, or let the object match again before you delete it.
 - Changes after the start-up handlers have no effect.
 - The limits of scripts, `sandbox.*` and `execution.cpu_limit`, hold from the moment a script is loaded. Scripts can read them, and
   `execution.event_timeout`, and not change them: see [the sandbox](sandbox.md).

@@ -5,6 +5,7 @@
 
 use std::borrow::Cow;
 
+use serde::Deserialize;
 use serde_json::{Number, Value};
 
 /// How deep the real server follows nested lists and maps.
@@ -32,6 +33,44 @@ pub(crate) fn parse_first(bytes: &[u8]) -> Result<Value, Fault> {
     let mut scanner = Scanner::new(bytes);
     scanner.value()?;
     read(bytes.get(..scanner.at).unwrap_or(bytes))
+}
+
+/// Reads a JSON text that this server wrote. What it accepts has up to [`DEPTH_MAX`] levels, and its own texts have some more
+/// around that: in lists, in managed fields, and in files.
+pub(crate) fn stored<'a, T: Deserialize<'a>>(text: &'a [u8]) -> Result<T, serde_json::Error> {
+    let whole = |mut deserializer: serde_json::Deserializer<serde_json::de::SliceRead<'a>>| {
+        let value = T::deserialize(&mut deserializer)?;
+        deserializer.end().map(|()| value)
+    };
+    whole(serde_json::Deserializer::from_slice(text)).or_else(|error| {
+        // Somebody may have changed a file.
+        if text_depth(text) > DEPTH_MAX * 2 {
+            return Err(error);
+        }
+        let mut deserializer = serde_json::Deserializer::from_slice(text);
+        deserializer.disable_recursion_limit();
+        whole(deserializer)
+    })
+}
+
+/// How deep the lists and maps of a text are nested; does not recurse.
+fn text_depth(text: &[u8]) -> usize {
+    let (mut deepest, mut open) = (0_usize, 0_usize);
+    let (mut is_quoted, mut is_escaped) = (false, false);
+    for byte in text {
+        match byte {
+            _ if is_escaped => is_escaped = false,
+            b'\\' => is_escaped = is_quoted,
+            b'"' => is_quoted = !is_quoted,
+            b'{' | b'[' if !is_quoted => {
+                open = open.saturating_add(1);
+                deepest = deepest.max(open);
+            }
+            b'}' | b']' if !is_quoted => open = open.saturating_sub(1),
+            _ => {}
+        }
+    }
+    deepest
 }
 
 /// The type of a value in the words of Go's errors.

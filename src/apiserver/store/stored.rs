@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use serde_json::Value;
 
-use crate::object;
+use crate::{object, request::json};
 
 /// One version of an object. Never changed, only replaced.
 #[derive(Clone, Debug)]
@@ -71,7 +71,7 @@ impl Stored {
 
     /// The tree as a client of this version sees it.
     pub(crate) fn tree(&self, api_version: &str, kind: &str) -> Value {
-        serde_json::from_slice(&self.text(api_version, kind)).unwrap_or_default()
+        json::stored(&self.text(api_version, kind)).unwrap_or_default()
     }
 
     /// How much text it is.

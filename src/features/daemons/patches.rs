@@ -5,7 +5,7 @@
 use std::{mem, sync::Arc};
 
 use super::runner::Runner;
-use crate::handling::patching::{PatchError, Patcher};
+use crate::handling::patching::{PatchError, Patcher, Received};
 use crate::logic::{
     outcome::{LogLevel, Outcome},
     patch::{self, Patch},
@@ -52,7 +52,8 @@ impl Patches {
         let mut tries = 0;
         while !self.waiting.is_empty() {
             match self.send(runner).await {
-                Ok(()) => break,
+                Ok(None) => break,
+                Ok(Some(error)) => return refused(runner, outcome, &error),
                 Err(error) if error.is_transient() => {
                     // What must be repeated anyway takes it along.
                     if !outcome.last || !self.pause(runner, tries, &error).await {
@@ -69,7 +70,8 @@ impl Patches {
         outcome
     }
 
-    async fn send(&mut self, runner: &Runner) -> Result<(), PatchError> {
+    /// Returns why a part of it will never be accepted.
+    async fn send(&mut self, runner: &Runner) -> Result<Option<String>, PatchError> {
         let base = runner.base();
         let patcher = Patcher {
             cluster: &*base.cluster,
@@ -78,11 +80,13 @@ impl Patches {
             logger: &runner.daemon.logger(LoggerKind::Local),
         };
         let object = runner.home().live.get();
-        let sent = patcher.apply(&object, &mut self.waiting, &mut None).await?;
+        let mut received = Received::default();
+        let sent = patcher.apply(&object, &mut self.waiting, &mut received).await?;
         if sent.is_gone {
             self.waiting = Patch::default();
         }
-        Ok(())
+        let refused: Vec<_> = received.refused.iter().map(ToString::to_string).collect();
+        Ok(Some(refused.join("; ")).filter(|it| !it.is_empty()))
     }
 }
 

@@ -34,6 +34,8 @@ const HUNG_TIMEOUT: Duration = Duration::from_secs(5);
 pub struct Team {
     /// The task that brings them forward, and those that see the last ones of gone objects off.
     tasks: TaskTracker,
+    /// Cancelled when the operator is dropped before it has ended.
+    abandoned: CancellationToken,
     members: Mutex<Members>,
     /// Those that have something to do, in turn.
     called: Mutex<VecDeque<Arc<Daemon>>>,
@@ -74,6 +76,7 @@ impl Default for Team {
     fn default() -> Self {
         Team {
             tasks: TaskTracker::new(),
+            abandoned: CancellationToken::new(),
             members: Mutex::default(),
             called: Mutex::default(),
             calls: Notify::new(),
@@ -111,7 +114,7 @@ impl Team {
         let daemon = Arc::new(Daemon::new(Arc::clone(base), Arc::clone(home), role, key));
         members.running.insert(key, Arc::clone(&daemon));
         if !std::mem::replace(&mut members.has_driver, true) {
-            self.tasks.spawn(Driver::of(self).run());
+            self.spawn(Driver::of(self).run());
         }
         drop(members);
         daemon.call_up();
@@ -181,7 +184,18 @@ impl Team {
     /// Sees one of a gone object off, in the background.
     pub(super) fn escort(&self, daemon: Arc<Daemon>, reason: StopReason, base: &Arc<Base>) {
         let base = Arc::clone(base);
-        self.tasks.spawn(async move { daemon.escort(reason, &base.settings.background).await });
+        self.spawn(async move { daemon.escort(reason, &base.settings.background).await });
+    }
+
+    fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+        let abandoned = self.abandoned.clone();
+        self.tasks.spawn(async move {
+            tokio::select! {
+                biased; // nothing is called any more once the operator is dropped
+                () = abandoned.cancelled() => {}
+                () = task => {}
+            }
+        });
     }
 
     /// Stops all whenever the operator is paused, until `stop`. It is for cycles to start them again.
@@ -231,6 +245,11 @@ impl Team {
             daemon.ask(StopReason::DaemonCancelled);
         }
         self.tasks.wait().await;
+    }
+
+    /// Drops all that runs, because the operator was dropped. Does nothing after [`Team::end`].
+    pub fn abandon(&self) {
+        self.abandoned.cancel();
     }
 
     /// Asks all to stop and presses those that do not, all at once, until each has ended or is given up.

@@ -231,8 +231,15 @@ impl Member {
 
     /// The object as it is now.
     fn judge(&mut self, object: &Object) {
+        let body = object.body();
+        if let Some(problem) = object.problem() {
+            let name = &self.common.settings.peering.name;
+            return self.warn(format!(
+                "The peering object '{name}' cannot be read, so the peers that are known stay as they are: {problem}."
+            ));
+        }
         let now = self.start.elapsed();
-        self.known.update(object.body(), self.common.clock.now(), now);
+        self.known.update(body, self.common.clock.now(), now);
         self.judged.clone_from(&object.header().resource_version);
         self.conclude(now);
     }

@@ -25,10 +25,12 @@ pub(super) fn domain(text: &str) -> Result<(), String> {
     }
 }
 
-/// A name with a domain: `kopf.zalando.org/KopfFinalizerMarker`.
+/// A name, with a domain or without: `kopf.zalando.org/KopfFinalizerMarker`. Kubernetes accepts those without for custom resources.
 pub(super) fn finalizer(text: &str) -> Result<(), String> {
-    let fits =
-        text.split_once('/').is_some_and(|(prefix, rest)| domain(prefix).is_ok() && name(rest));
+    let fits = match text.split_once('/') {
+        Some((prefix, rest)) => domain(prefix).is_ok() && name(rest),
+        None => name(text),
+    };
     if fits {
         Ok(())
     } else {

@@ -324,7 +324,7 @@ pub const TABLE: &[Setting] = &[
         "Use the proxies of HTTP_PROXY, HTTPS_PROXY and NO_PROXY for the connection to the cluster."
     ),
     Setting {
-        takes: "a domain and a name such as \"my-operator.example.com/Finalizer\"",
+        takes: "a domain and a name such as \"my-operator.example.com/Finalizer\"; for custom resources also a name alone",
         set: |settings, value| {
             let text = String::from_json(value)?;
             check::finalizer(&text)?;
@@ -344,6 +344,18 @@ pub const TABLE: &[Setting] = &[
     setting!(
         persistence.consistency_timeout,
         "How long to wait until the operator's own patch comes back before handlers run. 0: do not wait."
+    ),
+    setting!(
+        persistence.remember_failures,
+        "Whether a handler that has failed for good is noted on its object, in the annotation `kopf.zalando.org/kopf-failed`, so that it can be called again when its code has changed. Python Kopf ignores the annotation."
+    ),
+    setting!(
+        reload.retry_failed,
+        "Whether handlers of changes that have failed for good are called again when their code has changed, also after a restart: those that have failed by an error; with \"all\", also those that wanted to fail (`kopf.fail`). Needs `persistence.remember_failures`."
+    ),
+    setting!(
+        reload.retry_rate,
+        "On how many objects per second, at most, `reload.retry_failed` begins."
     ),
 ];
 

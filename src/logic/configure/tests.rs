@@ -196,8 +196,8 @@ fn a_wrong_value_is_told_with_the_setting() {
         ),
         (
             "persistence.finalizer",
-            json!("x"),
-            "expected a domain and a name such as \"my-operator.example.com/Finalizer\", got \"x\"",
+            json!("x y"),
+            "expected a domain and a name such as \"my-operator.example.com/Finalizer\", got \"x y\"",
         ),
     ] {
         assert_eq!(refused(place, value), format!("settings.{place}: {expected}"));

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::Shape;
 use crate::logic::duration;
-use crate::settings::Selectors;
+use crate::settings::{RetryFailed, Selectors};
 
 /// A type of settings, as users see it.
 pub(super) trait Plain: Sized {
@@ -147,6 +147,31 @@ impl Plain for Selectors {
                 "{key:?} is no resource selector: write it as \"pods\", \"v1/pods\", \"kopf.dev/v1/kopfexamples\" or \"*\""
             )),
             None => Ok(read),
+        }
+    }
+}
+
+impl Plain for RetryFailed {
+    const TAKES: &'static str = "true, false or \"all\"";
+
+    fn to_json(&self) -> Value {
+        match self {
+            RetryFailed::Never => false.into(),
+            RetryFailed::Errors => true.into(),
+            RetryFailed::All => "all".into(),
+        }
+    }
+
+    fn from_json(value: &Value) -> Result<Self, String> {
+        match value {
+            Value::Bool(true) => Ok(RetryFailed::Errors),
+            Value::Bool(false) => Ok(RetryFailed::Never),
+            Value::String(text) if text == "all" => Ok(RetryFailed::All),
+            Value::String(_)
+            | Value::Null
+            | Value::Number(_)
+            | Value::Array(_)
+            | Value::Object(_) => Err(unfit::<Self>(value)),
         }
     }
 }

@@ -9,7 +9,7 @@ use blake2::{Blake2b, Digest as _, digest::consts::U32};
 use flate2::{Compress, Compression, Decompress, FlushCompress, FlushDecompress, Status};
 use serde_json::{Map, Value, json};
 
-use super::super::annotations;
+use super::super::{annotations, object::depth};
 
 /// The key that tells a compact essence from a plain one.
 const MARK: &str = "kopf.zalando.org/compact";
@@ -59,7 +59,7 @@ pub(super) fn unfold(stored: Value) -> Option<Value> {
         return Some(Value::Object(Map::new()));
     }
     let bytes = STANDARD.decode(inner.get(DEFLATED)?.as_str()?).ok()?;
-    serde_json::from_slice(&inflate(&bytes)?).ok()
+    depth::value(&inflate(&bytes)?).ok()
 }
 
 fn marked(form: &str, content: &str) -> String {

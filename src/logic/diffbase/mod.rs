@@ -8,7 +8,7 @@ mod tests;
 
 use serde_json::{Map, Value};
 
-use super::{annotations, corrupt::CorruptState, fields, json};
+use super::{annotations, corrupt::CorruptState, fields, json, object::depth};
 use crate::settings::DiffBaseStorage;
 
 /// The stored essence; `None` if nothing was stored yet. A stored null counts as nothing.
@@ -86,7 +86,7 @@ pub fn store(
 }
 
 fn decode(text: &str, place: &str) -> Result<Option<Value>, CorruptState> {
-    let essence: Value = serde_json::from_str(text)
+    let essence = depth::value(text.as_bytes())
         .map_err(|source| CorruptState::Json { place: place.to_owned(), source })?;
     let broken = || CorruptState::Shape { place: place.to_owned(), expected: "a compact essence" };
     let essence = compact::unfold(essence).ok_or_else(broken)?;

@@ -11,18 +11,13 @@ mod tests;
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
-use jiff::Timestamp;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::{
     cause::Change,
-    corrupt::CorruptState,
-    diffbase,
     handler::{Category, Handler, Mark},
     reason::Reason,
-    state::State,
 };
-use crate::settings::Persistence;
 
 /// What takes long rests this many times as long: so a handler takes at most about a tenth of the time of its object.
 pub const REST: u32 = 10;
@@ -133,40 +128,22 @@ impl Doubts {
         self.settled = None;
     }
 
-    /// Whether the object has changed again since all handlers but the undecided ones have finished a change.
-    pub fn is_overtaken(&self, change: &Change) -> bool {
+    /// What the others have seen of a change that all handlers have finished but the undecided ones, if the object has changed again
+    /// since then.
+    pub fn overtaken(&self, change: &Change) -> Option<&Arc<Value>> {
         let is_ending = matches!(change.reason, Reason::Delete | Reason::Free | Reason::Gone);
-        !is_ending && self.settled.as_ref().is_some_and(|it| *it != change.new)
+        let settled = self.settled.as_ref().filter(|_| !is_ending)?;
+        // If it is stored as handled, the present change begins there anyway.
+        (*settled != change.new && change.old.as_ref() != Some(settled)).then_some(settled)
     }
 
     /// If the object has changed again, filters may answer now: they are asked without waiting for the end of their pauses, those
     /// excepted that have taken long.
     pub fn retry_if_overtaken(&mut self, change: &Change) {
-        if self.is_overtaken(change) {
+        if self.overtaken(change).is_some() {
             let changing = self.all.iter_mut().filter(|it| it.category == Category::Changing);
             changing.filter(|it| !it.is_slow).for_each(|it| it.until = None);
         }
-    }
-
-    /// Completes a change that was overtaken: the handlers that have finished it see the later changes from there. Adds to the
-    /// patch.
-    ///
-    /// # Errors
-    /// When the state on the object cannot be read.
-    pub fn complete<'a>(
-        &mut self,
-        persistence: &Persistence,
-        body: &Value,
-        owned: impl Iterator<Item = &'a Arc<str>> + Clone,
-        (now, patch): (Timestamp, &mut Map<String, Value>),
-    ) -> Result<(), CorruptState> {
-        let Some(settled) = self.settled.take() else { return Ok(()) };
-        let storage = &persistence.progress_storage;
-        State::load(storage, body, owned.clone(), now)?.purge(storage, body, patch, owned);
-        if !diffbase::is_stored(&persistence.diffbase_storage, body, &settled) {
-            diffbase::store(&persistence.diffbase_storage, body, &settled, patch);
-        }
-        Ok(())
     }
 
     fn note(

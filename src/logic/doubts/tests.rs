@@ -2,11 +2,15 @@
 
 use std::{sync::Arc, time::Duration};
 
+use serde_json::{Value, json};
+
 use super::{Doubts, Failed};
 use crate::logic::{
+    cause::Change,
     declare::{Argument, Declaration, declare},
     function::{Function, ScriptId},
     handler::{Handler, Kind},
+    reason::Reason,
 };
 
 const DELAYS: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(5)];
@@ -85,4 +89,27 @@ fn without_pauses_only_another_event_brings_a_handler_back() {
     assert_eq!(doubts.failed(&create, Duration::ZERO, &[], secs(0)).pause, None);
     assert_eq!(doubts.pause(secs(0)), None);
     assert!(!doubts.rests(&create, secs(0)));
+}
+
+fn change(old: Option<Value>, new: Value) -> Change {
+    Change {
+        reason: Reason::Update,
+        initial: false,
+        deleted: false,
+        old: old.map(Arc::new),
+        new: Arc::new(new),
+        diff: Arc::default(),
+    }
+}
+
+#[test]
+fn a_change_is_overtaken_if_others_have_finished_something_that_is_not_stored() {
+    let mut doubts = Doubts::default();
+    let later = change(None, json!(2));
+    assert_eq!(doubts.overtaken(&later), None);
+    doubts.settle(&change(None, json!(1)));
+    assert_eq!(doubts.overtaken(&later), Some(&Arc::new(json!(1))));
+    assert_eq!(doubts.overtaken(&change(Some(json!(0)), json!(1))), None, "it is the same");
+    let next = change(Some(json!(1)), json!(2));
+    assert_eq!(doubts.overtaken(&next), None, "the next change begins where they have ended");
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::logic::object::Header;
+use crate::logic::object::{Header, depth};
 
 /// A key of an index. Numbers of the same value are one key, however they are written.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -48,7 +48,8 @@ impl Key {
             Key::Bool(it) => (*it).into(),
             Key::Integer(it) => (*it).into(),
             Key::Text(it) => (&**it).into(),
-            Key::Json(it) => serde_json::from_str(it).unwrap_or_default(),
+            // Written by us.
+            Key::Json(it) => depth::value(it.as_bytes()).unwrap_or_default(),
         }
     }
 

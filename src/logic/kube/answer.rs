@@ -3,7 +3,7 @@
 use serde::{Deserialize, Deserializer, de::Error};
 use serde_json::{Map, Value};
 
-use crate::logic::object::tree;
+use crate::logic::object::{depth, tree};
 
 /// The suffix of the kind of a list, as in `PodList`.
 const LIST_SUFFIX: &str = "List";
@@ -22,7 +22,7 @@ pub struct ListPart {
 /// # Errors
 /// It is no JSON, or no object.
 pub fn read_object(raw: &[u8]) -> Result<Value, serde_json::Error> {
-    serde_json::from_slice::<Plain>(raw).map(|it| Value::Object(it.0))
+    depth::read(raw, |it| Plain::deserialize(it)).map(|it| Value::Object(it.0))
 }
 
 /// Reads an answer to a list request.
@@ -30,7 +30,7 @@ pub fn read_object(raw: &[u8]) -> Result<Value, serde_json::Error> {
 /// # Errors
 /// It is no JSON, or no list of objects.
 pub fn read_list(raw: &[u8]) -> Result<ListPart, serde_json::Error> {
-    let list: List = serde_json::from_slice(raw)?;
+    let list = depth::read(raw, |it| List::deserialize(it))?;
     let kind = list.kind.unwrap_or_default();
     let of_list = [
         ("kind", kind.strip_suffix(LIST_SUFFIX).unwrap_or(&kind)),

@@ -245,3 +245,20 @@ fn items_of_a_list_get_the_kind_and_version_they_lack() {
         assert!(read_list(wrong.as_bytes()).is_err(), "{wrong}");
     }
 }
+
+#[test]
+fn deep_objects_are_read_in_full_or_not_at_all() {
+    let object = |levels: usize| {
+        let nest = format!("{}1{}", "[".repeat(levels), "]".repeat(levels));
+        format!(r#"{{"kind":"X","metadata":{{"name":"n"}},"spec":{nest}}}"#)
+    };
+    let list = |levels: usize| format!(r#"{{"kind":"XList","items":[{}]}}"#, object(levels));
+    for levels in [126, 127, 200, 1000] {
+        let read = read_object(object(levels).as_bytes()).unwrap();
+        assert_eq!(read.to_string(), object(levels));
+        assert_eq!(read_list(list(levels).as_bytes()).unwrap().objects, [read]);
+    }
+    let error = read_object(object(2000).as_bytes()).unwrap_err().to_string();
+    assert!(error.starts_with("it is nested 2001 levels deep, and 1024 are supported"), "{error}");
+    read_list(list(2000).as_bytes()).unwrap_err();
+}

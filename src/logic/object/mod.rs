@@ -2,6 +2,7 @@
 //!
 //! Every object of a watch stream passes here, most of them only for the header, so that is all that is parsed at once.
 
+pub mod depth;
 mod read;
 pub(super) mod tree;
 
@@ -17,7 +18,20 @@ use super::resource::Resource;
 pub struct Object {
     header: Header,
     raw: Bytes,
+    /// How deep it is nested, if that is too deep.
+    excess: Option<usize>,
     body: OnceLock<Arc<Value>>,
+}
+
+/// Why the body of an object cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Unreadable {
+    /// It is nested deeper than [`depth::DEPTH_MAX`].
+    #[error("it is nested {0} levels deep, and {max} are supported", max = depth::DEPTH_MAX)]
+    Depth(usize),
+    /// It is not the JSON that API servers send.
+    #[error("its JSON is damaged")]
+    Damaged,
 }
 
 /// What is needed of every object: enough to find its queue and to filter by metadata.
@@ -70,7 +84,8 @@ impl Object {
     /// When the bytes are not a JSON object. Odd content inside (null maps, wrong types) is not an error: it reads as absent.
     pub fn parse(raw: Bytes) -> Result<Self, serde_json::Error> {
         let header = read::header(&raw)?;
-        Ok(Object { header, raw, body: OnceLock::new() })
+        let excess = read::excess(&raw);
+        Ok(Object { header, raw, excess, body: OnceLock::new() })
     }
 
     /// An object from a tree, for tests and for bodies that were computed.
@@ -79,6 +94,7 @@ impl Object {
         Object {
             header: read::header_of(&body),
             raw: Bytes::new(),
+            excess: None,
             body: OnceLock::from(Arc::new(body)),
         }
     }
@@ -88,14 +104,6 @@ impl Object {
     /// What comes from the network is a slice of a bigger buffer, and a tree takes several times the memory of its text.
     pub fn essential_bytes(&self) -> Vec<u8> {
         read::without_managed_fields(&self.raw).unwrap_or_else(|_| self.raw.to_vec())
-    }
-
-    /// The tree, for whoever is the only one who has it.
-    pub fn into_body(self) -> Value {
-        match self.body.into_inner() {
-            Some(body) => Arc::unwrap_or_clone(body),
-            None => read::body(&self.raw).unwrap_or_default(),
-        }
     }
 
     /// The parsed part.
@@ -110,9 +118,22 @@ impl Object {
 
     /// The tree, parsed on first use. `metadata.managedFields` never reaches it.
     ///
-    /// Null if the bytes outside of the header are damaged: the API server does not send such.
+    /// Null if it cannot be read: check [`Object::problem`] first, and decide nothing from such a body.
     pub fn body(&self) -> &Arc<Value> {
-        self.body.get_or_init(|| Arc::new(read::body(&self.raw).unwrap_or_default()))
+        self.body.get_or_init(|| {
+            let read = Some(()).filter(|()| self.excess.is_none()).map(|()| read::body(&self.raw));
+            Arc::new(read.and_then(Result::ok).unwrap_or(Value::Null))
+        })
+    }
+
+    /// Returns why the body cannot be read, if it cannot. Damaged JSON is noticed only when the body has been asked for.
+    pub fn problem(&self) -> Option<Unreadable> {
+        if let Some(depth) = self.excess {
+            return Some(Unreadable::Depth(depth));
+        }
+        // Objects are maps: null stands for one that could not be read.
+        let is_damaged = !self.raw.is_empty() && self.body.get().is_some_and(|it| it.is_null());
+        is_damaged.then_some(Unreadable::Damaged)
     }
 }
 

@@ -11,16 +11,25 @@ use serde::{
 use serde_json::{Map, Value, value::RawValue};
 
 use super::{
-    Header,
+    Header, depth,
     tree::{self, MANAGED_FIELDS},
 };
 
 /// The header; the rest is only checked to be JSON. Fails if the whole is not an object.
 pub(super) fn header(raw: &[u8]) -> Result<Header, serde_json::Error> {
-    let mut deserializer = serde_json::Deserializer::from_slice(raw);
-    let header = deserializer.deserialize_map(HeaderVisitor)?;
-    deserializer.end()?;
-    Ok(header)
+    depth::read(raw, |it| it.deserialize_map(HeaderVisitor))
+}
+
+/// How deep an object is nested, if that is too deep. Managed fields repeat the nesting, and are not read.
+pub(super) fn excess(raw: &[u8]) -> Option<usize> {
+    if !depth::may_exceed(raw, depth::DEPTH_MAX) || depth::depth(raw) <= depth::DEPTH_MAX {
+        return None;
+    }
+    let depth = match without_managed_fields(raw) {
+        Ok(text) => depth::depth(&text),
+        Err(_) => depth::depth(raw),
+    };
+    Some(depth).filter(|it| *it > depth::DEPTH_MAX)
 }
 
 /// The header of a tree; empty if it is not a map.
@@ -30,10 +39,13 @@ pub(super) fn header_of(body: &Value) -> Header {
 
 /// The tree without managed fields.
 pub(super) fn body(raw: &[u8]) -> Result<Value, serde_json::Error> {
-    let mut deserializer = serde_json::Deserializer::from_slice(raw);
-    let body = tree::whole(&mut deserializer)?;
-    deserializer.end()?;
-    Ok(body)
+    match depth::read(raw, |it| tree::whole(it)) {
+        // They may be the reason.
+        Err(_) if depth::may_exceed(raw, depth::DEPTH_MAX) => {
+            depth::read(&without_managed_fields(raw)?, |it| tree::whole(it))
+        }
+        read => read,
+    }
 }
 
 /// Removes the managed fields from a tree that has them.

@@ -97,3 +97,75 @@ fn what_is_not_an_object_is_an_error() {
         assert!(Object::parse(Bytes::from_static(text.as_bytes())).is_err(), "{text}");
     }
 }
+
+/// An object with so many levels, itself included.
+fn of_levels(levels: usize) -> Bytes {
+    let inner = levels - 1;
+    format!(
+        r#"{{"metadata":{{"name":"n","annotations":{{"a":"[[\"\\{{"}}}},"spec":{}1{}}}"#,
+        "[".repeat(inner),
+        "]".repeat(inner)
+    )
+    .into()
+}
+
+#[test]
+fn a_deep_object_is_read_in_full_or_not_at_all() {
+    for levels in [2, 127, 128, 129, 1000, depth::DEPTH_MAX] {
+        let object = Object::parse(of_levels(levels)).unwrap();
+        assert_eq!(object.problem(), None, "{levels} levels");
+        assert_eq!(object.body().to_string().as_bytes(), of_levels(levels), "{levels} levels");
+        let kept = Object::parse(object.essential_bytes().into()).unwrap();
+        assert_eq!(kept.body(), object.body());
+    }
+    for levels in [depth::DEPTH_MAX + 1, 10_000, 1_000_000] {
+        let object = Object::parse(of_levels(levels)).unwrap();
+        assert_eq!(object.problem(), Some(Unreadable::Depth(levels)));
+        assert!(object.body().is_null());
+        assert_eq!(object.header().name.as_deref(), Some("n"));
+    }
+}
+
+#[test]
+fn managed_fields_do_not_count_as_depth() {
+    let deep = |levels: usize| format!("{}1{}", "[".repeat(levels), "]".repeat(levels));
+    let text = format!(
+        r#"{{"metadata":{{"name":"n","managedFields":{}}},"spec":{}}}"#,
+        deep(5000),
+        deep(1000)
+    );
+    let object = Object::parse(text.into()).unwrap();
+    assert_eq!(object.problem(), None);
+    assert_eq!(object.body()["metadata"], json!({ "name": "n" }));
+    assert!(object.body()["spec"].is_array());
+}
+
+#[test]
+fn damaged_json_is_a_problem_and_no_empty_object() {
+    let object = Object::parse(Bytes::from_static(br#"{"spec":"\ud800"}"#)).unwrap();
+    object.body();
+    assert_eq!(object.problem(), Some(Unreadable::Damaged));
+}
+
+/// What the operator does with a body must not need more stack than the threads of tests have.
+#[test]
+fn the_deepest_body_can_be_compared_copied_and_stored() {
+    use crate::logic::{diff, diffbase, essence, json as state};
+    let persistence = crate::settings::Persistence::default();
+    let (mut old, new) = (of_levels(depth::DEPTH_MAX).to_vec(), of_levels(depth::DEPTH_MAX));
+    let one = old.iter().position(|it| *it == b'1').unwrap();
+    old[one] = b'2';
+    let (old, new) = (Object::parse(old.into()).unwrap(), Object::parse(new).unwrap());
+    let (old, new) = (Value::clone(old.body()), Value::clone(new.body()));
+    assert!(old != new && !state::equal(&old, &new));
+    assert_eq!(diff::diff(&old, &new).len(), 1);
+    let essence = essence::of(&persistence, &new, &std::collections::BTreeSet::new());
+    let mut patch = Map::new();
+    diffbase::store(&persistence.diffbase_storage, &new, &essence, &mut patch);
+    let mut stored = new.clone();
+    json_patch::merge(&mut stored, &Value::Object(patch));
+    assert_eq!(diffbase::fetch(&persistence.diffbase_storage, &stored).unwrap(), Some(essence));
+    assert!(!json_patch::diff(&old, &new).is_empty());
+    assert_eq!(state::fingerprint(&new), state::fingerprint(&new.clone()));
+    assert!(state::encode(&new).contains("[[[["));
+}

@@ -16,6 +16,10 @@ use super::{
     json,
 };
 
+mod authors;
+
+pub use self::authors::Authors;
+
 /// Where servers keep what they drop when it is empty.
 const DROPPED_WHEN_EMPTY: [[&str; 2]; 3] =
     [["metadata", "annotations"], ["metadata", "labels"], ["metadata", "finalizers"]];
@@ -60,10 +64,33 @@ impl fmt::Display for Transformation {
     }
 }
 
+impl Transformation {
+    /// Returns whether it is of the operator itself, and not of a script.
+    pub fn is_own(&self) -> bool {
+        match self {
+            Transformation::BlockDeletion(_) | Transformation::AllowDeletion(_) => true,
+            Transformation::Scripted(_) | Transformation::Condition(_) => false,
+        }
+    }
+}
+
 impl Patch {
     /// Whether there is nothing to send.
     pub fn is_empty(&self) -> bool {
         self.merge.is_empty() && self.transformations.is_empty()
+    }
+
+    /// Adds what is to be sent after what is in it already.
+    pub fn add(&mut self, newer: Patch) {
+        compose(&mut self.merge, newer.merge);
+        for transformation in newer.transformations {
+            match transformation {
+                Transformation::Condition(change) => self.change_condition(Change::clone(&change)),
+                it @ (Transformation::BlockDeletion(_)
+                | Transformation::AllowDeletion(_)
+                | Transformation::Scripted(_)) => self.transformations.push(it),
+            }
+        }
     }
 
     /// Changes a condition. What was to become of it before is forgotten, so that a status that comes back has never changed.

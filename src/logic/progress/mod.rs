@@ -12,9 +12,11 @@ use jiff::{SignedDuration, Timestamp, Unit};
 use serde_json::{Map, Value};
 
 pub use self::stamp::{format_stamp, parse_stamp, touch_stamp};
-pub use self::storage::{fetch, purge, store, touch};
+pub use self::storage::{any, fetch, purge, store, touch};
 use super::{corrupt::CorruptState, json, outcome::Outcome};
 
+/// Starts that are further in the future than this were written by a clock that was ahead; clocks of replicas may differ a little.
+const AHEAD_MAX: SignedDuration = SignedDuration::from_secs(5);
 /// The longest stored message: annotations have little room, and the log has the whole text.
 const MESSAGE_BYTES_MAX: usize = 4096;
 
@@ -59,7 +61,8 @@ impl Record {
 
     /// Reads what [`fetch`] found for the handler `id`.
     ///
-    /// Absent fields get their defaults; unknown ones are ignored. Only timestamps can be wrong.
+    /// Absent fields get their defaults; unknown ones are ignored. Only timestamps can be wrong. If the handler starts in the future,
+    /// the clock that wrote it was ahead: then it starts now, and its delay is as long as it was meant to be.
     pub fn parse(id: &str, stored: &Value, now: Timestamp) -> Result<Self, CorruptState> {
         let Some(stored) = stored.as_object() else {
             let place = format!("the progress of handler '{id}'");
@@ -74,10 +77,14 @@ impl Record {
         let text = |field: &str| stored.get(field).and_then(Value::as_str).map(str::to_owned);
         let flag = |field: &str| stored.get(field).is_some_and(json::truthy);
         let subrefs = stored.get("subrefs").and_then(Value::as_array).into_iter().flatten();
+        let started = stamp("started")?.unwrap_or(now);
+        let ahead = Some(started.duration_since(now)).filter(|it| *it > AHEAD_MAX);
+        let ahead = ahead.unwrap_or_default();
+        let moved = |it: Timestamp| it.saturating_sub(ahead).unwrap_or(it);
         Ok(Record {
-            started: stamp("started")?.unwrap_or(now),
+            started: moved(started),
             stopped: stamp("stopped")?,
-            delayed: stamp("delayed")?,
+            delayed: stamp("delayed")?.map(moved),
             purpose: text("purpose").filter(|it| !it.is_empty()),
             retries: stored.get("retries").and_then(Value::as_u64).unwrap_or_default(),
             success: flag("success"),
@@ -129,9 +136,14 @@ impl Record {
             retries: self.retries.saturating_add(1),
             success: outcome.last && outcome.error.is_none(),
             failure: outcome.last && outcome.error.is_some(),
-            message: outcome.error.as_ref().map(|it| shortened(&it.message)),
+            message: outcome.error.as_ref().map(|it| shortened(&it.message, MESSAGE_BYTES_MAX)),
             subrefs: sorted(subrefs),
         }
+    }
+
+    /// Cuts the message to so many bytes; `0` leaves it out.
+    pub fn shorten_message(&mut self, bytes: usize) {
+        self.message = self.message.take().filter(|_| bytes > 0).map(|it| shortened(&it, bytes));
     }
 
     /// Not to be called any more.
@@ -169,11 +181,11 @@ fn later(now: Timestamp, delay: Duration) -> Timestamp {
 }
 
 /// The message, or as much of its beginning as may be stored.
-fn shortened(message: &str) -> String {
-    if message.len() <= MESSAGE_BYTES_MAX {
+fn shortened(message: &str, bytes_max: usize) -> String {
+    if message.len() <= bytes_max {
         return message.to_owned();
     }
-    let end = message.floor_char_boundary(MESSAGE_BYTES_MAX - "...".len());
+    let end = message.floor_char_boundary(bytes_max.saturating_sub("...".len()));
     message.get(..end).unwrap_or_default().to_owned() + "..."
 }
 

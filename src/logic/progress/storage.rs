@@ -30,6 +30,33 @@ pub fn fetch(
     }
 }
 
+/// Returns whether there is a record of any handler, of whichever operator.
+pub fn any(storage: &ProgressStorage, body: &Value) -> bool {
+    let in_annotations = |own: &AnnotationsProgress| {
+        let is_own = |name: &str| {
+            name.strip_prefix(own.prefix.as_str()).is_some_and(|it| it.starts_with('/'))
+        };
+        let is_record = |text: &Value| {
+            let record = text.as_str().and_then(|it| serde_json::from_str::<Value>(it).ok());
+            record.is_some_and(|it| it.get("started").is_some())
+        };
+        let all = annotations::of(body).into_iter().flatten();
+        all.filter(|(name, _)| is_own(name)).any(|(_, text)| is_record(text))
+    };
+    let in_status = |own: &StatusProgress| {
+        let records = fields::get(body, &own.field).and_then(Value::as_object);
+        records.is_some_and(|it| it.values().any(|it| !it.is_null()))
+    };
+    match storage {
+        ProgressStorage::Annotations(own) => in_annotations(own),
+        ProgressStorage::Status(own) => in_status(own),
+        ProgressStorage::Multi(storages) => storages.iter().any(|it| any(it, body)),
+        ProgressStorage::Smart(annotations, status) => {
+            in_annotations(annotations) || in_status(status)
+        }
+    }
+}
+
 /// Adds a record to a patch.
 pub fn store(
     storage: &ProgressStorage,

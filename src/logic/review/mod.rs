@@ -5,7 +5,7 @@
 //!
 //! | edit | what is looked at again |
 //! |---|---|
-//! | code, limits or `param` of a change handler or of `on_event`; either of them, removed | nothing, but see `retries.rs` |
+//! | code, limits or `param` of a change handler or of `on_event`; either of them, removed | nothing, but see `retries.rs`; all objects if handlers have failed for good on any of them |
 //! | `on_delete` removed, unless it was optional | all objects: those that it held are let go |
 //! | a change handler or `on_event` added, or with other filters | all objects, as after a start |
 //! | a daemon or a timer with other code or options, or removed | the objects that it runs for, which are known |
@@ -82,6 +82,15 @@ pub fn review(old: &ResourceHandlers, new: &ResourceHandlers, news: &News) -> Re
     let changed = old.spawning.iter().filter(is_over).map(|it| Arc::clone(&it.id));
     let changed = changed.collect::<BTreeSet<_>>();
     if changed.is_empty() { Review::Nobody } else { Review::Attended(changed) }
+}
+
+/// Returns whether any handler of changes has other code than before: it may have failed for good on some objects.
+pub fn has_edited(old: &ResourceHandlers, new: &ResourceHandlers) -> bool {
+    let is_edited = |it: &Arc<Handler>| {
+        let mut before = known(&old.changing, it).peekable();
+        before.peek().is_some() && !before.any(|before| before.is_same(it))
+    };
+    new.changing.iter().any(is_edited)
 }
 
 /// Whether any of these handlers was not there before as it is now.

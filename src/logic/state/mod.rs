@@ -42,6 +42,8 @@ struct Entry {
     stored: Option<Value>,
     /// The handler is selected for the cause: the cause waits for it.
     active: bool,
+    /// The last attempt of this cycle wanted to fail for good.
+    is_permanent: bool,
 }
 
 /// How many handlers are where.
@@ -82,7 +84,10 @@ impl State {
             if let Some(stored) = progress::fetch(storage, body, id)? {
                 let record = Record::parse(id, &stored, now)?;
                 let stored = Some(without_nulls(stored));
-                entries.insert(Arc::clone(id), Entry { record, stored, active: false });
+                entries.insert(
+                    Arc::clone(id),
+                    Entry { record, stored, active: false, is_permanent: false },
+                );
             }
         }
         Ok(State { purpose: None, entries })
@@ -101,6 +106,7 @@ impl State {
                 record: Record::new(now, Some(reason.as_str())),
                 stored: None,
                 active: false,
+                is_permanent: false,
             };
             self.entries.entry(Arc::clone(id)).or_insert_with(fresh).active = true;
         }
@@ -110,6 +116,28 @@ impl State {
     pub fn absorb(&mut self, further: State) {
         for (id, entry) in further.entries {
             self.entries.entry(id).or_insert(entry);
+        }
+    }
+
+    /// Takes in further records; they replace those that are here already.
+    pub fn replace(&mut self, newer: &State) {
+        for (id, entry) in &newer.entries {
+            self.entries.insert(Arc::clone(id), entry.clone());
+        }
+    }
+
+    /// Replaces the record of a handler. A handler that is not part of the state is ignored.
+    pub fn set(&mut self, id: &str, record: Record) {
+        if let Some(entry) = self.entries.get_mut(id) {
+            entry.record = record;
+            entry.is_permanent = false;
+        }
+    }
+
+    /// Cuts the messages of all records to so many bytes; `0` leaves them out.
+    pub fn shorten_messages(&mut self, bytes: usize) {
+        for entry in self.entries.values_mut() {
+            entry.record.shorten_message(bytes);
         }
     }
 
@@ -153,7 +181,13 @@ impl State {
     pub fn apply(&mut self, id: &str, outcome: &Outcome, now: Timestamp) {
         if let Some(entry) = self.entries.get_mut(id) {
             entry.record = entry.record.transition(outcome, now);
+            entry.is_permanent = outcome.is_permanent();
         }
+    }
+
+    /// Returns whether the last attempt of this cycle wanted to fail for good.
+    pub fn is_permanent(&self, id: &str) -> bool {
+        self.entries.get(id).is_some_and(|it| it.is_permanent)
     }
 
     /// Adds to the patch all records that are not on the object as they are.

@@ -22,7 +22,6 @@ use crate::logic::{
     state::{self, State},
 };
 use crate::ports::{Cause, ChangeCause, Children, ObjectCause, ObjectDetail};
-use crate::reactor::error::CycleError;
 
 /// Handlers that see the same change and run one after another.
 #[derive(Clone, Copy)]
@@ -55,11 +54,7 @@ impl Level<'_> {
 
     /// Runs as many of those that are due as the lifecycle wants, notes how they ended, and delivers their results.
     /// Gives those that were run.
-    pub(super) async fn run(
-        &self,
-        due: &[Arc<Handler>],
-        state: &mut State,
-    ) -> Result<Vec<Arc<Handler>>, CycleError> {
+    pub(super) async fn run(&self, due: &[Arc<Handler>], state: &mut State) -> Vec<Arc<Handler>> {
         let picked = match self.chooser {
             Chooser::BuiltIn(lifecycle) => pick(*lifecycle, due, state),
             Chooser::Custom(function) => match self.ask(function, due, state).await {
@@ -67,8 +62,8 @@ impl Level<'_> {
                 Err(raised) => return self.run_without(function, &raised, due, state).await,
             },
         };
-        self.call_all(&picked, state).await?;
-        Ok(picked)
+        self.call_all(&picked, state).await;
+        picked
     }
 
     /// A lifecycle function has failed: that is a failed attempt of the handlers of its script. All others run as by default.
@@ -78,7 +73,7 @@ impl Level<'_> {
         raised: &Raised,
         due: &[Arc<Handler>],
         state: &mut State,
-    ) -> Result<Vec<Arc<Handler>>, CycleError> {
+    ) -> Vec<Arc<Handler>> {
         let is_own = |it: &&Arc<Handler>| it.function.script == function.script;
         let (mut own, others): (Vec<_>, Vec<_>) = due.iter().partition(is_own);
         let runner = self.scene.serving.runner();
@@ -92,20 +87,29 @@ impl Level<'_> {
         }
         let others = others.into_iter().cloned().collect::<Vec<_>>();
         let picked = pick(Lifecycle::default(), &others, state);
-        self.call_all(&picked, state).await?;
+        self.call_all(&picked, state).await;
         own.extend(&picked);
-        Ok(own.into_iter().cloned().collect())
+        own.into_iter().cloned().collect()
     }
 
-    async fn call_all(&self, picked: &[Arc<Handler>], state: &mut State) -> Result<(), CycleError> {
+    async fn call_all(&self, picked: &[Arc<Handler>], state: &mut State) {
+        let Scene { serving, attempts, patch, .. } = self.scene;
         for handler in picked {
-            let outcome = self.call(handler, state).await;
-            state.apply(&handler.id, &outcome, self.scene.serving.clock.now());
-            if let Some(result) = outcome.result {
-                state::deliver(&mut self.scene.patch.lock().merge, &handler.id, &result)?;
+            let now = serving.clock.now();
+            let number = attempts.begin(handler, state.record(&handler.id), now, patch);
+            let mut outcome = self.call(handler, state).await;
+            if let Some(result) = outcome.result.take()
+                && let Err(error) = state::deliver(&mut patch.lock().merge, &handler.id, &result)
+            {
+                // The result cannot be stored beside what the handler wants to change.
+                let kind = RaisedKind::Arbitrary("HostError".into());
+                let raised = Raised { kind, message: error.to_string(), trace: None };
+                let refused = serving.runner().refuse(&self.attempt(handler, state), raised);
+                outcome = Outcome { subrefs: outcome.subrefs, ..refused };
             }
+            attempts.end(number, patch);
+            state.apply(&handler.id, &outcome, serving.clock.now());
         }
-        Ok(())
     }
 
     /// Asks a lifecycle function. One that has not answered in time is not asked again for a while.
@@ -160,7 +164,7 @@ impl Level<'_> {
         Outcome { subrefs: descendants.ids(), ..outcome }
     }
 
-    fn cause(&self, change: ChangeCause) -> ObjectCause {
+    pub(super) fn cause(&self, change: ChangeCause) -> ObjectCause {
         ObjectCause {
             resource: Arc::clone(&self.scene.serving.resource),
             object: Arc::clone(self.scene.object),

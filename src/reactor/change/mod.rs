@@ -1,18 +1,26 @@
 //! Handles a change of one object: plans, runs the handlers that are due, settles.
 //!
-//! Hops 4 to 7 of the walk. Before: `cycle.rs`. After: `handling/patching.rs`. The handlers of one change, and the
-//! sub-handlers of one handler, are a `level.rs`; what a handler does with its sub-handlers is in `family.rs`.
+//! Hops 4 to 7 of the walk. Before: `cycle.rs`. After: `reactor/delivery.rs`. The handlers of one change, and the sub-handlers
+//! of one handler, are a `level.rs`; what a handler does with its sub-handlers is in `family.rs`; what is recorded, in
+//! `settling.rs`.
 
+mod attempts;
 mod family;
 mod level;
+mod retry;
+mod settling;
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
+pub(super) use self::{attempts::Attempts, retry::Rate, settling::Settling};
 use self::{family::Descendants, level::Level};
-use super::{error::CycleError, memory::Memory, serving::Serving};
+use super::{
+    error::CycleError, memory::Memory, place::Place, queue::Queue, serving::Serving,
+    undecided::Patient,
+};
 use crate::logic::{
     cause::Change, filters::Answers, handler::Handler, object::Object, outcome::LogLevel, plan,
-    settle, state::State,
+    reason::Reason, state::State,
 };
 use crate::ports::{ChangeCause, Logger, Memo, SharedPatch};
 use crate::settings::FieldPath;
@@ -21,7 +29,14 @@ use crate::settings::FieldPath;
 pub(super) struct Changing<'a> {
     pub(super) scene: Scene<'a>,
     pub(super) memory: &'a mut Memory,
-    /// The object stays when its handlers have ended, as daemons or timers of it still stop.
+    /// Who cannot be decided about yet.
+    pub(super) patient: &'a Patient,
+    /// Where newer events wait.
+    pub(super) queue: &'a Queue,
+    /// The worker's place, for waits that concern others.
+    pub(super) place: &'a Place,
+    /// The change does not end with its handlers: daemons or timers of the object still stop, or it is not known of all handlers
+    /// whether they want the change.
     pub(super) is_held: bool,
 }
 
@@ -32,67 +47,74 @@ pub(super) struct Scene<'a> {
     pub(super) logger: &'a Logger,
     pub(super) object: &'a Arc<Object>,
     pub(super) patch: &'a SharedPatch,
+    pub(super) attempts: &'a Attempts,
     pub(super) memo: &'a Memo,
 }
 
 impl Changing<'_> {
-    /// Runs the handlers that are due; gives the pauses until the others are.
+    /// Runs the handlers that are due. Returns what is to be recorded; nothing if no handler can react to the change.
     pub(super) async fn run(
-        self,
-        change: &Change,
+        mut self,
+        change: Change,
         answers: &mut Answers,
-    ) -> Result<Vec<Duration>, CycleError> {
-        let Scene { serving, logger, object, patch, .. } = self.scene;
+    ) -> Result<Option<Settling>, CycleError> {
+        let Scene { serving, logger, object, .. } = self.scene;
         let is_held = self.is_held;
-        if let Some(line) = plan::unhandled(change.reason) {
-            logger.log(LogLevel::Debug, line);
-            return Ok(Vec::new());
-        }
-        let persistence = &serving.settings.persistence;
-        let storage = &persistence.progress_storage;
-        let body = object.body();
         let owned = &serving.handlers.changing;
         let nobody = Descendants::default();
-        let mut waiting = self.memory.waiting.take().unwrap_or_default();
-        let edited = waiting.edited(owned);
+        let edited = self.memory.waiting.as_ref().map(|it| it.edited(owned)).unwrap_or_default();
         let level = Level {
             scene: self.scene,
-            change,
+            change: &change,
             chooser: &serving.lifecycle,
             descendants: &nobody,
             edited: &edited,
         };
-        let selected = level.select(owned, answers).await?;
+        let mut selected = Vec::new();
+        if change.reason.is_handled() {
+            selected = level.select(owned, answers).await?;
+        }
+        let may_retry = matches!(change.reason, Reason::Noop | Reason::Resume);
+        let mut again = None;
+        if selected.is_empty() && may_retry && self.memory.has_failed {
+            again = self.again(&change, &level).await;
+        }
+        let mut seen = change.clone();
+        if let Some((change, handlers)) = again {
+            (seen, selected) = (change, handlers);
+        }
+        if let Some(line) = plan::unhandled(seen.reason) {
+            logger.log(LogLevel::Debug, line);
+            return Ok(None);
+        }
+        let level = Level { change: &seen, ..level };
         let now = serving.clock.now();
-        let mut state = State::load(storage, body, ids(owned), now)?;
-        let superseded = plan::begin(&mut state, change.reason, &selected, now);
+        let storage = &serving.settings.persistence.progress_storage;
+        let mut state = State::load(storage, object.body(), ids(owned), now)?;
+        let superseded = plan::begin(&mut state, seen.reason, &selected, now);
         superseded.lines.iter().for_each(|line| logger.line(line, None));
-        if superseded.left_over {
-            state.purge(storage, body, &mut patch.lock().merge, ids(owned));
-        }
         // They have ended in an earlier cycle, and nothing was purged for them to begin anew.
-        if is_held && !selected.is_empty() && state.done() {
-            return Ok(Vec::new());
+        let has_ended = is_held && !selected.is_empty() && state.done();
+        if has_ended {
+            selected.clear();
+        } else {
+            self.announce(&seen);
         }
-        self.announce(change);
-        if !selected.is_empty() {
-            let due = plan::due(&state, &selected, &edited, serving.clock.now());
-            let called = level.run(&due, &mut state).await?;
-            waiting.note(&state, &selected, &called, serving.clock.now());
-            self.memory.waiting = Some(waiting).filter(|it| !it.is_empty());
-            state.store(storage, body, &mut patch.lock().merge);
-        }
-        let settlement = settle::change(&state, change, selected.is_empty(), serving.clock.now());
-        settlement.lines.iter().for_each(|line| logger.line(line, None));
-        if settlement.done && !is_held {
-            let mut patch = patch.lock();
-            if !selected.is_empty() {
-                state.purge(storage, body, &mut patch.merge, ids(owned));
-            }
-            settle::remember(persistence, body, change, &mut patch.merge);
-            self.memory.handled_once = true;
-        }
-        Ok(settlement.delays)
+        let due = plan::due(&state, &selected, &edited, serving.clock.now());
+        let called = level.run(&due, &mut state).await;
+        let settling = Settling {
+            change: seen,
+            state,
+            selected,
+            called,
+            is_left_over: superseded.left_over,
+            is_held,
+            handled_once: self.memory.handled_once,
+        };
+        let now = serving.clock.now();
+        settling.settlement(now).lines.iter().for_each(|line| logger.line(line, None));
+        settling.note(self.memory, now);
+        Ok(Some(settling))
     }
 
     /// The long lines at the start of a cycle; written only if somebody reads them.

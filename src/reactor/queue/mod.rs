@@ -209,6 +209,11 @@ impl Queue {
         self.lock().events.is_empty()
     }
 
+    /// Whether the end of the object waits in it.
+    pub(super) fn has_deletion(&self) -> bool {
+        self.lock().events.iter().any(|it| it.event_type == Some(EventType::Deleted))
+    }
+
     /// Whether nothing more will come.
     pub(super) fn has_ended(&self) -> bool {
         self.lock().ended

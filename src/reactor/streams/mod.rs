@@ -30,8 +30,8 @@ use tokio_util::sync::CancellationToken;
 use self::crew::{Crew, Retired};
 pub(super) use self::farewell::Farewell;
 use super::{
-    post::Post, review::Review, seen::Seen, serving::Serving, standby::Standby,
-    stream_log::StreamLog, worker::panic_text,
+    post::Post, review::Review, seen::Seen, serving::Serving, stream_log::StreamLog,
+    worker::panic_text,
 };
 use crate::features::indexes::Hold;
 use crate::ports::{
@@ -68,8 +68,8 @@ pub(super) struct Streaming {
     namespace: Option<Arc<str>>,
     crew: Crew,
     seen: Seen,
-    /// What to work on if this replica leads.
-    standby: Standby,
+    /// Another replica leads: of the events, only the indexes of this one are kept up to date.
+    is_standby: bool,
     /// The look at all objects that goes on.
     review: Option<Review>,
     /// Waits for the list of the stream that goes on.
@@ -84,7 +84,7 @@ impl Streaming {
             crew: Crew::new(post.clone()),
             post,
             seen: Seen::new(Arc::clone(&serving.resource), &serving.handlers.watching),
-            standby: Standby::new(serving.leadership.is_leading()),
+            is_standby: !serving.leadership.is_leading(),
             serving,
             namespace,
             review: None,
@@ -154,6 +154,7 @@ impl Streaming {
             if let ControlFlow::Break(end) = self.sit_out_pause(signals).await {
                 return Ok(end);
             }
+            self.is_standby = !self.serving.leadership.is_leading();
             let pulse = Arc::new(self.pulse());
             let events = self.serving.cluster.stream_with_pulse(self.target(), pulse);
             if let ControlFlow::Break(end) = self.listen(events, signals).await {
@@ -180,7 +181,9 @@ impl Streaming {
         }
     }
 
-    /// Takes events until the end, or until the operator pauses.
+    /// Takes events until the end, until the operator pauses, or until this replica leads.
+    ///
+    /// A takeover begins with another list: what a watch has shown so far may be older than what the former leader has finished.
     async fn listen(
         &mut self,
         mut events: Events,
@@ -205,7 +208,7 @@ impl Streaming {
                 farewell = &mut signals.told => return ControlFlow::Break(Ok(farewell.ok())),
                 () = &mut paused => return ControlFlow::Continue(()),
                 () = replaced.cancelled() => self.adopt(true),
-                () = &mut leading, if self.standby.is_on() => self.take_over(),
+                () = &mut leading, if self.is_standby => return ControlFlow::Continue(()),
                 retired = self.crew.tend() => self.retire(retired),
                 item = events.next() => {
                     let Some(item) = item else { return ControlFlow::Break(Err(Ended)) };

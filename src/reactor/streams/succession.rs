@@ -6,13 +6,15 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use super::Streaming;
 use crate::features::daemons::Sight;
-use crate::logic::{object::Object, review};
+use crate::logic::{object::Object, registry::ResourceHandlers, review};
 use crate::ports::{ApiError, StreamEvent};
 use crate::reactor::{
     memory::Key,
     queue::Event,
     review::{Audience, Review},
+    serving::Serving,
 };
+use crate::settings::RetryFailed;
 
 impl Streaming {
     /// Other handlers serve from now on. Whatever is under way goes on, and of the objects only those are looked at again that
@@ -25,6 +27,7 @@ impl Streaming {
         self.seen.look_for(&new.watching);
         let news = self.serving.news_since(&before);
         match review::review(old, &new, &news) {
+            _ if self.must_retry(old) => {}
             review::Review::Nobody => return,
             review::Review::Attended(ids) => {
                 if let Some(objects) = self.attended(&ids) {
@@ -42,6 +45,14 @@ impl Streaming {
         }
         let list = is_listening.then(|| self.serving.cluster.stream(self.target()));
         self.review = Some(Review::new(list, audience, Arc::clone(&self.serving.hold)));
+    }
+
+    /// Whether handlers that were edited may have failed for good on some of the objects.
+    fn must_retry(&self, old: &ResourceHandlers) -> bool {
+        let Serving { settings, handlers, memories, .. } = &*self.serving;
+        settings.reload.retry_failed != RetryFailed::Never
+            && review::has_edited(old, handlers)
+            && self.seen.keys().any(|it| memories.has_failed(it))
     }
 
     /// The objects in whose background any of these daemons and timers runs. Nothing if one has ended for some object, of which
@@ -90,7 +101,7 @@ impl Streaming {
         let shown = self.seen.shown(key).unwrap_or_default().max(self.crew.shown(key));
         let audience = self.review.as_ref().map(Review::audience);
         let news = audience.map(|it| it.since(shown)).unwrap_or_default();
-        let is_standby = self.standby.is_on();
+        let is_standby = self.is_standby;
         if !is_standby || !news.indexes.is_empty() {
             let event = Event::review(object, self.serving.turn, &news);
             self.seen.show(key, self.serving.turn);

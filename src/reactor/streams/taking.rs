@@ -11,13 +11,6 @@ use crate::ports::{ApiError, StreamEvent};
 use crate::reactor::{memory::Key, queue::Event, review::Review, stream_log::StreamLog};
 
 impl Streaming {
-    /// From now on this replica acts: on what it has seen so far first.
-    pub(super) fn take_over(&mut self) {
-        for (key, event) in self.standby.take_over() {
-            self.crew.dispatch(&key, event);
-        }
-    }
-
     /// Takes what the stream brings.
     pub(super) fn take(&mut self, item: Result<StreamEvent, ApiError>, log: &mut StreamLog) {
         match item {
@@ -64,12 +57,11 @@ impl Streaming {
         }
     }
 
-    /// Brings an event to its queue. A standby notes it, and only keeps its indexes.
+    /// Brings an event to its queue. A standby only keeps its indexes: the list at the takeover brings all objects again.
     pub(super) fn bring(&mut self, key: &Key, event: Event) {
-        if !self.standby.is_on() {
+        if !self.is_standby {
             return self.crew.dispatch(key, event);
         }
-        self.standby.note(key, &event);
         if !self.serving.handlers.indexing.is_empty() {
             self.crew.dispatch(key, Event { for_indexes: true, ..event });
         }

@@ -1,134 +1,29 @@
 //! What happens around the requests of a cycle: conflicts, lost answers, older views, and answers that are not about the object.
 
 use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::atomic::{AtomicBool, Ordering},
     time::Duration,
 };
 
 use kopf::{
     logic::{
-        handler::{Handler, Kind},
+        handler::Kind,
         outcome::{Ended, Raised, RaisedKind},
         patch::Transformation,
         registry::Registry,
     },
-    ports::{BoxFuture, Cause, Invocation, ObjectCause, ObjectDetail, SharedPatch},
-    reactor::Operator,
+    ports::Invocation,
     settings::Settings,
-    testing::{
-        self, CallLog, EXAMPLES, Environment, Fate, Link, NativeScripts, Running, examples,
-        handler_of_examples, object, pass,
-    },
+    testing::{EXAMPLES, Environment, Fate, Link, object, pass},
 };
-use kopf_apiserver::{ApiServer, Effect, Fault};
-use parking_lot::Mutex;
+use kopf_apiserver::{Effect, Fault};
 use serde_json::{Value, json};
 use tokio::time;
 
+use super::script::{Script, impatient, name, patch, statuses, with_status};
+
 const FINALIZER: &str = "kopf.zalando.org/KopfFinalizerMarker";
 const HANDLED: &str = "kopf.zalando.org/last-handled-configuration";
-
-/// Handlers that note their calls as `id name`.
-#[derive(Clone, Default)]
-struct Script {
-    functions: NativeScripts,
-    calls: CallLog,
-}
-
-impl Script {
-    /// A handler that notes its call and ends as `then` says.
-    fn handler(
-        &self,
-        (kind, id): (Kind, &'static str),
-        then: impl Fn(&Invocation) -> Ended + Send + Sync + 'static,
-    ) -> Handler {
-        let (calls, then) = (self.calls.clone(), Arc::new(then));
-        let function = self.functions.handler(id, move |invocation| {
-            let event = event_type(&invocation);
-            calls.add(format!("{id}{event} {}", name(&invocation)));
-            let ended = then(&invocation);
-            Box::pin(async move { ended }) as BoxFuture<'static, Ended>
-        });
-        handler_of_examples(kind, function)
-    }
-
-    /// A handler of raw events that takes this long.
-    fn slow(&self, id: &'static str, takes: Duration) -> Handler {
-        let function = self.functions.handler(id, move |_| {
-            Box::pin(async move {
-                time::sleep(takes).await;
-                Ended::Returned(None)
-            })
-        });
-        handler_of_examples(Kind::Event, function)
-    }
-
-    fn quiet(&self, kind: Kind, id: &'static str) -> Handler {
-        self.handler((kind, id), |_| Ended::Returned(None))
-    }
-
-    /// Starts an operator over this connection.
-    fn start(
-        &self,
-        env: &Environment,
-        (link, handlers): (&Link, Vec<Handler>),
-        settings: Settings,
-    ) -> Running {
-        Running::start(Operator {
-            settings: Arc::new(Mutex::new(settings)),
-            connect: testing::connect(link.client("ns1")),
-            ..env.operator(Arc::new(self.functions.clone()), handlers)
-        })
-    }
-
-    /// How often this handler was called for this object.
-    fn count(&self, call: &str) -> usize {
-        self.calls.lines().iter().filter(|it| *it == call).count()
-    }
-}
-
-fn cause(invocation: &Invocation) -> &ObjectCause {
-    let Cause::Object(cause) = &invocation.cause else { panic!("of an object") };
-    cause
-}
-
-fn patch(invocation: &Invocation) -> &SharedPatch {
-    &cause(invocation).patch
-}
-
-fn name(invocation: &Invocation) -> String {
-    cause(invocation).current().header().name.clone().unwrap_or_default()
-}
-
-fn event_type(invocation: &Invocation) -> String {
-    match &cause(invocation).detail {
-        ObjectDetail::Watch(Some(kind)) => format!(" {}", kind.as_str()),
-        ObjectDetail::Watch(None)
-        | ObjectDetail::Change(_)
-        | ObjectDetail::Background(_)
-        | ObjectDetail::Index => String::new(),
-    }
-}
-
-/// Settings of a client that repeats nothing.
-fn impatient() -> Settings {
-    let mut settings = Settings::default();
-    settings.networking.error_backoffs = Vec::new();
-    settings
-}
-
-fn statuses(env: &Environment, method: &str) -> Vec<u16> {
-    env.requests(method, "kopfexamples").iter().map(|it| it.status).collect()
-}
-
-fn with_status() -> Environment {
-    let mut resource = examples();
-    resource.status_subresource = true;
-    Environment::new(ApiServer::builder().resource(resource))
-}
 
 #[tokio::test(start_paused = true)]
 async fn a_lost_answer_to_the_finalizer_does_not_lose_the_creation() {
@@ -297,20 +192,34 @@ async fn lists_during_our_own_requests_lose_no_creation_and_repeat_no_request() 
 #[tokio::test(start_paused = true)]
 async fn what_was_accepted_is_not_sent_again_with_what_was_not() {
     let (env, script) = (with_status(), Script::default());
-    let grow = |invocation: &Invocation| {
-        patch(invocation).lock().merge.insert("spec".into(), json!({ "size": 3 }));
+    let set = script.functions.transformation("set", |mut body| {
+        body["spec"]["size"] = 3.into();
+        body
+    });
+    let grow = move |invocation: &Invocation| {
+        let set = Transformation::Scripted(set.clone());
+        patch(invocation).lock().transformations.push(set);
         Ended::Returned(Some(json!("grown")))
     };
     let handlers = vec![script.handler((Kind::Create, "made"), grow)];
-    let running = script.start(&env, (&Link::new(&env.server), handlers), impatient());
+    let link = Link::new(&env.server);
+    let running = script.start(&env, (&link, handlers), impatient());
     pass(1).await;
-    env.refuse(500, "PATCH", "/status");
+    link.set_rule(|request| match request.headers().get("content-type") {
+        Some(kind)
+            if kind == "application/merge-patch+json"
+                && !request.uri().path().ends_with("/status") =>
+        {
+            Fate::Refuse(500)
+        }
+        Some(_) | None => Fate::Pass,
+    });
     env.create(object("ns1", "a"));
     pass(2).await;
     assert_eq!(env.get(EXAMPLES, "ns1/a")["spec"]["size"], 3);
     env.edit(EXAMPLES, "ns1/a", json!({ "spec": { "size": 5 } }));
     pass(2).await;
-    env.server.clear_faults();
+    link.set(Fate::Pass);
     pass(60).await;
     let object = env.get(EXAMPLES, "ns1/a");
     assert_eq!(object["spec"]["size"], 5, "the edit of the user stays");

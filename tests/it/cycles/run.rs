@@ -27,6 +27,7 @@ use super::{
 use crate::vectors::{
     catalogue,
     state::{self, patches},
+    without_uid,
 };
 
 /// The prefix of the custom storages.
@@ -161,7 +162,7 @@ fn patch_requests(env: &Environment) -> Vec<Value> {
             "t": it.at.duration_since(env.start).as_secs_f64(),
             "subresource": is_status.then_some("status"),
             "content_type": it.content_type,
-            "payload": it.json(),
+            "payload": without_uid(it.json()),
             "status": it.status,
         });
         if let Some(version) = &it.version {
@@ -177,6 +178,8 @@ fn settings(scenario: &Scenario) -> Settings {
     settings.networking.error_backoffs = Vec::new();
     // Closures exit in the turns of the scheduler that Kopf gives them; nobody needs time for it.
     settings.background.instant_exit_timeout = None;
+    // Kopf does not note them.
+    settings.persistence.remember_failures = false;
     for (name, value) in &scenario.settings {
         let short = value.as_str().unwrap_or_default();
         match name.as_str() {

@@ -1,12 +1,12 @@
-//! A change that a real server does not accept is told and left out; what is right is applied.
+//! A change that a real server does not accept fails its handler; what is right is applied.
 
 use serde_json::json;
 
-use super::namespace::{Namespace, OBJECT, is_settled};
+use super::namespace::{Namespace, OBJECT};
 use super::operator::{file, ours};
 
 #[tokio::test]
-async fn a_change_that_is_not_accepted_is_told_once_and_the_others_are_applied() {
+async fn a_change_that_is_not_accepted_fails_its_handler_and_the_others_are_applied() {
     for language in ["lua", "rhai"] {
         let Some(namespace) = Namespace::for_test(&format!("refused-{language}")).await else {
             return;
@@ -14,10 +14,14 @@ async fn a_change_that_is_not_accepted_is_told_once_and_the_others_are_applied()
         let script = file(&format!("tests/e2e/refused/handlers.{language}"));
         let operator = ours(&namespace, &script);
         namespace.apply_object().await;
-        operator.until_says("a part of the patch, which is left out").await;
+        operator
+            .until_says("Handler 'create_fn' failed with an exception and will try again")
+            .await;
+        let record = "kopf.zalando.org/create_fn";
         let object = namespace
             .until_object(OBJECT, "the other changes are applied", |it| {
-                is_settled(it) && it["metadata"]["labels"]["right"] == "yes"
+                it["metadata"]["annotations"][record].is_string()
+                    && it["metadata"]["labels"]["right"] == "yes"
             })
             .await;
         assert_eq!(object["metadata"]["labels"].get("wrong"), None, "{object:#}");
@@ -26,7 +30,8 @@ async fn a_change_that_is_not_accepted_is_told_once_and_the_others_are_applied()
         assert_eq!([&condition["type"], &condition["message"]], ["Seen", "Seen"], "{object:#}");
         let ended = operator.stop().await;
         ended.assert_code(0);
-        ended.assert_count("which is left out: a function of patch.fns: ", 1);
+        let line = "failed with an exception and will try again in 1 seconds: a function of patch.fns is not accepted: ";
+        assert!(ended.count(line) > 0, "{}", ended.output);
         let reason = "metadata.labels: Invalid value: \"no label at all!\"";
         assert!(ended.count(reason) > 0, "{}", ended.output);
         ended.assert_count("due to conflicts with newer changes", 0);

@@ -93,3 +93,54 @@ fn events_of_an_honest_slow_handler_are_all_seen() {
         assert_eq!(seen[1..], ["slow 2", "slow 3", "slow 4"]);
     });
 }
+
+/// Event handlers of two scripts that run at the same time and change the object; the server refuses what the first one wants.
+const REFUSED: [Script; 2] = [
+    Script {
+        lua: r#"
+            kopf.on_event("kopfexamples", { id = "bad" }, function(ctx)
+                ctx.patch.metadata.labels.bad = "not fine"
+                kopf.sleep(2)
+                ctx.patch.metadata.labels.worse = "not fine"
+            end)
+        "#,
+        rhai: r#"
+            kopf::on_event("kopfexamples", #{ id: "bad" }, |ctx| {
+                ctx.patch.metadata.labels.bad = "not fine";
+                kopf::sleep(2);
+                ctx.patch.metadata.labels.worse = "not fine";
+            });
+        "#,
+    },
+    Script {
+        lua: r#"
+            kopf.on_event("kopfexamples", { id = "fine" }, function(ctx)
+                kopf.sleep(1)
+                ctx.patch.metadata.labels.fine = "fine"
+            end)
+        "#,
+        rhai: r#"
+            kopf::on_event("kopfexamples", #{ id: "fine" }, |ctx| {
+                kopf::sleep(1);
+                ctx.patch.metadata.labels.fine = "fine";
+            });
+        "#,
+    },
+];
+
+#[test]
+fn what_an_event_handler_changes_in_vain_is_not_blamed_on_those_that_run_beside_it() {
+    let [bad, fine] = REFUSED;
+    in_both(&[bad, fine, GOOD], &[], &async |world: &World| {
+        world.env.until(1).await;
+        world.create("one", json!({}));
+        world.env.until(20).await;
+        let object = world.find("one").expect("the object exists");
+        assert_eq!(object["metadata"]["labels"], json!({ "fine": "fine" }));
+        let lines = world.lines("in vain");
+        let is_bad = |it: &String| it.starts_with("Handler 'bad' changes the object in vain");
+        assert!(!lines.is_empty() && lines.iter().all(is_bad), "{lines:#?}");
+        assert_eq!(world.seconds("good create one").len(), 1);
+        assert_eq!(world.lines("Throttling"), Vec::<String>::new());
+    });
+}

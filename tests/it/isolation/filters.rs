@@ -383,3 +383,83 @@ fn a_filter_that_is_mended_is_asked_at_once() {
         assert_eq!(world.seconds("good create one"), [1]);
     });
 }
+
+#[test]
+fn a_refused_handler_keeps_its_retry_when_the_object_changes_while_a_filter_fails() {
+    const REFUSED: Script = Script {
+        lua: r#"
+            kopf.on_create("kopfexamples", { id = "wants", backoff = 5 }, function(ctx)
+                ctx.logger:info("wants create")
+                ctx.patch.metadata.labels.wanted = if ctx.retry > 0 then "fine" else "not fine"
+            end)
+        "#,
+        rhai: r#"
+            kopf::on_create("kopfexamples", #{ id: "wants", backoff: 5 }, |ctx| {
+                ctx.logger.info("wants create");
+                ctx.patch.metadata.labels.wanted = if ctx.retry > 0 { "fine" } else { "not fine" };
+            });
+        "#,
+    };
+    in_both(&[PICKY, REFUSED, GOOD], &[], &async |world: &World| {
+        world.env.until(1).await;
+        world.create("one", json!({ "broken": "yes" }));
+        world.env.until(3).await;
+        world.edit("one", json!({ "spec": { "n": 1 } }));
+        world.env.until(30).await;
+        assert_eq!(world.seconds("wants create"), [1, 6]);
+        assert_eq!(world.seconds("good create one"), [1]);
+        let object = world.find("one").expect("the object exists");
+        assert_eq!(object["metadata"]["labels"]["wanted"], "fine");
+    });
+}
+
+#[test]
+fn a_handler_that_failed_for_good_and_was_edited_is_called_when_its_filter_works() {
+    const FAILED: Script = Script {
+        lua: r#"
+            kopf.on_create("kopfexamples", { id = "h1", retries = 1 }, function() error("no idea") end)
+        "#,
+        rhai: r#"
+            kopf::on_create("kopfexamples", #{ id: "h1", retries: 1 }, |ctx| { throw "no idea"; });
+        "#,
+    };
+    in_both(&[FAILED, GOOD], &[], &async |world: &World| {
+        world.env.until(1).await;
+        world.create("one", json!({ "broken": "yes" }));
+        world.env.until(5).await;
+        assert!(is_handled_with_failures(world.find("one").as_ref()));
+        world.reload(&[EDITED, GOOD]).await.expect("it takes over");
+        world.env.until(10).await;
+        world.edit("one", json!({ "spec": { "n": 1 } }));
+        world.env.until(20).await;
+        assert_eq!(world.lines("mended one"), Vec::<String>::new());
+        assert_eq!(world.seconds("good update one"), [10]);
+        world.edit("one", json!({ "metadata": { "labels": { "broken": null } } }));
+        world.env.until(90).await;
+        assert_eq!(world.lines("mended one").len(), 1);
+        assert_eq!(world.seconds("good create one"), [1]);
+        assert_eq!(world.lines("Throttling"), Vec::<String>::new());
+    });
+}
+
+/// The same handler after an edit; its filter fails for objects with a label.
+const EDITED: Script = Script {
+    lua: r#"
+        kopf.on_create("kopfexamples", { id = "h1", retries = 1, when = function(ctx)
+            if ctx.labels.broken then error("broken") end
+            return true
+        end }, function(ctx) ctx.logger:info("mended " .. ctx.name) end)
+    "#,
+    rhai: r#"
+        kopf::on_create("kopfexamples", #{ id: "h1", retries: 1, when: |ctx| {
+            if "broken" in ctx.labels { throw "broken"; }
+            true
+        } }, |ctx| { ctx.logger.info(`mended ${ctx.name}`); });
+    "#,
+};
+
+fn is_handled_with_failures(object: Option<&Value>) -> bool {
+    let annotations = object.map(|it| &it["metadata"]["annotations"]);
+    let has = |name: &str| annotations.is_some_and(|it| !it[name].is_null());
+    has("kopf.zalando.org/last-handled-configuration") && has("kopf.zalando.org/kopf-failed")
+}

@@ -201,6 +201,11 @@ impl Member {
         });
     }
 
+    /// Delays each line of its watches by this time.
+    pub(super) fn lag(&self, lag: Duration) {
+        self.link.lag(lag);
+    }
+
     /// Cuts the connection to the server, or mends it: requests hang, as when packets get lost.
     pub(super) fn connect(&self, is_on: bool) {
         self.link.set(if is_on { Fate::Pass } else { Fate::Hang });

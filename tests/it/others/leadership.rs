@@ -54,9 +54,38 @@ async fn of_two_replicas_one_leads_and_when_it_dies_the_other_takes_over_within_
     assert_eq!(env.calls(), ["a create before", "a create one", "b create two"]);
     assert_eq!(holder(&env).as_deref(), Some("b"));
     assert_eq!(lease(&env)["spec"]["leaseTransitions"], 1);
-    assert_eq!(lists(&env), 2, "one list for each replica: the standby was warm");
+    assert_eq!(
+        lists(&env),
+        4,
+        "one list for each replica at its start, and one when it takes over"
+    );
     b.stop().await;
     assert_eq!(holder(&env), None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_standby_whose_watch_lags_behind_does_nothing_again_when_it_takes_over() {
+    let env = Cluster::new([]);
+    let a = env.start(Plan::new("a").replica());
+    env.until(1).await;
+    let b = env.start(Plan::new("b").replica());
+    env.until(5).await;
+    env.create("one");
+    env.until(6).await;
+    // It has seen the object, but not what the leader did with it.
+    b.lag(Duration::from_mins(10));
+    env.create("two");
+    env.until(10).await;
+    assert_eq!(env.calls(), ["a create one", "a create two"]);
+    drop(a); // kill -9
+    env.until(120).await;
+    assert_eq!(env.calls(), ["a create one", "a create two"]);
+    env.create("three");
+    env.until(130).await;
+    b.lag(Duration::ZERO);
+    env.until(1000).await;
+    assert_eq!(env.calls(), ["a create one", "a create two", "b create three"]);
+    b.stop().await;
 }
 
 #[tokio::test(start_paused = true)]

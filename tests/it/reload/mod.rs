@@ -6,6 +6,7 @@
 mod activities;
 mod background;
 mod edited;
+mod failed;
 mod indexes;
 mod load;
 mod once;

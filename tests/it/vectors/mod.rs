@@ -197,3 +197,17 @@ fn matches(pattern: &str, id: &str) -> bool {
     let Some(tail) = id.strip_prefix(start) else { return false };
     (0..=tail.len()).any(|it| tail.get(it..).is_some_and(|tail| matches(rest, tail)))
 }
+
+/// A patch without the uid of its object, which is in all of ours, so that no other object of that name accepts them.
+pub(crate) fn without_uid(mut payload: Value) -> Value {
+    if let Some(operations) = payload.as_array_mut() {
+        operations.retain(|it| it["op"] != "test" || it["path"] != "/metadata/uid");
+    }
+    if let Some(metadata) = payload.get_mut("metadata").and_then(Value::as_object_mut) {
+        metadata.shift_remove("uid");
+        if metadata.is_empty() {
+            payload.as_object_mut().expect("a merge-patch").shift_remove("metadata");
+        }
+    }
+    payload
+}

@@ -5,6 +5,8 @@
 mod background;
 mod backlogs;
 mod big_objects;
+mod clocks;
+mod deep_objects;
 mod failed_streams;
 mod missed_deletions;
 mod pauses;

@@ -68,3 +68,47 @@ async fn what_others_put_on_an_object_stays_as_it_is() {
     }
     assert_eq!(operator.end_with_names().await, ["a", "a"]);
 }
+
+/// A user applies an older manifest, with the finalizer that the operator has removed since then.
+#[tokio::test(start_paused = true)]
+async fn a_finalizer_that_a_user_applies_again_does_not_hold_up_a_deletion_for_ever() {
+    let env = Environment::default();
+    let operator = start(&env, &[Kind::Create]);
+    for round in 0..3 {
+        let mut body = object("ns", "a");
+        body["metadata"]["finalizers"] = json!([FINALIZER]);
+        env.create(body);
+        time::sleep(Duration::from_secs(10)).await;
+        assert_eq!(finalizers(&env), Value::Null, "it is ours, and nobody needs it");
+        env.edit(EXAMPLES, "ns/a", json!({ "metadata": { "finalizers": [FINALIZER] } }));
+        time::sleep(Duration::from_mins(10)).await;
+        assert_eq!(finalizers(&env), json!([FINALIZER]), "it may be of another operator");
+        env.delete(EXAMPLES, "ns/a");
+        time::sleep(Duration::from_secs(20)).await;
+        assert_eq!(finalizers(&env), json!([FINALIZER]), "that operator has some time");
+        time::sleep(Duration::from_secs(40)).await;
+        assert!(env.server.get(EXAMPLES, "ns", "a").is_none(), "round {round}: it is gone");
+    }
+    assert_eq!(operator.end_with_names().await.len(), 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_deletion_that_another_operator_is_busy_with_is_left_to_it() {
+    let env = Environment::default();
+    let takes = Duration::from_mins(5);
+    let needs = Listener::new(Scope::Cluster)
+        .hears_examples("first", Kind::Delete, Duration::ZERO)
+        .hears_examples("second", Kind::Delete, takes)
+        .start(&env);
+    let does_not = start(&env, &[Kind::Create]);
+    time::sleep(Duration::from_secs(1)).await;
+    env.create(object("ns", "a"));
+    time::sleep(Duration::from_mins(1)).await;
+    env.delete(EXAMPLES, "ns/a");
+    time::sleep(Duration::from_mins(4)).await;
+    assert_eq!(finalizers(&env), json!([FINALIZER]), "its second handler still runs");
+    time::sleep(Duration::from_mins(2)).await;
+    assert!(env.server.get(EXAMPLES, "ns", "a").is_none(), "it is gone");
+    assert_eq!(needs.end_with_names().await, ["a", "a"]);
+    does_not.end_with_names().await;
+}

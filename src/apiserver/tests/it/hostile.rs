@@ -37,6 +37,14 @@ async fn cluster() -> Cluster {
 }
 
 impl Cluster {
+    /// The text of an answer.
+    async fn text(&self, path: &str) -> String {
+        let request = Request::builder().uri(path).body(Body::empty()).expect("a valid request");
+        let response = self.client.send(request).await.expect("the server answers");
+        let body = response.into_body().collect().await.expect("a whole body").to_bytes();
+        String::from_utf8_lossy(&body).into_owned()
+    }
+
     /// Sends bytes; the answer must be a success or a `Status` that blames the client, and the server must serve on.
     async fn survives(
         &self,
@@ -101,6 +109,33 @@ impl Cluster {
 
 fn nested(open: &str, inner: &str, close: &str, times: usize) -> String {
     [open.repeat(times), inner.to_owned(), close.repeat(times)].concat()
+}
+
+/// Lists and managed fields put some levels around an object: it must not read as an empty one there.
+#[tokio::test(start_paused = true)]
+async fn what_is_accepted_is_served_in_full() {
+    let cluster = cluster().await;
+    for levels in [100, 122, 123, 124, 125, 126] {
+        let name = format!("deep{levels}");
+        let spec = nested(r#"{"a":"#, "1", "}", levels - 1);
+        let mut body = object(&name);
+        body["spec"] = "SPEC".into();
+        let body = body.to_string().replace("\"SPEC\"", &spec);
+        assert_eq!(cluster.survives("POST", OBJECTS, "application/json", body).await, 201);
+        let object = format!("{OBJECTS}/{name}");
+        for query in ["", "?pretty=true"] {
+            let text = cluster.text(&format!("{object}{query}")).await;
+            let compact: String = text.split_whitespace().collect();
+            assert!(compact.contains(&spec), "{levels} levels {query}");
+            let text = cluster.text(&format!("{OBJECTS}{query}")).await;
+            let compact: String = text.split_whitespace().collect();
+            assert!(compact.contains(&spec), "a list of {levels} levels {query}");
+        }
+        let label = json!({ "metadata": { "labels": { "x": "y" } } });
+        assert_eq!(cluster.patch(&object, MERGE, label).await.0, 200, "{levels} levels");
+        assert!(cluster.text(&object).await.contains(&spec), "{levels} levels after a patch");
+        assert_eq!(cluster.survives("DELETE", &object, "", "").await, 200);
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -138,6 +138,17 @@ impl Watch {
         match event {
             StreamEvent::Listing => self.sight.begin(),
             StreamEvent::Object(kind, object) => {
+                object.body();
+                if let Some(problem) = object.problem() {
+                    let header = object.header();
+                    let name = header.name.as_deref().unwrap_or_default();
+                    tracing::error!(
+                        target: "kopf.kube",
+                        "kube.watch: skipping {} '{name}': {problem}",
+                        header.kind
+                    );
+                    return;
+                }
                 for change in self.sight.see(kind, object.header()) {
                     self.tell(change, Some(&object));
                 }

@@ -1,0 +1,83 @@
+//! How deep the lists and maps of a text may be nested, and how texts of that depth are read.
+//!
+//! API servers accept 10,000 levels. Everything that walks a tree calls itself once for each level, so there must be a bound:
+//! [`DEPTH_MAX`]. A deeper object is an error of that object; it must never read as an empty one.
+
+use serde_json::{Deserializer, Value, de::SliceRead};
+
+/// Number of levels that an object may have, itself included. Every walk over a tree has room for that on a stack of 2 MiB.
+pub const DEPTH_MAX: usize = 1024;
+/// Levels around an object in longer texts, such as lists.
+const AROUND: usize = 8;
+/// Number of levels that `serde_json` reads on its own.
+const USUAL: usize = 127;
+/// Stack space for the reading of deep texts: a new stack is made where less is left.
+const STACK_BYTES: usize = 4 << 20;
+
+/// Returns how deep the lists and maps of a JSON text are nested. Does not recurse.
+pub fn depth(text: &[u8]) -> usize {
+    let (mut deepest, mut open) = (0_usize, 0_usize);
+    let (mut is_quoted, mut is_escaped) = (false, false);
+    for byte in text {
+        match byte {
+            _ if is_escaped => is_escaped = false,
+            b'\\' => is_escaped = is_quoted,
+            b'"' => is_quoted = !is_quoted,
+            b'{' | b'[' if !is_quoted => {
+                open = open.saturating_add(1);
+                deepest = deepest.max(open);
+            }
+            b'}' | b']' if !is_quoted => open = open.saturating_sub(1),
+            _ => {}
+        }
+    }
+    deepest
+}
+
+/// Returns whether a JSON text may be nested deeper than this. A guess that is never wrong when it says no, and much faster
+/// than [`depth`].
+pub(super) fn may_exceed(text: &[u8], max: usize) -> bool {
+    // Each level needs an opening and a closing sign. Counting is fast, as it does not depend on the order.
+    text.len() > max.saturating_mul(2)
+        && text.iter().filter(|it| matches!(it, b'}' | b']')).count() > max
+}
+
+/// Reads a JSON text that may be as deep as a list of objects. `parse` is called again if the text is deeper than usual.
+///
+/// # Errors
+/// Those of `parse`; or the text is nested too deep.
+pub fn read<'a, T>(
+    text: &'a [u8],
+    parse: impl Fn(&mut Deserializer<SliceRead<'a>>) -> Result<T, serde_json::Error>,
+) -> Result<T, serde_json::Error> {
+    let whole = |mut deserializer: Deserializer<SliceRead<'a>>| {
+        let read = parse(&mut deserializer)?;
+        deserializer.end().map(|()| read)
+    };
+    let error = match whole(Deserializer::from_slice(text)) {
+        Ok(read) => return Ok(read),
+        Err(error) => error,
+    };
+    let depth = depth(text);
+    if depth <= USUAL {
+        return Err(error);
+    }
+    if depth > DEPTH_MAX + AROUND {
+        return Err(serde::de::Error::custom(format!(
+            "it is nested {depth} levels deep, and {DEPTH_MAX} are supported"
+        )));
+    }
+    stacker::maybe_grow(STACK_BYTES, STACK_BYTES * 2, || {
+        let mut deserializer = Deserializer::from_slice(text);
+        deserializer.disable_recursion_limit();
+        whole(deserializer)
+    })
+}
+
+/// Reads a JSON text as [`read`] does.
+///
+/// # Errors
+/// As of [`read`].
+pub fn value(text: &[u8]) -> Result<Value, serde_json::Error> {
+    read(text, |it| serde::Deserialize::deserialize(it))
+}

@@ -1,0 +1,135 @@
+//! The attempts of one cycle, and who of them wants to change what.
+//!
+//! What the server refuses later fails the attempt that wanted it, see `reactor/delivery.rs`.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use parking_lot::Mutex;
+use serde_json::{Map, Value};
+
+use crate::logic::{
+    handler::Handler,
+    patch::{Authors, Patch, Transformation},
+    progress::Record,
+    state::State,
+};
+use crate::ports::SharedPatch;
+
+/// One attempt of a handler.
+#[derive(Clone, Debug)]
+pub(in crate::reactor) struct Attempt {
+    /// The handler.
+    pub(in crate::reactor) handler: Arc<Handler>,
+    /// Attempts made before.
+    pub(in crate::reactor) retries: u64,
+    /// When the first attempt was due.
+    pub(in crate::reactor) started: Timestamp,
+    /// The record before the attempt; `None` for handlers that have none.
+    pub(in crate::reactor) before: Option<Record>,
+    /// The attempt whose sub-handler this is.
+    pub(in crate::reactor) parent: Option<usize>,
+}
+
+/// All attempts of one cycle, by numbers.
+#[derive(Debug, Default)]
+pub(in crate::reactor) struct Attempts(Mutex<Content>);
+
+#[derive(Debug, Default)]
+struct Content {
+    attempts: Vec<Attempt>,
+    /// The one that runs, and can change the patch.
+    running: Option<usize>,
+    authors: Authors,
+    /// The records of all sub-handlers.
+    children: State,
+}
+
+impl Attempts {
+    /// An attempt begins: what changes in the patch from now on is of it. Returns its number.
+    pub(in crate::reactor) fn begin(
+        &self,
+        handler: &Arc<Handler>,
+        record: Option<&Record>,
+        now: Timestamp,
+        patch: &SharedPatch,
+    ) -> usize {
+        let mut content = self.0.lock();
+        content.note(patch);
+        let parent = content.running;
+        content.attempts.push(Attempt {
+            handler: Arc::clone(handler),
+            retries: record.map_or(0, |it| it.retries),
+            started: record.map_or(now, |it| it.started),
+            before: record.cloned(),
+            parent,
+        });
+        let number = content.attempts.len() - 1;
+        content.running = Some(number);
+        number
+    }
+
+    /// An attempt has ended.
+    pub(in crate::reactor) fn end(&self, number: usize, patch: &SharedPatch) {
+        let mut content = self.0.lock();
+        content.note(patch);
+        content.running = content.attempts.get(number).and_then(|it| it.parent);
+    }
+
+    /// Adds a patch that other handlers have filled meanwhile, and who of them wanted what.
+    pub(in crate::reactor) fn absorb(&self, others: Attempts, theirs: Patch, patch: &SharedPatch) {
+        if theirs.is_empty() {
+            return;
+        }
+        let Content { attempts, authors, children, running: _ } = others.0.into_inner();
+        let mut content = self.0.lock();
+        content.note(patch);
+        let first = content.attempts.len();
+        let mut patch = patch.lock();
+        content.authors.absorb(&patch, authors, first);
+        let parent = |it: &Attempt| it.parent.map(|it| first + it);
+        content
+            .attempts
+            .extend(attempts.into_iter().map(|it| Attempt { parent: parent(&it), ..it }));
+        content.children.replace(&children);
+        patch.add(theirs);
+    }
+
+    /// Keeps the records of sub-handlers as they are now.
+    pub(super) fn keep_children(&self, state: &State) {
+        self.0.lock().children.replace(state);
+    }
+
+    /// The records of all sub-handlers.
+    pub(super) fn children(&mut self) -> &mut State {
+        &mut self.0.get_mut().children
+    }
+
+    /// The attempt of this number.
+    pub(in crate::reactor) fn get(&self, number: usize) -> Option<Attempt> {
+        self.0.lock().attempts.get(number).cloned()
+    }
+
+    /// Splits a merge-patch by the attempts that want it.
+    pub(in crate::reactor) fn split(
+        &self,
+        merge: &Map<String, Value>,
+    ) -> Vec<(Option<usize>, Map<String, Value>)> {
+        self.0.lock().authors.split(merge)
+    }
+
+    /// Returns the attempt that wants a transformation.
+    pub(in crate::reactor) fn author_of(&self, transformation: &Transformation) -> Option<usize> {
+        self.0.lock().authors.author_of(transformation)
+    }
+}
+
+impl Content {
+    fn note(&mut self, patch: &SharedPatch) {
+        let running = self.running;
+        match patch.peek() {
+            Some(patch) => self.authors.note(running, &patch),
+            None => self.authors.note(running, &Patch::default()),
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! Handlers that have failed for good are called again when they were edited.
+
+use std::{sync::Arc, time::Duration};
+
+use parking_lot::Mutex;
+use tokio::time::{self, Instant};
+
+use super::{Changing, Level, Scene};
+use crate::handling::asking::Patience;
+use crate::logic::{
+    cause::Change,
+    diff,
+    failed::Failed,
+    filters::{Answers, Subject},
+    handler::Handler,
+    outcome::LogLevel,
+    reason::Reason,
+    selection::{self, Certainty},
+};
+
+/// Spreads the objects on which handlers are called again: an edit may concern thousands.
+#[derive(Debug, Default)]
+pub(in crate::reactor) struct Rate(Mutex<Option<Instant>>);
+
+impl Rate {
+    /// Reserves a moment for one object.
+    fn reserve(&self, per_second: usize) -> Instant {
+        let mut next = self.0.lock();
+        let now = Instant::now();
+        let moment = next.filter(|it| *it > now).unwrap_or(now);
+        let pause = Duration::from_secs(1) / u32::try_from(per_second).unwrap_or(u32::MAX).max(1);
+        *next = Some(moment + pause);
+        moment
+    }
+}
+
+impl Changing<'_> {
+    /// Returns the handlers that are to be called again, and the change as they see it: what they were called for when they failed,
+    /// with the object as it is now. Nothing if something newer has come meanwhile, which decides by itself.
+    pub(super) async fn again(
+        &mut self,
+        change: &Change,
+        level: &Level<'_>,
+    ) -> Option<(Change, Vec<Arc<Handler>>)> {
+        let Scene { serving, logger, object, .. } = self.scene;
+        let failed = Failed::of(&serving.settings.persistence, object.body());
+        let which = serving.settings.reload.retry_failed;
+        let (reason, edited) = failed.edited(&serving.handlers.changing, which)?;
+        let mut handlers = Vec::new();
+        for handler in edited {
+            let patience = self.patient.patience(serving, &mut self.memory.doubts);
+            if level.wants(&handler, self.patient.answers(), patience).await {
+                handlers.push(handler);
+            }
+        }
+        if handlers.is_empty() || !self.is_in_turn().await {
+            return None;
+        }
+        for handler in &handlers {
+            let text =
+                format!("{handler} had failed, and was edited since then: it is called again.");
+            logger.log(LogLevel::Info, &text);
+        }
+        Some((seen_again(change, reason), handlers))
+    }
+
+    /// Waits until this object may begin.
+    async fn is_in_turn(&self) -> bool {
+        let serving = self.scene.serving;
+        let moment = serving.retries.reserve(serving.settings.reload.retry_rate);
+        let wait = async {
+            tokio::select! {
+                biased; // a moment that has come has come
+                () = time::sleep_until(moment) => true,
+                () = self.queue.pressure() => false,
+                () = serving.replaced.cancelled() => false,
+            }
+        };
+        // Others may work meanwhile.
+        self.place.without(wait).await
+    }
+}
+
+impl Level<'_> {
+    /// Whether a handler certainly wants the object, whatever has changed.
+    async fn wants(
+        &self,
+        handler: &Arc<Handler>,
+        mut answers: Answers,
+        patience: Patience<'_>,
+    ) -> bool {
+        let Scene { serving, logger, object, memo, .. } = self.scene;
+        let cause = self.cause(super::kwargs(self.change, None));
+        let asker = serving.asker(&cause, memo, logger);
+        let subject = Subject { object, change: Some(self.change) };
+        let one = std::slice::from_ref(handler);
+        let decision = |known: &Answers| selection::prematched(one, &subject, known);
+        let wants = asker.decide_without_failures(&mut answers, patience, decision).await;
+        wants == Certainty::Yes
+    }
+}
+
+/// A creation is a creation again; otherwise nothing has changed since the last handling.
+fn seen_again(change: &Change, reason: Reason) -> Change {
+    let mut change = Change { reason, ..change.clone() };
+    if reason == Reason::Create {
+        change.old = None;
+        change.diff = Arc::new(diff::diff(&serde_json::Value::Null, &change.new));
+    }
+    change
+}

@@ -1,0 +1,358 @@
+//! What a cycle has to send, and the order in which it is sent.
+//!
+//! Records come last: a handler is recorded as finished only when the server has accepted its result and all that it wanted to
+//! change. So a death in between repeats a handler, and loses nothing.
+//!
+//! | request | content |
+//! |---|---|
+//! | merge-patch of the status | results, `ctx.patch.status`; records that are kept there |
+//! | JSON patches | `ctx.patch.fns`, `ctx.conditions`; our finalizer, if it is to be added |
+//! | merge-patch | `ctx.patch`, the records, the essence |
+//! | JSON patch | our finalizer, if it is to be removed |
+//!
+//! Each part of a script has an author. A part that is refused fails the attempt of its author, and is dropped.
+//!
+//! Before: `cycle.rs`. After: `handling/patching.rs`, which sends one patch.
+
+use std::{sync::Arc, time::Duration};
+
+use jiff::Timestamp;
+use serde_json::{Map, Value};
+
+use super::{
+    change::{Attempts, Settling},
+    memory::Memory,
+    queue::Queue,
+    serving::Serving,
+};
+use crate::handling::patching::{PatchError, Patcher, Received};
+use crate::logic::{
+    object::Object,
+    outcome::{LogLevel, Raised, RaisedKind},
+    patch::{self, Patch, Transformation},
+    progress,
+};
+use crate::ports::{Logger, LoggerKind};
+
+/// The lengths to which messages in records are cut, one after another, when the server does not accept so much.
+const MESSAGE_BYTES: [usize; 3] = [512, 64, 0];
+
+/// What a cycle has to send. What the server has accepted is taken out.
+#[derive(Debug, Default)]
+pub(super) struct Delivery {
+    /// What goes before the records, of scripts; and our finalizer, if it is to be added.
+    first: Patch,
+    /// What goes with the records, of scripts.
+    main: Map<String, Value>,
+    /// Who wanted what.
+    attempts: Attempts,
+    /// What is to be recorded.
+    settling: Option<Box<Settling>>,
+    /// Our finalizer, if it is to be removed.
+    release: Option<Transformation>,
+    /// An attempt has failed since the records were made.
+    has_failed: bool,
+}
+
+/// What a cycle has come to.
+#[derive(Debug, Default)]
+pub(super) struct Wanted {
+    /// What scripts want to change.
+    pub(super) patch: Patch,
+    /// Who wanted what.
+    pub(super) attempts: Attempts,
+    /// What is to be recorded.
+    pub(super) settling: Option<Settling>,
+    /// What is to become of our finalizer.
+    pub(super) finalizer: Option<Transformation>,
+}
+
+impl Delivery {
+    /// Puts what a cycle wants into the order in which it is sent.
+    pub(super) fn of(wanted: Wanted, has_status: bool) -> Self {
+        let Wanted { patch, attempts, settling, finalizer } = wanted;
+        let (release, added) = match finalizer {
+            Some(it @ Transformation::AllowDeletion(_)) => (Some(it), None),
+            other => (None, other),
+        };
+        let Patch { mut merge, mut transformations, is_main_applied } = patch;
+        // Functions see the object as the merge-patch has left it; and nothing is recorded before our finalizer is there.
+        let is_function = |it: &Transformation| matches!(it, Transformation::Scripted(_));
+        let are_ordered = added.is_some() || transformations.iter().any(is_function);
+        transformations.extend(added);
+        let main = if are_ordered {
+            Map::new()
+        } else if has_status {
+            let status = merge.shift_remove_entry("status");
+            std::mem::replace(&mut merge, status.into_iter().collect())
+        } else {
+            std::mem::take(&mut merge)
+        };
+        let first = Patch { merge, transformations, is_main_applied };
+        let settling = settling.map(Box::new);
+        Delivery { first, main, attempts, settling, release, ..Delivery::default() }
+    }
+
+    /// Whether there is nothing to send but perhaps what is to be recorded.
+    fn is_empty(&self) -> bool {
+        let Delivery { first, main, release, .. } = self;
+        first.is_empty() && main.is_empty() && release.is_none()
+    }
+
+    /// Without what each cycle decides anew. Of an object that goes, the finalizer is still to be removed: its handlers have ended.
+    pub(super) fn outdated(mut self, object: &Object) -> Self {
+        self.release.take_if(|_| object.header().deletion_timestamp.is_none());
+        self.first.transformations.retain(|it| !it.is_own());
+        self
+    }
+
+    /// The pauses until handlers of the change can go on.
+    pub(super) fn delays(&self, now: Timestamp) -> Vec<Duration> {
+        self.settling.as_ref().map(|it| it.settlement(now).delays).unwrap_or_default()
+    }
+
+    /// What waits in the memory outlives the generation of its scripts: keeps the functions alive.
+    pub(super) fn keep(&mut self, serving: &Serving) {
+        serving.scripts.keep_functions(&mut self.first);
+    }
+}
+
+/// Sends what a cycle wants of one object.
+pub(super) struct Sender<'a> {
+    /// The resource and its settings.
+    pub(super) serving: &'a Serving,
+    /// Where newer events wait.
+    pub(super) queue: &'a Queue,
+    /// The object's memory.
+    pub(super) memory: &'a mut Memory,
+    /// The object as the cycle saw it.
+    pub(super) object: &'a Arc<Object>,
+    /// For the operator's own lines.
+    pub(super) logger: &'a Logger,
+    /// What has come back so far.
+    pub(super) received: Received,
+}
+
+/// How a delivery has ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Sent {
+    /// There was something to send.
+    pub(super) is_any: bool,
+    /// The object is gone.
+    pub(super) is_gone: bool,
+}
+
+impl Sender<'_> {
+    /// Whether there is nothing to send.
+    pub(super) fn is_idle(&self, delivery: &mut Delivery) -> bool {
+        let own = self.own(delivery);
+        own.is_empty() && delivery.is_empty()
+    }
+
+    /// Sends all that there is.
+    ///
+    /// # Errors
+    /// What was not accepted, and may be later, is left in the delivery.
+    pub(super) async fn run(&mut self, delivery: &mut Delivery) -> Result<Sent, PatchError> {
+        let own = self.own(delivery);
+        if own.is_empty() && delivery.is_empty() {
+            return Ok(Sent::default());
+        }
+        // What it wanted was about an object that is gone, and another one may have its name.
+        let is_gone = self.queue.has_deletion() || self.steps(delivery, own).await?;
+        Ok(Sent { is_any: true, is_gone })
+    }
+
+    /// Sends one patch. Returns whether the object is gone.
+    pub(super) async fn apply(&mut self, patch: &mut Patch) -> Result<bool, PatchError> {
+        if patch.is_empty() {
+            return Ok(false);
+        }
+        let patcher = Patcher {
+            cluster: &*self.serving.cluster,
+            scripts: &*self.serving.scripts,
+            resource: &self.serving.resource,
+            logger: self.logger,
+        };
+        let object = Arc::clone(self.received.object.as_ref().unwrap_or(self.object));
+        let patched = patcher.apply(&object, patch, &mut self.received).await?;
+        Ok(patched.is_gone)
+    }
+
+    /// Returns whether the object is gone.
+    async fn steps(
+        &mut self,
+        delivery: &mut Delivery,
+        mut own: Map<String, Value>,
+    ) -> Result<bool, PatchError> {
+        self.untouch(&mut own);
+        let has_status = self.serving.resource.subresources.contains("status");
+        // Records must not be taken out of the status before the essence is written.
+        let is_late = self.is_done(delivery) && own.keys().any(|key| key != "status");
+        if has_status
+            && !is_late
+            && let Some(status) = own.shift_remove_entry("status")
+        {
+            patch::compose(&mut delivery.first.merge, Map::from_iter([status]));
+        }
+        if !delivery.first.is_empty() {
+            if self.send_first(delivery).await? {
+                return Ok(true);
+            }
+            if self.fail_refused(delivery) {
+                own = self.own(delivery);
+                self.untouch(&mut own);
+            }
+        }
+        if self.send_main(delivery, own).await? {
+            return Ok(true);
+        }
+        let transformations = Vec::from_iter(delivery.release.clone());
+        let is_gone = self.apply(&mut Patch { transformations, ..Patch::default() }).await?;
+        delivery.release = None;
+        Ok(is_gone)
+    }
+
+    /// What goes before the records. Returns whether the object is gone.
+    async fn send_first(&mut self, delivery: &mut Delivery) -> Result<bool, PatchError> {
+        match self.apply(&mut delivery.first).await {
+            Err(error) if !error.is_transient() && !delivery.first.merge.is_empty() => {}
+            ended => return ended,
+        }
+        let merge = std::mem::take(&mut delivery.first.merge);
+        if self.send_each(delivery, &merge).await? {
+            return Ok(true);
+        }
+        self.apply(&mut delivery.first).await
+    }
+
+    /// What goes with the records, and they. Returns whether the object is gone.
+    async fn send_main(
+        &mut self,
+        delivery: &mut Delivery,
+        mut own: Map<String, Value>,
+    ) -> Result<bool, PatchError> {
+        let mut lengths = MESSAGE_BYTES.into_iter();
+        loop {
+            let mut merge = delivery.main.clone();
+            patch::compose(&mut merge, own);
+            let mut both = Patch { merge, ..Patch::default() };
+            let ended = self.apply(&mut both).await;
+            // What is left of it was not accepted.
+            delivery.main.retain(|key, _| both.merge.contains_key(key));
+            let error = match ended {
+                Err(error) if !error.is_transient() => error,
+                ended => return ended,
+            };
+            if self.is_done(delivery) && both.merge.keys().all(|key| key == "status") {
+                // The essence is written: nobody reads the old records any more.
+                self.tell(&format!("Old records could not be removed from the status: {error}"));
+                return Ok(false);
+            }
+            if !delivery.main.is_empty() {
+                let main = std::mem::take(&mut delivery.main);
+                if self.send_each(delivery, &main).await? {
+                    return Ok(true);
+                }
+            } else if let Some((bytes, settling)) = lengths.next().zip(delivery.settling.as_mut()) {
+                settling.shorten(bytes, &mut delivery.attempts);
+            } else {
+                return Err(error);
+            }
+            own = self.own(delivery);
+            self.untouch(&mut own);
+        }
+    }
+
+    /// Sends the part of each author alone, and fails those whose part is refused. Returns whether the object is gone.
+    async fn send_each(
+        &mut self,
+        delivery: &mut Delivery,
+        merge: &Map<String, Value>,
+    ) -> Result<bool, PatchError> {
+        let mut parts = delivery.attempts.split(merge).into_iter();
+        while let Some((author, merge)) = parts.next() {
+            let mut alone = Patch { merge, ..Patch::default() };
+            match self.apply(&mut alone).await {
+                Ok(true) => return Ok(true),
+                Ok(false) => {}
+                Err(error) if error.is_transient() => {
+                    for (_, rest) in std::iter::once((author, alone.merge)).chain(parts) {
+                        patch::compose(&mut delivery.first.merge, rest);
+                    }
+                    return Err(error);
+                }
+                Err(error) => {
+                    let message = format!("the server does not accept its changes: {error}");
+                    self.fail(delivery, author, refusal(message, None));
+                    delivery.has_failed = true;
+                }
+            }
+        }
+        Ok(false)
+    }
+
+    /// Fails those whose transformations are not accepted. Returns whether anybody has failed since the records were made.
+    fn fail_refused(&mut self, delivery: &mut Delivery) -> bool {
+        for it in std::mem::take(&mut self.received.refused) {
+            let author = delivery.attempts.author_of(&it.transformation);
+            let trace = match &it.error {
+                PatchError::Transformation(raised) => raised.trace.clone(),
+                PatchError::Api(_) | PatchError::Conflict => None,
+            };
+            self.fail(delivery, author, refusal(it.to_string(), trace));
+            delivery.has_failed = true;
+        }
+        std::mem::take(&mut delivery.has_failed)
+    }
+
+    /// The attempt has failed which wanted something that is refused. Of an object that goes, it is only told: nothing may hold up
+    /// the deletion. So it is if the author has no attempts that could fail.
+    fn fail(&mut self, delivery: &mut Delivery, author: Option<usize>, raised: Raised) {
+        let Delivery { attempts, settling, .. } = delivery;
+        let attempt = author.and_then(|it| attempts.get(it));
+        let is_going = self.object.header().deletion_timestamp.is_some();
+        match (attempt, settling) {
+            (Some(attempt), Some(settling)) if attempt.before.is_some() && !is_going => {
+                let trace = raised.trace.clone();
+                let line = settling.fail(&attempt, raised, self.serving, attempts);
+                self.logger.with_kind(LoggerKind::Full).line(&line, trace.as_deref());
+                settling.note(self.memory, self.serving.clock.now());
+            }
+            (attempt, _) => {
+                let who =
+                    attempt.map_or_else(|| "A script".to_owned(), |it| it.handler.to_string());
+                self.tell(&format!(
+                    "{who} changes the object in vain, and is not called again for it: {}",
+                    raised.message
+                ));
+            }
+        }
+    }
+
+    fn tell(&self, text: &str) {
+        self.logger.with_kind(LoggerKind::Full).log(LogLevel::Warning, text);
+    }
+
+    /// What is to be recorded of the change.
+    fn own(&self, delivery: &mut Delivery) -> Map<String, Value> {
+        let Delivery { settling, attempts, .. } = delivery;
+        let body = self.object.body();
+        settling.as_ref().map(|it| it.own(self.serving, body, attempts)).unwrap_or_default()
+    }
+
+    /// Takes away the stamp that has only provoked an event.
+    fn untouch(&self, own: &mut Map<String, Value>) {
+        let storage = &self.serving.settings.persistence.progress_storage;
+        progress::touch(storage, self.object.body(), own, None);
+    }
+
+    fn is_done(&self, delivery: &Delivery) -> bool {
+        delivery.settling.as_ref().is_some_and(|it| it.is_done(self.serving.clock.now()))
+    }
+}
+
+/// The error of a handler whose changes are refused.
+fn refusal(message: String, trace: Option<String>) -> Raised {
+    Raised { kind: RaisedKind::Arbitrary("HostError".into()), message, trace }
+}

@@ -1,0 +1,181 @@
+//! Events and lists that are older than what the operator did itself: nothing that is finished is done again.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use bytes::Bytes;
+use kopf::{
+    logic::{handler::Kind, outcome::Ended},
+    ports::BoxFuture,
+    settings::Settings,
+    testing::{EXAMPLES, Environment, Fate, Link, LogCapture, handler_of_examples, object, pass},
+};
+use parking_lot::Mutex;
+use serde_json::json;
+use tokio::time;
+
+use super::script::Script;
+
+/// What the lines and lists of a connection show.
+fn is_list(text: &Bytes) -> bool {
+    text.starts_with(b"{\"kind\":\"KopfExampleList\"")
+        || text.windows(17).take(200).any(|it| it == b"\"KopfExampleList\"")
+}
+
+/// Ends the watches, and makes their next one meet a 410, which a list follows.
+fn list_again(env: &Environment) {
+    env.create(object("ns1", "other"));
+    env.server.compact();
+    env.server.close_watches();
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_event_that_comes_after_the_consistency_timeout_repeats_no_handler() {
+    let (env, script) = (Environment::default(), Script::default());
+    let calls = script.calls.clone();
+    let slow = script.functions.handler("made", move |_| {
+        calls.add("made");
+        Box::pin(async {
+            time::sleep(Duration::from_secs(2)).await;
+            Ended::Returned(None)
+        }) as BoxFuture<'static, Ended>
+    });
+    let handlers =
+        vec![handler_of_examples(Kind::Create, slow), script.quiet(Kind::Update, "changed")];
+    let link = Link::new(&env.server);
+    let running = script.start(&env, (&link, handlers), Settings::default());
+    pass(1).await;
+    env.create(object("ns1", "a"));
+    pass(1).await;
+    link.lag(Duration::from_secs(20));
+    env.edit(EXAMPLES, "ns1/a", json!({ "metadata": { "labels": { "x": "y" } } }));
+    pass(300).await;
+    // The label came before the creation was handled to its end, so it is a change after it.
+    assert_eq!(script.calls.lines(), ["made", "changed a"]);
+    running.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_list_of_a_server_that_lags_behind_repeats_no_handler() {
+    let (env, script) = (Environment::default(), Script::default());
+    let handlers = vec![script.quiet(Kind::Create, "made"), script.quiet(Kind::Event, "seen")];
+    let link = Link::new(&env.server);
+    let (old, is_stale) = (Arc::new(Mutex::new(None::<Bytes>)), Arc::new(AtomicBool::new(false)));
+    let (kept, stale) = (Arc::clone(&old), Arc::clone(&is_stale));
+    link.edit(move |text| {
+        if !is_list(&text) {
+            return text;
+        }
+        let mut kept = kept.lock();
+        match &*kept {
+            Some(old) if stale.swap(false, Ordering::Relaxed) => old.clone(),
+            _ => {
+                *kept = Some(text.clone());
+                text
+            }
+        }
+    });
+    env.create(object("ns1", "a"));
+    let running = script.start(&env, (&link, handlers), Settings::default());
+    pass(60).await;
+    assert_eq!(script.count("made a"), 1);
+    assert!(old.lock().is_some(), "the first list was kept");
+    is_stale.store(true, Ordering::Relaxed);
+    list_again(&env);
+    pass(60).await;
+    assert_eq!(script.count("made a"), 1, "{:?}", script.calls.lines());
+    assert!(!is_stale.load(Ordering::Relaxed), "the old list was shown");
+    assert!(script.count("seen a") >= 2, "it was listed: {:?}", script.calls.lines());
+    running.stop().await;
+}
+
+/// The pause of a handler goes on when an older event interrupts it.
+#[tokio::test(start_paused = true)]
+async fn an_older_event_does_not_end_the_pause_of_a_handler() {
+    let (env, script) = (Environment::default(), Script::default());
+    let is_first = AtomicBool::new(true);
+    let later = move |_: &kopf::ports::Invocation| {
+        use kopf::logic::outcome::{Raised, RaisedKind};
+        if !is_first.swap(false, Ordering::Relaxed) {
+            return Ended::Returned(None);
+        }
+        let kind = RaisedKind::Temporary(Some(Duration::from_secs(30)));
+        Ended::Raised(Raised { kind, message: "later".into(), trace: None })
+    };
+    let handlers = vec![script.handler((Kind::Create, "made"), later)];
+    let link = Link::new(&env.server);
+    // The line of the creation comes once more when the watch has shown the record of the failure.
+    let first = Arc::new(Mutex::new(None::<Bytes>));
+    let lines = AtomicU64::new(0);
+    link.edit(move |text| {
+        if !text.starts_with(b"{\"type\":") {
+            return text;
+        }
+        let mut first = first.lock();
+        let count = lines.fetch_add(1, Ordering::Relaxed);
+        match &*first {
+            None if text.starts_with(b"{\"type\":\"ADDED\"") => *first = Some(text.clone()),
+            Some(added) if count == 1 => {
+                let text = String::from_utf8_lossy(&text).into_owned();
+                let added = String::from_utf8_lossy(added).replace("\"ADDED\"", "\"MODIFIED\"");
+                return format!("{}\n{}", text.trim_end(), added).into();
+            }
+            _ => {}
+        }
+        text
+    });
+    let running = script.start(&env, (&link, handlers), Settings::default());
+    pass(1).await;
+    env.create(object("ns1", "a"));
+    pass(120).await;
+    let times: Vec<_> = script.calls.timed().into_iter().map(|(at, _)| at.as_secs()).collect();
+    assert_eq!(times, [times[0], times[0] + 30], "{:?}", script.calls.lines());
+    running.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn after_a_restored_backup_the_order_of_versions_begins_anew() {
+    let (env, script) = (Environment::default(), Script::default());
+    let log = LogCapture::of("kopf");
+    let handlers = vec![script.quiet(Kind::Create, "made"), script.quiet(Kind::Update, "changed")];
+    let link = Link::new(&env.server);
+    // Until the backup is restored, all versions are higher by a million.
+    let is_restored = Arc::new(AtomicBool::new(false));
+    let restored = Arc::clone(&is_restored);
+    link.edit(move |text| {
+        if restored.load(Ordering::Relaxed) || is_list(&text) {
+            return text;
+        }
+        let text = String::from_utf8_lossy(&text).into_owned();
+        text.replace("\"resourceVersion\":\"", "\"resourceVersion\":\"1000").into()
+    });
+    let running = script.start(&env, (&link, handlers), Settings::default());
+    pass(1).await;
+    env.create(object("ns1", "a"));
+    pass(60).await;
+    assert_eq!(script.calls.take(), ["made a"]);
+    is_restored.store(true, Ordering::Relaxed);
+    let is_expired = AtomicBool::new(false);
+    link.set_rule(move |request| {
+        let is_ours = request.uri().path().contains("kopfexamples");
+        let has_version = |it: &str| it.contains("resourceVersion=");
+        let is_watch = is_ours && request.uri().query().is_some_and(has_version);
+        let is_first = is_watch && !is_expired.fetch_or(is_watch, Ordering::Relaxed);
+        if is_first { Fate::Refuse(410) } else { Fate::Pass }
+    });
+    env.server.close_watches();
+    pass(60).await;
+    for size in [1, 2] {
+        env.edit(EXAMPLES, "ns1/a", json!({ "spec": { "size": size } }));
+        pass(30).await;
+        let calls = script.calls.take();
+        let changes = calls.iter().filter(|it| *it == "changed a").count();
+        assert_eq!(changes, 1, "size {size}: {calls:?}\n{}", log.text());
+    }
+    running.stop().await;
+}

@@ -1,0 +1,299 @@
+//! Changes that the server will never accept fail the handler that wants them, and nothing else; and what is recorded is stored.
+
+use std::time::Duration;
+
+use kopf::{
+    logic::{
+        handler::{Handler, Kind},
+        outcome::{Ended, Raised, RaisedKind},
+    },
+    ports::{BoxFuture, Invocation},
+    settings::Settings,
+    testing::{EXAMPLES, Environment, Fate, Link, LogCapture, handler_of_examples, object, pass},
+};
+use serde_json::{Value, json};
+use tokio::time;
+
+use super::script::{Script, cause, impatient, patch, with_status};
+use crate::vectors::catalogue;
+
+const HANDLED: &str = "kopf.zalando.org/last-handled-configuration";
+
+fn annotation<'a>(object: &'a Value, name: &str) -> &'a Value {
+    &object["metadata"]["annotations"][name]
+}
+
+/// Sets a label; a server refuses those with a space.
+fn label(invocation: &Invocation, name: &str, value: &str) {
+    let merge = json!({ "metadata": { "labels": { name: value } } });
+    let mut patch = patch(invocation).lock();
+    let mut whole = Value::Object(std::mem::take(&mut patch.merge));
+    json_patch::merge(&mut whole, &merge);
+    patch.merge = whole.as_object().cloned().expect("a map");
+}
+
+fn labels(script: &Script, (kind, id): (Kind, &'static str), value: &'static str) -> Handler {
+    script.handler((kind, id), move |invocation| {
+        label(invocation, id, value);
+        Ended::Returned(None)
+    })
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_the_right_to_the_status_nothing_but_results_is_lost() {
+    let (env, script) = (with_status(), Script::default());
+    let handlers = vec![
+        script.handler((Kind::Create, "made"), |_| Ended::Returned(Some(json!({ "x": 1 })))),
+        script.quiet(Kind::Create, "beside"),
+        script.quiet(Kind::Update, "changed"),
+        script.handler((Kind::Delete, "gone"), |_| Ended::Returned(Some(json!({ "x": 1 })))),
+    ];
+    let log = LogCapture::of("kopf.objects");
+    env.refuse(403, "PATCH", "/status");
+    let running = script.start(&env, (&Link::new(&env.server), handlers), impatient());
+    env.create(object("ns1", "a"));
+    pass(10).await;
+    assert_eq!(script.calls.take(), ["made a", "beside a"]);
+    assert!(
+        log.has("Handler 'made' failed with an exception and will try again in 60 seconds"),
+        "{}",
+        log.text()
+    );
+    assert_eq!(env.get(EXAMPLES, "ns1/a")["status"], Value::Null);
+    pass(60).await;
+    assert_eq!(script.calls.take(), ["made a"], "its own backoff holds");
+    env.edit(EXAMPLES, "ns1/a", json!({ "spec": { "size": 5 } }));
+    pass(200).await;
+    assert_eq!(script.count("beside a"), 0, "what is recorded is not repeated");
+    script.calls.take();
+    env.delete(EXAMPLES, "ns1/a");
+    pass(10).await;
+    assert_eq!(script.calls.take(), ["gone a"]);
+    assert!(env.server.list(EXAMPLES).is_empty(), "nothing holds up the deletion");
+    running.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refused_change_fails_its_own_handler() {
+    let (env, script) = (Environment::default(), Script::default());
+    let handlers = vec![
+        labels(&script, (Kind::Create, "good"), "fine"),
+        labels(&script, (Kind::Create, "bad"), "not fine"),
+        labels(&script, (Kind::Create, "last"), "fine"),
+        script.quiet(Kind::Update, "changed"),
+    ];
+    let log = LogCapture::of("kopf.objects");
+    let running = script.start(&env, (&Link::new(&env.server), handlers), Settings::default());
+    env.create(object("ns1", "a"));
+    pass(10).await;
+    let seen = env.get(EXAMPLES, "ns1/a");
+    assert_eq!(seen["metadata"]["labels"], json!({ "good": "fine", "last": "fine" }));
+    let record = annotation(&seen, "kopf.zalando.org/bad").as_str().unwrap_or_default();
+    assert!(
+        record.contains(r#""failure":false"#) && record.contains("metadata.labels"),
+        "{record}"
+    );
+    assert!(log.has("Handler 'bad' failed with an exception and will try again in 60 seconds: "));
+    pass(120).await;
+    assert_eq!(script.calls.take(), ["good a", "bad a", "last a", "bad a", "bad a"]);
+    env.edit(EXAMPLES, "ns1/a", json!({ "spec": { "size": 5 } }));
+    pass(1).await;
+    env.delete(EXAMPLES, "ns1/a");
+    pass(10).await;
+    assert!(env.server.list(EXAMPLES).is_empty());
+    running.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn limits_of_a_handler_end_its_refused_changes() {
+    let (env, script) = (Environment::default(), Script::default());
+    let mut bad = labels(&script, (Kind::Create, "bad"), "not fine");
+    bad.limits.retries = Some(2);
+    let handlers = vec![bad, script.quiet(Kind::Update, "changed")];
+    let running = script.start(&env, (&Link::new(&env.server), handlers), Settings::default());
+    env.create(object("ns1", "a"));
+    pass(200).await;
+    assert_eq!(script.calls.take(), ["bad a", "bad a"]);
+    assert!(annotation(&env.get(EXAMPLES, "ns1/a"), HANDLED).is_string());
+    env.edit(EXAMPLES, "ns1/a", json!({ "spec": { "size": 5 } }));
+    pass(10).await;
+    assert_eq!(script.calls.take(), ["changed a"]);
+    running.stop().await;
+}
+
+/// A handler with sub-handlers of these ids that set labels.
+fn parent(script: &Script, subs: [(&'static str, &'static str); 2]) -> Handler {
+    let (functions, calls) = (script.functions.clone(), script.calls.clone());
+    let function = script.functions.handler("parent", move |invocation| {
+        calls.add("parent");
+        for (id, value) in subs {
+            let mut declared =
+                catalogue::declaration(&json!({ "on": "subhandler", "id": id, "fn": id }));
+            let calls = calls.clone();
+            declared.function = functions.handler(id, move |invocation| {
+                calls.add(id);
+                label(&invocation, id, value);
+                Box::pin(async { Ended::Returned(None) }) as BoxFuture<'static, Ended>
+            });
+            invocation
+                .children
+                .as_ref()
+                .expect("a change handler")
+                .declare(declared)
+                .expect("a declaration");
+        }
+        Box::pin(async { Ended::Returned(None) }) as BoxFuture<'static, Ended>
+    });
+    handler_of_examples(Kind::Create, function)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refused_change_of_a_sub_handler_is_its_own() {
+    let (env, script) = (Environment::default(), Script::default());
+    let handlers = vec![parent(&script, [("good", "fine"), ("bad", "not fine")])];
+    let running = script.start(&env, (&Link::new(&env.server), handlers), Settings::default());
+    env.create(object("ns1", "a"));
+    pass(10).await;
+    assert_eq!(script.calls.take(), ["parent", "good", "parent", "bad"]);
+    let seen = env.get(EXAMPLES, "ns1/a");
+    assert_eq!(seen["metadata"]["labels"], json!({ "good": "fine" }));
+    assert!(annotation(&seen, HANDLED).is_null(), "the parent is not finished");
+    pass(60).await;
+    assert_eq!(script.calls.take(), ["parent", "bad"], "what is recorded is not repeated");
+    running.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refused_change_does_not_hold_up_a_deletion() {
+    let (env, script) = (Environment::default(), Script::default());
+    let handlers = vec![
+        labels(&script, (Kind::Create, "bad"), "not fine"),
+        labels(&script, (Kind::Delete, "gone"), "not fine"),
+        labels(&script, (Kind::Event, "seen"), "not fine"),
+    ];
+    let log = LogCapture::of("kopf.objects");
+    let running = script.start(&env, (&Link::new(&env.server), handlers), Settings::default());
+    env.create(object("ns1", "a"));
+    pass(10).await;
+    env.delete(EXAMPLES, "ns1/a");
+    pass(10).await;
+    assert_eq!(script.count("gone a"), 1);
+    assert!(env.server.list(EXAMPLES).is_empty());
+    assert!(log.has("Handler 'gone' changes the object in vain"), "{}", log.text());
+    running.stop().await;
+}
+
+/// A status that cannot be stored: the connection never answers.
+async fn killed_before_the_status(handler: impl Fn(&Script) -> Handler) -> Value {
+    let (env, script) = (with_status(), Script::default());
+    let link = Link::new(&env.server);
+    link.set_rule(
+        |request| {
+            if request.uri().path().ends_with("/status") { Fate::Hang } else { Fate::Pass }
+        },
+    );
+    let running = script.start(&env, (&link, vec![handler(&script)]), Settings::default());
+    env.create(object("ns1", "a"));
+    pass(5).await;
+    let seen = env.get(EXAMPLES, "ns1/a");
+    assert!(annotation(&seen, HANDLED).is_null(), "recorded means stored: {seen}");
+    drop(running);
+    let link = Link::new(&env.server);
+    let running = script.start(&env, (&link, vec![handler(&script)]), Settings::default());
+    pass(5).await;
+    assert_eq!(script.calls.lines(), ["made a", "made a"]);
+    running.stop().await;
+    let seen = env.get(EXAMPLES, "ns1/a");
+    assert!(annotation(&seen, HANDLED).is_string());
+    seen["status"].clone()
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_result_of_a_recorded_handler_is_lost_with_the_process() {
+    let result = |script: &Script| {
+        script.handler((Kind::Create, "made"), |_| Ended::Returned(Some(json!({ "x": 1 }))))
+    };
+    assert_eq!(killed_before_the_status(result).await, json!({ "made": { "x": 1 } }));
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_function_of_a_patch_of_a_recorded_handler_is_lost_with_the_process() {
+    let function = |script: &Script| {
+        let set = script.functions.transformation("set", |mut body| {
+            body["status"]["ready"] = true.into();
+            body
+        });
+        script.handler((Kind::Create, "made"), move |invocation| {
+            let set = kopf::logic::patch::Transformation::Scripted(set.clone());
+            patch(invocation).lock().transformations.push(set);
+            Ended::Returned(None)
+        })
+    };
+    assert_eq!(killed_before_the_status(function).await, json!({ "ready": true }));
+}
+
+#[tokio::test(start_paused = true)]
+async fn long_messages_of_many_handlers_are_cut_to_what_an_object_may_have() {
+    let (env, script) = (Environment::default(), Script::default());
+    let names = (0..80).map(|it| &*format!("handler{it}").leak());
+    let handlers = names.map(|id: &'static str| {
+        script.handler((Kind::Create, id), |invocation| {
+            if invocation.attempt.is_some_and(|it| it.retry > 0) {
+                return Ended::Returned(None);
+            }
+            let kind = RaisedKind::Temporary(Some(Duration::from_secs(5)));
+            Ended::Raised(Raised { kind, message: "x".repeat(4000), trace: None })
+        })
+    });
+    let handlers = handlers.collect();
+    let running = script.start(&env, (&Link::new(&env.server), handlers), Settings::default());
+    env.create(object("ns1", "a"));
+    pass(60).await;
+    assert!(annotation(&env.get(EXAMPLES, "ns1/a"), HANDLED).is_string());
+    assert_eq!(script.calls.lines().len(), 160);
+    running.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_of_an_object_is_written_on_the_next_one_of_its_name() {
+    for is_watched in [true, false] {
+        let (env, script) = (with_status(), Script::default());
+        let (calls, link) = (script.calls.clone(), Link::new(&env.server));
+        let slow = script.functions.handler("made", move |invocation| {
+            let calls = calls.clone();
+            Box::pin(async move {
+                calls.add("made");
+                let uid = cause(&invocation).current().header().uid.clone();
+                label(&invocation, "of", &uid.unwrap_or_default());
+                time::sleep(Duration::from_secs(3)).await;
+                Ended::Returned(None)
+            }) as BoxFuture<'static, Ended>
+        });
+        let handlers = vec![handler_of_examples(Kind::Create, slow)];
+        let running = script.start(&env, (&link, handlers), Settings::default());
+        pass(1).await;
+        env.create(object("ns1", "a"));
+        pass(1).await;
+        if !is_watched {
+            // The operator does not hear of it.
+            link.set_rule(|request| match request.method().as_str() {
+                "GET" if request.uri().query().is_some_and(|it| it.contains("watch")) => Fate::Hang,
+                _ => Fate::Pass,
+            });
+            env.server.close_watches();
+        }
+        env.delete(EXAMPLES, "ns1/a");
+        let second = env.create(object("ns1", "a"));
+        pass(4).await;
+        let seen = env.get(EXAMPLES, "ns1/a");
+        let own = &second["metadata"]["uid"];
+        let of = &seen["metadata"]["labels"]["of"];
+        assert!(of.is_null() || of == own, "{seen}");
+        link.set(Fate::Pass);
+        pass(60).await;
+        let seen = env.get(EXAMPLES, "ns1/a");
+        assert_eq!(&seen["metadata"]["labels"]["of"], own);
+        assert!(annotation(&seen, HANDLED).is_string());
+        running.stop().await;
+    }
+}

@@ -1,0 +1,118 @@
+//! Handlers in Rust that note their calls, for tests that look at requests.
+
+use std::{sync::Arc, time::Duration};
+
+use kopf::{
+    logic::{
+        handler::{Handler, Kind},
+        outcome::Ended,
+    },
+    ports::{BoxFuture, Cause, Invocation, ObjectCause, ObjectDetail, SharedPatch},
+    reactor::Operator,
+    settings::Settings,
+    testing::{
+        self, CallLog, Environment, Link, NativeScripts, Running, examples, handler_of_examples,
+    },
+};
+use kopf_apiserver::ApiServer;
+use parking_lot::Mutex;
+use tokio::time;
+
+/// Handlers that note their calls as `id name`.
+#[derive(Clone, Default)]
+pub(super) struct Script {
+    pub(super) functions: NativeScripts,
+    pub(super) calls: CallLog,
+}
+
+impl Script {
+    /// A handler that notes its call and ends as `then` says.
+    pub(super) fn handler(
+        &self,
+        (kind, id): (Kind, &'static str),
+        then: impl Fn(&Invocation) -> Ended + Send + Sync + 'static,
+    ) -> Handler {
+        let (calls, then) = (self.calls.clone(), Arc::new(then));
+        let function = self.functions.handler(id, move |invocation| {
+            let event = event_type(&invocation);
+            calls.add(format!("{id}{event} {}", name(&invocation)));
+            let ended = then(&invocation);
+            Box::pin(async move { ended }) as BoxFuture<'static, Ended>
+        });
+        handler_of_examples(kind, function)
+    }
+
+    /// A handler of raw events that takes this long.
+    pub(super) fn slow(&self, id: &'static str, takes: Duration) -> Handler {
+        let function = self.functions.handler(id, move |_| {
+            Box::pin(async move {
+                time::sleep(takes).await;
+                Ended::Returned(None)
+            })
+        });
+        handler_of_examples(Kind::Event, function)
+    }
+
+    pub(super) fn quiet(&self, kind: Kind, id: &'static str) -> Handler {
+        self.handler((kind, id), |_| Ended::Returned(None))
+    }
+
+    /// Starts an operator over this connection.
+    pub(super) fn start(
+        &self,
+        env: &Environment,
+        (link, handlers): (&Link, Vec<Handler>),
+        settings: Settings,
+    ) -> Running {
+        Running::start(Operator {
+            settings: Arc::new(Mutex::new(settings)),
+            connect: testing::connect(link.client("ns1")),
+            ..env.operator(Arc::new(self.functions.clone()), handlers)
+        })
+    }
+
+    /// How often this handler was called for this object.
+    pub(super) fn count(&self, call: &str) -> usize {
+        self.calls.lines().iter().filter(|it| *it == call).count()
+    }
+}
+
+pub(super) fn cause(invocation: &Invocation) -> &ObjectCause {
+    let Cause::Object(cause) = &invocation.cause else { panic!("of an object") };
+    cause
+}
+
+pub(super) fn patch(invocation: &Invocation) -> &SharedPatch {
+    &cause(invocation).patch
+}
+
+pub(super) fn name(invocation: &Invocation) -> String {
+    cause(invocation).current().header().name.clone().unwrap_or_default()
+}
+
+fn event_type(invocation: &Invocation) -> String {
+    match &cause(invocation).detail {
+        ObjectDetail::Watch(Some(kind)) => format!(" {}", kind.as_str()),
+        ObjectDetail::Watch(None)
+        | ObjectDetail::Change(_)
+        | ObjectDetail::Background(_)
+        | ObjectDetail::Index => String::new(),
+    }
+}
+
+/// Settings of a client that repeats nothing.
+pub(super) fn impatient() -> Settings {
+    let mut settings = Settings::default();
+    settings.networking.error_backoffs = Vec::new();
+    settings
+}
+
+pub(super) fn statuses(env: &Environment, method: &str) -> Vec<u16> {
+    env.requests(method, "kopfexamples").iter().map(|it| it.status).collect()
+}
+
+pub(super) fn with_status() -> Environment {
+    let mut resource = examples();
+    resource.status_subresource = true;
+    Environment::new(ApiServer::builder().resource(resource))
+}

@@ -1,0 +1,89 @@
+//! What users, the server and the surroundings of the operator do in a run, from its seed.
+
+use std::time::Duration;
+
+use super::{dice::Dice, world::Stage};
+
+/// The names of objects are `o0`, `o1`, ….
+const OBJECTS: usize = 4;
+
+/// Nothing goes wrong after this time.
+pub(super) const FAULTS_END: Duration = Duration::from_mins(1);
+
+/// Something that happens.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Action {
+    /// A user creates an object.
+    Create(usize),
+    /// A user changes `spec.x`.
+    Edit(usize),
+    /// Another controller changes the status.
+    Touch(usize),
+    /// A user deletes an object.
+    Delete(usize),
+    /// A user deletes an object, and creates another one of the same name as soon as possible.
+    Replace(usize),
+    /// An object is removed in spite of its finalizers, and created again, while the watches are down.
+    Swap(usize),
+    /// All watches end.
+    CloseWatches,
+    /// The history of the server is compacted, and all watches end.
+    Compact,
+    /// Connections are refused for this time.
+    Outage(Duration),
+    /// Discovery does not show the group for this time.
+    Hide(Duration),
+    /// Another generation of the scripts is loaded.
+    Reload,
+    /// A process is stopped and started again. Processes are meant modulo their number.
+    Restart(usize),
+    /// A process is killed, and started again after this time.
+    Kill(usize, Duration),
+    /// A process starts.
+    Start(usize),
+    /// The requests of a process get lost for this time.
+    CutOff(usize, Duration),
+    /// The end of it.
+    Reconnect(usize),
+    /// A user deletes the CRD, and creates it again as soon as possible.
+    DropDefinition,
+    /// The CRD is created.
+    Define,
+    /// The end of an outage.
+    Connect,
+    /// The end of [`Action::Hide`].
+    Show,
+}
+
+/// Returns the actions of a seed with their times.
+pub(super) fn actions(dice: Dice, stage: Stage) -> Vec<(Duration, Action)> {
+    let mut random = dice.of("actions", 0);
+    let end = u64::try_from(FAULTS_END.as_millis()).expect("small") - 5000;
+    let count = random.usize(6..30);
+    let has_restarts = random.bool();
+    let mut actions = Vec::new();
+    for _ in 0..count {
+        let at = Duration::from_millis(random.u64(0..end));
+        let object = random.usize(..OBJECTS);
+        let pause = Duration::from_millis(random.u64(100..8000));
+        let action = match random.u32(..107) {
+            0..28 => Action::Create(object),
+            28..36 => Action::Touch(object),
+            36..46 => Action::Delete(object),
+            46..53 => Action::Replace(object),
+            53..57 => Action::CloseWatches,
+            57..60 => Action::Compact,
+            60..62 => Action::Outage(pause),
+            62..64 => Action::Hide(pause),
+            64..70 => Action::Reload,
+            70..72 if has_restarts => Action::Restart(object),
+            72..77 if has_restarts => Action::Kill(object, pause / 2),
+            77..81 if stage == Stage::Replicas => Action::CutOff(object, pause * 3),
+            77..80 if stage == Stage::Definitions => Action::DropDefinition,
+            81..84 => Action::Swap(object),
+            _ => Action::Edit(object),
+        };
+        actions.push((at, action));
+    }
+    actions
+}

@@ -1,0 +1,157 @@
+//! The whole operator in a world where everything goes wrong, from a seed: what it must do in spite of it.
+//!
+//! `world.rs` runs a seed: `actions.rs` is what users do, `operators.rs` starts and kills processes, whose handlers are in `natives.rs`
+//! or scripts. `faults.rs` decides which request or watch line meets which fault; `wire.rs` and `lines.rs` carry it out. `history.rs`
+//! checks each call against what the server has stored at that moment, `checks.rs` the end. `report.rs` shrinks what fails. `open.rs`
+//! lists what is known to fail; `mutants.rs` has bugs that must be found.
+#![expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "each place carries out its own kinds of faults and actions"
+)]
+
+mod actions;
+mod checks;
+mod dice;
+mod faults;
+mod history;
+mod lines;
+mod mutants;
+mod natives;
+mod open;
+mod operators;
+mod report;
+mod scripts;
+mod stored;
+mod wire;
+mod world;
+
+use mutants::Mutant;
+use open::Open;
+use report::Tally;
+use scripts::Language;
+use world::{Plan, Stage};
+
+/// The seeds of one of the four tests of CI.
+const SEEDS: u64 = 125;
+
+/// The seeds in which a deliberate bug must be found.
+const MUTANT_SEEDS: u64 = 2000;
+
+/// Seeds that find the deliberate bugs, so that CI need not search.
+const FOUND: [(Mutant, u64); 5] = [
+    (Mutant::DropsEvent, 1),
+    (Mutant::ForgetsStatus, 12),
+    (Mutant::ForgetsFinalizer, 14),
+    (Mutant::RepeatsPatch, 3),
+    (Mutant::IgnoresUid, 15),
+];
+
+fn variable(name: &str) -> Option<u64> {
+    #[expect(clippy::disallowed_methods, reason = "a test has no other arguments")]
+    let value = std::env::var(name).ok()?;
+    Some(value.parse().expect("a number"))
+}
+
+/// Returns what a seed means: its last digit says in what world it is.
+fn plan(seed: u64) -> Plan {
+    let is_set = |name| variable(name).is_some_and(|it| it > 0);
+    let stage = match seed % 10 {
+        0..5 => Stage::Native,
+        5 => Stage::Scripts(Language::Lua),
+        6 => Stage::Scripts(Language::Rhai),
+        7 | 8 => Stage::Replicas,
+        _ => Stage::Definitions,
+    };
+    let open = Open::new(is_set("KOPF_SIMULATION_STRICT"));
+    let is_verbose = is_set("KOPF_SIMULATION_LOG");
+    Plan { stage, seed, open, only: None, mutant: None, is_verbose }
+}
+
+#[expect(clippy::print_stderr, reason = "the result of the simulation")]
+fn say(text: &str) {
+    eprintln!("{text}");
+}
+
+/// Runs these seeds; the first one that fails is shrunk.
+fn run(seeds: std::ops::Range<u64>) {
+    let mut tally = Tally::default();
+    seeds.for_each(|seed| tally.add(&plan(seed)));
+    say(&tally.table());
+    if let Some((seed, _)) = tally.failed.first() {
+        panic!("{}", report::describe(&plan(*seed)));
+    }
+}
+
+#[test]
+fn seeds_of_the_first_quarter() {
+    run(0..SEEDS);
+}
+
+#[test]
+fn seeds_of_the_second_quarter() {
+    run(SEEDS..2 * SEEDS);
+}
+
+#[test]
+fn seeds_of_the_third_quarter() {
+    run(2 * SEEDS..3 * SEEDS);
+}
+
+#[test]
+fn seeds_of_the_fourth_quarter() {
+    run(3 * SEEDS..4 * SEEDS);
+}
+
+#[test]
+fn a_seed_has_one_history() {
+    // Rhai computes on threads, whose order within a moment is not fixed.
+    let has_order = |seed: &u64| plan(*seed).stage != Stage::Scripts(Language::Rhai);
+    for seed in (0..10).filter(has_order) {
+        let (first, second) = (report::run(&plan(seed)), report::run(&plan(seed)));
+        assert!(first.lines.len() > 10, "seed {seed}: {first:?}");
+        assert_eq!(first.lines, second.lines, "seed {seed}");
+    }
+}
+
+#[test]
+fn deliberate_bugs_are_found() {
+    for (mutant, seed) in FOUND {
+        let found = report::find(mutant, std::iter::once(plan(seed)));
+        assert!(found.is_some(), "{mutant:?} is not found by seed {seed}");
+    }
+}
+
+#[test]
+fn without_faults_and_bugs_nothing_is_broken() {
+    for seed in 0..20 {
+        let actions = (1..100).map(faults::Part::Action);
+        let only = Some(std::sync::Arc::new(actions.collect()));
+        let outcome = report::run(&Plan { only, ..plan(seed) });
+        assert!(outcome.fired.is_empty());
+        assert_eq!(outcome.broken, [""; 0], "seed {seed}");
+    }
+}
+
+/// Runs what the environment asks for: `scripts/simulate` sets it.
+#[test]
+fn on_demand() {
+    if let Some(seed) = variable("KOPF_SIMULATION_SEED") {
+        let outcome = report::run(&plan(seed));
+        say(&outcome.lines.join("\n"));
+        assert!(outcome.broken.is_empty(), "{}", report::describe(&plan(seed)));
+    }
+    if let Some(seeds) = variable("KOPF_SIMULATION_SEEDS") {
+        let from = variable("KOPF_SIMULATION_FROM").unwrap_or(0);
+        run(from..from + seeds);
+    }
+    if variable("KOPF_SIMULATION_MUTATIONS").is_some() {
+        let search = |mutant| {
+            let found = report::find(mutant, (0..MUTANT_SEEDS).map(plan));
+            let text = found.as_ref().map(|(seed, rule)| format!("seed {seed}: {rule}"));
+            say(&format!("{mutant:?}: {}", text.unwrap_or_else(|| "not found".into())));
+            found
+        };
+        let found = Mutant::ALL.map(search);
+        assert!(found.iter().all(Option::is_some), "not all deliberate bugs are found");
+    }
+}

@@ -1,0 +1,93 @@
+//! What the operator has stored on an object, read from outside.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use serde_json::Value;
+
+use super::history::{OF_CREATION, OF_UPDATE};
+
+const PREFIX: &str = "kopf.zalando.org/";
+const HANDLED: &str = "last-handled-configuration";
+const FINALIZER: &str = "kopf.zalando.org/KopfFinalizerMarker";
+
+/// When something was stored, and by which process.
+pub(super) type Stamp = (Duration, u64);
+
+/// What is stored on an object.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Stored {
+    pub(super) uid: String,
+    /// `spec.x` of the last handled essence.
+    pub(super) handled: Option<u64>,
+    /// The handlers that are recorded as finished for the present cause, and since when.
+    pub(super) finished: BTreeMap<String, Stamp>,
+    /// The records of handlers, and what else is stored under the prefix: names and texts.
+    pub(super) records: Vec<(String, String)>,
+    pub(super) name: String,
+    /// Whether the finalizer is there.
+    pub(super) is_held: bool,
+    /// Whether its status has a result of another object.
+    pub(super) is_foreign: bool,
+    /// Whether it is being deleted.
+    pub(super) is_deleting: bool,
+    /// Since when `handled` is what it is.
+    pub(super) handled_at: Stamp,
+    /// How many causes were handled to their end.
+    pub(super) causes: u64,
+}
+
+impl Stored {
+    /// Reads an object.
+    pub(super) fn read(object: &Value) -> Self {
+        let meta = &object["metadata"];
+        let annotations = meta["annotations"].as_object();
+        let own = annotations.into_iter().flatten();
+        let own = own.filter_map(|(key, value)| Some((key.strip_prefix(PREFIX)?, value.as_str()?)));
+        let records = own.filter(|(key, _)| *key != HANDLED);
+        let records: Vec<(String, String)> =
+            records.map(|(key, value)| (key.to_owned(), value.to_owned())).collect();
+        let is_finished = |text: &str| {
+            let record: Value = serde_json::from_str(text).unwrap_or_default();
+            record["success"] == true || record["failure"] == true
+        };
+        let finished = records.iter().filter(|(_, text)| is_finished(text));
+        let handled = annotations.and_then(|it| it.get(&format!("{PREFIX}{HANDLED}"))?.as_str());
+        let handled = handled.map(|it| serde_json::from_str::<Value>(it).unwrap_or_default());
+        let uid = meta["uid"].as_str().unwrap_or_default();
+        let mut results = object["status"].as_object().into_iter().flatten();
+        Stored {
+            is_foreign: results.any(|(_, it)| it.get("uid").is_some_and(|it| it != uid)),
+            uid: uid.to_owned(),
+            handled: handled.map(|it| it["spec"]["x"].as_u64().unwrap_or_default()),
+            finished: finished.map(|(key, _)| (key.clone(), Stamp::default())).collect(),
+            name: meta["name"].as_str().unwrap_or_default().to_owned(),
+            records,
+            is_held: meta["finalizers"]
+                .as_array()
+                .is_some_and(|it| it.iter().any(|it| it == FINALIZER)),
+            is_deleting: meta.get("deletionTimestamp").is_some(),
+            handled_at: Stamp::default(),
+            causes: 0,
+        }
+    }
+
+    pub(super) fn has_record(&self, id: &str) -> bool {
+        self.records.iter().any(|(key, _)| key == id)
+    }
+
+    /// Takes over what was stored before for the same cause; what is new has this stamp.
+    pub(super) fn keep(&mut self, before: Option<&Stored>, stamp: Stamp) {
+        self.handled_at = before.map_or(stamp, |it| it.handled_at);
+        self.finished.values_mut().for_each(|it| *it = stamp);
+        let known = before.into_iter().flat_map(|it| &it.finished);
+        self.finished.extend(known.map(|(id, at)| (id.clone(), *at)));
+    }
+
+    /// Returns since when a handler is recorded as finished, for a cause that has brought the object to this `spec.x`.
+    pub(super) fn recorded(&self, id: &str, x: u64) -> Option<Stamp> {
+        let is_handled = self
+            .handled
+            .is_some_and(|it| OF_CREATION.contains(&id) || (OF_UPDATE.contains(&id) && it >= x));
+        is_handled.then_some(self.handled_at).or_else(|| self.finished.get(id).copied())
+    }
+}

@@ -1,0 +1,277 @@
+//! The connection of one process to the server: carries out the faults, and shows the history what reached the server.
+
+use std::{
+    io,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use bytes::Bytes;
+use http::{Request, Response, header};
+use http_body_util::{BodyExt as _, Full, combinators::UnsyncBoxBody};
+use kopf::testing::EXAMPLES;
+use kopf_apiserver::ApiServer;
+use kube::client::Body;
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+use tokio::{task::JoinSet, time};
+use tower::Service as _;
+
+use super::{
+    faults::{Faults, Kind, Place},
+    history::History,
+    lines,
+    mutants::{Mutant, Sent},
+    operators::Ends,
+};
+
+/// The namespace of all objects.
+pub(super) const NAMESPACE: &str = "ns1";
+
+/// The longest delay of a request or a response.
+const DELAY_MAX_MS: u64 = 4000;
+
+pub(super) type LineBody = UnsyncBoxBody<Bytes, io::Error>;
+
+/// A connection. Clones share it.
+#[derive(Clone)]
+pub(super) struct Wire {
+    pub(super) server: ApiServer,
+    pub(super) faults: Faults,
+    pub(super) history: History,
+    /// The number of the process.
+    pub(super) process: u64,
+    /// Told when the process is to die.
+    pub(super) ends: Ends,
+    /// Whether connections are refused.
+    pub(super) is_down: Arc<AtomicBool>,
+    /// Whether requests of this process get lost.
+    pub(super) is_cut_off: Arc<AtomicBool>,
+    /// A bug that the operator has.
+    pub(super) mutant: Option<Mutant>,
+    /// Requests that a bug repeats.
+    pub(super) later: Arc<Mutex<JoinSet<()>>>,
+}
+
+/// What a request is about.
+struct Target {
+    place: Place,
+    /// Names the place for the dice.
+    name: String,
+    /// The name of the object that it changes.
+    object: Option<String>,
+}
+
+impl Wire {
+    pub(super) fn client(&self) -> kube::Client {
+        let wire = self.clone();
+        let send = tower::service_fn(move |request| wire.clone().send(request));
+        kube::Client::new(send, NAMESPACE)
+    }
+
+    async fn send(self, request: Request<Body>) -> Result<Response<LineBody>, io::Error> {
+        self.history.count_request(self.process);
+        if self.is_down.load(Ordering::Relaxed) {
+            return Err(io::ErrorKind::ConnectionRefused.into());
+        }
+        if self.is_cut_off.load(Ordering::Relaxed) {
+            return std::future::pending().await;
+        }
+        let target = Target::of(&request);
+        if let Some(mutant) = self.mutant {
+            return self.send_mutated(mutant, request, &target).await;
+        }
+        let Some((kind, mut random)) = self.faults.decide(target.place, &target.name) else {
+            return self.pass(request, &target).await;
+        };
+        self.history.note(format!("fault {kind:?} at {}", target.name));
+        let delay = Duration::from_millis(random.u64(10..DELAY_MAX_MS));
+        match kind {
+            Kind::LostRequest => return std::future::pending().await,
+            Kind::BrokenBefore => return Err(io::ErrorKind::ConnectionReset.into()),
+            Kind::LateRequest => time::sleep(delay).await,
+            Kind::DeathBefore => return self.die().await,
+            Kind::StaleList => {
+                return self.pass(self.stale(request, random.u64(1..20)), &target).await;
+            }
+            _ => {}
+        }
+        if let Some(refusal) = refusal(kind, random.bool()) {
+            return Ok(refusal);
+        }
+        let response = self.pass(request, &target).await;
+        match kind {
+            Kind::LostAnswer => std::future::pending().await,
+            Kind::BrokenAfter => Err(io::ErrorKind::ConnectionReset.into()),
+            Kind::DeathAfter => self.die().await,
+            Kind::LateAnswer => {
+                time::sleep(delay).await;
+                response
+            }
+            _ => response,
+        }
+    }
+
+    /// Sends a request as an operator with a bug does. Without other faults, so that only the bug can be found.
+    async fn send_mutated(
+        &self,
+        mutant: Mutant,
+        request: Request<Body>,
+        target: &Target,
+    ) -> Result<Response<LineBody>, io::Error> {
+        let is_patch = matches!(target.place, Place::Merge | Place::Json);
+        if !is_patch || !self.faults.is_on() {
+            return self.pass(request, target).await;
+        }
+        let (parts, body) = request.into_parts();
+        let body = body.collect().await.map_err(io::Error::other)?.to_bytes();
+        let again = || Request::from_parts(parts.clone(), Body::from(body.clone()));
+        let mut random = self.faults.chance(&target.name);
+        match mutant.sent(parts.uri.path(), &body, &mut random) {
+            Sent::Once => self.pass(again(), target).await,
+            Sent::Never => {
+                self.history.note(format!("{mutant:?} at {}", target.name));
+                let path = parts.uri.path();
+                let path = path.strip_suffix("/status").unwrap_or(path);
+                let request = Request::get(path).body(Body::empty()).expect("a request");
+                self.pass(request, target).await
+            }
+            Sent::Twice(pause) => {
+                let response = self.pass(again(), target).await;
+                let (wire, later) = (self.clone(), again());
+                self.later.lock().spawn(async move {
+                    time::sleep(pause).await;
+                    wire.history.note(format!("{mutant:?} once more"));
+                    let target = Target::of(&later);
+                    drop(wire.pass(later, &target).await);
+                });
+                response
+            }
+        }
+    }
+
+    async fn die<T>(&self) -> T {
+        self.ends.push(self.process, "dies");
+        std::future::pending().await
+    }
+
+    /// Lets the server answer.
+    async fn pass(
+        &self,
+        request: Request<Body>,
+        target: &Target,
+    ) -> Result<Response<LineBody>, io::Error> {
+        let look = || {
+            let name = target.object.as_ref()?;
+            self.server.get(EXAMPLES, NAMESPACE, name)
+        };
+        let before = look();
+        let Ok(response) = self.server.clone().call(request).await;
+        if target.object.is_some() {
+            self.history.observe(self.process, before.as_ref(), look().as_ref());
+        }
+        Ok(response.map(|body| {
+            if target.place == Place::Watch {
+                lines::faulty(body, &target.name, self)
+            } else {
+                let body = body.map_err(|never| match never {});
+                match self.mutant {
+                    Some(mutant) => mutated(mutant, body).boxed_unsync(),
+                    None => body.boxed_unsync(),
+                }
+            }
+        }))
+    }
+
+    /// Asks for the state of so many changes ago.
+    fn stale(&self, mut request: Request<Body>, changes: u64) -> Request<Body> {
+        let revision = self.server.revision().saturating_sub(changes).max(1);
+        let path = request.uri().path();
+        let query = request.uri().query().map(|it| format!("&{it}")).unwrap_or_default();
+        let uri = format!("{path}?resourceVersionMatch=Exact&resourceVersion={revision}{query}");
+        *request.uri_mut() = uri.parse().expect("a URI");
+        request
+    }
+}
+
+/// Returns the body as an operator with a bug reads it.
+fn mutated(
+    mutant: Mutant,
+    body: impl hyper::body::Body<Data = Bytes, Error = io::Error>,
+) -> impl hyper::body::Body<Data = Bytes, Error = io::Error> {
+    body.map_frame(move |frame| frame.map_data(|it| mutant.read(&it)))
+}
+
+impl Target {
+    fn of(request: &Request<Body>) -> Self {
+        let path = request.uri().path();
+        let mut parts = path.rsplit('/');
+        let last = parts.next().unwrap_or_default();
+        let of_examples = path.contains("/kopfexamples");
+        let is_json = request
+            .headers()
+            .get(header::CONTENT_TYPE)
+            .is_some_and(|it| it.as_bytes().starts_with(b"application/json-patch"));
+        let method = request.method().as_str();
+        let collection = matches!(last, "kopfexamples" | "customresourcedefinitions");
+        let query = request.uri().query().unwrap_or_default();
+        let place = match method {
+            "PATCH" if of_examples && is_json => Place::Json,
+            "PATCH" if of_examples => Place::Merge,
+            "GET" if collection && query.contains("watch=true") => Place::Watch,
+            "GET" if collection => Place::List,
+            _ => Place::Other,
+        };
+        let is_object = of_examples && !collection;
+        let object = match last {
+            "status" => parts.next().unwrap_or_default(),
+            last => last,
+        };
+        let object = (is_object && method != "GET").then(|| object.to_owned());
+        let what = if is_object {
+            path.rsplit_once("kopfexamples/").map_or(path, |(_, it)| it)
+        } else if collection {
+            last
+        } else {
+            path
+        };
+        let verb = if place == Place::Watch { "WATCH" } else { method };
+        Target { place, name: format!("{verb} {what}"), object }
+    }
+}
+
+/// Returns the response of a fault that has one.
+fn refusal(kind: Kind, has_pause: bool) -> Option<Response<LineBody>> {
+    let (code, reason, message) = match kind {
+        Kind::Conflict => (409, "Conflict", "the object has been modified"),
+        Kind::Outdated => {
+            (422, "Invalid", "the server rejected our request due to an error in our request")
+        }
+        Kind::Invalid => (422, "Invalid", "spec.x: Invalid value"),
+        Kind::Forbidden => (403, "Forbidden", "not allowed"),
+        Kind::TooMany => (429, "TooManyRequests", "too many requests"),
+        Kind::Internal => (500, "InternalError", "an error on the server"),
+        Kind::Unavailable => (503, "ServiceUnavailable", "the server is not ready"),
+        Kind::NoRoute => (404, "NotFound", "the server could not find the requested resource"),
+        Kind::Expired => (410, "Expired", "too old resource version"),
+        _ => return None,
+    };
+    let body = status(code, reason, message).to_string();
+    let mut response = Response::builder().status(code);
+    if has_pause && matches!(kind, Kind::TooMany | Kind::Unavailable) {
+        response = response.header(header::RETRY_AFTER, "2");
+    }
+    let body = Full::new(Bytes::from(body)).map_err(|never| match never {}).boxed_unsync();
+    Some(response.body(body).expect("a response"))
+}
+
+/// Returns a `Status` object.
+pub(super) fn status(code: u16, reason: &str, message: &str) -> Value {
+    json!({
+        "kind": "Status", "apiVersion": "v1", "status": "Failure",
+        "code": code, "reason": reason, "message": message,
+    })
+}

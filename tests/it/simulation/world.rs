@@ -1,0 +1,389 @@
+//! One run: a server, an operator that dies and starts again, users, and faults, from one seed.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
+
+use kopf::{
+    logic::lifecycle::Lifecycle,
+    testing::{self, EXAMPLES, Environment, cluster_peering, definition, examples, object},
+};
+use kopf_apiserver::{
+    ApiServer, Effect, Fault,
+    controllers::{self, Controllers},
+};
+use serde_json::json;
+use tokio::{
+    task::JoinSet,
+    time::{self, Instant},
+};
+
+use super::{
+    actions::{self, Action, FAULTS_END},
+    checks,
+    dice::Dice,
+    faults::{Faults, Fired, Kind, Part},
+    history::History,
+    mutants::Mutant,
+    natives,
+    open::Open,
+    operators::{Operators, START_DELAY},
+    scripts::Language,
+    wire::NAMESPACE,
+};
+
+/// The time that the operator has after the last fault.
+const SETTLING: Duration = Duration::from_mins(4);
+
+/// When CRDs are watched again after a 403.
+const LOOK_AGAIN: Duration = Duration::from_mins(10);
+
+const DEFINITIONS: &str = "customresourcedefinitions.apiextensions.k8s.io";
+
+/// What kind of world it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stage {
+    /// One operator, with handlers in Rust.
+    Native,
+    /// One operator, with scripts.
+    Scripts(Language),
+    /// Two replicas with a leader.
+    Replicas,
+    /// One operator whose CRD is deleted and created again.
+    Definitions,
+}
+
+/// What a run is made from.
+#[derive(Clone, Debug)]
+pub(super) struct Plan {
+    pub(super) stage: Stage,
+    pub(super) seed: u64,
+    pub(super) open: Open,
+    /// Only these faults and actions.
+    pub(super) only: Option<Arc<BTreeSet<Part>>>,
+    /// A bug that the operator has.
+    pub(super) mutant: Option<Mutant>,
+    /// Whether the history has the log of the operator.
+    pub(super) is_verbose: bool,
+}
+
+/// What came of a run.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Outcome {
+    pub(super) broken: Vec<String>,
+    pub(super) fired: Vec<Fired>,
+    /// The numbers of the actions.
+    pub(super) actions: Vec<u64>,
+    pub(super) lines: Vec<String>,
+    /// Objects, and those that are excused because of an open finding.
+    pub(super) objects: usize,
+    pub(super) excused: usize,
+}
+
+/// A run in progress.
+pub(super) struct World {
+    pub(super) env: Environment,
+    pub(super) history: History,
+    pub(super) open: Open,
+    pub(super) operators: Operators,
+    stage: Stage,
+    dice: Dice,
+    faults: Faults,
+    /// The last value of `spec.x` of any object.
+    x: u64,
+    timeline: BTreeMap<(Instant, u64), Action>,
+    later: u64,
+    _controllers: JoinSet<()>,
+}
+
+/// Runs a plan to its end.
+pub(super) async fn run(plan: &Plan) -> Outcome {
+    let (mut world, actions) = World::new(plan);
+    let (history, is_verbose) = (world.history.clone(), plan.is_verbose);
+    let operators = world.operators.reporter();
+    // Scripts report their calls in the log.
+    let level = if is_verbose { tracing::Level::DEBUG } else { tracing::Level::INFO };
+    let has_log = is_verbose || matches!(plan.stage, Stage::Scripts(_));
+    let _capturing = has_log.then(|| {
+        testing::capture_log("kopf", level, move |line| {
+            if is_verbose {
+                history.note(format!("{} {}", line.python_level(), line.message));
+            }
+            operators.hear(&line);
+        })
+    });
+    world.play(Instant::now() + FAULTS_END).await;
+    world.faults.end();
+    world.mend();
+    world.history.note("no fault from now on");
+    world.play(Instant::now() + world.settling()).await;
+    checks::settled(&mut world).await;
+    checks::stopped(&mut world).await;
+    Outcome {
+        broken: world.history.broken(),
+        fired: world.faults.fired(),
+        actions,
+        lines: world.history.lines(),
+        objects: world.history.objects(),
+        excused: world.history.excused(),
+    }
+}
+
+fn crd(dice: Dice) -> serde_json::Value {
+    let mut crd = definition(&examples());
+    if dice.of("status", 0).bool() {
+        crd["spec"]["versions"][0]["subresources"] = json!({ "status": {} });
+    }
+    crd
+}
+
+fn environment(dice: Dice) -> Environment {
+    let env = Environment::new(ApiServer::builder().resource(cluster_peering("kopf.dev")));
+    env.create(crd(dice));
+    // Watches may lag behind lists and responses.
+    let mut random = dice.of("latency", 0);
+    if random.u32(..3) == 0 {
+        env.server.set_latency(Duration::from_millis(random.u64(10..2000)));
+    }
+    env
+}
+
+impl World {
+    /// Also returns the numbers of the actions.
+    fn new(plan: &Plan) -> (Self, Vec<u64>) {
+        let dice = Dice::new(plan.seed);
+        // What the operator itself decides by chance.
+        fastrand::seed(plan.seed);
+        let start = Instant::now();
+        let mut timeline = BTreeMap::from([((start, 0), Action::Start(0))]);
+        if plan.stage == Stage::Replicas {
+            timeline.insert((start + START_DELAY, 0), Action::Start(1));
+        }
+        let mut numbers = Vec::new();
+        for (number, (at, action)) in (1..).zip(actions::actions(dice, plan.stage)) {
+            let only = plan.only.as_ref();
+            if only.is_none_or(|it| it.contains(&Part::Action(number))) {
+                timeline.insert((start + at, number), action);
+                numbers.push(number);
+            }
+        }
+        let is_orderly = dice.of("lifecycle", 0).u32(..3) > 0;
+        let lifecycle = if is_orderly { Lifecycle::AllAtOnce } else { Lifecycle::Asap };
+        let env = environment(dice);
+        let history = History::new(is_orderly, plan.open);
+        let faults = Faults::new(dice, plan.open, plan.only.clone());
+        let operators = Operators::new(plan, &env, (&history, &faults), lifecycle);
+        let mut tasks = JoinSet::new();
+        if plan.stage == Stage::Definitions {
+            let none = Controllers {
+                garbage: false,
+                namespaces: false,
+                workloads: false,
+                kubelet: false,
+                ..Controllers::ALL
+            };
+            tasks.spawn(controllers::run(env.server.clone(), none));
+        }
+        let world = World {
+            env,
+            history,
+            open: plan.open,
+            operators,
+            stage: plan.stage,
+            dice,
+            faults,
+            x: 0,
+            timeline,
+            later: 1000,
+            _controllers: tasks,
+        };
+        (world, numbers)
+    }
+
+    /// Lets everything happen until then.
+    pub(super) async fn play(&mut self, end: Instant) {
+        let ends = self.operators.ends();
+        loop {
+            let next = self.timeline.first_key_value().map_or(end, |((at, _), _)| *at).min(end);
+            tokio::select! {
+                biased; // a process that is dead does nothing more
+                (process, how) = ends.next() => {
+                    if let Some(slot) = self.operators.kill(process, how) {
+                        self.later(START_DELAY, Action::Start(slot));
+                    }
+                }
+                () = time::sleep_until(next) => {
+                    if next >= end {
+                        return;
+                    }
+                    let (_, action) = self.timeline.pop_first().expect("an action");
+                    self.act(action).await;
+                }
+            }
+        }
+    }
+
+    /// Returns the time that the operator needs after the faults that have happened.
+    fn settling(&self) -> Duration {
+        let is_denied = |it: &Fired| {
+            it.kind == Kind::Forbidden && it.part.is_about("customresourcedefinitions")
+        };
+        let is_denied = self.faults.fired().iter().any(is_denied);
+        SETTLING + if is_denied { LOOK_AGAIN } else { Duration::ZERO }
+    }
+
+    /// Ends what goes on for some time.
+    fn mend(&mut self) {
+        self.operators.is_down.store(false, Ordering::Relaxed);
+        self.operators.reconnect_all();
+        self.env.server.clear_faults();
+    }
+
+    fn later(&mut self, pause: Duration, action: Action) {
+        self.later += 1;
+        self.timeline.insert((Instant::now() + pause, self.later), action);
+    }
+
+    async fn act(&mut self, action: Action) {
+        match action {
+            Action::Create(number) => self.create(number),
+            Action::Edit(number) => self.edit(number),
+            Action::Touch(number) => {
+                self.x += 1;
+                let touched = json!({ "status": { "touched": self.x } });
+                drop(self.env.server.merge(EXAMPLES, NAMESPACE, &format!("o{number}"), touched));
+            }
+            Action::Delete(number) => self.delete(number),
+            Action::Replace(number) => {
+                self.delete(number);
+                self.later(Duration::from_millis(100), Action::Create(number));
+            }
+            Action::Swap(number) => self.swap(number),
+            Action::DropDefinition => self.drop_definition(),
+            Action::Define => self.define(),
+            Action::Start(slot) => self.operators.start(slot).await,
+            Action::Reload => self.operators.reload().await,
+            Action::Restart(slot) => {
+                let slot = self.operators.restart(slot).await;
+                self.later(START_DELAY, Action::Start(slot));
+            }
+            Action::Kill(slot, pause) => {
+                let slot = self.operators.kill_slot(slot, "is killed");
+                self.later(pause, Action::Start(slot));
+            }
+            other => self.disturb(&other),
+        }
+    }
+
+    fn disturb(&mut self, action: &Action) {
+        self.history.note(format!("{action:?}"));
+        let server = &self.env.server;
+        match action {
+            Action::Compact => {
+                server.compact();
+                server.close_watches();
+            }
+            Action::Outage(pause) => {
+                self.operators.is_down.store(true, Ordering::Relaxed);
+                server.close_watches();
+                self.later(*pause, Action::Connect);
+            }
+            Action::Connect => self.operators.is_down.store(false, Ordering::Relaxed),
+            Action::Hide(pause) => {
+                let hidden = Effect::HiddenGroup("kopf.dev".into());
+                server.fault(Fault::always(hidden).on("GET", "/apis"));
+                server.close_watches();
+                self.later(*pause, Action::Show);
+            }
+            Action::Show => server.clear_faults(),
+            Action::CutOff(slot, pause) => {
+                self.operators.cut_off(*slot, true);
+                self.later(*pause, Action::Reconnect(*slot));
+            }
+            Action::Reconnect(slot) => self.operators.cut_off(*slot, false),
+            _ => server.close_watches(),
+        }
+    }
+
+    /// Whether objects can be created.
+    fn is_defined(&self) -> bool {
+        let crd = self.env.server.get(DEFINITIONS, "", EXAMPLES);
+        crd.is_some_and(|it| it["metadata"].get("deletionTimestamp").is_none())
+    }
+
+    /// Creates an object as soon as there is none of this name.
+    fn create(&mut self, number: usize) {
+        let name = format!("o{number}");
+        let present = self.env.server.get(EXAMPLES, NAMESPACE, &name);
+        let is_going =
+            present.as_ref().is_some_and(|it| it["metadata"].get("deletionTimestamp").is_some());
+        if is_going || !self.is_defined() {
+            self.later(Duration::from_millis(500), Action::Create(number));
+        } else if present.is_none() {
+            self.x += 1;
+            let uid = format!("{name}.{}", self.x);
+            let mut body = object(NAMESPACE, &name);
+            body["metadata"]["uid"] = json!(uid);
+            body["spec"] = natives::spec(self.dice, &uid, self.x);
+            self.env.create(body);
+            self.history.created(&uid);
+        }
+    }
+
+    fn edit(&mut self, number: usize) {
+        let name = format!("o{number}");
+        let Some(object) = self.env.server.get(EXAMPLES, NAMESPACE, &name) else { return };
+        if object["metadata"].get("deletionTimestamp").is_none() {
+            self.x += 1;
+            self.history.note(format!("user edits {name}: x = {}", self.x));
+            let edit = json!({ "spec": { "x": self.x } });
+            self.env.edit(EXAMPLES, &format!("{NAMESPACE}/{name}"), edit);
+        }
+    }
+
+    fn delete(&mut self, number: usize) {
+        let name = format!("o{number}");
+        let Some(object) = self.env.server.get(EXAMPLES, NAMESPACE, &name) else { return };
+        if object["metadata"].get("deletionTimestamp").is_none() {
+            self.history.deleted(&object);
+            self.env.delete(EXAMPLES, &format!("{NAMESPACE}/{name}"));
+        }
+    }
+
+    /// Removes an object in spite of its finalizers, and creates another one, while nobody watches.
+    fn swap(&mut self, number: usize) {
+        let name = format!("o{number}");
+        if let Some(object) = self.env.server.get(EXAMPLES, NAMESPACE, &name) {
+            self.env.server.remove(EXAMPLES, NAMESPACE, &name).expect("it is there");
+            self.history.removed(&object);
+            self.create(number);
+            self.disturb(&Action::Compact);
+        }
+    }
+
+    /// Deletes the CRD, and with it all objects.
+    fn drop_definition(&mut self) {
+        if self.stage != Stage::Definitions || !self.is_defined() {
+            return;
+        }
+        self.history.note("user deletes the CRD");
+        for object in self.env.server.list(EXAMPLES) {
+            if object["metadata"].get("deletionTimestamp").is_none() {
+                self.history.deleted(&object);
+            }
+        }
+        self.env.server.delete(DEFINITIONS, "", EXAMPLES).expect("it is there");
+        self.later(Duration::from_secs(1), Action::Define);
+    }
+
+    /// Creates the CRD as soon as there is none.
+    fn define(&mut self) {
+        if self.env.server.get(DEFINITIONS, "", EXAMPLES).is_some() {
+            return self.later(Duration::from_secs(1), Action::Define);
+        }
+        self.history.note("user creates the CRD");
+        self.env.create(crd(self.dice));
+    }
+}
