@@ -205,6 +205,8 @@ pub struct Handler {
     pub optional: bool,
     /// Sub-handlers: whether the parent reacts to changes of a field.
     pub parent_needs_change: bool,
+    /// Sub-handlers: how many handlers are around it.
+    pub level: u8,
     /// Daemons and timers.
     pub background: Background,
     /// Admission handlers.

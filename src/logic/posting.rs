@@ -110,7 +110,7 @@ pub fn compose(
         "action": "Action?",
         "type": note.kind,
         "reason": note.reason,
-        "message": fit(&cut(&note.message)),
+        "message": shortened(&note.message),
         "reportingComponent": settings.reporting_component,
         "reportingInstance": settings.reporting_instance,
         "source": { "component": settings.reporting_component },
@@ -120,6 +120,14 @@ pub fn compose(
         "eventTime": now,
     });
     Some(NewEvent { namespace: namespace.to_owned(), body })
+}
+
+/// A message as far as it is posted: nothing longer waits for the cluster.
+pub fn shortened(message: &str) -> Cow<'_, str> {
+    match cut(message) {
+        Cow::Borrowed(message) => fit(message),
+        Cow::Owned(message) => Cow::Owned(fit(&message).into_owned()),
+    }
 }
 
 /// Cuts the middle out of a message that is too long; its start and its end say the most.

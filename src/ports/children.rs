@@ -3,7 +3,7 @@
 //! A script never runs a sub-handler itself. It orders, and waits for the answer; the reactor, which waits for the handler,
 //! runs what is ordered in the meantime. So nothing of the reactor happens on a script's thread.
 
-use std::sync::Arc;
+use std::sync::{Arc, atomic::AtomicUsize};
 
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::{mpsc, oneshot};
@@ -26,6 +26,8 @@ pub struct Children(Arc<Family>);
 struct Family {
     parent: Arc<Handler>,
     declared: Arc<Mutex<Vec<Arc<Handler>>>>,
+    /// Bytes of the data in their declarations.
+    bytes: AtomicUsize,
     orders: mpsc::Sender<Order>,
 }
 
@@ -57,7 +59,8 @@ impl Children {
         let inside = parent.inside();
         let orders =
             Orders { declared: Arc::clone(&declared), received: receiver, _parent: parent };
-        (Children(Arc::new(Family { parent: inside, declared, orders: sender })), orders)
+        let bytes = AtomicUsize::default();
+        (Children(Arc::new(Family { parent: inside, declared, bytes, orders: sender })), orders)
     }
 
     /// Declares a sub-handler.
@@ -102,6 +105,7 @@ impl Children {
     }
 
     fn make(&self, declaration: Declaration) -> Result<Arc<Handler>, DeclareError> {
+        declaration.admit(&self.0.bytes)?;
         declare::declare_sub(declaration, &self.0.parent).map(Arc::new)
     }
 }

@@ -2,10 +2,13 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
 };
 
-use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
+use parking_lot::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use serde_json::{Map, Value};
 
 use crate::logic::indexing::{Contribution, Key, Owner, Place, Table, Values};
@@ -19,8 +22,65 @@ pub struct Indexes(Arc<BTreeMap<Arc<str>, Index>>);
 pub struct Index {
     id: Arc<str>,
     table: Arc<RwLock<Table>>,
+    sizes: Arc<Mutex<Sizes>>,
+    /// About the bytes of all values together; see [`Index::bytes`].
+    bytes: Arc<AtomicUsize>,
     /// The generation whose handlers were the first to fill it as it is filled now.
     since: u64,
+}
+
+/// About the bytes that each object has put into a table, as [`Table`] has them: present and outdated ones.
+#[derive(Debug, Default)]
+struct Sizes {
+    present: BTreeMap<Owner, usize>,
+    retired: BTreeMap<Owner, usize>,
+    total: usize,
+}
+
+impl Sizes {
+    fn apply(&mut self, owner: &Owner, contribution: &Contribution) {
+        let outdated = self.retired.remove(owner);
+        let bytes = match contribution {
+            Contribution::Keep if outdated.is_none() => return,
+            Contribution::Keep | Contribution::Remove => 0,
+            Contribution::Replace(entries) => {
+                entries.iter().map(|(key, value)| entry_bytes(key.bytes(), value)).sum()
+            }
+        };
+        let before = self.present.remove(owner).or(outdated).unwrap_or_default();
+        if bytes > 0 {
+            self.present.insert(owner.clone(), bytes);
+        }
+        self.total = self.total.saturating_sub(before).saturating_add(bytes);
+    }
+
+    fn sweep(&mut self) {
+        let outdated: usize = std::mem::take(&mut self.retired).into_values().sum();
+        self.total = self.total.saturating_sub(outdated);
+    }
+}
+
+/// About the bytes of memory that a value takes in an index, with a key of so many bytes.
+pub fn entry_bytes(key: usize, value: &Value) -> usize {
+    /// The key in three tables, the place, the value's own head.
+    const ENTRY: usize = 256;
+    ENTRY + 2 * key + footprint(value)
+}
+
+/// About the bytes of memory of a value.
+fn footprint(value: &Value) -> usize {
+    /// What a value takes in a list, and what a field takes in a map, with its key's head.
+    const HEAD: usize = 72;
+    const FIELD: usize = 112;
+    match value {
+        Value::Null | Value::Bool(_) | Value::Number(_) => HEAD,
+        Value::String(text) => HEAD + text.len(),
+        Value::Array(items) => HEAD + items.iter().map(footprint).sum::<usize>(),
+        Value::Object(fields) => {
+            let field = |(key, it): (&String, &Value)| FIELD + key.len() + footprint(it);
+            HEAD + fields.iter().map(field).sum::<usize>()
+        }
+    }
 }
 
 impl Indexes {
@@ -49,7 +109,7 @@ impl Indexes {
             if !refilled.contains(&id) {
                 return (id, known.clone());
             }
-            known.write().retire();
+            known.retire();
             (id, Index { since: number, ..known.clone() })
         };
         Indexes(Arc::new(ids.into_iter().map(index).collect()))
@@ -69,7 +129,7 @@ impl Indexes {
 
     /// Takes all values out that are outdated, as nobody will bring newer ones.
     pub fn sweep(&self) {
-        self.all().for_each(|it| it.write().sweep());
+        self.all().for_each(Index::sweep);
     }
 
     /// The table of this id.
@@ -92,7 +152,7 @@ impl Indexes {
 
 impl Index {
     fn new(id: Arc<str>, since: u64) -> Self {
-        Index { id, table: Arc::default(), since }
+        Index { id, table: Arc::default(), sizes: Arc::default(), bytes: Arc::default(), since }
     }
 
     /// The id, which is the name of the kwarg.
@@ -107,7 +167,32 @@ impl Index {
 
     /// Changes the values of an object.
     pub fn apply(&self, owner: &Owner, contribution: Contribution) {
+        self.count(|it| it.apply(owner, &contribution));
         self.write().apply(owner, contribution);
+    }
+
+    /// About the bytes of memory of all values, now and whenever they change.
+    pub fn bytes(&self) -> &Arc<AtomicUsize> {
+        &self.bytes
+    }
+
+    fn retire(&self) {
+        self.count(|it| {
+            let present = std::mem::take(&mut it.present);
+            it.retired.extend(present);
+        });
+        self.write().retire();
+    }
+
+    fn sweep(&self) {
+        self.count(Sizes::sweep);
+        self.write().sweep();
+    }
+
+    fn count(&self, change: impl FnOnce(&mut Sizes)) {
+        let mut sizes = self.sizes.lock();
+        change(&mut sizes);
+        self.bytes.store(sizes.total, Ordering::Relaxed);
     }
 
     /// How many keys there are.
@@ -180,12 +265,44 @@ impl Iterator for Keys {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
+    use std::{
+        collections::BTreeSet,
+        sync::{Arc, atomic::Ordering},
+    };
 
     use serde_json::json;
 
     use super::{Contribution, Indexes, Key, Owner};
     use crate::logic::object::Header;
+
+    #[test]
+    fn bytes_are_counted_by_object_and_go_with_their_values() {
+        let ids = || BTreeSet::from(["idx".into()]);
+        let indexes = Indexes::new(ids());
+        let bytes = |it: &Indexes| it.get("idx").unwrap().bytes().load(Ordering::Relaxed);
+        let owner = |uid: &str| Owner::of(&Header { uid: Some(uid.into()), ..Header::default() });
+        let put = |it: &Indexes, uid: &str, length: usize| {
+            let entry = (Key::text("key"), Arc::new(json!("x".repeat(length))));
+            it.get("idx").unwrap().apply(&owner(uid), Contribution::Replace(vec![entry]));
+        };
+        put(&indexes, "a", 10_000);
+        put(&indexes, "b", 10_000);
+        assert!((20_000..21_000).contains(&bytes(&indexes)));
+        put(&indexes, "a", 1_000);
+        indexes.get("idx").unwrap().apply(&owner("b"), Contribution::Keep);
+        assert!((11_000..12_000).contains(&bytes(&indexes)));
+        indexes.remove(&owner("b"));
+        assert!((1_000..2_000).contains(&bytes(&indexes)));
+        put(&indexes, "b", 10_000);
+        // A changed function: what it has not brought again goes.
+        let next = indexes.next(ids(), &ids(), 1);
+        put(&next, "a", 1_000);
+        assert!((11_000..12_000).contains(&bytes(&next)));
+        next.sweep();
+        assert!((1_000..2_000).contains(&bytes(&next)));
+        indexes.remove(&owner("a"));
+        assert_eq!(bytes(&next), 0);
+    }
 
     #[test]
     fn a_walk_leaves_out_keys_that_go_and_meets_those_that_come() {

@@ -35,7 +35,7 @@ pub use cluster::{
 pub use current::{Current, Present};
 pub use facilities::Facilities;
 pub use health::{Health, HealthState, PartHealth, Pulse};
-pub use indexes::{Index, Indexes};
+pub use indexes::{Index, Indexes, entry_bytes};
 pub use kin::Kin;
 pub use kube::{Demand, Dial, Kube, LookupError, Verb};
 pub use leadership::Leadership;

@@ -86,7 +86,7 @@ impl Posts {
     /// A line of a logger.
     pub fn log(&self, about: &Arc<ObjectRef>, level: LogLevel, text: &str) {
         let settings = self.settings();
-        if let Some(note) = posting::of_log(&settings, level.number(), text) {
+        if let Some(note) = posting::of_log(&settings, level.number(), &posting::shortened(text)) {
             self.post(Post {
                 about: Arc::clone(about),
                 note,

@@ -17,8 +17,13 @@ use prometheus_client::{
     registry::Registry,
 };
 
+use crate::logic::size;
+
 /// Combinations of names and labels of one script.
 pub const SERIES_MAX: usize = 1_000;
+
+/// Bytes of the text that all series of one script make on the page.
+const PAGE_MAX: usize = 1 << 20;
 
 /// Names and values, sorted by the names.
 pub type SeriesLabels = Vec<(String, String)>;
@@ -38,11 +43,15 @@ pub struct ScriptSeries {
 struct Table {
     families: BTreeMap<String, Named>,
     series: usize,
+    /// About the bytes of their text.
+    bytes: usize,
 }
 
 struct Named {
     help: String,
     numbers: Numbers,
+    /// Lines of one series.
+    lines: usize,
     known: std::collections::BTreeSet<SeriesLabels>,
 }
 
@@ -126,16 +135,29 @@ impl ScriptSeries {
         change: Change,
     ) -> Result<(), String> {
         let mut table = self.table.lock();
-        let Table { families, series } = &mut *table;
+        let Table { families, series, bytes } = &mut *table;
         let is_new = families.get(name).is_none_or(|it| !it.known.contains(&labels));
         if is_new && *series >= SERIES_MAX {
             return Err(format!(
                 "the script has {SERIES_MAX} series already: labels are for few values, not for names of objects"
             ));
         }
+        let lines = families.get(name).map_or_else(|| change.lines(), |it| it.lines);
+        let line = self.prefix.len() + name.len() + text_of(&labels) + LINE;
+        let mut more = if is_new { lines.saturating_mul(line) } else { 0 };
+        if !families.contains_key(name) {
+            more += help.len() + 2 * (self.prefix.len() + name.len() + LINE);
+        }
+        if bytes.saturating_add(more) > PAGE_MAX {
+            return Err(format!(
+                "the metrics of this script would take more than {} on the page: use fewer labels, buckets or series",
+                size::shown(PAGE_MAX)
+            ));
+        }
         let named = families.entry(name.to_owned()).or_insert_with(|| Named {
             help: if help.is_empty() { "Counted by a script".into() } else { help.into() },
             numbers: Numbers::of(&change),
+            lines,
             known: std::collections::BTreeSet::new(),
         });
         match (&named.numbers, change) {
@@ -150,7 +172,27 @@ impl ScriptSeries {
         if named.known.insert(labels) {
             *series += 1;
         }
+        *bytes += more;
         Ok(())
+    }
+}
+
+/// What a line takes besides its names and values: suffixes, quotes, the bound of a bucket, and the number.
+const LINE: usize = 64;
+
+/// The bytes of labels as text. A line break or a quote in a value takes two.
+fn text_of(labels: &SeriesLabels) -> usize {
+    labels.iter().map(|(name, value)| name.len() + 2 * value.len() + 4).sum()
+}
+
+impl Change {
+    /// Lines of a series that begins with this.
+    fn lines(&self) -> usize {
+        match self {
+            Change::Count(_) | Change::Set(_) | Change::Add(_) => 1,
+            // Those of the bounds, of infinity, of the sum and of the count.
+            Change::Observe(_, bounds) => bounds.len() + 3,
+        }
     }
 }
 
@@ -191,7 +233,7 @@ impl fmt::Debug for Table {
 mod tests {
     use prometheus_client::{encoding::text::encode, registry::Registry};
 
-    use super::{Change, SERIES_MAX};
+    use super::{Change, PAGE_MAX, SERIES_MAX};
     use crate::ports::Metrics;
 
     fn page(metrics: &Metrics) -> String {
@@ -229,6 +271,22 @@ mod tests {
         assert!(page(&metrics).contains("backups_total{result=\"ok\"} 3.0"));
         drop(next);
         assert_eq!(page(&metrics), "# EOF\n");
+    }
+
+    #[test]
+    fn a_page_is_not_longer_than_what_was_counted() {
+        let metrics = Metrics::default();
+        let script = metrics.of_script("a.lua");
+        let value = "\"\n".repeat(100);
+        let refused = (0..SERIES_MAX).find_map(|number| {
+            let number = ("number".to_owned(), number.to_string());
+            let labels = vec![("long".to_owned(), value.clone()), number];
+            let bounds: Vec<_> = (0..50).map(f64::from).collect();
+            script.change("it", "", labels, Change::Observe(1.0, bounds)).err()
+        });
+        assert!(refused.unwrap().contains("more than 1 MiB on the page"));
+        let length = page(&metrics).len();
+        assert!((PAGE_MAX / 2..=PAGE_MAX).contains(&length), "{length}");
     }
 
     #[test]

@@ -6,8 +6,14 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::logic::conditions::{self, Change, Condition, Status};
+use crate::logic::{
+    conditions::{self, Change, Condition, Status},
+    patch::Transformation,
+};
 use crate::ports::{Clock, ObjectCause};
+
+/// The most conditions that one call may set and remove: objects have a dozen.
+const CONDITIONS_MAX: usize = 100;
 
 /// The conditions of one call's object.
 #[derive(Clone, Debug)]
@@ -29,7 +35,16 @@ impl Conditions {
         let [kind, status, reason, message] = arguments;
         let condition = self.read(kind, status, reason, message);
         let condition = condition.map_err(|it| format!("ctx.conditions.set: {it}"))?;
-        self.cause.patch.lock().change_condition(Change::Set(condition));
+        self.change(Change::Set(condition)).map_err(|it| format!("ctx.conditions.set: {it}"))
+    }
+
+    fn change(&self, change: Change) -> Result<(), String> {
+        let mut patch = self.cause.patch.lock();
+        let is_other = |it: &&Transformation| matches!(it, Transformation::Condition(it) if it.kind() != change.kind());
+        if patch.transformations.iter().filter(is_other).count() >= CONDITIONS_MAX {
+            return Err(format!("more than {CONDITIONS_MAX} conditions"));
+        }
+        patch.change_condition(change);
         Ok(())
     }
 
@@ -77,8 +92,7 @@ impl Conditions {
     /// Removes the condition of this type, also if it is not there yet: the freshest object may have it.
     pub(crate) fn remove(&self, kind: &Value) -> Result<(), String> {
         let kind = checked_kind(kind).map_err(|it| format!("ctx.conditions.remove: {it}"))?;
-        self.cause.patch.lock().change_condition(Change::Remove(kind));
-        Ok(())
+        self.change(Change::Remove(kind)).map_err(|it| format!("ctx.conditions.remove: {it}"))
     }
 
     /// All of them, as a list.

@@ -23,6 +23,19 @@ pub(crate) fn too_much_in_memos(limit: usize) -> String {
     format!("the memos of this script hold more than {} ({MEMORY_LIMIT})", size::shown(limit))
 }
 
+/// The paths of handles that the script keeps.
+pub(crate) fn too_many_places(limit: usize) -> String {
+    format!(
+        "the levels of ctx.memo and ctx.patch that the script keeps have paths of more than {} ({MEMORY_LIMIT})",
+        size::shown(limit)
+    )
+}
+
+/// What the script keeps in indexes.
+pub(crate) fn too_much_in_indexes(limit: usize) -> String {
+    format!("the indexes of this script hold more than {} ({MEMORY_LIMIT})", size::shown(limit))
+}
+
 /// The script fills its memory again and again with what cannot be freed.
 pub(crate) fn leaking() -> String {
     "the script is stopped for some minutes: it fills its memory again and again with values that contain themselves, \
@@ -92,6 +105,15 @@ pub(crate) fn is_within(value: &impl Serialize, limit: usize) -> bool {
         }
     }
     serde_json::to_writer(Left(limit), value).is_ok()
+}
+
+/// What a string takes as JSON besides its bytes.
+pub(crate) const TEXT: usize = 3;
+
+/// About what an integer takes as JSON.
+pub(crate) fn digits(number: u64) -> usize {
+    let digits = number.checked_ilog10().unwrap_or_default() + 2;
+    usize::try_from(digits).unwrap_or_default()
 }
 
 /// About the bytes of a value as JSON.

@@ -1,14 +1,22 @@
-//! What one script has put into memos, all of them together.
+//! What one script has put into memos and indexes, all of them together.
 //!
 //! A memo belongs to an object, not to a script: it stays when the script starts afresh, and goes with its object. So memos do
-//! not count as the memory of a script, and have a limit of their own, as large as that.
+//! not count as the memory of a script, and have a limit of their own, as large as that. So do the values of indexes.
 
-use std::collections::BTreeMap;
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
 
 use parking_lot::Mutex;
+use serde_json::Value;
 
 use super::limits;
-use crate::ports::{Document, WeakDocument};
+use crate::logic::outcome::Ended;
+use crate::ports::{Document, Invocation, WeakDocument, entry_bytes};
 
 /// Fewer notes than this are not worth to be looked through for memos that are gone.
 const NOTES_LEAST: usize = 64;
@@ -18,7 +26,12 @@ const NOTES_LEAST: usize = 64;
 pub(crate) struct Memos {
     limit: usize,
     notes: Mutex<Notes>,
+    /// The bytes of the indexes that the script fills, by id.
+    indexes: Mutex<BTreeMap<Arc<str>, Arc<AtomicUsize>>>,
 }
+
+/// Entries of one object in one index.
+const ENTRIES_MAX: usize = 10_000;
 
 /// By the address of the document, which the note keeps from being used again.
 #[derive(Debug, Default)]
@@ -32,7 +45,39 @@ struct Notes {
 impl Memos {
     /// For a script whose memos may hold so many bytes.
     pub(crate) fn new(limit: usize) -> Self {
-        Memos { limit, notes: Mutex::default() }
+        Memos { limit, notes: Mutex::default(), indexes: Mutex::default() }
+    }
+
+    /// Refuses what a function has returned for an index if it is too much.
+    ///
+    /// # Errors
+    /// What the script is told.
+    pub(crate) fn admit_to_index(&self, call: &Invocation, result: &Ended) -> Result<(), String> {
+        let (entries, bytes) = match result {
+            Ended::Keyed(entries) => {
+                let bytes = entries.iter().map(|(key, it)| entry_bytes(limits::weight(key), it));
+                (entries.len(), bytes.sum::<usize>())
+            }
+            Ended::Returned(Some(Value::Object(fields))) => {
+                let bytes = fields.iter().map(|(key, it)| entry_bytes(key.len(), it));
+                (fields.len(), bytes.sum())
+            }
+            Ended::Returned(Some(value)) => (1, entry_bytes(0, value)),
+            Ended::Returned(None) | Ended::Raised(_) => return Ok(()),
+        };
+        if entries > ENTRIES_MAX {
+            return Err(format!(
+                "the result has {entries} entries: an object has up to {ENTRIES_MAX} in an index"
+            ));
+        }
+        let Some(index) = call.facilities.indexes.get(&call.handler.id) else { return Ok(()) };
+        let mut known = self.indexes.lock();
+        known.insert(Arc::clone(index.id()), Arc::clone(index.bytes()));
+        let held: usize = known.values().map(|it| it.load(Ordering::Relaxed)).sum();
+        if held.saturating_add(bytes) > self.limit {
+            return Err(limits::too_much_in_indexes(self.limit));
+        }
+        Ok(())
     }
 
     /// Refuses to put in more if there is too much already.

@@ -4,6 +4,8 @@
 //! engine. Engines differ only in how values and calls look inside; what a script sees is decided in `ctx.rs`, what a
 //! declaration means in `logic/declare/`.
 
+mod account;
+mod bounds;
 mod children;
 pub(crate) mod conditions;
 mod ctx;

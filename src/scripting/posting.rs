@@ -101,6 +101,22 @@ pub(crate) fn post(
     Ok(())
 }
 
+/// Objects of one call.
+const OBJECTS_MAX: usize = 1_000;
+/// Pauses between the attempts to post an event.
+const PAUSES_MAX: usize = 20;
+/// Bytes of a part of what tells an object from others. Names have 253, and `apiVersion` is a name with a version.
+const PART_MAX: usize = 320;
+
+/// The most bytes that API servers take of a text.
+fn bytes_max(name: &str) -> Option<usize> {
+    match name {
+        "type" => Some(64),
+        "reason" => Some(128),
+        _ => None,
+    }
+}
+
 impl Function {
     fn name(self) -> &'static str {
         FUNCTIONS.iter().find(|(_, it)| *it == self).map_or("", |(name, _)| name)
@@ -174,7 +190,11 @@ impl Function {
                 let class = error.map_or(CLASS, |(class, _)| class);
                 let reason = reason.filter(|it| !it.is_empty());
                 let reason = reason.as_deref().unwrap_or(class);
-                posting::exception(settings, Some(reason), &message, error)
+                // The class of an error is the script's own word.
+                let end = reason.floor_char_boundary(bytes_max("reason").unwrap_or_default());
+                let reason = reason.get(..end).unwrap_or_default();
+                let note = posting::exception(settings, Some(reason), &message, error);
+                note.map(|it| Note { message: posting::shortened(&it.message).into_owned(), ..it })
             }
         })
     }
@@ -201,7 +221,13 @@ impl Said {
 
 fn text(name: &str, value: Value) -> Result<String, String> {
     match value {
-        Value::String(text) => Ok(text),
+        Value::String(text) => match bytes_max(name) {
+            Some(max) if text.len() > max => {
+                Err(format!("`{name}` has {} bytes: the cluster takes up to {max}", text.len()))
+            }
+            // The rest of a message is cut out when it is posted; it must not wait until then.
+            _ => Ok(posting::shortened(&text).into_owned()),
+        },
         Value::Number(_) | Value::Bool(_) if name == "message" => Ok(value.to_string()),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => {
             Err(format!("`{name}` must be a text, not {value}"))
@@ -218,6 +244,9 @@ fn backoffs(value: &Value) -> Result<Vec<Duration>, String> {
     match value {
         // How one language writes an empty list.
         Value::Object(fields) if fields.is_empty() => Ok(Vec::new()),
+        Value::Array(items) if items.len() > PAUSES_MAX => {
+            Err(format!("`backoffs`: {} pauses, more than {PAUSES_MAX}", items.len()))
+        }
         Value::Array(items) => items.iter().map(one).collect(),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Object(_) => {
             one(value).map(|it| vec![it])
@@ -236,6 +265,9 @@ fn collect(
         Value::Array(items) => items.iter().try_for_each(|it| collect(it, present, found)),
         Value::Object(object) if object.is_empty() => Ok(()),
         Value::Object(_) => {
+            if found.len() >= OBJECTS_MAX {
+                return Err(format!("events about more than {OBJECTS_MAX} objects"));
+            }
             found.push(reference(objects, present)?);
             Ok(())
         }
@@ -262,6 +294,11 @@ fn reference(object: &Value, present: &Invocation) -> Result<Arc<ObjectRef>, Str
     });
     if let Some(own) = own {
         return Ok(own);
+    }
+    let ObjectRef { api_version, kind, name, uid, namespace } = &reference;
+    let namespace = namespace.as_deref().unwrap_or_default();
+    if [&**api_version, kind, name, uid, namespace].iter().any(|it| it.len() > PART_MAX) {
+        return Err(format!("a name of the object has more than {PART_MAX} bytes"));
     }
     if reference.kind.is_empty() || reference.api_version.is_empty() || reference.name.is_empty() {
         return Err("the object needs apiVersion, kind and metadata.name".into());

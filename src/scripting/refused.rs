@@ -25,6 +25,8 @@ pub(crate) struct Refused {
 #[derive(Clone, Debug, PartialEq)]
 enum Problem {
     Here(String),
+    /// It does not end here.
+    Endless(String),
     /// Of the value as a whole: where it became too large says nothing.
     TooLarge(Room),
     TooManyItems,
@@ -62,6 +64,11 @@ impl Refused {
         Refused { path: Vec::new(), problem: Problem::Here(problem.into()) }
     }
 
+    /// Refuses a value that has no end, or none near.
+    pub(crate) fn endless(problem: impl Into<String>) -> Self {
+        Refused { path: Vec::new(), problem: Problem::Endless(problem.into()) }
+    }
+
     /// Refuses a value for its size.
     pub(crate) fn too_large(room: Room) -> Self {
         Refused { path: Vec::new(), problem: Problem::TooLarge(room) }
@@ -74,7 +81,15 @@ impl Refused {
 
     /// Refuses a value for its depth.
     pub(crate) fn too_deep() -> Self {
-        Refused::because(format!("nested deeper than {DEPTH_MAX} levels"))
+        Refused::endless(format!("nested deeper than {DEPTH_MAX} levels"))
+    }
+
+    /// Whether it is the size or the depth of the value, and not what is in it.
+    pub(crate) fn is_bound(&self) -> bool {
+        match &self.problem {
+            Problem::Endless(_) | Problem::TooLarge(_) | Problem::TooManyItems => true,
+            Problem::Here(_) => false,
+        }
     }
 
     /// The value around it has it in this place.
@@ -90,7 +105,9 @@ impl Refused {
         let path: String = self.path.iter().rev().take(SHOWN).map(String::as_str).collect();
         let more = if self.path.len() > SHOWN { "…" } else { "" };
         match &self.problem {
-            Problem::Here(problem) => format!("{place}{path}{more}: {problem}"),
+            Problem::Here(problem) | Problem::Endless(problem) => {
+                format!("{place}{path}{more}: {problem}")
+            }
             Problem::TooLarge(room) => room.exceeded(place),
             Problem::TooManyItems => limits::too_many_items(place, limits::ITEMS_MAX),
         }

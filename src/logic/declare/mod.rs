@@ -9,7 +9,13 @@ mod options;
 mod tests;
 mod values;
 
-use std::{fmt, sync::Arc};
+use std::{
+    fmt,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
 
 use serde_json::Value;
 
@@ -21,6 +27,9 @@ use super::{
     handler::{Admission, Background, Callback, Category, Filters, Handler, Kind, Limits, Parts},
     selector::Selector,
 };
+
+/// Levels of sub-handlers of sub-handlers. Each one runs within the one around it.
+const SUB_LEVELS_MAX: u8 = 16;
 
 /// A value as a script passed it to a declaration.
 #[derive(Clone, Debug, PartialEq)]
@@ -72,6 +81,50 @@ pub struct DeclareError {
     pub message: String,
     /// What to do about it, if we know.
     pub hint: Option<String>,
+}
+
+/// The most bytes of data, as JSON, in all declarations of a script, and in those of the sub-handlers of one attempt.
+const DATA_MAX: usize = 4 << 20;
+
+impl Declaration {
+    /// Counts the data of this declaration with those of others of the same place.
+    ///
+    /// # Errors
+    /// They are too much: the operator keeps them with the handlers.
+    pub fn admit(&self, total: &AtomicUsize) -> Result<(), DeclareError> {
+        let options = self.options.iter().map(|(name, it)| name.len() + it.bytes());
+        let bytes = self.selectors.iter().map(Argument::bytes).chain(options).sum::<usize>();
+        let before = total.fetch_add(bytes, Ordering::Relaxed);
+        if before.saturating_add(bytes) <= DATA_MAX {
+            return Ok(());
+        }
+        Err("the options of all declarations together are larger than 4 MiB as JSON: keep data in variables".into())
+    }
+}
+
+impl Argument {
+    /// About the bytes of its data as JSON.
+    fn bytes(&self) -> usize {
+        match self {
+            Argument::Absent | Argument::Callback(_) | Argument::Marker(_) => 1,
+            Argument::Value(value) => json_bytes(value),
+            Argument::List(items) => items.iter().map(|it| 1 + it.bytes()).sum(),
+            Argument::Map(fields) => {
+                fields.iter().map(|(key, it)| key.len() + 4 + it.bytes()).sum()
+            }
+        }
+    }
+}
+
+fn json_bytes(value: &Value) -> usize {
+    match value {
+        Value::Null | Value::Bool(_) | Value::Number(_) => 8,
+        Value::String(text) => text.len() + 3,
+        Value::Array(items) => items.iter().map(json_bytes).sum::<usize>() + 3,
+        Value::Object(fields) => {
+            fields.iter().map(|(key, it)| key.len() + 4 + json_bytes(it)).sum::<usize>() + 3
+        }
+    }
 }
 
 impl DeclareError {
@@ -143,7 +196,11 @@ pub fn declare_sub(declaration: Declaration, parent: &Handler) -> Result<Handler
     }
     let options = Options::of(kind, &options)?;
     let base = base_id(kind, &function, &options)?;
+    if parent.level >= SUB_LEVELS_MAX {
+        return Err(too_many_levels(&base, parent));
+    }
     let mut handler = assemble(kind, function, location, &options, None)?;
+    handler.level = parent.level + 1;
     let compares = handler.filters.old.is_some() || handler.filters.new.is_some();
     if compares && !matches!(parent.kind, Kind::Update | Kind::Field | Kind::Sub) {
         return Err("filters old=/new= can only be used in update handlers".into());
@@ -152,6 +209,22 @@ pub fn declare_sub(declaration: Declaration, parent: &Handler) -> Result<Handler
     handler.id =
         if parent.id.is_empty() { base.into() } else { format!("{}/{base}", parent.id).into() };
     Ok(handler)
+}
+
+fn too_many_levels(base: &str, parent: &Handler) -> DeclareError {
+    /// Enough to recognize it: the rest repeats.
+    const BYTES_MAX: usize = 60;
+    let shown = |id: &str| match id.get(..id.floor_char_boundary(BYTES_MAX)) {
+        Some(start) if start.len() < id.len() => format!("{start}…"),
+        Some(_) | None => id.to_owned(),
+    };
+    let (base, around) = (shown(base), shown(&parent.id));
+    DeclareError::new(
+        format!(
+            "sub-handlers are nested deeper than {SUB_LEVELS_MAX} levels: '{base}' in '{around}'"
+        ),
+        "check whether a sub-handler declares itself",
+    )
 }
 
 /// `id`, else the name of the function, else the word of the declaration.
@@ -233,6 +306,7 @@ fn assemble(
         deleted: options.flag("deleted")?,
         optional: options.flag("optional")?,
         parent_needs_change: false,
+        level: 0,
         background: Background {
             initial_delay: options.initial_delay()?,
             interval: options.duration("interval")?,

@@ -138,3 +138,15 @@ fn every_option_has_one_sentence_of_documentation() {
         assert!(option.doc.ends_with('.'), "{}", option.name);
     }
 }
+
+#[test]
+fn subhandlers_of_subhandlers_have_a_bound() {
+    let mut parent = declared(Kind::Create, &[]).expect("a handler");
+    let sub = |parent: &Handler| declare_sub(declaration(Kind::Sub, &[("id", json!("s"))]), parent);
+    for _ in 0..SUB_LEVELS_MAX {
+        parent = sub(&parent).expect("a sub-handler");
+    }
+    let error = sub(&parent).expect_err("a refusal");
+    let expected = "sub-handlers are nested deeper than 16 levels: 's' in 'create/s/s/s/";
+    assert!(error.message.starts_with(expected), "{}", error.message);
+}

@@ -41,6 +41,14 @@ impl Key {
         }
     }
 
+    /// The bytes of its text.
+    pub fn bytes(&self) -> usize {
+        match self {
+            Key::Null | Key::Bool(_) | Key::Integer(_) => 0,
+            Key::Text(it) | Key::Json(it) => it.len(),
+        }
+    }
+
     /// The key as a value of its own type.
     pub fn to_value(&self) -> Value {
         match self {

@@ -19,6 +19,9 @@ use super::{
 /// The shortest pause between two looks for a change: an idle time of zero must not spin.
 const WATCH_PERIOD_MIN: Duration = Duration::from_millis(100);
 
+/// The shortest pause between two calls: neither an interval nor a pause of zero must spin.
+const PAUSE_MIN: Duration = Duration::from_millis(50);
+
 /// What a daemon or a timer does next.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Step {
@@ -158,16 +161,20 @@ impl Schedule {
             if let Some(series) = &mut self.series {
                 series.retries = series.retries.saturating_add(1);
             }
-            let delay = outcome.delay.unwrap_or_default();
+            let delay = outcome.delay.unwrap_or_default().max(PAUSE_MIN);
             self.state = State::Resting(now.saturating_add(delay).into());
             return;
         }
         self.series = None;
         self.state = match (self.interval, self.idle) {
             (Some(interval), _) if self.sharp => {
-                State::Resting(next_tick(called.into(), interval.into(), now).into())
+                let interval = Duration::from(interval).max(PAUSE_MIN);
+                State::Resting(next_tick(called.into(), interval, now).into())
             }
-            (Some(interval), _) => State::Resting(now.saturating_add(interval.into()).into()),
+            (Some(interval), _) => {
+                let interval = Duration::from(interval).max(PAUSE_MIN);
+                State::Resting(now.saturating_add(interval).into())
+            }
             // The first look is at once: the object may have changed during the call.
             (None, Some(_)) => State::Watching { called, until: now.into() },
             (None, None) => State::Done,

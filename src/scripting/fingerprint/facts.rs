@@ -2,7 +2,10 @@
 //!
 //! In doubt a fact is the one that makes more depend on the statement.
 
-use std::collections::BTreeSet;
+use std::{
+    cell::Cell,
+    collections::{BTreeMap, BTreeSet},
+};
 
 use super::{
     Dialect,
@@ -43,7 +46,8 @@ pub(super) struct Facts<'a> {
 
 /// Reads a statement.
 pub(super) fn of<'a>(statement: &Statement<'a>, dialect: &Dialect) -> Facts<'a> {
-    let reading = Reading { tokens: &statement.tokens, dialect };
+    let left = Cell::new(STEPS_PER_TOKEN * (statement.tokens.len() + 1));
+    let reading = Reading { tokens: &statement.tokens, dialect, left };
     let mut facts = Facts { defines: reading.defines(), ..Facts::default() };
     let value = reading.value();
     facts.is_fresh = reading.is_fresh(value);
@@ -54,16 +58,30 @@ pub(super) fn of<'a>(statement: &Statement<'a>, dialect: &Dialect) -> Facts<'a> 
     reading.mentions(&mut facts);
     reading.without_itself(&mut facts);
     reading.changes(&mut facts);
+    facts.is_opaque |= reading.left.get() == 0;
     facts
 }
+
+/// Chains of names and brackets are walked from several of their places. Longer walks than this make a statement depend on
+/// everything.
+const STEPS_PER_TOKEN: usize = 64;
 
 /// A statement that is read. Positions beyond its ends are nothing.
 struct Reading<'s, 'a> {
     tokens: &'s [Placed<'a>],
     dialect: &'s Dialect,
+    /// Steps along chains and to brackets that are left.
+    left: Cell<usize>,
 }
 
 impl<'s, 'a> Reading<'s, 'a> {
+    /// One step; `None` if there were too many.
+    fn step(&self) -> Option<()> {
+        let left = self.left.get().saturating_sub(1);
+        self.left.set(left);
+        (left > 0).then_some(())
+    }
+
     fn at(&self, index: usize) -> Option<&'s Placed<'a>> {
         self.tokens.get(index)
     }
@@ -111,6 +129,7 @@ impl<'s, 'a> Reading<'s, 'a> {
         while self.is(end, self.dialect.accessing)
             && let Some(name) = self.name(end + 1)
         {
+            self.step()?;
             path.push_str(self.at(end).map_or("", |it| it.token.text));
             path.push_str(name);
             end += 2;
@@ -243,11 +262,14 @@ impl<'s, 'a> Reading<'s, 'a> {
 
     /// Leaves out the mentions of names where they are given their value.
     fn without_itself(&self, facts: &mut Facts<'a>) {
+        let mut counts = BTreeMap::<_, usize>::new();
+        for (index, placed) in self.all() {
+            if let Some(name) = self.name(index).filter(|_| !self.is_field(index, placed)) {
+                *counts.entry(name).or_default() += 1;
+            }
+        }
         for defined in facts.defines.iter().filter(|it| it.member.is_none()) {
-            let is_it = |(index, placed): &(usize, &Placed<'a>)| {
-                self.name(*index) == Some(defined.name) && !self.is_field(*index, placed)
-            };
-            if self.all().filter(is_it).count() == 1 {
+            if counts.get(defined.name) == Some(&1) {
                 facts.mentions.remove(defined);
             }
         }
@@ -338,6 +360,7 @@ impl<'s, 'a> Reading<'s, 'a> {
     fn base(&self, end: usize) -> Option<usize> {
         let mut at = end;
         loop {
+            self.step()?;
             while self.is(at, &["]", ")"]) {
                 at = self.opening(at)?.checked_sub(1)?;
             }
@@ -353,6 +376,9 @@ impl<'s, 'a> Reading<'s, 'a> {
     fn opening(&self, closing: usize) -> Option<usize> {
         let mut depth = 0_usize;
         (0..=closing).rev().find(|index| {
+            if self.step().is_none() {
+                return true;
+            }
             if self.is(*index, &[")", "]", "}"]) {
                 depth += 1;
             } else if self.is(*index, &["(", "[", "?[", "{", "#{"]) {

@@ -18,6 +18,7 @@ mod statements;
 mod tests;
 
 use std::{
+    cell::Cell,
     collections::{BTreeMap, BTreeSet},
     hash::{DefaultHasher, Hash as _, Hasher as _},
 };
@@ -74,13 +75,33 @@ pub(super) struct Fingerprints<'a> {
 }
 
 struct Regions<'a> {
-    all: Vec<(Statement<'a>, Facts<'a>)>,
+    all: Vec<Region<'a>>,
     /// Who gives what a value.
-    definers: BTreeMap<&'a str, Vec<(Option<&'a str>, usize)>>,
+    definers: Definers<'a>,
     /// What functions change.
     shared: BTreeSet<&'a str>,
+    /// The statements that do something to who knows what.
+    effective: Vec<usize>,
     dialect: &'static Dialect,
+    /// Steps until it is given up to tell handlers apart: a text may have many handlers that depend on much.
+    left: Cell<usize>,
 }
+
+/// A statement, with what is asked about it for each handler.
+struct Region<'a> {
+    statement: Statement<'a>,
+    facts: Facts<'a>,
+    lines: (u32, u32),
+    hash: u64,
+    /// It may have to do with everything.
+    is_tied: bool,
+}
+
+/// By name and member: those of all of a name come before those of its members.
+type Definers<'a> = BTreeMap<Mention<'a>, Vec<usize>>;
+
+/// Less than a second. Handlers that are left then depend on the whole text.
+const STEPS_MAX: usize = 10_000_000;
 
 impl<'a> Fingerprints<'a> {
     /// Reads a text.
@@ -116,50 +137,64 @@ impl<'a> Fingerprints<'a> {
 
 impl<'a> Regions<'a> {
     fn new(statements: Vec<Statement<'a>>, dialect: &'static Dialect) -> Self {
-        let facts = statements.iter().map(|it| facts::of(it, dialect)).collect::<Vec<_>>();
-        let mut regions: Vec<_> = statements.into_iter().zip(facts).collect();
-        let mut definers = BTreeMap::<_, Vec<_>>::new();
-        for (index, (_, facts)) in regions.iter().enumerate() {
-            for Mention { name, member } in &facts.defines {
-                definers.entry(*name).or_default().push((*member, index));
+        let mut all: Vec<_> = statements.into_iter().map(|it| Region::of(it, dialect)).collect();
+        let mut definers = Definers::new();
+        for (index, region) in all.iter().enumerate() {
+            for defined in &region.facts.defines {
+                definers.entry(*defined).or_default().push(index);
             }
         }
-        let shared = shared(&regions, &definers);
+        let shared = shared(&all, &definers);
         // Who adds to a table adds to all its names, and only of a table that is made here we know the only one.
-        let is_fresh = |name: &str| {
-            let makers = definers.get(name).into_iter().flatten().filter(|it| it.0.is_none());
-            let mut makers = makers.filter_map(|(_, index)| regions.get(*index)).peekable();
-            makers.peek().is_some() && makers.all(|(_, facts)| facts.is_fresh)
+        let is_fresh = |name: &'a str| {
+            let makers = definers.get(&Mention { name, member: None }).into_iter().flatten();
+            let mut makers = makers.filter_map(|index| all.get(*index)).peekable();
+            makers.peek().is_some() && makers.all(|it| it.facts.is_fresh)
         };
-        let doubtful: Vec<_> = regions
-            .iter()
-            .map(|(_, it)| it.defines.iter().any(|it| it.member.is_some() && !is_fresh(it.name)))
-            .collect();
-        for ((_, facts), is_doubtful) in regions.iter_mut().zip(doubtful) {
-            facts.has_effect |= is_doubtful;
+        let names: BTreeSet<_> = definers.keys().map(|it| it.name).collect();
+        let fresh: BTreeSet<_> = names.into_iter().filter(|it| is_fresh(it)).collect();
+        for region in &mut all {
+            let facts = &mut region.facts;
+            let mut defines = facts.defines.iter();
+            facts.has_effect |= defines.any(|it| it.member.is_some() && !fresh.contains(it.name));
+            region.is_tied = is_tied(facts, &shared);
         }
-        Regions { all: regions, definers, shared, dialect }
+        let effective = all.iter().enumerate().filter(|(_, it)| it.facts.has_effect);
+        let effective = effective.map(|(index, _)| index).collect();
+        Regions { all, definers, shared, effective, dialect, left: Cell::new(STEPS_MAX) }
+    }
+
+    /// Counts steps; `None` if there were too many.
+    fn step(&self, count: usize) -> Option<()> {
+        let left = self.left.get().saturating_sub(count);
+        self.left.set(left);
+        (left > 0).then_some(())
+    }
+
+    /// The statements of this line.
+    fn here(&self, line: u32) -> Option<Vec<usize>> {
+        self.step(self.all.len())?;
+        let covers = |it: &Region<'_>| (it.lines.0..=it.lines.1).contains(&line);
+        Some(self.all.iter().enumerate().filter(|(_, it)| covers(it)).map(|it| it.0).collect())
     }
 
     /// `None` if it may depend on everything.
     fn of_line(&self, line: u32) -> Option<u64> {
-        let all = self.all.iter().enumerate();
-        let here: Vec<_> = all.filter(|(_, it)| it.0.covers(line)).map(|it| it.0).collect();
-        if here.is_empty() {
-            return None;
-        }
+        let here = self.here(line).filter(|it| !it.is_empty())?;
         let found = self.needed(here)?;
         Some(hash_of(|hasher| self.hash(&found, hasher)))
     }
 
     /// `None` if it may depend on everything, or if the declaration does not stand alone.
     fn of_part(&self, line: u32, part: Part) -> Option<u64> {
-        let mut here = self.all.iter().filter(|it| it.0.covers(line));
-        let (statement, _) = here.next().filter(|_| here.next().is_none())?;
+        let here = self.here(line)?;
+        let [index] = here[..] else { return None };
+        let statement = &self.all.get(index)?.statement;
+        self.step(statement.tokens.len())?;
         let tokens = declaration::part(statement, self.dialect, part)?;
         let excerpt = Statement { tokens };
         let facts = facts::of(&excerpt, self.dialect);
-        if self.is_tied(&facts) {
+        if is_tied(&facts, &self.shared) {
             return None;
         }
         let needed = facts.mentions.iter().flat_map(|it| self.definers_of(*it)).collect();
@@ -170,58 +205,81 @@ impl<'a> Regions<'a> {
         }))
     }
 
-    /// These statements, those that they depend on, and all that do something to who knows what; `None` if that may be everything.
-    fn needed(&self, mut open: Vec<usize>) -> Option<BTreeSet<usize>> {
-        let effective = self.all.iter().enumerate().filter(|(_, it)| it.1.has_effect);
-        open.extend(effective.map(|(index, _)| index));
-        let mut found = BTreeSet::new();
+    /// These statements, those that they depend on, and all that do something to who knows what, each of them marked; `None` if
+    /// that may be everything.
+    fn needed(&self, mut open: Vec<usize>) -> Option<Vec<bool>> {
+        self.step(self.all.len())?;
+        open.extend(&self.effective);
+        let (mut found, mut seen) = (vec![false; self.all.len()], BTreeSet::new());
         while let Some(index) = open.pop() {
-            if !found.insert(index) {
+            if std::mem::replace(found.get_mut(index)?, true) {
                 continue;
             }
-            let (_, facts) = self.all.get(index)?;
-            if self.is_tied(facts) {
+            let region = self.all.get(index)?;
+            if region.is_tied {
                 return None;
             }
-            open.extend(facts.mentions.iter().flat_map(|it| self.definers_of(*it)));
+            self.step(region.facts.mentions.len())?;
+            for mention in &region.facts.mentions {
+                // Many statements may mention a name, and many may define it.
+                if seen.insert(*mention) {
+                    let before = open.len();
+                    open.extend(self.definers_of(*mention));
+                    self.step(open.len() - before)?;
+                }
+            }
         }
         Some(found)
     }
 
-    /// Whether it may have to do with everything.
-    fn is_tied(&self, facts: &Facts<'_>) -> bool {
-        facts.is_opaque || facts.mentions.iter().any(|it| self.shared.contains(it.name))
-    }
-
-    fn hash(&self, statements: &BTreeSet<usize>, hasher: &mut DefaultHasher) {
-        let found = statements.iter().filter_map(|it| self.all.get(*it));
-        found.for_each(|(statement, _)| statement.hash(hasher));
+    fn hash(&self, found: &[bool], hasher: &mut DefaultHasher) {
+        let found = self.all.iter().zip(found).filter(|(_, is_found)| **is_found);
+        found.for_each(|(region, _)| hasher.write_u64(region.hash));
     }
 
     fn definers_of(&self, mention: Mention<'a>) -> impl Iterator<Item = usize> {
-        let definers = self.definers.get(mention.name).into_iter().flatten();
-        let concerned = definers.filter(move |(member, _)| {
-            mention.member.is_none() || member.is_none() || mention.member == *member
-        });
-        concerned.map(|(_, index)| *index)
+        let Mention { name, member } = mention;
+        let whole = Mention { name, member: None };
+        let of_member = member.and_then(|_| self.definers.get(&mention));
+        let (of_name, of_all) = match member {
+            Some(_) => (self.definers.get(&whole), None),
+            None => {
+                (None, Some(self.definers.range(whole..).take_while(move |it| it.0.name == name)))
+            }
+        };
+        let of_all = of_all.into_iter().flatten().flat_map(|(_, it)| it);
+        of_name.into_iter().flatten().chain(of_member.into_iter().flatten()).chain(of_all).copied()
     }
 }
 
+impl<'a> Region<'a> {
+    fn of(statement: Statement<'a>, dialect: &Dialect) -> Self {
+        let facts = facts::of(&statement, dialect);
+        let hash = hash_of(|hasher| statement.hash(hasher));
+        Region { lines: statement.lines(), facts, hash, is_tied: false, statement }
+    }
+}
+
+/// Whether it may have to do with everything.
+fn is_tied(facts: &Facts<'_>, shared: &BTreeSet<&str>) -> bool {
+    facts.is_opaque || facts.mentions.iter().any(|it| shared.contains(it.name))
+}
+
 /// The variables that functions change, and that others could see.
-fn shared<'a>(
-    regions: &[(Statement<'a>, Facts<'a>)],
-    definers: &BTreeMap<&'a str, Vec<(Option<&'a str>, usize)>>,
-) -> BTreeSet<&'a str> {
+fn shared<'a>(regions: &[Region<'a>], definers: &Definers<'a>) -> BTreeSet<&'a str> {
     // Of plain values, methods give new ones.
-    let is_table = |name: &str| {
-        let definers = definers.get(name).into_iter().flatten();
-        definers.filter_map(|it| regions.get(it.1)).any(|(_, facts)| !facts.is_plain)
+    let is_plain = |indexes: &[usize]| {
+        let mut regions = indexes.iter().filter_map(|it| regions.get(*it));
+        regions.all(|it| it.facts.is_plain)
     };
+    let tables = definers.iter().filter(|(_, indexes)| !is_plain(indexes));
+    let tables: BTreeSet<_> = tables.map(|(defined, _)| defined.name).collect();
+    let names: BTreeSet<_> = definers.keys().map(|it| it.name).collect();
     let mut shared = BTreeSet::new();
-    for (_, facts) in regions {
+    for Region { facts, .. } in regions {
         shared.extend(facts.changes.iter().copied());
-        shared.extend(facts.changes_own.iter().filter(|it| definers.contains_key(**it)));
-        shared.extend(facts.asks.iter().filter(|it| is_table(it)));
+        shared.extend(facts.changes_own.iter().filter(|it| names.contains(**it)));
+        shared.extend(facts.asks.iter().filter(|it| tables.contains(**it)));
     }
     shared
 }
@@ -233,6 +291,14 @@ impl Statement<'_> {
             placed.token.text.hash(hasher);
         }
         hasher.write_u8(0);
+    }
+}
+
+/// How many words and symbols a text has; `None` if it is not understood.
+pub(super) fn tokens(language: Language, text: &str) -> Option<usize> {
+    match language {
+        Language::Lua => lua::lex(text).map(|it| it.len()),
+        Language::Rhai => rhai::lex(text).map(|it| it.len()),
     }
 }
 

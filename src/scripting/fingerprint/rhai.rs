@@ -93,7 +93,7 @@ pub(super) fn statements(text: &str) -> Option<Vec<Statement<'_>>> {
     split(&lex(text)?)
 }
 
-fn lex(text: &str) -> Option<Vec<Token<'_>>> {
+pub(super) fn lex(text: &str) -> Option<Vec<Token<'_>>> {
     let mut scanner = Scanner::new(text);
     if scanner.rest().starts_with("#!") {
         scanner.eat_while(|it| it != '\n');

@@ -34,11 +34,11 @@ pub(super) struct Statement<'a> {
 }
 
 impl Statement<'_> {
-    /// Whether a line is a part of it.
-    pub(super) fn covers(&self, line: u32) -> bool {
+    /// Its first line and its last one.
+    pub(super) fn lines(&self) -> (u32, u32) {
         let first = self.tokens.first().map(|it| it.token.line);
         let last = self.tokens.iter().map(|it| it.token.last_line).max();
-        first.zip(last).is_some_and(|(first, last)| (first..=last).contains(&line))
+        first.zip(last).unwrap_or((1, 0))
     }
 }
 

@@ -440,3 +440,48 @@ fn a_declaration_that_does_not_stand_alone_has_no_parts() {
     ";
     assert_eq!(parts(Language::Rhai, rhai, "`x`", "`y`"), "loop.selector? loop.filters?");
 }
+
+/// All of them define one name and mention it: nine million ways from one to another, for each handler.
+#[test]
+fn many_statements_about_one_name_are_read_once() {
+    let mut text = format!("v = 1\n{}", "v = v\n".repeat(3_000));
+    for number in 0..300 {
+        let declared =
+            format!("kopf.on_create('kex', {{ id = 'h{number}' }}, function() return v end)\n");
+        text.push_str(&declared);
+    }
+    let fingerprints = Fingerprints::of(Language::Lua, &text);
+    let (first, last) = (fingerprints.of_line(3_002), fingerprints.of_line(3_301));
+    assert_ne!(first, last);
+    assert_ne!(first, fingerprints.whole());
+    assert!((3_002..=3_301).all(|it| fingerprints.of_part(it, Part::Selector) != 0));
+    let edited = text.replacen("v = v\n", "v = v + 1\n", 1);
+    assert_ne!(first, Fingerprints::of(Language::Lua, &edited).of_line(3_002));
+}
+
+/// Where a text would take too long, its handlers depend on all of it.
+#[test]
+fn a_text_of_too_many_ways_depends_on_itself_as_a_whole() {
+    let variables = (0..4_000).map(|it| format!("local v{it} = {{}}\n"));
+    let handler = |it: u32| format!("kopf.on_create('kex', {{ id = 'h{it}' }}, function() end)\n");
+    let text: String = variables.chain((0..6_000).map(handler)).collect();
+    let fingerprints = Fingerprints::of(Language::Lua, &text);
+    let codes: Vec<_> = (4_001..=10_000).map(|it| fingerprints.of_line(it)).collect();
+    assert_ne!(codes.first(), Some(&fingerprints.whole()));
+    assert_eq!(codes.last(), Some(&fingerprints.whole()));
+}
+
+/// Walks along chains of names and brackets begin at many of their places.
+#[test]
+fn long_chains_are_not_walked_from_each_of_their_names() {
+    let chain = format!("a{}", ".b".repeat(50_000));
+    let calls = format!("a{}", ":b()".repeat(20_000));
+    let names: Vec<_> = (0..30_000).map(|it| format!("n{it}")).collect();
+    for text in [
+        format!("function f() return {chain} end\nkopf.on_create('kex', f)"),
+        format!("function f() return {calls} end\nkopf.on_create('kex', f)"),
+        format!("local {} = 1\nkopf.on_create('kex', f)", names.join(", ")),
+    ] {
+        assert_ne!(Fingerprints::of(Language::Lua, &text).of_line(2), 0);
+    }
+}

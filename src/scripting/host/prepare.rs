@@ -21,7 +21,7 @@ use crate::logic::{
     handler::Handler,
     lifecycle::{Chooser, Lifecycle},
 };
-use crate::scripting::{Load, LoadError, Loaded, Placement, Source, Terms, lua, rhai};
+use crate::scripting::{Load, LoadError, Loaded, Placement, Source, Terms, bounds, lua, rhai};
 
 /// The languages, by the extension of their files.
 const LANGUAGES: &[(&str, Load)] = &[("lua", lua::load), ("rhai", rhai::load)];
@@ -81,8 +81,7 @@ impl ScriptSet {
 
 impl Script {
     fn new(source: Source, loaded: Loaded, routes: &Arc<Routes>, script: ScriptId) -> Self {
-        let Loaded { engine, mut handlers, lifecycles } = loaded;
-        codes::assign(&source, &mut handlers);
+        let Loaded { engine, handlers, lifecycles } = loaded;
         Script { home: routes.admit(script, source, engine), handlers, lifecycles }
     }
 
@@ -146,32 +145,47 @@ async fn step(
     }
     let script = next_id();
     let loaded = time::timeout(TOP_LEVEL_MAX, load(script, &source, terms)).await;
-    let loaded = loaded.unwrap_or_else(|_late| Err(waits_too_long(&source)))?;
+    let mut loaded = loaded.unwrap_or_else(|_late| Err(waits_too_long(&source)))?;
+    loaded.handlers = with_codes(terms, &source, loaded.handlers).await?;
     Ok(Step::Loaded(Arc::new(Script::new(source, loaded, routes, script))))
 }
 
-fn waits_too_long(source: &Source) -> LoadError {
-    LoadError {
-        file: source.name.clone(),
-        line: None,
-        source_line: None,
-        message: format!("its top level takes longer than {} s", TOP_LEVEL_MAX.as_secs()),
-        hint: Some("declare handlers there, and wait in `on_startup` or in a handler".into()),
+/// Fingerprints take their time, which grows with the text: the operator goes on meanwhile.
+async fn with_codes(
+    terms: &Terms,
+    source: &Source,
+    mut handlers: Vec<Handler>,
+) -> Result<Vec<Handler>, LoadError> {
+    if matches!(terms.placement, Placement::CurrentRuntime) {
+        codes::assign(source, &mut handlers);
+        return Ok(handlers);
     }
+    let own = source.clone();
+    let work = move || {
+        codes::assign(&own, &mut handlers);
+        handlers
+    };
+    let done = tokio::task::spawn_blocking(work).await;
+    done.map_err(|error| LoadError::of_file(source, error.to_string()))
+}
+
+fn waits_too_long(source: &Source) -> LoadError {
+    let message = format!("its top level takes longer than {} s", TOP_LEVEL_MAX.as_secs());
+    let hint = Some("declare handlers there, and wait in `on_startup` or in a handler".into());
+    LoadError { hint, ..LoadError::of_file(source, message) }
 }
 
 async fn load(script: ScriptId, source: &Source, terms: &Terms) -> Result<Loaded, LoadError> {
     let extension = Path::new(&source.name).extension().unwrap_or_default();
     let language = LANGUAGES.iter().find(|(it, _)| extension == *it);
     let Some((_, load)) = language else {
-        return Err(LoadError {
-            file: source.name.clone(),
-            line: None,
-            source_line: None,
-            message: "not a script".into(),
-            hint: Some("scripts are .lua and .rhai files".into()),
-        });
+        let hint = Some("scripts are .lua and .rhai files".into());
+        return Err(LoadError { hint, ..LoadError::of_file(source, "not a script") });
     };
+    if let Some(problem) = bounds::refused(&source.name, &source.text) {
+        let hint = Some("split it: modules count separately".into());
+        return Err(LoadError { hint, ..LoadError::of_file(source, problem) });
+    }
     load(script, source, terms).await
 }
 

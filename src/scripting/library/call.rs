@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use super::{
     Datum, Failure, Flow, Function, Given, Library, Outcome, Pace, Shape, Surroundings, Type,
-    bounds, given, pace,
+    bounds, given, pace, passage::Passage,
 };
 use crate::ports::Invocation;
 use crate::scripting::text::did_you_mean;
@@ -15,7 +15,9 @@ use crate::scripting::text::did_you_mean;
 #[derive(Debug)]
 pub(crate) struct Call {
     /// By parameter and option; those that were left out are not there.
-    arguments: Vec<(&'static str, Datum)>,
+    pub(super) arguments: Vec<(&'static str, Datum)>,
+    /// The room of a call that waits for others.
+    pub(super) passage: Option<Passage>,
     /// Who calls.
     pub(crate) surroundings: Arc<Surroundings>,
     /// What the calling handler is called for; `None` at the top level.
@@ -36,7 +38,7 @@ impl Call {
         present: Option<Arc<Invocation>>,
     ) -> Result<Self, Failure> {
         let arguments = function.assign(library, given, surroundings.limits.string_size)?;
-        Ok(Call { arguments, surroundings, present })
+        Ok(Call { arguments, passage: None, surroundings, present })
     }
 
     /// Does what computes at once; the limits of the caller hold inside.
@@ -247,6 +249,11 @@ impl Function {
 
     fn is_place_of_options(&self, place: usize) -> bool {
         place == self.parameters.len() && !self.options.is_empty()
+    }
+
+    /// The most arguments that it takes, with the options.
+    pub(crate) fn arguments_max(&self) -> usize {
+        self.parameters.len() + usize::from(!self.options.is_empty())
     }
 
     /// It was given more than it takes.

@@ -22,6 +22,7 @@ mod log;
 mod loops;
 mod metrics;
 mod pace;
+mod passage;
 mod quantity;
 mod random;
 mod re;

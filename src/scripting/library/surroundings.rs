@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use super::{http::Web, loops::Loops, re::Patterns};
+use super::{http::Web, loops::Loops, passage::Rooms, re::Patterns};
 use crate::logic::grants::Access;
 use crate::ports::{Clock, ScriptSeries};
 use crate::scripting::Terms;
@@ -27,6 +27,8 @@ pub(crate) struct Surroundings {
     pub(super) series: ScriptSeries,
     /// What is looped over.
     pub(super) loops: Loops,
+    /// What waits for others.
+    pub(super) rooms: Rooms,
 }
 
 impl Surroundings {
@@ -41,6 +43,7 @@ impl Surroundings {
             web: Web::default(),
             series: terms.metrics.of_script(script),
             loops: Loops::default(),
+            rooms: Rooms::default(),
         })
     }
 }

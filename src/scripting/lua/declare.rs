@@ -7,6 +7,8 @@ use mlua::{
     Value as LuaValue,
 };
 
+use serde_json::Value;
+
 use super::world::World;
 use crate::logic::{
     declare::{self, Argument, Declaration, Marker},
@@ -15,6 +17,7 @@ use crate::logic::{
 use crate::scripting::{
     children, limits,
     names::{self, Declaring},
+    refused::{DEPTH_MAX, Refused},
 };
 
 /// `kopf.PRESENT` and the like.
@@ -85,6 +88,7 @@ fn declare_one(lua: &Lua, name: &str, kind: Kind, arguments: MultiValue) -> mlua
             return Err(mlua::Error::runtime(limits::too_many_handlers()));
         }
         let declaration = read_declaration(lua, &world, (name, kind), arguments)?;
+        declaration.admit(&world.declared_bytes).map_err(mlua::Error::external)?;
         let handler = declare::declare(declaration).map_err(mlua::Error::external)?;
         if let Some(declared) = &mut *world.declared.borrow_mut() {
             declared.push(handler);
@@ -97,12 +101,20 @@ fn declare_one(lua: &Lua, name: &str, kind: Kind, arguments: MultiValue) -> mlua
     children.declare(declaration).map_err(mlua::Error::external)
 }
 
+/// More than any function of `kopf` takes.
+pub(super) const ARGUMENTS_MAX: usize = 16;
+
 fn read_declaration(
     lua: &Lua,
     world: &Rc<World>,
     (name, kind): (&str, Kind),
     mut arguments: MultiValue,
 ) -> mlua::Result<Declaration> {
+    if arguments.len() > ARGUMENTS_MAX {
+        return Err(mlua::Error::runtime(format!(
+            "kopf.{name}: more than {ARGUMENTS_MAX} arguments"
+        )));
+    }
     let Some(LuaValue::Function(function)) = arguments.pop_back() else {
         return Err(mlua::Error::external(names::no_handler(name, kind)));
     };
@@ -112,6 +124,9 @@ fn read_declaration(
     };
     if let Some(LuaValue::Table(_)) = arguments.back() {
         arguments.pop_back();
+    }
+    if options.is_empty() {
+        world.declaring.take();
     }
     let selectors = arguments.iter().map(|it| argument(lua, world, "the selector", it));
     let selectors = selectors.collect::<mlua::Result<_>>()?;
@@ -126,8 +141,14 @@ pub(super) fn options(
     name: &str,
     table: &Table,
 ) -> mlua::Result<Vec<(String, Argument)>> {
+    /// More than there are.
+    const OPTIONS_MAX: usize = 100;
     let mut options = Vec::new();
+    world.declaring.take();
     table.for_each(|key: LuaValue, value: LuaValue| {
+        if options.len() >= OPTIONS_MAX {
+            return Err(mlua::Error::runtime(format!("kopf.{name}: too many options")));
+        }
         let LuaValue::String(key) = key else {
             return Err(mlua::Error::runtime(format!(
                 "kopf.{name}: options are named, not listed"
@@ -155,7 +176,8 @@ pub(super) fn argument(
         LuaValue::Function(_) => callback(lua, name, value).map(Argument::Callback),
         LuaValue::UserData(object) => of_object(name, object),
         LuaValue::Table(table) => match world.read(value, None) {
-            Ok(data) => Ok(Argument::Value(data)),
+            Ok(data) => counted(world, data),
+            Err(refused) if refused.is_bound() => Err(mlua::Error::runtime(refused.at(name))),
             Err(_) => entries(lua, world, name, table),
         },
         LuaValue::Boolean(_)
@@ -167,8 +189,20 @@ pub(super) fn argument(
         | LuaValue::Thread(_)
         | LuaValue::Buffer(_)
         | LuaValue::Error(_)
-        | LuaValue::Other(_) => world.read_as(name, value).map(Argument::Value),
+        | LuaValue::Other(_) => counted(world, world.read_as(name, value)?),
     }
+}
+
+/// Data of a declaration, if it is not too much with those that were read before.
+fn counted(world: &World, data: Value) -> mlua::Result<Argument> {
+    let (bytes, depth) = world.declaring.get();
+    let bytes = bytes.saturating_add(limits::weight(&data));
+    world.declaring.set((bytes, depth));
+    let max = world.limits.sandbox.string_size;
+    if bytes > max {
+        return Err(mlua::Error::runtime(limits::too_large_as_text("the declaration", max)));
+    }
+    Ok(Argument::Value(data))
 }
 
 fn of_object(name: &str, object: &AnyUserData) -> mlua::Result<Argument> {
@@ -183,6 +217,17 @@ fn of_object(name: &str, object: &AnyUserData) -> mlua::Result<Argument> {
 
 /// A table with functions or markers inside.
 fn entries(lua: &Lua, world: &World, name: &str, table: &Table) -> mlua::Result<Argument> {
+    let (bytes, depth) = world.declaring.get();
+    if depth >= DEPTH_MAX {
+        return Err(mlua::Error::runtime(Refused::too_deep().at(name)));
+    }
+    world.declaring.set((bytes, depth + 1));
+    let read = read_entries(lua, world, name, table);
+    world.declaring.set((world.declaring.get().0, depth));
+    read
+}
+
+fn read_entries(lua: &Lua, world: &World, name: &str, table: &Table) -> mlua::Result<Argument> {
     if table.raw_len() > 0 {
         let items = table.sequence_values::<LuaValue>();
         let items = items.map(|it| argument(lua, world, name, &it?));

@@ -3,7 +3,7 @@
 use mlua::{Lua, MultiValue, Table, Value as LuaValue};
 use serde_json::Value;
 
-use super::{push::Style, world::World};
+use super::{declare::ARGUMENTS_MAX, push::Style, world::World};
 use crate::scripting::hierarchy::{Function, HELPERS, Helper};
 
 /// Adds the functions to the `kopf` table.
@@ -18,6 +18,9 @@ pub(super) fn install(lua: &Lua, kopf: &Table) -> mlua::Result<()> {
 fn call(lua: &Lua, helper: &Helper, mut arguments: MultiValue) -> mlua::Result<LuaValue> {
     let world = World::of(lua)?;
     let place = format!("kopf.{}", helper.name);
+    if arguments.len() > ARGUMENTS_MAX {
+        return Err(mlua::Error::runtime(format!("{place}: more than {ARGUMENTS_MAX} arguments")));
+    }
     let target = arguments.pop_front().unwrap_or(LuaValue::Nil);
     let before = world.read_as(&place, &target)?;
     let read = |it: &LuaValue| (!it.is_nil()).then(|| world.read_as(&place, it)).transpose();

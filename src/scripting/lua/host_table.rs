@@ -189,10 +189,8 @@ fn host_functions(lua: &Lua, modules: Modules) -> mlua::Result<Table> {
     let module =
         move |lua: &Lua, (name, loaded): (String, Table)| modules.find(lua, &name, &loaded);
     host.set("module", lua.create_function(module)?)?;
-    let plain = |lua: &Lua, object: AnyUserData| {
-        let content = views::json_of(&object).unwrap_or_default();
-        World::of(lua)?.push(lua, &content, Style::Frozen)
-    };
+    let plain =
+        |lua: &Lua, object: AnyUserData| Ok(views::plain(lua, &object)?.unwrap_or(LuaValue::Nil));
     host.set("plain", lua.create_function(plain)?)?;
     let item = |lua: &Lua, (object, step): (AnyUserData, LuaValue)| {
         let item = views::item(lua, &object, &step).transpose()?;

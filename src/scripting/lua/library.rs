@@ -7,8 +7,14 @@ use mlua::{
     Value as LuaValue, chunk::ChunkMode,
 };
 
-use super::{push::Style, refusal::ServerError, streams, views, world::World};
-use crate::ports::BoxFuture;
+use super::{
+    push::Style,
+    refusal::ServerError,
+    streams,
+    views::{self, Kind},
+    world::World,
+};
+use crate::ports::{BoxFuture, Invocation};
 use crate::scripting::library::{
     self, Body, Call, Datum, Failure, Flow, Function, Given, Library, Outcome, Shape, embedded,
 };
@@ -157,12 +163,26 @@ fn waiting(
     lua.create_function(move |lua, arguments: MultiValue| {
         let world = World::of(lua)?;
         let place = place.clone();
-        let called = call(&world, (library, function), &arguments).map(body);
+        let called = call(&world, (library, function), &arguments);
+        let called = called.map(|it| it.pass(library.name, function.name).map(body));
+        let present = world.present.borrow().clone();
         // Weak: a wait that never begins must not keep the VM.
         let lua = lua.weak();
         world.wait_for(async move {
             let called = match called {
-                Ok(waited) => waited.await,
+                Ok(Ok(waited)) => waited.await,
+                Ok(Err(queue)) => {
+                    let passage = queue.wait().await;
+                    let Some(lua) = lua.try_upgrade() else { return Ok(MultiValue::new()) };
+                    let world = World::of(&lua)?;
+                    let read = call_of(&world, (library, function), &arguments, present);
+                    drop((arguments, world, lua));
+                    match (read, passage) {
+                        (Ok(call), Some(passage)) => body(call.passing(passage)).await,
+                        (Ok(call), None) => body(call).await,
+                        (Err(failure), _) => Err(failure),
+                    }
+                }
                 Err(failure) => Err(failure),
             };
             let Some(lua) = lua.try_upgrade() else { return Ok(MultiValue::new()) };
@@ -193,8 +213,21 @@ fn streaming(
 }
 
 fn call(world: &World, named: Named, arguments: &MultiValue) -> Result<Call, Failure> {
+    call_of(world, named, arguments, world.present.borrow().clone())
+}
+
+fn call_of(
+    world: &World,
+    named: Named,
+    arguments: &MultiValue,
+    present: Option<Arc<Invocation>>,
+) -> Result<Call, Failure> {
+    let (library, function) = named;
+    // Each would be copied before the last one is refused.
+    if arguments.len() > function.arguments_max() {
+        return Err(function.too_many(library, arguments.len()));
+    }
     let arguments = arguments.iter().map(|it| given(world, it)).collect();
-    let present = world.present.borrow().clone();
     Call::new(named, arguments, Arc::clone(&world.surroundings), present)
 }
 
@@ -234,10 +267,10 @@ fn shape(world: &World, value: &LuaValue) -> Shape {
         LuaValue::LightUserData(it) if it.0.is_null() => Shape::Nothing,
         LuaValue::Vector(_) => Shape::Other("a vector"),
         LuaValue::Error(_) => Shape::Other("an error"),
-        LuaValue::UserData(_) if views::handled(value).is_some() => Shape::Map,
-        LuaValue::UserData(view) => match views::json_of(view) {
-            Some(serde_json::Value::Array(_)) => Shape::List,
-            Some(_) => Shape::Map,
+        LuaValue::UserData(_) if views::is_handled(value) => Shape::Map,
+        LuaValue::UserData(view) => match views::kind(view) {
+            Some(Kind::List) => Shape::List,
+            Some(Kind::Map | Kind::Text) => Shape::Map,
             None => Shape::Other("an object of the host"),
         },
         LuaValue::LightUserData(_) | LuaValue::Other(_) => Shape::Other("an object of the host"),
@@ -258,9 +291,8 @@ fn checked(lua: &Lua, (library, function): Named) -> mlua::Result<LuaFunction> {
 
 /// The same values, with tables instead of views of the host.
 fn plain(lua: &Lua, values: MultiValue) -> mlua::Result<MultiValue> {
-    let world = World::of(lua)?;
-    let one = |value: LuaValue| match value.as_userdata().and_then(views::json_of) {
-        Some(content) => world.push(lua, &content, Style::Frozen),
+    let one = |value: LuaValue| match value.as_userdata() {
+        Some(view) => Ok(views::plain(lua, view)?.unwrap_or(value)),
         None => Ok(value),
     };
     values.into_iter().map(one).collect()

@@ -3,6 +3,7 @@
 use mlua::{Lua, MultiValue, Table, Value as LuaValue};
 
 use super::{
+    declare::ARGUMENTS_MAX,
     raised::{self, HandlerError},
     world::World,
 };
@@ -29,6 +30,9 @@ fn read(
     mut arguments: MultiValue,
 ) -> mlua::Result<Arguments> {
     let place = format!("kopf.{name}");
+    if arguments.len() > ARGUMENTS_MAX {
+        return Err(mlua::Error::runtime(format!("{place}: more than {ARGUMENTS_MAX} arguments")));
+    }
     let objects = arguments.pop_front().unwrap_or(LuaValue::Nil);
     let objects = world.read_as(&place, &objects)?;
     let (mut rest, mut error) = (Vec::new(), None);

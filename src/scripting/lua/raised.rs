@@ -14,7 +14,9 @@ use crate::logic::{
     outcome::{Raised, RaisedKind},
 };
 use crate::scripting::{
-    LoadError, limits,
+    LoadError,
+    diagnostics::{FRAMES_MAX, excerpt},
+    limits,
     names::DELAY_DEFAULT,
     posting::{self, Described},
     text,
@@ -200,6 +202,12 @@ impl ScriptError {
         }
     }
 
+    /// The same place, when what ended the call is this.
+    pub(super) fn of_aborted(self, world: &World, abort: Abort) -> Self {
+        let Raised { kind, message, .. } = aborted(&world.limits, abort);
+        ScriptError { kind, message, hint: None, ..self }
+    }
+
     /// As the error of a call.
     pub(super) fn into_raised(mut self, world: &World) -> Raised {
         if let Some(hint) = &self.hint {
@@ -209,11 +217,15 @@ impl ScriptError {
         if let Some(position) = &self.position {
             lines.push(format!("{}:{}: {}", position.0, position.1, self.message));
             let source = source_line(world, position);
-            lines.extend(source.map(|it| format!("    {}", it.trim())));
+            lines.extend(source.map(|it| format!("    {}", excerpt(it.trim(), 0))));
         }
         if !self.stack.is_empty() {
             lines.push(STACK_TITLE.into());
-            lines.extend(self.stack.iter().map(|frame| format!("    {frame}")));
+            let shown = self.stack.iter().take(FRAMES_MAX);
+            lines.extend(shown.map(|frame| format!("    {frame}")));
+            if let Some(more) = self.stack.len().checked_sub(FRAMES_MAX).filter(|it| *it > 0) {
+                lines.push(format!("    … {more} more"));
+            }
         }
         let trace = (!lines.is_empty()).then(|| lines.join("\n"));
         Raised { kind: self.kind, message: self.message, trace }

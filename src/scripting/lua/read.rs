@@ -8,47 +8,23 @@ use serde_json::{Map, Number, Value};
 use super::{
     push::{NULLS, Shapes},
     views,
-    watchdog::Meter,
 };
-use crate::scripting::limits::ITEMS_MAX;
-use crate::scripting::refused::{DEPTH_MAX, FUNCTION, HOST_OBJECT, NOT_FINITE, Refused, Room};
+use crate::scripting::account::{Account, FIELD};
+use crate::scripting::limits::{TEXT, digits};
+use crate::scripting::refused::{FUNCTION, HOST_OBJECT, NOT_FINITE, Refused};
 
 /// Converts values of one VM.
 pub(super) struct Reader<'a> {
     shapes: &'a Shapes,
-    meter: &'a Meter,
-    room: Room,
-    /// Bytes that still fit.
-    left: usize,
-    /// Items and fields that still fit.
-    items: usize,
+    account: Account<'a>,
     /// The tables around the present one, to notice cycles.
     around: Vec<*const c_void>,
 }
 
 impl<'a> Reader<'a> {
     /// A reader for the VM with these metatables.
-    pub(super) fn new(shapes: &'a Shapes, meter: &'a Meter, room: Room) -> Self {
-        Reader { shapes, meter, room, left: room.bytes(), items: ITEMS_MAX, around: Vec::new() }
-    }
-
-    /// Makes place for a value, or a key, that takes so much as JSON.
-    fn take(&mut self, bytes: usize) -> Result<(), Refused> {
-        let left = self.left.checked_sub(bytes);
-        self.left = left.ok_or_else(|| Refused::too_large(self.room))?;
-        Ok(())
-    }
-
-    /// Makes place for so many items of a list, or fields.
-    fn take_items(&mut self, count: usize) -> Result<(), Refused> {
-        let left = self.items.checked_sub(count);
-        self.items = left.ok_or_else(Refused::too_many_items)?;
-        Ok(())
-    }
-
-    /// Refuses to go on if the call has used up its time: small tables can be large values.
-    fn look_at_time(&self) -> Result<(), Refused> {
-        if self.meter.is_over() { Err(Refused::because("out of time")) } else { Ok(()) }
+    pub(super) fn new(shapes: &'a Shapes, account: Account<'a>) -> Self {
+        Reader { shapes, account, around: Vec::new() }
     }
 
     /// The value as JSON. Nil is null.
@@ -61,7 +37,7 @@ impl<'a> Reader<'a> {
         like: Option<&Value>,
     ) -> Result<Value, Refused> {
         let refused = |problem: &str| Err(Refused::because(problem));
-        self.take(weight(value))?;
+        self.account.take(weight(value))?;
         match value {
             LuaValue::Nil => Ok(Value::Null),
             LuaValue::LightUserData(LightUserData(it)) if it.is_null() => Ok(Value::Null),
@@ -77,7 +53,8 @@ impl<'a> Reader<'a> {
             },
             LuaValue::Table(it) => self.read_table(it, like),
             LuaValue::UserData(it) => {
-                views::json_of(it).ok_or_else(|| Refused::because(HOST_OBJECT))
+                let copied = views::copy(it, &mut self.account, self.around.len());
+                copied.unwrap_or_else(|| refused(HOST_OBJECT))
             }
             LuaValue::Function(_) => refused(FUNCTION),
             LuaValue::Thread(_) => refused("a coroutine"),
@@ -107,7 +84,7 @@ impl<'a> Reader<'a> {
             items.push((key, value));
             Ok(())
         });
-        if items.len() > self.items {
+        if items.len() > self.account.items_left() {
             return Err(Refused::too_many_items());
         }
         walked.map_err(|error| Refused::because(error.to_string()))?;
@@ -131,12 +108,10 @@ impl<'a> Reader<'a> {
     fn read_table(&mut self, table: &Table, like: Option<&Value>) -> Result<Value, Refused> {
         let pointer = table.to_pointer();
         if self.around.contains(&pointer) {
-            return Err(Refused::because("a table that contains itself"));
+            return Err(Refused::endless("a table that contains itself"));
         }
-        if self.around.len() >= DEPTH_MAX {
-            return Err(Refused::too_deep());
-        }
-        self.look_at_time()?;
+        self.account.enter(self.around.len())?;
+        self.account.look_at_time()?;
         self.around.push(pointer);
         let result = self.read_entries(table, like);
         self.around.pop();
@@ -145,7 +120,7 @@ impl<'a> Reader<'a> {
 
     fn read_entries(&mut self, table: &Table, like: Option<&Value>) -> Result<Value, Refused> {
         let (items, mut fields) = self.entries(table)?;
-        self.take_items(items.len() + fields.len())?;
+        self.account.take_items(items.len() + fields.len())?;
         fields.extend(nulls(table).into_iter().map(|key| (key, LuaValue::NULL)));
         if !items.is_empty() && !fields.is_empty() {
             return Err(Refused::because("a table with both list items and keys"));
@@ -175,7 +150,7 @@ impl<'a> Reader<'a> {
     ) -> Result<Value, Refused> {
         let mut map = Map::new();
         for (key, field) in fields {
-            self.take(key.len() + FIELD)?;
+            self.account.take(key.len() + FIELD)?;
             let like = like.and_then(|it| it.get(&key));
             let field = self.read(&field, like).map_err(|it| it.under(format!(".{key}")))?;
             map.insert(key, field);
@@ -212,7 +187,7 @@ impl<'a> Reader<'a> {
             }
             Ok(())
         });
-        if items.len() + fields.len() > self.items {
+        if items.len() + fields.len() > self.account.items_left() {
             return Err(Refused::too_many_items());
         }
         if let Err(error) = walked {
@@ -225,10 +200,10 @@ impl<'a> Reader<'a> {
     fn glance(&self, seen: usize) -> mlua::Result<()> {
         /// Less than a millisecond.
         const ENTRIES: usize = 1024;
-        if seen % ENTRIES == ENTRIES - 1 && self.look_at_time().is_err() {
+        if seen % ENTRIES == ENTRIES - 1 && self.account.look_at_time().is_err() {
             return Err(mlua::Error::runtime("out of time"));
         }
-        if seen > self.items {
+        if seen > self.account.items_left() {
             // Whoever walks tells it in better words.
             return Err(mlua::Error::runtime("too many items"));
         }
@@ -255,13 +230,10 @@ fn number(read: Number, like: Option<&Value>) -> Value {
     }
 }
 
-/// What a field takes besides its key and its value: quotes, a colon and a comma.
-const FIELD: usize = 4;
-
 /// About what a value takes as JSON, without what is in it.
 fn weight(value: &LuaValue) -> usize {
     match value {
-        LuaValue::String(text) => text.as_bytes().len() + 3,
+        LuaValue::String(text) => text.as_bytes().len() + TEXT,
         LuaValue::Integer(number) => digits(number.unsigned_abs()),
         LuaValue::Number(_) => 8,
         LuaValue::Nil
@@ -276,9 +248,4 @@ fn weight(value: &LuaValue) -> usize {
         | LuaValue::Error(_)
         | LuaValue::Other(_) => 3,
     }
-}
-
-fn digits(number: u64) -> usize {
-    let digits = number.checked_ilog10().unwrap_or_default() + 2;
-    usize::try_from(digits).unwrap_or_default()
 }

@@ -173,7 +173,16 @@ impl<P: Purpose> Future for Running<P> {
             drop(mem::replace(&mut self.next, Next::Again));
             let (slice, abort) = self.slice(with);
             if let Some(abort) = abort {
-                return Poll::Ready(Err(Failure::Aborted(abort)));
+                let failure = match slice {
+                    // It says where the call was then.
+                    Slice::Ended(Err(error)) => {
+                        Failure::Script(error.of_aborted(self.vm.world(), abort))
+                    }
+                    Slice::Ended(Ok(_)) | Slice::Waits | Slice::Interrupted => {
+                        Failure::Aborted(abort)
+                    }
+                };
+                return Poll::Ready(Err(failure));
             }
             match slice {
                 Slice::Ended(ended) => {

@@ -1,12 +1,12 @@
 //! One Lua VM with one script in it.
 
 use std::{
-    cell::{OnceCell, RefCell},
+    cell::{Cell, OnceCell, RefCell},
     collections::BTreeMap,
     future::Future,
     pin::Pin,
     rc::Rc,
-    sync::Arc,
+    sync::{Arc, atomic::AtomicUsize},
     task::{Context, Poll, ready},
 };
 
@@ -119,12 +119,15 @@ impl Vm {
             format: OnceCell::new(),
             functions: Functions::new(Arc::clone(&script.lent)),
             declared: RefCell::new(Some(Vec::new())),
+            declared_bytes: AtomicUsize::default(),
+            declaring: Cell::default(),
             lifecycles: RefCell::default(),
             present: RefCell::default(),
             wait: RefCell::default(),
             wait_method: OnceCell::new(),
             streams: Streams::default(),
             leftovers: RefCell::default(),
+            places: Rc::default(),
             memos: Arc::clone(&script.memos),
             side_table: super::side_table::SideTable::default(),
             surroundings: Surroundings::of(&script.terms, &source.name),
@@ -356,10 +359,11 @@ impl Purpose for Handling {
     }
 
     fn finish(&mut self, world: &World, value: &LuaValue) -> mlua::Result<Ended> {
-        let present = world.present.borrow();
-        let is_index = present.as_ref().is_some_and(|it| it.handler.kind == Kind::Index);
-        drop(present);
-        if is_index { contribution(world, value) } else { result(world, value) }
+        let present = world.present.borrow().clone();
+        match present.filter(|it| it.handler.kind == Kind::Index) {
+            Some(call) => contribution(world, &call, value),
+            None => result(world, value),
+        }
     }
 }
 
@@ -392,21 +396,23 @@ impl<T, F: FnOnce(&World, &LuaValue) -> mlua::Result<T> + Unpin> Purpose for Sim
 
 /// The result of a handler.
 fn result(world: &World, value: &LuaValue) -> mlua::Result<Ended> {
-    let read = world.read_kept(value, None).map_err(refused)?;
+    let read = world.read_kept(value, None, 0).map_err(refused)?;
     Ok(Ended::Returned((!read.is_null()).then_some(read)))
 }
 
 /// The result of an index function: its keys need not be texts.
-fn contribution(world: &World, value: &LuaValue) -> mlua::Result<Ended> {
-    match world.read_keyed(value).map_err(refused)? {
-        Some(entries) => Ok(Ended::Keyed(entries)),
-        None => result(world, value),
-    }
+fn contribution(world: &World, call: &Invocation, value: &LuaValue) -> mlua::Result<Ended> {
+    let ended = match world.read_keyed(value).map_err(refused)? {
+        Some(entries) => Ended::Keyed(entries),
+        None => result(world, value)?,
+    };
+    world.memos.admit_to_index(call, &ended).map_err(mlua::Error::runtime)?;
+    Ok(ended)
 }
 
 /// The result of a function that is asked for data.
 fn data(world: &World, value: &LuaValue) -> mlua::Result<Value> {
-    world.read_kept(value, None).map_err(refused)
+    world.read_kept(value, None, 0).map_err(refused)
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "the shape of a mapping of errors")]

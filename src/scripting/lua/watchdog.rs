@@ -31,7 +31,7 @@ use super::{
     raised,
     world::Limits,
 };
-use crate::scripting::{library::Pace, limits, running_time::running_time};
+use crate::scripting::{account::Deadline, library::Pace, limits, running_time::running_time};
 use crate::settings::Sandbox;
 
 /// How long a call may compute before its neighbours get a turn.
@@ -193,6 +193,12 @@ impl Watchdog {
             present.budget.spend(exact.unwrap_or(TICK * looks));
         }
         (present.budget, present.aborted)
+    }
+}
+
+impl Deadline for Meter {
+    fn is_over(&self) -> bool {
+        Meter::is_over(self)
     }
 }
 

@@ -1,13 +1,13 @@
 //! What belongs to one VM and is reachable from every host function in it.
 
 use std::{
-    cell::{OnceCell, RefCell},
+    cell::{Cell, OnceCell, RefCell},
     collections::BTreeMap,
     future::Future,
     rc::Rc,
     sync::{
         Arc,
-        atomic::{AtomicU32, Ordering},
+        atomic::{AtomicU32, AtomicUsize, Ordering},
     },
     time::Duration,
 };
@@ -31,6 +31,7 @@ use crate::logic::{
 };
 use crate::ports::Invocation;
 use crate::scripting::{
+    account::Account,
     leftovers::Leftovers,
     library::{Pace, Surroundings},
     memos::Memos,
@@ -63,6 +64,10 @@ pub(super) struct World {
     pub(super) functions: Functions,
     /// What was declared; `None` when the top level has finished.
     pub(super) declared: RefCell<Option<Vec<Handler>>>,
+    /// Bytes of the data in declarations of the top level.
+    pub(super) declared_bytes: AtomicUsize,
+    /// Bytes of the data in the declaration that is read, and the levels around the present part of it.
+    pub(super) declaring: Cell<(usize, usize)>,
     /// The default lifecycles that were set, in order.
     pub(super) lifecycles: RefCell<Vec<Chooser>>,
     /// What the call is about that computes now; `None` at the top level and in calls that are about nothing.
@@ -75,6 +80,8 @@ pub(super) struct World {
     pub(super) streams: Streams,
     /// What the script keeps of calls that have ended.
     pub(super) leftovers: RefCell<Leftovers>,
+    /// The bytes of the paths of handles that the VM has.
+    pub(super) places: Rc<Cell<usize>>,
     /// What the script has put into memos.
     pub(super) memos: Arc<Memos>,
     /// Values of memos that are no data.
@@ -128,16 +135,17 @@ impl World {
 
     /// Lua into JSON.
     pub(super) fn read(&self, value: &LuaValue, like: Option<&Value>) -> Result<Value, Refused> {
-        self.reader(Room::Text(self.limits.sandbox.string_size)).read(value, like)
+        self.reader(self.account(self.text_room())).read(value, like)
     }
 
-    /// Lua into JSON that is kept: a result, a part of a patch or of a memo.
+    /// Lua into JSON that is kept: a result, a part of a patch or of a memo, below so many levels of that.
     pub(super) fn read_kept(
         &self,
         value: &LuaValue,
         like: Option<&Value>,
+        around: usize,
     ) -> Result<Value, Refused> {
-        self.reader(self.room()).read(value, like)
+        self.reader(self.account(self.room()).below(around)).read(value, like)
     }
 
     /// A table with other keys than texts into its items; nothing if it is none: see [`Reader::read_keyed`].
@@ -145,7 +153,28 @@ impl World {
         &self,
         value: &LuaValue,
     ) -> Result<Option<Vec<(Value, Value)>>, Refused> {
-        self.reader(self.room()).read_keyed(value)
+        self.reader(self.account(self.room())).read_keyed(value)
+    }
+
+    /// The account of a copy of something that the host has.
+    pub(super) fn account(&self, room: Room) -> Account<'_> {
+        Account::new(room, 1, &*self.meter)
+    }
+
+    /// How large what is passed or shown may be.
+    pub(super) fn text_room(&self) -> Room {
+        Room::Text(self.limits.sandbox.string_size)
+    }
+
+    /// The text of what is behind a handle; `name` is what errors call it.
+    pub(super) fn shown(
+        &self,
+        name: &str,
+        text: fn(&Value) -> String,
+        copy: impl FnOnce(&mut Account<'_>) -> Result<Value, Refused>,
+    ) -> mlua::Result<String> {
+        let copied = copy(&mut self.account(self.text_room()));
+        copied.map(|it| text(&it)).map_err(|it| mlua::Error::runtime(it.at(name)))
     }
 
     /// How large what is kept may be.
@@ -153,8 +182,8 @@ impl World {
         Room::Result(self.limits.sandbox.result_size)
     }
 
-    fn reader(&self, room: Room) -> Reader<'_> {
-        Reader::new(&self.shapes, &self.meter, room)
+    fn reader<'a>(&'a self, account: Account<'a>) -> Reader<'a> {
+        Reader::new(&self.shapes, account)
     }
 
     /// Lua into JSON, as a host function with an argument of this name does it.

@@ -20,6 +20,7 @@ use parking_lot::Mutex;
 
 use self::directory::{Directory, Found};
 pub(crate) use self::name::{file_of, library_of};
+use super::bounds;
 
 /// The most modules one script may ask for, those that are not there included: each is remembered.
 const MODULES_MAX: usize = 256;
@@ -140,9 +141,15 @@ impl Modules {
         };
         let size = found.as_ref().map_or(0, |it| it.text.len());
         let fits = taken.bytes.saturating_add(size) <= ALL_BYTES_MAX;
-        let text = found.as_ref().ok().filter(|_| fits).map(|it| Arc::from(it.text.as_str()));
+        let read = found.as_ref().ok().filter(|_| fits);
+        let refused =
+            read.and_then(|it| bounds::too_many_tokens(&file.to_string_lossy(), &it.text));
+        let text = read.filter(|_| refused.is_none()).map(|it| Arc::from(it.text.as_str()));
         taken.by_file.insert(file.to_owned(), (module, text.clone()));
         drop(found.map_err(|it| it.of(file, script))?);
+        if let Some(problem) = refused {
+            return Err(Problem::Refused(problem));
+        }
         taken.bytes += if fits { size } else { 0 };
         text.ok_or_else(|| {
             let mib = ALL_BYTES_MAX >> 20;

@@ -60,6 +60,11 @@ pub(super) fn handled(value: &Dynamic) -> Option<Value> {
     Some(Value::clone(given(|| Arc::clone(object.body())).as_ref()))
 }
 
+/// Whether the value is a `ctx` that is about an object.
+pub(super) fn is_handled(value: &Dynamic) -> bool {
+    value.read_lock::<Ctx>().is_some_and(|it| it.invocation.object().is_some())
+}
+
 impl Ctx {
     /// The argument of this call.
     pub(super) fn new(invocation: Arc<Invocation>) -> Self {

@@ -25,8 +25,9 @@ use super::{
     turn::Turns,
 };
 use crate::heap;
+use crate::logic::outcome::Ended;
 use crate::ports::{BoxFuture, Document, Invocation, Stopped};
-use crate::scripting::{limits, memos::Memos, running_time::running_time, stopped};
+use crate::scripting::{limits, memos::Memos, refused::Room, running_time::running_time, stopped};
 
 /// How many operations of a script pass between two looks at its limits, while operations are short: some microseconds.
 const LOOK_EVERY: u32 = 16;
@@ -90,6 +91,8 @@ pub(super) struct Common {
     pub(super) ledger: Ledger,
     /// Bytes of a patch as JSON.
     pub(super) result_size: usize,
+    /// Bytes of a value that is passed to the host as JSON.
+    pub(super) string_size: usize,
     pub(super) kept: Kept,
     /// Changes when the script starts afresh: the calls of before have to end then.
     pub(super) fresh: watch::Sender<()>,
@@ -234,7 +237,11 @@ impl Control {
 
     /// Whether the thread itself has computed for so long; if not, says when it may have.
     fn has_computed(&self, limit: Duration, elapsed: Duration) -> bool {
-        let left = limit.saturating_sub(running_time().saturating_sub(self.computed_before.get()));
+        /// Rhai itself sleeps when a closure meets a lock of its own; so long a wait counts as computing. A busy machine gives a
+        /// thread more than this part of the time.
+        const WALL_SHARE: u32 = 8;
+        let computed = running_time().saturating_sub(self.computed_before.get());
+        let left = limit.saturating_sub(computed.max(elapsed / WALL_SHARE));
         self.suspect.set(elapsed + left);
         left.is_zero()
     }
@@ -415,9 +422,28 @@ pub(super) fn forget<T>(memo: &Document, change: impl FnOnce() -> T) -> T {
     changed
 }
 
+/// The most bytes of a value that the running call keeps in the host, and of one that it passes.
+pub(super) fn rooms() -> (Room, Room) {
+    /// Of calls that nobody controls.
+    const DEFAULT: usize = 4 << 20;
+    let sizes = CURRENT.with_borrow(|current| {
+        current.as_ref().map(|it| (it.common.result_size, it.common.string_size))
+    });
+    let (result, text) = sizes.unwrap_or((DEFAULT, DEFAULT));
+    (Room::Result(result), Room::Text(text))
+}
+
 /// Lets a tree of the host count as the script's for as long as it is viewed.
 pub(super) fn hold(tree: &Arc<Value>) -> Option<Arc<Hold>> {
     CURRENT.with_borrow(|current| current.as_ref().map(|it| Hold::of(&it.common, tree)))
+}
+
+/// Refuses what a function has returned for an index if it is too much.
+///
+/// # Errors
+/// What the script is told.
+pub(super) fn admit_to_index(call: &Invocation, result: &Ended) -> Result<(), String> {
+    given(|| with_memos(|it| it.admit_to_index(call, result))).unwrap_or(Ok(()))
 }
 
 fn with_memos<T>(ask: impl FnOnce(&Memos) -> T) -> Option<T> {

@@ -16,7 +16,11 @@ use crate::logic::{
     declare::DeclareError,
     outcome::{Raised, RaisedKind},
 };
-use crate::scripting::{LoadError, limits, names};
+use crate::scripting::{
+    LoadError,
+    diagnostics::{FRAMES_MAX, excerpt},
+    limits, names,
+};
 use crate::settings::Sandbox;
 
 /// The class of errors that have none of their own.
@@ -166,14 +170,19 @@ impl Trail {
     /// File, line, source line and function, innermost first.
     fn trace(&self, sources: &Sources) -> Option<String> {
         let mut lines = Vec::new();
-        for frame in self.frames.iter().filter(|it| !it.position.is_none()) {
+        let frames: Vec<_> = self.frames.iter().filter(|it| !it.position.is_none()).collect();
+        for frame in frames.iter().take(FRAMES_MAX) {
             let Frame { file, position, function } = frame;
             let line = position.line().unwrap_or_default();
             let column = position.position().unwrap_or_default();
             let within =
                 if function.is_empty() { String::new() } else { format!(" in {function}") };
             lines.push(format!("{file}:{line}:{column}{within}"));
-            lines.extend(sources.line(file, line).map(|text| format!("    {}", text.trim())));
+            let excerpt = sources.line(file, line).map(|text| excerpt(&text, column));
+            lines.extend(excerpt.map(|text| format!("    {}", text.trim())));
+        }
+        if let Some(more) = frames.len().checked_sub(FRAMES_MAX).filter(|it| *it > 0) {
+            lines.push(format!("… {more} more"));
         }
         (!lines.is_empty()).then(|| lines.join("\n"))
     }
@@ -204,8 +213,15 @@ impl Trail {
         if message.contains("for type '()'") {
             return format!("{message}; `?.` reads on where a field may be missing");
         }
-        if matches!(self.cause, EvalAltResult::ErrorDataRace(..)) {
-            return "a value cannot be used by a closure that works on it: copy it before".into();
+        if let EvalAltResult::ErrorDataRace(name, _) = &self.cause {
+            let named = match name.strip_prefix("argument ") {
+                Some(_) => name.clone(),
+                None if name.is_empty() => "a value".into(),
+                None => format!("`{name}`"),
+            };
+            return format!(
+                "{named} is in use: a function works on it, and what it calls or is given needs it too; pass a copy of it"
+            );
         }
         message
     }

@@ -21,7 +21,11 @@ use super::{
 };
 use crate::logic::indexing::{Key, Values};
 use crate::ports::Index;
-use crate::scripting::text::{INDEX_READ_ONLY, NO_INDEX, number, shown};
+use crate::scripting::{
+    account::Account,
+    refused::Refused,
+    text::{INDEX_READ_ONLY, NO_INDEX, number, shown},
+};
 
 /// An index.
 #[derive(Clone, Debug)]
@@ -34,9 +38,9 @@ pub(super) struct StoreView(Values);
 type Outcome = Result<Dynamic, Box<EvalAltResult>>;
 
 impl IndexView {
-    /// A copy of the data.
-    pub(super) fn json(&self) -> Value {
-        self.0.to_json()
+    /// Copies the data.
+    pub(super) fn copy(&self, account: &mut Account<'_>, depth: usize) -> Result<Value, Refused> {
+        account.copy_index(&self.0, depth)
     }
 
     fn key(key: &Dynamic) -> Result<Key, Box<EvalAltResult>> {
@@ -77,9 +81,9 @@ impl IndexView {
 }
 
 impl StoreView {
-    /// A copy of the data.
-    pub(super) fn json(&self) -> Value {
-        self.0.iter().map(|it| Value::clone(it)).collect()
+    /// Copies the data.
+    pub(super) fn copy(&self, account: &mut Account<'_>, depth: usize) -> Result<Value, Refused> {
+        account.copy_values(&self.0, depth)
     }
 
     /// One step of a path.
@@ -173,10 +177,18 @@ pub(super) fn register(engine: &mut Engine) {
         .register_iterator::<IndexView>();
     for name in ["to_string", "to_debug", "to_json", "print"] {
         engine
-            .register_fn(name, |view: IndexView| shown(&view.json()))
-            .register_fn(name, |view: StoreView| shown(&view.json()));
+            .register_fn(name, |view: IndexView| printed("the index", view))
+            .register_fn(name, |view: StoreView| printed("the values of the index", view));
     }
     register_store(engine);
+}
+
+/// The text of an index, or of a part of one: as large as what is passed to the host may be.
+fn printed<T: Clone + Send + Sync + 'static>(
+    name: &str,
+    view: T,
+) -> Result<String, Box<EvalAltResult>> {
+    to_json(name, &Dynamic::from(view)).map(|it| shown(&it)).map_err(problem)
 }
 
 fn register_store(engine: &mut Engine) {

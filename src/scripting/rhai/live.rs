@@ -11,10 +11,17 @@ use serde_json::Value;
 use super::{
     control::{admit_to_patch, forget, given, handed, remember},
     errors::problem,
-    value::{plain, same, to_json},
+    value::{plain, same, to_json, to_kept},
 };
 use crate::ports::{Document, SharedPatch};
-use crate::scripting::{leftovers::Handle, limits::weight, text, withdraw::withdraw};
+use crate::scripting::{
+    account::Account,
+    leftovers::Handle,
+    limits::weight,
+    refused::{DEPTH_MAX, Refused},
+    text,
+    withdraw::withdraw,
+};
 
 type Fields = serde_json::Map<String, Value>;
 
@@ -107,16 +114,18 @@ impl Live {
         }
     }
 
-    /// A copy of the data; an empty map if there is none yet.
-    pub(super) fn json(&self) -> Value {
-        self.look(|fields| Value::Object(fields.cloned().unwrap_or_default()))
+    /// Copies the data; an empty map if there is none yet.
+    pub(super) fn copy(&self, account: &mut Account<'_>, depth: usize) -> Result<Value, Refused> {
+        let empty = || Ok(Value::Object(Fields::new()));
+        self.look(|fields| fields.map_or_else(empty, |it| account.copy_fields(it, depth)))
     }
 
-    fn shown(&self) -> String {
-        match self.store {
-            Store::Patch(_) => text::of_patch(&self.json()),
-            Store::Memo(_) => text::shown(&self.json()),
-        }
+    fn shown(&self) -> Result<String, Box<EvalAltResult>> {
+        let content = to_json(self.store.name(), &Dynamic::from(self.clone())).map_err(problem)?;
+        Ok(match self.store {
+            Store::Patch(_) => text::of_patch(&content),
+            Store::Memo(_) => text::shown(&content),
+        })
     }
 
     fn look<T>(&self, look: impl FnOnce(Option<&Fields>) -> T) -> T {
@@ -157,6 +166,9 @@ impl Live {
     pub(super) fn set(&self, key: &str, value: &Dynamic) -> Result<(), Box<EvalAltResult>> {
         let key = self.spelled(key);
         let below = self.below(key);
+        if below.path.len() > DEPTH_MAX {
+            return Err(problem(Refused::too_deep().at(&below.place())));
+        }
         if value.read_lock::<Live>().is_some_and(|it| it.is(&below)) {
             // Rhai assigns a level back after something below it was assigned.
             return Ok(());
@@ -166,7 +178,7 @@ impl Live {
             return Ok(());
         }
         self.store.change(|| {
-            let value = to_json(&below.place(), value).map_err(problem)?;
+            let value = to_kept(&below.place(), value, below.path.len()).map_err(problem)?;
             if matches!(self.store, Store::Patch(_)) {
                 let weigh = |all: &Fields| all.iter().map(|(key, it)| entry(key, it)).sum();
                 // The levels on the way come into being, too.
@@ -275,8 +287,8 @@ pub(super) fn register(engine: &mut Engine) {
         .register_fn("to_json", |live: Live| live.shown())
         .register_fn("==", |live: Live, (): ()| live.is_absent())
         .register_fn("!=", |live: Live, (): ()| !live.is_absent())
-        .register_fn("==", |a: Live, b: Live| a.json() == b.json())
-        .register_fn("!=", |a: Live, b: Live| a.json() != b.json())
+        .register_fn("==", |a: Live, b: Live| same(&Dynamic::from(a), &Dynamic::from(b)))
+        .register_fn("!=", |a: Live, b: Live| !same(&Dynamic::from(a), &Dynamic::from(b)))
         .register_fn("==", |a: Live, b: Map| same(&Dynamic::from(a), &Dynamic::from_map(b)))
         .register_fn("!=", |a: Live, b: Map| !same(&Dynamic::from(a), &Dynamic::from_map(b)))
         .register_iterator::<Live>();

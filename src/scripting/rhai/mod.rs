@@ -35,7 +35,13 @@ use rhai::Dynamic;
 use serde_json::Value;
 
 use self::{
-    context::Ctx, control::given, runner::Runner, script::Script, value::plain, view::View, vm::Vm,
+    context::Ctx,
+    control::{admit_to_index, given},
+    runner::Runner,
+    script::Script,
+    value::plain,
+    view::View,
+    vm::Vm,
 };
 use super::{LoadError, Loaded, Source, Terms, ctx::record};
 use crate::logic::{
@@ -162,9 +168,16 @@ impl Scripts for RhaiEngine {
             Cause::Object(cause) => Some(Arc::clone(&cause.patch)),
             Cause::Activity(_) => None,
         };
+        let index = (invocation.handler.kind == Kind::Index).then(|| Arc::clone(&invocation));
         let job = move |script: &Script, ctx| {
             let result = script.call(&function, vec![ctx])?;
             let result = given(|| script.result(&result))?;
+            if let Some(call) = &index {
+                let ended = Ended::Returned((!result.is_null()).then_some(result));
+                admit_to_index(call, &ended).map_err(errors::of_value)?;
+                let Ended::Returned(result) = ended else { return Ok(None) };
+                return Ok(result);
+            }
             if let Some(patch) = &patch {
                 script.patch(patch)?;
             }

@@ -9,11 +9,12 @@ use std::{
 
 use parking_lot::Mutex;
 use rhai::{
-    Engine, EvalAltResult, Module, ModuleResolver, Position, Scope, Shared as SharedModule,
+    Engine, EvalAltResult, GlobalRuntimeState, Module, ModuleResolver, Position, Scope,
+    Shared as SharedModule,
 };
 
 use super::{
-    api,
+    api, control,
     errors::{Sources, problem},
     shadowed,
 };
@@ -44,7 +45,7 @@ impl Modules {
     /// Runs the top level of a module.
     fn load(
         &self,
-        engine: &Engine,
+        (engine, level): (&Engine, usize),
         name: &str,
         file: &Path,
     ) -> Result<SharedModule<Module>, Box<EvalAltResult>> {
@@ -59,22 +60,27 @@ impl Modules {
         let within = |error: Box<EvalAltResult>| {
             EvalAltResult::ErrorInModule(shown.clone(), error, Position::NONE).into()
         };
-        let mut ast = engine.compile(&text).map_err(|error| within(error.into()))?;
+        let compiled = engine.compile(&text);
+        // The parser ends early when a limit is reached, with an error that does not say so.
+        control::step()?;
+        let mut ast = compiled.map_err(|error| within(error.into()))?;
         if let Some((position, refused)) = shadowed::find(&ast) {
             let mut error = refused.into_error();
             error.set_position(position);
             return Err(within(error));
         }
         ast.set_source(shown.as_str());
-        Module::eval_ast_as_new(Scope::new(), &ast, engine).map(SharedModule::new).map_err(within)
+        // The calls around the import count on: they are on the same stack.
+        let mut global = engine.new_global_runtime_state();
+        global.level = level;
+        let module = Module::eval_ast_as_new_raw(engine, &mut Scope::new(), &mut global, &ast);
+        module.map(SharedModule::new).map_err(within)
     }
-}
 
-impl ModuleResolver for Modules {
-    fn resolve(
+    /// The module of this name, for code that is nested in so many calls and imports.
+    fn find(
         &self,
-        engine: &Engine,
-        _source: Option<&str>,
+        (engine, level): (&Engine, usize),
         name: &str,
         position: Position,
     ) -> Result<SharedModule<Module>, Box<EvalAltResult>> {
@@ -95,8 +101,11 @@ impl ModuleResolver for Modules {
             // Another call may be loading it too; both results are the same.
             Some(Progress::Loading(_)) | None => {}
         }
+        if level >= engine.max_call_levels() {
+            return Err(EvalAltResult::ErrorStackOverflow(position).into());
+        }
         self.loaded.lock().insert(file.clone(), Progress::Loading(this_thread));
-        let result = self.load(engine, name, &file).map_err(|mut error| {
+        let result = self.load((engine, level + 1), name, &file).map_err(|mut error| {
             if error.position().is_none() {
                 error.set_position(position);
             }
@@ -111,5 +120,28 @@ impl ModuleResolver for Modules {
             }
         }
         result
+    }
+}
+
+impl ModuleResolver for Modules {
+    fn resolve(
+        &self,
+        engine: &Engine,
+        _source: Option<&str>,
+        name: &str,
+        position: Position,
+    ) -> Result<SharedModule<Module>, Box<EvalAltResult>> {
+        self.find((engine, 0), name, position)
+    }
+
+    fn resolve_raw(
+        &self,
+        engine: &Engine,
+        global: &mut GlobalRuntimeState,
+        _scope: &mut Scope<'_>,
+        name: &str,
+        position: Position,
+    ) -> Result<SharedModule<Module>, Box<EvalAltResult>> {
+        self.find((engine, global.level), name, position)
     }
 }

@@ -97,6 +97,7 @@ impl Runner {
                 turns: Turns::default(),
                 ledger,
                 result_size: terms.limits.result_size,
+                string_size: terms.limits.string_size,
                 kept: Kept::default(),
                 fresh: watch::Sender::default(),
             }),

@@ -2,13 +2,13 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    sync::{Arc, OnceLock},
+    sync::{Arc, OnceLock, atomic::AtomicUsize},
 };
 
 use parking_lot::{Mutex, MutexGuard};
 use rhai::{
     AST, ASTNode, Caches, Dynamic, Engine, EvalAltResult, EvalContext, Expr, FnPtr,
-    GlobalRuntimeState, ImmutableString, NativeCallContext, Position, Scope, Stmt,
+    GlobalRuntimeState, ImmutableString, LexError, NativeCallContext, Position, Scope, Stmt, Token,
 };
 use serde_json::Value;
 
@@ -52,6 +52,8 @@ pub(super) struct Shared {
     pub(super) surroundings: Arc<Surroundings>,
     /// What the top level declares; `None` when it has returned.
     pub(super) declared: Mutex<Option<Vec<Handler>>>,
+    /// Bytes of the data in its declarations.
+    pub(super) declared_bytes: AtomicUsize,
     /// The default lifecycles it sets, in order.
     pub(super) lifecycles: Mutex<Vec<Chooser>>,
     /// The variables of the top level: Rhai hides them from named functions.
@@ -86,6 +88,7 @@ impl Shared {
             sources: Arc::new(Sources::new(terms.limits.clone())),
             surroundings: Surroundings::of(terms, &source.name),
             declared: Mutex::new(Some(Vec::new())),
+            declared_bytes: AtomicUsize::default(),
             lifecycles: Mutex::default(),
             globals: Mutex::default(),
             assigned: OnceLock::new(),
@@ -186,7 +189,10 @@ pub(super) fn load(id: ScriptId, source: &Source, terms: &Terms) -> Result<Decla
     let engine = engine(&shared, source, limits);
     let failed =
         |error: Box<EvalAltResult>| errors::load_error(*error, &source.name, &shared.sources);
-    let mut ast = engine.compile(&source.text).map_err(|error| failed(error.into()))?;
+    let compiled = engine.compile(&source.text);
+    // The parser ends early when a limit is reached, with an error that does not say so.
+    control::step().map_err(failed)?;
+    let mut ast = compiled.map_err(|error| failed(error.into()))?;
     ast.set_source(source.name.as_str());
     if let Some((position, refused)) = shadowed::find(&ast) {
         let mut error = refused.into_error();
@@ -210,6 +216,14 @@ pub(super) fn load(id: ScriptId, source: &Source, terms: &Terms) -> Result<Decla
 fn engine(shared: &Arc<Shared>, source: &Source, limits: &Sandbox) -> Engine {
     let mut engine = Engine::new();
     let (top, inside) = EXPRESSION_DEPTHS_MAX;
+    #[expect(deprecated, reason = "marked so only because its signature may change")]
+    engine.on_parse_token(|token, _, _| match control::progress() {
+        Some(abort) => {
+            let error = LexError::Runtime(errors::describe(abort));
+            Token::LexError(error.into())
+        }
+        None => token,
+    });
     engine
         .set_max_call_levels(limits.call_depth)
         .set_max_expr_depths(top, inside)
@@ -405,8 +419,9 @@ impl Script {
 
     /// What a handler returns, as JSON.
     pub(super) fn result(&self, value: &Dynamic) -> Result<Value, Raised> {
-        let name = "the result";
-        Self::json(name, value).and_then(|json| self.shared.sources.within_result(name, json))
+        let json = value::to_kept("the result", value, 0).map_err(errors::of_value);
+        let json = Self::unless_over(json)?;
+        self.shared.sources.within_result("the result", json)
     }
 
     /// Looks at the patch that a handler leaves.
@@ -417,7 +432,10 @@ impl Script {
 
     /// A value that the script gives to the host, as JSON.
     pub(super) fn json(name: &str, value: &Dynamic) -> Result<Value, Raised> {
-        let json = value::to_json(name, value).map_err(errors::of_value);
+        Self::unless_over(value::to_json(name, value).map_err(errors::of_value))
+    }
+
+    fn unless_over(json: Result<Value, Raised>) -> Result<Value, Raised> {
         // What ended the call in between is more than the value that could not be read to its end.
         control::overdue().map_or(json, |abort| Err(errors::aborted(abort, None)))
     }

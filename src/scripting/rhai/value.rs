@@ -16,6 +16,7 @@ use super::{
     view::View,
 };
 use crate::scripting::{
+    account::{Account, Deadline, FIELD},
     refused::{DEPTH_MAX, FUNCTION, HOST_OBJECT, NOT_FINITE, Refused},
     text::shown,
 };
@@ -55,86 +56,125 @@ fn number(number: &serde_json::Number) -> Dynamic {
         .map_or_else(|| Dynamic::from_float(number.as_f64().unwrap_or(f64::NAN)), Dynamic::from_int)
 }
 
-/// The JSON of a value; the error names the path of what JSON cannot hold, starting with `name`.
+/// The JSON of a value that is passed to the host; the error names the path of what JSON cannot hold, starting with `name`.
 pub(super) fn to_json(name: &str, value: &Dynamic) -> Result<Value, String> {
-    convert(value, 0).map_err(|it| it.at(name))
+    to_refusable(value).map_err(|it| it.at(name))
 }
 
-/// The JSON of a value, or why there is none.
+/// The same for a value that the host keeps below so many levels: a result, a part of a patch or of a memo.
+pub(super) fn to_kept(name: &str, value: &Dynamic, around: usize) -> Result<Value, String> {
+    let (room, _) = control::rooms();
+    let mut account = Account::new(room, 0, &Running).below(around);
+    convert(value, 0, &mut account).map_err(|it| it.at(name))
+}
+
+/// The JSON of a value that is passed to the host, or why there is none.
 pub(super) fn to_refusable(value: &Dynamic) -> Result<Value, Refused> {
-    convert(value, 0)
+    if let Ok(it) = value.as_immutable_string_ref() {
+        // Bounded by the language.
+        return Ok(it.as_str().into());
+    }
+    let (_, room) = control::rooms();
+    convert(value, 0, &mut Account::new(room, 0, &Running))
 }
 
 /// The JSON of a value, if there is one.
 pub(super) fn json_of(value: &Dynamic) -> Option<Value> {
-    convert(value, 0).ok()
+    to_refusable(value).ok()
 }
 
-fn convert(value: &Dynamic, depth: usize) -> Result<Value, Refused> {
-    if depth > DEPTH_MAX {
-        return Err(Refused::too_deep());
+/// The running call of this thread.
+struct Running;
+
+impl Deadline for Running {
+    fn is_over(&self) -> bool {
+        control::overdue().is_some()
     }
+}
+
+fn convert(value: &Dynamic, depth: usize, account: &mut Account<'_>) -> Result<Value, Refused> {
     if let Some(abort) = control::progress() {
         // The call ends at its next step, whatever becomes of this.
         return Err(Refused::because(errors::describe(abort)));
     }
-    if value.is_unit() {
-        return Ok(Value::Null);
-    }
-    if let Ok(it) = value.as_bool() {
-        return Ok(it.into());
-    }
-    if let Ok(it) = value.as_int() {
-        return Ok(it.into());
-    }
-    if let Ok(it) = value.as_float() {
-        let number = serde_json::Number::from_f64(it);
-        return number.map(Value::Number).ok_or_else(|| Refused::because(NOT_FINITE));
-    }
-    if let Ok(it) = value.as_immutable_string_ref() {
-        return Ok(it.as_str().into());
-    }
-    if let Ok(it) = value.as_char() {
-        return Ok(it.to_string().into());
-    }
     if let Ok(items) = value.as_array_ref() {
-        let items = items.iter().enumerate();
-        let item =
-            |(index, item)| convert(item, depth + 1).map_err(|it| it.under(format!("[{index}]")));
-        return items.map(item).collect();
+        account.enter(depth)?;
+        account.take(3)?;
+        account.take_items(items.len())?;
+        let item = |(index, item)| {
+            let item = convert(item, depth + 1, account);
+            item.map_err(|it| it.under(format!("[{index}]")))
+        };
+        return items.iter().enumerate().map(item).collect();
     }
     if let Ok(fields) = value.as_map_ref() {
-        let field = |(key, field): (&rhai::Identifier, &Dynamic)| match convert(field, depth + 1) {
-            Ok(value) => Ok((key.to_string(), value)),
-            Err(refused) => Err(refused.under(format!(".{key}"))),
+        account.enter(depth)?;
+        account.take(3)?;
+        account.take_items(fields.len())?;
+        let field = |(key, field): (&rhai::Identifier, &Dynamic)| {
+            account.take(key.len() + FIELD)?;
+            let value = convert(field, depth + 1, account);
+            Ok((key.to_string(), value.map_err(|it| it.under(format!(".{key}")))?))
         };
         return fields.iter().map(field).collect::<Result<_, _>>().map(Value::Object);
     }
-    if let Some(view) = value.read_lock::<View>() {
-        return Ok(view.json());
+    if let Some(scalar) = scalar(value) {
+        let scalar = scalar?;
+        account.count(&scalar, depth)?;
+        return Ok(scalar);
     }
-    if let Some(error) = value.read_lock::<ServerError>() {
-        return Ok(error.0.message.as_str().into());
+    if let Some(view) = value.read_lock::<View>() {
+        return view.copy(account, depth);
     }
     if let Some(live) = value.read_lock::<Live>() {
-        return Ok(live.json());
-    }
-    if let Some(settings) = value.read_lock::<SettingsView>() {
-        return Ok(settings.json());
-    }
-    if let Some(reasons) = value.read_lock::<Reasons>() {
-        return Ok(reasons.json());
-    }
-    if let Some(conditions) = value.read_lock::<ConditionsView>() {
-        return Ok(conditions.json());
+        return live.copy(account, depth);
     }
     if let Some(index) = value.read_lock::<IndexView>() {
-        return Ok(index.json());
+        return index.copy(account, depth);
     }
     if let Some(store) = value.read_lock::<StoreView>() {
-        return Ok(store.json());
+        return store.copy(account, depth);
     }
-    Err(Refused::because(if value.is_fnptr() { FUNCTION } else { HOST_OBJECT }))
+    let Some(content) = small(value) else {
+        return Err(Refused::because(if value.is_fnptr() { FUNCTION } else { HOST_OBJECT }));
+    };
+    account.count(&content, depth)?;
+    Ok(content)
+}
+
+/// A value without parts; `None` if it has some.
+fn scalar(value: &Dynamic) -> Option<Result<Value, Refused>> {
+    if value.is_unit() {
+        return Some(Ok(Value::Null));
+    }
+    if let Ok(it) = value.as_bool() {
+        return Some(Ok(it.into()));
+    }
+    if let Ok(it) = value.as_int() {
+        return Some(Ok(it.into()));
+    }
+    if let Ok(it) = value.as_float() {
+        let number = serde_json::Number::from_f64(it).map(Value::Number);
+        return Some(number.ok_or_else(|| Refused::because(NOT_FINITE)));
+    }
+    if let Ok(it) = value.as_immutable_string_ref() {
+        return Some(Ok(it.as_str().into()));
+    }
+    value.as_char().ok().map(|it| Ok(it.to_string().into()))
+}
+
+/// What is behind handles that make their data when they are asked.
+fn small(value: &Dynamic) -> Option<Value> {
+    if let Some(error) = value.read_lock::<ServerError>() {
+        return Some(error.0.message.as_str().into());
+    }
+    if let Some(settings) = value.read_lock::<SettingsView>() {
+        return Some(settings.json());
+    }
+    if let Some(reasons) = value.read_lock::<Reasons>() {
+        return Some(reasons.json());
+    }
+    value.read_lock::<ConditionsView>().map(|it| it.json())
 }
 
 /// The text of a value as `print` shows it: strings as they are, data as compact JSON.

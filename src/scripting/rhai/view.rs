@@ -14,7 +14,11 @@ use super::{
     kept::Hold,
     value::{frozen, plain, same},
 };
-use crate::scripting::text::{READ_ONLY, shown};
+use crate::scripting::{
+    account::Account,
+    refused::Refused,
+    text::{READ_ONLY, shown},
+};
 
 /// A map somewhere in a shared tree; empty if there is none at the path.
 #[derive(Clone, Debug)]
@@ -55,9 +59,10 @@ impl View {
         frozen(self, &self.root)
     }
 
-    /// A copy of the data.
-    pub(super) fn json(&self) -> Value {
-        self.target().cloned().unwrap_or_else(|| Value::Object(serde_json::Map::new()))
+    /// Copies the data.
+    pub(super) fn copy(&self, account: &mut Account<'_>, depth: usize) -> Result<Value, Refused> {
+        let empty = || Value::Object(serde_json::Map::new());
+        self.target().map_or_else(|| Ok(empty()), |it| account.copy(it, depth))
     }
 
     /// The item of a list below this place.
@@ -83,6 +88,16 @@ impl View {
 
     fn fields(&self) -> Option<&serde_json::Map<String, Value>> {
         self.target().and_then(Value::as_object)
+    }
+
+    /// The data as text: it is the host's, of one object, and was parsed by it.
+    fn shown(&self) -> String {
+        self.target().map_or_else(|| "{}".to_owned(), shown)
+    }
+
+    /// The fields; nothing there is the same as no fields.
+    fn fields_or_none(&self) -> Option<&serde_json::Map<String, Value>> {
+        self.fields().filter(|it| !it.is_empty())
     }
 
     /// A field, or `()`.
@@ -153,11 +168,11 @@ pub(super) fn register(engine: &mut Engine) {
             let value = view.get(&key);
             if value.is_unit() { default } else { value }
         })
-        .register_fn("to_string", |view: View| shown(&view.json()))
-        .register_fn("to_debug", |view: View| shown(&view.json()))
-        .register_fn("to_json", |view: View| shown(&view.json()))
-        .register_fn("==", |a: View, b: View| a.json() == b.json())
-        .register_fn("!=", |a: View, b: View| a.json() != b.json())
+        .register_fn("to_string", |view: View| view.shown())
+        .register_fn("to_debug", |view: View| view.shown())
+        .register_fn("to_json", |view: View| view.shown())
+        .register_fn("==", |a: View, b: View| a.fields_or_none() == b.fields_or_none())
+        .register_fn("!=", |a: View, b: View| a.fields_or_none() != b.fields_or_none())
         .register_fn("==", |a: View, b: Map| same(&Dynamic::from(a), &Dynamic::from_map(b)))
         .register_fn("!=", |a: View, b: Map| !same(&Dynamic::from(a), &Dynamic::from_map(b)))
         .register_fn("==", |a: Map, b: View| same(&Dynamic::from_map(a), &Dynamic::from(b)))

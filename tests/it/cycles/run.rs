@@ -6,8 +6,15 @@ use parking_lot::Mutex;
 
 use kopf::{
     logic::{
-        declare::declare, function::Function, handler::Category, lifecycle::Lifecycle,
-        outcome::Ended, patch::Transformation, registry::Registry, stopping::StopReason,
+        configure,
+        declare::declare,
+        function::Function,
+        handler::{Category, Kind},
+        lifecycle::Lifecycle,
+        outcome::Ended,
+        patch::Transformation,
+        registry::Registry,
+        stopping::StopReason,
     },
     ports::{Cause, Invocation, ObjectDetail},
     reactor::Operator,
@@ -52,14 +59,22 @@ impl ScenarioRun {
         let env = environment(scenario);
         let scripts = NativeScripts::default();
         let calls = Arc::new(Mutex::new(Vec::new()));
+        let memo = scenario.memo.clone();
+        let remember = scripts.handler("memo", move |invocation| {
+            invocation.memo.lock().extend(memo.clone());
+            Box::pin(async { Ended::Returned(None) })
+        });
+        let startup = (!scenario.memo.is_empty())
+            .then(|| testing::declared(Kind::Startup, Vec::new(), Vec::new(), remember));
         let handlers = scenario.handlers.iter().map(|declaration| {
-            let actor = Actor::new(declaration, &scripts, &calls, env.start);
+            let actor = Actor::new(declaration, &scripts, &calls, &env);
             let mut declared = catalogue::declaration(&named(declaration));
             let name = Arc::clone(&declared.function.name);
             declared.function = scripts.handler(&name, move |it| actor.clone().act(it));
             declare(declared).expect("a declaration")
         });
-        let registry = Registry::new(handlers.collect()).expect("ids are unique");
+        let registry = Registry::new(startup.into_iter().chain(handlers).collect());
+        let registry = registry.expect("ids are unique");
         ScenarioRun { env, scripts, registry, calls }
     }
 
@@ -189,7 +204,11 @@ fn settings(scenario: &Scenario) -> Settings {
             "persistence.diffbase_storage" => {
                 settings.persistence.diffbase_storage = diffbase_storage(short);
             }
-            other => panic!("unknown setting {other}"),
+            other => {
+                let (group, name) = other.split_once('.').expect("a group and a name");
+                let (setting, _) = configure::find(group, name).expect("a setting");
+                setting.set(&mut settings, value).expect("a value");
+            }
         }
     }
     settings
@@ -200,6 +219,8 @@ fn lifecycle(name: &str) -> Lifecycle {
         "asap" => Lifecycle::Asap,
         "all_at_once" => Lifecycle::AllAtOnce,
         "one_by_one" => Lifecycle::OneByOne,
+        "shuffled" => Lifecycle::Shuffled,
+        "randomized" => Lifecycle::Randomized,
         other => panic!("unknown lifecycle {other}"),
     }
 }
@@ -212,6 +233,8 @@ struct Actor {
     calls: Arc<Mutex<Vec<Value>>>,
     counts: Arc<Mutex<BTreeMap<Arc<str>, usize>>>,
     start: Instant,
+    /// Where handlers edit their objects from aside.
+    server: ApiServer,
 }
 
 impl Actor {
@@ -219,7 +242,7 @@ impl Actor {
         declaration: &Value,
         scripts: &NativeScripts,
         calls: &Arc<Mutex<Vec<Value>>>,
-        start: Instant,
+        env: &Environment,
     ) -> Self {
         let behaviours = declaration["do"].as_array().cloned().unwrap_or_default();
         Actor {
@@ -227,7 +250,8 @@ impl Actor {
             scripts: scripts.clone(),
             calls: Arc::clone(calls),
             counts: Arc::default(),
-            start,
+            start: env.start,
+            server: env.server.clone(),
         }
     }
 
@@ -245,6 +269,7 @@ impl Actor {
             }
             self.declare_children(&invocation, &behaviour);
             self.change(&invocation, &behaviour);
+            self.edit(&invocation, &behaviour);
             catalogue::ended(&behaviour)
         })
     }
@@ -308,6 +333,15 @@ impl Actor {
         if let Some(memo) = behaviour["memo"].as_object() {
             invocation.memo.lock().extend(memo.clone());
         }
+    }
+
+    /// Edits the object as a user would.
+    fn edit(&self, invocation: &Invocation, behaviour: &Value) {
+        let Cause::Object(cause) = &invocation.cause else { return };
+        let Some(merge) = behaviour.get("edit").filter(|it| !it.is_null()) else { return };
+        let object = cause.current();
+        let name = object.header().name.as_deref().unwrap_or_default();
+        drop(self.server.merge(EXAMPLES, NAMESPACE, name, merge.clone()));
     }
 
     /// Writes a call down. Returns its number.

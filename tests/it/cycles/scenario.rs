@@ -27,6 +27,8 @@ pub(crate) struct Scenario {
     pub(super) settings: Map<String, Value>,
     /// Whether the resource has a status subresource.
     pub(super) status_subresource: bool,
+    /// The operator's memo.
+    pub(super) memo: Map<String, Value>,
 }
 
 /// Something a user does.
@@ -61,6 +63,7 @@ impl Scenario {
                 .collect(),
             settings: input["settings"].as_object().cloned().unwrap_or_default(),
             status_subresource: input["status_subresource"].as_bool().unwrap_or(false),
+            memo: input["memo"].as_object().cloned().unwrap_or_default(),
         }
     }
 }

@@ -135,6 +135,8 @@ pub(crate) fn record(object: &Value, handler: &str) -> Option<Value> {
 
 /// Whether everything is handled: the essence is stored, and no record is left.
 pub(crate) fn is_settled(object: &Value) -> bool {
-    let ours = annotations(object);
+    // What is noted of failures stays.
+    let mut ours = annotations(object);
+    ours.retain(|(name, _)| *name != "kopf-failed");
     ours.len() == 1 && ours[0].0 == "last-handled-configuration"
 }

@@ -3,8 +3,12 @@
 use std::{sync::Arc, time::Duration};
 
 use kopf::{
-    logic::outcome::{Ended, Raised},
-    ports::{Children, Invocation, Memo, Scripts as _, SharedPatch},
+    logic::{
+        indexing::{Contribution, Owner},
+        object::Header,
+        outcome::{Ended, Outcome, Raised},
+    },
+    ports::{Children, Facilities, Indexes, Invocation, Memo, Scripts as _, SharedPatch},
     scripting::{Placement, Source, Terms},
     settings::Settings,
 };
@@ -111,6 +115,142 @@ fn all_memos_of_a_script_together_have_a_limit_and_can_be_emptied_then() {
         MEMORY_LIMIT,
         play,
     );
+}
+
+/// The message of an index function that has returned for the last of many objects.
+async fn fill_index(script: &mut Script) -> Option<String> {
+    let indexes = Indexes::new(["hoard".into()]);
+    let facilities = Facilities { indexes: indexes.clone(), ..Facilities::default() };
+    script.facilities = Arc::new(facilities);
+    for number in 0..40 {
+        let body = json!({ "metadata": { "name": "x", "uid": number.to_string() } });
+        let ended = script.call_about("hoard", &body).await.ended;
+        let result = match ended {
+            Ended::Raised(raised) => return Some(raised.message),
+            Ended::Returned(result) => Outcome { result, ..Outcome::default() },
+            Ended::Keyed(entries) => Outcome { entries: Some(entries), ..Outcome::default() },
+        };
+        let header = Header { uid: Some(number.to_string()), ..Header::default() };
+        let index = indexes.get("hoard").expect("the index");
+        index.apply(&Owner::of(&header), Contribution::of(result));
+    }
+    None
+}
+
+#[test]
+fn all_indexes_of_a_script_together_have_a_limit() {
+    let play = async |mut script: Script| {
+        let message = fill_index(&mut script).await;
+        let expected =
+            "the indexes of this script hold more than 4 MiB (settings.sandbox.memory_limit)";
+        assert_eq!(message.as_deref(), Some(expected));
+        // Values that have gone count no more.
+        let indexes = script.facilities.indexes.clone();
+        for number in 0..40_u32 {
+            let header = Header { uid: Some(number.to_string()), ..Header::default() };
+            indexes.remove(&Owner::of(&header));
+        }
+        assert_eq!(problem(script.call("hoard").await.ended), None);
+    };
+    in_both(
+        (
+            "kopf.index('kopfexamples', { id = 'hoard' }, function(ctx) return { [ctx.uid or ''] = string.rep('x', 500000) } end)",
+            "kopf::index(`kopfexamples`, #{ id: `hoard` }, |ctx| { let text = ``; text.pad(500000, 'x'); let map = #{}; map[ctx.uid ?? ``] = text; map });",
+        ),
+        MEMORY_LIMIT,
+        play,
+    );
+}
+
+#[test]
+fn an_object_has_no_more_entries_in_an_index_than_it_may() {
+    let play = async |mut script: Script| {
+        let message = fill_index(&mut script).await;
+        let expected = "the result has 10001 entries: an object has up to 10000 in an index";
+        assert_eq!(message.as_deref(), Some(expected));
+    };
+    in_both(
+        (
+            "kopf.index('kopfexamples', { id = 'hoard' }, function(ctx) local all = {} for i = 1, 10001 do all['k' .. i] = 1 end return all end)",
+            "kopf::index(`kopfexamples`, #{ id: `hoard` }, |ctx| { let all = #{}; for i in 0..10001 { all[`k${i}`] = 1; } all });",
+        ),
+        64 << 20,
+        play,
+    );
+    let play = async |mut script: Script| {
+        let message = fill_index(&mut script).await;
+        assert!(message.is_some_and(|it| it.contains("an object has up to 10000 in an index")));
+    };
+    let lua = "kopf.index('kopfexamples', { id = 'hoard' }, function(ctx) local all = {} for i = 2, 20002 do all[i] = 1 end return all end)";
+    let rhai = "kopf::index(`kopfexamples`, #{ id: `hoard` }, |ctx| { let all = #{}; for i in 0..10001 { all[`${i}`] = 1; } all });";
+    in_both((lua, rhai), 64 << 20, play);
+}
+
+/// What the compilers take is counted for nobody.
+#[test]
+fn texts_of_too_many_words_are_not_compiled() {
+    for (name, statement) in [("handlers.lua", "x=1 "), ("handlers.rhai", "1+1;")] {
+        let loaded = |text: String| {
+            let source = Source::alone(name, text);
+            run_paused(try_load_all(vec![source], Placement::CurrentRuntime)).err()
+        };
+        let error = loaded(statement.repeat(70_000)).expect("a refusal");
+        assert_eq!(error.message, "the text has more than 200000 words and symbols", "{name}");
+        let comment = if name.ends_with("lua") { "--" } else { "//" };
+        let error = loaded(format!("{comment}{}", "x".repeat(1 << 20))).expect("a refusal");
+        assert!(error.message.ends_with("more than 1 MiB"), "{}", error.message);
+        assert_eq!(loaded(format!("{comment}{}", "x, ".repeat(300_000))), None, "{name}");
+    }
+}
+
+/// At night, the line of the loop is what one wants to know.
+#[test]
+fn an_abort_says_where_the_call_was() {
+    let lua = "
+        local function handle(id, fn) kopf.on_update('kopfexamples', { id = id }, fn) end
+        handle('spins', function() local i = 0
+            while true do i += 1 end end)
+        handle('hoards', function() local kept = {}
+            while true do kept[#kept + 1] = { 1, 2, 3 } end end)
+        handle('recurses', function() local function down()
+            return 1 + down() end return down() end)
+        handle('writes', function() local text = 'x'
+            while true do text ..= text end end)";
+    let rhai = "
+        fn down() { 1 +
+            down() }
+        kopf::on_update(`kopfexamples`, #{ id: `spins` }, |ctx| { let i = 0;
+            while true { i += 1; } });
+        kopf::on_update(`kopfexamples`, #{ id: `hoards` }, |ctx| { let kept = [];
+            while true { kept.push([1, 2, 3]); } });
+        kopf::on_update(`kopfexamples`, #{ id: `recurses` }, |ctx| { down() });
+        kopf::on_update(`kopfexamples`, #{ id: `writes` }, |ctx| { let text = `x`;
+            while true { text += text; } });";
+    let lines = [[4, 6, 8, 10], [5, 7, 3, 10]];
+    for ((name, text), lines) in
+        [("handlers.lua", lua), ("handlers.rhai", rhai)].into_iter().zip(lines)
+    {
+        let mut settings = Settings::default();
+        settings.sandbox.memory_limit = MEMORY_LIMIT;
+        settings.sandbox.string_size = 64 << 10;
+        settings.execution.cpu_limit = Duration::from_millis(200);
+        let terms = Terms::of(Placement::Threads, &settings);
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
+        runtime.expect("a runtime").block_on(async {
+            let script = try_load_all(vec![Source::alone(name, text)], terms).await;
+            let script = script.unwrap_or_else(|it| panic!("{it}"));
+            for (id, line) in ["spins", "hoards", "recurses", "writes"].into_iter().zip(lines) {
+                let raised = script.call(id).await.raised();
+                let place = format!("{name}:{line}");
+                let trace = raised.trace.unwrap_or_default();
+                assert!(
+                    trace.contains(&place),
+                    "{id}: no {place} in {trace:?}: {}",
+                    raised.message
+                );
+            }
+        });
+    }
 }
 
 #[test]

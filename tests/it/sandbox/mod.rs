@@ -10,6 +10,7 @@
 //!
 //! and declares the handler `hostile`, which is called once. If it fails while it is loaded, there is a line `-- at: load`.
 
+mod border;
 mod counting;
 mod logging;
 mod lua;

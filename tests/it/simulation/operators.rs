@@ -10,10 +10,9 @@ use std::{
 };
 
 use kopf::{
-    cluster::KubeCluster,
     logic::{generation::Generation, handler::Handler, lifecycle::Lifecycle, registry::Registry},
-    ports::{Candidate, Cluster, Scripts},
-    reactor::{Connect, Connecting, Failure, Operator},
+    ports::{Candidate, Scripts},
+    reactor::{Connect, Failure, Operator},
     scripting::{Placement, Prepared, ScriptHost},
     settings::Settings,
     testing::{self, Environment, LogLine, NativeScripts, Running},
@@ -201,25 +200,21 @@ impl Operators {
         (Arc::<ScriptHost>::clone(&host), handlers, Some(host))
     }
 
-    /// Connects a process. The pauses of its streams are stretched at random, by its number.
+    /// Connects a process. Its pauses have no random parts: the streams that are woken at once take them in any order.
     fn connect(&self, slot: usize, process: u64) -> Connect {
         let wire = Wire {
             server: self.env.server.clone(),
             faults: self.faults.clone(),
             history: self.history.clone(),
             process,
+            prefix: if slot == 0 { "" } else { "second " },
             ends: self.ends.clone(),
             is_down: Arc::clone(&self.is_down),
             is_cut_off: Arc::clone(&self.slots[slot].is_cut_off),
             mutant: self.mutant,
             later: Arc::default(),
         };
-        let client = wire.client();
-        Box::new(move |Connecting { settings, .. }| {
-            let cluster = KubeCluster::with_jitter(client.clone(), Arc::new(settings), process);
-            let cluster: Arc<dyn Cluster> = Arc::new(cluster);
-            Box::pin(async move { Ok(cluster) })
-        })
+        testing::connect(wire.client())
     }
 
     /// Kills a process. Returns its slot, if it was there.

@@ -40,8 +40,8 @@ pub(super) fn run(plan: &Plan) -> Outcome {
 }
 
 impl Tally {
-    /// Runs one more seed.
-    pub(super) fn add(&mut self, plan: &Plan) {
+    /// Runs one more seed. Returns the first rule that it breaks.
+    pub(super) fn add(&mut self, plan: &Plan) -> Option<String> {
         let outcome = run(plan);
         self.runs += 1;
         self.objects += outcome.objects;
@@ -49,9 +49,11 @@ impl Tally {
         for fired in &outcome.fired {
             *self.faults.entry(fired.kind).or_default() += 1;
         }
-        if !outcome.broken.is_empty() {
+        let first = outcome.broken.first().cloned();
+        if first.is_some() {
             self.failed.push((plan.seed, outcome.broken));
         }
+        first
     }
 
     /// Returns the faults per kind, and the seeds that failed.

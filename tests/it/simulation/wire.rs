@@ -44,6 +44,8 @@ pub(super) struct Wire {
     pub(super) history: History,
     /// The number of the process.
     pub(super) process: u64,
+    /// Comes before the names of places: whose watch is woken first is chance, and must not decide about faults.
+    pub(super) prefix: &'static str,
     /// Told when the process is to die.
     pub(super) ends: Ends,
     /// Whether connections are refused.
@@ -80,7 +82,7 @@ impl Wire {
         if self.is_cut_off.load(Ordering::Relaxed) {
             return std::future::pending().await;
         }
-        let target = Target::of(&request);
+        let target = Target::of(self.prefix, &request);
         if let Some(mutant) = self.mutant {
             return self.send_mutated(mutant, request, &target).await;
         }
@@ -145,7 +147,7 @@ impl Wire {
                 self.later.lock().spawn(async move {
                     time::sleep(pause).await;
                     wire.history.note(format!("{mutant:?} once more"));
-                    let target = Target::of(&later);
+                    let target = Target::of(wire.prefix, &later);
                     drop(wire.pass(later, &target).await);
                 });
                 response
@@ -206,7 +208,7 @@ fn mutated(
 }
 
 impl Target {
-    fn of(request: &Request<Body>) -> Self {
+    fn of(prefix: &str, request: &Request<Body>) -> Self {
         let path = request.uri().path();
         let mut parts = path.rsplit('/');
         let last = parts.next().unwrap_or_default();
@@ -239,7 +241,7 @@ impl Target {
             path
         };
         let verb = if place == Place::Watch { "WATCH" } else { method };
-        Target { place, name: format!("{verb} {what}"), object }
+        Target { place, name: format!("{prefix}{verb} {what}"), object }
     }
 }
 

@@ -306,8 +306,12 @@ fn refusal(name: &str) -> Reply {
     match name {
         "conn" => Reply::Refuse("conn"),
         "timeout" => Reply::Refuse("timeout"),
+        "APIClientError" => Reply::status(400),
+        "APIUnauthorizedError" => Reply::status(401),
         "APIForbiddenError" => Reply::status(403),
         "APINotFoundError" => Reply::status(404),
+        "APIConflictError" => Reply::status(409),
+        "APIUnprocessableEntityError" => Reply::status(422),
         "APITooManyRequestsError" => Reply::status(429),
         "APIServerError" => Reply::status(500),
         other => panic!("{other} is not known"),

@@ -106,7 +106,11 @@ fn is_special(ip: IpAddr) -> bool {
     /// Services of clouds that give credentials and are not on the link: Azure, Alibaba, AWS.
     const CLOUD: [Ipv4Addr; 2] =
         [Ipv4Addr::new(168, 63, 129, 16), Ipv4Addr::new(100, 100, 100, 200)];
-    const CLOUD_V6: Ipv6Addr = Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254);
+    /// Of Google and of Oracle.
+    const CLOUD_V6: [Ipv6Addr; 2] = [
+        Ipv6Addr::new(0xfd20, 0xce, 0, 0, 0, 0, 0, 0x254),
+        Ipv6Addr::new(0xfd00, 0xc1, 0, 0, 0, 0, 0xa9fe, 0xa9fe),
+    ];
     match ip.to_canonical() {
         IpAddr::V4(ip) => {
             ip.is_loopback()
@@ -122,21 +126,26 @@ fn is_special(ip: IpAddr) -> bool {
                 || ip.is_unspecified()
                 || ip.is_multicast()
                 || ip.is_unicast_link_local()
-                || ip == CLOUD_V6
-                || embedded(ip).is_some_and(|it| is_special(IpAddr::V4(it)))
+                || CLOUD_V6.contains(&ip)
+                // All of AWS.
+                || ip.segments().starts_with(&[0xfd00, 0xec2])
+                || embedded(ip).into_iter().flatten().any(|it| is_special(IpAddr::V4(it)))
         }
     }
 }
 
-/// The IPv4 address that an IPv6 address stands for: translated, tunnelled or compatible.
-fn embedded(ip: Ipv6Addr) -> Option<Ipv4Addr> {
-    let of = |high: u16, low: u16| Ipv4Addr::from((u32::from(high) << 16) | u32::from(low));
+/// The IPv4 addresses that an IPv6 address may stand for: translated, tunnelled or compatible.
+fn embedded(ip: Ipv6Addr) -> [Option<Ipv4Addr>; 2] {
+    let of = |high: u16, low: u16| Some(Ipv4Addr::from((u32::from(high) << 16) | u32::from(low)));
     match ip.segments() {
-        [0x64, 0xff9b, 0, 0, 0, 0, high, low] | [0, 0, 0, 0, 0, 0, high, low] => {
-            Some(of(high, low))
+        // Translation within a network has prefixes of 48 bits, or longer ones.
+        [0x64, 0xff9b, 1, first, second, third, high, low] => {
+            [of(first, (second << 8) | (third >> 8)), of(high, low)]
         }
-        [0x2002, high, low, ..] => Some(of(high, low)),
-        _ => None,
+        [0x64, 0xff9b, 0, 0, 0, 0, high, low]
+        | [0, 0, 0, 0, 0 | 0xffff, 0, high, low]
+        | [0x2002, high, low, ..] => [of(high, low), None],
+        _ => [None, None],
     }
 }
 
@@ -164,6 +173,12 @@ mod tests {
             "fe80::1",
             "ff02::1",
             "fd00:ec2::254",
+            "fd00:ec2::23",
+            "fd20:ce::254",
+            "fd00:c1::a9fe:a9fe",
+            "64:ff9b:1::169.254.169.254",
+            "64:ff9b:1:a9fe:a9:fe00::",
+            "::ffff:0:169.254.169.254",
             "::ffff:169.254.169.254",
             "::ffff:127.0.0.1",
             "64:ff9b::a9fe:a9fe",

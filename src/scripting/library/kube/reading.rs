@@ -12,7 +12,7 @@ use crate::logic::{
     size,
 };
 use crate::ports::{BoxFuture, Demand, ErrorClass, Verb};
-use crate::scripting::library::{Call, Failure, Outcome, call::aside};
+use crate::scripting::library::{Call, Failure, Outcome, call::aside, passage::Passage};
 
 /// The most objects of one answer, as kubectl has it.
 const CHUNK: u64 = 500;
@@ -51,7 +51,7 @@ fn nameless(call: &Call) -> String {
 }
 
 /// `kube.list`
-pub(super) fn list(call: Call) -> BoxFuture<'static, Outcome> {
+pub(super) fn list(mut call: Call) -> BoxFuture<'static, Outcome> {
     Box::pin(async move {
         let desk = Desk::of(&call, Attempt::Read)?;
         let resource = desk.resource(&selected(&call)?.meant).await?;
@@ -68,9 +68,15 @@ pub(super) fn list(call: Call) -> BoxFuture<'static, Outcome> {
         };
         let limit = call.value("limit").as_u64();
         let room = call.surroundings.limits.memory_limit / SHARE;
+        let mut passage = call.passage.take();
         for _ in 0..RESTARTS_MAX {
-            if let Some(objects) = all(&desk, &demand, limit, room).await? {
-                return Ok(Value::Array(objects).into());
+            match all(&desk, &demand, (limit, room), &mut passage).await? {
+                Taken::All(objects) => return Ok(Value::Array(objects).into()),
+                Taken::Expired => {}
+                Taken::Outgrown => {
+                    let Some(crowded) = passage.take() else { continue };
+                    passage = crowded.alone().await;
+                }
             }
         }
         let message =
@@ -79,19 +85,28 @@ pub(super) fn list(call: Call) -> BoxFuture<'static, Outcome> {
     })
 }
 
-/// All parts of a list; nothing if it must be begun again.
+/// What came of taking a list.
+enum Taken {
+    All(Vec<Value>),
+    /// It must be begun again: it has changed too much meanwhile.
+    Expired,
+    /// It must be begun again, alone: other answers of the script are on their way, and it does not fit beside them.
+    Outgrown,
+}
+
+/// All parts of a list.
 async fn all(
     desk: &Desk,
     demand: &Demand,
-    limit: Option<u64>,
-    room: usize,
-) -> Result<Option<Vec<Value>>, Failure> {
+    (limit, room): (Option<u64>, usize),
+    passage: &mut Option<Passage>,
+) -> Result<Taken, Failure> {
     let (mut objects, mut token, mut size) = (Vec::new(), None::<String>, 0_usize);
     loop {
         let taken = u64::try_from(objects.len()).unwrap_or(u64::MAX);
         let chunk = limit.map_or(CHUNK, |it| it.saturating_sub(taken).min(CHUNK));
         if chunk == 0 {
-            return Ok(Some(objects));
+            return Ok(Taken::All(objects));
         }
         let mut next = demand.clone();
         next.query.push(("limit", chunk.to_string()));
@@ -99,7 +114,9 @@ async fn all(
         next.query.extend(token.take().map(|it| ("continue", it)));
         let answer = match desk.send(next).await {
             Ok(answer) => answer,
-            Err(error) if error.class == ErrorClass::Expired && !is_first => return Ok(None),
+            Err(error) if error.class == ErrorClass::Expired && !is_first => {
+                return Ok(Taken::Expired);
+            }
             Err(error) => return Err(desk.refused(error)),
         };
         size = size.saturating_add(answer.len());
@@ -111,13 +128,16 @@ async fn all(
                 size::shown(room)
             )));
         }
+        if passage.as_mut().is_some_and(|it| !it.grow(size)) {
+            return Ok(Taken::Outgrown);
+        }
         let part = aside(answer.len(), move || read_list(&answer)).await?;
         let part = part.map_err(|it| Failure::Plain(format!("the answer is no list: {it}")))?;
         let ListPart { objects: more, token: rest } = part;
         objects.extend(more);
         token = rest;
         if token.is_none() {
-            return Ok(Some(objects));
+            return Ok(Taken::All(objects));
         }
     }
 }

@@ -12,9 +12,11 @@ use mlua::{
 };
 use serde_json::Value;
 
+use super::{Copied, Kind};
 use crate::logic::indexing::{Key, Values};
 use crate::ports::Index;
 use crate::scripting::{
+    account::Account,
     lua::{push::Style, world::World},
     text,
 };
@@ -83,8 +85,8 @@ impl StoreView {
         Ok((next, LuaValue::Nil))
     }
 
-    fn json(&self) -> Value {
-        self.0.iter().map(|it| Value::clone(it)).collect()
+    fn copy(&self, account: &mut Account<'_>, depth: usize) -> Copied {
+        account.copy_values(&self.0, depth)
     }
 }
 
@@ -96,12 +98,22 @@ fn native(lua: &Lua, value: &Value) -> mlua::Result<LuaValue> {
     World::of(lua)?.push(lua, value, Style::Frozen)
 }
 
-/// The content of an index or a store; `None` if the object is neither.
-pub(super) fn json_of(object: &AnyUserData) -> Option<Value> {
+/// Copies the content of an index or a store; `None` if the object is neither.
+pub(super) fn copy(
+    object: &AnyUserData,
+    account: &mut Account<'_>,
+    depth: usize,
+) -> Option<Copied> {
     if let Ok(view) = object.borrow::<IndexView>() {
-        return Some(view.0.to_json());
+        return Some(account.copy_index(&view.0, depth));
     }
-    object.borrow::<StoreView>().ok().map(|view| view.json())
+    object.borrow::<StoreView>().ok().map(|view| view.copy(account, depth))
+}
+
+/// Whether it is an index or a store.
+pub(super) fn kind(object: &AnyUserData) -> Option<Kind> {
+    let store = || object.is::<StoreView>().then_some(Kind::List);
+    if object.is::<IndexView>() { Some(Kind::Map) } else { store() }
 }
 
 /// What `pairs` of an index or a store gives; `None` if the object is neither.
@@ -156,8 +168,8 @@ impl UserData for IndexView {
         methods.add_meta_method(MetaMethod::NewIndex, |_, _, _: (LuaValue, LuaValue)| refuse());
         methods.add_meta_method(MetaMethod::Len, |_, view, ()| Ok(view.0.len()));
         methods.add_meta_method(MetaMethod::Iter, |lua, view, ()| view.iterate(lua));
-        methods.add_meta_method(MetaMethod::ToString, |_, view, ()| {
-            Ok(text::shown(&view.0.to_json()))
+        methods.add_meta_method(MetaMethod::ToString, |lua, view, ()| {
+            World::of(lua)?.shown("the index", text::shown, |it| it.copy_index(&view.0, 0))
         });
     }
 }
@@ -172,7 +184,9 @@ impl UserData for StoreView {
         methods.add_meta_method(MetaMethod::NewIndex, |_, _, _: (LuaValue, LuaValue)| refuse());
         methods.add_meta_method(MetaMethod::Len, |_, view, ()| Ok(view.0.len()));
         methods.add_meta_method(MetaMethod::Iter, |lua, view, ()| view.iterate(lua));
-        methods.add_meta_method(MetaMethod::ToString, |_, view, ()| Ok(text::shown(&view.json())));
+        methods.add_meta_method(MetaMethod::ToString, |lua, view, ()| {
+            World::of(lua)?.shown("the values of the index", text::shown, |it| view.copy(it, 0))
+        });
     }
 }
 

@@ -6,15 +6,18 @@ use mlua::{
     Function as LuaFunction, IntoLua, Lua, MetaMethod, UserData, UserDataFields, UserDataMethods,
     Value as LuaValue,
 };
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::{
-    dotted, step,
+    Copied, Kind, dotted,
+    place::Place,
+    step,
     tally::{self, Tally},
 };
 use crate::heap;
 use crate::ports::Document;
 use crate::scripting::{
+    account::Account,
     lua::{push::Style, tree, world::World},
     text,
 };
@@ -22,23 +25,29 @@ use crate::scripting::{
 /// A map or a list in a memo.
 pub(super) struct MemoView {
     document: Document,
-    path: Vec<String>,
+    path: Place,
     tally: Rc<Tally>,
 }
 
 impl MemoView {
     /// The whole memo.
     pub(super) fn root(document: Document) -> Self {
-        MemoView { document, path: Vec::new(), tally: Rc::default() }
+        MemoView { document, path: Place::default(), tally: Rc::default() }
     }
 
-    /// The data; null if there is none any more.
-    pub(super) fn json(&self) -> Value {
+    /// Copies the data; null if there is none any more.
+    pub(super) fn copy(&self, account: &mut Account<'_>, depth: usize) -> Copied {
         let content = self.document.lock();
         if self.path.is_empty() {
-            return Value::Object(content.clone());
+            return account.copy_fields(&content, depth);
         }
-        tree::lookup(&content, &self.path).cloned().unwrap_or_default()
+        tree::lookup(&content, &self.path).map_or(Ok(Value::Null), |it| account.copy(it, depth))
+    }
+
+    /// What it is now.
+    pub(super) fn kind(&self) -> Kind {
+        let is_list = tree::lookup(&self.document.lock(), &self.path).is_some_and(Value::is_array);
+        if is_list { Kind::List } else { Kind::Map }
     }
 
     fn below(&self, key: String) -> Vec<String> {
@@ -61,10 +70,8 @@ impl MemoView {
             Some(Value::Null) => Ok(LuaValue::NULL),
             Some(value) => world.push(lua, &value, Style::Frozen),
             None => {
-                let view = {
-                    let tally = Rc::clone(&self.tally);
-                    MemoView { document: self.document.clone(), path, tally }
-                };
+                let (path, tally) = (Place::new(lua, &world, path)?, Rc::clone(&self.tally));
+                let view = MemoView { document: self.document.clone(), path, tally };
                 lua.create_userdata(view).map(LuaValue::UserData)
             }
         }
@@ -89,7 +96,7 @@ impl MemoView {
             world.side_table.set(&self.document, path, value);
             return Ok(());
         }
-        let read = world.read_kept(&value, None);
+        let read = world.read_kept(&value, None, path.len());
         let read = read.map_err(|it| mlua::Error::runtime(it.at(&dotted("memo", &path))))?;
         let measure = || tally::weight_besides(&self.document.lock(), &path);
         self.tally.admit(&world, &read, ("the memo", measure))?;
@@ -108,34 +115,31 @@ impl MemoView {
         Ok(())
     }
 
-    fn len(&self) -> usize {
-        match &self.json() {
-            Value::Array(items) => items.len(),
-            Value::Null
-            | Value::Bool(_)
-            | Value::Number(_)
-            | Value::String(_)
-            | Value::Object(_) => 0,
+    fn keys(&self) -> Vec<String> {
+        let content = self.document.lock();
+        if self.path.is_empty() {
+            return content.keys().cloned().collect();
         }
+        let fields = tree::lookup(&content, &self.path).and_then(Value::as_object);
+        fields.into_iter().flat_map(Map::keys).cloned().collect()
+    }
+
+    fn len(&self) -> usize {
+        let content = self.document.lock();
+        tree::lookup(&content, &self.path).and_then(Value::as_array).map_or(0, Vec::len)
     }
 
     /// Keys and values as they are now: changes on the way do not disturb the loop.
     pub(super) fn iterate(&self, lua: &Lua) -> mlua::Result<(LuaFunction, LuaValue)> {
-        let keys: Vec<LuaValue> = match self.json() {
-            Value::Array(items) => {
-                (1..=items.len()).map(|it| it.into_lua(lua)).collect::<Result<_, _>>()?
-            }
-            Value::Object(map) => {
-                let beside = World::of(lua)?.side_table.keys(&self.document, &self.path);
-                map.keys()
-                    .cloned()
-                    .chain(beside)
-                    .map(|it| it.into_lua(lua))
-                    .collect::<Result<_, _>>()?
-            }
-            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => Vec::new(),
+        let keys: Vec<LuaValue> = if self.kind() == Kind::List {
+            (1..=self.len()).map(|it| it.into_lua(lua)).collect::<Result<_, _>>()?
+        } else {
+            let beside = World::of(lua)?.side_table.keys(&self.document, &self.path);
+            let keys = self.keys().into_iter().chain(beside);
+            keys.map(|it| it.into_lua(lua)).collect::<Result<_, _>>()?
         };
-        let (path, tally) = (self.path.clone(), Rc::clone(&self.tally));
+        let path = Place::new(lua, &*World::of(lua)?, self.path.to_vec())?;
+        let tally = Rc::clone(&self.tally);
         let view = MemoView { document: self.document.clone(), path, tally };
         let keys = std::cell::RefCell::new(keys.into_iter());
         let next = lua.create_function(move |lua, _: mlua::MultiValue| {
@@ -160,7 +164,9 @@ impl UserData for MemoView {
         );
         methods.add_meta_method(MetaMethod::Len, |_, view, ()| Ok(view.len()));
         methods.add_meta_method(MetaMethod::Iter, |lua, view, ()| view.iterate(lua));
-        methods.add_meta_method(MetaMethod::ToString, |_, view, ()| Ok(text::shown(&view.json())));
+        methods.add_meta_method(MetaMethod::ToString, |lua, view, ()| {
+            World::of(lua)?.shown("the memo", text::shown, |it| view.copy(it, 0))
+        });
     }
 }
 
@@ -168,5 +174,5 @@ impl UserData for MemoView {
 fn is_foreign(value: &LuaValue) -> bool {
     let is_native =
         value.is_function() || value.is_thread() || value.is_buffer() || value.is_error();
-    is_native || value.as_userdata().is_some_and(|it| super::json_of(it).is_none())
+    is_native || value.as_userdata().is_some_and(|it| super::kind(it).is_none())
 }

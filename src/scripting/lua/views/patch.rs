@@ -12,15 +12,19 @@ use mlua::{
 use serde_json::{Map, Value};
 
 use super::{
-    dotted, step,
+    Copied, dotted,
+    place::Place,
+    step,
     tally::{self, Tally},
 };
 use crate::logic::patch::Transformation;
 use crate::ports::SharedPatch;
 use crate::scripting::{
+    account::Account,
     leftovers::Handle,
     limits,
     lua::{push::Style, tree, world::World},
+    refused::{DEPTH_MAX, Refused},
     text,
     withdraw::withdraw,
 };
@@ -30,23 +34,23 @@ pub(super) struct PatchView {
     patch: Handle<SharedPatch>,
     /// The object being patched: says whether an empty table is a list.
     body: Arc<Value>,
-    path: Vec<String>,
+    path: Place,
     tally: Rc<Tally>,
 }
 
 impl PatchView {
     /// The whole patch.
     pub(super) fn root(patch: Handle<SharedPatch>, body: Arc<Value>) -> Self {
-        PatchView { patch, body, path: Vec::new(), tally: Rc::default() }
+        PatchView { patch, body, path: Place::default(), tally: Rc::default() }
     }
 
-    /// What is there now; null if nothing is.
-    pub(super) fn json(&self) -> Value {
+    /// Copies what is there now; null if nothing is.
+    pub(super) fn copy(&self, account: &mut Account<'_>, depth: usize) -> Copied {
         let patch = self.patch.lock();
         if self.path.is_empty() {
-            return Value::Object(patch.merge.clone());
+            return account.copy_fields(&patch.merge, depth);
         }
-        tree::lookup(&patch.merge, &self.path).cloned().unwrap_or_default()
+        tree::lookup(&patch.merge, &self.path).map_or(Ok(Value::Null), |it| account.copy(it, depth))
     }
 
     fn below(&self, key: String) -> Vec<String> {
@@ -61,9 +65,18 @@ impl PatchView {
             return lua.create_userdata(FunctionsView(self.patch.clone())).map(LuaValue::UserData);
         }
         let path = self.below(key);
-        let present = tree::lookup(&self.patch.lock().merge, &path).cloned();
+        if path.len() >= DEPTH_MAX {
+            let refused = Refused::too_deep().at(&dotted("patch", &path));
+            return Err(mlua::Error::runtime(refused));
+        }
+        // Levels are viewed, not copied: a patch may be large.
+        let present = match tree::lookup(&self.patch.lock().merge, &path) {
+            None | Some(Value::Object(_)) => None,
+            Some(value) => Some(value.clone()),
+        };
         match present {
-            None | Some(Value::Object(_)) => {
+            None => {
+                let path = Place::new(lua, &*World::of(lua)?, path)?;
                 let view = PatchView {
                     patch: self.patch.clone(),
                     body: Arc::clone(&self.body),
@@ -79,11 +92,13 @@ impl PatchView {
 
     /// Over a copy of what is there now.
     pub(super) fn iterate(&self, lua: &Lua) -> mlua::Result<(LuaFunction, LuaValue)> {
-        let mut content = self.json();
+        let world = World::of(lua)?;
+        let content = self.copy(&mut world.account(world.text_room()), 0);
+        let mut content = content.map_err(|it| mlua::Error::runtime(it.at("the patch")))?;
         if content.is_null() {
             content = Value::Object(Map::new());
         }
-        let content = World::of(lua)?.push(lua, &content, Style::Mutable)?;
+        let content = world.push(lua, &content, Style::Mutable)?;
         Ok((lua.globals().get("next")?, content))
     }
 
@@ -104,7 +119,7 @@ impl PatchView {
         }
         let like = path.iter().try_fold(&*self.body, |it, key| it.get(key));
         let world = World::of(lua)?;
-        let read = world.read_kept(value, like);
+        let read = world.read_kept(value, like, path.len());
         let read = read.map_err(|it| mlua::Error::runtime(it.at(&dotted("patch", &path))))?;
         let measure = || tally::weight_besides(&self.patch.lock().merge, &path);
         self.tally.admit(&world, &read, ("the patch", measure))?;
@@ -124,8 +139,9 @@ impl UserData for PatchView {
             MetaMethod::NewIndex,
             |lua, view, (key, value): (LuaValue, LuaValue)| view.set(lua, &key, &value),
         );
-        methods
-            .add_meta_method(MetaMethod::ToString, |_, view, ()| Ok(text::of_patch(&view.json())));
+        methods.add_meta_method(MetaMethod::ToString, |lua, view, ()| {
+            World::of(lua)?.shown("the patch", text::of_patch, |it| view.copy(it, 0))
+        });
         methods.add_meta_method(MetaMethod::Iter, |lua, view, ()| view.iterate(lua));
     }
 }

@@ -17,7 +17,7 @@ use crate::scripting::{
         errors::{Refused, problem},
         present,
         script::Shared,
-        value::to_json,
+        value::to_refusable,
     },
 };
 
@@ -133,6 +133,7 @@ fn declare_handler(
         children.declare(declaration).map_err(refuse)?;
         return Ok(Dynamic::UNIT);
     }
+    declaration.admit(&shared.declared_bytes).map_err(refuse)?;
     let handler = declare(declaration).map_err(refuse)?;
     let mut declared = shared.declared.lock();
     let Some(declared) = declared.as_mut() else {
@@ -176,9 +177,10 @@ pub(super) fn argument(
     if let Some(callback) = callback(shared, value) {
         return Ok(Argument::Callback(callback));
     }
-    let json = match to_json(name, value) {
+    let json = match to_refusable(value) {
         Ok(json) => return Ok(Argument::Value(json)),
-        Err(problem) => problem,
+        Err(refused) if refused.is_bound() => return Err(problem(refused.at(name))),
+        Err(refused) => refused.at(name),
     };
     if let Ok(items) = value.as_array_ref() {
         let items = items.iter().map(|it| argument(shared, name, it));

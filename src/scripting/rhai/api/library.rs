@@ -20,8 +20,6 @@ use crate::scripting::{
         self, Body, Call, Datum, Failure, Function, Given, LIBRARIES, Library, Outcome, Pace,
         Shape, Surroundings, embedded,
     },
-    limits,
-    refused::{Refused, Room},
     rhai::{
         context, control,
         errors::problem,
@@ -174,8 +172,7 @@ fn call(
     let read = || {
         let here = caller.engine().default_tag().read_lock::<Here>();
         let surroundings = here.map(|it| Arc::clone(&it.0)).unwrap_or_default();
-        let size_max = surroundings.limits.string_size;
-        let arguments = arguments.iter().map(|it| given(it, size_max)).collect();
+        let arguments = arguments.iter().map(given).collect();
         Call::new((library, function), arguments, surroundings, present::get())
     };
     match function.body {
@@ -185,7 +182,19 @@ fn call(
         }
         Body::Waiting(body) => {
             // What goes to other threads is freed there, and what comes from there was made there.
-            let waited = control::handed(|| read().map(body));
+            let passed = |call: Call| call.pass(library.name, function.name).map(body);
+            let waited = match control::handed(|| read().map(passed)) {
+                Ok(Ok(waited)) => Ok(waited),
+                Ok(Err(queue)) => {
+                    let passage = control::wait_for(queue.wait())?;
+                    let passing = |call: Call| match passage {
+                        Some(passage) => body(call.passing(passage)),
+                        None => body(call),
+                    };
+                    control::handed(|| read().map(passing))
+                }
+                Err(failure) => Err(failure),
+            };
             match waited {
                 Ok(waited) => {
                     let outcome = control::wait_for(waited)?;
@@ -255,16 +264,12 @@ fn native(value: &Dynamic) -> Dynamic {
     }
 }
 
-fn given(value: &Dynamic, size_max: usize) -> Given {
+fn given(value: &Dynamic) -> Given {
     if let Ok(bytes) = value.as_blob_ref() {
         return Given::Datum(Datum::Bytes(bytes.clone()));
     }
     match context::handled(value).map_or_else(|| to_refusable(value), Ok) {
-        // Texts are bounded by the language.
-        Ok(json) if json.is_string() || limits::is_within(&json, size_max) => {
-            Given::Datum(Datum::Json(json))
-        }
-        Ok(_) => Given::Refused(shape(value), Refused::too_large(Room::Text(size_max))),
+        Ok(json) => Given::Datum(Datum::Json(json)),
         Err(refused) => Given::Refused(shape(value), refused),
     }
 }
@@ -290,7 +295,7 @@ fn shape(value: &Dynamic) -> Shape {
         Shape::Map
     } else if value.is_fnptr() {
         Shape::Function
-    } else if context::handled(value).is_some() {
+    } else if context::is_handled(value) {
         Shape::Map
     } else {
         match to_refusable(value) {

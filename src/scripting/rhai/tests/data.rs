@@ -151,5 +151,5 @@ async fn closures_may_use_what_they_are_called_on() {
 #[tokio::test]
 async fn a_value_that_meets_its_own_lock_is_told_in_our_words() {
     let message = problem("let list = [1]; list.map(|it| list.len())", object()).await;
-    assert_eq!(message, "a value cannot be used by a closure that works on it: copy it before");
+    assert!(message.contains("is in use: a function works on it"), "{message}");
 }
