@@ -161,9 +161,7 @@ impl ApiServer {
 
     /// Waits for a newer version than this one.
     pub async fn moved(&self, after: u64) {
-        let mut signal = self.0.signal.subscribe();
-        // The sender lives in the server, which lives as long as this handle.
-        drop(signal.wait_for(|it| it.revision > after).await);
+        self.0.signals.wait_for(|it| it.revision > after).await;
     }
 
     /// Lets watchers see the changes from now on so much later.
@@ -194,7 +192,7 @@ impl ApiServer {
 
     /// Ends all open watches, as the real server does at times.
     pub fn close_watches(&self) {
-        self.0.signal.send_modify(|it| it.epoch += 1);
+        self.0.signals.change(|it| it.epoch += 1);
     }
 
     /// Forgets the past: a watch from an older version than the present one gets a 410. Open watches go on.

@@ -22,6 +22,7 @@ mod schema;
 mod selector;
 pub mod serve;
 mod service;
+mod signals;
 pub mod snapshot;
 mod store;
 mod table;
@@ -37,7 +38,6 @@ use std::{
 };
 
 use parking_lot::{Mutex, MutexGuard};
-use tokio::sync::watch::Sender;
 
 pub use self::{
     controls::Changed,
@@ -53,6 +53,7 @@ use self::{
     openapi::OpenApi,
     request::log::RequestLog,
     resource::kind::Kind,
+    signals::Signals,
     store::{Clock, Store},
 };
 
@@ -68,7 +69,7 @@ struct Shared {
     store: Mutex<Store>,
     requests: Mutex<RequestLog>,
     faults: Mutex<Faults>,
-    signal: Sender<Signal>,
+    signals: Signals,
     bookmarks: Option<Duration>,
     /// Whether new objects get uids, times and generations.
     stamps: bool,
@@ -79,15 +80,6 @@ struct Shared {
     openapi: OpenApi,
     /// Whether controllers empty deleted namespaces and definitions.
     emptied: AtomicBool,
-}
-
-/// Wakes watchers.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Signal {
-    /// The version of the latest change.
-    revision: u64,
-    /// Counts the times when all watches were closed.
-    epoch: u64,
 }
 
 impl ApiServer {
@@ -169,7 +161,7 @@ impl Builder {
             store: Mutex::new(Store::new(self.kinds, self.seed, self.clock)),
             requests: Mutex::default(),
             faults: Mutex::new(Faults::new(self.seed.unwrap_or(0))),
-            signal: Sender::default(),
+            signals: Signals::default(),
             bookmarks: self.bookmarks,
             stamps: self.stamps,
             cluster: self.cluster,
@@ -198,10 +190,6 @@ impl Shared {
     /// Lets watchers look for news.
     fn announce(&self) {
         let revision = self.store().revision;
-        self.signal.send_if_modified(|it| {
-            let news = it.revision != revision;
-            it.revision = revision;
-            news
-        });
+        self.signals.change(|it| it.revision = revision);
     }
 }

@@ -149,6 +149,7 @@ impl Conclusion<'_> {
         let received = sender.received;
         let is_newer = self.receive(received);
         let sent = sent?;
+        self.memory.is_gone |= sent.is_gone;
         Ok((sent.is_any, is_newer || sent.is_gone))
     }
 

@@ -314,14 +314,16 @@ impl Cycle<'_> {
     }
 
     /// Returns whether the event may be handled as a change. One that is older than our own last request may not: its handlers
-    /// would be called again. While the event of that request is certain to come soon, it is waited for; otherwise the server is
-    /// asked, and the event shows the object as it is now.
+    /// would be called again; nor may one of an object that was gone at our last request. While the event of that request is
+    /// certain to come soon, it is waited for; otherwise the server is asked, and the event shows the object as it is now.
     async fn refresh(&mut self) -> Result<bool, CycleError> {
         let is_gone = self.event.event_type == Some(EventType::Deleted);
-        if is_gone || !order::is_older(&self.event.object, self.memory.own) {
+        let is_older = order::is_older(&self.event.object, self.memory.own);
+        if is_gone || !is_older && !self.memory.is_gone {
             return Ok(true);
         }
-        if let Some(expected) = self.expected.filter(|it| Instant::now() < it.deadline) {
+        if let Some(expected) = self.expected.filter(|it| is_older && Instant::now() < it.deadline)
+        {
             if self.event.event_type.is_none() {
                 self.event.object = Arc::clone(&expected.object);
             }
@@ -347,6 +349,7 @@ impl Cycle<'_> {
             // The server itself has gone back, as after a restored backup: the order of versions begins anew.
             self.memory.own = None;
         }
+        self.memory.is_gone = false;
         self.event.object = Arc::new(object);
         Ok(true)
     }

@@ -40,6 +40,8 @@ pub(super) struct Memory {
     pub(super) handled_once: bool,
     /// Handlers are noted on it that have failed for good.
     pub(super) has_failed: bool,
+    /// The server has said that it does not exist any more; the event that says so is to come.
+    pub(super) is_gone: bool,
     /// The version that our last request made, if it is a number: what is older shows less than what was done.
     pub(super) own: Option<NonZeroU64>,
     /// The memo of its handlers; made on first use.
@@ -74,6 +76,7 @@ struct Kept {
     noticed_by_listing: bool,
     handled_once: bool,
     has_failed: bool,
+    is_gone: bool,
     own: Option<NonZeroU64>,
     claim: Claim,
     memo: Option<Memo>,
@@ -203,22 +206,33 @@ impl Trouble {
 impl From<Memory> for Kept {
     fn from(memory: Memory) -> Self {
         let Memory { noticed_by_listing, handled_once, has_failed, own, .. } = memory;
-        let Memory { claim, memo, background, .. } = memory;
+        let Memory { is_gone, claim, memo, background, .. } = memory;
         let Memory { unindexed, doubts, throttle, unsent, unreadable, quiet, .. } = memory;
         let trouble = Trouble { unindexed, doubts, throttle, unsent, unreadable, quiet };
         let trouble = (!trouble.is_none()).then(|| Box::new(trouble));
-        Kept { noticed_by_listing, handled_once, has_failed, own, claim, memo, background, trouble }
+        Kept {
+            noticed_by_listing,
+            handled_once,
+            has_failed,
+            is_gone,
+            own,
+            claim,
+            memo,
+            background,
+            trouble,
+        }
     }
 }
 
 impl From<Kept> for Memory {
     fn from(kept: Kept) -> Self {
-        let Kept { noticed_by_listing, handled_once, has_failed, own, .. } = kept;
+        let Kept { noticed_by_listing, handled_once, has_failed, is_gone, own, .. } = kept;
         let Kept { claim, memo, background, trouble, .. } = kept;
         let well = Memory {
             noticed_by_listing,
             handled_once,
             has_failed,
+            is_gone,
             own,
             memo,
             claim,

@@ -15,10 +15,10 @@ use bytes::Bytes;
 use futures::Stream;
 use hyper::body::Frame;
 use serde_json::{Value, json};
-use tokio::{sync::watch::Receiver, time::Instant};
+use tokio::time::Instant;
 
 use crate::{
-    Shared, Signal,
+    Shared,
     faults::Effect,
     object,
     refusal::Refusal,
@@ -92,7 +92,6 @@ pub(crate) struct Options {
 /// One open watch.
 pub(crate) struct Watch {
     shared: Arc<Shared>,
-    signal: Receiver<Signal>,
     /// Changes whenever the server closes all watches.
     epoch: u64,
     scope: Scope,
@@ -141,8 +140,7 @@ enum Wake {
 
 impl Watch {
     pub(crate) fn open(shared: Arc<Shared>, scope: Scope, options: Options, asked: String) -> Self {
-        let signal = shared.signal.subscribe();
-        let epoch = signal.borrow().epoch;
+        let epoch = shared.signals.get().epoch;
         let resource = scope.view.resource();
         let (initial, present, refusal) = {
             let store = shared.store();
@@ -156,7 +154,6 @@ impl Watch {
         };
         let now = Instant::now();
         Self {
-            signal,
             epoch,
             shared,
             scope,
@@ -186,7 +183,7 @@ impl Watch {
 
     async fn next(&mut self) -> Option<Bytes> {
         loop {
-            if self.ended || self.signal.borrow_and_update().epoch != self.epoch {
+            if self.ended || self.shared.signals.get().epoch != self.epoch {
                 return None;
             }
             match self.step() {
@@ -219,7 +216,7 @@ impl Watch {
             // An end comes before news: a closed stream delivers nothing more.
             biased;
             () = until(self.deadline) => Wake::End,
-            () = signalled(&mut self.signal, |it| it.epoch != epoch || it.revision > revision) => {
+            () = self.shared.signals.wait_for(|it| it.epoch != epoch || it.revision > revision) => {
                 Wake::News
             }
             () = until(self.next_bookmark) => Wake::Bookmark,
@@ -300,7 +297,7 @@ impl Watch {
         tokio::select! {
             biased;
             () = until(self.deadline) => false,
-            () = signalled(&mut self.signal, |it| it.epoch != epoch) => false,
+            () = self.shared.signals.wait_for(|it| it.epoch != epoch) => false,
             () = tokio::time::sleep_until(due) => true,
         }
     }
@@ -353,11 +350,6 @@ fn line(kind: &str, object: &Value) -> Bytes {
     let mut line = json!({ "type": kind, "object": object }).to_string();
     line.push('\n');
     line.into()
-}
-
-/// Waits for a signal. The server outlives its watchers, so the other side is never gone.
-async fn signalled(signal: &mut Receiver<Signal>, wanted: impl FnMut(&Signal) -> bool) {
-    drop(signal.wait_for(wanted).await);
 }
 
 /// Without a moment, forever.

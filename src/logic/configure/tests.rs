@@ -53,15 +53,16 @@ fn the_names_are_those_of_kopf_and_nothing_else() {
         execution: default_backoff max_workers
         background: cancellation_polling instant_exit_timeout instant_exit_zero_time_cycles
         networking: request_timeout connect_timeout error_backoffs enforce_retry_after trust_env
-        persistence: finalizer progress_storage diffbase_storage consistency_timeout";
+        persistence: finalizer progress_storage diffbase_storage consistency_timeout \
+            remember_failures";
     // Nor does it limit what handlers use up.
     let known = |it: &&Setting| it.by_scripts;
     let names =
         |group| TABLE.iter().filter(known).filter(move |it| it.group == group).map(|it| it.name);
     let line = |group| format!("{group}: {}", names(group).collect::<Vec<_>>().join(" "));
     let expected: Vec<_> = expected.lines().map(str::trim).collect();
-    // Kopf elects no leaders; so nobody waits for its clean-up handlers, and `cleanup_timeout` is ours.
-    let groups = groups().filter(|it| !["leadership", "sandbox"].contains(it));
+    // Kopf elects no leaders; so nobody waits for its clean-up handlers, and `cleanup_timeout` is ours. Nor does it reload.
+    let groups = groups().filter(|it| !["leadership", "sandbox", "reload"].contains(it));
     assert_eq!(groups.map(line).collect::<Vec<_>>(), expected);
 }
 

@@ -39,10 +39,10 @@ impl Authors {
                 parts.push((*author, part));
             }
         }
+        parts.reverse();
         if !rest.is_empty() {
             parts.push((None, rest));
         }
-        parts.reverse();
         parts
     }
 
