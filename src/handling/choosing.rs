@@ -3,17 +3,19 @@
 //! Selectors are matched in `logic`, which cannot call anybody: the functions are asked beforehand, once for each resource as
 //! it is described, and the answers are kept.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, sync::Arc};
 
-use tokio::time::timeout;
+use futures::{StreamExt as _, future, stream};
+use tokio::time::{Instant, timeout_at};
 
+use super::asking::ANSWER_MAX;
 use crate::logic::{
     function::Function, handler::Handler, registry::Registry, resource::Resource, served,
 };
 use crate::ports::Scripts;
 
-/// How long a function may think about one resource. It has nothing to wait for.
-const ANSWER_MAX: Duration = Duration::from_secs(10);
+/// A function is asked about this many resources at the same time. In Rhai each question takes a thread of the script.
+const ASKED_MAX: usize = 4;
 
 /// What the functions have answered.
 #[derive(Debug, Default)]
@@ -38,27 +40,32 @@ struct Asked {
 }
 
 impl Choices {
-    /// Asks what is not known yet. A function that fails does not want the resource.
+    /// Asks what is not known yet. A function that fails does not want the resource, nor those that it was not asked about before
+    /// its time was over: it has [`ANSWER_MAX`] for all of them together.
     pub async fn ask(
         &mut self,
         scripts: &dyn Scripts,
         registry: &Registry,
         known: &[Resource],
     ) -> Failures {
-        let mut failures = Failures::default();
+        let mut open = BTreeMap::<&Function, Vec<Arc<Resource>>>::new();
         for (function, resource) in served::questions(registry, known) {
             let choices = self.0.entry(function.clone()).or_default();
-            if choices.get(resource).is_some_and(|it| it.about.is_described_as(resource)) {
-                continue;
+            if choices.get(resource).is_none_or(|it| !it.about.is_described_as(resource)) {
+                open.entry(function).or_default().push(Arc::new(resource.clone()));
             }
-            let about = Arc::new(resource.clone());
-            let asked = scripts.choose(function.clone(), Arc::clone(&about));
-            let answer = match timeout(ANSWER_MAX, asked).await {
-                Ok(answer) => answer.map_err(|raised| raised.message),
-                Err(_elapsed) => Err(format!("no answer within {} s", ANSWER_MAX.as_secs())),
-            };
-            failures.note(function, resource, answer.as_ref().err());
-            choices.insert(resource.clone(), Choice { about, answer: answer.unwrap_or(false) });
+        }
+        let asked = open.into_iter().map(|(function, resources)| async move {
+            (function, answers(scripts, function, resources).await)
+        });
+        let mut failures = Failures::default();
+        for (function, answers) in future::join_all(asked).await {
+            let choices = self.0.entry(function.clone()).or_default();
+            for (about, answer) in answers {
+                failures.note(function, &about, answer.as_ref().err());
+                let resource = Resource::clone(&about);
+                choices.insert(resource, Choice { about, answer: answer.unwrap_or(false) });
+            }
         }
         failures
     }
@@ -87,6 +94,28 @@ impl Choices {
         let choice = self.0.get(function).and_then(|it| it.get(resource));
         choice.is_some_and(|it| it.answer)
     }
+}
+
+/// Asks a function about resources, in this order. The errors are texts.
+async fn answers(
+    scripts: &dyn Scripts,
+    function: &Function,
+    resources: Vec<Arc<Resource>>,
+) -> Vec<(Arc<Resource>, Result<bool, String>)> {
+    let deadline = Instant::now() + ANSWER_MAX;
+    let questions = resources.into_iter().map(|about| async move {
+        let late = || Err(format!("no answer within {} s", ANSWER_MAX.as_secs()));
+        if Instant::now() >= deadline {
+            return (about, late());
+        }
+        let asked = scripts.choose(function.clone(), Arc::clone(&about));
+        let answer = match timeout_at(deadline, asked).await {
+            Ok(answer) => answer.map_err(|raised| raised.message),
+            Err(_elapsed) => late(),
+        };
+        (about, answer)
+    });
+    stream::iter(questions).buffered(ASKED_MAX).collect().await
 }
 
 impl Failures {

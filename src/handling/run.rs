@@ -2,14 +2,23 @@
 //!
 //! Hop 5 of the walk. Before: `reactor/change/`. After: `logic/settle.rs`.
 
-use std::{future::Future, sync::Arc, time::Duration};
+use std::{
+    future::Future,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use jiff::Timestamp;
 use tokio::time;
 
 use crate::logic::{
+    doubts,
     handler::Handler,
-    outcome::{self, Effort, Ended, Outcome},
+    outcome::{self, Effort, Ended, LogLine, Outcome, Raised, RaisedKind},
+    python_text,
 };
 use crate::ports::{
     Attempt, Cause, Children, Clock, Facilities, Invocation, Logger, Memo, Scripts,
@@ -59,6 +68,25 @@ impl Runner<'_> {
         self.run_with(attempt, None, |invocation| self.scripts.call(invocation)).await
     }
 
+    /// The same for a handler that others wait for: its call is dropped at `settings.execution.event_timeout`. Returns also for
+    /// how long it should not be called for the same object then.
+    pub async fn run_briefly(&self, attempt: Try) -> (Outcome, Option<Duration>) {
+        let Some(limit) = self.settings.event_timeout else {
+            return (self.run(attempt).await, None);
+        };
+        let pause = limit.saturating_mul(doubts::REST);
+        let is_late = AtomicBool::new(false);
+        let call = |invocation| async {
+            let call = time::timeout(limit, self.scripts.call(invocation));
+            call.await.unwrap_or_else(|_elapsed| {
+                is_late.store(true, Ordering::Relaxed);
+                Ended::Raised(late(limit, pause))
+            })
+        };
+        let outcome = self.run_with(attempt, None, call).await;
+        (outcome, is_late.into_inner().then_some(pause))
+    }
+
     /// The same for a handler that may have sub-handlers: `call` makes the call and runs them.
     ///
     /// When the handler's time is up, the call is dropped, whatever it waits for.
@@ -85,6 +113,19 @@ impl Runner<'_> {
         });
         let ended = ended.await;
         self.end(&begun, ended)
+    }
+
+    /// The outcome of an attempt that is not made, because something went wrong before it.
+    pub fn refuse(&self, attempt: &Try, raised: Raised) -> Outcome {
+        let Try { handler, retries, started, logger, .. } = attempt;
+        let effort = Effort { retries: *retries, runtime: since(*started, self.clock.now()) };
+        let trace = raised.trace.clone();
+        let (outcome, line) = outcome::before(handler, effort).unwrap_or_else(|| {
+            let backoff = self.settings.default_backoff;
+            outcome::after(handler, Ended::Raised(raised), effort, backoff)
+        });
+        logger.line(&LogLine { with_trace: true, ..line }, trace.as_deref());
+        outcome
     }
 
     /// Begins the attempt, if the handler's limits allow; else gives its outcome.
@@ -142,6 +183,14 @@ impl Begun {
         let attempt = self.invocation.attempt;
         attempt.map_or_else(Effort::default, |it| Effort { retries: it.retry, runtime: it.runtime })
     }
+}
+
+fn late(limit: Duration, rest: Duration) -> Raised {
+    let (limit, pause) = (python_text::seconds(limit), python_text::seconds(rest));
+    let message = format!(
+        "it did not return within {limit} s (settings.execution.event_timeout), and is not called for this object for {pause} s"
+    );
+    Raised { kind: RaisedKind::Temporary(Some(rest)), message, trace: None }
 }
 
 /// The time from `started` to `now`; zero if the clock went backwards.

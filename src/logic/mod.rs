@@ -13,6 +13,7 @@ pub mod declare;
 pub mod description;
 pub mod diff;
 pub mod diffbase;
+pub mod doubts;
 pub mod duration;
 pub mod essence;
 pub mod failed;

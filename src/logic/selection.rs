@@ -22,6 +22,38 @@ pub struct Ask {
 /// Some handlers of one resource, in order.
 pub type Selected = Vec<Arc<Handler>>;
 
+/// Handlers that are selected, and those of which nobody knows, as there is no answer of their filters.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Sorted {
+    /// Those that want it.
+    pub selected: Selected,
+    /// Those that may want it.
+    pub undecided: Selected,
+}
+
+/// Whether something is so for any handler.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Certainty {
+    /// For one it is.
+    Yes,
+    /// For none.
+    No,
+    /// For none that is known of, but for some there is no answer of their filters.
+    Unknown,
+}
+
+impl Certainty {
+    /// Whether either is so.
+    #[must_use]
+    pub fn or(self, other: Certainty) -> Self {
+        match (self, other) {
+            (Certainty::Yes, _) | (_, Certainty::Yes) => Certainty::Yes,
+            (Certainty::Unknown, _) | (_, Certainty::Unknown) => Certainty::Unknown,
+            (Certainty::No, Certainty::No) => Certainty::No,
+        }
+    }
+}
+
 /// What an admission request says about the handlers it wants.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct AdmissionRequest<'a> {
@@ -40,8 +72,8 @@ pub fn watching(
     handlers: &[Arc<Handler>],
     subject: &Subject<'_>,
     answers: &Answers,
-) -> Result<Selected, Ask> {
-    select(handlers, |it| filters::matches(it, subject, answers))
+) -> Result<Sorted, Ask> {
+    select(handlers, answers, |it| filters::matches(it, subject, answers))
 }
 
 /// Daemons and timers that should run for the object; `is_over` tells which of them ended for good.
@@ -50,19 +82,28 @@ pub fn spawning(
     subject: &Subject<'_>,
     answers: &Answers,
     is_over: impl Fn(&Handler) -> bool,
-) -> Result<Selected, Ask> {
-    select(handlers, |it| Ok(!is_over(it) && filters::matches(it, subject, answers)?))
+) -> Result<Sorted, Ask> {
+    select(handlers, answers, |it| Ok(!is_over(it) && filters::matches(it, subject, answers)?))
 }
 
-/// Change handlers for a change. The subject must have one.
+/// Change handlers for a change, without those that are undecided. The subject must have one.
 pub fn changing(
     handlers: &[Arc<Handler>],
     subject: &Subject<'_>,
     answers: &Answers,
 ) -> Result<Selected, Ask> {
-    let Some(change) = subject.change else { return Ok(Vec::new()) };
+    Ok(sort_changing(handlers, subject, answers)?.selected)
+}
+
+/// Change handlers for a change, and those that are undecided. The subject must have one.
+pub fn sort_changing(
+    handlers: &[Arc<Handler>],
+    subject: &Subject<'_>,
+    answers: &Answers,
+) -> Result<Sorted, Ask> {
+    let Some(change) = subject.change else { return Ok(Sorted::default()) };
     let deleting = subject.object.header().deletion_timestamp.is_some();
-    select(handlers, |it| {
+    select(handlers, answers, |it| {
         let resumes = change.initial && (!deleting || it.deleted);
         Ok(it.reason().is_none_or(|reason| reason == change.reason)
             && (!it.is_initial() || resumes)
@@ -77,7 +118,9 @@ pub fn admission(
     subject: &Subject<'_>,
     answers: &Answers,
 ) -> Result<Selected, Ask> {
-    select(handlers, |it| Ok(is_wanted(it, request) && filters::matches(it, subject, answers)?))
+    let is_selected =
+        |it: &Handler| Ok(is_wanted(it, request) && filters::matches(it, subject, answers)?);
+    Ok(select(handlers, answers, is_selected)?.selected)
 }
 
 /// Whether an object is in the scope of any change handler; objects of nobody are left alone.
@@ -85,8 +128,8 @@ pub fn prematched(
     handlers: &[Arc<Handler>],
     subject: &Subject<'_>,
     answers: &Answers,
-) -> Result<bool, Ask> {
-    any(handlers, |it| filters::prematches(it, subject, answers))
+) -> Result<Certainty, Ask> {
+    any(handlers, answers, |it| filters::prematches(it, subject, answers))
 }
 
 /// Whether an object must not go before change handlers had their say.
@@ -94,8 +137,10 @@ pub fn requires_finalizer(
     handlers: &[Arc<Handler>],
     subject: &Subject<'_>,
     answers: &Answers,
-) -> Result<bool, Ask> {
-    any(handlers, |it| Ok(it.requires_finalizer() && filters::prematches(it, subject, answers)?))
+) -> Result<Certainty, Ask> {
+    any(handlers, answers, |it| {
+        Ok(it.requires_finalizer() && filters::prematches(it, subject, answers)?)
+    })
 }
 
 /// Drops repeated declarations of one function under one id: it must run once.
@@ -128,27 +173,50 @@ fn is_wanted(handler: &Handler, request: &AdmissionRequest<'_>) -> bool {
 
 fn select(
     handlers: &[Arc<Handler>],
+    answers: &Answers,
     is_selected: impl Fn(&Handler) -> filters::Verdict,
-) -> Result<Selected, Ask> {
-    let mut selected = Vec::new();
+) -> Result<Sorted, Ask> {
+    let (mut selected, mut undecided) = (Vec::new(), Vec::new());
     for handler in handlers {
-        if is_selected(handler).map_err(|question| ask(handler, question))? {
-            selected.push(Arc::clone(handler));
+        match verdict(handler, answers, &is_selected)? {
+            Certainty::Yes => selected.push(Arc::clone(handler)),
+            Certainty::No => {}
+            Certainty::Unknown => undecided.push(Arc::clone(handler)),
         }
     }
-    Ok(without_repeats(selected))
+    Ok(Sorted { selected: without_repeats(selected), undecided: without_repeats(undecided) })
 }
 
 fn any(
     handlers: &[Arc<Handler>],
+    answers: &Answers,
     is_so: impl Fn(&Handler) -> filters::Verdict,
-) -> Result<bool, Ask> {
+) -> Result<Certainty, Ask> {
+    let mut sum = Certainty::No;
     for handler in handlers {
-        if is_so(handler).map_err(|question| ask(handler, question))? {
-            return Ok(true);
+        sum = sum.or(verdict(handler, answers, &is_so)?);
+        if sum == Certainty::Yes {
+            break;
         }
     }
-    Ok(false)
+    Ok(sum)
+}
+
+/// A handler that is excluded is undecided only if the rest of what is asked does not rule it out.
+fn verdict(
+    handler: &Arc<Handler>,
+    answers: &Answers,
+    is_so: impl Fn(&Handler) -> filters::Verdict,
+) -> Result<Certainty, Ask> {
+    match is_so(handler) {
+        Ok(false) => Ok(Certainty::No),
+        Ok(true) if answers.excludes(handler) => Ok(Certainty::Unknown),
+        Ok(true) => Ok(Certainty::Yes),
+        Err(question) if answers.excludes(handler) || answers.has_failed(&question) => {
+            Ok(Certainty::Unknown)
+        }
+        Err(question) => Err(ask(handler, question)),
+    }
 }
 
 fn ask(handler: &Arc<Handler>, question: Question) -> Ask {

@@ -13,7 +13,7 @@ use super::{BoxFuture, Children, Facilities, LiveObject, Logger, Memo, NativeLog
 use crate::logic::{
     diff::Diff,
     filters::Question,
-    function::Function,
+    function::{Function, ScriptId},
     handler::Handler,
     lifecycle::Chooser,
     object::Object,
@@ -32,6 +32,11 @@ pub trait Scripts: Send + Sync + 'static {
     /// Which of the handlers that are due run in one cycle, if the scripts say so.
     fn lifecycle(&self) -> Option<Chooser> {
         None
+    }
+
+    /// Whether a script can use what has this name. False only if the name is nowhere in the script.
+    fn names(&self, _script: ScriptId, _name: &str) -> bool {
+        true
     }
 
     /// The settings as start-up handlers have left them; told before anything else is called. Most have nothing to do.

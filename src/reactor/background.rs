@@ -4,7 +4,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use super::{error::CycleError, memory::Memory, serving::Serving};
+use super::{memory::Memory, serving::Serving, undecided::Patient};
 use crate::features::daemons;
 use crate::logic::{
     essence,
@@ -13,7 +13,7 @@ use crate::logic::{
     json,
     object::Object,
     reason::EventType,
-    selection,
+    selection::{self, Certainty, Sorted},
     stopping::StopReason,
 };
 use crate::ports::{
@@ -28,33 +28,45 @@ pub(super) struct Attending<'a> {
     pub(super) object: &'a Arc<Object>,
     pub(super) memo: &'a Memo,
     pub(super) logger: &'a Logger,
+    /// Who cannot be decided about yet.
+    pub(super) patient: &'a Patient,
 }
 
 /// What the background asks of the rest of the cycle.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Attended {
     /// Daemons or timers must see the end of the object.
-    pub(super) is_required: bool,
+    pub(super) required: Certainty,
     /// Pauses until those that do not stop must be pressed again. The object is held meanwhile.
     pub(super) delays: Vec<Duration>,
     /// Some should run, but an earlier run of them has not stopped yet.
     pub(super) is_awaited: bool,
 }
 
+impl Attended {
+    fn new(required: Certainty) -> Self {
+        Attended { required, delays: Vec::new(), is_awaited: false }
+    }
+}
+
 impl Attending<'_> {
     /// Starts those that should run, presses those that should not.
-    pub(super) async fn run(self) -> Result<Attended, CycleError> {
+    pub(super) async fn run(mut self) -> Attended {
         if self.serving.handlers.spawning.is_empty() && self.memory.background.is_none() {
-            return Ok(Attended::default());
+            return Attended::new(Certainty::No);
         }
         if let Some(background) = &mut self.memory.background {
             background.reap();
         }
-        let wanted = self.wanted().await?;
-        let is_required = !wanted.is_empty();
+        let Sorted { selected: wanted, undecided } = self.sort().await;
+        let required = match (wanted.is_empty(), undecided.is_empty()) {
+            (false, _) => Certainty::Yes,
+            (true, false) => Certainty::Unknown,
+            (true, true) => Certainty::No,
+        };
         // What ran for an object that is gone was dismissed already.
         if self.event_type == Some(EventType::Deleted) {
-            return Ok(Attended { is_required, ..Attended::default() });
+            return Attended::new(required);
         }
         let base = &self.serving.background;
         let background =
@@ -82,7 +94,11 @@ impl Attending<'_> {
                     background.spawn(base, handler, host);
                 }
             }
-            let is_mismatch = |it: &daemons::Daemon| it.has_role() && !is_wanted(&it.handler());
+            // Those that nobody knows of stay as they are.
+            let may_stay = |it: &Handler| {
+                is_wanted(it) || undecided.iter().any(|undecided| undecided.id == it.id)
+            };
+            let is_mismatch = |it: &daemons::Daemon| it.has_role() && !may_stay(&it.handler());
             delays.extend(background.stop(StopReason::FiltersMismatch, is_mismatch, base).await);
             delays
         };
@@ -93,11 +109,17 @@ impl Attending<'_> {
         if background.is_empty() && !is_timed {
             self.memory.background = None;
         }
-        Ok(Attended { is_required, delays, is_awaited })
+        // Those that do not run need not see the end.
+        let required = match required {
+            Certainty::Unknown if is_ending && delays.is_empty() => Certainty::No,
+            Certainty::Unknown if is_ending => Certainty::Yes,
+            Certainty::Yes | Certainty::No | Certainty::Unknown => required,
+        };
+        Attended { required, delays, is_awaited }
     }
 
     /// The handlers that match and are not over. They are asked about the object as it is, not about a change.
-    async fn wanted(&self) -> Result<Vec<Arc<Handler>>, CycleError> {
+    async fn sort(&mut self) -> Sorted {
         let detail = ObjectDetail::Background(BackgroundCause {
             stopped: Stopped::default(),
             live: LiveObject::new(Arc::clone(self.object)),
@@ -111,9 +133,11 @@ impl Attending<'_> {
         let asker = self.serving.asker(&cause, self.memo, self.logger);
         let subject = Subject { object: self.object, change: None };
         let handlers = &self.serving.handlers.spawning;
-        let is_over =
-            |it: &Handler| self.memory.background.as_ref().is_some_and(|known| known.is_over(it));
+        let Memory { background, doubts, .. } = &mut *self.memory;
+        let is_over = |it: &Handler| background.as_ref().is_some_and(|known| known.is_over(it));
         let decision = |known: &Answers| selection::spawning(handlers, &subject, known, is_over);
-        Ok(asker.decide(&mut Answers::default(), decision).await?)
+        let mut answers = self.patient.answers();
+        let patience = self.patient.patience(self.serving, doubts);
+        asker.decide_without_failures(&mut answers, patience, decision).await
     }
 }

@@ -115,6 +115,11 @@ impl Conclusion<'_> {
         Ok(Next::after(is_changed))
     }
 
+    /// Whether there is nothing to send.
+    pub(super) fn is_idle(&mut self, delivery: &mut Delivery) -> bool {
+        self.sender().is_idle(delivery)
+    }
+
     /// Sends what an earlier event left behind. Tells whether that made a new version of the object, which then comes as an
     /// event of its own.
     pub(super) async fn catch_up(mut self, delivery: Delivery) -> Result<bool, CycleError> {

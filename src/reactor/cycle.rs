@@ -1,53 +1,48 @@
 //! One pass over one event: recall → decide → handle → settle → patch.
 //!
-//! The only place that joins decisions with the world. Before: `worker.rs`. After: `change/`, then
-//! `conclusion.rs`.
+//! The only place that joins decisions with the world. Before: `worker.rs`. Its steps: `watching.rs`, `background.rs`,
+//! `holding.rs`, `undecided.rs`. After: `change/`, then `conclusion.rs`.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeSet, pin::pin, sync::Arc, time::Duration};
 
-use serde_json::{Map, Value};
 use tokio::time::{self, Instant};
 
 use super::{
     background::{Attended, Attending},
     calls::{Calls, Whom},
-    change::{Attempts, Changing, Scene, kwargs},
+    change::kwargs,
     conclusion::{Conclusion, Left, Next, Unsent},
     delivery::{Delivery, Wanted},
     error::CycleError,
     expectation::Expectation,
+    holding::Held,
     memory::Memory,
     order,
     place::Place,
     queue::{Event, Queue},
     serving::Serving,
+    undecided::{Handled, Patient, Wait},
 };
 use crate::features::indexes::Indexer;
-use crate::handling::{
-    patching::PatchError,
-    run::{Runner, Try},
-};
+use crate::handling::patching::PatchError;
 use crate::logic::{
     cause::{self, Change},
-    claim::{Claim, Quiet},
-    failed::Failed,
     filters::{Answers, Subject},
-    handler::Handler,
+    function::ScriptId,
     indexing::Owner,
-    json,
     object::{Object, Unreadable},
     outcome::LogLevel,
     patch::Transformation,
     plan::{self, Hold},
-    progress,
     reason::{EventType, Reason},
-    selection, state,
+    selection::{self, Certainty},
 };
 use crate::ports::{
-    Address, Cause, Emptied, ErrorClass, Logger, LoggerKind, Memo, ObjectCause, ObjectDetail,
-    SharedPatch,
+    Address, Emptied, ErrorClass, Logger, Memo, ObjectCause, ObjectDetail, SharedPatch,
 };
-use crate::settings::ProgressStorage;
+
+/// After this time, indexing takes no place from other objects.
+const PROMPT: Duration = Duration::from_secs(1);
 
 /// One pass over one event.
 pub(super) struct Cycle<'a> {
@@ -69,14 +64,36 @@ pub(super) struct Cycle<'a> {
     pub(super) calls: &'a mut Calls,
 }
 
+/// What all steps of one pass have in common.
+#[derive(Clone, Copy)]
+pub(super) struct Pass<'a> {
+    /// What handlers want to change.
+    pub(super) patch: &'a SharedPatch,
+    /// The object's memo.
+    pub(super) memo: &'a Memo,
+    /// Who cannot be decided about yet.
+    pub(super) patient: &'a Patient,
+}
+
 /// How the wait for the indexes has ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 enum Opening {
-    Open,
+    /// Handlers may be called, but not yet those of these scripts.
+    Open(BTreeSet<ScriptId>),
     /// The stream ends.
     Ended,
     /// There are other handlers now.
     Replaced,
+}
+
+/// What the handlers of changes have to do with an event.
+struct Detected {
+    /// `None` if none of them certainly cares for the object.
+    change: Option<Change>,
+    /// Whether any of them needs to hold it.
+    required: Certainty,
+    /// What their filters have answered so far.
+    answers: Answers,
 }
 
 impl Cycle<'_> {
@@ -93,26 +110,30 @@ impl Cycle<'_> {
         let is_gone = self.event.event_type == Some(EventType::Deleted);
         let own = self.memory.unsent.take_if(|it| is_gone || it.left.is_some()).map(|it| *it);
         if let Some(Unsent { delivery, left: Some(left) }) = own.filter(|_| !is_gone) {
-            return self.conclusion(patched).run(delivery, left).await;
+            return self.send_again(delivery, left, patched).await;
         }
         let patch = SharedPatch::default();
         // Also when the cycle fails.
         let _emptied = Emptied(Arc::clone(&patch));
         let memo = self.memory.memo(&self.serving.memo);
-        self.index(&memo).await?;
+        let mut patient = Patient::new(self.memory);
+        self.index(&memo, &patient).await;
         self.calls.indexed();
         self.queue.show(self.calls.turn);
         if self.event.for_indexes {
-            return Ok(Next::Event);
+            Patient::end(self.memory, self.serving.uptime());
+            return Ok(self.wait(&patient).await);
         }
+        let start = Instant::now();
         match self.opening().await {
-            Opening::Open if !self.is_paused() => {}
-            Opening::Open | Opening::Ended => return Ok(Next::Event),
+            Opening::Open(waiting) if !self.is_paused() => patient.wait_for(waiting, start),
+            Opening::Open(_) | Opening::Ended => return Ok(Next::Event),
             Opening::Replaced => return Ok(Next::Anew),
         }
+        let pass = Pass { patch: &patch, memo: &memo, patient: &patient };
         let is_older = !self.refresh().await?;
         let mut wanted = Wanted::default();
-        self.watch(&patch, &wanted.attempts, &memo).await?;
+        self.watch(&wanted.attempts, pass).await;
         if let Some(unsent) = self.memory.unsent.take()
             && self.conclusion(patched).catch_up(unsent.delivery).await?
         {
@@ -121,29 +142,79 @@ impl Cycle<'_> {
             self.conclusion(patched).run(delivery, Left::default()).await?;
             return Ok(Next::Coming);
         }
-        let attending = Attending {
-            serving: self.serving,
-            memory: &mut *self.memory,
-            event_type: self.event.event_type,
-            object: &self.event.object,
-            memo: &memo,
-            logger: self.logger,
-        };
-        let attended = attending.run().await?;
+        let attended = self.attending(pass).run().await;
         let left = if is_older {
             Left { delays: attended.delays, looked_at: false, is_awaited: attended.is_awaited }
         } else {
-            self.change(&mut wanted, &patch, &memo, attended).await?
+            let left = self.change(&mut wanted, pass, attended).await?;
+            Patient::end(self.memory, self.serving.uptime());
+            left
         };
         if is_gone {
             return Ok(Next::Event);
         }
         let delivery = self.delivery(Wanted { patch: patch.take(), ..wanted });
-        self.conclusion(patched).run(delivery, left).await
+        self.conclude(delivery, left, (&patient, patched)).await
+    }
+
+    /// Sends what was left of the same event. If that brings no event, those that nothing could be decided about come next.
+    async fn send_again(
+        mut self,
+        delivery: Delivery,
+        left: Left,
+        patched: &mut Option<Arc<Object>>,
+    ) -> Result<Next, CycleError> {
+        let next = self.conclusion(patched).run(delivery, left).await?;
+        let is_waiting = self.memory.doubts.is_some() || !self.serving.is_open();
+        let is_last = next == Next::Event && self.queue.is_empty();
+        Ok(if is_last && is_waiting { Next::Again } else { next })
+    }
+
+    /// Sends what the cycle wants, and waits for what is due first: handlers that were delayed, or those that nothing could be
+    /// decided about.
+    async fn conclude(
+        mut self,
+        mut delivery: Delivery,
+        left: Left,
+        (patient, patched): (&Patient, &mut Option<Arc<Object>>),
+    ) -> Result<Next, CycleError> {
+        let mut delays = delivery.delays(self.serving.clock.now());
+        delays.extend(&left.delays);
+        if self.waits(patient).comes_before(&delays)
+            && self.conclusion(patched).is_idle(&mut delivery)
+        {
+            return Ok(self.waits(patient).run(&delays).await);
+        }
+        match self.conclusion(patched).run(delivery, left).await? {
+            // Nothing else brings the object back.
+            Next::Event => Ok(self.wait(patient).await),
+            next @ (Next::Coming | Next::Again | Next::Anew) => Ok(next),
+        }
     }
 
     fn delivery(&self, wanted: Wanted) -> Delivery {
         Delivery::of(wanted, self.serving.resource.subresources.contains("status"))
+    }
+
+    fn attending<'c>(&'c mut self, pass: Pass<'c>) -> Attending<'c> {
+        Attending {
+            serving: self.serving,
+            memory: &mut *self.memory,
+            event_type: self.event.event_type,
+            object: &self.event.object,
+            memo: pass.memo,
+            logger: self.logger,
+            patient: pass.patient,
+        }
+    }
+
+    fn waits<'c>(&'c self, patient: &'c Patient) -> Wait<'c> {
+        let Cycle { serving, queue, place, memory, .. } = self;
+        Wait { serving, queue, place, memory, patient }
+    }
+
+    async fn wait(&self, patient: &Patient) -> Next {
+        self.waits(patient).run(&[]).await
     }
 
     fn conclusion<'c>(&'c mut self, patched: &'c mut Option<Arc<Object>>) -> Conclusion<'c> {
@@ -182,52 +253,60 @@ impl Cycle<'_> {
     }
 
     /// Brings the tables up to date, before any handler looks at them.
-    async fn index(&mut self, memo: &Memo) -> Result<(), CycleError> {
-        if self.serving.handlers.indexing.is_empty() || self.calls.indexing.is_nobody() {
-            return Ok(());
+    async fn index(&mut self, memo: &Memo, patient: &Patient) {
+        let (serving, logger) = (self.serving, self.logger);
+        let doubts = self.memory.doubts.as_ref();
+        let again = doubts.map(|it| it.unindexed(serving.uptime())).unwrap_or_default();
+        if serving.handlers.indexing.is_empty()
+            || (self.calls.indexing.is_nobody() && again.is_empty())
+        {
+            return;
         }
         let only = match &self.calls.indexing {
             Whom::All => None,
-            Whom::Only(ids) => Some(ids),
+            Whom::Only(ids) => Some(ids | &again),
         };
         let header = self.event.object.header();
-        let is_gone = self.event.event_type == Some(EventType::Deleted);
-        let indexed = if is_gone {
-            self.serving.facilities.indexes.remove(&Owner::of(header));
-            Ok(())
+        if self.event.event_type == Some(EventType::Deleted) {
+            serving.facilities.indexes.remove(&Owner::of(header));
         } else {
             let mut failures = self.memory.unindexed.take().unwrap_or_default();
             let news = self.event.news.as_ref().map(|it| &it.indexes);
             // What failed before was another function.
-            news.into_iter().chain(only).flatten().for_each(|id| failures.forget(id));
+            news.into_iter().chain(&only).flatten().for_each(|id| failures.forget(id));
             let indexer = Indexer {
-                runner: self.runner(),
-                handlers: &self.serving.handlers.indexing,
-                only,
+                runner: serving.runner(),
+                handlers: &serving.handlers.indexing,
+                only: only.as_ref(),
                 cause: self.cause(&SharedPatch::default(), ObjectDetail::Index),
                 memo,
-                logger: self.logger,
+                logger,
             };
-            let indexed = indexer.run(&mut failures).await.map_err(CycleError::Index);
+            let patience = patient.patience(serving, &mut self.memory.doubts);
+            {
+                let mut indexing = pin!(indexer.run(&mut failures, patience));
+                // A function that waits takes no place from others.
+                if time::timeout(PROMPT, &mut indexing).await.is_err() {
+                    self.place.without(indexing).await;
+                }
+            }
             self.memory.unindexed = Some(failures).filter(|it| !it.is_empty());
-            indexed
-        };
-        self.serving.hold.indexed(header);
-        indexed
+        }
+        serving.hold.indexed(header);
     }
 
-    /// Waits until the tables are complete.
+    /// Waits until the tables are complete that handlers use.
     async fn opening(&self) -> Opening {
-        let Serving { hold, gate, replaced, .. } = self.serving;
+        let Serving { replaced, .. } = self.serving;
         if self.serving.is_open() {
-            return Opening::Open;
+            return Opening::Open(BTreeSet::new());
         }
         let wait = async {
             tokio::select! {
                 biased; // both at once: nothing new begins at the end, and nothing old after a reload
                 () = self.queue.ended() => Opening::Ended,
                 () = replaced.cancelled() => Opening::Replaced,
-                () = hold.open(gate.as_ref()) => Opening::Open,
+                waiting = self.serving.opening() => Opening::Open(waiting),
             }
         };
         // Others may need the place to complete the tables.
@@ -235,8 +314,8 @@ impl Cycle<'_> {
     }
 
     /// Returns whether the event may be handled as a change. One that is older than our own last request may not: its handlers
-    /// would be called again; nor may one of an object that was gone at our last request. While the event of that request is certain to come soon, it is waited for; otherwise the server is
-    /// asked, and the event shows the object as it is now.
+    /// would be called again; nor may one of an object that was gone at our last request. While the event of that request is
+    /// certain to come soon, it is waited for; otherwise the server is asked, and the event shows the object as it is now.
     async fn refresh(&mut self) -> Result<bool, CycleError> {
         let is_gone = self.event.event_type == Some(EventType::Deleted);
         let is_older = order::is_older(&self.event.object, self.memory.own);
@@ -275,108 +354,57 @@ impl Cycle<'_> {
         Ok(true)
     }
 
-    /// Calls the handlers of raw events, once each.
-    async fn watch(
-        &mut self,
-        patch: &SharedPatch,
-        attempts: &Attempts,
-        memo: &Memo,
-    ) -> Result<(), CycleError> {
-        let all = &self.serving.handlers.watching;
-        let (handlers, event_type) = match self.calls.take_watching() {
-            Whom::All => (all.clone(), self.event.event_type),
-            // Nothing has happened: they see the object as at a start.
-            Whom::Only(ids) => {
-                let is_new = |it: &&Arc<Handler>| ids.contains(&it.id);
-                (all.iter().filter(is_new).cloned().collect(), None)
-            }
-        };
-        if handlers.is_empty() {
-            return Ok(());
-        }
-        let handlers = &handlers;
-        let cause = self.cause(patch, ObjectDetail::Watch(event_type));
-        let asker = self.serving.asker(&cause, memo, self.logger);
-        let subject = Subject { object: &self.event.object, change: None };
-        let mut answers = Answers::default();
-        let selected = asker
-            .decide(&mut answers, |known| selection::watching(handlers, &subject, known))
-            .await?;
-        for handler in selected {
-            let attempt = Try {
-                handler: Arc::clone(&handler),
-                retries: 0,
-                started: self.serving.clock.now(),
-                cause: Cause::Object(cause.clone()),
-                memo: memo.clone(),
-                logger: self.logger.clone(),
-            };
-            let number = attempts.begin(&handler, None, attempt.started, patch);
-            let outcome = self.runner().run(attempt).await;
-            if let Some(result) = outcome.result
-                && let Err(error) = state::deliver(&mut patch.lock().merge, &handler.id, &result)
-            {
-                self.logger.log(LogLevel::Error, &format!("Result is dropped: {error}"));
-            }
-            attempts.end(number, patch);
-        }
-        Ok(())
-    }
-
     /// Everything about changes: what happened, whether we hold the object, the handlers, the release.
     async fn change(
         &mut self,
         wanted: &mut Wanted,
-        patch: &SharedPatch,
-        memo: &Memo,
+        pass: Pass<'_>,
         attended: Attended,
     ) -> Result<Left, CycleError> {
         let object = Arc::clone(&self.event.object);
         let persistence = &self.serving.settings.persistence;
-        let (change, required, mut answers) = self.detect(&object, patch, memo).await?;
+        let Detected { change, required: needed, mut answers } = self.detect(&object, pass).await?;
         let ongoing = object.header().deletion_timestamp.is_some();
         let has_finalizer = |it: &Object| it.header().finalizers.contains(&persistence.finalizer);
         // The event may be older than our own request which added it.
         let blocked =
             has_finalizer(&object) || self.expected.is_some_and(|it| has_finalizer(&it.object));
-        let Attended { is_required, mut delays, is_awaited } = attended;
-        let required = required || is_required;
-        self.claim(required, blocked);
-        let patience = if ongoing && has_finalizer(&object) { self.patience() } else { None };
-        let is_abandoned = patience.is_some_and(|it| it.is_zero());
-        let blocked = blocked && (required || self.memory.claim.is_ours() || is_abandoned);
+        let Attended { required, mut delays, is_awaited } = attended;
+        let required = needed.or(required);
+        let is_ending = ongoing && has_finalizer(&object);
+        let Held { blocked, patience } = self.held(required, blocked, is_ending);
         let is_gone = self.event.event_type == Some(EventType::Deleted);
-        let hold = plan::hold(required, blocked, ongoing || is_gone);
+        let hold = match required {
+            // Whatever is decided could be wrong.
+            Certainty::Unknown => Hold::Keep,
+            Certainty::Yes | Certainty::No => {
+                plan::hold(required == Certainty::Yes, blocked, ongoing || is_gone)
+            }
+        };
         let change = change.filter(|_| hold == Hold::Keep);
         wanted.finalizer = self.hold(hold);
         let is_consistent = match &change {
-            Some(change) if change.reason != Reason::Gone => self.consistent(patch).await,
+            Some(change) if change.reason != Reason::Gone => self.consistent(pass.patch).await,
             Some(_) | None => true,
         };
         if !is_consistent {
             return Ok(Left { delays, looked_at: false, is_awaited });
         }
         let looked_at = change.is_some();
+        let mut is_decided = needed != Certainty::Unknown;
         if let Some(change) = change {
-            let scene = Scene {
-                serving: self.serving,
-                logger: &self.logger.with_kind(LoggerKind::Full),
-                object: &object,
-                patch,
-                attempts: &wanted.attempts,
-                memo,
-            };
             let is_held = ongoing && !delays.is_empty();
-            self.memory.has_failed =
-                !Failed::of(&self.serving.settings.persistence, object.body()).is_empty();
-            let (memory, queue, place) = (&mut *self.memory, self.queue, self.place);
-            let changing = Changing { scene, memory, queue, place, is_held };
-            wanted.settling = changing.run(change, &mut answers).await?;
+            match self.handle(change, wanted, pass, (&mut answers, is_held)).await? {
+                Handled::Later => return Ok(Left { delays, looked_at, is_awaited }),
+                Handled::InPart => is_decided = false,
+                Handled::ByAll => {}
+            }
         }
         let now = self.serving.clock.now();
         let is_waiting =
             wanted.settling.as_ref().is_some_and(|it| !it.settlement(now).delays.is_empty());
-        if !is_gone && ongoing && blocked && delays.is_empty() && !is_waiting {
+        let is_over = delays.is_empty() && is_decided && !is_waiting;
+        if !is_gone && ongoing && blocked && is_over {
             self.logger
                 .log(LogLevel::Debug, "Removing the finalizer, thus allowing the actual deletion.");
             wanted.finalizer =
@@ -388,103 +416,45 @@ impl Cycle<'_> {
 
     /// What happened, if any change handler cares for the object, and whether any of them needs to hold it.
     async fn detect(
-        &self,
+        &mut self,
         object: &Arc<Object>,
-        patch: &SharedPatch,
-        memo: &Memo,
-    ) -> Result<(Option<Change>, bool, Answers), CycleError> {
-        let mut answers = Answers::default();
-        let handlers = &self.serving.handlers;
+        Pass { patch, memo, patient }: Pass<'_>,
+    ) -> Result<Detected, CycleError> {
+        let (serving, logger) = (self.serving, self.logger);
+        let mut answers = patient.answers();
+        let handlers = &serving.handlers;
         if handlers.changing.is_empty() {
-            return Ok((None, false, answers));
+            return Ok(Detected { change: None, required: Certainty::No, answers });
         }
         object.body();
         if let Some(problem) = object.problem() {
             return Err(CycleError::Unreadable(problem));
         }
-        let persistence = &self.serving.settings.persistence;
-        let initial = self.memory.is_initial();
         let change = cause::examine(
-            persistence,
+            &serving.settings.persistence,
             object,
             self.event.event_type,
-            initial,
+            self.memory.is_initial(),
             &handlers.extra_fields,
         )?;
+        if let Some(doubts) = &mut self.memory.doubts {
+            doubts.retry_if_overtaken(&change);
+        }
         let cause = self.cause(patch, ObjectDetail::Change(kwargs(&change, None)));
-        let asker = self.serving.asker(&cause, memo, self.logger);
+        let asker = serving.asker(&cause, memo, logger);
         let subject = Subject { object, change: Some(&change) };
-        let (is_in_scope, required) = asker
-            .decide(&mut answers, |known| {
-                let in_scope = selection::prematched(&handlers.changing, &subject, known)?;
-                Ok((
-                    in_scope,
-                    in_scope && selection::requires_finalizer(&handlers.changing, &subject, known)?,
-                ))
-            })
-            .await?;
-        Ok((is_in_scope.then_some(change), required, answers))
-    }
-
-    /// Follows whose finalizer it is; tells once when it turns out to be of somebody else.
-    fn claim(&mut self, required: bool, blocked: bool) {
-        let before = self.memory.claim;
-        self.memory.claim = before.seen(required, blocked);
-        if before.is_ours() && !self.memory.claim.is_ours() {
-            let text = format!(
-                "The finalizer {} came back after it was removed: another operator may need it, so it is left alone until \
-                 the object is deleted. Give each operator a finalizer and annotations of its own, see settings.persistence.",
-                self.serving.settings.persistence.finalizer
-            );
-            self.logger.log(LogLevel::Warning, &text);
-        }
-    }
-
-    /// Returns how long a deletion still waits for the other operator whose finalizer this seems to be, as long as nobody does
-    /// anything about it; `None` if the finalizer is ours.
-    fn patience(&mut self) -> Option<Duration> {
-        if self.memory.claim.is_ours() {
-            self.memory.quiet = None;
-            return None;
-        }
-        let persistence = &self.serving.settings.persistence;
-        let body = self.event.object.body();
-        let in_progress = progress::any(&persistence.progress_storage, body);
-        let now = self.serving.uptime();
-        let before = self.memory.quiet.take().map(|it| *it);
-        let quiet =
-            Quiet::seen(before, state_of(body, &persistence.progress_storage), in_progress, now);
-        let remaining = quiet.remaining(now);
-        if !remaining.is_zero() {
-            self.memory.quiet = Some(Box::new(quiet));
-            return Some(remaining);
-        }
-        let text = format!(
-            "The finalizer {} came back after it was removed, and nobody does anything about the deletion of the object: \
-             removing it again.",
-            persistence.finalizer
-        );
-        self.logger.log(LogLevel::Warning, &text);
-        Some(remaining)
-    }
-
-    /// What is to become of our finalizer before anything else.
-    fn hold(&mut self, hold: Hold) -> Option<Transformation> {
-        let finalizer: Arc<str> = self.serving.settings.persistence.finalizer.as_str().into();
-        let (line, transformation) = match hold {
-            Hold::Keep => return None,
-            Hold::Block => (
-                "Adding the finalizer, thus preventing the actual deletion.",
-                Transformation::BlockDeletion(finalizer),
-            ),
-            Hold::Release => (
-                "Removing the finalizer, as there are no handlers requiring it.",
-                Transformation::AllowDeletion(finalizer),
-            ),
+        let decision = |known: &Answers| {
+            let in_scope = selection::prematched(&handlers.changing, &subject, known)?;
+            if in_scope == Certainty::No {
+                return Ok((in_scope, Certainty::No));
+            }
+            Ok((in_scope, selection::requires_finalizer(&handlers.changing, &subject, known)?))
         };
-        self.memory.claim = if hold == Hold::Release { Claim::Releasing } else { Claim::Ours };
-        self.logger.log(LogLevel::Debug, line);
-        Some(transformation)
+        let patience = patient.patience(serving, &mut self.memory.doubts);
+        let (in_scope, required) =
+            asker.decide_without_failures(&mut answers, patience, decision).await;
+        let change = (in_scope == Certainty::Yes).then_some(change);
+        Ok(Detected { change, required, answers })
     }
 
     /// Whether what we see is not older than what we did ourselves. Waits for it if there is nothing better to do.
@@ -500,7 +470,7 @@ impl Cycle<'_> {
         }
     }
 
-    fn cause(&self, patch: &SharedPatch, detail: ObjectDetail) -> ObjectCause {
+    pub(super) fn cause(&self, patch: &SharedPatch, detail: ObjectDetail) -> ObjectCause {
         ObjectCause {
             resource: Arc::clone(&self.serving.resource),
             object: Arc::clone(&self.event.object),
@@ -508,20 +478,4 @@ impl Cycle<'_> {
             detail,
         }
     }
-
-    fn runner(&self) -> Runner<'_> {
-        self.serving.runner()
-    }
-}
-
-/// A number for the state of an object. What makes an event for ourselves changes nothing.
-fn state_of(body: &Value, storage: &ProgressStorage) -> u64 {
-    let mut untouched = Map::new();
-    progress::touch(storage, body, &mut untouched, None);
-    let mut body = body.clone();
-    json_patch::merge(&mut body, &Value::Object(untouched));
-    if let Some(metadata) = body.get_mut("metadata").and_then(Value::as_object_mut) {
-        metadata.shift_remove("resourceVersion");
-    }
-    json::fingerprint(&body)
 }

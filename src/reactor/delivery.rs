@@ -93,6 +93,12 @@ impl Delivery {
         Delivery { first, main, attempts, settling, release, ..Delivery::default() }
     }
 
+    /// Whether there is nothing to send but perhaps what is to be recorded.
+    fn is_empty(&self) -> bool {
+        let Delivery { first, main, release, .. } = self;
+        first.is_empty() && main.is_empty() && release.is_none()
+    }
+
     /// Without what each cycle decides anew. Of an object that goes, the finalizer is still to be removed: its handlers have ended.
     pub(super) fn outdated(mut self, object: &Object) -> Self {
         self.release.take_if(|_| object.header().deletion_timestamp.is_none());
@@ -137,14 +143,19 @@ pub(super) struct Sent {
 }
 
 impl Sender<'_> {
+    /// Whether there is nothing to send.
+    pub(super) fn is_idle(&self, delivery: &mut Delivery) -> bool {
+        let own = self.own(delivery);
+        own.is_empty() && delivery.is_empty()
+    }
+
     /// Sends all that there is.
     ///
     /// # Errors
     /// What was not accepted, and may be later, is left in the delivery.
     pub(super) async fn run(&mut self, delivery: &mut Delivery) -> Result<Sent, PatchError> {
         let own = self.own(delivery);
-        let Delivery { first, main, release, .. } = &*delivery;
-        if own.is_empty() && first.is_empty() && main.is_empty() && release.is_none() {
+        if own.is_empty() && delivery.is_empty() {
             return Ok(Sent::default());
         }
         // What it wanted was about an object that is gone, and another one may have its name.

@@ -16,20 +16,9 @@ pub(super) enum CycleError {
     /// The object itself cannot be read.
     #[error("the object cannot be read: {0}")]
     Unreadable(Unreadable),
-    /// A filter callback raised.
+    /// A filter callback of a sub-handler raised.
     #[error(transparent)]
     Filter(#[from] FilterError),
-    /// A lifecycle function raised, or chose nothing sensible.
-    #[error("the lifecycle {lifecycle} failed: {}", .raised.message)]
-    Lifecycle {
-        /// As log lines call it.
-        lifecycle: String,
-        /// What it raised.
-        raised: Raised,
-    },
-    /// A filter callback of an index handler raised: no other handler has been called yet.
-    #[error(transparent)]
-    Index(FilterError),
     /// The patch could not be sent.
     #[error(transparent)]
     Patch(#[from] PatchError),
@@ -42,9 +31,8 @@ impl CycleError {
     /// Where in the script it happened, if it did.
     pub(super) fn trace(&self) -> Option<&str> {
         match self {
-            CycleError::Filter(error) | CycleError::Index(error) => error.raised.trace.as_deref(),
-            CycleError::Lifecycle { raised, .. }
-            | CycleError::Patch(PatchError::Transformation(raised)) => raised.trace.as_deref(),
+            CycleError::Filter(error) => error.raised.trace.as_deref(),
+            CycleError::Patch(PatchError::Transformation(raised)) => raised.trace.as_deref(),
             CycleError::Patch(PatchError::Api(_) | PatchError::Conflict)
             | CycleError::Corrupt(_)
             | CycleError::Unreadable(_)

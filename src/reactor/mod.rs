@@ -10,6 +10,7 @@ mod cycle;
 mod delivery;
 mod error;
 mod expectation;
+mod holding;
 mod life;
 mod memory;
 mod observer;
@@ -29,6 +30,8 @@ mod serve;
 mod serving;
 mod stream_log;
 mod streams;
+mod undecided;
+mod watching;
 mod worker;
 
 pub use life::run;

@@ -2,7 +2,11 @@
 //!
 //! Before: `life.rs`. After: `streams/`, one for each resource and namespace.
 
-use std::{collections::BTreeSet, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::Duration,
+};
 
 use futures::future;
 use tokio::time::Instant;
@@ -23,13 +27,19 @@ use super::{
 };
 use crate::features::{
     daemons,
-    indexes::{self, Gate, Hold, Readiness},
+    indexes::{self, Gate, Hold, Ids, Readiness},
     leadership::Leadership,
     probes,
 };
 use crate::logic::{
-    generation::Generation, handler::Kind, lifecycle::Lifecycle, peering::Identity,
-    registry::ResourceHandlers, review, stopping::StopReason,
+    function::ScriptId,
+    generation::Generation,
+    handler::Kind,
+    lifecycle::Lifecycle,
+    peering::Identity,
+    registry::{Registry, ResourceHandlers},
+    review,
+    stopping::StopReason,
 };
 use crate::ports::{ApiError, Cluster, Facilities, HealthState, Kin, Pauses, Present, Rejection};
 use crate::settings::Settings;
@@ -59,6 +69,8 @@ struct Reign {
     indexes: BTreeSet<Arc<str>>,
     /// What its new handlers wait for.
     gate: Option<Gate>,
+    /// The indexes that each script can use.
+    uses: Arc<BTreeMap<ScriptId, Ids>>,
     /// Some values in the indexes may be of handlers that have changed.
     is_outdated: bool,
     /// What daemons and timers are told whose resource is not served any more.
@@ -139,7 +151,8 @@ impl Serve<'_> {
                 () = venues.looked() => {}
             }
         }
-        let mut reign = Reign::first(Arc::clone(&self.settings));
+        let uses = self.uses(&self.life.current.get().generation.registry);
+        let mut reign = Reign::first(Arc::clone(&self.settings), uses);
         let mut confirmed = None;
         loop {
             if let Some(venues) = &venues {
@@ -218,6 +231,7 @@ impl Serve<'_> {
             facilities = Arc::new(Facilities { indexes, ..Facilities::clone(&facilities) });
         }
         reign.number = new.number;
+        reign.uses = self.uses(&new.registry);
         reign.indexes = new.registry.indexes();
         reign.indexes.retain(|it| known.get(it).is_none());
         // After a pause all objects come as at a start.
@@ -226,6 +240,23 @@ impl Serve<'_> {
         reign.is_outdated |= !refilled.is_empty();
         reign.farewell = StopReason::ScriptReloaded;
         self.life.current.set(Present { generation: new.clone(), facilities });
+    }
+
+    /// The indexes that each script can use: those that it fills, and those that it names.
+    fn uses(&self, registry: &Registry) -> Arc<BTreeMap<ScriptId, Ids>> {
+        let indexes = registry.indexes();
+        let mut uses = BTreeMap::<_, Ids>::new();
+        for handler in registry.handlers() {
+            let script = handler.function.script;
+            let names = |it: &&Arc<str>| self.life.scripts.names(script, it);
+            let used = uses
+                .entry(script)
+                .or_insert_with(|| indexes.iter().filter(names).cloned().collect());
+            if handler.kind == Kind::Index {
+                used.insert(Arc::clone(&handler.id));
+            }
+        }
+        Arc::new(uses)
     }
 
     /// Those that live as long as the streams.
@@ -288,6 +319,7 @@ impl Serve<'_> {
         Some(Serving {
             hold: self.hold((target, before), &handlers, reign, shared),
             gate,
+            uses: Arc::clone(&reign.uses),
             replaced: CancellationToken::new(),
             turn: before.map_or(1, |it| it.turn.saturating_add(1)),
             handlers,
@@ -297,6 +329,7 @@ impl Serve<'_> {
             settings: Arc::clone(&reign.settings),
             clock: self.life.steady,
             lifecycle,
+            lifecycle_rest: Arc::default(),
             memo: self.life.memo.clone(),
             start: shared.start,
             retries: Arc::clone(&shared.retries),
@@ -350,19 +383,20 @@ impl Serve<'_> {
         let indexes = &self.life.current.get().facilities.indexes;
         let news = before.map(|it| indexes.news(&it.facilities.indexes));
         let is_indexed = |it: &Arc<str>| handlers.indexing.iter().any(|handler| handler.id == *it);
+        let own = || handlers.indexing.iter().map(|it| Arc::clone(&it.id)).collect::<Ids>();
         let number = reign.indexes.iter().any(is_indexed).then_some(reign.number);
         match before {
             Some(before) if !news.unwrap_or_default().iter().any(is_indexed) => {
                 Arc::clone(&before.hold)
             }
-            Some(before) => Arc::new(before.hold.renewed(number)),
+            Some(before) => Arc::new(before.hold.renewed(own(), number)),
             None => {
                 let place = place.as_deref().map_or_else(String::new, |it| format!(" in '{it}'"));
                 let name = format!("{resource}{place}");
                 Arc::new(if handlers.indexing.is_empty() {
                     shared.readiness.bystander(name)
                 } else {
-                    shared.readiness.indexed(name, number)
+                    shared.readiness.indexed(name, own(), number)
                 })
             }
         }
@@ -371,9 +405,10 @@ impl Serve<'_> {
 
 impl Reign {
     /// That of the generation at the start.
-    fn first(settings: Arc<Settings>) -> Self {
+    fn first(settings: Arc<Settings>, uses: Arc<BTreeMap<ScriptId, Ids>>) -> Self {
         Reign {
             settings,
+            uses,
             number: 1,
             indexes: BTreeSet::new(),
             gate: None,

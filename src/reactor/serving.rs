@@ -1,20 +1,26 @@
 //! What the streams and workers of one resource share, in one generation.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::Duration,
+};
 
+use parking_lot::Mutex;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::{change::Rate, memory::Memories};
 use crate::features::{
     daemons,
-    indexes::{Gate, Hold},
+    indexes::{Gate, Hold, Ids},
     leadership::Leadership,
 };
 use crate::handling::asking::Asker;
 use crate::handling::run::Runner;
 use crate::logic::{
-    lifecycle::Chooser, registry::ResourceHandlers, resource::Resource, review::News,
+    doubts, function::ScriptId, handler::Handler, lifecycle::Chooser, registry::ResourceHandlers,
+    resource::Resource, review::News,
 };
 use crate::ports::{
     Clock, Cluster, Facilities, Health, Logger, Memo, ObjectCause, Pauses, Scripts,
@@ -23,6 +29,27 @@ use crate::settings::Settings;
 
 /// Counts what has served a stream, from 1: handlers with a greater number came later.
 pub(super) type Turn = u32;
+
+/// A time in which a function is not asked that has not answered before.
+#[derive(Debug, Default)]
+pub(super) struct Rest(Mutex<Option<Instant>>);
+
+impl Rest {
+    /// Whether the function must not be asked now.
+    pub(super) fn is_on(&self) -> bool {
+        self.0.lock().is_some_and(|it| Instant::now() < it)
+    }
+
+    /// Waits for an answer. One that takes as long as the limit is followed by a rest.
+    pub(super) async fn after<T>(&self, limit: Duration, answer: impl Future<Output = T>) -> T {
+        let start = Instant::now();
+        let answer = answer.await;
+        if start.elapsed() >= limit {
+            *self.0.lock() = Some(Instant::now() + limit.saturating_mul(doubts::REST));
+        }
+        answer
+    }
+}
 
 /// One resource and everything needed to handle its objects. Another generation of handlers makes another one.
 #[derive(Clone)]
@@ -37,6 +64,8 @@ pub(super) struct Serving {
     pub(super) hold: Arc<Hold>,
     /// Keeps handlers that came with a generation waiting for its new indexes, for a while.
     pub(super) gate: Option<Gate>,
+    /// The indexes that each script can use.
+    pub(super) uses: Arc<BTreeMap<ScriptId, Ids>>,
     /// Fires when another one has taken its place: who waits should look there.
     pub(super) replaced: CancellationToken,
     /// The cluster.
@@ -49,6 +78,8 @@ pub(super) struct Serving {
     pub(super) clock: Clock,
     /// The order of handlers.
     pub(super) lifecycle: Chooser,
+    /// The time in which its function is not asked.
+    pub(super) lifecycle_rest: Arc<Rest>,
     /// The operator's memo, copied into each object's.
     pub(super) memo: Memo,
     /// When the operator began; throttles measure from here.
@@ -73,6 +104,42 @@ impl Serving {
     /// Whether handlers may be called: the indexes are complete, or nobody waits for them any more.
     pub(super) fn is_open(&self) -> bool {
         self.hold.is_open(self.gate.as_ref())
+    }
+
+    /// Waits until handlers of any script may be called. Returns the scripts whose handlers may not yet.
+    ///
+    /// Handlers of raw events must see each event, so none of them is left out.
+    pub(super) async fn opening(&self) -> BTreeSet<ScriptId> {
+        let ResourceHandlers { watching, changing, spawning, .. } = &*self.handlers;
+        let script = |it: &Arc<Handler>| it.function.script;
+        let watching = watching.iter().map(script).collect::<BTreeSet<_>>();
+        self.open_for(watching.iter()).await;
+        let others = changing.iter().chain(spawning).map(script);
+        let all = others.chain(watching).collect::<BTreeSet<_>>();
+        let is_closed =
+            |it: &&ScriptId| !self.hold.is_open_to(self.gate.as_ref(), &self.used_by([*it]));
+        let closed = all.iter().filter(is_closed).copied().collect::<BTreeSet<_>>();
+        if closed.len() < all.len() {
+            return closed;
+        }
+        self.open_for(all.iter()).await;
+        BTreeSet::new()
+    }
+
+    /// Waits until handlers of all these scripts may be called.
+    pub(super) async fn open_for<'a>(&'a self, scripts: impl Iterator<Item = &'a ScriptId>) {
+        let indexes = self.used_by(scripts);
+        self.hold.open_to(self.gate.as_ref(), &indexes).await;
+    }
+
+    /// The indexes that these scripts can use, and the lifecycle function that is asked for all of them.
+    fn used_by<'a>(&'a self, scripts: impl IntoIterator<Item = &'a ScriptId>) -> Ids {
+        let lifecycle = match &self.lifecycle {
+            Chooser::Custom(function) => Some(&function.script),
+            Chooser::BuiltIn(_) => None,
+        };
+        let scripts = scripts.into_iter().chain(lifecycle);
+        scripts.filter_map(|it| self.uses.get(it)).flatten().cloned().collect()
     }
 
     /// The clock of throttles.

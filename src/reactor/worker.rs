@@ -166,9 +166,7 @@ impl Worker {
                 }
                 Err(error) => error,
             };
-            if !matches!(error, CycleError::Index(_)) {
-                calls.end();
-            }
+            calls.end();
             if !self.throttle(&serving, memory, &logger, &error).await {
                 // What was done is still to be sent, but what comes next is decided by the newer event.
                 if let Some(unsent) = &mut memory.unsent {

@@ -180,6 +180,8 @@ pub struct Execution {
     pub max_workers: Option<usize>,
     /// How long one call may compute; waiting does not count.
     pub cpu_limit: Duration,
+    /// How long one call of an event handler or an index function may take, waiting included; `None`: no limit.
+    pub event_timeout: Option<Duration>,
 }
 
 /// `settings.sandbox`: limits of each script, from the moment it is loaded. Those of a running script do not change.
@@ -365,7 +367,13 @@ impl Default for Sandbox {
 
 impl Default for Execution {
     fn default() -> Self {
-        Execution { default_backoff: secs(60), max_workers: None, cpu_limit: secs(1) }
+        Execution {
+            default_backoff: secs(60),
+            max_workers: None,
+            cpu_limit: secs(1),
+            // Other handlers of the object wait for these. Twice the time of the slowest request that they may wait for.
+            event_timeout: Some(secs(60)),
+        }
     }
 }
 

@@ -17,6 +17,7 @@ mod examples;
 mod generations;
 mod health;
 mod init;
+mod isolation;
 mod kube;
 mod lua;
 mod memory;

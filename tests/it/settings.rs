@@ -342,8 +342,8 @@ kopf::on_startup(|ctx| {
 - An object that no longer matches `watching.label_selectors` or `field_selectors` counts as deleted: its daemons and timers stop. A
   finalizer that the operator has put on it stays, as in Kopf: remove it by hand, or let the object match again before you delete it.
 - Changes after the start-up handlers have no effect.
-- The limits of scripts, `sandbox.*` and `execution.cpu_limit`, hold from the moment a script is loaded. Scripts can read them and not
-  change them: see [the sandbox](sandbox.md).
+- The limits of scripts, `sandbox.*` and `execution.cpu_limit`, hold from the moment a script is loaded. Scripts can read them, and
+  `execution.event_timeout`, and not change them: see [the sandbox](sandbox.md).
 ";
 
 /// What stands after them.

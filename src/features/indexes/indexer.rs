@@ -7,15 +7,20 @@ use std::{
     sync::Arc,
 };
 
+use futures::future;
+use jiff::Timestamp;
+
 use crate::handling::{
-    asking::{Asker, FilterError},
+    asking::{Asker, Patience},
     run::{Runner, Try},
 };
 use crate::logic::{
     filters::{Answers, Subject},
+    function::ScriptId,
     handler::Handler,
     indexing::{Contribution, Failures, Owner},
-    selection,
+    outcome::Outcome,
+    selection::{self, Sorted},
 };
 use crate::ports::{Cause, Logger, LoggerKind, Memo, ObjectCause};
 
@@ -35,20 +40,41 @@ pub struct Indexer<'a> {
     pub logger: &'a Logger,
 }
 
+/// One call of an index handler, and how it ended.
+struct Called {
+    handler: Arc<Handler>,
+    /// When the first attempt was due.
+    started: Timestamp,
+    outcome: Outcome,
+}
+
 impl Indexer<'_> {
     /// Calls the handlers that want the object as it is now, and are not to wait; then changes the tables at once.
     ///
-    /// The values of the object go from all of these tables whose handlers were not called, for whatever reason.
-    ///
-    /// # Errors
-    /// When a filter raised. Nothing has changed then.
-    pub async fn run(self, failures: &mut Failures) -> Result<(), FilterError> {
-        let mut contributions = BTreeMap::new();
-        for handler in self.select().await? {
-            if failures.is_due(&handler.id, self.runner.clock.now()) {
-                let contribution = self.call(&handler, failures).await;
-                contributions.insert(Arc::clone(&handler.id), contribution);
+    /// Handlers of different scripts do not wait for each other. The values of the object go from all of these tables whose
+    /// handlers were not called, for whatever reason; but they stay while the filter of a handler has no answer.
+    pub async fn run(self, failures: &mut Failures, patience: Patience<'_>) {
+        let Sorted { selected, undecided } = self.sort(patience).await;
+        let keep = |it: &Arc<Handler>| (Arc::clone(&it.id), Contribution::Keep);
+        let mut contributions = undecided.iter().map(keep).collect::<BTreeMap<_, _>>();
+        let now = self.runner.clock.now();
+        let due = selected.into_iter().filter(|it| failures.is_due(&it.id, now));
+        let due = due.map(|it| {
+            let effort = failures.effort(&it.id).unwrap_or((0, now));
+            (it, effort)
+        });
+        let calls = by_script(due).into_values().map(|all| async {
+            let mut ended = Vec::new();
+            for (handler, effort) in all {
+                ended.push(self.call(handler, effort).await);
             }
+            ended
+        });
+        for Called { handler, started, outcome } in
+            future::join_all(calls).await.into_iter().flatten()
+        {
+            failures.note(&handler.id, &outcome, started, self.runner.clock.now());
+            contributions.insert(Arc::clone(&handler.id), Contribution::of(outcome));
         }
         let owner = Owner::of(self.cause.object.header());
         let wanted = |id: &Arc<str>| self.only.is_none_or(|it| it.contains(id));
@@ -56,10 +82,9 @@ impl Indexer<'_> {
             let contribution = contributions.remove(index.id());
             index.apply(&owner, contribution.unwrap_or(Contribution::Remove));
         }
-        Ok(())
     }
 
-    async fn select(&self) -> Result<selection::Selected, FilterError> {
+    async fn sort(&self, patience: Patience<'_>) -> Sorted {
         let logger = self.logger.with_kind(LoggerKind::Terse);
         let asker = Asker {
             scripts: self.runner.scripts,
@@ -72,22 +97,31 @@ impl Indexer<'_> {
         let mut answers = Answers::default();
         let wanted = |it: &&Arc<Handler>| self.only.is_none_or(|only| only.contains(&it.id));
         let handlers = self.handlers.iter().filter(wanted).cloned().collect::<Vec<_>>();
-        asker.decide(&mut answers, |known| selection::watching(&handlers, &subject, known)).await
+        let decision = |known: &Answers| selection::watching(&handlers, &subject, known);
+        asker.decide_without_failures(&mut answers, patience, decision).await
     }
 
-    async fn call(&self, handler: &Arc<Handler>, failures: &mut Failures) -> Contribution {
-        let now = self.runner.clock.now();
-        let (retries, started) = failures.effort(&handler.id).unwrap_or((0, now));
+    async fn call(&self, handler: Arc<Handler>, (retries, started): (u64, Timestamp)) -> Called {
         let attempt = Try {
-            handler: Arc::clone(handler),
+            handler: Arc::clone(&handler),
             retries,
             started,
             cause: Cause::Object(self.cause.clone()),
             memo: self.memo.clone(),
             logger: self.logger.with_kind(LoggerKind::Terse),
         };
-        let outcome = self.runner.run(attempt).await;
-        failures.note(&handler.id, &outcome, started, self.runner.clock.now());
-        Contribution::of(outcome)
+        let (outcome, _rest) = self.runner.run_briefly(attempt).await;
+        Called { handler, started, outcome }
     }
+}
+
+/// The handlers of each script, in order.
+fn by_script<T>(
+    handlers: impl Iterator<Item = (Arc<Handler>, T)>,
+) -> BTreeMap<ScriptId, Vec<(Arc<Handler>, T)>> {
+    let mut scripts = BTreeMap::<_, Vec<_>>::new();
+    for (handler, it) in handlers {
+        scripts.entry(handler.function.script).or_default().push((handler, it));
+    }
+    scripts
 }

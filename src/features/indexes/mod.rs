@@ -7,6 +7,6 @@ mod watch;
 
 pub use self::{
     indexer::Indexer,
-    readiness::{Gate, Hold, Readiness},
+    readiness::{Gate, Hold, Ids, Readiness},
     watch::watch,
 };

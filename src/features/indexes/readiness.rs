@@ -1,8 +1,9 @@
 //! Whether the tables are complete, and who waits for that.
 //!
-//! No handler of any object is called before all objects that were there at the start are indexed: the listings of all indexed
-//! resources must be over, and each listed object must have been through its index handlers once. From then on nobody waits
-//! again, except for the objects of resources and namespaces that are found later: they wait for their own listing.
+//! No handler of any object is called before all objects that were there at the start are indexed in the indexes that the script
+//! of the handler can use: the listings of the indexed resources must be over, and each listed object must have been through its
+//! index handlers once. From then on nobody waits again, except for the objects of resources and namespaces that are found later:
+//! they wait for their own listing. A script that uses no index never waits.
 //!
 //! A new generation of handlers may bring new indexes, and others that are to be filled anew. The old entries of the latter
 //! serve until they are replaced: nobody waits. For the new ones only those streams wait that have handlers which were not there
@@ -21,6 +22,9 @@ use tokio::{
 };
 
 use crate::logic::{indexing::Owner, object::Header};
+
+/// The ids of indexes.
+pub type Ids = BTreeSet<Arc<str>>;
 
 /// The readiness of all tables of one operator. Clones share it.
 #[derive(Clone, Debug)]
@@ -45,6 +49,8 @@ struct State {
 #[derive(Debug)]
 struct Pending {
     name: String,
+    /// The indexes that are filled from it.
+    indexes: Ids,
     waiting: Waiting,
     /// The generation that has brought an index which is new for the stream, if any has.
     number: Option<u64>,
@@ -66,6 +72,9 @@ enum Waiting {
     /// Nobody but those with a [`Gate`]: the objects are indexed again.
     Nobody,
 }
+
+/// The indexes that handlers can use; `None`: all of them.
+type Users<'a> = Option<&'a Ids>;
 
 /// What handlers wait for that came with a new generation: its new indexes, but only up to a moment, so that the service goes
 /// on whatever becomes of them.
@@ -110,21 +119,28 @@ impl Readiness {
         Hold { readiness: self.clone(), own: None, name }
     }
 
-    /// The hold of an indexed stream of this name. If it came with a generation that has new indexes, this is its number.
-    pub fn indexed(&self, name: String, number: Option<u64>) -> Hold {
+    /// The hold of a stream of this name from which these indexes are filled. If it came with a generation that has new indexes,
+    /// this is its number.
+    pub fn indexed(&self, name: String, indexes: Ids, number: Option<u64>) -> Hold {
         let waiting = if self.is_reached() { Waiting::Own } else { Waiting::All };
-        self.hold(name, waiting, number)
+        self.hold((name, indexes), waiting, number)
     }
 
-    fn hold(&self, name: String, waiting: Waiting, number: Option<u64>) -> Hold {
+    fn hold(&self, (name, indexes): (String, Ids), waiting: Waiting, number: Option<u64>) -> Hold {
         let mut own = 0;
         self.change(|state| {
             state.last += 1;
             own = state.last;
             state.blocking += usize::from(waiting == Waiting::All);
-            let (objects, indexed) = (BTreeSet::new(), BTreeSet::new());
-            let (name, is_listed) = (name.clone(), false);
-            let pending = Pending { name, waiting, number, is_listed, objects, indexed };
+            let pending = Pending {
+                name: name.clone(),
+                indexes,
+                waiting,
+                number,
+                is_listed: false,
+                objects: BTreeSet::new(),
+                indexed: BTreeSet::new(),
+            };
             state.pending.insert(own, pending);
         });
         Hold { readiness: self.clone(), own: Some(own), name }
@@ -175,17 +191,29 @@ impl State {
         self.blocking -= usize::from(removed.is_some_and(|it| it.waiting == Waiting::All));
     }
 
-    fn is_open_to(&self, own: Option<u64>) -> bool {
+    /// Whether handlers may be called that can use these indexes; all of them if it is not said.
+    fn is_open_to(&self, own: Option<u64>, users: Users<'_>) -> bool {
+        if users.is_some_and(Ids::is_empty) {
+            return true;
+        }
+        let is_used = |it: &Pending| it.is_used_by(users);
         let own = own.and_then(|it| self.pending.get(&it));
-        self.is_reached && own.is_none_or(|it| it.waiting == Waiting::Nobody)
+        let is_missing = |it: &Pending| it.waiting == Waiting::All && is_used(it);
+        let is_reached =
+            self.is_reached || (self.is_started && !self.pending.values().any(is_missing));
+        is_reached && own.is_none_or(|it| it.waiting == Waiting::Nobody || !is_used(it))
     }
 
-    fn has_brought_all(&self, number: u64) -> bool {
-        !self.pending.values().any(|it| it.number == Some(number))
+    fn has_brought_all(&self, number: u64, users: Users<'_>) -> bool {
+        !self.pending.values().any(|it| it.number == Some(number) && it.is_used_by(users))
     }
 }
 
 impl Pending {
+    fn is_used_by(&self, users: Users<'_>) -> bool {
+        users.is_none_or(|it| !it.is_disjoint(&self.indexes))
+    }
+
     fn to_text(&self) -> String {
         let again = if self.waiting == Waiting::Nobody { " again" } else { "" };
         match (self.is_listed, self.objects.len()) {
@@ -242,30 +270,41 @@ impl Hold {
     /// The hold of the same stream when its objects are to be indexed again, for indexes that are new in the generation of this
     /// number, or for others that are filled anew. It takes the place of this one.
     #[must_use]
-    pub fn renewed(&self, number: Option<u64>) -> Hold {
+    pub fn renewed(&self, indexes: Ids, number: Option<u64>) -> Hold {
         let before = self.own.and_then(|it| self.readiness.waiting_for(it));
         let name = self.name.clone();
-        let hold = self.readiness.hold(name, before.unwrap_or(Waiting::Nobody), number);
+        let hold = self.readiness.hold((name, indexes), before.unwrap_or(Waiting::Nobody), number);
         self.end();
         hold
     }
 
-    /// Whether handlers may be called now.
+    /// Whether all handlers may be called now.
     pub fn is_open(&self, gate: Option<&Gate>) -> bool {
+        self.is_open_with(gate, None)
+    }
+
+    /// Whether handlers may be called now that can use these indexes.
+    pub fn is_open_to(&self, gate: Option<&Gate>, indexes: &Ids) -> bool {
+        self.is_open_with(gate, Some(indexes))
+    }
+
+    fn is_open_with(&self, gate: Option<&Gate>, users: Users<'_>) -> bool {
         let state = self.readiness.0.borrow();
-        state.is_open_to(self.own)
+        state.is_open_to(self.own, users)
             && gate.is_none_or(|it| {
-                state.has_brought_all(it.number) || it.until.is_some_and(|it| it <= Instant::now())
+                state.has_brought_all(it.number, users)
+                    || it.until.is_some_and(|it| it <= Instant::now())
             })
     }
 
-    /// Waits until handlers may be called.
-    pub async fn open(&self, gate: Option<&Gate>) {
+    /// Waits until handlers may be called that can use these indexes.
+    pub async fn open_to(&self, gate: Option<&Gate>, indexes: &Ids) {
+        let users = Some(indexes);
         let mut receiver = self.readiness.0.subscribe();
         // The sender lives as long as `self`: there is no error to see.
-        drop(receiver.wait_for(|state| state.is_open_to(self.own)).await);
+        drop(receiver.wait_for(|state| state.is_open_to(self.own, users)).await);
         if let Some(Gate { number, until }) = gate {
-            let opened = receiver.wait_for(|state| state.has_brought_all(*number));
+            let opened = receiver.wait_for(|state| state.has_brought_all(*number, users));
             match until {
                 Some(until) => drop(timeout_at(*until, opened).await),
                 None => drop(opened.await),

@@ -11,7 +11,7 @@ use tokio::time::Instant;
 
 use crate::logic::{
     filters::Question,
-    function::Function,
+    function::{Function, ScriptId},
     lifecycle::Chooser,
     outcome::{Ended, Raised, RaisedKind},
     resource::Resource,
@@ -68,6 +68,10 @@ impl Drop for Call {
 impl Scripts for Counted {
     fn lifecycle(&self) -> Option<Chooser> {
         self.scripts.lifecycle()
+    }
+
+    fn names(&self, script: ScriptId, name: &str) -> bool {
+        self.scripts.names(script, name)
     }
 
     fn configure(&self, settings: &Settings) {

@@ -37,3 +37,8 @@ pub(super) fn time(value: &Value, least: Duration) -> Result<Duration, String> {
     }
     Ok(time)
 }
+
+/// The longest time of something, of at least so much; null is no limit.
+pub(super) fn optional_time(value: &Value, least: Duration) -> Result<Option<Duration>, String> {
+    if value.is_null() { Ok(None) } else { time(value, least).map(Some) }
+}

@@ -261,6 +261,11 @@ pub const TABLE: &[Setting] = &[
         |it| limits::time(it, CPU_LEAST),
         "How long one call of a script may compute: then it is aborted, and the handler fails as temporary. Waiting does not count."
     ),
+    limit!(
+        execution.event_timeout,
+        |it| limits::optional_time(it, EVENT_LEAST),
+        "Maximum time of one call of an `on_event` handler or an index function, waiting included: other handlers of the object wait for it. A call that takes longer is dropped, and the handler is not called for this object for ten times as long. None: no limit."
+    ),
     setting!(
         background.cancellation_polling,
         "How often a daemon that does not stop is looked at again, if it has no `cancellation_timeout`."
@@ -359,6 +364,8 @@ const KIB: usize = 1 << 10;
 const MIB: usize = 1 << 20;
 /// One turn of a call among its neighbours: shorter times cannot be told apart.
 const CPU_LEAST: Duration = Duration::from_millis(10);
+/// A shorter time would end honest requests.
+const EVENT_LEAST: Duration = Duration::from_secs(1);
 /// Below, the host's own functions would not get through; above, the stack of a thread would not hold it.
 const CALL_DEPTHS: (usize, usize) = (16, 1000);
 

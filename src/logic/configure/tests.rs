@@ -70,6 +70,7 @@ fn the_names_are_those_of_kopf_and_nothing_else() {
 fn limits_of_scripts_have_a_least_value_that_is_told() {
     for (place, value, problem) in [
         ("execution.cpu_limit", json!("9ms"), "expected at least 10ms, got \"9ms\""),
+        ("execution.event_timeout", json!("999ms"), "expected at least 1000ms, got \"999ms\""),
         ("sandbox.memory_limit", json!("1000Ki"), "expected at least 1 MiB, got \"1000Ki\""),
         ("sandbox.call_depth", json!(15), "expected at least 16, got 15"),
         ("sandbox.call_depth", json!(1001), "expected at most 1000, got 1001"),
@@ -158,7 +159,7 @@ fn a_wrong_name_is_told_with_the_nearest_one_or_all() {
     );
     assert_eq!(
         told("execution", "zzz"),
-        "there is no setting settings.execution.zzz; there are default_backoff, max_workers, cpu_limit"
+        "there is no setting settings.execution.zzz; there are default_backoff, max_workers, cpu_limit, event_timeout"
     );
     assert!(told("execution", "executor").contains("scripts have no executors"));
     assert_eq!(group("zzz").unwrap_err(), "there is no group of settings settings.zzz");

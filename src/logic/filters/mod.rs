@@ -2,19 +2,21 @@
 //!
 //! Criteria are checked in a fixed order and stop at the first that fails. Some are functions of scripts, which only the async
 //! shell can call. So nothing is called here: an unanswered question comes back as an error; the shell asks it, notes the
-//! answer in [`Answers`], and checks again from the start.
+//! answer in [`Answers`], and checks again from the start. What cannot be answered leaves its handler undecided.
 //!
 //! The contract is `tests/vectors/filters-matching.json`.
 
 #[cfg(test)]
 mod tests;
 
+use std::{collections::BTreeSet, sync::Arc};
+
 use serde_json::Value;
 
 use super::{
     cause::Change,
     fields,
-    function::Function,
+    function::{Function, ScriptId},
     handler::{Callback, Criterion, Filters, Handler},
     json,
     object::Object,
@@ -33,7 +35,13 @@ pub struct Question {
 ///
 /// Callbacks see the kwargs of the cause, so answers of one cause say nothing about another.
 #[derive(Clone, Debug, Default)]
-pub struct Answers(Vec<(Question, bool)>);
+pub struct Answers {
+    known: Vec<(Question, bool)>,
+    /// Questions without an answer, or without one yet. They must not be asked again meanwhile.
+    failed: Vec<Question>,
+    /// Scripts whose handlers are undecided, whatever their filters say.
+    excluded: Arc<BTreeSet<ScriptId>>,
+}
 
 /// What the filters look at.
 #[derive(Clone, Copy, Debug)]
@@ -44,17 +52,38 @@ pub struct Subject<'a> {
     pub change: Option<&'a Change>,
 }
 
-/// Whether something passes, or what must be asked to know.
+/// Whether something passes, or what must be asked to know. If there is no answer to that, nobody knows.
 pub type Verdict = Result<bool, Question>;
 
 impl Answers {
+    /// No answers yet. Handlers of these scripts are undecided, whatever their filters say.
+    pub fn without(excluded: &Arc<BTreeSet<ScriptId>>) -> Self {
+        Answers { excluded: Arc::clone(excluded), ..Answers::default() }
+    }
+
     /// Notes an answer.
     pub fn note(&mut self, question: Question, answer: bool) {
-        self.0.push((question, answer));
+        self.failed.retain(|it| *it != question);
+        self.known.push((question, answer));
+    }
+
+    /// Notes that there is no answer.
+    pub fn note_failure(&mut self, question: Question) {
+        self.failed.push(question);
+    }
+
+    /// Whether there is no answer to a question.
+    pub fn has_failed(&self, question: &Question) -> bool {
+        self.failed.contains(question)
+    }
+
+    /// Whether a handler is undecided, whatever its filters say.
+    pub fn excludes(&self, handler: &Handler) -> bool {
+        self.excluded.contains(&handler.function.script)
     }
 
     fn of(&self, question: Question) -> Verdict {
-        let known = self.0.iter().find(|(it, _)| *it == question).map(|(_, answer)| *answer);
+        let known = self.known.iter().find(|(it, _)| *it == question).map(|(_, answer)| *answer);
         known.ok_or(question)
     }
 }

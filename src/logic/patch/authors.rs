@@ -17,6 +17,15 @@ impl Authors {
         }
     }
 
+    /// Adds the authors of another patch, which is added to this one. Their numbers begin with `first` from now on.
+    pub fn absorb(&mut self, before: &Patch, newer: Authors, first: usize) {
+        for (author, after) in newer.0 {
+            let mut both = before.clone();
+            both.add(after);
+            self.note(author.map(|it| first + it), &both);
+        }
+    }
+
     /// Splits a merge-patch by its authors, in their order. A value that several have set is of the last one.
     pub fn split(&self, merge: &Map<String, Value>) -> Vec<(Option<usize>, Map<String, Value>)> {
         let mut rest = merge.clone();
@@ -110,6 +119,24 @@ mod tests {
             parts.into_iter().map(|(author, it)| (author, Value::from(it))).collect();
         let expected = [(Some(1), json!({ "status": { "x": {} } })), (None, json!({ "own": 1 }))];
         assert_eq!(parts, expected, "what nobody is known for comes last");
+    }
+
+    #[test]
+    fn authors_of_two_patches_are_known_after_one_was_added_to_the_other() {
+        let (mut all, mut others) = (Authors::default(), Authors::default());
+        let before = patch(&json!({ "spec": { "a": 1 } }));
+        all.note(Some(0), &before);
+        others.note(Some(0), &patch(&json!({ "spec": { "b": 1 } })));
+        others.note(Some(1), &patch(&json!({ "spec": { "b": 1, "c": 1 } })));
+        all.absorb(&before, others, 1);
+        let sum = json!({ "spec": { "a": 1, "b": 1, "c": 1 } });
+        let parts = all.split(sum.as_object().unwrap());
+        let parts: Vec<_> =
+            parts.into_iter().map(|(author, it)| (author, Value::from(it))).collect();
+        let expected = ["a", "b", "c"].into_iter().enumerate();
+        let expected: Vec<_> =
+            expected.map(|(number, it)| (Some(number), json!({ "spec": { it: 1 } }))).collect();
+        assert_eq!(parts, expected);
     }
 
     #[test]

@@ -80,6 +80,19 @@ impl Patch {
         self.merge.is_empty() && self.transformations.is_empty()
     }
 
+    /// Adds what is to be sent after what is in it already.
+    pub fn add(&mut self, newer: Patch) {
+        compose(&mut self.merge, newer.merge);
+        for transformation in newer.transformations {
+            match transformation {
+                Transformation::Condition(change) => self.change_condition(Change::clone(&change)),
+                it @ (Transformation::BlockDeletion(_)
+                | Transformation::AllowDeletion(_)
+                | Transformation::Scripted(_)) => self.transformations.push(it),
+            }
+        }
+    }
+
     /// Changes a condition. What was to become of it before is forgotten, so that a status that comes back has never changed.
     pub fn change_condition(&mut self, change: Change) {
         let kind = change.kind();

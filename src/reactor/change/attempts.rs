@@ -76,6 +76,25 @@ impl Attempts {
         content.running = content.attempts.get(number).and_then(|it| it.parent);
     }
 
+    /// Adds a patch that other handlers have filled meanwhile, and who of them wanted what.
+    pub(in crate::reactor) fn absorb(&self, others: Attempts, theirs: Patch, patch: &SharedPatch) {
+        if theirs.is_empty() {
+            return;
+        }
+        let Content { attempts, authors, children, running: _ } = others.0.into_inner();
+        let mut content = self.0.lock();
+        content.note(patch);
+        let first = content.attempts.len();
+        let mut patch = patch.lock();
+        content.authors.absorb(&patch, authors, first);
+        let parent = |it: &Attempt| it.parent.map(|it| first + it);
+        content
+            .attempts
+            .extend(attempts.into_iter().map(|it| Attempt { parent: parent(&it), ..it }));
+        content.children.replace(&children);
+        patch.add(theirs);
+    }
+
     /// Keeps the records of sub-handlers as they are now.
     pub(super) fn keep_children(&self, state: &State) {
         self.0.lock().children.replace(state);

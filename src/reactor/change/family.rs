@@ -141,7 +141,7 @@ impl<'a> Family<'a> {
         self.state.ids().for_each(|id| level.descendants.note(id));
         let due = plan::due(&self.state, &selected, &edited, now);
         let due: Vec<_> = due.into_iter().filter(|it| !self.called.contains(&it.id)).collect();
-        let called = level.run(&due, &mut self.state).await?;
+        let called = level.run(&due, &mut self.state).await;
         self.called.extend(called.iter().map(|it| Arc::clone(&it.id)));
         level.scene.attempts.keep_children(&self.state);
         Ok(())

@@ -7,18 +7,21 @@ use super::{
     family::{Descendants, Family},
     kwargs,
 };
-use crate::handling::{asking::FilterError, run::Try};
+use crate::handling::{
+    asking::{ANSWER_MAX, FilterError, within},
+    run::Try,
+};
 use crate::logic::{
     cause::Change,
     filters::{Answers, Subject},
+    function::Function,
     handler::Handler,
-    lifecycle::{self, Chooser},
-    outcome::{self, Effort, Ended, Outcome, Raised, RaisedKind},
+    lifecycle::{self, Chooser, Lifecycle},
+    outcome::{Outcome, Raised, RaisedKind},
     selection,
     state::{self, State},
 };
 use crate::ports::{Cause, ChangeCause, Children, ObjectCause, ObjectDetail};
-use crate::reactor::error::CycleError;
 
 /// Handlers that see the same change and run one after another.
 #[derive(Clone, Copy)]
@@ -51,94 +54,112 @@ impl Level<'_> {
 
     /// Runs as many of those that are due as the lifecycle wants, notes how they ended, and delivers their results.
     /// Gives those that were run.
-    pub(super) async fn run(
+    pub(super) async fn run(&self, due: &[Arc<Handler>], state: &mut State) -> Vec<Arc<Handler>> {
+        let picked = match self.chooser {
+            Chooser::BuiltIn(lifecycle) => pick(*lifecycle, due, state),
+            Chooser::Custom(function) => match self.ask(function, due, state).await {
+                Ok(picked) => picked,
+                Err(raised) => return self.run_without(function, &raised, due, state).await,
+            },
+        };
+        self.call_all(&picked, state).await;
+        picked
+    }
+
+    /// A lifecycle function has failed: that is a failed attempt of the handlers of its script. All others run as by default.
+    async fn run_without(
         &self,
+        function: &Function,
+        raised: &Raised,
         due: &[Arc<Handler>],
         state: &mut State,
-    ) -> Result<Vec<Arc<Handler>>, CycleError> {
-        let picked = self.pick(due, state).await?;
+    ) -> Vec<Arc<Handler>> {
+        let is_own = |it: &&Arc<Handler>| it.function.script == function.script;
+        let (mut own, others): (Vec<_>, Vec<_>) = due.iter().partition(is_own);
+        let runner = self.scene.serving.runner();
+        for handler in &own {
+            let backoff = handler.limits.backoff.unwrap_or(runner.settings.default_backoff);
+            let kind = RaisedKind::Temporary(Some(backoff));
+            let message = format!("the lifecycle {} failed: {}", self.chooser, raised.message);
+            let raised = Raised { kind, message, trace: raised.trace.clone() };
+            let outcome = runner.refuse(&self.attempt(handler, state), raised);
+            state.apply(&handler.id, &outcome, self.scene.serving.clock.now());
+        }
+        let others = others.into_iter().cloned().collect::<Vec<_>>();
+        let picked = pick(Lifecycle::default(), &others, state);
+        self.call_all(&picked, state).await;
+        own.extend(&picked);
+        own.into_iter().cloned().collect()
+    }
+
+    async fn call_all(&self, picked: &[Arc<Handler>], state: &mut State) {
         let Scene { serving, attempts, patch, .. } = self.scene;
-        for handler in &picked {
+        for handler in picked {
             let now = serving.clock.now();
             let number = attempts.begin(handler, state.record(&handler.id), now, patch);
             let mut outcome = self.call(handler, state).await;
             if let Some(result) = outcome.result.take()
                 && let Err(error) = state::deliver(&mut patch.lock().merge, &handler.id, &result)
             {
-                outcome = self.undeliverable(handler, state, &error);
+                // The result cannot be stored beside what the handler wants to change.
+                let kind = RaisedKind::Arbitrary("HostError".into());
+                let raised = Raised { kind, message: error.to_string(), trace: None };
+                let refused = serving.runner().refuse(&self.attempt(handler, state), raised);
+                outcome = Outcome { subrefs: outcome.subrefs, ..refused };
             }
             attempts.end(number, patch);
             state.apply(&handler.id, &outcome, serving.clock.now());
         }
-        Ok(picked)
     }
 
-    /// The handler has failed: its result cannot be stored beside what it wants to change.
-    fn undeliverable(
+    /// Asks a lifecycle function. One that has not answered in time is not asked again for a while.
+    async fn ask(
         &self,
-        handler: &Handler,
-        state: &State,
-        error: &state::Undeliverable,
-    ) -> Outcome {
-        let Scene { serving, logger, .. } = self.scene;
-        let now = serving.clock.now();
-        let record = state.record(&handler.id);
-        let effort = record.map_or_else(Effort::default, |it| Effort {
-            retries: it.retries,
-            runtime: it.runtime(now),
-        });
-        let kind = RaisedKind::Arbitrary("HostError".into());
-        let raised = Raised { kind, message: error.to_string(), trace: None };
-        let backoff = serving.settings.execution.default_backoff;
-        let (outcome, line) = outcome::after(handler, Ended::Raised(raised), effort, backoff);
-        logger.line(&line, None);
-        outcome
-    }
-
-    async fn pick(
-        &self,
+        function: &Function,
         due: &[Arc<Handler>],
         state: &State,
-    ) -> Result<Vec<Arc<Handler>>, CycleError> {
-        let function = match self.chooser {
-            Chooser::BuiltIn(lifecycle) => {
-                let retries = |id: &str| state.record(id).map_or(0, |it| it.retries);
-                return Ok(lifecycle.pick(due, retries, &mut |below| fastrand::usize(..below)));
-            }
-            Chooser::Custom(function) => function.clone(),
-        };
+    ) -> Result<Vec<Arc<Handler>>, Raised> {
         let Some(first) = due.first() else { return Ok(Vec::new()) };
         let Scene { serving, logger, memo, .. } = self.scene;
+        let failed = |message: String| {
+            let kind = RaisedKind::Arbitrary("Error".into());
+            Raised { kind, message, trace: None }
+        };
+        if serving.lifecycle_rest.is_on() {
+            return Err(failed("it has not answered in time, and is not asked for a while".into()));
+        }
         let cause = self.cause(kwargs(self.change, None));
         let invocation = serving.asker(&cause, memo, logger).invocation(first);
         let candidates = due.iter().map(|it| lifecycle::candidate(it, state.record(&it.id)));
         let chosen =
-            serving.scripts.compute(function, Some(candidates.collect()), invocation).await;
-        let failed = |raised| CycleError::Lifecycle { lifecycle: self.chooser.to_string(), raised };
-        lifecycle::chosen(&chosen.map_err(failed)?, due).map_err(|message| {
-            let kind = RaisedKind::Arbitrary("Error".into());
-            failed(Raised { kind, message, trace: None })
-        })
+            serving.scripts.compute(function.clone(), Some(candidates.collect()), invocation);
+        let chosen = serving.lifecycle_rest.after(ANSWER_MAX, within(ANSWER_MAX, chosen)).await?;
+        lifecycle::chosen(&chosen, due).map_err(failed)
     }
 
-    async fn call(&self, handler: &Arc<Handler>, state: &State) -> Outcome {
+    fn attempt(&self, handler: &Arc<Handler>, state: &State) -> Try {
         let Scene { serving, logger, memo, .. } = self.scene;
         let record = state.record(&handler.id);
         let field = handler.filters.field.as_ref();
-        let attempt = Try {
+        Try {
             handler: Arc::clone(handler),
             retries: record.map_or(0, |it| it.retries),
             started: record.map_or_else(|| serving.clock.now(), |it| it.started),
             cause: Cause::Object(self.cause(kwargs(self.change, field))),
             memo: memo.clone(),
             logger: logger.clone(),
-        };
+        }
+    }
+
+    async fn call(&self, handler: &Arc<Handler>, state: &State) -> Outcome {
+        let field = handler.filters.field.as_ref();
+        let attempt = self.attempt(handler, state);
         let descendants = Descendants::below(self.descendants);
         let change = self.change.below(field);
         let (children, orders) = Children::of(Arc::clone(handler));
         let level = Level { change: &change, descendants: &descendants, ..*self };
         let family = Family::new(level, self.edited.contains(&handler.id));
-        let runner = serving.runner();
+        let runner = self.scene.serving.runner();
         let outcome = runner.run_with(attempt, Some(children), |it| family.live(it, orders)).await;
         Outcome { subrefs: descendants.ids(), ..outcome }
     }
@@ -151,4 +172,9 @@ impl Level<'_> {
             detail: ObjectDetail::Change(change),
         }
     }
+}
+
+fn pick(lifecycle: Lifecycle, due: &[Arc<Handler>], state: &State) -> Vec<Arc<Handler>> {
+    let retries = |id: &str| state.record(id).map_or(0, |it| it.retries);
+    lifecycle.pick(due, retries, &mut |below| fastrand::usize(..below))
 }

@@ -14,7 +14,10 @@ use std::sync::Arc;
 
 pub(super) use self::{attempts::Attempts, retry::Rate, settling::Settling};
 use self::{family::Descendants, level::Level};
-use super::{error::CycleError, memory::Memory, place::Place, queue::Queue, serving::Serving};
+use super::{
+    error::CycleError, memory::Memory, place::Place, queue::Queue, serving::Serving,
+    undecided::Patient,
+};
 use crate::logic::{
     cause::Change, filters::Answers, handler::Handler, object::Object, outcome::LogLevel, plan,
     reason::Reason, state::State,
@@ -26,11 +29,14 @@ use crate::settings::FieldPath;
 pub(super) struct Changing<'a> {
     pub(super) scene: Scene<'a>,
     pub(super) memory: &'a mut Memory,
+    /// Who cannot be decided about yet.
+    pub(super) patient: &'a Patient,
     /// Where newer events wait.
     pub(super) queue: &'a Queue,
     /// The worker's place, for waits that concern others.
     pub(super) place: &'a Place,
-    /// The object stays when its handlers have ended, as daemons or timers of it still stop.
+    /// The change does not end with its handlers: daemons or timers of the object still stop, or it is not known of all handlers
+    /// whether they want the change.
     pub(super) is_held: bool,
 }
 
@@ -48,7 +54,7 @@ pub(super) struct Scene<'a> {
 impl Changing<'_> {
     /// Runs the handlers that are due. Returns what is to be recorded; nothing if no handler can react to the change.
     pub(super) async fn run(
-        self,
+        mut self,
         change: Change,
         answers: &mut Answers,
     ) -> Result<Option<Settling>, CycleError> {
@@ -71,7 +77,7 @@ impl Changing<'_> {
         let may_retry = matches!(change.reason, Reason::Noop | Reason::Resume);
         let mut again = None;
         if selected.is_empty() && may_retry && self.memory.has_failed {
-            again = self.again(&change, &level).await?;
+            again = self.again(&change, &level).await;
         }
         let mut seen = change.clone();
         if let Some((change, handlers)) = again {
@@ -95,7 +101,7 @@ impl Changing<'_> {
             self.announce(&seen);
         }
         let due = plan::due(&state, &selected, &edited, serving.clock.now());
-        let called = level.run(&due, &mut state).await?;
+        let called = level.run(&due, &mut state).await;
         let settling = Settling {
             change: seen,
             state,

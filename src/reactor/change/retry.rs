@@ -6,6 +6,7 @@ use parking_lot::Mutex;
 use tokio::time::{self, Instant};
 
 use super::{Changing, Level, Scene};
+use crate::handling::asking::Patience;
 use crate::logic::{
     cause::Change,
     diff,
@@ -14,9 +15,8 @@ use crate::logic::{
     handler::Handler,
     outcome::LogLevel,
     reason::Reason,
-    selection,
+    selection::{self, Certainty},
 };
-use crate::reactor::error::CycleError;
 
 /// Spreads the objects on which handlers are called again: an edit may concern thousands.
 #[derive(Debug, Default)]
@@ -38,31 +38,30 @@ impl Changing<'_> {
     /// Returns the handlers that are to be called again, and the change as they see it: what they were called for when they failed,
     /// with the object as it is now. Nothing if something newer has come meanwhile, which decides by itself.
     pub(super) async fn again(
-        &self,
+        &mut self,
         change: &Change,
         level: &Level<'_>,
-    ) -> Result<Option<(Change, Vec<Arc<Handler>>)>, CycleError> {
+    ) -> Option<(Change, Vec<Arc<Handler>>)> {
         let Scene { serving, logger, object, .. } = self.scene;
         let failed = Failed::of(&serving.settings.persistence, object.body());
         let which = serving.settings.reload.retry_failed;
-        let Some((reason, edited)) = failed.edited(&serving.handlers.changing, which) else {
-            return Ok(None);
-        };
+        let (reason, edited) = failed.edited(&serving.handlers.changing, which)?;
         let mut handlers = Vec::new();
         for handler in edited {
-            if level.wants(&handler).await? {
+            let patience = self.patient.patience(serving, &mut self.memory.doubts);
+            if level.wants(&handler, self.patient.answers(), patience).await {
                 handlers.push(handler);
             }
         }
         if handlers.is_empty() || !self.is_in_turn().await {
-            return Ok(None);
+            return None;
         }
         for handler in &handlers {
             let text =
                 format!("{handler} had failed, and was edited since then: it is called again.");
             logger.log(LogLevel::Info, &text);
         }
-        Ok(Some((seen_again(change, reason), handlers)))
+        Some((seen_again(change, reason), handlers))
     }
 
     /// Waits until this object may begin.
@@ -83,15 +82,21 @@ impl Changing<'_> {
 }
 
 impl Level<'_> {
-    /// Whether a handler wants the object, whatever has changed.
-    async fn wants(&self, handler: &Arc<Handler>) -> Result<bool, CycleError> {
+    /// Whether a handler certainly wants the object, whatever has changed.
+    async fn wants(
+        &self,
+        handler: &Arc<Handler>,
+        mut answers: Answers,
+        patience: Patience<'_>,
+    ) -> bool {
         let Scene { serving, logger, object, memo, .. } = self.scene;
         let cause = self.cause(super::kwargs(self.change, None));
         let asker = serving.asker(&cause, memo, logger);
         let subject = Subject { object, change: Some(self.change) };
         let one = std::slice::from_ref(handler);
         let decision = |known: &Answers| selection::prematched(one, &subject, known);
-        Ok(asker.decide(&mut Answers::default(), decision).await?)
+        let wants = asker.decide_without_failures(&mut answers, patience, decision).await;
+        wants == Certainty::Yes
     }
 }
 

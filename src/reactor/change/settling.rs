@@ -12,6 +12,8 @@ use super::{
 use crate::handling::run;
 use crate::logic::{
     cause::Change,
+    corrupt::CorruptState,
+    diffbase,
     failed::Failed,
     handler::Handler,
     outcome::{self, Effort, Ended, LogLine, Outcome, Raised, RaisedKind},
@@ -33,13 +35,47 @@ pub(in crate::reactor) struct Settling {
     pub(super) called: Vec<Arc<Handler>>,
     /// All records are of another change, and go first.
     pub(super) is_left_over: bool,
-    /// The object stays when its handlers have ended, as daemons or timers of it still stop.
+    /// The change does not end with its handlers, see `Changing`.
     pub(super) is_held: bool,
     /// A change was handled to its end before this one.
     pub(super) handled_once: bool,
 }
 
 impl Settling {
+    /// Of a change that the object has overtaken: its handlers have finished what they have seen of it, and see later changes
+    /// from there.
+    ///
+    /// # Errors
+    /// When the state on the object cannot be read.
+    pub(in crate::reactor) fn of_overtaken(
+        change: &Change,
+        seen: Arc<Value>,
+        serving: &Serving,
+        body: &Value,
+    ) -> Result<Self, CorruptState> {
+        let persistence = &serving.settings.persistence;
+        let owned = &serving.handlers.changing;
+        let now = serving.clock.now();
+        let state = State::load(&persistence.progress_storage, body, ids(owned), now)?;
+        let is_stored = diffbase::is_stored(&persistence.diffbase_storage, body, &seen);
+        let old = is_stored.then(|| Arc::clone(&seen));
+        let diff = Arc::default();
+        Ok(Settling {
+            change: Change { old, new: seen, diff, ..change.clone() },
+            state,
+            selected: Vec::new(),
+            called: Vec::new(),
+            is_left_over: true,
+            is_held: false,
+            handled_once: true,
+        })
+    }
+
+    /// Whether any record is of a handler that has not finished.
+    pub(in crate::reactor) fn has_unfinished(&self) -> bool {
+        self.state.counts().left > 0
+    }
+
     /// Where the change stands.
     pub(in crate::reactor) fn settlement(&self, now: Timestamp) -> Settlement {
         settle::change(&self.state, &self.change, self.selected.is_empty(), now)

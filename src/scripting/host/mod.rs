@@ -17,7 +17,7 @@ use self::routes::{Home, Routes};
 use super::{LoadError, Source, Terms};
 use crate::logic::{
     filters::Question,
-    function::Function,
+    function::{Function, ScriptId},
     handler::Handler,
     lifecycle::Chooser,
     outcome::{Ended, Raised, RaisedKind},
@@ -95,6 +95,13 @@ impl ScriptHost {
 impl Scripts for ScriptHost {
     fn lifecycle(&self) -> Option<Chooser> {
         self.taken.lock().lifecycle()
+    }
+
+    fn names(&self, script: ScriptId, name: &str) -> bool {
+        self.routes.home_of(script).is_none_or(|it| {
+            let Source { text, modules, .. } = it.source();
+            text.contains(name) || modules.name(name)
+        })
     }
 
     fn configure(&self, settings: &Settings) {

@@ -48,8 +48,7 @@ pub struct ScriptSet(Vec<Arc<Script>>);
 /// A script that is loaded.
 #[derive(Debug)]
 struct Script {
-    source: Source,
-    /// Its engine lives as long as it is a part of the present generation, also if it declares nothing.
+    /// Its text and its engine. The engine lives as long as it is a part of the present generation, also if it declares nothing.
     home: Arc<Home>,
     /// What it has declared. These do not keep it: it would keep itself.
     handlers: Vec<Handler>,
@@ -71,9 +70,10 @@ impl ScriptSet {
     /// The script of this source, if it would be the same.
     fn find(&self, source: &Source) -> Option<Arc<Script>> {
         let is_same = |it: &&Arc<Script>| {
-            it.source.name == source.name
-                && it.source.text == source.text
-                && source.modules.would_give(&it.source.modules.taken())
+            let known = it.home.source();
+            known.name == source.name
+                && known.text == source.text
+                && source.modules.would_give(&known.modules.taken())
         };
         self.0.iter().find(is_same).map(Arc::clone)
     }
@@ -82,7 +82,7 @@ impl ScriptSet {
 impl Script {
     fn new(source: Source, loaded: Loaded, routes: &Arc<Routes>, script: ScriptId) -> Self {
         let Loaded { engine, handlers, lifecycles } = loaded;
-        Script { source, home: routes.admit(script, engine), handlers, lifecycles }
+        Script { home: routes.admit(script, source, engine), handlers, lifecycles }
     }
 
     fn handlers(&self) -> impl Iterator<Item = Handler> {

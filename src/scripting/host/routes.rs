@@ -10,6 +10,7 @@ use parking_lot::{Mutex, MutexGuard};
 
 use crate::logic::function::{self, Function, ScriptId};
 use crate::ports::Scripts;
+use crate::scripting::Source;
 use crate::settings::Settings;
 
 /// All engines. They come with their script, and leave when the last reference to it goes.
@@ -28,6 +29,7 @@ struct State {
 /// One script's engine, which the functions of the script keep.
 pub(super) struct Home {
     script: ScriptId,
+    source: Source,
     engine: Arc<dyn Scripts>,
     routes: Weak<Routes>,
 }
@@ -38,8 +40,13 @@ impl Routes {
     }
 
     /// Takes in an engine.
-    pub(super) fn admit(self: &Arc<Self>, script: ScriptId, engine: Arc<dyn Scripts>) -> Arc<Home> {
-        let home = Arc::new(Home { script, engine, routes: Arc::downgrade(self) });
+    pub(super) fn admit(
+        self: &Arc<Self>,
+        script: ScriptId,
+        source: Source,
+        engine: Arc<dyn Scripts>,
+    ) -> Arc<Home> {
+        let home = Arc::new(Home { script, source, engine, routes: Arc::downgrade(self) });
         let mut state = self.lock();
         if let Some(settings) = &state.settings {
             home.engine.configure(settings);
@@ -64,9 +71,12 @@ impl Routes {
     /// Where a function lives. Those that handlers have know it; those that calls have made are looked up.
     pub(super) fn home(&self, function: &Function) -> Option<Arc<Home>> {
         let known = function.home().map(|it| Arc::clone(it).downcast::<Home>());
-        known
-            .and_then(Result::ok)
-            .or_else(|| self.lock().homes.get(&function.script).and_then(Weak::upgrade))
+        known.and_then(Result::ok).or_else(|| self.home_of(function.script))
+    }
+
+    /// What is known of a script that anybody still has a function of.
+    pub(super) fn home_of(&self, script: ScriptId) -> Option<Arc<Home>> {
+        self.lock().homes.get(&script).and_then(Weak::upgrade)
     }
 
     /// How many there are.
@@ -76,6 +86,11 @@ impl Routes {
 }
 
 impl Home {
+    /// The text of the script and its modules.
+    pub(super) fn source(&self) -> &Source {
+        &self.source
+    }
+
     /// Calls the functions of the script.
     pub(super) fn engine(&self) -> &Arc<dyn Scripts> {
         &self.engine

@@ -105,6 +105,12 @@ impl Modules {
         self.0.taken.lock().by_file.values().map(|(module, _)| module.clone()).collect()
     }
 
+    /// Whether this name is in any text that the script has taken until now.
+    pub(crate) fn name(&self, name: &str) -> bool {
+        let taken = self.0.taken.lock();
+        taken.by_file.values().any(|(_, text)| text.as_ref().is_some_and(|it| it.contains(name)))
+    }
+
     /// Whether a script that took these would find the same here. Takes nothing.
     pub fn would_give(&self, taken: &[LoadedModule]) -> bool {
         taken.iter().all(|it| self.find(&it.name).ok().map(|it| it.digest()) == it.digest)

@@ -15,7 +15,7 @@ use kopf::logic::{
     reason::Reason,
     registry::ResourceHandlers,
     resource::Resource,
-    selection::{self, AdmissionRequest, Ask},
+    selection::{self, AdmissionRequest, Ask, Certainty},
     selector::{AnyName, Selector},
 };
 use serde_json::{Value, json};
@@ -150,11 +150,12 @@ fn selection_of(found: &ResourceHandlers, case: &Case<'_>) -> Value {
     match case.spec["kind"].as_str() {
         Some("changing") => {
             let list = &found.changing;
+            let prematched = case.settle(|it| selection::prematched(list, &subject, it));
+            let required = case.settle(|it| selection::requires_finalizer(list, &subject, it));
             json!({
                 "selected": ids(&case.settle(|it| selection::changing(list, &subject, it))),
-                "prematched": case.settle(|it| selection::prematched(list, &subject, it)),
-                "requires_finalizer":
-                    case.settle(|it| selection::requires_finalizer(list, &subject, it)),
+                "prematched": prematched == Certainty::Yes,
+                "requires_finalizer": required == Certainty::Yes,
                 "owned": ids(&found.owned()),
                 "extra_fields": found.extra_fields,
             })
@@ -164,9 +165,9 @@ fn selection_of(found: &ResourceHandlers, case: &Case<'_>) -> Value {
             let running = case.settle(|it| selection::spawning(list, &subject, it, |_| false));
             let over = case.settle(|it| selection::spawning(list, &subject, it, |_| true));
             json!({
-                "selected": ids(&running),
-                "requires_finalizer": !running.is_empty(),
-                "requires_finalizer_excluding_all": !over.is_empty(),
+                "selected": ids(&running.selected),
+                "requires_finalizer": !running.selected.is_empty(),
+                "requires_finalizer_excluding_all": !over.selected.is_empty(),
             })
         }
         Some("webhook") => {
@@ -177,7 +178,8 @@ fn selection_of(found: &ResourceHandlers, case: &Case<'_>) -> Value {
         }
         kind => {
             let list = if kind == Some("indexing") { &found.indexing } else { &found.watching };
-            json!({ "selected": ids(&case.settle(|it| selection::watching(list, &subject, it))) })
+            let sorted = case.settle(|it| selection::watching(list, &subject, it));
+            json!({ "selected": ids(&sorted.selected) })
         }
     }
 }

@@ -6,7 +6,7 @@ use parking_lot::Mutex;
 
 use kopf::{
     features::indexes::Indexer,
-    handling::run::Runner,
+    handling::{asking::Patience, run::Runner},
     logic::{
         declare::declare,
         handler::Handler,
@@ -23,6 +23,7 @@ use kopf::{
     testing::{BASE, NativeScripts, run_paused},
 };
 use serde_json::{Map, Value, json};
+use tokio::time::Instant;
 
 use super::{Vector, catalogue, run, same};
 
@@ -140,7 +141,11 @@ impl Table {
             memo: &memo,
             logger: &logger,
         };
-        indexer.run(failures).await.expect("no filter raises");
+        let mut doubts = None;
+        let (start, delays) = (Instant::now(), &self.settings.queueing.error_delays);
+        let patience = Patience { doubts: &mut doubts, delays, start, deadline: start };
+        indexer.run(failures, patience).await;
+        assert!(doubts.is_none(), "no filter raises");
     }
 
     fn told(&self, failures: &Failures) -> Value {

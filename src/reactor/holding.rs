@@ -1,0 +1,115 @@
+//! Whether we hold an object with our finalizer.
+//!
+//! Before: `cycle.rs`, which knows who needs it. What is remembered: `logic/claim.rs`.
+
+use std::{sync::Arc, time::Duration};
+
+use serde_json::{Map, Value};
+
+use super::cycle::Cycle;
+use crate::logic::{
+    claim::{Claim, Quiet},
+    json,
+    outcome::LogLevel,
+    patch::Transformation,
+    plan::Hold,
+    progress,
+    selection::Certainty,
+};
+use crate::settings::ProgressStorage;
+
+/// What is known of the finalizer of an object.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Held {
+    /// The object has the finalizer, and it is ours.
+    pub(super) blocked: bool,
+    /// How long its deletion still waits for another operator whose finalizer it seems to be.
+    pub(super) patience: Option<Duration>,
+}
+
+impl Cycle<'_> {
+    /// Finds out whose finalizer it is. `blocked`: the object has it. `is_ending`: only finalizers keep the object.
+    pub(super) fn held(&mut self, required: Certainty, blocked: bool, is_ending: bool) -> Held {
+        if required != Certainty::Unknown {
+            self.claim(required == Certainty::Yes, blocked);
+        }
+        let is_asked = is_ending && required != Certainty::Unknown;
+        let patience = if is_asked { self.patience() } else { None };
+        let is_abandoned = patience.is_some_and(|it| it.is_zero());
+        let is_ours = required == Certainty::Yes || self.memory.claim.is_ours() || is_abandoned;
+        Held { blocked: blocked && is_ours, patience }
+    }
+
+    /// Follows whose finalizer it is; tells once when it turns out to be of somebody else.
+    fn claim(&mut self, required: bool, blocked: bool) {
+        let before = self.memory.claim;
+        self.memory.claim = before.seen(required, blocked);
+        if before.is_ours() && !self.memory.claim.is_ours() {
+            let text = format!(
+                "The finalizer {} came back after it was removed: another operator may need it, so it is left alone until \
+                 the object is deleted. Give each operator a finalizer and annotations of its own, see settings.persistence.",
+                self.serving.settings.persistence.finalizer
+            );
+            self.logger.log(LogLevel::Warning, &text);
+        }
+    }
+
+    /// Returns how long a deletion still waits for the other operator whose finalizer this seems to be, as long as nobody does
+    /// anything about it; `None` if the finalizer is ours.
+    fn patience(&mut self) -> Option<Duration> {
+        if self.memory.claim.is_ours() {
+            self.memory.quiet = None;
+            return None;
+        }
+        let persistence = &self.serving.settings.persistence;
+        let body = self.event.object.body();
+        let in_progress = progress::any(&persistence.progress_storage, body);
+        let now = self.serving.uptime();
+        let before = self.memory.quiet.take().map(|it| *it);
+        let quiet =
+            Quiet::seen(before, state_of(body, &persistence.progress_storage), in_progress, now);
+        let remaining = quiet.remaining(now);
+        if !remaining.is_zero() {
+            self.memory.quiet = Some(Box::new(quiet));
+            return Some(remaining);
+        }
+        let text = format!(
+            "The finalizer {} came back after it was removed, and nobody does anything about the deletion of the object: \
+             removing it again.",
+            persistence.finalizer
+        );
+        self.logger.log(LogLevel::Warning, &text);
+        Some(remaining)
+    }
+
+    /// What is to become of our finalizer before anything else.
+    pub(super) fn hold(&mut self, hold: Hold) -> Option<Transformation> {
+        let finalizer: Arc<str> = self.serving.settings.persistence.finalizer.as_str().into();
+        let (line, transformation) = match hold {
+            Hold::Keep => return None,
+            Hold::Block => (
+                "Adding the finalizer, thus preventing the actual deletion.",
+                Transformation::BlockDeletion(finalizer),
+            ),
+            Hold::Release => (
+                "Removing the finalizer, as there are no handlers requiring it.",
+                Transformation::AllowDeletion(finalizer),
+            ),
+        };
+        self.memory.claim = if hold == Hold::Release { Claim::Releasing } else { Claim::Ours };
+        self.logger.log(LogLevel::Debug, line);
+        Some(transformation)
+    }
+}
+
+/// A number for the state of an object. What makes an event for ourselves changes nothing.
+fn state_of(body: &Value, storage: &ProgressStorage) -> u64 {
+    let mut untouched = Map::new();
+    progress::touch(storage, body, &mut untouched, None);
+    let mut body = body.clone();
+    json_patch::merge(&mut body, &Value::Object(untouched));
+    if let Some(metadata) = body.get_mut("metadata").and_then(Value::as_object_mut) {
+        metadata.shift_remove("resourceVersion");
+    }
+    json::fingerprint(&body)
+}

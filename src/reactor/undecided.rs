@@ -1,0 +1,283 @@
+//! Handlers that nothing can be decided about for now: their filters failed, or indexes that their scripts use are not complete.
+//!
+//! All other handlers are served meanwhile. When a cycle has nothing else to do, it waits here until something can be decided.
+//! Before: `cycle.rs`. What is remembered: `logic/doubts`.
+
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
+
+use futures::future;
+use tokio::time::Instant;
+
+use super::{
+    change::{Changing, Scene, Settling, kwargs},
+    conclusion::Next,
+    cycle::{Cycle, Pass},
+    delivery::Wanted,
+    error::CycleError,
+    memory::Memory,
+    place::Place,
+    queue::Queue,
+    serving::Serving,
+};
+use crate::handling::asking::{ANSWER_MAX, Patience};
+use crate::logic::{
+    cause::Change,
+    corrupt::CorruptState,
+    doubts::Doubts,
+    failed::Failed,
+    filters::{Answers, Subject},
+    function::ScriptId,
+    handler::Handler,
+    outcome::LogLevel,
+    plan, selection,
+};
+use crate::ports::{LoggerKind, ObjectDetail, until};
+
+/// What one cycle knows about undecided handlers from its beginning.
+pub(super) struct Patient {
+    /// The scripts that wait for indexes.
+    waiting: Arc<BTreeSet<ScriptId>>,
+    /// When all filters should have been asked.
+    deadline: Instant,
+}
+
+/// What became of a change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Handled {
+    /// Nothing yet: something else comes first.
+    Later,
+    /// It is not known of all handlers whether they want it.
+    InPart,
+    /// It is known of all handlers.
+    ByAll,
+}
+
+/// What a cycle waits for that has nothing else to do.
+pub(super) struct Wait<'a> {
+    pub(super) serving: &'a Serving,
+    pub(super) queue: &'a Queue,
+    pub(super) place: &'a Place,
+    pub(super) memory: &'a Memory,
+    pub(super) patient: &'a Patient,
+}
+
+impl Patient {
+    /// At the beginning of a cycle, before it is known which indexes are complete.
+    pub(super) fn new(memory: &mut Memory) -> Self {
+        if let Some(doubts) = &mut memory.doubts {
+            doubts.begin();
+        }
+        Patient { waiting: Arc::default(), deadline: Instant::now() + ANSWER_MAX }
+    }
+
+    /// Notes which scripts wait for indexes, after the cycle itself has waited since `start`.
+    pub(super) fn wait_for(&mut self, scripts: BTreeSet<ScriptId>, start: Instant) {
+        self.waiting = Arc::new(scripts);
+        // The wait for indexes does not count.
+        self.deadline += start.elapsed();
+    }
+
+    /// No answers yet, for one cause.
+    pub(super) fn answers(&self) -> Answers {
+        Answers::without(&self.waiting)
+    }
+
+    /// How filters are asked.
+    pub(super) fn patience<'a>(
+        &self,
+        serving: &'a Serving,
+        doubts: &'a mut Option<Box<Doubts>>,
+    ) -> Patience<'a> {
+        let delays = &serving.settings.queueing.error_delays;
+        Patience { doubts, delays, start: serving.start, deadline: self.deadline }
+    }
+
+    /// Whether a handler waits for indexes.
+    pub(super) fn waits(&self, handler: &Handler) -> bool {
+        self.waiting.contains(&handler.function.script)
+    }
+
+    /// Ends the cycle: forgets the handlers that could be decided about.
+    pub(super) fn end(memory: &mut Memory, now: Duration) {
+        let Some(doubts) = &mut memory.doubts else { return };
+        doubts.end(now);
+        if doubts.is_empty() {
+            memory.doubts = None;
+        }
+    }
+}
+
+impl Cycle<'_> {
+    /// Handles a change, as far as it can be decided who wants it.
+    pub(super) async fn handle(
+        &mut self,
+        change: Change,
+        wanted: &mut Wanted,
+        pass: Pass<'_>,
+        (answers, is_held): (&mut Answers, bool),
+    ) -> Result<Handled, CycleError> {
+        let undecided = self.undecided(&change, pass, answers).await;
+        if undecided.iter().any(|it| pass.patient.waits(it)) {
+            // It will see the change as it is then, and all others with it.
+            return Ok(Handled::Later);
+        }
+        let object = Arc::clone(&self.event.object);
+        let mut overtaken = self.overtaken(&change)?;
+        if !undecided.is_empty()
+            && let Some(before) = overtaken.take_if(|it| !it.has_unfinished())
+        {
+            self.complete(&undecided);
+            if !before.own(self.serving, object.body(), &mut wanted.attempts).is_empty() {
+                wanted.settling = Some(before);
+                return Ok(Handled::Later);
+            }
+        }
+        let scene = Scene {
+            serving: self.serving,
+            logger: &self.logger.with_kind(LoggerKind::Full),
+            object: &object,
+            patch: pass.patch,
+            attempts: &wanted.attempts,
+            memo: pass.memo,
+        };
+        let is_held = is_held || !undecided.is_empty() || overtaken.is_some();
+        let persistence = &self.serving.settings.persistence;
+        self.memory.has_failed = !Failed::of(persistence, object.body()).is_empty();
+        let (memory, queue, place) = (&mut *self.memory, self.queue, self.place);
+        let patient = pass.patient;
+        let changing = Changing { scene, memory, patient, queue, place, is_held };
+        wanted.settling = changing.run(change.clone(), answers).await?;
+        let now = self.serving.clock.now();
+        let is_finished =
+            wanted.settling.as_ref().is_none_or(|it| it.settlement(now).delays.is_empty());
+        match overtaken {
+            // What has just ended is recorded first.
+            Some(before) if is_finished && self.is_recorded(wanted) => {
+                self.complete(&undecided);
+                wanted.settling = Some(before);
+            }
+            Some(_) => {}
+            None => self.settle(&change, &undecided, is_finished),
+        }
+        Ok(if undecided.is_empty() { Handled::ByAll } else { Handled::InPart })
+    }
+
+    /// Whether there is nothing to record that is not on the object.
+    fn is_recorded(&self, wanted: &mut Wanted) -> bool {
+        let Wanted { settling, attempts, .. } = wanted;
+        let body = self.event.object.body();
+        settling.as_ref().is_none_or(|it| it.own(self.serving, body, attempts).is_empty())
+    }
+
+    /// The handlers of which nobody knows whether they want the change. It does not end without them; a deletion waits only for
+    /// those that can hold it.
+    async fn undecided(
+        &mut self,
+        change: &Change,
+        Pass { patch, memo, patient }: Pass<'_>,
+        answers: &mut Answers,
+    ) -> Vec<Arc<Handler>> {
+        if plan::unhandled(change.reason).is_some() {
+            return Vec::new();
+        }
+        let (serving, logger) = (self.serving, self.logger);
+        let object = &self.event.object;
+        let detail = ObjectDetail::Change(kwargs(change, None));
+        let cause = self.cause(patch, detail);
+        let asker = serving.asker(&cause, memo, logger);
+        let subject = Subject { object, change: Some(change) };
+        let handlers = &serving.handlers.changing;
+        let decision = |known: &Answers| selection::sort_changing(handlers, &subject, known);
+        let patience = patient.patience(serving, &mut self.memory.doubts);
+        let sorted = asker.decide_without_failures(answers, patience, decision).await;
+        let mut undecided = sorted.undecided;
+        undecided.retain(|it| !change.deleted || it.requires_finalizer());
+        undecided
+    }
+
+    /// The end of a change that all handlers have finished but the undecided ones, if the object has changed again since then: the
+    /// others must see that as a change of its own.
+    fn overtaken(&self, change: &Change) -> Result<Option<Settling>, CorruptState> {
+        let doubts = self.memory.doubts.as_ref();
+        let Some(seen) = doubts.and_then(|it| it.overtaken(change)) else { return Ok(None) };
+        let body = self.event.object.body();
+        Settling::of_overtaken(change, Arc::clone(seen), self.serving, body).map(Some)
+    }
+
+    /// Notes that an overtaken change ends, without these handlers.
+    fn complete(&mut self, undecided: &[Arc<Handler>]) {
+        self.memory.doubts.iter_mut().for_each(|it| it.unsettle());
+        self.memory.handled_once = true;
+        if undecided.is_empty() {
+            return;
+        }
+        let undecided = undecided.iter().map(ToString::to_string).collect::<Vec<_>>();
+        let text = format!(
+            "A change is completed without {}: the object has changed again, and the filter still fails.",
+            undecided.join(" and ")
+        );
+        self.logger.log(LogLevel::Warning, &text);
+    }
+
+    /// Remembers what all handlers have finished but these.
+    fn settle(&mut self, change: &Change, undecided: &[Arc<Handler>], is_finished: bool) {
+        if undecided.is_empty() {
+            self.memory.doubts.iter_mut().for_each(|it| it.unsettle());
+        } else if is_finished && !change.deleted {
+            self.memory.doubts.get_or_insert_default().settle(change);
+        }
+    }
+}
+
+impl Wait<'_> {
+    /// Whether there is anything to wait for that is not certain to come later than all of this.
+    pub(super) fn comes_before(&self, delays: &[Duration]) -> bool {
+        let pause = self.pause();
+        self.is_for_indexes() || pause.is_some_and(|it| delays.iter().all(|delay| it < *delay))
+    }
+
+    /// Waits until something can be decided, or newer events come. Nothing if everything is decided.
+    /// Also until one of these delays is over.
+    pub(super) async fn run(self, delays: &[Duration]) -> Next {
+        let pause = self.pause();
+        if pause.is_none() && !self.is_for_indexes() {
+            return Next::Event;
+        }
+        let due = delays.iter().copied().chain(pause).min().map(|it| Instant::now() + it);
+        let wait = async {
+            tokio::select! {
+                biased; // a newer event tells more than the others
+                () = self.queue.pressure() => Next::Event,
+                () = until(due) => Next::Again,
+                () = self.opening() => Next::Again,
+                () = self.exit() => Next::Again,
+                () = self.serving.replaced.cancelled() => Next::Again,
+            }
+        };
+        // Others may work meanwhile.
+        self.place.without(wait).await
+    }
+
+    fn pause(&self) -> Option<Duration> {
+        self.memory.doubts.as_ref()?.pause(self.serving.uptime())
+    }
+
+    fn is_for_indexes(&self) -> bool {
+        !self.patient.waiting.is_empty()
+    }
+
+    async fn opening(&self) {
+        if !self.is_for_indexes() {
+            return future::pending().await;
+        }
+        self.serving.open_for(self.patient.waiting.iter()).await;
+    }
+
+    /// A daemon that was told to stop may have ended.
+    async fn exit(&self) {
+        match &self.memory.background {
+            Some(background) => background.exit().await,
+            None => future::pending().await,
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! Handlers of raw events.
+//!
+//! Each script has a patch of its own for them, so that it is known who wants what although they run side by side.
+//! Before: `cycle.rs`. After: `change/attempts.rs`, which notes who wants what of the patch of the cycle.
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use futures::future;
+
+use super::{
+    calls::Whom,
+    change::Attempts,
+    cycle::{Cycle, Pass},
+    serving::Serving,
+};
+use crate::handling::run::Try;
+use crate::logic::{
+    filters::{Answers, Subject},
+    function::ScriptId,
+    handler::Handler,
+    outcome::LogLevel,
+    selection, state,
+};
+use crate::ports::{Cause, Emptied, Logger, Memo, ObjectCause, ObjectDetail, SharedPatch};
+
+/// The handlers of one script, and what they want.
+struct Group {
+    handlers: Vec<Arc<Handler>>,
+    patch: SharedPatch,
+    attempts: Attempts,
+    /// Also when the cycle fails.
+    _emptied: Emptied,
+}
+
+impl Group {
+    fn of(handlers: Vec<Arc<Handler>>) -> Self {
+        let patch = SharedPatch::default();
+        let emptied = Emptied(Arc::clone(&patch));
+        Group { handlers, patch, attempts: Attempts::default(), _emptied: emptied }
+    }
+}
+
+impl Cycle<'_> {
+    /// Calls the handlers of raw events, once each. Those of different scripts do not wait for each other.
+    pub(super) async fn watch(
+        &mut self,
+        attempts: &Attempts,
+        Pass { patch, memo, patient }: Pass<'_>,
+    ) {
+        let (serving, logger) = (self.serving, self.logger);
+        let all = &serving.handlers.watching;
+        let (handlers, event_type) = match self.calls.take_watching() {
+            Whom::All => (all.clone(), self.event.event_type),
+            // Nothing has happened: they see the object as at a start.
+            Whom::Only(ids) => {
+                let is_new = |it: &&Arc<Handler>| ids.contains(&it.id);
+                (all.iter().filter(is_new).cloned().collect(), None)
+            }
+        };
+        if handlers.is_empty() {
+            return;
+        }
+        let cause = self.cause(patch, ObjectDetail::Watch(event_type));
+        let asker = serving.asker(&cause, memo, logger);
+        let subject = Subject { object: &self.event.object, change: None };
+        let patience = patient.patience(serving, &mut self.memory.doubts);
+        let decision = |known: &Answers| selection::watching(&handlers, &subject, known);
+        let sorted =
+            asker.decide_without_failures(&mut patient.answers(), patience, decision).await;
+        let mut by_script = BTreeMap::<ScriptId, Vec<Arc<Handler>>>::new();
+        for handler in sorted.selected {
+            let doubts = self.memory.doubts.as_mut();
+            if !doubts.is_some_and(|it| it.rests(&handler, serving.uptime())) {
+                by_script.entry(handler.function.script).or_default().push(handler);
+            }
+        }
+        let groups = by_script.into_values().map(Group::of).collect::<Vec<_>>();
+        let calls = groups.iter().map(|it| call_in_turn(serving, it, (&cause, memo, logger)));
+        let rests = future::join_all(calls).await;
+        for group in groups {
+            attempts.absorb(group.attempts, group.patch.take(), patch);
+        }
+        for (handler, rest) in rests.into_iter().flatten() {
+            let doubts = self.memory.doubts.get_or_insert_default();
+            doubts.rest(&handler, rest, serving.uptime());
+        }
+    }
+}
+
+/// Calls handlers of raw events, one after another. Returns those that took too long, and for how long they are to rest.
+async fn call_in_turn(
+    serving: &Serving,
+    Group { handlers, patch, attempts, .. }: &Group,
+    (cause, memo, logger): (&ObjectCause, &Memo, &Logger),
+) -> Vec<(Arc<Handler>, Duration)> {
+    let cause = ObjectCause { patch: Arc::clone(patch), ..cause.clone() };
+    let mut rests = Vec::new();
+    for handler in handlers {
+        let attempt = Try {
+            handler: Arc::clone(handler),
+            retries: 0,
+            started: serving.clock.now(),
+            cause: Cause::Object(cause.clone()),
+            memo: memo.clone(),
+            logger: logger.clone(),
+        };
+        let number = attempts.begin(handler, None, attempt.started, patch);
+        let (outcome, rest) = serving.runner().run_briefly(attempt).await;
+        let deliver = |it| state::deliver(&mut patch.lock().merge, &handler.id, &it);
+        if let Some(Err(error)) = outcome.result.map(deliver) {
+            let text = format!("The result of {handler} is dropped: {error}");
+            logger.log(LogLevel::Error, &text);
+        }
+        attempts.end(number, patch);
+        rests.extend(rest.map(|it| (Arc::clone(handler), it)));
+    }
+    rests
+}
