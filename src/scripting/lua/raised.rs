@@ -208,6 +208,11 @@ impl ScriptError {
         ScriptError { kind, message, hint: None, ..self }
     }
 
+    /// The error of an aborted call that is suspended, with its stack.
+    pub(super) fn of_suspended(world: &World, abort: Abort, stack: &str) -> Self {
+        ScriptError::of_text(world, "", stack).of_aborted(world, abort)
+    }
+
     /// As the error of a call.
     pub(super) fn into_raised(mut self, world: &World) -> Raised {
         if let Some(hint) = &self.hint {
