@@ -127,9 +127,12 @@ impl<P: Purpose> Running<P> {
     fn aborted(&self, slice: Slice<P::Result>, abort: Abort) -> Failure {
         let world = self.vm.world();
         match slice {
-            Slice::Ended(Err(error)) => Failure::Script(error.of_aborted(world, abort)),
+            Slice::Ended(Err(error)) if error.has_place() => {
+                Failure::Script(error.of_aborted(world, abort))
+            }
             Slice::Ended(Ok(_)) => Failure::Aborted(abort),
-            Slice::Waits | Slice::Interrupted => {
+            // The host's own Lua was interrupted, too: the stack of the call is as it was.
+            Slice::Ended(Err(_)) | Slice::Waits | Slice::Interrupted => {
                 let stack = world.traceback.get().map(|it| it.call::<String>(&self.coroutine));
                 let stack = stack.and_then(Result::ok).unwrap_or_default();
                 Failure::Script(ScriptError::of_suspended(world, abort, &stack))
