@@ -19,7 +19,7 @@ use super::{
 /// The shortest pause between two looks for a change: an idle time of zero must not spin.
 const WATCH_PERIOD_MIN: Duration = Duration::from_millis(100);
 
-/// The shortest pause between two calls: neither an interval nor a pause of zero must spin.
+/// The shortest time from one call to the next: neither an interval nor a pause of zero must spin. The first retry is free.
 const PAUSE_MIN: Duration = Duration::from_millis(50);
 
 /// What a daemon or a timer does next.
@@ -157,12 +157,16 @@ impl Schedule {
     /// A call ended. Final failures of timers are like successes: the next interval starts afresh.
     pub fn ended(&mut self, outcome: &Outcome, now: Duration) {
         let State::Calling(called) = self.state else { return };
+        let earliest = Duration::from(called).saturating_add(PAUSE_MIN);
         if !outcome.last {
+            let mut due = now.saturating_add(outcome.delay.unwrap_or_default());
             if let Some(series) = &mut self.series {
                 series.retries = series.retries.saturating_add(1);
+                if series.retries > 1 {
+                    due = due.max(earliest);
+                }
             }
-            let delay = outcome.delay.unwrap_or_default().max(PAUSE_MIN);
-            self.state = State::Resting(now.saturating_add(delay).into());
+            self.state = State::Resting(due.into());
             return;
         }
         self.series = None;
@@ -172,8 +176,7 @@ impl Schedule {
                 State::Resting(next_tick(called.into(), interval, now).into())
             }
             (Some(interval), _) => {
-                let interval = Duration::from(interval).max(PAUSE_MIN);
-                State::Resting(now.saturating_add(interval).into())
+                State::Resting(now.saturating_add(interval.into()).max(earliest).into())
             }
             // The first look is at once: the object may have changed during the call.
             (None, Some(_)) => State::Watching { called, until: now.into() },

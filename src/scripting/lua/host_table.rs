@@ -74,6 +74,7 @@ pub(super) fn install(lua: &Lua, modules: Modules) -> mlua::Result<LuaFunction> 
     // Set once per VM: whether they were set before does not matter.
     drop(World::of(lua)?.wait_method.set(wait));
     drop(World::of(lua)?.format.set(globals.get::<Table>("string")?.get("format")?));
+    drop(World::of(lua)?.traceback.set(globals.get::<Table>("debug")?.get("traceback")?));
     name_nearest(lua, &kopf)?;
     kopf.set_readonly(true);
     lua.sandbox(true)?;

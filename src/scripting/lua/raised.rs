@@ -208,6 +208,16 @@ impl ScriptError {
         ScriptError { kind, message, hint: None, ..self }
     }
 
+    /// Whether it says where in the script it was raised.
+    pub(super) fn has_place(&self) -> bool {
+        self.position.is_some() || !self.stack.is_empty()
+    }
+
+    /// The error of an aborted call that is suspended, with its stack.
+    pub(super) fn of_suspended(world: &World, abort: Abort, stack: &str) -> Self {
+        ScriptError::of_text(world, "", stack).of_aborted(world, abort)
+    }
+
     /// As the error of a call.
     pub(super) fn into_raised(mut self, world: &World) -> Raised {
         if let Some(hint) = &self.hint {

@@ -123,6 +123,23 @@ impl<P: Purpose> Running<P> {
         (slice, abort)
     }
 
+    /// The error of a call that was aborted, with the place where it was then.
+    fn aborted(&self, slice: Slice<P::Result>, abort: Abort) -> Failure {
+        let world = self.vm.world();
+        match slice {
+            Slice::Ended(Err(error)) if error.has_place() => {
+                Failure::Script(error.of_aborted(world, abort))
+            }
+            Slice::Ended(Ok(_)) => Failure::Aborted(abort),
+            // The host's own Lua was interrupted, too: the stack of the call is as it was.
+            Slice::Ended(Err(_)) | Slice::Waits | Slice::Interrupted => {
+                let stack = world.traceback.get().map(|it| it.call::<String>(&self.coroutine));
+                let stack = stack.and_then(Result::ok).unwrap_or_default();
+                Failure::Script(ScriptError::of_suspended(world, abort, &stack))
+            }
+        }
+    }
+
     fn drive(&mut self, vm: &Vm, with: With) -> mlua::Result<Slice<P::Result>> {
         let world = vm.world();
         let values = match with {
@@ -173,16 +190,7 @@ impl<P: Purpose> Future for Running<P> {
             drop(mem::replace(&mut self.next, Next::Again));
             let (slice, abort) = self.slice(with);
             if let Some(abort) = abort {
-                let failure = match slice {
-                    // It says where the call was then.
-                    Slice::Ended(Err(error)) => {
-                        Failure::Script(error.of_aborted(self.vm.world(), abort))
-                    }
-                    Slice::Ended(Ok(_)) | Slice::Waits | Slice::Interrupted => {
-                        Failure::Aborted(abort)
-                    }
-                };
-                return Poll::Ready(Err(failure));
+                return Poll::Ready(Err(self.aborted(slice, abort)));
             }
             match slice {
                 Slice::Ended(ended) => {

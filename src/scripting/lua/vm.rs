@@ -117,6 +117,7 @@ impl Vm {
             meter: Rc::clone(watchdog.meter()),
             shapes: host_table::shapes(&lua)?,
             format: OnceCell::new(),
+            traceback: OnceCell::new(),
             functions: Functions::new(Arc::clone(&script.lent)),
             declared: RefCell::new(Some(Vec::new())),
             declared_bytes: AtomicUsize::default(),

@@ -60,6 +60,8 @@ pub(super) struct World {
     pub(super) shapes: Shapes,
     /// `string.format`, as it was before the script ran.
     pub(super) format: OnceCell<LuaFunction>,
+    /// `debug.traceback`, as it was before the script ran.
+    pub(super) traceback: OnceCell<LuaFunction>,
     /// Functions that somebody outside refers to.
     pub(super) functions: Functions,
     /// What was declared; `None` when the top level has finished.
