@@ -42,7 +42,7 @@ const FOUND: [(Mutant, u64); 5] = [
     (Mutant::DropsEvent, 1),
     (Mutant::ForgetsStatus, 12),
     (Mutant::ForgetsFinalizer, 37),
-    (Mutant::RepeatsPatch, 3),
+    (Mutant::RepeatsPatch, 11),
     (Mutant::IgnoresUid, 15),
 ];
 
