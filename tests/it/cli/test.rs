@@ -348,20 +348,23 @@ fn an_operator_that_does_not_start_or_a_test_that_does_not_end_fails() {
         &own,
         &[],
         1,
-        &expect![[r"
+        &expect![[r#"
         FAILED  tests/stuck_test.lua: it ends
             it has not ended after 3600 s of its own time; the option `timeout` of kopf.test allows more
             the log of the operator:
             [2030-01-01 00:00:00,000] kopf._core.engines.a [INFO    ] Initial authentication has been initiated.
             [2030-01-01 00:00:00,000] kopf._core.engines.a [INFO    ] Initial authentication has finished.
         FAILED  tests/stuck_test.lua: it is short
-            the call computed for more than 1 s and was aborted (settings.execution.cpu_limit)
+            tests/stuck_test.lua:5: the call computed for more than 1 s and was aborted (settings.execution.cpu_limit)
+                kopf.test("it is short", function() while true do end end)
+            stack traceback:
+                tests/stuck_test.lua:5
             the log of the operator:
             [2030-01-01 00:00:00,000] kopf._core.engines.a [INFO    ] Initial authentication has been initiated.
             [2030-01-01 00:00:00,000] kopf._core.engines.a [INFO    ] Initial authentication has finished.
 
         2 tests, 2 failed
-    "]],
+    "#]],
     );
     check(
         &own,
