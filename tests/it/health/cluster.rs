@@ -115,18 +115,27 @@ impl Cluster {
         source: Source,
         test: impl Future<Output = T>,
     ) -> (T, Result<(), Failure>) {
+        let running = self.start(source).await;
+        let told = test.await;
+        running.cancel();
+        (told, running.end().await)
+    }
+
+    /// Runs an operator of this script that ends by itself. Returns why.
+    pub(super) async fn run_until_it_ends(&self, source: Source) -> Result<(), Failure> {
+        self.start(source).await.end().await
+    }
+
+    async fn start(&self, source: Source) -> Running {
         let metrics = self.health.metrics().clone();
         let terms = Terms { metrics, ..Placement::CurrentRuntime.into() };
         let (scripts, handlers) = self.env.load(vec![source], terms).await;
-        let running = Running::start(Operator {
+        Running::start(Operator {
             connect: self.connect(),
             health: self.health.clone(),
             liveness: self.liveness.clone(),
             ..self.env.operator(scripts, handlers)
-        });
-        let told = test.await;
-        running.cancel();
-        (told, running.end().await)
+        })
     }
 
     fn connect(&self) -> reactor::Connect {

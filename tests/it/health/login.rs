@@ -1,7 +1,5 @@
 //! Credentials of scripts: priorities, rejections, expirations.
 
-use std::time::Duration;
-
 use expect_test::expect;
 use kopf::ports::HealthState;
 
@@ -217,8 +215,7 @@ fn a_login_that_brings_nothing_ends_the_start_with_a_hint() {
 /// How an operator of this script ends by itself.
 fn ends(lua: &str, rhai: &str) -> String {
     in_both(lua, rhai, async |cluster: Cluster, source| {
-        let ((), ended) = cluster.run(source, tokio::time::sleep(Duration::from_secs(5))).await;
-        let failure = ended.expect_err("the operator ends");
+        let failure = cluster.run_until_it_ends(source).await.expect_err("a failure");
         assert!(failure.hint().is_some());
         failure.to_string()
     })
