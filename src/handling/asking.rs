@@ -9,13 +9,13 @@ use futures::{StreamExt as _, stream::FuturesUnordered};
 use tokio::time::{self, Instant};
 
 use crate::logic::{
-    doubts::{Doubts, Failed},
     filters::{Answers, Question},
     function::Function,
     handler::Handler,
     outcome::{LogLevel, LogLine, Raised, RaisedKind},
     python_text,
     selection::Ask,
+    undecided::{Failed, Undecided},
 };
 use crate::ports::{Cause, Facilities, Invocation, Logger, Memo, ObjectCause, Scripts};
 
@@ -54,12 +54,12 @@ pub struct FilterError {
 }
 
 /// What an object remembers of filters that failed, and how that is counted.
-pub struct Patience<'a> {
+pub struct FilterRetries<'a> {
     /// What it remembers; nothing for most objects.
-    pub doubts: &'a mut Option<Box<Doubts>>,
+    pub undecided: &'a mut Option<Box<Undecided>>,
     /// The pauses after unexpected errors.
     pub delays: &'a [Duration],
-    /// The moment that the times of doubts are measured from.
+    /// The moment that the times of `undecided` are measured from.
     pub start: Instant,
     /// When all filters of the cycle should have been asked.
     pub deadline: Instant,
@@ -101,7 +101,7 @@ impl Asker<'_> {
     pub async fn decide_without_failures<T>(
         &self,
         answers: &mut Answers,
-        mut patience: Patience<'_>,
+        mut retries: FilterRetries<'_>,
         decision: impl Fn(&Answers) -> Result<T, Ask>,
     ) -> T {
         let mut asked = FuturesUnordered::new();
@@ -109,21 +109,21 @@ impl Asker<'_> {
             let answer = match decision(answers) {
                 Ok(decided) if asked.is_empty() => return decided,
                 Ok(_) => asked.next().await,
-                Err(Ask { handler, question }) if patience.rests(&handler) => {
+                Err(Ask { handler, question }) if retries.rests(&handler) => {
                     answers.note_failure(question);
                     None
                 }
                 Err(ask) => {
                     // Until it is answered.
                     answers.note_failure(ask.question.clone());
-                    asked.push(self.answer(ask, patience.deadline));
+                    asked.push(self.answer(ask, retries.deadline));
                     time::timeout(PROMPT, asked.next()).await.ok().flatten()
                 }
             };
             let Some(Asked { ask, took, answer }) = answer else { continue };
             match answer {
                 Ok(answer) => answers.note(ask.question, answer),
-                Err(raised) => self.report(&ask, &raised, patience.failed(&ask.handler, took)),
+                Err(raised) => self.report(&ask, &raised, retries.failed(&ask.handler, took)),
             }
         }
     }
@@ -172,15 +172,15 @@ impl Asker<'_> {
     }
 }
 
-impl Patience<'_> {
+impl FilterRetries<'_> {
     fn rests(&mut self, handler: &Handler) -> bool {
         let now = self.start.elapsed();
-        self.doubts.as_mut().is_some_and(|it| it.rests(handler, now))
+        self.undecided.as_mut().is_some_and(|it| it.rests(handler, now))
     }
 
     fn failed(&mut self, handler: &Handler, took: Duration) -> Failed {
         let (delays, now) = (self.delays, self.start.elapsed());
-        self.doubts.get_or_insert_default().failed(handler, took, delays, now)
+        self.undecided.get_or_insert_default().failed(handler, took, delays, now)
     }
 }
 

@@ -44,11 +44,11 @@ const CONFLICT_PAUSE: Duration = Duration::from_millis(10);
 pub struct Received {
     /// The object after the last request that succeeded.
     pub object: Option<Arc<Object>>,
-    /// What is not accepted of the transformations of scripts. It is not in the patch any more.
+    /// Transformations of scripts that were rejected. They are no longer in the patch.
     pub refused: Vec<Refused>,
 }
 
-/// A transformation that would not be accepted later either.
+/// A transformation that a retry would not help.
 #[derive(Debug)]
 pub struct Refused {
     /// The transformation.
@@ -62,7 +62,7 @@ impl fmt::Display for Refused {
         match &self.error {
             PatchError::Transformation(_) => self.error.fmt(f),
             PatchError::Api(_) | PatchError::Conflict => {
-                write!(f, "{} is not accepted: {}", self.transformation, self.error)
+                write!(f, "{} was rejected: {}", self.transformation, self.error)
             }
         }
     }

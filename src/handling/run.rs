@@ -15,10 +15,9 @@ use jiff::Timestamp;
 use tokio::time;
 
 use crate::logic::{
-    doubts,
     handler::Handler,
     outcome::{self, Effort, Ended, LogLine, Outcome, Raised, RaisedKind},
-    python_text,
+    python_text, undecided,
 };
 use crate::ports::{
     Attempt, Cause, Children, Clock, Facilities, Invocation, Logger, Memo, Scripts,
@@ -74,7 +73,7 @@ impl Runner<'_> {
         let Some(limit) = self.settings.event_timeout else {
             return (self.run(attempt).await, None);
         };
-        let pause = limit.saturating_mul(doubts::REST);
+        let pause = limit.saturating_mul(undecided::REST);
         let is_late = AtomicBool::new(false);
         let call = |invocation| async {
             let call = time::timeout(limit, self.scripts.call(invocation));

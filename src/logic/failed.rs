@@ -1,5 +1,5 @@
-//! Handlers that have failed for good, as they are noted on their object: so that a script that was mended can be called again,
-//! also by another process.
+//! Handlers that have failed permanently, stored on their object, so that they are retried once their code has changed, also after
+//! a restart.
 //!
 //! Kopf ignores the annotation, and it is no part of the essence.
 
@@ -32,7 +32,7 @@ struct Failure {
     code: String,
     /// What it was called for.
     reason: Reason,
-    /// It wanted to fail, see [`RetryFailed`].
+    /// It raised `PermanentError`, see [`RetryFailed`].
     is_permanent: bool,
     at: String,
     message: String,

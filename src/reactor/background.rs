@@ -4,7 +4,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use super::{memory::Memory, serving::Serving, undecided::Patient};
+use super::{memory::Memory, serving::Serving, undecided::FilterContext};
 use crate::features::daemons;
 use crate::logic::{
     essence,
@@ -29,7 +29,7 @@ pub(super) struct Attending<'a> {
     pub(super) memo: &'a Memo,
     pub(super) logger: &'a Logger,
     /// Who cannot be decided about yet.
-    pub(super) patient: &'a Patient,
+    pub(super) filters: &'a FilterContext,
 }
 
 /// What the background asks of the rest of the cycle.
@@ -133,11 +133,11 @@ impl Attending<'_> {
         let asker = self.serving.asker(&cause, self.memo, self.logger);
         let subject = Subject { object: self.object, change: None };
         let handlers = &self.serving.handlers.spawning;
-        let Memory { background, doubts, .. } = &mut *self.memory;
+        let Memory { background, undecided, .. } = &mut *self.memory;
         let is_over = |it: &Handler| background.as_ref().is_some_and(|known| known.is_over(it));
         let decision = |known: &Answers| selection::spawning(handlers, &subject, known, is_over);
-        let mut answers = self.patient.answers();
-        let patience = self.patient.patience(self.serving, doubts);
-        asker.decide_without_failures(&mut answers, patience, decision).await
+        let mut answers = self.filters.answers();
+        let retries = self.filters.retries(self.serving, undecided);
+        asker.decide_without_failures(&mut answers, retries, decision).await
     }
 }

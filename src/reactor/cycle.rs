@@ -21,7 +21,7 @@ use super::{
     place::Place,
     queue::{Event, Queue},
     serving::Serving,
-    undecided::{Handled, Patient, Wait},
+    undecided::{FilterContext, Handled, Wait},
 };
 use crate::features::indexes::Indexer;
 use crate::handling::patching::PatchError;
@@ -72,7 +72,7 @@ pub(super) struct Pass<'a> {
     /// The object's memo.
     pub(super) memo: &'a Memo,
     /// Who cannot be decided about yet.
-    pub(super) patient: &'a Patient,
+    pub(super) filters: &'a FilterContext,
 }
 
 /// How the wait for the indexes has ended.
@@ -116,21 +116,21 @@ impl Cycle<'_> {
         // Also when the cycle fails.
         let _emptied = Emptied(Arc::clone(&patch));
         let memo = self.memory.memo(&self.serving.memo);
-        let mut patient = Patient::new(self.memory);
-        self.index(&memo, &patient).await;
+        let mut filters = FilterContext::new(self.memory);
+        self.index(&memo, &filters).await;
         self.calls.indexed();
         self.queue.show(self.calls.turn);
         if self.event.for_indexes {
-            Patient::end(self.memory, self.serving.uptime());
-            return Ok(self.wait(&patient).await);
+            FilterContext::end(self.memory, self.serving.uptime());
+            return Ok(self.wait(&filters).await);
         }
         let start = Instant::now();
         match self.opening().await {
-            Opening::Open(waiting) if !self.is_paused() => patient.wait_for(waiting, start),
+            Opening::Open(waiting) if !self.is_paused() => filters.wait_for(waiting, start),
             Opening::Open(_) | Opening::Ended => return Ok(Next::Event),
             Opening::Replaced => return Ok(Next::Anew),
         }
-        let pass = Pass { patch: &patch, memo: &memo, patient: &patient };
+        let pass = Pass { patch: &patch, memo: &memo, filters: &filters };
         let is_older = !self.refresh().await?;
         let mut wanted = Wanted::default();
         self.watch(&wanted.attempts, pass).await;
@@ -147,14 +147,14 @@ impl Cycle<'_> {
             Left { delays: attended.delays, looked_at: false, is_awaited: attended.is_awaited }
         } else {
             let left = self.change(&mut wanted, pass, attended).await?;
-            Patient::end(self.memory, self.serving.uptime());
+            FilterContext::end(self.memory, self.serving.uptime());
             left
         };
         if is_gone {
             return Ok(Next::Event);
         }
         let delivery = self.delivery(Wanted { patch: patch.take(), ..wanted });
-        self.conclude(delivery, left, (&patient, patched)).await
+        self.conclude(delivery, left, (&filters, patched)).await
     }
 
     /// Sends what was left of the same event. If that brings no event, those that nothing could be decided about come next.
@@ -165,7 +165,7 @@ impl Cycle<'_> {
         patched: &mut Option<Arc<Object>>,
     ) -> Result<Next, CycleError> {
         let next = self.conclusion(patched).run(delivery, left).await?;
-        let is_waiting = self.memory.doubts.is_some() || !self.serving.is_open();
+        let is_waiting = self.memory.undecided.is_some() || !self.serving.is_open();
         let is_last = next == Next::Event && self.queue.is_empty();
         Ok(if is_last && is_waiting { Next::Again } else { next })
     }
@@ -176,18 +176,18 @@ impl Cycle<'_> {
         mut self,
         mut delivery: Delivery,
         left: Left,
-        (patient, patched): (&Patient, &mut Option<Arc<Object>>),
+        (filters, patched): (&FilterContext, &mut Option<Arc<Object>>),
     ) -> Result<Next, CycleError> {
         let mut delays = delivery.delays(self.serving.clock.now());
         delays.extend(&left.delays);
-        if self.waits(patient).comes_before(&delays)
+        if self.waits(filters).comes_before(&delays)
             && self.conclusion(patched).is_idle(&mut delivery)
         {
-            return Ok(self.waits(patient).run(&delays).await);
+            return Ok(self.waits(filters).run(&delays).await);
         }
         match self.conclusion(patched).run(delivery, left).await? {
             // Nothing else brings the object back.
-            Next::Event => Ok(self.wait(patient).await),
+            Next::Event => Ok(self.wait(filters).await),
             next @ (Next::Coming | Next::Again | Next::Anew) => Ok(next),
         }
     }
@@ -204,17 +204,17 @@ impl Cycle<'_> {
             object: &self.event.object,
             memo: pass.memo,
             logger: self.logger,
-            patient: pass.patient,
+            filters: pass.filters,
         }
     }
 
-    fn waits<'c>(&'c self, patient: &'c Patient) -> Wait<'c> {
+    fn waits<'c>(&'c self, filters: &'c FilterContext) -> Wait<'c> {
         let Cycle { serving, queue, place, memory, .. } = self;
-        Wait { serving, queue, place, memory, patient }
+        Wait { serving, queue, place, memory, filters }
     }
 
-    async fn wait(&self, patient: &Patient) -> Next {
-        self.waits(patient).run(&[]).await
+    async fn wait(&self, filters: &FilterContext) -> Next {
+        self.waits(filters).run(&[]).await
     }
 
     fn conclusion<'c>(&'c mut self, patched: &'c mut Option<Arc<Object>>) -> Conclusion<'c> {
@@ -253,10 +253,10 @@ impl Cycle<'_> {
     }
 
     /// Brings the tables up to date, before any handler looks at them.
-    async fn index(&mut self, memo: &Memo, patient: &Patient) {
+    async fn index(&mut self, memo: &Memo, filters: &FilterContext) {
         let (serving, logger) = (self.serving, self.logger);
-        let doubts = self.memory.doubts.as_ref();
-        let again = doubts.map(|it| it.unindexed(serving.uptime())).unwrap_or_default();
+        let undecided = self.memory.undecided.as_ref();
+        let again = undecided.map(|it| it.unindexed(serving.uptime())).unwrap_or_default();
         if serving.handlers.indexing.is_empty()
             || (self.calls.indexing.is_nobody() && again.is_empty())
         {
@@ -282,9 +282,9 @@ impl Cycle<'_> {
                 memo,
                 logger,
             };
-            let patience = patient.patience(serving, &mut self.memory.doubts);
+            let retries = filters.retries(serving, &mut self.memory.undecided);
             {
-                let mut indexing = pin!(indexer.run(&mut failures, patience));
+                let mut indexing = pin!(indexer.run(&mut failures, retries));
                 // A function that waits takes no place from others.
                 if time::timeout(PROMPT, &mut indexing).await.is_err() {
                     self.place.without(indexing).await;
@@ -372,7 +372,7 @@ impl Cycle<'_> {
         let Attended { required, mut delays, is_awaited } = attended;
         let required = needed.or(required);
         let is_ending = ongoing && has_finalizer(&object);
-        let Held { blocked, patience } = self.held(required, blocked, is_ending);
+        let Held { blocked, wait } = self.held(required, blocked, is_ending);
         let is_gone = self.event.event_type == Some(EventType::Deleted);
         let hold = match required {
             // Whatever is decided could be wrong.
@@ -410,7 +410,7 @@ impl Cycle<'_> {
             wanted.finalizer =
                 Some(Transformation::AllowDeletion(persistence.finalizer.as_str().into()));
         }
-        delays.extend(patience.filter(|it| !it.is_zero()));
+        delays.extend(wait.filter(|it| !it.is_zero()));
         Ok(Left { delays, looked_at, is_awaited })
     }
 
@@ -418,10 +418,10 @@ impl Cycle<'_> {
     async fn detect(
         &mut self,
         object: &Arc<Object>,
-        Pass { patch, memo, patient }: Pass<'_>,
+        Pass { patch, memo, filters }: Pass<'_>,
     ) -> Result<Detected, CycleError> {
         let (serving, logger) = (self.serving, self.logger);
-        let mut answers = patient.answers();
+        let mut answers = filters.answers();
         let handlers = &serving.handlers;
         if handlers.changing.is_empty() {
             return Ok(Detected { change: None, required: Certainty::No, answers });
@@ -437,8 +437,8 @@ impl Cycle<'_> {
             self.memory.is_initial(),
             &handlers.extra_fields,
         )?;
-        if let Some(doubts) = &mut self.memory.doubts {
-            doubts.retry_if_overtaken(&change);
+        if let Some(undecided) = &mut self.memory.undecided {
+            undecided.retry_if_overtaken(&change);
         }
         let cause = self.cause(patch, ObjectDetail::Change(kwargs(&change, None)));
         let asker = serving.asker(&cause, memo, logger);
@@ -450,9 +450,9 @@ impl Cycle<'_> {
             }
             Ok((in_scope, selection::requires_finalizer(&handlers.changing, &subject, known)?))
         };
-        let patience = patient.patience(serving, &mut self.memory.doubts);
+        let retries = filters.retries(serving, &mut self.memory.undecided);
         let (in_scope, required) =
-            asker.decide_without_failures(&mut answers, patience, decision).await;
+            asker.decide_without_failures(&mut answers, retries, decision).await;
         let change = (in_scope == Certainty::Yes).then_some(change);
         Ok(Detected { change, required, answers })
     }

@@ -1,7 +1,7 @@
 //! What a cycle has to send, and the order in which it is sent.
 //!
-//! Records come last: a handler is recorded as finished only when the server has accepted its result and all that it wanted to
-//! change. So a death in between repeats a handler, and loses nothing.
+//! Records come last: a handler is recorded as finished only after the server has accepted its result and its changes. A crash in
+//! between repeats a handler, but loses nothing.
 //!
 //! | request | content |
 //! |---|---|
@@ -10,7 +10,7 @@
 //! | merge-patch | `ctx.patch`, the records, the essence |
 //! | JSON patch | our finalizer, if it is to be removed |
 //!
-//! Each part of a script has an author. A part that is refused fails the attempt of its author, and is dropped.
+//! Each part of a script has an author: the attempt that wanted it. A rejected part fails this attempt and is dropped.
 //!
 //! Before: `cycle.rs`. After: `handling/patching.rs`, which sends one patch.
 
@@ -34,7 +34,7 @@ use crate::logic::{
 };
 use crate::ports::{Logger, LoggerKind};
 
-/// The lengths to which messages in records are cut, one after another, when the server does not accept so much.
+/// Message limits, in bytes, that are tried one after another when the server rejects the records as too long.
 const MESSAGE_BYTES: [usize; 3] = [512, 64, 0];
 
 /// What a cycle has to send. What the server has accepted is taken out.
@@ -99,7 +99,8 @@ impl Delivery {
         first.is_empty() && main.is_empty() && release.is_none()
     }
 
-    /// Without what each cycle decides anew. Of an object that goes, the finalizer is still to be removed: its handlers have ended.
+    /// Returns the delivery without what the next cycle decides by itself. While an object is being deleted, its finalizer still has
+    /// to be removed: its handlers have finished.
     pub(super) fn outdated(mut self, object: &Object) -> Self {
         self.release.take_if(|_| object.header().deletion_timestamp.is_none());
         self.first.transformations.retain(|it| !it.is_own());
@@ -129,7 +130,7 @@ pub(super) struct Sender<'a> {
     pub(super) object: &'a Arc<Object>,
     /// For the operator's own lines.
     pub(super) logger: &'a Logger,
-    /// What has come back so far.
+    /// What the server has returned so far.
     pub(super) received: Received,
 }
 
@@ -264,7 +265,8 @@ impl Sender<'_> {
         }
     }
 
-    /// Sends the part of each author alone, and fails those whose part is refused. Returns whether the object is gone.
+    /// Sends the part of each author in a request of its own, and fails the authors of rejected parts. Returns whether the object is
+    /// gone.
     async fn send_each(
         &mut self,
         delivery: &mut Delivery,
@@ -283,7 +285,7 @@ impl Sender<'_> {
                     return Err(error);
                 }
                 Err(error) => {
-                    let message = format!("the server does not accept its changes: {error}");
+                    let message = format!("the server rejected its changes: {error}");
                     self.fail(delivery, author, refusal(message, None));
                     delivery.has_failed = true;
                 }
@@ -292,7 +294,7 @@ impl Sender<'_> {
         Ok(false)
     }
 
-    /// Fails those whose transformations are not accepted. Returns whether anybody has failed since the records were made.
+    /// Fails the attempts whose transformations were rejected. Returns whether any attempt has failed since the records were made.
     fn fail_refused(&mut self, delivery: &mut Delivery) -> bool {
         for it in std::mem::take(&mut self.received.refused) {
             let author = delivery.attempts.author_of(&it.transformation);
@@ -306,8 +308,8 @@ impl Sender<'_> {
         std::mem::take(&mut delivery.has_failed)
     }
 
-    /// The attempt has failed which wanted something that is refused. Of an object that goes, it is only told: nothing may hold up
-    /// the deletion. So it is if the author has no attempts that could fail.
+    /// Fails the attempt that wanted a rejected change. Only logs it while the object is being deleted, so that nothing blocks the
+    /// deletion, and for authors that are not retried.
     fn fail(&mut self, delivery: &mut Delivery, author: Option<usize>, raised: Raised) {
         let Delivery { attempts, settling, .. } = delivery;
         let attempt = author.and_then(|it| attempts.get(it));
@@ -323,7 +325,7 @@ impl Sender<'_> {
                 let who =
                     attempt.map_or_else(|| "A script".to_owned(), |it| it.handler.to_string());
                 self.tell(&format!(
-                    "{who} changes the object in vain, and is not called again for it: {}",
+                    "The server rejected what {who} wants to change, so it is dropped: {}",
                     raised.message
                 ));
             }

@@ -24,7 +24,7 @@ pub(super) struct Held {
     /// The object has the finalizer, and it is ours.
     pub(super) blocked: bool,
     /// How long its deletion still waits for another operator whose finalizer it seems to be.
-    pub(super) patience: Option<Duration>,
+    pub(super) wait: Option<Duration>,
 }
 
 impl Cycle<'_> {
@@ -34,10 +34,10 @@ impl Cycle<'_> {
             self.claim(required == Certainty::Yes, blocked);
         }
         let is_asked = is_ending && required != Certainty::Unknown;
-        let patience = if is_asked { self.patience() } else { None };
-        let is_abandoned = patience.is_some_and(|it| it.is_zero());
+        let wait = if is_asked { self.remaining_wait() } else { None };
+        let is_abandoned = wait.is_some_and(|it| it.is_zero());
         let is_ours = required == Certainty::Yes || self.memory.claim.is_ours() || is_abandoned;
-        Held { blocked: blocked && is_ours, patience }
+        Held { blocked: blocked && is_ours, wait }
     }
 
     /// Follows whose finalizer it is; tells once when it turns out to be of somebody else.
@@ -56,7 +56,7 @@ impl Cycle<'_> {
 
     /// Returns how long a deletion still waits for the other operator whose finalizer this seems to be, as long as nobody does
     /// anything about it; `None` if the finalizer is ours.
-    fn patience(&mut self) -> Option<Duration> {
+    fn remaining_wait(&mut self) -> Option<Duration> {
         if self.memory.claim.is_ours() {
             self.memory.quiet = None;
             return None;
@@ -74,8 +74,8 @@ impl Cycle<'_> {
             return Some(remaining);
         }
         let text = format!(
-            "The finalizer {} came back after it was removed, and nobody does anything about the deletion of the object: \
-             removing it again.",
+            "The finalizer {} was added again after its removal, and nothing has happened to the object since its deletion: \
+             removing it.",
             persistence.finalizer
         );
         self.logger.log(LogLevel::Warning, &text);

@@ -12,11 +12,11 @@ use super::conclusion::Unsent;
 use crate::features::daemons::{self, Sight};
 use crate::logic::{
     claim::{Claim, Quiet},
-    doubts::Doubts,
     indexing::Failures,
     object::Header,
     review::Waiting,
     throttle::Throttle,
+    undecided::Undecided,
 };
 use crate::ports::Memo;
 
@@ -51,7 +51,7 @@ pub(super) struct Memory {
     /// The handlers that wait for their retry; absent while none does.
     pub(super) waiting: Option<Box<Waiting>>,
     /// The handlers that nothing can be decided about for now; absent while there are none.
-    pub(super) doubts: Option<Box<Doubts>>,
+    pub(super) undecided: Option<Box<Undecided>>,
     /// Pauses after unexpected errors; absent while all is well.
     pub(super) throttle: Option<Box<Throttle>>,
     /// What the last cycle could not send. It is sent again before anything else is done to the object.
@@ -88,7 +88,7 @@ struct Kept {
 #[derive(Debug)]
 struct Trouble {
     unindexed: Option<Box<Failures>>,
-    doubts: Option<Box<Doubts>>,
+    undecided: Option<Box<Undecided>>,
     throttle: Option<Box<Throttle>>,
     unsent: Option<Box<Unsent>>,
     unreadable: Option<Box<str>>,
@@ -197,9 +197,9 @@ impl Memory {
 
 impl Trouble {
     fn is_none(&self) -> bool {
-        let Trouble { unindexed, doubts, throttle, unsent, unreadable, quiet } = self;
+        let Trouble { unindexed, undecided, throttle, unsent, unreadable, quiet } = self;
         let is_well = unindexed.is_none() && throttle.is_none() && unsent.is_none();
-        is_well && doubts.is_none() && unreadable.is_none() && quiet.is_none()
+        is_well && undecided.is_none() && unreadable.is_none() && quiet.is_none()
     }
 }
 
@@ -207,8 +207,8 @@ impl From<Memory> for Kept {
     fn from(memory: Memory) -> Self {
         let Memory { noticed_by_listing, handled_once, has_failed, own, .. } = memory;
         let Memory { is_gone, claim, memo, background, .. } = memory;
-        let Memory { unindexed, doubts, throttle, unsent, unreadable, quiet, .. } = memory;
-        let trouble = Trouble { unindexed, doubts, throttle, unsent, unreadable, quiet };
+        let Memory { unindexed, undecided, throttle, unsent, unreadable, quiet, .. } = memory;
+        let trouble = Trouble { unindexed, undecided, throttle, unsent, unreadable, quiet };
         let trouble = (!trouble.is_none()).then(|| Box::new(trouble));
         Kept {
             noticed_by_listing,
@@ -240,8 +240,8 @@ impl From<Kept> for Memory {
             ..Memory::default()
         };
         let Some(trouble) = trouble else { return well };
-        let Trouble { unindexed, doubts, throttle, unsent, unreadable, quiet } = *trouble;
-        Memory { unindexed, doubts, throttle, unsent, quiet, unreadable, ..well }
+        let Trouble { unindexed, undecided, throttle, unsent, unreadable, quiet } = *trouble;
+        Memory { unindexed, undecided, throttle, unsent, quiet, unreadable, ..well }
     }
 }
 

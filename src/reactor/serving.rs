@@ -19,8 +19,8 @@ use crate::features::{
 use crate::handling::asking::Asker;
 use crate::handling::run::Runner;
 use crate::logic::{
-    doubts, function::ScriptId, handler::Handler, lifecycle::Chooser, registry::ResourceHandlers,
-    resource::Resource, review::News,
+    function::ScriptId, handler::Handler, lifecycle::Chooser, registry::ResourceHandlers,
+    resource::Resource, review::News, undecided,
 };
 use crate::ports::{
     Clock, Cluster, Facilities, Health, Logger, Memo, ObjectCause, Pauses, Scripts,
@@ -45,7 +45,7 @@ impl Rest {
         let start = Instant::now();
         let answer = answer.await;
         if start.elapsed() >= limit {
-            *self.0.lock() = Some(Instant::now() + limit.saturating_mul(doubts::REST));
+            *self.0.lock() = Some(Instant::now() + limit.saturating_mul(undecided::REST));
         }
         answer
     }

@@ -1,7 +1,7 @@
 //! Handlers that nothing can be decided about for now: their filters failed, or indexes that their scripts use are not complete.
 //!
 //! All other handlers are served meanwhile. When a cycle has nothing else to do, it waits here until something can be decided.
-//! Before: `cycle.rs`. What is remembered: `logic/doubts`.
+//! Before: `cycle.rs`. What is remembered: `logic/undecided`.
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
@@ -19,22 +19,22 @@ use super::{
     queue::Queue,
     serving::Serving,
 };
-use crate::handling::asking::{ANSWER_MAX, Patience};
+use crate::handling::asking::{ANSWER_MAX, FilterRetries};
 use crate::logic::{
     cause::Change,
     corrupt::CorruptState,
-    doubts::Doubts,
     failed::Failed,
     filters::{Answers, Subject},
     function::ScriptId,
     handler::Handler,
     outcome::LogLevel,
     plan, selection,
+    undecided::Undecided,
 };
 use crate::ports::{LoggerKind, ObjectDetail, until};
 
 /// What one cycle knows about undecided handlers from its beginning.
-pub(super) struct Patient {
+pub(super) struct FilterContext {
     /// The scripts that wait for indexes.
     waiting: Arc<BTreeSet<ScriptId>>,
     /// When all filters should have been asked.
@@ -58,16 +58,16 @@ pub(super) struct Wait<'a> {
     pub(super) queue: &'a Queue,
     pub(super) place: &'a Place,
     pub(super) memory: &'a Memory,
-    pub(super) patient: &'a Patient,
+    pub(super) filters: &'a FilterContext,
 }
 
-impl Patient {
+impl FilterContext {
     /// At the beginning of a cycle, before it is known which indexes are complete.
     pub(super) fn new(memory: &mut Memory) -> Self {
-        if let Some(doubts) = &mut memory.doubts {
-            doubts.begin();
+        if let Some(undecided) = &mut memory.undecided {
+            undecided.begin();
         }
-        Patient { waiting: Arc::default(), deadline: Instant::now() + ANSWER_MAX }
+        FilterContext { waiting: Arc::default(), deadline: Instant::now() + ANSWER_MAX }
     }
 
     /// Notes which scripts wait for indexes, after the cycle itself has waited since `start`.
@@ -83,13 +83,13 @@ impl Patient {
     }
 
     /// How filters are asked.
-    pub(super) fn patience<'a>(
+    pub(super) fn retries<'a>(
         &self,
         serving: &'a Serving,
-        doubts: &'a mut Option<Box<Doubts>>,
-    ) -> Patience<'a> {
+        undecided: &'a mut Option<Box<Undecided>>,
+    ) -> FilterRetries<'a> {
         let delays = &serving.settings.queueing.error_delays;
-        Patience { doubts, delays, start: serving.start, deadline: self.deadline }
+        FilterRetries { undecided, delays, start: serving.start, deadline: self.deadline }
     }
 
     /// Whether a handler waits for indexes.
@@ -99,10 +99,10 @@ impl Patient {
 
     /// Ends the cycle: forgets the handlers that could be decided about.
     pub(super) fn end(memory: &mut Memory, now: Duration) {
-        let Some(doubts) = &mut memory.doubts else { return };
-        doubts.end(now);
-        if doubts.is_empty() {
-            memory.doubts = None;
+        let Some(undecided) = &mut memory.undecided else { return };
+        undecided.end(now);
+        if undecided.is_empty() {
+            memory.undecided = None;
         }
     }
 }
@@ -117,7 +117,7 @@ impl Cycle<'_> {
         (answers, is_held): (&mut Answers, bool),
     ) -> Result<Handled, CycleError> {
         let undecided = self.undecided(&change, pass, answers).await;
-        if undecided.iter().any(|it| pass.patient.waits(it)) {
+        if undecided.iter().any(|it| pass.filters.waits(it)) {
             // It will see the change as it is then, and all others with it.
             return Ok(Handled::Later);
         }
@@ -144,8 +144,8 @@ impl Cycle<'_> {
         let persistence = &self.serving.settings.persistence;
         self.memory.has_failed = !Failed::of(persistence, object.body()).is_empty();
         let (memory, queue, place) = (&mut *self.memory, self.queue, self.place);
-        let patient = pass.patient;
-        let changing = Changing { scene, memory, patient, queue, place, is_held };
+        let filters = pass.filters;
+        let changing = Changing { scene, memory, filters, queue, place, is_held };
         wanted.settling = changing.run(change.clone(), answers).await?;
         let now = self.serving.clock.now();
         let is_finished =
@@ -174,7 +174,7 @@ impl Cycle<'_> {
     async fn undecided(
         &mut self,
         change: &Change,
-        Pass { patch, memo, patient }: Pass<'_>,
+        Pass { patch, memo, filters }: Pass<'_>,
         answers: &mut Answers,
     ) -> Vec<Arc<Handler>> {
         if plan::unhandled(change.reason).is_some() {
@@ -188,8 +188,8 @@ impl Cycle<'_> {
         let subject = Subject { object, change: Some(change) };
         let handlers = &serving.handlers.changing;
         let decision = |known: &Answers| selection::sort_changing(handlers, &subject, known);
-        let patience = patient.patience(serving, &mut self.memory.doubts);
-        let sorted = asker.decide_without_failures(answers, patience, decision).await;
+        let retries = filters.retries(serving, &mut self.memory.undecided);
+        let sorted = asker.decide_without_failures(answers, retries, decision).await;
         let mut undecided = sorted.undecided;
         undecided.retain(|it| !change.deleted || it.requires_finalizer());
         undecided
@@ -198,15 +198,15 @@ impl Cycle<'_> {
     /// The end of a change that all handlers have finished but the undecided ones, if the object has changed again since then: the
     /// others must see that as a change of its own.
     fn overtaken(&self, change: &Change) -> Result<Option<Settling>, CorruptState> {
-        let doubts = self.memory.doubts.as_ref();
-        let Some(seen) = doubts.and_then(|it| it.overtaken(change)) else { return Ok(None) };
+        let undecided = self.memory.undecided.as_ref();
+        let Some(seen) = undecided.and_then(|it| it.overtaken(change)) else { return Ok(None) };
         let body = self.event.object.body();
         Settling::of_overtaken(change, Arc::clone(seen), self.serving, body).map(Some)
     }
 
     /// Notes that an overtaken change ends, without these handlers.
     fn complete(&mut self, undecided: &[Arc<Handler>]) {
-        self.memory.doubts.iter_mut().for_each(|it| it.unsettle());
+        self.memory.undecided.iter_mut().for_each(|it| it.unsettle());
         self.memory.handled_once = true;
         if undecided.is_empty() {
             return;
@@ -222,9 +222,9 @@ impl Cycle<'_> {
     /// Remembers what all handlers have finished but these.
     fn settle(&mut self, change: &Change, undecided: &[Arc<Handler>], is_finished: bool) {
         if undecided.is_empty() {
-            self.memory.doubts.iter_mut().for_each(|it| it.unsettle());
+            self.memory.undecided.iter_mut().for_each(|it| it.unsettle());
         } else if is_finished && !change.deleted {
-            self.memory.doubts.get_or_insert_default().settle(change);
+            self.memory.undecided.get_or_insert_default().settle(change);
         }
     }
 }
@@ -259,18 +259,18 @@ impl Wait<'_> {
     }
 
     fn pause(&self) -> Option<Duration> {
-        self.memory.doubts.as_ref()?.pause(self.serving.uptime())
+        self.memory.undecided.as_ref()?.pause(self.serving.uptime())
     }
 
     fn is_for_indexes(&self) -> bool {
-        !self.patient.waiting.is_empty()
+        !self.filters.waiting.is_empty()
     }
 
     async fn opening(&self) {
         if !self.is_for_indexes() {
             return future::pending().await;
         }
-        self.serving.open_for(self.patient.waiting.iter()).await;
+        self.serving.open_for(self.filters.waiting.iter()).await;
     }
 
     /// A daemon that was told to stop may have ended.

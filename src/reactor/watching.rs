@@ -45,7 +45,7 @@ impl Cycle<'_> {
     pub(super) async fn watch(
         &mut self,
         attempts: &Attempts,
-        Pass { patch, memo, patient }: Pass<'_>,
+        Pass { patch, memo, filters }: Pass<'_>,
     ) {
         let (serving, logger) = (self.serving, self.logger);
         let all = &serving.handlers.watching;
@@ -63,14 +63,13 @@ impl Cycle<'_> {
         let cause = self.cause(patch, ObjectDetail::Watch(event_type));
         let asker = serving.asker(&cause, memo, logger);
         let subject = Subject { object: &self.event.object, change: None };
-        let patience = patient.patience(serving, &mut self.memory.doubts);
+        let retries = filters.retries(serving, &mut self.memory.undecided);
         let decision = |known: &Answers| selection::watching(&handlers, &subject, known);
-        let sorted =
-            asker.decide_without_failures(&mut patient.answers(), patience, decision).await;
+        let sorted = asker.decide_without_failures(&mut filters.answers(), retries, decision).await;
         let mut by_script = BTreeMap::<ScriptId, Vec<Arc<Handler>>>::new();
         for handler in sorted.selected {
-            let doubts = self.memory.doubts.as_mut();
-            if !doubts.is_some_and(|it| it.rests(&handler, serving.uptime())) {
+            let undecided = self.memory.undecided.as_mut();
+            if !undecided.is_some_and(|it| it.rests(&handler, serving.uptime())) {
                 by_script.entry(handler.function.script).or_default().push(handler);
             }
         }
@@ -81,8 +80,8 @@ impl Cycle<'_> {
             attempts.absorb(group.attempts, group.patch.take(), patch);
         }
         for (handler, rest) in rests.into_iter().flatten() {
-            let doubts = self.memory.doubts.get_or_insert_default();
-            doubts.rest(&handler, rest, serving.uptime());
+            let undecided = self.memory.undecided.get_or_insert_default();
+            undecided.rest(&handler, rest, serving.uptime());
         }
     }
 }

@@ -236,25 +236,25 @@ pub struct Persistence {
     pub diffbase_storage: DiffBaseStorage,
     /// How long to wait until the own patch comes back before handlers run; zero does not wait.
     pub consistency_timeout: Duration,
-    /// Whether handlers that have failed for good are noted on their objects.
+    /// Whether permanent failures of handlers are stored on their objects.
     pub remember_failures: bool,
 }
 
 /// `settings.reload`
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reload {
-    /// Which handlers that have failed for good are called again when their code has changed.
+    /// Which handlers that failed permanently are retried once their code has changed.
     pub retry_failed: RetryFailed,
     /// On how many objects per second.
     pub retry_rate: usize,
 }
 
-/// Which handlers that have failed for good are called again when their code has changed.
+/// Which handlers that failed permanently are retried once their code has changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RetryFailed {
     /// None.
     Never,
-    /// Those that have failed by an error, but not those that wanted to fail (`kopf.fail`, `PermanentError`).
+    /// Those that failed with an error, except `PermanentError` (`kopf.fail`).
     Errors,
     /// All.
     All,

@@ -11,7 +11,7 @@ use futures::future;
 use jiff::Timestamp;
 
 use crate::handling::{
-    asking::{Asker, Patience},
+    asking::{Asker, FilterRetries},
     run::{Runner, Try},
 };
 use crate::logic::{
@@ -53,8 +53,8 @@ impl Indexer<'_> {
     ///
     /// Handlers of different scripts do not wait for each other. The values of the object go from all of these tables whose
     /// handlers were not called, for whatever reason; but they stay while the filter of a handler has no answer.
-    pub async fn run(self, failures: &mut Failures, patience: Patience<'_>) {
-        let Sorted { selected, undecided } = self.sort(patience).await;
+    pub async fn run(self, failures: &mut Failures, retries: FilterRetries<'_>) {
+        let Sorted { selected, undecided } = self.sort(retries).await;
         let keep = |it: &Arc<Handler>| (Arc::clone(&it.id), Contribution::Keep);
         let mut contributions = undecided.iter().map(keep).collect::<BTreeMap<_, _>>();
         let now = self.runner.clock.now();
@@ -84,7 +84,7 @@ impl Indexer<'_> {
         }
     }
 
-    async fn sort(&self, patience: Patience<'_>) -> Sorted {
+    async fn sort(&self, retries: FilterRetries<'_>) -> Sorted {
         let logger = self.logger.with_kind(LoggerKind::Terse);
         let asker = Asker {
             scripts: self.runner.scripts,
@@ -98,7 +98,7 @@ impl Indexer<'_> {
         let wanted = |it: &&Arc<Handler>| self.only.is_none_or(|only| only.contains(&it.id));
         let handlers = self.handlers.iter().filter(wanted).cloned().collect::<Vec<_>>();
         let decision = |known: &Answers| selection::watching(&handlers, &subject, known);
-        asker.decide_without_failures(&mut answers, patience, decision).await
+        asker.decide_without_failures(&mut answers, retries, decision).await
     }
 
     async fn call(&self, handler: Arc<Handler>, (retries, started): (u64, Timestamp)) -> Called {

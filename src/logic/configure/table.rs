@@ -347,15 +347,15 @@ pub const TABLE: &[Setting] = &[
     ),
     setting!(
         persistence.remember_failures,
-        "Whether a handler that has failed for good is noted on its object, in the annotation `kopf.zalando.org/kopf-failed`, so that it can be called again when its code has changed. Python Kopf ignores the annotation."
+        "Whether permanent failures of handlers are stored on the object, in the annotation `kopf.zalando.org/kopf-failed`, so that the handlers can be retried once their code has changed. Python Kopf ignores the annotation."
     ),
     setting!(
         reload.retry_failed,
-        "Whether handlers of changes that have failed for good are called again when their code has changed, also after a restart: those that have failed by an error; with \"all\", also those that wanted to fail (`kopf.fail`). Needs `persistence.remember_failures`."
+        "Whether change handlers that failed permanently are retried once their code has changed, also after a restart. `true` excludes `kopf.fail` (`PermanentError`), `\"all\"` includes it. Requires `persistence.remember_failures`."
     ),
     setting!(
         reload.retry_rate,
-        "On how many objects per second, at most, `reload.retry_failed` begins."
+        "Maximum number of objects per second on which `reload.retry_failed` starts."
     ),
 ];
 

@@ -16,7 +16,7 @@ pub(super) use self::{attempts::Attempts, retry::Rate, settling::Settling};
 use self::{family::Descendants, level::Level};
 use super::{
     error::CycleError, memory::Memory, place::Place, queue::Queue, serving::Serving,
-    undecided::Patient,
+    undecided::FilterContext,
 };
 use crate::logic::{
     cause::Change, filters::Answers, handler::Handler, object::Object, outcome::LogLevel, plan,
@@ -30,7 +30,7 @@ pub(super) struct Changing<'a> {
     pub(super) scene: Scene<'a>,
     pub(super) memory: &'a mut Memory,
     /// Who cannot be decided about yet.
-    pub(super) patient: &'a Patient,
+    pub(super) filters: &'a FilterContext,
     /// Where newer events wait.
     pub(super) queue: &'a Queue,
     /// The worker's place, for waits that concern others.

@@ -1,4 +1,4 @@
-//! Handlers that have failed for good are called again when they were edited.
+//! Retries handlers that failed permanently once their code has changed.
 
 use std::{sync::Arc, time::Duration};
 
@@ -6,7 +6,7 @@ use parking_lot::Mutex;
 use tokio::time::{self, Instant};
 
 use super::{Changing, Level, Scene};
-use crate::handling::asking::Patience;
+use crate::handling::asking::FilterRetries;
 use crate::logic::{
     cause::Change,
     diff,
@@ -18,7 +18,7 @@ use crate::logic::{
     selection::{self, Certainty},
 };
 
-/// Spreads the objects on which handlers are called again: an edit may concern thousands.
+/// Limits how many objects start per second: an edit may concern thousands.
 #[derive(Debug, Default)]
 pub(in crate::reactor) struct Rate(Mutex<Option<Instant>>);
 
@@ -35,8 +35,8 @@ impl Rate {
 }
 
 impl Changing<'_> {
-    /// Returns the handlers that are to be called again, and the change as they see it: what they were called for when they failed,
-    /// with the object as it is now. Nothing if something newer has come meanwhile, which decides by itself.
+    /// Returns the handlers to retry and the change that they see: the reason of the failed attempt with the present object. Returns
+    /// `None` if a newer event arrives first.
     pub(super) async fn again(
         &mut self,
         change: &Change,
@@ -48,8 +48,8 @@ impl Changing<'_> {
         let (reason, edited) = failed.edited(&serving.handlers.changing, which)?;
         let mut handlers = Vec::new();
         for handler in edited {
-            let patience = self.patient.patience(serving, &mut self.memory.doubts);
-            if level.wants(&handler, self.patient.answers(), patience).await {
+            let retries = self.filters.retries(serving, &mut self.memory.undecided);
+            if level.wants(&handler, self.filters.answers(), retries).await {
                 handlers.push(handler);
             }
         }
@@ -57,8 +57,7 @@ impl Changing<'_> {
             return None;
         }
         for handler in &handlers {
-            let text =
-                format!("{handler} had failed, and was edited since then: it is called again.");
+            let text = format!("{handler} failed permanently and has been edited since: retrying.");
             logger.log(LogLevel::Info, &text);
         }
         Some((seen_again(change, reason), handlers))
@@ -87,7 +86,7 @@ impl Level<'_> {
         &self,
         handler: &Arc<Handler>,
         mut answers: Answers,
-        patience: Patience<'_>,
+        retries: FilterRetries<'_>,
     ) -> bool {
         let Scene { serving, logger, object, memo, .. } = self.scene;
         let cause = self.cause(super::kwargs(self.change, None));
@@ -95,7 +94,7 @@ impl Level<'_> {
         let subject = Subject { object, change: Some(self.change) };
         let one = std::slice::from_ref(handler);
         let decision = |known: &Answers| selection::prematched(one, &subject, known);
-        let wants = asker.decide_without_failures(&mut answers, patience, decision).await;
+        let wants = asker.decide_without_failures(&mut answers, retries, decision).await;
         wants == Certainty::Yes
     }
 }

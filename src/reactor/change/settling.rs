@@ -1,4 +1,4 @@
-//! What a cycle records of a change. It is worked out anew when the server has refused what a handler wanted.
+//! What a cycle records about a change. It is computed again after the server has rejected what a handler wanted.
 
 use std::{sync::Arc, time::Duration};
 
@@ -109,7 +109,7 @@ impl Settling {
         own
     }
 
-    /// Notes the handlers that have failed for good. The object of a deletion goes anyway.
+    /// Stores which handlers have failed permanently. Not needed for a deletion, as the object goes.
     fn note_failed(&self, serving: &Serving, body: &Value, own: &mut Map<String, Value>) {
         let reason = self.change.reason;
         if self.called.is_empty() || reason == Reason::Delete {

@@ -1,4 +1,4 @@
-//! A change that a real server does not accept fails its handler; what is right is applied.
+//! A change that a real server rejects fails its handler; the others are applied.
 
 use serde_json::json;
 
@@ -30,7 +30,7 @@ async fn a_change_that_is_not_accepted_fails_its_handler_and_the_others_are_appl
         assert_eq!([&condition["type"], &condition["message"]], ["Seen", "Seen"], "{object:#}");
         let ended = operator.stop().await;
         ended.assert_code(0);
-        let line = "failed with an exception and will try again in 1 seconds: a function of patch.fns is not accepted: ";
+        let line = "failed with an exception and will try again in 1 seconds: a function of patch.fns was rejected: ";
         assert!(ended.count(line) > 0, "{}", ended.output);
         let reason = "metadata.labels: Invalid value: \"no label at all!\"";
         assert!(ended.count(reason) > 0, "{}", ended.output);

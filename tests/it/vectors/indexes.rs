@@ -6,7 +6,7 @@ use parking_lot::Mutex;
 
 use kopf::{
     features::indexes::Indexer,
-    handling::{asking::Patience, run::Runner},
+    handling::{asking::FilterRetries, run::Runner},
     logic::{
         declare::declare,
         handler::Handler,
@@ -141,11 +141,11 @@ impl Table {
             memo: &memo,
             logger: &logger,
         };
-        let mut doubts = None;
+        let mut undecided = None;
         let (start, delays) = (Instant::now(), &self.settings.queueing.error_delays);
-        let patience = Patience { doubts: &mut doubts, delays, start, deadline: start };
-        indexer.run(failures, patience).await;
-        assert!(doubts.is_none(), "no filter raises");
+        let retries = FilterRetries { undecided: &mut undecided, delays, start, deadline: start };
+        indexer.run(failures, retries).await;
+        assert!(undecided.is_none(), "no filter raises");
     }
 
     fn told(&self, failures: &Failures) -> Value {

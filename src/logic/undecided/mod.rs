@@ -27,14 +27,14 @@ const LONG: Duration = Duration::from_secs(1);
 
 /// The undecided handlers of one object, and what was handled without them.
 #[derive(Debug, Default)]
-pub struct Doubts {
-    all: Vec<Doubt>,
+pub struct Undecided {
+    all: Vec<Entry>,
     /// What the other handlers have seen of a change that all have finished but these.
     settled: Option<Arc<Value>>,
 }
 
 #[derive(Debug)]
-struct Doubt {
+struct Entry {
     mark: Mark,
     category: Category,
     /// Failed attempts in a row.
@@ -56,21 +56,21 @@ pub struct Failed {
     pub pause: Option<Duration>,
 }
 
-impl Doubts {
+impl Undecided {
     /// Begins a cycle.
     pub fn begin(&mut self) {
         self.all.iter_mut().for_each(|it| it.is_met = false);
     }
 
-    /// Ends a cycle: handlers that the cycle could decide about are no longer in doubt.
+    /// Ends a cycle: handlers that it could decide about are forgotten.
     pub fn end(&mut self, now: Duration) {
         self.all.retain(|it| it.is_met || (it.is_sticky() && it.rests(now)));
     }
 
     /// Whether nothing may be asked of a handler yet. A handler that was edited may be asked at once.
     pub fn rests(&mut self, handler: &Handler, now: Duration) -> bool {
-        let Some(doubt) = self.of(handler).filter(|it| it.rests(now)) else { return false };
-        doubt.is_met = true;
+        let Some(entry) = self.of(handler).filter(|it| it.rests(now)) else { return false };
+        entry.is_met = true;
         true
     }
 
@@ -154,15 +154,15 @@ impl Doubts {
     ) {
         self.all.retain(|it| !it.mark.is_namesake_of(handler));
         let (mark, category) = (handler.mark(), handler.kind.category());
-        self.all.push(Doubt { mark, category, failures, until, is_slow, is_met: true });
+        self.all.push(Entry { mark, category, failures, until, is_slow, is_met: true });
     }
 
-    fn of(&mut self, handler: &Handler) -> Option<&mut Doubt> {
+    fn of(&mut self, handler: &Handler) -> Option<&mut Entry> {
         self.all.iter_mut().find(|it| it.mark.is_of(handler))
     }
 }
 
-impl Doubt {
+impl Entry {
     fn rests(&self, now: Duration) -> bool {
         self.until.is_some_and(|it| now < it)
     }
