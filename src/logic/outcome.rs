@@ -41,6 +41,19 @@ pub struct Raised {
     pub trace: Option<String>,
 }
 
+impl Raised {
+    /// Returns an error of the operator, not of the script.
+    pub fn of_host(message: impl Into<String>) -> Self {
+        let kind = RaisedKind::Arbitrary("HostError".into());
+        Raised { kind, message: message.into(), trace: None }
+    }
+
+    /// Returns the error of a handler whose changes the server rejects.
+    pub fn rejected(error: impl fmt::Display) -> Self {
+        Raised::of_host(format!("the server rejected its changes: {error}"))
+    }
+}
+
 /// What a raised error asks for.
 #[derive(Clone, Debug, PartialEq)]
 pub enum RaisedKind {

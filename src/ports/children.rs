@@ -12,7 +12,7 @@ use crate::logic::{
     declare::{self, Declaration, DeclareError, Execution},
     handler::Handler,
     lifecycle::Chooser,
-    outcome::{Raised, RaisedKind},
+    outcome::Raised,
 };
 
 /// The most sub-handlers of one attempt: far more than an object can keep records of.
@@ -176,9 +176,5 @@ fn check_unique(others: &[Arc<Handler>], handler: &Handler) -> Result<(), Declar
 }
 
 fn gone(parent: &Handler) -> Raised {
-    Raised {
-        kind: RaisedKind::Arbitrary("HostError".into()),
-        message: format!("{parent} has ended: its sub-handlers cannot be run any more"),
-        trace: None,
-    }
+    Raised::of_host(format!("{parent} has ended: its sub-handlers cannot be run any more"))
 }

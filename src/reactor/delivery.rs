@@ -28,7 +28,7 @@ use super::{
 use crate::handling::patching::{PatchError, Patcher, Received};
 use crate::logic::{
     object::Object,
-    outcome::{LogLevel, Raised, RaisedKind},
+    outcome::{LogLevel, Raised},
     patch::{self, Patch, Transformation},
     progress,
 };
@@ -285,8 +285,7 @@ impl Sender<'_> {
                     return Err(error);
                 }
                 Err(error) => {
-                    let message = format!("the server rejected its changes: {error}");
-                    self.fail(delivery, author, refusal(message, None));
+                    self.fail(delivery, author, Raised::rejected(error));
                     delivery.has_failed = true;
                 }
             }
@@ -302,7 +301,7 @@ impl Sender<'_> {
                 PatchError::Transformation(raised) => raised.trace.clone(),
                 PatchError::Api(_) | PatchError::Conflict => None,
             };
-            self.fail(delivery, author, refusal(it.to_string(), trace));
+            self.fail(delivery, author, Raised { trace, ..Raised::of_host(it.to_string()) });
             delivery.has_failed = true;
         }
         std::mem::take(&mut delivery.has_failed)
@@ -352,9 +351,4 @@ impl Sender<'_> {
     fn is_done(&self, delivery: &Delivery) -> bool {
         delivery.settling.as_ref().is_some_and(|it| it.is_done(self.serving.clock.now()))
     }
-}
-
-/// The error of a handler whose changes are refused.
-fn refusal(message: String, trace: Option<String>) -> Raised {
-    Raised { kind: RaisedKind::Arbitrary("HostError".into()), message, trace }
 }

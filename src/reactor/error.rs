@@ -1,11 +1,7 @@
 //! Why a cycle can end early.
 
 use crate::handling::{asking::FilterError, patching::PatchError};
-use crate::logic::{
-    corrupt::CorruptState,
-    object::Unreadable,
-    outcome::{Raised, RaisedKind},
-};
+use crate::logic::{corrupt::CorruptState, object::Unreadable, outcome::Raised};
 
 /// Why a cycle ended early. Handlers' errors are not among these: they are outcomes.
 #[derive(Debug, thiserror::Error)]
@@ -43,7 +39,6 @@ impl CycleError {
     /// The same for a handler whose sub-handlers met it: its own error, retried as such.
     pub(super) fn into_raised(self) -> Raised {
         let trace = self.trace().map(str::to_owned);
-        let kind = RaisedKind::Arbitrary("HostError".into());
-        Raised { kind, message: self.to_string(), trace }
+        Raised { trace, ..Raised::of_host(self.to_string()) }
     }
 }

@@ -5,9 +5,12 @@
 use std::{mem, sync::Arc};
 
 use super::runner::Runner;
-use crate::handling::patching::{PatchError, Patcher, Received};
+use crate::handling::{
+    patching::{PatchError, Patcher, Received},
+    run::Begun,
+};
 use crate::logic::{
-    outcome::{LogLevel, Outcome},
+    outcome::{Ended, LogLevel, Outcome, Raised},
     patch::{self, Patch},
     python_text, state,
 };
@@ -31,11 +34,11 @@ impl Patches {
         self.waiting.is_empty()
     }
 
-    /// The end of an attempt: sends what it left. An attempt whose patch is not acceptable is a failed one.
+    /// Sends what an attempt has left. Returns its outcome: it has failed if the server rejects its changes.
     pub(super) async fn finish(
         &mut self,
         runner: &Runner,
-        own: &SharedPatch,
+        (begun, own): (Option<&Begun>, &SharedPatch),
         outcome: Outcome,
     ) -> Outcome {
         let mut own = own.take();
@@ -46,14 +49,16 @@ impl Patches {
             let id = &runner.handler().id;
             if let Err(error) = state::deliver(&mut self.waiting.merge, id, result) {
                 self.waiting = Patch::default();
-                return refused(runner, outcome, &error.to_string());
+                return failed(runner, begun, outcome, Raised::of_host(error.to_string()));
             }
         }
         let mut tries = 0;
         while !self.waiting.is_empty() {
             match self.send(runner).await {
                 Ok(None) => break,
-                Ok(Some(error)) => return refused(runner, outcome, &error),
+                Ok(Some(refused)) => {
+                    return failed(runner, begun, outcome, Raised::of_host(refused));
+                }
                 Err(error) if error.is_transient() => {
                     // What must be repeated anyway takes it along.
                     if !outcome.last || !self.pause(runner, tries, &error).await {
@@ -63,7 +68,7 @@ impl Patches {
                 }
                 Err(error) => {
                     self.waiting = Patch::default();
-                    return refused(runner, outcome, &error.to_string());
+                    return failed(runner, begun, outcome, Raised::rejected(error));
                 }
             }
         }
@@ -113,21 +118,17 @@ impl Patches {
     }
 }
 
-/// What follows from a patch that will never be taken: the handler must try again, unless it has failed for good.
-fn refused(runner: &Runner, outcome: Outcome, error: &str) -> Outcome {
-    let handler = runner.handler();
-    let backoff = handler.limits.backoff;
-    let backoff = backoff.unwrap_or(runner.base().settings.execution.default_backoff);
-    let (outcome, next) = match outcome {
-        Outcome { last: true, error: None, .. } => {
-            let delay = Some(backoff);
-            let seconds = python_text::seconds(backoff);
-            let retry = Outcome { last: false, delay, ..Outcome::default() };
-            (retry, format!(" and will try again in {seconds} seconds"))
+/// Returns the outcome of an attempt whose changes will never be accepted: the same as if its function had raised the error.
+fn failed(runner: &Runner, begun: Option<&Begun>, outcome: Outcome, raised: Raised) -> Outcome {
+    match begun {
+        Some(begun) if outcome.last && outcome.error.is_none() => {
+            let attempts = runner.attempts(&begun.invocation.facilities);
+            attempts.end(begun, Some(Ended::Raised(raised)))
         }
-        outcome => (outcome, String::new()),
-    };
-    let text = format!("{handler} could not apply its patch{next}: {error}");
-    runner.logger().log(LogLevel::Error, &text);
-    outcome
+        _ => {
+            let text = format!("{}: {}", runner.handler(), raised.message);
+            runner.logger().log(LogLevel::Error, &text);
+            outcome
+        }
+    }
 }

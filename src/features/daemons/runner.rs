@@ -149,14 +149,15 @@ impl Runner {
             }
         };
         // Kept until the patch is sent.
-        let (outcome, _begun) = match attempt.begun {
+        let (outcome, begun) = match attempt.begun {
             Ok(begun) => {
                 let outcome = self.attempts(&begun.invocation.facilities).end(&begun, ended);
                 (outcome, Some(begun))
             }
             Err(outcome) => (*outcome, None),
         };
-        let Some(outcome) = self.deliver(attempt.patch, outcome).await else { return false };
+        let ended = self.deliver((begun.as_ref(), attempt.patch), outcome).await;
+        let Some(outcome) = ended else { return false };
         // Most look at nothing until their next call.
         self.home().live.rest();
         self.home().memo.rest();
@@ -168,18 +169,22 @@ impl Runner {
     }
 
     /// Sends what an attempt wants to change; `None` if it was cancelled meanwhile.
-    async fn deliver(&mut self, patch: SharedPatch, outcome: Outcome) -> Option<Outcome> {
+    async fn deliver(
+        &mut self,
+        (begun, patch): (Option<&Begun>, SharedPatch),
+        outcome: Outcome,
+    ) -> Option<Outcome> {
         let mut patches = self.course.patches.take().unwrap_or_default();
         let outcome = tokio::select! {
             biased; // as above
-            outcome = patches.finish(self, &patch, outcome) => outcome,
+            outcome = patches.finish(self, (begun, &patch), outcome) => outcome,
             () = self.daemon.stopped.until(StopReason::DaemonCancelled) => return None,
         };
         self.course.patches = Some(patches).filter(|it| !it.is_empty());
         Some(outcome)
     }
 
-    fn attempts<'a>(&'a self, facilities: &'a Arc<Facilities>) -> run::Runner<'a> {
+    pub(super) fn attempts<'a>(&'a self, facilities: &'a Arc<Facilities>) -> run::Runner<'a> {
         let base = self.base();
         run::Runner {
             scripts: &*base.scripts,

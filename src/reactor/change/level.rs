@@ -102,8 +102,7 @@ impl Level<'_> {
                 && let Err(error) = state::deliver(&mut patch.lock().merge, &handler.id, &result)
             {
                 // The result cannot be stored beside what the handler wants to change.
-                let kind = RaisedKind::Arbitrary("HostError".into());
-                let raised = Raised { kind, message: error.to_string(), trace: None };
+                let raised = Raised::of_host(error.to_string());
                 let refused = serving.runner().refuse(&self.attempt(handler, state), raised);
                 outcome = Outcome { subrefs: outcome.subrefs, ..refused };
             }

@@ -20,7 +20,7 @@ use crate::logic::{
     function::{Function, ScriptId},
     handler::Handler,
     lifecycle::Chooser,
-    outcome::{Ended, Raised, RaisedKind},
+    outcome::{Ended, Raised},
     resource::Resource,
 };
 use crate::ports::{BoxFuture, Invocation, Scripts};
@@ -155,9 +155,5 @@ impl Scripts for ScriptHost {
 
 /// Neither of the present generation nor of one that anybody still has a function of.
 fn unknown_script() -> Raised {
-    Raised {
-        kind: RaisedKind::Arbitrary("HostError".into()),
-        message: "the script of this function is not loaded".into(),
-        trace: None,
-    }
+    Raised::of_host("the script of this function is not loaded")
 }

@@ -112,8 +112,7 @@ pub(super) fn described(world: &World, raised: &LuaValue) -> Described {
 
 /// An error of the host, not of the script.
 pub(super) fn of_host(message: &str) -> Raised {
-    let kind = RaisedKind::Arbitrary("HostError".into());
-    Raised { kind, message: message.to_owned(), trace: None }
+    Raised::of_host(message)
 }
 
 impl ScriptError {

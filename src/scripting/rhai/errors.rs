@@ -316,8 +316,7 @@ pub(super) fn raised(error: EvalAltResult, file: &str, sources: &Sources) -> Rai
 
 /// An error of the host, not of the script.
 pub(super) fn of_host(message: impl Into<String>) -> Raised {
-    let kind = RaisedKind::Arbitrary("HostError".into());
-    Raised { kind, message: message.into(), trace: None }
+    Raised::of_host(message)
 }
 
 /// A job that gave no result.

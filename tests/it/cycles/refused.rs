@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use kopf::{
     logic::{
-        handler::{Handler, Kind},
+        handler::{ErrorsMode, Handler, Kind},
         outcome::{Ended, Raised, RaisedKind},
     },
     ports::{BoxFuture, Invocation},
@@ -118,6 +118,28 @@ async fn limits_of_a_handler_end_its_refused_changes() {
     env.edit(EXAMPLES, "ns1/a", json!({ "spec": { "size": 5 } }));
     pass(10).await;
     assert_eq!(script.calls.take(), ["changed a"]);
+    running.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn limits_and_errors_of_daemons_and_timers_hold_for_their_rejected_changes() {
+    let (env, script) = (Environment::default(), Script::default());
+    let mut limited = labels(&script, (Kind::Daemon, "limited"), "not fine");
+    limited.limits.retries = Some(2);
+    let mut permanent = labels(&script, (Kind::Daemon, "permanent"), "not fine");
+    permanent.limits.errors = Some(ErrorsMode::Permanent);
+    let mut ignored = labels(&script, (Kind::Timer, "ignored"), "not fine");
+    ignored.limits.errors = Some(ErrorsMode::Ignored);
+    ignored.background.interval = Some(Duration::from_mins(50));
+    let log = LogCapture::of("kopf.objects");
+    let handlers = vec![limited, permanent, ignored];
+    let running = script.start(&env, (&Link::new(&env.server), handlers), Settings::default());
+    env.create(object("ns1", "a"));
+    pass(2000).await;
+    assert_eq!(script.count("limited a"), 2, "{}", log.text());
+    assert_eq!(script.count("permanent a"), 1, "{}", log.text());
+    assert_eq!(script.count("ignored a"), 1, "{}", log.text());
+    assert!(log.has("the server rejected its changes: "), "{}", log.text());
     running.stop().await;
 }
 
