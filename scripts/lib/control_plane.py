@@ -1,0 +1,157 @@
+"""A control plane of a real API server, and processes that are measured against it: what the scripts here share."""
+import base64, http.client, json, os, shutil, signal, ssl, subprocess, sys, tempfile, threading, time
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.parse import urlsplit
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+OBJECTS = "/apis/kopf.dev/v1/namespaces/default/kopfexamples"
+CONNECTIONS = 4
+DEADLINE = 600.0
+TICKS = os.sysconf("SC_CLK_TCK")
+LAST_HANDLED = "kopf.zalando.org/last-handled-configuration"
+
+
+def static_binary():
+    """Builds the released binary, and returns its path."""
+    built = subprocess.run([str(ROOT / "scripts/build-static")], check=True, stdout=subprocess.PIPE, text=True).stdout
+    return built.strip()
+
+
+def by_hand():
+    """Builds the programs of benches/kube-rs, and returns their directory."""
+    target = ROOT / "target/by-hand"
+    manifest = str(ROOT / "benches/kube-rs/Cargo.toml")
+    environment = {**os.environ, "CARGO_TARGET_DIR": str(target)}
+    subprocess.run(["cargo", "build", "--locked", "--release", "--manifest-path", manifest], env=environment, check=True)
+    return target / "release"
+
+
+@contextmanager
+def control_plane():
+    """A directory for everything, and a control plane in it; both are gone afterwards."""
+    directory = tempfile.mkdtemp(prefix="kopf-bench-")
+    try:
+        plane = Plane(str(Path(directory) / "plane"))
+        try:
+            yield Path(directory), plane
+        finally:
+            plane.close()
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+def in_parallel(names, action):
+    """Calls the action for each name, from several threads."""
+    def some(names):
+        for name in names:
+            action(name)
+    threads = [threading.Thread(target=some, args=(names[it::CONNECTIONS],)) for it in range(CONNECTIONS)]
+    for it in threads: it.start()
+    for it in threads: it.join()
+
+
+class Plane:
+    """A control plane of our own, and one connection per thread to it."""
+
+    def __init__(self, directory):
+        up = os.environ.get("ENVTEST") or str(ROOT / "scripts/envtest/up")
+        if not os.environ.get("ENVTEST") and not os.environ.get("KUBEBUILDER_ASSETS"):
+            sys.exit("error: set ENVTEST or KUBEBUILDER_ASSETS, see --help")
+        self.directory, self.down = directory, Path(up).with_name("down")
+        told = subprocess.run([up, directory], check=True, stdout=subprocess.PIPE, text=True).stdout
+        exports = dict(it.removeprefix("export ").split("=", 1) for it in told.splitlines() if it.startswith("export "))
+        self.kubeconfig, self.kubectl = exports["KUBECONFIG"], exports["KUBEBUILDER_ASSETS"] + "/kubectl"
+        config = json.loads(self.run("config", "view", "--raw", "--minify", "-o", "json"))
+        cluster, user = config["clusters"][0]["cluster"], config["users"][0]["user"]
+        self.address = urlsplit(cluster["server"])
+        self.tls = ssl.create_default_context(cadata=base64.b64decode(cluster["certificate-authority-data"]).decode())
+        self.token = user["token"]
+        self.local = threading.local()
+        self.run("apply", "-f", str(ROOT / "examples/crd.yaml"))
+        self.run("wait", "--for=condition=established", "--timeout=60s", "crd/kopfexamples.kopf.dev")
+
+    def run(self, *args):
+        command = [self.kubectl, "--kubeconfig", self.kubeconfig, *args]
+        return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
+
+    def ask(self, method, path, body=None, form="application/json"):
+        if not hasattr(self.local, "connection"):
+            self.local.connection = http.client.HTTPSConnection(self.address.hostname, self.address.port, context=self.tls)
+        content = None if body is None else json.dumps(body)
+        headers = {"Authorization": f"Bearer {self.token}", "Content-Type": form}
+        self.local.connection.request(method, path, content, headers)
+        answer = self.local.connection.getresponse()
+        text = answer.read()
+        if answer.status >= 300:
+            raise RuntimeError(f"{method} {path}: {answer.status} {text[:300]!r}")
+        return json.loads(text)
+
+    def create(self, names, size):
+        """Creates objects from several threads. Returns the time it took, in seconds."""
+        padding = {f"field{it}": {"name": f"name-{it}", "value": it, "list": ["a", "b"]} for it in range(size // 60)}
+        start = time.monotonic()
+        in_parallel(names, lambda name: self.ask("POST", OBJECTS, {
+            "apiVersion": "kopf.dev/v1", "kind": "KopfExample", "metadata": {"name": name}, "spec": {"duration": "1m", **padding}}))
+        return time.monotonic() - start
+
+    def count_handled(self):
+        items = self.ask("GET", OBJECTS)["items"]
+        return sum(LAST_HANDLED in (it["metadata"].get("annotations") or {}) and "create" in (it.get("status") or {}) for it in items)
+
+    def wait_for(self, count):
+        deadline = time.monotonic() + DEADLINE
+        while self.count_handled() < count:
+            if time.monotonic() > deadline:
+                sys.exit(f"error: {self.count_handled()} of {count} objects were handled within {DEADLINE:.0f} s")
+            time.sleep(0.5)
+
+    def clear(self):
+        self.ask("DELETE", OBJECTS)
+
+    def close(self):
+        subprocess.run([str(self.down), "--rm", self.directory], check=False, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+
+class Operator:
+    """A running operator, as /proc sees it."""
+
+    def __init__(self, command, plane, log):
+        self.log = open(log, "w+b")
+        environment = {**os.environ, "KUBECONFIG": plane.kubeconfig}
+        self.start = time.monotonic()
+        self.child = subprocess.Popen(command, stdout=self.log, stderr=self.log, env=environment)
+
+    def wait_until_called(self, times=1):
+        """The time from the start until handlers have printed their line so often."""
+        while os.pread(self.log.fileno(), 1 << 20, 0).count(b"HANDLED") < times:
+            if self.child.poll() is not None or time.monotonic() - self.start > DEADLINE:
+                sys.exit(f"error: no handler was called:\n{os.pread(self.log.fileno(), 4000, 0).decode()}")
+            time.sleep(0.0005)
+        return time.monotonic() - self.start
+
+    def cpu(self):
+        fields = Path(f"/proc/{self.child.pid}/stat").read_text().rsplit(")", 1)[1].split()
+        return (int(fields[11]) + int(fields[12])) / TICKS
+
+    def memory(self):
+        lines = Path(f"/proc/{self.child.pid}/status").read_text().splitlines()
+        return {key: int(value.split()[0]) for key, value in (it.split(":", 1) for it in lines) if key in ("VmRSS", "VmHWM", "RssAnon", "Threads")}
+
+    def stop(self):
+        self.child.send_signal(signal.SIGTERM)
+        try:
+            self.child.wait(20)
+        except subprocess.TimeoutExpired:
+            self.child.kill()
+            self.child.wait()
+        self.log.close()
+
+
+def settle(operator):
+    """Waits until the operator has used no CPU for some seconds: workers of idle objects end after five."""
+    quiet, before, deadline = 0, operator.cpu(), time.monotonic() + 60
+    while quiet < 7 and time.monotonic() < deadline:
+        time.sleep(1)
+        now = operator.cpu()
+        quiet, before = (quiet + 1, before) if now - before < 0.02 else (0, now)
