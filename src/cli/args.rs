@@ -8,7 +8,7 @@ use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 #[derive(Debug, Parser)]
 #[command(name = "kopf", version, about, arg_required_else_help = true)]
 pub struct LowArgs {
-    /// What to do.
+    /// The command.
     #[command(subcommand)]
     pub command: Command,
 }
@@ -19,36 +19,36 @@ pub enum Command {
     /// Load scripts and run them as an operator until a signal
     #[command(after_help = RUN_AFTER_HELP)]
     Run(RunArgs),
-    /// Run an operator on a Kubernetes API server of its own: no cluster is needed
+    /// Run an operator with a local Kubernetes API server: no cluster needed
     #[command(after_help = DEV_AFTER_HELP)]
     Dev(DevArgs),
-    /// Load scripts as `kopf run` does, without a cluster, and tell what they declare and what is wrong with them
+    /// Load scripts without a cluster, list their handlers and report every error
     #[command(after_help = CHECK_AFTER_HELP)]
     Check(CheckArgs),
-    /// Run the tests of an operator, each on an API server and a clock of its own: no cluster is needed, and no time passes
+    /// Run the tests of an operator, each with its own API server and a virtual clock: no cluster needed
     #[command(after_help = TEST_AFTER_HELP)]
     Test(TestArgs),
-    /// Write what scripts can use as definitions for editors, which then complete, explain and check
+    /// Write type definitions, with which editors complete, document and check scripts
     #[command(after_help = STUBS_AFTER_HELP)]
     Stubs(StubsArgs),
-    /// Write a starter operator that runs at once: handlers, a definition, an object, the set-up of editors
+    /// Create a new operator: handlers, tests, a CRD, an object, editor settings
     #[command(after_help = INIT_AFTER_HELP)]
     Init(InitArgs),
-    /// Explain what scripts can use: functions, options, the fields of `ctx`, settings
+    /// Show the reference of functions, options, fields of `ctx`, and settings
     #[command(after_help = DOCS_AFTER_HELP)]
     Docs(DocsArgs),
-    /// Let operators pause until `kopf resume`, or until the time is over
+    /// Pause operators until `kopf resume`, or until a duration has passed
     #[command(after_help = FREEZE_AFTER_HELP)]
     Freeze(FreezeArgs),
-    /// Let operators go on that pause because of `kopf freeze`
+    /// Resume operators paused by `kopf freeze`
     #[command(after_help = RESUME_AFTER_HELP)]
     Resume(ResumeArgs),
-    /// Print a script that completes the options of this command in a shell
+    /// Print a shell completion script
     #[command(after_help = COMPLETIONS_AFTER_HELP)]
     Completions(CompletionsArgs),
 }
 
-/// Where to put what is printed.
+/// Where to install the completion script.
 const COMPLETIONS_AFTER_HELP: &str = "\
 For this session:    source <(kopf completions bash)
 For all sessions:    kopf completions bash > ~/.local/share/bash-completion/completions/kopf
@@ -56,10 +56,10 @@ For all sessions:    kopf completions bash > ~/.local/share/bash-completion/comp
                      kopf completions fish > ~/.config/fish/completions/kopf.fish";
 
 const STUBS_AFTER_HELP: &str = "\
-lua is for lua-language-server and EmmyLua (LuaCATS), luau for luau-lsp and luau-analyze, rhai for what reads the definitions that \
-Rhai itself writes.
+lua is for lua-language-server and EmmyLua (LuaCATS), luau for luau-lsp and luau-analyze, rhai for tools that read the definition \
+format of Rhai.
 
-Types of custom resources are those of spec and status in the version that is stored; Rhai has no types for them.
+Types of custom resources describe the spec and status of the storage version; Rhai has no such types.
 
 Examples:
   kopf stubs lua > kopf.lua
@@ -70,38 +70,38 @@ Examples:
   kopf init my-operator
   kopf init my-operator --rhai --from-crd crd.yaml
 
-It runs without a cluster:
+Run it without a cluster:
   kopf dev my-operator/handlers.lua --crd my-operator/crd.yaml --apply my-operator/object.yaml";
 
 const DOCS_AFTER_HELP: &str = "\
 Examples:
-  kopf docs                             everything there is, in short
+  kopf docs                             an overview of everything
   kopf docs on_update                   or kopf.on_update
   kopf docs ctx                         the fields of ctx, by kind of handler
   kopf docs settings.posting.level";
 
 const CHECK_AFTER_HELP: &str = "\
-The top level of each script runs, its handlers do not. What scripts print goes to stderr.
+The top level of each script is run, its handlers are not. The output of scripts is printed to stderr.
 
-Exit code: 0 if all scripts can be used, 1 if not, 2 if the command line makes no sense. docs/check.md describes the JSON.
+Exit code: 0 if all scripts are valid, 1 if not, 2 if the command line is invalid. docs/check.md describes the JSON.
 
-kopf.yaml and the environment variables of `kopf run` count here too.";
+kopf.yaml and the environment variables of `kopf run` apply here, too.";
 
 const TEST_AFTER_HELP: &str = "\
-A test is kopf.test(\"what it shows\", FUNCTION) in a script whose name ends with _test. For each test a fresh server gets the \
-definitions and the objects, the operator starts on it, and the function does with kube what users do. Whenever all wait, the clock \
-goes on to what comes next. The log of the operator is shown if a test fails.
+A test is kopf.test(\"NAME\", FUNCTION) in a script whose name ends with _test. For each test, a new server with the CRDs and the \
+objects is started, then the operator; the function acts as a user through kube. When everything waits, the virtual clock jumps to \
+the next event. If a test fails, the log of the operator is shown.
 
-Exit code: 0 if all tests have passed, 1 if not, 2 if the command line makes no sense.
+Exit code: 0 if all tests have passed, 1 if not, 2 if the command line is invalid.
 
 Examples:
-  kopf test                             tests/*_test.lua and the like, of the operator in this directory
-  kopf test my-operator --only shrinks  those with this word in their name
+  kopf test                             the tests of the operator in this directory
+  kopf test my-operator --only shrinks  only tests whose names contain this word
   kopf test tests/size_test.rhai --operator src/volumes.rhai --crd crds/";
 
 const FREEZE_AFTER_HELP: &str = "\
-Operators pause if their priority is lower, and if they meet at the same object: those of `kopf run -A` at the ClusterKopfPeering of \
-that name, those of `kopf run -n` at the KopfPeering in their namespace.
+Operators pause if their priority is lower and they use the same peering object: operators of `kopf run -A` use the \
+ClusterKopfPeering with this name, operators of `kopf run -n` use the KopfPeering in their namespace.
 
 Environment variables, used where the command line says nothing:
   KOPF_FREEZE_CLUSTERWIDE (-A), KOPF_FREEZE_NAMESPACES (-n; separated by spaces), KOPF_FREEZE_NAMESPACE (one more -n),
@@ -121,11 +121,11 @@ Example:
 
 /// The environment variables are not clap's: a list in a variable is split at spaces, one on the command line is not.
 const RUN_AFTER_HELP: &str = "\
-Without PATHS and ConfigMaps: ./handlers.lua, ./handlers.rhai or ./handlers/, the first that exists. When a script is saved, it \
-takes effect at once; if it has a mistake, the scripts go on as they were before.
+Default without PATHS and ConfigMaps: the first that exists of ./handlers.lua, ./handlers.rhai and ./handlers/. Saved scripts are \
+hot-reloaded; if a script has an error, the previous version keeps running.
 
-Options and settings can be kept in a file, kopf.yaml, in the current directory or beside the scripts: long options without \
-their dashes, and settings by group:
+Options and settings can also be set in a file, kopf.yaml, in the current directory or next to the scripts: long options without \
+dashes, and settings by group:
 
   namespace: [myapp-*]
   log-format: json
@@ -135,123 +135,122 @@ their dashes, and settings by group:
 Environment variables, used where the command line says nothing:
   KOPF_RUN_CLUSTERWIDE (-A), KOPF_RUN_NAMESPACES (-n; separated by spaces), KOPF_RUN_NAMESPACE (one more -n),
   KOPF_RUN_STANDALONE, KOPF_RUN_PEERING (-P), KOPF_RUN_PRIORITY (-p), KOPF_RUN_DEV, KOPF_RUN_LEADER_ELECT, KOPF_RUN_LEASE,
-  POD_ID (the name among other operators), KOPF_RUN_LIVENESS_ENDPOINT (-L), KOPF_RUN_HEALTH, KOPF_RUN_CONFIG,
+  POD_ID (the identity in peering), KOPF_RUN_LIVENESS_ENDPOINT (-L), KOPF_RUN_HEALTH, KOPF_RUN_CONFIG,
   KOPF_RUN_NO_RELOAD, KOPF_RUN_RELOAD_POLL, KOPF_RUN_FROM_CONFIGMAP (separated by spaces), KOPF_RUN_FROM_CONFIGMAP_SELECTOR,
   KOPF_RUN_ALLOW_NET, KOPF_RUN_ALLOW_ENV, KOPF_RUN_ALLOW_READ (separated by commas or spaces),
   KOPF_RUN_VERBOSE, KOPF_RUN_DEBUG, KOPF_RUN_QUIET, KOPF_RUN_LOG_FORMAT, KOPF_RUN_LOG_PREFIX, KOPF_RUN_LOG_REFKEY,
   KOPF_RUN_COLOR (also NO_COLOR, CLICOLOR_FORCE),
   KOPF_SETTINGS_GROUP__NAME (one setting, such as KOPF_SETTINGS_QUEUEING__WORKER_LIMIT=20)
 
-What is said nearer to the operator wins: defaults < kopf.yaml < environment < command line < start-up handlers.
+Precedence, lowest to highest: defaults, kopf.yaml, environment, command line, startup handlers.
 
 Examples:
-  kopf run handlers.lua                       the whole cluster, as the current kubectl context or the pod's account
-  kopf run -n 'myapp-*' handlers/ --verbose   some namespaces; what is decided and why is logged
+  kopf run handlers.lua                       the whole cluster, with the kubectl context or the service account
+  kopf run -n 'myapp-*' handlers/ --verbose   some namespaces; log what is decided and why
   kopf run -A --set execution.default_backoff=10s handlers.rhai";
 
-/// What the options have no room for.
+/// What the help of the options does not say.
 const DEV_AFTER_HELP: &str = "\
-The server is in this process: its objects are gone with it, unless --data keeps them. kubectl gets in with the KUBECONFIG \
-that is printed at the start. Kinds that handlers name and nothing defines are made up: any object fits them.
+The server runs in this process; objects are kept in memory unless --data persists them. kubectl can use the server with the \
+KUBECONFIG that is printed at the start. If no CRD exists for a kind that handlers name, a permissive one is created.
 
-Scripts, namespaces and the log are chosen as for `kopf run`, also by its environment variables; without -n, all namespaces \
+Scripts, namespaces and log options are the same as for `kopf run`, including its environment variables; without -n, all namespaces \
 are served.";
 
-/// Help with words that are no Markdown.
+/// Help texts that rustdoc would take for Markdown.
 const LIVENESS_HELP: &str =
     "Serve the results of probe handlers at this address, such as http://0.0.0.0:8080/healthz";
-const OUTPUT_HELP: &str = "What to print: text for people, json for programs; default: text";
+const OUTPUT_HELP: &str = "Output format: text for people, json for programs; default: text";
 const LANGUAGE_HELP: &str = "The language of the definitions: lua, luau or rhai";
 const SET_HELP: &str = "Change a setting, such as queueing.worker_limit=20; repeatable";
 const COLOR_HELP: &str =
-    "When to use colours; default: auto, which is on a terminal unless NO_COLOR is set";
+    "When to use colors; default: auto (on a terminal, unless NO_COLOR is set)";
 
 const CONFIGMAP_HELP: &str =
-    "Take the scripts in this ConfigMap through the API, instead of or beside PATHS; repeatable";
-const CONFIGMAP_SELECTOR_HELP: &str = "The same for all ConfigMaps with these labels in the namespace of the operator, such as app=scripts; repeatable";
+    "Read scripts from this ConfigMap through the API, in addition to PATHS if given; repeatable";
+const CONFIGMAP_SELECTOR_HELP: &str = "Read scripts from all ConfigMaps with these labels in the operator's namespace, such as app=scripts; repeatable";
 
-const ALLOW_NET_HELP: &str = "Let scripts connect to these hosts, such as api.example.com:443,*.example.org:443,[::1]:*; repeatable";
+const ALLOW_NET_HELP: &str = "Allow scripts to connect to these hosts, such as api.example.com:443,*.example.org:443,[::1]:*; repeatable";
 const ALLOW_ENV_HELP: &str =
-    "Let scripts read these variables of the environment, such as MYAPP_TOKEN,PG*; repeatable";
-const ALLOW_READ_HELP: &str =
-    "Let scripts read this file, or the files in this directory, such as /etc/myapp; repeatable";
+    "Allow scripts to read these environment variables, such as MYAPP_TOKEN,PG*; repeatable";
+const ALLOW_READ_HELP: &str = "Allow scripts to read this file, or the files in this directory, such as /etc/myapp; repeatable";
 
 /// `kopf run`
 #[derive(Debug, Default, Args)]
 pub struct RunArgs {
-    /// Script files (.lua, .rhai), or directories with such files
+    /// Script files (.lua, .rhai), or directories of scripts
     #[arg(value_name = "PATHS")]
     pub paths: Vec<PathBuf>,
-    /// Serve all namespaces and the cluster-scoped resources
-    #[arg(short = 'A', long, help_heading = "What to serve")]
+    /// Serve all namespaces and cluster-scoped resources
+    #[arg(short = 'A', long, help_heading = "Namespaces")]
     pub all_namespaces: bool,
-    /// Serve the namespaces of this name or glob pattern, such as 'myapp-*, !*-pr-*'; repeatable
-    #[arg(short, long = "namespace", value_name = "PATTERN", action = ArgAction::Append, help_heading = "What to serve")]
+    /// Serve the namespaces with this name or glob pattern, such as 'myapp-*, !*-pr-*'; repeatable
+    #[arg(short, long = "namespace", value_name = "PATTERN", action = ArgAction::Append, help_heading = "Namespaces")]
     pub namespaces: Vec<String>,
-    /// Ignore other operators: neither pause for them nor tell them of this one
-    #[arg(long, help_heading = "Other operators")]
+    /// Disable peering: ignore other operators, and do not announce this one
+    #[arg(long, help_heading = "Peering")]
     pub standalone: bool,
-    /// Meet other operators at the peering object of this name, and stay paused until it exists
-    #[arg(short = 'P', long, value_name = "NAME", help_heading = "Other operators")]
+    /// Use the peering object with this name, and pause until it exists
+    #[arg(short = 'P', long, value_name = "NAME", help_heading = "Peering")]
     pub peering: Option<String>,
-    /// Operators of a lower priority pause while this one runs; default: 0
+    /// Priority in peering: operators with a lower one pause; default: 0
     #[arg(
         short,
         long,
         value_name = "NUMBER",
         allow_negative_numbers = true,
-        help_heading = "Other operators"
+        help_heading = "Peering"
     )]
     pub priority: Option<i64>,
-    /// A developer's operator beside the real one: --priority 666
-    #[arg(long, help_heading = "Other operators")]
+    /// Same as --priority 666, to run a local operator while the deployed one pauses
+    #[arg(long, help_heading = "Peering")]
     pub dev: bool,
-    /// Elect a leader among the replicas of this operator: it acts, the others stand by
+    /// Elect a leader among the replicas of this operator; the others are standbys
     #[arg(long, help_heading = "Replicas")]
     pub leader_elect: bool,
-    /// The name of the Lease for the election; operators in one namespace need one each; default: kopf
+    /// Name of the Lease; operators in the same namespace need different names; default: kopf
     #[arg(long, value_name = "NAME", help_heading = "Replicas")]
     pub lease: Option<String>,
-    /// Keep the scripts as they are at the start, whatever happens to their files
-    #[arg(long, help_heading = "The scripts")]
+    /// Disable hot reload: changes of scripts take effect after a restart
+    #[arg(long, help_heading = "Scripts")]
     pub no_reload: bool,
-    /// Look for changes so often too, for file systems that do not tell them; default: 2s there, else the system tells
-    #[arg(long, value_name = "SECONDS", help_heading = "The scripts")]
+    /// Also poll for changes at this interval (for file systems without notifications); default: 2s on these, otherwise off
+    #[arg(long, value_name = "SECONDS", help_heading = "Scripts")]
     pub reload_poll: Option<String>,
-    /// Where scripts come from too
+    /// `ConfigMaps` with scripts
     #[arg(
         long = "from-configmap",
         help = CONFIGMAP_HELP,
         value_name = "NAMESPACE/NAME",
         action = ArgAction::Append,
-        help_heading = "The scripts"
+        help_heading = "Scripts"
     )]
     pub configmaps: Vec<String>,
-    /// Where scripts come from too
+    /// `ConfigMaps` with scripts
     #[arg(
         long = "from-configmap-selector",
         help = CONFIGMAP_SELECTOR_HELP,
         value_name = "LABELS",
         action = ArgAction::Append,
-        help_heading = "The scripts"
+        help_heading = "Scripts"
     )]
     pub configmap_selectors: Vec<String>,
-    /// What scripts may reach.
+    /// The permissions of scripts.
     #[command(flatten)]
     pub grants: GrantArgs,
     /// Where the results of probe handlers are served
-    #[arg(short = 'L', long, value_name = "URL", help = LIVENESS_HELP, help_heading = "How to run")]
+    #[arg(short = 'L', long, value_name = "URL", help = LIVENESS_HELP, help_heading = "Operation")]
     pub liveness: Option<String>,
     /// Serve /healthz, /livez, /readyz and /metrics at this address, such as 0.0.0.0:8081
-    #[arg(long, value_name = "HOST:PORT", help_heading = "How to run")]
+    #[arg(long, value_name = "HOST:PORT", help_heading = "Operation")]
     pub health: Option<String>,
-    /// Read options and settings from this file; default: kopf.yaml here or beside the scripts, if there is one
-    #[arg(long, value_name = "FILE", help_heading = "How to run")]
+    /// Read options and settings from this file; default: kopf.yaml in the current directory or next to the scripts
+    #[arg(long, value_name = "FILE", help_heading = "Operation")]
     pub config: Option<PathBuf>,
-    /// Settings to change
-    #[arg(long = "set", help = SET_HELP, value_name = "GROUP.NAME=VALUE", action = ArgAction::Append, help_heading = "How to run")]
+    /// Settings
+    #[arg(long = "set", help = SET_HELP, value_name = "GROUP.NAME=VALUE", action = ArgAction::Append, help_heading = "Operation")]
     pub settings: Vec<String>,
-    /// Kopf's option for modules of Python: scripts are named as PATHS
+    /// Kopf's option for Python modules; rejected with a hint
     #[arg(short, long = "module", value_name = "NAME", hide = true, action = ArgAction::Append)]
     pub modules: Vec<String>,
     /// How to log.
@@ -261,7 +260,7 @@ pub struct RunArgs {
 
 /// The grants.
 #[derive(Clone, Debug, Default, Args)]
-#[command(next_help_heading = "What scripts may reach")]
+#[command(next_help_heading = "Permissions of scripts")]
 pub struct GrantArgs {
     /// Hosts
     #[arg(long, value_name = "HOST:PORT", help = ALLOW_NET_HELP, value_delimiter = ',', action = ArgAction::Append)]
@@ -277,39 +276,39 @@ pub struct GrantArgs {
 /// `kopf dev`
 #[derive(Debug, Default, Args)]
 pub struct DevArgs {
-    /// What `kopf run` has too.
+    /// The options of `kopf run`.
     #[command(flatten)]
     pub run: RunArgs,
-    /// Create the resource definitions in this YAML or JSON file, or in the files of this directory; repeatable
+    /// Create the CRDs in this YAML or JSON file, or in the files of this directory; repeatable
     #[arg(long = "crd", value_name = "FILE", action = ArgAction::Append)]
     pub definitions: Vec<PathBuf>,
-    /// Create the objects in this YAML or JSON file, or in the files of this directory, again whenever it changes; repeatable
+    /// Apply the objects in this YAML or JSON file, or in the files of this directory, again after each change; repeatable
     #[arg(long = "apply", value_name = "FILE", action = ArgAction::Append)]
     pub objects: Vec<PathBuf>,
-    /// Listen on this port of 127.0.0.1; default: a free one
+    /// Listen on this port of 127.0.0.1; default: a free port
     #[arg(long, value_name = "NUMBER", default_value_t = 0, hide_default_value = true)]
     pub port: u16,
-    /// Keep the objects in this file: loaded at the start, saved after changes
+    /// Persist the objects in this file: loaded at the start, saved after changes
     #[arg(long, value_name = "FILE")]
     pub data: Option<PathBuf>,
     /// Write the kubeconfig to this file; default: a file in the runtime directory of the user
     #[arg(long, value_name = "FILE")]
     pub kubeconfig: Option<PathBuf>,
-    /// Leave pods, deployments, owned objects and the like as they are: nothing brings them to life or cleans them up
+    /// Disable the controllers of pods, deployments, owned objects and namespaces
     #[arg(long)]
     pub no_controllers: bool,
 }
 
-/// What scripts get in a run, and so without a cluster.
+/// The settings and permissions of scripts, as in `kopf run`.
 #[derive(Clone, Debug, Default, Args)]
 pub struct TermArgs {
-    /// Read options and settings from this file; default: kopf.yaml here or beside the scripts, if there is one
+    /// Read options and settings from this file; default: kopf.yaml in the current directory or next to the scripts
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// Settings to change
+    /// Settings
     #[arg(long = "set", help = SET_HELP, value_name = "GROUP.NAME=VALUE", action = ArgAction::Append)]
     pub settings: Vec<String>,
-    /// What scripts may reach.
+    /// The permissions of scripts.
     #[command(flatten)]
     pub grants: GrantArgs,
 }
@@ -325,13 +324,13 @@ impl TermArgs {
 /// `kopf check`
 #[derive(Debug, Default, Args)]
 pub struct CheckArgs {
-    /// Script files (.lua, .rhai), or directories with such files
+    /// Script files (.lua, .rhai), or directories of scripts
     #[arg(value_name = "PATHS")]
     pub paths: Vec<PathBuf>,
-    /// What to print
+    /// Output format
     #[arg(short, long, help = OUTPUT_HELP, value_enum, ignore_case = true, value_name = "FORMAT", default_value = "text", hide_default_value = true, hide_possible_values = true)]
     pub output: OutputFormat,
-    /// As in a run.
+    /// Settings and permissions.
     #[command(flatten)]
     pub terms: TermArgs,
 }
@@ -339,25 +338,25 @@ pub struct CheckArgs {
 /// `kopf test`
 #[derive(Clone, Debug, Default, Args)]
 pub struct TestArgs {
-    /// Files of tests, or directories of operators, which have them beside their scripts or in tests/; default: this directory
+    /// Test files, or directories of operators with tests next to the scripts or in tests/; default: the current directory
     #[arg(value_name = "PATHS")]
     pub paths: Vec<PathBuf>,
-    /// The scripts of the operator; default: as for kopf run, in the directory of the operator; repeatable
+    /// Scripts of the operator; default: as for kopf run, in the directory of the operator; repeatable
     #[arg(long, value_name = "PATH", action = ArgAction::Append)]
     pub operator: Vec<PathBuf>,
-    /// Create the resource definitions in this file, or in this directory; default: crd.yaml of the operator; repeatable
+    /// Create the CRDs in this file or directory before each test; default: crd.yaml of the operator; repeatable
     #[arg(long = "crd", value_name = "FILE", action = ArgAction::Append)]
     pub definitions: Vec<PathBuf>,
-    /// Create the objects in this file, or in the files of this directory, before each test; repeatable
+    /// Create the objects in this file or directory before each test; repeatable
     #[arg(long = "apply", value_name = "FILE", action = ArgAction::Append)]
     pub objects: Vec<PathBuf>,
-    /// Run only the tests with this text in their name
+    /// Run only the tests whose names contain this text
     #[arg(long, value_name = "TEXT")]
     pub only: Option<String>,
-    /// Show the log of each test, with what the operator decides and does
+    /// Show the verbose operator log of each test
     #[arg(short, long)]
     pub verbose: bool,
-    /// As in a run.
+    /// Settings and permissions.
     #[command(flatten)]
     pub terms: TermArgs,
 }
@@ -365,13 +364,13 @@ pub struct TestArgs {
 /// `kopf stubs`
 #[derive(Debug, Args)]
 pub struct StubsArgs {
-    /// For which editors
+    /// Language of the definitions
     #[arg(value_enum, value_name = "LANGUAGE", help = LANGUAGE_HELP, hide_possible_values = true)]
     pub language: StubsLanguage,
-    /// Write into this directory; default: print
+    /// Write to this directory; default: print
     #[arg(short, long, value_name = "DIR")]
     pub output: Option<PathBuf>,
-    /// Also the types of the custom resources that this file defines; repeatable
+    /// Add types of the custom resources in this CRD file; repeatable
     #[arg(long, value_name = "FILE", action = ArgAction::Append)]
     pub from_crd: Vec<PathBuf>,
 }
@@ -379,19 +378,19 @@ pub struct StubsArgs {
 /// `kopf init`
 #[derive(Debug, Args)]
 pub struct InitArgs {
-    /// The directory to write to; it is made if need be
+    /// Directory to write to; created if it does not exist
     #[arg(value_name = "DIR")]
     pub directory: PathBuf,
-    /// Handlers in Lua; the default
+    /// Write handlers in Lua (default)
     #[arg(long, conflicts_with = "rhai")]
     pub lua: bool,
-    /// Handlers in Rhai
+    /// Write handlers in Rhai
     #[arg(long)]
     pub rhai: bool,
-    /// An operator of the custom resource that this file defines
+    /// Write an operator for the custom resource in this CRD file
     #[arg(long, value_name = "FILE")]
     pub from_crd: Option<PathBuf>,
-    /// Overwrite files that are there already
+    /// Overwrite existing files
     #[arg(long)]
     pub force: bool,
 }
@@ -434,16 +433,16 @@ pub struct FreezeArgs {
     /// Where.
     #[command(flatten)]
     pub meeting: MeetingArgs,
-    /// The time after which operators go on by themselves: seconds, or with a unit such as 10m (required)
+    /// Duration of the pause: seconds, or with a unit such as 10m (required)
     #[arg(short = 't', long, value_name = "DURATION")]
     pub lifetime: Option<String>,
-    /// Operators of a lower priority pause; default: 100
+    /// Pause operators with a lower priority; default: 100
     #[arg(short, long, value_name = "NUMBER", allow_negative_numbers = true)]
     pub priority: Option<i64>,
-    /// The same as --priority 666
+    /// Same as --priority 666
     #[arg(long)]
     pub dev: bool,
-    /// Why; it is shown in the logs of the operators that pause
+    /// Reason; shown in the logs of the paused operators
     #[arg(short, long, value_name = "TEXT")]
     pub message: Option<String>,
     /// How to log.
@@ -462,19 +461,19 @@ pub struct ResumeArgs {
     pub log: LogArgs,
 }
 
-/// Which peering objects, and as whom.
+/// The peering objects and the identity.
 #[derive(Debug, Default, Args)]
 pub struct MeetingArgs {
-    /// The name of the peering object (required)
+    /// Name of the peering object (required)
     #[arg(short = 'P', long, value_name = "NAME")]
     pub peering: Option<String>,
-    /// The operators of the whole cluster: the ClusterKopfPeering
+    /// Use the ClusterKopfPeering: operators of the whole cluster
     #[arg(short = 'A', long)]
     pub all_namespaces: bool,
-    /// The operators of the namespaces of this name or glob pattern: the KopfPeering in each; repeatable
+    /// Use the KopfPeering in the namespaces with this name or glob pattern; repeatable
     #[arg(short, long = "namespace", value_name = "PATTERN", action = ArgAction::Append)]
     pub namespaces: Vec<String>,
-    /// The name of the record; default: user@host
+    /// Identity in the peering object; default: user@host
     #[arg(short, long, value_name = "TEXT")]
     pub id: Option<String>,
 }
@@ -489,35 +488,35 @@ pub struct CompletionsArgs {
 
 /// The logging options.
 #[derive(Debug, Default, Args)]
-#[command(next_help_heading = "The log")]
+#[command(next_help_heading = "Logging")]
 pub struct LogArgs {
-    /// Log what the operator decides and does
+    /// Log what the operator decides and why
     #[arg(short, long)]
     pub verbose: bool,
-    /// As --verbose, and also what the HTTP and TLS libraries log
+    /// Same as --verbose, and include the logs of the HTTP and TLS libraries
     #[arg(short, long)]
     pub debug: bool,
-    /// Log warnings and errors only
+    /// Log only warnings and errors
     #[arg(short, long)]
     pub quiet: bool,
-    /// The format of log lines; default: full
+    /// Format of log lines; default: full
     #[arg(long, value_enum, ignore_case = true, value_name = "FORMAT")]
     pub log_format: Option<LogFormat>,
-    /// The key of the object in JSON logs; default: object
+    /// Key of the object in JSON logs; default: object
     #[arg(long, value_name = "TEXT")]
     pub log_refkey: Option<String>,
-    /// Put [namespace/name] before messages about an object; default: on, except for json
+    /// Prefix messages about an object with [namespace/name]; default: on, except for json
     #[arg(long, overrides_with = "no_log_prefix")]
     pub log_prefix: bool,
-    /// Do not put [namespace/name] before messages about an object
+    /// Do not prefix messages about an object with [namespace/name]
     #[arg(long)]
     pub no_log_prefix: bool,
-    /// When to use colours
+    /// When to use colors
     #[arg(long, help = COLOR_HELP, value_enum, ignore_case = true, value_name = "WHEN")]
     pub color: Option<ColorWhen>,
 }
 
-/// When to use colours.
+/// When to use colors.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum ColorWhen {
     /// On a terminal

@@ -157,7 +157,7 @@ fn tell_bug(panic: &std::panic::PanicHookInfo<'_>) {
     let payload = panic.payload();
     let text = payload.downcast_ref::<String>().map(String::as_str);
     let text = text.or_else(|| payload.downcast_ref::<&str>().copied()).unwrap_or_default();
-    tracing::error!(target: "kopf.running", "A bug in the operator itself at {place}: {text}");
+    tracing::error!(target: "kopf.running", "Internal error at {place}: {text}");
 }
 
 /// As the kubeconfig says, or the pod.
@@ -180,7 +180,7 @@ fn scope(option: &ScopeOption) -> Scope {
         ScopeOption::Unsaid => {
             tracing::warn!(
                 target: "kopf.running",
-                "Neither -A/--all-namespaces nor -n/--namespace is given: serving the whole cluster, as with -A."
+                "Neither -A/--all-namespaces nor -n/--namespace is given: serving the whole cluster (as with -A)."
             );
             Scope::Cluster
         }

@@ -44,12 +44,14 @@ pub(super) fn terms(options: &RunOptions) -> Terms {
 pub(super) fn oddities(grants: &Grants, scripts: &[&str], handlers: usize) -> Vec<String> {
     let unused = grants.unused(scripts).into_iter();
     let mut told: Vec<_> = unused
-        .map(|name| format!("Something is granted to {name}, but there is no script of this name."))
+        .map(|name| {
+            format!("Permissions are granted to {name}, but there is no script with this name.")
+        })
         .collect();
     if handlers == 0 {
         told.push(
-            "The scripts declare no handlers: the operator has nothing to do. \
-             A handler is declared at the top level, with kopf.on_create(\"RESOURCE\", FUNCTION) and the like."
+            "The scripts declare no handlers. \
+             Declare handlers at the top level, for example with kopf.on_create(\"RESOURCE\", FUNCTION)."
                 .into(),
         );
     }
@@ -104,7 +106,7 @@ impl Read {
         let mut oddities = oddities(&grants, &names, registry.handlers().len() - tests);
         if tests > 0 {
             oddities.push(
-                "The scripts declare tests, which an operator does not run: `kopf test` does."
+                "The scripts declare tests, which the operator ignores: run them with `kopf test`."
                     .into(),
             );
         }

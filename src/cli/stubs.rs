@@ -62,8 +62,11 @@ pub(super) fn kinds(paths: &[PathBuf]) -> Result<Vec<CustomKind>, Report> {
         for document in documents::of(path)? {
             let kind = documents::text(&document.object, "/kind");
             if kind != documents::DEFINITION {
-                let problem =
-                    format!("{}: this is a {kind}, no {}", document.place, documents::DEFINITION);
+                let problem = format!(
+                    "{}: expected a {}, got a {kind}",
+                    document.place,
+                    documents::DEFINITION
+                );
                 return Err(Report::failure(problem));
             }
             let read = CustomKind::read(&document.object);

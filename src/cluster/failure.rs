@@ -242,7 +242,7 @@ impl Failure {
             }
             Failure::Answer(Answer { status: 403, message, .. }) => return action.rule(message),
             Failure::Unreachable(_) | Failure::Disconnected(_) => {
-                "is the cluster running, and is the `server` of the current context right? try `kubectl version`"
+                "check that the cluster is running and that the `server` of the current context is correct: `kubectl version`"
             }
             Failure::Timeout(_) => {
                 "the server is slow or a proxy holds the connection; `settings.networking.request_timeout` is the limit"

@@ -110,7 +110,7 @@ pub(crate) fn selector_key(parts: &Value) -> Result<String, String> {
     let texts: Option<Vec<_>> = items.iter().map(Value::as_str).collect();
     match texts {
         Some(texts) if !texts.is_empty() => Ok(texts.join("/")),
-        Some(_) | None => Err(format!("a key must be a text or a list of texts, not {parts}")),
+        Some(_) | None => Err(format!("a key must be a string or a list of strings, not {parts}")),
     }
 }
 

@@ -63,10 +63,8 @@ fn by_type(setting: &Setting) -> (Value, Value, Value) {
         }
         "true, false or \"all\"" => (json!("all"), json!("all"), json!(7)),
         "a text" => (json!("some-text"), json!("some-text"), json!(["x"])),
-        "a whole number" => (json!(-7), json!(-7), json!(1.5)),
-        "a whole number from zero up" | "a whole number above zero" => {
-            (json!(7), json!(7), json!(-7))
-        }
+        "an integer" => (json!(-7), json!(-7), json!(1.5)),
+        "a non-negative integer" | "a positive integer" => (json!(7), json!(7), json!(-7)),
         "a number of bytes or a size such as \"64Mi\"" => {
             (json!("7Mi"), json!(7 << 20), json!("7 apples"))
         }

@@ -71,7 +71,7 @@ impl Findings {
             if findings.scripts.iter().all(|it| it.handlers.is_some()) { all.len() } else { 1 };
         findings.warnings.extend(oddities(&options.grants, &names, known));
         if let [_, .., last] = lifecycles.as_slice() {
-            let told = "Several scripts set the default lifecycle; that of the last one counts";
+            let told = "Several scripts set the default lifecycle; the last one is used";
             findings.warnings.push(format!("{told}: {last}."));
         }
         findings.warnings.extend(all.iter().filter_map(never_called));
@@ -94,8 +94,9 @@ impl Findings {
     fn empty(options: &RunOptions) -> Self {
         let mut warnings: Vec<_> = options.notes.iter().filter_map(warning).collect();
         if !options.scripts.maps.is_empty() {
-            warnings
-                .push("Scripts in ConfigMaps are not checked: this would need a cluster.".into());
+            warnings.push(
+                "Scripts in ConfigMaps are not checked, because this needs a cluster.".into(),
+            );
         }
         Findings {
             scripts: Vec::new(),
@@ -191,7 +192,6 @@ fn never_called(handler: &Handler) -> Option<String> {
         (Some(_) | None, Some(_) | None) => false,
     };
     let (id, place) = (&handler.id, &handler.location);
-    is_unchanged.then(|| {
-        format!("{place}: the handler '{id}' is never called: `old` and `new` are the same.")
-    })
+    is_unchanged
+        .then(|| format!("{place}: the handler '{id}' is never called: `old` and `new` are equal."))
 }

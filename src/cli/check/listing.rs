@@ -70,14 +70,14 @@ fn limits(settings: &Settings) -> String {
     let seconds = settings.execution.cpu_limit.as_secs_f64();
     let [memory, string, result] = [memory_limit, string_size, result_size].map(size::shown);
     format!(
-        "{seconds} s of computing per call, {memory} of memory, {call_depth} nested calls, {string} per string, \
+        "{seconds} s of CPU time per call, {memory} of memory, {call_depth} nested calls, {string} per string, \
          {coroutines} coroutines, {result} per result"
     )
 }
 
 fn of_script(text: &mut String, script: &Script) {
     let _fits = match &script.handlers {
-        None => writeln!(text, "{}: cannot be used", script.name),
+        None => writeln!(text, "{}: invalid", script.name),
         Some(handlers) if handlers.is_empty() => writeln!(text, "{}: no handlers", script.name),
         Some(_) => writeln!(text, "{}", script.name),
     };

@@ -164,7 +164,7 @@ pub fn find(
             one.display(),
             other.display()
         ))
-        .with_hint("choose one of them with --config FILE, or move it away")),
+        .with_hint("choose one with --config FILE, or move the other away")),
     }
 }
 
@@ -173,10 +173,7 @@ fn read(path: &Path, here: &Path) -> Result<Config, Report> {
     let name = path.display();
     let text = match fs::metadata(&place) {
         Ok(kind) if kind.len() > BYTES_MAX => {
-            return Err(Report::usage(format!(
-                "'{name}' has more than {} MiB: too much for a configuration",
-                BYTES_MAX >> 20
-            )));
+            return Err(Report::usage(format!("'{name}' is larger than {} MiB", BYTES_MAX >> 20)));
         }
         Ok(_) => fs::read_to_string(&place),
         Err(problem) => Err(problem),
@@ -186,8 +183,7 @@ fn read(path: &Path, here: &Path) -> Result<Config, Report> {
             Report::usage(format!("there is no file '{name}'"))
                 .with_hint("check the spelling and the current directory")
         } else if problem.kind() == io::ErrorKind::InvalidData {
-            Report::usage(format!("'{name}' is not UTF-8"))
-                .with_hint("save the file in the UTF-8 encoding")
+            Report::usage(format!("'{name}' is not UTF-8")).with_hint("save the file in UTF-8")
         } else {
             Report::usage(format!("cannot read '{name}': {problem}"))
         }
@@ -198,9 +194,8 @@ fn read(path: &Path, here: &Path) -> Result<Config, Report> {
 /// Understands the text of a file.
 pub fn parse(path: &Path, text: &str) -> Result<Config, Report> {
     let place = |line: u64| format!("{}:{line}", path.display());
-    let root = yaml::parse(text).map_err(|(line, reason)| {
-        wrong(&place(line.max(1)), &format!("this is no YAML: {reason}"))
-    })?;
+    let root = yaml::parse(text)
+        .map_err(|(line, reason)| wrong(&place(line.max(1)), &format!("invalid YAML: {reason}")))?;
     let mut config = Config { path: path.into(), ..Config::default() };
     for Entry { line, key, value } in entries(&root, "a map of options", &place)? {
         if key == "settings" {
@@ -264,14 +259,14 @@ fn option(name: &str, takes: Takes, node: &Node, place: &str) -> Result<Value, R
     let (fits, expected) = match takes {
         Takes::Flag => (value.is_boolean(), "true or false"),
         Takes::Text => (value.is_string(), "a text"),
-        Takes::Number => (value.is_i64(), "a whole number"),
+        Takes::Number => (value.is_i64(), "an integer"),
         Takes::Duration => {
-            (duration::parse(&value).is_some(), "seconds, or a text with a unit such as 2s")
+            (duration::parse(&value).is_some(), "seconds, or a string with a unit such as 2s")
         }
         Takes::Texts if value.is_string() => return Ok(Value::Array(vec![value])),
         Takes::Texts => (
             value.as_array().is_some_and(|it| it.iter().all(Value::is_string)),
-            "a text or a list of texts",
+            "a string or a list of strings",
         ),
     };
     if fits || value.is_null() {

@@ -22,14 +22,13 @@ pub(super) fn read(
     place: &dyn Fn(u64) -> String,
     config: &mut Config,
 ) -> Result<(), Report> {
-    let expected =
-        "scripts with what is granted to them, such as `handlers.lua: {allow-env: APP_*}`";
+    let expected = "scripts with their permissions, such as `handlers.lua: {allow-env: APP_*}`";
     for Entry { line, key: name, value } in entries(scripts, expected, place)? {
         if name.trim_matches(['/', '.']).is_empty() {
-            return Err(wrong(&place(*line), &format!("`{name}` is no script")));
+            return Err(wrong(&place(*line), &format!("`{name}` is not a script")));
         }
         let mut grants = Vec::new();
-        for Entry { line, key, value } in entries(value, "what is granted to the script", place)? {
+        for Entry { line, key, value } in entries(value, "the permissions of a script", place)? {
             let what = Permission::ALL.into_iter().find(|it| it.option() == key);
             let what = what.ok_or_else(|| unknown(&place(*line), key))?;
             let value = option(what.option(), Takes::Texts, value, &place(value.line.max(*line)))?;

@@ -43,7 +43,7 @@ fn a_duration_is_a_number_or_a_text() {
     assert_eq!(poll("verbose: true\n"), None);
     assert_eq!(
         refused("reload-poll: often\n"),
-        "1: reload-poll: expected seconds, or a text with a unit such as 2s, got \"often\""
+        "1: reload-poll: expected seconds, or a string with a unit such as 2s, got \"often\""
     );
 }
 
@@ -102,12 +102,12 @@ fn mistakes_are_told_with_their_lines() {
     assert_eq!(refused("verbose: 1\n"), "1: verbose: expected true or false, got 1");
     assert_eq!(
         refused("namespace:\n  - a\n  - 1\n"),
-        "2: namespace: expected a text or a list of texts, got [\"a\",1]"
+        "2: namespace: expected a string or a list of strings, got [\"a\",1]"
     );
     assert_eq!(refused("- a\n"), "1: expected a map of options, got [\"a\"]");
     assert_eq!(refused("settings: 3\n"), "1: expected groups of settings, got 3");
-    assert!(refused("a: [\n").contains("this is no YAML"), "{}", refused("a: [\n"));
-    assert!(refused("verbose: true\nverbose: false\n").starts_with("2: this is no YAML: "));
+    assert!(refused("a: [\n").contains("invalid YAML"), "{}", refused("a: [\n"));
+    assert!(refused("verbose: true\nverbose: false\n").starts_with("2: invalid YAML: "));
 }
 
 #[test]
@@ -157,7 +157,7 @@ fn the_file_is_found_here_or_beside_the_scripts() {
     assert_eq!(
         report.to_string(),
         "error: there are two configurations: 'kopf.yaml' and 'handlers/kopf.yaml'\n\
-         hint: choose one of them with --config FILE, or move it away"
+         hint: choose one with --config FILE, or move the other away"
     );
     let named = find(Some(Path::new("kopf.yaml")), &["handlers".into()], &directory.0);
     assert_eq!(named.map(|it| it.map(|it| it.path)), Ok(Some("kopf.yaml".into())));

@@ -58,7 +58,7 @@ impl Error {
     pub(super) fn hint(&self) -> Option<&'static str> {
         match self {
             Error::UnknownKind { .. } => Some(
-                "add its definition with --crd FILE, or a handler that names it; check apiVersion and kind",
+                "add its CRD with --crd FILE, or a handler that names it; check apiVersion and kind",
             ),
             Error::Refused { .. } => None,
         }

@@ -45,9 +45,9 @@ impl Data {
         if let Some(snapshot) = snapshot {
             server.restore(snapshot).map_err(|resource| {
                 let path = path.display();
-                Report::failure(format!("'{path}' has objects of {resource}, which is not served"))
+                Report::failure(format!("'{path}' has objects of {resource}, which the server does not know"))
                     .with_hint(
-                        "it may be of another version of kopf: use that one, or move the file away",
+                        "it may have been written by another version of kopf: use that version, or move the file away",
                     )
             })?;
         }
@@ -79,7 +79,7 @@ impl Data {
             match done {
                 Ok(Err(problem)) if was_saved => {
                     let path = self.0.path.display();
-                    tracing::error!(target: "kopf.dev", "Cannot save '{path}', will try again: {problem}");
+                    tracing::error!(target: "kopf.dev", "Cannot save '{path}', will retry: {problem}");
                     was_saved = false;
                 }
                 Ok(Err(_)) => {}
@@ -133,10 +133,8 @@ fn take_lock(path: &Path, lock: &Path) -> Result<File, Report> {
         Err(TryLockError::Error(problem)) => Err(unwritable(path, &problem)),
         Err(TryLockError::WouldBlock) => {
             let path = path.display();
-            Err(Report::failure(format!(
-                "'{path}' is the data of another kopf dev, which is running"
-            ))
-            .with_hint("end that one, or use another file"))
+            Err(Report::failure(format!("'{path}' is in use by another kopf dev"))
+                .with_hint("stop that one, or use another file"))
         }
     }
 }
@@ -150,7 +148,7 @@ fn report(problem: &Error) -> Report {
     match problem {
         Error::Unreadable { .. } => report,
         Error::Damaged { .. } => report.with_hint(
-            "nothing was changed: repair the file, or move it away to start with no objects",
+            "the file was not changed: repair it, or move it away to start without objects",
         ),
     }
 }

@@ -41,11 +41,11 @@ pub(in crate::cli) enum Error {
     NotText(PathBuf),
     #[error("there are no files *.yaml, *.yml or *.json in the directory '{}'", .0.display())]
     Empty(PathBuf),
-    #[error("{place}: this is no YAML: {reason}")]
+    #[error("{place}: invalid YAML: {reason}")]
     NotYaml { place: String, reason: String },
-    #[error("{place}: this is no JSON: {reason}")]
+    #[error("{place}: invalid JSON: {reason}")]
     NotJson { place: String, reason: String },
-    #[error("{place}: this is no Kubernetes object: {reason}")]
+    #[error("{place}: not a Kubernetes object: {reason}")]
     NoObject { place: String, reason: &'static str },
     #[error("'{}' has no objects in it", .0.display())]
     NoDocuments(PathBuf),
@@ -56,10 +56,8 @@ impl Error {
     pub(in crate::cli) fn hint(&self) -> Option<&'static str> {
         Some(match self {
             Error::Missing(_) => "check the spelling and the current directory",
-            Error::NotText(_) => "save the file in the UTF-8 encoding",
-            Error::NoObject { .. } => {
-                "an object has at least: apiVersion, kind, metadata with a name"
-            }
+            Error::NotText(_) => "save the file in UTF-8",
+            Error::NoObject { .. } => "an object needs at least apiVersion, kind and metadata.name",
             Error::NotYaml { .. }
             | Error::NotJson { .. }
             | Error::Unreadable { .. }
@@ -225,7 +223,7 @@ fn take(documents: &mut Vec<Document>, place: String, mut object: Value) -> Resu
 
 fn checked(place: String, object: Value) -> Result<Document, Error> {
     let reason = if !object.is_object() {
-        "it is no mapping"
+        "it is not a mapping"
     } else if text(&object, "/apiVersion").is_empty() {
         "it has no apiVersion"
     } else if text(&object, "/kind").is_empty() {

@@ -57,8 +57,8 @@ impl Files {
             let is_other = |it: &&Document| text(&it.object, "/kind") != DEFINITION;
             if let Some(other) = files.documents.iter().skip(before).find(is_other) {
                 let kind = text(&other.object, "/kind");
-                let problem = format!("{}: this is a {kind}, no {DEFINITION}", other.place);
-                return Err(Report::failure(problem).with_hint("objects go behind --apply"));
+                let problem = format!("{}: expected a {DEFINITION}, got a {kind}", other.place);
+                return Err(Report::failure(problem).with_hint("pass objects with --apply"));
             }
         }
         for path in objects {
@@ -124,7 +124,8 @@ impl Files {
         }
         for directory in directories {
             if let Err(problem) = watcher.watch(&directory, RecursiveMode::NonRecursive) {
-                let text = format!("Changes in '{}' are not seen: {problem}", directory.display());
+                let text =
+                    format!("Changes in '{}' are not detected: {problem}", directory.display());
                 self.tell(&directory, text);
             }
         }
@@ -150,7 +151,7 @@ impl Files {
             }
         }
         for file in self.texts.keys().filter(|it| !found.contains(*it)) {
-            tracing::info!(target: "kopf.dev", "{} is gone; its objects stay.", file.display());
+            tracing::info!(target: "kopf.dev", "{} was removed; its objects are kept.", file.display());
         }
         self.texts.retain(|file, _| found.contains(file));
         changed.sort_by_key(rank);
@@ -199,7 +200,7 @@ pub(super) fn log(applied: &Applied, document: &Document) {
 }
 
 fn blind(problem: &notify::Error) {
-    tracing::error!(target: "kopf.dev", "Changes of files are not seen: {problem}");
+    tracing::error!(target: "kopf.dev", "Changes of files are not detected: {problem}");
 }
 
 fn watcher(changed: Arc<Notify>) -> notify::Result<RecommendedWatcher> {

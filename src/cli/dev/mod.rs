@@ -123,8 +123,7 @@ fn misplaced(error: sources::Error) -> Report {
     if let sources::Error::UnknownLanguage(path) = &error
         && is_data(path)
     {
-        let hint =
-            "each file of definitions goes behind a --crd, each of objects behind an --apply";
+        let hint = "pass CRD files with --crd, and files of objects with --apply";
         return Report::failure(error.to_string()).with_hint(hint);
     }
     error.into()
@@ -148,7 +147,7 @@ pub(super) fn connect(server: ApiServer) -> Connect {
             if login.is_some() {
                 tracing::info!(
                     target: "kopf.dev",
-                    "This server knows everybody: the login handlers are not asked here."
+                    "The local server needs no authentication: login handlers are not called."
                 );
             }
             let client = Client::new(server, NAMESPACE);
@@ -166,7 +165,7 @@ async fn listen(port: u16) -> Result<Listener, Report> {
         let report = Report::failure(problem.to_string());
         match problem {
             BindError::Taken(_) => {
-                report.with_hint("choose another --port, or none: then a free one is found")
+                report.with_hint("choose another --port, or omit it to use a free one")
             }
             BindError::Exposed(_) | BindError::Refused { .. } => report,
         }
@@ -182,7 +181,7 @@ fn take(option: &KubeconfigOption) -> Result<Kubeconfig, Report> {
         let report = Report::failure(problem.to_string());
         match problem {
             kubeconfig::Error::Foreign(_) | kubeconfig::Error::InUse(_) => {
-                report.with_hint("name another file with --kubeconfig, or leave the option out")
+                report.with_hint("choose another file with --kubeconfig, or omit the option")
             }
             kubeconfig::Error::Unusable { .. } => report,
         }
@@ -267,8 +266,7 @@ impl Filled {
             let versions = versions.join(", ");
             tracing::info!(
                 target: "kopf.dev",
-                "Handlers name {name}, and nothing defines it: any object of kind {kind} ({versions}) fits. \
-                 Define it with --crd."
+                "No CRD for {name}: serving a permissive one ({kind}, {versions}). Pass --crd FILE to use your own."
             );
         }
         for (applied, document) in &self.applied {
@@ -294,25 +292,22 @@ impl Greeting<'_> {
 
     fn text(&self) -> String {
         let objects = match self.kept {
-            Some((path, 0)) => format!("Its objects are kept in {}.", path.display()),
+            Some((path, 0)) => format!("Objects are persisted in {}.", path.display()),
             Some((path, count)) => {
-                format!(
-                    "Its objects are kept in {}; {count} are loaded from there.",
-                    path.display()
-                )
+                format!("Objects are persisted in {}; {count} were loaded.", path.display())
             }
-            None => "Its objects are gone at the end; --data FILE keeps them.".to_owned(),
+            None => "Objects are kept in memory; use --data FILE to persist them.".to_owned(),
         };
         let plurals = self.filled.resources.iter().map(|it| it.plural.as_str());
         let example = plurals.take(1).collect::<String>();
         let example = if example.is_empty() { "all" } else { &example };
         let (url, kubeconfig) = (&self.url, quoted(&self.kubeconfig.display().to_string()));
         format!(
-            "A Kubernetes API server of your own is at {url}. {objects}\n\
-             To use it, in another terminal:\n\n  \
+            "Local Kubernetes API server: {url}. {objects}\n\
+             To use it in another terminal:\n\n  \
                export KUBECONFIG={kubeconfig}\n  \
                kubectl get {example}\n\n\
-             Ctrl+C ends it.\n\n"
+             Press Ctrl+C to stop.\n\n"
         )
     }
 }

@@ -42,9 +42,9 @@ fn one(found: &Found<'_>, markdown: bool) -> String {
 }
 
 fn unknown(surface: &Surface, name: &str) -> Report {
-    let report = Report::failure(format!("scripts have no '{name}'"));
+    let report = Report::failure(format!("'{name}' not found in the reference"));
     match surface.nearest(name) {
         Some(near) => report.with_hint(format!("did you mean '{near}'?")),
-        None => report.with_hint("`kopf docs` lists everything there is"),
+        None => report.with_hint("`kopf docs` lists everything"),
     }
 }

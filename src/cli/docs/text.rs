@@ -14,7 +14,7 @@ const NAME_MAX: usize = 34;
 /// What there is.
 pub(super) fn overview(surface: &Surface) -> String {
     let mut text = String::from(
-        "What scripts can use. More of each: kopf docs NAME, such as kopf docs on_create\n",
+        "Reference of scripts. For details: kopf docs NAME, such as kopf docs on_create\n",
     );
     for global in &surface.globals {
         head(&mut text, global.name, global.doc);

@@ -120,10 +120,11 @@ impl<'a> Environment<'a> {
         match text.trim().to_ascii_lowercase().as_str() {
             "1" | "true" | "t" | "yes" | "y" | "on" => Ok(Some(true)),
             "0" | "false" | "f" | "no" | "n" | "off" => Ok(Some(false)),
-            _ => {
-                Err(Report::usage(format!("{} is '{text}', which is no boolean", self.name(name)))
-                    .with_hint("use one of: true, false, yes, no, on, off, 1, 0"))
-            }
+            _ => Err(Report::usage(format!(
+                "{} is '{text}', which is not a boolean",
+                self.name(name)
+            ))
+            .with_hint("use one of: true, false, yes, no, on, off, 1, 0")),
         }
     }
 
@@ -131,7 +132,7 @@ impl<'a> Environment<'a> {
     pub fn number(&self, name: &str) -> Result<Option<i64>, Report> {
         let Some(text) = self.text(name) else { return Ok(None) };
         text.trim().parse().map(Some).map_err(|_problem| {
-            Report::usage(format!("{} is '{text}', which is no whole number", self.name(name)))
+            Report::usage(format!("{} is '{text}', which is not an integer", self.name(name)))
         })
     }
 
@@ -217,13 +218,13 @@ fn check_setting(name: &str, rest: &str) -> Result<Option<String>, Report> {
         }
         Some(Ok((setting, _))) => {
             let right = variable(setting);
-            Err(Report::usage(format!("{name} is not read"))
+            Err(Report::usage(format!("{name} has no effect"))
                 .with_hint(format!("write it as {right}")))
         }
         Some(Err(problem)) => Err(Report::usage(format!("{name}: {problem}"))),
         None => {
             let known: Vec<_> = configure::TABLE.iter().map(variable).collect();
-            let report = Report::usage(format!("{name} is no setting"));
+            let report = Report::usage(format!("{name} is not a setting"));
             Err(match nearest(name, known.iter().map(String::as_str)) {
                 Some(near) => report.with_hint(format!("did you mean {near}?")),
                 None => report.with_hint("write it as KOPF_SETTINGS_GROUP__NAME"),

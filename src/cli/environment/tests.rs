@@ -9,7 +9,7 @@ use crate::cli::{args::LowArgs, report::Report};
 fn one(name: &str, text: &str) -> Result<serde_json::Value, Report> {
     let lookup = |it: &str| (it == name).then(|| text.to_owned());
     let mut found = settings(&lookup)?;
-    assert_eq!(found.len(), 1, "{name} is not read");
+    assert_eq!(found.len(), 1, "{name} has no effect");
     Ok(found.remove(0).value)
 }
 
@@ -37,7 +37,7 @@ fn values_are_written_as_in_a_file() {
     let report = one("KOPF_SETTINGS_QUEUEING__WORKER_LIMIT", "[").expect_err("a refusal");
     assert_eq!(
         report.message,
-        "KOPF_SETTINGS_QUEUEING__WORKER_LIMIT: expected a whole number above zero, got '['"
+        "KOPF_SETTINGS_QUEUEING__WORKER_LIMIT: expected a positive integer, got '['"
     );
     assert!(settings(&|_| Some(String::new())).expect("empty is unset").is_empty());
 }
@@ -82,12 +82,12 @@ fn unknown_settings_are_errors_that_name_the_right_one() {
     );
     assert_eq!(
         error("KOPF_SETTINGS_QUEUEING_WORKER_LIMIT"),
-        "error: KOPF_SETTINGS_QUEUEING_WORKER_LIMIT is no setting\n\
+        "error: KOPF_SETTINGS_QUEUEING_WORKER_LIMIT is not a setting\n\
          hint: did you mean KOPF_SETTINGS_QUEUEING__WORKER_LIMIT?"
     );
     assert_eq!(
         error("KOPF_SETTINGS_BATCHING__IDLE_TIMEOUT"),
-        "error: KOPF_SETTINGS_BATCHING__IDLE_TIMEOUT is not read\n\
+        "error: KOPF_SETTINGS_BATCHING__IDLE_TIMEOUT has no effect\n\
          hint: write it as KOPF_SETTINGS_QUEUEING__IDLE_TIMEOUT"
     );
 }

@@ -99,7 +99,7 @@ fn resolve(
 }
 
 fn missing(variables: &Environment<'_>, option: &str, variable: &str, example: &str) -> Report {
-    let hint = format!("say, for example, {example}; or set {}", variables.name(variable));
+    let hint = format!("for example, pass {example}; or set {}", variables.name(variable));
     Report::usage(format!("{option} is required")).with_hint(hint)
 }
 
@@ -108,7 +108,7 @@ fn seconds(text: &str) -> Result<Duration, Report> {
     let number = text.trim().parse::<f64>().ok().map(Value::from);
     let lifetime = duration::parse(&number.unwrap_or_else(|| text.into()));
     lifetime.filter(|it| !it.is_zero()).ok_or_else(|| {
-        Report::usage(format!("--lifetime is '{text}', which is no duration above zero"))
+        Report::usage(format!("--lifetime is '{text}', which is not a duration above zero"))
             .with_hint("write seconds, or a number with a unit: 60, 10m, 2h")
     })
 }

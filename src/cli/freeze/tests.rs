@@ -84,8 +84,12 @@ fn what_is_required_is_asked_for_and_what_contradicts_is_refused() {
         ("freeze -A -t 1", "--peering is required", "KOPF_FREEZE_PEERING"),
         ("freeze -A -P x", "--lifetime is required", "KOPF_FREEZE_LIFETIME"),
         ("resume -A", "--peering is required", "KOPF_RESUME_PEERING"),
-        ("freeze -A -P x -t soon", "--lifetime is 'soon', which is no duration above zero", "10m"),
-        ("freeze -A -P x -t 0", "--lifetime is '0', which is no duration above zero", "10m"),
+        (
+            "freeze -A -P x -t soon",
+            "--lifetime is 'soon', which is not a duration above zero",
+            "10m",
+        ),
+        ("freeze -A -P x -t 0", "--lifetime is '0', which is not a duration above zero", "10m"),
     ] {
         let report = resolve(typed, &[]).expect_err(typed);
         assert_eq!((report.message.as_str(), report.exit), (message, Exit::Usage));

@@ -39,9 +39,10 @@ pub(super) fn run(args: &InitArgs) -> Result<Exit, Report> {
             1 => "and 1 more file exist".to_owned(),
             more => format!("and {more} more files exist"),
         };
-        let problem = format!("'{}' {exist} already; nothing was written", first.display());
-        return Err(Report::failure(problem)
-            .with_hint("--force overwrites what is there; another directory keeps it"));
+        let problem = format!("'{}' {exist} already; no file was written", first.display());
+        return Err(
+            Report::failure(problem).with_hint("use --force to overwrite, or another directory")
+        );
     }
     let mut told = String::new();
     for (path, text) in &files {
@@ -97,6 +98,6 @@ fn next(directory: &Path, rhai: bool) -> String {
     let directory = directory.display();
     let (script, crd, object) = (at(script), at("crd.yaml"), at("object.yaml"));
     format!(
-        "\nNext, without a cluster:\n  kopf check {script}\n  kopf test {directory}\n  kopf dev {script} --crd {crd} --apply {object}\n\nChange {script} or {object} while it runs: it takes effect at once.\n"
+        "\nNext, without a cluster:\n  kopf check {script}\n  kopf test {directory}\n  kopf dev {script} --crd {crd} --apply {object}\n\nEdit {script} or {object} while it runs: changes take effect immediately.\n"
     )
 }

@@ -122,7 +122,7 @@ impl<S: Write + AsFd> Shared<S> {
                     let lost = self.lost.swap(0, Ordering::SeqCst);
                     if lost > 0 {
                         self.write(&format!(
-                            "kopf: {lost} lines of the log are lost here: nobody read them in time\n"
+                            "kopf: {lost} log lines were lost here, because stderr was not read in time\n"
                         ));
                     }
                     self.waiting.fetch_sub(1, Ordering::SeqCst);

@@ -54,7 +54,7 @@ pub(super) fn note(grants: &Grants) -> Option<Note> {
             told.push(format!("{} for {name}", more.join(" ")));
         }
     }
-    (!told.is_empty()).then(|| Note::Info(format!("Scripts are granted {}", told.join(" "))))
+    (!told.is_empty()).then(|| Note::Info(format!("Granted to scripts: {}", told.join(" "))))
 }
 
 fn granted(access: &Access) -> Vec<String> {

@@ -157,7 +157,7 @@ pub fn resolve_run(
     apply(&mut settings, &assignments)?;
     apply_peering(&mut settings, &Peering::typed(&args));
     let mut notes: Vec<_> = config
-        .map(|it| Note::Info(format!("Options and settings are read from {}.", it.path.display())))
+        .map(|it| Note::Info(format!("Reading options and settings from {}.", it.path.display())))
         .into_iter()
         .collect();
     notes.extend(grants::note(&grants));
@@ -186,8 +186,8 @@ fn refuse_modules(args: &RunArgs, variables: &Environment<'_>) -> Result<(), Rep
         (None, Some(_)) => variables.name("MODULES"),
         (None, None) => return Ok(()),
     };
-    Err(Report::usage(format!("{place}: scripts are files, there are no modules to import"))
-        .with_hint("name the script files or their directory: kopf run path/to/handlers.lua"))
+    Err(Report::usage(format!("{place}: Python modules are not supported"))
+        .with_hint("pass script files or their directory: kopf run path/to/handlers.lua"))
 }
 
 fn apply(settings: &mut Settings, assignments: &[Assignment]) -> Result<(), Report> {
@@ -210,7 +210,7 @@ fn typed_settings(typed: &[String]) -> Result<(Vec<Assignment>, Vec<String>), Re
             Some((group, name, value))
         });
         let (group, name, value) = parts.ok_or_else(|| {
-            wrong("this is no setting".into())
+            wrong("not a setting".into())
                 .with_hint("write it as GROUP.NAME=VALUE, such as queueing.worker_limit=20")
         })?;
         let (setting, old) = configure::find(group, name).map_err(wrong)?;
@@ -296,7 +296,7 @@ fn scope(
     }
     namespaces.extend(variables.text("NAMESPACE"));
     let mut hint =
-        "check KOPF_RUN_CLUSTERWIDE, KOPF_RUN_NAMESPACES and KOPF_RUN_NAMESPACE too".to_owned();
+        "also check KOPF_RUN_CLUSTERWIDE, KOPF_RUN_NAMESPACES and KOPF_RUN_NAMESPACE".to_owned();
     if !clusterwide && namespaces.is_empty() {
         clusterwide = file.flag("all-namespaces").unwrap_or(false);
         namespaces = file.texts("namespace").unwrap_or_default();
@@ -323,7 +323,7 @@ fn endpoint(url: &str) -> Result<Endpoint, Report> {
 
 fn address(text: &str) -> Result<Address, Report> {
     Address::parse(text).ok_or_else(|| {
-        Report::usage(format!("'{text}' is no address to listen on")).with_hint(
+        Report::usage(format!("'{text}' is not a valid address to listen on")).with_hint(
             "--health takes HOST:PORT such as 0.0.0.0:8081, or :PORT for all addresses of this machine",
         )
     })

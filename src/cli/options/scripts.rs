@@ -94,7 +94,7 @@ fn poll(
 
 fn checked(what: &str, poll: Option<Duration>) -> Result<Duration, Report> {
     poll.filter(|it| *it >= POLL_MIN).ok_or_else(|| {
-        Report::usage(format!("{what}: this is no duration of {POLL_MIN:?} or more"))
+        Report::usage(format!("{what}: expected a duration of at least {POLL_MIN:?}"))
             .with_hint("write seconds, or a number with a unit: 2, 500ms, 1m")
     })
 }
@@ -106,7 +106,7 @@ fn named(text: &str) -> Result<MapOption, Report> {
         None => (None, text),
     };
     if !is_name(name) || !namespace.is_none_or(is_name) {
-        return Err(Report::usage(format!("--from-configmap {text}: this is no name of a ConfigMap"))
+        return Err(Report::usage(format!("--from-configmap {text}: not the name of a ConfigMap"))
             .with_hint("write it as NAMESPACE/NAME, such as operators/scripts; or as NAME for one in the operator's own namespace"));
     }
     Ok(MapOption::Named { namespace: namespace.map(str::to_owned), name: name.to_owned() })
@@ -123,9 +123,8 @@ fn is_name(text: &str) -> bool {
 fn labelled(text: &str) -> Result<MapOption, Report> {
     let text = text.trim();
     if text.is_empty() {
-        return Err(Report::usage("--from-configmap-selector is empty").with_hint(
-            "name labels, such as app=scripts: all ConfigMaps at once are never meant",
-        ));
+        return Err(Report::usage("--from-configmap-selector is empty")
+            .with_hint("pass labels, such as app=scripts"));
     }
     Ok(MapOption::Labelled(text.to_owned()))
 }

@@ -192,7 +192,7 @@ fn wrong_values_are_told_with_their_source() {
         assert_eq!(report.exit, Exit::Usage);
         report.to_string()
     };
-    let problem = "settings.queueing.worker_limit: expected a whole number above zero, got 0";
+    let problem = "settings.queueing.worker_limit: expected a positive integer, got 0";
     assert_eq!(
         told(&[], &[], "settings:\n  queueing:\n    worker_limit: 0"),
         format!("error: kopf.yaml:3: {problem}")
@@ -207,7 +207,7 @@ fn wrong_values_are_told_with_their_source() {
     );
     assert_eq!(
         told(&["--set", "worker_limit=0"], &[], ""),
-        "error: --set worker_limit=0: this is no setting\n\
+        "error: --set worker_limit=0: not a setting\n\
          hint: write it as GROUP.NAME=VALUE, such as queueing.worker_limit=20"
     );
     assert_eq!(
@@ -225,12 +225,12 @@ fn wrong_values_are_told_with_their_source() {
     );
     assert_eq!(
         told(&["-m", "handlers"], &[], ""),
-        "error: --module handlers: scripts are files, there are no modules to import\n\
-         hint: name the script files or their directory: kopf run path/to/handlers.lua"
+        "error: --module handlers: Python modules are not supported\n\
+         hint: pass script files or their directory: kopf run path/to/handlers.lua"
     );
     assert_eq!(
         told(&[], &[("KOPF_RUN_PRIORITY", "high")], ""),
-        "error: KOPF_RUN_PRIORITY is 'high', which is no whole number"
+        "error: KOPF_RUN_PRIORITY is 'high', which is not an integer"
     );
 }
 
@@ -241,7 +241,7 @@ fn the_file_that_is_read_is_told() {
     let [super::Note::Info(read), super::Note::Warning(old)] = options.notes.as_slice() else {
         panic!("{:?}", options.notes)
     };
-    assert_eq!(read, "Options and settings are read from kopf.yaml.");
+    assert_eq!(read, "Reading options and settings from kopf.yaml.");
     assert!(old.starts_with("kopf.yaml:1: Time-based event batching was removed."), "{old}");
 }
 

@@ -47,7 +47,7 @@ impl Account {
 
     /// The only generation runs.
     pub(in crate::cli) fn close(health: Health, clock: Clock) {
-        Account::with(health, clock, vec!["edits take no effect (--no-reload)".to_owned()]);
+        Account::with(health, clock, vec!["hot reload is disabled (--no-reload)".to_owned()]);
     }
 
     fn with(health: Health, clock: Clock, troubles: Vec<String>) -> Self {
@@ -78,7 +78,7 @@ impl Account {
         self.waiting = None;
         tracing::info!(
             target: TARGET,
-            "The edit of {edited} is not waited for, as there is a newer one; generation {present} goes on."
+            "The edit of {edited} is superseded by a newer one; generation {present} keeps running."
         );
         self.publish();
     }
@@ -109,7 +109,7 @@ impl Account {
             let edited = if edited.is_empty() { "the scripts" } else { edited };
             tracing::error!(
                 target: TARGET,
-                "Cannot reload {edited}; generation {present} goes on.\n{report}"
+                "Reload of {edited} rejected; generation {present} keeps running.\n{report}"
             );
         }
         (self.refusal, self.waiting) = (Some(report.clone()), None);
@@ -119,7 +119,7 @@ impl Account {
     /// The edit was taken back.
     pub(super) fn undone(&mut self, present: u64) {
         if self.refusal.take().is_some() {
-            tracing::info!(target: TARGET, "The scripts are again those of generation {present}.");
+            tracing::info!(target: TARGET, "The edit was reverted; generation {present} keeps running.");
         }
         self.publish();
     }
@@ -130,10 +130,10 @@ impl Account {
             return;
         }
         for trouble in troubles.iter().filter(|it| !self.troubles.contains(it)) {
-            tracing::warn!(target: TARGET, "Generation {} goes on; {trouble}", self.generation);
+            tracing::warn!(target: TARGET, "Generation {} keeps running; {trouble}", self.generation);
         }
         if troubles.is_empty() {
-            tracing::info!(target: TARGET, "Changes of the scripts are seen again.");
+            tracing::info!(target: TARGET, "Changes of the scripts are detected again.");
         }
         self.troubles = troubles;
         self.publish();
@@ -144,10 +144,10 @@ impl Account {
         let mut text = format!("generation {} since {:.0}", self.generation, self.since);
         if let Some(refusal) = &self.refusal {
             let reason = refusal.message.lines().next().unwrap_or_default();
-            text = format!("{text}; the last edit is refused: {reason}");
+            text = format!("{text}; the last edit was rejected: {reason}");
         }
         if let Some(edited) = &self.waiting {
-            text = format!("{text}; the edit of {edited} waits for its start-up handlers");
+            text = format!("{text}; the edit of {edited} waits for its startup handlers");
         }
         for trouble in &self.troubles {
             text = format!("{text}; {trouble}");
@@ -198,7 +198,7 @@ mod tests {
         let (mut account, health) = account();
         account.refused(1, "a.lua", &Report::failure("a.lua:3: no\n |\n3 | nonsense"));
         let refused =
-            "generation 1 since 1970-01-01T00:00:00Z; the last edit is refused: a.lua:3: no";
+            "generation 1 since 1970-01-01T00:00:00Z; the last edit was rejected: a.lua:3: no";
         assert_eq!(told(&health), refused);
         assert!(account.is_refused());
         account.undone(1);
@@ -213,7 +213,7 @@ mod tests {
     async fn an_edit_on_its_way_is_told_until_it_is_decided() {
         let (mut account, health) = account();
         account.waits("a.lua");
-        assert!(told(&health).ends_with("Z; the edit of a.lua waits for its start-up handlers"));
+        assert!(told(&health).ends_with("Z; the edit of a.lua waits for its startup handlers"));
         account.outdated(1, "a.lua");
         assert_eq!(told(&health), "generation 1 since 1970-01-01T00:00:00Z");
         account.waits("a.lua");
@@ -224,8 +224,8 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn what_hinders_watching_is_told_as_long_as_it_does() {
         let (mut account, health) = account();
-        account.troubles(vec!["changes of x are not seen: 403".into()]);
-        assert!(told(&health).ends_with("Z; changes of x are not seen: 403"));
+        account.troubles(vec!["changes of x are not detected: 403".into()]);
+        assert!(told(&health).ends_with("Z; changes of x are not detected: 403"));
         account.troubles(Vec::new());
         assert!(told(&health).ends_with('Z'));
     }
@@ -234,7 +234,7 @@ mod tests {
     async fn without_reloading_that_is_told_too() {
         let health = Health::default();
         Account::close(health.clone(), Clock::starting_at(jiff::Timestamp::UNIX_EPOCH));
-        assert!(told(&health).ends_with("; edits take no effect (--no-reload)"));
+        assert!(told(&health).ends_with("; hot reload is disabled (--no-reload)"));
         assert_eq!(health.metrics().generation.get(), 1);
     }
 }

@@ -183,7 +183,7 @@ impl Reloading {
         match verdict {
             Ok(Ok(changes)) => Ok(changes),
             Ok(Err(Rejection::Startup(problem))) => {
-                let hint = "see the errors of the start-up handlers above";
+                let hint = "see the errors of the startup handlers above";
                 Err(Refusal::Wrong(Report::failure(problem).with_hint(hint)))
             }
             Ok(Err(Rejection::Selector(problem))) => {

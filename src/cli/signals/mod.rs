@@ -87,14 +87,14 @@ pub async fn watch(
         Some(second) = signals.next() => {
             tracing::warn!(
                 target: "kopf.running",
-                "Signal {} is received again. The process ends at once; cleanup may be incomplete.", second.name()
+                "Signal {} is received again. Exiting immediately; cleanup may be incomplete.", second.name()
             );
             Exit::Killed(second.number())
         }
         () = overdue => {
             tracing::error!(
                 target: "kopf.running",
-                "The graceful exit takes too long (settings.process.ultimate_exiting_timeout). The process ends at once."
+                "The graceful exit takes too long (settings.process.ultimate_exiting_timeout). Exiting immediately."
             );
             Exit::Killed(SIGKILL)
         }

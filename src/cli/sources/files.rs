@@ -144,20 +144,20 @@ impl Desk {
         let mut notes = Vec::new();
         if let Some(trouble) = trouble {
             notes.push(Note::Warning(format!(
-                "The system does not tell changes of the scripts, so they are looked for every {seconds} s: {trouble}."
+                "The system does not report changes of the scripts; polling every {seconds} s instead: {trouble}."
             )));
         }
         if let (Some((directory, kind)), None) = (&self.mounts.1.remote, self.poll) {
             notes.push(Note::Info(format!(
-                "'{}' is on a file system of others ({kind}), which tells no changes: they are looked for every {seconds} s \
+                "'{}' is on a network file system ({kind}), which does not report changes: polling every {seconds} s \
                  (--reload-poll).",
                 directory.display()
             )));
         }
         for file in &self.mounts.1.fixed {
             notes.push(Note::Warning(format!(
-                "'{}' is mounted by itself, as with a subPath: it stays as it is now, whatever happens to the original. Mount \
-                 its whole directory, or use --from-configmap, if edits should take effect.",
+                "'{}' is mounted as a single file, as with subPath, and will not receive edits. To enable hot reload, mount the whole \
+                 directory, or use --from-configmap.",
                 file.display()
             )));
         }

@@ -44,15 +44,13 @@ const SCRIPT_BYTES_MAX: u64 = 8 << 20;
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// No path was given, and the usual places are empty.
-    #[error(
-        "no script is given, and there is no ./handlers.lua, ./handlers.rhai or ./handlers/ here"
-    )]
+    #[error("no scripts given, and no ./handlers.lua, ./handlers.rhai or ./handlers/ found")]
     NothingNamed,
     /// It does not exist.
     #[error("there is no file or directory '{}'", .0.display())]
     Missing(PathBuf),
     /// The name does not tell the language.
-    #[error("'{}' is no script: its name ends neither in .lua nor in .rhai", .0.display())]
+    #[error("not a script: '{}' (expected .lua or .rhai)", .0.display())]
     UnknownLanguage(PathBuf),
     /// The system does not let us read it.
     #[error("cannot read '{}': {source}", path.display())]
@@ -86,7 +84,7 @@ pub enum Error {
     #[error("there are no scripts in {0}")]
     EmptyMap(String),
     /// A script that is no text.
-    #[error("{map}: '{key}' is in its binaryData, so it is no text")]
+    #[error("{map}: '{key}' is in binaryData, so it is not text")]
     Binary {
         /// The `ConfigMap`.
         map: String,
@@ -99,14 +97,14 @@ impl Error {
     fn hint(&self) -> Option<&'static str> {
         Some(match self {
             Error::NothingNamed => {
-                "name a script or a directory of scripts: kopf run path/to/handlers.lua"
+                "pass a script or a directory of scripts: kopf run path/to/handlers.lua"
             }
             Error::Missing(_) => "check the spelling and the current directory",
             Error::UnknownLanguage(path) if path.extension().is_some_and(|it| it == "py") => {
-                "handlers in Python run with Python's Kopf; here they are written in Lua or Rhai"
+                "Python handlers need Python's Kopf; this program runs Lua and Rhai"
             }
-            Error::UnknownLanguage(_) => "the extension chooses the language: .lua or .rhai",
-            Error::NotText { .. } => "save the file in the UTF-8 encoding",
+            Error::UnknownLanguage(_) => "the extension selects the language: .lua or .rhai",
+            Error::NotText { .. } => "save the file in UTF-8",
             Error::Empty(_) => {
                 "scripts are the files *.lua and *.rhai directly in it; names that start with '.' or '_' are skipped"
             }
@@ -117,7 +115,7 @@ impl Error {
                 "scripts are the keys *.lua and *.rhai of its data; those that start with '.' or '_' are skipped"
             }
             Error::Binary { .. } => {
-                "kubectl puts files there that are not UTF-8: save it in the UTF-8 encoding, and make the ConfigMap again"
+                "the file is not UTF-8: save it in UTF-8, and create the ConfigMap again"
             }
             Error::Unreadable { .. } | Error::Special(_) | Error::TooLarge(_) => return None,
         })

@@ -78,11 +78,11 @@ fn what_cannot_be_used_is_an_error_that_names_it() {
     fs::write(here.0.join("latin.lua"), b"-- one\n-- \xe9\n").expect("a file for the test");
     std::os::unix::fs::symlink("nowhere", here.0.join("dangling.lua")).expect("a symlink");
     let cases = [
-        (&[][..], "no script is given", Exit::Usage),
+        (&[][..], "no scripts given", Exit::Usage),
         (&["nope.lua"][..], "there is no file or directory 'nope.lua'", Exit::Failure),
         (&["dangling.lua"][..], "there is no file or directory 'dangling.lua'", Exit::Failure),
-        (&["a.py"][..], "'a.py' is no script", Exit::Failure),
-        (&["noext"][..], "'noext' is no script", Exit::Failure),
+        (&["a.py"][..], "not a script: 'a.py'", Exit::Failure),
+        (&["noext"][..], "not a script: 'noext'", Exit::Failure),
         (&["empty"][..], "there are no scripts in the directory 'empty'", Exit::Failure),
         (&["latin.lua"][..], "'latin.lua' is not UTF-8: see line 2", Exit::Failure),
     ];

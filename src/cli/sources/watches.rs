@@ -108,11 +108,11 @@ fn identity(path: &Path) -> Option<Identity> {
 fn reason(problem: &notify::Error) -> String {
     match &problem.kind {
         ErrorKind::MaxFilesWatch => {
-            "the system allows no more watches (fs.inotify.max_user_watches)".to_owned()
+            "the limit of file watches is reached (fs.inotify.max_user_watches)".to_owned()
         }
         // EMFILE: all instances of this user are taken.
         ErrorKind::Io(error) if error.raw_os_error() == Some(24) => {
-            "the system allows no more watchers (fs.inotify.max_user_instances)".to_owned()
+            "the limit of inotify instances is reached (fs.inotify.max_user_instances)".to_owned()
         }
         ErrorKind::Io(error) => error.to_string(),
         ErrorKind::Generic(_)

@@ -47,9 +47,9 @@ pub(super) fn run(args: &TestArgs, resolve: Resolve<'_>) -> Result<Exit, Report>
         let problem = if name.is_empty() {
             "the files declare no tests".into()
         } else {
-            format!("no test has {name:?} in its name")
+            format!("no test name contains {name:?}")
         };
-        let hint = "a test is declared by kopf.test(\"what it shows\", FUNCTION)";
+        let hint = "declare tests with kopf.test(\"NAME\", FUNCTION)";
         return Err(Report::failure(problem).with_hint(hint));
     }
     let tests =

@@ -121,7 +121,7 @@ impl Stage<'_> {
             biased; // without its operator a test shows nothing
             ended = &mut operating => {
                 let why = ended.map_or_else(|it| it.to_string(), |()| "it has ended".to_owned());
-                return Ok(Err(format!("the operator does not run: {why}")));
+                return Ok(Err(format!("the operator has stopped: {why}")));
             }
             verdict = self.examine(index, &server, &terms, &health) => verdict,
         };
@@ -159,7 +159,7 @@ impl Stage<'_> {
             Err(_elapsed) => {
                 let seconds = limit.as_secs_f64();
                 Err(format!(
-                    "it has not ended after {seconds} s of its own time; the option `timeout` of kopf.test allows more"
+                    "not finished after {seconds} s of virtual time; increase the option `timeout` of kopf.test"
                 ))
             }
         }

@@ -80,7 +80,7 @@ fn within(directory: &Path) -> Result<Vec<PathBuf>, Report> {
     if found.is_empty() {
         let directory = if directory == Path::new(HERE) { Path::new(".") } else { directory };
         let problem = format!("there are no tests in '{}'", directory.display());
-        let hint = "tests are in files such as tests/greeting_test.lua; docs/testing.md shows one";
+        let hint = "tests are files such as tests/greeting_test.lua; `kopf init` writes examples";
         return Err(Report::failure(problem).with_hint(hint));
     }
     found.sort();
@@ -103,10 +103,10 @@ fn operator(home: &Path, args: &TestArgs) -> Result<Vec<PathBuf>, Report> {
         let home = if home == Path::new(HERE) { Path::new(".") } else { home };
         let [lua, rhai, directory] = USUAL_PLACES;
         let problem = format!(
-            "there is no operator in '{}' to test: no {lua}, {rhai} or {directory}/",
+            "no operator to test in '{}': found no {lua}, {rhai} or {directory}/",
             home.display()
         );
-        Report::failure(problem).with_hint("name its scripts with --operator PATH")
+        Report::failure(problem).with_hint("pass its scripts with --operator PATH")
     })
 }
 

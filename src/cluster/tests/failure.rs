@@ -75,7 +75,7 @@ fn an_unreachable_server_is_named() {
         None,
         &expect![[r"
         cannot patch kopfexamples.v1.kopf.dev/status 'one' at https://there:6443: Connection refused (os error 111)
-        hint: is the cluster running, and is the `server` of the current context right? try `kubectl version`"]],
+        hint: check that the cluster is running and that the `server` of the current context is correct: `kubectl version`"]],
     );
 }
 

@@ -75,7 +75,7 @@ fn limits_of_scripts_have_a_least_value_that_is_told() {
         ("sandbox.call_depth", json!(15), "expected at least 16, got 15"),
         ("sandbox.call_depth", json!(1001), "expected at most 1000, got 1001"),
         ("sandbox.string_size", json!(0), "expected at least 1 KiB, got 0"),
-        ("sandbox.coroutines", json!(0), "expected a whole number above zero, got 0"),
+        ("sandbox.coroutines", json!(0), "expected a positive integer, got 0"),
         (
             "sandbox.result_size",
             json!("1M"),
@@ -180,8 +180,8 @@ fn names_of_the_past_are_understood_and_told() {
 fn a_wrong_value_is_told_with_the_setting() {
     for (place, value, expected) in [
         ("execution.max_workers", json!(0), "Can't set thread pool limit lower than 1."),
-        ("execution.max_workers", json!("x"), "expected a whole number above zero, got \"x\""),
-        ("queueing.worker_limit", json!(0), "expected a whole number above zero, got 0"),
+        ("execution.max_workers", json!("x"), "expected a positive integer, got \"x\""),
+        ("queueing.worker_limit", json!(0), "expected a positive integer, got 0"),
         (
             "queueing.error_delays",
             json!([1, -2]),
@@ -189,7 +189,7 @@ fn a_wrong_value_is_told_with_the_setting() {
         ),
         ("scanning.disabled", json!(1), "expected true or false, got 1"),
         ("peering.name", json!(1), "expected a text, got 1"),
-        ("peering.priority", json!(1.5), "expected a whole number, got 1.5"),
+        ("peering.priority", json!(1.5), "expected an integer, got 1.5"),
         (
             "admission.managed",
             json!("x"),

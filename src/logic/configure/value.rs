@@ -46,7 +46,7 @@ impl Plain for String {
 }
 
 impl Plain for u32 {
-    const TAKES: &'static str = "a whole number from zero up";
+    const TAKES: &'static str = "a non-negative integer";
 
     fn to_json(&self) -> Value {
         (*self).into()
@@ -59,7 +59,7 @@ impl Plain for u32 {
 }
 
 impl Plain for i64 {
-    const TAKES: &'static str = "a whole number";
+    const TAKES: &'static str = "an integer";
 
     fn to_json(&self) -> Value {
         (*self).into()
@@ -72,7 +72,7 @@ impl Plain for i64 {
 
 /// Settings of this type are limits: zero would stop the operator without a word.
 impl Plain for usize {
-    const TAKES: &'static str = "a whole number above zero";
+    const TAKES: &'static str = "a positive integer";
 
     fn to_json(&self) -> Value {
         (*self).into()

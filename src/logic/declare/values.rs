@@ -88,7 +88,7 @@ impl<'a> Options<'a> {
     }
 
     pub(super) fn count(&self, name: &str) -> Result<Option<u64>, DeclareError> {
-        self.read(name, "a whole number that is not negative", |it| {
+        self.read(name, "a non-negative integer", |it| {
             let number = value(it)?;
             // A language without integers passes whole floats.
             let whole = || number.as_f64().filter(|it| it.fract() == 0.0)?.to_string().parse().ok();

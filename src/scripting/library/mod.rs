@@ -266,13 +266,13 @@ impl Type {
             Type::Text => "a text",
             Type::Map => "a map",
             Type::List => "a list",
-            Type::Integer => "a whole number",
+            Type::Integer => "an integer",
             Type::Number => "a number",
             Type::Duration => duration::EXPECTED,
             Type::Bytes => "a text or bytes",
             Type::Function => "a function",
             Type::Nothing => "nothing",
-            Type::Count => "a whole number, 0 or more",
+            Type::Count => "a non-negative integer",
             Type::Selector => "the name of a resource, such as \"pods\" or \"deployments.apps\"",
             Type::Object => {
                 "an object or a reference to one: a map with `apiVersion`, `kind` and `metadata.name`, or ctx"

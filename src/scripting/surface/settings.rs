@@ -43,9 +43,7 @@ fn of(takes: &str) -> Ty {
     match takes {
         "true or false" => Ty::Boolean,
         "a text" => Ty::Maybe(&Ty::Text),
-        "a whole number" | "a whole number from zero up" | "a whole number above zero" => {
-            Ty::Maybe(&Ty::Integer)
-        }
+        "an integer" | "a non-negative integer" | "a positive integer" => Ty::Maybe(&Ty::Integer),
         duration::EXPECTED => Ty::Maybe(&Ty::Duration),
         size::EXPECTED => Ty::Either(&[Ty::Integer, Ty::Text]),
         "a map from resource selectors to texts" => Ty::Map,

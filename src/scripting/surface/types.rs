@@ -65,7 +65,7 @@ impl Ty {
                 let quoted: Vec<_> = words.iter().map(|it| format!("`\"{it}\"`")).collect();
                 quoted.join(" or ")
             }
-            Ty::Integer => "a whole number".into(),
+            Ty::Integer => "an integer".into(),
             Ty::Number => "a number".into(),
             Ty::Duration => "seconds or a duration such as `\"10m\"`".into(),
             Ty::Map => "a map".into(),

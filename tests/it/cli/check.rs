@@ -101,7 +101,7 @@ fn handlers_are_listed_with_their_resources_filters_and_options() {
           on_create  everything  create_fn  ./b.rhai:4
                        annotations a absent
                        param "p"
-        limits of a script: 1 s of computing per call, 64 MiB of memory, 200 nested calls, 4 MiB per string, 100000 coroutines, 1 MiB per result
+        limits of a script: 1 s of CPU time per call, 64 MiB of memory, 200 nested calls, 4 MiB per string, 100000 coroutines, 1 MiB per result
         2 scripts, 5 handlers, 0 errors, 0 warnings
     "#]],
     );
@@ -207,21 +207,21 @@ fn oddities_are_warned_of_and_do_not_fail() {
     is(
         &format!("{stdout}{stderr}"),
         &expect![[r#"
-        a.lua: no handlers
-        limits of a script: 1 s of computing per call, 64 MiB of memory, 200 nested calls, 4 MiB per string, 100000 coroutines, 1 MiB per result
-        1 script, 0 handlers, 0 errors, 2 warnings
-        warning: Something is granted to c.lua, but there is no script of this name.
-        warning: The scripts declare no handlers: the operator has nothing to do. A handler is declared at the top level, with kopf.on_create("RESOURCE", FUNCTION) and the like.
-    "#]],
+            a.lua: no handlers
+            limits of a script: 1 s of CPU time per call, 64 MiB of memory, 200 nested calls, 4 MiB per string, 100000 coroutines, 1 MiB per result
+            1 script, 0 handlers, 0 errors, 2 warnings
+            warning: Permissions are granted to c.lua, but there is no script with this name.
+            warning: The scripts declare no handlers. Declare handlers at the top level, for example with kopf.on_create("RESOURCE", FUNCTION).
+        "#]],
     );
     let (code, _, stderr) = here.check(&["b.lua"]);
     assert_eq!(code, 0);
     is(
         &stderr,
-        &expect![[r"
-        warning: Something is granted to c.lua, but there is no script of this name.
-        warning: b.lua:1: the handler 'update/spec.x' is never called: `old` and `new` are the same.
-    "]],
+        &expect![[r#"
+            warning: Permissions are granted to c.lua, but there is no script with this name.
+            warning: b.lua:1: the handler 'update/spec.x' is never called: `old` and `new` are equal.
+        "#]],
     );
 }
 
@@ -243,7 +243,7 @@ fn what_cannot_be_read_is_told_in_both_forms() {
     assert_eq!(answer["errors"][0]["file"], Value::Null);
     let (code, stdout, stderr) = here.check(&["--output=json"]);
     assert_eq!((code, stdout.as_str()), (2, ""));
-    assert!(stderr.starts_with("error: no script is given"), "{stderr}");
+    assert!(stderr.starts_with("error: no scripts given"), "{stderr}");
 }
 
 const READER: &str = "env.get('APP_A') env.get('APP_B') files.exists('conf/x')
@@ -303,24 +303,24 @@ fn wrong_grants_are_usage_errors_with_their_place_and_an_example() {
     is(
         &all,
         &expect![[r#"
-        error: --allow-net: 'example.com' has no port: write example.com:443, or example.com:* for all ports
-        hint: --allow-net takes HOST:PORT, such as api.example.com:443, *.example.com:443, [::1]:8080 or localhost:*
-        error: --allow-env: the value is empty
-        hint: --allow-env takes the name of a variable or a pattern, such as MYAPP_TOKEN or MYAPP_*
-        error: KOPF_RUN_ALLOW_NET: 'https://example.com/' is a URL: only the host and its port belong here: example.com:443
-        hint: --allow-net takes HOST:PORT, such as api.example.com:443, *.example.com:443, [::1]:8080 or localhost:*
-        error: kopf.yaml:1: allow-net: 'example.com:443' in 'example.com:443:80' is no name of a host
-        hint: --allow-net takes HOST:PORT, such as api.example.com:443, *.example.com:443, [::1]:8080 or localhost:*
-        error: kopf.yaml:1: allow-net: expected a text or a list of texts, got 443
-        error: kopf.yaml:1: there is no option `allow-ent`
-        hint: did you mean `allow-net`?
-        error: kopf.yaml:3: a script has no option `allow-raed`
-        hint: did you mean `allow-read`?
-        error: kopf.yaml:2: allow-env: 'A=1' has a value: only the name of a variable belongs here
-        hint: --allow-env takes the name of a variable or a pattern, such as MYAPP_TOKEN or MYAPP_*
-        error: kopf.yaml:1: expected scripts with what is granted to them, such as `handlers.lua: {allow-env: APP_*}`, got ["a.lua"]
-        error: kopf.yaml:1: health: expected a text, got 8081
-        hint: write health: "0.0.0.0:8081"
-    "#]],
+            error: --allow-net: 'example.com' has no port: write example.com:443, or example.com:* for all ports
+            hint: --allow-net takes HOST:PORT, such as api.example.com:443, *.example.com:443, [::1]:8080 or localhost:*
+            error: --allow-env: the value is empty
+            hint: --allow-env takes the name of a variable or a pattern, such as MYAPP_TOKEN or MYAPP_*
+            error: KOPF_RUN_ALLOW_NET: 'https://example.com/' is a URL: only the host and its port belong here: example.com:443
+            hint: --allow-net takes HOST:PORT, such as api.example.com:443, *.example.com:443, [::1]:8080 or localhost:*
+            error: kopf.yaml:1: allow-net: 'example.com:443' in 'example.com:443:80' is no name of a host
+            hint: --allow-net takes HOST:PORT, such as api.example.com:443, *.example.com:443, [::1]:8080 or localhost:*
+            error: kopf.yaml:1: allow-net: expected a string or a list of strings, got 443
+            error: kopf.yaml:1: there is no option `allow-ent`
+            hint: did you mean `allow-net`?
+            error: kopf.yaml:3: a script has no option `allow-raed`
+            hint: did you mean `allow-read`?
+            error: kopf.yaml:2: allow-env: 'A=1' has a value: only the name of a variable belongs here
+            hint: --allow-env takes the name of a variable or a pattern, such as MYAPP_TOKEN or MYAPP_*
+            error: kopf.yaml:1: expected scripts with their permissions, such as `handlers.lua: {allow-env: APP_*}`, got ["a.lua"]
+            error: kopf.yaml:1: health: expected a text, got 8081
+            hint: write health: "0.0.0.0:8081"
+        "#]],
     );
 }

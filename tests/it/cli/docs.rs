@@ -71,9 +71,9 @@ fn reference() -> String {
         let takes = match takes {
             Takes::Flag => "true or false",
             Takes::Text => "a text",
-            Takes::Texts => "a text or a list of texts",
-            Takes::Number => "a whole number",
-            Takes::Duration => "seconds, or a text with a unit such as 2s",
+            Takes::Texts => "a string or a list of strings",
+            Takes::Number => "an integer",
+            Takes::Duration => "seconds, or a string with a unit such as 2s",
         };
         writeln!(text, "| `{key}` | {takes} |").expect("memory");
     }

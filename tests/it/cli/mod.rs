@@ -143,7 +143,7 @@ fn usage_errors_exit_with_2() {
         2,
         &expect![[r"
             error: Either --namespace or --all-namespaces can be used, not both.
-            hint: check KOPF_RUN_CLUSTERWIDE, KOPF_RUN_NAMESPACES and KOPF_RUN_NAMESPACE too
+            hint: also check KOPF_RUN_CLUSTERWIDE, KOPF_RUN_NAMESPACES and KOPF_RUN_NAMESPACE
         "]],
     );
     check_error(
@@ -152,7 +152,7 @@ fn usage_errors_exit_with_2() {
         2,
         &expect![[r"
             error: Either --namespace or --all-namespaces can be used, not both.
-            hint: check KOPF_RUN_CLUSTERWIDE, KOPF_RUN_NAMESPACES and KOPF_RUN_NAMESPACE too
+            hint: also check KOPF_RUN_CLUSTERWIDE, KOPF_RUN_NAMESPACES and KOPF_RUN_NAMESPACE
         "]],
     );
     check_error(
@@ -160,8 +160,8 @@ fn usage_errors_exit_with_2() {
         &[],
         2,
         &expect![[r"
-            error: no script is given, and there is no ./handlers.lua, ./handlers.rhai or ./handlers/ here
-            hint: name a script or a directory of scripts: kopf run path/to/handlers.lua
+            error: no scripts given, and no ./handlers.lua, ./handlers.rhai or ./handlers/ found
+            hint: pass a script or a directory of scripts: kopf run path/to/handlers.lua
         "]],
     );
 }
@@ -181,10 +181,10 @@ fn scripts_that_are_not_there_exit_with_1_and_a_hint() {
         &["run", "-A", "diff.json"],
         &[],
         1,
-        &expect![[r"
-            error: 'diff.json' is no script: its name ends neither in .lua nor in .rhai
-            hint: the extension chooses the language: .lua or .rhai
-        "]],
+        &expect![[r#"
+            error: not a script: 'diff.json' (expected .lua or .rhai)
+            hint: the extension selects the language: .lua or .rhai
+        "#]],
     );
     check_error(
         &["run", "-A", "."],
@@ -230,7 +230,7 @@ fn mistakes_outside_of_the_command_line_name_their_place() {
         &[("KOPF_SETTINGS_QUEUEING__WORKER_LIMIT", "many")],
         2,
         &expect![[r#"
-            error: KOPF_SETTINGS_QUEUEING__WORKER_LIMIT: settings.queueing.worker_limit: expected a whole number above zero, got "many"
+            error: KOPF_SETTINGS_QUEUEING__WORKER_LIMIT: settings.queueing.worker_limit: expected a positive integer, got "many"
         "#]],
     );
     check_error(
@@ -247,8 +247,8 @@ fn mistakes_outside_of_the_command_line_name_their_place() {
         &[],
         2,
         &expect![[r"
-            error: --module handlers: scripts are files, there are no modules to import
-            hint: name the script files or their directory: kopf run path/to/handlers.lua
+            error: --module handlers: Python modules are not supported
+            hint: pass script files or their directory: kopf run path/to/handlers.lua
         "]],
     );
 }

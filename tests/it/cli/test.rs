@@ -264,9 +264,9 @@ fn what_cannot_be_tested_is_told_with_what_to_do() {
         &["--only", "nothing of it", "tests/fine_test.rhai"],
         1,
         &expect![[r#"
-        error: no test has "nothing of it" in its name
-        hint: a test is declared by kopf.test("what it shows", FUNCTION)
-    "#]],
+            error: no test name contains "nothing of it"
+            hint: declare tests with kopf.test("NAME", FUNCTION)
+        "#]],
     );
     check(
         &own,
@@ -311,7 +311,7 @@ fn an_operator_without_tests_and_tests_without_an_operator_are_told_what_to_add(
         1,
         &expect![[r"
         error: there are no tests in '.'
-        hint: tests are in files such as tests/greeting_test.lua; docs/testing.md shows one
+        hint: tests are files such as tests/greeting_test.lua; `kopf init` writes examples
     "]],
     );
     let no_operator = Directory::with("test-alone", &[("tests/fine_test.lua", "")]);
@@ -319,10 +319,10 @@ fn an_operator_without_tests_and_tests_without_an_operator_are_told_what_to_add(
         &no_operator,
         &[],
         1,
-        &expect![[r"
-        error: there is no operator in '.' to test: no handlers.lua, handlers.rhai or handlers/
-        hint: name its scripts with --operator PATH
-    "]],
+        &expect![[r#"
+            error: no operator to test in '.': found no handlers.lua, handlers.rhai or handlers/
+            hint: pass its scripts with --operator PATH
+        "#]],
     );
 }
 
@@ -349,30 +349,30 @@ fn an_operator_that_does_not_start_or_a_test_that_does_not_end_fails() {
         &[],
         1,
         &expect![[r#"
-        FAILED  tests/stuck_test.lua: it ends
-            it has not ended after 3600 s of its own time; the option `timeout` of kopf.test allows more
-            the log of the operator:
-            [2030-01-01 00:00:00,000] kopf._core.engines.a [INFO    ] Initial authentication has been initiated.
-            [2030-01-01 00:00:00,000] kopf._core.engines.a [INFO    ] Initial authentication has finished.
-        FAILED  tests/stuck_test.lua: it is short
-            tests/stuck_test.lua:5: the call computed for more than 1 s and was aborted (settings.execution.cpu_limit)
-                kopf.test("it is short", function() while true do end end)
-            stack traceback:
-                tests/stuck_test.lua:5
-            the log of the operator:
-            [2030-01-01 00:00:00,000] kopf._core.engines.a [INFO    ] Initial authentication has been initiated.
-            [2030-01-01 00:00:00,000] kopf._core.engines.a [INFO    ] Initial authentication has finished.
+            FAILED  tests/stuck_test.lua: it ends
+                not finished after 3600 s of virtual time; increase the option `timeout` of kopf.test
+                the log of the operator:
+                [2030-01-01 00:00:00,000] kopf._core.engines.a [INFO    ] Initial authentication has been initiated.
+                [2030-01-01 00:00:00,000] kopf._core.engines.a [INFO    ] Initial authentication has finished.
+            FAILED  tests/stuck_test.lua: it is short
+                tests/stuck_test.lua:5: the call computed for more than 1 s and was aborted (settings.execution.cpu_limit)
+                    kopf.test("it is short", function() while true do end end)
+                stack traceback:
+                    tests/stuck_test.lua:5
+                the log of the operator:
+                [2030-01-01 00:00:00,000] kopf._core.engines.a [INFO    ] Initial authentication has been initiated.
+                [2030-01-01 00:00:00,000] kopf._core.engines.a [INFO    ] Initial authentication has finished.
 
-        2 tests, 2 failed
-    "#]],
+            2 tests, 2 failed
+        "#]],
     );
     check(
         &own,
         &["--operator", "bad.lua", "--only", "ends"],
         1,
-        &expect![[r"
+        &expect![[r#"
             FAILED  tests/stuck_test.lua: it ends
-                the operator does not run: startup failed: 'startup': no key
+                the operator has stopped: startup failed: 'startup': no key
                 the log of the operator:
                 [2030-01-01 00:00:00,000] kopf.activities.star [ERROR   ] Activity 'startup' failed with an exception and will stop now: no key
                     bad.lua:1: no key
@@ -381,7 +381,7 @@ fn an_operator_that_does_not_start_or_a_test_that_does_not_end_fails() {
                         bad.lua:1
 
             1 test, 1 failed
-        "]],
+        "#]],
     );
 }
 
@@ -409,6 +409,6 @@ fn an_operator_of_tests_alone_is_told_who_runs_them() {
     );
     assert_eq!(code, 1, "there is no cluster");
     assert!(log.contains("The scripts declare no handlers"), "{log}");
-    let told = "The scripts declare tests, which an operator does not run: `kopf test` does.";
+    let told = "The scripts declare tests, which the operator ignores: run them with `kopf test`.";
     assert!(log.contains(told), "{log}");
 }

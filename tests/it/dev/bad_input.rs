@@ -81,10 +81,10 @@ async fn files_that_cannot_be_read() {
         &desk,
         "one.yaml",
         1,
-        &expect![[r"
-        error: 'one.yaml' is no script: its name ends neither in .lua nor in .rhai
-        hint: each file of definitions goes behind a --crd, each of objects behind an --apply
-    "]],
+        &expect![[r#"
+            error: not a script: 'one.yaml' (expected .lua or .rhai)
+            hint: pass CRD files with --crd, and files of objects with --apply
+        "#]],
     )
     .await;
     desk.file("empty.yaml", "# Nothing\n---\n...\n");
@@ -107,9 +107,9 @@ async fn files_of_broken_yaml_or_json() {
         &desk,
         "--apply a.yaml",
         1,
-        &expect![[r"
-        error: a.yaml:9: this is no YAML: unclosed bracket '['
-    "]],
+        &expect![[r#"
+            error: a.yaml:9: invalid YAML: unclosed bracket '['
+        "#]],
     )
     .await;
     desk.file("a.yaml", "kind: Pod\n\tname: x\n");
@@ -117,9 +117,9 @@ async fn files_of_broken_yaml_or_json() {
         &desk,
         "--apply a.yaml",
         1,
-        &expect![[r"
-        error: a.yaml:1: this is no YAML: while scanning a plain scalar, found a tab
-    "]],
+        &expect![[r#"
+            error: a.yaml:1: invalid YAML: while scanning a plain scalar, found a tab
+        "#]],
     )
     .await;
     desk.file("a.yaml", "kind: A\nkind: B\n");
@@ -127,9 +127,9 @@ async fn files_of_broken_yaml_or_json() {
         &desk,
         "--apply a.yaml",
         1,
-        &expect![[r"
-        error: a.yaml:2: this is no YAML: duplicate mapping key: kind
-    "]],
+        &expect![[r#"
+            error: a.yaml:2: invalid YAML: duplicate mapping key: kind
+        "#]],
     )
     .await;
     desk.file("a.yaml", &"[".repeat(100_000));
@@ -137,9 +137,9 @@ async fn files_of_broken_yaml_or_json() {
         &desk,
         "--apply a.yaml",
         1,
-        &expect![[r"
-        error: a.yaml:1: this is no YAML: recursion limit exceeded
-    "]],
+        &expect![[r#"
+            error: a.yaml:1: invalid YAML: recursion limit exceeded
+        "#]],
     )
     .await;
     desk.file("a.json", "{\"kind\":\n 1,}");
@@ -147,9 +147,9 @@ async fn files_of_broken_yaml_or_json() {
         &desk,
         "--apply a.json",
         1,
-        &expect![[r"
-        error: a.json:2: this is no JSON: trailing comma
-    "]],
+        &expect![[r#"
+            error: a.json:2: invalid JSON: trailing comma
+        "#]],
     )
     .await;
 }
@@ -162,10 +162,10 @@ async fn files_that_are_no_objects() {
         &desk,
         "--apply a.yaml",
         1,
-        &expect![[r"
-        error: a.yaml:9: this is no Kubernetes object: it is no mapping
-        hint: an object has at least: apiVersion, kind, metadata with a name
-    "]],
+        &expect![[r#"
+            error: a.yaml:9: not a Kubernetes object: it is not a mapping
+            hint: an object needs at least apiVersion, kind and metadata.name
+        "#]],
     )
     .await;
     desk.file("a.yaml", "services:\n  web: {}\n");
@@ -173,10 +173,10 @@ async fn files_that_are_no_objects() {
         &desk,
         "--apply a.yaml",
         1,
-        &expect![[r"
-        error: a.yaml:1: this is no Kubernetes object: it has no apiVersion
-        hint: an object has at least: apiVersion, kind, metadata with a name
-    "]],
+        &expect![[r#"
+            error: a.yaml:1: not a Kubernetes object: it has no apiVersion
+            hint: an object needs at least apiVersion, kind and metadata.name
+        "#]],
     )
     .await;
     desk.file("a.yaml", "apiVersion: v1\nkind: Pod\nmetadata:\n  generateName: x-\n");
@@ -184,10 +184,10 @@ async fn files_that_are_no_objects() {
         &desk,
         "--apply a.yaml",
         1,
-        &expect![[r"
-        error: a.yaml:1: this is no Kubernetes object: it has no metadata.name
-        hint: an object has at least: apiVersion, kind, metadata with a name
-    "]],
+        &expect![[r#"
+            error: a.yaml:1: not a Kubernetes object: it has no metadata.name
+            hint: an object needs at least apiVersion, kind and metadata.name
+        "#]],
     )
     .await;
 }
@@ -196,18 +196,24 @@ async fn files_that_are_no_objects() {
 async fn objects_that_the_server_does_not_take() {
     let desk = desk("refused");
     desk.file("a.yaml", "apiVersion: acme.example.com/v1\nkind: Widget\nmetadata:\n  name: w\n");
-    check(&desk, "--apply a.yaml", 1, &expect![[r"
+    check(
+        &desk,
+        "--apply a.yaml",
+        1,
+        &expect![[r"
         error: a.yaml:1: there is no kind 'Widget' in acme.example.com/v1 here
-        hint: add its definition with --crd FILE, or a handler that names it; check apiVersion and kind
-    "]]).await;
+        hint: add its CRD with --crd FILE, or a handler that names it; check apiVersion and kind
+    "]],
+    )
+    .await;
     check(
         &desk,
         "--crd one.yaml",
         1,
-        &expect![[r"
-        error: one.yaml:1: this is a KopfExample, no CustomResourceDefinition
-        hint: objects go behind --apply
-    "]],
+        &expect![[r#"
+            error: one.yaml:1: expected a CustomResourceDefinition, got a KopfExample
+            hint: pass objects with --apply
+        "#]],
     )
     .await;
 }
@@ -222,7 +228,7 @@ async fn places_that_are_not_ours() {
     let told = String::from_utf8(output.stderr).expect("text").replace(&port, "PORT");
     expect![[r"
         error: 127.0.0.1:PORT is taken: another program listens there
-        hint: choose another --port, or none: then a free one is found
+        hint: choose another --port, or omit it to use a free one
     "]]
     .assert_eq(&told);
 
@@ -233,7 +239,7 @@ async fn places_that_are_not_ours() {
         1,
         &expect![[r"
         error: 'config' exists and is no kubeconfig of ours: it is left as it is
-        hint: name another file with --kubeconfig, or leave the option out
+        hint: choose another file with --kubeconfig, or omit the option
     "]],
     )
     .await;
@@ -259,12 +265,12 @@ async fn places_that_are_not_ours() {
     desk.file("data", "");
     check(&desk, "--data data", 1, &expect![[r"
         error: 'data' is no snapshot of the embedded server, or it is damaged: line 1: the file is empty
-        hint: nothing was changed: repair the file, or move it away to start with no objects
+        hint: the file was not changed: repair it, or move it away to start without objects
     "]]).await;
     desk.file("data", "hello");
     check(&desk, "--data data", 1, &expect![[r"
         error: 'data' is no snapshot of the embedded server, or it is damaged: line 1: expected value at line 1 column 1
-        hint: nothing was changed: repair the file, or move it away to start with no objects
+        hint: the file was not changed: repair it, or move it away to start without objects
     "]]).await;
 }
 
@@ -301,7 +307,7 @@ async fn mistakes_in_scripts_are_told_as_by_kopf_run() {
         2,
         &expect![[r"
         error: Either --namespace or --all-namespaces can be used, not both.
-        hint: check KOPF_RUN_CLUSTERWIDE, KOPF_RUN_NAMESPACES and KOPF_RUN_NAMESPACE too
+        hint: also check KOPF_RUN_CLUSTERWIDE, KOPF_RUN_NAMESPACES and KOPF_RUN_NAMESPACE
     "]],
     )
     .await;

@@ -8,20 +8,20 @@ async fn after_a_restart_objects_are_there_and_are_not_created_again() {
     desk.file("handlers.lua", SCRIPT);
     desk.file("one.yaml", OBJECT);
     let operator = desk.start("handlers.lua --apply one.yaml --data objects.jsonl").await;
-    operator.until_says("Its objects are kept in objects.jsonl.").await;
+    operator.until_says("Objects are persisted in objects.jsonl.").await;
     operator.until_says("Creation is processed: 1 succeeded").await;
     let ended = operator.stop().await;
     ended.assert_code(0);
     ended.assert_count("created with", 1);
 
     let operator = desk.start("handlers.lua --data objects.jsonl").await;
-    operator.until_says("are loaded from there.").await;
+    operator.until_says("were loaded.").await;
     operator.until_says("[default/one] resumed").await;
     let ended = operator.stop().await;
     ended.assert_code(0);
     ended.assert_count("created with", 0);
     // The definition came with the data, so it is not made up again.
-    ended.assert_count("nothing defines it", 0);
+    ended.assert_count("serving a permissive one", 0);
 }
 
 #[tokio::test]
@@ -48,7 +48,7 @@ async fn data_of_a_running_server_and_damaged_data_are_refused_and_left_as_they_
     let output = desk.command(&["--data", "objects.jsonl"]).output().await.expect("it runs");
     assert_eq!(output.status.code(), Some(1));
     let told = String::from_utf8_lossy(&output.stderr);
-    assert!(told.contains("'objects.jsonl' is the data of another kopf dev"), "{told}");
+    assert!(told.contains("'objects.jsonl' is in use by another kopf dev"), "{told}");
     operator.stop().await.assert_code(0);
 
     let whole = desk.text("objects.jsonl");

@@ -34,7 +34,7 @@ async fn a_second_signal_ends_it_at_once() {
     let ended = operator.ended().await;
     // As the shells have it: 128 and the number of the signal.
     ended.assert_code(130);
-    ended.assert_count("Signal SIGINT is received again. The process ends at once", 1);
+    ended.assert_count("Signal SIGINT is received again. Exiting immediately", 1);
 }
 
 #[tokio::test]

@@ -35,16 +35,16 @@ async fn a_mistake_in_a_file_is_told_once_and_ends_nothing() {
     let operator = desk.start("handlers.lua --apply one.yaml").await;
     operator.until_says("created with 1m").await;
     desk.file("one.yaml", &OBJECT.replace("kind: KopfExample", "kind: [KopfExample"));
-    operator.until_says("one.yaml:3: this is no YAML").await;
+    operator.until_says("one.yaml:3: invalid YAML").await;
     desk.file("one.yaml", &OBJECT.replace("KopfExample", "Another"));
     operator.until_says("one.yaml:1: there is no kind 'Another' in kopf.dev/v1 here").await;
     fs::remove_file(desk.path("one.yaml")).expect("it is there");
-    operator.until_says("one.yaml is gone; its objects stay.").await;
+    operator.until_says("one.yaml was removed; its objects are kept.").await;
     desk.file("one.yaml", &OBJECT.replace("1m", "4m"));
     operator.until_says("updated to 4m").await;
     let ended = operator.stop().await;
     ended.assert_code(0);
-    ended.assert_count("this is no YAML", 1);
+    ended.assert_count("invalid YAML", 1);
 }
 
 #[tokio::test]

@@ -37,7 +37,7 @@ async fn a_script_alone_is_enough_and_its_kind_can_be_used_at_once() {
     desk.file("handlers.lua", SCRIPT);
     // No path: ./handlers.lua is a usual place.
     let operator = desk.start("").await;
-    operator.until_says("Handlers name kopfexamples.kopf.dev, and nothing defines it").await;
+    operator.until_says("No CRD for kopfexamples.kopf.dev: serving a permissive one").await;
 
     let client = client(&desk.kubeconfig()).await;
     let api = Api::<DynamicObject>::namespaced_with(client, "default", &examples());

@@ -98,7 +98,7 @@ async fn edits_under_load_lose_no_object_and_repeat_no_handler() {
     }
     let last = EDITS + 1;
     directory.save(&script(last));
-    operator.until_says("Cannot reload").await;
+    operator.until_says(" rejected; generation ").await;
     for name in &names {
         namespace.until_object(name, "the creation is complete", is_settled).await;
     }

@@ -105,7 +105,7 @@ fn nothing_is_overwritten_without_being_told_to() {
     assert_eq!((code, told.as_str()), (1, ""));
     assert_eq!(
         problem,
-        "error: 'mine/handlers.lua' exists already; nothing was written\nhint: --force overwrites what is there; another directory keeps it\n"
+        "error: 'mine/handlers.lua' exists already; no file was written\nhint: use --force to overwrite, or another directory\n"
     );
     assert!(!desk.0.join("mine/crd.yaml").exists());
     assert_eq!(fs::read_to_string(&own).expect("it is still there"), "-- mine");
@@ -114,7 +114,7 @@ fn nothing_is_overwritten_without_being_told_to() {
     assert!(told.contains("wrote mine/crd.yaml\n"), "{told}");
     let (_, _, problem) = desk.kopf(&["init", "mine"]);
     assert!(
-        problem.starts_with("error: 'mine/crd.yaml' and 9 more files exist already; nothing"),
+        problem.starts_with("error: 'mine/crd.yaml' and 9 more files exist already; no file"),
         "{problem}"
     );
 }

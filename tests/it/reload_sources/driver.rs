@@ -128,7 +128,7 @@ async fn a_broken_edit_is_refused_and_the_next_good_one_is_taken() {
     let mut stage = Stage::new("broken", &[("a.lua", &script("one"))]).await;
     stage.edit("a.lua", "kopf.on_create('kopfexamples',");
     stage.until_says("generation 1 since 2").await;
-    stage.until_says("; the last edit is refused: ops/a.lua:1: ").await;
+    stage.until_says("; the last edit was rejected: ops/a.lua:1: ").await;
     let rejected = kopf::ports::ReloadLabels { result: "rejected" };
     let metrics = stage.health.metrics().clone();
     assert_eq!(metrics.reloads.get_or_create(&rejected).get(), 1);
@@ -148,7 +148,7 @@ async fn a_broken_edit_is_refused_and_the_next_good_one_is_taken() {
 async fn an_edit_that_is_taken_back_leaves_the_generation_as_it_is() {
     let mut stage = Stage::new("undone", &[("a.lua", &script("one"))]).await;
     stage.edit("a.lua", "nonsense(");
-    stage.until_says("the last edit is refused").await;
+    stage.until_says("the last edit was rejected").await;
     stage.edit("a.lua", &script("one"));
     let calm = async {
         while stage.health.parts()["scripts"].text.contains("refused") {
@@ -187,7 +187,7 @@ async fn a_generation_whose_start_up_fails_is_refused() {
     assert_eq!(generation.number, 2);
     verdict.send(Err(Rejection::Startup("no database".into()))).expect("the driver waits");
     stage.until_says("generation 1 since 2").await;
-    stage.until_says("; the last edit is refused: no database").await;
+    stage.until_says("; the last edit was rejected: no database").await;
     stage.edit("a.lua", &script("three"));
     assert_eq!(
         stage.accept().await,
@@ -201,7 +201,7 @@ async fn start_up_handlers_of_an_edit_are_not_waited_for_when_there_is_a_newer_o
     let mut stage = Stage::new("withdrawn", &[("a.lua", &script("one"))]).await;
     stage.edit("a.lua", &script("two"));
     let Candidate { verdict, withdrawn, .. } = stage.candidate().await;
-    stage.until_says("; the edit of ops/a.lua waits for its start-up handlers").await;
+    stage.until_says("; the edit of ops/a.lua waits for its startup handlers").await;
     stage.edit("a.lua", &script("three"));
     timeout(DEADLINE, withdrawn.cancelled()).await.expect("it is withdrawn in time");
     verdict.send(Err(Rejection::Withdrawn)).expect("the driver waits");
@@ -263,7 +263,7 @@ async fn a_module_that_is_missing_is_waited_for() {
         "a.lua",
         "kopf.on_create('kopfexamples', { id = require('lib.naming') }, function() end)",
     );
-    stage.until_says("the last edit is refused: ops/a.lua:1: ").await;
+    stage.until_says("the last edit was rejected: ops/a.lua:1: ").await;
     stage.edit("lib/naming.lua", "return 'two'");
     assert_eq!(
         stage.accept().await,
@@ -280,7 +280,7 @@ async fn a_broken_module_is_waited_for() {
         Stage::new("bad-lib", &[("a.lua", text), ("_x.lua", ""), ("lib.lua", "return 'one'")])
             .await;
     stage.edit("lib.lua", "return 'one");
-    stage.until_says("the last edit is refused: ").await;
+    stage.until_says("the last edit was rejected: ").await;
     stage.edit("lib.lua", "return 'two'");
     let told = stage.accept().await;
     assert!(told.starts_with("generation 2: added on_create 'two'"), "{told}");
@@ -291,7 +291,9 @@ async fn a_broken_module_is_waited_for() {
 async fn an_emptied_directory_is_refused_as_at_the_start() {
     let stage = Stage::new("emptied", &[("a.lua", &script("one"))]).await;
     stage.desk.remove("ops/a.lua");
-    stage.until_says("the last edit is refused: there are no scripts in the directory 'ops'").await;
+    stage
+        .until_says("the last edit was rejected: there are no scripts in the directory 'ops'")
+        .await;
     stage.end().await;
 }
 

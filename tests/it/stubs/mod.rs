@@ -95,7 +95,7 @@ fn the_definitions_are_printed_or_written() {
 fn what_is_no_definition_of_a_kind_is_refused() {
     let (code, stdout, told) = kopf(&["stubs", "lua", "--from-crd", "examples/obj.yaml"]);
     assert_eq!((code, stdout.as_str()), (1, ""));
-    assert!(told.contains("this is a KopfExample, no CustomResourceDefinition"), "{told}");
+    assert!(told.contains("expected a CustomResourceDefinition, got a KopfExample"), "{told}");
     let (code, _, told) = kopf(&["stubs", "lua", "--from-crd", "nowhere.yaml"]);
     assert_eq!(code, 1);
     assert!(told.starts_with("error: there is no file or directory 'nowhere.yaml'\n"), "{told}");

@@ -219,7 +219,8 @@ fn a_name_that_is_not_there_leads_to_the_nearest_one() {
     {
         let (code, text, problem) = docs(&[wrong]);
         assert_eq!((code, text.as_str()), (1, ""), "{wrong}");
-        let expected = format!("error: scripts have no '{wrong}'\nhint: did you mean '{near}'?\n");
+        let expected =
+            format!("error: '{wrong}' not found in the reference\nhint: did you mean '{near}'?\n");
         assert_eq!(problem, expected);
     }
 }

@@ -104,7 +104,7 @@ mod tests {
     fn a_script_that_is_no_text_is_refused_with_a_hint() {
         let map = map(&json!({ "a.lua": "" }), &json!({ "b.lua": "/w==" }));
         let problem = map.scripts().expect_err("binary");
-        assert!(problem.to_string().contains("'b.lua' is in its binaryData"), "{problem}");
+        assert!(problem.to_string().contains("'b.lua' is in binaryData"), "{problem}");
         assert!(problem.hint().is_some_and(|it| it.contains("UTF-8")));
     }
 }

@@ -156,7 +156,7 @@ impl Maps {
         let parts = self.health.parts().into_iter();
         let troubled = parts.filter(|(_, part)| part.state != HealthState::Ready);
         troubled
-            .map(|(name, part)| format!("changes of {name} are not seen: {}", part.text))
+            .map(|(name, part)| format!("changes of {name} are not detected: {}", part.text))
             .collect()
     }
 }
@@ -221,11 +221,11 @@ fn refused(option: &MapOption, reason: &str, error: Option<&ApiError>) -> Report
     let report = Report::failure(format!("cannot read {option}: {reason}"));
     let hint = match error {
         Some(error) if error.status == Some(403) => Some(
-            "the operator's account needs the verbs list and watch on configmaps in that namespace: see docs/reload.md",
+            "grant the operator's account the verbs list and watch on configmaps in this namespace",
         ),
         Some(error) => error.hint.as_deref(),
         None => Some(
-            "is the cluster running, and is the `server` of the current context right? try `kubectl version`",
+            "check that the cluster is running and that the `server` of the current context is correct: `kubectl version`",
         ),
     };
     match hint {
