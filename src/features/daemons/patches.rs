@@ -7,6 +7,7 @@ use std::{mem, sync::Arc};
 use super::runner::Runner;
 use crate::handling::patching::{PatchError, Patcher, Received};
 use crate::logic::{
+    order,
     outcome::{LogLevel, Outcome},
     patch::{self, Patch},
     python_text, state,
@@ -78,10 +79,16 @@ impl Patches {
             scripts: &*base.scripts,
             resource: &base.resource,
             logger: &runner.daemon.logger(LoggerKind::Local),
+            seen: runner.home().live.own_version(),
+            events: None,
         };
         let object = runner.home().live.get();
         let mut received = Received::default();
-        let sent = patcher.apply(&object, &mut self.waiting, &mut received).await?;
+        let sent = patcher.apply(&object, &mut self.waiting, &mut received).await;
+        if let Some(answer) = &received.object {
+            runner.home().live.note_own_version(order::number(answer));
+        }
+        let sent = sent?;
         if sent.is_gone {
             self.waiting = Patch::default();
         }
