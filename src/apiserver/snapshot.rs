@@ -28,6 +28,9 @@ use crate::{
 /// Raised when an older version could not read the file.
 const FORMAT: u32 = 1;
 
+/// How far [`ApiServer::roll_back`] moves the version of the server, so that no client has seen it before.
+const ROLL_BACK_STEP: u64 = 1000;
+
 /// All objects at one moment.
 #[derive(Clone, Debug)]
 pub struct Snapshot {
@@ -123,6 +126,22 @@ impl ApiServer {
         drop(store);
         self.0.announce();
         Ok(())
+    }
+
+    /// Puts the objects of an earlier snapshot in the place of all present ones, as when a backup of etcd is restored with
+    /// `--bump-revision --mark-compacted`. Versions of objects go back. All watches end, and have to begin with a list.
+    pub fn roll_back(&self, snapshot: Snapshot) {
+        let mut store = self.0.store();
+        store.tables.values_mut().for_each(|it| it.objects.clear());
+        for Table { resource, objects, .. } in snapshot.tables {
+            if let Some(table) = store.tables.get_mut(&resource) {
+                table.objects.extend(objects.into_iter().map(|it| (place(&it), it)));
+            }
+        }
+        store.revision = store.revision.saturating_add(ROLL_BACK_STEP);
+        store.compacted = store.revision;
+        drop(store);
+        self.close_watches();
     }
 }
 

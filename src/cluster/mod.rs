@@ -11,8 +11,8 @@ use http::Method;
 
 use crate::logic::{object::Object, resource::Resource, selector::Restrictions};
 use crate::ports::{
-    Address, ApiError, BoxFuture, Cluster, Demand, Discovered, GroupFilter, Leadership, Metrics,
-    NewObject, PatchRequest, Pulse, StreamEvent, StreamTarget,
+    Address, ApiError, BoxFuture, Cluster, Demand, Discovered, GroupFilter, Interrupt, Leadership,
+    Metrics, NewObject, PatchRequest, Pulse, StreamEvent, StreamTarget,
 };
 use crate::settings::Settings;
 
@@ -83,20 +83,21 @@ impl KubeCluster {
     }
 
     async fn send(&self, request: Request<'_>) -> Result<Object, ApiError> {
-        self.send_with(request, None).await
+        self.send_with(request, None, None).await
     }
 
     async fn send_with(
         &self,
         request: Request<'_>,
         backoffs: Option<&[Duration]>,
+        interrupt: Option<Interrupt<'_>>,
     ) -> Result<Object, ApiError> {
         let settings = self.transport.settings();
         let mut networking = Cow::Borrowed(&settings.networking);
         if let Some(backoffs) = backoffs {
             networking.to_mut().error_backoffs = backoffs.to_vec();
         }
-        let body = self.transport.fetch(&request, &networking).await?;
+        let body = self.transport.fetch_unless(&request, &networking, interrupt).await?;
         Object::parse(body)
             .map_err(|it| self.transport.fail(Failure::Malformed(it.to_string()), &request.action))
     }
@@ -158,9 +159,10 @@ impl Cluster for KubeCluster {
     }
 
     fn patch<'a>(&'a self, request: PatchRequest<'a>) -> BoxFuture<'a, Result<Object, ApiError>> {
-        let PatchRequest { resource, namespace, name, subresource, kind, payload } = request;
+        let PatchRequest { resource, namespace, name, subresource, kind, payload, interrupt } =
+            request;
         let collection = url::collection(resource, namespace);
-        Box::pin(self.send(Request {
+        let request = Request {
             of: Origin::Operator,
             accept: transport::JSON,
             method: Method::PATCH,
@@ -173,7 +175,8 @@ impl Cluster for KubeCluster {
                 name: Some(name),
                 subresource,
             },
-        }))
+        };
+        Box::pin(self.send_with(request, None, interrupt))
     }
 
     fn create<'a>(&'a self, request: NewObject<'a>) -> BoxFuture<'a, Result<Object, ApiError>> {
@@ -192,7 +195,7 @@ impl Cluster for KubeCluster {
                 subresource: None,
             },
         };
-        Box::pin(self.send_with(request, backoffs))
+        Box::pin(self.send_with(request, backoffs, None))
     }
 
     fn get<'a>(&'a self, address: Address<'a>) -> BoxFuture<'a, Result<Object, ApiError>> {

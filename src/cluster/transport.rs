@@ -28,7 +28,7 @@ use super::{
     retry::{Pause, Verdict, judge},
     sessions::{Advice, Session, Sessions},
 };
-use crate::ports::{ApiError, Leadership, Metrics};
+use crate::ports::{ApiError, Interrupt, Leadership, Metrics};
 use crate::settings::{Networking, REQUEST_TIMEOUT, Settings};
 
 /// The longest body read at once. The largest collections are some hundreds of megabytes.
@@ -204,9 +204,20 @@ impl Transport {
         request: &Request<'_>,
         networking: &Networking,
     ) -> Result<Bytes, ApiError> {
+        self.fetch_unless(request, networking, None).await
+    }
+
+    /// The same, but gives up instead of making a pause that the server asks for, when something newer is to be done.
+    pub(super) async fn fetch_unless(
+        &self,
+        request: &Request<'_>,
+        networking: &Networking,
+        interrupt: Option<Interrupt<'_>>,
+    ) -> Result<Bytes, ApiError> {
         // The permit is kept until the body is read: until then the connection is in use.
         let limit = request.time_limit(networking);
-        let accepted = self.attempt(request, networking, limit, Some(&self.limits)).await?;
+        let attempts = Attempts { limit, limits: Some(&self.limits), interrupt };
+        let accepted = self.attempt(request, networking, attempts).await?;
         let Accepted { response, mut permit, retired: _ } = accepted;
         let body = Limited::new(response.into_body(), BODY_BYTES_MAX);
         let failure = match permit.during(timeout(limit, body.collect())).await {
@@ -238,7 +249,8 @@ impl Transport {
         // An answer begins as soon as there is a connection: what limits the one limits the other.
         let limit = connect_timeout.or(networking.connect_timeout);
         let limit = limit.unwrap_or(SINGLE_REQUEST_TIMEOUT).min(networking.request_timeout);
-        let accepted = self.attempt(request, networking, limit, None).await?;
+        let attempts = Attempts { limit, limits: None, interrupt: None };
+        let accepted = self.attempt(request, networking, attempts).await?;
         let retired = accepted.retired.cancelled_owned();
         Ok(accepted.response.map(|body| body.into_data_stream().take_until(retired).boxed()))
     }
@@ -249,8 +261,7 @@ impl Transport {
         &self,
         request: &Request<'_>,
         networking: &Networking,
-        limit: Duration,
-        limits: Option<&RequestLimits>,
+        Attempts { limit, limits, interrupt }: Attempts<'_>,
     ) -> Result<Accepted, ApiError> {
         let mut course = Course::new(request, networking, &self.server);
         loop {
@@ -296,7 +307,10 @@ impl Transport {
                 }
                 Verdict::Again(pause) => {
                     course.announce_pause(&pause, &failure);
-                    self.pause(pause.duration(), &failure).await;
+                    if !self.pause(&pause, &failure, interrupt).await {
+                        course.give_way(&pause);
+                        return Err(self.fail(failure, &request.action));
+                    }
                     course.attempt = course.attempt.saturating_add(1);
                 }
             }
@@ -313,12 +327,26 @@ impl Transport {
         }
     }
 
-    async fn pause(&self, pause: Duration, failure: &Failure) {
-        if matches!(failure, Failure::Unreachable(_)) {
-            self.outage.sleep(pause).await;
-        } else {
-            sleep(pause).await;
+    /// Waits before the next attempt. Returns whether to make it.
+    async fn pause(
+        &self,
+        pause: &Pause,
+        failure: &Failure,
+        interrupt: Option<Interrupt<'_>>,
+    ) -> bool {
+        let duration = pause.duration();
+        match interrupt.filter(|_| pause.asked.is_some()) {
+            Some(interrupt) => {
+                return tokio::select! {
+                    biased; // a pause that is complete counts as complete
+                    () = sleep(duration) => true,
+                    () = interrupt.wait() => false,
+                };
+            }
+            None if matches!(failure, Failure::Unreachable(_)) => self.outage.sleep(duration).await,
+            None => sleep(duration).await,
         }
+        true
     }
 
     /// Returns what is known of the connection.
@@ -344,6 +372,16 @@ impl Transport {
         };
         self.metrics.requested(request.action.verb(), result);
     }
+}
+
+/// How the attempts of one request are made.
+struct Attempts<'a> {
+    /// How long each may take.
+    limit: Duration,
+    /// What each needs a permit of.
+    limits: Option<&'a RequestLimits>,
+    /// What ends a pause that the server has asked for.
+    interrupt: Option<Interrupt<'a>>,
 }
 
 /// An answer that is a success.
@@ -396,6 +434,11 @@ impl<'a> Course<'a> {
     fn give_up(&self, failure: &Failure) {
         let attempts = self.attempts;
         error!(target: TARGET, "Request attempt #{}/{attempts} failed; escalating: {} -> {failure}", self.number(), self.label());
+    }
+
+    fn give_way(&self, pause: &Pause) {
+        let seconds = pause.duration().as_secs_f64();
+        debug!(target: TARGET, "The object has changed meanwhile, so the pause of {seconds}s that the server has asked for ends early: {}", self.label());
     }
 
     fn announce_pause(&self, pause: &Pause, failure: &Failure) {

@@ -3,7 +3,7 @@
 //! Hop 8 of the walk. The contract is `tests/vectors/patching-requests.json`. What is in the requests is decided in
 //! `logic/patch/`; here they are only sent, and conflicts sorted out.
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{fmt, num::NonZeroU64, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use json_patch::PatchOperation;
@@ -12,12 +12,14 @@ use tokio::time;
 
 use crate::logic::{
     object::Object,
+    order,
     outcome::{LogLevel, Raised},
     patch::{self, Patch, Transformation},
     resource::Resource,
 };
 use crate::ports::{
-    Address, ApiError, Cluster, ErrorClass, Logger, PatchKind, PatchRequest, Scripts,
+    Address, ApiError, Cluster, ErrorClass, Interrupt, Logger, NewerEvents, PatchKind,
+    PatchRequest, Scripts,
 };
 
 /// Sends patches of objects of one resource.
@@ -31,6 +33,10 @@ pub struct Patcher<'a> {
     pub resource: &'a Resource,
     /// Where the lines about it go.
     pub logger: &'a Logger,
+    /// The latest version of the object that is known, if it may be later than that of the object itself.
+    pub seen: Option<NonZeroU64>,
+    /// Where newer events of the object come from, if somebody handles them after the patch.
+    pub events: Option<&'a dyn NewerEvents>,
 }
 
 /// How often a conflict is resolved at once, on the object as it is then; as client-go's `RetryOnConflict`.
@@ -71,7 +77,8 @@ impl fmt::Display for Refused {
 /// What came of a patch.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Patched {
-    /// The object has changed since it was read, so that transformations were not applied: they are left in the patch.
+    /// The object has changed since it was read, so that the status or transformations were not applied: they are left in the
+    /// patch.
     pub is_outdated: bool,
     /// The object is gone.
     pub is_gone: bool,
@@ -110,7 +117,7 @@ impl PatchError {
     }
 }
 
-/// How the last two requests ended.
+/// How requests ended that insist on a version of the object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Attempt {
     Done,
@@ -119,9 +126,9 @@ enum Attempt {
 }
 
 impl Patcher<'_> {
-    /// Sends all of it, and resolves conflicts: transformations are applied to the object as it is then. What the server has
-    /// accepted is taken out of the patch, also if this fails later; so it is never sent twice. An object that is gone is not
-    /// an error.
+    /// Sends all of it, and resolves conflicts: the status is sent again to the same object, and transformations are applied to the
+    /// object as it is then. What the server has accepted is taken out of the patch, also if this fails later; so it is never sent
+    /// twice. An object that is gone is not an error.
     ///
     /// Transformations of scripts that raise, that the server refuses or that conflict too often are moved to `received`: each of
     /// them alone, the others are applied.
@@ -145,14 +152,21 @@ impl Patcher<'_> {
                 pause *= 2;
             }
             let Some(latest) = self.latest(object).await? else { return Ok(self.gone()) };
+            if order::is_older(&latest, order::number(object)) {
+                return Ok(self.restored());
+            }
             if latest.header().deletion_timestamp.is_some() {
                 patch.admit_deletion();
             }
             received.object = Some(Arc::clone(&latest));
-            patched = self.apply_once(&latest, patch, received).await?;
+            let patcher = Patcher { seen: None, ..*self };
+            patched = patcher.apply_once(&latest, patch, received).await?;
         }
         if !patched.is_outdated {
             return Ok(patched);
+        }
+        if !patch.merge.is_empty() {
+            return Err(PatchError::Conflict);
         }
         let (own, of_scripts) = patch.transformations.drain(..).partition(Transformation::is_own);
         patch.transformations = own;
@@ -165,10 +179,10 @@ impl Patcher<'_> {
         }
     }
 
-    /// The same without resolving conflicts: transformations that meet one are left in the patch.
+    /// The same without resolving conflicts: what meets one is left in the patch.
     ///
     /// # Errors
-    /// When a request fails for another reason than a conflict in the transformations.
+    /// When a request fails for another reason than a conflict.
     pub async fn apply_once(
         &self,
         object: &Arc<Object>,
@@ -206,13 +220,23 @@ impl Patcher<'_> {
         }
     }
 
+    /// A backup was restored: nothing of what was done since then is true of the object as it is now.
+    fn restored(&self) -> Patched {
+        self.logger.log(
+            LogLevel::Warning,
+            "The server shows an older version of the object than before, as after a restored backup: what its handlers did is \
+             dropped, and they see it as it is now.",
+        );
+        Patched { is_gone: true, ..Patched::default() }
+    }
+
     fn gone(&self) -> Patched {
         self.logger
             .log(LogLevel::Debug, "Patching was skipped: the object does not exist anymore.");
         Patched { is_gone: true, ..Patched::default() }
     }
 
-    /// Returns whether transformations met a newer version of the object.
+    /// Returns whether the status or transformations met a newer version of the object.
     async fn send(
         &self,
         object: &Arc<Object>,
@@ -220,7 +244,10 @@ impl Patcher<'_> {
         received: &mut Received,
     ) -> Result<bool, PatchError> {
         let is_merged = !patch.merge.is_empty();
-        self.merge(object, &mut patch.merge, &mut received.object).await?;
+        let merged = self.merge(object, &mut patch.merge, &mut received.object).await?;
+        if merged == Attempt::Outdated {
+            return Ok(true);
+        }
         if patch.transformations.is_empty() {
             return Ok(false);
         }
@@ -235,26 +262,70 @@ impl Patcher<'_> {
         object: &Object,
         merge: &mut Map<String, Value>,
         answered: &mut Option<Arc<Object>>,
-    ) -> Result<(), PatchError> {
+    ) -> Result<Attempt, PatchError> {
         let (main, status) = self.split(merge);
-        let all = merge.clone();
+        let mut accepted = merge.clone();
+        let mut freshest = None;
         if !main.is_empty() {
             let payload = Value::Object(main);
             self.announce(|| format!("Merge-patching the resource with: {payload}"));
-            *answered = Some(self.request(object, None, PatchKind::Merge, payload).await?);
+            let answer = self.request(object, None, PatchKind::Merge, payload).await?;
+            freshest = Some(Arc::clone(&answer));
+            *answered = Some(answer);
             merge.retain(|key, _| key == "status" && status.is_some());
         }
+        let mut ended = Attempt::Done;
         if let Some(status) = status {
-            let payload = json!({ "status": status });
-            self.announce(|| format!("Merge-patching the status with: {payload}"));
-            *answered =
-                Some(self.request(object, Some("status"), PatchKind::Merge, payload).await?);
+            let freshest = freshest.as_deref().unwrap_or(object);
+            match self.merge_status(freshest, status).await? {
+                Some(answer) => *answered = Some(answer),
+                None => ended = Attempt::Outdated,
+            }
         }
-        merge.clear();
+        if ended == Attempt::Done {
+            merge.clear();
+        } else {
+            accepted.shift_remove("status");
+        }
         if let Some(answer) = answered {
-            self.verify(&all, answer);
+            self.verify(&accepted, answer);
         }
-        Ok(())
+        Ok(ended)
+    }
+
+    /// Returns `None` if the object has changed meanwhile, or is another one.
+    ///
+    /// Servers ignore the uid in a merge-patch of a status, but not the version: an object that is created again under the same
+    /// name has another version, so it never gets the status of the one before.
+    async fn merge_status(
+        &self,
+        object: &Object,
+        status: Value,
+    ) -> Result<Option<Arc<Object>>, PatchError> {
+        let mut payload = json!({ "status": status });
+        self.announce(|| format!("Merge-patching the status with: {payload}"));
+        let version = self.latest_version(object);
+        let is_insisting = version.is_some();
+        if let (Some(version), Some(merge)) = (version, payload.as_object_mut()) {
+            merge.insert("metadata".into(), json!({ "resourceVersion": version }));
+        }
+        match self.request(object, Some("status"), PatchKind::Merge, payload).await {
+            Ok(answer) => Ok(Some(answer)),
+            Err(error) if error.class == ErrorClass::Conflict && is_insisting => {
+                let text = "The object has changed meanwhile, so its status is patched in its latest version.";
+                self.logger.log(LogLevel::Debug, text);
+                Ok(None)
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Returns the version that the object most probably has now.
+    fn latest_version(&self, object: &Object) -> Option<String> {
+        match self.seen {
+            Some(seen) if order::is_older(object, self.seen) => Some(seen.to_string()),
+            Some(_) | None => object.header().resource_version.clone(),
+        }
     }
 
     /// The last two requests: what the functions change on the freshest body, unless it has changed meanwhile. Returns whether it
@@ -433,6 +504,7 @@ impl Patcher<'_> {
             subresource,
             kind,
             payload: Bytes::from(payload.to_string()),
+            interrupt: self.events.map(|events| Interrupt { events, after: order::number(object) }),
         };
         self.cluster.patch(request).await.map(Arc::new)
     }
@@ -445,7 +517,8 @@ impl Patcher<'_> {
     }
 }
 
-/// Makes a patch invalid for another object of the same name. Servers ignore the uid in a merge-patch of a subresource.
+/// Makes a patch invalid for another object of the same name. Servers ignore the uid in a merge-patch of a subresource: there the
+/// version stands for it.
 fn insist(payload: &mut Value, subresource: Option<&str>, uid: &str) {
     match payload {
         Value::Array(operations) => {

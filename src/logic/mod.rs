@@ -35,6 +35,7 @@ pub mod namespaces;
 pub mod nanos;
 pub mod nearest;
 pub mod object;
+pub mod order;
 pub mod outcome;
 pub mod patch;
 pub mod peering;

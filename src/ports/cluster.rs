@@ -3,6 +3,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     fmt,
+    num::NonZeroU64,
     sync::Arc,
     time::Duration,
 };
@@ -139,6 +140,28 @@ pub enum StreamEvent {
     Alive,
 }
 
+/// Knows of newer events of an object.
+pub trait NewerEvents: Send + Sync + fmt::Debug {
+    /// Waits until the object has changed after this version, or is gone.
+    fn wait(&self, after: Option<NonZeroU64>) -> BoxFuture<'_, ()>;
+}
+
+/// Cuts short the pause that a server has asked for, because what is to be sent may be outdated. The request fails then.
+#[derive(Clone, Copy, Debug)]
+pub struct Interrupt<'a> {
+    /// Where newer events come from.
+    pub events: &'a dyn NewerEvents,
+    /// The version that the request is based on.
+    pub after: Option<NonZeroU64>,
+}
+
+impl Interrupt<'_> {
+    /// Waits for the newer event.
+    pub fn wait(&self) -> BoxFuture<'_, ()> {
+        self.events.wait(self.after)
+    }
+}
+
 /// One PATCH request.
 #[derive(Clone, Debug)]
 pub struct PatchRequest<'a> {
@@ -154,6 +177,8 @@ pub struct PatchRequest<'a> {
     pub kind: PatchKind,
     /// JSON.
     pub payload: Bytes,
+    /// What ends a pause that the server has asked for.
+    pub interrupt: Option<Interrupt<'a>>,
 }
 
 /// The content type of a patch.

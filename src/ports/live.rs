@@ -1,6 +1,12 @@
 //! The object of daemons and timers: replaced by each of its events.
 
-use std::sync::Arc;
+use std::{
+    num::NonZeroU64,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+};
 
 use bytes::Bytes;
 use parking_lot::{Mutex, MutexGuard};
@@ -20,6 +26,8 @@ struct Living {
     /// What it is one of; only if it is kept long.
     kin: Option<Arc<Kin>>,
     latest: Mutex<Latest>,
+    /// The version that the operator's last request has made; zero if that is no number.
+    own_version: AtomicU64,
 }
 
 #[derive(Debug)]
@@ -36,13 +44,17 @@ impl LiveObject {
     /// An object that is there anyway, and is shown for a moment.
     pub fn new(object: Arc<Object>) -> Self {
         let latest = Latest { packed: Box::default(), object: Some(object), version: 0 };
-        LiveObject(Arc::new(Living { kin: None, latest: Mutex::new(latest) }))
+        LiveObject::living(latest, None)
     }
 
     /// For somebody who keeps it long.
     pub fn kept(object: &Arc<Object>, kin: &Arc<Kin>) -> Self {
-        let latest = Mutex::new(Latest::of(object, Some(kin)));
-        LiveObject(Arc::new(Living { kin: Some(Arc::clone(kin)), latest }))
+        LiveObject::living(Latest::of(object, Some(kin)), Some(Arc::clone(kin)))
+    }
+
+    fn living(latest: Latest, kin: Option<Arc<Kin>>) -> Self {
+        let (latest, own_version) = (Mutex::new(latest), AtomicU64::default());
+        LiveObject(Arc::new(Living { kin, latest, own_version }))
     }
 
     /// The latest state. It is kept for the next who asks, until [`LiveObject::rest`].
@@ -77,6 +89,16 @@ impl LiveObject {
     /// Tells the states apart.
     pub fn version(&self) -> u32 {
         self.lock().version
+    }
+
+    /// Returns the version that the operator's last request has made. Its event may come later.
+    pub fn own_version(&self) -> Option<NonZeroU64> {
+        NonZeroU64::new(self.0.own_version.load(Ordering::Relaxed))
+    }
+
+    /// Notes the version that the operator's last request has made.
+    pub fn note_own_version(&self, version: Option<NonZeroU64>) {
+        self.0.own_version.store(version.map_or(0, NonZeroU64::get), Ordering::Relaxed);
     }
 
     /// A newer state.

@@ -29,8 +29,8 @@ pub use crate::logic::filters::Question;
 pub use children::{Children, ExecuteError, Order, Orders};
 pub use clock::{Clock, Steps, until};
 pub use cluster::{
-    Address, ApiError, Cluster, Discovered, ErrorClass, Extent, GroupFilter, NewObject, PatchKind,
-    PatchRequest, StreamEvent, StreamTarget,
+    Address, ApiError, Cluster, Discovered, ErrorClass, Extent, GroupFilter, Interrupt, NewObject,
+    NewerEvents, PatchKind, PatchRequest, StreamEvent, StreamTarget,
 };
 pub use current::{Current, Present};
 pub use facilities::Facilities;

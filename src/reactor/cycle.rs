@@ -17,7 +17,6 @@ use super::{
     expectation::Expectation,
     holding::Held,
     memory::Memory,
-    order,
     place::Place,
     queue::{Event, Queue},
     serving::Serving,
@@ -31,6 +30,7 @@ use crate::logic::{
     function::ScriptId,
     indexing::Owner,
     object::{Object, Unreadable},
+    order,
     outcome::LogLevel,
     patch::Transformation,
     plan::{self, Hold},
@@ -38,7 +38,8 @@ use crate::logic::{
     selection::{self, Certainty},
 };
 use crate::ports::{
-    Address, Emptied, ErrorClass, Logger, Memo, ObjectCause, ObjectDetail, SharedPatch,
+    Address, Emptied, ErrorClass, Logger, Memo, NewerEvents as _, ObjectCause, ObjectDetail,
+    SharedPatch,
 };
 
 /// After this time, indexing takes no place from other objects.
@@ -338,7 +339,13 @@ impl Cycle<'_> {
             namespace: header.namespace.as_deref(),
             name: header.name.as_deref().unwrap_or_default(),
         };
-        let object = match self.serving.cluster.get(address).await {
+        let seen = order::number(&self.event.object);
+        let answer = tokio::select! {
+            answer = self.serving.cluster.get(address) => answer,
+            // It tells more.
+            () = self.queue.wait(seen) => return Ok(false),
+        };
+        let object = match answer {
             Ok(object) if object.header().uid == header.uid => object,
             // The event that says so is to come.
             Ok(_) => return Ok(false),

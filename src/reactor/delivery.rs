@@ -14,7 +14,7 @@
 //!
 //! Before: `cycle.rs`. After: `handling/patching.rs`, which sends one patch.
 
-use std::{sync::Arc, time::Duration};
+use std::{num::NonZeroU64, sync::Arc, time::Duration};
 
 use jiff::Timestamp;
 use serde_json::{Map, Value};
@@ -174,10 +174,18 @@ impl Sender<'_> {
             scripts: &*self.serving.scripts,
             resource: &self.serving.resource,
             logger: self.logger,
+            seen: self.seen(),
+            events: Some(self.queue),
         };
         let object = Arc::clone(self.received.object.as_ref().unwrap_or(self.object));
         let patched = patcher.apply(&object, patch, &mut self.received).await?;
         Ok(patched.is_gone)
+    }
+
+    /// The latest version of the object that is known: by events that wait, and by our own requests.
+    fn seen(&self) -> Option<NonZeroU64> {
+        let of_background = self.memory.background.as_ref().and_then(|it| it.own_version());
+        self.queue.latest_version().max(self.memory.own).max(of_background)
     }
 
     /// Returns whether the object is gone.

@@ -6,8 +6,8 @@ use std::{sync::Arc, time::Duration};
 
 use tokio::time::Instant;
 
-use super::{order, queue::Event};
-use crate::logic::object::Object;
+use super::queue::Event;
+use crate::logic::{object::Object, order};
 
 /// What the next events of an object should bring.
 #[derive(Clone, Debug)]

@@ -15,7 +15,6 @@ mod life;
 mod memory;
 mod observer;
 mod operator;
-mod order;
 mod place;
 mod post;
 mod poster;

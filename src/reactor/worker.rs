@@ -17,14 +17,14 @@ use super::{
     error::CycleError,
     expectation::Expectation,
     memory::{Key, Memory},
-    order,
     place::Place,
     post::Post,
     queue::{Event, Queue},
     serving::Serving,
 };
 use crate::logic::{
-    object::Object, outcome::LogLevel, reason::EventType, stopping::StopReason, throttle::Throttle,
+    object::Object, order, outcome::LogLevel, reason::EventType, stopping::StopReason,
+    throttle::Throttle,
 };
 use crate::ports::{Logger, LoggerKind};
 
@@ -66,6 +66,9 @@ impl Worker {
             if let Some(object) = patched {
                 has_changed = true;
                 memory.own = order::number(&object);
+                if let Some(background) = &memory.background {
+                    background.note_own_version(memory.own);
+                }
                 let timeout = serving.settings.persistence.consistency_timeout;
                 expected = Expectation::of(object, timeout);
             }

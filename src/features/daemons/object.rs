@@ -1,6 +1,6 @@
 //! The daemons and timers of one object: who runs, who must not run again, what they see of the object.
 
-use std::{collections::BTreeSet, sync::Arc, time::Duration};
+use std::{collections::BTreeSet, num::NonZeroU64, sync::Arc, time::Duration};
 
 use futures::future;
 
@@ -79,6 +79,18 @@ impl OfObject {
     pub fn show(&self, object: &Arc<Object>) {
         if let Some(home) = &self.home {
             home.live.set(object);
+        }
+    }
+
+    /// Returns the version that the operator's last request has made.
+    pub fn own_version(&self) -> Option<NonZeroU64> {
+        self.home.as_ref().and_then(|it| it.live.own_version())
+    }
+
+    /// Notes the version that the operator's last request has made: the event that shows it may come later.
+    pub fn note_own_version(&self, version: Option<NonZeroU64>) {
+        if let Some(home) = &self.home {
+            home.live.note_own_version(version);
         }
     }
 

@@ -10,6 +10,7 @@ use crate::handling::{
     run::Begun,
 };
 use crate::logic::{
+    order,
     outcome::{Ended, LogLevel, Outcome, Raised},
     patch::{self, Patch},
     python_text, state,
@@ -83,10 +84,16 @@ impl Patches {
             scripts: &*base.scripts,
             resource: &base.resource,
             logger: &runner.daemon.logger(LoggerKind::Local),
+            seen: runner.home().live.own_version(),
+            events: None,
         };
         let object = runner.home().live.get();
         let mut received = Received::default();
-        let sent = patcher.apply(&object, &mut self.waiting, &mut received).await?;
+        let sent = patcher.apply(&object, &mut self.waiting, &mut received).await;
+        if let Some(answer) = &received.object {
+            runner.home().live.note_own_version(order::number(answer));
+        }
+        let sent = sent?;
         if sent.is_gone {
             self.waiting = Patch::default();
         }

@@ -190,6 +190,7 @@ impl Command {
             subresource: resource.subresources.contains("status").then_some("status"),
             kind: PatchKind::Merge,
             payload: payload.to_string().into(),
+            interrupt: None,
         };
         let patched = absent(self.cluster.patch(request).await)?;
         Ok(if patched.is_some() { Outcome::Written } else { Outcome::Missing })

@@ -73,6 +73,7 @@ async fn patch(common: &Common, place: &Place, payload: &Value) -> Result<Object
         subresource: resource.subresources.contains("status").then_some("status"),
         kind: PatchKind::Merge,
         payload: payload.to_string().into(),
+        interrupt: None,
     };
     Arc::clone(&common.cluster).patch(request).await
 }

@@ -1,12 +1,13 @@
 //! The events of one object that wait for its worker, in order.
 
-use std::{collections::VecDeque, sync::Arc};
+use std::{collections::VecDeque, num::NonZeroU64, sync::Arc};
 
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::Notify;
 
 use super::serving::Turn;
-use crate::logic::{object::Object, reason::EventType, review::News};
+use crate::logic::{object::Object, order, reason::EventType, review::News};
+use crate::ports::{BoxFuture, NewerEvents};
 
 /// The most events that wait for one object with handlers of raw events.
 ///
@@ -214,6 +215,11 @@ impl Queue {
         self.lock().events.iter().any(|it| it.event_type == Some(EventType::Deleted))
     }
 
+    /// The latest version of the object that waits in it, if it is a number.
+    pub(super) fn latest_version(&self) -> Option<NonZeroU64> {
+        self.lock().events.back().and_then(|it| order::number(&it.object))
+    }
+
     /// Whether nothing more will come.
     pub(super) fn has_ended(&self) -> bool {
         self.lock().ended
@@ -231,9 +237,26 @@ impl Queue {
         self.lock().closed
     }
 
+    /// Waits for an event that shows a later version than this one, or the end of the object.
+    async fn later_than(&self, version: Option<NonZeroU64>) {
+        let is_later = |it: &Event| {
+            it.event_type == Some(EventType::Deleted)
+                || order::number(&it.object).zip(version).is_none_or(|(it, own)| it > own)
+        };
+        while !self.lock().events.iter().any(is_later) {
+            self.changed.notified().await;
+        }
+    }
+
     fn lock(&self) -> MutexGuard<'_, Content> {
         // Every change under this lock is one assignment; a panic cannot leave it half-done.
         self.content.lock()
+    }
+}
+
+impl NewerEvents for Queue {
+    fn wait(&self, after: Option<NonZeroU64>) -> BoxFuture<'_, ()> {
+        Box::pin(self.later_than(after))
     }
 }
 

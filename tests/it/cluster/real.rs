@@ -118,6 +118,7 @@ async fn a_real_server_is_discovered_listed_watched_and_patched() {
             subresource: None,
             kind: PatchKind::Merge,
             payload: Bytes::from_static(br#"{"data": {"a": null, "b": "2"}}"#),
+            interrupt: None,
         })
         .await
         .expect("an object");

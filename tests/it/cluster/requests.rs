@@ -55,6 +55,7 @@ fn patch<'a>(
         subresource,
         kind,
         payload: Bytes::from_static(b"{}"),
+        interrupt: None,
     }
 }
 

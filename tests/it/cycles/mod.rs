@@ -19,7 +19,9 @@ pub(crate) mod run;
 pub(crate) mod scenario;
 mod scopes;
 mod script;
+mod server_pauses;
 pub(crate) mod transcript;
+mod versions;
 
 use crate::vectors::{self, Vector};
 

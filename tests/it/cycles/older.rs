@@ -11,15 +11,16 @@ use std::{
 use bytes::Bytes;
 use kopf::{
     logic::{handler::Kind, outcome::Ended},
-    ports::BoxFuture,
+    ports::{BoxFuture, Invocation},
     settings::Settings,
     testing::{EXAMPLES, Environment, Fate, Link, LogCapture, handler_of_examples, object, pass},
 };
+use kopf_apiserver::{Effect, Fault};
 use parking_lot::Mutex;
 use serde_json::json;
 use tokio::time;
 
-use super::script::Script;
+use super::script::{Script, impatient, with_status};
 
 /// What the lines and lists of a connection show.
 fn is_list(text: &Bytes) -> bool {
@@ -99,7 +100,7 @@ async fn a_list_of_a_server_that_lags_behind_repeats_no_handler() {
 async fn an_older_event_does_not_end_the_pause_of_a_handler() {
     let (env, script) = (Environment::default(), Script::default());
     let is_first = AtomicBool::new(true);
-    let later = move |_: &kopf::ports::Invocation| {
+    let later = move |_: &Invocation| {
         use kopf::logic::outcome::{Raised, RaisedKind};
         if !is_first.swap(false, Ordering::Relaxed) {
             return Ended::Returned(None);
@@ -135,6 +136,57 @@ async fn an_older_event_does_not_end_the_pause_of_a_handler() {
     pass(120).await;
     let times: Vec<_> = script.calls.timed().into_iter().map(|(at, _)| at.as_secs()).collect();
     assert_eq!(times, [times[0], times[0] + 30], "{:?}", script.calls.lines());
+    running.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_begun_before_a_backup_is_restored_is_not_recorded_afterwards() {
+    let (env, script) = (with_status(), Script::default());
+    let calls = script.calls.clone();
+    let slow = script.functions.handler("made", move |_| {
+        calls.add("made");
+        Box::pin(async {
+            time::sleep(Duration::from_secs(3)).await;
+            Ended::Returned(Some(json!("done")))
+        }) as BoxFuture<'static, Ended>
+    });
+    env.create(object("ns1", "a"));
+    let backup = env.server.export();
+    env.edit(EXAMPLES, "ns1/a", json!({ "spec": { "size": 1 } }));
+    let handlers = vec![handler_of_examples(Kind::Create, slow)];
+    let running = script.start(&env, (&Link::new(&env.server), handlers), Settings::default());
+    pass(1).await;
+    env.server.roll_back(backup);
+    pass(60).await;
+    assert_eq!(script.calls.lines(), ["made", "made"]);
+    let object = env.get(EXAMPLES, "ns1/a");
+    assert_eq!(object["status"]["made"], "done");
+    let annotations = object["metadata"]["annotations"].to_string();
+    assert!(annotations.contains("last-handled") && !annotations.contains("size"), "{object}");
+    running.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_accepted_before_a_request_that_fails_counts_as_our_own() {
+    let (env, script) = (with_status(), Script::default());
+    let result = |_: &Invocation| Ended::Returned(Some(json!("done")));
+    let handlers =
+        vec![script.handler((Kind::Create, "made"), result), script.quiet(Kind::Update, "changed")];
+    let link = Link::new(&env.server);
+    let running = script.start(&env, (&link, handlers), impatient());
+    pass(1).await;
+    // The status is accepted, the record is not; and the watch shows what was before with the delay of ten seconds.
+    env.server.fault(Fault::always(Effect::Pass).on("PATCH", "/status"));
+    let refuse = Effect::Refuse { code: 500, retry_after_seconds: None };
+    env.server.fault(Fault::always(refuse).on("PATCH", "").times(3));
+    env.create(object("ns1", "a"));
+    link.lag(Duration::from_secs(10));
+    env.edit(EXAMPLES, "ns1/a", json!({ "spec": { "size": 1 } }));
+    pass(300).await;
+    assert_eq!(script.calls.lines(), ["made a", "changed a"]);
+    let statuses = env.requests("PATCH", "/status");
+    let accepted = statuses.iter().filter(|it| it.status == 200).count();
+    assert_eq!(accepted, 1, "what was accepted is not sent again");
     running.stop().await;
 }
 

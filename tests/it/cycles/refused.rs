@@ -286,9 +286,10 @@ async fn nothing_of_an_object_is_written_on_the_next_one_of_its_name() {
             Box::pin(async move {
                 calls.add("made");
                 let uid = cause(&invocation).current().header().uid.clone();
-                label(&invocation, "of", &uid.unwrap_or_default());
+                let uid = uid.unwrap_or_default();
+                label(&invocation, "of", &uid);
                 time::sleep(Duration::from_secs(3)).await;
-                Ended::Returned(None)
+                Ended::Returned(Some(json!({ "of": uid })))
             }) as BoxFuture<'static, Ended>
         });
         let handlers = vec![handler_of_examples(Kind::Create, slow)];
@@ -311,10 +312,13 @@ async fn nothing_of_an_object_is_written_on_the_next_one_of_its_name() {
         let own = &second["metadata"]["uid"];
         let of = &seen["metadata"]["labels"]["of"];
         assert!(of.is_null() || of == own, "{seen}");
+        let of = &seen["status"]["made"]["of"];
+        assert!(of.is_null() || of == own, "{seen}");
         link.set(Fate::Pass);
         pass(60).await;
         let seen = env.get(EXAMPLES, "ns1/a");
         assert_eq!(&seen["metadata"]["labels"]["of"], own);
+        assert_eq!(&seen["status"]["made"]["of"], own);
         assert!(annotation(&seen, HANDLED).is_string());
         running.stop().await;
     }

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use fastrand::Rng;
+
 use super::{dice::Dice, world::Stage};
 
 /// The names of objects are `o0`, `o1`, ….
@@ -49,6 +51,22 @@ pub(super) enum Action {
     DropDefinition,
     /// The CRD is created.
     Define,
+    /// A backup of the server is made.
+    BackUp,
+    /// The backup is restored: objects and their versions go back.
+    Restore,
+    /// The clock of the operator is set to so many seconds before or after the real time.
+    SetClock(i64),
+    /// A user deletes the namespace, and creates it again as soon as possible.
+    DropNamespace,
+    /// The namespace is created.
+    MakeNamespace,
+    /// A quota refuses new children, and admission refuses changes of objects, for this time.
+    Quota(Duration),
+    /// The end of it.
+    NoQuota,
+    /// All processes are frozen for this time, as on a machine that is suspended.
+    Freeze(Duration),
     /// The end of an outage.
     Connect,
     /// The end of [`Action::Hide`].
@@ -66,6 +84,12 @@ pub(super) fn actions(dice: Dice, stage: Stage) -> Vec<(Duration, Action)> {
         let at = Duration::from_millis(random.u64(0..end));
         let object = random.usize(..OBJECTS);
         let pause = Duration::from_millis(random.u64(100..8000));
+        if random.u32(..5) == 0
+            && let Some(action) = own(stage, &mut random, pause)
+        {
+            actions.push((at, action));
+            continue;
+        }
         let action = match random.u32(..107) {
             0..28 => Action::Create(object),
             28..36 => Action::Touch(object),
@@ -78,7 +102,9 @@ pub(super) fn actions(dice: Dice, stage: Stage) -> Vec<(Duration, Action)> {
             64..70 => Action::Reload,
             70..72 if has_restarts => Action::Restart(object),
             72..77 if has_restarts => Action::Kill(object, pause / 2),
-            77..81 if stage == Stage::Replicas => Action::CutOff(object, pause * 3),
+            77..81 if matches!(stage, Stage::Replicas | Stage::Frozen) => {
+                Action::CutOff(object, pause * 3)
+            }
             77..80 if stage == Stage::Definitions => Action::DropDefinition,
             81..84 => Action::Swap(object),
             _ => Action::Edit(object),
@@ -86,4 +112,22 @@ pub(super) fn actions(dice: Dice, stage: Stage) -> Vec<(Duration, Action)> {
         actions.push((at, action));
     }
     actions
+}
+
+/// Returns an action that belongs to this kind of world, if there is any.
+fn own(stage: Stage, random: &mut Rng, pause: Duration) -> Option<Action> {
+    let is_first = random.bool();
+    Some(match stage {
+        Stage::Restored if is_first => Action::BackUp,
+        Stage::Restored => Action::Restore,
+        Stage::Clocks => Action::SetClock(random.i64(-900..900)),
+        Stage::Namespaces => Action::DropNamespace,
+        Stage::Quota(_) => Action::Quota(pause),
+        Stage::Frozen => Action::Freeze(pause * 4),
+        Stage::Native
+        | Stage::Scripts(_)
+        | Stage::Replicas
+        | Stage::Definitions
+        | Stage::Lagging => return None,
+    })
 }

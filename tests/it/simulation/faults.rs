@@ -11,10 +11,7 @@ use fastrand::Rng;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-use super::{
-    dice::Dice,
-    open::{Finding, Open},
-};
+use super::dice::Dice;
 
 /// What goes wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -104,7 +101,7 @@ pub(super) enum Place {
 }
 
 impl Place {
-    fn kinds(self, open: Open) -> Vec<Kind> {
+    fn kinds(self) -> Vec<Kind> {
         let more: &[Kind] = match self {
             Place::Other => &[Forbidden],
             Place::List => &[Forbidden, Expired, StaleList],
@@ -115,14 +112,7 @@ impl Place {
             }
             Place::Line => return vec![Cut, HalfLine, Stall, Twice, LateLine, Expired],
         };
-        let is_patch = matches!(self, Place::Merge | Place::Json);
-        let all = OF_REQUESTS.iter().chain(more).copied();
-        let is_known = |kind: Kind| match kind {
-            Forbidden | Invalid => is_patch && open.has(Finding::Refusals),
-            StaleList => open.has(Finding::OlderViews),
-            _ => false,
-        };
-        all.filter(|it| !is_known(*it)).collect()
+        OF_REQUESTS.iter().chain(more).copied().collect()
     }
 }
 
@@ -166,7 +156,6 @@ pub(super) struct Faults(Arc<Mutex<State>>);
 
 struct State {
     dice: Dice,
-    open: Open,
     start: Instant,
     /// How likely a fault is at each place.
     chance: f64,
@@ -184,14 +173,13 @@ const DEATHS_MAX: u32 = 3;
 
 impl Faults {
     /// Returns the faults of a seed; only these parts if there are any.
-    pub(super) fn new(dice: Dice, open: Open, only: Option<Arc<BTreeSet<Part>>>) -> Self {
+    pub(super) fn new(dice: Dice, only: Option<Arc<BTreeSet<Part>>>) -> Self {
         let mut random = dice.of("faults", 0);
         let chance = [0.01, 0.03, 0.08, 0.15][random.usize(..4)];
         let share = [0.2, 0.5, 1.0][random.usize(..3)];
         let kinds = Kind::ALL.into_iter().filter(|_| random.f64() < share).collect();
         Faults(Arc::new(Mutex::new(State {
             dice,
-            open,
             start: Instant::now(),
             chance,
             kinds,
@@ -216,7 +204,7 @@ impl Faults {
         if random.f64() >= state.chance {
             return None;
         }
-        let mut kinds = place.kinds(state.open);
+        let mut kinds = place.kinds();
         kinds.retain(|it| state.kinds.contains(it));
         let kind = *kinds.get(random.usize(..kinds.len().max(1)))?;
         let part = Part::Fault(name.to_owned(), number);

@@ -12,6 +12,15 @@ local function result(ctx)
     return { uid = ctx.spec.id, x = ctx.spec.x }
 end
 
+local function create_child(ctx, id)
+    local child = { apiVersion = "v1", kind = "ConfigMap", metadata = { name = `child-{ctx.spec.id}` } }
+    local is_created, problem = pcall(kube.create, child)
+    if not is_created and not string.find(tostring(problem), "already exists", 1, true) then
+        report(ctx, "rejected", id)
+        error(problem)
+    end
+end
+
 local function work(ctx, id)
     begin(ctx, id)
     if ctx.spec.naps[id] > 0 then
@@ -20,6 +29,9 @@ local function work(ctx, id)
     if ctx.retry < (ctx.spec.failures[id] or 0) then
         report(ctx, "later", id)
         kopf.retry("not yet", 2)
+    end
+    if id == "made" then
+        create_child(ctx, id)
     end
     report(ctx, "done", id)
     return result(ctx)

@@ -10,20 +10,20 @@ use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::time::Instant;
 
-use super::{
-    open::{Finding, Open},
-    stored::{Stamp, Stored},
-};
+use super::stored::Stored;
 
 /// Requests of one run; more mean a loop.
 const REQUESTS_MAX: u64 = 30_000;
 
-/// `settings.persistence.consistency_timeout`
-const CONSISTENCY_TIMEOUT: Duration = Duration::from_secs(5);
-
 /// The handlers of a creation, by the names of their records.
 pub(super) const OF_CREATION: [&str; 6] =
     ["made", "retried", "parent", "parent.one", "parent.two", "marked"];
+
+/// A handler that has ended so long before a backup is restored may not be recorded yet.
+const IN_PROGRESS: Duration = Duration::from_secs(30);
+
+/// The handler that has sub-handlers.
+const PARENT: &str = "parent";
 
 /// The handlers whose calls follow from a change.
 pub(super) const OF_UPDATE: [&str; 2] = ["changed", "also"];
@@ -47,6 +47,9 @@ pub(super) struct Call {
     pub(super) at: Duration,
     /// `None`: it runs, or its process was killed.
     pub(super) ended: Option<Ending>,
+    /// What came of it was undone: an older backup was restored.
+    is_undone: bool,
+    ended_at: Duration,
 }
 
 /// How a call ended.
@@ -63,8 +66,25 @@ impl Call {
     /// Returns a call that begins now.
     pub(super) fn new(process: u64, id: &str, (uid, x): (&str, u64), retry: u64) -> Self {
         let (id, uid) = (id.to_owned(), uid.to_owned());
-        Call { process, id, uid, x, retry, at: Duration::ZERO, ended: None }
+        Call {
+            process,
+            id,
+            uid,
+            x,
+            retry,
+            at: Duration::ZERO,
+            ended: None,
+            is_undone: false,
+            ended_at: Duration::ZERO,
+        }
     }
+}
+
+/// How often a handler was called for one cause.
+struct Count {
+    calls: u64,
+    /// How many faults there had been at the first call.
+    faults: u64,
 }
 
 /// Clones share it.
@@ -73,7 +93,6 @@ pub(super) struct History(Arc<Mutex<Inner>>);
 
 struct Inner {
     is_orderly: bool,
-    open: Open,
     start: Instant,
     lines: Vec<(Duration, String)>,
     objects: usize,
@@ -84,26 +103,32 @@ struct Inner {
     stored: BTreeMap<String, Stored>,
     /// Objects that carried the finalizer when they were deleted, until they are gone.
     held: BTreeSet<String>,
-    /// Objects that were released.
-    gone: BTreeSet<String>,
+    /// Objects that were being handled when a backup was restored.
+    overtaken: BTreeSet<String>,
+    /// Objects that a backup has brought back to an earlier state.
+    restored: BTreeSet<String>,
     /// Processes that may act, and since when.
     alive: BTreeMap<u64, Duration>,
     /// When processes have ended. What they do in that very moment is dropped together with them.
     ended: BTreeMap<u64, Duration>,
     killed: BTreeSet<u64>,
-    /// Objects that are excused from some rules because of an open finding.
-    excused: BTreeMap<String, BTreeSet<Finding>>,
-    /// When each process made its attempts: handler, uid, number of the cause, number of the attempt.
-    attempts: BTreeMap<(u64, String, String, u64, u64), Duration>,
+    /// The attempts of each process: handler, uid, number of the cause, number of the attempt.
+    attempts: BTreeSet<(u64, String, String, u64, u64)>,
+    /// How often handlers of changes were called.
+    counts: BTreeMap<(String, String, u64), Count>,
+    /// How often each handler of an object fails by itself.
+    planned: BTreeMap<String, Value>,
+    /// How often requests that change an object were rejected, by the name of the object.
+    rejections: BTreeMap<String, u64>,
+    /// How many processes have ended.
+    ends: u64,
 }
 
 impl History {
     /// `is_orderly`: all handlers of a cause see the same object.
-    pub(super) fn new(is_orderly: bool, open: Open) -> Self {
+    pub(super) fn new(is_orderly: bool) -> Self {
         History(Arc::new(Mutex::new(Inner {
             is_orderly,
-            open,
-            excused: BTreeMap::new(),
             start: Instant::now(),
             lines: Vec::new(),
             objects: 0,
@@ -112,11 +137,16 @@ impl History {
             requests: BTreeMap::new(),
             stored: BTreeMap::new(),
             held: BTreeSet::new(),
-            gone: BTreeSet::new(),
+            restored: BTreeSet::new(),
+            overtaken: BTreeSet::new(),
             alive: BTreeMap::new(),
             ended: BTreeMap::new(),
             killed: BTreeSet::new(),
-            attempts: BTreeMap::new(),
+            attempts: BTreeSet::new(),
+            counts: BTreeMap::new(),
+            planned: BTreeMap::new(),
+            rejections: BTreeMap::new(),
+            ends: 0,
         })))
     }
 
@@ -142,6 +172,7 @@ impl History {
     pub(super) fn end_process(&self, process: u64, how: &str) {
         let mut inner = self.0.lock();
         inner.alive.remove(&process);
+        inner.ends += 1;
         let at = inner.start.elapsed();
         inner.ended.insert(process, at);
         inner.note(format!("process {process} {how}"));
@@ -187,8 +218,10 @@ impl History {
     /// The call with this number has ended.
     pub(super) fn end(&self, number: usize, ending: Ending) {
         let mut inner = self.0.lock();
+        let at = inner.start.elapsed();
         let call = inner.calls.get_mut(number).expect("a call");
         call.ended = Some(ending);
+        call.ended_at = at;
         let line = format!("process {} ends {} of {}: {ending:?}", call.process, call.id, call.uid);
         inner.note(line);
     }
@@ -207,10 +240,16 @@ impl History {
         assert!(inner.requests[&process] <= REQUESTS_MAX, "an endless loop of requests");
     }
 
-    /// A user creates an object.
-    pub(super) fn created(&self, uid: &str) {
+    /// A request that changes the object of this name is rejected.
+    pub(super) fn reject(&self, name: &str) {
+        *self.0.lock().rejections.entry(name.to_owned()).or_default() += 1;
+    }
+
+    /// A user creates an object. `failures`: how often each handler fails by itself.
+    pub(super) fn created(&self, uid: &str, failures: &Value) {
         let mut inner = self.0.lock();
         inner.objects += 1;
+        inner.planned.insert(uid.to_owned(), failures.clone());
         inner.note(format!("user creates {uid}"));
     }
 
@@ -226,8 +265,6 @@ impl History {
         inner.note(format!("user deletes {}", stored.uid));
         if stored.is_held {
             inner.held.insert(stored.uid);
-        } else {
-            inner.gone.insert(stored.uid);
         }
     }
 
@@ -237,11 +274,36 @@ impl History {
         let mut inner = self.0.lock();
         inner.note(format!("{} is removed", stored.uid));
         inner.held.remove(&stored.uid);
-        inner.gone.insert(stored.uid);
+    }
+
+    /// A backup of this moment is restored, with these objects: what has happened to them since then counts no more. Their handlers
+    /// may be called again, and what they were doing may be stored on the older object; at the end all must be well.
+    pub(super) fn restore(&self, moment: Duration, objects: &[Value]) {
+        let mut inner = self.0.lock();
+        inner.note(format!("the backup of {:.3} is restored", moment.as_secs_f64()));
+        for call in inner.calls.iter_mut().filter(|it| it.ended_at > moment) {
+            call.is_undone = true;
+        }
+        let now = inner.start.elapsed();
+        let is_busy = |it: &&Call| it.ended.is_none() || it.ended_at + IN_PROGRESS > now;
+        let of_change = inner.calls.iter().filter(|it| is_of_change(&it.id));
+        let busy: Vec<_> = of_change.filter(is_busy).map(|it| it.uid.clone()).collect();
+        inner.overtaken.extend(busy);
+        let before = std::mem::take(&mut inner.stored);
+        inner.held.clear();
+        for object in objects {
+            let mut stored = Stored::read(object);
+            stored.causes = before.get(&stored.uid).map_or(0, |it| it.causes) + 1;
+            inner.restored.insert(stored.uid.clone());
+            if stored.is_deleting && stored.is_held {
+                inner.held.insert(stored.uid.clone());
+            }
+            inner.stored.insert(stored.uid.clone(), stored);
+        }
     }
 
     /// A request of a process has changed an object; `None` is an object that is not there.
-    pub(super) fn observe(&self, process: u64, before: Option<&Value>, after: Option<&Value>) {
+    pub(super) fn observe(&self, before: Option<&Value>, after: Option<&Value>) {
         let mut inner = self.0.lock();
         let (before, after) = (before.map(Stored::read), after.map(Stored::read));
         if let Some(before) = &before
@@ -250,8 +312,14 @@ impl History {
             inner.released(&before.uid);
         }
         if let Some(after) = after {
-            inner.stored(process, after);
+            inner.stored(after);
         }
+    }
+
+    /// Returns whether an object was being handled when a backup was restored: what its handlers had done before may be lost with
+    /// the backup, though what they do afterwards is recorded.
+    pub(super) fn is_overtaken(&self, uid: &str) -> bool {
+        self.0.lock().overtaken.contains(uid)
     }
 
     /// Returns all calls.
@@ -275,24 +343,10 @@ impl History {
     pub(super) fn last_done(&self, uid: &str, id: &str) -> Option<Call> {
         self.0.lock().last_done(uid, id).cloned()
     }
+}
 
-    /// Returns how many objects are excused because of a finding.
-    pub(super) fn excused(&self) -> usize {
-        self.0.lock().excused.len()
-    }
-
-    /// Returns whether an object is excused because of this finding.
-    pub(super) fn is_excused(&self, uid: &str, finding: Finding) -> bool {
-        self.0.lock().excused.get(uid).is_some_and(|it| it.contains(&finding))
-    }
-
-    /// Returns whether any process ended while this object was known to handlers.
-    pub(super) fn was_interrupted(&self, uid: &str) -> bool {
-        let inner = self.0.lock();
-        let processes: BTreeSet<_> =
-            inner.calls.iter().filter(|it| it.uid == uid).map(|it| it.process).collect();
-        processes.len() > 1
-    }
+fn is_of_change(id: &str) -> bool {
+    OF_CREATION.contains(&id) || OF_UPDATE.contains(&id)
 }
 
 impl Inner {
@@ -311,31 +365,11 @@ impl Inner {
         self.broken.push(rule);
     }
 
-    /// Whether a process acts on what it saw before this was stored: it has waited long enough for its own request, or it was a
-    /// standby then.
-    fn may_be_unseen(&self, process: u64, (at, by): Stamp) -> bool {
-        let age = self.start.elapsed().saturating_sub(at);
-        let is_standby = self.alive.get(&process).is_some_and(|begun| *begun < at);
-        let may_be = if by == process { age >= CONSISTENCY_TIMEOUT } else { is_standby };
-        self.open.has(Finding::OlderViews) && may_be
-    }
-
-    /// Whether what a process has stored may have been meant for an earlier object of the same name.
-    fn may_be_of_another(&self, process: u64, now: &Stored) -> bool {
-        let of_name = |it: &&Stored| it.name == now.name && it.uid != now.uid;
-        let others: BTreeSet<_> = self.stored.values().filter(of_name).map(|it| &it.uid).collect();
-        let mut calls = self.calls.iter().filter(|it| it.process == process);
-        self.open.has(Finding::Identity) && calls.any(|it| others.contains(&it.uid))
-    }
-
-    fn excuse(&mut self, uid: &str, finding: Finding) {
-        if self.excused.entry(uid.to_owned()).or_default().insert(finding) {
-            self.note(format!("{uid} is excused from now on: {finding:?}"));
-        }
-    }
-
     fn last_done(&self, uid: &str, id: &str) -> Option<&Call> {
-        let is_meant = |it: &&Call| it.uid == uid && it.id == id && it.ended == Some(Ending::Done);
+        let is_meant = |it: &&Call| {
+            let is_done = it.ended == Some(Ending::Done) && !it.is_undone;
+            it.uid == uid && it.id == id && is_done
+        };
         self.calls.iter().rev().find(is_meant)
     }
 
@@ -345,8 +379,7 @@ impl Inner {
         if self.has_ended(*process) {
             self.complain(format!("{id} of {uid} is called by process {process} after its end"));
         }
-        let is_of_change = |it: &str| OF_CREATION.contains(&it) || OF_UPDATE.contains(&it);
-        if (!is_of_change(id) && id != OF_DELETION) || self.excused.contains_key(uid) {
+        if !is_of_change(id) && id != OF_DELETION {
             return;
         }
         let is_elsewhere = |it: &&Call| {
@@ -363,71 +396,83 @@ impl Inner {
             );
             self.complain(rule);
         }
-        if self.gone.contains(uid) && self.open.has(Finding::GoneUnseen) {
-            return self.excuse(uid, Finding::GoneUnseen);
+        if self.restored.contains(uid) {
+            return;
         }
         let cause = self.stored.get(uid).map_or(0, |it| it.causes);
         let attempt = (*process, id.clone(), uid.clone(), cause, *retry);
-        let recorded = self.stored.get(uid).and_then(|it| it.recorded(id, *x));
-        let attempted = self.attempts.get(&attempt).map(|at| (*at, *process));
-        if let Some(stamp) = recorded.or(attempted) {
-            if self.may_be_unseen(*process, stamp) {
-                return self.excuse(uid, Finding::OlderViews);
-            }
-            let why = if recorded.is_some() { "but is recorded" } else { "for the same attempt" };
+        let is_recorded = self.stored.get(uid).is_some_and(|it| it.is_recorded(id, *x));
+        if is_recorded || !self.attempts.insert(attempt) {
+            let why = if is_recorded { "but is recorded" } else { "for the same attempt" };
             self.complain(format!("{id} of {uid} is called again (x = {x}, retry {retry}), {why}"));
         }
-        self.attempts.insert(attempt, self.start.elapsed());
+        self.count(id, uid, cause);
+    }
+
+    /// Counts the calls of a handler for one cause. There may be one, one more for each failure of its own, and one more for each
+    /// fault since the first call that can cost a call: the end of a process, or a rejected request that changes the object.
+    /// Whatever else goes wrong with requests, responses, watches and lists must not cost any.
+    fn count(&mut self, id: &str, uid: &str, cause: u64) {
+        let name = uid.split('.').next().unwrap_or_default();
+        let faults = self.ends + self.rejections.get(name).copied().unwrap_or_default();
+        let key = (id.to_owned(), uid.to_owned(), cause);
+        let count = self.counts.entry(key).or_insert(Count { calls: 0, faults });
+        count.calls += 1;
+        let hits = faults - count.faults;
+        let failures = |id: &str| self.planned[uid][id].as_u64().unwrap_or_default();
+        let planned = match id {
+            // It is called again as long as any of its two sub-handlers is left.
+            PARENT => 2 + failures("parent.two"),
+            _ => failures(id),
+        };
+        let calls = count.calls;
+        if calls > 1 + planned + hits {
+            self.complain(format!(
+                "{id} of {uid} is called {calls} times, with {planned} failures of its own and {hits} faults"
+            ));
+        }
     }
 
     /// Checks what the server stores now against the calls so far.
-    fn stored(&mut self, process: u64, mut now: Stored) {
+    fn stored(&mut self, mut now: Stored) {
         let before = self.stored.get(&now.uid);
         now.causes = before.map_or(0, |it| it.causes);
         let earlier = before.and_then(|it| it.handled);
-        let stamp = (self.start.elapsed(), process);
         if now.handled == earlier {
-            now.keep(before, stamp);
+            if let Some(before) = before {
+                now.keep(before);
+            }
         } else {
             now.causes += 1;
-            now.keep(None, stamp);
             // A deletion takes the place of what was begun before.
-            if !now.is_deleting && !self.excused.contains_key(&now.uid) {
-                self.check_essence(process, &now, earlier);
+            if !now.is_deleting && !self.restored.contains(&now.uid) {
+                self.check_essence(&now, earlier);
             }
         }
-        if now.is_foreign && self.open.has(Finding::Identity) {
-            self.excuse(&now.uid, Finding::Identity);
+        if now.is_foreign {
+            self.complain(format!("{} has a result of another object", now.uid));
         }
         if !now.is_deleting && now.has_record(OF_DELETION) {
-            if self.may_be_of_another(process, &now) {
-                self.excuse(&now.uid, Finding::Identity);
-            } else {
-                self.complain(format!("{} is recorded as being deleted, but is not", now.uid));
-            }
+            self.complain(format!("{} is recorded as being deleted, but is not", now.uid));
         }
-        let unknown = now.finished.keys().find(|it| self.last_done(&now.uid, it).is_none());
-        if let Some(id) = unknown
-            && !self.excused.contains_key(&now.uid)
-        {
-            if self.may_be_of_another(process, &now) {
-                self.excuse(&now.uid, Finding::Identity);
-            } else {
-                self.complain(format!("{id} of {} is recorded, but never ended", now.uid));
-            }
+        if self.restored.contains(&now.uid) {
+            self.stored.insert(now.uid.clone(), now);
+            return;
+        }
+        let unknown = now.finished.iter().find(|it| self.last_done(&now.uid, it).is_none());
+        if let Some(id) = unknown {
+            self.complain(format!("{id} of {} is recorded, but never ended", now.uid));
         }
         self.stored.insert(now.uid.clone(), now);
     }
 
     /// Checks that what counts as handled was handled.
-    fn check_essence(&mut self, process: u64, now: &Stored, earlier: Option<u64>) {
+    fn check_essence(&mut self, now: &Stored, earlier: Option<u64>) {
         let uid = &now.uid;
         match (earlier, now.handled) {
             (None, Some(_)) => {
                 let missing = OF_CREATION.iter().find(|it| self.last_done(uid, it).is_none());
-                if missing.is_some() && self.may_be_of_another(process, now) {
-                    self.excuse(uid, Finding::Identity);
-                } else if let Some(id) = missing {
+                if let Some(id) = missing {
                     self.complain(format!("{uid} counts as created without {id}"));
                 }
             }
@@ -440,12 +485,6 @@ impl Inner {
                     ));
                 }
             }
-            (Some(_), Some(_)) if self.may_be_unseen(process, self.stored[uid].handled_at) => {
-                self.excuse(uid, Finding::OlderViews);
-            }
-            (Some(_), Some(_)) if self.may_be_of_another(process, now) => {
-                self.excuse(uid, Finding::Identity);
-            }
             (earlier, handled) => {
                 self.complain(format!("{uid} was handled to {earlier:?}, and now to {handled:?}"));
             }
@@ -454,7 +493,6 @@ impl Inner {
 
     fn released(&mut self, uid: &str) {
         self.note(format!("{uid} is gone"));
-        self.gone.insert(uid.to_owned());
         if self.held.remove(uid) && self.last_done(uid, OF_DELETION).is_none() {
             self.complain(format!("{uid} is released without {OF_DELETION}"));
         }

@@ -8,7 +8,7 @@ use http_body_util::{BodyExt as _, StreamBody};
 use hyper::body::Frame;
 use kopf_apiserver::ResponseBody;
 use serde_json::{Value, json};
-use tokio::time;
+use tokio::time::{self, Instant};
 
 use super::{
     faults::{Faults, Kind, Place},
@@ -20,6 +20,9 @@ use super::{
 /// The longest delay of a line: shorter than `settings.persistence.consistency_timeout`.
 const DELAY_MAX_MS: u64 = 4000;
 
+/// The longest delay of a server that lags behind: longer than the consistency timeout.
+const LAG_MAX_MS: u64 = 9000;
+
 /// A watch with faults.
 struct Watch<S> {
     lines: S,
@@ -30,6 +33,8 @@ struct Watch<S> {
     faults: Faults,
     history: History,
     mutant: Option<Mutant>,
+    /// Lines arrive only at multiples of this time after the start: the server lags behind by up to as much.
+    lag: Option<(Instant, Duration)>,
 }
 
 /// Returns the body of a watch with faults.
@@ -42,12 +47,23 @@ pub(super) fn faulty(body: ResponseBody, name: &str, wire: &Wire) -> LineBody {
         faults: wire.faults.clone(),
         history: wire.history.clone(),
         mutant: wire.mutant,
+        lag: lag(name, wire),
     };
     let frames = stream::unfold(watch, |mut watch| async {
         let line = watch.line().await?;
         Some((Ok::<_, io::Error>(Frame::data(line)), watch))
     });
     StreamBody::new(frames).boxed_unsync()
+}
+
+/// Every second watch is served by a server that lags behind.
+fn lag(name: &str, wire: &Wire) -> Option<(Instant, Duration)> {
+    if !wire.is_lagging || !wire.faults.is_on() {
+        return None;
+    }
+    let mut random = wire.faults.chance(&format!("lag of {name}"));
+    let is_late = random.bool();
+    is_late.then(|| (Instant::now(), Duration::from_millis(random.u64(500..LAG_MAX_MS))))
 }
 
 impl<S: Stream<Item = Bytes> + Unpin> Watch<S> {
@@ -59,6 +75,10 @@ impl<S: Stream<Item = Bytes> + Unpin> Watch<S> {
             return None;
         }
         let mut line = self.lines.next().await?;
+        if let Some((start, step)) = self.lag.filter(|_| self.faults.is_on()) {
+            let steps = start.elapsed().div_duration_f64(step).ceil();
+            time::sleep_until(start + step.mul_f64(steps)).await;
+        }
         let place = format!("{} line {}", self.name, name_in(&line));
         if let Some(mutant) = self.mutant {
             while self.faults.is_on() && mutant.drops(&mut self.faults.chance(&place)) {

@@ -2,8 +2,8 @@
 //!
 //! `world.rs` runs a seed: `actions.rs` is what users do, `operators.rs` starts and kills processes, whose handlers are in `natives.rs`
 //! or scripts. `faults.rs` decides which request or watch line meets which fault; `wire.rs` and `lines.rs` carry it out. `history.rs`
-//! checks each call against what the server has stored at that moment, `checks.rs` the end. `report.rs` shrinks what fails. `open.rs`
-//! lists what is known to fail; `mutants.rs` has bugs that must be found.
+//! checks each call against what the server has stored at that moment, `checks.rs` the end. `report.rs` shrinks what fails.
+//! `mutants.rs` has bugs that must be found.
 #![expect(
     clippy::wildcard_enum_match_arm,
     reason = "each place carries out its own kinds of faults and actions"
@@ -17,7 +17,6 @@ mod history;
 mod lines;
 mod mutants;
 mod natives;
-mod open;
 mod operators;
 mod report;
 mod scripts;
@@ -26,7 +25,6 @@ mod wire;
 mod world;
 
 use mutants::Mutant;
-use open::Open;
 use report::Tally;
 use scripts::Language;
 use world::{Plan, Stage};
@@ -52,19 +50,25 @@ fn variable(name: &str) -> Option<u64> {
     Some(value.parse().expect("a number"))
 }
 
-/// Returns what a seed means: its last digit says in what world it is.
+/// Returns what a seed means: its last two digits say in what world it is.
 fn plan(seed: u64) -> Plan {
     let is_set = |name| variable(name).is_some_and(|it| it > 0);
-    let stage = match seed % 10 {
+    let stage = match seed % 20 {
         0..5 => Stage::Native,
         5 => Stage::Scripts(Language::Lua),
         6 => Stage::Scripts(Language::Rhai),
         7 | 8 => Stage::Replicas,
-        _ => Stage::Definitions,
+        9 => Stage::Definitions,
+        10 | 11 => Stage::Restored,
+        12 => Stage::Clocks,
+        13 | 14 => Stage::Namespaces,
+        15 => Stage::Quota(Language::Lua),
+        16 => Stage::Quota(Language::Rhai),
+        17 => Stage::Frozen,
+        _ => Stage::Lagging,
     };
-    let open = Open::new(is_set("KOPF_SIMULATION_STRICT"));
     let is_verbose = is_set("KOPF_SIMULATION_LOG");
-    Plan { stage, seed, open, only: None, mutant: None, is_verbose }
+    Plan { stage, seed, only: None, mutant: None, is_verbose }
 }
 
 #[expect(clippy::print_stderr, reason = "the result of the simulation")]
@@ -109,8 +113,8 @@ fn seeds_of_the_fourth_quarter() {
 #[test]
 fn a_seed_has_one_history() {
     // Rhai computes on threads, whose order within a moment is not fixed.
-    let has_order = |seed: &u64| plan(*seed).stage != Stage::Scripts(Language::Rhai);
-    for seed in (0..10).filter(has_order) {
+    let has_order = |seed: &u64| plan(*seed).stage.language() != Some(Language::Rhai);
+    for seed in (0..20).filter(has_order) {
         let (first, second) = (report::run(&plan(seed)), report::run(&plan(seed)));
         assert!(first.lines.len() > 10, "seed {seed}: {first:?}");
         assert_eq!(first.lines, second.lines, "seed {seed}");

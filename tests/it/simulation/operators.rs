@@ -46,6 +46,7 @@ pub(super) struct Operators {
     lifecycle: Lifecycle,
     language: Option<Language>,
     mutant: Option<Mutant>,
+    is_lagging: bool,
     has_leader: bool,
     slots: Vec<Slot>,
     ends: Ends,
@@ -117,9 +118,8 @@ impl Operators {
         (history, faults): (&History, &Faults),
         lifecycle: Lifecycle,
     ) -> Self {
-        let has_leader = plan.stage == Stage::Replicas;
-        let language =
-            if let Stage::Scripts(language) = plan.stage { Some(language) } else { None };
+        let has_leader = plan.stage.has_leader();
+        let language = plan.stage.language();
         Operators {
             env: env.clone(),
             history: history.clone(),
@@ -128,6 +128,7 @@ impl Operators {
             lifecycle,
             language,
             mutant: plan.mutant,
+            is_lagging: plan.stage == Stage::Lagging,
             has_leader,
             slots: (0..=u8::from(has_leader)).map(|_| Slot::default()).collect(),
             ends: Ends::default(),
@@ -212,6 +213,8 @@ impl Operators {
             is_down: Arc::clone(&self.is_down),
             is_cut_off: Arc::clone(&self.slots[slot].is_cut_off),
             mutant: self.mutant,
+            is_lagging: self.is_lagging,
+            has_listed: Arc::default(),
             later: Arc::default(),
         };
         testing::connect(wire.client())

@@ -23,7 +23,8 @@ pub(super) fn source(language: Language, code: u64) -> Source {
     Source::alone(name, text.replace("CODE", &code.to_string()))
 }
 
-/// Takes a line of the log, if it reports a call: `SIM begin ID UID X RETRY`, `SIM done ID UID`, `SIM later ID UID`.
+/// Takes a line of the log, if it reports a call: `SIM begin ID UID X RETRY`, `SIM done ID UID`, `SIM later ID UID`,
+/// `SIM rejected ID UID` if a child could not be created.
 pub(super) fn hear(history: &History, process: u64, line: &LogLine) {
     let Some(report) = line.message.strip_prefix("SIM ") else { return };
     match *report.split(' ').collect::<Vec<_>>() {
@@ -32,6 +33,10 @@ pub(super) fn hear(history: &History, process: u64, line: &LogLine) {
             history.begin(Call::new(process, id, (uid, number(x)), number(retry)));
         }
         ["done", id, uid] => history.end_latest(process, id, uid, Ending::Done),
+        ["rejected", id, uid] => {
+            history.reject(uid.split('.').next().unwrap_or_default());
+            history.end_latest(process, id, uid, Ending::Later);
+        }
         ["later", id, uid] => history.end_latest(process, id, uid, Ending::Later),
         _ => history.complain(format!("not understood: {report}")),
     }

@@ -1,6 +1,6 @@
 //! What the operator has stored on an object, read from outside.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::collections::BTreeSet;
 
 use serde_json::Value;
 
@@ -10,28 +10,22 @@ const PREFIX: &str = "kopf.zalando.org/";
 const HANDLED: &str = "last-handled-configuration";
 const FINALIZER: &str = "kopf.zalando.org/KopfFinalizerMarker";
 
-/// When something was stored, and by which process.
-pub(super) type Stamp = (Duration, u64);
-
 /// What is stored on an object.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Stored {
     pub(super) uid: String,
     /// `spec.x` of the last handled essence.
     pub(super) handled: Option<u64>,
-    /// The handlers that are recorded as finished for the present cause, and since when.
-    pub(super) finished: BTreeMap<String, Stamp>,
+    /// The handlers that are recorded as finished for the present cause.
+    pub(super) finished: BTreeSet<String>,
     /// The records of handlers, and what else is stored under the prefix: names and texts.
     pub(super) records: Vec<(String, String)>,
-    pub(super) name: String,
     /// Whether the finalizer is there.
     pub(super) is_held: bool,
     /// Whether its status has a result of another object.
     pub(super) is_foreign: bool,
     /// Whether it is being deleted.
     pub(super) is_deleting: bool,
-    /// Since when `handled` is what it is.
-    pub(super) handled_at: Stamp,
     /// How many causes were handled to their end.
     pub(super) causes: u64,
 }
@@ -59,14 +53,12 @@ impl Stored {
             is_foreign: results.any(|(_, it)| it.get("uid").is_some_and(|it| it != uid)),
             uid: uid.to_owned(),
             handled: handled.map(|it| it["spec"]["x"].as_u64().unwrap_or_default()),
-            finished: finished.map(|(key, _)| (key.clone(), Stamp::default())).collect(),
-            name: meta["name"].as_str().unwrap_or_default().to_owned(),
+            finished: finished.map(|(key, _)| key.clone()).collect(),
             records,
             is_held: meta["finalizers"]
                 .as_array()
                 .is_some_and(|it| it.iter().any(|it| it == FINALIZER)),
             is_deleting: meta.get("deletionTimestamp").is_some(),
-            handled_at: Stamp::default(),
             causes: 0,
         }
     }
@@ -75,19 +67,14 @@ impl Stored {
         self.records.iter().any(|(key, _)| key == id)
     }
 
-    /// Takes over what was stored before for the same cause; what is new has this stamp.
-    pub(super) fn keep(&mut self, before: Option<&Stored>, stamp: Stamp) {
-        self.handled_at = before.map_or(stamp, |it| it.handled_at);
-        self.finished.values_mut().for_each(|it| *it = stamp);
-        let known = before.into_iter().flat_map(|it| &it.finished);
-        self.finished.extend(known.map(|(id, at)| (id.clone(), *at)));
+    /// Takes over what was stored before for the same cause.
+    pub(super) fn keep(&mut self, before: &Stored) {
+        self.finished.extend(before.finished.iter().cloned());
     }
 
-    /// Returns since when a handler is recorded as finished, for a cause that has brought the object to this `spec.x`.
-    pub(super) fn recorded(&self, id: &str, x: u64) -> Option<Stamp> {
-        let is_handled = self
-            .handled
-            .is_some_and(|it| OF_CREATION.contains(&id) || (OF_UPDATE.contains(&id) && it >= x));
-        is_handled.then_some(self.handled_at).or_else(|| self.finished.get(id).copied())
+    /// Returns whether a handler is recorded as finished, for a cause that has brought the object to this `spec.x`.
+    pub(super) fn is_recorded(&self, id: &str, x: u64) -> bool {
+        let is_handled = |it| OF_CREATION.contains(&id) || (OF_UPDATE.contains(&id) && it >= x);
+        self.handled.is_some_and(is_handled) || self.finished.contains(id)
     }
 }

@@ -52,6 +52,11 @@ pub(super) struct Wire {
     pub(super) is_down: Arc<AtomicBool>,
     /// Whether requests of this process get lost.
     pub(super) is_cut_off: Arc<AtomicBool>,
+    /// Whether the process has listed the objects before. Its first list is never older than what another process has stored: lists
+    /// without a version are read from etcd, and a process that remembers nothing could not tell.
+    pub(super) has_listed: Arc<AtomicBool>,
+    /// Whether one of the servers behind the address lags behind.
+    pub(super) is_lagging: bool,
     /// A bug that the operator has.
     pub(super) mutant: Option<Mutant>,
     /// Requests that a bug repeats.
@@ -86,6 +91,10 @@ impl Wire {
         if let Some(mutant) = self.mutant {
             return self.send_mutated(mutant, request, &target).await;
         }
+        let is_list = target.place == Place::List && target.name.ends_with("kopfexamples");
+        let may_be_stale = target.place == Place::List
+            && (!is_list || self.has_listed.fetch_or(true, Ordering::Relaxed));
+        let request = if may_be_stale { self.route(request, &target) } else { request };
         let Some((kind, mut random)) = self.faults.decide(target.place, &target.name) else {
             return self.pass(request, &target).await;
         };
@@ -96,12 +105,17 @@ impl Wire {
             Kind::BrokenBefore => return Err(io::ErrorKind::ConnectionReset.into()),
             Kind::LateRequest => time::sleep(delay).await,
             Kind::DeathBefore => return self.die().await,
-            Kind::StaleList => {
+            Kind::StaleList if may_be_stale => {
                 return self.pass(self.stale(request, random.u64(1..20)), &target).await;
             }
             _ => {}
         }
         if let Some(refusal) = refusal(kind, random.bool()) {
+            let is_final =
+                matches!(kind, Kind::Conflict | Kind::Outdated | Kind::Invalid | Kind::Forbidden);
+            if let Some(name) = target.object.as_ref().filter(|_| is_final) {
+                self.history.reject(name);
+            }
             return Ok(refusal);
         }
         let response = self.pass(request, &target).await;
@@ -155,6 +169,20 @@ impl Wire {
         }
     }
 
+    /// Lets a server that lags behind answer every second list. It shows an older state.
+    fn route(&self, request: Request<Body>, target: &Target) -> Request<Body> {
+        if self.is_lagging && self.faults.is_on() {
+            let mut random = self.faults.chance(&format!("route of {}", target.name));
+            if random.bool() {
+                let changes = random.u64(1..30);
+                self.history
+                    .note(format!("{} shows the state of {changes} changes ago", target.name));
+                return self.stale(request, changes);
+            }
+        }
+        request
+    }
+
     async fn die<T>(&self) -> T {
         self.ends.push(self.process, "dies");
         std::future::pending().await
@@ -172,8 +200,11 @@ impl Wire {
         };
         let before = look();
         let Ok(response) = self.server.clone().call(request).await;
-        if target.object.is_some() {
-            self.history.observe(self.process, before.as_ref(), look().as_ref());
+        if let Some(name) = &target.object {
+            if matches!(response.status().as_u16(), 403 | 409 | 422) {
+                self.history.reject(name);
+            }
+            self.history.observe(before.as_ref(), look().as_ref());
         }
         Ok(response.map(|body| {
             if target.place == Place::Watch {

@@ -8,11 +8,13 @@ use std::{
 
 use kopf::{
     logic::lifecycle::Lifecycle,
-    testing::{self, EXAMPLES, Environment, cluster_peering, definition, examples, object},
+    ports::{Clock, Steps},
+    testing::{self, BASE, EXAMPLES, Environment, cluster_peering, definition, examples, object},
 };
 use kopf_apiserver::{
     ApiServer, Effect, Fault,
     controllers::{self, Controllers},
+    snapshot::Snapshot,
 };
 use serde_json::json;
 use tokio::{
@@ -28,7 +30,6 @@ use super::{
     history::History,
     mutants::Mutant,
     natives,
-    open::Open,
     operators::{Operators, START_DELAY},
     scripts::Language,
     wire::NAMESPACE,
@@ -39,6 +40,8 @@ const SETTLING: Duration = Duration::from_mins(4);
 
 /// When CRDs are watched again after a 403.
 const LOOK_AGAIN: Duration = Duration::from_mins(10);
+
+const NAMESPACES: &str = "namespaces";
 
 const DEFINITIONS: &str = "customresourcedefinitions.apiextensions.k8s.io";
 
@@ -53,6 +56,33 @@ pub(super) enum Stage {
     Replicas,
     /// One operator whose CRD is deleted and created again.
     Definitions,
+    /// One operator on a server whose backups are restored.
+    Restored,
+    /// One operator whose clock is set forward and back.
+    Clocks,
+    /// One operator, and a namespace that is deleted and created again.
+    Namespaces,
+    /// One operator with scripts that create children, and a quota that refuses them for some time.
+    Quota(Language),
+    /// Two replicas on a machine that freezes for longer than a lease.
+    Frozen,
+    /// One operator, and two API servers behind one address: one of them lags behind.
+    Lagging,
+}
+
+impl Stage {
+    /// Returns whether there are two replicas.
+    pub(super) fn has_leader(self) -> bool {
+        matches!(self, Stage::Replicas | Stage::Frozen)
+    }
+
+    /// Returns the language of the scripts, if there are any.
+    pub(super) fn language(self) -> Option<Language> {
+        match self {
+            Stage::Scripts(language) | Stage::Quota(language) => Some(language),
+            _ => None,
+        }
+    }
 }
 
 /// What a run is made from.
@@ -60,7 +90,6 @@ pub(super) enum Stage {
 pub(super) struct Plan {
     pub(super) stage: Stage,
     pub(super) seed: u64,
-    pub(super) open: Open,
     /// Only these faults and actions.
     pub(super) only: Option<Arc<BTreeSet<Part>>>,
     /// A bug that the operator has.
@@ -77,22 +106,23 @@ pub(super) struct Outcome {
     /// The numbers of the actions.
     pub(super) actions: Vec<u64>,
     pub(super) lines: Vec<String>,
-    /// Objects, and those that are excused because of an open finding.
     pub(super) objects: usize,
-    pub(super) excused: usize,
 }
 
 /// A run in progress.
 pub(super) struct World {
     pub(super) env: Environment,
     pub(super) history: History,
-    pub(super) open: Open,
     pub(super) operators: Operators,
-    stage: Stage,
+    pub(super) stage: Stage,
     dice: Dice,
     faults: Faults,
     /// The last value of `spec.x` of any object.
     x: u64,
+    /// Sets the clock of the operator, where that happens.
+    steps: Option<Steps>,
+    /// A backup of the server, and when it was made.
+    backup: Option<(Duration, Snapshot)>,
     timeline: BTreeMap<(Instant, u64), Action>,
     later: u64,
     _controllers: JoinSet<()>,
@@ -105,7 +135,7 @@ pub(super) async fn run(plan: &Plan) -> Outcome {
     let operators = world.operators.reporter();
     // Scripts report their calls in the log.
     let level = if is_verbose { tracing::Level::DEBUG } else { tracing::Level::INFO };
-    let has_log = is_verbose || matches!(plan.stage, Stage::Scripts(_));
+    let has_log = is_verbose || plan.stage.language().is_some();
     let _capturing = has_log.then(|| {
         testing::capture_log("kopf", level, move |line| {
             if is_verbose {
@@ -127,7 +157,6 @@ pub(super) async fn run(plan: &Plan) -> Outcome {
         actions,
         lines: world.history.lines(),
         objects: world.history.objects(),
-        excused: world.history.excused(),
     }
 }
 
@@ -139,15 +168,31 @@ fn crd(dice: Dice) -> serde_json::Value {
     crd
 }
 
-fn environment(dice: Dice) -> Environment {
-    let env = Environment::new(ApiServer::builder().resource(cluster_peering("kopf.dev")));
+fn environment(dice: Dice, stage: Stage) -> (Environment, Option<Steps>) {
+    let builder = ApiServer::builder().resource(cluster_peering("kopf.dev"));
+    let builder = builder.cluster(stage == Stage::Namespaces);
+    let base = BASE.parse().expect("a timestamp");
+    let (clock, steps) = if stage == Stage::Clocks {
+        let (clock, steps) = Clock::stepping(base);
+        (clock, Some(steps))
+    } else {
+        (Clock::starting_at(base), None)
+    };
+    let env = Environment::with_clock(builder, clock);
+    if stage == Stage::Namespaces {
+        env.create(namespace());
+    }
     env.create(crd(dice));
     // Watches may lag behind lists and responses.
     let mut random = dice.of("latency", 0);
     if random.u32(..3) == 0 {
         env.server.set_latency(Duration::from_millis(random.u64(10..2000)));
     }
-    env
+    (env, steps)
+}
+
+fn namespace() -> serde_json::Value {
+    json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": NAMESPACE } })
 }
 
 impl World {
@@ -158,7 +203,7 @@ impl World {
         fastrand::seed(plan.seed);
         let start = Instant::now();
         let mut timeline = BTreeMap::from([((start, 0), Action::Start(0))]);
-        if plan.stage == Stage::Replicas {
+        if plan.stage.has_leader() {
             timeline.insert((start + START_DELAY, 0), Action::Start(1));
         }
         let mut numbers = Vec::new();
@@ -171,30 +216,29 @@ impl World {
         }
         let is_orderly = dice.of("lifecycle", 0).u32(..3) > 0;
         let lifecycle = if is_orderly { Lifecycle::AllAtOnce } else { Lifecycle::Asap };
-        let env = environment(dice);
-        let history = History::new(is_orderly, plan.open);
-        let faults = Faults::new(dice, plan.open, plan.only.clone());
+        let (env, steps) = environment(dice, plan.stage);
+        let history = History::new(is_orderly);
+        let faults = Faults::new(dice, plan.only.clone());
         let operators = Operators::new(plan, &env, (&history, &faults), lifecycle);
         let mut tasks = JoinSet::new();
-        if plan.stage == Stage::Definitions {
-            let none = Controllers {
-                garbage: false,
-                namespaces: false,
-                workloads: false,
-                kubelet: false,
-                ..Controllers::ALL
-            };
-            tasks.spawn(controllers::run(env.server.clone(), none));
+        let controllers = Controllers {
+            definitions: plan.stage == Stage::Definitions,
+            namespaces: plan.stage == Stage::Namespaces,
+            ..Controllers::default()
+        };
+        if controllers != Controllers::default() {
+            tasks.spawn(controllers::run(env.server.clone(), controllers));
         }
         let world = World {
             env,
             history,
-            open: plan.open,
             operators,
             stage: plan.stage,
             dice,
             faults,
             x: 0,
+            steps,
+            backup: None,
             timeline,
             later: 1000,
             _controllers: tasks,
@@ -261,6 +305,17 @@ impl World {
                 self.later(Duration::from_millis(100), Action::Create(number));
             }
             Action::Swap(number) => self.swap(number),
+            Action::BackUp => {
+                self.history.note("BackUp");
+                self.backup = Some((self.env.start.elapsed(), self.env.server.export()));
+            }
+            Action::Restore => self.restore(),
+            Action::DropNamespace => self.drop_namespace(),
+            Action::MakeNamespace => self.make_namespace(),
+            Action::Freeze(pause) => {
+                self.history.note(format!("{action:?}"));
+                time::advance(pause).await;
+            }
             Action::DropDefinition => self.drop_definition(),
             Action::Define => self.define(),
             Action::Start(slot) => self.operators.start(slot).await,
@@ -297,7 +352,14 @@ impl World {
                 server.close_watches();
                 self.later(*pause, Action::Show);
             }
-            Action::Show => server.clear_faults(),
+            Action::Show | Action::NoQuota => server.clear_faults(),
+            Action::SetClock(seconds) => self.steps.iter().for_each(|it| it.set_ahead(*seconds)),
+            Action::Quota(pause) => {
+                let refuse = Effect::Refuse { code: 403, retry_after_seconds: None };
+                server.fault(Fault::always(refuse.clone()).on("POST", "/configmaps"));
+                server.fault(Fault::always(refuse).on("PATCH", "/kopfexamples").chance(0.5));
+                self.later(*pause, Action::NoQuota);
+            }
             Action::CutOff(slot, pause) => {
                 self.operators.cut_off(*slot, true);
                 self.later(*pause, Action::Reconnect(*slot));
@@ -309,8 +371,14 @@ impl World {
 
     /// Whether objects can be created.
     fn is_defined(&self) -> bool {
-        let crd = self.env.server.get(DEFINITIONS, "", EXAMPLES);
-        crd.is_some_and(|it| it["metadata"].get("deletionTimestamp").is_none())
+        self.stays(DEFINITIONS, EXAMPLES)
+            && (self.stage != Stage::Namespaces || self.stays(NAMESPACES, NAMESPACE))
+    }
+
+    /// Whether something without a namespace is there, and not being deleted.
+    fn stays(&self, resource: &str, name: &str) -> bool {
+        let found = self.env.server.get(resource, "", name);
+        found.is_some_and(|it| it["metadata"].get("deletionTimestamp").is_none())
     }
 
     /// Creates an object as soon as there is none of this name.
@@ -327,8 +395,9 @@ impl World {
             let mut body = object(NAMESPACE, &name);
             body["metadata"]["uid"] = json!(uid);
             body["spec"] = natives::spec(self.dice, &uid, self.x);
+            let failures = body["spec"]["failures"].clone();
             self.env.create(body);
-            self.history.created(&uid);
+            self.history.created(&uid, &failures);
         }
     }
 
@@ -369,13 +438,44 @@ impl World {
             return;
         }
         self.history.note("user deletes the CRD");
+        self.delete_all();
+        self.env.server.delete(DEFINITIONS, "", EXAMPLES).expect("it is there");
+        self.later(Duration::from_secs(1), Action::Define);
+    }
+
+    /// All objects are about to be deleted.
+    fn delete_all(&self) {
         for object in self.env.server.list(EXAMPLES) {
             if object["metadata"].get("deletionTimestamp").is_none() {
                 self.history.deleted(&object);
             }
         }
-        self.env.server.delete(DEFINITIONS, "", EXAMPLES).expect("it is there");
-        self.later(Duration::from_secs(1), Action::Define);
+    }
+
+    /// Deletes the namespace, and with it all objects.
+    fn drop_namespace(&mut self) {
+        if self.is_defined() {
+            self.history.note("user deletes the namespace");
+            self.delete_all();
+            self.env.delete(NAMESPACES, NAMESPACE);
+            self.later(Duration::from_secs(1), Action::MakeNamespace);
+        }
+    }
+
+    /// Creates the namespace as soon as there is none.
+    fn make_namespace(&mut self) {
+        if self.env.server.get(NAMESPACES, "", NAMESPACE).is_some() {
+            return self.later(Duration::from_secs(1), Action::MakeNamespace);
+        }
+        self.history.note("user creates the namespace");
+        self.env.create(namespace());
+    }
+
+    /// Restores the backup, if there is one.
+    fn restore(&self) {
+        let Some((at, snapshot)) = self.backup.clone() else { return };
+        self.env.server.roll_back(snapshot);
+        self.history.restore(at, &self.env.server.list(EXAMPLES));
     }
 
     /// Creates the CRD as soon as there is none.

@@ -183,14 +183,22 @@ async fn send(
     };
     let log = LogCapture::of("kopf.objects");
     let logger = Logger::of_object(kopf::ports::LoggerKind::Local, Arc::default());
-    let patcher =
-        Patcher { cluster: &cluster, scripts: &scripts, resource: &resource, logger: &logger };
+    let patcher = Patcher {
+        cluster: &cluster,
+        scripts: &scripts,
+        resource: &resource,
+        logger: &logger,
+        seen: None,
+        events: None,
+    };
     let mut received = Received::default();
     let sent = patcher.apply_once(object, &mut patch, &mut received).await;
     // The caller fails those whose functions are refused; the reference fails the whole cycle.
-    let sent = match received.refused.pop() {
-        Some(refused) => Err(refused.error),
-        None => sent,
+    let sent = match (received.refused.pop(), sent) {
+        (Some(refused), _) => Err(refused.error),
+        // The version of a status did not fit: the caller sends it again, the reference fails the whole cycle here, too.
+        (None, Ok(it)) if it.is_outdated && !patch.merge.is_empty() => Err(PatchError::Conflict),
+        (None, sent) => sent,
     };
     let sent = sent.map(|it| {
         if it.is_gone {

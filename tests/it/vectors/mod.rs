@@ -198,13 +198,18 @@ fn matches(pattern: &str, id: &str) -> bool {
     (0..=tail.len()).any(|it| tail.get(it..).is_some_and(|tail| matches(rest, tail)))
 }
 
-/// A patch without the uid of its object, which is in all of ours, so that no other object of that name accepts them.
+/// A patch without what ours insist on, so that no other object of that name accepts them: the uid, or the version in a
+/// merge-patch of a status.
 pub(crate) fn without_uid(mut payload: Value) -> Value {
     if let Some(operations) = payload.as_array_mut() {
         operations.retain(|it| it["op"] != "test" || it["path"] != "/metadata/uid");
     }
+    let is_of_status = payload.get("status").is_some();
     if let Some(metadata) = payload.get_mut("metadata").and_then(Value::as_object_mut) {
         metadata.shift_remove("uid");
+        if is_of_status {
+            metadata.shift_remove("resourceVersion");
+        }
         if metadata.is_empty() {
             payload.as_object_mut().expect("a merge-patch").shift_remove("metadata");
         }

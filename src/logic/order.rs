@@ -6,20 +6,20 @@
 
 use std::num::NonZeroU64;
 
-use crate::logic::object::Object;
+use super::object::Object;
 
 /// The version of an object, if it is a number.
-pub(super) fn number(object: &Object) -> Option<NonZeroU64> {
+pub fn number(object: &Object) -> Option<NonZeroU64> {
     object.header().resource_version.as_deref().and_then(of_text)
 }
 
 /// Returns whether an object is certainly older than this version.
-pub(super) fn is_older(object: &Object, than: Option<NonZeroU64>) -> bool {
+pub fn is_older(object: &Object, than: Option<NonZeroU64>) -> bool {
     number(object).zip(than).is_some_and(|(seen, own)| seen < own)
 }
 
 /// Returns whether a version is certainly later than another one.
-pub(super) fn is_later(seen: Option<&String>, than: &str) -> bool {
+pub fn is_later(seen: Option<&String>, than: &str) -> bool {
     seen.and_then(|it| of_text(it)).zip(of_text(than)).is_some_and(|(seen, own)| seen > own)
 }
 
