@@ -88,6 +88,7 @@ struct Kept {
 #[derive(Debug)]
 struct Trouble {
     unindexed: Option<Box<Failures>>,
+    waiting: Option<Box<WaitingHandlers>>,
     undecided: Option<Box<Undecided>>,
     throttle: Option<Box<Throttle>>,
     unsent: Option<Box<Unsent>>,
@@ -197,8 +198,9 @@ impl Memory {
 
 impl Trouble {
     fn is_none(&self) -> bool {
-        let Trouble { unindexed, undecided, throttle, unsent, unreadable, quiet } = self;
-        let is_well = unindexed.is_none() && throttle.is_none() && unsent.is_none();
+        let Trouble { unindexed, waiting, undecided, throttle, unsent, unreadable, quiet } = self;
+        let is_well =
+            waiting.is_none() && unindexed.is_none() && throttle.is_none() && unsent.is_none();
         is_well && undecided.is_none() && unreadable.is_none() && quiet.is_none()
     }
 }
@@ -207,8 +209,10 @@ impl From<Memory> for Kept {
     fn from(memory: Memory) -> Self {
         let Memory { noticed_by_listing, handled_once, has_failed, own, .. } = memory;
         let Memory { is_gone, claim, memo, background, .. } = memory;
-        let Memory { unindexed, undecided, throttle, unsent, unreadable, quiet, .. } = memory;
-        let trouble = Trouble { unindexed, undecided, throttle, unsent, unreadable, quiet };
+        let Memory { unindexed, waiting, undecided, throttle, unsent, .. } = memory;
+        let Memory { unreadable, quiet, .. } = memory;
+        let trouble =
+            Trouble { unindexed, waiting, undecided, throttle, unsent, unreadable, quiet };
         let trouble = (!trouble.is_none()).then(|| Box::new(trouble));
         Kept {
             noticed_by_listing,
@@ -240,8 +244,9 @@ impl From<Kept> for Memory {
             ..Memory::default()
         };
         let Some(trouble) = trouble else { return well };
-        let Trouble { unindexed, undecided, throttle, unsent, unreadable, quiet } = *trouble;
-        Memory { unindexed, undecided, throttle, unsent, quiet, unreadable, ..well }
+        let Trouble { unindexed, waiting, undecided, throttle, unsent, unreadable, quiet } =
+            *trouble;
+        Memory { unindexed, waiting, undecided, throttle, unsent, quiet, unreadable, ..well }
     }
 }
 

@@ -23,10 +23,8 @@ impl Stream {
         self.known.keep_tags(&handlers.watching);
         let unfilled = self.context.unfilled_since(&before);
         let recheck = Recheck::between(&before.handlers, &handlers, &unfilled);
-        if !recheck.all
-            && !(recheck.all_if_failed && self.has_failed())
-            && let Some(objects) = self.running(&recheck.daemons)
-        {
+        let is_all = recheck.all || (recheck.all_if_failed && self.has_failed());
+        if !is_all && let Some(objects) = self.running(&recheck.daemons) {
             return objects.into_iter().for_each(|(key, object)| self.recheck(&key, object));
         }
         let mut pending =

@@ -71,12 +71,11 @@ fn running() -> Recheck {
 /// What looking again means for the only handler of this kind.
 fn expected(effect: Effect, kind: Kind) -> Recheck {
     match effect {
-        Effect::Nothing => nothing(),
         Effect::IfFailed => all_if_failed(),
-        Effect::IfHeld if kind == Kind::Delete => all(),
-        Effect::IfHeld => nothing(),
         Effect::Running => running(),
         Effect::Refill | Effect::All => all(),
+        Effect::IfHeld if kind == Kind::Delete => all(),
+        Effect::Nothing | Effect::IfHeld => nothing(),
     }
 }
 
