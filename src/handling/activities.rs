@@ -35,14 +35,14 @@ pub struct Activity {
     pub logins: NativeLogins,
 }
 
-/// An activity that runs any number of times, each time with the handlers of the present generation: a login, a probe.
+/// An activity that runs any number of times, each time with the handlers of the generation that took over last: a login, a probe.
 #[derive(Clone)]
 pub struct Standing {
     /// Login or probe.
     pub kind: Kind,
     /// Where the handlers are found.
     pub current: Current,
-    /// What is run where the present generation has no handlers: whether scripts log in is decided at the start.
+    /// What is run where that generation has no handlers: whether scripts log in is decided at the start.
     pub otherwise: Vec<Arc<Handler>>,
     /// The kwarg `settings`.
     pub settings: Arc<Mutex<Settings>>,
@@ -82,14 +82,14 @@ impl Standing {
         &self,
         logins: NativeLogins,
     ) -> Result<BTreeMap<Arc<str>, Value>, ActivityError> {
-        let present = self.current.get();
+        let live = self.current.get();
         let runner = Runner {
             scripts: &*self.scripts,
             clock: self.clock,
             settings: &self.execution,
-            facilities: &present.facilities,
+            facilities: &live.facilities,
         };
-        let own = present.generation.registry.activities(self.kind);
+        let own = live.generation.registry.activities(self.kind);
         let handlers = if own.is_empty() { self.otherwise.clone() } else { own };
         let (settings, memo) = (Arc::clone(&self.settings), self.memo.clone());
         run(runner, &Activity { kind: self.kind, handlers, settings, memo, logins }).await

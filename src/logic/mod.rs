@@ -47,7 +47,6 @@ pub mod reason;
 pub mod reference;
 pub mod registry;
 pub mod resource;
-pub mod review;
 pub mod schedule;
 pub mod selection;
 pub mod selector;

@@ -11,7 +11,10 @@ use std::{
 use parking_lot::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use serde_json::{Map, Value};
 
-use crate::logic::indexing::{Contribution, Key, Owner, Place, Table, Values};
+use crate::logic::{
+    generation::Version,
+    indexing::{Contribution, Key, Owner, Place, Table, Values},
+};
 
 /// The tables of one operator, by id. All scripts share them, in whatever language they are. Clones are the same tables.
 #[derive(Clone, Debug, Default)]
@@ -26,7 +29,7 @@ pub struct Index {
     /// About the bytes of all values together; see [`Index::bytes`].
     bytes: Arc<AtomicUsize>,
     /// The generation whose handlers were the first to fill it as it is filled now.
-    since: u64,
+    since: Version,
 }
 
 /// About the bytes that each object has put into a table, as [`Table`] has them: present and outdated ones.
@@ -86,7 +89,7 @@ fn footprint(value: &Value) -> usize {
 impl Indexes {
     /// Empty tables of these ids.
     pub fn new(ids: impl IntoIterator<Item = Arc<str>>) -> Self {
-        let index = |id: Arc<str>| (Arc::clone(&id), Index::new(id, 0));
+        let index = |id: Arc<str>| (Arc::clone(&id), Index::new(id, Version::default()));
         Indexes(Arc::new(ids.into_iter().map(index).collect()))
     }
 
@@ -97,20 +100,20 @@ impl Indexes {
         &self,
         ids: BTreeSet<Arc<str>>,
         refilled: &BTreeSet<Arc<str>>,
-        number: u64,
+        version: Version,
     ) -> Self {
         if refilled.is_empty() && self.0.keys().eq(&ids) {
             return self.clone();
         }
         let index = |id: Arc<str>| {
             let Some(known) = self.get(&id) else {
-                return (Arc::clone(&id), Index::new(id, number));
+                return (Arc::clone(&id), Index::new(id, version));
             };
             if !refilled.contains(&id) {
                 return (id, known.clone());
             }
             known.retire();
-            (id, Index { since: number, ..known.clone() })
+            (id, Index { since: version, ..known.clone() })
         };
         Indexes(Arc::new(ids.into_iter().map(index).collect()))
     }
@@ -120,8 +123,8 @@ impl Indexes {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
-    /// The ids of those that must be filled anew after these earlier ones.
-    pub fn news(&self, earlier: &Indexes) -> BTreeSet<Arc<str>> {
+    /// Returns the ids of those that must be filled again after these earlier ones.
+    pub fn unfilled_since(&self, earlier: &Indexes) -> BTreeSet<Arc<str>> {
         let is_known =
             |it: &&Index| earlier.get(&it.id).is_some_and(|known| known.since == it.since);
         self.all().filter(|it| !is_known(it)).map(|it| Arc::clone(&it.id)).collect()
@@ -151,7 +154,7 @@ impl Indexes {
 }
 
 impl Index {
-    fn new(id: Arc<str>, since: u64) -> Self {
+    fn new(id: Arc<str>, since: Version) -> Self {
         Index { id, table: Arc::default(), sizes: Arc::default(), bytes: Arc::default(), since }
     }
 
@@ -272,7 +275,7 @@ mod tests {
 
     use serde_json::json;
 
-    use super::{Contribution, Indexes, Key, Owner};
+    use super::{Contribution, Indexes, Key, Owner, Version};
     use crate::logic::object::Header;
 
     #[test]
@@ -295,7 +298,7 @@ mod tests {
         assert!((1_000..2_000).contains(&bytes(&indexes)));
         put(&indexes, "b", 10_000);
         // A changed function: what it has not brought again goes.
-        let next = indexes.next(ids(), &ids(), 1);
+        let next = indexes.next(ids(), &ids(), Version::FIRST);
         put(&next, "a", 1_000);
         assert!((11_000..12_000).contains(&bytes(&next)));
         next.sweep();

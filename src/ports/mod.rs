@@ -32,7 +32,7 @@ pub use cluster::{
     Address, ApiError, Cluster, Discovered, ErrorClass, Extent, GroupFilter, Interrupt, NewObject,
     NewerEvents, PatchKind, PatchRequest, StreamEvent, StreamTarget,
 };
-pub use current::{Current, Present};
+pub use current::{Current, LiveGeneration};
 pub use facilities::Facilities;
 pub use health::{Health, HealthState, PartHealth, Pulse};
 pub use indexes::{Index, Indexes, entry_bytes};

@@ -1,25 +1,25 @@
-//! The way of a new generation of scripts to the operator that runs the present one.
+//! Hands a new generation of scripts to the operator that runs the live one.
 
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use crate::logic::generation::{Changes, Generation};
 
-/// A generation that is loaded and checked. Its functions can be called, side by side with those of the present one.
+/// A generation that is loaded and checked. Its functions can be called alongside those of the live one.
 #[derive(Debug)]
 pub struct Candidate {
     /// What it declares.
     pub generation: Generation,
-    /// Told what became of it.
+    /// Receives what became of it.
     pub verdict: oneshot::Sender<Result<Changes, Rejection>>,
-    /// Cancelled when it is out of date: then its start-up handlers need not be waited for. It may be too late for that.
+    /// Cancelled when a newer one replaces it, which then does not wait for its start-up handlers. It may take over nevertheless.
     pub withdrawn: CancellationToken,
 }
 
-/// Why a generation was not taken; the present one goes on.
+/// Why a candidate was rejected; the live generation keeps running.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Rejection {
-    /// A start-up handler that was added or changed has failed for good.
+    /// A start-up handler that was added or changed has failed permanently.
     #[error("{0}")]
     Startup(String),
     /// A function that chooses resources, and was added or changed, fails for all of them.
@@ -33,5 +33,5 @@ pub enum Rejection {
     Ending,
 }
 
-/// Candidates on their way; each waits for the verdict on the one before.
+/// Receives candidates; each waits for the verdict on the one before.
 pub type Reloads = mpsc::Receiver<Candidate>;

@@ -4,7 +4,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use super::{memory::Memory, serving::Serving, undecided::FilterContext};
+use super::{generation::StreamContext, memory::Memory, undecided::FilterContext};
 use crate::features::daemons;
 use crate::logic::{
     essence,
@@ -22,7 +22,7 @@ use crate::ports::{
 
 /// The background of one object, for one event.
 pub(super) struct Attending<'a> {
-    pub(super) serving: &'a Serving,
+    pub(super) serving: &'a StreamContext,
     pub(super) memory: &'a mut Memory,
     pub(super) event_type: Option<EventType>,
     pub(super) object: &'a Arc<Object>,
@@ -84,7 +84,7 @@ impl Attending<'_> {
             background.stop(StopReason::ResourceDeleted, |_| true, base).await
         } else {
             // Those that were edited make room for themselves, if they can at once.
-            let is_outdated = |it: &daemons::Daemon| !it.has_role();
+            let is_outdated = |it: &daemons::Daemon| !it.is_current();
             let mut delays = background.stop(StopReason::ScriptReloaded, is_outdated, base).await;
             background.reap();
             // Those that run are stopped at the moment of the pause, all at once.
@@ -98,7 +98,7 @@ impl Attending<'_> {
             let may_stay = |it: &Handler| {
                 is_wanted(it) || undecided.iter().any(|undecided| undecided.id == it.id)
             };
-            let is_mismatch = |it: &daemons::Daemon| it.has_role() && !may_stay(&it.handler());
+            let is_mismatch = |it: &daemons::Daemon| it.is_current() && !may_stay(&it.handler());
             delays.extend(background.stop(StopReason::FiltersMismatch, is_mismatch, base).await);
             delays
         };

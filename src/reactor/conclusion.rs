@@ -10,13 +10,16 @@ use tokio::time;
 use super::{
     delivery::{Delivery, Sender},
     error::CycleError,
+    generation::StreamContext,
     memory::Memory,
     place::Place,
     queue::Queue,
-    serving::Serving,
 };
 use crate::handling::patching::Received;
-use crate::logic::{object::Object, outcome::LogLevel, patch::Patch, plan, progress, python_text};
+use crate::logic::{
+    object::Object, outcome::LogLevel, patch::Patch, plan, progress, python_text,
+    registry::ResourceHandlers,
+};
 use crate::ports::Logger;
 
 /// What the handlers of changes left to do.
@@ -68,10 +71,19 @@ pub(super) struct Unsent {
     pub(super) left: Option<Left>,
 }
 
+impl Unsent {
+    /// Drops what handlers wanted that were edited or removed since; the present event is still to be handled then.
+    pub(super) fn drop_replaced(&mut self, handlers: &ResourceHandlers) {
+        if self.delivery.drop_replaced(handlers) {
+            self.left = None;
+        }
+    }
+}
+
 /// The end of a cycle of one object.
 pub(super) struct Conclusion<'a> {
     /// The resource and its settings.
-    pub(super) serving: &'a Serving,
+    pub(super) serving: &'a StreamContext,
     /// Where newer events wait.
     pub(super) queue: &'a Queue,
     /// The worker's place, for sleeps.

@@ -9,17 +9,16 @@ use tokio::time::{self, Instant};
 
 use super::{
     background::{Attended, Attending},
-    calls::{Calls, Whom},
     change::kwargs,
     conclusion::{Conclusion, Left, Next, Unsent},
     delivery::{Delivery, Wanted},
     error::CycleError,
     expectation::Expectation,
+    generation::{HandlerSet, PendingCalls, StreamContext},
     holding::Held,
     memory::Memory,
     place::Place,
     queue::{Event, Queue},
-    serving::Serving,
     undecided::{FilterContext, Handled, Wait},
 };
 use crate::features::indexes::Indexer;
@@ -48,7 +47,7 @@ const PROMPT: Duration = Duration::from_secs(1);
 /// One pass over one event.
 pub(super) struct Cycle<'a> {
     /// The resource and its handlers.
-    pub(super) serving: &'a Serving,
+    pub(super) serving: &'a StreamContext,
     /// Where newer events wait.
     pub(super) queue: &'a Queue,
     /// The worker's place, for waits that concern others.
@@ -61,8 +60,8 @@ pub(super) struct Cycle<'a> {
     pub(super) logger: &'a Logger,
     /// Our own patch that has not come back yet.
     pub(super) expected: Option<&'a Expectation>,
-    /// Whom the event still concerns, beside handlers of changes, daemons and timers.
-    pub(super) calls: &'a mut Calls,
+    /// The handlers that are still to be called, besides those of changes, daemons and timers.
+    pub(super) calls: &'a mut PendingCalls,
 }
 
 /// What all steps of one pass have in common.
@@ -120,7 +119,7 @@ impl Cycle<'_> {
         let mut filters = FilterContext::new(self.memory);
         self.index(&memo, &filters).await;
         self.calls.indexed();
-        self.queue.show(self.calls.turn);
+        self.queue.show(self.calls.version);
         if self.event.for_indexes {
             FilterContext::end(self.memory, self.serving.uptime());
             return Ok(self.wait(&filters).await);
@@ -236,7 +235,7 @@ impl Cycle<'_> {
         self.serving.facilities.indexes.remove(&Owner::of(header));
         self.serving.hold.indexed(header);
         self.calls.indexed();
-        self.queue.show(self.calls.turn);
+        self.queue.show(self.calls.version);
         let version = header.resource_version.as_deref().unwrap_or_default();
         if self.memory.unreadable.as_deref() != Some(version) {
             self.memory.unreadable = Some(version.into());
@@ -259,20 +258,20 @@ impl Cycle<'_> {
         let undecided = self.memory.undecided.as_ref();
         let again = undecided.map(|it| it.unindexed(serving.uptime())).unwrap_or_default();
         if serving.handlers.indexing.is_empty()
-            || (self.calls.indexing.is_nobody() && again.is_empty())
+            || (self.calls.indexing.is_empty() && again.is_empty())
         {
             return;
         }
         let only = match &self.calls.indexing {
-            Whom::All => None,
-            Whom::Only(ids) => Some(ids | &again),
+            HandlerSet::All => None,
+            HandlerSet::Only(ids) => Some(ids | &again),
         };
         let header = self.event.object.header();
         if self.event.event_type == Some(EventType::Deleted) {
             serving.facilities.indexes.remove(&Owner::of(header));
         } else {
             let mut failures = self.memory.unindexed.take().unwrap_or_default();
-            let news = self.event.news.as_ref().map(|it| &it.indexes);
+            let news = self.event.new_handlers.as_ref().map(|it| &it.indexes);
             // What failed before was another function.
             news.into_iter().chain(&only).flatten().for_each(|id| failures.forget(id));
             let indexer = Indexer {
@@ -298,7 +297,7 @@ impl Cycle<'_> {
 
     /// Waits until the tables are complete that handlers use.
     async fn opening(&self) -> Opening {
-        let Serving { replaced, .. } = self.serving;
+        let StreamContext { replaced, .. } = self.serving;
         if self.serving.is_open() {
             return Opening::Open(BTreeSet::new());
         }

@@ -21,9 +21,9 @@ use serde_json::{Map, Value};
 
 use super::{
     change::{Attempts, Settling},
+    generation::StreamContext,
     memory::Memory,
     queue::Queue,
-    serving::Serving,
 };
 use crate::handling::patching::{PatchError, Patcher, Received};
 use crate::logic::{
@@ -31,6 +31,7 @@ use crate::logic::{
     outcome::{LogLevel, Raised},
     patch::{self, Patch, Transformation},
     progress,
+    registry::ResourceHandlers,
 };
 use crate::ports::{Logger, LoggerKind};
 
@@ -113,15 +114,33 @@ impl Delivery {
     }
 
     /// What waits in the memory outlives the generation of its scripts: keeps the functions alive.
-    pub(super) fn keep(&mut self, serving: &Serving) {
+    pub(super) fn keep(&mut self, serving: &StreamContext) {
         serving.scripts.keep_functions(&mut self.first);
+    }
+}
+
+impl Delivery {
+    /// Drops what handlers wanted that were edited or removed since: it counts as never wanted. Returns whether there was any.
+    pub(super) fn drop_replaced(&mut self, handlers: &ResourceHandlers) -> bool {
+        let Delivery { first, main, attempts, settling, .. } = self;
+        let replaced = attempts.replaced(handlers);
+        let is_kept = |author: Option<usize>| author.is_none_or(|it| !replaced.contains(&it));
+        for merge in [&mut first.merge, main] {
+            let parts = attempts.split(&std::mem::take(merge)).into_iter();
+            parts.filter(|(it, _)| is_kept(*it)).for_each(|(_, part)| patch::compose(merge, part));
+        }
+        first.transformations.retain(|it| is_kept(attempts.author_of(it)));
+        if let Some(settling) = settling.as_mut().filter(|_| !replaced.is_empty()) {
+            settling.forget(&replaced, &handlers.changing, attempts);
+        }
+        !replaced.is_empty()
     }
 }
 
 /// Sends what a cycle wants of one object.
 pub(super) struct Sender<'a> {
     /// The resource and its settings.
-    pub(super) serving: &'a Serving,
+    pub(super) serving: &'a StreamContext,
     /// Where newer events wait.
     pub(super) queue: &'a Queue,
     /// The object's memory.

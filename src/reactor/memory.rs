@@ -9,12 +9,12 @@ use std::{
 use parking_lot::Mutex;
 
 use super::conclusion::Unsent;
-use crate::features::daemons::{self, Sight};
+use crate::features::daemons::{self, LastSeen};
 use crate::logic::{
     claim::{Claim, Quiet},
+    generation::WaitingHandlers,
     indexing::Failures,
     object::Header,
-    review::Waiting,
     throttle::Throttle,
     undecided::Undecided,
 };
@@ -49,7 +49,7 @@ pub(super) struct Memory {
     /// The index handlers that failed for the object; absent while all is well.
     pub(super) unindexed: Option<Box<Failures>>,
     /// The handlers that wait for their retry; absent while none does.
-    pub(super) waiting: Option<Box<Waiting>>,
+    pub(super) waiting: Option<Box<WaitingHandlers>>,
     /// The handlers that nothing can be decided about for now; absent while there are none.
     pub(super) undecided: Option<Box<Undecided>>,
     /// Pauses after unexpected errors; absent while all is well.
@@ -88,6 +88,7 @@ struct Kept {
 #[derive(Debug)]
 struct Trouble {
     unindexed: Option<Box<Failures>>,
+    waiting: Option<Box<WaitingHandlers>>,
     undecided: Option<Box<Undecided>>,
     throttle: Option<Box<Throttle>>,
     unsent: Option<Box<Unsent>>,
@@ -160,11 +161,11 @@ impl Memories {
         self.0.lock().insert(key, memory.into());
     }
 
-    /// What is known of an object by the daemons and timers of these ids. Nothing while its worker is busy, who knows better.
-    pub(super) fn sight(&self, key: &Key, ids: &BTreeSet<Arc<str>>) -> Sight {
+    /// Returns an object as the daemons and timers of these ids saw it last. Not known while its worker is busy, which looks by itself.
+    pub(super) fn last_seen(&self, key: &Key, ids: &BTreeSet<Arc<str>>) -> LastSeen {
         let memories = self.0.lock();
         let background = memories.get(key).and_then(|it| it.background.as_ref());
-        background.map_or(Sight::None, |it| it.sight(ids))
+        background.map_or(LastSeen::NotRunning, |it| it.last_seen(ids))
     }
 
     /// Returns whether handlers have failed for good on an object. Not known while its worker is busy, which looks by itself.
@@ -197,8 +198,9 @@ impl Memory {
 
 impl Trouble {
     fn is_none(&self) -> bool {
-        let Trouble { unindexed, undecided, throttle, unsent, unreadable, quiet } = self;
-        let is_well = unindexed.is_none() && throttle.is_none() && unsent.is_none();
+        let Trouble { unindexed, waiting, undecided, throttle, unsent, unreadable, quiet } = self;
+        let is_well =
+            waiting.is_none() && unindexed.is_none() && throttle.is_none() && unsent.is_none();
         is_well && undecided.is_none() && unreadable.is_none() && quiet.is_none()
     }
 }
@@ -207,8 +209,10 @@ impl From<Memory> for Kept {
     fn from(memory: Memory) -> Self {
         let Memory { noticed_by_listing, handled_once, has_failed, own, .. } = memory;
         let Memory { is_gone, claim, memo, background, .. } = memory;
-        let Memory { unindexed, undecided, throttle, unsent, unreadable, quiet, .. } = memory;
-        let trouble = Trouble { unindexed, undecided, throttle, unsent, unreadable, quiet };
+        let Memory { unindexed, waiting, undecided, throttle, unsent, .. } = memory;
+        let Memory { unreadable, quiet, .. } = memory;
+        let trouble =
+            Trouble { unindexed, waiting, undecided, throttle, unsent, unreadable, quiet };
         let trouble = (!trouble.is_none()).then(|| Box::new(trouble));
         Kept {
             noticed_by_listing,
@@ -240,8 +244,9 @@ impl From<Kept> for Memory {
             ..Memory::default()
         };
         let Some(trouble) = trouble else { return well };
-        let Trouble { unindexed, undecided, throttle, unsent, unreadable, quiet } = *trouble;
-        Memory { unindexed, undecided, throttle, unsent, quiet, unreadable, ..well }
+        let Trouble { unindexed, waiting, undecided, throttle, unsent, unreadable, quiet } =
+            *trouble;
+        Memory { unindexed, waiting, undecided, throttle, unsent, quiet, unreadable, ..well }
     }
 }
 

@@ -26,7 +26,7 @@ impl Replicas {
     /// Stands for election, if the settings ask for it.
     pub(super) fn start(serve: &Serve<'_>, cluster: &Arc<dyn Cluster>) -> Result<Self, Failure> {
         let settings = &serve.settings.leadership;
-        let leadership = serve.life.current.get().facilities.leadership.clone();
+        let leadership = serve.operator.current.get().facilities.leadership.clone();
         if !settings.enabled {
             let identity = serve.identity.peer.clone();
             return Ok(Replicas { election: None, leadership, identity });
@@ -44,7 +44,7 @@ impl Replicas {
             return Err(Failure::Settings(problem));
         }
         let identity = Identity::of_replicas(namespace, &settings.name);
-        let told = (serve.life.clock, serve.life.health.clone());
+        let told = (serve.operator.clock, serve.operator.health.clone());
         let election = Election::start(Arc::clone(cluster), terms, told, leadership.clone());
         Ok(Replicas { election: Some(election), leadership, identity })
     }
@@ -84,11 +84,11 @@ impl Serve<'_> {
         let (venues, peering) = peering::prepare(Common {
             cluster: Arc::clone(shared.cluster),
             settings: Arc::clone(&self.settings),
-            clock: self.life.clock,
+            clock: self.operator.clock,
             identity: replicas.identity.clone(),
             pauses: shared.pauses.clone(),
             leadership: shared.leadership.clone(),
-            health: self.life.health.clone(),
+            health: self.operator.health.clone(),
         });
         companions.add(|stop| peering.run(stop));
         Some(venues)

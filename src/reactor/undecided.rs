@@ -14,10 +14,10 @@ use super::{
     cycle::{Cycle, Pass},
     delivery::Wanted,
     error::CycleError,
+    generation::StreamContext,
     memory::Memory,
     place::Place,
     queue::Queue,
-    serving::Serving,
 };
 use crate::handling::asking::{ANSWER_MAX, FilterRetries};
 use crate::logic::{
@@ -54,7 +54,7 @@ pub(super) enum Handled {
 
 /// What a cycle waits for that has nothing else to do.
 pub(super) struct Wait<'a> {
-    pub(super) serving: &'a Serving,
+    pub(super) serving: &'a StreamContext,
     pub(super) queue: &'a Queue,
     pub(super) place: &'a Place,
     pub(super) memory: &'a Memory,
@@ -85,7 +85,7 @@ impl FilterContext {
     /// How filters are asked.
     pub(super) fn retries<'a>(
         &self,
-        serving: &'a Serving,
+        serving: &'a StreamContext,
         undecided: &'a mut Option<Box<Undecided>>,
     ) -> FilterRetries<'a> {
         let delays = &serving.settings.queueing.error_delays;

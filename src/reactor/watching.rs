@@ -8,10 +8,9 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use futures::future;
 
 use super::{
-    calls::Whom,
     change::Attempts,
     cycle::{Cycle, Pass},
-    serving::Serving,
+    generation::{HandlerSet, StreamContext},
 };
 use crate::handling::run::Try;
 use crate::logic::{
@@ -50,9 +49,9 @@ impl Cycle<'_> {
         let (serving, logger) = (self.serving, self.logger);
         let all = &serving.handlers.watching;
         let (handlers, event_type) = match self.calls.take_watching() {
-            Whom::All => (all.clone(), self.event.event_type),
+            HandlerSet::All => (all.clone(), self.event.event_type),
             // Nothing has happened: they see the object as at a start.
-            Whom::Only(ids) => {
+            HandlerSet::Only(ids) => {
                 let is_new = |it: &&Arc<Handler>| ids.contains(&it.id);
                 (all.iter().filter(is_new).cloned().collect(), None)
             }
@@ -88,7 +87,7 @@ impl Cycle<'_> {
 
 /// Calls handlers of raw events, one after another. Returns those that took too long, and for how long they are to rest.
 async fn call_in_turn(
-    serving: &Serving,
+    serving: &StreamContext,
     Group { handlers, patch, attempts, .. }: &Group,
     (cause, memo, logger): (&ObjectCause, &Memo, &Logger),
 ) -> Vec<(Arc<Handler>, Duration)> {

@@ -2,7 +2,7 @@
 //!
 //! Hop 3 of the walk. Before: `streams/`. After: `cycle.rs`, which joins all decisions.
 //!
-//! Each cycle is of one generation of handlers. A worker that waits when another one comes looks at its object again, with
+//! Each cycle is of one version of the handlers. A worker that waits when the next one takes over looks at its object again, with
 //! the new handlers; so does one whose cycle was running then, unless something newer brings the object back anyway.
 
 use std::{any::Any, panic::AssertUnwindSafe, sync::Arc};
@@ -11,16 +11,14 @@ use futures::FutureExt as _;
 use tokio::time::{self, Instant};
 
 use super::{
-    calls::Calls,
     conclusion::Next,
     cycle::Cycle,
     error::CycleError,
     expectation::Expectation,
+    generation::{PendingCalls, SharedContext, StreamContext},
     memory::{Key, Memory},
     place::Place,
-    post::Post,
     queue::{Event, Queue},
-    serving::Serving,
 };
 use crate::logic::{
     object::Object, order, outcome::LogLevel, reason::EventType, stopping::StopReason,
@@ -34,7 +32,7 @@ use crate::ports::{Logger, LoggerKind};
 /// once. Most objects of a listing need nothing, and there may be many thousands.
 pub(super) struct Worker {
     /// Where it finds what all workers of the stream share.
-    pub(super) post: Post,
+    pub(super) shared: SharedContext,
     /// The object.
     pub(super) key: Key,
     /// Its events.
@@ -57,12 +55,12 @@ impl Worker {
                 has_changed = false;
             }
             let is_listed = event.event_type.is_none() || event.for_indexes;
-            let memories = Arc::clone(&self.post.get().memories);
+            let memories = Arc::clone(&self.shared.get().memories);
             let mut memory = memories.recall(&self.key, is_listed);
             let is_gone = event.event_type == Some(EventType::Deleted);
             self.tell_background(&event, &mut memory);
             let patched = self.handle(event, &mut memory, expected.as_ref()).await;
-            let serving = self.post.get();
+            let serving = self.shared.get();
             if let Some(object) = patched {
                 has_changed = true;
                 memory.own = order::number(&object);
@@ -82,7 +80,7 @@ impl Worker {
     fn tell_background(&self, event: &Event, memory: &mut Memory) {
         if event.event_type == Some(EventType::Deleted) {
             if let Some(background) = memory.background.take() {
-                background.dismiss(&self.post.get().background, StopReason::ResourceDeleted);
+                background.dismiss(&self.shared.get().background, StopReason::ResourceDeleted);
             }
         } else if let Some(background) = &memory.background
             && event.object.problem().is_none()
@@ -96,7 +94,7 @@ impl Worker {
         loop {
             let mut until = Instant::now();
             if has_changed && self.lingers {
-                until += self.post.get().settings.queueing.idle_timeout;
+                until += self.shared.get().settings.queueing.idle_timeout;
             }
             if let Some(expected) = expected {
                 until = until.max(expected.deadline);
@@ -120,7 +118,7 @@ impl Worker {
         memory: &mut Memory,
         expected: Option<&Expectation>,
     ) -> Option<Arc<Object>> {
-        let mut serving = self.post.get();
+        let mut serving = self.shared.get();
         let reference = Arc::new(event.object.header().reference_in(&serving.resource));
         let logger = Logger::of_object(LoggerKind::Local, reference);
         let logger = logger.posting(&serving.facilities.posts);
@@ -129,12 +127,15 @@ impl Worker {
             return None;
         }
         let mut patched = None;
-        let mut calls = Calls::of(&event, &serving, self.queue.shown());
+        let mut calls = PendingCalls::of(&event, &serving, self.queue.shown());
         loop {
-            let before = std::mem::replace(&mut serving, self.post.get());
+            let before = std::mem::replace(&mut serving, self.shared.get());
             calls.renew(&before, &serving);
             // Its scripts may be gone from now on.
             drop(before);
+            if let Some(unsent) = &mut memory.unsent {
+                unsent.drop_replaced(&serving.handlers);
+            }
             let cycle = Cycle {
                 serving: &serving,
                 queue: &self.queue,
@@ -181,7 +182,12 @@ impl Worker {
     }
 
     /// Whether the handlers have changed during the cycle, and nothing else will bring the object back to the new ones.
-    fn is_outdated(&self, serving: &Serving, event: &Event, patched: Option<&Object>) -> bool {
+    fn is_outdated(
+        &self,
+        serving: &StreamContext,
+        event: &Event,
+        patched: Option<&Object>,
+    ) -> bool {
         let version = |it: &Object| it.header().resource_version.clone();
         let is_newer = patched.is_some_and(|it| version(it) != version(&event.object));
         serving.replaced.is_cancelled()
@@ -192,7 +198,12 @@ impl Worker {
     }
 
     /// Waits out what is left of a pause; tells whether to go on with the event.
-    async fn pass_throttle(&self, serving: &Serving, memory: &mut Memory, logger: &Logger) -> bool {
+    async fn pass_throttle(
+        &self,
+        serving: &StreamContext,
+        memory: &mut Memory,
+        logger: &Logger,
+    ) -> bool {
         let Some(throttle) = &mut memory.throttle else { return true };
         if throttle.remaining(serving.uptime()).is_none() {
             return true;
@@ -203,7 +214,7 @@ impl Worker {
     /// After an error: a pause, in which newer events wait, but do not get lost. Tells whether to try again.
     async fn throttle(
         &self,
-        serving: &Serving,
+        serving: &StreamContext,
         memory: &mut Memory,
         logger: &Logger,
         error: &CycleError,
@@ -220,7 +231,12 @@ impl Worker {
     }
 
     /// Sleeps through the pause; tells whether to go on: it is over, or there are other handlers, which may do better.
-    async fn rest(&self, serving: &Serving, throttle: &mut Throttle, logger: &Logger) -> bool {
+    async fn rest(
+        &self,
+        serving: &StreamContext,
+        throttle: &mut Throttle,
+        logger: &Logger,
+    ) -> bool {
         let Some(remaining) = throttle.remaining(serving.uptime()) else { return true };
         let until = Instant::now() + remaining;
         tokio::select! {

@@ -272,6 +272,27 @@ fn the_map_names_only_files_that_exist() {
 }
 
 #[test]
+fn the_walk_of_a_reload_names_every_file_of_the_takeover() {
+    let map = fs::read_to_string(root().join("src/README.md")).expect("the map");
+    let (_, walk) = map.split_once("## The walk: a reload\n").expect("the walk");
+    let walk = walk.split("\n## ").next().unwrap_or_default();
+    let named: BTreeSet<_> = walk.split('`').skip(1).step_by(2).filter(|it| is_rust(it)).collect();
+    for name in &named {
+        assert!(
+            root().join("src").join(name).exists(),
+            "src/README.md names {name}, which is not there"
+        );
+    }
+    for file in files(&["src/reactor/generation", "src/logic/generation"]) {
+        let name = file.path.strip_prefix("src").expect("in src").to_str().expect("UTF-8");
+        assert!(
+            file.is_test() || named.contains(name),
+            "the walk of a reload passes {name} unseen"
+        );
+    }
+}
+
+#[test]
 fn comments_name_only_files_that_exist() {
     let mut complaints = Vec::new();
     for file in files(&["src", "tests", "benches"]) {

@@ -16,7 +16,7 @@ use super::{
     sources::{Attempt, Look, Sources},
 };
 use crate::logic::{
-    generation::{Changes, Generation},
+    generation::{Changes, Generation, Version},
     registry::Registry,
 };
 use crate::ports::{Candidate, Clock, Health, Rejection};
@@ -35,7 +35,7 @@ pub struct Reloading {
     candidates: mpsc::Sender<Candidate>,
     account: Account,
     /// The generation that runs.
-    present: u64,
+    present: Version,
     /// Sets in a row that changed while they were loaded.
     mixtures: u32,
 }
@@ -71,7 +71,7 @@ impl Reloading {
     pub fn new(parts: Parts) -> Self {
         let Parts { sources, host, candidates, health, clock } = parts;
         let account = Account::open(health, clock);
-        Reloading { sources, host, candidates, account, present: 1, mixtures: 0 }
+        Reloading { sources, host, candidates, account, present: Version::FIRST, mixtures: 0 }
     }
 
     /// Reloads whatever changes, until `stop` or until the operator ends.
@@ -103,26 +103,26 @@ impl Reloading {
         let since = look.since;
         if self.sources.is_running(&look) {
             self.sources.forget();
-            self.account.undone(self.present);
+            self.account.undone(self.present.number());
             return ControlFlow::Continue(());
         }
         match self.replace(look, &edited).await {
             Ok(changes) => {
                 self.mixtures = 0;
                 self.sources.took();
-                self.present += 1;
-                self.account.accepted(self.present, &edited, &changes, since.elapsed());
+                self.present = self.present.next_generation();
+                self.account.accepted(self.present.number(), &edited, &changes, since.elapsed());
             }
             Err(Refusal::Wrong(report)) => {
                 self.mixtures = 0;
-                self.account.refused(self.present, &edited, &report);
+                self.account.refused(self.present.number(), &edited, &report);
             }
             Err(Refusal::Mixture) => {
                 self.mixtures += 1;
                 self.sources.forget();
             }
             Err(Refusal::Outdated) => {
-                self.account.outdated(self.present, &edited);
+                self.account.outdated(self.present.number(), &edited);
                 self.sources.forget();
             }
             Err(Refusal::Ending) => return ControlFlow::Break(()),
@@ -158,7 +158,8 @@ impl Reloading {
         let Prepared { handlers, lifecycle, scripts } = prepared;
         let registry = Registry::new(handlers);
         let registry = registry.map_err(|it| Refusal::Wrong(Report::failure(it.to_string())))?;
-        Ok((Generation { number: self.present + 1, registry, lifecycle }, scripts))
+        let version = self.present.next_generation();
+        Ok((Generation { version, ..Generation::new(registry, lifecycle) }, scripts))
     }
 
     /// Waits for the verdict of the operator, but not for start-up handlers of a set that has changed meanwhile.

@@ -15,7 +15,13 @@ use tokio::{
     time::{self, Instant},
 };
 
-use super::{Base, moment::Moment, object::Home, roles::Role, work::Stage};
+use super::{
+    Base,
+    current_handlers::{Bound, CurrentHandler},
+    moment::Moment,
+    object::Home,
+    work::Stage,
+};
 use crate::logic::{
     handler::Handler,
     outcome::LogLine,
@@ -30,8 +36,8 @@ pub struct Daemon {
     pub(super) base: Arc<Base>,
     /// What it shares with the others of its object.
     pub(super) home: Arc<Home>,
-    /// What it is declared as.
-    pub(super) role: Arc<Role>,
+    /// Its handler, as the generations renew it.
+    current: Arc<CurrentHandler>,
     /// Its place in the team.
     pub(super) key: u64,
     /// The kwarg `stopped`; also tells that it has ended.
@@ -45,11 +51,16 @@ pub struct Daemon {
 
 impl Daemon {
     /// One that has not begun, and was not asked to stop.
-    pub(super) fn new(base: Arc<Base>, home: Arc<Home>, role: Arc<Role>, key: u64) -> Self {
+    pub(super) fn new(
+        base: Arc<Base>,
+        home: Arc<Home>,
+        current: Arc<CurrentHandler>,
+        key: u64,
+    ) -> Self {
         Daemon {
             base,
             home,
-            role,
+            current,
             key,
             stopped: Stopped::default(),
             asked: Moment::default(),
@@ -58,14 +69,19 @@ impl Daemon {
         }
     }
 
-    /// What it is declared as in this moment.
+    /// Returns its handler as it is now.
     pub fn handler(&self) -> Arc<Handler> {
-        self.role.handler()
+        Arc::clone(&self.bound().handler)
     }
 
-    /// Whether its handler is still as it was when it started: no edit has changed or removed it.
-    pub fn has_role(&self) -> bool {
-        self.base.roles.have(&self.role)
+    /// Returns its handler as it is now, with what its calls can reach.
+    pub(super) fn bound(&self) -> Arc<Bound> {
+        self.current.get()
+    }
+
+    /// Returns whether its handler is still as it was when it started: no edit has changed or removed it.
+    pub fn is_current(&self) -> bool {
+        self.base.handlers.has(&self.current)
     }
 
     /// Whether it runs no more.
@@ -199,7 +215,7 @@ impl Daemon {
 
     /// For lines about it.
     pub(super) fn logger(&self, kind: LoggerKind) -> Logger {
-        Logger::of_live(kind, self.home.live.clone()).posting(&self.base.facilities().posts)
+        Logger::of_live(kind, self.home.live.clone()).posting(&self.bound().facilities.posts)
     }
 
     /// A line about its stopping.

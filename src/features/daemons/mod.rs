@@ -5,12 +5,12 @@
 //! does, and whether it must stop. When it runs is decided in `logic/schedule`, how hard it is pressed to stop in
 //! `logic/stopping`.
 
+mod current_handlers;
 mod daemon;
 mod driver;
 mod moment;
 mod object;
 mod patches;
-mod roles;
 mod runner;
 mod team;
 #[cfg(test)]
@@ -18,16 +18,16 @@ mod tests;
 mod work;
 
 pub use self::{
+    current_handlers::{Bound, CurrentHandler, CurrentHandlers},
     daemon::Daemon,
-    object::{Host, OfObject, Sight},
-    roles::{Role, Roles},
+    object::{Host, LastSeen, OfObject},
     team::Team,
 };
 
 use std::sync::Arc;
 
 use crate::logic::resource::Resource;
-use crate::ports::{Clock, Cluster, Current, Facilities, Kin, Scripts};
+use crate::ports::{Clock, Cluster, Kin, Scripts};
 use crate::settings::Settings;
 
 /// What all daemons and timers of one resource share.
@@ -44,17 +44,8 @@ pub struct Base {
     pub settings: Arc<Settings>,
     /// The time.
     pub clock: Clock,
-    /// Where it is found what every call can reach.
-    pub current: Current,
     /// All that run in this operator.
     pub team: Arc<Team>,
-    /// What they are declared as.
-    pub roles: Arc<Roles>,
-}
-
-impl Base {
-    /// What a call that begins now can reach.
-    fn facilities(&self) -> Arc<Facilities> {
-        Arc::clone(&self.current.get().facilities)
-    }
+    /// Their handlers.
+    pub handlers: Arc<CurrentHandlers>,
 }

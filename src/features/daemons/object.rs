@@ -47,15 +47,15 @@ pub struct Host<'a> {
     pub memo: &'a Memo,
 }
 
-/// What is known of an object by those who run in its background.
+/// An object as its daemons and timers saw it last.
 #[derive(Clone, Debug)]
-pub enum Sight {
-    /// Nobody does of those that are asked for.
-    None,
+pub enum LastSeen {
+    /// None of them runs.
+    NotRunning,
     /// The object as it was seen last.
     Object(Arc<Object>),
     /// One of them has ended by itself; the object is not remembered for it.
-    Lost,
+    Ended,
 }
 
 impl OfObject {
@@ -123,17 +123,17 @@ impl OfObject {
         self.over.iter().any(|it| it.is_of(handler))
     }
 
-    /// What others can know of the object from here, if daemons or timers of these ids run for it.
-    pub fn sight(&self, ids: &BTreeSet<Arc<str>>) -> Sight {
+    /// Returns the object as daemons and timers of these ids saw it last.
+    pub fn last_seen(&self, ids: &BTreeSet<Arc<str>>) -> LastSeen {
         if self.over.iter().any(|it| ids.contains(it.id())) {
-            return Sight::Lost;
+            return LastSeen::Ended;
         }
         let is_meant = self.running.iter().any(|it| ids.contains(&it.handler().id));
         let home = self.home.as_ref().filter(|_| is_meant);
-        home.map_or(Sight::None, |home| {
+        home.map_or(LastSeen::NotRunning, |home| {
             let object = home.live.get();
             home.live.rest();
-            Sight::Object(object)
+            LastSeen::Object(object)
         })
     }
 
@@ -142,7 +142,7 @@ impl OfObject {
         if self.running.iter().any(|it| it.handler().id == handler.id) {
             return;
         }
-        let Some(role) = base.roles.of(handler) else { return };
+        let Some(current) = base.handlers.of(handler) else { return };
         if self.over.iter().any(|it| *it.id() == handler.id) {
             self.over = self.over.iter().filter(|it| *it.id() != handler.id).cloned().collect();
         }
@@ -152,7 +152,7 @@ impl OfObject {
             let live = LiveObject::kept(host.object, &base.kin);
             Arc::new(Home { live, changed, memo: host.memo.clone() })
         });
-        if let Some(daemon) = base.team.hire(base, home, role) {
+        if let Some(daemon) = base.team.hire(base, home, current) {
             // One or two are usual.
             self.running.reserve_exact(1);
             self.running.push(daemon);

@@ -123,15 +123,16 @@ impl Runner {
     fn attempt(&mut self, effort: Effort) -> Attempt {
         let patch = self.course.patches.as_mut().map(|it| it.begin()).unwrap_or_default();
         let now = self.base().clock.now();
+        let bound = self.daemon.bound();
         let planned = Try {
-            handler: self.handler(),
+            handler: Arc::clone(&bound.handler),
             retries: effort.retries,
             started: now.saturating_sub(effort.runtime).unwrap_or(now),
             cause: Cause::Object(self.cause(Arc::clone(&patch))),
             memo: self.home().memo.clone(),
             logger: self.logger(),
         };
-        let begun = self.attempts(&self.base().facilities()).begin(planned, None);
+        let begun = self.attempts(&bound.facilities).begin(planned, None);
         Attempt { patch, begun }
     }
 
@@ -223,13 +224,14 @@ impl Runner {
     }
 
     fn invocation(&self) -> Arc<Invocation> {
+        let bound = self.daemon.bound();
         Arc::new(Invocation {
-            handler: self.handler().inside(),
+            handler: bound.handler.inside(),
             attempt: None,
             cause: Cause::Object(self.cause(SharedPatch::default())),
             memo: self.home().memo.clone(),
             logger: self.logger(),
-            facilities: self.base().facilities(),
+            facilities: Arc::clone(&bound.facilities),
             children: None,
         })
     }

@@ -17,7 +17,7 @@ use tokio::{
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use super::{Base, daemon::Daemon, driver::Driver, object::Home, roles::Role};
+use super::{Base, current_handlers::CurrentHandler, daemon::Daemon, driver::Driver, object::Home};
 use crate::logic::{
     nanos::Nanos,
     object::Object,
@@ -103,7 +103,7 @@ impl Team {
         self: &Arc<Self>,
         base: &Arc<Base>,
         home: &Arc<Home>,
-        role: Arc<Role>,
+        current: Arc<CurrentHandler>,
     ) -> Option<Arc<Daemon>> {
         let mut members = self.lock();
         if members.is_closed {
@@ -111,7 +111,7 @@ impl Team {
         }
         members.hired += 1;
         let key = members.hired;
-        let daemon = Arc::new(Daemon::new(Arc::clone(base), Arc::clone(home), role, key));
+        let daemon = Arc::new(Daemon::new(Arc::clone(base), Arc::clone(home), current, key));
         members.running.insert(key, Arc::clone(&daemon));
         if !std::mem::replace(&mut members.has_driver, true) {
             self.spawn(Driver::of(self).run());

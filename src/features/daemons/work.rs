@@ -119,7 +119,7 @@ impl Daemon {
         if self.has_ended() {
             return;
         }
-        if !self.base.facilities().leadership.may_act() {
+        if !self.bound().facilities.leadership.may_act() {
             // Another replica may lead. It is called up again when the loss is noticed.
             if self.stopped.reasons().contains(StopReason::DaemonCancelled) {
                 self.leave();

@@ -21,7 +21,7 @@ use tokio::{
     time::{Instant, timeout_at},
 };
 
-use crate::logic::{indexing::Owner, object::Header};
+use crate::logic::{generation::Version, indexing::Owner, object::Header};
 
 /// The ids of indexes.
 pub type Ids = BTreeSet<Arc<str>>;
@@ -53,7 +53,7 @@ struct Pending {
     indexes: Ids,
     waiting: Waiting,
     /// The generation that has brought an index which is new for the stream, if any has.
-    number: Option<u64>,
+    version: Option<Version>,
     is_listed: bool,
     /// Those that are waited for.
     objects: BTreeSet<Owner>,
@@ -80,8 +80,8 @@ type Users<'a> = Option<&'a Ids>;
 /// on whatever becomes of them.
 #[derive(Clone, Debug)]
 pub struct Gate {
-    /// The number of the generation.
-    pub number: u64,
+    /// The generation.
+    pub version: Version,
     /// Until then; without an end if nothing is served in the moment anyway.
     pub until: Option<Instant>,
 }
@@ -119,14 +119,19 @@ impl Readiness {
         Hold { readiness: self.clone(), own: None, name }
     }
 
-    /// The hold of a stream of this name from which these indexes are filled. If it came with a generation that has new indexes,
-    /// this is its number.
-    pub fn indexed(&self, name: String, indexes: Ids, number: Option<u64>) -> Hold {
+    /// The hold of a stream of this name from which these indexes are filled. If any of them is new, `version` is
+    /// the generation that brought it.
+    pub fn indexed(&self, name: String, indexes: Ids, version: Option<Version>) -> Hold {
         let waiting = if self.is_reached() { Waiting::Own } else { Waiting::All };
-        self.hold((name, indexes), waiting, number)
+        self.hold((name, indexes), waiting, version)
     }
 
-    fn hold(&self, (name, indexes): (String, Ids), waiting: Waiting, number: Option<u64>) -> Hold {
+    fn hold(
+        &self,
+        (name, indexes): (String, Ids),
+        waiting: Waiting,
+        version: Option<Version>,
+    ) -> Hold {
         let mut own = 0;
         self.change(|state| {
             state.last += 1;
@@ -136,7 +141,7 @@ impl Readiness {
                 name: name.clone(),
                 indexes,
                 waiting,
-                number,
+                version,
                 is_listed: false,
                 objects: BTreeSet::new(),
                 indexed: BTreeSet::new(),
@@ -204,8 +209,8 @@ impl State {
         is_reached && own.is_none_or(|it| it.waiting == Waiting::Nobody || !is_used(it))
     }
 
-    fn has_brought_all(&self, number: u64, users: Users<'_>) -> bool {
-        !self.pending.values().any(|it| it.number == Some(number) && it.is_used_by(users))
+    fn has_brought_all(&self, version: Version, users: Users<'_>) -> bool {
+        !self.pending.values().any(|it| it.version == Some(version) && it.is_used_by(users))
     }
 }
 
@@ -268,12 +273,12 @@ impl Hold {
     }
 
     /// The hold of the same stream when its objects are to be indexed again, for indexes that are new in the generation of this
-    /// number, or for others that are filled anew. It takes the place of this one.
+    /// version, or for others that are filled again. It takes the place of this one.
     #[must_use]
-    pub fn renewed(&self, indexes: Ids, number: Option<u64>) -> Hold {
+    pub fn renewed(&self, indexes: Ids, version: Option<Version>) -> Hold {
         let before = self.own.and_then(|it| self.readiness.waiting_for(it));
         let name = self.name.clone();
-        let hold = self.readiness.hold((name, indexes), before.unwrap_or(Waiting::Nobody), number);
+        let hold = self.readiness.hold((name, indexes), before.unwrap_or(Waiting::Nobody), version);
         self.end();
         hold
     }
@@ -292,7 +297,7 @@ impl Hold {
         let state = self.readiness.0.borrow();
         state.is_open_to(self.own, users)
             && gate.is_none_or(|it| {
-                state.has_brought_all(it.number, users)
+                state.has_brought_all(it.version, users)
                     || it.until.is_some_and(|it| it <= Instant::now())
             })
     }
@@ -303,8 +308,8 @@ impl Hold {
         let mut receiver = self.readiness.0.subscribe();
         // The sender lives as long as `self`: there is no error to see.
         drop(receiver.wait_for(|state| state.is_open_to(self.own, users)).await);
-        if let Some(Gate { number, until }) = gate {
-            let opened = receiver.wait_for(|state| state.has_brought_all(*number, users));
+        if let Some(Gate { version, until }) = gate {
+            let opened = receiver.wait_for(|state| state.has_brought_all(*version, users));
             match until {
                 Some(until) => drop(timeout_at(*until, opened).await),
                 None => drop(opened.await),

@@ -1,21 +1,45 @@
-//! One generation of scripts and the next: what an edit changes.
+//! One generation of scripts and the next: what an edit changes, and what it means for objects for which nothing happens.
+//!
+//! | file | decides |
+//! |---|---|
+//! | `mod.rs` | which handlers differ |
+//! | `version.rs` | which handlers came before which |
+//! | `recheck/mod.rs` | which objects the new handlers must see |
+//! | `retries.rs` | which handlers need not wait for their retry any longer |
+//!
+//! What becomes of everything that runs: `reactor/generation/mod.rs`.
 
+mod recheck;
+mod retries;
 #[cfg(test)]
 mod tests;
+mod version;
 
 use std::{fmt, sync::Arc};
 
+pub use self::{
+    recheck::{NewHandlers, Recheck, has_new, refilled},
+    retries::WaitingHandlers,
+    version::Version,
+};
 use super::{handler::Handler, lifecycle::Chooser, registry::Registry};
 
 /// What all scripts declare together: loaded together, taken together, never changed.
 #[derive(Clone, Debug, Default)]
 pub struct Generation {
-    /// Counts the generations that were taken; the one at the start is 1.
-    pub number: u64,
+    /// When it took over, among all generations of the operator.
+    pub version: Version,
     /// The handlers.
     pub registry: Registry,
     /// The default lifecycle, if a script sets it.
     pub lifecycle: Option<Chooser>,
+}
+
+impl Generation {
+    /// Returns a candidate: its version is set when it takes over.
+    pub fn new(registry: Registry, lifecycle: Option<Chooser>) -> Self {
+        Generation { registry, lifecycle, ..Generation::default() }
+    }
 }
 
 /// How the handlers of one generation differ from those of the one before, by declaration and id.

@@ -126,6 +126,11 @@ impl State {
         }
     }
 
+    /// Removes a handler that is not declared any more.
+    pub fn remove(&mut self, id: &str) {
+        self.entries.shift_remove(id);
+    }
+
     /// Replaces the record of a handler. A handler that is not part of the state is ignored.
     pub fn set(&mut self, id: &str, record: Record) {
         if let Some(entry) = self.entries.get_mut(id) {

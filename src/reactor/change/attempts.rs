@@ -2,7 +2,7 @@
 //!
 //! What the server refuses later fails the attempt that wanted it, see `reactor/delivery.rs`.
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 use jiff::Timestamp;
 use parking_lot::Mutex;
@@ -12,6 +12,7 @@ use crate::logic::{
     handler::Handler,
     patch::{Authors, Patch, Transformation},
     progress::Record,
+    registry::ResourceHandlers,
     state::State,
 };
 use crate::ports::SharedPatch;
@@ -108,6 +109,26 @@ impl Attempts {
     /// The attempt of this number.
     pub(in crate::reactor) fn get(&self, number: usize) -> Option<Attempt> {
         self.0.lock().attempts.get(number).cloned()
+    }
+
+    /// Returns the attempts whose handlers, or whose parents, were edited or removed since.
+    pub(in crate::reactor) fn replaced(&self, handlers: &ResourceHandlers) -> BTreeSet<usize> {
+        let is_declared = |handler: &Handler| {
+            let mut all = handlers.changing.iter().chain(&*handlers.watching);
+            all.any(|it| it.is_same(handler))
+        };
+        let mut replaced = BTreeSet::new();
+        for (number, attempt) in self.0.lock().attempts.iter().enumerate() {
+            let is_replaced = match attempt.parent {
+                // It has a smaller number.
+                Some(parent) => replaced.contains(&parent),
+                None => !is_declared(&attempt.handler),
+            };
+            if is_replaced {
+                replaced.insert(number);
+            }
+        }
+        replaced
     }
 
     /// Splits a merge-patch by the attempts that want it.

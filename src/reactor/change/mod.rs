@@ -15,7 +15,7 @@ use std::sync::Arc;
 pub(super) use self::{attempts::Attempts, retry::Rate, settling::Settling};
 use self::{family::Descendants, level::Level};
 use super::{
-    error::CycleError, memory::Memory, place::Place, queue::Queue, serving::Serving,
+    error::CycleError, generation::StreamContext, memory::Memory, place::Place, queue::Queue,
     undecided::FilterContext,
 };
 use crate::logic::{
@@ -43,7 +43,7 @@ pub(super) struct Changing<'a> {
 /// What all handlers of one change of one object have in common.
 #[derive(Clone, Copy)]
 pub(super) struct Scene<'a> {
-    pub(super) serving: &'a Serving,
+    pub(super) serving: &'a StreamContext,
     pub(super) logger: &'a Logger,
     pub(super) object: &'a Arc<Object>,
     pub(super) patch: &'a SharedPatch,

@@ -1,6 +1,6 @@
 //! What a cycle records about a change. It is computed again after the server has rejected what a handler wanted.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use jiff::Timestamp;
 use serde_json::{Map, Value};
@@ -21,7 +21,7 @@ use crate::logic::{
     settle::{self, Settlement},
     state::State,
 };
-use crate::reactor::{memory::Memory, serving::Serving};
+use crate::reactor::{generation::StreamContext, memory::Memory};
 
 /// A change whose handlers have been called.
 #[derive(Debug)]
@@ -50,7 +50,7 @@ impl Settling {
     pub(in crate::reactor) fn of_overtaken(
         change: &Change,
         seen: Arc<Value>,
-        serving: &Serving,
+        serving: &StreamContext,
         body: &Value,
     ) -> Result<Self, CorruptState> {
         let persistence = &serving.settings.persistence;
@@ -84,7 +84,7 @@ impl Settling {
     /// Returns what is to be written on the object: the records, or what remains of them and the essence when all have ended.
     pub(in crate::reactor) fn own(
         &self,
-        serving: &Serving,
+        serving: &StreamContext,
         body: &Value,
         attempts: &mut Attempts,
     ) -> Map<String, Value> {
@@ -110,7 +110,7 @@ impl Settling {
     }
 
     /// Stores which handlers have failed permanently. Not needed for a deletion, as the object goes.
-    fn note_failed(&self, serving: &Serving, body: &Value, own: &mut Map<String, Value>) {
+    fn note_failed(&self, serving: &StreamContext, body: &Value, own: &mut Map<String, Value>) {
         let reason = self.change.reason;
         if self.called.is_empty() || reason == Reason::Delete {
             return;
@@ -145,7 +145,7 @@ impl Settling {
         &mut self,
         attempt: &Attempt,
         raised: Raised,
-        serving: &Serving,
+        serving: &StreamContext,
         attempts: &mut Attempts,
     ) -> LogLine {
         let now = serving.clock.now();
@@ -203,6 +203,29 @@ impl Settling {
             let Some(after) = state.record(id) else { continue };
             let outcome = Outcome { subrefs: after.subrefs.clone(), ..outcome.clone() };
             state.set(id, before.transition(&outcome, now));
+        }
+    }
+
+    /// Forgets attempts of handlers that were edited or removed since: the next cycle decides about them, and about the end of the
+    /// change.
+    pub(in crate::reactor) fn forget(
+        &mut self,
+        replaced: &BTreeSet<usize>,
+        handlers: &[Arc<Handler>],
+        attempts: &mut Attempts,
+    ) {
+        self.is_held = true;
+        for number in replaced {
+            let Some(attempt) = attempts.get(*number) else { continue };
+            let id = &attempt.handler.id;
+            let is_edited = attempt.parent.is_some() || handlers.iter().any(|it| it.id == *id);
+            for state in [&mut self.state, attempts.children()] {
+                match attempt.before.clone().filter(|_| is_edited) {
+                    Some(before) => state.set(id, before),
+                    None => state.remove(id),
+                }
+            }
+            self.called.retain(|it| it.id != *id);
         }
     }
 

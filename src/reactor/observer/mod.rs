@@ -117,12 +117,12 @@ impl<'a> Observer<'a> {
         Ok(observer)
     }
 
-    /// Looks for what another generation of handlers wants. The streams are the old ones until it is done; the answer of their
-    /// selectors may take its time.
+    /// Looks for what the next generation of handlers wants. The streams stay as they are until it is done; selector functions may take
+    /// their time.
     ///
     /// # Errors
     /// When a function that chooses resources was edited and fails for all of them: everything stays as it is then.
-    pub(super) async fn adopt(&mut self, registry: &Registry) -> Result<(), String> {
+    pub(super) async fn take_over(&mut self, registry: &Registry) -> Result<(), String> {
         self.resources.look_for_more(registry).await;
         self.choices.inherit(&self.registry, registry);
         let failures = self.choices.ask(self.scripts, registry, &self.resources.known()).await;

@@ -5,8 +5,12 @@ use std::{collections::VecDeque, num::NonZeroU64, sync::Arc};
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::Notify;
 
-use super::serving::Turn;
-use crate::logic::{object::Object, order, reason::EventType, review::News};
+use crate::logic::{
+    generation::{NewHandlers, Version},
+    object::Object,
+    order,
+    reason::EventType,
+};
 use crate::ports::{BoxFuture, NewerEvents};
 
 /// The most events that wait for one object with handlers of raw events.
@@ -36,10 +40,10 @@ pub(super) struct Event {
     pub(super) object: Arc<Object>,
     /// It is for the indexes alone: this replica stands by, and the event comes again when it leads.
     pub(super) for_indexes: bool,
-    /// Nothing has happened: the object comes because its handlers have changed, and these are the latest it comes for.
-    pub(super) review: Option<Turn>,
+    /// Nothing has happened: the object comes because its handlers have changed, up to this version.
+    pub(super) recheck: Option<Version>,
     /// The handlers that may not have seen the object yet, as they are new.
-    pub(super) news: Option<Arc<News>>,
+    pub(super) new_handlers: Option<Arc<NewHandlers>>,
     /// The versions of earlier events that it replaced in the queue, at most [`REPLACED_MAX`] of them.
     pub(super) replaced: VecDeque<String>,
 }
@@ -58,8 +62,8 @@ struct Content {
     bytes: usize,
     /// Somebody must see each event.
     keeps_steps: bool,
-    /// The latest handlers that have seen the object.
-    shown: Turn,
+    /// The version to which the object was shown.
+    shown: Version,
     /// Nothing more will come: the stream ends.
     ended: bool,
     /// The worker has gone: the next event needs another queue.
@@ -73,23 +77,28 @@ impl Event {
             event_type,
             object,
             for_indexes: false,
-            review: None,
-            news: None,
+            recheck: None,
+            new_handlers: None,
             replaced: VecDeque::new(),
         }
     }
 
-    /// Another look at an object for which nothing has happened.
-    pub(super) fn review(object: Arc<Object>, turn: Turn, news: &Arc<News>) -> Self {
-        Event { review: Some(turn), news: Some(Arc::clone(news)), ..Event::new(None, object) }
+    /// An object that comes to these new handlers though nothing has happened to it.
+    pub(super) fn recheck(
+        object: Arc<Object>,
+        version: Version,
+        new_handlers: Arc<NewHandlers>,
+    ) -> Self {
+        let event = Event::new(None, object);
+        Event { recheck: Some(version), new_handlers: Some(new_handlers), ..event }
     }
 
     /// Whether nothing but a step in between is lost when this stands for `other`, which came before it.
     fn can_replace(&self, other: &Event) -> bool {
         let kinds = (other.event_type, self.event_type);
         let is_change = kinds == (Some(EventType::Modified), Some(EventType::Modified));
-        // A look calls fewer handlers than a listing.
-        let is_listed_again = kinds == (None, None) && self.review.is_none();
+        // One that comes again calls fewer handlers than a listed one.
+        let is_listed_again = kinds == (None, None) && self.recheck.is_none();
         let (old, new) = (other.object.header(), self.object.header());
         (is_change || is_listed_again)
             && old.deletion_timestamp.is_some() == new.deletion_timestamp.is_some()
@@ -97,7 +106,7 @@ impl Event {
 
     /// Takes the place of an event that came before it.
     fn replace(&mut self, other: Event) {
-        self.news = self.news.take().or(other.news);
+        self.new_handlers = self.new_handlers.take().or(other.new_handlers);
         self.replaced = other.replaced;
         self.replaced.extend(other.object.header().resource_version.clone());
         if self.replaced.len() > REPLACED_MAX {
@@ -118,14 +127,14 @@ impl Queue {
         self.lock().keeps_steps = keeps_steps;
     }
 
-    /// The object has come to these handlers, of those that are called for whatever happens, and to all before them.
-    pub(super) fn show(&self, turn: Turn) {
+    /// Notes that the object was shown to the handlers of this version that are called for whatever happens.
+    pub(super) fn show(&self, version: Version) {
         let mut content = self.lock();
-        content.shown = content.shown.max(turn);
+        content.shown = content.shown.max(version);
     }
 
-    /// The latest handlers that the object has come to.
-    pub(super) fn shown(&self) -> Turn {
+    /// Returns the version to which the object was shown.
+    pub(super) fn shown(&self) -> Version {
         self.lock().shown
     }
 

@@ -6,15 +6,19 @@
 //! | file | does |
 //! |---|---|
 //! | `mod.rs` | waits: for events, for the end of workers, for pauses, for what ends it |
-//! | `taking.rs` | what each event means: who came, who is gone, who is to be told |
-//! | `succession.rs` | other handlers take over |
-//! | `crew.rs` | the queues and the workers |
-//! | `farewell.rs` | the end, and what becomes of the objects |
+//! | `taking.rs` | what each event means: which objects came, which are gone |
+//! | `known_objects.rs` | what is known of the objects, to detect missed deletions |
+//! | `worker_pool.rs` | the queues and the workers |
+//! | `end.rs` | the end, and what becomes of the objects |
+//! | `set.rs` | all streams of the operator: starts, replaces and ends them |
+//!
+//! The next version of the handlers takes over in `reactor/generation/handover.rs`.
 
-mod crew;
-mod farewell;
-mod succession;
+mod end;
+mod known_objects;
+mod set;
 mod taking;
+mod worker_pool;
 
 use std::{ops::ControlFlow, panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
@@ -27,10 +31,14 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use self::crew::{Crew, Retired};
-pub(super) use self::farewell::Farewell;
+pub(super) use self::{end::StreamEnd, set::StreamSet};
+use self::{
+    known_objects::KnownObjects,
+    worker_pool::{Finished, WorkerPool},
+};
 use super::{
-    post::Post, review::Review, seen::Seen, serving::Serving, stream_log::StreamLog,
+    generation::{Relist, SharedContext, StreamContext},
+    stream_log::StreamLog,
     worker::panic_text,
 };
 use crate::features::indexes::Hold;
@@ -38,9 +46,9 @@ use crate::ports::{
     ApiError, Extent, HealthState, Metrics, Pulse, ResourceLabels, StreamEvent, StreamTarget,
 };
 
-/// After so many events the workers get a turn: a listing comes all at once, and its objects should not all have a worker
-/// before the first of them has done its work.
-const EVENTS_PER_TURN: usize = 64;
+/// After so many events the workers may run: a list comes all at once, and its objects should not all have a worker before the first
+/// of them has done its work.
+const EVENTS_PER_YIELD: usize = 64;
 
 /// The first pause before a stream begins again that has ended unexpectedly; it doubles each time.
 const RESTART_PAUSE_MIN: Duration = Duration::from_secs(1);
@@ -50,9 +58,9 @@ const RESTART_PAUSE_MAX: Duration = Duration::from_secs(30);
 /// The events of one stream.
 type Events = BoxStream<'static, Result<StreamEvent, ApiError>>;
 
-/// What ends a stream: its own farewell, or the end of the operator.
+/// What ends a stream: that it is not wanted as it is, or the end of the operator.
 struct Signals<'a> {
-    told: oneshot::Receiver<Farewell>,
+    end: oneshot::Receiver<StreamEnd>,
     exit: &'a CancellationToken,
 }
 
@@ -60,41 +68,42 @@ struct Signals<'a> {
 struct Ended;
 
 /// One stream and its workers.
-pub(super) struct Streaming {
-    /// Where its workers find the handlers of the present generation.
-    post: Post,
-    /// What has been found there last.
-    serving: Arc<Serving>,
+pub(super) struct Stream {
+    /// Where its workers find their handlers.
+    pub(super) shared: SharedContext,
+    /// The context that has taken over last.
+    pub(super) context: Arc<StreamContext>,
     namespace: Option<Arc<str>>,
-    crew: Crew,
-    seen: Seen,
+    pub(super) workers: WorkerPool,
+    pub(super) known: KnownObjects,
     /// Another replica leads: of the events, only the indexes of this one are kept up to date.
-    is_standby: bool,
-    /// The look at all objects that goes on.
-    review: Option<Review>,
+    pub(super) is_standby: bool,
+    /// The list for new handlers that is not complete.
+    pub(super) relist: Option<Relist>,
     /// Waits for the list of the stream that goes on.
     listing: Option<Arc<Hold>>,
 }
 
-impl Streaming {
+impl Stream {
     /// A stream of one namespace, or of the whole cluster.
-    pub(super) fn new(post: Post, namespace: Option<Arc<str>>) -> Self {
-        let serving = post.get();
-        Streaming {
-            crew: Crew::new(post.clone()),
-            post,
-            seen: Seen::new(Arc::clone(&serving.resource), &serving.handlers.watching),
-            is_standby: !serving.leadership.is_leading(),
-            serving,
+    pub(super) fn new(shared: SharedContext, namespace: Option<Arc<str>>) -> Self {
+        let context = shared.get();
+        let watching = &context.handlers.watching;
+        Stream {
+            workers: WorkerPool::new(shared.clone()),
+            shared,
+            known: KnownObjects::new(Arc::clone(&context.resource), watching),
+            is_standby: !context.leadership.is_leading(),
+            context,
             namespace,
-            review: None,
+            relist: None,
             listing: None,
         }
     }
 
-    /// Takes over from a stream of the same target: of the objects that it has seen, none may go unnoticed.
-    pub(super) fn inherit(&mut self, seen: Seen) {
-        self.seen.inherit(seen);
+    /// Takes over from a stream of the same target: no deletion of an object that it has seen may go unnoticed.
+    pub(super) fn inherit(&mut self, known: KnownObjects) {
+        self.known.inherit(known);
     }
 
     /// Runs until it is told to end, or until the operator does; then lets the workers finish. Returns what another stream of
@@ -103,27 +112,26 @@ impl Streaming {
     /// A bug must not end it silently: it is logged, and the stream begins again after a pause, with another list.
     pub(super) async fn run(
         mut self,
-        told: oneshot::Receiver<Farewell>,
+        end: oneshot::Receiver<StreamEnd>,
         exit: CancellationToken,
-    ) -> Option<Seen> {
-        let mut signals = Signals { told, exit: &exit };
+    ) -> Option<KnownObjects> {
+        let mut signals = Signals { end, exit: &exit };
         let mut failures = 0_u32;
-        let farewell = loop {
+        let end = loop {
             let begun = Instant::now();
             let served = AssertUnwindSafe(self.serve(&mut signals)).catch_unwind().await;
             let reason = match served {
-                Ok(Ok(farewell)) => break farewell,
+                Ok(Ok(end)) => break end,
                 Ok(Err(Ended)) => "the stream has ended".to_owned(),
                 Err(panic) => panic_text(panic.as_ref()),
             };
             failures = if begun.elapsed() > RESTART_PAUSE_MAX { 1 } else { failures + 1 };
-            if let ControlFlow::Break(farewell) =
-                self.pause_after(&reason, failures, &mut signals).await
+            if let ControlFlow::Break(end) = self.pause_after(&reason, failures, &mut signals).await
             {
-                break farewell;
+                break end;
             }
         };
-        self.part(farewell, &exit).await
+        self.finish(end, &exit).await
     }
 
     /// Waits before the stream begins again after an unexpected end. Workers continue.
@@ -132,7 +140,7 @@ impl Streaming {
         reason: &str,
         failures: u32,
         signals: &mut Signals<'_>,
-    ) -> ControlFlow<Option<Farewell>> {
+    ) -> ControlFlow<Option<StreamEnd>> {
         let factor = 2_u32.saturating_pow(failures.saturating_sub(1));
         let pause = RESTART_PAUSE_MIN.saturating_mul(factor).min(RESTART_PAUSE_MAX);
         tracing::error!(
@@ -149,14 +157,14 @@ impl Streaming {
     }
 
     /// Takes events until the end, except in pauses; returns the reason, if it is not that of the operator.
-    async fn serve(&mut self, signals: &mut Signals<'_>) -> Result<Option<Farewell>, Ended> {
+    async fn serve(&mut self, signals: &mut Signals<'_>) -> Result<Option<StreamEnd>, Ended> {
         loop {
             if let ControlFlow::Break(end) = self.sit_out_pause(signals).await {
                 return Ok(end);
             }
-            self.is_standby = !self.serving.leadership.is_leading();
+            self.is_standby = !self.context.leadership.is_leading();
             let pulse = Arc::new(self.pulse());
-            let events = self.serving.cluster.stream_with_pulse(self.target(), pulse);
+            let events = self.context.cluster.stream_with_pulse(self.target(), pulse);
             if let ControlFlow::Break(end) = self.listen(events, signals).await {
                 return end;
             }
@@ -164,19 +172,19 @@ impl Streaming {
         }
     }
 
-    /// The next list of the stream shows all objects to a review that is not complete.
+    /// The next list of the stream shows all objects to a relist that is not complete.
     fn leave_to_stream(&mut self) {
-        if let Some(review) = &mut self.review {
-            review.leave_to_stream();
+        if let Some(relist) = &mut self.relist {
+            relist.leave_to_stream();
         }
     }
 
-    fn target(&self) -> StreamTarget {
+    pub(super) fn target(&self) -> StreamTarget {
         StreamTarget {
-            resource: Arc::clone(&self.serving.resource),
+            resource: Arc::clone(&self.context.resource),
             namespace: self.namespace.clone(),
             extent: Extent::Whole,
-            settings: Arc::clone(&self.serving.settings),
+            settings: Arc::clone(&self.context.settings),
             restrictions: None,
         }
     }
@@ -188,41 +196,41 @@ impl Streaming {
         &mut self,
         mut events: Events,
         signals: &mut Signals<'_>,
-    ) -> ControlFlow<Result<Option<Farewell>, Ended>> {
-        let (pauses, leadership) = (self.serving.pauses.clone(), self.serving.leadership.clone());
+    ) -> ControlFlow<Result<Option<StreamEnd>, Ended>> {
+        let (pauses, leadership) = (self.context.pauses.clone(), self.context.leadership.clone());
         let mut paused = std::pin::pin!(pauses.next(pauses.count()));
         let mut leading = std::pin::pin!(leadership.until_leading());
         let mut log = StreamLog::new(self.name());
         let mut taken = 0_usize;
         loop {
-            let replaced = self.serving.replaced.clone();
-            let review = async {
-                match &mut self.review {
-                    Some(review) => review.next().await,
+            let replaced = self.context.replaced.clone();
+            let relisted = async {
+                match &mut self.relist {
+                    Some(relist) => relist.next().await,
                     None => std::future::pending().await,
                 }
             };
             tokio::select! {
-                biased; // the end first: nothing new begins after it; then who is served by whom; then make room; then more work
+                biased; // the end first: nothing new begins after it; then the handlers; then make room; then more work
                 () = signals.exit.cancelled() => return ControlFlow::Break(Ok(None)),
-                farewell = &mut signals.told => return ControlFlow::Break(Ok(farewell.ok())),
+                end = &mut signals.end => return ControlFlow::Break(Ok(end.ok())),
                 () = &mut paused => return ControlFlow::Continue(()),
-                () = replaced.cancelled() => self.adopt(true),
+                () = replaced.cancelled() => self.take_over(true),
                 () = &mut leading, if self.is_standby => return ControlFlow::Continue(()),
-                retired = self.crew.tend() => self.retire(retired),
+                finished = self.workers.next_finished() => self.forget_worker(finished),
                 item = events.next() => {
                     let Some(item) = item else { return ControlFlow::Break(Err(Ended)) };
                     self.take(item, &mut log);
-                    self.crew.postpone();
+                    self.workers.postpone();
                     taken = taken.wrapping_add(1);
-                    if taken.is_multiple_of(EVENTS_PER_TURN) {
+                    if taken.is_multiple_of(EVENTS_PER_YIELD) {
                         task::yield_now().await;
                     }
                 }
-                item = review => {
-                    self.look(item);
+                item = relisted => {
+                    self.take_relisted(item);
                     taken = taken.wrapping_add(1);
-                    if taken.is_multiple_of(EVENTS_PER_TURN) {
+                    if taken.is_multiple_of(EVENTS_PER_YIELD) {
                         task::yield_now().await;
                     }
                 }
@@ -231,8 +239,8 @@ impl Streaming {
     }
 
     /// Waits while the operator is paused. Workers finish what they do, and begin nothing.
-    async fn sit_out_pause(&mut self, signals: &mut Signals<'_>) -> ControlFlow<Option<Farewell>> {
-        let pauses = self.serving.pauses.clone();
+    async fn sit_out_pause(&mut self, signals: &mut Signals<'_>) -> ControlFlow<Option<StreamEnd>> {
+        let pauses = self.context.pauses.clone();
         if !pauses.is_paused() {
             return ControlFlow::Continue(());
         }
@@ -248,46 +256,46 @@ impl Streaming {
         &mut self,
         over: impl Future<Output = ()>,
         signals: &mut Signals<'_>,
-    ) -> ControlFlow<Option<Farewell>> {
+    ) -> ControlFlow<Option<StreamEnd>> {
         let mut over = std::pin::pin!(over);
         loop {
-            let replaced = self.serving.replaced.clone();
+            let replaced = self.context.replaced.clone();
             tokio::select! {
                 biased; // as in `listen`
                 () = signals.exit.cancelled() => return ControlFlow::Break(None),
-                farewell = &mut signals.told => return ControlFlow::Break(farewell.ok()),
-                () = replaced.cancelled() => self.adopt(false),
-                retired = self.crew.tend() => self.retire(retired),
+                end = &mut signals.end => return ControlFlow::Break(end.ok()),
+                () = replaced.cancelled() => self.take_over(false),
+                finished = self.workers.next_finished() => self.forget_worker(finished),
                 () = &mut over => return ControlFlow::Continue(()),
             }
         }
     }
 
-    /// A worker has ended: what it knows of its object is kept.
-    fn retire(&mut self, retired: Option<Retired>) {
-        if let Some(Retired { key, shown }) = retired {
-            self.seen.show(&key, shown);
+    /// Keeps what a worker that has ended knows of its object.
+    fn forget_worker(&mut self, finished: Option<Finished>) {
+        if let Some(Finished { key, shown }) = finished {
+            self.known.show(&key, shown);
         }
     }
 
-    /// Where the stream tells how it is; gone when the stream is.
+    /// Returns the pulse that reports the health of the stream until it is dropped.
     fn pulse(&self) -> Pulse {
         let name = format!("stream/{}", self.name());
-        // Each connection is a sound, and a silent one is followed by the next: a healthy stream is never silent for so long.
-        let silence_max = self.serving.settings.watching.inactivity_timeout.saturating_mul(3);
-        self.serving.health.pulse(&name, Some(silence_max))
+        // Every (re)connection reports to the pulse, so a healthy stream is never quiet for longer than this.
+        let silence_max = self.context.settings.watching.inactivity_timeout.saturating_mul(3);
+        self.context.health.pulse(&name, Some(silence_max))
     }
 
     fn count(&self, which: impl FnOnce(&Metrics) -> &Family<ResourceLabels, Counter>) {
-        let resource = self.serving.resource.to_string();
-        which(self.serving.health.metrics()).get_or_create(&ResourceLabels { resource }).inc();
+        let resource = self.context.resource.to_string();
+        which(self.context.health.metrics()).get_or_create(&ResourceLabels { resource }).inc();
     }
 
     /// The resource and where it is watched.
-    fn name(&self) -> String {
+    pub(super) fn name(&self) -> String {
         match &self.namespace {
-            Some(namespace) => format!("{} in '{namespace}'", self.serving.resource),
-            None => format!("{} cluster-wide", self.serving.resource),
+            Some(namespace) => format!("{} in '{namespace}'", self.context.resource),
+            None => format!("{} cluster-wide", self.context.resource),
         }
     }
 }

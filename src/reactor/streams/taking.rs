@@ -1,38 +1,37 @@
-//! What the events of a stream mean: who came, who is gone, who is to be told.
+//! What the events of a stream mean: which objects came, which are gone.
 //!
-//! What the events do not tell it finds out itself: an object that a complete listing lacks is gone, and gets the event that it
-//! missed.
+//! An object that a complete list lacks is gone, and gets the event that the watch has missed.
 
 use std::sync::Arc;
 
-use super::Streaming;
+use super::Stream;
 use crate::logic::reason::EventType;
 use crate::ports::{ApiError, StreamEvent};
-use crate::reactor::{memory::Key, queue::Event, review::Review, stream_log::StreamLog};
+use crate::reactor::{generation::Relist, memory::Key, queue::Event, stream_log::StreamLog};
 
-impl Streaming {
+impl Stream {
     /// Takes what the stream brings.
     pub(super) fn take(&mut self, item: Result<StreamEvent, ApiError>, log: &mut StreamLog) {
         match item {
             Ok(StreamEvent::Object(event_type, object)) => {
-                self.serving.hold.seen(object.header());
+                self.context.hold.seen(object.header());
                 let key = Key::of(object.header());
                 if event_type == Some(EventType::Deleted) {
-                    self.seen.forget(&key);
+                    self.known.forget(&key);
                 } else {
-                    self.seen.note(&key, object.header(), self.serving.turn);
+                    self.known.note(&key, object.header(), self.context.version);
                 }
-                let news = self.review.as_ref().map(|it| Arc::clone(it.audience().all()));
-                self.bring(&key, Event { news, ..Event::new(event_type, object) });
+                let new_handlers = self.relist.as_ref().map(|it| Arc::clone(it.handlers()));
+                self.bring(&key, Event { new_handlers, ..Event::new(event_type, object) });
             }
             Ok(StreamEvent::Listing) => {
-                self.seen.begin();
-                self.listing = Some(Arc::clone(&self.serving.hold));
-                self.review.iter_mut().for_each(Review::overtake);
+                self.known.begin_list();
+                self.listing = Some(Arc::clone(&self.context.hold));
+                self.relist.iter_mut().for_each(Relist::overtake);
             }
             Ok(StreamEvent::Listed) => {
                 self.count(|it| &it.listings);
-                let missed = self.seen.complete();
+                let missed = self.known.end_list();
                 if !missed.is_empty() {
                     tracing::info!(
                         target: "kopf.watching",
@@ -47,7 +46,7 @@ impl Streaming {
                 if let Some(hold) = self.listing.take() {
                     hold.listed();
                 }
-                self.review.take_if(|it| it.is_overtaken());
+                self.relist.take_if(|it| it.is_overtaken());
             }
             Ok(StreamEvent::Alive) => log.alive(),
             Err(error) => {
@@ -60,10 +59,10 @@ impl Streaming {
     /// Brings an event to its queue. A standby only keeps its indexes: the list at the takeover brings all objects again.
     pub(super) fn bring(&mut self, key: &Key, event: Event) {
         if !self.is_standby {
-            return self.crew.dispatch(key, event);
+            return self.workers.dispatch(key, event);
         }
-        if !self.serving.handlers.indexing.is_empty() {
-            self.crew.dispatch(key, Event { for_indexes: true, ..event });
+        if !self.context.handlers.indexing.is_empty() {
+            self.workers.dispatch(key, Event { for_indexes: true, ..event });
         }
     }
 }

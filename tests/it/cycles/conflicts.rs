@@ -147,8 +147,7 @@ async fn saves_while_objects_come_lose_no_creation_and_repeat_no_request() {
             let id: &'static str = format!("seen{number}").leak();
             handlers.push(script.quiet(Kind::Event, id));
             let registry = Registry::new(handlers.clone()).expect("unique ids");
-            let generation =
-                kopf::logic::generation::Generation { number: 0, registry, lifecycle: None };
+            let generation = kopf::logic::generation::Generation::new(registry, None);
             running.reload(generation).await.expect("it takes over");
         }
     }

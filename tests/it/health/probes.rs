@@ -8,7 +8,7 @@ use kopf::{
     features::probes::{Counted, Liveness, Routes},
     handling::activities::{ActivityError, Standing},
     logic::{generation::Generation, handler::Kind, registry::Registry},
-    ports::{Clock, Current, Health, Memo, NativeLogins, Present},
+    ports::{Clock, Current, Health, LiveGeneration, Memo, NativeLogins},
     scripting::{Placement, ScriptHost, Source},
 };
 use serde_json::Value;
@@ -20,10 +20,10 @@ async fn standing(source: Source, kind: Kind, health: &Health) -> Standing {
     let loaded = ScriptHost::load(vec![source], Placement::CurrentRuntime).await;
     let (scripts, handlers) = loaded.unwrap_or_else(|errors| panic!("{}", errors[0]));
     let registry = Registry::new(handlers).expect("ids are unique");
-    let generation = Generation { registry, ..Generation::default() };
+    let generation = Generation::new(registry, None);
     Standing {
         kind,
-        current: Current::new(Present { generation, ..Present::default() }),
+        current: Current::new(LiveGeneration { generation, ..LiveGeneration::default() }),
         otherwise: Vec::new(),
         settings: Arc::default(),
         memo: Memo::default(),

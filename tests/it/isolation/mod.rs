@@ -97,7 +97,7 @@ impl World {
         let prepared = self.host.prepare(sources(self.extension, scripts)).await;
         let prepared = prepared.expect("the scripts can be loaded");
         let registry = Registry::new(prepared.handlers).expect("unique ids");
-        let generation = Generation { number: 0, registry, lifecycle: prepared.lifecycle };
+        let generation = Generation::new(registry, prepared.lifecycle);
         let answer = self.running.reload(generation).await;
         if answer.is_ok() {
             self.host.take(prepared.scripts);

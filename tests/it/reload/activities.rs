@@ -5,7 +5,7 @@ use std::sync::Arc;
 use kopf::{
     handling::activities::Standing,
     logic::{generation::Generation, handler::Kind, outcome::Ended, registry::Registry},
-    ports::{Clock, Current, Memo, Present, Rejection},
+    ports::{Clock, Current, LiveGeneration, Memo, Rejection},
     reactor::Operator,
     settings::Settings,
     testing::{self, NativeScripts, declared},
@@ -200,10 +200,7 @@ async fn standing_activities_are_of_the_present_generation_and_logins_never_run_
             .handler("fn", move |_| Box::pin(async move { Ended::Returned(Some(answer.into())) }));
         let handler = declared(kind, Vec::new(), Vec::new(), function);
         let registry = Registry::new(vec![handler]).expect("one");
-        Present {
-            generation: Generation { registry, ..Generation::default() },
-            ..Present::default()
-        }
+        LiveGeneration { generation: Generation::new(registry, None), ..LiveGeneration::default() }
     };
     for kind in [Kind::Probe, Kind::Login] {
         let first = generation(kind, "one");
@@ -225,7 +222,7 @@ async fn standing_activities_are_of_the_present_generation_and_logins_never_run_
         assert_eq!(answers().await, ["one"]);
         standing.current.set(generation(kind, "two"));
         assert_eq!(answers().await, ["two"]);
-        standing.current.set(Present::default());
+        standing.current.set(LiveGeneration::default());
         let left: &[&str] = if kind == Kind::Login { &["one"] } else { &[] };
         assert_eq!(answers().await, left);
     }

@@ -63,6 +63,8 @@ pub(super) enum Does {
     Index,
     /// Logs the size of this index, and the codes in it.
     Look(&'static str),
+    /// Labels the object with the code, by the id of the handler.
+    Label,
     /// Waits until it must stop, and logs why.
     Stay,
     /// The same, and needs so many seconds to stop.
@@ -205,6 +207,13 @@ impl Line {
                         index.map_or_else(|| "nothing".into(), |it| it.to_json().to_string());
                     calls.add(format!("{who} sees {seen}"));
                 }
+                Does::Label => {
+                    let Cause::Object(cause) = &invocation.cause else { panic!("of an object") };
+                    let mut patch = cause.patch.lock();
+                    let metadata = patch.merge.entry("metadata").or_insert_with(|| json!({}));
+                    metadata["labels"][self.id] = json!(self.code.to_string());
+                    calls.add(&who);
+                }
                 Does::Stay | Does::Linger(_) => {
                     calls.add(format!("{who} begins"));
                     self.stay(invocation, &who, calls).await;
@@ -289,7 +298,7 @@ impl Edited {
         self.homes.push(Arc::downgrade(&home));
         let declare = |it: &Line| it.declare(&self.scripts, number, &self.calls, &home);
         let registry = Registry::new(lines.iter().map(declare).collect()).expect("unique ids");
-        self.running.propose(Generation { number: 0, registry, lifecycle }).await
+        self.running.propose(Generation::new(registry, lifecycle)).await
     }
 
     /// Another generation takes over. Returns what has changed. A second passes.

@@ -13,5 +13,5 @@ mod once;
 mod random;
 mod retries;
 mod selectors;
-
 mod streams;
+mod unsent;

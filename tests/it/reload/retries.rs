@@ -1,6 +1,9 @@
 //! An edit of a handler that waits for its retry takes effect at once.
 
+use std::time::Duration;
+
 use kopf::logic::handler::Kind;
+use kopf_apiserver::{Effect, Fault};
 
 use super::edited::{Does, EXAMPLES, Edited, environment, object, on, pass};
 
@@ -26,6 +29,21 @@ async fn who_waits_for_its_retry_is_tried_at_once_when_it_is_edited() {
         operator.calls.seconds_of("failing.4@4").is_empty(),
         "who has ended is not called again"
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_edit_counts_also_before_the_event_of_the_failed_attempt() {
+    let failing = |code| on(Kind::Create, "failing", code).does(Does::Retry(60));
+    let env = environment(&["a"], &[]);
+    let late = Effect::LateEvent(Duration::from_secs(3));
+    env.server.fault(Fault::always(late).on("GET", "kopfexamples"));
+    let mut operator = Edited::new(env, &[failing(1)]);
+    pass(1).await;
+    assert_eq!(operator.take(), ["failing.1@1 a fails"]);
+    operator.swap(&[failing(2)]).await;
+    pass(5).await;
+    assert_eq!(operator.take(), ["failing.2@2 a fails"], "the record of the attempt has come back");
+    operator.end().await;
 }
 
 #[tokio::test(start_paused = true)]

@@ -81,7 +81,7 @@ impl Stage {
     fn take(&mut self, candidate: Candidate) -> String {
         let Candidate { generation, verdict, .. } = candidate;
         let changes = Changes::between(&self.registry, &generation.registry);
-        let told = format!("generation {}: {changes}", generation.number);
+        let told = format!("generation {}: {changes}", generation.version);
         self.registry = generation.registry;
         verdict.send(Ok(changes)).expect("the driver waits");
         told
@@ -184,7 +184,7 @@ async fn a_generation_whose_start_up_fails_is_refused() {
     let mut stage = Stage::new("startup", &[("a.lua", &script("one"))]).await;
     stage.edit("a.lua", &script("two"));
     let Candidate { generation, verdict, .. } = stage.candidate().await;
-    assert_eq!(generation.number, 2);
+    assert_eq!(generation.version.number(), 2);
     verdict.send(Err(Rejection::Startup("no database".into()))).expect("the driver waits");
     stage.until_says("generation 1 since 2").await;
     stage.until_says("; the last edit was rejected: no database").await;

@@ -139,7 +139,7 @@ impl ScriptedOperator {
         };
         let Prepared { handlers, lifecycle, scripts } = prepared;
         let registry = Registry::new(handlers).expect("ids are unique");
-        match self.running.reload(Generation { number: 0, registry, lifecycle }).await {
+        match self.running.reload(Generation::new(registry, lifecycle)).await {
             Ok(changes) => {
                 self.host.take(scripts);
                 format!("takes it: {changes}")

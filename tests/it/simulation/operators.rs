@@ -271,7 +271,7 @@ impl Operators {
             } else {
                 let handlers = self.natives(number).handlers(self.code);
                 let registry = Registry::new(handlers).expect("unique ids");
-                let (candidate, _) = candidate(Generation { number: 0, registry, lifecycle: None });
+                let (candidate, _) = candidate(Generation::new(registry, None));
                 process.running.reloads.try_send(candidate).is_ok()
             };
             self.history.note(format!("process {number} loads version {}: {is_taken}", self.code));
@@ -291,7 +291,7 @@ impl Operators {
         let prepared = host.prepare(vec![scripts::source(language, self.code)]).await;
         let Ok(Prepared { handlers, lifecycle, scripts }) = prepared else { return false };
         let registry = Registry::new(handlers).expect("unique ids");
-        let (candidate, verdict) = candidate(Generation { number: 0, registry, lifecycle });
+        let (candidate, verdict) = candidate(Generation::new(registry, lifecycle));
         if process.running.reloads.try_send(candidate).is_err() {
             return false;
         }

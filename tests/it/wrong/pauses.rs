@@ -11,7 +11,7 @@ use kopf::{
         outcome::Ended,
         stopping::StopReason,
     },
-    ports::{Current, Kin, Memo, Pauses},
+    ports::{Kin, Memo, Pauses},
     settings::Settings,
     testing::{self, CallLog, Environment, NativeScripts, handler_of_examples, object, pass},
 };
@@ -59,12 +59,11 @@ impl Yard {
             scripts: Arc::new(scripts),
             settings,
             clock: env.clock,
-            current: Current::default(),
             team: Arc::new(Team::default()),
-            roles: Arc::default(),
+            handlers: Arc::default(),
         });
         let handler = Arc::new(handler_of_examples(Kind::Daemon, function));
-        base.roles.renew(&[Arc::clone(&handler)]);
+        base.handlers.renew(&[Arc::clone(&handler)], &Arc::default());
         let (pauses, stop, mut heeding) =
             (Pauses::default(), CancellationToken::new(), JoinSet::new());
         let (own, heeded, until) = (Arc::clone(&base), pauses.clone(), stop.clone());

@@ -1,4 +1,4 @@
-//! The life of an operator: start-up handlers, streams, clean-up handlers.
+//! Runs an operator: start-up handlers, streams, clean-up handlers.
 //!
 //! Hop 1 of the walk begins in `serve.rs`.
 
@@ -9,10 +9,10 @@ use tokio::time;
 use tokio_util::sync::CancellationToken;
 
 use super::{
+    generation::Candidates,
     operator::{Connect, Connecting, Failure, Operator, Scope},
     poster::Poster,
     probing::Probing,
-    reload::Candidates,
     replicas::Replicas,
     serve::Serve,
 };
@@ -22,11 +22,14 @@ use crate::handling::{
     run::Runner,
 };
 use crate::logic::{
-    generation::Generation, handler::Kind, lifecycle::Lifecycle, peering::Identity,
+    generation::{Generation, Version},
+    handler::Kind,
+    lifecycle::Lifecycle,
+    peering::Identity,
 };
 use crate::ports::{
     ApiError, Clock, Cluster, Current, Facilities, Health, HealthState, Indexes, Kube, Leadership,
-    Memo, NativeLogins, Posts, Present, Scripts,
+    LiveGeneration, Memo, NativeLogins, Posts, Scripts,
 };
 use crate::settings::Settings;
 
@@ -40,20 +43,20 @@ pub(super) const STOPPING: &str = "shutdown";
 /// When start-up handlers fail (nothing else happens then), when the cluster cannot be used, when clean-up handlers fail,
 /// and when the leadership is lost: then clean-up handlers are not called, for they could act where another replica acts.
 pub async fn run(operator: Operator, stop: CancellationToken) -> Result<(), Failure> {
-    let (life, plan, connect) = Life::new(operator);
-    let _closing = life.open(connect);
+    let (operator, plan, connect) = OperatorContext::new(operator);
+    let _closing = operator.open(connect);
     tracing::debug!(target: "kopf.running", "Starting kopf {}.", env!("CARGO_PKG_VERSION"));
-    if !life.start_up(&stop).await? {
+    if !operator.start_up(&stop).await? {
         return Ok(());
     }
-    let settings = Arc::new(life.settings());
+    let settings = Arc::new(operator.settings());
     warn_of_plain_finalizer(&settings.persistence.finalizer);
-    life.scripts.configure(&settings);
-    let posts = life.current.get().facilities.posts.clone();
+    operator.scripts.configure(&settings);
+    let posts = operator.current.get().facilities.posts.clone();
     posts.listen();
-    let mut poster = Poster::start(&posts, &settings, life.clock);
-    let served = life.serve(plan, &settings, &mut poster, &stop).await;
-    life.health.note(STOPPING, HealthState::Unready, "the operator is stopping");
+    let mut poster = Poster::start(&posts, &settings, operator.clock);
+    let served = operator.serve(plan, &settings, &mut poster, &stop).await;
+    operator.health.note(STOPPING, HealthState::Unready, "the operator is stopping");
     if let Err(Failure::Leadership(reason)) = served {
         return Err(Failure::Leadership(reason));
     }
@@ -61,7 +64,7 @@ pub async fn run(operator: Operator, stop: CancellationToken) -> Result<(), Fail
         Ok(replicas) => (Ok(()), replicas),
         Err(failure) => (Err(failure), None),
     };
-    let cleaned = life.clean_up_as_leader(replicas, served.is_err()).await;
+    let cleaned = operator.clean_up_as_leader(replicas, served.is_err()).await;
     if let Err(Failure::Leadership(_)) = &cleaned {
         return cleaned;
     }
@@ -84,9 +87,10 @@ fn warn_of_plain_finalizer(finalizer: &str) {
 
 /// What all handlers of an operator share from its start to its end.
 #[derive(Clone)]
-pub(super) struct Life {
+pub(super) struct OperatorContext {
     pub(super) scripts: Arc<dyn Scripts>,
-    /// The handlers of the moment, with what their calls can reach.
+    /// The generation that took over last. Only activities and the next generation look here: objects are served by the generation of
+    /// their stream.
     pub(super) current: Current,
     /// As start-up handlers change them.
     pub(super) settings: Arc<Mutex<Settings>>,
@@ -107,7 +111,7 @@ struct Plan {
     candidates: Candidates,
 }
 
-impl Life {
+impl OperatorContext {
     fn new(operator: Operator) -> (Self, Plan, Connect) {
         let Operator { scripts, registry, settings, clock, scope, lifecycle, .. } = operator;
         let Operator { connect, health, liveness, identity, reloads, .. } = operator;
@@ -118,10 +122,11 @@ impl Life {
             kube: Kube::default(),
             leadership: Leadership::new(clock),
         };
-        let generation = Generation { number: 1, registry, lifecycle: scripts.lifecycle() };
-        let life = Life {
+        let generation =
+            Generation { version: Version::FIRST, registry, lifecycle: scripts.lifecycle() };
+        let context = OperatorContext {
             scripts: Arc::new(Counted::new(scripts, health.metrics().clone())),
-            current: Current::new(Present { generation, facilities: Arc::new(facilities) }),
+            current: Current::new(LiveGeneration { generation, facilities: Arc::new(facilities) }),
             settings,
             clock,
             steady: clock.steady(),
@@ -129,14 +134,14 @@ impl Life {
             health,
         };
         let candidates = Candidates::new(reloads);
-        (life, Plan { scope, lifecycle, liveness, identity, candidates }, connect)
+        (context, Plan { scope, lifecycle, liveness, identity, candidates }, connect)
     }
 
     /// Lets scripts and the operator connect to the cluster: whoever needs it first does. Start-up handlers may be first.
     fn open(&self, connect: Connect) -> Closing {
         let kube = self.current.get().facilities.kube.clone();
-        let life = self.clone();
-        kube.open(Arc::clone(&self.settings), Box::new(move || connect(life.connecting())));
+        let context = self.clone();
+        kube.open(Arc::clone(&self.settings), Box::new(move || connect(context.connecting())));
         Closing(kube)
     }
 
@@ -221,7 +226,7 @@ impl Life {
         stop: &CancellationToken,
     ) -> Result<Option<Replicas>, Failure> {
         let serve = Serve {
-            life: self,
+            operator: self,
             settings: Arc::clone(settings),
             lifecycle: plan.lifecycle,
             identity: plan.identity,
@@ -236,16 +241,16 @@ impl Life {
 
     /// Runs the handlers of an activity to their end.
     async fn run(&self, kind: Kind) -> Result<(), Failure> {
-        let present = self.current.get();
+        let live = self.current.get();
         let runner = Runner {
             scripts: &*self.scripts,
             clock: self.steady,
             settings: &self.settings().execution,
-            facilities: &present.facilities,
+            facilities: &live.facilities,
         };
         let activity = Activity {
             kind,
-            handlers: present.generation.registry.activities(kind),
+            handlers: live.generation.registry.activities(kind),
             settings: Arc::clone(&self.settings),
             memo: self.memo.clone(),
             logins: NativeLogins::default(),

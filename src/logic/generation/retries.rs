@@ -1,7 +1,6 @@
-//! What an edit means for handlers that wait for their retry: who mends a handler wants to see the effect now, not when the
-//! delay of the broken one is over.
+//! Which handlers need not wait for their retry any longer: a fix takes effect at once, not after the delay of the broken handler.
 //!
-//! The record on the cluster stays as it is until the handler was called: another process would wait.
+//! The record on the cluster stays as it is until the handler is called: another process would wait.
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
@@ -14,10 +13,10 @@ use crate::logic::{
 
 /// The handlers of one object that wait for their next attempt, as they were when the wait began or was first seen.
 #[derive(Debug, Default)]
-pub struct Waiting(Vec<Mark>);
+pub struct WaitingHandlers(Vec<Mark>);
 
-impl Waiting {
-    /// The ids of those handlers that were edited since they began to wait: they need not wait any longer.
+impl WaitingHandlers {
+    /// Returns the ids of the handlers that were edited since they began to wait.
     pub fn edited(&self, handlers: &[Arc<Handler>]) -> BTreeSet<Arc<str>> {
         let is_edited = |handler: &&Arc<Handler>| {
             let mark = self.0.iter().find(|it| it.is_namesake_of(handler));
@@ -26,7 +25,7 @@ impl Waiting {
         handlers.iter().filter(is_edited).map(|it| Arc::clone(&it.id)).collect()
     }
 
-    /// Notes who waits after a cycle, and forgets all others. `called`: those that the cycle has called, as they are now.
+    /// Notes which handlers wait after a cycle, and forgets all others. `called`: those that the cycle has called, as they are now.
     pub fn note(
         &mut self,
         state: &State,
@@ -43,7 +42,7 @@ impl Waiting {
         }));
     }
 
-    /// Whether nobody waits.
+    /// Returns whether no handler waits.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

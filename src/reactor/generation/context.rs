@@ -1,4 +1,4 @@
-//! What the streams and workers of one resource share, in one generation.
+//! What a stream and its workers share while one version of their handlers serves, and where they find it.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -10,7 +10,6 @@ use parking_lot::Mutex;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::{change::Rate, memory::Memories};
 use crate::features::{
     daemons,
     indexes::{Gate, Hold, Ids},
@@ -19,29 +18,60 @@ use crate::features::{
 use crate::handling::asking::Asker;
 use crate::handling::run::Runner;
 use crate::logic::{
-    function::ScriptId, handler::Handler, lifecycle::Chooser, registry::ResourceHandlers,
-    resource::Resource, review::News, undecided,
+    function::ScriptId,
+    generation::{NewHandlers, Version},
+    handler::Handler,
+    lifecycle::Chooser,
+    registry::ResourceHandlers,
+    resource::Resource,
+    undecided,
 };
 use crate::ports::{
     Clock, Cluster, Facilities, Health, Logger, Memo, ObjectCause, Pauses, Scripts,
 };
+use crate::reactor::{change::Rate, memory::Memories};
 use crate::settings::Settings;
 
-/// Counts what has served a stream, from 1: handlers with a greater number came later.
-pub(super) type Turn = u32;
+/// Where a stream and its workers find their context. Clones share it.
+///
+/// Callers that need one version across several steps, as a cycle does, call [`SharedContext::get`] once.
+#[derive(Clone)]
+pub(in crate::reactor) struct SharedContext(Arc<Mutex<Arc<StreamContext>>>);
 
-/// A time in which a function is not asked that has not answered before.
+/// A time in which a function is not called that has not returned in time before.
 #[derive(Debug, Default)]
-pub(super) struct Rest(Mutex<Option<Instant>>);
+pub(in crate::reactor) struct Rest(Mutex<Option<Instant>>);
+
+impl SharedContext {
+    /// Holds the first context of a stream.
+    pub(in crate::reactor) fn new(context: StreamContext) -> Self {
+        SharedContext(Arc::new(Mutex::new(Arc::new(context))))
+    }
+
+    /// Returns the context of the latest version.
+    pub(in crate::reactor) fn get(&self) -> Arc<StreamContext> {
+        Arc::clone(&self.0.lock())
+    }
+
+    /// Puts the next version in its place, and wakes those that wait with the one before. Calls that run continue.
+    pub(in crate::reactor) fn replace(&self, next: StreamContext) {
+        let before = std::mem::replace(&mut *self.0.lock(), Arc::new(next));
+        before.replaced.cancel();
+    }
+}
 
 impl Rest {
-    /// Whether the function must not be asked now.
-    pub(super) fn is_on(&self) -> bool {
+    /// Returns whether the function must not be called now.
+    pub(in crate::reactor) fn is_on(&self) -> bool {
         self.0.lock().is_some_and(|it| Instant::now() < it)
     }
 
-    /// Waits for an answer. One that takes as long as the limit is followed by a rest.
-    pub(super) async fn after<T>(&self, limit: Duration, answer: impl Future<Output = T>) -> T {
+    /// Waits for a result. One that takes as long as the limit is followed by a rest.
+    pub(in crate::reactor) async fn after<T>(
+        &self,
+        limit: Duration,
+        answer: impl Future<Output = T>,
+    ) -> T {
         let start = Instant::now();
         let answer = answer.await;
         if start.elapsed() >= limit {
@@ -51,65 +81,64 @@ impl Rest {
     }
 }
 
-/// One resource and everything needed to handle its objects. Another generation of handlers makes another one.
-#[derive(Clone)]
-pub(super) struct Serving {
+/// One resource and everything needed to handle its objects, with the handlers of one version.
+pub(in crate::reactor) struct StreamContext {
     /// The resource.
-    pub(super) resource: Arc<Resource>,
-    /// Which one this is of those that have served the stream.
-    pub(super) turn: Turn,
+    pub(in crate::reactor) resource: Arc<Resource>,
+    /// The version of the handlers.
+    pub(in crate::reactor) version: Version,
     /// The handlers that want it.
-    pub(super) handlers: Arc<ResourceHandlers>,
+    pub(in crate::reactor) handlers: Arc<ResourceHandlers>,
     /// Keeps handlers waiting until all objects are indexed.
-    pub(super) hold: Arc<Hold>,
+    pub(in crate::reactor) hold: Arc<Hold>,
     /// Keeps handlers that came with a generation waiting for its new indexes, for a while.
-    pub(super) gate: Option<Gate>,
+    pub(in crate::reactor) gate: Option<Gate>,
     /// The indexes that each script can use.
-    pub(super) uses: Arc<BTreeMap<ScriptId, Ids>>,
-    /// Fires when another one has taken its place: who waits should look there.
-    pub(super) replaced: CancellationToken,
+    pub(in crate::reactor) uses: Arc<BTreeMap<ScriptId, Ids>>,
+    /// Cancelled when the next version has taken over: workers that wait look at their object again.
+    pub(in crate::reactor) replaced: CancellationToken,
     /// The cluster.
-    pub(super) cluster: Arc<dyn Cluster>,
+    pub(in crate::reactor) cluster: Arc<dyn Cluster>,
     /// The scripts.
-    pub(super) scripts: Arc<dyn Scripts>,
+    pub(in crate::reactor) scripts: Arc<dyn Scripts>,
     /// As start-up handlers have left them.
-    pub(super) settings: Arc<Settings>,
+    pub(in crate::reactor) settings: Arc<Settings>,
     /// The time.
-    pub(super) clock: Clock,
+    pub(in crate::reactor) clock: Clock,
     /// The order of handlers.
-    pub(super) lifecycle: Chooser,
+    pub(in crate::reactor) lifecycle: Chooser,
     /// The time in which its function is not asked.
-    pub(super) lifecycle_rest: Arc<Rest>,
+    pub(in crate::reactor) lifecycle_rest: Arc<Rest>,
     /// The operator's memo, copied into each object's.
-    pub(super) memo: Memo,
+    pub(in crate::reactor) memo: Memo,
     /// When the operator began; throttles measure from here.
-    pub(super) start: Instant,
+    pub(in crate::reactor) start: Instant,
     /// When handlers that have failed are called again.
-    pub(super) retries: Arc<Rate>,
+    pub(in crate::reactor) retries: Arc<Rate>,
     /// The memories of all objects.
-    pub(super) memories: Arc<Memories>,
+    pub(in crate::reactor) memories: Arc<Memories>,
     /// What every call of a script can reach.
-    pub(super) facilities: Arc<Facilities>,
+    pub(in crate::reactor) facilities: Arc<Facilities>,
     /// What daemons and timers share.
-    pub(super) background: Arc<daemons::Base>,
+    pub(in crate::reactor) background: Arc<daemons::Base>,
     /// What holds the operator back.
-    pub(super) pauses: Pauses,
+    pub(in crate::reactor) pauses: Pauses,
     /// Whether this replica may act.
-    pub(super) leadership: Leadership,
+    pub(in crate::reactor) leadership: Leadership,
     /// Where streams tell how they are.
-    pub(super) health: Health,
+    pub(in crate::reactor) health: Health,
 }
 
-impl Serving {
+impl StreamContext {
     /// Whether handlers may be called: the indexes are complete, or nobody waits for them any more.
-    pub(super) fn is_open(&self) -> bool {
+    pub(in crate::reactor) fn is_open(&self) -> bool {
         self.hold.is_open(self.gate.as_ref())
     }
 
     /// Waits until handlers of any script may be called. Returns the scripts whose handlers may not yet.
     ///
     /// Handlers of raw events must see each event, so none of them is left out.
-    pub(super) async fn opening(&self) -> BTreeSet<ScriptId> {
+    pub(in crate::reactor) async fn opening(&self) -> BTreeSet<ScriptId> {
         let ResourceHandlers { watching, changing, spawning, .. } = &*self.handlers;
         let script = |it: &Arc<Handler>| it.function.script;
         let watching = watching.iter().map(script).collect::<BTreeSet<_>>();
@@ -127,7 +156,10 @@ impl Serving {
     }
 
     /// Waits until handlers of all these scripts may be called.
-    pub(super) async fn open_for<'a>(&'a self, scripts: impl Iterator<Item = &'a ScriptId>) {
+    pub(in crate::reactor) async fn open_for<'a>(
+        &'a self,
+        scripts: impl Iterator<Item = &'a ScriptId>,
+    ) {
         let indexes = self.used_by(scripts);
         self.hold.open_to(self.gate.as_ref(), &indexes).await;
     }
@@ -143,18 +175,22 @@ impl Serving {
     }
 
     /// The clock of throttles.
-    pub(super) fn uptime(&self) -> Duration {
+    pub(in crate::reactor) fn uptime(&self) -> Duration {
         self.start.elapsed()
     }
 
-    /// What is new to objects that these other handlers have seen.
-    pub(super) fn news_since(&self, before: &Serving) -> News {
-        let indexes = self.facilities.indexes.news(&before.facilities.indexes);
-        News::between(&before.handlers, &self.handlers, &indexes)
+    /// Returns the handlers that are new to objects which the handlers before have seen.
+    pub(in crate::reactor) fn new_since(&self, before: &StreamContext) -> NewHandlers {
+        NewHandlers::between(&before.handlers, &self.handlers, &self.unfilled_since(before))
+    }
+
+    /// Returns the indexes that must be filled again.
+    pub(in crate::reactor) fn unfilled_since(&self, before: &StreamContext) -> Ids {
+        self.facilities.indexes.unfilled_since(&before.facilities.indexes)
     }
 
     /// Runs handlers with the defaults of this operator.
-    pub(super) fn runner(&self) -> Runner<'_> {
+    pub(in crate::reactor) fn runner(&self) -> Runner<'_> {
         Runner {
             scripts: &*self.scripts,
             clock: self.clock,
@@ -164,7 +200,7 @@ impl Serving {
     }
 
     /// Asks filters about an object.
-    pub(super) fn asker<'a>(
+    pub(in crate::reactor) fn asker<'a>(
         &'a self,
         cause: &'a ObjectCause,
         memo: &'a Memo,

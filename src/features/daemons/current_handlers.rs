@@ -1,0 +1,77 @@
+//! The handlers of the daemons and timers of one resource, as their generation has them.
+//!
+//! Daemons hold a [`CurrentHandler`], not the handler: the next generation puts its own handler into it if nothing of it was edited,
+//! so that they continue with the new function from their next call, and nothing keeps the old one. A handler that was edited or
+//! removed loses its entry, and daemons that hold it must stop. What their calls can reach is of the same generation as the handler.
+
+use std::sync::Arc;
+
+use parking_lot::{Mutex, MutexGuard};
+
+use crate::logic::handler::Handler;
+use crate::ports::Facilities;
+
+/// A handler that daemons or timers of many objects run, in the latest generation that has it.
+#[derive(Debug)]
+pub struct CurrentHandler(Mutex<Arc<Bound>>);
+
+/// A handler, and what its calls can reach.
+#[derive(Debug)]
+pub struct Bound {
+    /// The handler.
+    pub handler: Arc<Handler>,
+    /// Of the same generation.
+    pub facilities: Arc<Facilities>,
+}
+
+/// The handlers of one resource.
+#[derive(Debug, Default)]
+pub struct CurrentHandlers(Mutex<Vec<Arc<CurrentHandler>>>);
+
+impl CurrentHandler {
+    fn new(handler: &Arc<Handler>, facilities: &Arc<Facilities>) -> Self {
+        let (handler, facilities) = (Arc::clone(handler), Arc::clone(facilities));
+        CurrentHandler(Mutex::new(Arc::new(Bound { handler, facilities })))
+    }
+
+    /// Returns the handler as it is now. Callers that make a call must do so once for each call.
+    pub fn get(&self) -> Arc<Bound> {
+        Arc::clone(&self.0.lock())
+    }
+
+    fn replace(&self, next: CurrentHandler) {
+        // The one before is dropped after the lock, as that may be the end of a virtual machine.
+        let _before = std::mem::replace(&mut *self.0.lock(), next.0.into_inner());
+    }
+}
+
+impl CurrentHandlers {
+    /// Takes the handlers of the next generation over, or other ones of the same.
+    pub fn renew(&self, handlers: &[Arc<Handler>], facilities: &Arc<Facilities>) {
+        let mut all = self.lock();
+        all.retain(|current| {
+            let before = current.get();
+            let now = handlers.iter().find(|it| it.is_same(&before.handler));
+            now.inspect(|it| current.replace(CurrentHandler::new(it, facilities))).is_some()
+        });
+        for handler in handlers {
+            if !all.iter().any(|it| it.get().handler.is_same(handler)) {
+                all.push(Arc::new(CurrentHandler::new(handler, facilities)));
+            }
+        }
+    }
+
+    /// Returns the entry of a handler; `None` if it was edited or removed since.
+    pub(super) fn of(&self, handler: &Handler) -> Option<Arc<CurrentHandler>> {
+        self.lock().iter().find(|it| it.get().handler.is_same(handler)).map(Arc::clone)
+    }
+
+    /// Returns whether daemons that hold this entry may continue.
+    pub(super) fn has(&self, current: &Arc<CurrentHandler>) -> bool {
+        self.lock().iter().any(|it| Arc::ptr_eq(it, current))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<Arc<CurrentHandler>>> {
+        self.0.lock()
+    }
+}

@@ -1,0 +1,253 @@
+//! Which objects must be looked at again when their handlers have changed, though nothing happens to them.
+//!
+//! A watch brings what happens, and most edits need no more: the code of a handler matters when it is called the next time. For all
+//! others, [`effect`] is the table. `tests.rs` walks it, and compares this text with it:
+//!
+//! | handlers | edit | what is looked at again |
+//! |---|---|---|
+//! | changing | edited | all objects, if handlers have failed permanently on any of them |
+//! | changing | added | all objects |
+//! | changing | removed | all objects, if it needed the finalizer |
+//! | watching | edited | nothing |
+//! | watching | added | all objects |
+//! | watching | removed | nothing |
+//! | spawning | edited | the objects that it runs for |
+//! | spawning | added | all objects |
+//! | spawning | removed | the objects that it runs for |
+//! | indexing | edited | all objects of the resources that fill the index |
+//! | indexing | added | all objects of the resources that fill the index |
+//! | indexing | removed | all objects of the resources that fill the index |
+//!
+//! A handler that wants other objects than before counts as added. A daemon or timer that has ended by itself runs for no known
+//! object, so that all objects are looked at. A function that selects counts by what it selects: resources that it selects now
+//! get streams of their own, or count as added. Activities, admission and lifecycles are of no object.
+//!
+//! Every load creates new function references; the fingerprints of [`crate::logic::handler::Parts`] tell which functions of
+//! filters and selectors are unchanged.
+//!
+//! After: `reactor/generation/handover.rs`, which looks.
+
+#[cfg(test)]
+mod tests;
+
+use std::{collections::BTreeSet, fmt, sync::Arc};
+
+use crate::logic::{
+    handler::{Category, Handler, Kind},
+    registry::{Registry, ResourceHandlers},
+};
+
+/// The categories of handlers that are called for objects as they are.
+const CATEGORIES: [Category; 4] =
+    [Category::Changing, Category::Watching, Category::Spawning, Category::Indexing];
+
+/// What an edit of the scripts does to one handler.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Edit {
+    /// It is as before.
+    Unchanged,
+    /// It has other code or other options, and wants the same objects.
+    Edited,
+    /// It was not there before, or wanted other objects.
+    Added,
+    /// It is not there any more.
+    Removed,
+}
+
+/// Which objects an edit of one handler concerns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Effect {
+    /// None.
+    Nothing,
+    /// All, if handlers have failed permanently on any of them.
+    IfFailed,
+    /// All, if it required the finalizer: it may be removed now.
+    IfHeld,
+    /// Those that it runs for.
+    Running,
+    /// Those of all resources that fill the same index.
+    Refill,
+    /// All.
+    All,
+}
+
+/// Which objects of a resource must be looked at again.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Recheck {
+    /// All.
+    pub all: bool,
+    /// All, if handlers have failed permanently on any of them.
+    pub all_if_failed: bool,
+    /// Those for which daemons or timers of these ids run. If one of them has ended by itself for some object: all.
+    pub daemons: BTreeSet<Arc<str>>,
+}
+
+/// The handlers that have not seen any object yet, of those that are called for whatever happens.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NewHandlers {
+    /// The ids of indexes.
+    pub indexes: BTreeSet<Arc<str>>,
+    /// The ids of handlers of raw events.
+    pub watching: BTreeSet<Arc<str>>,
+}
+
+/// Returns which objects an edit of a handler of this category concerns.
+fn effect(category: Category, edit: Edit) -> Effect {
+    match (category, edit) {
+        (_, Edit::Unchanged)
+        | (Category::Activity | Category::Admission, _)
+        | (Category::Watching, Edit::Edited | Edit::Removed) => Effect::Nothing,
+        (Category::Changing, Edit::Edited) => Effect::IfFailed,
+        (Category::Changing, Edit::Removed) => Effect::IfHeld,
+        (Category::Spawning, Edit::Edited | Edit::Removed) => Effect::Running,
+        (Category::Indexing, Edit::Edited | Edit::Added | Edit::Removed) => Effect::Refill,
+        (Category::Changing | Category::Watching | Category::Spawning, Edit::Added) => Effect::All,
+    }
+}
+
+/// Returns the indexes that both generations fill, but not with the same handlers: their content is outdated.
+pub fn refilled(old: &Registry, new: &Registry) -> BTreeSet<Arc<str>> {
+    let of = |registry: &Registry, id: &Arc<str>| {
+        let all = registry.handlers().iter().filter(|it| it.kind == Kind::Index && it.id == *id);
+        all.cloned().collect::<Vec<_>>()
+    };
+    let both = old.indexes().into_iter().filter(|it| new.indexes().contains(it));
+    both.filter(|id| !are_same(&of(old, id), &of(new, id))).collect()
+}
+
+/// Returns whether any of these handlers was not there before as it is now.
+pub fn has_new(old: &ResourceHandlers, new: &ResourceHandlers) -> bool {
+    let mut objects = CATEGORIES.into_iter().filter(|it| *it != Category::Indexing);
+    objects.any(|it| {
+        let old = of_category(old, it);
+        of_category(new, it).iter().any(|it| edit_of_new(old, it) != Edit::Unchanged)
+    })
+}
+
+impl Recheck {
+    /// Returns which objects must be looked at again when these handlers take the place of the old ones. `indexes` are those of the
+    /// new handlers that must be filled again.
+    pub fn between(
+        old: &ResourceHandlers,
+        new: &ResourceHandlers,
+        indexes: &BTreeSet<Arc<str>>,
+    ) -> Self {
+        let mut recheck = Recheck::default();
+        for category in CATEGORIES {
+            let (before, now) = (of_category(old, category), of_category(new, category));
+            let edits = now.iter().map(|it| (it, edit_of_new(before, it)));
+            let edits = edits.chain(before.iter().map(|it| (it, edit_of_old(now, it))));
+            for (handler, edit) in edits {
+                recheck.add(handler, effect(category, edit));
+            }
+        }
+        // They are filled by handlers of several resources, and an edit of one of them concerns all.
+        recheck.all |= new.indexing.iter().any(|it| indexes.contains(&it.id));
+        if recheck.all { Recheck { all: true, ..Recheck::default() } } else { recheck }
+    }
+
+    fn add(&mut self, handler: &Handler, effect: Effect) {
+        match effect {
+            Effect::Nothing | Effect::Refill => {}
+            Effect::IfFailed => self.all_if_failed = true,
+            Effect::IfHeld => self.all |= handler.requires_finalizer(),
+            Effect::Running => drop(self.daemons.insert(Arc::clone(&handler.id))),
+            Effect::All => self.all = true,
+        }
+    }
+}
+
+impl NewHandlers {
+    /// Returns what is new in the handlers of a resource; `indexes` are the indexes of all resources that must be filled again.
+    pub fn between(
+        old: &ResourceHandlers,
+        new: &ResourceHandlers,
+        indexes: &BTreeSet<Arc<str>>,
+    ) -> Self {
+        let own = new.indexing.iter().map(|it| &it.id).filter(|it| indexes.contains(*it));
+        let is_added = |it: &&Arc<Handler>| edit_of_new(&old.watching, it) == Edit::Added;
+        let watching = new.watching.iter().filter(is_added);
+        NewHandlers {
+            indexes: own.cloned().collect(),
+            watching: watching.map(|it| Arc::clone(&it.id)).collect(),
+        }
+    }
+
+    /// Adds handlers that came later.
+    pub fn add(&mut self, later: NewHandlers) {
+        self.indexes.extend(later.indexes);
+        self.watching.extend(later.watching);
+    }
+
+    /// Returns whether no handler is new.
+    pub fn is_empty(&self) -> bool {
+        self.indexes.is_empty() && self.watching.is_empty()
+    }
+}
+
+impl fmt::Display for Effect {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Effect::Nothing => "nothing",
+            Effect::IfFailed => "all objects, if handlers have failed permanently on any of them",
+            Effect::IfHeld => "all objects, if it needed the finalizer",
+            Effect::Running => "the objects that it runs for",
+            Effect::Refill => "all objects of the resources that fill the index",
+            Effect::All => "all objects",
+        })
+    }
+}
+
+fn of_category(handlers: &ResourceHandlers, category: Category) -> &[Arc<Handler>] {
+    match category {
+        Category::Changing => &handlers.changing,
+        Category::Watching => &handlers.watching,
+        Category::Spawning => &handlers.spawning,
+        Category::Indexing => &handlers.indexing,
+        Category::Activity | Category::Admission => &[],
+    }
+}
+
+/// Returns how a handler differs from the old ones that are declared like it.
+fn edit_of_new(old: &[Arc<Handler>], handler: &Handler) -> Edit {
+    let mut edit = Edit::Added;
+    for before in declared_like(old, handler) {
+        if before.is_same(handler) {
+            return Edit::Unchanged;
+        }
+        if sees_same(before, handler) {
+            edit = Edit::Edited;
+        }
+    }
+    edit
+}
+
+/// Returns what has become of an old handler; one that is declared with other filters counts as edited, too.
+fn edit_of_old(new: &[Arc<Handler>], handler: &Handler) -> Edit {
+    let mut now = declared_like(new, handler).peekable();
+    if now.peek().is_none() {
+        Edit::Removed
+    } else if now.any(|it| it.is_same(handler)) {
+        Edit::Unchanged
+    } else {
+        Edit::Edited
+    }
+}
+
+fn declared_like<'a>(
+    handlers: &'a [Arc<Handler>],
+    one: &'a Handler,
+) -> impl Iterator<Item = &'a Arc<Handler>> {
+    handlers.iter().filter(move |it| it.is_namesake(one))
+}
+
+/// Returns whether both want the same objects, and hold them alike.
+fn sees_same(one: &Handler, other: &Handler) -> bool {
+    one.filters_same(other)
+        && one.requires_finalizer() == other.requires_finalizer()
+        && one.deleted == other.deleted
+}
+
+fn are_same(old: &[Arc<Handler>], new: &[Arc<Handler>]) -> bool {
+    old.len() == new.len() && old.iter().zip(new).all(|(old, new)| old.is_same(new))
+}

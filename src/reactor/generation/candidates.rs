@@ -1,0 +1,186 @@
+//! New generations of scripts that wait to take over, one after another.
+//!
+//! A candidate first runs its start-up handlers, those that are new or changed, while the live generation serves. If they fail,
+//! the live generation keeps running. Before: `ports/reloads.rs`. After: `reactor/serve.rs`, which lets the candidate take over.
+
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+use crate::handling::{
+    activities::{self, Activity, ActivityError},
+    run::Runner,
+};
+use crate::logic::{
+    generation::{Changes, Generation},
+    handler::{Handler, Kind},
+};
+use crate::ports::{BoxFuture, Candidate, LiveGeneration, NativeLogins, Rejection, Reloads};
+use crate::reactor::run::OperatorContext;
+use crate::settings::Settings;
+
+/// The candidates of an operator.
+pub(in crate::reactor) struct Candidates {
+    /// `None` if there are none, or no more.
+    reloads: Option<Reloads>,
+    starting: Option<Starting>,
+}
+
+/// A candidate whose start-up handlers run.
+struct Starting {
+    candidate: Undecided,
+    changes: Changes,
+    running: BoxFuture<'static, Result<Settings, ActivityError>>,
+}
+
+/// A candidate without a verdict. When it is dropped, the verdict is that the operator ends.
+struct Undecided(Option<Candidate>);
+
+/// A candidate that can take over.
+pub(in crate::reactor) struct ReadyCandidate {
+    /// What it declares, with its version.
+    pub(in crate::reactor) generation: Generation,
+    /// What differs from the live generation.
+    pub(in crate::reactor) changes: Changes,
+    /// The settings, if its start-up handlers have changed them.
+    pub(in crate::reactor) settings: Option<Settings>,
+    candidate: Undecided,
+}
+
+impl Candidates {
+    /// Receives candidates from here, if from anywhere.
+    pub(in crate::reactor) fn new(reloads: Option<Reloads>) -> Self {
+        Candidates { reloads, starting: None }
+    }
+
+    /// Returns the next candidate that can take over from the live generation; rejects those that cannot. Cancel-safe.
+    pub(in crate::reactor) async fn next(
+        &mut self,
+        operator: &OperatorContext,
+        live: &Arc<LiveGeneration>,
+    ) -> ReadyCandidate {
+        loop {
+            let Some(starting) = &mut self.starting else {
+                let candidate = self.receive().await;
+                self.starting = Some(Starting::of(candidate, operator, live));
+                continue;
+            };
+            let outcome = tokio::select! {
+                biased; // what is ready takes over, also at the last moment
+                outcome = &mut starting.running => Some(outcome),
+                () = starting.candidate.withdrawn() => None,
+            };
+            let Some(Starting { candidate, changes, .. }) = self.starting.take() else { continue };
+            let settings = match outcome {
+                Some(Ok(settings)) => Some(settings).filter(|it| *it != operator.settings()),
+                Some(Err(error)) => {
+                    candidate.decide(Err(Rejection::Startup(error.to_string())));
+                    continue;
+                }
+                None => {
+                    candidate.decide(Err(Rejection::Withdrawn));
+                    continue;
+                }
+            };
+            let Some(Candidate { generation, .. }) = &candidate.0 else { continue };
+            let version = live.generation.version.next_generation();
+            let generation = Generation { version, ..generation.clone() };
+            return ReadyCandidate { generation, changes, settings, candidate };
+        }
+    }
+
+    async fn receive(&mut self) -> Candidate {
+        if let Some(reloads) = &mut self.reloads
+            && let Some(candidate) = reloads.recv().await
+        {
+            return candidate;
+        }
+        // All senders are gone.
+        self.reloads = None;
+        std::future::pending().await
+    }
+}
+
+impl Drop for Candidates {
+    /// Rejects those that wait, because the operator ends.
+    fn drop(&mut self) {
+        let Some(reloads) = &mut self.reloads else { return };
+        reloads.close();
+        while let Ok(candidate) = reloads.try_recv() {
+            drop(Undecided(Some(candidate)));
+        }
+    }
+}
+
+impl Starting {
+    fn of(candidate: Candidate, operator: &OperatorContext, live: &Arc<LiveGeneration>) -> Self {
+        let registry = &candidate.generation.registry;
+        let changes = Changes::between(&live.generation.registry, registry);
+        let is_new = |it: &Arc<Handler>| {
+            changes.added.iter().chain(&changes.changed).any(|new| Arc::ptr_eq(new, it))
+        };
+        let mut handlers = registry.activities(Kind::Startup);
+        handlers.retain(is_new);
+        // Their settings are taken if they all succeed, and then at once.
+        let settings = Arc::new(Mutex::new(operator.settings()));
+        let activity = Activity {
+            kind: Kind::Startup,
+            handlers,
+            settings: Arc::clone(&settings),
+            memo: operator.memo.clone(),
+            logins: NativeLogins::default(),
+        };
+        let (scripts, clock) = (Arc::clone(&operator.scripts), operator.steady);
+        let facilities = Arc::clone(&live.facilities);
+        let running = Box::pin(async move {
+            let execution = locked(&settings).execution;
+            let (scripts, facilities) = (&*scripts, &facilities);
+            let runner = Runner { scripts, clock, settings: &execution, facilities };
+            activities::run(runner, &activity).await?;
+            Ok(locked(&settings))
+        });
+        Starting { candidate: Undecided(Some(candidate)), changes, running }
+    }
+}
+
+impl Undecided {
+    /// Waits until it is withdrawn.
+    async fn withdrawn(&self) {
+        match &self.0 {
+            Some(candidate) => candidate.withdrawn.cancelled().await,
+            None => std::future::pending().await,
+        }
+    }
+
+    fn decide(mut self, verdict: Result<Changes, Rejection>) {
+        if let Some(candidate) = self.0.take() {
+            // The sender of the candidate may be gone.
+            let _unheard = candidate.verdict.send(verdict);
+        }
+    }
+}
+
+impl Drop for Undecided {
+    fn drop(&mut self) {
+        if let Some(candidate) = self.0.take() {
+            let _unheard = candidate.verdict.send(Err(Rejection::Ending));
+        }
+    }
+}
+
+impl ReadyCandidate {
+    /// Rejects it after all.
+    pub(in crate::reactor) fn reject(self, rejection: Rejection) {
+        self.candidate.decide(Err(rejection));
+    }
+
+    /// Confirms that it has taken over.
+    pub(in crate::reactor) fn confirm(self) {
+        let ReadyCandidate { changes, candidate, .. } = self;
+        candidate.decide(Ok(changes));
+    }
+}
+
+fn locked(settings: &Mutex<Settings>) -> Settings {
+    settings.lock().clone()
+}

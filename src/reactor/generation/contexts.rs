@@ -1,0 +1,130 @@
+//! Makes the contexts of streams: the first one of a stream, and the next one when its handlers have changed.
+
+use std::sync::Arc;
+
+use tokio_util::sync::CancellationToken;
+
+use super::{context::StreamContext, state::GenerationState};
+use crate::features::{
+    daemons,
+    indexes::{Hold, Ids},
+};
+use crate::logic::{generation, lifecycle::Lifecycle, registry::ResourceHandlers};
+use crate::ports::Kin;
+use crate::reactor::{observer::Target, run::OperatorContext, serve::Shared};
+
+/// What the contexts of all streams are made of.
+#[derive(Clone, Copy)]
+pub(in crate::reactor) struct Contexts<'a> {
+    /// Of the operator.
+    pub(in crate::reactor) operator: &'a OperatorContext,
+    /// Of all streams.
+    pub(in crate::reactor) shared: &'a Shared<'a>,
+    /// Of the generation that serves them.
+    pub(in crate::reactor) state: &'a GenerationState,
+    /// The order of handlers where scripts do not say.
+    pub(in crate::reactor) lifecycle: Lifecycle,
+}
+
+impl Contexts<'_> {
+    /// Returns the next context for a target; `None` if the one before serves as well.
+    pub(in crate::reactor) fn next(
+        &self,
+        target: &Target,
+        before: Option<&StreamContext>,
+        handlers: Arc<ResourceHandlers>,
+    ) -> Option<StreamContext> {
+        let Contexts { operator, shared, state, lifecycle } = *self;
+        let facilities = &state.live.facilities;
+        let lifecycle = state.live.generation.lifecycle.clone().unwrap_or_else(|| lifecycle.into());
+        let is_as_good = |it: &StreamContext| {
+            it.handlers.are(&handlers)
+                && it.lifecycle == lifecycle
+                && it.facilities.indexes.are(&facilities.indexes)
+                && Arc::ptr_eq(&it.settings, &state.settings)
+        };
+        if before.is_some_and(is_as_good) {
+            return None;
+        }
+        let background = self.background(target, before);
+        background.handlers.renew(&handlers.spawning, facilities);
+        let gate = match before {
+            Some(before) if !generation::has_new(&before.handlers, &handlers) => {
+                before.gate.clone()
+            }
+            Some(_) | None => state.gate.clone(),
+        };
+        Some(StreamContext {
+            hold: self.hold(target, before, &handlers),
+            gate,
+            uses: Arc::clone(&state.uses),
+            replaced: CancellationToken::new(),
+            version: state.version,
+            handlers,
+            resource: before.map_or_else(|| Arc::clone(&target.0), |it| Arc::clone(&it.resource)),
+            cluster: Arc::clone(shared.cluster),
+            scripts: Arc::clone(&operator.scripts),
+            settings: Arc::clone(&state.settings),
+            clock: operator.steady,
+            lifecycle,
+            lifecycle_rest: Arc::default(),
+            memo: operator.memo.clone(),
+            start: shared.start,
+            retries: Arc::clone(&shared.retries),
+            memories: Arc::clone(&shared.memories),
+            facilities: Arc::clone(facilities),
+            background,
+            pauses: shared.pauses.clone(),
+            leadership: shared.leadership.clone(),
+            health: operator.health.clone(),
+        })
+    }
+
+    /// Returns what daemons and timers share. It stays with the stream: those that run belong to it.
+    fn background(&self, target: &Target, before: Option<&StreamContext>) -> Arc<daemons::Base> {
+        let Contexts { operator, shared, state, .. } = *self;
+        let before = before.map(|it| &it.background);
+        if let Some(same) = before.filter(|it| Arc::ptr_eq(&it.settings, &state.settings)) {
+            return Arc::clone(same);
+        }
+        let kin = || Arc::new(Kin::of(Arc::clone(&target.0)));
+        Arc::new(daemons::Base {
+            resource: Arc::clone(&target.0),
+            kin: before.map_or_else(kin, |it| Arc::clone(&it.kin)),
+            cluster: Arc::clone(shared.cluster),
+            scripts: Arc::clone(&operator.scripts),
+            settings: Arc::clone(&state.settings),
+            clock: operator.steady,
+            team: Arc::clone(&shared.team),
+            handlers: before.map(|it| Arc::clone(&it.handlers)).unwrap_or_default(),
+        })
+    }
+
+    /// Returns the share of a stream in the readiness of the indexes. What must be indexed again is waited for again.
+    fn hold(
+        &self,
+        (resource, place): &Target,
+        before: Option<&StreamContext>,
+        handlers: &ResourceHandlers,
+    ) -> Arc<Hold> {
+        let Contexts { shared, state, .. } = *self;
+        let own = handlers.indexing.iter().map(|it| Arc::clone(&it.id)).collect::<Ids>();
+        let is_new = !state.new_indexes.is_disjoint(&own);
+        let version = is_new.then_some(state.live.generation.version);
+        if let Some(before) = before {
+            let indexes = &state.live.facilities.indexes;
+            let unfilled = indexes.unfilled_since(&before.facilities.indexes);
+            if unfilled.is_disjoint(&own) {
+                return Arc::clone(&before.hold);
+            }
+            return Arc::new(before.hold.renewed(own, version));
+        }
+        let place = place.as_deref().map_or_else(String::new, |it| format!(" in '{it}'"));
+        let name = format!("{resource}{place}");
+        Arc::new(if own.is_empty() {
+            shared.readiness.bystander(name)
+        } else {
+            shared.readiness.indexed(name, own, version)
+        })
+    }
+}

@@ -1,0 +1,102 @@
+//! The next version of its handlers takes over a stream: the connection, the queues and the known objects stay.
+//!
+//! Which objects are looked at again is decided in `logic/generation/recheck/mod.rs`. Each comes to new handlers once: see
+//! `pending_calls.rs`.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use super::relist::{PendingHandlers, Relist};
+use crate::features::daemons::LastSeen;
+use crate::logic::{generation::Recheck, object::Object};
+use crate::ports::{ApiError, StreamEvent};
+use crate::reactor::{memory::Key, queue::Event, streams::Stream};
+use crate::settings::RetryFailed;
+
+impl Stream {
+    /// Continues with the latest version. What is under way continues, and only those objects are looked at again that must be: as
+    /// the daemons know them, or by a relist. `is_watching`: whether the stream will not list by itself next.
+    pub(in crate::reactor) fn take_over(&mut self, is_watching: bool) {
+        let now = self.shared.get();
+        let before = std::mem::replace(&mut self.context, now);
+        let handlers = Arc::clone(&self.context.handlers);
+        self.workers.keep_steps(!handlers.watching.is_empty());
+        self.known.keep_tags(&handlers.watching);
+        let unfilled = self.context.unfilled_since(&before);
+        let recheck = Recheck::between(&before.handlers, &handlers, &unfilled);
+        let is_all = recheck.all || (recheck.all_if_failed && self.has_failed());
+        if !is_all && let Some(objects) = self.running(&recheck.daemons) {
+            return objects.into_iter().for_each(|(key, object)| self.recheck(&key, object));
+        }
+        let mut pending =
+            PendingHandlers::new(self.context.version, self.context.new_since(&before));
+        if let Some(unfinished) = self.relist.take() {
+            pending = pending.after(unfinished.into_handlers());
+        }
+        let list = is_watching.then(|| self.context.cluster.stream(self.target()));
+        self.relist = Some(Relist::new(list, pending, Arc::clone(&self.context.hold)));
+    }
+
+    /// Returns whether handlers have failed permanently on any object, and are to be retried.
+    fn has_failed(&self) -> bool {
+        let memories = &self.context.memories;
+        self.context.settings.reload.retry_failed != RetryFailed::Never
+            && self.known.keys().any(|it| memories.has_failed(it))
+    }
+
+    /// Returns the objects for which any of these daemons and timers runs; `None` if one has ended by itself for some object, as it
+    /// is not known any more for which.
+    fn running(&self, ids: &BTreeSet<Arc<str>>) -> Option<Vec<(Key, Arc<Object>)>> {
+        let mut objects = Vec::new();
+        for key in self.known.keys().filter(|_| !ids.is_empty()) {
+            match self.context.memories.last_seen(key, ids) {
+                LastSeen::NotRunning => {}
+                LastSeen::Object(object) => objects.push((key.clone(), object)),
+                LastSeen::Ended => return None,
+            }
+        }
+        Some(objects)
+    }
+
+    /// Takes an item of the relist.
+    pub(in crate::reactor) fn take_relisted(
+        &mut self,
+        item: Option<Result<StreamEvent, ApiError>>,
+    ) {
+        let Some(relist) = &self.relist else { return };
+        match item {
+            Some(Ok(StreamEvent::Object(_, object))) => {
+                let key = Key::of(object.header());
+                // Those that are not known yet come by the watch.
+                let Some(shown) = self.known.shown(&key) else { return };
+                let is_shown = shown.max(self.workers.shown(&key)) >= relist.version();
+                if is_shown || !self.known.refresh(&key, object.header()) {
+                    return;
+                }
+                relist.hold.seen(object.header());
+                self.recheck(&key, object);
+            }
+            Some(Ok(StreamEvent::Listed)) | None => {
+                relist.hold.listed();
+                self.relist = None;
+            }
+            Some(Ok(StreamEvent::Listing | StreamEvent::Alive)) => {}
+            Some(Err(error)) => {
+                let name = self.name();
+                self.relist.iter_mut().for_each(|it| it.log(&name, &error));
+            }
+        }
+    }
+
+    /// Brings an object to its handlers though nothing has happened to it.
+    fn recheck(&mut self, key: &Key, object: Arc<Object>) {
+        let shown = self.known.shown(key).unwrap_or_default().max(self.workers.shown(key));
+        let handlers = self.relist.as_ref().map(|it| it.handlers_since(shown)).unwrap_or_default();
+        let for_indexes = self.is_standby;
+        if !for_indexes || !handlers.indexes.is_empty() {
+            let version = self.context.version;
+            let event = Event::recheck(object, version, handlers);
+            self.known.show(key, version);
+            self.workers.recheck(key, Event { for_indexes, ..event });
+        }
+    }
+}

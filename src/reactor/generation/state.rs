@@ -1,0 +1,132 @@
+//! The generation that took over last: what came with it, and what waits for it.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::Duration,
+};
+
+use tokio::time::Instant;
+
+use super::candidates::ReadyCandidate;
+use crate::features::indexes::{Gate, Ids};
+use crate::logic::{
+    function::ScriptId,
+    generation::{self, Generation, Version},
+    handler::Kind,
+    registry::Registry,
+    stopping::StopReason,
+};
+use crate::ports::{Facilities, LiveGeneration, Pauses, Scripts};
+use crate::reactor::run::OperatorContext;
+use crate::settings::Settings;
+
+/// Handlers that came with a generation wait at most so long for its new indexes.
+const GATE_MAX: Duration = Duration::from_secs(10);
+
+/// What the contexts of streams are made of that belongs to one generation.
+pub(in crate::reactor) struct GenerationState {
+    /// The generation, and what its calls can reach.
+    pub(in crate::reactor) live: Arc<LiveGeneration>,
+    /// As the start-up handlers left them that ran last.
+    pub(in crate::reactor) settings: Arc<Settings>,
+    /// The present pass over the streams.
+    pub(super) version: Version,
+    /// The indexes that came with it.
+    pub(super) new_indexes: BTreeSet<Arc<str>>,
+    /// What its new handlers wait for.
+    pub(super) gate: Option<Gate>,
+    /// The indexes that each script can use.
+    pub(super) uses: Arc<BTreeMap<ScriptId, Ids>>,
+    /// Some values in the indexes may be of handlers that have changed.
+    pub(in crate::reactor) has_outdated_values: bool,
+    /// Why daemons and timers are stopped whose resource no handler wants any more.
+    pub(in crate::reactor) stop_reason: StopReason,
+}
+
+impl GenerationState {
+    /// Returns the state of the generation at the start.
+    pub(in crate::reactor) fn first(operator: &OperatorContext, settings: Arc<Settings>) -> Self {
+        let live = operator.current.get();
+        GenerationState {
+            settings,
+            version: live.generation.version,
+            new_indexes: BTreeSet::new(),
+            gate: None,
+            uses: uses(&*operator.scripts, &live.generation.registry),
+            has_outdated_values: false,
+            stop_reason: StopReason::ResourceDeleted,
+            live,
+        }
+    }
+
+    /// Begins another pass over the streams.
+    pub(in crate::reactor) fn next_pass(&mut self) {
+        self.version = self.version.next_pass();
+    }
+
+    /// Takes over from the generation before. The streams follow in the next pass.
+    pub(in crate::reactor) fn take_over(
+        &mut self,
+        ready: &ReadyCandidate,
+        operator: &OperatorContext,
+        pauses: &Pauses,
+    ) {
+        let (before, new) = (Arc::clone(&self.live), &ready.generation);
+        if let Some(settings) = &ready.settings {
+            *operator.settings.lock() = settings.clone();
+            self.settings = Arc::new(settings.clone());
+            operator.scripts.configure(settings);
+        }
+        warn_of_logins(&before.generation, new);
+        let refilled = generation::refilled(&before.generation.registry, &new.registry);
+        let known = &before.facilities.indexes;
+        let indexes = known.next(new.registry.indexes(), &refilled, new.version);
+        let mut facilities = Arc::clone(&before.facilities);
+        if !indexes.are(known) {
+            facilities = Arc::new(Facilities { indexes, ..Facilities::clone(&facilities) });
+        }
+        self.version = new.version;
+        self.uses = uses(&*operator.scripts, &new.registry);
+        self.new_indexes = new.registry.indexes();
+        self.new_indexes.retain(|it| known.get(it).is_none());
+        // After a pause all objects come as at a start.
+        let until = (!pauses.is_paused()).then(|| Instant::now() + GATE_MAX);
+        self.gate = (!self.new_indexes.is_empty()).then_some(Gate { version: new.version, until });
+        self.has_outdated_values |= !refilled.is_empty();
+        self.stop_reason = StopReason::ScriptReloaded;
+        self.live = operator.current.set(LiveGeneration { generation: new.clone(), facilities });
+    }
+}
+
+/// Returns the indexes that each script can use: those that it fills, and those that it names.
+fn uses(scripts: &dyn Scripts, registry: &Registry) -> Arc<BTreeMap<ScriptId, Ids>> {
+    let indexes = registry.indexes();
+    let mut uses = BTreeMap::<_, Ids>::new();
+    for handler in registry.handlers() {
+        let script = handler.function.script;
+        let names = |it: &&Arc<str>| scripts.names(script, it);
+        let used =
+            uses.entry(script).or_insert_with(|| indexes.iter().filter(names).cloned().collect());
+        if handler.kind == Kind::Index {
+            used.insert(Arc::clone(&handler.id));
+        }
+    }
+    Arc::new(uses)
+}
+
+/// Warns that an edit of login handlers has no effect where there were none before, or are none after it.
+fn warn_of_logins(before: &Generation, now: &Generation) {
+    let has_any = |it: &Generation| !it.registry.activities(Kind::Login).is_empty();
+    let what = match (has_any(before), has_any(now)) {
+        (false, true) => "on_login handlers were added: they are asked",
+        (true, false) => {
+            "the last on_login handler was removed: nobody else is asked for credentials"
+        }
+        (true, true) | (false, false) => return,
+    };
+    tracing::warn!(
+        target: "kopf.authentication",
+        "Whether scripts log in is decided at the start. In this edit, {what} when the operator is started again."
+    );
+}

@@ -1,0 +1,89 @@
+//! The end of a stream, and what becomes of its objects.
+
+use std::sync::Arc;
+
+use tokio_util::sync::CancellationToken;
+
+use super::{KnownObjects, Stream};
+use crate::logic::{indexing::Owner, reason::EventType, stopping::StopReason};
+use crate::reactor::{memory::Key, queue::Event};
+
+/// Why a stream ends before the operator does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::reactor) enum StreamEnd {
+    /// Its resource or its namespace is not in the cluster any more, and neither are its objects.
+    Gone,
+    /// No handler wants the resource any more; daemons and timers are stopped for this reason.
+    Unserved(StopReason),
+    /// Another stream takes over its objects.
+    Replaced,
+}
+
+impl Stream {
+    /// Lets the workers finish. `None` for the end of the operator. Returns what the next stream of the same target inherits.
+    pub(super) async fn finish(
+        mut self,
+        end: Option<StreamEnd>,
+        exit: &CancellationToken,
+    ) -> Option<KnownObjects> {
+        // No handler waits for its index entries any more, whichever version it is of.
+        self.relist = None;
+        self.context.hold.end();
+        self.shared.get().hold.end();
+        match end {
+            Some(StreamEnd::Replaced) => {
+                self.workers.settle(exit).await;
+                Some(self.known)
+            }
+            Some(StreamEnd::Gone) => {
+                let known = self.known.drain();
+                let keys = known.iter().map(|(key, _)| key.clone()).collect::<Vec<_>>();
+                for (key, object) in known {
+                    self.bring(&key, Event::new(Some(EventType::Deleted), Arc::new(object)));
+                }
+                self.workers.settle(exit).await;
+                self.forget(&keys, StopReason::ResourceDeleted);
+                None
+            }
+            Some(StreamEnd::Unserved(why)) => {
+                self.warn_of_finalizers();
+                self.workers.drop_waiting();
+                self.workers.settle(exit).await;
+                let known = self.known.drain();
+                for (_, object) in &known {
+                    self.context.facilities.indexes.remove(&Owner::of(object.header()));
+                }
+                let keys = known.into_iter().map(|(key, _)| key).collect::<Vec<_>>();
+                self.forget(&keys, why);
+                None
+            }
+            None => {
+                self.workers.finish().await;
+                None
+            }
+        }
+    }
+
+    /// Warns that objects which are not watched keep the finalizer. So they do after a restart, but there it is less of a surprise.
+    fn warn_of_finalizers(&self) {
+        let handlers = &self.context.handlers;
+        let mut all = handlers.changing.iter().chain(&handlers.spawning);
+        if all.any(|it| it.requires_finalizer()) {
+            tracing::warn!(
+                target: "kopf.watching",
+                "No handler wants {} any more. Its objects keep the finalizer {} and cannot be deleted: declare a handler \
+                 for it to release them.",
+                self.name(),
+                self.context.settings.persistence.finalizer
+            );
+        }
+    }
+
+    /// Forgets objects that are not served any more, and stops their daemons and timers.
+    fn forget(&self, keys: &[Key], why: StopReason) {
+        let forgotten = keys.iter().filter_map(|it| self.context.memories.forget(it));
+        for background in forgotten.filter_map(|it| it.background) {
+            background.dismiss(&self.context.background, why);
+        }
+    }
+}

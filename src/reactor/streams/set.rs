@@ -1,0 +1,121 @@
+//! All streams of an operator: starts those that are wanted and do not run, ends those that run and are not wanted.
+
+use std::collections::BTreeMap;
+
+use tokio::{
+    sync::oneshot::{self, error::TryRecvError},
+    task::JoinSet,
+};
+use tokio_util::sync::CancellationToken;
+
+use super::{KnownObjects, Stream, StreamEnd};
+use crate::reactor::{
+    generation::{SharedContext, StreamContext},
+    observer::{Target, Targets},
+};
+
+/// The streams of an operator.
+pub(in crate::reactor) struct StreamSet {
+    running: BTreeMap<Target, Running>,
+    /// Those that were told to end and have not yet: the next stream of the same target waits for the handover, so that no object has
+    /// two workers.
+    ending: BTreeMap<Target, Handover>,
+    tasks: JoinSet<()>,
+    /// Cancelled at the end of the operator.
+    exit: CancellationToken,
+}
+
+/// A stream and how it is ended.
+struct Running {
+    context: SharedContext,
+    end: oneshot::Sender<StreamEnd>,
+    handover: Handover,
+}
+
+/// What a stream leaves to the next one of the same target at its end.
+type Handover = oneshot::Receiver<Option<KnownObjects>>;
+
+impl StreamSet {
+    /// Creates an empty set.
+    pub(in crate::reactor) fn new() -> Self {
+        StreamSet {
+            running: BTreeMap::new(),
+            ending: BTreeMap::new(),
+            tasks: JoinSet::new(),
+            exit: CancellationToken::new(),
+        }
+    }
+
+    /// Starts, replaces and ends streams, so that those run that are wanted. `context` returns the context for a target: the first
+    /// one, or the next one if the one before is outdated. `end` says why a stream that is not wanted ends.
+    ///
+    /// A stream whose resource is described otherwise than before is replaced by a new one; all others keep running.
+    pub(in crate::reactor) fn adjust(
+        &mut self,
+        wanted: &Targets,
+        end: impl Fn(&Target) -> StreamEnd,
+        context: impl Fn(&Target, Option<&StreamContext>) -> Option<StreamContext>,
+    ) {
+        let stays = |target: &Target, running: &mut Running| {
+            let Some((wanted, _)) = wanted.get_key_value(target) else { return false };
+            running.context.get().resource.is_described_as(&wanted.0)
+        };
+        for (target, running) in self.running.extract_if(.., |it, running| !stays(it, running)) {
+            let is_wanted = wanted.contains_key(&target);
+            let end = if is_wanted { StreamEnd::Replaced } else { end(&target) };
+            // It may have ended by itself.
+            let _unheard = running.end.send(end);
+            self.ending.insert(target, running.handover);
+        }
+        self.ending.retain(|_, handover| matches!(handover.try_recv(), Err(TryRecvError::Empty)));
+        for target in wanted.keys() {
+            match self.running.get(target) {
+                Some(running) => {
+                    if let Some(next) = context(target, Some(&running.context.get())) {
+                        running.context.replace(next);
+                    }
+                }
+                None => {
+                    if let Some(first) = context(target, None) {
+                        let running = self.start(target, SharedContext::new(first));
+                        self.running.insert(target.clone(), running);
+                    }
+                }
+            }
+        }
+    }
+
+    fn start(&mut self, target: &Target, context: SharedContext) -> Running {
+        let (end, told) = oneshot::channel();
+        let (leave, handover) = oneshot::channel();
+        let before = self.ending.remove(target);
+        let exit = self.exit.clone();
+        let mut stream = Stream::new(context.clone(), target.1.clone());
+        self.tasks.spawn(async move {
+            if let Some(before) = before
+                && let Ok(Some(known)) = before.await
+            {
+                stream.inherit(known);
+            }
+            // There may be no next one.
+            let _unclaimed = leave.send(stream.run(told, exit).await);
+        });
+        Running { context, end, handover }
+    }
+
+    /// Removes streams that have ended, and reports bugs at their end. Before it, streams overcome bugs by themselves.
+    pub(in crate::reactor) async fn attend(&mut self) {
+        while let Some(ended) = self.tasks.join_next().await {
+            if let Err(error) = ended {
+                tracing::error!(target: "kopf.watching", "A watch-stream failed at its end: {error}");
+            }
+        }
+        std::future::pending::<()>().await;
+    }
+
+    /// Ends all streams at once, and waits for their workers.
+    pub(in crate::reactor) async fn end(mut self) {
+        self.exit.cancel();
+        while self.tasks.join_next().await.is_some() {}
+    }
+}
