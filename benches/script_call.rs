@@ -67,6 +67,14 @@ fn call(criterion: &mut Criterion, title: &str, source: Source, placement: Place
     let told = |errors: Vec<LoadError>| errors.iter().map(ToString::to_string).collect::<String>();
     let (host, handlers) = loaded.map_err(told).expect("the script loads");
     let handler = Arc::new(handlers.into_iter().next().expect("one handler"));
+    // Each call is the first one about a new version of the object, whose body is parsed. It is dropped outside of the measured time.
+    criterion.bench_function(&format!("{title}, new version"), |bencher| {
+        let new = || Arc::new(testing::creation(&handler, body(), SharedPatch::default()));
+        let run = |it: Arc<Invocation>| {
+            (black_box(local.block_on(&runtime, host.call(Arc::clone(&it)))), it)
+        };
+        bencher.iter_batched(new, run, BatchSize::SmallInput);
+    });
     // The object and its parsed body are shared by all calls, as between the handlers of one cycle; everything else is of one call.
     let first = testing::creation(&handler, body(), SharedPatch::default());
     let Cause::Object(cause) = &first.cause else { return };

@@ -118,6 +118,13 @@ impl Faults {
         self.roll(|it| !it.effect.is_of_events() && it.concerns(method, path))
     }
 
+    /// Whether such a request would be refused for certain. Counts for nothing.
+    pub(crate) fn refuses(&self, method: &str, path: &str) -> bool {
+        let mut concerned = self.list.iter().filter(|it| it.concerns(method, path));
+        let first = concerned.find(|it| it.times != Some(0) && !it.effect.is_of_events());
+        first.is_some_and(|it| it.chance >= 1.0 && matches!(it.effect, Effect::Refuse { .. }))
+    }
+
     /// What happens to one event of a watch.
     pub(crate) fn of_event(&mut self, path: &str) -> Option<Effect> {
         self.roll(|it| it.effect.is_of_events() && it.concerns("GET", path))

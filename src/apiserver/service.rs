@@ -108,7 +108,7 @@ async fn respond(shared: &Arc<Shared>, ask: &Ask, warnings: &Warnings) -> Reply 
         {
             let mut kinds = kinds(shared);
             kinds.retain(|it| it.def.group != group);
-            let document = discovery::routes::answer(&kinds, &shared.openapi, ask);
+            let document = document(shared, &kinds, ask);
             return document.unwrap_or_else(Reply::unknown_path);
         }
         // The others happen to the events of a watch.
@@ -129,8 +129,14 @@ async fn answer(shared: &Arc<Shared>, ask: &Ask, warnings: &Warnings) -> Reply {
     if let Some(Route::Objects(target)) = route::parse(&ask.path) {
         return verbs::answer(shared, ask, &target, warnings).await.unwrap_or_else(Reply::from);
     }
-    let document = discovery::routes::answer(&kinds(shared), &shared.openapi, ask);
+    let document = document(shared, &kinds(shared), ask);
     document.unwrap_or_else(|| unknown(shared, &ask.path))
+}
+
+/// Returns what is at a path that is no object's, with these kinds.
+fn document(shared: &Shared, kinds: &[Arc<Kind>], ask: &Ask) -> Option<Reply> {
+    let is_refused = |path: &str| shared.faults.lock().refuses("GET", path);
+    discovery::routes::answer(kinds, &shared.openapi, ask, is_refused)
 }
 
 /// What is above groups knows all its paths, and tells them.

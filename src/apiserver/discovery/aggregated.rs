@@ -17,6 +17,22 @@ pub(crate) fn groups(kinds: &[Arc<Kind>], beta: bool) -> Value {
     list(kinds, &order::groups(kinds), beta)
 }
 
+/// Marks the versions whose document cannot be read, by its path: they have no resources then, as those of an aggregated API that is down.
+pub(crate) fn mark_stale(list: &mut Value, is_refused: impl Fn(&str) -> bool) {
+    let groups = list.get_mut("items").and_then(Value::as_array_mut);
+    for group in groups.into_iter().flatten() {
+        let name = group.pointer("/metadata/name").and_then(Value::as_str);
+        let path = name.map_or_else(|| "/api".to_owned(), |it| format!("/apis/{it}"));
+        let versions = group.get_mut("versions").and_then(Value::as_array_mut);
+        for version in versions.into_iter().flatten() {
+            let name = version.get("version").and_then(Value::as_str).unwrap_or_default();
+            if is_refused(&format!("{path}/{name}")) {
+                *version = json!({ "version": name, "freshness": "Stale" });
+            }
+        }
+    }
+}
+
 fn list(kinds: &[Arc<Kind>], groups: &[&str], beta: bool) -> Value {
     let version = if beta { "v2beta1" } else { "v2" };
     let items: Vec<Value> = groups.iter().map(|it| group(kinds, it)).collect();

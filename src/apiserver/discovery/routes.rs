@@ -19,8 +19,13 @@ use crate::{
     resource::kind::Kind,
 };
 
-/// `None`: no such path.
-pub(crate) fn answer(kinds: &[Arc<Kind>], openapi: &OpenApi, ask: &Ask) -> Option<Reply> {
+/// `None`: no such path. Versions of groups whose document is refused are stale in the aggregated one.
+pub(crate) fn answer(
+    kinds: &[Arc<Kind>],
+    openapi: &OpenApi,
+    ask: &Ask,
+    is_refused: impl Fn(&str) -> bool,
+) -> Option<Reply> {
     let query = Query::parse(&ask.query);
     if let Some(text) = health::answer(&ask.path, &query) {
         let part = ask.path.trim_start_matches('/').contains('/');
@@ -50,10 +55,15 @@ pub(crate) fn answer(kinds: &[Arc<Kind>], openapi: &OpenApi, ask: &Ask) -> Optio
         ["openapi", "v3"] => Ok(tagged(openapi.v3_index(kinds)?)),
         ["openapi", "v3", "api", version] => Ok(tagged(openapi.v3(kinds, "", version)?)),
         ["openapi", "v3", "apis", group, version] => Ok(tagged(openapi.v3(kinds, group, version)?)),
-        ["api" | "apis"] => discovery(kinds, &ask.path, accept).map(|(form, body)| match form {
-            Some(form) => tagged(Document::new(form, body.to_string().as_bytes())),
-            None => Reply::Document(200, body),
-        }),
+        ["api" | "apis"] => {
+            discovery(kinds, &ask.path, accept).map(|(form, mut body)| match form {
+                Some(form) => {
+                    aggregated::mark_stale(&mut body, is_refused);
+                    tagged(Document::new(form, body.to_string().as_bytes()))
+                }
+                None => Reply::Document(200, body),
+            })
+        }
         ["apis", group] => document(accept, false, super::group(kinds, group)?),
         ["apis", group, version] => {
             let native = kinds.iter().any(|it| it.def.native && it.def.group == *group);

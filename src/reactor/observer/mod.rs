@@ -12,7 +12,7 @@ use std::{
     sync::Arc,
 };
 
-use futures::stream::BoxStream;
+use futures::{future, stream::BoxStream};
 
 use self::{namespaces::Namespaces, resources::Resources};
 use super::Scope;
@@ -90,16 +90,15 @@ impl<'a> Observer<'a> {
             tracing::warn!(target: "kopf.observation", "{problem}");
         }
         let view = View { cluster, settings };
-        let resources = Resources::scan(view.clone(), registry).await?;
-        let namespaces = match scope {
-            Scope::Cluster => None,
-            Scope::Namespaces(patterns) => {
-                // Every cluster has them, whatever discovery shows.
-                let resource = resources.find("", "namespaces").cloned();
-                let resource = resource.unwrap_or_else(namespaces::resource);
-                Some(Namespaces::observe(&view, patterns, resource).await)
-            }
+        // Side by side: namespaces are the same resource in every cluster.
+        let namespaces = async {
+            Ok(match scope {
+                Scope::Cluster => None,
+                Scope::Namespaces(patterns) => Some(Namespaces::observe(&view, patterns).await),
+            })
         };
+        let resources = Resources::scan(view.clone(), registry);
+        let (resources, namespaces) = future::try_join(resources, namespaces).await?;
         let choices = Choices::default();
         let mut observer = Observer {
             view,

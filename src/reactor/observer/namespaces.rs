@@ -18,7 +18,7 @@ use crate::ports::{ApiError, ErrorClass, Extent, StreamEvent};
 pub(super) const LOOK_AGAIN: Duration = Duration::from_mins(10);
 
 /// Returns the resource of namespaces as every cluster has it.
-pub(super) fn resource() -> Resource {
+fn resource() -> Resource {
     Resource {
         version: "v1".to_owned(),
         plural: "namespaces".to_owned(),
@@ -66,12 +66,8 @@ enum News {
 
 impl Namespaces {
     /// Lists them once, if scanning is enabled and permitted; otherwise only exact names are served.
-    pub(super) async fn observe(
-        view: &View<'_>,
-        patterns: &[NamespacePattern],
-        resource: Resource,
-    ) -> Self {
-        let patterns = patterns.to_vec();
+    pub(super) async fn observe(view: &View<'_>, patterns: &[NamespacePattern]) -> Self {
+        let (patterns, resource) = (patterns.to_vec(), resource());
         let source = if view.settings.scanning.disabled {
             Source::Fixed
         } else {

@@ -15,6 +15,7 @@ mod modules;
 mod natives;
 mod posting;
 mod push;
+mod pushed;
 mod raised;
 mod read;
 mod refusal;

@@ -38,8 +38,8 @@ use crate::settings::Sandbox;
 const SLICE: Duration = Duration::from_millis(10);
 /// How often the thread looks; the error of a slice's length.
 const TICK: Duration = Duration::from_millis(5);
-/// Without calls for this many ticks, the thread sleeps until the next call.
-const IDLE_TICKS: u32 = 200;
+/// Without calls for this many ticks, the thread sleeps until the next call: waking it costs that call about as much as two ticks.
+const IDLE_TICKS: u32 = 4;
 /// A VM that was interrupted and has not noticed for so long is stuck. Nothing that a script can call takes a tenth of it; a
 /// machine without a processor to spare might hold it up for a while.
 const STUCK: Duration = Duration::from_secs(2);
@@ -372,12 +372,12 @@ impl Shared {
                     since = Instant::now();
                 }
             }
-            if idle < IDLE_TICKS {
-                thread::park_timeout(TICK);
-            } else {
+            if idle >= IDLE_TICKS {
                 self.sleep();
                 idle = 0;
             }
+            // After a sleep, too: looking at once would find the call that has ended it, and charge it, however short it is.
+            thread::park_timeout(TICK);
         }
     }
 

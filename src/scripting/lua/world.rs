@@ -18,6 +18,7 @@ use serde_json::Value;
 
 use super::{
     push::{self, Shapes, Style},
+    pushed::Pushed,
     read::Reader,
     running::Wait,
     side_table::SideTable,
@@ -58,6 +59,8 @@ pub(super) struct World {
     pub(super) script: ScriptId,
     /// The marks of tables that came from JSON.
     pub(super) shapes: Shapes,
+    /// The tables that trees of calls have become.
+    pub(super) pushed: Pushed,
     /// `string.format`, as it was before the script ran.
     pub(super) format: OnceCell<LuaFunction>,
     /// `debug.traceback`, as it was before the script ran.

@@ -21,8 +21,9 @@ use super::{
     kept::{Hold, Kept},
     ledger::Ledger,
     link::Link,
+    pool::Lead,
     stopwatch::Stopwatch,
-    turn::Turns,
+    turn::{Ticket, Turns},
 };
 use crate::heap;
 use crate::logic::outcome::Ended;
@@ -87,7 +88,7 @@ pub(super) enum Abort {
 #[derive(Debug)]
 pub(super) struct Common {
     pub(super) budget: Budget,
-    pub(super) turns: Turns,
+    pub(super) turns: Arc<Turns>,
     pub(super) ledger: Ledger,
     /// Bytes of a patch as JSON.
     pub(super) result_size: usize,
@@ -169,7 +170,7 @@ impl Control {
     }
 
     /// Runs something under this control, when it is its turn.
-    pub(super) fn scope<T>(self, work: impl FnOnce() -> T) -> T {
+    pub(super) fn scope<T>(self, (ticket, lead): (Ticket, Lead), work: impl FnOnce() -> T) -> T {
         /// Ends the turn and takes the control away, also after a panic.
         struct Leave;
         impl Drop for Leave {
@@ -179,7 +180,8 @@ impl Control {
                 }
             }
         }
-        self.resume();
+        self.link.begin(ticket, lead);
+        self.begin_turn();
         self.computed_before.set(running_time());
         self.suspect.set(self.common.budget.limit());
         CURRENT.set(Some(self));
@@ -187,7 +189,13 @@ impl Control {
         work()
     }
 
-    /// Lets others of the script compute.
+    /// Lets others of the script compute. The call goes on later, on the same thread.
+    fn step_aside(&self) {
+        self.pause();
+        self.link.pass_lead();
+    }
+
+    /// Ends the turn.
     fn pause(&self) {
         self.watch.set(self.watch.get().pause());
         let taken = heap::held().wrapping_sub(self.held.get());
@@ -221,7 +229,7 @@ impl Control {
     fn share(&self, elapsed: Duration) {
         let lasts = elapsed.saturating_sub(self.turn_began.get()) >= SLICE;
         if lasts && matches!(self.common.budget, Budget::Time(_)) && self.common.turns.is_wanted() {
-            self.pause();
+            self.step_aside();
             self.resume();
         }
     }
@@ -474,7 +482,7 @@ pub(super) fn reserve(bytes: usize) -> Result<(), Box<EvalAltResult>> {
 pub(super) fn wait(until: Until) -> Result<(), Box<EvalAltResult>> {
     let passed = CURRENT.with_borrow(|current| {
         let control = current.as_ref()?;
-        control.pause();
+        control.step_aside();
         // Between the turns nothing is counted: what is sent is freed by the other side.
         let (resume, resumed) = oneshot::channel();
         let asked = control.waits.blocking_send(Wait { until, resume }).ok();

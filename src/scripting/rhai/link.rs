@@ -1,19 +1,28 @@
 //! Between a call on its thread and whoever waits for it on the runtime: is it still wanted, is it stuck?
 
 use std::{
-    sync::atomic::{AtomicBool, Ordering},
+    sync::{
+        Arc, OnceLock,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
 use parking_lot::Mutex;
 
-use super::{stopwatch::RealInstant, turn::Turns};
+use super::{
+    pool::Lead,
+    stopwatch::RealInstant,
+    turn::{Ticket, Turns},
+};
 
 /// Both ends hold it.
 #[derive(Debug, Default)]
 pub(super) struct Link {
     cancelled: AtomicBool,
     state: Mutex<State>,
+    /// Since it has a thread.
+    lead: OnceLock<Lead>,
 }
 
 /// What the thread of a call does.
@@ -39,13 +48,28 @@ impl Link {
         self.cancelled.load(Ordering::Relaxed)
     }
 
-    /// The call takes its turn.
-    pub(super) fn resume(&self, turns: &Turns) {
+    /// The call has a thread, and takes its first turn.
+    pub(super) fn begin(&self, ticket: Ticket, lead: Lead) {
+        // It begins once.
+        drop(self.lead.set(lead));
+        ticket.wait();
+        *self.state.lock() = State::Computing(RealInstant::now());
+    }
+
+    /// The call takes another turn.
+    pub(super) fn resume(&self, turns: &Arc<Turns>) {
         if *self.state.lock() == State::Abandoned {
             return;
         }
-        turns.take();
+        turns.ask().wait();
         *self.state.lock() = State::Computing(RealInstant::now());
+    }
+
+    /// The call has ended its turn and needs its thread for itself.
+    pub(super) fn pass_lead(&self) {
+        if let Some(lead) = self.lead.get() {
+            lead.pass();
+        }
     }
 
     /// The call ends its turn.
@@ -74,6 +98,7 @@ impl Link {
             *state = State::Abandoned;
             self.cancel();
             turns.pass();
+            self.pass_lead();
         }
         stuck
     }

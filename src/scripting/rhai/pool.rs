@@ -1,12 +1,16 @@
 //! Threads for the calls of one script: with stacks deep enough for its recursion, grown on demand, ended when idle.
 //!
+//! Calls compute in turns, so one thread takes job after job: the leader. Only a call that gives up its turn before its end, because
+//! it waits or has computed for long, needs a thread for itself; another one leads then ([`Lead::pass`]).
+//!
 //! Never tokio's blocking pool, which name resolution and files need. The number of jobs at once is bounded by whoever
 //! submits them (`runner.rs`), so there are never more threads than that.
 
-use std::{collections::VecDeque, io, sync::Arc, thread, time::Duration};
+use std::{cell::Cell, collections::VecDeque, fmt, io, mem, sync::Arc, thread, time::Duration};
 
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
+use super::turn::{Ticket, Turns};
 use crate::logic::function::ScriptId;
 use crate::settings::Sandbox;
 
@@ -19,52 +23,75 @@ const STACK_BYTES_PER_BYTE: usize = 4;
 /// A thread without work for this long ends: long enough for the bursts of one object, short enough to give memory back.
 const IDLE: Duration = Duration::from_secs(10);
 
-type Job = Box<dyn FnOnce() + Send>;
+/// Gets its place in the order of turns.
+type Job = Box<dyn FnOnce(Ticket) + Send>;
 
 /// The threads of one script. They end when the pool is dropped and their jobs are done.
 pub(super) struct Pool {
     shared: Arc<Shared>,
-    stack: usize,
-    /// Of its threads, as the system shows them: at most 15 bytes.
-    name: String,
+    turns: Arc<Turns>,
 }
 
 struct Shared {
     state: Mutex<State>,
     wake: Condvar,
+    stack: usize,
+    /// Of its threads, as the system shows them: at most 15 bytes.
+    name: String,
 }
 
 #[derive(Default)]
 struct State {
-    jobs: VecDeque<Job>,
+    /// In the order of their turns.
+    jobs: VecDeque<(Job, Ticket)>,
+    /// The run of the leader, which takes the next job after this one.
+    leader: Option<u64>,
+    /// A thread was called that will lead.
+    called: bool,
     idle: usize,
+    /// Jobs that were taken.
+    runs: u64,
     closed: bool,
 }
 
+/// The part of a running job in the order of jobs.
+#[derive(Clone)]
+pub(super) struct Lead {
+    shared: Arc<Shared>,
+    run: u64,
+}
+
+thread_local! {
+    /// The job that this thread runs.
+    static RUN: Cell<u64> = const { Cell::new(0) };
+}
+
 impl Pool {
-    /// For a script with these limits.
-    pub(super) fn new(script: ScriptId, limits: &Sandbox) -> Self {
+    /// For a script with these limits, whose calls take these turns.
+    pub(super) fn new(script: ScriptId, limits: &Sandbox, turns: Arc<Turns>) -> Self {
         let calls = limits.call_depth.saturating_mul(STACK_BYTES_PER_CALL);
         let values = limits.memory_limit.saturating_mul(STACK_BYTES_PER_BYTE);
-        let shared = Shared { state: Mutex::default(), wake: Condvar::new() };
-        let stack = calls.saturating_add(values);
-        Pool { shared: Arc::new(shared), stack, name: format!("rhai-{}", script.0) }
+        let shared = Shared {
+            state: Mutex::default(),
+            wake: Condvar::new(),
+            stack: calls.saturating_add(values),
+            name: format!("rhai-{}", script.0),
+        };
+        Pool { shared: Arc::new(shared), turns }
     }
 
-    /// Runs a job on a thread of its own. The error is of the system: no more threads.
-    pub(super) fn submit(&self, job: Job) -> io::Result<()> {
+    /// Runs a job on a thread of the pool. The error is of the system: no more threads.
+    pub(super) fn submit(&self, job: impl FnOnce(Ticket, Lead) + Send + 'static) -> io::Result<()> {
+        let shared = Arc::clone(&self.shared);
+        let job = move |ticket| job(ticket, Lead { shared, run: RUN.get() });
         let mut state = self.shared.lock();
-        if state.idle <= state.jobs.len() {
-            let shared = Arc::clone(&self.shared);
-            // The thread ends by itself: when it is idle, or when the pool is gone.
-            thread::Builder::new()
-                .name(self.name.clone())
-                .stack_size(self.stack)
-                .spawn(move || shared.work())?;
-        }
-        state.jobs.push_back(job);
-        self.shared.wake.notify_one();
-        Ok(())
+        // Under the lock, so that jobs and turns are in the same order.
+        state.jobs.push_back((Box::new(job), self.turns.ask()));
+        let called = if state.leader.is_some() { Ok(()) } else { self.shared.call(&mut state) };
+        let refused = if called.is_err() { state.jobs.pop_back() } else { None };
+        drop(state);
+        drop(refused);
+        called
     }
 }
 
@@ -75,24 +102,234 @@ impl Drop for Pool {
     }
 }
 
+impl Lead {
+    /// The job gives up its turn before its end: the next job is for another thread. Jobs for which there is none are dropped.
+    pub(super) fn pass(&self) {
+        let mut state = self.shared.lock();
+        if state.leader != Some(self.run) {
+            return;
+        }
+        state.leader = None;
+        let is_called = state.jobs.is_empty() || self.shared.call(&mut state).is_ok();
+        let refused = if is_called { VecDeque::new() } else { mem::take(&mut state.jobs) };
+        drop(state);
+        drop(refused);
+    }
+}
+
+impl fmt::Debug for Lead {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Lead").field("run", &self.run).finish_non_exhaustive()
+    }
+}
+
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, State> {
         // Jobs run without the lock, so a panic cannot leave the state half-changed.
         self.state.lock()
     }
 
+    /// Calls a thread that will lead, if none is called yet.
+    fn call(self: &Arc<Self>, state: &mut State) -> io::Result<()> {
+        if state.called {
+            return Ok(());
+        }
+        if state.idle > 0 {
+            self.wake.notify_one();
+        } else {
+            let shared = Arc::clone(self);
+            // The thread ends by itself: when it is idle, or when the pool is gone.
+            thread::Builder::new()
+                .name(self.name.clone())
+                .stack_size(self.stack)
+                .spawn(move || shared.work())?;
+        }
+        state.called = true;
+        Ok(())
+    }
+
     /// The life of one thread.
     fn work(&self) {
-        while let Some(job) = self.next() {
-            job();
+        while let Some((job, ticket)) = self.next() {
+            job(ticket);
         }
     }
 
-    fn next(&self) -> Option<Job> {
+    /// Returns the next job for the calling thread, which leads then; `None` when there is nothing to do for long.
+    fn next(&self) -> Option<(Job, Ticket)> {
         let mut state = self.lock();
-        state.idle += 1;
-        self.wake.wait_while_for(&mut state, |it| it.jobs.is_empty() && !it.closed, IDLE);
-        state.idle -= 1;
-        state.jobs.pop_front()
+        if state.leader == Some(RUN.get()) {
+            state.leader = None;
+        }
+        let mut is_late = false;
+        loop {
+            if state.leader.is_none()
+                && let Some(job) = state.jobs.pop_front()
+            {
+                state.called = false;
+                state.runs += 1;
+                state.leader = Some(state.runs);
+                RUN.set(state.runs);
+                return Some(job);
+            }
+            if state.closed || is_late {
+                return None;
+            }
+            state.idle += 1;
+            is_late = self.wake.wait_for(&mut state, IDLE).timed_out();
+            state.idle -= 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        sync::mpsc::{Receiver, Sender, channel},
+        thread::ThreadId,
+    };
+
+    use super::{
+        super::link::Link, Arc, Duration, Lead, Pool, Sandbox, ScriptId, Ticket, Turns, thread,
+    };
+
+    /// A pool whose jobs tell their numbers and threads when they have computed.
+    struct Fixture {
+        pool: Pool,
+        turns: Arc<Turns>,
+        tell: Sender<(usize, ThreadId)>,
+        told: Receiver<(usize, ThreadId)>,
+    }
+
+    impl Fixture {
+        fn new() -> Self {
+            let turns = Arc::<Turns>::default();
+            let pool = Pool::new(ScriptId(0), &Sandbox::default(), Arc::clone(&turns));
+            let (tell, told) = channel();
+            Fixture { pool, turns, tell, told }
+        }
+
+        /// Submits a job that runs this in its turn, and then `afterwards`.
+        fn submit(
+            &self,
+            number: usize,
+            in_turn: impl FnOnce() + Send + 'static,
+            afterwards: impl FnOnce(&Arc<Turns>, Lead) + Send + 'static,
+        ) {
+            let (turns, tell) = (Arc::clone(&self.turns), self.tell.clone());
+            let job = move |ticket: Ticket, lead| {
+                ticket.wait();
+                in_turn();
+                turns.pass();
+                afterwards(&turns, lead);
+                tell.send((number, thread::current().id())).expect("the test listens");
+            };
+            self.pool.submit(job).expect("a thread");
+        }
+
+        /// The jobs that have ended, until there are so many.
+        fn ended(&self, count: usize) -> Vec<(usize, ThreadId)> {
+            self.told.iter().take(count).collect()
+        }
+    }
+
+    #[test]
+    fn jobs_that_do_not_wait_run_one_after_the_other_on_one_thread() {
+        let fixture = Fixture::new();
+        let (open, gate) = channel::<()>();
+        fixture.submit(0, move || assert!(gate.recv().is_err()), |_, _| {});
+        for number in 1..100 {
+            fixture.submit(number, || {}, |_, _| {});
+        }
+        drop(open);
+        let ended = fixture.ended(100);
+        assert!(ended.iter().map(|it| it.0).eq(0..100), "{ended:?}");
+        assert!(ended.iter().all(|it| it.1 == ended[0].1), "{ended:?}");
+    }
+
+    #[test]
+    fn a_job_that_waits_has_its_thread_for_itself_and_one_other_takes_the_next_jobs() {
+        let fixture = Fixture::new();
+        let (open, gate) = channel::<()>();
+        fixture.submit(
+            0,
+            || {},
+            move |turns, lead| {
+                lead.pass();
+                assert!(gate.recv().is_err());
+                // Another job leads: this changes nothing.
+                lead.pass();
+                turns.ask().wait();
+                turns.pass();
+            },
+        );
+        for number in 1..100 {
+            fixture.submit(number, || {}, |_, _| {});
+        }
+        let others = fixture.ended(99);
+        assert!(others.iter().map(|it| it.0).eq(1..100), "{others:?}");
+        assert!(others.iter().all(|it| it.1 == others[0].1), "{others:?}");
+        drop(open);
+        let first = fixture.ended(1)[0];
+        assert!(first.0 == 0 && first.1 != others[0].1);
+    }
+
+    #[test]
+    fn jobs_that_all_wait_for_a_later_one_find_a_thread_each() {
+        let fixture = Fixture::new();
+        let (open, gate) = channel::<()>();
+        let gate = Arc::new(parking_lot::Mutex::new(gate));
+        for number in 0..20 {
+            let gate = Arc::clone(&gate);
+            fixture.submit(
+                number,
+                || {},
+                move |turns, lead| {
+                    lead.pass();
+                    assert!(gate.lock().recv().is_err());
+                    turns.ask().wait();
+                    turns.pass();
+                },
+            );
+        }
+        fixture.submit(20, move || drop(open), |_, _| {});
+        let mut ended = fixture.ended(21).into_iter().map(|it| it.0).collect::<Vec<_>>();
+        ended.sort_unstable();
+        assert!(ended.into_iter().eq(0..21));
+    }
+
+    #[test]
+    fn a_job_that_is_stuck_and_given_up_holds_up_no_other() {
+        let fixture = Fixture::new();
+        let link = Arc::new(Link::default());
+        let (open, gate) = channel::<()>();
+        let (began, begins) = channel::<()>();
+        let stuck = Arc::clone(&link);
+        let job = move |ticket, lead| {
+            stuck.begin(ticket, lead);
+            drop(began);
+            assert!(gate.recv().is_err());
+        };
+        fixture.pool.submit(job).expect("a thread");
+        fixture.submit(1, || {}, |_, _| {});
+        assert!(begins.recv().is_err() && fixture.told.try_recv().is_err());
+        while !link.abandon(Duration::ZERO, &fixture.turns) {
+            thread::yield_now();
+        }
+        assert_eq!(fixture.ended(1)[0].0, 1);
+        drop(open);
+    }
+
+    #[test]
+    fn jobs_of_a_pool_that_is_dropped_are_done() {
+        let fixture = Fixture::new();
+        let (open, gate) = channel::<()>();
+        fixture.submit(0, move || assert!(gate.recv().is_err()), |_, lead| lead.pass());
+        for number in 1..10 {
+            fixture.submit(number, || {}, |_, lead| lead.pass());
+        }
+        let Fixture { pool, tell, told, .. } = fixture;
+        drop((pool, tell, open));
+        assert_eq!(told.iter().count(), 10);
     }
 }

@@ -27,7 +27,7 @@ use super::{
     kept::Kept,
     ledger::Ledger,
     link::Link,
-    pool::Pool,
+    pool::{Lead, Pool},
     turn::Turns,
 };
 use crate::logic::function::ScriptId;
@@ -89,12 +89,13 @@ impl Runner {
             Placement::CurrentRuntime => Budget::Operations(terms.cpu_limit),
         };
         let ledger = Ledger::new(terms.limits.memory_limit);
+        let turns = Arc::<Turns>::default();
         Runner {
-            pool: Pool::new(script, &terms.limits),
+            pool: Pool::new(script, &terms.limits, Arc::clone(&turns)),
             placement: terms.placement,
             common: Arc::new(Common {
                 budget,
-                turns: Turns::default(),
+                turns,
                 ledger,
                 result_size: terms.limits.result_size,
                 string_size: terms.limits.string_size,
@@ -123,7 +124,13 @@ impl Runner {
     /// Drops something on a thread of the script, where the stack is deep.
     pub(super) fn drop_there(&self, something: impl Send + 'static) {
         // Without a thread it is dropped here: the system is out of them, which nothing deep is the cause of.
-        self.pool.submit(Box::new(move || drop(something))).ok();
+        let job = |ticket, lead: Lead| {
+            // It needs no turn.
+            drop(ticket);
+            lead.pass();
+            drop(something);
+        };
+        self.pool.submit(job).ok();
     }
 
     /// The same, with the name of the script for messages.
@@ -193,17 +200,18 @@ impl Runner {
         let running = Running::one(&self.running);
         let (finish, finished) = oneshot::channel();
         let outside = self.outside();
-        let work = move || {
+        let work = move |ticket, lead| {
             let _log = outside.as_ref().map(|(log, _)| tracing::dispatcher::set_default(log));
             let _time = outside.as_ref().map(|(_, runtime)| runtime.enter());
-            let result = panic::catch_unwind(AssertUnwindSafe(|| control.scope(job)));
+            let result =
+                panic::catch_unwind(AssertUnwindSafe(|| control.scope((ticket, lead), job)));
             drop((permits, running));
             // Nobody may be waiting any more.
             drop(finish.send(result));
             // Only now the waits end, and with them the hold on the clock: the result is there already.
             drop(ask);
         };
-        self.pool.submit(Box::new(work)).map_err(|error| RunError::NoThread(error.to_string()))?;
+        self.pool.submit(work).map_err(|error| RunError::NoThread(error.to_string()))?;
         loop {
             let (wait, rest) = tokio::select! {
                 biased; // what has come is looked at before how long it took
@@ -227,7 +235,8 @@ impl Runner {
         }
         match finished.await {
             Ok(result) => result.map_err(|panic| RunError::Panicked(panic_text(&*panic))),
-            Err(_) => Err(RunError::Panicked("its thread is gone".into())),
+            // Only a thread that could not be made leaves a job without an end.
+            Err(_) => Err(RunError::NoThread("the system has no more".into())),
         }
     }
 

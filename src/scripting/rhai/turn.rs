@@ -4,7 +4,9 @@
 //! error that says nothing to a script's author; so calls wait side by side but compute one after the other, as in Lua.
 //! Scripts do not wait for each other.
 
-use parking_lot::{Condvar, Mutex};
+use std::{collections::BTreeSet, sync::Arc};
+
+use parking_lot::{Condvar, Mutex, MutexGuard};
 
 /// The turns of one script.
 #[derive(Debug, Default)]
@@ -17,26 +19,94 @@ pub(super) struct Turns {
 struct Tickets {
     next: u64,
     serving: u64,
+    /// Turns that nobody waits for any more.
+    returned: BTreeSet<u64>,
+}
+
+/// A place in the order of turns. Dropped, it is given back.
+#[derive(Debug)]
+pub(super) struct Ticket {
+    /// `None` once the turn has begun.
+    number: Option<u64>,
+    turns: Arc<Turns>,
 }
 
 impl Turns {
-    /// Waits for the turn of the calling thread. Every turn must be passed on.
-    pub(super) fn take(&self) {
+    /// Asks for a turn.
+    pub(super) fn ask(self: &Arc<Self>) -> Ticket {
         let mut state = self.state.lock();
-        let ticket = state.next;
+        let number = state.next;
         state.next += 1;
-        self.wake.wait_while(&mut state, |it| it.serving != ticket);
+        Ticket { number: Some(number), turns: Arc::clone(self) }
     }
 
     /// Ends the turn of the calling thread.
     pub(super) fn pass(&self) {
-        self.state.lock().serving += 1;
-        self.wake.notify_all();
+        let mut state = self.state.lock();
+        state.serving += 1;
+        self.call(state);
     }
 
     /// Whether others wait while the calling thread has its turn.
     pub(super) fn is_wanted(&self) -> bool {
         let state = self.state.lock();
         state.next > state.serving + 1
+    }
+
+    fn give_back(&self, number: u64) {
+        let mut state = self.state.lock();
+        state.returned.insert(number);
+        self.call(state);
+    }
+
+    /// Lets the next one begin.
+    fn call(&self, mut state: MutexGuard<'_, Tickets>) {
+        loop {
+            let serving = state.serving;
+            if !state.returned.remove(&serving) {
+                break;
+            }
+            state.serving += 1;
+        }
+        drop(state);
+        self.wake.notify_all();
+    }
+}
+
+impl Ticket {
+    /// Waits for the turn. Every turn must be passed on.
+    pub(super) fn wait(mut self) {
+        let Some(number) = self.number.take() else { return };
+        let mut state = self.turns.state.lock();
+        self.turns.wake.wait_while(&mut state, |it| it.serving != number);
+    }
+}
+
+impl Drop for Ticket {
+    fn drop(&mut self) {
+        if let Some(number) = self.number {
+            self.turns.give_back(number);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Arc, Turns};
+
+    #[test]
+    fn a_turn_that_is_given_back_holds_up_nobody() {
+        let turns = Arc::new(Turns::default());
+        let [first, second, third, fourth] = [(); 4].map(|()| turns.ask());
+        first.wait();
+        drop(third);
+        drop(second);
+        assert!(turns.is_wanted());
+        turns.pass();
+        fourth.wait();
+        assert!(!turns.is_wanted());
+        turns.pass();
+        drop(turns.ask());
+        turns.ask().wait();
     }
 }

@@ -8,7 +8,7 @@ use kopf::{
     ports::{Cluster as _, GroupFilter},
     settings::Settings,
 };
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{Reply, scripted};
 
@@ -83,4 +83,69 @@ async fn a_cluster_that_does_not_answer_is_an_error() {
     });
     let cluster = KubeCluster::over(client, Arc::new(Settings::default()));
     assert!(cluster.discover(&GroupFilter::All).await.is_err());
+}
+
+/// A cluster with aggregated discovery. `wide.dev/v1` could not be refreshed, and its own document is `wide`.
+fn aggregating(wide: fn() -> Reply) -> KubeCluster {
+    let list = |items: Value| json!({"kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "items": items});
+    let client = scripted(move |request| match request.uri().path() {
+        "/api" => {
+            Reply::ok(list(json!([{"metadata": {}, "versions": [{"version": "v1", "resources": [
+                {"resource": "pods", "responseKind": {"group": "", "version": "", "kind": "Pod"}, "scope": "Namespaced",
+                    "verbs": ["list"], "shortNames": ["po"], "categories": ["all"], "subresources": [
+                        {"subresource": "status", "responseKind": {"kind": "Pod"}, "verbs": ["get"]},
+                        {"subresource": "a/b", "verbs": []},
+                    ]},
+                {"resource": "nodes", "responseKind": {"kind": "Node"}, "singularResource": "knot", "scope": "Cluster", "verbs": null},
+                {"resource": "parts", "scope": "Cluster", "subresources": [{"subresource": "scale"}]},
+            ]}]}])))
+        }
+        "/apis" => {
+            let accept = request.headers()["accept"].to_str().expect("text");
+            assert!(accept.starts_with(
+                "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,"
+            ));
+            Reply::ok(list(json!([
+                {"metadata": {"name": "kopf.dev"}, "versions": [
+                    {"version": "v2", "freshness": "Current", "resources": [
+                        {"resource": "kopfexamples", "responseKind": {"kind": "KopfExample"}, "verbs": []}]},
+                    {"version": "v1", "freshness": "Current", "resources": [
+                        {"resource": "kopfexamples", "responseKind": {"kind": "KopfExample"}, "verbs": []}]},
+                ]},
+                {"metadata": {"name": "wide.dev"}, "versions": [{"version": "v1", "freshness": "Stale"}]},
+                {"metadata": {"name": "empty.dev"}},
+            ])))
+        }
+        "/apis/wide.dev/v1" => wide(),
+        path => panic!("nobody needs {path}"),
+    });
+    KubeCluster::over(client, Arc::new(Settings::default()))
+}
+
+#[tokio::test(start_paused = true)]
+async fn aggregated_discovery_needs_no_other_document() {
+    let cluster = aggregating(|| panic!("nobody needs it"));
+    let groups = ["", "kopf.dev"].map(str::to_owned).into();
+    let found = cluster.discover(&GroupFilter::Only(groups)).await.expect("resources");
+    let expected =
+        ["pods.v1", "nodes.v1", "kopfexamples.v2.kopf.dev", "kopfexamples.v1.kopf.dev (other)"];
+    assert_eq!(names(&found.resources), expected);
+    let (pods, nodes) = (&found.resources[0], &found.resources[1]);
+    let set = |items: &[&str]| items.iter().map(|&it| it.to_owned()).collect::<BTreeSet<_>>();
+    assert_eq!((pods.singular.as_str(), pods.namespaced), ("pod", true));
+    assert_eq!((&pods.shortcuts, &pods.categories), (&set(&["po"]), &set(&["all"])));
+    assert_eq!((&pods.subresources, &pods.verbs), (&set(&["status", "a/b"]), &set(&["list"])));
+    assert_eq!((nodes.singular.as_str(), nodes.namespaced), ("knot", false));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stale_group_of_aggregated_discovery_is_read_by_itself() {
+    let read = || Reply::ok(json!({"resources": [{"name": "seas", "kind": "Sea"}]}));
+    let found = aggregating(read).discover(&GroupFilter::All).await.expect("resources");
+    assert_eq!(names(&found.resources).last().map(String::as_str), Some("seas.v1.wide.dev"));
+    assert!(found.failed.is_empty());
+    let found = aggregating(|| Reply::status(503)).discover(&GroupFilter::All).await;
+    let found = found.expect("the other resources");
+    assert_eq!(found.resources.len(), 4);
+    assert_eq!(found.failed.keys().collect::<Vec<_>>(), ["wide.dev"]);
 }

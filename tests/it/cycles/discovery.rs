@@ -10,9 +10,10 @@ use kopf::{
     },
     ports::Cause,
     reactor::Scope,
+    settings::Settings,
     testing::{
-        CallLog, EXAMPLES, Environment, LogCapture, NativeScripts, Running, definition, examples,
-        handler_of_examples, namespace, object, pass,
+        CallLog, EXAMPLES, Environment, LogCapture, NativeScripts, Running, cluster_peering,
+        definition, examples, handler_of_examples, namespace, object, pass,
     },
 };
 use kopf_apiserver::{
@@ -80,6 +81,63 @@ async fn is_served(env: &Environment, operator: &Listening, name: &str) {
     pass(5).await;
     let heard = operator.heard();
     assert!(heard.contains(&format!("daemon runs {name}")), "{heard:?}");
+}
+
+/// Returns how many requests one after the other it takes until the first handler is called, at a server that takes a second for each.
+async fn round_trips(scope: Scope, settings: Settings, selector: &[&str]) -> u64 {
+    let env = environment(&[examples(), cluster_peering("kopf.dev")]);
+    env.create(namespace("ns1"));
+    env.create(object("ns1", "a"));
+    env.server.fault(Fault::always(Effect::Latency(Duration::from_secs(1))));
+    let selector = selector.iter().map(|&it| Argument::Value(it.into())).collect();
+    let mut listener =
+        Listener::new(scope).hears(("it", Kind::Event), selector, &[], Duration::ZERO);
+    listener.settings = settings;
+    let operator = listener.start(&env);
+    let mut seconds = 0;
+    while operator.heard().is_empty() {
+        seconds += 1;
+        assert!(seconds < 60, "no handler is called");
+        env.until_moment(Duration::from_millis(seconds * 1000 + 500)).await;
+    }
+    operator.end().await;
+    seconds
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_first_handler_is_called_after_two_round_trips_whatever_is_served() {
+    let alone = || {
+        let mut settings = Settings::default();
+        settings.peering.standalone = true;
+        settings
+    };
+    let namespaces = || Scope::Namespaces(vec!["ns*".into()]);
+    for selector in [&["kopfexamples"][..], &["kopf.dev", "kopfexamples"]] {
+        assert_eq!(round_trips(Scope::Cluster, alone(), selector).await, 2, "{selector:?}");
+        assert_eq!(round_trips(namespaces(), alone(), selector).await, 2, "{selector:?}");
+        // Other operators may have a higher priority.
+        let meeting = Settings::default();
+        assert_eq!(round_trips(Scope::Cluster, meeting, selector).await, 3, "{selector:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn two_documents_are_read_at_the_start_and_those_of_one_group_when_it_changes() {
+    let env = environment(&[examples()]);
+    env.create(object("ns1", "a"));
+    let operator = listener().start(&env);
+    pass(5).await;
+    let documents = |since: usize| {
+        let is_document = |it: &String| it.split('/').count() <= 4;
+        let paths = env.server.requests().into_iter().skip(since).map(|it| it.path);
+        paths.filter(is_document).collect::<Vec<_>>()
+    };
+    assert_eq!(documents(0), ["/api", "/apis"]);
+    let before = env.server.requests().len();
+    env.edit(DEFINITIONS, EXAMPLES, json!({"metadata": {"labels": {"a": "b"}}}));
+    pass(5).await;
+    assert_eq!(documents(before), ["/apis", "/apis/kopf.dev/v1"]);
+    operator.end().await;
 }
 
 #[tokio::test(start_paused = true)]

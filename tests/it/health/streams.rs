@@ -119,7 +119,7 @@ fn the_numbers_are_counted() {
         lines.join("\n").replace(env!("CARGO_PKG_VERSION"), "VERSION")
     });
     expect_test::expect![[r#"
-        kopf_api_requests_total{verb="discover",result="200"} 24
+        kopf_api_requests_total{verb="discover",result="200"} 2
         kopf_api_requests_total{verb="list",result="200"} 2
         kopf_api_requests_total{verb="patch",result="200"} 3
         kopf_api_requests_total{verb="watch",result="200"} 2

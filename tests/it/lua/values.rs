@@ -1,9 +1,14 @@
 //! Values in both directions.
 
+use std::sync::Arc;
+
 use serde_json::json;
 
 use super::{eval, load, run, run_paused, sample};
-use kopf::ports::Scripts as _;
+use kopf::{
+    logic::outcome::Ended,
+    ports::{Scripts as _, SharedPatch},
+};
 
 #[test]
 fn what_was_read_is_written_back_equal() {
@@ -32,6 +37,45 @@ fn parts_work_as_native_tables() {
         "same": true, "missing": true, "label": "demo",
     });
     assert_eq!(result, expected);
+}
+
+#[test]
+fn handlers_and_filters_of_one_version_share_its_tables() {
+    let (calls, shared) = run_paused(async {
+        let script = load(
+            r#"
+            local kept = {}
+            local function is_kept(name, part)
+                local was = kept[name]
+                kept[name] = part
+                return was == part
+            end
+            kopf.on_update("kopfexamples", {id = "it"}, function(ctx)
+                return {
+                    spec = is_kept("spec", ctx.spec), body = is_kept("body", ctx.body), labels = is_kept("labels", ctx.labels),
+                    annotations = is_kept("annotations", ctx.annotations), frozen = table.isfrozen(ctx.spec),
+                    spec_is_body = ctx.spec == ctx.body, phase = ctx.status.phase,
+                }
+            end)
+            "#,
+        )
+        .await;
+        let first = script.change("it", &sample(), &SharedPatch::default());
+        let other = script.change("it", &sample(), &SharedPatch::default());
+        let mut calls = Vec::new();
+        for it in [&first, &first, &other, &first] {
+            let Ended::Returned(result) = script.host.call(Arc::clone(it)).await else {
+                panic!("the call fails")
+            };
+            calls.push(result.expect("a result"));
+        }
+        let shared = |it: bool| {
+            json!({"spec": it, "body": it, "labels": it, "annotations": it, "frozen": true,
+                "spec_is_body": false, "phase": "Old"})
+        };
+        (calls, shared)
+    });
+    assert_eq!(calls, [false, true, false, false].map(shared));
 }
 
 #[test]

@@ -79,12 +79,12 @@ impl CtxView {
         match ctx::kwarg(&self.invocation, name) {
             Kwarg::Absent => Ok(LuaValue::Nil),
             Kwarg::Value(it) => frozen(&it),
-            Kwarg::Part(tree, keys) => {
+            Kwarg::Part(tree, keys) => world.pushed.table(&tree, Some(keys), || {
                 let part = keys.iter().try_fold(&*tree, |part, key| part.get(key));
                 let empty = Value::Object(Map::new());
                 frozen(part.filter(|it| it.is_object()).unwrap_or(&empty))
-            }
-            Kwarg::Tree(tree) => frozen(&tree),
+            }),
+            Kwarg::Tree(tree) => world.pushed.table(&tree, None, || frozen(&tree)),
             Kwarg::Patch(patch) => view(lua, PatchView::root(self.handle(patch), self.body())),
             Kwarg::Memo(memo) => view(lua, MemoView::root(memo)),
             Kwarg::Conditions(it) => view(lua, ConditionsView(self.handle(it))),

@@ -1,7 +1,12 @@
-//! Which resources the cluster serves: the discovery documents, read one by one.
+//! Which resources the cluster serves.
+//!
+//! Two aggregated documents contain everything (`aggregated.rs`). The document of each group is read where the server has none of
+//! them, where it could not refresh a group, and where only one group is wanted, as after a change of a CRD: fewer bytes then.
 //!
 //! A group that does not answer is named, but affects no other: a broken aggregated API must not stop operators that have nothing
 //! to do with it.
+
+mod aggregated;
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -9,9 +14,10 @@ use futures::{StreamExt as _, stream};
 use serde::Deserialize;
 use tokio::time::timeout;
 
+use self::aggregated::{GroupDiscovery, Version};
 use super::{
     failure::{Action, Failure},
-    transport::{Request, Transport},
+    transport::{self, Request, Transport},
 };
 use crate::logic::resource::Resource;
 use crate::ports::{ApiError, Discovered, ErrorClass, GroupFilter};
@@ -24,16 +30,16 @@ const READS_MAX: usize = 4;
 /// later anyway.
 const DOCUMENT_MAX: Duration = Duration::from_secs(5);
 
+/// `/api` or `/apis`, in either form.
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Versions {
+struct Index {
+    /// The versions of the core group.
     versions: Vec<String>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Groups {
+    /// The other groups.
     groups: Vec<Group>,
+    /// All of these with their resources.
+    items: Vec<GroupDiscovery>,
 }
 
 #[derive(Default, Deserialize)]
@@ -76,13 +82,30 @@ struct Document {
     preferred: bool,
 }
 
+impl Document {
+    fn new(group: &str, version: String, preferred: bool) -> Self {
+        let path = match group {
+            "" => format!("/api/{version}"),
+            group => format!("/apis/{group}/{version}"),
+        };
+        Document { path, group: group.to_owned(), version, preferred }
+    }
+}
+
 /// All resources of these groups.
 pub(super) async fn discover(
     transport: &Transport,
     filter: &GroupFilter,
 ) -> Result<Discovered, ApiError> {
     let settings = transport.settings();
-    let documents = documents(transport, filter, &settings.networking).await?;
+    let mut found = Discovered::default();
+    let mut documents = Vec::new();
+    for version in versions(transport, filter, &settings.networking).await? {
+        match version {
+            Version::Fresh(resources) => found.resources.extend(resources),
+            Version::Stale(document) => documents.push(document),
+        }
+    }
     let mut networking = settings.networking.clone();
     networking.error_backoffs.clear();
     let mut reads = stream::iter(documents)
@@ -96,7 +119,6 @@ pub(super) async fn discover(
             (document.group, read)
         })
         .buffered(READS_MAX);
-    let mut found = Discovered::default();
     while let Some((group, read)) = reads.next().await {
         match read {
             Ok(Ok(some)) => found.resources.extend(some),
@@ -110,37 +132,33 @@ pub(super) async fn discover(
     Ok(found)
 }
 
-async fn documents(
+/// Reads which versions there are, and their resources if the server returns them along.
+async fn versions(
     transport: &Transport,
     filter: &GroupFilter,
     networking: &Networking,
-) -> Result<Vec<Document>, ApiError> {
+) -> Result<Vec<Version>, ApiError> {
     let wanted = |group: &str| match filter {
         GroupFilter::All => true,
         GroupFilter::Only(groups) => groups.contains(group),
     };
-    let core = async {
-        if wanted("") { read(transport, "/api", networking).await } else { Ok(Versions::default()) }
-    };
-    let (core, others) =
-        futures::future::try_join(core, read::<Groups>(transport, "/apis", networking)).await?;
-    let core = core.versions.into_iter().map(|version| Document {
-        path: format!("/api/{version}"),
-        group: String::new(),
-        version,
-        preferred: true,
-    });
-    let others = others.groups.into_iter().filter(|it| wanted(&it.name)).flat_map(|group| {
+    let is_single = matches!(filter, GroupFilter::Only(groups) if groups.len() == 1);
+    let accept = if is_single { transport::JSON } else { aggregated::ACCEPT };
+    let index = |path| read::<Index>(transport, path, accept, networking);
+    let core = async { if wanted("") { index("/api").await } else { Ok(Index::default()) } };
+    let (core, others) = futures::future::try_join(core, index("/apis")).await?;
+    let plain = core.versions.into_iter().map(|it| Document::new("", it, true));
+    let of_groups = others.groups.into_iter().filter(|it| wanted(&it.name)).flat_map(|group| {
         let Group { name, versions, preferred_version } = group;
         let preferred = preferred_version.unwrap_or_default().version;
-        versions.into_iter().map(move |GroupVersion { version }| Document {
-            path: format!("/apis/{name}/{version}"),
-            group: name.clone(),
-            preferred: version == preferred,
-            version,
+        versions.into_iter().map(move |GroupVersion { version }| {
+            let preferred = version == preferred;
+            Document::new(&name, version, preferred)
         })
     });
-    Ok(core.chain(others).collect())
+    let plain = plain.chain(of_groups).map(Version::Stale);
+    let aggregated = core.items.into_iter().chain(others.items).filter(|it| wanted(it.name()));
+    Ok(plain.chain(aggregated.flat_map(GroupDiscovery::into_versions)).collect())
 }
 
 async fn resources(
@@ -148,7 +166,7 @@ async fn resources(
     document: &Document,
     networking: &Networking,
 ) -> Result<Vec<Resource>, ApiError> {
-    match read::<Entries>(transport, &document.path, networking).await {
+    match read::<Entries>(transport, &document.path, transport::JSON, networking).await {
         Ok(entries) => Ok(describe(document, entries.resources)),
         // The last resource of a group was removed in this moment.
         Err(error) if error.class == ErrorClass::Missing => Ok(Vec::new()),
@@ -159,10 +177,12 @@ async fn resources(
 async fn read<T: serde::de::DeserializeOwned>(
     transport: &Transport,
     path: &str,
+    accept: &'static str,
     networking: &Networking,
 ) -> Result<T, ApiError> {
     let action = Action::Discover(path);
-    let body = transport.fetch(&Request::get(path.to_owned(), action), networking).await?;
+    let request = Request::get(path.to_owned(), action).accepting(accept);
+    let body = transport.fetch(&request, networking).await?;
     serde_json::from_slice(&body)
         .map_err(|error| transport.fail(Failure::Malformed(error.to_string()), &action))
 }
@@ -184,11 +204,7 @@ fn describe(document: &Document, entries: Vec<Entry>) -> Vec<Resource> {
                 .filter(|(plural, _)| *plural == entry.name)
                 .map(|(_, part)| part.clone())
                 .collect(),
-            singular: if entry.singular_name.is_empty() {
-                entry.kind.to_lowercase()
-            } else {
-                entry.singular_name
-            },
+            singular: singular(entry.singular_name, &entry.kind),
             plural: entry.name,
             kind: entry.kind,
             shortcuts: entry.short_names.unwrap_or_default(),
@@ -198,4 +214,9 @@ fn describe(document: &Document, entries: Vec<Entry>) -> Vec<Resource> {
             verbs: entry.verbs.unwrap_or_default(),
         })
         .collect()
+}
+
+/// Returns the singular name; servers may leave it out.
+fn singular(name: String, kind: &str) -> String {
+    if name.is_empty() { kind.to_lowercase() } else { name }
 }

@@ -1,0 +1,161 @@
+//! Which frozen tables the trees of calls have become: the handlers and filters of one version of an object share them.
+
+use std::{
+    cell::RefCell,
+    ptr,
+    sync::{Arc, Weak},
+};
+
+use mlua::{Lua, Table, Value as LuaValue};
+use serde_json::Value;
+
+/// Entries: more than the parts of all objects that are usually handled at once. A new one replaces the one in its place.
+const ENTRIES: usize = 256;
+
+/// The keys of a part of a body; `None` for a tree as it is.
+pub(super) type Keys = Option<&'static [&'static str]>;
+
+/// The tables of one VM.
+pub(super) struct Pushed {
+    /// By place. Weak: a table does not live longer for being in here.
+    tables: Table,
+    /// What they were made of, by place.
+    origins: RefCell<Vec<Option<Origin>>>,
+}
+
+/// What a table was made of. The address of a tree is not used again before this goes.
+struct Origin {
+    tree: Weak<Value>,
+    keys: Keys,
+}
+
+impl Pushed {
+    /// Returns an empty cache.
+    pub(super) fn new(lua: &Lua) -> mlua::Result<Self> {
+        let tables = lua.create_table_with_capacity(ENTRIES, 0)?;
+        let weak = lua.create_table()?;
+        weak.raw_set("__mode", "v")?;
+        tables.set_metatable(Some(weak))?;
+        let origins = std::iter::repeat_with(|| None).take(ENTRIES).collect();
+        Ok(Pushed { tables, origins: RefCell::new(origins) })
+    }
+
+    /// Returns the table of a tree, or of the part under these keys, made with `push` if there is none.
+    pub(super) fn table(
+        &self,
+        tree: &Arc<Value>,
+        keys: Keys,
+        push: impl FnOnce() -> mlua::Result<LuaValue>,
+    ) -> mlua::Result<LuaValue> {
+        // Nobody can have a tree a second time that belongs to this call alone.
+        if Arc::strong_count(tree) == 1 {
+            return push();
+        }
+        let place = place(tree, keys);
+        if self.is_of(place, tree, keys) {
+            let known = self.tables.raw_get::<LuaValue>(place + 1)?;
+            if known.is_table() {
+                return Ok(known);
+            }
+        }
+        let made = push()?;
+        // All else is small, or no frozen copy.
+        if made.is_table() {
+            self.tables.raw_set(place + 1, &made)?;
+            let origin = Origin { tree: Arc::downgrade(tree), keys };
+            if let Some(entry) = self.origins.borrow_mut().get_mut(place) {
+                *entry = Some(origin);
+            }
+        }
+        Ok(made)
+    }
+
+    fn is_of(&self, place: usize, tree: &Arc<Value>, keys: Keys) -> bool {
+        let origins = self.origins.borrow();
+        let origin = origins.get(place).and_then(Option::as_ref);
+        origin.is_some_and(|it| ptr::eq(it.tree.as_ptr(), Arc::as_ptr(tree)) && it.keys == keys)
+    }
+}
+
+/// Returns where a table is kept, if it is.
+fn place(tree: &Arc<Value>, keys: Keys) -> usize {
+    // The lengths tell the usual parts apart.
+    let part = keys.map_or(1, |it| it.iter().map(|it| it.len()).sum());
+    (Arc::as_ptr(tree).addr() / size_of::<Value>() * 16 + part) % ENTRIES
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Arc, ENTRIES, Lua, LuaValue, Pushed, Value};
+    use serde_json::json;
+
+    const SPEC: super::Keys = Some(&["spec"]);
+
+    fn push(lua: &Lua) -> mlua::Result<LuaValue> {
+        lua.create_table().map(LuaValue::Table)
+    }
+
+    #[test]
+    fn a_part_of_one_tree_is_one_table_and_of_another_another() {
+        let lua = Lua::new();
+        let pushed = Pushed::new(&lua).expect("memory");
+        let trees = [json!({"a": 1}), json!({"a": 1})].map(Arc::new);
+        let shared = trees.clone();
+        let table = |tree, keys| pushed.table(tree, keys, || push(&lua)).expect("a table");
+        let of_all = || {
+            let of_one = |it| [None, Some(&[][..]), SPEC].map(|keys| table(it, keys));
+            shared.each_ref().map(of_one)
+        };
+        let first = of_all();
+        assert_eq!(first, of_all());
+        let flat = first.as_flattened();
+        for (number, one) in flat.iter().enumerate() {
+            assert!(!flat[..number].contains(one), "table {number} is there twice");
+        }
+    }
+
+    #[test]
+    fn a_tree_at_the_address_of_one_that_is_gone_is_another() {
+        let lua = Lua::new();
+        let pushed = Pushed::new(&lua).expect("memory");
+        let mut seen = Vec::new();
+        for _ in 0..100 {
+            let tree = Arc::new(Value::Null);
+            let shared = Arc::clone(&tree);
+            let table = pushed.table(&shared, None, || push(&lua)).expect("a table");
+            assert!(!seen.contains(&table));
+            seen.push(table);
+        }
+    }
+
+    #[test]
+    fn nothing_is_kept_that_the_script_does_not_keep() {
+        let lua = Lua::new();
+        let pushed = Pushed::new(&lua).expect("memory");
+        let trees = (0..ENTRIES).map(Value::from).map(Arc::new).collect::<Vec<_>>();
+        let shared = trees.clone();
+        for tree in &shared {
+            drop(pushed.table(tree, SPEC, || push(&lua)).expect("a table"));
+        }
+        let kept = pushed.table(&shared[0], SPEC, || push(&lua)).expect("a table");
+        lua.gc_collect().expect("memory");
+        let left = (1..=ENTRIES)
+            .filter(|it| pushed.tables.raw_get::<LuaValue>(*it).is_ok_and(|it| !it.is_nil()));
+        assert_eq!(left.count(), 1);
+        assert_eq!(pushed.table(&shared[0], SPEC, || push(&lua)).expect("a table"), kept);
+    }
+
+    #[test]
+    fn a_tree_of_one_call_and_what_is_no_table_are_not_kept() {
+        let lua = Lua::new();
+        let pushed = Pushed::new(&lua).expect("memory");
+        let tree = Arc::new(json!({}));
+        let first = pushed.table(&tree, None, || push(&lua)).expect("a table");
+        assert_ne!(pushed.table(&tree, None, || push(&lua)).expect("a table"), first);
+        let _shared = Arc::clone(&tree);
+        for number in [1.0, 2.0] {
+            let value = pushed.table(&tree, None, || Ok(LuaValue::Number(number)));
+            assert_eq!(value.expect("a number"), LuaValue::Number(number));
+        }
+    }
+}
