@@ -340,9 +340,9 @@ impl Cycle<'_> {
         };
         let seen = order::number(&self.event.object);
         let answer = tokio::select! {
-            answer = self.serving.cluster.get(address) => answer,
-            // It tells more.
+            biased; // a newer event tells more
             () = self.queue.wait(seen) => return Ok(false),
+            answer = self.serving.cluster.get(address) => answer,
         };
         let object = match answer {
             Ok(object) if object.header().uid == header.uid => object,

@@ -9,12 +9,13 @@ use kopf::{
         outcome::{Raised, RaisedKind},
     },
     reactor::Scope,
-    testing::{self, EXAMPLES, Environment, LogCapture, examples, namespace, object, pass},
+    settings::Settings,
+    testing::{self, EXAMPLES, Environment, Link, LogCapture, examples, namespace, object, pass},
 };
 use kopf_apiserver::{ApiServer, Builder, Effect, Fault, ResourceDef};
 use serde_json::{Value, json};
 
-use super::heard::Listener;
+use super::{heard::Listener, script::Script};
 
 const DEFINITIONS: &str = "customresourcedefinitions.apiextensions.k8s.io";
 
@@ -383,4 +384,32 @@ async fn server_side_selectors_are_sent_with_lists_and_watches_also_for_what_the
         "{:?}",
         log.lines()
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_object_that_leaves_the_selection_counts_as_deleted_and_keeps_its_finalizer() {
+    let (env, script) = (Environment::default(), Script::default());
+    let handlers = vec![script.quiet(Kind::Event, "seen"), script.quiet(Kind::Delete, "gone")];
+    let mut settings = Settings::default();
+    settings.watching.label_selectors.insert("kopfexamples".into(), "a=1".into());
+    let running = script.start(&env, (&Link::new(&env.server), handlers), settings);
+    let mut selected = object("ns1", "a");
+    selected["metadata"]["labels"] = json!({ "a": "1" });
+    env.create(selected);
+    pass(10).await;
+    env.edit(EXAMPLES, "ns1/a", json!({ "metadata": { "labels": null } }));
+    pass(10).await;
+    assert_eq!(script.count("seen DELETED a"), 1, "{:?}", script.calls.lines());
+    env.delete(EXAMPLES, "ns1/a");
+    pass(60).await;
+    assert_eq!(
+        env.get(EXAMPLES, "ns1/a")["metadata"]["finalizers"].as_array().map(Vec::len),
+        Some(1)
+    );
+    assert_eq!(script.count("gone a"), 0);
+    env.edit(EXAMPLES, "ns1/a", json!({ "metadata": { "labels": { "a": "1" } } }));
+    pass(10).await;
+    assert_eq!(script.count("gone a"), 1, "{:?}", script.calls.lines());
+    assert!(env.server.list(EXAMPLES).is_empty());
+    running.stop().await;
 }

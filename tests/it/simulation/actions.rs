@@ -84,9 +84,7 @@ pub(super) fn actions(dice: Dice, stage: Stage) -> Vec<(Duration, Action)> {
         let at = Duration::from_millis(random.u64(0..end));
         let object = random.usize(..OBJECTS);
         let pause = Duration::from_millis(random.u64(100..8000));
-        if random.u32(..5) == 0
-            && let Some(action) = own(stage, &mut random, pause)
-        {
+        if let Some(action) = own(stage, &mut random, pause) {
             actions.push((at, action));
             continue;
         }
@@ -114,11 +112,10 @@ pub(super) fn actions(dice: Dice, stage: Stage) -> Vec<(Duration, Action)> {
     actions
 }
 
-/// Returns an action that belongs to this kind of world, if there is any.
+/// Returns an action that only this kind of world has, now and then.
 fn own(stage: Stage, random: &mut Rng, pause: Duration) -> Option<Action> {
-    let is_first = random.bool();
-    Some(match stage {
-        Stage::Restored if is_first => Action::BackUp,
+    let action = match stage {
+        Stage::Restored if random.bool() => Action::BackUp,
         Stage::Restored => Action::Restore,
         Stage::Clocks => Action::SetClock(random.i64(-900..900)),
         Stage::Namespaces => Action::DropNamespace,
@@ -129,5 +126,6 @@ fn own(stage: Stage, random: &mut Rng, pause: Duration) -> Option<Action> {
         | Stage::Replicas
         | Stage::Definitions
         | Stage::Lagging => return None,
-    })
+    };
+    (random.u32(..5) == 0).then_some(action)
 }

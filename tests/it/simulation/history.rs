@@ -120,8 +120,8 @@ struct Inner {
     planned: BTreeMap<String, Value>,
     /// How often requests that change an object were rejected, by the name of the object.
     rejections: BTreeMap<String, u64>,
-    /// How many processes have ended.
-    ends: u64,
+    /// Processes that have ended, or are about to.
+    ends: BTreeSet<u64>,
 }
 
 impl History {
@@ -146,7 +146,7 @@ impl History {
             counts: BTreeMap::new(),
             planned: BTreeMap::new(),
             rejections: BTreeMap::new(),
-            ends: 0,
+            ends: BTreeSet::new(),
         })))
     }
 
@@ -172,10 +172,17 @@ impl History {
     pub(super) fn end_process(&self, process: u64, how: &str) {
         let mut inner = self.0.lock();
         inner.alive.remove(&process);
-        inner.ends += 1;
+        inner.ends.insert(process);
         let at = inner.start.elapsed();
         inner.ended.insert(process, at);
         inner.note(format!("process {process} {how}"));
+    }
+
+    /// A process says that it ends: another one may act at once.
+    pub(super) fn fail_process(&self, process: u64, why: &str) {
+        let mut inner = self.0.lock();
+        inner.ends.insert(process);
+        inner.note(format!("process {process} fails: {why}"));
     }
 
     /// A process is killed. Its scripts may still begin calls that they have got before, in the same moment.
@@ -414,7 +421,8 @@ impl Inner {
     /// Whatever else goes wrong with requests, responses, watches and lists must not cost any.
     fn count(&mut self, id: &str, uid: &str, cause: u64) {
         let name = uid.split('.').next().unwrap_or_default();
-        let faults = self.ends + self.rejections.get(name).copied().unwrap_or_default();
+        let ends = u64::try_from(self.ends.len()).expect("a small number");
+        let faults = ends + self.rejections.get(name).copied().unwrap_or_default();
         let key = (id.to_owned(), uid.to_owned(), cause);
         let count = self.counts.entry(key).or_insert(Count { calls: 0, faults });
         count.calls += 1;

@@ -184,7 +184,7 @@ impl Operators {
         };
         let (ends, history) = (self.ends.clone(), self.history.clone());
         let report = move |failure: &Failure| {
-            history.note(format!("process {number} fails: {failure}"));
+            history.fail_process(number, &failure.to_string());
             ends.push(number, "has failed");
         };
         let running = Running::start_reporting(operator, report);
