@@ -79,7 +79,7 @@ impl Patches {
             resource: &base.resource,
             logger: &runner.daemon.logger(LoggerKind::Local),
         };
-        let object = runner.home().live.get();
+        let object = runner.shared().live.get();
         let mut received = Received::default();
         let sent = patcher.apply(&object, &mut self.waiting, &mut received).await?;
         if sent.is_gone {
