@@ -69,8 +69,10 @@ impl Attending<'_> {
             return Attended::new(required);
         }
         let base = &self.serving.background;
-        let background =
-            self.memory.background.get_or_insert_with(|| Box::new(daemons::OfObject::new(base)));
+        let background = self
+            .memory
+            .background
+            .get_or_insert_with(|| Box::new(daemons::ObjectDaemons::new(base)));
         let is_timed = self.serving.handlers.spawning.iter().any(|it| it.background.idle.is_some());
         if is_timed {
             let persistence = &self.serving.settings.persistence;
@@ -89,7 +91,7 @@ impl Attending<'_> {
             background.reap();
             // Those that run are stopped at the moment of the pause, all at once.
             if !self.serving.pauses.is_paused() {
-                let host = daemons::Host { object: self.object, memo: self.memo };
+                let host = daemons::SpawnContext { object: self.object, memo: self.memo };
                 for handler in &wanted {
                     background.spawn(base, handler, host);
                 }

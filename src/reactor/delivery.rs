@@ -14,7 +14,7 @@
 //!
 //! Before: `cycle.rs`. After: `handling/patching.rs`, which sends one patch.
 
-use std::{num::NonZeroU64, sync::Arc, time::Duration};
+use std::{collections::BTreeSet, num::NonZeroU64, sync::Arc, time::Duration};
 
 use jiff::Timestamp;
 use serde_json::{Map, Value};
@@ -120,20 +120,29 @@ impl Delivery {
 }
 
 impl Delivery {
-    /// Drops what handlers wanted that were edited or removed since: it counts as never wanted. Returns whether there was any.
+    /// Drops what handlers wanted that were edited or removed since, as if they had not been called. Returns whether there was any.
+    ///
+    /// Attempts that wanted nothing more are recorded all the same: what was done is not done again.
     pub(super) fn drop_replaced(&mut self, handlers: &ResourceHandlers) -> bool {
         let Delivery { first, main, attempts, settling, .. } = self;
-        let replaced = attempts.replaced(handlers);
+        let merges = [&first.merge, &*main].map(|it| attempts.split(it));
+        let authors = merges.into_iter().flatten().map(|(author, _)| author);
+        let functions = first.transformations.iter().map(|it| attempts.author_of(it));
+        let authors = authors.chain(functions).flatten().collect::<BTreeSet<_>>();
+        let replaced = attempts.replaced(handlers, &authors);
+        if replaced.is_empty() {
+            return false;
+        }
         let is_kept = |author: Option<usize>| author.is_none_or(|it| !replaced.contains(&it));
         for merge in [&mut first.merge, main] {
             let parts = attempts.split(&std::mem::take(merge)).into_iter();
             parts.filter(|(it, _)| is_kept(*it)).for_each(|(_, part)| patch::compose(merge, part));
         }
         first.transformations.retain(|it| is_kept(attempts.author_of(it)));
-        if let Some(settling) = settling.as_mut().filter(|_| !replaced.is_empty()) {
+        if let Some(settling) = settling {
             settling.forget(&replaced, &handlers.changing, attempts);
         }
-        !replaced.is_empty()
+        true
     }
 }
 

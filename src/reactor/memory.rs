@@ -63,7 +63,7 @@ pub(super) struct Memory {
     /// The version of the object that could not be read, and was reported; absent while all is well.
     pub(super) unreadable: Option<Box<str>>,
     /// Its daemons and timers; absent while there is nothing to know about them.
-    pub(super) background: Option<Box<daemons::OfObject>>,
+    pub(super) background: Option<Box<daemons::ObjectDaemons>>,
 }
 
 /// The memories of all objects. A worker takes one out while it works and puts it back.
@@ -80,7 +80,7 @@ struct Kept {
     own: Option<NonZeroU64>,
     claim: Claim,
     memo: Option<Memo>,
-    background: Option<Box<daemons::OfObject>>,
+    background: Option<Box<daemons::ObjectDaemons>>,
     trouble: Option<Box<Trouble>>,
 }
 

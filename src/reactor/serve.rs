@@ -43,7 +43,7 @@ pub(super) struct Serve<'a> {
 }
 
 /// Ends daemons and timers with the operator, also if its future is dropped: their tasks are not part of it.
-struct Abandoning(Arc<daemons::Team>);
+struct Abandoning(Arc<daemons::Daemons>);
 
 impl Drop for Abandoning {
     fn drop(&mut self) {
@@ -72,8 +72,8 @@ impl Serve<'_> {
         let Some(observer) = unless_stopped(stop, observer).await else { return Ok(None) };
         let observer = observer?;
         let replicas = Replicas::start(&self, &cluster)?;
-        let team = Arc::default();
-        let _abandoning = Abandoning(Arc::clone(&team));
+        let daemons = Arc::default();
+        let _abandoning = Abandoning(Arc::clone(&daemons));
         let shared = Shared {
             cluster: &cluster,
             start: Instant::now(),
@@ -82,7 +82,7 @@ impl Serve<'_> {
             pauses: Pauses::default(),
             leadership: replicas.leadership(),
             readiness: Readiness::new(registry.has_indexes()),
-            team: Arc::clone(&team),
+            daemons: Arc::clone(&daemons),
         };
         drop(live);
         let lost = tokio::select! {
@@ -91,7 +91,7 @@ impl Serve<'_> {
             () = self.serve(shared, (observer, &replicas), candidates, stop) => None,
         };
         if let Some(reason) = lost {
-            team.cut().await;
+            daemons.cancel_all().await;
             return Err(Failure::Leadership(reason));
         }
         Ok(Some(replicas))
@@ -170,7 +170,7 @@ impl Serve<'_> {
         drop(candidates);
         self.operator.health.note(STOPPING, HealthState::Unready, "the operator is stopping");
         // At once: workers finish what they do, daemons and timers what they can.
-        future::join(streams.end(), shared.team.end(&state.settings.background)).await;
+        future::join(streams.end(), shared.daemons.end(&state.settings.background)).await;
         companions.end().await;
     }
 
@@ -194,9 +194,9 @@ impl Serve<'_> {
         let mut companions = Companions::new();
         companions.add(|stop| probes::follow_pauses(shared.pauses.clone(), health.clone(), stop));
         companions.add(|stop| {
-            let (team, pauses) = (Arc::clone(&shared.team), shared.pauses.clone());
+            let (daemons, pauses) = (Arc::clone(&shared.daemons), shared.pauses.clone());
             let settings = Arc::clone(&self.settings);
-            async move { team.heed(&pauses, &settings.background, stop).await }
+            async move { daemons.stop_on_pause(&pauses, &settings.background, stop).await }
         });
         self.report_indexes(state, shared, &mut companions);
         companions
@@ -226,5 +226,5 @@ pub(super) struct Shared<'a> {
     pub(super) pauses: Pauses,
     pub(super) leadership: Leadership,
     pub(super) readiness: Readiness,
-    pub(super) team: Arc<daemons::Team>,
+    pub(super) daemons: Arc<daemons::Daemons>,
 }

@@ -19,7 +19,7 @@ use super::{
     Base,
     current_handlers::{Bound, CurrentHandler},
     moment::Moment,
-    object::Home,
+    object::DaemonShared,
     work::Stage,
 };
 use crate::logic::{
@@ -35,14 +35,14 @@ pub struct Daemon {
     /// What it shares with the others of its resource.
     pub(super) base: Arc<Base>,
     /// What it shares with the others of its object.
-    pub(super) home: Arc<Home>,
+    pub(super) shared: Arc<DaemonShared>,
     /// Its handler, as the generations renew it.
     current: Arc<CurrentHandler>,
-    /// Its place in the team.
+    /// Its key among all daemons.
     pub(super) key: u64,
     /// The kwarg `stopped`; also tells that it has ended.
     pub(super) stopped: Stopped,
-    /// When it was first asked to stop, on the clock of the team.
+    /// When it was first asked to stop, on the clock of all daemons.
     asked: Moment,
     /// It waits to be brought forward.
     is_called: AtomicBool,
@@ -53,13 +53,13 @@ impl Daemon {
     /// One that has not begun, and was not asked to stop.
     pub(super) fn new(
         base: Arc<Base>,
-        home: Arc<Home>,
+        shared: Arc<DaemonShared>,
         current: Arc<CurrentHandler>,
         key: u64,
     ) -> Self {
         Daemon {
             base,
-            home,
+            shared,
             current,
             key,
             stopped: Stopped::default(),
@@ -108,7 +108,7 @@ impl Daemon {
     pub(super) fn ask(self: &Arc<Self>, reason: StopReason) -> bool {
         let is_new = self.stopped.set(reason);
         if is_new {
-            self.asked.set_once(self.base.team.uptime());
+            self.asked.set_once(self.base.daemons.uptime());
             self.call_up();
         }
         is_new
@@ -118,7 +118,7 @@ impl Daemon {
     pub(super) fn call_up(self: &Arc<Self>) {
         // Calls can outlive it, and wake it for nothing.
         if !self.has_ended() && !self.is_called.swap(true, Ordering::AcqRel) {
-            self.base.team.call_up(Arc::clone(self));
+            self.base.daemons.call_up(Arc::clone(self));
         }
     }
 
@@ -146,7 +146,7 @@ impl Daemon {
     ) -> Option<Duration> {
         let began = Instant::now();
         let asked = self.asked.get();
-        let age = asked.map(|it| self.base.team.uptime().saturating_sub(it)).unwrap_or_default();
+        let age = asked.map(|it| self.base.daemons.uptime().saturating_sub(it)).unwrap_or_default();
         if self.ask(reason) {
             self.instant_exit(settings).await;
         }
@@ -184,7 +184,7 @@ impl Daemon {
     }
 
     /// Makes steps as they are due, for an object that has no cycles any more: it is gone, or not served.
-    pub(super) async fn escort(self: &Arc<Self>, reason: StopReason, settings: &Background) {
+    pub(super) async fn stop_detached(self: &Arc<Self>, reason: StopReason, settings: &Background) {
         while let Some(delay) = self.step(reason, settings).await {
             // The end or the pause, whichever comes first.
             drop(time::timeout(delay, self.end()).await);
@@ -215,7 +215,7 @@ impl Daemon {
 
     /// For lines about it.
     pub(super) fn logger(&self, kind: LoggerKind) -> Logger {
-        Logger::of_live(kind, self.home.live.clone()).posting(&self.bound().facilities.posts)
+        Logger::of_live(kind, self.shared.live.clone()).posting(&self.bound().facilities.posts)
     }
 
     /// A line about its stopping.

@@ -7,40 +7,40 @@ use std::sync::Arc;
 
 use tokio::{task, time};
 
-use super::team::{Next, Team};
+use super::all::{Daemons, Next};
 
 /// After so many the other tasks get a turn.
 const TURNS: usize = 64;
 
 /// Brings those forward that have something to do.
 pub(super) struct Driver {
-    team: Arc<Team>,
+    daemons: Arc<Daemons>,
     is_over: bool,
 }
 
 impl Driver {
-    /// For this team, which has no other one.
-    pub(super) fn of(team: &Arc<Team>) -> Self {
-        Driver { team: Arc::clone(team), is_over: false }
+    /// Creates the only driver of these daemons.
+    pub(super) fn of(daemons: &Arc<Daemons>) -> Self {
+        Driver { daemons: Arc::clone(daemons), is_over: false }
     }
 
     /// Works until nobody is left.
     pub(super) async fn run(mut self) {
         loop {
-            self.team.call_due();
+            self.daemons.call_due();
             if self.round() {
                 task::yield_now().await;
                 continue;
             }
-            match self.team.next() {
+            match self.daemons.next() {
                 Next::End => {
                     self.is_over = true;
                     return;
                 }
-                Next::Call => self.team.call().await,
+                Next::Call => self.daemons.call().await,
                 Next::Pause(pause) => tokio::select! {
                     biased; // who is due stays so
-                    () = self.team.call() => {}
+                    () = self.daemons.call() => {}
                     () = time::sleep(pause) => {}
                 },
             }
@@ -50,7 +50,7 @@ impl Driver {
     /// One turn for some of those that have something to do; tells whether there may be more.
     fn round(&self) -> bool {
         for _ in 0..TURNS {
-            let Some(daemon) = self.team.next_called() else { return false };
+            let Some(daemon) = self.daemons.next_called() else { return false };
             daemon.go_on();
         }
         true
@@ -58,10 +58,10 @@ impl Driver {
 }
 
 impl Drop for Driver {
-    /// If the runtime goes before the team has ended, nobody brings them forward any more.
+    /// If the runtime goes before they have ended, nobody brings them forward any more.
     fn drop(&mut self) {
         if !self.is_over {
-            self.team.all().iter().for_each(|it| it.leave());
+            self.daemons.all().iter().for_each(|it| it.leave());
         }
     }
 }

@@ -1,10 +1,11 @@
 //! Daemons and timers: functions that run in the background of an object, from its first sight until its end.
 //!
-//! A cycle of the object spawns and stops them (`object.rs`); the operator's [`Team`] owns them, and one task of it brings those
-//! forward that have something to do (`driver.rs`, `work.rs`, `runner.rs`). All sides meet in the [`Daemon`]: what it is, what it
+//! A cycle of the object spawns and stops them (`object.rs`); [`Daemons`] owns all of them, and one of its tasks runs those that have
+//! something to do (`driver.rs`, `work.rs`, `runner.rs`). All sides meet in the [`Daemon`]: what it is, what it
 //! does, and whether it must stop. When it runs is decided in `logic/schedule`, how hard it is pressed to stop in
 //! `logic/stopping`.
 
+mod all;
 mod current_handlers;
 mod daemon;
 mod driver;
@@ -12,16 +13,15 @@ mod moment;
 mod object;
 mod patches;
 mod runner;
-mod team;
 #[cfg(test)]
 mod tests;
 mod work;
 
 pub use self::{
+    all::Daemons,
     current_handlers::{Bound, CurrentHandler, CurrentHandlers},
     daemon::Daemon,
-    object::{Host, LastSeen, OfObject},
-    team::Team,
+    object::{LastSeen, ObjectDaemons, SpawnContext},
 };
 
 use std::sync::Arc;
@@ -45,7 +45,7 @@ pub struct Base {
     /// The time.
     pub clock: Clock,
     /// All that run in this operator.
-    pub team: Arc<Team>,
+    pub daemons: Arc<Daemons>,
     /// Their handlers.
     pub handlers: Arc<CurrentHandlers>,
 }

@@ -8,7 +8,7 @@ use std::{
 /// No moment yet.
 const NEVER: u64 = u64::MAX;
 
-/// A moment on the clock of the team, if it has come.
+/// A moment on the clock of all daemons, if it has come.
 #[derive(Debug)]
 pub(super) struct Moment(AtomicU64);
 

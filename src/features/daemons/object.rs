@@ -15,24 +15,24 @@ use crate::ports::{LiveObject, Memo};
 
 /// What is remembered of the background of one object between its events.
 #[derive(Debug)]
-pub struct OfObject {
+pub struct ObjectDaemons {
     running: Vec<Arc<Daemon>>,
     /// Those that ended by themselves; most never do.
     over: Box<[Mark]>,
     /// What those that run know of the object.
-    home: Option<Arc<Home>>,
+    shared: Option<Arc<DaemonShared>>,
     /// The essence as it was last seen, as a fingerprint; `None` until somebody asks for it.
     essence: Option<u64>,
-    /// When the essence changed last, or when the object was first seen; on the clock of the team.
+    /// When the essence changed last, or when the object was first seen; on the clock of all daemons.
     changed: Nanos,
 }
 
 /// What those that run for one object share.
 #[derive(Debug)]
-pub(super) struct Home {
+pub(super) struct DaemonShared {
     /// What they see of the object.
     pub(super) live: LiveObject,
-    /// When its essence changed last, or when it was first seen; on the clock of the team.
+    /// When its essence changed last, or when it was first seen; on the clock of all daemons.
     changed: Moment,
     /// The memo of the object.
     pub(super) memo: Memo,
@@ -40,7 +40,7 @@ pub(super) struct Home {
 
 /// The object in whose background handlers start, as its cycle sees it.
 #[derive(Clone, Copy)]
-pub struct Host<'a> {
+pub struct SpawnContext<'a> {
     /// The object now; later they see newer states.
     pub object: &'a Arc<Object>,
     /// Its memo.
@@ -58,15 +58,15 @@ pub enum LastSeen {
     Ended,
 }
 
-impl OfObject {
+impl ObjectDaemons {
     /// An object that is seen for the first time.
     pub fn new(base: &Base) -> Self {
-        OfObject {
+        ObjectDaemons {
             running: Vec::new(),
             over: Box::default(),
-            home: None,
+            shared: None,
             essence: None,
-            changed: base.team.uptime().into(),
+            changed: base.daemons.uptime().into(),
         }
     }
 
@@ -77,8 +77,8 @@ impl OfObject {
 
     /// Shows those that run a newer state of the object.
     pub fn show(&self, object: &Arc<Object>) {
-        if let Some(home) = &self.home {
-            home.live.set(object);
+        if let Some(shared) = &self.shared {
+            shared.live.set(object);
         }
     }
 
@@ -97,10 +97,10 @@ impl OfObject {
     /// Compares the essence with the one of the event before.
     pub fn compare(&mut self, essence: u64, base: &Base) {
         if self.essence.replace(essence).is_some_and(|before| before != essence) {
-            let now = base.team.uptime();
+            let now = base.daemons.uptime();
             self.changed = now.into();
-            if let Some(home) = &self.home {
-                home.changed.set(now);
+            if let Some(shared) = &self.shared {
+                shared.changed.set(now);
             }
         }
     }
@@ -114,7 +114,7 @@ impl OfObject {
             self.over = self.over.iter().cloned().chain(over).collect();
         }
         if self.running.is_empty() {
-            self.home = None;
+            self.shared = None;
         }
     }
 
@@ -129,16 +129,16 @@ impl OfObject {
             return LastSeen::Ended;
         }
         let is_meant = self.running.iter().any(|it| ids.contains(&it.handler().id));
-        let home = self.home.as_ref().filter(|_| is_meant);
-        home.map_or(LastSeen::NotRunning, |home| {
-            let object = home.live.get();
-            home.live.rest();
+        let shared = self.shared.as_ref().filter(|_| is_meant);
+        shared.map_or(LastSeen::NotRunning, |shared| {
+            let object = shared.live.get();
+            shared.live.rest();
             LastSeen::Object(object)
         })
     }
 
     /// Lets a handler run, unless it does, or has been replaced in this moment.
-    pub fn spawn(&mut self, base: &Arc<Base>, handler: &Arc<Handler>, host: Host<'_>) {
+    pub fn spawn(&mut self, base: &Arc<Base>, handler: &Arc<Handler>, host: SpawnContext<'_>) {
         if self.running.iter().any(|it| it.handler().id == handler.id) {
             return;
         }
@@ -146,13 +146,13 @@ impl OfObject {
         if self.over.iter().any(|it| *it.id() == handler.id) {
             self.over = self.over.iter().filter(|it| *it.id() != handler.id).cloned().collect();
         }
-        let home = self.home.get_or_insert_with(|| {
+        let shared = self.shared.get_or_insert_with(|| {
             let changed = Moment::default();
             changed.set(self.changed.into());
             let live = LiveObject::kept(host.object, &base.kin);
-            Arc::new(Home { live, changed, memo: host.memo.clone() })
+            Arc::new(DaemonShared { live, changed, memo: host.memo.clone() })
         });
-        if let Some(daemon) = base.team.hire(base, home, current) {
+        if let Some(daemon) = base.daemons.spawn(base, shared, current) {
             // One or two are usual.
             self.running.reserve_exact(1);
             self.running.push(daemon);
@@ -190,13 +190,13 @@ impl OfObject {
     /// The object is gone, or not served any more: all must stop, though it will have no cycles in which to see to it.
     pub fn dismiss(self, base: &Arc<Base>, reason: StopReason) {
         for daemon in self.running.into_iter().filter(|it| !it.has_ended()) {
-            base.team.escort(daemon, reason, base);
+            base.daemons.stop_detached(daemon, reason, base);
         }
     }
 }
 
-impl Home {
-    /// When the essence of the object changed last, or when the object was first seen; on the clock of the team.
+impl DaemonShared {
+    /// When the essence of the object changed last, or when the object was first seen; on the clock of all daemons.
     pub(super) fn changed(&self) -> Duration {
         self.changed.get().unwrap_or_default()
     }

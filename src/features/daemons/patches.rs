@@ -87,7 +87,7 @@ impl Patches {
             seen: runner.home().live.own_version(),
             events: None,
         };
-        let object = runner.home().live.get();
+        let object = runner.shared().live.get();
         let mut received = Received::default();
         let sent = patcher.apply(&object, &mut self.waiting, &mut received).await;
         if let Some(answer) = &received.object {

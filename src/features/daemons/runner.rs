@@ -7,7 +7,7 @@ use tokio::time;
 use super::{
     Base,
     daemon::Daemon,
-    object::Home,
+    object::DaemonShared,
     work::{Calling, Course},
 };
 use crate::handling::run::{self, Begun, Try};
@@ -37,7 +37,7 @@ pub(super) struct Runner {
 pub(super) enum After {
     /// The end of this call.
     Call(Course, Box<Calling>),
-    /// This moment, on the clock of the team.
+    /// This moment, on the clock of all daemons.
     Rest(Course, Nanos),
     /// Nothing: it has ended.
     End,
@@ -129,7 +129,7 @@ impl Runner {
             retries: effort.retries,
             started: now.saturating_sub(effort.runtime).unwrap_or(now),
             cause: Cause::Object(self.cause(Arc::clone(&patch))),
-            memo: self.home().memo.clone(),
+            memo: self.shared().memo.clone(),
             logger: self.logger(),
         };
         let begun = self.attempts(&bound.facilities).begin(planned, None);
@@ -160,8 +160,8 @@ impl Runner {
         let ended = self.deliver((begun.as_ref(), attempt.patch), outcome).await;
         let Some(outcome) = ended else { return false };
         // Most look at nothing until their next call.
-        self.home().live.rest();
-        self.home().memo.rest();
+        self.shared().live.rest();
+        self.shared().memo.rest();
         let now = self.now();
         if let Some(schedule) = &mut self.course.schedule {
             schedule.ended(&outcome, now);
@@ -229,7 +229,7 @@ impl Runner {
             handler: bound.handler.inside(),
             attempt: None,
             cause: Cause::Object(self.cause(SharedPatch::default())),
-            memo: self.home().memo.clone(),
+            memo: self.shared().memo.clone(),
             logger: self.logger(),
             facilities: Arc::clone(&bound.facilities),
             children: None,
@@ -238,10 +238,10 @@ impl Runner {
 
     fn cause(&self, patch: SharedPatch) -> ObjectCause {
         let stopped = self.daemon.stopped.clone();
-        let background = BackgroundCause { stopped, live: self.home().live.clone() };
+        let background = BackgroundCause { stopped, live: self.shared().live.clone() };
         ObjectCause {
             resource: Arc::clone(&self.base().resource),
-            object: self.base().team.nobody(),
+            object: self.base().daemons.nobody(),
             patch,
             detail: ObjectDetail::Background(background),
         }
@@ -258,8 +258,8 @@ impl Runner {
     }
 
     /// What it shares with the others of its object.
-    pub(super) fn home(&self) -> &Home {
-        &self.daemon.home
+    pub(super) fn shared(&self) -> &DaemonShared {
+        &self.daemon.shared
     }
 
     /// For the lines of its function.
@@ -269,11 +269,11 @@ impl Runner {
 
     fn moment(&self) -> Moment {
         let stopped = self.daemon.stopped.is_set();
-        Moment { now: self.now(), changed: self.home().changed(), stopped }
+        Moment { now: self.now(), changed: self.shared().changed(), stopped }
     }
 
     fn now(&self) -> Duration {
-        self.base().team.uptime()
+        self.base().daemons.uptime()
     }
 
     /// Sleeps that long, or until it must stop.

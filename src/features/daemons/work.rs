@@ -1,7 +1,7 @@
 //! What a daemon or a timer does at the moment, and how it goes on.
 //!
-//! There may be many thousands, most of them waiting. So none has a task: who is woken is brought forward by the task of the
-//! team (`driver.rs`). While it rests, only its course is kept; while it waits for a call, that and the call. All that is not
+//! There may be many thousands, most of them waiting. So none has a task: who is woken is brought forward by one
+//! task (`driver.rs`). While it rests, only its course is kept; while it waits for a call, that and the call. All that is not
 //! waiting is done by a [`Runner`], in a box that goes when its work is done.
 
 use std::{
@@ -39,7 +39,7 @@ pub(super) struct Course {
 
 /// What it does at the moment.
 pub(super) enum Stage {
-    /// Nothing until this moment, on the clock of the team.
+    /// Nothing until this moment, on the clock of all daemons.
     Resting(Course, Nanos),
     /// Waits for the end of a call.
     Calling(Course, Box<Calling>),
@@ -83,7 +83,7 @@ impl Stage {
                 Stage::Busy(mut busy) => match busy.as_mut().poll(cx) {
                     Poll::Pending => return Some(Stage::Busy(busy)),
                     Poll::Ready(After::Rest(course, due)) => {
-                        daemon.base.team.plan(due, daemon.key);
+                        daemon.base.daemons.plan(due, daemon.key);
                         Stage::Resting(course, due)
                     }
                     Poll::Ready(After::Call(course, calling)) => Stage::Calling(course, calling),
@@ -113,7 +113,7 @@ impl Calling {
 }
 
 impl Daemon {
-    /// Lets it do what there is to do. Only the task of the team calls this.
+    /// Lets it do what there is to do. Only the driver calls this.
     pub(super) fn go_on(self: &Arc<Self>) {
         // Somebody it had waited for may have called it up once more.
         if self.has_ended() {
@@ -147,15 +147,15 @@ impl Daemon {
     /// Its end, however that comes about: what it did is dropped.
     pub(super) fn leave(&self) {
         drop(self.stage(Stage::Away));
-        self.base.team.leave(self);
+        self.base.daemons.leave(self);
     }
 
     /// Whether it rests no longer.
     fn may_go_on(&self, due: Nanos) -> bool {
-        let team = &self.base.team;
-        let may_go_on = self.stopped.is_set() || team.uptime() >= Duration::from(due);
+        let daemons = &self.base.daemons;
+        let may_go_on = self.stopped.is_set() || daemons.uptime() >= Duration::from(due);
         if may_go_on {
-            team.unplan(due, self.key);
+            daemons.unplan(due, self.key);
         }
         may_go_on
     }

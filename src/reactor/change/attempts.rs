@@ -111,21 +111,26 @@ impl Attempts {
         self.0.lock().attempts.get(number).cloned()
     }
 
-    /// Returns the attempts whose handlers, or whose parents, were edited or removed since.
-    pub(in crate::reactor) fn replaced(&self, handlers: &ResourceHandlers) -> BTreeSet<usize> {
+    /// Returns those of the attempts whose handlers were edited or removed since, with their parents. Sub-handlers are edited with
+    /// their parents.
+    pub(in crate::reactor) fn replaced(
+        &self,
+        handlers: &ResourceHandlers,
+        which: &BTreeSet<usize>,
+    ) -> BTreeSet<usize> {
         let is_declared = |handler: &Handler| {
             let mut all = handlers.changing.iter().chain(&*handlers.watching);
             all.any(|it| it.is_same(handler))
         };
+        let content = self.0.lock();
+        let get = |number: &usize| content.attempts.get(*number);
         let mut replaced = BTreeSet::new();
-        for (number, attempt) in self.0.lock().attempts.iter().enumerate() {
-            let is_replaced = match attempt.parent {
-                // It has a smaller number.
-                Some(parent) => replaced.contains(&parent),
-                None => !is_declared(&attempt.handler),
-            };
-            if is_replaced {
-                replaced.insert(number);
+        for number in which {
+            let parents = std::iter::successors(Some(*number), |it| get(it)?.parent);
+            let line = parents.collect::<Vec<_>>();
+            let top = line.last().and_then(get);
+            if top.is_some_and(|it| !is_declared(&it.handler)) {
+                replaced.extend(line);
             }
         }
         replaced

@@ -95,7 +95,7 @@ impl Contexts<'_> {
             scripts: Arc::clone(&operator.scripts),
             settings: Arc::clone(&state.settings),
             clock: operator.steady,
-            team: Arc::clone(&shared.team),
+            daemons: Arc::clone(&shared.daemons),
             handlers: before.map(|it| Arc::clone(&it.handlers)).unwrap_or_default(),
         })
     }

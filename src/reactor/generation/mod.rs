@@ -27,7 +27,7 @@
 //! | change handler | waits for its retry | edited: is tried at once, attempts are counted on; unchanged: waits on | `logic/generation/retries.rs` |
 //! | change handler | failed permanently | edited: is retried from zero, if `settings.reload.retry_failed` allows; unchanged: stays failed | `reactor/change/retry.rs` |
 //! | change handler | recorded as finished | is not called again, edited or not | `logic/state/mod.rs` |
-//! | change handler | its changes are not accepted by the server yet | edited: they are dropped, and it is called again; unchanged: they are sent again | `reactor/delivery.rs` |
+//! | change handler | has ended, its changes are not accepted by the server yet | edited: they are dropped, and it is called again; unchanged: they are sent again | `reactor/delivery.rs` |
 //! | event | in a queue | comes to the new handlers | `reactor/queue/mod.rs` |
 //! | object | idle | comes to new handlers once; to others with its next event | `reactor/generation/handover.rs` |
 //! | object | pauses after errors | is tried at once | `reactor/worker.rs` |

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use kopf::{
     cluster::KubeCluster,
-    features::daemons::{Base, Host, OfObject, Team},
+    features::daemons::{Base, Daemons, ObjectDaemons, SpawnContext},
     logic::{
         handler::{Handler, Kind},
         object::Object,
@@ -23,7 +23,7 @@ use crate::vectors::catalogue;
 /// The background of one object, without a reactor.
 struct Yard {
     base: Arc<Base>,
-    background: OfObject,
+    background: ObjectDaemons,
     handler: Arc<Handler>,
     object: Arc<Object>,
     pauses: Pauses,
@@ -59,7 +59,7 @@ impl Yard {
             scripts: Arc::new(scripts),
             settings,
             clock: env.clock,
-            team: Arc::new(Team::default()),
+            daemons: Arc::new(Daemons::default()),
             handlers: Arc::default(),
         });
         let handler = Arc::new(handler_of_examples(Kind::Daemon, function));
@@ -67,9 +67,11 @@ impl Yard {
         let (pauses, stop, mut heeding) =
             (Pauses::default(), CancellationToken::new(), JoinSet::new());
         let (own, heeded, until) = (Arc::clone(&base), pauses.clone(), stop.clone());
-        heeding.spawn(async move { own.team.heed(&heeded, &own.settings.background, until).await });
+        heeding.spawn(async move {
+            own.daemons.stop_on_pause(&heeded, &own.settings.background, until).await;
+        });
         Yard {
-            background: OfObject::new(&base),
+            background: ObjectDaemons::new(&base),
             base,
             handler,
             object: Arc::new(Object::from_value(object("ns1", "n1"))),
@@ -83,7 +85,7 @@ impl Yard {
     /// What a cycle of the object does; tells whether the daemon is being stopped.
     fn cycle(&mut self) -> bool {
         self.background.reap();
-        let host = Host { object: &self.object, memo: &Memo::default() };
+        let host = SpawnContext { object: &self.object, memo: &Memo::default() };
         self.background.spawn(&self.base, &self.handler, host);
         self.background.is_stopping(|_| true)
     }
@@ -91,7 +93,7 @@ impl Yard {
     async fn end(mut self) -> Vec<(u64, String)> {
         self.stop.cancel();
         while self.heeding.join_next().await.is_some() {}
-        self.base.team.end(&self.base.settings.background).await;
+        self.base.daemons.end(&self.base.settings.background).await;
         self.ended.timed().into_iter().map(|(at, line)| (at.as_secs(), line)).collect()
     }
 }

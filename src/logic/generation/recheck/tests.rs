@@ -81,9 +81,7 @@ fn expected(effect: Effect, kind: Kind) -> Recheck {
 
 fn kinds(category: Category) -> &'static [Kind] {
     match category {
-        Category::Changing => {
-            &[Kind::Create, Kind::Update, Kind::Resume, Kind::Delete, Kind::Field]
-        }
+        Category::Changing => &[Kind::Create, Kind::Update, Kind::Resume, Kind::Delete],
         Category::Watching => &[Kind::Event],
         Category::Spawning => &[Kind::Daemon],
         Category::Indexing => &[Kind::Index],

@@ -1,4 +1,4 @@
-//! All daemons and timers of one operator: their owner, who also stops them all.
+//! All daemons and timers of one operator: owns their tasks, and stops them.
 
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
@@ -17,7 +17,9 @@ use tokio::{
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use super::{Base, current_handlers::CurrentHandler, daemon::Daemon, driver::Driver, object::Home};
+use super::{
+    Base, current_handlers::CurrentHandler, daemon::Daemon, driver::Driver, object::DaemonShared,
+};
 use crate::logic::{
     nanos::Nanos,
     object::Object,
@@ -31,17 +33,17 @@ const HUNG_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The daemons and timers that run.
 #[derive(Debug)]
-pub struct Team {
+pub struct Daemons {
     /// The task that brings them forward, and those that see the last ones of gone objects off.
     tasks: TaskTracker,
     /// Cancelled when the operator is dropped before it has ended.
     abandoned: CancellationToken,
     members: Mutex<Members>,
-    /// Those that have something to do, in turn.
+    /// Those that have something to do, in order.
     called: Mutex<VecDeque<Arc<Daemon>>>,
-    /// Tells of the first of them.
+    /// Notified of the first of them.
     calls: Notify,
-    /// Each end of one of them.
+    /// Notified when one ends.
     exits: Notify,
     start: Instant,
     /// Stands where calls have the object as it was at their beginning: those in the background see it as it is.
@@ -53,18 +55,18 @@ struct Members {
     running: BTreeMap<u64, Arc<Daemon>>,
     /// When those that rest are due.
     due: BTreeSet<(Nanos, u64)>,
-    /// How many there ever were: the next key.
-    hired: u64,
+    /// How many were spawned: the next key.
+    spawned: u64,
     /// There is a task that brings them forward.
     has_driver: bool,
-    /// The operator ends: nobody starts any more.
+    /// The operator ends: none starts any more.
     is_closed: bool,
 }
 
-/// What comes next, when nobody has anything to do.
+/// What comes next, when none has anything to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Next {
-    /// Somebody is due after this time.
+    /// One is due after this time.
     Pause(Duration),
     /// All wait for something else.
     Call,
@@ -72,9 +74,9 @@ pub(super) enum Next {
     End,
 }
 
-impl Default for Team {
+impl Default for Daemons {
     fn default() -> Self {
-        Team {
+        Daemons {
             tasks: TaskTracker::new(),
             abandoned: CancellationToken::new(),
             members: Mutex::default(),
@@ -87,7 +89,7 @@ impl Default for Team {
     }
 }
 
-impl Team {
+impl Daemons {
     /// The clock of schedules and of changes.
     pub(super) fn uptime(&self) -> Duration {
         self.start.elapsed()
@@ -99,22 +101,22 @@ impl Team {
     }
 
     /// Starts one; none at the end of the operator.
-    pub(super) fn hire(
+    pub(super) fn spawn(
         self: &Arc<Self>,
         base: &Arc<Base>,
-        home: &Arc<Home>,
+        shared: &Arc<DaemonShared>,
         current: Arc<CurrentHandler>,
     ) -> Option<Arc<Daemon>> {
         let mut members = self.lock();
         if members.is_closed {
             return None;
         }
-        members.hired += 1;
-        let key = members.hired;
-        let daemon = Arc::new(Daemon::new(Arc::clone(base), Arc::clone(home), current, key));
+        members.spawned += 1;
+        let key = members.spawned;
+        let daemon = Arc::new(Daemon::new(Arc::clone(base), Arc::clone(shared), current, key));
         members.running.insert(key, Arc::clone(&daemon));
         if !std::mem::replace(&mut members.has_driver, true) {
-            self.spawn(Driver::of(self).run());
+            self.spawn_task(Driver::of(self).run());
         }
         drop(members);
         daemon.call_up();
@@ -182,12 +184,14 @@ impl Team {
     }
 
     /// Sees one of a gone object off, in the background.
-    pub(super) fn escort(&self, daemon: Arc<Daemon>, reason: StopReason, base: &Arc<Base>) {
+    pub(super) fn stop_detached(&self, daemon: Arc<Daemon>, reason: StopReason, base: &Arc<Base>) {
         let base = Arc::clone(base);
-        self.spawn(async move { daemon.escort(reason, &base.settings.background).await });
+        self.spawn_task(
+            async move { daemon.stop_detached(reason, &base.settings.background).await },
+        );
     }
 
-    fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+    fn spawn_task(&self, task: impl Future<Output = ()> + Send + 'static) {
         let abandoned = self.abandoned.clone();
         self.tasks.spawn(async move {
             tokio::select! {
@@ -199,7 +203,12 @@ impl Team {
     }
 
     /// Stops all whenever the operator is paused, until `stop`. It is for cycles to start them again.
-    pub async fn heed(&self, pauses: &Pauses, settings: &Background, stop: CancellationToken) {
+    pub async fn stop_on_pause(
+        &self,
+        pauses: &Pauses,
+        settings: &Background,
+        stop: CancellationToken,
+    ) {
         let mut is_paused = false;
         let mut stopping = FuturesUnordered::new();
         loop {
@@ -238,7 +247,7 @@ impl Team {
     }
 
     /// Cancels all at once, because another replica may act from now on. Nobody starts any more.
-    pub async fn cut(&self) {
+    pub async fn cancel_all(&self) {
         self.lock().is_closed = true;
         self.tasks.close();
         for daemon in self.all() {
@@ -247,7 +256,7 @@ impl Team {
         self.tasks.wait().await;
     }
 
-    /// Drops all that runs, because the operator was dropped. Does nothing after [`Team::end`].
+    /// Drops all that runs, because the operator was dropped. Does nothing after [`Daemons::end`].
     pub fn abandon(&self) {
         self.abandoned.cancel();
     }
