@@ -20,7 +20,6 @@ use super::{
     push::{self, Shapes, Style},
     read::Reader,
     running::Wait,
-    side_table::SideTable,
     streams::Streams,
     watchdog::Meter,
 };
@@ -86,8 +85,6 @@ pub(super) struct World {
     pub(super) places: Rc<Cell<usize>>,
     /// What the script has put into memos.
     pub(super) memos: Arc<Memos>,
-    /// Values of memos that are no data.
-    pub(super) side_table: SideTable,
     /// What the libraries know of the script.
     pub(super) surroundings: Arc<Surroundings>,
     /// Tells the libraries when the running call has to end.
